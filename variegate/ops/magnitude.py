@@ -24,9 +24,8 @@ from variegate.ops.arguments import (
     checks,
 )
 from variegate.ops.base import Transform
-from variegate.program.lowering.tables import declare_table
 from variegate.program.one_image import Images
-from variegate.program.ops import INTERPOLATION_BITS, Interpolation, Kind, Op, OpSpec, PadMode
+from variegate.program.ops import INTERPOLATION_BITS, Interpolation, Kind, Op, OpSpec, PadMode, declare
 from variegate.program.sampling import Floats, Rows, Sampling
 
 INTERPOLATION_FLAGS = {name: int(Interpolation[name.upper()]) for name in FILTERS}
@@ -127,7 +126,7 @@ class TableOp(Transform, abstract=True):
     """An operation that replaces each of 256 levels by another: declared here once, for whatever runs or draws it.
 
     A subclass states ``level(x, *arguments)``, one scalar function of a level from 0 to 255 and of the class's
-    arguments, in their order, compiled by Numba and called from Python: a number, of which what comes out is the whole
+    arguments, in their order: a number, of which what comes out is the whole
     part, cut off to 0..255. The class's options:
 
     Args:
@@ -149,7 +148,7 @@ class TableOp(Transform, abstract=True):
         if opcode is not None:
             args = tuple(inspect.get_annotations(cls))
             spec = OpSpec(cls.__name__, Kind.VALUE, args, Op.LUT, neutral, level=cls.level, per_channel=per_channel)
-            cls._op = declare_table(opcode, spec)
+            cls._op = declare(opcode, spec)
             if issubclass(cls, MagnitudeOp):
                 cls._number, cls._constants = args[0], args[1:]
                 any_number = partial(number, low=-LARGEST, high=LARGEST)

@@ -11,20 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.executors.batches import ROWS_AT_A_TIME, check_fits, shapes_of, share_out
-from variegate.executors.cpu import kernels, passes
-from variegate.executors.cpu.batch import (
-    BatchArrays,
-    form_of,
-    held_batch,
-    instructions_of,
-    measure,
-    new_batch,
-    side_tables,
-)
-from variegate.executors.cpu.layout import BYTES_CHW, BYTES_HWC, NEEDS, ResultFormat
-from variegate.executors.cpu.memory import RESULTS, place_of, scratch_for
-from variegate.executors.cpu.store import SPAN, blend_outputs
-from variegate.program.compiled import TURN
+from variegate.executors.cpu import kernels
+from variegate.executors.cpu.blends import blend_rows
+from variegate.executors.cpu.kernels import NativeBatch, ResultFormat, pack_batch, result_format
+from variegate.executors.cpu.memory import RESULTS
+from variegate.native.library import data_ptr
+from variegate.native.structs import Storage
 from variegate.program.lowering import lower
 from variegate.program.program import Output, Program
 
@@ -117,19 +109,21 @@ def run_into(
     _run_rows(runs, num_threads, together)
     for run in runs:
         if run.program.blend is not None:
-            _blend(run, num_threads)
-    TURN.finish()
+            blend_rows(run.program, run.batch, run.canvases, run.targets, run.result, run.streams, num_threads)
 
 
 class _Run(NamedTuple):
-    """A program with its memory. ``canvases``: addresses of what rows make where they are blended, else empty."""
+    """A program with its memory."""
 
     program: Program
-    batch: BatchArrays
-    form: ResultFormat
+    batch: NativeBatch
+    result: ResultFormat
+    streams: bool
+    sources: npt.NDArray[np.int64]  # addresses of images
+    targets: npt.NDArray[np.int64]  # of outputs
     load: Any  # (begin, end, sources) -> what is to live until these rows are done
-    canvases: npt.NDArray[np.int64]
-    kept: Any
+    canvases: list[Result]  # results of rows, where they are blended
+    images: Any  # what ``sources`` points to
 
 
 def _prepared(
@@ -145,55 +139,46 @@ def _prepared(
     kept: Sequence[Image] = []
     sources = np.zeros(program.num_rows, np.int64)
     if images is not None:
-        whole = isinstance(images, np.ndarray)
-        kept = np.ascontiguousarray(images) if whole else [np.ascontiguousarray(image) for image in images]  # type: ignore[assignment]
-        sources = _addresses(kept, kept if whole else None)[program.source]
+        is_stacked = isinstance(images, np.ndarray)
+        kept = np.ascontiguousarray(images) if is_stacked else [np.ascontiguousarray(image) for image in images]  # type: ignore[assignment]
+        sources = _addresses(kept, kept if is_stacked else None)[program.source]
     load: Any = None
     if loader is not None:
         load = loader(program) if program.planes is not None else partial(_load_each, loader(program))
-    targets, form = _addresses(results, stacked), _format(program)
-    batch = new_batch(instructions_of(program), side_tables(program.tables), sources, targets)
-    batch = batch._replace(scale=form.scale, bias=form.bias)
+    targets, result = _addresses(results, stacked), result_format(program.output)
     canvases: list[Result] = []
+    of_rows, of_row_results = targets, result
     if program.blend is not None:
         canvases = [RESULTS.take(prod(result_shape(program, row))) for row in range(program.num_rows)]
-    return _Run(program, batch, form, load, _addresses(canvases, None), (kept, canvases))
+        of_rows = _addresses(canvases, None)
+        is_planar = program.output.layout == "NCHW"
+        of_row_results = result._replace(storage=Storage.BYTES_CHW if is_planar else Storage.BYTES_HWC)
+    streams = _streams(program)
+    batch = pack_batch(program, sources, of_rows, of_row_results, streams)
+    return _Run(program, batch, result, streams, sources, targets, load, canvases, kept)
 
 
 def _load_each(load: Load, begin: int, end: int, sources: npt.NDArray[np.int64]) -> list[Image]:
     loaded = [load(row, place) for place, row in enumerate(range(begin, end))]
-    sources[begin:end] = [place_of(image) for image in loaded]
+    sources[begin:end] = [data_ptr(image) for image in loaded]
     return loaded
 
 
 def _addresses(arrays: Sequence[Result], stacked: Any) -> npt.NDArray[np.int64]:
     """Address of each array; they lie one after another in ``stacked``, if that is given."""
     if stacked is not None and len(arrays):
-        return place_of(stacked) + np.arange(len(arrays), dtype=np.int64) * (stacked.nbytes // len(arrays))
-    return np.array([place_of(array) for array in arrays], np.int64)
+        return data_ptr(stacked) + np.arange(len(arrays), dtype=np.int64) * (stacked.nbytes // len(arrays))
+    return np.array([data_ptr(array) for array in arrays], np.int64)
 
 
-def _format(program: Program) -> ResultFormat:
+def _streams(program: Program) -> bool:
     height, width = program.final_size(0) if program.num_rows else (0, 0)
-    streams = bool(12 * height * width * program.num_rows >= STREAM_FROM_BYTES)
-    return form_of(program.output)._replace(streams=streams)
+    return bool(12 * height * width * program.num_rows >= STREAM_FROM_BYTES)
 
 
 def _run_rows(runs: Sequence[_Run], num_threads: int | None, together: int = 1) -> None:
     """The rows of programs of equal rows."""
     program, load = runs[0].program, runs[0].load
-    held, needs = [], (0,) * NEEDS
-    for run in runs:
-        batch, kind, streams = run.batch, run.form.kind, run.form.streams
-        if run.program.blend is not None:
-            batch = batch._replace(targets=run.canvases)
-            kind = BYTES_CHW if run.program.output.layout == "NCHW" else BYTES_HWC
-        memory = held_batch(batch)
-        # Asked now: ``load`` may put smaller images in place of the ones that the program was made for, never larger.
-        measure(place_of(memory))
-        needs = tuple(map(max, needs, batch.needs.tolist()))
-        native = kernels.pack_batch(run.program, batch.sources, batch.targets, kind, streams, run.form)
-        held.append((memory, place_of(memory), kind, streams, run.load, batch.sources, native))
     in_pixels = int(program.in_shape[:, :2].prod(axis=1, dtype=np.int64).max(initial=1))
     at_a_time = max(_LOADED_AT_LEAST, _LOADED_BYTES // max(3 * in_pixels, 1))
 
@@ -201,42 +186,17 @@ def _run_rows(runs: Sequence[_Run], num_threads: int | None, together: int = 1) 
         if len(groups) == 0:
             return
         begin, end = int(groups[0]) * together, (int(groups[-1]) + 1) * together
-        is_native = all(run[-1].is_supported for run in held)
-        scratch = 0 if is_native else scratch_for(needs)
         if load is None:
-            ((_, at, kind, streams, _, _, native),) = held
-            if is_native:
-                kernels.run_rows(native, begin, end)
-            else:
-                passes.run_rows(begin, end, at, scratch, kind, streams)
+            for run in runs:
+                kernels.run_rows(run.batch.memory, begin, end)
             return
         for i in range(begin, end, at_a_time):
             stop = min(i + at_a_time, end)
-            for _, at, kind, streams, load_many, sources, native in held:
-                _loaded = load_many(i, stop, sources)
-                if is_native:
-                    kernels.run_rows(native, i, stop)
-                else:
-                    passes.run_rows(i, stop, at, scratch, kind, streams)
+            for run in runs:
+                _loaded = run.load(i, stop, run.sources)
+                kernels.run_rows(run.batch.memory, i, stop)
 
     height, width = program.final_size(0) if program.num_rows else (0, 0)
     pixels = height * width if load is None else max(height * width, in_pixels)
     chunk = min(_MOST_ROWS, max(ROWS_AT_A_TIME, _CHUNK_PIXELS // max(pixels, 1)))
     share_out(work, program.num_rows // together, num_threads, max(1, chunk // together))
-
-
-def _blend(run: _Run, num_threads: int | None) -> None:
-    program, batch, canvases, form = run.program, run.batch, run.canvases, run.form
-    assert program.blend is not None
-    entries = program.blend.entries()
-    largest = max(prod(result_shape(program, row)) for row in range(program.num_rows))
-    longest = max(SPAN, int((program.final_sizes()[:, 1] * program.in_shape[:, 2]).max(initial=1)))
-    memory = held_batch(batch)
-    at = place_of(memory)
-
-    def work(outputs: npt.NDArray[np.int64]) -> None:
-        sums, levels = RESULTS.take(4 * longest).view(np.float32), RESULTS.take(largest)
-        scratch = scratch_for((1,) * NEEDS)
-        blend_outputs(outputs, entries, at, canvases, batch.targets, form, sums, levels, scratch)
-
-    share_out(work, program.num_outputs, num_threads)

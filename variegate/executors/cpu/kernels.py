@@ -1,31 +1,51 @@
-"""The native executor: batches written down for it, and calls of it."""
+"""Batches written down for the native executor, and calls of it."""
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from ctypes import c_void_p
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
-from variegate.native.structs import BATCH, RUN_CALL, pack_struct
-from variegate.program.program import Program
+from variegate.native.structs import BATCH, RUN_CALL, Storage, pack_struct
+from variegate.program.program import Output, Program
 from variegate.program.rng import SEGMENTS
 
 _run = entry("vg_run", c_void_p)
-_supports = entry("vg_supports", c_void_p)
 _new_scratch = entry("vg_new_scratch", result=c_void_p)
 _free_scratch = entry("vg_free_scratch", c_void_p, result=None)
 
-_INSTRUCTIONS = (
+INSTRUCTION_ARRAYS = (
     "opcode", "args", "flags", "fill", "out_size", "window", "passes", "length", "num_passes", "in_shape", "ids", "key",
 )  # fmt: skip
+"""Arrays of a fused program that kernels read."""
 _TABLES = ("luts", "matrices", "kernels", "rectangles", "grids")
+
+
+class ResultFormat(NamedTuple):
+    """Storage format of results."""
+
+    storage: Storage
+    scale: npt.NDArray[np.float32]  # [2, 3]: for images of one channel, and of three
+    bias: npt.NDArray[np.float32]  # [2, 3]
+
+
+def result_format(output: Output) -> ResultFormat:
+    scale, bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
+    if output.is_float:
+        scale[0], bias[0] = output.scale_and_bias(1)
+        scale[1], bias[1] = output.scale_and_bias(3)
+    is_planar = output.layout == "NCHW"
+    if output.is_float:
+        storage = Storage.FLOATS_CHW if is_planar else Storage.FLOATS_HWC
+    else:
+        storage = Storage.BYTES_CHW if is_planar else Storage.BYTES_HWC
+    return ResultFormat(storage, scale, bias)
 
 
 @dataclass(frozen=True)
@@ -33,37 +53,36 @@ class NativeBatch:
     """A batch in memory, with the arrays that it points to."""
 
     memory: npt.NDArray[np.int64]
-    arrays: tuple[npt.NDArray[Any], ...]
-    is_supported: bool
+    arrays: tuple[Any, ...]
 
 
 def pack_batch(
     program: Program,
     sources: npt.NDArray[np.int64],
     targets: npt.NDArray[np.int64],
-    storage: int,
+    result: ResultFormat,
     streams: bool,
-    form: Any,
 ) -> NativeBatch:
-    """``sources`` and ``targets``: addresses of images and results, read when rows are run."""
-    arrays = {name: as_c_contiguous(getattr(program, name)) for name in _INSTRUCTIONS}
+    """``sources``, ``targets``: addresses of images and results, read when rows are run.
+
+    ``streams``: whether results are written past the caches.
+    """
+    arrays = {name: as_c_contiguous(getattr(program, name)) for name in INSTRUCTION_ARRAYS}
     arrays |= {name: as_c_contiguous(getattr(program.tables, name)) for name in _TABLES}
     arrays["points"] = np.array([point.address for point in program.tables.points], np.int64)
-    arrays |= {"segments": SEGMENTS, "sources": sources, "targets": targets, "scale": form.scale, "bias": form.bias}
-    assert program.passes is not None
-    rows, slots = program.opcode.shape
+    arrays |= {"sources": sources, "targets": targets, "scale": result.scale, "bias": result.bias}
     memory = pack_struct(
         BATCH,
-        rows=rows,
-        slots=slots,
-        max_passes=program.passes.shape[1],
+        rows=program.opcode.shape[0],
+        slots=program.opcode.shape[1],
+        max_passes=arrays["passes"].shape[1],
         grid_values=arrays["grids"].size,
-        storage=storage,
+        segments=SEGMENTS,
+        storage=int(result.storage),
         streams=int(streams),
         **arrays,
     )
-    is_supported = os.environ.get("VARIEGATE_NATIVE", "1") == "1" and bool(_supports(data_ptr(memory)))
-    return NativeBatch(memory, tuple(arrays.values()), is_supported)
+    return NativeBatch(memory, tuple(arrays.values()))
 
 
 class _Memory:
@@ -89,8 +108,13 @@ class _ThreadScratch(threading.local):
 _scratch = _ThreadScratch()
 
 
-def run_rows(batch: NativeBatch, begin: int, end: int) -> None:
-    """Run rows ``begin..end``, on this thread. Raises MemoryError."""
+def scratch_address() -> int:
+    """The address of this thread's memory, for an entry that takes it."""
+    return _scratch.memory.address
+
+
+def run_rows(batch: npt.NDArray[np.int64], begin: int, end: int) -> None:
+    """Run rows ``begin..end`` of the native batch in this memory, on this thread. Raises MemoryError."""
     call = _scratch.call
-    call[0], call[2], call[3] = data_ptr(batch.memory), begin, end
+    call[0], call[2], call[3] = data_ptr(batch), begin, end
     check_status(_run(_scratch.call_address))

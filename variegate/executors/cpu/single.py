@@ -1,8 +1,8 @@
-"""One image at a time: a thread's own memory for one program, in which an image is planned and made by three calls.
+"""One image at a time: a thread's own memory for one program, in which an image is lowered and made by two calls.
 
 A batch's arrays are made anew for every batch, and kernels get their addresses. For one image that takes longer than
-its pixels; so each thread keeps a workspace: the arrays of one program, at addresses that kernels know. What does not
-fit it goes the way of batches.
+its pixels; so each thread keeps a workspace: the arrays of one program, at addresses that kernels know. Programs that
+do not fit it are run as batches.
 """
 
 from __future__ import annotations
@@ -10,24 +10,23 @@ from __future__ import annotations
 import threading
 from copy import copy
 from struct import Struct
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.batch import NO_TABLES, form_of, held_batch, keep_batch, measure, new_batch
 from variegate.executors.cpu.executor import STREAM_FROM_BYTES, run
-from variegate.executors.cpu.layout import NEEDS, Instructions
-from variegate.executors.cpu.memory import RESULTS, place_of, scratch_for, scratch_sizes
-from variegate.executors.cpu.passes import run_rows
+from variegate.executors.cpu.kernels import INSTRUCTION_ARRAYS, result_format, run_rows
+from variegate.executors.cpu.memory import RESULTS
+from variegate.native.library import data_ptr
+from variegate.native.structs import BATCH, pack_struct
 from variegate.program import lowering
-from variegate.program.compiled import TURN
-from variegate.program.lowering.blurs import blurs_to_kernels
-from variegate.program.lowering.joint import RECORD, held_work, new_work, rewrite
+from variegate.program.lowering.rewrites import RECORD, empty_program, new_work
 from variegate.program.one_image import OneImage
-from variegate.program.program import Output, Program
+from variegate.program.program import Output, Tables
+from variegate.program.rng import SEGMENTS
 
-# What a workspace has room for: instructions, rectangles and, to begin with, weights of blurs.
+# Instructions, rectangles and, to begin with, weights of blurs that a workspace has room for.
 SLOTS, RECTANGLES, WEIGHTS = 16, 16, 1024
 # Results below this many bytes are not worth a place in the pool.
 _SMALL_BYTES = 1 << 15
@@ -36,51 +35,57 @@ _RECORD = Struct("8q8d")
 _HEADER = Struct("3qQ3q")
 _ENDS = Struct("2q")
 _BYTE, _FLOAT = np.dtype(np.uint8), np.dtype(np.float32)
+_FIELD = {name: i for i, (name, _) in enumerate(BATCH)}
 
 
 class SingleImageWorkspace:
-    """Of one thread."""
+    """The memory of one thread."""
 
     def __init__(self) -> None:
-        work = self.work = new_work(1, SLOTS, SLOTS, SLOTS + 1)
-        self._work_memory = held_work(work)
-        self.work_at = place_of(self._work_memory)
-        self.records = memoryview(work.records.data).cast("B")
+        records = np.zeros((SLOTS + 1, RECORD), np.int64)
+        none = Tables()
+        program = empty_program(1, SLOTS)
+        self.work = new_work(program, SLOTS, WEIGHTS, none.luts, none.filters, records)
+        self.records = memoryview(records.data).cast("B")
         self.rectangles = np.zeros((RECTANGLES, 4), np.int32)
-        ends = np.zeros(2, np.int64)
-        self.ends = memoryview(ends.data).cast("B")
-        program = Instructions(*(getattr(work.program, name) for name in Instructions._fields))
-        side = NO_TABLES._replace(
-            luts=work.luts,
+        self._ends = np.zeros(2, np.int64)  # addresses of the image and of its result
+        self.ends = memoryview(self._ends.data).cast("B")
+        self.scale, self.bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
+        self.batch = pack_struct(
+            BATCH,
+            **{name: getattr(program, name) for name in INSTRUCTION_ARRAYS},
+            rows=1,
+            slots=SLOTS,
+            max_passes=SLOTS,
+            luts=self.work.luts,
+            matrices=0,
+            kernels=self.work.kernels,
             rectangles=self.rectangles,
-            kernels=np.zeros(WEIGHTS, NO_TABLES.kernels.dtype),
+            grids=0,
+            grid_values=0,
+            points=0,
+            segments=SEGMENTS,
+            sources=self._ends[:1],
+            targets=self._ends[1:],
+            scale=self.scale,
+            bias=self.bias,
+            storage=0,
+            streams=0,
         )
-        self.batch = new_batch(program, side, ends[:1], ends[1:])
-        self._batch_memory = held_batch(self.batch)
-        self.batch_at = place_of(self._batch_memory)
-        self.scratch_at = scratch_for((1,) * NEEDS)
-        self.batch.have[:] = scratch_sizes()
         self._output: Output | None = None
-        self.kind = 0
 
-    def hold_blurs(self) -> None:
-        """Give the blurs of the program their weights."""
-        kernels = blurs_to_kernels(cast(Program, self.work.program))
-        if kernels.size > self.batch.side.kernels.size:
-            self.batch = self.batch._replace(side=self.batch.side._replace(kernels=np.zeros_like(kernels)))
-            keep_batch(self.batch_at, self.batch)
-        self.batch.side.kernels[: kernels.size] = kernels
+    def lower(self, composed: bool) -> None:
+        """Lower the program whose records were written."""
+        self.work.set("composed", composed)
+        self.work.lower()
+        self.batch[_FIELD["kernels"]] = data_ptr(self.work.kernels)
 
-    def grow(self) -> None:
-        """Have the scratch that the program needs."""
-        scratch_for(tuple(self.batch.needs.tolist()))
-        self.batch.have[:] = scratch_sizes()
-
-    def set_output(self, output: Output) -> None:
+    def set_output(self, output: Output, streams: bool) -> None:
+        self.batch[_FIELD["streams"]] = streams
         if output is not self._output:
-            form = form_of(output)
-            self.kind = form.kind
-            self.batch.scale[:], self.batch.bias[:] = form.scale, form.bias
+            result = result_format(output)
+            self.scale[:], self.bias[:] = result.scale, result.bias
+            self.batch[_FIELD["storage"]] = result.storage
             self._output = output
 
 
@@ -109,12 +114,9 @@ def run_one(image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, comp
         at += 8 * RECORD
     if image.num_rectangles:
         workspace.rectangles[: image.num_rectangles] = image.rectangles()
-    if rewrite(workspace.work, workspace.work_at, composed, False):
-        workspace.hold_blurs()
-    if not measure(workspace.batch_at):
-        workspace.grow()
+    workspace.lower(composed)
     height, width = image.height, image.width
-    workspace.set_output(output)
+    workspace.set_output(output, 12 * height * width >= STREAM_FROM_BYTES)
     size = height * width * channels
     kind = _FLOAT if output.mean is not None else _BYTE
     shape = (channels, height, width) if output.layout == "NCHW" else (height, width, channels)
@@ -122,9 +124,8 @@ def run_one(image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, comp
         result: npt.NDArray[Any] = np.empty(shape, kind)
     else:
         result = RESULTS.take(size * kind.itemsize).view(kind).reshape(shape)
-    _ENDS.pack_into(workspace.ends, 0, place_of(pixels), place_of(result))
-    run_rows(0, 1, workspace.batch_at, workspace.scratch_at, workspace.kind, 12 * height * width >= STREAM_FROM_BYTES)
-    TURN.finish()
+    _ENDS.pack_into(workspace.ends, 0, data_ptr(pixels), data_ptr(result))
+    run_rows(workspace.batch, 0, 1)
     return result
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.program import passes as P
-from variegate.program.lowering.joint import rewrite_program
+from variegate.program.lowering.rewrites import rewrite_program
 from variegate.program.ops import (
     KIND_OF,
     LAYER_PLANES,

@@ -42,12 +42,15 @@ class LoweringWork:
         needed = self.field("num_kernel_values")
         if needed > len(self.kernels):
             self.kernels = np.empty(needed, np.int16)
-            self.memory[_FIELD["kernels"]] = data_ptr(self.kernels)
-            self.memory[_FIELD["kernel_values"]] = needed
+            self.set("kernels", data_ptr(self.kernels))
+            self.set("kernel_values", needed)
             check_status(_lower(data_ptr(self.memory)))
 
     def field(self, name: str) -> int:
         return int(self.memory[_FIELD[name]])
+
+    def set(self, name: str, value: int) -> None:
+        self.memory[_FIELD[name]] = value
 
 
 def new_work(
