@@ -7,52 +7,97 @@ namespace vg {
 namespace VG_LEVEL {
 namespace {
 
-// Levels fade by v * (FADES - s * weight) / FADES, weight 0 to SIXTH: exact in float32 before the division.
+// Values fade by v * (FADES - s * weight) / FADES, weight 0 to SIXTH: exact in float32 before the division.
 constexpr i32 SIXTH = 85, FADES = 255 * SIXTH;
 // Added to a value, it rounds it to an integer, in the lower bits of the float32.
 constexpr f32 ROUNDING = 1 << 23;
 
-struct Hsv {
-  Ints hue, saturation, value;
+// What fits into bytes is computed in bytes, a register of them at a time.
+constexpr i64 SIZE = 4 * LANES;
+typedef u8 Block __attribute__((vector_size(SIZE)));
+typedef i8 SignedBlock __attribute__((vector_size(SIZE)));
+
+VG_INLINE Block all_bytes(u8 value) { return Block{} + value; }
+VG_INLINE Block least(Block a, Block b) { return a < b ? a : b; }
+VG_INLINE Block most(Block a, Block b) { return a > b ? a : b; }
+VG_INLINE Block subtract_to_zero(Block a, Block b) { return most(a, b) - b; }
+
+struct Pixels {
+  u8 span[SIZE];  // of the least and the greatest channel; 1 if they are equal
+  u8 saturated[SIZE];  // the same, 0 if they are equal
+  u8 value[SIZE];  // the greatest
+  u8 divisor[SIZE];  // the same, 1 if it is 0
+  u8 from_middle[SIZE];  // the distance from the greatest channel to the middle one
+  u8 sextant[SIZE];  // the base of the hue plus 1, in bits 0 to 2; bit 7 is set if the hue falls from it
+  u8 hue[SIZE], saturation[SIZE];
 };
 
-VG_INLINE Ints least(Ints a, Ints b) { return a < b ? a : b; }
-VG_INLINE Ints most(Ints a, Ints b) { return a > b ? a : b; }
-VG_INLINE Ints magnitude(Ints v) { return most(v, -v); }
-
-VG_INLINE Hsv to_hsv(Ints r, Ints g, Ints b) {
-  const Ints high = most(most(r, g), b), low = least(least(r, g), b), one = all_ints(1), two = all_ints(2);
-  const Ints is_red = r == high, is_green = g == high, red_is_low = r == low, blue_is_low = b == low;
-  // Of six sextants, the hue is at `base` plus or minus the share that the middle value has of the span.
-  Ints base = is_green ? (~blue_is_low & two) + 1 : (~red_is_low & two) + 3;
-  base = is_red ? (blue_is_low & two) - 1 : base;
-  const Ints falls = is_red ? blue_is_low : is_green ? ~blue_is_low : ~red_is_low;
-  const Ints from_middle = high + high + low - r - g - b, span = high - low;
-  const Floats part = to_floats((from_middle ^ falls) - falls) / to_floats(most(span, one));
-  Floats turn = (to_floats(base) + part) / 6.0f;
-  turn = turn < 0.0f ? turn + 1.0f : turn;
-  const Floats saturation = to_floats(span) * 255.0f / to_floats(most(high, one));
-  return {truncate(turn * 255.0f), truncate(saturation), high};
+// Of six sextants, the hue is at a base plus or minus the share that the distance from the middle has of the span.
+VG_INLINE void find_sextants(Block r, Block g, Block b, Pixels &to) {
+  const Block both = most(r, g), less = least(r, g), high = most(both, b), low = least(less, b);
+  const Block middle = most(least(both, b), less), span = high - low;
+  const Block blue_is_low = (Block)(b == low), red_is_low = (Block)(r == low);
+  const Block rises1 = all_bytes(2), falls1 = all_bytes(2 + 128), rises3 = all_bytes(4), falls3 = all_bytes(4 + 128);
+  const Block of_red = blue_is_low != 0 ? falls1 : all_bytes(0);
+  const Block of_green = blue_is_low != 0 ? rises1 : falls3;
+  const Block of_blue = red_is_low != 0 ? rises3 : all_bytes(6 + 128);
+  store(to.sextant, r == high ? of_red : g == high ? of_green : of_blue);
+  store(to.from_middle, high - middle);
+  store(to.saturated, span);
+  store(to.span, most(span, all_bytes(1)));
+  store(to.value, high);
+  store(to.divisor, most(high, all_bytes(1)));
 }
 
-// `weight`: how far the hue is from the channel's own, in 85ths of a sextant; the channel is full from 85 on.
-VG_INLINE void store_channel(u8 *at, Ints weight, Ints saturation, Floats value) {
-  weight = most(least(weight, all_ints(SIXTH)), Ints{});
-  const Floats fade = to_floats(FADES - multiply_pairs(saturation, weight));
-  store_bytes(at, (Ints)(value * fade + ROUNDING) & 255);
+VG_INLINE Ints hues(const Pixels &p, i64 x) {
+  const Ints sextant = load_bytes(p.sextant + x), sign = sextant << 24 & (i32)0x80000000;
+  const Floats from_middle = (Floats)((Ints)to_floats(load_bytes(p.from_middle + x)) ^ sign);
+  const Floats part = from_middle / to_floats(load_bytes(p.span + x));
+  const Floats turn = (to_floats((sextant & 7) - 1) + part) / 6.0f;
+  return truncate((turn < 0.0f ? turn + 1.0f : turn) * 255.0f);
+}
+
+VG_INLINE Ints saturations(const Pixels &p, i64 x) {
+  return truncate(to_floats(load_bytes(p.saturated + x)) * 255.0f / to_floats(load_bytes(p.divisor + x)));
+}
+
+// Channels of a hue of full saturation, in 85ths: 255 less how far twice the hue is from the channel's own, and so on.
+VG_INLINE void find_weights(Block hue, u8 (*to)[SIZE]) {
+  const Block twice = hue + hue, full = all_bytes(SIXTH);
+  const auto is_late = (SignedBlock)hue < 0;  // 128 and more, where twice the hue leaves the byte
+  const Block distance = is_late ? twice | 1 : ~twice;  // from 255
+  store(to[0], least(subtract_to_zero(all_bytes(2 * SIXTH), distance), full));
+  store(to[1], is_late ? least(twice | 1, full) : subtract_to_zero(full, twice));
+  store(to[2], is_late ? subtract_to_zero(twice, all_bytes(169)) : least(~twice, full));
 }
 
 }  // namespace
 
 void turn_hue(Planes planes, Range columns, i32 shift) {
-  u8 *red = planes[0], *green = planes[1], *blue = planes[2];
-  for (i64 x = columns.first; x < columns.end; x += LANES) {
-    const Hsv hsv = to_hsv(load_bytes(red + x), load_bytes(green + x), load_bytes(blue + x));
-    const Ints place = ((hsv.hue + shift) & 255) * 2;
-    const Floats value = to_floats(hsv.value) * (f32)(1.0 / FADES);
-    store_channel(red + x, 170 - magnitude(place - 255), hsv.saturation, value);
-    store_channel(green + x, magnitude(place - 2 * SIXTH) - SIXTH, hsv.saturation, value);
-    store_channel(blue + x, magnitude(place - 4 * SIXTH) - SIXTH, hsv.saturation, value);
+  Pixels p;
+  u8 weights[3][SIZE];
+  u8 *const hue_and_saturation[] = {p.hue, p.saturation};
+  for (i64 first = columns.first; first < columns.end; first += SIZE) {
+    u8 *const at[] = {planes[0] + first, planes[1] + first, planes[2] + first};
+    find_sextants(load<Block>(at[0]), load<Block>(at[1]), load<Block>(at[2]), p);
+    store_columns(hue_and_saturation, {0, SIZE}, [&](i64 x, Halves *out) {
+      out[0] = pack(hues(p, x), hues(p, x + LANES));
+      out[1] = pack(saturations(p, x), saturations(p, x + LANES));
+    });
+    find_weights(load<Block>(p.hue) + (u8)shift, weights);
+    store_columns(at, {0, SIZE}, [&](i64 x, Halves *out) {
+      Ints faded[3][2];
+      for (int half = 0; half < 2; half++) {
+        const i64 from = x + half * LANES;
+        const Floats value = to_floats(load_bytes(p.value + from)) * (f32)(1.0 / FADES);
+        const Ints saturation = load_bytes(p.saturation + from);
+        for (int c = 0; c < 3; c++) {
+          const Floats fade = to_floats(FADES - multiply_pairs(saturation, load_bytes(weights[c] + from)));
+          faded[c][half] = (Ints)(value * fade + ROUNDING) & 255;
+        }
+      }
+      for (int c = 0; c < 3; c++) out[c] = pack(faded[c][0], faded[c][1]);
+    });
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include "../constants.h"
 #include "../simd.h"
+#include "executor.h"
 
 namespace vg {
 namespace VG_LEVEL {
@@ -43,30 +44,77 @@ VG_INLINE Ints load_bytes(const u8 *at) {
 #endif
 }
 
-// LANES bytes of numbers that fit.
-VG_INLINE void store_bytes(u8 *at, Ints v) {
+// 2 * LANES numbers of 16 bits, in an order of their own.
+typedef i16 Halves __attribute__((vector_size(4 * LANES)));
+
+// Two vectors in 16 bits, saturated.
+VG_INLINE Halves pack(Ints a, Ints b) {
 #if VG_AVX512
-  _mm_storeu_si128((__m128i *)at, _mm512_cvtepi32_epi8((__m512i)v));
+  return (Halves)_mm512_packs_epi32((__m512i)a, (__m512i)b);
 #elif VG_AVX2
-  const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128((__m256i)v), _mm256_extracti128_si256((__m256i)v, 1));
-  _mm_storel_epi64((__m128i *)at, _mm_packus_epi16(words, words));
+  return (Halves)_mm256_packs_epi32((__m256i)a, (__m256i)b);
 #elif defined(__SSE2__)
-  const __m128i words = _mm_packs_epi32((__m128i)v, (__m128i)v);
-  store(at, _mm_cvtsi128_si32(_mm_packus_epi16(words, words)));
+  return (Halves)_mm_packs_epi32((__m128i)a, (__m128i)b);
 #else
-  for (int i = 0; i < LANES; i++) at[i] = (u8)v[i];
+  Halves packed;
+  for (int i = 0; i < LANES; i++) {
+    packed[i] = (i16)clamp(a[i], -32768, 32767);
+    packed[LANES + i] = (i16)clamp(b[i], -32768, 32767);
+  }
+  return packed;
 #endif
 }
 
-// The same of numbers of up to 16 bits, clipped to 0..255.
-VG_INLINE void store_clipped(u8 *at, Ints v) {
+// 4 * LANES bytes of what was packed, clipped to 0..255.
+VG_INLINE void store_packed(u8 *at, Halves low, Halves high) {
 #if VG_AVX512
-  _mm_storeu_si128((__m128i *)at, _mm512_cvtusepi32_epi8(_mm512_max_epi32((__m512i)v, _mm512_setzero_si512())));
+  // Packing works within each 16 bytes.
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  _mm512_storeu_si512(at, _mm512_permutexvar_epi32(order, _mm512_packus_epi16((__m512i)low, (__m512i)high)));
+#elif VG_AVX2
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  const __m256i bytes = _mm256_packus_epi16((__m256i)low, (__m256i)high);
+  _mm256_storeu_si256((__m256i *)at, _mm256_permutevar8x32_epi32(bytes, order));
 #elif defined(__SSE2__)
-  store_bytes(at, v);  // packs saturate
+  _mm_storeu_si128((__m128i *)at, _mm_packus_epi16((__m128i)low, (__m128i)high));
 #else
-  for (int i = 0; i < LANES; i++) at[i] = (u8)clamp(v[i], 0, 255);
+  for (int i = 0; i < 2 * LANES; i++) {
+    at[i] = (u8)clamp<i16>(low[i], 0, 255);
+    at[2 * LANES + i] = (u8)clamp<i16>(high[i], 0, 255);
+  }
 #endif
+}
+
+// The first half of them.
+VG_INLINE void store_packed(u8 *at, Halves low) {
+#if VG_AVX512
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m512i bytes = _mm512_permutexvar_epi32(order, _mm512_packus_epi16((__m512i)low, (__m512i)low));
+  _mm256_storeu_si256((__m256i *)at, _mm512_castsi512_si256(bytes));
+#elif VG_AVX2
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16((__m256i)low, (__m256i)low), order);
+  _mm_storeu_si128((__m128i *)at, _mm256_castsi256_si128(bytes));
+#elif defined(__SSE2__)
+  _mm_storel_epi64((__m128i *)at, _mm_packus_epi16((__m128i)low, (__m128i)low));
+#else
+  for (int i = 0; i < 2 * LANES; i++) at[i] = (u8)clamp<i16>(low[i], 0, 255);
+#endif
+}
+
+// Stores columns of planes: compute(x, values) writes those of 2 * LANES pixels from x on, packed, by channel. Runs over
+// the end by less than 2 * LANES.
+template <int channels, class F> VG_INLINE void store_columns(u8 *const (&planes)[channels], Range columns, F compute) {
+  Halves low[channels], high[channels];
+  i64 x = columns.first;
+  for (; x + 2 * LANES < columns.end; x += 4 * LANES) {
+    compute(x, low);
+    compute(x + 2 * LANES, high);
+    for (int c = 0; c < channels; c++) store_packed(planes[c] + x, low[c], high[c]);
+  }
+  if (x >= columns.end) return;
+  compute(x, low);
+  for (int c = 0; c < channels; c++) store_packed(planes[c] + x, low[c]);
 }
 
 VG_INLINE Floats to_floats(Ints v) { return __builtin_convertvector(v, Floats); }
@@ -84,23 +132,21 @@ VG_INLINE Ints truncate(Floats v) {
 #endif
 }
 
-// No less than 0 and no more than 255; NaN becomes 0.
-VG_INLINE Floats clip(Floats v) {
+// Rounded half up, to be clipped to bytes: truncation is the floor of what is not negative. NaN becomes less than 0.
+VG_INLINE Ints round_to_byte(Floats v) {
+  v = v + 0.5f;
 #if VG_AVX512
-  return (Floats)_mm512_min_ps(_mm512_max_ps((__m512)v, _mm512_setzero_ps()), _mm512_set1_ps(255));
+  return truncate((Floats)_mm512_min_ps(_mm512_set1_ps(255), (__m512)v));
 #elif VG_AVX2
-  return (Floats)_mm256_min_ps(_mm256_max_ps((__m256)v, _mm256_setzero_ps()), _mm256_set1_ps(255));
+  return truncate((Floats)_mm256_min_ps(_mm256_set1_ps(255), (__m256)v));
 #elif defined(__SSE2__)
-  return (Floats)_mm_min_ps(_mm_max_ps((__m128)v, _mm_setzero_ps()), _mm_set1_ps(255));
+  return truncate((Floats)_mm_min_ps(_mm_set1_ps(255), (__m128)v));
 #else
   const Floats low = {}, high = all_floats(255);
   v = v > low ? v : low;
-  return v < high ? v : high;
+  return truncate(v < high ? v : high);
 #endif
 }
-
-// Clipped to bytes and rounded half up: truncation is the floor of what is not negative.
-VG_INLINE void store_rounded(u8 *at, Floats v) { store_bytes(at, truncate(clip(v + 0.5f))); }
 
 VG_INLINE Floats square_root(Floats v) {
 #if VG_AVX512

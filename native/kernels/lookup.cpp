@@ -47,57 +47,49 @@ void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
     _mm512_storeu_si512(bytes + x, _mm512_or_si512(_mm512_and_si512(even, lower), _mm512_slli_epi16(odd, 8)));
   }
 }
-#elif VG_SSSE3
-#if VG_AVX2
-typedef __m256i Block;
-VG_INLINE Block load_block(const u8 *at) { return _mm256_loadu_si256((const __m256i *)at); }
-VG_INLINE void store_block(u8 *at, Block v) { _mm256_storeu_si256((__m256i *)at, v); }
-VG_INLINE Block repeated(__m128i v) { return _mm256_broadcastsi128_si256(v); }
-VG_INLINE Block all_bytes(int value) { return _mm256_set1_epi8((char)value); }
-VG_INLINE Block shuffle(Block v, Block index) { return _mm256_shuffle_epi8(v, index); }
-VG_INLINE Block subtract(Block a, Block b) { return _mm256_subs_epi8(a, b); }
-VG_INLINE Block differ(Block a, Block b) { return _mm256_xor_si256(a, b); }
-#else
-typedef __m128i Block;
-VG_INLINE Block load_block(const u8 *at) { return _mm_loadu_si128((const __m128i *)at); }
-VG_INLINE void store_block(u8 *at, Block v) { _mm_storeu_si128((__m128i *)at, v); }
-VG_INLINE Block repeated(__m128i v) { return v; }
-VG_INLINE Block all_bytes(int value) { return _mm_set1_epi8((char)value); }
-VG_INLINE Block shuffle(Block v, Block index) { return _mm_shuffle_epi8(v, index); }
-VG_INLINE Block subtract(Block a, Block b) { return _mm_subs_epi8(a, b); }
-VG_INLINE Block differ(Block a, Block b) { return _mm_xor_si128(a, b); }
-#endif
+#elif VG_AVX2
+// pshufb picks from each of 16 rows of 16 bytes, by bits 0 to 3 of an index. Of two rows, blends take one by bit 4, of
+// two such pairs by bit 5, and so on: bits that shifts bring to the top of their byte.
+template <int bit> VG_INLINE __m256i pick(const u8 *table, __m256i index, __m256i places) {
+  if constexpr (bit < 4) {
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table)), places);
+  } else {
+    const __m256i low = pick<bit - 1>(table, index, places);
+    const __m256i high = pick<bit - 1>(table + (1 << bit), index, places);
+    return _mm256_blendv_epi8(low, high, _mm256_slli_epi16(index, 7 - bit));
+  }
+}
 
+void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
+  for (i64 x = 0; x < count; x += 32) {
+    const __m256i index = _mm256_loadu_si256((const __m256i *)(bytes + x));
+    const __m256i places = _mm256_and_si256(index, _mm256_set1_epi8(15));
+    _mm256_storeu_si256((__m256i *)(bytes + x), pick<7>(table, index, places));
+  }
+}
+#elif VG_SSSE3
 // pshufb picks from 16 bytes, and gives 0 for an index below zero. An index loses 16 from row to row of the table, and
 // stays below zero once it is: what remains of it picks from this row *and those before*. So each row is held as its
 // difference (xor) to the one before, and what the shuffles give is joined by xor. The upper half of the table has the
 // index less 128.
 void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
-  Block row[16];
+  __m128i row[16];
   for (int i = 0; i < 16; i++) {
-    __m128i v = _mm_loadu_si128((const __m128i *)(table + 16 * i));
-    if (i % 8 != 0) v = _mm_xor_si128(v, _mm_loadu_si128((const __m128i *)(table + 16 * i - 16)));
-    row[i] = repeated(v);
+    row[i] = _mm_loadu_si128((const __m128i *)(table + 16 * i));
+    if (i % 8 != 0) row[i] = _mm_xor_si128(row[i], _mm_loadu_si128((const __m128i *)(table + 16 * i - 16)));
   }
-  const Block sixteen = all_bytes(16), half = all_bytes(-128);
-  constexpr i64 SIZE = sizeof(Block);
-  for (i64 x = 0; x < count; x += 2 * SIZE) {  // two vectors share each load of a row
-    Block low0 = load_block(bytes + x), low1 = load_block(bytes + x + SIZE);
-    Block high0 = differ(low0, half), high1 = differ(low1, half);
-    Block total0 = differ(shuffle(row[0], low0), shuffle(row[8], high0));
-    Block total1 = differ(shuffle(row[0], low1), shuffle(row[8], high1));
+  const __m128i sixteen = _mm_set1_epi8(16);
+  for (i64 x = 0; x < count; x += 16) {
+    __m128i low = _mm_loadu_si128((const __m128i *)(bytes + x)), high = _mm_xor_si128(low, _mm_set1_epi8(-128));
+    __m128i total = _mm_xor_si128(_mm_shuffle_epi8(row[0], low), _mm_shuffle_epi8(row[8], high));
     for (int i = 1; i < 8; i++) {
-      low0 = subtract(low0, sixteen);
-      low1 = subtract(low1, sixteen);
-      high0 = subtract(high0, sixteen);
-      high1 = subtract(high1, sixteen);
-      total0 = differ(total0, differ(shuffle(row[i], low0), shuffle(row[8 + i], high0)));
-      total1 = differ(total1, differ(shuffle(row[i], low1), shuffle(row[8 + i], high1)));
+      low = _mm_subs_epi8(low, sixteen);
+      high = _mm_subs_epi8(high, sixteen);
+      total = _mm_xor_si128(total, _mm_xor_si128(_mm_shuffle_epi8(row[i], low), _mm_shuffle_epi8(row[8 + i], high)));
       // In this order: joined in another one, 16 of them would have to be kept on the stack.
-      __asm__("" : "+x"(total0), "+x"(total1));
+      __asm__("" : "+x"(total));
     }
-    store_block(bytes + x, total0);
-    store_block(bytes + x + SIZE, total1);
+    _mm_storeu_si128((__m128i *)(bytes + x), total);
   }
 }
 #elif defined(__aarch64__)

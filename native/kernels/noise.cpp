@@ -25,6 +25,14 @@ VG_INLINE Words multiply(Words a, Words b) {
 
 VG_INLINE Words all_words(u64 value) { return Words{} + value; }
 
+VG_INLINE Words xor_of(Words a, Words b, Words c) {
+#if VG_AVX512
+  return (Words)_mm512_ternarylogic_epi64((__m512i)a, (__m512i)b, (__m512i)c, 0x96);
+#else
+  return a ^ (b ^ c);
+#endif
+}
+
 // Counters of which the lower halves alone count.
 struct Counter {
   Words at[4];
@@ -32,37 +40,80 @@ struct Counter {
 
 VG_INLINE void philox_round(Counter &c, Words key0, Words key1) {
   const Words product0 = multiply(c.at[0], all_words(PHILOX_M0)), product1 = multiply(c.at[2], all_words(PHILOX_M1));
-  c = {{product1 >> 32 ^ c.at[1] ^ key0, product1, product0 >> 32 ^ c.at[3] ^ key1, product0}};
+  c = {{xor_of(product1 >> 32, c.at[1], key0), product1, xor_of(product0 >> 32, c.at[3], key1),
+        product0}};
+}
+
+struct Key {
+  u32 low, high;
+};
+
+Key key_of_round(const Row &row, int round) {
+  return {row.key_low + (u32)PHILOX_W0 * (u32)round, row.key_high + (u32)PHILOX_W1 * (u32)round};
+}
+
+// What the first two rounds make of the parts of counters that all pixels share.
+struct SharedRounds {
+  Words flip2, flip0, flip3, word3;
+
+  SharedRounds(const Row &row, i64 slot) {
+    const Key first = key_of_round(row, 0), second = key_of_round(row, 1);
+    const u64 product1 = (u64)(u32)row.id * PHILOX_M1;
+    const u32 c0 = (u32)(product1 >> 32) ^ (u32)slot ^ first.low;
+    const u64 product0 = c0 * (u64)PHILOX_M0;
+    flip2 = all_words((u32)(row.id >> 32) ^ first.high);
+    flip0 = all_words((u32)product1 ^ second.low);
+    flip3 = all_words((u32)(product0 >> 32) ^ second.high);
+    word3 = all_words((u32)product0);
+  }
+};
+
+// Counters of pixels after two rounds.
+VG_INLINE Counter two_rounds(const SharedRounds &shared, Words pixels) {
+  const Words product0 = multiply(pixels, all_words(PHILOX_M0));
+  const Words product1 = multiply(product0 >> 32 ^ shared.flip2, all_words(PHILOX_M1));
+  return {{product1 >> 32 ^ shared.flip0, product1, product0 ^ shared.flip3, shared.word3}};
 }
 
 // Words of even pixels and of odd ones, in order.
 VG_INLINE void store_words(u32 *to, Words even, Words odd) {
 #if VG_AVX512
   store(to, _mm512_mask_blend_epi32(0xaaaa, (__m512i)even, (__m512i)(odd << 32)));
+#elif VG_AVX2
+  store(to, _mm256_blend_epi32((__m256i)even, (__m256i)(odd << 32), 0xaa));
 #else
   store(to, (even & 0xffffffff) | odd << 32);
 #endif
 }
 
+// Vectors of counters that are made together: one would wait for itself, round after round.
+constexpr i64 TOGETHER = VG_AVX2 ? 4 : 2;
+
 }  // namespace
 
 void draw_words(const Row &row, i64 slot, i64 pixel, i64 count, NoiseChunk &chunk) {
   Words keys[PHILOX_ROUNDS][2], numbers;
-  for (int round = 0; round < PHILOX_ROUNDS; round++) {
-    keys[round][0] = all_words((u32)(row.key_low + (u32)PHILOX_W0 * (u32)round));
-    keys[round][1] = all_words((u32)(row.key_high + (u32)PHILOX_W1 * (u32)round));
+  for (int round = 2; round < PHILOX_ROUNDS; round++) {
+    const Key key = key_of_round(row, round);
+    keys[round][0] = all_words(key.low);
+    keys[round][1] = all_words(key.high);
   }
+  const SharedRounds shared(row, slot);
   for (i64 i = 0; i < WORDS; i++) numbers[i] = 2 * (u64)i;
-  const Words slots = all_words((u64)slot), low = all_words((u32)row.id), high = all_words(row.id >> 32);
-  for (i64 x = 0; x < count; x += LANES) {
-    const Words first = numbers + (u64)(pixel + x);
-    Counter even = {{first, slots, low, high}}, odd = {{first + 1, slots, low, high}};
+  constexpr i64 PIXELS = TOGETHER * WORDS;
+  for (i64 x = 0; x < count; x += PIXELS) {
+    Counter counters[TOGETHER];
+    for (i64 i = 0; i < TOGETHER; i++)
+      counters[i] = two_rounds(shared, numbers + (u64)(pixel + x + i / 2 * LANES + i % 2));
 #pragma GCC unroll 10
-    for (int round = 0; round < PHILOX_ROUNDS; round++) {
-      philox_round(even, keys[round][0], keys[round][1]);
-      philox_round(odd, keys[round][0], keys[round][1]);
-    }
-    for (int c = 0; c < 3; c++) store_words(chunk.words[c] + x, even.at[c], odd.at[c]);
+    for (int round = 2; round < PHILOX_ROUNDS; round++)
+#pragma GCC unroll 4
+      for (Counter &counter : counters) philox_round(counter, keys[round][0], keys[round][1]);
+#pragma GCC unroll 4
+    for (i64 i = 0; i < TOGETHER; i += 2)
+#pragma GCC unroll 3
+      for (int c = 0; c < 3; c++)
+        store_words(chunk.words[c] + x + i / 2 * LANES, counters[i].at[c], counters[i + 1].at[c]);
   }
 }
 
@@ -100,43 +151,62 @@ VG_INLINE void split_lines(const u64 *lines, Floats &base, Floats &slope) {
 #endif
 }
 
-VG_INLINE Floats magnitudes(const u32 *words) { return to_floats((load<Ints>(words) & 0x7fffffff) | 1); }
+VG_INLINE Floats magnitudes(Ints words) { return to_floats((words & 0x7fffffff) | 1); }
+
+// The lines of the table for a channel's words, which `normals` reads. Loads are one by one, base and slope together:
+// gathers are slower on most processors, on some by far.
+void find_lines(const f32 *segments, i64 channel, i64 count, NoiseChunk &chunk) {
+  const u32 *words = chunk.words[channel];
+  alignas(64) i32 at[CHUNK];
+  // All numbers of segments first: what is stored in parts can be loaded whole only after a while.
+  for (i64 x = 0; x < count; x += LANES)
+    store(at + x, ((Ints)magnitudes(load<Ints>(words + x)) >> SEGMENT_SHIFT) - FIRST_SEGMENT);
+  typedef u64 Pair __attribute__((vector_size(16)));
+  for (i64 x = 0; x < count; x += LANES) {
+#pragma GCC unroll 8
+    for (i64 i = 0; i < LANES; i += 2) {
+      const u64 two = load<u64>(at + x + i);
+      const Pair lines = {load<u64>(segments + 2 * (u32)two), load<u64>(segments + 2 * (two >> 32))};
+      store(chunk.lines + x + line_position(i), lines);
+    }
+  }
+}
+
+// Standard normal numbers of the words from x on.
+VG_INLINE Floats normals(const NoiseChunk &chunk, i64 channel, i64 x) {
+  const Ints words = load<Ints>(chunk.words[channel] + x);
+  Floats base, slope;
+  split_lines(chunk.lines + x, base, slope);
+  return (Floats)((Ints)(base + slope * magnitudes(words)) ^ (words & (i32)0x80000000));
+}
 
 }  // namespace
 
 void draw_normals(const f32 *segments, i64 channel, i64 count, NoiseChunk &chunk) {
-  const u32 *words = chunk.words[channel];
-  // The numbers of the segments first, and then loads one by one, base and slope together: gathers are slower on most
-  // processors, on some by far. What is stored in parts is loaded whole only after a while.
-  alignas(64) i32 at[CHUNK];
-  for (i64 x = 0; x < count; x += LANES)
-    store(at + x, ((Ints)magnitudes(words + x) >> SEGMENT_SHIFT) - FIRST_SEGMENT);
-  for (i64 x = 0; x < count; x += LANES)
-    for (i64 i = 0; i < LANES; i++) chunk.lines[x + line_position(i)] = load<u64>(segments + 2 * at[x + i]);
-  for (i64 x = 0; x < count; x += LANES) {
-    Floats base, slope;
-    split_lines(chunk.lines + x, base, slope);
-    const Ints sign = load<Ints>(words + x) & (i32)0x80000000;
-    store(chunk.normals + x, (Floats)((Ints)(base + slope * magnitudes(words + x)) ^ sign));
-  }
+  find_lines(segments, channel, count, chunk);
+  for (i64 x = 0; x < count; x += LANES) store(chunk.normals + x, normals(chunk, channel, x));
 }
 
 namespace {
 
-void add_gaussian(u8 *levels, i64 count, f32 mean, f32 sigma, const NoiseChunk &chunk) {
+void add_gaussian(u8 *bytes, i64 count, i64 channel, f32 mean, f32 sigma, const NoiseChunk &chunk) {
   const Floats means = all_floats(mean), sigmas = all_floats(sigma);
-  for (i64 x = 0; x < count; x += LANES) {
-    const Floats shift = (means + sigmas * load<Floats>(chunk.normals + x)) * 255.0f;
-    store_rounded(levels + x, to_floats(load_bytes(levels + x)) + shift);
-  }
+  auto noisy = [&](i64 x) {
+    const Floats shift = (means + sigmas * normals(chunk, channel, x)) * 255.0f;
+    return round_to_byte(to_floats(load_bytes(bytes + x)) + shift);
+  };
+  u8 *const plane[] = {bytes};
+  store_columns(plane, {0, count}, [&](i64 x, Halves *out) { out[0] = pack(noisy(x), noisy(x + LANES)); });
 }
 
-void add_shot(u8 *levels, i64 count, f32 scale, const NoiseChunk &chunk) {
+void add_shot(u8 *bytes, i64 count, i64 channel, f32 scale, const NoiseChunk &chunk) {
   const Floats scales = all_floats(scale);
-  for (i64 x = 0; x < count; x += LANES) {
-    const Floats level = to_floats(load_bytes(levels + x));
-    store_rounded(levels + x, level + square_root(level * scales) * load<Floats>(chunk.normals + x));
-  }
+  auto noisy = [&](i64 x) {
+    const Floats value = to_floats(load_bytes(bytes + x));
+    return round_to_byte(value + square_root(value * scales) * normals(chunk, channel, x));
+  };
+  u8 *const plane[] = {bytes};
+  store_columns(plane, {0, count}, [&](i64 x, Halves *out) { out[0] = pack(noisy(x), noisy(x + LANES)); });
 }
 
 // A word as a number from 0 to 1.
@@ -147,13 +217,18 @@ VG_INLINE Floats unit(const u32 *words) {
 
 void add_salt(Planes planes, i64 first, i64 count, f32 amount, f32 salt, const NoiseChunk &chunk) {
   const Floats amounts = all_floats(amount), salts = all_floats(salt);
-  for (i64 x = 0; x < count; x += LANES) {
-    const Ints is_hit = unit(chunk.words[0] + x) < amounts, extreme = (unit(chunk.words[1] + x) < salts) & 255;
-    for (i64 c = 0; c < 3; c++) {
-      u8 *at = planes[c] + first + x;
-      store_bytes(at, is_hit ? extreme : load_bytes(at));
+  u8 *const plane[] = {planes[0] + first, planes[1] + first, planes[2] + first};
+  store_columns(plane, {0, count}, [&](i64 x, Halves *out) {
+    Ints hit[2], extreme[2];
+    for (int half = 0; half < 2; half++) {
+      hit[half] = unit(chunk.words[0] + x + half * LANES) < amounts;
+      extreme[half] = (unit(chunk.words[1] + x + half * LANES) < salts) & 255;
     }
-  }
+    // Masks of all bits stay masks in 16 bits.
+    const Halves is_hit = pack(hit[0], hit[1]), salted = pack(extreme[0], extreme[1]) & is_hit;
+    for (int c = 0; c < 3; c++)
+      out[c] = (pack(load_bytes(plane[c] + x), load_bytes(plane[c] + x + LANES)) & ~is_hit) | salted;
+  });
 }
 
 }  // namespace
@@ -171,9 +246,9 @@ void add_noise(const Row &row, i64 slot, i64 pixel, i64 width, i64 channels, Pla
       continue;
     }
     for (i64 c = 0; c < channels; c++) {
-      draw_normals(row.batch->segments, c, count, chunk);
-      if (op == Op::GAUSSIAN_NOISE) add_gaussian(planes[c] + first, count, (f32)a[0], (f32)a[1], chunk);
-      else add_shot(planes[c] + first, count, (f32)a[0], chunk);
+      find_lines(row.batch->segments, c, count, chunk);
+      if (op == Op::GAUSSIAN_NOISE) add_gaussian(planes[c] + first, count, c, (f32)a[0], (f32)a[1], chunk);
+      else add_shot(planes[c] + first, count, c, (f32)a[0], chunk);
     }
   }
 }

@@ -6,44 +6,53 @@ namespace vg {
 namespace VG_LEVEL {
 namespace {
 
-// Image.blend of Pillow in float32, truncated and clipped. Factors are small: no sum leaves 32 bits.
-VG_INLINE void store_blend(u8 *at, Floats degenerate, Ints value, Floats factor) {
-  store_clipped(at, truncate(degenerate + factor * (to_floats(value) - degenerate)));
+// Image.blend of Pillow in float32, truncated, to be clipped. Factors are small: no sum leaves 32 bits.
+VG_INLINE Ints blend(Floats degenerate, Ints value, Floats factor) {
+  return truncate(degenerate + factor * (to_floats(value) - degenerate));
 }
 
 // Blends pixels with their luma, as ImageEnhance.Color of Pillow.
 void mix(Planes planes, Range columns, f32 factor) {
-  u8 *red = planes[0], *green = planes[1], *blue = planes[2];
+  u8 *const plane[] = {planes[0], planes[1], planes[2]};
   const Floats factors = all_floats(factor);
-  for (i64 x = columns.first; x < columns.end; x += LANES) {
-    const Ints r = load_bytes(red + x), g = load_bytes(green + x), b = load_bytes(blue + x);
-    const Floats gray = to_floats(luma_of(r, g, b));
-    store_blend(red + x, gray, r, factors);
-    store_blend(green + x, gray, g, factors);
-    store_blend(blue + x, gray, b, factors);
-  }
+  store_columns(plane, columns, [&](i64 x, Halves *out) {
+    Ints mixed[3][2];
+    for (int half = 0; half < 2; half++) {
+      const i64 at = x + half * LANES;
+      const Ints r = load_bytes(plane[0] + at), g = load_bytes(plane[1] + at), b = load_bytes(plane[2] + at);
+      const Floats gray = to_floats(luma_of(r, g, b));
+      mixed[0][half] = blend(gray, r, factors);
+      mixed[1][half] = blend(gray, g, factors);
+      mixed[2][half] = blend(gray, b, factors);
+    }
+    for (int c = 0; c < 3; c++) out[c] = pack(mixed[c][0], mixed[c][1]);
+  });
 }
 
 // A float32[3, 4] times (r, g, b, 1), summed from left to right.
 void multiply_by_matrix(Planes planes, Range columns, const f32 *matrix) {
-  u8 *plane[] = {planes[0], planes[1], planes[2]};
+  u8 *const plane[] = {planes[0], planes[1], planes[2]};
   Floats weights[12];
   for (int i = 0; i < 12; i++) weights[i] = all_floats(matrix[i]);
-  for (i64 x = columns.first; x < columns.end; x += LANES) {
-    const Floats r = to_floats(load_bytes(plane[0] + x)), g = to_floats(load_bytes(plane[1] + x));
-    const Floats b = to_floats(load_bytes(plane[2] + x));
-    for (int c = 0; c < 3; c++) {
-      const Floats *w = weights + 4 * c;
-      store_rounded(plane[c] + x, r * w[0] + g * w[1] + b * w[2] + w[3]);
+  store_columns(plane, columns, [&](i64 x, Halves *out) {
+    Ints sums[3][2];
+    for (int half = 0; half < 2; half++) {
+      Floats channel[3];
+      for (int c = 0; c < 3; c++) channel[c] = to_floats(load_bytes(plane[c] + x + half * LANES));
+      for (int c = 0; c < 3; c++) {
+        const Floats *w = weights + 4 * c;
+        sums[c][half] = round_to_byte(channel[0] * w[0] + channel[1] * w[1] + channel[2] * w[2] + w[3]);
+      }
     }
-  }
+    for (int c = 0; c < 3; c++) out[c] = pack(sums[c][0], sums[c][1]);
+  });
 }
 
 // Channel c becomes the one whose number args[c] is.
 void permute(Planes planes, Range columns, const f64 *a) {
-  typedef u8 Block __attribute__((vector_size(BLOCK)));
+  typedef u8 Block __attribute__((vector_size(4 * LANES)));
   const u8 *from[] = {planes[(i64)a[0]], planes[(i64)a[1]], planes[(i64)a[2]]};
-  for (i64 x = columns.first; x < columns.end; x += BLOCK) {
+  for (i64 x = columns.first; x < columns.end; x += 4 * LANES) {
     const Block red = load<Block>(from[0] + x), green = load<Block>(from[1] + x), blue = load<Block>(from[2] + x);
     store(planes[0] + x, red);
     store(planes[1] + x, green);
