@@ -1,0 +1,54 @@
+"""The compiled library: it belongs to the sources beside it, runs at every level alike, and rounds every step."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from native import build, constants
+from variegate import Augmenter
+from variegate import transforms as T
+from variegate.native import library
+
+
+def test_constants_of_both_languages_agree() -> None:
+    """``python -m native.constants`` writes the header."""
+    assert constants.HEADER.read_text() == constants.header()
+
+
+def test_multiply_and_add_round_twice() -> None:
+    """A fused multiply-add would give other bits on processors that have one."""
+    levels = np.arange(256, dtype=np.uint8).reshape(1, 256, 1)
+    mean, std = 0.4914, 0.2471
+    scale = np.float32(1.0 / (255.0 * std))
+    bias = np.float32(-mean / std)
+    expected = levels.astype(np.float32) * scale + bias
+    fused = (levels.astype(np.float64) * np.float64(scale) + np.float64(bias)).astype(np.float32)
+    assert (expected != fused).any()
+    normalize = Augmenter(T.Normalize((mean,), (std,)), num_threads=1)
+    result = np.asarray(normalize([levels], ids=[0])[0])
+    np.testing.assert_array_equal(result.reshape(-1), expected.reshape(-1))
+
+
+@pytest.mark.process
+def test_unknown_level_is_named() -> None:
+    code = "import os; os.environ['VARIEGATE_LEVEL'] = 'avx9'; import variegate.native.library as n; n.level()"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[-1] == (
+        "ImportError: VARIEGATE_LEVEL: got 'avx9'; accepted: x86-64, x86-64-v2, x86-64-v3, x86-64-v4, x86-64-v4-vbmi"
+    )
+
+
+def test_entry_without_a_level_is_found_by_its_name() -> None:
+    assert 0 <= library.entry("vg_host_level")() < len(library.LEVELS)
+
+
+def test_build_is_current() -> None:
+    """Nothing is compiled again where no source changed."""
+    before = build.LIBRARY.stat().st_mtime_ns
+    build.build(levels=build.host_levels())
+    assert build.LIBRARY.stat().st_mtime_ns == before

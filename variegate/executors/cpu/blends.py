@@ -1,0 +1,2 @@
+def blend_rows(*a):
+    raise NotImplementedError
