@@ -15,7 +15,6 @@ from typing import Any
 
 from tests.formats.annotated.made import coco_entries, put_coco, put_voc, put_yolo
 from tests.soak.mutating import Parser, changed, kept_folder, mutated, mutated_json
-from variegate.formats import coco as coco_read
 from variegate.formats.opening import open_source
 
 
@@ -77,13 +76,9 @@ def _put_coco(folder: Path, text: bytes) -> Path:
     return file
 
 
-def _parse_coco(file: Path, large: int) -> None:
-    before, coco_read.LARGE = coco_read.LARGE, large
-    try:
-        options: dict[str, Any] = {"file": file, "mask": "each", "ignored": True}
-        _read_all(partial(open_source, file.parent / "images", annotations=options))
-    finally:
-        coco_read.LARGE = before
+def _parse_coco(file: Path) -> None:
+    options: dict[str, Any] = {"file": file, "mask": "each", "ignored": True}
+    _read_all(partial(open_source, file.parent / "images", annotations=options))
 
 
 def _make_beside(random: Random, folder: Path, put: Callable[[Path], Any], pattern: str) -> Path:
@@ -122,10 +117,8 @@ def _parse_members(shard: Path) -> None:
 
 
 PARSERS = (
-    Parser("outlines", _make_outlines, partial(_parse_coco, large=1 << 62)),
-    Parser("outlines-large", _make_outlines, partial(_parse_coco, large=0)),
-    Parser("coco", _make_coco, partial(_parse_coco, large=1 << 62)),
-    Parser("coco-large", _make_coco, partial(_parse_coco, large=0)),
+    Parser("outlines", _make_outlines, _parse_coco),
+    Parser("coco", _make_coco, _parse_coco),
     Parser(
         "yolo",
         partial(_make_beside, put=put_yolo, pattern="labels/*.txt"),
