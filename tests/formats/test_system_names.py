@@ -14,7 +14,6 @@ import pytest
 from PIL import Image
 
 from variegate.formats.base import SourceError
-from variegate.formats.kinds import is_system_path
 from variegate.formats.opening import open_source
 
 LEFT = (
@@ -97,11 +96,6 @@ def test_masks(tmp_path: Path) -> None:
             (tmp_path / folder / name).parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(np.zeros((4, 4), np.uint8)).save(tmp_path / folder / name)
     assert open_source(tmp_path, annotations="masks").paths == ("images/0.png",)
-
-
-def test_paths() -> None:
-    assert is_system_path("a/__macosx/b.png")
-    assert not is_system_path("./a/../b.png")
 
 
 def test_an_index_leaves_no_file_open(tmp_path: Path) -> None:

@@ -103,8 +103,14 @@ def find_duplicates(table: pa.Table, distance: int | None = None, unlike: float 
         distance = near_hashes.distance_for(images.looks[first[images.are_read[first]]])
     # Of a large set, the signatures are not copied without need.
     signatures = images.signatures if len(first) == len(same) else images.signatures[first]
-    partners = near_hashes.find_partners_turned(
-        images.looks[first], signatures, images.halves[first], images.labels[first], distance, unlike
+    partners = near_hashes.find_partners(
+        images.looks[first],
+        signatures,
+        images.halves[first],
+        images.labels[first],
+        distance,
+        unlike,
+        turned(signatures),
     )
     copies = _Copies(same_in_split)
     links = {

@@ -6,7 +6,7 @@ import importlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from functools import partial
 from itertools import chain, islice
 from threading import Event, Lock
 from typing import Any, NamedTuple, cast
@@ -19,6 +19,7 @@ import torch
 
 from variegate.apps.curate.duplicates import joined
 from variegate.apps.curate.findings import DataFinding
+from variegate.apps.curate.scan import item_of
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, fitting_batch
 from variegate.apps.train.models import Airbench
@@ -27,7 +28,6 @@ from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import read_image
 from variegate.errors import DecodeError
 from variegate.formats.base import Item, Source, SourceError, StreamSource, first_names
-from variegate.loader import Loader
 from variegate.loader.shuffle import Permutation
 from variegate.ops.resize import Resize
 from variegate.options.search import Hyperparameters
@@ -190,40 +190,42 @@ def small_pixels(source: Source | StreamSource, indices: Ints, size: tuple[int, 
 
     ``indices``: in the source, ascending; of a stream, in its order. Raises SourceError where none can be read.
     """
-    # Asked of the class: isinstance() of a protocol would compute the fingerprint.
-    if hasattr(type(source), "read_shard"):
-        parts = list(_of_stream(cast(StreamSource, source), set(indices.tolist()), size))
-    else:
-        parts = list(_of_source(cast(Source, source), indices, size))
-    if not parts:
-        raise SourceError("labels: none of the images can be read any more")
-    pixels, found = zip(*parts, strict=True)
-    return torch.cat(pixels), np.concatenate(found)
-
-
-def _of_source(source: Source, indices: Ints, size: tuple[int, int]) -> Iterator[tuple[torch.Tensor, Ints]]:
-    options: dict[str, Any] = {"shuffle": False, "on_error": "skip", "layout": "NHWC", "prefetch": 1, "targets": False}
-    ids = source.ids(indices)
-    order = np.argsort(ids)
-    for batch in Loader(source, Resize(size), _BATCH, "cpu", sampler=indices, **options):
-        good = np.flatnonzero(~batch.padding)
-        if len(good):
-            kept = torch.stack([_in_colour(batch[0][row]) for row in good.tolist()])
-            yield kept, indices[order[np.searchsorted(ids, batch.ids[good], sorter=order)]]
-
-
-def _of_stream(source: StreamSource, wanted: set[int], size: tuple[int, int]) -> Iterator[tuple[torch.Tensor, Ints]]:
     augment = Augmenter(Resize(size), "cpu", layout="NHWC")
-    samples = enumerate(chain.from_iterable(map(source.read_shard, range(source.num_shards))))
-    readable = ((index, sample.item) for index, sample in samples if index in wanted and isinstance(sample.item, Item))
-    while some := list(islice(readable, _BATCH)):
-        kept = []
-        for index, item in some:
-            with suppress(DecodeError):  # it has become another since it was checked
-                kept.append((index, read_image(item.data) if isinstance(item.data, bytes) else item.data))
-        if kept:
-            images = augment([image for _, image in kept])
-            yield torch.stack([_in_colour(one) for one in images]), np.array([index for index, _ in kept], np.int64)
+    pixels, found = [], []
+    with ThreadPoolExecutor(default_threads(), "variegate-labels") as pool:
+        reads = _reads(source, indices)
+        while some := list(islice(reads, _BATCH)):
+            decoded = pool.map(_decoded, [read for _, read in some])
+            images = {index: image for (index, _), image in zip(some, decoded, strict=True) if image is not None}
+            if images:
+                pixels += [_in_colour(one) for one in augment(list(images.values()))]
+                found += images
+    if not found:
+        raise SourceError("labels: none of the images can be read any more")
+    return torch.stack(pixels), np.array(found, np.int64)
+
+
+def _reads(source: Source | StreamSource, indices: Ints) -> Iterator[tuple[int, Callable[[], Item]]]:
+    """Index, and what reads the sample."""
+    # Asked of the class: isinstance() of a protocol would compute the fingerprint.
+    if not hasattr(type(source), "read_shard"):
+        for index in indices.tolist():
+            yield index, partial(cast(Source, source).read, index)
+        return
+    stream, wanted = cast(StreamSource, source), set(indices.tolist())
+    samples = chain.from_iterable(map(stream.read_shard, range(stream.num_shards)))
+    for index, sample in enumerate(samples):
+        if index in wanted:
+            yield index, partial(item_of, sample)
+
+
+def _decoded(read: Callable[[], Item]) -> Any:
+    """Pixels; None if the image cannot be read any more, as it has changed since it was checked."""
+    try:
+        data = read().data
+        return read_image(data) if isinstance(data, bytes) else data
+    except DecodeError:
+        return None
 
 
 def _in_colour(image: torch.Tensor) -> torch.Tensor:

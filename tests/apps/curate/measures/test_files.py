@@ -119,16 +119,6 @@ def test_bytes_behind_the_end_are_no_truncation(more: bytes) -> None:
         assert not facts_of(saved(kind) + more)[0].is_truncated
 
 
-def test_what_follows_the_end_of_a_gif() -> None:
-    frames = [PHOTO.rotate(90), PHOTO.rotate(180)]
-    data = saved("GIF", save_all=True, append_images=frames, duration=40, comment=b"no;")
-    assert not facts_of(data + bytes(4096))[0].is_truncated
-    # The end of another file behind it is not its own.
-    for left in (0.2, 0.5, 0.99):
-        assert facts_of(data[: int(len(data) * left)] + b"\0;")[0].is_truncated
-    assert facts_of(data[:-1])[0].is_truncated
-
-
 def test_damage_within_is_not_truncation() -> None:
     data = bytearray(saved("JPEG", progressive=True, quality=95))
     middle = len(data) // 2
