@@ -7,7 +7,6 @@ import glob
 import os
 import re
 from collections.abc import Mapping, Sequence
-from itertools import product
 from typing import Any, NamedTuple
 
 from variegate.formats.annotated.values import split_typed
@@ -30,7 +29,8 @@ from variegate.formats.reading import filesystem, listable_filesystem, named_err
 from variegate.io.files import check_regular
 from variegate.io.location import Location
 
-_RANGE = re.compile(r"^(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?$")
+# Innermost ones with a comma or a range; others stand for themselves.
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*|\d+\.\.\d+)\}")
 _MOST_NAMES = 1_000_000
 _ACCEPTED_ANNOTATIONS = (
     'a COCO .json file, "voc", "yolo", "masks", each with options after commas ("yolo,split=train"), or a dict with '
@@ -237,9 +237,9 @@ def check_there(spec: str) -> None:
 
 
 def expand_braces(location: Location) -> list[Location]:
-    """WebDataset's notation: ``x-{000..002}`` -> x-000, x-001, x-002; ``{a,b}.tar`` -> a.tar, b.tar. Braces nest, a
-    range keeps padding zeros and takes a step (``{0..8..4}``); braces without range or comma stand for themselves."""
-    names = _expand(location.address(), location)
+    """WebDataset's notation: ``x-{000..002}`` -> x-000, x-001, x-002; ``{a,b}.tar`` -> a.tar, b.tar. A range keeps
+    padding zeros; braces without range or comma stand for themselves."""
+    names = list(dict.fromkeys(_expand(location.address(), location)))
     if len(names) > _MOST_NAMES:
         raise SourceError(f"{location}: {len(names):,} names; at most {_MOST_NAMES:,} are accepted")
     return [Location.of(name) for name in names]
@@ -264,44 +264,25 @@ def missing(path: str) -> SourceError:
 
 
 def _expand(text: str, pattern: Location) -> list[str]:
-    at = text.find("{")
-    while at >= 0:
-        end, parts = _split_at_commas(text, at)
-        choices = _choices(parts, pattern)
-        if choices is not None:
-            return [text[:at] + middle + rest for middle, rest in product(choices, _expand(text[end + 1 :], pattern))]
-        at = text.find("{", at + 1)
-    return [text]
+    braces = _BRACES.search(text)
+    if braces is None:
+        return [text]
+    inside = braces[1]
+    choices = inside.split(",") if "," in inside else _numbers(inside, pattern)
+    before, after = text[: braces.start()], text[braces.end() :]
+    return [name for choice in choices for name in _expand(f"{before}{choice}{after}", pattern)]
 
 
-def _split_at_commas(text: str, begin: int) -> tuple[int, list[str]]:
-    """The end of the brace that opens at ``begin``, and the parts between its commas; none where it stays open."""
-    depth, parts, start = 0, [], begin + 1
-    for at in range(begin, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[at], 0)
-        if depth == 0 or (depth == 1 and text[at] == ","):
-            parts.append(text[start:at])
-            start = at + 1
-        if depth == 0:
-            return at, parts
-    return begin, []
-
-
-def _choices(parts: list[str], pattern: Location) -> list[str] | None:
-    """The texts that a pair of braces stands for; None where it stands for itself."""
-    if len(parts) > 1:
-        return [name for part in parts for name in _expand(part, pattern)]
-    match = _RANGE.match(parts[0]) if parts else None
-    if match is None:
-        return None
-    first, last = int(match[1]), int(match[2])
-    step = abs(int(match[3] or 1)) or 1
-    if abs(last - first) // step >= _MOST_NAMES:
-        raise SourceError(f"{pattern}: {{{parts[0]}}} is more than {_MOST_NAMES:,} names; check the range")
-    is_padded = any(len(end.lstrip("-")) > 1 and end.lstrip("-").startswith("0") for end in match.group(1, 2))
-    width = max(len(match[1]), len(match[2])) if is_padded else 0
-    sign = 1 if last >= first else -1
-    return [f"{number:0{width}d}" for number in range(first, last + sign, sign * step)]
+def _numbers(inside: str, pattern: Location) -> list[str]:
+    """The numbers of a range ``000..012``, as wide as they are written."""
+    begin, _, end = inside.partition("..")
+    first, last = int(begin), int(end)
+    if abs(last - first) >= _MOST_NAMES:
+        raise SourceError(f"{pattern}: {{{inside}}} is more than {_MOST_NAMES:,} names; check the range")
+    is_padded = begin.startswith("0") or end.startswith("0")
+    width = max(len(begin), len(end)) if is_padded else 0
+    step = 1 if last >= first else -1
+    return [f"{number:0{width}d}" for number in range(first, last + step, step)]
 
 
 def _remote_glob(location: Location) -> list[str]:

@@ -143,7 +143,10 @@ def test_a_loader_gives_dicts_and_resumes(tmp_path: Path) -> None:
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"bbox": [[1, 2, 3]], "category": ["dog"]}, "object 0: bbox is"),
     ({"bbox": [[1, 2, float("nan"), 4]], "category": ["dog"]}, "finite"),
-    ({"bbox": [[9, 9, -4, 2]], "category": ["dog"]}, "negative size, read as xywh"),
+    (
+        {"bbox": [[9, 9, -4, 2]], "category": ["dog"]},
+        "bbox, read as xywh: the box with the edges (9, 9, 5, 11) has its",
+    ),
     ({"bbox": [[90, 9, 4, 2]], "category": ["dog"]}, "outside of its image, 24 x 32"),
     ({"bbox": [[1, 2, 3, 4]], "category": ["cow"]}, "accepted: ant, cat, dog"),
     ({"bbox": [[1, 2, 3, 4]], "category": [None]}, "category is None"),

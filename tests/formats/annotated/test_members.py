@@ -102,7 +102,10 @@ BAD: list[tuple[bytes, str]] = [
     (as_json({"things": []}), "neither boxes nor key points; it has 'things'"),
     (as_json([1, 2]), "objects are [1, 2]; accepted: a dict of lists"),
     (as_json({"boxes": [[1, 2, "x", 4]], "labels": [0]}), "object 0: boxes is [1, 2, 'x', 4]; accepted: numbers"),
-    (as_json({"boxes": [[5, 2, 3, 4]], "labels": [0]}), "negative size, read as xyxy"),
+    (
+        as_json({"boxes": [[5, 2, 3, 4]], "labels": [0]}),
+        "read as xyxy: the box with the edges (5, 2, 3",
+    ),
     (as_json({"boxes": [[1, 2, 3, 4]], "labels": ["dog"]}), "accepted: whole numbers from 0 on, or names with classes"),
     (as_json({"boxes": [[1, 2, 3, 4]], "labels": [-1]}), "labels is -1"),
     (as_json({"boxes": [[1, 2, 3, 4]], "labels": [10**400]}), "object 0: labels is an integer of 1,329 bits"),

@@ -130,12 +130,19 @@ class Checking:
             findings = in_order(found)
             mean, std = channel_statistics(table)
             result = CheckResult(
-                *(with_findings(table, findings), findings, self.sources, self.sources["train"].classes, mean, std),
-                thresholds,
-                [*self.notes, *_notes_on_names(table)],
-                *(time.perf_counter() - started, self._seconds, self.resumed),
-                None if options.out is None else str(options.out),
-                None if options.report is None else str(options.report),
+                table=with_findings(table, findings),
+                findings=findings,
+                sources=self.sources,
+                classes=self.sources["train"].classes,
+                mean=mean,
+                std=std,
+                thresholds=thresholds,
+                notes=[*self.notes, *_notes_on_names(table)],
+                seconds=time.perf_counter() - started,
+                pass_seconds=self._seconds,
+                resumed=self.resumed,
+                out=None if options.out is None else str(options.out),
+                report=None if options.report is None else str(options.report),
             )
             if options.report is not None:
                 from variegate.apps.curate.report import write_report  # Jinja2, and images, for those who want it

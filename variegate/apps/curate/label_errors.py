@@ -191,7 +191,8 @@ def small_pixels(source: Source | StreamSource, indices: Ints, size: tuple[int, 
     ``indices``: in the source, ascending; of a stream, in its order. Raises SourceError where none can be read.
     """
     augment = Augmenter(Resize(size), "cpu", layout="NHWC")
-    pixels, found = [], []
+    pixels: list[torch.Tensor] = []
+    found: list[int] = []
     with ThreadPoolExecutor(default_threads(), "variegate-labels") as pool:
         reads = _reads(source, indices)
         while some := list(islice(reads, _BATCH)):

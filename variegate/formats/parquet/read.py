@@ -31,7 +31,7 @@ from variegate.formats.base import (
 )
 from variegate.formats.labels import NO_LABEL, Labels, check_classes, hash_labels, label_at
 from variegate.formats.parquet.columns import check_alike, find_columns, read_labels
-from variegate.formats.parquet.row_groups import GroupCache, GroupReader, Rows, choose_unpacking
+from variegate.formats.parquet.row_groups import GroupCache, GroupReader, choose_unpacking
 from variegate.io.addresses import without_secrets
 from variegate.io.files import NotRegularError, open_regular
 from variegate.io.location import Location, LocationLike, cache_folder
@@ -236,9 +236,8 @@ class ParquetSource(FilesSource):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         groups = self._groups
-        self._cache: GroupCache[int, Rows] = GroupCache(
-            lambda at: groups[at][0].load(groups[at][1]), lambda at: groups[at][0].expected[groups[at][1]], self._memory
-        )
+        expected = [reader.expected[group] for reader, group in groups]
+        self._cache = GroupCache(lambda at: groups[at][0].load(groups[at][1]), expected, self._memory)
 
 
 def open_parquet(

@@ -261,17 +261,9 @@ def _shown_group(number: int, members: list[DataFinding]) -> ShownGroup:
 
 
 def listed(findings: Sequence[DataFinding], most: int = MOST_ROWS) -> list[DataFinding]:
-    """Rows of the table: where there are too many, the rarest kinds in full and as many of each other kind."""
+    """Rows of the table: of too many, those of the rarest kinds."""
     if len(findings) <= most:
         return list(findings)
     counts = Counter(finding.finding for finding in findings)
-    room, share = most, dict.fromkeys(counts, 0)
-    for done, name in enumerate(sorted(counts, key=lambda name: counts[name])):
-        share[name] = min(counts[name], room // (len(counts) - done))
-        room -= share[name]
-    rows = []
-    for finding in findings:
-        if share[finding.finding]:
-            share[finding.finding] -= 1
-            rows.append(finding)
-    return rows
+    rarest_first = sorted(range(len(findings)), key=lambda at: counts[findings[at].finding])
+    return [findings[at] for at in sorted(rarest_first[:most])]
