@@ -112,7 +112,6 @@ def test_paths_that_are_not_there(tmp_path: Path) -> None:
         tmp_path / "Shards" / "train-3.tar": f"{tmp_path}/Shards/train-3.tar: no such file or folder; did you mean "
         f"{shards[0][:-6]}",
         tmp_path / "zzz": f"{tmp_path}/zzz: no such file or folder",
-        tmp_path / "zzz" / "b" / "c": f"{tmp_path}/zzz/b/c: no such file or folder; there is no zzz in {tmp_path}",
     }
     for path, message in cases.items():
         with pytest.raises(SourceError) as raised:
@@ -120,7 +119,7 @@ def test_paths_that_are_not_there(tmp_path: Path) -> None:
         assert str(raised.value).startswith(message)
     with pytest.raises(SourceError, match=r"train-03\.tar: no such file or folder; did you mean .*train-0\d\.tar\?"):
         vg.open_source(f"{tmp_path}/Shards/train-{{00..05}}.tar")
-    with pytest.raises(SourceError, match=r"\*\.parquet: matches nothing in .*Shards \(3 entries, the first: train-00"):
+    with pytest.raises(SourceError, match=r"\*\.parquet: matches nothing"):
         vg.open_source(f"{tmp_path}/Shards/*.parquet")
     with pytest.raises(SourceError, match="an empty path; accepted: a folder"):
         vg.open_source("")
@@ -142,9 +141,7 @@ def test_places_that_hold_something_else(tmp_path: Path) -> None:
         vg.open_source([tmp_path / "a.txt", tmp_path / "a.txt"])
     (tmp_path / "a.parquet").unlink()
     (tmp_path / "logs").mkdir()
-    with pytest.raises(
-        SourceError, match=r"no images .*; for the \.tar files next to its sub-folders, give .*/\*\.tar$"
-    ):
+    with pytest.raises(SourceError, match=r"no images \(\d other files\)"):
         vg.open_source(tmp_path)
 
 

@@ -75,12 +75,7 @@ def test_globs_of_files(tmp_path: Path) -> None:
     assert expanded(str(odd)) == [str(odd)]
     with pytest.raises(SourceError) as raised:
         expanded(str(tmp_path / "val-*.tar"))
-    assert str(raised.value) == (
-        f"{tmp_path}/val-*.tar: matches nothing in {tmp_path} (4 entries, the first: odd[1]{{2}}.tar, train-00.tar, "
-        "train-01.tar)"
-    )
-    with pytest.raises(SourceError, match=r"no/\*/x: matches nothing in .*globs_of_files0 \(4 entries"):
-        expanded(str(tmp_path / "no" / "*" / "x"))
+    assert str(raised.value) == f"{tmp_path}/val-*.tar: matches nothing"
 
 
 def test_globs_of_addresses(memory: Any) -> None:

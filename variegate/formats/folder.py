@@ -27,7 +27,6 @@ from variegate.formats.kinds import (
     ARRAY_EXTENSIONS,
     IMAGE_EXTENSIONS,
     UNSUPPORTED_IMAGES,
-    file_kind,
     is_image_name,
     is_system_name,
     is_system_path,
@@ -158,14 +157,8 @@ class FolderListing(IndexedSource):
         if not samples:
             beside = ", ".join(_in_words(ignored)) if ignored else "no other files"
             seen = ", ".join([beside, *listing._unusable()])
-            shards = next((name for name in walked.files.get("", []) if file_kind(Location.of(name)) is not None), None)
-            advice = ""
-            if len(walked.files) > 1 and shards is not None:
-                suffix = os.path.splitext(shards)[1]
-                pattern = f"{str(folder).rstrip('/')}/*{suffix}"
-                advice = f"; for the {suffix} files next to its sub-folders, give {pattern}"
             accepted = f"accepted extensions: {' '.join(IMAGE_EXTENSIONS + ARRAY_EXTENSIONS)}"
-            raise SourceError(f"{folder}: no images ({seen}); {accepted}{advice}")
+            raise SourceError(f"{folder}: no images ({seen}); {accepted}")
         return listing
 
     def __repr__(self) -> str:

@@ -216,7 +216,7 @@ def expand(location: Location) -> list[Location]:
         matches = _remote_glob(one) if one.is_url else glob.glob(one.address(), recursive=True)
         matches = _without_system_paths(one, matches)
         if not matches:
-            raise SourceError(f"{one}: matches nothing{_where(one)}")
+            raise SourceError(f"{one}: matches nothing")
         matched += matches
     found += [path for path in matched if Location.of(path).name not in SIDECARS]
     found = found or matched
@@ -248,19 +248,13 @@ def expand_braces(location: Location) -> list[Location]:
 def missing(path: str) -> SourceError:
     """The error for a local path that is not there, with the name that may have been meant."""
     folder, name = os.path.split(path.rstrip(os.sep))
-    lost = name
-    while folder and not os.path.isdir(folder) and os.path.dirname(folder) != folder:
-        folder, lost = os.path.split(folder)
     try:
-        names = os.listdir(folder or ".")
+        lowered = {entry.lower(): entry for entry in sorted(os.listdir(folder or "."), reverse=True)}
     except OSError:
-        names = []
-    lowered = {name.lower(): name for name in sorted(names, reverse=True)}
-    close = difflib.get_close_matches(lost.lower(), lowered, n=1)
-    if close:
-        return SourceError(f"{path}: no such file or folder; did you mean {os.path.join(folder, lowered[close[0]])}?")
-    where = f"; there is no {lost} in {folder or 'the current folder'}" if lost != name else ""
-    return SourceError(f"{path}: no such file or folder{where}")
+        lowered = {}
+    close = difflib.get_close_matches(name.lower(), lowered, n=1)
+    hint = f"; did you mean {os.path.join(folder, lowered[close[0]])}?" if close else ""
+    return SourceError(f"{path}: no such file or folder{hint}")
 
 
 def _expand(text: str, pattern: Location) -> list[str]:
@@ -299,18 +293,3 @@ def _remote_glob(location: Location) -> list[str]:
     # Not fs.unstrip_protocol, which of the many names of a protocol gives the first, and knows no chains.
     bare = [match.partition("://")[2] if "://" in match else match for match in matches]
     return [f"{protocol}://{leading}{match.lstrip('/')}{chain}{rest}" for match in bare]
-
-
-def _where(location: Location) -> str:
-    """The innermost folder that is there, and what it has, so that a slip is seen at once."""
-    if location.is_url:
-        return ""
-    folder = os.path.dirname(location.address())
-    while folder and (glob.has_magic(folder) or not os.path.isdir(folder)):
-        folder = os.path.dirname(folder) if os.path.dirname(folder) != folder else ""
-    try:
-        names = sorted(entry for entry in os.listdir(folder or ".") if not entry.startswith("."))
-    except OSError:
-        return ""
-    some = f" ({len(names):,} entries, the first: {', '.join(names[:3])})" if names else " (which is empty)"
-    return f" in {folder or 'the current folder'}{some}"

@@ -281,9 +281,9 @@ def test_a_field_of_any_type_is_read_or_refused_in_one_line(tmp_path: Path, form
 @pytest.mark.parametrize(
     ("fields", "options", "message"),
     [
-        (FIELDS, {"labels": "name"}, "no field 'name', which labels= names; its fields: 'bbox', 'category'"),
-        (FIELDS, {"per_box": ["area"]}, "no field 'area', which per_box= names"),
-        ({"category": SHAPES["names"]}, {}, "neither boxes nor key points; its fields: 'category'; accepted: 'boxes'"),
+        (FIELDS, {"labels": "name"}, "no 'name'; it has 'bbox', 'category'"),
+        (FIELDS, {"per_box": ["area"]}, "no 'area'; it has 'bbox', 'category'"),
+        ({"category": SHAPES["names"]}, {}, "neither boxes nor key points; it has 'category'; accepted: 'boxes'"),
         ({**FIELDS, "category": SHAPES["structs"]}, {}, "field 'category': labels are struct<id: int64>; accepted:"),
     ],
 )

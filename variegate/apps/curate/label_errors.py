@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from threading import Event, Lock
 from typing import Any, NamedTuple, cast
 
@@ -19,7 +18,7 @@ import torch
 
 from variegate.apps.curate.duplicates import joined
 from variegate.apps.curate.findings import DataFinding
-from variegate.apps.curate.scan import item_of
+from variegate.apps.curate.scan import reads_of
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, fitting_batch
 from variegate.apps.train.models import Airbench
@@ -194,7 +193,7 @@ def small_pixels(source: Source | StreamSource, indices: Ints, size: tuple[int, 
     pixels: list[torch.Tensor] = []
     found: list[int] = []
     with ThreadPoolExecutor(default_threads(), "variegate-labels") as pool:
-        reads = _reads(source, indices)
+        reads = reads_of(source, indices.tolist())
         while some := list(islice(reads, _BATCH)):
             decoded = pool.map(_decoded, [read for _, read in some])
             images = {index: image for (index, _), image in zip(some, decoded, strict=True) if image is not None}
@@ -204,20 +203,6 @@ def small_pixels(source: Source | StreamSource, indices: Ints, size: tuple[int, 
     if not found:
         raise SourceError("labels: none of the images can be read any more")
     return torch.stack(pixels), np.array(found, np.int64)
-
-
-def _reads(source: Source | StreamSource, indices: Ints) -> Iterator[tuple[int, Callable[[], Item]]]:
-    """Index, and what reads the sample."""
-    # Asked of the class: isinstance() of a protocol would compute the fingerprint.
-    if not hasattr(type(source), "read_shard"):
-        for index in indices.tolist():
-            yield index, partial(cast(Source, source).read, index)
-        return
-    stream, wanted = cast(StreamSource, source), set(indices.tolist())
-    samples = chain.from_iterable(map(stream.read_shard, range(stream.num_shards)))
-    for index, sample in enumerate(samples):
-        if index in wanted:
-            yield index, partial(item_of, sample)
 
 
 def _decoded(read: Callable[[], Item]) -> Any:

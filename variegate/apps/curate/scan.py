@@ -27,7 +27,7 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -226,6 +226,20 @@ def _by_shard(source: StreamSource, begin: Position) -> Iterator[Work]:
                 yield partial(rows, done, some), Position(done + len(some), *behind)
                 done += len(some)
                 some, size = [], 0
+
+
+def reads_of(source: Source | StreamSource, indices: Sequence[int]) -> Iterator[tuple[int, Callable[[], Item]]]:
+    """Index, and what reads the sample; of a stream in its order, which is read up to the last of ``indices``."""
+    # Asked of the class: isinstance() of a protocol would compute the fingerprint.
+    if not hasattr(type(source), "read_shard"):
+        for index in indices:
+            yield index, partial(cast(Source, source).read, index)
+        return
+    stream, wanted = cast(StreamSource, source), set(indices)
+    samples = chain.from_iterable(map(stream.read_shard, range(stream.num_shards)))
+    for index, sample in enumerate(islice(samples, max(wanted, default=-1) + 1)):
+        if index in wanted:
+            yield index, partial(item_of, sample)
 
 
 def item_of(sample: StreamItem) -> Item:
