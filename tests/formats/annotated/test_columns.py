@@ -16,7 +16,6 @@ from PIL import Image
 
 import variegate as vg
 from tests.formats.tars import encoded
-from variegate import transforms as T
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
 
@@ -122,24 +121,6 @@ def test_masks_in_small_row_groups_of_several_files(tmp_path: Path, as_struct: b
         np.testing.assert_array_equal(source.read(index).targets["mask"], masks[index % 3])
 
 
-def test_a_loader_gives_dicts_and_resumes(tmp_path: Path) -> None:
-    masks = [png(np.full((24 + n, 32), n, np.uint8)) for n in range(3)]
-    source = vg.open_source(write(tmp_path / "a.parquet", {"objects": STRUCT, "mask": masks}), annotations="columns")
-    loader = vg.Loader(source, T.RandomHorizontalFlip(1.0), 1, device="cpu", seed=3)
-    whole = list(loader)
-    for batch in whole:
-        at = int(batch.ids[0])
-        x1, y1, x2, y2 = np.reshape(XYXY[at], (-1, 4)).T
-        np.testing.assert_allclose(batch["boxes"][0].numpy(), np.stack([32 - x2, y1, 32 - x1, y2], 1), atol=1e-4)
-        assert (batch["mask"][0] == at).all()
-    loader.set_epoch(0)
-    iterator = iter(loader)
-    next(iterator)
-    other = vg.Loader(source, T.RandomHorizontalFlip(1.0), 1, device="cpu", seed=3)
-    other.load_state_dict(loader.state_dict())
-    assert [int(batch.ids[0]) for batch in other] == [int(batch.ids[0]) for batch in whole[1:]]
-
-
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"bbox": [[1, 2, 3]], "category": ["dog"]}, "object 0: bbox is"),
     ({"bbox": [[1, 2, float("nan"), 4]], "category": ["dog"]}, "finite"),
@@ -216,28 +197,17 @@ BOXES_TYPE = pa.list_(pa.list_(pa.float32()))
 # Values of a field for three images, which have one, no and one object, or something else altogether.
 SHAPES: dict[str, Any] = {
     "boxes": pa.array([[[1, 2, 9, 9]], [], [[2, 3, 4, 4]]], BOXES_TYPE),
-    "boxes of fixed size": pa.array([[[1, 2, 9, 9]], [], [[2, 3, 4, 4]]], pa.large_list(pa.list_(pa.float64(), 4))),
     "names": pa.array([["a"], [], ["b"]]),
     "numbers": pa.array([[1], [], [0]]),
     "dictionary": pa.ListArray.from_arrays([0, 1, 1, 2], pa.array(["a", "b"]).dictionary_encode()),
-    "dictionary of one per image": pa.array(["a", "b", "a"]).dictionary_encode(),
     "one name per image": pa.array(["a", "b", "a"]),
-    "one number per image": pa.array([1, 2, 3]),
-    "fractions": pa.array([[0.5], [], [1.5]]),
-    "flags": pa.array([[True], [], [False]]),
     "bytes": pa.array([[b"a"], [], [b"b"]]),
     "times": pa.array([[2**62], [], [1]], pa.list_(pa.timestamp("ms"))),
-    "decimals": pa.array([[1], [], [2]], pa.list_(pa.decimal128(5))),
     "large numbers": pa.array([[2**63 + 1], [], [2**64 - 1]], pa.list_(pa.uint64())),
-    "negative numbers": pa.array([[-1], [], [-(2**63)]]),
     "structs": pa.array([[{"id": 1}], [], [{"id": 2}]]),
-    "structs with the name of a field": pa.array([[{"category": "a"}], [], [{"category": "b"}]]),
-    "a struct per image": pa.array([{"id": [1]}, {"id": []}, {"id": [2]}]),
     "a map": pa.array([[("a", 1)], [], [("b", 2)]], pa.map_(pa.string(), pa.int64())),
-    "lists of names": pa.array([[["a"]], [], [["b", "c"]]]),
     "deeper lists": pa.array([[[[1, 2, 9, 9]]], [], [[]]]),
     "other lengths": pa.array([[[1, 2], [1, 2, 3, 4]], [[]], [[1, 2, 3]]], BOXES_TYPE),
-    "nulls": pa.nulls(3),
     "null lists": pa.array([None, None, [[1, 2, 9, 9]]], BOXES_TYPE),
     "null values": pa.array([[None], [], [None]], pa.list_(pa.int64())),
     "null numbers in boxes": pa.array([[[1, None, 9, 9]], [], [None]], BOXES_TYPE),

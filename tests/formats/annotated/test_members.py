@@ -107,13 +107,8 @@ BAD: list[tuple[bytes, str]] = [
         "read as xyxy: the box with the edges (5, 2, 3",
     ),
     (as_json({"boxes": [[1, 2, 3, 4]], "labels": ["dog"]}), "accepted: whole numbers from 0 on, or names with classes"),
-    (as_json({"boxes": [[1, 2, 3, 4]], "labels": [-1]}), "labels is -1"),
-    (as_json({"boxes": [[1, 2, 3, 4]], "labels": [10**400]}), "object 0: labels is an integer of 1,329 bits"),
     (as_json({"boxes": [[1, 2, 3e38, 4]], "labels": [0]}), "boxes is [1, 2, 3e+38, 4]; accepted: finite numbers, up"),
-    (as_json({"boxes": [[1, 2, 10**400, 4]], "labels": [0]}), "; accepted: finite numbers, up to 1e9"),
-    (as_json({"boxes": [{"x": 1}], "labels": [0]}), "boxes is {'x': 1}; accepted: a list of numbers"),
     (as_json({"boxes": [[1, 2, 3, 4]], "keypoints": [{"x": 1}]}), "key points is {'x': 1}; accepted: a list"),
-    (as_json({"boxes": [[1, 2, 3, 4]], "keypoints": [7]}), "object 0: key points is 7; accepted: a list"),
     (
         as_json({"boxes": [[1, 2, 3, 4]], "keypoints": [[float("nan"), 1, 2]]}),
         "key point is [nan, 1, 2]; accepted: fin",

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import re
-import subprocess
-import sys
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -225,11 +223,3 @@ def test_files_behind_an_address(tmp_path: Path) -> None:
     assert read_all(local) == ROWS
     with pytest.raises(SourceError, match=r"nowhere://a\.parquet: unknown protocol nowhere://"):
         open_parquet(["nowhere://a.parquet"])
-
-
-@pytest.mark.process
-def test_the_package_does_without_pyarrow_until_it_is_used() -> None:
-    modules = "('pyarrow', 'fsspec', 'torch')"
-    probe = f"import sys, variegate.formats.folder; print([m for m in {modules} if m in sys.modules])"
-    run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[]"
