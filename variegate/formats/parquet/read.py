@@ -243,8 +243,7 @@ class ParquetSource(FilesSource):
 def open_parquet(
     paths: Sequence[LocationLike],
     classes: Sequence[str] | None = None,
-    image_column: str | None = None,
-    label_column: str | None = None,
+    image: str | None = None,
     *,
     memory: int = MEMORY,
     cache_dir: str | os.PathLike[str] | None = None,
@@ -275,7 +274,7 @@ def open_parquet(
     given = check_classes(classes)
     with ThreadPoolExecutor(min(16, len(paths))) as pool:
         files = list(pool.map(open_file, paths))
-    columns = find_columns(files[0], image_column, label_column)
+    columns = find_columns(files[0], image)
     if not has_labels:
         columns = columns._replace(label=None, class_names=(), notes=())
     for file in files[1:]:
