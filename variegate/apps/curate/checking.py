@@ -23,8 +23,9 @@ from variegate.apps.curate.findings import (
     READ,
     CheckResult,
     channel_statistics,
-    check_out,
+    check_replaces,
     in_order,
+    is_table,
     with_findings,
     write_findings,
 )
@@ -83,7 +84,7 @@ class Checking:
             check_cleanlab()
         self._out = None if options.out is None else Path(os.path.abspath(options.out))
         if self._out is not None:
-            check_out(self._out)
+            check_replaces(self._out, is_table, "table of variegate check")
         if options.report is not None:
             _check_report(options.report, self._out)
         given = {"train": source} if test is None else {"train": source, "test": test}
@@ -234,14 +235,13 @@ def _check_report(path: Path, out: Path | None) -> None:
         raise ValueError(f"report: got {str(path)!r}; accepted: the name of an .html file")
     if Path(os.path.abspath(path)) == out:
         raise ValueError(f"report: got {str(path)!r}, where the findings go; accepted: another name")
-    if path.is_file():
-        with suppress(OSError), open(path, "rb") as file:
-            begin = file.read(_REPORT_BEGIN)
-            if begin and b"<title>Data check" not in begin:
-                raise ValueError(
-                    f"report: got {str(path)!r}, which is there, and is no report of variegate check; accepted: a new "
-                    "file, or an earlier report"
-                )
+    check_replaces(path, _is_report, "report of variegate check")
+
+
+def _is_report(path: Path) -> bool:
+    with open(path, "rb") as file:
+        begin = file.read(_REPORT_BEGIN)
+    return not begin or b"<title>Data check" in begin
 
 
 def _notes_on_classes(sources: dict[str, Source | StreamSource]) -> list[str]:

@@ -123,8 +123,11 @@ def _of_files(table: pa.Table) -> Iterator[Verdict]:
         [kind in _EXTENSIONS and ending in _KNOWN and ending not in _EXTENSIONS[kind] for ending in [*endings, ""]]
         for kind in [*kinds, ""]
     ]
+    has_wrong_extension = np.array(is_wrong)[kind_of, tail_of]
     yield (
-        *("wrong_extension", np.array(is_wrong)[kind_of, tail_of], None),
+        "wrong_extension",
+        has_wrong_extension,
+        None,
         lambda row: f"holds a {kinds[kind_of[row]]} image, not {endings[tail_of[row]]}",
     )
     # A mode that more than half of the images have that loaders read is the usual one of the set.
@@ -135,21 +138,20 @@ def _of_files(table: pa.Table) -> Iterator[Verdict]:
     is_unusual = [
         mode not in _USUAL_MODES and not are_deep[i] and 2 * counts[i] <= counts.sum() for i, mode in enumerate(modes)
     ]
-    yield (
-        *("unusual_mode", np.array([*is_unusual, False])[mode_of], None),
-        lambda row: f"its pixels are {modes[mode_of[row]]}, which become RGB",
-    )
-    yield (
-        *("deep", np.array([*are_deep, False])[mode_of], None),
-        lambda row: (
-            f"its pixels are {modes[mode_of[row]]}, "
-            + ("which are refused" if has_error[row] else "scaled to 8 bits over their full range")
-        ),
-    )
-    yield (
-        *("exif_turned", turns > 1, turns),
-        lambda row: f"its EXIF orientation is {turns[row]:.0f}: shown {_TURNS.get(int(turns[row]), 'otherwise')}",
-    )
+
+    def unusual(row: int) -> str:
+        return f"its pixels are {modes[mode_of[row]]}, which become RGB"
+
+    def deep(row: int) -> str:
+        outcome = "which are refused" if has_error[row] else "scaled to 8 bits over their full range"
+        return f"its pixels are {modes[mode_of[row]]}, {outcome}"
+
+    def turned(row: int) -> str:
+        return f"its EXIF orientation is {turns[row]:.0f}: shown {_TURNS.get(int(turns[row]), 'otherwise')}"
+
+    yield "unusual_mode", np.array([*is_unusual, False])[mode_of], None, unusual
+    yield "deep", np.array([*are_deep, False])[mode_of], None, deep
+    yield "exif_turned", turns > 1, turns, turned
 
 
 def _of_pixels(table: pa.Table, limits: Thresholds) -> Iterator[Verdict]:

@@ -143,7 +143,7 @@ def grouped(count: int, groups: Iterable[Sequence[int]]) -> Ints:
     return np.array([first.get(image, image) for image in range(count)], np.int64)
 
 
-def folds_of(labels: Ints, units: Ints, seed: int, folds: int = FOLDS) -> Ints:
+def folds_of(labels: Ints, units: Ints, seed: int) -> Ints:
     """int64[N]: the fold of each image, which ``seed`` decides.
 
     ``labels``: int64[N]. ``units``: int64[N] as ``grouped`` gives them; images of one are in one fold, where a twin
@@ -153,16 +153,16 @@ def folds_of(labels: Ints, units: Ints, seed: int, folds: int = FOLDS) -> Ints:
     firsts = mixed[units[mixed] == mixed]
     by_class = firsts[np.argsort(labels[firsts], kind="stable")]
     fold = np.empty(len(labels), np.int64)
-    fold[by_class] = np.arange(len(by_class)) % folds
+    fold[by_class] = np.arange(len(by_class)) % FOLDS
     return fold[units]
 
 
-def too_small(labels: Ints, units: Ints, classes: int, folds: int = FOLDS) -> Ints:
+def too_small(labels: Ints, units: Ints, classes: int) -> Ints:
     """The classes, of those that have images at all, with fewer units than folds: they might not be among the images
     that train. A unit counts for the class of its first image."""
     found = np.bincount(labels[np.unique(units)], minlength=classes)
     present = np.bincount(labels, minlength=classes) > 0
-    return np.flatnonzero(present & (found < folds))
+    return np.flatnonzero(present & (found < FOLDS))
 
 
 Floats = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ from variegate.apps.curate.label_errors import folds_of, grouped, too_small
 @pytest.mark.parametrize("seed", [0, 1])
 def test_classes_are_in_their_shares_in_every_fold(seed: int) -> None:
     labels = np.repeat([0, 1, 2], [90, 30, 6])
-    folds = folds_of(labels, np.arange(126), seed, 3)
+    folds = folds_of(labels, np.arange(126), seed)
     for fold in range(3):
         assert np.bincount(labels[folds == fold]).tolist() == [30, 10, 2]
 
@@ -19,4 +19,4 @@ def test_classes_are_in_their_shares_in_every_fold(seed: int) -> None:
 def test_a_class_of_twins_alone_is_too_small() -> None:
     labels = np.array([0] * 5 + [1] * 5 + [2] * 2)
     units = grouped(12, [(5, 6, 7, 8)])
-    assert too_small(labels, units, 3, 3).tolist() == [1, 2]
+    assert too_small(labels, units, 3).tolist() == [1, 2]

@@ -256,10 +256,10 @@ def _shown_group(number: int, members: list[DataFinding]) -> ShownGroup:
     return ShownGroup(number, [member for part in by_split for member in part[:most]], len(members))
 
 
-def listed(findings: Sequence[DataFinding], most: int = MOST_ROWS) -> list[DataFinding]:
+def listed(findings: Sequence[DataFinding]) -> list[DataFinding]:
     """Rows of the table: of too many, those of the rarest kinds."""
-    if len(findings) <= most:
+    if len(findings) <= MOST_ROWS:
         return list(findings)
     counts = Counter(finding.finding for finding in findings)
     rarest_first = sorted(range(len(findings)), key=lambda at: counts[findings[at].finding])
-    return [findings[at] for at in sorted(rarest_first[:most])]
+    return [findings[at] for at in sorted(rarest_first[:MOST_ROWS])]
