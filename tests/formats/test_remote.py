@@ -135,23 +135,6 @@ def test_reading_files_and_ranges(tmp_path: Path, memory: Any) -> None:
     assert reason_for(OSError(5, "Input/output error"), at("a")) == "cannot be read (Input/output error)"
 
 
-def test_shards_in_memory(tmp_path: Path, memory: Any, cache: Path) -> None:
-    local = write_shards(tmp_path, 2)
-    urls = [f"memory://data/train-{shard:02d}.tar" for shard in range(2)]
-    for path, url in zip(local, urls, strict=True):
-        memory.pipe(url, Path(path).read_bytes())
-    here, there = open_webdataset(local), open_webdataset(urls)
-    assert there.is_remote
-    assert there.fingerprint == here.fingerprint
-    assert [there.read(i) for i in range(8)] == [here.read(i) for i in range(8)]
-    assert there.name(5) == (urls[1], "0005.jpg")
-    assert len(list(cache.rglob("*.vgindex"))) == 2
-    items = [item for shard in range(2) for item in TarStream(urls).read_shard(shard)]
-    assert [(item.item, item.name) for item in items] == [(there.read(i), there.name(i)) for i in range(8)]
-    memory.pipe(urls[0], tar_bytes(labelled(1)))
-    assert len(open_webdataset(urls)) == 5
-
-
 def test_shards_over_http(tmp_path: Path) -> None:
     data = tar_bytes(labelled(30))
     with serving({"a.tar": data}) as (address, requests):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import shutil
-import tarfile
 import warnings
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.formats.tars import write_tar
 from variegate.formats.base import SourceError
 from variegate.formats.opening import open_source
 
@@ -44,11 +44,7 @@ def put(folder: Path) -> None:
 
 
 def tar(path: Path, names: tuple[str, ...]) -> None:
-    with tarfile.open(path, "w") as archive:
-        for name in names:
-            member = tarfile.TarInfo(name)
-            member.size = len(picture())
-            archive.addfile(member, io.BytesIO(picture()))
+    write_tar(path, [(name, picture()) for name in names])
 
 
 def test_folders(tmp_path: Path) -> None:

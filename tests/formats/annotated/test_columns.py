@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import pickle
 from pathlib import Path
@@ -12,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 
 import variegate as vg
-from tests.formats.tars import encoded
+from tests.formats.tars import encoded, png
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
 
@@ -27,12 +25,6 @@ LABELS = [[2, 0], [], [1]]
 
 def xywh(boxes: list[list[float]]) -> list[list[float]]:
     return [[x1, y1, x2 - x1, y2 - y1] for x1, y1, x2, y2 in boxes]
-
-
-def png(mask: Any) -> bytes:
-    file = io.BytesIO()
-    Image.fromarray(mask).save(file, "png")
-    return file.getvalue()
 
 
 def write(path: Path, columns: dict[str, Any], metadata: Any = None, **options: Any) -> str:

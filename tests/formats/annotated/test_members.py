@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import variegate as vg
-from tests.formats.tars import Members, as_json, encoded, tar_bytes, write_tar
+from tests.formats.tars import Members, as_json, encoded, png, tar_bytes, write_tar
 from variegate import transforms as T
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
-
-
-def png(mask: Any) -> bytes:
-    file = io.BytesIO()
-    Image.fromarray(mask).save(file, "png")
-    return file.getvalue()
 
 
 def mask_of(n: int) -> Any:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import struct
-import zlib
 from typing import Any
 
 import numpy as np
@@ -12,17 +9,9 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
-import variegate as vg
+from tests.apps.curate.files import PHOTO, bomb, saved
 from variegate.apps.curate.sample import FileFacts
 from variegate.decode import read_image
-
-PHOTO = Image.fromarray(vg.sample_images(1)[0][:120, :160])
-
-
-def saved(kind: str, image: Image.Image = PHOTO, **options: Any) -> bytes:
-    out = io.BytesIO()
-    image.save(out, kind, **options)
-    return out.getvalue()
 
 
 def facts_of(data: bytes) -> tuple[FileFacts, npt.NDArray[np.uint8] | None]:
@@ -139,9 +128,6 @@ def test_what_is_no_image(data: bytes) -> None:
 
 
 def test_a_bomb_is_refused_by_its_header() -> None:
-    data = bytearray(saved("PNG"))
-    data[16:24] = struct.pack(">II", 60_000, 60_000)
-    data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
-    facts, image = facts_of(bytes(data))
+    facts, image = facts_of(bomb())
     assert image is None
     assert "limit" in (facts.error or "")
