@@ -6,7 +6,6 @@ A record is either ``{"bbox": [[...], ...], "category": [...]}``, a list for eac
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -16,12 +15,11 @@ import numpy.typing as npt
 
 from variegate.errors import DecodeError
 from variegate.formats.annotated import values as check
-from variegate.formats.annotated.frames import EXIF, STORED, Frame, frame_of, note_of, turned
+from variegate.formats.annotated.frames import EXIF, STORED, Frame, Frames
 from variegate.formats.annotated.objects import Faults, check_boxes
 from variegate.formats.annotated.written import RecordForm
 from variegate.formats.base import IndexedSource, SampleName, StoredFile
 from variegate.formats.labels import MOST_LABEL, NO_LABEL
-from variegate.io.addresses import speakable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -249,25 +247,16 @@ class RecordReader:
     def __init__(self, fields: ObjectFields, on_error: str) -> None:
         self.fields = fields
         self._is_skipping = on_error == "skip"
-        self._is_frame_noted = False
+        self._frames = Frames(fields.exif)
         self._wrong: dict[int, int] = {}
         self._flat: dict[int, int] = {}
         self._first = ""
 
     def frame(self, data: Any, name: str) -> Frame:
-        """The frame of an image file or of pixels. Raises DecodeError.
-
-        Warns, once for a source, if nothing says which frame the annotations of a photo that EXIF turns are in.
-        """
-        frame = frame_of(data, name)
-        if not self._is_frame_noted and frame.is_unclear(None, self.fields.exif):
-            self._is_frame_noted = True
-            warnings.warn(speakable(note_of(name.rpartition(":")[0] or name, name)), stacklevel=4)
-        return frame
+        return self._frames.of(data, name, name.rpartition(":")[0] or name)
 
     def displayed(self, targets: dict[str, Any], frame: Frame) -> dict[str, Any]:
-        """``targets`` in the frame of the displayed photo."""
-        return turned(targets, frame) if self.fields.exif == STORED else targets
+        return self._frames.displayed(targets, frame)
 
     def targets(self, sample: int, record: Any, size: tuple[int, int], name: str) -> dict[str, Any]:
         """``sample``: its number; ``size``: of its image, height and width. Raises DecodeError with ``name``."""
