@@ -30,7 +30,7 @@ def test_class_folders_in_the_order_of_image_folder(tmp_path: Path) -> None:
         ("dog/b.PNG", 2),
     ]
     assert len(source) == 6
-    assert source.file(3) == tmp_path / "cat/deep/er/1.webp"
+    assert source.name(3).file == str(tmp_path / "cat/deep/er/1.webp")
     assert source.classes[source.samples[4].label] == "dog"
 
 

@@ -16,7 +16,7 @@ import variegate as vg
 from tests.formats.tars import encoded, labelled, tar_bytes, write_shards, write_tar
 from variegate.formats import kinds as file_kinds
 from variegate.formats.base import SourceError
-from variegate.formats.folder import FolderSource, RemoteFolderSource
+from variegate.formats.folder import FolderSource
 from variegate.formats.tar.read import TarStream, WebDatasetSource
 
 
@@ -83,7 +83,7 @@ def test_addresses(tmp_path: Path, memory: Any) -> None:
     for number in range(2):
         memory.pipe(f"/shards/{number}.tar", tar_bytes(labelled(2, 2 * number)))
     memory.pipe("/images/cat/1.jpg", encoded(1))
-    assert isinstance(vg.open_source("memory://images"), RemoteFolderSource)
+    assert isinstance(vg.open_source("memory://images"), FolderSource)
     for spec in ("memory://shards", "memory://shards/*.tar", "memory://shards/{0..1}.tar", ["memory://shards/0.tar"]):
         assert isinstance(vg.open_source(spec), TarStream)
         assert isinstance(vg.open_source(spec, stream=False), WebDatasetSource)

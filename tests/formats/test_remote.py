@@ -15,7 +15,7 @@ from tests.formats.tars import encoded, labelled, tar_bytes, write_shards
 from tests.formats.web import serving
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
-from variegate.formats.folder import open_folder, open_remote_folder
+from variegate.formats.folder import open_folder
 from variegate.formats.reading import open_stream, read_file, read_range, reason_for, version_of
 from variegate.formats.resolving import expand, expand_braces
 from variegate.formats.tar.read import TarStream, open_webdataset
@@ -225,7 +225,7 @@ def test_a_folder_is_listed_as_on_a_disk(tmp_path: Path, memory: Any, names: tup
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(bytes([number]))
         memory.pipe(f"/data/train/{name}", bytes([number]))
-    here, there = open_folder(tmp_path), open_remote_folder(at("memory://data/train/"))
+    here, there = open_folder(tmp_path), open_folder(at("memory://data/train/"))
     assert there.is_remote
     for name in ("classes", "samples", "empty_classes", "ignored", "fingerprint"):
         assert getattr(there, name) == getattr(here, name), name
@@ -238,8 +238,8 @@ def test_a_folder_is_listed_as_on_a_disk(tmp_path: Path, memory: Any, names: tup
 def test_a_folder_without_images_or_over_http(memory: Any) -> None:
     memory.pipe("/data/x.txt", b"")
     with pytest.raises(SourceError, match=r"memory://data: no images \(1 other files\); accepted extensions: \.jpg"):
-        open_remote_folder(at("memory://data"))
+        open_folder(at("memory://data"))
     with pytest.raises(
         SourceError, match=r"^https://host/data: http servers cannot list a folder; put the images into "
     ):
-        open_remote_folder(at("https://user:secret@host/data"))
+        open_folder(at("https://user:secret@host/data"))

@@ -17,7 +17,6 @@ from variegate.formats.kinds import (
     FOLDER,
     IMAGE,
     LAYOUTS,
-    REMOTE_FOLDER,
     SIDECARS,
     Format,
     file_kind,
@@ -84,7 +83,7 @@ def resolve(spec: Any, annotations: Any = None) -> Resolved:
         return _annotated_folder(place, annotations)
     if (layout := layout_of(names)) is not None:
         return Resolved(LAYOUTS[layout], files, {"format": layout})
-    return Resolved(REMOTE_FOLDER if place.is_url else FOLDER, files)
+    return Resolved(FOLDER, files)
 
 
 def _of_files(files: list[Location], annotations: Any) -> Resolved:

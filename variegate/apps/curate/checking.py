@@ -34,7 +34,7 @@ from variegate.apps.curate.sample import prepare
 from variegate.apps.curate.scan import Position, ScanJournal, record_pass
 from variegate.formats.base import FileSource, Source, SourceError, StreamSource, first_names
 from variegate.formats.filtered import whole_of
-from variegate.formats.folder import FolderListing
+from variegate.formats.folder import FolderSource
 from variegate.formats.opening import open_source
 from variegate.formats.stamps import stamps_of
 from variegate.jobs.output.destination import locked
@@ -94,7 +94,7 @@ class Checking:
         for split, one in given.items():
             self._check_apart(one, self.sources[split])
         for beside, of in zip(BESIDE, [whole_of(one) for one in self.sources.values()], strict=False):
-            if isinstance(of, FolderListing) and of.beside:
+            if isinstance(of, FolderSource) and of.beside:
                 self.sources[beside] = of.only_beside()
         self.notes = [text for one in self.sources.values() for text in one.notes()]
         self.notes += _notes_on_classes(self.sources)
