@@ -247,7 +247,6 @@ def open_parquet(
     *,
     memory: int = MEMORY,
     cache_dir: str | os.PathLike[str] | None = None,
-    unpack: bool = True,
     image_root: str | os.PathLike[str] | None = None,
     has_labels: bool = True,
 ) -> ParquetSource:
@@ -259,7 +258,7 @@ def open_parquet(
     values; ``classes`` also names ints, before the metadata's names.
 
     ``memory``: bytes of decoded row groups to hold (while Arrow decodes one, it takes up to about its size on top).
-    Where there are more, they are unpacked to ``cache_dir``, if ``unpack`` (None: see ``cache_folder``), taking about
+    Where there are more, they are unpacked to ``cache_dir`` (None: see ``cache_folder``), taking about
     the size of the images there; what is there of a file that was replaced is removed.
 
     ``image_root``: the folder that files are read from which rows name instead of holding bytes; None: that of the
@@ -288,7 +287,6 @@ def open_parquet(
         labels, names, more = read_labels(files, columns.label, names)
         notes += more
     readers = [GroupReader(file, columns.image) for file in files]
-    if unpack:
-        notes += choose_unpacking(readers, memory, cache_folder(cache_dir))
+    notes += choose_unpacking(readers, memory, cache_folder(cache_dir))
     root = None if image_root is None else check_root(image_root)
     return ParquetSource(readers, labels, names, notes, memory, root)
