@@ -18,6 +18,7 @@ from variegate.jobs.engine import Engine
 _CHECK = (
     "apps.curate.fingerprint._describe",
     "apps.curate.fingerprint._reduce",
+    "apps.curate.pixels._measure",
     "apps.curate.pixels._measure_blocks",
     "apps.curate.near_search.search_block",
     "apps.curate.near_hashes._join",
