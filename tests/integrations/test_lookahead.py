@@ -41,21 +41,6 @@ def test_the_next_are_made_while_one_is_used() -> None:
     assert made == [0, 1, 2, 3, 4]  # each once, and none beyond the last
 
 
-def test_jumping_about_makes_nothing_in_vain() -> None:
-    made: list[int] = []
-    ahead = BatchesAhead(lambda epoch, index: made.append(index), 2, depth=3)
-    for index in (4, 2, 6, 1):
-        ahead.get(0, index, 9)
-    assert made == [4, 2, 6, 1]
-
-
-def test_numbers_that_no_batch_has_are_refused_by_who_makes_them() -> None:
-    ahead = BatchesAhead(lambda epoch, index: "abc"[index], 2, depth=1)
-    assert [ahead.get(0, index, 3) for index in range(3)] == ["a", "b", "c"]
-    with pytest.raises(IndexError):
-        ahead.get(0, 3, 3)
-
-
 def test_an_error_is_raised_when_its_batch_is_asked_for() -> None:
     def fail(epoch: int, index: int) -> int:
         if index == 1:

@@ -201,17 +201,6 @@ def test_records_of_no_picture_are_none_whatever_their_checksum(field: str, valu
     assert [cache.get(number) is not None for number in range(4)] == [False, True, True, True]
 
 
-def test_what_an_earlier_version_left_is_passed_over(tmp_path: Path) -> None:
-    """Its records ended in a mark, and covered nothing."""
-    old = tmp_path / "pixels-v1-key"
-    old.mkdir()
-    (old / "1-a.index").write_bytes(np.zeros(9, disk_cache._RECORD).tobytes())
-    (old / "1-a.pixels").write_bytes(bytes(900))
-    assert len(DiskCache(tmp_path, "key")) == 0
-    old.rename(tmp_path / "pixels-v2-key")  # nor is it believed in the place of new ones
-    assert len(DiskCache(tmp_path, "key")) == 0
-
-
 def test_disk_cache_within_its_budget_over_several_runs(tmp_path: Path) -> None:
     size = photo(20, 20).nbytes
     for run in range(3):

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from variegate.augmenter.pickling import CopiedByState, check_copied
 from variegate.checks import integer
 from variegate.loader.batch import Failure
 from variegate.loader.epochs import BatchIterator, Epochs
-from variegate.loader.options import ConditionsOfEpoch, LoaderArguments, OnError, Partners, Workers
+from variegate.loader.options import LoaderArguments, with_fields_of
 from variegate.loader.pipeline import Pipeline
 from variegate.loader.stats import LoaderStats, StageTimes
 from variegate.removed import RemovedMethods
 from variegate.threads import at_fork, check_running
 
 if TYPE_CHECKING:
-    import torch
-
-    from variegate.executors.runners.runner import Decode, Dtype, Geometry, Layout
     from variegate.formats.base import Source, StreamSource
     from variegate.loader.mixture import Mixture
     from variegate.loader.targets import AnyBatch
-    from variegate.targets.settings import Targets
-    from variegate.transforms import Transform
 
 
 class Loader(CopiedByState, RemovedMethods):
@@ -103,51 +97,9 @@ class Loader(CopiedByState, RemovedMethods):
         ValueError, TypeError, SourceError: naming the argument, its value and what is accepted.
     """
 
-    def __init__(
-        self,
-        source: Any,
-        transform: Transform | str | os.PathLike[str] | None = None,
-        batch_size: int = 64,
-        device: str = "auto",
-        seed: int = 0,
-        shuffle: bool | None = None,
-        drop_last: bool = False,
-        num_threads: int | None = None,
-        rank: int | None = None,
-        world_size: int | None = None,
-        on_error: OnError = "raise",
-        cache: Literal["host", "device"] | str | os.PathLike[str] | None = None,
-        prefetch: int = 2,
-        *,
-        max_errors: int | float | None = None,
-        decode: Decode = "auto",
-        fast_decode: bool = False,
-        dtype: Dtype | torch.dtype = "float32",
-        layout: Layout = "NCHW",
-        geometry: Geometry = "composed",
-        cache_bytes: int | None = None,
-        cache_side: int | None = None,
-        max_pixels: int | None = None,
-        max_decode_bytes: int | None = None,
-        channels: int | None = None,
-        sampler: Any = None,
-        weights: Any = None,
-        num_samples: int | None = None,
-        copies: int = 1,
-        shuffle_buffer: int = 4096,
-        shuffle_bytes: int = 256 << 20,
-        partners: Partners = "epoch",
-        index: str | os.PathLike[str] | None = None,
-        views: int | None = None,
-        conditions: ConditionsOfEpoch | None = None,
-        annotations: Any = None,
-        targets: Targets | Literal[False] | None = None,
-        workers: Workers = "thread",
-        devices: str | Sequence[str] | None = None,
-    ) -> None:
-        arguments = dict(locals())
-        del arguments["self"]
-        self._start(LoaderArguments(**arguments))
+    @with_fields_of(LoaderArguments)
+    def __init__(self, arguments: LoaderArguments) -> None:
+        self._start(arguments)
 
     def _start(self, arguments: LoaderArguments) -> None:
         pipeline = self._pipeline = Pipeline(arguments)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Concatenate, Literal, ParamSpec, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -129,6 +130,26 @@ class LoaderArguments:
     def has_workers(self) -> bool:
         """True where batches are made by others than the threads of the loader itself."""
         return self.workers != "thread" or self.devices is not None
+
+
+P = ParamSpec("P")
+_Init = Callable[[Any, LoaderArguments], None]
+
+
+def with_fields_of(record: Callable[P, LoaderArguments]) -> Callable[[_Init], Callable[Concatenate[Any, P], None]]:
+    """Decorator of an ``__init__`` that takes the fields of a dataclass as its arguments, and gets one of the class."""
+
+    def decorate(init: _Init) -> Callable[Concatenate[Any, P], None]:
+        def __init__(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> None:
+            init(self, record(*args, **kwargs))
+
+        fields = inspect.signature(record)
+        itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        signature = fields.replace(parameters=[itself, *fields.parameters.values()])
+        __init__.__signature__ = signature  # type: ignore[attr-defined]
+        return __init__
+
+    return decorate
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -242,8 +242,8 @@ def test_lost_and_damaged_files_are_found_and_made_again(tmp_path: Path, layout:
     (out / name).unlink()
     (out / image).write_bytes(b"cut")
     assert [(problem.file, problem.kind) for problem in verify(out).problems] == [(name, "missing"), (image, "damaged")]
-    with pytest.warns(UserWarning, match="made again: 1 of another size"):
-        assert expansion(place, annotations, out).run().written == 1
+    with pytest.warns(UserWarning, match="^3 outputs of an earlier run are made again"):
+        assert expansion(place, annotations, out).run().written == 3
     assert digest(out) == whole
     (out / name).write_bytes((out / name).read_bytes()[:-1] + b"~")
     found = verify(out)
@@ -307,7 +307,7 @@ def killed_when(owner, name, is_moment):
     setattr(owner, name, call)
 
 if moment == "journal":
-    killed_when(Journal, "flush", lambda journal: journal.num_rows > 3)
+    killed_when(Journal, "flush", lambda journal: len(journal.covered) > 0)
 else:
     killed_when(LocalStorage, "_put", lambda storage, temporary, path: path.endswith(moment))
 expansion(Path(place), annotations, Path(out), copies=20).run()
@@ -484,8 +484,8 @@ def test_masks_stay_beside_their_images(tmp_path: Path) -> None:
         zip(lost, ("missing", "damaged"), strict=True)
     )
     delete_damaged(out, found)
-    with pytest.warns(UserWarning, match="2 missing"):
-        assert expansion(tmp_path / "data", "masks", out, **settings).run().written == 2
+    with pytest.warns(UserWarning, match="^4 outputs of an earlier run are made again"):
+        assert expansion(tmp_path / "data", "masks", out, **settings).run().written == 4
     assert digest(out) == whole
 
 

@@ -146,9 +146,7 @@ def test_shards_of_a_source_are_compared(photos: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_complete", [False, True])
-def test_a_destination_of_an_earlier_version_goes_on_with_a_note(
-    photos: Path, tmp_path: Path, is_complete: bool
-) -> None:
+def test_a_destination_without_the_record_goes_on_with_a_note(photos: Path, tmp_path: Path, is_complete: bool) -> None:
     out = tmp_path / "out"
     begun(photos, out)
     if is_complete:

@@ -1,7 +1,6 @@
 """The manifest of a run: a Parquet file with a row for every output, and the settings.
 
 docs/engine.md, pack.md and targets.md have the columns. Bytes of names that are not UTF-8 are written as ``\\udcff``.
-Format 1 had no columns after sha256, no checksums of its own pages, and no ``manifest.sha256``, which comes first now.
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ _TYPES = {
     **{"seed": "uint64", "epoch": "int64", "height": "int32", "width": "int32", "operations": "string"},
     **{"sha256": "string", "bytes": "int64", "shard_bytes": "int64", "shard_sha256": "string"},
 }
-_FIRST_FORMAT = list(_TYPES)[:16]
 _PACKED = {**_TYPES, "packed": "string"}
 _ANNOTATED = {**_TYPES, "mask_file": "string", "mask_bytes": "int64", "mask_sha256": "string", "targets": "string"}
 _ALL_TYPES = _PACKED | _ANNOTATED
@@ -102,11 +100,6 @@ class Manifest:
     def place(self) -> str:
         return str(self._file.location)
 
-    @property
-    def has_checksum(self) -> bool:
-        """True if one was written beside it, which the first format did not have."""
-        return list(self._file.schema.names) != _FIRST_FORMAT
-
     def count_missing(self) -> int:
         """Number of rows of outputs that could not be made. Raises SourceError where they cannot be read."""
         groups = range(len(self._starts) - 1)
@@ -139,7 +132,7 @@ class Manifest:
             operations = None if operations is None else json.loads(operations)
         except ValueError:
             raise SourceError(f"{self._file.location}: damaged: the operations of {source} are not JSON") from None
-        return dict.fromkeys(_TYPES) | columns | {"operations": operations}
+        return columns | {"operations": operations}
 
     def _read(self, group: int, columns: list[str] | None = None) -> Any:
         from variegate.formats.parquet.read import reason_for
@@ -164,7 +157,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         place = Location.of(f"{place.address().rstrip('/')}/{MANIFEST_NAME}")
     file = open_file(place, _ACCEPTED)
     metadata = file.schema.metadata or {}
-    if b"variegate.settings" not in metadata or file.schema.names not in (_FIRST_FORMAT, *_KNOWN):
+    if b"variegate.settings" not in metadata or file.schema.names not in _KNOWN:
         raise SourceError(f"{place}: a Parquet file, but no manifest; accepted: {_ACCEPTED}")
     for column in file.schema:
         if column.type != pa.type_for_alias(_ALL_TYPES[column.name]):
