@@ -273,7 +273,7 @@ def test_verify_names_what_is_wrong_and_augment_mends_it(
     assert run("verify", out, "--json") == 0
     (out / "cat/1_1.jpg").unlink()
     assert augment(photos, out, "--copies", 2) == 0
-    assert "repaired  1 (were missing or had another size)" in capsys.readouterr().out
+    assert "repaired  2 (were missing or had another size)" in capsys.readouterr().out
 
 
 def test_of_many_problems_the_first_are_shown(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

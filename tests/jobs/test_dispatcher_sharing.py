@@ -181,30 +181,6 @@ def test_a_worker_that_is_gone_takes_nothing() -> None:
     assert queued(fleet) == [1, 0]
 
 
-def test_a_queue_whose_last_task_failed_here_is_passed_over_for_another() -> None:
-    fleet = Fleet(3, Rules(in_flight=1, allocation="round_robin"))
-    fleet.ready(fleet.worker(0))
-    fleet.submit(1)
-    fleet.fail(fleet.worker(0))  # it waits for device 1 now, which has no worker
-    assert queued(fleet) == [0, 1, 0]
-    fleet.submit(1)  # and this one for device 2
-    assert [(send.device, send.task.start) for send in fleet.sent] == [(0, 0), (0, 1)]
-
-
-def test_suspects_are_taken_by_whoever_can_be_alone_with_them() -> None:
-    fleet = Fleet(2, Rules(in_flight=2))
-    fleet.ready(fleet.worker(0))
-    fleet.submit(1)
-    fleet.submit(1)
-    assert [send.device for send in fleet.sent] == [0, 0]
-    fleet.lose(fleet.worker(0))
-    assert queued(fleet) == [1, 1]
-    fleet.ready(fleet.worker(1))
-    fleet.done(fleet.worker(1))
-    fleet.done(fleet.worker(1))
-    assert fleet.out == [0, 1]
-
-
 def test_unknown_allocations_are_named() -> None:
     with pytest.raises(
         ValueError, match="allocation: got 'best'; accepted: one of 'least_loaded', 'round_robin', 'random'"

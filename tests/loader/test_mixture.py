@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-import torch.distributed.checkpoint as dcp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -223,17 +221,6 @@ def load_at(epoch: int, source: Any, **options: Any) -> vg.Loader:
     loader = load(source, **options)
     loader.set_epoch(epoch)
     return loader
-
-
-def test_a_distributed_checkpoint_resumes(tmp_path: Path) -> None:
-    loader = load(mixed(SCHEDULE, stop=20))
-    for step, _ in enumerate(loader):
-        if step == 1:
-            dcp.save({"loader": loader}, checkpoint_id=tmp_path / "step")  # type: ignore[attr-defined]
-            break
-    again = load(mixed(SCHEDULE, stop=20))
-    dcp.load({"loader": again}, checkpoint_id=tmp_path / "step")  # type: ignore[attr-defined]
-    assert again.state_dict() == loader.state_dict()
 
 
 def test_a_state_of_other_weights_is_refused() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from tests.jobs.augment.samples import digest, expansion, lay_photos, run_until, threads
 from variegate.jobs.augment import Report
-from variegate.jobs.engine import Engine
 from variegate.jobs.output import journal
 from variegate.jobs.output.verify import delete_damaged, verify
 
@@ -85,20 +84,6 @@ def test_of_an_interrupted_run(photos: Path, tmp_path: Path, layout: str, monkey
     assert digest(out) == digest(tmp_path / "reference")
 
 
-@pytest.mark.process
-def test_everything_is_lost_but_the_manifest(photos: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    expansion(photos, out).run()
-    before = digest(out)
-    for path in out.rglob("*.jpg"):
-        path.unlink()
-    for folder in (out / "b/deep", out / "b", out / "a"):
-        folder.rmdir()
-    with pytest.warns(UserWarning, match=f"^21 {MADE_AGAIN}"):
-        expansion(photos, out, Engine(["cpu:0"], "process", num_threads=1)).run()
-    assert digest(out) == before
-
-
 @pytest.mark.parametrize("kind", ["folder", "dangling", "fifo"])
 def test_what_is_no_file_is_missing(photos: Path, tmp_path: Path, kind: str) -> None:
     out = tmp_path / "out"
@@ -169,19 +154,6 @@ def test_files_beside_the_outputs_are_written_again(
     (out / name).unlink()
     expansion(photos, out, **settings).run()
     assert digest(out) == digest(tmp_path / "reference")
-
-
-def test_a_copy_that_cannot_be_made_again_is_counted_once(photos: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    expansion(photos, out).run()
-    status = (photos / "b/x.jpg").stat()
-    (photos / "b/x.jpg").write_bytes(b"no picture".ljust(status.st_size))
-    os.utime(photos / "b/x.jpg", ns=(status.st_atime_ns, status.st_mtime_ns))
-    (out / "b/x_1.jpg").unlink()
-    with pytest.warns(UserWarning, match=f"^3 {MADE_AGAIN}"):
-        report = expansion(photos, out).run()
-    assert (report.written, report.missing, report.resumed) == (0, 3, 18)
-    assert not report.is_interrupted
 
 
 def test_a_lost_checksum_of_the_manifest(photos: Path, tmp_path: Path) -> None:

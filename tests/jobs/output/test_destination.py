@@ -80,17 +80,6 @@ def test_the_same_run_again_has_nothing_to_do(storage: Storage) -> None:
         assert ".variegate" not in os.listdir(storage.root)
 
 
-def test_a_run_goes_on_where_it_stopped(storage: Storage, tmp_path: Path) -> None:
-    begun(storage)
-    with Destination(storage.root, SETTINGS, "plan") as destination:
-        assert not destination.is_complete
-        assert destination.journal.covered == [(0, 1), (2, 3)]
-    run(storage.root)
-    run(tmp_path / "whole")
-    rows = [read_manifest(place) for place in (storage.root, tmp_path / "whole")]
-    assert [rows[0].row(i)["file"] for i in range(8)] == [rows[1].row(i)["file"] for i in range(8)]
-
-
 def test_without_resuming_all_is_done_again(storage: Storage) -> None:
     begun(storage)
     storage.write(file_of(0, 0), b"damaged")
@@ -160,12 +149,9 @@ def test_places_that_are_no_folders(tmp_path: Path) -> None:
     ("there", "here", "words"),
     [
         ({"a": 1}, {"a": 1}, ""),
-        ({"a": [1, {"b": None}]}, {"a": [1, {"b": None}]}, ""),
         ({"a": float("nan")}, {"a": float("nan")}, ""),
-        ({"a": 1}, {"a": 2}, "with a 1, this one has a 2"),
         ({"a": 1}, {"a": True}, "with a 1, this one has a true"),
         ({}, {"a": None}, "with no a, this one has a null"),
-        ({"a": "x"}, {}, 'with a "x", this one has no a'),
         ({"a": 1, "b": "x", "c": 1}, {"b": "y", "a": 2, "c": 1}, 'with b "x" and a 1, this one has b "y" and a 2'),
         ({"t": {"ops": [{"p": 1}, {"p": 2}]}}, {"t": {"ops": [{"p": 1}, {"p": 3}]}}, "with t.ops[1].p 2, this one has"),
         ({"t": [1]}, {"t": [1, 2]}, "with no t[1], this one has t[1] 2"),

@@ -71,7 +71,7 @@ def test_what_was_flushed_is_there_again(storage: Storage) -> None:
     assert Journal(storage, "other plan").covered == []
 
 
-@pytest.mark.parametrize(("start", "stop"), [(4, 5), (0, 5), (3, 8), (5, 6), (7, 9), (0, 20), (2, 2), (3, 2), (-1, 1)])
+@pytest.mark.parametrize(("start", "stop"), [(4, 5), (2, 2), (-1, 1)])
 def test_a_range_is_recorded_once(storage: Storage, start: int, stop: int) -> None:
     journal = Journal(storage, "plan")
     journal.append(4, 8, [])
