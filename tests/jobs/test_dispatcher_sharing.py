@@ -49,7 +49,7 @@ def test_least_loaded_counts_items_and_not_tasks() -> None:
     for size in (30, 10, 10, 10):
         fleet.submit(size)
     assert devices_of(fleet)[:3] == [0, 1, 1]
-    assert fleet.dispatcher._queues.loads.items.tolist() == [30, 30]
+    assert [device.num_items for device in fleet.dispatcher._queues.devices] == [30, 30]
 
 
 def test_a_device_that_has_not_shown_its_speed_is_taken_for_as_fast_as_the_others() -> None:

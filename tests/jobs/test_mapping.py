@@ -181,7 +181,7 @@ def test_values_that_end_early_are_named() -> None:
 
 def test_without_a_transform_it_says_where_to_give_one() -> None:
     with pytest.raises(
-        ValueError, match=r"give one to map\(\.\.\., transform=\.\.\.\) or to Engine\(transform=\.\.\.\)"
+        ValueError, match=r"transform: got none; give one to this method, or to Engine\(transform=\.\.\.\)"
     ):
         vg.Engine(["cpu:0"], "thread").map([])
 

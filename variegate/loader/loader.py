@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from variegate.augmenter.pickling import CopiedByState, check_copied
 from variegate.checks import integer
+from variegate.errors import shown
 from variegate.loader.batch import Failure
 from variegate.loader.epochs import BatchIterator, Epochs
 from variegate.loader.options import LoaderArguments, with_fields_of
@@ -167,26 +169,13 @@ class Loader(CopiedByState, RemovedMethods):
         return self._pipeline.log.list()
 
     def __repr__(self) -> str:
-        """The call that makes it, with the device, the rank and the threads that were found; the source as it says."""
-        made = self.augmenter
-        named = {
-            "seed": (self.seed, 0),
-            "shuffle": (self.shuffle, True),
-            "drop_last": (self.drop_last, False),
-            "num_threads": (self.num_threads, None),
-            "rank": (self.rank, 0),
-            "world_size": (self.world_size, 1),
-            "prefetch": (self.prefetch, 2),
-            "copies": (self._pipeline.options.copies, 1),
-            "dtype": (str(made.dtype).removeprefix("torch."), "float32"),
-            "layout": (made.layout, "NCHW"),
-            "geometry": (made.geometry, "composed"),
-        }
-        given = "".join(f", {name}={value!r}" for name, (value, default) in named.items() if value != default)
-        source = " ".join(repr(self.source).split())
-        source = source if len(source) <= 200 else f"{source[:160]} ... {source[-20:]}"
-        batches = f"batch_size={self.batch_size}, device={self.device!r}"
-        return f"Loader({source}, {made.transform!r}, {batches}{given})"
+        """The call that makes it, with the device that was found; without arguments at their default."""
+        given = {**vars(self._pipeline.portable), "device": self.device}
+        if self.world_size == 1:
+            given |= {"rank": None, "world_size": None}
+        _, _, *options = fields(LoaderArguments)
+        named = [f"{each.name}={shown(given[each.name])}" for each in options if given[each.name] is not each.default]
+        return f"Loader({', '.join([shown(self.source), repr(self.augmenter.transform), *named])})"
 
     def __len__(self) -> int:
         """Number of batches of an epoch on this rank; raises TypeError for a stream, whose length is unknown."""

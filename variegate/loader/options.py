@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import integer, number, one_of, refused
 from variegate.decode import MAX_DECODE_BYTES, MAX_PIXELS, check_limit
 from variegate.executors.runners.runner import Decode, Dtype, Geometry, Layout
@@ -203,6 +204,19 @@ class LoaderOptions(LoaderArguments):
         if self.conditions is not None and not callable(found):
             raise TypeError(f"conditions: gave {found!r} for epoch {epoch}; accepted: a function of ids")
         return found
+
+    def make_augmenter(self, transform: Transform, device: str, num_threads: int) -> Augmenter:
+        return Augmenter(
+            transform,
+            device,
+            self.seed,
+            self.dtype,
+            self.layout,
+            num_threads,
+            self.geometry,
+            decode=self.decode,
+            fast_decode=self.fast_decode,
+        )
 
     @property
     def decode_limits(self) -> tuple[int, int]:

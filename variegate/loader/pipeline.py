@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
 from variegate.errors import shown as described
 from variegate.formats.base import PixelSource, Source, StreamSource
@@ -71,17 +70,7 @@ class Pipeline:
             transform = mixture.transform_with(transform)
         if wants_statistics(transform):
             transform = with_statistics(transform, *checked_statistics(source))
-        self.augmenter = Augmenter(
-            transform,
-            options.device,
-            options.seed,
-            options.dtype,
-            options.layout,
-            options.num_threads,
-            options.geometry,
-            decode=options.decode,
-            fast_decode=options.fast_decode,
-        )
+        self.augmenter = options.make_augmenter(transform, options.device, options.num_threads)
         self.targets = targets_of(options, source, self.augmenter.transform)
         self.shuffle = check_picking(source, options)
         # For a copy in another process: the same source and rank, and whatever else it finds there.

@@ -117,9 +117,9 @@ _Expected = tuple[str, int | None, str]
 
 
 class _Output(NamedTuple):
-    """An output with its mask, or a shard with ``count`` outputs: files that are good together."""
+    """An output with its mask, or a shard with ``number`` outputs: files that are good together."""
 
-    count: int
+    number: int
     files: list[_Expected]
 
 
@@ -193,10 +193,10 @@ def _others(storage: Storage, folder: str, expected: set[str]) -> Iterator[str]:
 
 def _check(storage: Storage, outputs: list[_Output], sizes: dict[str, int | None]) -> Verified:
     checked = Verified()
-    for count, files in outputs:
+    for number, files in outputs:
         problems = [problem for file in files if (problem := _check_file(storage, *file, sizes[file[0]]))]
-        checked.outputs += count
-        checked.good += 0 if problems else count
+        checked.outputs += number
+        checked.good += 0 if problems else number
         checked.problems += problems
     return checked
 

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import MixedLabels
 from variegate.errors import DecodeError
 from variegate.executors.cpu.memory import RESULTS
@@ -117,17 +116,7 @@ class PartJob:
     def __init__(self, spec: PartSpec, device: str, num_threads: int) -> None:
         options, source = spec.options, spec.options.source
         assert options.transform is not None
-        augmenter = Augmenter(
-            options.transform,
-            device,
-            options.seed,
-            options.dtype,
-            options.layout,
-            num_threads,
-            options.geometry,
-            decode=options.decode,
-            fast_decode=options.fast_decode,
-        )
+        augmenter = options.make_augmenter(options.transform, device, num_threads)
         cache = spec.cache or open_cache(
             options.cache,
             max_bytes=options.cache_bytes,
