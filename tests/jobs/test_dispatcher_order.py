@@ -86,14 +86,8 @@ def test_nothing_to_do_is_done() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "accepted"),
     [
-        ("in_flight", 0, "1 or more"),
-        ("queue_limit", 0, "1 or more"),
-        ("max_items", -1, "1 or more"),
         ("max_failures", 0, "1 or more"),
-        ("max_setbacks", 0, "1 or more"),
-        ("max_failed_starts", 0, "1 or more"),
         ("heartbeat_timeout", 0.0, "seconds, more than 0"),
-        ("start_timeout", float("nan"), "seconds, more than 0"),
     ],
 )
 def test_rules_that_make_no_sense_are_named(name: str, value: float, accepted: str) -> None:

@@ -98,10 +98,6 @@ def test_values_for_conditions_go_along() -> None:
     check_equal(made, vg.Augmenter(transform)(stacked, conditions={"label": labels}))
 
 
-def test_no_image_at_all() -> None:
-    assert list(threads().map([])) == []
-
-
 @pytest.mark.parametrize(("ahead_bytes", "furthest"), [(1 << 40, 2 * 256 + 32), (1 << 20, 200)])
 def test_an_endless_stream_is_read_a_bounded_way_ahead(
     monkeypatch: pytest.MonkeyPatch, ahead_bytes: int, furthest: int
@@ -172,11 +168,6 @@ def test_what_is_not_accepted_is_named_before_anything_starts(
 def test_wrong_ids_are_named(ids: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         list(threads().map(pictures(3), ids))
-
-
-def test_values_that_end_early_are_named() -> None:
-    with pytest.raises(ValueError, match=r"conditions\['label'\]: ended after 1; accepted: one for each image"):
-        list(threads().map(pictures(3), conditions={"label": [0]}))
 
 
 def test_without_a_transform_it_says_where_to_give_one() -> None:

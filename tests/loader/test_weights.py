@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -20,7 +19,7 @@ from PIL import Image
 import variegate as vg
 from tests.formats.tars import encoded, write_tar
 from tests.images import photo
-from tests.loader.loading import CROPPED, by_key, keys, load, pixels_of
+from tests.loader.loading import CROPPED, by_key, keys, load
 from tests.loader.samples import MemorySource, MemoryStream
 from variegate import transforms as T
 from variegate.formats.base import Item
@@ -161,49 +160,6 @@ def test_pinned() -> None:
 
 
 # -- what the loader makes of it ---------------------------------------------------------------------------------------
-
-
-@settings(max_examples=15)
-@given(
-    weights=st.lists(st.integers(0, 6), min_size=2, max_size=12).filter(any),
-    number=st.integers(1, 30),
-    batch_size=st.integers(1, 7),
-    world_size=st.integers(1, 3),
-    threads=st.integers(1, 3),
-    stopped=st.integers(0, 4),
-    other_batch_size=st.integers(1, 7),
-    other_world_size=st.integers(1, 3),
-)
-def test_ranks_batches_and_a_resume_change_nothing(
-    weights: list[int],
-    number: int,
-    batch_size: int,
-    world_size: int,
-    threads: int,
-    stopped: int,
-    other_batch_size: int,
-    other_world_size: int,
-) -> None:
-    how: dict[str, Any] = {"weights": [*map(float, weights), 1.5], "num_samples": number, "seed": 11}
-    source = Labelled([0] * (len(weights) + 1))
-    expected = by_key(load(source, batch_size=number, **how))
-    found: dict[tuple[int, int], bytes] = {}
-    states = []
-    for rank in range(world_size):
-        loader = load(source, batch_size=batch_size, rank=rank, world_size=world_size, num_threads=threads, **how)
-        assert len(loader) == -(-number // (batch_size * world_size))
-        batches = iter(loader)
-        for _, batch in zip(range(stopped), batches, strict=False):
-            found |= pixels_of(batch)
-        loader._epochs.go_to((0, min(stopped * batch_size * world_size, number)))
-        states.append(json.loads(json.dumps(loader.state_dict())))
-    for rank in range(other_world_size):
-        loader = load(source, batch_size=other_batch_size, rank=rank, world_size=other_world_size, **how)
-        loader.load_state_dict(states[0])
-        for batch in loader:
-            found |= pixels_of(batch)
-    assert found == expected
-    assert len(expected) == number
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])

@@ -142,7 +142,7 @@ class IndexedOrder(EpochOrder):
         """The same, each read by all threads of ``pool``."""
         stopped = Event()
         plans = self.plans(share, epoch, times, first)
-        begun = (self._reader.begin(plan, self._source, pool, times, stopped.is_set) for plan in plans)
+        begun = (self._reader.begin(plan, pool, times, stopped.is_set) for plan in plans)
         return begun, stopped.set
 
     def _plan(self, order: Order, epoch: int, share: Share, step: int) -> StepPlan:

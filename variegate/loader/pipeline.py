@@ -14,7 +14,7 @@ import torch
 
 from variegate.augmenter.planner import num_partners
 from variegate.errors import shown as described
-from variegate.formats.base import PixelSource, Source, StreamSource
+from variegate.formats.base import Source, StreamSource
 from variegate.formats.indexing import open_entropy_index
 from variegate.formats.opening import open_source
 from variegate.formats.packed import checked_statistics
@@ -88,7 +88,7 @@ class Pipeline:
             processes=processes_here(),
         )
         self.index = open_entropy_index(options.index, source)
-        reader = Reader(options, self.cache, isinstance(source, PixelSource), self.targets is not None)
+        reader = Reader(source, options, self.cache, self.targets is not None)
         mixers = self.augmenter.transform._mixers if options.partners == "epoch" else ()
         self.order: IndexedOrder | StreamOrder
         if isinstance(source, StreamSource):
@@ -110,7 +110,7 @@ class Pipeline:
         order: Any = self.order  # what is kept by threads must not keep this object
 
         def read_candidates(plan: StepPlan, row: int, epoch: int) -> Iterator[ReadCandidate]:
-            return reader.read_candidates(source, order.candidates(plan, row, epoch))
+            return reader.read_candidates(order.candidates(plan, row, epoch))
 
         # Whether an epoch's batches may be begun before it does.
         self.is_early = self.order.is_known and options.conditions is None

@@ -86,26 +86,6 @@ def test_what_is_read_back_is_the_augmenters(tmp_path: Path, layout: str, tolera
     assert counted > 6
 
 
-def test_crops_that_choose_by_boxes(tmp_path: Path) -> None:
-    policy = T.Compose(
-        [T.RandomHorizontalFlip(), T.RandomIoUCrop(sampler_options=[0.3, 0.7]), T.SanitizeBoundingBoxes()]
-    )
-    place, annotations = laid("coco", tmp_path / "data")
-    expansion(place, annotations, tmp_path / "out", transform=policy).run()
-    source: Any = open_source(place, annotations=annotations)
-    back = reopened("coco", tmp_path / "out")
-    for n, row in enumerate(rows(tmp_path / "out")):
-        item = source.read(row["index"])
-        sample = {"image": read_image(item.data), **item.targets}
-        [made] = Augmenter(policy, seed=4)([sample], ids=[row["index"]], copy=row["copy"])
-        found = back.read(n).targets
-        assert (row["height"], row["width"]) == made["image"].shape[1:]
-        np.testing.assert_allclose(found["boxes"], made["boxes"].numpy(), atol=0.0011)
-    assert len({(row["height"], row["width"]) for row in rows(tmp_path / "out")}) > 4
-    with pytest.raises(SourceError, match="RandomIoUCrop: got images without boxes"):
-        Plan(open_source(np.zeros((1, 8, 8, 3), np.uint8)), T.RandomIoUCrop())
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_devices_and_workers_change_no_byte(tmp_path: Path, layout: str) -> None:
     place, annotations = laid(layout, tmp_path / "data")

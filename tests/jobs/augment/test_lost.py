@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -82,27 +81,6 @@ def test_of_an_interrupted_run(photos: Path, tmp_path: Path, layout: str, monkey
     assert second.written + second.resumed == 420
     expansion(photos, tmp_path / "reference", **settings).run()
     assert digest(out) == digest(tmp_path / "reference")
-
-
-@pytest.mark.parametrize("kind", ["folder", "dangling", "fifo"])
-def test_what_is_no_file_is_missing(photos: Path, tmp_path: Path, kind: str) -> None:
-    out = tmp_path / "out"
-    expansion(photos, out).run()
-    before = digest(out)
-    path = out / "a/2_0.jpg"
-    path.unlink()
-    if kind == "folder":
-        path.mkdir()
-    elif kind == "dangling":
-        path.symlink_to(tmp_path / "nowhere")
-    else:
-        os.mkfifo(path)
-    assert [problem[:3] for problem in verify(out).problems] == [("a/2_0.jpg", "missing", "missing")]
-    if kind == "folder":
-        path.rmdir()
-    with pytest.warns(UserWarning, match=f"^3 {MADE_AGAIN}"):
-        expansion(photos, out).run()
-    assert digest(out) == before
 
 
 def test_an_address(photos: Path) -> None:

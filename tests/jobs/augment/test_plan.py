@@ -33,21 +33,6 @@ def test_settings_hold_what_the_outputs_depend_on() -> None:
     assert changed["fingerprint"] != plan().settings("cpu")["fingerprint"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"copies": 0}, "copies: got 0; accepted: 1 or more"),
-        ({"shard_size": 0}, "shard_size: got 0; accepted: 1 or more"),
-        ({"layout": "zip"}, "layout: got 'zip'; accepted: one of 'folder', 'webdataset', 'parquet'"),
-        ({"format": "gif"}, "format: got 'gif'; accepted: one of 'jpg', 'png', 'webp'"),
-        ({"quality": 0}, "quality: got 0; accepted: 1 to 100"),
-    ],
-)
-def test_bad_settings_are_named(settings: dict[str, object], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        plan(**settings)
-
-
 def test_a_normalized_output_is_refused() -> None:
     normalize = T.Compose([T.RandomResizedCrop(8), T.Normalize([0.5] * 3, [0.5] * 3)])
     with pytest.raises(SourceError, match="ends in Normalize"):

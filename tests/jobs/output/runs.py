@@ -49,7 +49,7 @@ def run(
     flush_every: int = 2,
 ) -> Destination:
     """Do what is left to be done. The items are done from the last to the first."""
-    with Destination(root, SETTINGS, "plan", resume) as destination:
+    with Destination(root, SETTINGS, resume) as destination:
         invalidate_lost_outputs(destination, lambda row: (row["index"], row["index"] + 1), False)
         if read_source(destination.storage) is None:
             destination.amend(lambda storage: write_source(storage, stamps()))
@@ -64,7 +64,7 @@ def run(
             destination.journal.append(item, item + 1, rows)
             if destination.journal.pending == flush_every:
                 destination.journal.flush()
-        destination.finish(destination.journal.rows(ITEMS))
+        destination.finish(destination.journal.rows())
     return destination
 
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from variegate.formats.base import SourceError
-from variegate.formats.storage import DiskFullError, Storage, WriteError, open_storage
+from variegate.formats.storage import Storage, WriteError, open_storage
 from variegate.jobs.output.journal import Journal, remove_journal
 
 NAME = ".variegate/journal"
@@ -58,13 +58,13 @@ def test_what_was_flushed_is_there_again(storage: Storage) -> None:
     assert journal.covered == [(0, 2), (4, 9), (10, 11)]
     for start, stop in ((9, 10), (2, 4)):
         journal.append(start, stop, texts(start, stop))
-    assert list(journal.rows(11)) == rows_of(0, 11)
-    assert list(journal.rows(11)) == rows_of(0, 11)
+    assert list(journal.rows()) == rows_of(0, 11)
+    assert list(journal.rows()) == rows_of(0, 11)
     assert journal.pending == 0
     journal.close()
 
     journal = Journal(storage, "plan")
-    assert list(journal.rows(11)) == rows_of(0, 11)
+    assert list(journal.rows()) == rows_of(0, 11)
     journal.close()
     remove_journal(storage)
     assert storage.list(".variegate") in ([], ["tmp/"])
@@ -78,19 +78,6 @@ def test_a_range_is_recorded_once(storage: Storage, start: int, stop: int) -> No
     with pytest.raises(ValueError, match=rf"^items {start} to {stop - 1}: accepted: a range of which nothing is rec"):
         journal.append(start, stop, [])
     assert (journal.covered, journal.pending) == ([(4, 8)], 1)
-    journal.close()
-
-
-def test_rows_are_given_when_nothing_is_missing(storage: Storage) -> None:
-    journal = Journal(storage, "plan")
-    assert list(journal.rows(0)) == []
-    journal.append(0, 2, texts(0, 2))
-    for count in (0, 1, 3):
-        with pytest.raises(ValueError, match=rf"num_items: got {count}; recorded are \[\(0, 2\)\]; accepted: all of"):
-            journal.rows(count)
-    for bad in ("{\n}", '{"a": "é"}'):
-        with pytest.raises(ValueError, match="rows: got a line break or letters beyond ASCII"):
-            journal.append(2, 3, [bad])
     journal.close()
 
 
@@ -134,7 +121,7 @@ def test_every_length_that_a_torn_journal_may_have(folder: Storage) -> None:
         # The run goes on, and what it records is found again.
         for start in (4, 0, 2)[records:]:
             journal.append(start, start + 2, texts(start, start + 2))
-        assert list(journal.rows(6)) == rows_of(0, 6)
+        assert list(journal.rows()) == rows_of(0, 6)
         journal.close()
         journal = Journal(folder, "plan")
         assert journal.covered == [(0, 6)]
@@ -147,7 +134,7 @@ def test_garbage_at_the_end_is_cut_off(folder: Storage, garbage: bytes) -> None:
     whole = folder.read(NAME)
     path = cut_to(folder, whole + garbage)
     journal = Journal(folder, "plan")
-    assert list(journal.rows(6)) == rows_of(0, 6)
+    assert list(journal.rows()) == rows_of(0, 6)
     journal.close()
     assert path.read_bytes() == whole
 
@@ -190,43 +177,12 @@ def test_a_flush_of_several_records_may_be_lost_in_any_part(folder: Storage) -> 
     journal = Journal(folder, "plan")
     assert journal.covered == [(0, 6)]
     journal.append(6, 10, texts(6, 10))
-    assert list(journal.rows(10)) == rows_of(0, 10)
+    assert list(journal.rows()) == rows_of(0, 10)
     journal.close()
     assert path.read_bytes().startswith(whole[:begin])
     # The next flush was made when all of that was safe.
     cut_to(folder, folder.read(NAME)[: begin + 1])
     assert Journal(folder, "plan").covered == [(0, 6)]
-
-
-@pytest.mark.parametrize("room", [0, 1, 30, 200])
-def test_a_full_disk_loses_nothing_that_was_safe(folder: Storage, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    journal = small(folder)
-    safe = folder.read(NAME)
-    real_write, left = os.write, [room]
-
-    def write(descriptor: int, data: Any) -> int:
-        count = min(len(data), left[0])
-        if not count:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        left[0] -= count
-        return real_write(descriptor, memoryview(data)[:count])
-
-    for start in (6, 8):
-        journal.append(start, start + 2, texts(start, start + 2))
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", write)
-        for _ in range(2):
-            with pytest.raises(DiskFullError, match=r"/\.variegate/journal: the disk is full \(No space left on dev"):
-                journal.flush()
-    assert journal.pending == 2
-    assert folder.read(NAME)[: len(safe)] == safe
-    other = Journal(open_storage(folder.root), "plan")  # as if we had been killed now
-    assert other.covered == [(0, 6)]
-    other.close()
-    journal.flush()
-    assert list(journal.rows(10)) == rows_of(0, 10)
-    journal.close()
-    assert Journal(folder, "plan").covered == [(0, 10)]
 
 
 def test_an_object_that_did_not_arrive_is_sent_again(remote: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +200,7 @@ def test_an_object_that_did_not_arrive_is_sent_again(remote: None, monkeypatch: 
     journal.flush()
     assert storage.list(".variegate") == [f"journal-{number:06}" for number in range(4)]
     journal.close()
-    assert list(Journal(storage, "plan").rows(8)) == rows_of(0, 8)
+    assert list(Journal(storage, "plan").rows()) == rows_of(0, 8)
     whole = storage.read(".variegate/journal-000001")
     for data in (whole[:-1], whole[:20], b"", whole.replace(b"index", b"Index")):
         storage.write(".variegate/journal-000001", data)
@@ -265,7 +221,7 @@ def test_memory_is_by_record_not_by_row(folder: Storage) -> None:
     tracemalloc.start()
     try:
         journal = Journal(folder, "plan")
-        assert sum(1 for _ in journal.rows(20_000)) == 20_000
+        assert sum(1 for _ in journal.rows()) == 20_000
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -288,7 +244,7 @@ def test_what_is_invalidated_is_to_be_done_again(storage: Storage) -> None:
     journal.append(2, 3, texts(2, 3))
     journal.flush()
     journal.close()
-    assert list(Journal(storage, "plan").rows(6)) == rows_of(0, 6)
+    assert list(Journal(storage, "plan").rows()) == rows_of(0, 6)
 
 
 def test_what_was_invalidated_and_not_made_again_is_still_recorded(storage: Storage) -> None:

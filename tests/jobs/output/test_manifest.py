@@ -134,12 +134,6 @@ def test_a_manifest_that_was_damaged_or_replaced(tmp_path: Path) -> None:
         manifest.row(0)
 
 
-def test_columns_that_are_none_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="rows: got a column 'heigth'; accepted: file, member, status"):
-        write_manifest(open_storage(tmp_path), [ROW | {"heigth": 1}], {})
-    assert os.listdir(tmp_path) == [".variegate"]
-
-
 @pytest.mark.parametrize("at", range(3))
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = open_storage(tmp_path)

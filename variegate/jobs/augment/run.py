@@ -12,7 +12,6 @@ from pathlib import Path
 from threading import Event
 from typing import Any, ClassVar
 
-from variegate.checks import one_of
 from variegate.decode.depth import FIRST
 from variegate.decode.entropy.index import index_path
 from variegate.errors import DecodeError
@@ -31,7 +30,7 @@ from variegate.jobs.augment.same_source import check_unchanged, refuse_other_fil
 from variegate.jobs.drive import FailedItem
 from variegate.jobs.engine import Engine
 from variegate.jobs.jobs import Snapshot
-from variegate.jobs.options import ON_ERROR, OnError
+from variegate.jobs.options import OnError
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.manifest import CHECKSUM_NAME, read_manifest, write_checksum
 from variegate.jobs.output.on_disk import DiskRun, Row, check_apart
@@ -62,7 +61,6 @@ class Expansion(DiskRun):
     _shard_commit: ClassVar[Any] = ShardCommit
 
     def __post_init__(self) -> None:
-        one_of("on_error", self.on_error, ON_ERROR)
         if self.index not in (None, "auto") and not Path(self.index).is_file():
             raise ValueError(f"index: {self.index} is no file; accepted: auto, none, or what variegate index wrote")
         self.report = Report(len(self.plan.source), self.plan.num_outputs)

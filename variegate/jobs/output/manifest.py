@@ -205,9 +205,6 @@ def _schema(settings: dict[str, Any]) -> pa.Schema:
 def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     import pyarrow as pa
 
-    unknown = set().union(*rows).difference(schema.names)
-    if unknown:
-        raise ValueError(f"rows: got a column {sorted(unknown)[0]!r}; accepted: {', '.join(schema.names)}")
     stored = []
     for row in rows:
         operations, label = row.get("operations"), row.get("label")

@@ -61,7 +61,7 @@ class DiskRun:
         stamps = None if source is None else stamps_of(source)
         self.refuse(settings, stamps)
         place = None if stamps is None else "source"
-        with Destination(self.destination, settings, None, self.resume, place) as destination:
+        with Destination(self.destination, settings, self.resume, place) as destination:
             self.check_source(destination, stamps)
             self.restore(destination, invalidate_lost_outputs(destination, self.span_of, self.is_sharded))
             if destination.is_complete:
@@ -69,8 +69,8 @@ class DiskRun:
             self.make(destination)
             self.is_interrupted = destination.journal.covered != [(0, self.num_items)]
             if not self.is_interrupted:
-                self.write_side_files(destination, lambda: destination.journal.rows(self.num_items))
-                destination.finish({**row, **self.shared_columns} for row in destination.journal.rows(self.num_items))
+                self.write_side_files(destination, destination.journal.rows)
+                destination.finish({**row, **self.shared_columns} for row in destination.journal.rows())
 
     def refuse(self, settings: dict[str, Any], stamps: Stamps | None) -> None:
         """Raise SourceError for a destination of another source, before its settings are compared."""
