@@ -325,9 +325,7 @@ def test_columns_choose_for_cond() -> None:
         ("cat.jpg", TypeError, "id 7: got str for an image; accepted"),
         (np.zeros((8, 8, 4), np.uint8), vg.DecodeError, r"id 7: got shape \(8, 8, 4\); accepted"),
         (None, vg.DecodeError, "id 7: no image: null"),
-        ({"bytes": None, "path": None}, vg.DecodeError, "id 7: no image: its bytes and its path are None"),
         (b"no image", vg.DecodeError, "id 7: not an image"),
-        ({"bytes": b"no image", "path": "a/b.png"}, vg.DecodeError, r"id 7 \(a/b.png\): not an image"),
         (JPEGS[0][:-200], vg.DecodeError, "id 7: truncated"),
     ],
 )

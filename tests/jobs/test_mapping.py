@@ -62,13 +62,6 @@ def test_processes_make_the_pixels_of_one_augmenter() -> None:
     check_equal(engine.map(images, transform=KEEPS_SIZE), vg.Augmenter(KEEPS_SIZE)(images))
 
 
-def test_the_plain_executor_is_a_device_too() -> None:
-    images = pictures(4)
-    engine = vg.Engine(["reference:0", "reference:1"], "thread", transform=AUGMENT)
-    assert engine.executor == "reference"
-    check_equal(engine.map(images), vg.Augmenter(AUGMENT, "reference")(images))
-
-
 def test_out_of_order_every_image_comes_with_its_id() -> None:
     images, ids = pictures(70), [2**64 - 1 - n for n in range(70)]
     expected = vg.Augmenter(AUGMENT)(images, ids=ids)

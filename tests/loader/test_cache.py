@@ -17,7 +17,7 @@ from tests.loader.loading import CROPPED, load, pixels
 from tests.loader.samples import MemorySource, jpeg
 from variegate.decode import read_image
 from variegate.loader import cache as disk_cache
-from variegate.loader.cache import DiskCache, open_cache
+from variegate.loader.cache import DiskCache
 from variegate.loader.reading import decode_picture
 
 
@@ -225,7 +225,7 @@ def test_a_full_disk_ends_caching_and_nothing_else(tmp_path: Path, monkeypatch: 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match=r"cache: .*file/deeper: cannot be made .*accepted: a folder to write to"):
-        open_cache(tmp_path / "file" / "deeper", max_bytes=None, side=None, device="cpu", fingerprint="f")
+        cached(tmp_path / "file" / "deeper")
 
 
 def test_labels_that_a_file_cannot_hold_are_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import zlib
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ from variegate.io.lock import FileLock
 from variegate.loader.targets import targets_nbytes
 from variegate.program.program import MAX_CHANNELS
 from variegate.threads import at_fork
+
+if TYPE_CHECKING:
+    from variegate.loader.options import LoaderOptions
 
 Picture = npt.NDArray[np.uint8]
 
@@ -303,21 +306,14 @@ _MEMORIES = ("host", "device")
 _ACCEPTED = "'host', 'device', None, or a folder to keep pixels on disk"
 
 
-def open_cache(
-    where: str | os.PathLike[str] | None,
-    *,
-    max_bytes: int | None,
-    side: int | None,
-    device: str,
-    fingerprint: str,
-    processes: int = 1,
-    shared: str | None = None,
-) -> PixelCache | None:
-    """``where``: None, "host", "device", or a folder: a ``Path``, or text that ``a_path`` takes for one. ``processes``:
-    among how many the memory and the disk are shared; ``shared``: the name by which they share the host's memory.
+def open_cache(options: LoaderOptions, device: str, processes: int = 1, shared: str | None = None) -> PixelCache | None:
+    """``options.cache``: None, "host", "device", or a folder: a ``Path``, or text that ``a_path`` takes for one.
 
-    Raises ValueError for what is none of them, such as a misspelt word, and for a budget or side that is not positive.
+    ``processes``: among how many the memory and the disk are shared; ``shared``: the name by which they share the
+    host's memory. Raises ValueError for what is none of them, such as a misspelt word, and for a budget or side that
+    is not positive.
     """
+    where, max_bytes, side = options.cache, options.cache_bytes, options.cache_side
     for name, value in (("cache_bytes", max_bytes), ("cache_side", side)):
         if value is not None:
             integer(name, value, 1, accepted="a positive integer, or None")
@@ -329,7 +325,7 @@ def open_cache(
         raise ValueError(f"cache: got {where!r}; accepted: {_ACCEPTED}")
     if where == "device" and device.startswith("cuda"):
         return DeviceCache(device, max_bytes)
-    key = f"{fingerprint}-{side or 'whole'}"
+    key = f"{options.source.fingerprint}-{side or 'whole'}"
     if shared is not None and where == "host":
         return NodeCache(shared, key, max_bytes, processes)
     if where in _MEMORIES:  # the memory of a CPU is the host's

@@ -137,11 +137,11 @@ class Reader:
     """Reads samples, and decodes those that must be decoded whole: with a cache all of them, as pixels must not depend
     on whether it has room. ``has_targets``: labels are ``Annotated``."""
 
-    def __init__(self, source: Any, options: LoaderOptions, cache: PixelCache | None, has_targets: bool) -> None:
-        self._source, self._has_targets, self._channels = source, has_targets, options.channels
+    def __init__(self, options: LoaderOptions, cache: PixelCache | None, has_targets: bool) -> None:
+        self._source, self._has_targets, self._channels = options.source, has_targets, options.channels
         self._cache, self._side, self._limits = cache, options.cache_side, options.decode_limits
         self._noted: set[str] = set()
-        in_memory = isinstance(source, PixelSource)
+        in_memory = isinstance(options.source, PixelSource)
         self._may_gather = in_memory and not has_targets and (cache is None or not cache.holds_device_memory)
 
     def read_candidates(self, candidates: Iterable[tuple[int, Any]]) -> Iterator[ReadCandidate]:

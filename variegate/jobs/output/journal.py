@@ -237,7 +237,7 @@ class Journal:
         return rows
 
     def _overlapping(self, start: int, stop: int) -> slice:
-        """Where ``_lines`` has the records of any of these items, or where one of all of them belongs."""
+        """Slice of ``_lines`` with the records of any of these items; empty where a record of all of them belongs."""
         first = bisect_right(self._lines, start, key=lambda line: line.stop)
         return slice(first, bisect_left(self._lines, stop, first, key=lambda line: line.start))
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, islice
@@ -29,7 +28,6 @@ MANIFEST_NAME = "manifest.parquet"
 CHECKSUM_NAME = "manifest.sha256"
 FORMAT = 2
 _ROWS_A_GROUP = 8192
-_CHECKSUM = re.compile(rb"([0-9a-f]{64})  manifest\.parquet\n")
 _compact = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would make an encoder for every row
 _ACCEPTED = "the manifest.parquet that a run of variegate augment or pack wrote"
 _TYPES = {
@@ -64,18 +62,6 @@ def write_manifest(storage: Storage, rows: Iterable[dict[str, Any]], settings: d
         storage.sync()
         out.commit()
     return count
-
-
-def has_its_checksum(storage: Storage) -> bool | None:
-    """True if the manifest is the one that was written; None: not known. Raises SourceError for no checksum."""
-    try:
-        said = storage.read(CHECKSUM_NAME)
-    except FileNotFoundError:
-        return None
-    found = _CHECKSUM.fullmatch(said)
-    if found is None:
-        raise SourceError(f"{storage.place_of(CHECKSUM_NAME)}: not a checksum of {MANIFEST_NAME}")
-    return storage.sha256(MANIFEST_NAME).encode() == found[1]
 
 
 def write_checksum(storage: Storage, digest: str | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ from variegate.errors import shortened
 from variegate.formats.base import SourceError
 from variegate.formats.stamps import printable
 from variegate.formats.storage import Storage, open_storage
-from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, has_its_checksum, read_manifest
+from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, read_manifest
 from variegate.jobs.output.on_disk import Row, real_name, size_lookup
 from variegate.jobs.output.run_record import SETTINGS_NAME, SOURCE_NAME
 from variegate.jobs.output.side_files import Problem, side_file_problems
@@ -37,6 +38,7 @@ _COLUMNS = (
     "mask_sha256",
 )
 _FILES_A_TASK = 64
+_CHECKSUM = re.compile(rb"([0-9a-f]{64})  manifest\.parquet\n")
 OnProgress = Callable[[int, int], None]
 
 
@@ -72,7 +74,7 @@ def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress
         return found
     expected = {MANIFEST_NAME, CHECKSUM_NAME, SETTINGS_NAME, SOURCE_NAME}
     try:
-        if _has_another_checksum(storage, found.problems):
+        if not _has_its_checksum(storage, found.problems):
             raise SourceError(f"its checksum differs from {CHECKSUM_NAME}")
         manifest = read_manifest(storage.root)
         found.problems += side_file_problems(storage, manifest, expected)
@@ -103,13 +105,17 @@ def delete_damaged(spec: str | os.PathLike[str], verified: Verified) -> list[str
     return names
 
 
-def _has_another_checksum(storage: Storage, problems: list[Problem]) -> bool:
+def _has_its_checksum(storage: Storage, problems: list[Problem]) -> bool:
+    """False if the manifest is not the one that was written, as far as it is known."""
     try:
-        return has_its_checksum(storage) is False
-    except SourceError as error:
-        reason = str(error).removeprefix(f"{storage.place_of(CHECKSUM_NAME)}: ")
-        problems.append(Problem(CHECKSUM_NAME, reason, "damaged"))
-        return False
+        text = storage.read(CHECKSUM_NAME)
+    except FileNotFoundError:
+        return True
+    found = _CHECKSUM.fullmatch(text)
+    if found is None:
+        problems.append(Problem(CHECKSUM_NAME, f"not a checksum of {MANIFEST_NAME}", "damaged"))
+        return True
+    return storage.sha256(MANIFEST_NAME).encode() == found[1]
 
 
 # Name, number of bytes and checksum of a file, as the manifest has them.

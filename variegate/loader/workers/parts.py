@@ -23,7 +23,6 @@ from variegate.formats.indexing import open_entropy_index
 from variegate.jobs.jobs import Result, end_of, is_devices_fault
 from variegate.loader.cache import PixelCache, open_cache
 from variegate.loader.making import BatchMaker, MadeRows
-from variegate.loader.mixture import Mixture
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
 from variegate.loader.reading import Reader, Rows, StepPlan, name_of, reader_threads
 from variegate.loader.stats import STAGES, Stage, StageStats, StageTimes
@@ -117,20 +116,11 @@ class PartJob:
         options, source = spec.options, spec.options.source
         assert options.transform is not None
         augmenter = options.make_augmenter(options.transform, device, num_threads)
-        cache = spec.cache or open_cache(
-            options.cache,
-            max_bytes=options.cache_bytes,
-            side=options.cache_side,
-            device=augmenter.device,
-            fingerprint=source.fingerprint,
-            processes=spec.sharing,
-            shared=spec.shared,
-        )
+        cache = spec.cache or open_cache(options, augmenter.device, spec.sharing, spec.shared)
         self._is_gpu = augmenter.device.startswith("cuda")
         self._source, self._index, self._cache = source, open_entropy_index(options.index, source), cache
-        self._reader = Reader(source, options, cache, spec.targets is not None)
-        mixture = source if isinstance(source, Mixture) else None
-        self._maker = BatchMaker(augmenter, options, lambda *_: iter(()), self._index, spec.targets, mixture)
+        self._reader = Reader(options, cache, spec.targets is not None)
+        self._maker = BatchMaker(augmenter, options, lambda *_: iter(()), self._index, spec.targets)
         remote = getattr(source, "is_remote", False)
         self._pool = Threads(reader_threads(remote, num_threads), "variegate-read")
         self._epoch = -1
