@@ -157,15 +157,6 @@ def test_half_precision_learns_and_goes_on(tmp_path: Path, precision: str) -> No
     assert lines_of(tmp_path / "parts") == lines_of(tmp_path / "whole")
 
 
-def test_a_processor_without_such_numbers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.apps.train.trainer._has_half", lambda precision: False)
-    said = "this processor has no bfloat16 arithmetic; --precision float32 is faster here"
-    assert notes_on(TrainOptions(policy="none", precision="bfloat16", device="cpu")) == [said]
-    assert notes_on(TrainOptions(policy="none", device="cpu")) == []
-    monkeypatch.undo()
-    assert notes_on(TrainOptions(policy="none", precision="bfloat16", device="cpu")) in ([said], [])
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
