@@ -35,7 +35,7 @@ def test_a_race_and_its_policy(stripes: Path, tmp_path: Path, capsys: pytest.Cap
     assert table[0].split() == ["policy", "stage", "rounds", "accuracy", "behind", "its", "leader", "left"]
     assert " variation" in verdict
     assert cost.startswith("cost: ")
-    assert cost.endswith(" processor seconds")
+    assert cost.endswith(" seconds")
     assert use == f"use it: variegate train SRC --policy {out}/policy.json"
     assert vg.load_policy(out / "policy.json") is not None
     assert race(stripes, out) == 0  # nothing is trained again

@@ -326,8 +326,7 @@ def run_trainings(evaluation: Evaluation, journal: TrainingJournal, as_json: boo
         done += 1
         bar.show(done)
         if as_json:
-            cost = {"seconds": one.seconds, "processor": one.processor}
-            emit_json("trial", policy=one.candidate, repeat=one.round, accuracy=one.score, **cost)
+            emit_json("trial", policy=one.candidate, repeat=one.round, accuracy=one.score, seconds=one.seconds)
         elif not bar.console.is_terminal:
             accuracy = "diverged" if math.isnan(one.score) else f"{one.score:.2%}"
             line = f"{done}/{total}: {one.candidate}, repeat {one.round + 1}: {accuracy}, {one.seconds:,.1f} s"

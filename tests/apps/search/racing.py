@@ -74,7 +74,7 @@ def without_times(place: Path) -> dict[str, Any]:
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
-            timed = ("seconds", "processor", "elapsed", "cost", "verdict")
+            timed = ("seconds", "elapsed", "cost", "verdict")
             return {name: plain(one) for name, one in value.items() if name not in timed}
         return [plain(one) for one in value] if isinstance(value, list) else value
 

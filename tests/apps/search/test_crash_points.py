@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.apps.search.runs import contents, small_run
+from tests.apps.search.runs import small_run
 from tests.children import run_python
-from tests.jobs.output.tiny_disk import tiny_disk
 from variegate.apps.search.driver import LocalSearch
-from variegate.formats.storage import DiskFullError
 
 CRASHING = """
 import sys
@@ -69,22 +67,3 @@ def test_what_is_said_to_be_over_is_on_the_disk(tmp_path: Path, monkeypatch: pyt
         *(line for member in range(4) for line in (*put(f"2-{member}.pt", "checkpoint"), f"done {member + 1}")),
         *("sync population.jsonl", "over", *put("schedule.json")),
     ]
-
-
-@pytest.mark.process
-def test_a_disk_that_is_full_until_there_is_room(tmp_path: Path) -> None:
-    LocalSearch(small_run(), tmp_path / "whole", ["cpu"]).run()
-    with tiny_disk(tmp_path / "disk", 3500) as disk:  # room for one checkpoint, not for two
-        place = disk.root / "out"
-        for _ in range(2):
-            with pytest.raises(
-                DiskFullError, match=r"out/checkpoint/2-1\.pt: the disk is full \(No space left on device\)"
-            ):
-                LocalSearch(small_run(), place, ["cpu"]).run()
-        saved = [f"checkpoint/{name}.pt" for name in ("1-0", "1-1", "1-2", "1-3", "2-0")]
-        assert sorted(contents(place)) == [*saved, "images.jsonl", "population.jsonl", "search.json"]
-        disk.grow()
-        steps: list[int] = []
-        LocalSearch(small_run(), place, ["cpu"]).run(lambda progress: steps.append(progress.step))
-        assert min(steps) == 1
-        assert contents(place) == contents(tmp_path / "whole")

@@ -22,8 +22,6 @@ from variegate.apps.train.images import BaselineAugmentation, LabelledImages, lo
 from variegate.errors import PolicyError
 from variegate.formats.base import SourceError
 from variegate.options.search import Hyperparameters
-from variegate.policies import PBA
-from variegate.policies.load import scaled_policy
 from variegate.policies.schedule import published_schedule
 from variegate.transforms import Transform
 
@@ -60,12 +58,6 @@ def test_every_policy_is_trained_with_as_often(tmp_path: Path) -> None:
     assert (found.free, found.own) == (("none", "flip+crop+cutout", "randaugment"), ("learnt.json",))
 
 
-def test_schedules_are_scaled_to_the_training() -> None:
-    policy = scaled_policy("pba-cifar10", 50)
-    assert isinstance(policy, PBA)
-    assert policy.schedule == published_schedule("pba-cifar10").scaled(50)
-
-
 def test_what_is_stopped_gives_what_it_has() -> None:
     stop = Event()
     trials = evaluation("none", "flip+crop+cutout").run(lambda trial: stop.set(), stop)
@@ -77,8 +69,8 @@ def test_trainings_at_the_same_time_are_the_same(monkeypatch: pytest.MonkeyPatch
     together: list[Training] = []
     trials = evaluation(*names, devices=["cpu:0", "cpu:1"]).run(together.append)
     assert sorted(together) == sorted(trials)
-    plain = [trial._replace(seconds=0.0, processor=0.0, elapsed=0.0) for trial in evaluation(*names).run()]
-    assert [trial._replace(seconds=0.0, processor=0.0, elapsed=0.0) for trial in trials] == plain
+    plain = [trial._replace(seconds=0.0, elapsed=0.0) for trial in evaluation(*names).run()]
+    assert [trial._replace(seconds=0.0, elapsed=0.0) for trial in trials] == plain
     train = Classifier.train
 
     def fails(self: Classifier, images: LabelledImages, transform: Transform, epoch: int) -> torch.Tensor:

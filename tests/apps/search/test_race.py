@@ -17,7 +17,7 @@ import pytest
 from variegate import transforms as T
 from variegate.apps.search.race import race
 from variegate.apps.search.rounds import LOG_NAME, RaceRules, run_race
-from variegate.apps.search.standings import RaceResult, Standings, error_share, pair_variances
+from variegate.apps.search.standings import RaceResult, Standings, error_share
 from variegate.apps.search.trainings import Outcome, Training, TrainingRunner
 from variegate.formats.base import SourceError
 from variegate.options.search import seconds_in
@@ -70,21 +70,6 @@ def test_the_best_is_dropped_no_more_often_than_promised(spreads: list[float], d
     assert dropped.max() <= 72
 
 
-def test_variances_are_those_of_each_candidate() -> None:
-    """A pair's variance is estimated without bias, but for negative estimates, which count as 0."""
-    rng, spreads = np.random.default_rng(0), np.asarray([1.0, 2.0, 3.0, 0.5])
-    tables = rng.normal(size=(3000, 1, 9)) * 5 + rng.normal(size=(3000, 4, 9)) * spreads[:, None]
-    variances, freedoms = (np.mean(each, 0) for each in zip(*map(pair_variances, tables), strict=True))
-    true = spreads[:, None] ** 2 + spreads**2
-    is_pair = ~np.eye(4, dtype=bool)
-    assert np.allclose(variances[is_pair], true[is_pair], rtol=0.06, atol=0.4)
-    # The variance of the noisiest candidate alone has 8.
-    assert 7 <= freedoms[2, 3] < 9
-    two, freedom = pair_variances(tables[0, :2])
-    assert two[0, 1] == pytest.approx((tables[0, 0] - tables[0, 1]).var(ddof=1))
-    assert freedom[0, 1] == 8
-
-
 def test_the_error_is_spent_once_for_any_number_of_rounds() -> None:
     shares = [error_share(number) for number in range(2, 1001)]
     assert 0.99 < sum(shares) <= 1
@@ -116,7 +101,7 @@ def staged(skills: dict[str, float], near: dict[str, list[str]], seed: int = 0, 
     def train(name: str, number: int) -> Outcome:
         level = np.random.default_rng((seed, number)).normal(0, 0.05)
         place = sorted(skills).index(name)
-        return skills[name] + level + np.random.default_rng((seed, number, place)).normal(0, 0.01), 0.0, 0.0
+        return skills[name] + level + np.random.default_rng((seed, number, place)).normal(0, 0.01), 0.0
 
     rules = RaceRules(rounds, margin=0.001, is_share=True, variations=lambda name: near.get(name, []))
     first = [name for name in skills if not any(name in names for names in near.values())]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,7 +17,7 @@ from variegate.apps.search.objective import check_sent, checked_score, is_traini
 from variegate.apps.search.population import repeat_seed
 from variegate.apps.search.rounds import FORMAT, LOG_NAME, MARGIN, RaceRules, claimed, run_race
 from variegate.apps.search.standings import MAX_ROUNDS, RaceResult
-from variegate.apps.search.trainings import Meter, Outcome, Train, Training, TrainingRunner, check_folder
+from variegate.apps.search.trainings import Outcome, Train, Training, TrainingRunner, check_folder
 from variegate.checks import integer, number, refused
 from variegate.options import check_options
 from variegate.options.search import RaceBackendOptions, RaceOptions, seconds_in
@@ -141,13 +142,13 @@ def _training(objective: Any, candidates: Mapping[str, Any], seed: int, epochs: 
     step = step_of(objective)
     if (step is None) != (epochs is None):
         raise refused("epochs", epochs, "1 or more with a step, and none with objective(policy, seed)")
-    meter = Meter()
 
     def train(name: str, number: int) -> Outcome:
-        end, drawn, policy = meter.begin(), repeat_seed(seed, number), candidates[name]
+        started = time.perf_counter()
+        drawn, policy = repeat_seed(seed, number), candidates[name]
         score = objective(policy, drawn) if step is None else step(policy, epochs or 1, None, drawn)[0]
         try:
-            return checked_score(score), *end()
+            return checked_score(score), time.perf_counter() - started
         except ValueError as error:
             raise ValueError(f"{error}, from {name!r}") from error
 

@@ -94,10 +94,9 @@ def run_race(
     of_round = statistics.fmean(seconds) * math.ceil(len(first.scores) / runner.workers) if seconds else math.nan
     said = [verdict(first, stages[0][2], error, rules.margin, rules.is_share, of_round)]
     said += [verdict_of_variations(one, best, end, rules.is_share) for one, best, end in stages[1:]]
-    processor = sum(one.processor for one in runner.all)
     last = stages[-1][2]
     ending = last if last == "interrupted" else stages[0][2]
-    return RaceResult(leader, tuple(ordered), ending, len(runner.all), sum(seconds), processor, " ".join(said))
+    return RaceResult(leader, tuple(ordered), ending, len(runner.all), sum(seconds), " ".join(said))
 
 
 def _run_stage(standings: Standings, stage: int, rules: RaceRules, runner: TrainingRunner, on_round: OnRound) -> Ending:

@@ -224,9 +224,8 @@ class RaceResult:
 
     ``standings``: the rows of the last stage, then of the stages before it. Within a stage: its leader, the remaining
     candidates by their means, then the dropped ones, the last first. ``ending``: "won": one is left; "no difference":
-    those left lie within the margin; "budget", "rounds", "interrupted": it ended before. ``seconds`` and
-    ``processor``: of all trainings, by the clock and of the processor. ``verdict``: the result in words, with what it
-    takes to know more.
+    those left lie within the margin; "budget", "rounds", "interrupted": it ended before. ``seconds``: of
+    all trainings. ``verdict``: the result in words, with what it takes to know more.
     """
 
     winner: str
@@ -234,7 +233,6 @@ class RaceResult:
     ending: Ending
     trainings: int
     seconds: float
-    processor: float
     verdict: str
 
     @property
