@@ -68,13 +68,7 @@ class PreviewOptions(TargetOptions, SourceOptions, PolicyOptions):
     )
     seed: int = option(0, "Seed, as for augment.", "Augmentation", low=0)
     epoch: int = option(0, "Epoch, as for augment.", "Augmentation", low=0, high=MOST_EPOCH)
-    images: int | None = option(
-        None,
-        "Number of images, spread evenly over SRC. By default 4, or fewer if the sheet would not fit on a screen.",
-        "Sheet",
-        low=1,
-        high=64,
-    )
+    images: int = option(4, "Number of images, spread evenly over SRC.", "Sheet", low=1, high=64)
     samples: int | None = option(
         None,
         "Copies of each image, or steps of the sweep. By default 6, or fewer if each copy has several views.",
@@ -84,7 +78,7 @@ class PreviewOptions(TargetOptions, SourceOptions, PolicyOptions):
     )
     cell: int | None = option(
         None,
-        "Side of each picture in pixels. By default up to 224, as large as fits on a screen.",
+        "Side of each picture in pixels. By default what fits on a screen, 112 to 224.",
         "Sheet",
         low=32,
         high=1024,
@@ -121,8 +115,6 @@ def preview(options: PreviewOptions) -> None:
         return
     number = "1 image" if sheet.num_images == 1 else f"{sheet.num_images} images"
     say(f"{options.out}: {sheet.picture.width} x {sheet.picture.height} pixels, {number}")
-    if options.cell is None:
-        note(*sheet.notes())
 
 
 # Seconds between lines of a log.
