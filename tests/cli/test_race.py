@@ -124,7 +124,7 @@ def test_a_broken_off_evaluation_goes_on(
     assert [line.split(",")[0] for line in told.splitlines() if "/6:" in line] == [
         f"{n}/6: {name}" for n, name in enumerate(["none", "flip", "randaugment+crop2"] * 2, start=1)
     ]
-    head = shown[: shown.index("cpu s")].split()
+    head = shown[: shown.index("s per run")].split()
     assert {"(95", "on", "these", "images)"} <= set(head)
     train, trained = WholeTrainings.train, list[str]()
 

@@ -17,7 +17,7 @@ from variegate.cli.commands import app
 from variegate.cli.options import CommandOptions, from_options, typed_as
 from variegate.jobs.augment.run import Expansion
 from variegate.jobs.engine import Engine
-from variegate.options import check_options, option, option_of, part_of, same_option
+from variegate.options import option, option_of, part_of, same_option
 from variegate.options.datasets import (
     CheckingOptions,
     CleaningOptions,
@@ -54,16 +54,14 @@ class Baking(CommandOptions):
         ({"loaves": 0}, "loaves: got 0; accepted: an integer from 1 on"),
         ({"loaves": True}, "loaves: got True; accepted: an integer from 1 on"),
         ({"loaves": 1.5}, "loaves: got 1.5; accepted: an integer from 1 on"),
-        ({"salt": -1.0}, "salt: got -1.0; accepted: a finite number of 0 or more"),
-        ({"salt": float("nan")}, "salt: got nan; accepted: a finite number of 0 or more"),
+        ({"salt": -1.0}, "salt: got -1.0; accepted: a finite number from 0.0 on"),
+        ({"salt": float("nan")}, "salt: got nan; accepted: a finite number from 0.0 on"),
         ({"oven": -1}, "oven: got -1; accepted: an integer from 0 on"),
     ],
 )
 def test_what_is_not_accepted_is_named(options: dict[str, Any], said: str) -> None:
-    names = ("grain", "loaves", "salt", "oven")
-    check_options(Baking(), *names)
     with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
-        check_options(Baking(**options), *names)
+        Baking(**options)
 
 
 def test_a_field_may_be_declared_as_another_is() -> None:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.console import RenderableType
 
 from variegate.cli.console import (
     INTERRUPTED,
@@ -157,7 +156,7 @@ def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True, is_
         counts = {"files": len(source), "classes": len(source.classes), "total": report.total}
         emit_json("start", **counts, devices=list(expansion.engine.devices))
     error: DecodeError | EngineError | OSError | None = None
-    view = ExpansionView(expansion, as_json, stderr())
+    view = ExpansionView(expansion, as_json)
     with working(view, expansion.stop):
         expansion.on_progress = view
         try:
@@ -219,25 +218,18 @@ def rate_fact(report: Report) -> Iterable[tuple[str, str]]:
         yield "images/s", f"{report.rate:,.1f} ({report.seconds:.1f} s)"
 
 
-class ExpansionView(Progress):
+class ExpansionView(CountingBar):
     """Progress of an expansion, called with its report: a bar and a table of devices, or lines of JSON."""
 
-    def __init__(self, expansion: Expansion, as_json: bool, console: Console) -> None:
+    def __init__(self, expansion: Expansion, as_json: bool) -> None:
         self._per_item = expansion.plan.num_outputs / expansion.plan.num_items
         self._as_json, self._verb = as_json, expansion.verb
         self._devices: list[DeviceSnapshot] = []
         self._skipped_shown = 0
         self._shown = time.monotonic()
-        super().__init__(
-            *(TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn()),
-            *(TextColumn("{task.fields[rate]}"), TextColumn("ETA"), TimeRemainingColumn()),
-            TextColumn("{task.fields[quarantined]}"),
-            console=console,
-            disable=as_json or not console.is_terminal,
-            refresh_per_second=4,
-            transient=True,
-        )
-        self._task = self.add_task("starting", total=expansion.report.total, rate="", quarantined="")
+        fields = {"rate": "", "quarantined": ""}
+        templates = [f"{{task.fields[{name}]}}" for name in fields]
+        super().__init__(as_json, "starting", *templates, total=expansion.report.total, **fields)
 
     def __call__(self, report: Report) -> None:
         for name, reason in report.skipped[self._skipped_shown :]:
@@ -255,10 +247,9 @@ class ExpansionView(Progress):
         elif not self.disable:
             if report.snapshot is not None:
                 self._devices = report.snapshot.devices
-            self.update(
-                self._task,
+            self.show(
+                report.written + report.resumed + report.missing,
                 description=self._verb if report.written else "starting",
-                completed=report.written + report.resumed + report.missing,
                 rate=f"{report.rate:,.0f} images/s" if report.written else "",
                 quarantined=f"{len(report.skipped):,} quarantined" if report.skipped else "",
             )

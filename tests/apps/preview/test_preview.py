@@ -169,21 +169,6 @@ def test_an_identity_changes_nothing(photos: Path, name: str) -> None:
     np.testing.assert_array_equal(same.img_HWC, first.img_HWC)
 
 
-def test_windows_have_odd_sides() -> None:
-    assert sweep_of("MedianBlur", 6).magnitudes == [3, 5, 7]
-    assert all(side % 2 == 1 for side in sweep_of("MotionBlur", 6).magnitudes)
-
-
-def test_even_sweeps_are_spread_evenly() -> None:
-    assert sweep_of("rotate", 6).magnitudes == pytest.approx([-30, -20, -10, 10, 20, 30])
-
-
-def test_an_operation_without_an_identity_has_no_such_label(photos: Path) -> None:
-    chosen = choose_images(photos, 1)
-    row = sweep_rows(chosen, sweep_of("Invert", 3), seed=0)[0]
-    assert row[0].lines == ["original, 60 x 48"]
-
-
 def test_translations_are_fractions_of_the_side() -> None:
     sweep = sweep_of("TranslateX", 3)
     assert sweep.identity == 0

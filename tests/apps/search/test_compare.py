@@ -14,7 +14,6 @@ from variegate.apps.search.compare import (
     Comparison,
     cells,
     compare,
-    describe,
     lead,
     quantile,
     repeats_needed,
@@ -248,16 +247,6 @@ def test_equal_results_in_every_repeat_are_called_identical() -> None:
     assert verdicts(found) == ["own.json and augmix gave identical results in all 3 repeats."]
     assert not comparison(own=[0.5], none=[0.5]).differences["own.json"].is_identical  # one repeat may be chance
     assert not comparison(own=[0.5, 0.5], none=[0.5, 0.4]).differences["own.json"].is_identical
-
-
-def test_all_pairs_are_described() -> None:
-    found = comparison(none=[0.5, 0.6], augmix=[0.7, 0.75], own=[0.9, 0.8])
-    described = describe(found)
-    assert len(described["pairs"]) == 6
-    pair = next(one for one in described["pairs"] if (one["policy"], one["to"]) == ("none", "augmix"))
-    assert pair["each"] == pytest.approx((-0.2, -0.15))
-    assert pair["low"] < pair["mean"] < pair["high"]
-    assert described["policies"][2] | {"policy": "own.json", "needs_search": True} == described["policies"][2]
 
 
 def test_files_with_one_name_are_told_apart() -> None:

@@ -17,7 +17,7 @@ import pytest
 from variegate import transforms as T
 from variegate.apps.search.race import race
 from variegate.apps.search.rounds import LOG_NAME, RaceRules, run_race
-from variegate.apps.search.standings import RaceResult, Standings, error_share
+from variegate.apps.search.standings import RaceResult, Standings
 from variegate.apps.search.trainings import Outcome, Training, TrainingRunner
 from variegate.formats.base import SourceError
 from variegate.options.search import seconds_in
@@ -68,12 +68,6 @@ def test_the_best_is_dropped_no_more_often_than_promised(spreads: list[float], d
     dropped = dropped_at(spreads, 1000, 6, draw)
     # 50 of 1,000 are expected at most. A fair test exceeds 72 in 1 of 1,000 suites.
     assert dropped.max() <= 72
-
-
-def test_the_error_is_spent_once_for_any_number_of_rounds() -> None:
-    shares = [error_share(number) for number in range(2, 1001)]
-    assert 0.99 < sum(shares) <= 1
-    assert sum(shares[:5]) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("candidates", [2, 5, 9])

@@ -20,7 +20,7 @@ from tests.needed import needs
 from variegate import transforms as T
 from variegate.apps.train import Trainer, train
 from variegate.apps.train.adaptation import EntropyAdaptation, confidence_codes
-from variegate.apps.train.magnitudes import MagnitudeTable, RecordedMagnitudes
+from variegate.apps.train.magnitudes import RecordedMagnitudes
 
 pytestmark = needs("sklearn")
 
@@ -156,8 +156,3 @@ def test_what_cannot_adapt_is_refused(tmp_path: Path) -> None:
     refused(r"policy: got an AdaptiveRandAugment, .* with adapt='entropy'", policy=str(path), adapt="none")
     shards = [vg.open_source(one, stream=True, classes="ab") for one in write_shards(tmp_path, 1)]
     refused("adapt: got 'entropy' with a stream, whose samples are not known", images=shards[0])
-
-
-def test_tables_are_looked_up_by_id() -> None:
-    table = MagnitudeTable(np.array([7, 2**63, 3], np.uint64), np.array([255, 0, 51], np.uint8))
-    assert table.given()(np.array([3, 7, 7, 2**63], np.uint64))["magnitude"].tolist() == [0.2, 1, 1, 0]
