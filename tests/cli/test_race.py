@@ -63,11 +63,8 @@ def test_a_budget_that_holds_no_two_rounds(stripes: Path, tmp_path: Path, capsys
     shown, told = capsys.readouterr()
     assert shown == ""
     *_, error = told.splitlines()
-    assert "No verdict: the budget ended the race after 0 complete rounds, and two are needed" in error
-    assert error.endswith(
-        "choose a higher budget, fewer epochs, images or candidates. To resume, run the same command "
-        "with a higher --budget."
-    )
+    assert "No verdict: a race needs two complete rounds; the budget ended it after 0." in error
+    assert error.endswith("images or candidates help. To resume, run the same command with a higher --budget.")
     assert not (tmp_path / "race" / "policy.json").exists()
 
 

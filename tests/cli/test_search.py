@@ -45,7 +45,7 @@ def test_a_search_and_what_it_was_worth(stripes: Path, tmp_path: Path, capsys: p
     assert [line.split()[0] for line in lines[:4]] == ["none", "flip+crop", "autoaugment", "schedule.json"]
     verdict, scope = lines[4:6]
     assert verdict.startswith(("No difference shown: schedule.json is ", "schedule.json is ", "schedule.json and "))
-    assert scope.startswith("Intervals cover the chance in training and in which of these 60 images train and which 12")
+    assert scope.startswith("Intervals cover the chance in training, where 48 of 60 images train and 12 others score.")
     assert Image.open(plot).format == "PNG"
 
 

@@ -35,8 +35,18 @@ _SHOW_EVERY, _JSON_EVERY = 0.25, 1.0
 _MOST_DEVICES = 16
 # Options about files of ordinary images, which --tile has no use for.
 _IDLE_WITH_TILES = (
-    *("layout", "shard_size", "format", "quality", "channels", "index", "ordered", "exclude"),
-    *("annotations", "min_area", "min_visibility", "mask_fill"),
+    "layout",
+    "shard_size",
+    "format",
+    "quality",
+    "channels",
+    "index",
+    "ordered",
+    "exclude",
+    "annotations",
+    "min_area",
+    "min_visibility",
+    "mask_fill",
 )
 
 
@@ -165,7 +175,7 @@ def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True, is_
             error = caught
     done = report.written + report.resumed
     if (summary and error is None) or done or report.is_interrupted:
-        _print_summary(expansion, as_json)
+        _print_summary(report, str(expansion.destination), as_json)
     if error is not None:
         kept = f"; the {report.written:,} images written are kept" if report.written else ""
         hint = " (--on-error skip skips such files)" if isinstance(error, DecodeError) else ""
@@ -180,16 +190,21 @@ def _interruption(done: int, total: int) -> CommandError:
     return CommandError(rest, INTERRUPTED)
 
 
-def _print_summary(expansion: Expansion, as_json: bool) -> None:
+def _print_summary(report: Report, destination: str, as_json: bool) -> None:
     from variegate.io.addresses import shown
 
-    report, where = expansion.report, shown(str(expansion.destination))
+    where = shown(destination)
     if as_json:
         emit_json(
             "interrupted" if report.is_interrupted else "done",
-            **{name: getattr(report, name) for name in ("files", "written", "resumed", "repaired")},
-            **{"skipped": len(report.skipped), "seconds": round(report.seconds, 3)},
-            **{"images_per_second": round(report.rate, 1), "destination": where},
+            files=report.files,
+            written=report.written,
+            resumed=report.resumed,
+            repaired=report.repaired,
+            skipped=len(report.skipped),
+            seconds=round(report.seconds, 3),
+            images_per_second=round(report.rate, 1),
+            destination=where,
         )
         return
     before = f" (and {report.missing:,} by an earlier run)" if report.missing and not report.skipped else ""
@@ -287,6 +302,7 @@ class ExpansionView(CountingBar):
 def augment_tiles(options: AugmentOptions) -> None:
     """Run ``augment --tile``: images that may be larger than memory. Raises ValueError for options without effect."""
     from variegate.jobs.arguments import build_transform, parse_size, policy_notes
+    from variegate.jobs.augment import Report
     from variegate.jobs.engine import Engine
     from variegate.jobs.jobs import EngineError
     from variegate.jobs.tiles.folder import FolderRun
@@ -319,7 +335,9 @@ def augment_tiles(options: AugmentOptions) -> None:
         say(f"skipped {name}: {reason}", stderr())
     if error is not None:
         raise CommandError(error) from error
-    _print_tiles_summary(run, options.as_json)
+    report = Report(len(run.names), run.total, run.done - run.resumed, run.resumed)
+    report.skipped, report.seconds, report.is_interrupted = run.skipped, run.seconds, run.is_interrupted
+    _print_summary(report, run.destination, options.as_json)
     if run.is_interrupted:
         raise _interruption(run.done, run.total)
     if run.done == 0:
@@ -346,20 +364,3 @@ class _TilesView:
         else:
             what = f"image {min(run.done + 1, run.total):,} of {run.total:,}, tiles"
             self._bar.show(image.done, image.total, description=what)
-
-
-def _print_tiles_summary(run: FolderRun, as_json: bool) -> None:
-    written = run.done - run.resumed
-    rate = run.pixels / run.seconds / 1e6 if run.seconds else 0.0
-    if as_json:
-        counts = {"files": len(run.names), "written": written, "resumed": run.resumed, "skipped": len(run.skipped)}
-        speed = {"seconds": round(run.seconds, 3), "megapixels_per_second": round(rate, 1)}
-        emit_json("interrupted" if run.is_interrupted else "done", **counts, **speed, destination=run.destination)
-        return
-    facts = [("files in", f"{len(run.names):,}"), ("written", f"{written:,}")]
-    if run.resumed:
-        facts.append(("before", f"{run.resumed:,} (by an earlier run)"))
-    facts.append(("skipped", f"{len(run.skipped):,}"))
-    if written:
-        facts.append(("megapixels/s", f"{rate:,.1f} ({run.seconds:.1f} s)"))
-    print_facts([*facts, ("where", run.destination)])

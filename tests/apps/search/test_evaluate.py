@@ -110,9 +110,9 @@ def test_the_same_images_score_where_they_are_given() -> None:
     assert (some.varies, every.varies, some.scored, every.scored) == (True, False, 10, 10)
     train, scored = Subsets(images, 64).of(1)
     assert sorted([*train.ids.tolist(), *scored.ids.tolist()]) == list(range(96))
-    assert "in which of these 96 images train and which 32 score" in Subsets(images, 64).scope
-    assert "and in which 64 of these 96 images train; the same 10 always score" in some.scope
-    assert "alone: all 96 images always train, the same 10 always score" in every.scope
+    assert "where 64 of 96 images train and 32 others score" in Subsets(images, 64).scope
+    assert "where 64 of 96 images train and always the same 10 score" in some.scope
+    assert "where all images always train and always the same 10 score" in every.scope
     with pytest.raises(SourceError, match="96 images are not enough for 97 to train"):
         Subsets(images, 97, test)
 

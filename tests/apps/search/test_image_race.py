@@ -98,7 +98,7 @@ def test_a_budget_for_no_verdict_writes_no_policy(tmp_path: Path) -> None:
     result, trainings = run_race(tmp_path / "r", budget=1e-6)
     # The first training counts too.
     assert (len(trainings), result.ending, result.is_decided) == (0, "budget", False)
-    assert result.verdict.startswith("No verdict: the budget ended the race after 0 complete rounds, and two are ")
+    assert result.verdict.startswith("No verdict: a race needs two complete rounds; the budget ended it after 0. ")
     assert not (tmp_path / "r" / "policy.json").exists()
     assert run_race(tmp_path / "r")[0].is_decided  # a longer budget goes on
 

@@ -207,21 +207,16 @@ def _verdict(name: str, comparison: Comparison) -> str:
     found = comparison.leads[name]
     if found.is_identical:
         return f"{name} and {found.to} gave identical results in all {comparison.repeats} repeats."
-    of = "policies that need no search" if name in comparison.own and comparison.free else "others"
+    kind = "policies that need no search" if name in comparison.own and comparison.free else "others"
     number = len(found.rivals)
-    highest = f", the highest of the {number} {of}" if number > 1 else ""
+    rival = f"{found.to}, the highest of the {number} {kind}" if number > 1 else found.to
     size = points(abs(found.mean), found)
-    if found.shown == "better":
-        every = f"{'both' if number == 2 else f'all {number}'} {of}"
-        than = found.to if number == 1 else f"{every}, and than {found.to}, the highest of them,"
-        return f"{name} is better than {than} by {size} points, {_interval(found, comparison)}."
-    if found.shown == "worse":
-        turned = found._replace(mean=-found.mean, low=-found.high, high=-found.low)
-        than = f"{found.to}{highest}{',' if highest else ''}"
-        return f"{name} is worse than {than} by {size} points, {_interval(turned, comparison)}."
-    side = f"{size} points {'above' if found.mean >= 0 else 'below'} {found.to}{highest}"
+    if found.shown is not None:
+        comma = "," if number > 1 else ""
+        return f"{name} is {found.shown} than {rival}{comma} by {size} points, {_interval(found, comparison)}."
+    side = "above" if found.mean >= 0 else "below"
     takes = _what_it_takes(found, comparison)
-    return f"No difference shown: {name} is {side}, {_interval(found, comparison)}. {takes}"
+    return f"No difference shown: {name} is {size} points {side} {rival}, {_interval(found, comparison)}. {takes}"
 
 
 def points(share: float, found: Difference) -> str:

@@ -71,14 +71,11 @@ class Subsets:
     @property
     def scope(self) -> str:
         """The chance that intervals over repeats cover, in words."""
-        total, scored = f"{len(self.images):,}", f"{self.scored:,}"
-        if not self.varies:
-            covered = f"alone: all {total} images always train, the same {scored} always score"
-        elif self.test is None:
-            covered = f"and in which of these {total} images train and which {scored} score"
-        else:
-            covered = f"and in which {self.train:,} of these {total} images train; the same {scored} always score"
-        return f"Intervals cover the chance in training {covered}. New images vary more."
+        trained = f"{self.train:,} of {len(self.images):,} images" if self.varies else "all images always"
+        scored = f"{self.scored:,} others" if self.test is None else f"always the same {self.scored:,}"
+        return (
+            f"Intervals cover the chance in training, where {trained} train and {scored} score. New images vary more."
+        )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.apps.plotting import FAINT, GREEN, INK, LABEL, drawn_figure, line_handles
+from variegate.apps.plotting import GREEN, INK, LABEL, drawn_figure, line_handles
 from variegate.apps.search.history import History, Row, members_of
 from variegate.policies import Schedule
 from variegate.policies.custom_space import magnitudes
@@ -27,7 +27,8 @@ Floats = npt.NDArray[np.float64]
 def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was applied, and when") -> None:
     """Write a PNG. An operation that a policy has twice has two thin rows; the one applied most often is on top.
 
-    A magnitude is left blank while its probability is 0. Raises PlotError without matplotlib, OSError.
+    Magnitudes are blank while their probability is 0, and for operations without one. Raises PlotError without
+    matplotlib, OSError.
     """
     names, probability, magnitude = tables_of(schedule)
     order = np.argsort([-np.nanmean(p) for p in probability], kind="stable")
@@ -51,7 +52,6 @@ def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was a
             marks = np.linspace(0, most, ticks).round(1)
             bar = figure.colorbar(mesh, ax=axes, ticks=marks, fraction=0.02, aspect=1.9 * len(names), pad=0.01)
             bar.outline.set_visible(False)
-        _mark_without_magnitude(both[1], names, schedule)
         both[1].set_xlabel("epoch")
 
 
@@ -62,13 +62,16 @@ def tables_of(schedule: Schedule) -> tuple[list[str], list[Floats], list[Floats]
         names = [op for op, _, _ in segment.policy]
         rows.update({op: max(rows.get(op, 1), names.count(op)) for op in names})
     size = len(schedule.segments)
+    known = magnitudes(schedule.space)
+    ends = {op: known.rules[op].parameters([0, known.bins - 1]) for op in rows}
+    has_magnitude = {op for op, (first, last) in ends.items() if first != last}
     probability = {op: np.full((n, size), np.nan) for op, n in rows.items()}
     magnitude = {op: np.full((n, size), np.nan) for op, n in rows.items()}
     for s, segment in enumerate(schedule.segments):
         seen = dict.fromkeys(rows, 0)
         for op, p, level in segment.policy:
             probability[op][seen[op], s] = p
-            magnitude[op][seen[op], s] = level if p > 0 else np.nan
+            magnitude[op][seen[op], s] = level if p > 0 and op in has_magnitude else np.nan
             seen[op] += 1
     return list(rows), [np.nan_to_num(p) for p in probability.values()], list(magnitude.values())
 
@@ -86,15 +89,6 @@ def _map(axes: Any, tables: list[Floats], edges: npt.NDArray[np.int64], most: fl
     axes.set_ylim(len(tables), 0)
     axes.xaxis.get_major_locator().set_params(integer=True)
     return mesh
-
-
-def _mark_without_magnitude(axes: Any, names: list[str], schedule: Schedule) -> None:
-    known = magnitudes(schedule.space)
-    for row, name in enumerate(names):
-        first, last = known.rules[name].parameters([0, known.bins - 1])
-        if first == last:
-            axes.axhspan(row + 0.07, row + 0.93, color="#f1f3f4", zorder=2)
-            axes.text(schedule.epochs / 2, row + 0.5, "no magnitude", color=FAINT, ha="center", va="center")
 
 
 def plot_population(history: History, path: str | Path, title: str = "The population") -> None:

@@ -91,8 +91,7 @@ def run_race(
     ordered = [row for stage, one, best in reversed(told) for row in rows_of(one, best, stage)]
     first = stages[0][0]
     seconds = [one.seconds for one in runner.all]
-    of_round = statistics.fmean(seconds) * math.ceil(len(first.scores) / runner.workers) if seconds else math.nan
-    said = [verdict(first, stages[0][2], error, rules.margin, rules.is_share, of_round)]
+    said = [verdict(first, stages[0][2], error, rules.margin, rules.is_share)]
     said += [verdict_of_variations(one, best, end, rules.is_share) for one, best, end in stages[1:]]
     last = stages[-1][2]
     ending = last if last == "interrupted" else stages[0][2]

@@ -255,9 +255,7 @@ def stage_name(stage: int) -> str:
     return ("candidates", "variations")[stage] if stage < 2 else f"variations {stage}"
 
 
-def verdict(
-    standings: Standings, ending: Ending, error: float, margin: float, is_share: bool, round_seconds: float
-) -> str:
+def verdict(standings: Standings, ending: Ending, error: float, margin: float, is_share: bool) -> str:
     """Of the candidates given. ``error``: of the whole race. ``is_share``: scores are told in points."""
     rows = rows_of(standings, standings.winner, 0)
     winner, number = f'"{rows[0].candidate}"', rows[0].rounds
@@ -269,7 +267,9 @@ def verdict(
         chance = f"at most {error:.2g}, if rounds are independent"
         return f"{winner} is the best of {len(rows)}. The chance that a better one was dropped is {chance}.{diverged}"
     if number < 2:
-        return f"No verdict: {_why_too_few(ending, number, round_seconds)}.{diverged}"
+        ended = "it was interrupted" if ending == "interrupted" else f"the {ending} ended it"
+        helps = " A higher budget, or fewer epochs, images or candidates help." if ending == "budget" else ""
+        return f"No verdict: a race needs two complete rounds; {ended} after {number}.{helps}{diverged}"
     others = ", ".join(f'"{row.candidate}"' for row in left)
     if ending == "no difference":
         above = _told(margin, is_share)
@@ -284,16 +284,6 @@ def verdict(
         f"Undecided after {number} rounds: {winner} has the highest mean. {others} may be better, or worse by up to "
         f"{_told(high, is_share)}.{more}{diverged}"
     )
-
-
-def _why_too_few(ending: Ending, number: int, round_seconds: float) -> str:
-    """The reason why fewer than two rounds are complete, and what helps."""
-    why = "the race was interrupted" if ending == "interrupted" else f"the {ending} ended the race"
-    rounds = "1 complete round" if number == 1 else f"{number} complete rounds"
-    seconds = 2 * round_seconds
-    takes = f", which take about {seconds:,.{1 if seconds < 10 else 0}f} s" if math.isfinite(seconds) else ""
-    helps = "; choose a higher budget, fewer epochs, images or candidates" if ending == "budget" else ""
-    return f"{why} after {rounds}, and two are needed{takes}{helps}"
 
 
 def _told_diverged(standings: Standings) -> str:
