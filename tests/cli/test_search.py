@@ -111,32 +111,6 @@ def lay(folder: Path, counts: dict[str, int], side: int = 8) -> Path:
     return folder
 
 
-SIZES = {
-    20: ({"a": 10, "b": 10}, 8, "10 of 20 images train, 10 score", 8, "16 of 20 images train, 4 score", 8, "8x8"),
-    60: ({"a": 30, "b": 28, "c": 2}, 8, "30 of 60 images train, 30 score", 8, "48 of 60 images train, 12 score", 8,
-         "8x8"),
-    253: ({"a": 130, "b": 120, "c": 3}, 70, "101 of 253 images train, 102 score, 50 compare", 8,
-          "202 of 253 images train, 51 score", 16, "32x32"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("total", SIZES)
-def test_sizes_follow_from_the_data(tmp_path: Path, capsys: pytest.CaptureFixture[str], total: int) -> None:
-    counts, side, searched, first, evaluated, second, shape = SIZES[total]
-    photos = lay(tmp_path / "photos", counts, side)
-    short = ("--epochs", 1, "--devices", "cpu")
-    more = ("--population", 2, "--repeats", int(total > 60))
-    assert run("search", photos, *PBA, "--out", tmp_path / "out", *more, *short) == 0
-    told = capsys.readouterr().err
-    assert f"sizes: {searched}; wrn-16-1, 1 epoch, batches of {first}, 2 members, {shape}\n" in told
-    given = ("--policies", "none,flip+crop", "--repeats", 1, "--out", tmp_path / "e.png")
-    assert run("evaluate", photos, *given, *short) == 0
-    shown = capsys.readouterr()
-    assert f"sizes: {evaluated}; wrn-16-1, 1 epoch, batches of {second}, {shape}\n" in shown.err
-    assert "No verdict: a single repeat is complete" in shown.out
-    assert "95 %" not in shown.out
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

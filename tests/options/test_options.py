@@ -31,7 +31,6 @@ from variegate.options.search import (
     EvaluationOptions,
     Hyperparameters,
     ObjectiveOptions,
-    RaceBackendOptions,
     RaceOptions,
     SearchOptions,
     TrainingOptions,
@@ -171,7 +170,7 @@ def test_numbers_of_commands_are_finite(name: str, capsys: pytest.CaptureFixture
 OPTION_CLASSES = (
     *(DeviceOptions, TargetOptions, PackingOptions, CheckingOptions, IndexingOptions, CleaningOptions),
     *(DoctorOptions, Hyperparameters, TrainingOptions, RaceOptions, SearchOptions, ObjectiveOptions),
-    *(RaceBackendOptions, EvaluationOptions, TrainOptions),
+    *(EvaluationOptions, TrainOptions),
 )
 
 

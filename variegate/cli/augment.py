@@ -124,15 +124,27 @@ def augment(options: AugmentOptions) -> None:
     from variegate.jobs.engine import Engine
 
     check_apart(options.src, options.dst)
-    same = ("layout", "format", "quality", "shard_size", "annotations", "channels")
     plan = plan_for(
-        *(source, transform, options.copies, options.seed, options.epoch),
-        **{name: getattr(options, name) for name in same},
+        source,
+        transform,
+        options.copies,
+        options.seed,
+        options.epoch,
+        layout=options.layout,
+        format=options.format,
+        quality=options.quality,
+        shard_size=options.shard_size,
+        annotations=options.annotations,
+        channels=options.channels,
         place=absolute_place(options.src),
         targets=targets_of(options),
     )
     engine = Engine(
-        *(device_list(options.devices), options.workers, options.allocation, options.steal, options.ordered),
+        device_list(options.devices),
+        options.workers,
+        options.allocation,
+        options.steal,
+        options.ordered,
         num_threads=options.threads,
         address=options.address,
     )
@@ -272,7 +284,9 @@ class ExpansionView(CountingBar):
     def _facts(self, report: Report) -> dict[str, Any]:
         left = report.total - report.written - report.resumed - report.missing
         return {
-            **{"written": report.written, "resumed": report.resumed, "total": report.total},
+            "written": report.written,
+            "resumed": report.resumed,
+            "total": report.total,
             "images_per_second": round(report.rate, 1),
             "eta_seconds": round(left / report.rate, 1) if report.rate > 0 else None,
             "quarantined": len(report.skipped),
@@ -316,8 +330,16 @@ def augment_tiles(options: AugmentOptions) -> None:
     devices, rules = device_list(options.devices), (options.allocation, options.steal)
     engine = Engine(devices, options.workers, *rules, num_threads=options.threads, address=options.address)
     run = FolderRun(
-        *(options.src, options.dst, transform, engine, options.tile, options.copies, options.seed, options.epoch),
-        *(options.on_error, options.resume),
+        options.src,
+        options.dst,
+        transform,
+        engine,
+        options.tile,
+        options.copies,
+        options.seed,
+        options.epoch,
+        options.on_error,
+        options.resume,
     )
     if options.as_json:
         emit_json("start", files=len(run.names), total=run.total, devices=list(engine.devices))

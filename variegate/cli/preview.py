@@ -39,9 +39,13 @@ def demo(options: DemoOptions) -> None:
     if as_json:
         emit_json(
             "done",
-            **{name: str(getattr(done, name)) for name in ("photos", "augmented", "sheet")},
-            **{"written": done.report.written, "seconds": round(done.report.seconds, 3)},
-            **{"images_per_second": round(done.report.rate, 1), "prepare_seconds": round(done.prepare_seconds, 3)},
+            photos=str(done.photos),
+            augmented=str(done.augmented),
+            sheet=str(done.sheet),
+            written=done.report.written,
+            seconds=round(done.report.seconds, 3),
+            images_per_second=round(done.report.rate, 1),
+            prepare_seconds=round(done.prepare_seconds, 3),
         )
         return
     facts = {
@@ -52,11 +56,14 @@ def demo(options: DemoOptions) -> None:
         "kernels ready": f"in {done.prepare_seconds:.1f} s, not part of the rate",
     }
     print_facts(facts.items())
-    for line in (
-        *("", "Next:", f"  variegate preview {done.photos} --sweep Rotate --out rotate.png"),
+    next_commands = [
+        "",
+        "Next:",
+        f"  variegate preview {done.photos} --sweep Rotate --out rotate.png",
         f"  variegate preview {done.photos} --policy imagenet --out imagenet.png",
         "  variegate augment YOUR_FOLDER OUT --policy randaugment --copies 4 --size 224",
-    ):
+    ]
+    for line in next_commands:
         say(line)
 
 

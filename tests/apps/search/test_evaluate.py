@@ -134,24 +134,6 @@ def test_names_are_known_whatever_their_case() -> None:
         evaluation("none", "None")
 
 
-def test_seconds_are_those_of_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
-    make, train = Classifier.__init__, Classifier.train
-
-    def made(self: Classifier, *given: Any, **options: Any) -> None:
-        clock[0] += 100.0  # what torch loads for the first
-        make(self, *given, **options)
-
-    def trained(self: Classifier, images: LabelledImages, transform: Transform, epoch: int) -> torch.Tensor:
-        clock[0] += 1.0
-        return train(self, images, transform, epoch)
-
-    monkeypatch.setattr(Classifier, "__init__", made)
-    monkeypatch.setattr(Classifier, "train", trained)
-    monkeypatch.setattr("variegate.apps.search.trainings.time.perf_counter", lambda: clock[0])
-    assert [trial.seconds for trial in evaluation("none").run()] == [2.0, 2.0]
-
-
 def test_bad_requests_are_named_before_any_training() -> None:
     with pytest.raises(ValueError, match="policies: got 'none' twice"):
         evaluation("none", "none")

@@ -166,8 +166,8 @@ def test_a_source_takes_options(tmp_path: Path) -> None:
     assert result.winner
     assert result.seconds > 0
     for wrong, words in (
-        ({"grain": 0.1}, "grain: got 0.1; accepted: none for a source"),
-        ({"workers": 2}, "workers: got 2; accepted: none for a source"),
+        ({"grain": 0.1}, "grain: got 0.1; accepted: with training of your own"),
+        ({"workers": 2}, "workers: got 2; accepted: with training of your own"),
         ({"budget": "soon"}, "budget: got 'soon'; accepted: seconds, or a number with a unit, such as \"90s\""),
     ):
         with pytest.raises(ValueError, match=words):

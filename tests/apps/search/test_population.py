@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.apps.search.searches import SMALL, run, searches
-from variegate.apps.search import History, LostPopulationError, Population, Row, Settings, explore
+from variegate.apps.search import History, LostPopulationError, Population, Settings, explore
 from variegate.errors import PolicyError
 
 
@@ -140,14 +140,3 @@ def test_what_is_missing_is_named_and_so_is_what_is_no_mapping(path: tuple[str, 
 def test_as_many_scores_as_members() -> None:
     with pytest.raises(ValueError, match="scores: got 3; accepted: one for each of 4 members"):
         Population(Settings(size=4)).advance([1, 2, 3])
-
-
-def test_a_history_of_other_rows_is_refused() -> None:
-    s = Settings(size=2, space=SMALL)
-    rows = [Row(1, 3, 0, 0.1, (0,) * 8), Row(1, 3, 1, 0.1, (0,) * 8, 2)]
-    with pytest.raises(ValueError, match="step 1, member 1: copied_from: got 2; accepted: 0 to 1, or null"):
-        History.of(s, rows)
-    with pytest.raises(ValueError, match="step 1: got 2 rows; accepted: one per member, after epoch 3"):
-        History.of(s, rows[::-1])
-    with pytest.raises(ValueError, match="best: got no score after 0 steps"):
-        History.of(s, rows[:1]).best  # noqa: B018

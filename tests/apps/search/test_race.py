@@ -343,7 +343,7 @@ def test_stop_ends_it_between_trainings() -> None:
         ({"grain": math.nan}, "grain: got nan; accepted: a finite number of 0 or more"),
         ({"rounds": 1}, "rounds"),
         ({"workers": 0}, "workers"),
-        ({"backend": "tune"}, "backend: got 'tune'; accepted: 'local', 'ray'"),
+        ({"backend": "tune"}, "backend: got 'tune'; accepted: one of 'local', 'ray'"),
         ({"address": "auto"}, "address: got 'auto'; accepted: with backend='ray'"),
         ({"objective": lambda one, seed: math.inf}, "objective: got the score inf; .* from 'a'"),
     ],

@@ -108,11 +108,8 @@ class ImageRace:
 
     def _content(self, row: Candidate) -> tuple[Any, ...]:
         around, policy = row.around(self.baseline), row.loaded()
-        return (
-            policy,
-            row.is_adaptive,
-            *((around.padding, around.flip, around.cutout) if not is_whole(policy) else ()),
-        )
+        parts = None if is_whole(policy) else (around.padding, around.flip, around.cutout)
+        return policy, row.is_adaptive, parts
 
     def _variations(self, name: str) -> list[str]:
         found = []
