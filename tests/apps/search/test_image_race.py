@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ import pytest
 
 import variegate as vg
 from tests.apps.search.racing import image_race, run_evaluation, run_race, stripes
-from tests.children import run_python
 from variegate import transforms as T
 from variegate.apps.search.candidates import parse_candidate, variations
 from variegate.apps.search.evaluate import Subsets
@@ -21,13 +18,6 @@ from variegate.apps.search.trainings import Training
 from variegate.apps.train.images import BaselineAugmentation
 from variegate.formats.base import SourceError
 from variegate.policies.whole import is_whole, whole_size
-
-CRASHING = """
-import sys
-from pathlib import Path
-from tests.apps.search.racing import main
-main(Path(sys.argv[1]), int(sys.argv[2]))
-"""
 
 
 def test_files_of_a_race(tmp_path: Path) -> None:
@@ -55,19 +45,6 @@ def test_files_of_a_race(tmp_path: Path) -> None:
     assert result.verdict.count(" variation") == 1
     again, more = run_race(tmp_path / "r")
     assert (again, more) == (result, [])
-
-
-@pytest.mark.process
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forks of itself")
-@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
-def test_killed_at_every_system_call(tmp_path: Path, every: int) -> None:
-    """The evaluation's journal too, which is the same."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path) as place:
-        done = run_python(CRASHING, place, every)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["wrong"] == [], done.stderr
-    assert found["kills"] > 40 // every
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,6 @@ class Standings:
         self.diverged = dict.fromkeys(names, 0)
         self.error, self._grain = error, grain
         self._ended = 0
-        self._tables: dict[int, tuple[list[str], Floats]] = {}
 
     def end_round(self, scores: Mapping[str, float]) -> None:
         """Add a score of each remaining candidate, and drop candidates that are worse than another."""
@@ -121,19 +120,16 @@ class Standings:
 
     def _table(self, number: int) -> tuple[list[str], Floats]:
         """Candidates that trained in the first ``number`` rounds, and half the width of each pair's interval."""
-        if number not in self._tables:
-            names = self._trained(number)
-            pooled, pooled_freedom = self.pooled_variance(number)
-            variances, freedoms = pair_variances(self._scores_of(names, number))
-            # Two rounds are too few to see that a candidate is noisier than the pool.
-            is_pooled = (variances <= pooled) & (number > 2)
-            freedoms = np.where(is_pooled, pooled_freedom, freedoms).astype(int)
-            variances = np.maximum(variances, max(pooled, self._grain**2 / number))
-            unique, positions = np.unique(np.maximum(freedoms, 1), return_inverse=True)
-            quantiles = np.asarray([self._quantile(number, int(freedom)) for freedom in unique])
-            half_widths = quantiles[positions].reshape(variances.shape) * np.sqrt(variances / number)
-            self._tables[number] = names, half_widths
-        return self._tables[number]
+        names = self._trained(number)
+        pooled, pooled_freedom = self.pooled_variance(number)
+        variances, freedoms = pair_variances(self._scores_of(names, number))
+        # Two rounds are too few to see that a candidate is noisier than the pool.
+        is_pooled = (variances <= pooled) & (number > 2)
+        freedoms = np.where(is_pooled, pooled_freedom, freedoms).astype(int)
+        variances = np.maximum(variances, max(pooled, self._grain**2 / number))
+        unique, positions = np.unique(np.maximum(freedoms, 1), return_inverse=True)
+        quantiles = np.asarray([self._quantile(number, int(freedom)) for freedom in unique])
+        return names, quantiles[positions].reshape(variances.shape) * np.sqrt(variances / number)
 
     def rounds_needed(self, lead: float) -> int | None:
         """Rounds that show a true lead of this size in 80 % of races, or more; None for over ``MAX_ROUNDS``.
