@@ -49,8 +49,3 @@ def test_a_file_whose_magnitudes_nobody_gives(tmp_path: Path) -> None:
     path.write_text('{"type": "AdaptiveRandAugment"}')
     with pytest.raises(ValueError, match=r"policies: .*policy.json: got an AdaptiveRandAugment, .* adaptive:entropy"):
         evaluation(str(path))
-
-
-def test_the_gap_is_no_longer_measured() -> None:
-    with pytest.raises(ValueError, match=r"policies: got 'adaptive:gap', an old name; accepted: adaptive:entropy"):
-        evaluation("adaptive:gap")
