@@ -53,8 +53,8 @@ class Baking(CommandOptions):
         ({"loaves": 0}, "loaves: got 0; accepted: an integer from 1 on"),
         ({"loaves": True}, "loaves: got True; accepted: an integer from 1 on"),
         ({"loaves": 1.5}, "loaves: got 1.5; accepted: an integer from 1 on"),
-        ({"salt": -1.0}, "salt: got -1.0; accepted: a finite number from 0.0 on"),
-        ({"salt": float("nan")}, "salt: got nan; accepted: a finite number from 0.0 on"),
+        ({"salt": -1.0}, "salt: got -1.0; accepted: a finite number of 0 or more"),
+        ({"salt": float("nan")}, "salt: got nan; accepted: a finite number of 0 or more"),
         ({"oven": -1}, "oven: got -1; accepted: an integer from 0 on"),
     ],
 )

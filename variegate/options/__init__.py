@@ -87,25 +87,33 @@ def check_options(options: Any) -> None:
             accepted = ", ".join(map(repr, choices)) + meant(value, choices)
             raise ValueError(f"{name}: got {value!r}; accepted: {accepted}")
         if int in types or float in types:
-            _check_number(name, value, described, is_integer=int in types)
+            suffix = ", or nothing" if float in types and type(None) in types else ""
+            _check_number(name, value, described, int in types, suffix)
 
 
-def _check_number(name: str, value: Any, described: Option, is_integer: bool) -> None:
+def _check_number(name: str, value: Any, described: Option, is_integer: bool, suffix: str) -> None:
     """Raises ValueError unless ``value`` is a finite number, or an integer, within the bounds that there are."""
     plain = as_integer(value) if is_integer else as_number(value)
     low = -math.inf if described.low is None else described.low
     high = math.inf if described.high is None else described.high
     if plain is None or not low <= plain <= high:
         kind = "an integer" if is_integer else "a finite number"
-        raise ValueError(f"{name}: got {value!r}; accepted: {kind}{range_of(described)}")
+        bounds = range_of(described, is_integer)
+        raise ValueError(f"{name}: got {value!r}; accepted: {kind}{bounds}{suffix}")
 
 
-def range_of(described: Option) -> str:
+def range_of(described: Option, is_integer: bool = True) -> str:
     """Bounds in words, such as " from 1 to 100" and " from 1 on"; empty without bounds."""
     if described.low is None:
         return ""
-    end = "on" if described.high is None else f"to {described.high:,}"
-    return f" from {described.low:,} {end}"
+    low = _text(described.low)
+    if described.high is not None:
+        return f" from {low} to {_text(described.high)}"
+    return f" from {low} on" if is_integer else f" of {low} or more"
+
+
+def _text(bound: float) -> str:
+    return f"{bound:,g}" if isinstance(bound, float) else f"{bound:,}"
 
 
 def part_of(owner: type[T], options: Any) -> T:
