@@ -37,6 +37,42 @@ def test_whitened_patches_are_uncorrelated_with_a_variance_of_one() -> None:
     assert torch.allclose(after, torch.eye(12), atol=0.01)
 
 
+def test_the_first_layer_has_both_signs_and_is_not_learnt() -> None:
+    images, model = correlated(), Airbench(0.1, 5)
+    model.initialise(images)
+    responses = model.whiten(images)
+    assert torch.allclose(responses[:, :12], -responses[:, 12:])
+    assert torch.allclose(covariance_of(responses[:, :12]), torch.eye(12), atol=0.01)
+    assert not model.whiten.weight.requires_grad
+    assert model.whiten.bias is not None
+    assert model.whiten.bias.requires_grad
+
+
+def test_patches_of_one_colour_divide_by_nothing() -> None:
+    filters = whitening_filters(torch.ones(4, 3, 9, 9), 2)
+    assert filters.isfinite().all()
+
+
+def test_convolutions_begin_by_handing_on() -> None:
+    block = Airbench(1.0, 10).blocks[1]  # type: ignore[index]
+    images = torch.randn(2, 64, 6, 6)
+    assert torch.equal(block.conv1(images)[:, :64], images)  # type: ignore[operator]
+
+
+def test_shifts_move_64_times_as_far_as_their_gradient() -> None:
+    """As by a learning rate of their own."""
+    torch.manual_seed(0)
+    norm: Any = Airbench(0.1, 5).blocks[0].norm1  # type: ignore[index]
+    images = torch.randn(4, 6, 3, 3)
+    before = norm(images).mean((0, 2, 3)).detach()
+    norm(images).sum().backward()
+    with torch.no_grad():
+        norm.shift -= 0.01 * norm.shift.grad
+    moved = before - norm(images).mean((0, 2, 3))
+    # The gradient of a shift is the number of values that it is added to.
+    assert torch.allclose(moved, torch.full((6,), 64 * 0.01 * 4 * 9), rtol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("name", "millions"), [("airbench-94", 1.97), ("airbench-94x0.5", 0.5), ("airbench-94x1.0", 1.97)]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import math
 import weakref
@@ -74,6 +75,20 @@ def test_what_is_augmented_in_one_go_changes_nothing(monkeypatch: pytest.MonkeyP
     one = trained(data, 1)
     monkeypatch.setattr("variegate.apps.train.classifier._AHEAD_IMAGES", 80)  # two batches of seven
     assert same(one, trained(data, 1))
+
+
+def test_momenta_are_laid_out_as_the_weights() -> None:
+    """As those of a search that an earlier version began are not."""
+    data = stripes(96)
+    one = trained(data, 1)
+    saved = copy.deepcopy(one.state_dict())
+    for state in saved["optimizer"]["state"].values():
+        state["momentum_buffer"] = state["momentum_buffer"].contiguous()
+    other = Classifier("wrn-10-1", 3, one.recipe, "cpu", one.seed)
+    other.load_state_dict(saved)
+    for made in (one, other):
+        made.train(data, NORMALIZE, 1)
+    assert same(one, other)
 
 
 def test_a_copy_has_momenta_of_its_own() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from variegate.apps.train.models import ModelError, WideResNet, build_model, model_to_train
 
@@ -24,6 +25,22 @@ def test_sizes_are_those_of_the_paper(name: str, millions: float) -> None:
 def test_any_side_gives_scores(side: int) -> None:
     model = WideResNet(10, 1, 7, in_channels=1)
     assert model(torch.zeros(3, 1, side, side)).shape == (3, 7)
+
+
+def test_depth_counts_the_layers_with_weights() -> None:
+    model = WideResNet(16, 2, 10)
+    sizes = [module.kernel_size for module in model.modules() if isinstance(module, nn.Conv2d)]
+    # The paper counts the three shortcuts of 1x1 instead of the last layer: 13 + 3.
+    assert sizes.count((3, 3)) == 13
+    assert sizes.count((1, 1)) == 3
+
+
+def test_the_same_seed_makes_the_same_model() -> None:
+    made = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        made.append(build_model("wrn-10-1", 4).state_dict())
+    assert all(torch.equal(made[0][name], made[1][name]) for name in made[0])
 
 
 def test_a_factory_of_your_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

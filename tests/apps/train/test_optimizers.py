@@ -59,6 +59,16 @@ def test_frozen_weights_are_left_out() -> None:
     assert (decayed["params"], kept["params"]) == ([model[0].weight], [model[0].bias])
 
 
+def test_a_moving_average_forgets_how_it_began() -> None:
+    module, end = torch.nn.Linear(1, 1, bias=False), torch.tensor([[2.0]])
+    torch.nn.init.constant_(module.weight, 100.0)
+    average = MovingAverage(module, 0.99)
+    module.weight.data.copy_(end)
+    for steps in range(1, 41):
+        average.follow(module, steps)
+    assert average.module.weight.item() == pytest.approx(2.0, abs=0.01)  # type: ignore[union-attr, operator]
+
+
 def test_of_a_moving_average_its_decay_is_left() -> None:
     """And less after the first steps: (1 + n) / (10 + n) after n."""
     model = torch.nn.Linear(1, 1, bias=False)

@@ -146,6 +146,26 @@ def test_large_images_are_cropped(tmp_path: Path) -> None:
     assert round(last["top1"] * 7, 6) in range(8)
 
 
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_half_precision_learns_and_goes_on(tmp_path: Path, precision: str) -> None:
+    source, validation = digits(256)
+    chosen: dict[str, Any] = {"precision": precision, "epochs": 6}
+    train(source, options(tmp_path / "whole", **chosen), validation=validation)
+    train(source, options(tmp_path / "parts", **chosen), validation=validation, **stopped_after(20))
+    train(source, options(tmp_path / "parts", **chosen), validation=validation)
+    assert top1(tmp_path / "whole") > 0.6
+    assert lines_of(tmp_path / "parts") == lines_of(tmp_path / "whole")
+
+
+def test_a_processor_without_such_numbers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("variegate.apps.train.trainer._has_half", lambda precision: False)
+    said = "this processor has no bfloat16 arithmetic; --precision float32 is faster here"
+    assert notes_on(TrainOptions(policy="none", precision="bfloat16", device="cpu")) == [said]
+    assert notes_on(TrainOptions(policy="none", device="cpu")) == []
+    monkeypatch.undo()
+    assert notes_on(TrainOptions(policy="none", precision="bfloat16", device="cpu")) in ([said], [])
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -9,17 +9,18 @@ import os
 import shutil
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 
 from variegate.apps.train.feed import Feed
+from variegate.apps.train.images import AUTOMATIC_MODELS, BATCH
 from variegate.apps.train.model_file import DAMAGE, read_saved
 from variegate.apps.train.ranks import Ranks
 from variegate.apps.train.step import Tensors
-from variegate.checks import PIXEL_VERSION, check_pixel_version, integer
+from variegate.checks import PIXEL_VERSION, as_integer, as_numbers, check_pixel_version, integer
 from variegate.formats.base import SourceError
 from variegate.io.durable import sync_folder, write_atomically, write_error
 from variegate.options.training import FREE, FREE_ON_OTHER_RANKS, TrainOptions
@@ -28,6 +29,7 @@ LOG_NAME, SETTINGS_NAME, CHECKPOINTS_NAME = "log.jsonl", "train.json", "checkpoi
 LOCK_NAME = ".train.lock"
 # Runs of another format are refused, because their checkpoints cannot be read.
 _FORMAT = 3
+_MAX_SIDE = 4096
 
 T = TypeVar("T")
 
@@ -63,6 +65,23 @@ def check_out(folder: Path) -> None:
     file = next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
     if file is not None:
         raise ResumeError(f"out: got {folder}, where {file} is a file; accepted: a folder, which is made")
+
+
+def with_choices_of_run(options: TrainOptions, ranks: int) -> TrainOptions:
+    """Options that are left open get what the run in ``out`` chose, because the free memory may have changed. Raises
+    ResumeError."""
+    theirs = _settings(options.out) or {}
+    kept: dict[str, Any] = {}
+    # A file may not name code to import, nor larger networks and batches than would be chosen.
+    if options.model is None and theirs.get("model") in AUTOMATIC_MODELS:
+        kept["model"] = theirs["model"]
+    batch = as_integer(theirs.get("batch_size"))
+    if options.batch_size is None and theirs.get("ranks") == ranks and batch is not None and 1 <= batch <= BATCH:
+        kept["batch_size"] = batch
+    sides = as_numbers(theirs.get("size"), whole=True) or ()
+    if options.size == "auto" and len(sides) == 2 and all(1 <= side <= _MAX_SIDE for side in sides):
+        kept["size"] = f"{sides[0]}x{sides[1]}"
+    return replace(options, **kept)
 
 
 def claim(folder: Path, mine: dict[str, Any]) -> None:

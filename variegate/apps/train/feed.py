@@ -11,7 +11,7 @@ import torch
 
 from variegate import transforms as T
 from variegate.apps.train.adaptation import adapted
-from variegate.apps.train.fitting import Fit, fit_training
+from variegate.apps.train.fitting import Data, Fit, fit_training
 from variegate.apps.train.images import (
     LARGEST_KEPT,
     BaselineAugmentation,
@@ -136,7 +136,7 @@ class Feed:
         return [*self.train.errors, *(self.scored.errors if self.scored is not None else [])]
 
     def _fit(self, ranks: Ranks) -> tuple[int, Fit]:
-        """-> channels, and the network, image size and batch size; the same on every rank."""
+        """-> channels, and what the data and the memory decide; the same on every rank."""
         options, together = self.options, ranks.ranks * self.options.accumulate
         if self.length is not None and (options.batch_size or 0) * together > self.length:
             by = f" x {options.accumulate} batches x {ranks.ranks} ranks" if together > 1 else ""
@@ -146,13 +146,16 @@ class Feed:
             )
         channels, first = _first_image(self.source, self.place)
         sizes = sampled_sizes(self.source) if isinstance(self.source, Source) else []
+        data = Data(self.length, sizes, channels, len(self.classes))
         whole = whole_size(self._policy)
         size = whole if options.size == "auto" else parse_size(options.size) or first
         if whole not in (None, size):
             got, wanted = (f"{height}x{width}" for height, width in (size or first, whole))
             raise ValueError(f"size: got {got}, with a policy that crops to {wanted}; accepted: {wanted}")
-        fit = fit_training(self.length, sizes, options, size, together)
-        return channels, replace(fit, is_kept=fit.is_kept or options.size.lower() == "none")
+        fit = fit_training(data, options, size, together, ranks.device)
+        smallest = min(ranks.gather(fit.batch_size))
+        is_kept = fit.is_kept or options.size.lower() == "none"
+        return channels, replace(fit, batch_size=smallest, is_kept=is_kept)
 
     def _transforms(self) -> tuple[T.Transform, T.Transform]:
         """-> of training images, and of images that are scored."""

@@ -260,6 +260,11 @@ def fitting_batch(train: int) -> int:
     return min(batch, train)
 
 
+AUTOMATIC_MODELS = tuple(
+    model + stem for model in (LARGE_MODEL, _SMALL_MODEL) for stem in ("", "-stem2", "-stem4", "-stem8")
+)
+
+
 def fitting_model(images: int | None, side: int) -> str:
     """The network for so many images (None: a stream, of many) of a longer side. Above 64 pixels its first layer has a
     stride, so that the blocks see at most 64."""

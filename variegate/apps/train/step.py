@@ -73,8 +73,6 @@ class TrainingStep:
         wanted = [len(batch), self.num_classes]
         try:
             scores: Any = self.model(batch)
-        except torch.OutOfMemoryError:
-            raise
         except Exception as error:  # a model is anybody's code
             raise ModelError(f"model {self.name}: fails on images {list(batch.shape)}: {error}") from error
         if not isinstance(scores, torch.Tensor) or list(scores.shape) != wanted:

@@ -22,6 +22,7 @@ from variegate.apps.train.checkpoints import (
     check_same,
     claim,
     describe,
+    with_choices_of_run,
 )
 from variegate.apps.train.feed import Feed, tensors_of
 from variegate.apps.train.learner import Learner, evaluated
@@ -69,6 +70,7 @@ class Trainer:
     def __init__(
         self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks, tell: Callable[[Line], object] | None
     ) -> None:
+        options = with_choices_of_run(options, ranks.ranks)
         self.options, self.ranks = options, ranks
         self.feed = feed = Feed(source, validation, options, ranks)
         check_ranks(ranks.gather(describe(feed, ranks.ranks)))
@@ -106,7 +108,7 @@ class Trainer:
                 events = stack.enter_context(closing(TrainingEvents(out / EVENTS_FOLDER, self.steps)))
                 self.lines.views.insert(0, events)
             if is_first and say is not None:
-                for line in (self.feed.fit.reason, self._batch_and_rate()):
+                for line in (*self.feed.fit.reasons, self._batch_and_rate()):
                     say(line)
             self._at = self.feed.train.state_dict()
             is_done = self._run_epochs(stop)
@@ -214,14 +216,7 @@ class Trainer:
 
     def _add_gradients(self, batch: Batch) -> torch.Tensor:
         images, labels, weights = tensors_of(batch, self.ranks.device)
-        try:
-            total = self.learner.step.add_gradients(images, labels, self._rank_images, weights)
-        except torch.OutOfMemoryError as error:
-            size = "x".join(map(str, self.feed.size))
-            raise ValueError(
-                f"batch_size: {self.feed.batch_size} images of {size} do not fit into the memory of "
-                f"{self.ranks.device} with {self.feed.model}; accepted: a smaller batch_size, size or model"
-            ) from error
+        total = self.learner.step.add_gradients(images, labels, self._rank_images, weights)
         self.adaptation.trained(batch.ids, ~batch.padding)
         return total
 
@@ -249,6 +244,10 @@ def notes_on(options: TrainOptions) -> list[str]:
     notes = []
     if options.policy is None:
         notes.append(_policy_note(options))
+    on_cpu = options.device.startswith("cpu") or not torch.cuda.is_available()
+    precision = options.precision
+    if on_cpu and precision != "float32" and not _has_half(precision):
+        notes.append(f"this processor has no {precision} arithmetic; --precision float32 is faster here")
     if options.averaging != "sync" and os.environ.get("WORLD_SIZE", "1") == "1":
         notes.append("--averaging has no effect on one process; start several with torchrun")
     return notes
@@ -261,3 +260,10 @@ def _policy_note(options: TrainOptions) -> str:
         f"--policy is not given: {options.policy_name} alone, which moves images and never mirrors them. If a mirrored "
         "image has the same class: --policy flip+crop. To find a policy for the data: variegate search SRC"
     )
+
+
+def _has_half(precision: str) -> bool:
+    """True if the processor has arithmetic of this precision, as far as torch knows."""
+    names = {"bfloat16": ["_is_avx512_bf16_supported", "_is_amx_tile_supported"], "float16": ["_is_amx_fp16_supported"]}
+    checks = [getattr(torch.cpu, name, None) for name in names[precision]]
+    return any(check() for check in checks if check is not None)
