@@ -40,7 +40,7 @@ def test_it_says_what_came_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[s
     [
         (["--keep-jpeg", "--size", "32"], "--keep-jpeg: got it with a size"),
         (["--format", "raw", "--quality", "90"], "quality: got it with the format raw"),
-        (["--shard-size", "256MB"], "--shard-size: got '256MB'; accepted: a whole number of at least 1"),
+        (["--shard-size", "256MB"], "--shard-size: got '256MB'; accepted: an integer from 1 on"),
         (["--changed", "same"], "command pack --changed was removed: changed files are refused; restore them"),
         (["--no-measure"], "command pack --no-measure was removed: "),
         (["--format", "zip"], "--format"),

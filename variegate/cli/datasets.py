@@ -83,13 +83,21 @@ def check(options: CheckOptions) -> None:
 def _described(result: CheckResult) -> dict[str, Any]:
     rate, shown = result.images_per_second, ("file", "finding", "measure", "group", "why", "split")
     return {
-        **{"images": result.images, "splits": result.splits},
+        "images": result.images,
+        "splits": result.splits,
         # Without indices: names are what lists and other programs know images by.
         "findings": [{name: getattr(one, name) for name in shown} for one in result.findings],
-        **{name: getattr(result, name) for name in ("counts", "classes", "mean", "std")},
-        **{"thresholds": asdict(result.thresholds), "notes": result.notes, "resumed": result.resumed},
-        **{"seconds": round(result.seconds, 3), "images_per_second": None if rate is None else round(rate, 1)},
-        **{"out": result.out, "report": result.report},
+        "counts": result.counts,
+        "classes": result.classes,
+        "mean": result.mean,
+        "std": result.std,
+        "thresholds": asdict(result.thresholds),
+        "notes": result.notes,
+        "resumed": result.resumed,
+        "seconds": round(result.seconds, 3),
+        "images_per_second": None if rate is None else round(rate, 1),
+        "out": result.out,
+        "report": result.report,
     }
 
 
@@ -234,14 +242,23 @@ def _print_packed(packing: Packing, as_json: bool) -> None:
     found = packed.statistics
     assert found is not None
     if as_json:
-        numbers = ("kept", "shards", "bytes_before", "bytes_after", "index_bytes")
         emit_json(
             "done",
-            **{"files": report.files, "images": packed.images, "skipped": len(packed.skipped)},
-            **{"resumed": report.resumed, "repaired": report.repaired},
-            **{name: getattr(packed, name) for name in numbers},
-            **{"saved": round(packed.saved, 4), "mean": found.mean, "std": found.std},
-            **{"seconds": round(report.seconds, 3), "destination": where},
+            files=report.files,
+            images=packed.images,
+            skipped=len(packed.skipped),
+            resumed=report.resumed,
+            repaired=report.repaired,
+            kept=packed.kept,
+            shards=packed.shards,
+            bytes_before=packed.bytes_before,
+            bytes_after=packed.bytes_after,
+            index_bytes=packed.index_bytes,
+            saved=round(packed.saved, 4),
+            mean=found.mean,
+            std=found.std,
+            seconds=round(report.seconds, 3),
+            destination=where,
         )
         return
     facts = [("images", f"{packed.images:,} in {packed.shards:,} shard{'s' * (packed.shards > 1)}")]
