@@ -174,18 +174,11 @@ def test_flips_happen_with_their_probability(draw: Any, cls: Any, op: Op) -> Non
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: T.Rotate("30"), r"Rotate: degrees='30'; accepted: a number, or a pair \(low, high\)"),
         (lambda: T.Rotate((10, -10)), r"Rotate: degrees=\(10, -10\); accepted"),
-        (lambda: T.Rotate(float("nan")), r"Rotate: degrees=nan; accepted"),
-        (lambda: T.TranslateX(1, relative=2), r"relative=2; accepted: True"),
         (lambda: T.RandomRotation(-3), r"degrees=-3; accepted: a number >= 0, or a pair \(low, high\)"),
-        (lambda: T.RandomRotation(3, center=(1, 2, 3)), r"center=\(1, 2, 3\); accepted: None, or a pair \(x, y\)"),
         (lambda: T.RandomAffine(3, translate=(0.1, 2)), r"translate=\(0.1, 2\); accepted: a pair \(horizontal, "),
         (lambda: T.RandomAffine(3, scale=(0, 1)), r"scale=\(0, 1\); accepted: a pair \(low, high\) of factors above 0"),
         (lambda: T.RandomAffine(3, shear=(1, 2, 3)), r"shear=\(1, 2, 3\); accepted: .* or two such pairs"),
-        (lambda: T.RandomPerspective(1.5), r"distortion_scale=1.5; accepted: a number from 0 to 1"),
-        (lambda: T.Stretch(0), r"Stretch: x=0; accepted"),
-        (lambda: T.RandomHorizontalFlip(p=1.2), r"RandomHorizontalFlip: p=1.2; accepted: a number from 0 to 1"),
     ],
 )
 def test_bad_arguments_are_named(build: Any, message: str) -> None:

@@ -139,7 +139,7 @@ class _Scope(ast.NodeTransformer):
         return made
 
     def _declared(self, names: list[str]) -> str:
-        """How a branch declares the variables that it assigns."""
+        """Declarations of the variables that a branch assigns."""
         of_module = [n for n in names if n in self._of_others[ast.Global]]
         here = [n for n in names if n not in of_module]
         lines = [f"global {', '.join(of_module)}"] if of_module else []
