@@ -11,7 +11,12 @@ from PIL import Image
 
 from variegate import transforms as T
 from variegate.executors import reference
-from variegate.ops.matrices import inverse_affine, inverse_rotated_then_sheared, perspective_coefficients, rotated_size
+from variegate.ops.matrices import (
+    inverse_affine,
+    inverse_rotated_then_sheared_of,
+    perspective_coefficients,
+    rotated_size,
+)
 from variegate.program.ops import Op
 
 
@@ -49,8 +54,8 @@ def test_affine_matrices_of_the_other_order_are_albumentations() -> None:
     sheared = np.array([[1, -math.tan(sx), 0], [-math.tan(sy), 1, 0], [0, 0, 1]])
     move = np.array([[1, 0, shift[0]], [0, 1, shift[1]], [0, 0, 1.0]])
     forward = to_center @ move @ sheared @ rotation @ np.diag([scale, scale, 1]) @ np.linalg.inv(to_center)
-    ours = inverse_rotated_then_sheared([center], [angle], [shift], [scale], [shear])
-    np.testing.assert_allclose(ours[0], np.linalg.inv(forward)[:2].ravel(), rtol=1e-12, atol=1e-12)
+    ours = inverse_rotated_then_sheared_of(center, angle, shift, scale, shear)
+    np.testing.assert_allclose(ours, np.linalg.inv(forward)[:2].ravel(), rtol=1e-12, atol=1e-12)
 
 
 def test_random_affine_draws_within_its_ranges(draw: Any) -> None:
@@ -102,7 +107,7 @@ def test_random_rotation_expands(draw: Any) -> None:
 def test_perspective_moves_corners_to_corners() -> None:
     start = np.array([[[0, 0], [99, 0], [99, 49], [0, 49]]] * 20)
     end = start + np.random.default_rng(0).integers(-20, 21, start.shape)
-    coefficients, valid = perspective_coefficients(start, end)
+    coefficients, valid = perspective_coefficients(*(each.transpose(1, 2, 0) for each in (start, end)))
     assert valid.all()
     for row in range(20):
         a, b, c, d, e, f, g, h = coefficients[row]
