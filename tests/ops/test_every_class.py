@@ -58,38 +58,42 @@ def test_defaults_are_left_out() -> None:
 
 
 def rows_of(program: Program, row: int) -> tuple[Any, ...]:
-    """Everything a row says, with rectangles and tables in the place of their index in the batch's."""
+    """Content of a row, with entries of the side tables in the place of their indices."""
     n = int(program.length[row])
     args = program.args[row, :n].copy()
-    rectangles = []
-    for k in np.flatnonzero(program.opcode[row, :n] == Op.ERASE):
-        first, count = int(args[k, 0]), int(args[k, 1])
-        rectangles.append(program.tables.rectangles[first : first + count].tolist())
-        args[k, 0] = 0
-    for k in np.flatnonzero(program.opcode[row, :n] == Op.LUT):
-        rectangles.append(program.tables.luts[int(args[k, 0])].tolist())
-        args[k, 0] = 0
-    for k in np.flatnonzero(program.opcode[row, :n] == Op.FILTER):
-        first, end = int(args[k, 0]), int(args[k, 0] + args[k, 1:4].prod())
-        rectangles.append(program.tables.filters[first:end].tolist())
-        args[k, 0] = 0
-    for k in np.flatnonzero(program.opcode[row, :n] == Op.DISPLACE):
-        first, end = int(args[k, 0]), int(args[k, 0] + 2 * args[k, 1:3].prod())
-        rectangles.append(program.tables.grids[first:end].tolist())
-        args[k, 0] = 0
-    for k in np.flatnonzero(program.opcode[row, :n] == Op.OVERLAY):
-        planes, mode = divmod(int(program.flags[row, k]), LAYER_PLANES)
-        size = 4 * LIGHTNESSES if mode == LayerMode.CURVE else int(planes * args[k, 1:3].prod())
-        rectangles.append(program.tables.grids[int(args[k, 0]) :].view(np.uint8)[:size].tolist())
-        args[k, 0] = 0
+    tables = []
+    for k in range(n):
+        table = table_of(program, row, k)
+        if table is not None:
+            tables.append(table.tolist())
+            args[k, 0] = 0
     return (
         program.opcode[row, :n].tolist(),
         np.nan_to_num(args, nan=-1.0).tolist(),
         program.flags[row, :n].tolist(),
         program.fill[row, :n].tolist(),
         program.out_size[row, :n].tolist(),
-        rectangles,
+        tables,
     )
+
+
+def table_of(program: Program, row: int, k: int) -> Any:
+    """Entries of the side table that an instruction's first argument refers to; None for other instructions."""
+    op, args, tables = Op(int(program.opcode[row, k])), program.args[row, k].tolist(), program.tables
+    first = int(args[0]) if op in (Op.ERASE, Op.LUT, Op.FILTER, Op.DISPLACE, Op.OVERLAY) else 0
+    if op is Op.ERASE:
+        return tables.rectangles[first : first + int(args[1])]
+    if op is Op.LUT:
+        return tables.luts[first]
+    if op is Op.FILTER:
+        return tables.filters[first : first + int(args[1] * args[2] * args[3])]
+    if op is Op.DISPLACE:
+        return tables.grids[first : first + 2 * int(args[1] * args[2])]
+    if op is Op.OVERLAY:
+        planes, mode = divmod(int(program.flags[row, k]), LAYER_PLANES)
+        size = 4 * LIGHTNESSES if mode == LayerMode.CURVE else int(planes * args[1] * args[2])
+        return tables.grids[first:].view(np.uint8)[:size]
+    return None
 
 
 @pytest.mark.parametrize("transform", CASES)

@@ -171,8 +171,6 @@ def test_random_crop_pixels_come_from_the_padded_image(draw: Any, mode: str) -> 
     extra = {"constant_values": 9} if mode == "constant" else {}
     padded = np.pad(image, ((3, 3), (3, 3), (0, 0)), mode, **extra)  # type: ignore[call-overload]
     windows = {padded[y : y + 8, x : x + 8].tobytes() for y in range(5) for x in range(6)}
-    for out in reference.run(program, [image] * 20):
-        assert np.ascontiguousarray(np.asarray(out).reshape(-1)).size == 8 * 8 * 3
     placed = {np.ascontiguousarray(_as_hwc(out)).tobytes() for out in reference.run(program, [image] * 20)}
     assert placed <= windows
     assert len(placed) > 1
