@@ -520,16 +520,10 @@ WORKS = {
 }
 
 
-def select(cases: Sequence[Case], names: str) -> list[Case]:
-    """The cases of these names (separated by semicolons, or commas where no name has one), all of them for none.
-
-    Raises ValueError for a name that no case has.
-    """
-    known = [case.name for case in cases]
-    wanted = [name.strip() for name in names.split(";" if ";" in names else ",") if name.strip()]
-    if names.strip() in known:
-        wanted = [names.strip()]
-    for name in wanted:
+def select(cases: Sequence[Case], names: Sequence[str]) -> list[Case]:
+    """The cases of these names, all of them for none. Raises ValueError for a name that no case has."""
+    known = {case.name: case for case in cases}
+    for name in names:
         if name not in known:
             raise ValueError(f"--rows {name}: accepted: {', '.join(known)}")
-    return [case for case in cases if not wanted or case.name in wanted]
+    return [known[name] for name in names or known]

@@ -87,11 +87,10 @@ def _elapsed(work: Callable[[], Any]) -> float:
     return start.elapsed_time(end) / 1e3
 
 
-def complete(record: dict[str, Any], device: str, read_bytes: float) -> dict[str, Any]:
-    """Add the device, and each library's share of the copy speed. ``read_bytes``: of source that an image needs."""
+def complete(record: dict[str, Any], device: str, size: int) -> None:
+    """Add the device, and each library's share of the copy speed if all inputs have one size."""
     record |= {"gpu": describe(device), "copy_bytes_per_second": copy_speed(device)}
-    moved = read_bytes + WRITTEN_BYTES
+    moved = 3 * size**2 + WRITTEN_BYTES
     for cell in record["libraries"].values():
-        if "images_per_second" in cell:
+        if size and "images_per_second" in cell:
             cell["of_copy_speed"] = cell["images_per_second"] * moved / record["copy_bytes_per_second"]
-    return record

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from benchmarks.peers_env import ROOT
 
@@ -19,8 +20,6 @@ SHORT = {
     "vbmi": "x86-64-v4-vbmi",
 }
 CHOICES = (*SHORT, HOST)
-# Compiled code of a level is kept from run to run; `make clean` removes it.
-CACHES = ROOT / "build" / "numba"
 OURS = "ours"
 INDEX = "index"
 
@@ -81,14 +80,23 @@ def chosen(names: list[str]) -> tuple[list[Limited], list[str]]:
         if missing:
             left_out.append(f"{level.name} is left out: this processor lacks {', '.join(missing)}")
             continue
-        # The features are given even where they are none: Numba would else add those of this processor.
-        environment = {
-            "NUMBA_CPU_NAME": level.cpu_name,
-            "NUMBA_CPU_FEATURES": ",".join(f"+{feature}" for feature in level.extra),
-            "NUMBA_CACHE_DIR": str(CACHES / level.name),
-        }
-        found.append(Limited(name, f"{OURS}:{name}", f"Variegate, {level.name}", environment))
+        found.append(Limited(name, f"{OURS}:{name}", f"Variegate, {level.name}", environment_of(name)))
     return found, left_out
+
+
+def environment_of(level: str, checkout: Path = ROOT) -> dict[str, str]:
+    """Variables that limit the package of a checkout: Numba's, and the one of packages that are compiled before."""
+    if level == HOST:
+        return {}
+    name = SHORT[level]
+    return {
+        "VARIEGATE_LEVEL": name,
+        "NUMBA_CPU_NAME": name.removesuffix("-vbmi"),
+        # Given even if there are none: otherwise Numba adds those of this processor.
+        "NUMBA_CPU_FEATURES": "+avx512vbmi,+avx512vnni" if level == "vbmi" else "",
+        # Compiled code of a level is kept from run to run; `make clean` removes it.
+        "NUMBA_CACHE_DIR": str(checkout / "build" / "numba" / name),
+    }
 
 
 def host_title() -> str:

@@ -24,7 +24,8 @@ ONE_THREAD = dict.fromkeys(THREAD_VARIABLES, "1")
 class Process:
     """A worker process that answers one JSON line to each.
 
-    ``worker``: its module. ``environment``: what it sees besides ours; one thread per library unless told otherwise.
+    ``worker``: its module. ``environment``: variables besides ours; one thread per library by default. ``folder``: the
+    checkout that it runs in.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Process:
         config: dict[str, Any],
         worker: str = "benchmarks.worker",
         environment: Mapping[str, str] = ONE_THREAD,
+        folder: Path = ROOT,
     ) -> None:
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  closed with the process
         self._process = subprocess.Popen(
@@ -40,7 +42,7 @@ class Process:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            cwd=ROOT,
+            cwd=folder,
             env=os.environ | environment,
             text=True,
         )

@@ -18,11 +18,10 @@ import variegate as vg
 from benchmarks import cases as C
 from benchmarks.cases import BY_NAME, Case
 from benchmarks.feeding import ceiling
-from benchmarks.inputs import decode, feed, read_jpegs
+from benchmarks.inputs import feed
 from benchmarks.libraries import Library, LoaderInputs, NextBatch, Openers, Ways
 from benchmarks.libraries.steps import as_lists, layers, steps_of
 from variegate import transforms as T
-from variegate.program.ops import SPECS
 from variegate.transforms import functional as F
 
 NORMALIZE = T.Normalize(mean=vg.IMAGENET_MEAN, std=vg.IMAGENET_STD)
@@ -239,23 +238,6 @@ def _on_gpu(case: Case, batches: list[list[Any]], batch: int, device: str) -> Ne
         return augmenter(next(inputs), ids=np.arange(start, start + batch))
 
     return next_batch
-
-
-def source_bytes(case: Case, tar: Path | None) -> float:
-    """Bytes of source pixels that an output of W3 needs: the image, or the crop's box on average over 4,096 draws."""
-    if case.size:
-        return 3.0 * case.size**2
-    shapes = [decode(data).shape for data in read_jpegs(tar)[0]]
-    count = 4096 // len(shapes) * len(shapes)
-    sizes = [shapes[i % len(shapes)] for i in range(count)]
-    program = vg.Augmenter(transform(case), device="cpu", seed=0).program(sizes, ids=np.arange(count))
-    areas = [
-        args[2] * args[3]
-        for row in range(count)
-        for op, args in program.operations(row)
-        if SPECS[op].name == "ResizedCrop"
-    ]
-    return float(3 * np.mean(areas))
 
 
 def make_loader(given: LoaderInputs, kind: str = "", drop_last: bool = True) -> Any:
