@@ -7,6 +7,7 @@ one core and measured in turn, after a check of their pixels.
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 import sys
 import tempfile
@@ -14,16 +15,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import levels
+from benchmarks import levels, machine
 from benchmarks.cases import WORKS, Case
-from benchmarks.harness import check, prepare
+from benchmarks.harness import Cell, check, measure, prepare
 from benchmarks.inputs import read_jpegs, save
 from benchmarks.peers_env import ROOT
-from benchmarks.process import ONE_THREAD, RUN_TIMEOUT, Process
+from benchmarks.process import ONE_THREAD, Process
+from benchmarks.report import Row, table
 from benchmarks.run import add_images, last_core
 
 COMPARED = ("w2", "w2o", "w8")
-HEAD = "| row | level | this, us | other, us | other / this | lowest - highest |\n|---|---|--:|--:|--:|---|"
 
 
 def start(checkout: Path, level: str, config: dict[str, Any]) -> Process:
@@ -38,67 +39,55 @@ def start(checkout: Path, level: str, config: dict[str, Any]) -> Process:
     )
 
 
-def parts_of(case: Case, process: Process) -> list[str]:
-    """Check and prepare a case -> what is measured: the case itself (""), and parts of it."""
+def prepared(case: Case, process: Process) -> Cell:
+    """Check the case's pixels and prepare it. Raises RuntimeError if either fails."""
     for one in check(case, process):
         if not one["passed"]:
             raise RuntimeError(f"{one['name']}: {one['found']}")
     cell = prepare(case, process, "cpu")
-    if cell.absent or cell.error:
-        raise RuntimeError(cell.absent or cell.error)
-    return list(cell.runs)
+    if cell.error:
+        raise RuntimeError(cell.error)
+    return cell
 
 
-def microseconds(process: Process, part: str, seconds: float) -> float:
-    """Processor time of an image."""
-    run: dict[str, float] = process.ask({"command": "run", "part": part, "seconds": seconds}, RUN_TIMEOUT)
-    return 1e6 * run["cpu"] / run["images"]
-
-
-def compare(case: Case, level: str, sides: Sequence[Process], options: argparse.Namespace) -> float | None:
-    """Print a line for each part of the case -> the median ratio of the case; None if a check failed."""
+def compare(case: Case, level: str, sides: Sequence[Process], options: argparse.Namespace) -> list[Row]:
+    """A row for the case, and one for each part of it that is measured. ``sides``: this checkout, and the other."""
     try:
-        parts, _ = (parts_of(case, process) for process in sides)
+        cells = [prepared(case, process) for process in sides]
     except RuntimeError as error:
-        print(f"| {case.name} | {level} | FAILED: {error} | | | |", flush=True)
-        return None
-    medians = {}
-    for part in parts:
-        pairs = [[microseconds(side, part, options.seconds) for side in sides] for _ in range(options.repeats)]
-        ratios = [other / this for this, other in pairs]
-        medians[part] = statistics.median(ratios)
-        this, other = (statistics.median(times) for times in zip(*pairs, strict=True))
-        name = f"{case.name}, {part}" if part else case.name
-        figures = f"{this:,.1f} | {other:,.1f} | {medians[part]:.2f}x | {min(ratios):.2f} - {max(ratios):.2f}"
-        print(f"| {name} | {level} | {figures} |", flush=True)
-    return medians[""]
+        return [{"row": case.name, "level": level, "FAILED": str(error)}]
+    for _ in range(options.repeats):
+        for cell, process in zip(cells, sides, strict=True):
+            measure(cell, process, options.seconds)
+    rows = []
+    for part in cells[0].runs:
+        this, other = (cell.speeds(part) for cell in cells)
+        ratios = [ours / theirs for ours, theirs in zip(this, other, strict=True)]
+        row = {"row": f"{case.name}, {part}" if part else case.name, "level": level}
+        row["this, us"] = f"{1e6 / statistics.median(this):,.1f}"
+        row["other, us"] = f"{1e6 / statistics.median(other):,.1f}"
+        row["lowest - highest"] = f"{min(ratios):.2f} - {max(ratios):.2f}"
+        row["this is faster by"] = f"{statistics.median(ratios):.2f}"
+        rows.append(row)
+    return rows
 
 
-def compare_work(work: str, cases: Sequence[Case], checkouts: Sequence[Path], options: argparse.Namespace) -> bool:
-    """Print a table, and the median of its ratios at each level -> whether every check passed."""
+def compare_work(work: str, cases: Sequence[Case], options: argparse.Namespace) -> list[Row]:
     jpegs, _ = read_jpegs(options.images)
-    ratios: dict[str, list[float | None]] = {level: [] for level in options.level}
     with tempfile.TemporaryDirectory() as folder:
         save(jpegs, cases, Path(folder))
-        config = {"work": work, "inputs": folder, "batch": options.batch, "core": options.core, "device": "cpu"}
+        config = {"work": work, "inputs": folder, "batch": 64, "core": options.core, "device": "cpu"}
         config |= {"is_on_one_core": True, "library": levels.OURS, "is_indexed": False, "kind": ""}
+        checkouts = (ROOT, options.other.resolve())
         processes = {level: [start(one, level, config) for one in checkouts] for level in options.level}
-        print(f"### {work.upper()}, batch {options.batch}\n\n{HEAD}", flush=True)
+        rows = []
         for case in cases:
             for level, sides in processes.items():
-                ratios[level].append(compare(case, level, sides, options))
-        for sides in processes.values():
-            for process in sides:
-                process.close()
-    print()
-    for level, found in ratios.items():
-        known = [ratio for ratio in found if ratio is not None]
-        if known:
-            print(
-                f"{level}: {statistics.median(known):.2f}x at the median of {len(known)} rows, least {min(known):.2f}x"
-            )
-    print()
-    return all(ratio is not None for found in ratios.values() for ratio in found)
+                rows += compare(case, level, sides, options)
+                print(rows[-1], file=sys.stderr)
+        for process in itertools.chain(*processes.values()):
+            process.close()
+    return rows
 
 
 def main() -> int:
@@ -107,7 +96,6 @@ def main() -> int:
     parser.add_argument("other", type=Path, help="the root of the other checkout")
     parser.add_argument("--works", nargs="+", choices=COMPARED, default=COMPARED)
     parser.add_argument("--rows", nargs="+", default=[], help="names of cases in benchmarks/cases.py (all)")
-    parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=0.3, help="length of a measured run (0.3)")
     parser.add_argument("--repeats", type=int, default=7, help="pairs of measured runs (7)")
     parser.add_argument("--core", type=int, default=last_core(), help="the core to pin to (the last one)")
@@ -115,18 +103,23 @@ def main() -> int:
     levels.add_argument(parser)
     options = parser.parse_args()
     limited, left_out = levels.chosen(options.level or [levels.HOST])
-    options.level = [one.level for one in limited]
-    for line in left_out:
-        print(line)
+    options.level = [str(one.level) for one in limited]
     works = {}
     for work in options.works:
         works[work] = [case for case in WORKS[work].cases if not options.rows or case.name in options.rows]
-    unknown = set(options.rows) - {case.name for cases in works.values() for case in cases}
-    if unknown or not (options.other / "benchmarks").is_dir():
-        parser.error(f"no such rows: {sorted(unknown)}" if unknown else f"{options.other}: no checkout")
-    checkouts = (ROOT, options.other.resolve())
-    passed = [compare_work(work, cases, checkouts, options) for work, cases in works.items() if cases]
-    return 0 if all(passed) else 1
+    if unknown := set(options.rows).difference(case.name for cases in works.values() for case in cases):
+        parser.error(f"--rows: no such rows: {sorted(unknown)}")
+    print(machine.cpu_model(), *left_out, sep="\n")
+    has_failed = False
+    for work, cases in works.items():
+        rows = compare_work(work, cases, options) if cases else []
+        has_failed |= any("FAILED" in row for row in rows)
+        print("\n".join([f"\n### {work.upper()}\n", *table(rows)]))
+        for level in options.level:
+            ratios = [float(row["this is faster by"]) for row in rows if row["level"] == level and "FAILED" not in row]
+            if ratios:
+                print(f"\n{level}: {statistics.median(ratios):.2f} at the median, {min(ratios):.2f} at the least")
+    return 1 if has_failed else 0
 
 
 if __name__ == "__main__":

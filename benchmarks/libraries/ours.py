@@ -199,23 +199,17 @@ def _single(case: Case, images: list[Any]) -> NextBatch:
     return lambda: one(next(following))
 
 
+# What remains of the samples when a part of the work is measured.
+TARGET_PARTS = {"images": ("image",), "with boxes": ("image", "boxes", "labels"), "with masks": ("image", "mask")}
+
+
 def _target_parts(case: Case, samples: list[dict[str, Any]]) -> dict[str, tuple[NextBatch, int]]:
     augmenter = vg.Augmenter(transform(case), seed=0, num_threads=1, layout="NHWC")
-    partners = partners_of(case)
-    count = len(samples)
-
-    def without(*names: str) -> list[dict[str, Any]]:
-        return [{key: value for key, value in sample.items() if key not in names} for sample in samples]
-
-    images = [sample["image"] for sample in samples]
-    with_boxes = without("mask", "masks")
-    with_masks = without("boxes", "labels", "masks")
-    parts: dict[str, tuple[NextBatch, int]] = {
-        "images": (lambda: augmenter(images, partners=partners), count),
-        "with boxes": (lambda: augmenter(with_boxes, partners=partners), count),
-    }
-    if case.objects.masks:
-        parts["with masks"] = (lambda: augmenter(with_masks, partners=partners), count)
+    parts = {}
+    for part, names in TARGET_PARTS.items():
+        if part != "with masks" or case.objects.masks:
+            some = [{name: sample[name] for name in names} for sample in samples]
+            parts[part] = (partial(augmenter, some, partners=partners_of(case)), len(samples))
     return parts
 
 
