@@ -16,7 +16,7 @@ from PIL import Image
 import variegate as vg
 from benchmarks import cases as C
 from benchmarks.cases import Case
-from benchmarks.inputs import decode, list_photos, rectangles
+from benchmarks.inputs import decode, list_photos
 from benchmarks.libraries import LoaderInputs, ours, pillow
 from benchmarks.replay import replay
 from variegate.program.ops import SPECS
@@ -31,11 +31,6 @@ SINGLE_SAMPLES = 8
 # The resample may round by one value the other way; equalize and autocontrast, if they follow, stretch that value.
 AFTER_RESAMPLE: dict[str, Any] = {"mostly": 1, "share": 0.999, "anywhere": 16}
 TO_THE_BIT: dict[str, Any] = {"mostly": 0, "share": 1.0, "anywhere": 0}
-# A mask shows the nearest pixel, up to half a pixel beyond its box. Most sides end at most SHORT pixels before the
-# box's, but a sharp corner, where the image's edge cuts an object off, may lie between the mask's pixels.
-BEYOND = 1.0
-SHORT = 1.5
-MOST = 0.9
 
 
 @dataclass(frozen=True)
@@ -197,43 +192,25 @@ def _close(name: str, made: Sequence[Pixels], other: Sequence[Pixels], allowed: 
 
 
 def _check_targets(case: Case, samples: list[dict[str, Any]]) -> Iterator[Check]:
-    augmenter = vg.Augmenter(ours.transform(case), seed=0, num_threads=1, layout="NHWC")
-    given: dict[str, Any] = {
-        "ids": list(range(len(samples))),
-        "partners": ours.partners_of(case),
-    }
-    made = augmenter(samples, **given)
-    images = augmenter([sample["image"] for sample in samples], **given)
-    same = sum(bool((one["image"] == image).all()) for one, image in zip(made, images, strict=True))
-    yield _count_equal("images as without targets", same, len(made))
+    made, plain = (_with_targets(case, samples, device) for device in ("cpu", "reference"))
+    equal = [
+        all(bool((a == b).all()) for a, b in zip(_arrays(one), _arrays(other), strict=True))
+        for one, other in zip(made, plain, strict=True)
+    ]
+    yield _count_equal("images and targets equal the reference's", sum(equal), len(equal))
     count = sum(len(one["boxes"]) for one in made)
     yield Check("boxes remain", count > 0, f"{count} of {case.batch * case.objects.boxes}")
-    rectangular = []
-    for sample in samples:
-        boxes = sample["boxes"][:8]
-        masks = np.stack([rectangles(box[None].astype(np.int64), case.size) for box in boxes])
-        rectangular.append({"image": sample["image"], "boxes": boxes, "masks": masks})
-    yield _masks_fit(augmenter(rectangular, **given))
 
 
-def _masks_fit(made: list[dict[str, Any]]) -> Check:
-    """A filled mask for each box, through the same maps, ends where its box does."""
-    sides = []
-    for one in made:
-        for box, mask in zip(one["boxes"].numpy(), one["masks"].numpy(), strict=True):
-            if mask.any():
-                sides.append((bounds(mask) - box) * [-1, -1, 1, 1])
-    beyond = float(np.max(sides, initial=0.0))
-    close = float(np.mean(np.array(sides) >= -SHORT)) if sides else 0.0
-    found = f"{len(sides)} boxes; at most {beyond:.2f} px beyond, {close:.1%} of sides at most {SHORT:g} px short"
-    return Check("masks end where boxes do", beyond <= BEYOND and close >= MOST, found)
+def _with_targets(case: Case, samples: list[dict[str, Any]], device: str) -> list[dict[str, Any]]:
+    augmenter = vg.Augmenter(ours.transform(case), device=device, seed=0, num_threads=1, layout="NHWC")
+    return augmenter(samples, ids=list(range(len(samples))), partners=ours.partners_of(case))
 
 
-def bounds(mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:
-    """left, top, right, bottom of what is not 0."""
-    lines = np.flatnonzero(mask.any(axis=1))
-    columns = np.flatnonzero(mask.any(axis=0))
-    return np.array([columns[0], lines[0], columns[-1] + 1, lines[-1] + 1])
+def _arrays(sample: dict[str, Any]) -> Iterator[Pixels]:
+    for value in sample.values():
+        for array in value.values() if isinstance(value, dict) else [value]:
+            yield np.asarray(array)
 
 
 # -- GPU ---------------------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def main(name: str, arguments: Sequence[str], command: str) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         jpegs, record["inputs"] = read_jpegs(options.images)
-        write_photos(jpegs, folder / "photos", copies=1)
+        write_photos(jpegs, folder / "photos")
         digests = [expand(folder, f"check{k}", k, options.layout, copies=1)[1] for k in sides]
         if digests[0] != digests[1]:
             print(

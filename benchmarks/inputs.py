@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import os
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -112,15 +111,12 @@ def rectangles(boxes: npt.NDArray[np.int64], side: int) -> Images:
     return mask
 
 
-def write_photos(jpegs: Sequence[bytes], folder: Path, copies: int = 1) -> None:
-    """Class folders, with ``copies`` links to each file, so that an epoch can be longer than the sample of photos."""
+def write_photos(jpegs: Sequence[bytes], folder: Path) -> None:
+    """Class folders."""
     for number, data in enumerate(jpegs):
         home = folder / f"class-{number % CLASSES:03d}"
         home.mkdir(parents=True, exist_ok=True)
-        first = home / f"{number:05d}-0.jpg"
-        first.write_bytes(data)
-        for copy in range(1, copies):
-            os.link(first, home / f"{number:05d}-{copy}.jpg")
+        (home / f"{number:05d}.jpg").write_bytes(data)
 
 
 def list_photos(folder: Path) -> tuple[list[Path], list[int]]:

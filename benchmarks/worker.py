@@ -181,8 +181,6 @@ class Worker:
             "variants": speeds,
             "failed": failed,
             "batch": batch,
-        }
-        answer |= {
             "differs": self.library.differs.get(case.key, ""),
             "parts": list(self.measured),
         }

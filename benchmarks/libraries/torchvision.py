@@ -135,18 +135,8 @@ class TorchvisionPil(Library):
             return {"normalized per sample": feed(inputs, batch, partial(_views, _groups(case)))}
         parts = parts_of(case.key, case.dtype, to_tensor)
         read = open_jpeg if case.reads_files else Image.fromarray
-        ways: Ways = {
-            "normalized per sample": feed(
-                inputs,
-                batch,
-                lambda items: parts.per_sample([read(one) for one in items]),
-            ),
-            "normalized as a batch": feed(
-                inputs,
-                batch,
-                lambda items: parts.per_batch([read(one) for one in items]),
-            ),
-        }
+        runs = {"normalized per sample": parts.per_sample, "normalized as a batch": parts.per_batch}
+        ways = {way: feed(inputs, batch, partial(_read_and_run, read, run)) for way, run in runs.items()}
         return {way: mixed(case.key, next_batch) for way, next_batch in ways.items()}
 
     def loaders(self, given: LoaderInputs) -> Openers:
