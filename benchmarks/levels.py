@@ -9,6 +9,7 @@ import argparse
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.machine import best_level
 from benchmarks.peers_env import ROOT
 
 HOST = "host"
@@ -73,7 +74,7 @@ def chosen(names: list[str]) -> tuple[list[Limited], list[str]]:
     by_name = {level.name: level for level in LEVELS}
     for name in dict.fromkeys(names):
         if name == HOST:
-            found.append(Limited(HOST, f"{OURS}:{HOST}", f"Variegate, all of {host_title()}", {}))
+            found.append(Limited(HOST, f"{OURS}:{HOST}", f"Variegate, all of {best_level()}", {}))
             continue
         level = by_name[SHORT[name]]
         missing = sorted(level.features - host_features())
@@ -97,14 +98,6 @@ def environment_of(level: str, checkout: Path = ROOT) -> dict[str, str]:
         # Compiled code of a level is kept from run to run; `make clean` removes it.
         "NUMBA_CACHE_DIR": str(checkout / "build" / "numba" / name),
     }
-
-
-def host_title() -> str:
-    """What this processor has, in terms of levels."""
-    from variegate.compiling.levels import host_level
-
-    best = host_level()
-    return best.name if best else "this processor"
 
 
 def check_limited(level: str | None) -> None:

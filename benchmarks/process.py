@@ -24,7 +24,7 @@ ONE_THREAD = dict.fromkeys(THREAD_VARIABLES, "1")
 class Process:
     """A worker process that answers one JSON line to each.
 
-    ``worker``: its module. ``environment``: variables besides ours; one thread per library by default. ``folder``: the
+    ``environment``: variables besides ours; one thread per library by default. ``folder``: the
     checkout that it runs in.
     """
 
@@ -32,13 +32,12 @@ class Process:
         self,
         python: Path | str,
         config: dict[str, Any],
-        worker: str = "benchmarks.worker",
         environment: Mapping[str, str] = ONE_THREAD,
         folder: Path = ROOT,
     ) -> None:
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  closed with the process
         self._process = subprocess.Popen(
-            [str(python), "-m", worker, json.dumps(config)],
+            [str(python), "-m", "benchmarks.worker", json.dumps(config)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -75,10 +74,6 @@ class Process:
         if "error" in answer:
             raise RuntimeError(answer["error"])
         return answer
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def close(self) -> None:
         """By the end of its requests, as only a process that ends by itself ends those that it started."""

@@ -193,8 +193,8 @@ def markdown(record: dict[str, Any]) -> str:
     for check in checks_of(record):
         lines.append(f"- {'' if check['passed'] else 'FAILED: '}{check['name']}: {check['found']}")
     lines += [f"- {note}" for note in notes(record)]
-    machine = record.get("machine") or record.get("gpu", {})
-    where = f"{machine.get('cpu') or machine.get('gpu')}; Python {machine.get('python')}; {machine.get('date')}"
+    machine = record.get("machine", {}) | record.get("gpu", {})
+    where = f"{machine.get('gpu') or machine.get('cpu')}; Python {machine.get('python')}; {machine.get('date')}"
     return "\n".join(
         [
             *lines,

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.processor import cpu_seconds, wait_until_idle
 
@@ -258,30 +258,22 @@ class Worker:
             torch.cuda.synchronize(self.device)
 
 
-class Answering(Protocol):
-    def answer(self, request: dict[str, Any]) -> dict[str, Any]: ...
-
-
-def serve(make_worker: Callable[[], Answering]) -> None:
+def main() -> None:
     """Answer each line of stdin. The worker is made for the first, so that it can say what failed."""
+    config = json.loads(sys.argv[1])
+    if config["is_on_one_core"] and config["core"] is not None:
+        os.sched_setaffinity(0, {config["core"]})
     # Libraries print what they like to stdout; the answers go to a copy of it that they cannot reach.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    worker: Answering | None = None
+    worker: Worker | None = None
     for line in sys.stdin:
         try:
-            worker = worker or make_worker()
+            worker = worker or Worker(config)
             answer = worker.answer(json.loads(line))
         except Exception as error:
             answer = {"error": in_a_line(error)}
         print(json.dumps(answer), file=answers)
-
-
-def main() -> None:
-    config = json.loads(sys.argv[1])
-    if config["is_on_one_core"] and config["core"] is not None:
-        os.sched_setaffinity(0, {config["core"]})
-    serve(lambda: Worker(config))
 
 
 if __name__ == "__main__":

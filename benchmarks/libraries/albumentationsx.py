@@ -344,11 +344,6 @@ def finishers(steps: list[Any], is_float: bool) -> dict[str, Callable[[list[Imag
 class AlbumentationsX(Library):
     name = "AlbumentationsX"
     packages = ("albumentationsx", "opencv-python-headless")
-    lacks: ClassVar[dict[str, str]] = {
-        "autoaugment": "no AutoAugment",
-        "augmix": "no AugMix",
-        "mosaic": "its Mosaic crops and resizes the parts",
-    }
     differs: ClassVar[dict[str, str]] = {
         **dict.fromkeys(
             ("resize", "resize_bicubic", "dino_local", "dino"),
@@ -462,18 +457,9 @@ def _with_targets(case: Case, samples: list[dict[str, Any]]) -> NextBatch:
 
 
 def _as_given(sample: dict[str, Any]) -> dict[str, Any]:
-    given = {
-        "image": sample["image"],
-        "bboxes": sample["boxes"],
-        "labels": sample["labels"],
-    }
-    if "masks" in sample:
-        given["masks"] = sample["masks"]
-    if isinstance(sample.get("mask"), dict):
-        given |= sample["mask"]
-    elif "mask" in sample:
-        given["mask"] = sample["mask"]
-    return given
+    named = {"bboxes" if name == "boxes" else name: value for name, value in sample.items()}
+    mask = sample.get("mask")
+    return named | mask if isinstance(mask, dict) else named
 
 
 def _as_metadata(given: dict[str, Any]) -> dict[str, Any]:

@@ -43,11 +43,6 @@ def import_v2() -> Any:
 
 v2: Any = import_v2()
 F = v2.functional
-LACKS = {
-    "rotate90": "no random quarter turns",
-    "stretch": "its affine scale is the same along both axes",
-    "cutout": "its erasing draws a shape",
-}
 
 
 @functools.cache
@@ -120,7 +115,6 @@ def decode(data: bytes) -> torch.Tensor:
 class TorchvisionPil(Library):
     name = "torchvision v2, PIL"
     packages = ("torchvision", "torch", "pillow")
-    lacks = LACKS
 
     def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
         if case.kind in ("function", "call"):
@@ -159,7 +153,6 @@ class TorchvisionTensor(Library):
     name = "torchvision v2, tensor"
     packages = ("torchvision", "torch", "simplejpeg")
     lacks: ClassVar[dict[str, str]] = {
-        **LACKS,
         **dict.fromkeys(
             ("rotate_bicubic", "affine_bicubic"),
             "its rotation of tensors is nearest or bilinear",
@@ -206,7 +199,6 @@ def _read_and_run(read: Callable[[Any], Any], run: Callable[[list[Any]], torch.T
 
 # -- torch's DataLoader ------------------------------------------------------------------------------------------------
 
-PREFETCH_FACTORS = (2, 4)
 Read = Callable[[str], Any]
 
 
@@ -216,17 +208,8 @@ def data_loaders(given: LoaderInputs, kinds: dict[str, tuple[Read, Parts]]) -> O
     for kind, (read, parts) in kinds.items():
         for word in ("per sample", "as a batch"):
             for workers in (given.cores, given.cores + 1):
-                for prefetch in PREFETCH_FACTORS:
-                    name = f"{kind}normalized {word}, {workers} workers, prefetch_factor={prefetch}"
-                    openers[name] = partial(
-                        _open,
-                        given,
-                        read,
-                        parts,
-                        word == "as a batch",
-                        workers,
-                        prefetch,
-                    )
+                opener = partial(_open, given, read, parts, word == "as a batch", workers)
+                openers[f"{kind}normalized {word}, {workers} workers"] = opener
     return openers
 
 
@@ -236,7 +219,6 @@ def _open(
     parts: Parts,
     is_batched: bool,
     workers: int,
-    prefetch: int,
 ) -> Any:
     from torchvision.datasets import ImageFolder
 
@@ -248,7 +230,6 @@ def _open(
         drop_last=True,
         num_workers=workers,
         persistent_workers=True,
-        prefetch_factor=prefetch,
         collate_fn=partial(_collate, parts.finish) if is_batched else default_collate,
         multiprocessing_context="fork",
     )
