@@ -265,12 +265,11 @@ def distance(one: Result, other: Result) -> dict[str, float]:
         "image": float(levels.mean()),
         "mask": 100 * float((one["mask"] != other["mask"]).mean()),
     }
-    found["boxes"] = 999.0 if one["count"] != other["count"] or set(one["boxes"]) != set(other["boxes"]) else 0.0
-    for label in set(one["boxes"]) & set(other["boxes"]):
-        found["boxes"] = max(
-            found["boxes"],
-            float(np.abs(one["boxes"][label] - other["boxes"][label]).max()),
-        )
+    if one["count"] != other["count"] or set(one["boxes"]) != set(other["boxes"]):
+        found["boxes"] = 999.0
+    else:
+        differences = (float(np.abs(box - other["boxes"][label]).max()) for label, box in one["boxes"].items())
+        found["boxes"] = max(differences, default=0.0)
     if one["keypoints"].shape != other["keypoints"].shape:
         return {**found, "keypoints": 999.0}
     found["keypoints"] = float(np.abs(one["keypoints"] - other["keypoints"]).max(initial=0.0))

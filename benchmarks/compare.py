@@ -94,7 +94,6 @@ def main() -> int:
     """Exit code 1 if a check failed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.compare", description=__doc__)
     parser.add_argument("other", type=Path, help="the root of the other checkout")
-    parser.add_argument("--works", nargs="+", choices=COMPARED, default=COMPARED)
     parser.add_argument("--rows", nargs="+", default=[], help="names of cases in benchmarks/cases.py (all)")
     parser.add_argument("--seconds", type=float, default=0.3, help="length of a measured run (0.3)")
     parser.add_argument("--repeats", type=int, default=7, help="pairs of measured runs (7)")
@@ -105,7 +104,7 @@ def main() -> int:
     limited, left_out = levels.chosen(options.level or [levels.HOST])
     options.level = [str(one.level) for one in limited]
     works = {}
-    for work in options.works:
+    for work in COMPARED:
         works[work] = [case for case in WORKS[work].cases if not options.rows or case.name in options.rows]
     if unknown := set(options.rows).difference(case.name for cases in works.values() for case in cases):
         parser.error(f"--rows: no such rows: {sorted(unknown)}")

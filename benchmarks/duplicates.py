@@ -210,9 +210,9 @@ def main(name: str, arguments: Sequence[str], command: str) -> int:
         "results": results,
     }
     text = json.dumps(record, indent=1)
-    if options.out:
-        options.out.write_text(text + "\n")
     print(text)
+    if options.out:
+        options.out.write_text(text)
     return 0
 
 

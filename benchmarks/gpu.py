@@ -17,14 +17,6 @@ MEMORY_BATCHES = 8
 WRITTEN_BYTES = 3 * 224 * 224 * 2
 
 
-def unavailable(device: str) -> str | None:
-    """Why nothing can be measured on ``device``, or None."""
-    if not torch.cuda.is_available():
-        return "no CUDA device is visible to PyTorch"
-    number = torch.device(device).index or 0
-    return f"{device}: there are {torch.cuda.device_count()}" if number >= torch.cuda.device_count() else None
-
-
 def describe(device: str) -> dict[str, Any]:
     """GPU, driver, CUDA and torch."""
     properties = torch.cuda.get_device_properties(device)

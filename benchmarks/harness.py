@@ -37,21 +37,23 @@ class Cell:
         if self.absent or self.error:
             return {"absent": self.absent} if self.absent else {"error": self.error}
         speeds = self.speeds()
-        runs = self.runs[""]
         speed = statistics.median(speeds)
-        found: dict[str, Any] = {
+        found: dict[str, Any] = {key: value for key, value in self.ready.items() if value}
+        found |= {
             "images_per_second": speed,
             "lowest": min(speeds),
             "highest": max(speeds),
+            "microseconds": 1e6 / speed,
         }
-        found |= {"microseconds": 1e6 / speed, "runs": runs}
-        cpu = sum(run["cpu"] for run in runs)
+        found["runs"] = self.runs[""]
+        images, wall, cpu = (sum(run[key] for run in self.runs[""]) for key in ("images", "wall", "cpu"))
         if self.clock == "cpu":
-            found["on_core"] = cpu / sum(run["wall"] for run in runs)
+            found["on_core"] = cpu / wall
         else:
-            found["cpu_ms_per_image"] = 1e3 * cpu / sum(run["images"] for run in runs)
-        parts = {part: 1e6 / statistics.median(self.speeds(part)) for part in self.runs if part}
-        return found | ({"parts": parts} if parts else {}) | {key: value for key, value in self.ready.items() if value}
+            found["cpu_ms_per_image"] = 1e3 * cpu / images
+        if parts := {part: 1e6 / statistics.median(self.speeds(part)) for part in self.runs if part}:
+            found["parts"] = parts
+        return found
 
 
 def run(name: str, cases: list[Case], batch: int, options: Namespace) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import math
 import pickle
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,50 +32,53 @@ def replay(images: Sequence[npt.NDArray[np.uint8]], programs: Programs) -> npt.N
     return replayed
 
 
-def make_operations() -> dict[str, Callable[..., Any]]:
-    """Return torchvision's calls by the names of our operations: those of RandAugment, crops and flips."""
-    from benchmarks.libraries.torchvision import import_v2
+# torchvision's function for each of our operations, and how many of the operation's arguments it takes.
+FUNCTIONS = {
+    "HorizontalFlip": ("horizontal_flip", 0),
+    "Rotate": ("rotate", 1),
+    "Brightness": ("adjust_brightness", 1),
+    "Color": ("adjust_saturation", 1),
+    "Contrast": ("adjust_contrast", 1),
+    "Sharpness": ("adjust_sharpness", 1),
+    "Solarize": ("solarize", 1),
+    "AutoContrast": ("autocontrast", 0),
+    "Equalize": ("equalize", 0),
+}
 
-    F = import_v2().functional
 
-    def affine(image: Any, translate: tuple[float, float], shear: tuple[float, float]) -> Any:
-        degrees = [math.degrees(math.atan(value)) for value in shear]
-        center = [0, 0] if any(shear) else None
-        return F.affine(image, 0, [int(pixels) for pixels in translate], 1.0, degrees, center=center)
-
-    def resized_crop(image: Any, top: float, left: float, height: float, width: float, *size: float) -> Any:
+def apply(F: Any, image: Any, name: str, arguments: list[float]) -> Any:
+    """Apply one operation of RandAugment, a crop or a flip by ``F``, torchvision's functions."""
+    if name in FUNCTIONS:
+        function, count = FUNCTIONS[name]
+        return getattr(F, function)(image, *arguments[:count])
+    if name == "Posterize":
+        return F.posterize(image, int(arguments[0]))
+    if name == "ResizedCrop":
         # Pillow's resample of a box, which Variegate promises. torchvision cuts the box out first, so that the filter
         # does not see past its border; the outermost pixels differ.
+        top, left, height, width, new_height, new_width = arguments[:6]
         box = (left, top, left + width, top + height)
-        return image.resize((int(size[1]), int(size[0])), Image.Resampling.BILINEAR, box=box)
-
-    return {
-        "HorizontalFlip": lambda image, *_: F.horizontal_flip(image),
-        "ResizedCrop": resized_crop,
-        "Rotate": lambda image, angle, *_: F.rotate(image, angle),
-        "ShearX": lambda image, shear, *_: affine(image, (0, 0), (shear, 0)),
-        "ShearY": lambda image, shear, *_: affine(image, (0, 0), (0, shear)),
-        "TranslateX": lambda image, pixels, *_: affine(image, (pixels, 0), (0, 0)),
-        "TranslateY": lambda image, pixels, *_: affine(image, (0, pixels), (0, 0)),
-        "Brightness": lambda image, factor, *_: F.adjust_brightness(image, factor),
-        "Color": lambda image, factor, *_: F.adjust_saturation(image, factor),
-        "Contrast": lambda image, factor, *_: F.adjust_contrast(image, factor),
-        "Sharpness": lambda image, factor, *_: F.adjust_sharpness(image, factor),
-        "Posterize": lambda image, bits, *_: F.posterize(image, int(bits)),
-        "Solarize": lambda image, threshold, *_: F.solarize(image, threshold),
-        "AutoContrast": lambda image, *_: F.autocontrast(image),
-        "Equalize": lambda image, *_: F.equalize(image),
-    }
+        return image.resize((int(new_width), int(new_height)), Image.Resampling.BILINEAR, box=box)
+    amounts = [0.0, 0.0]
+    amounts["XY".index(name[-1])] = arguments[0]
+    if name.startswith("Shear"):
+        degrees = [math.degrees(math.atan(amount)) for amount in amounts]
+        return F.affine(image, 0, [0, 0], 1.0, degrees, center=[0, 0])
+    if name.startswith("Translate"):
+        return F.affine(image, 0, [int(amount) for amount in amounts], 1.0, [0.0, 0.0])
+    raise ValueError(f"{name}: no operation of torchvision's for it")
 
 
 def main(out: Path, inputs: Path) -> None:
+    from benchmarks.libraries.torchvision import import_v2
+
+    F = import_v2().functional
     images, programs = pickle.loads(inputs.read_bytes())  # written by our parent
-    operations = make_operations()
     replayed = []
     for pixels, program in zip(images, programs, strict=True):
         image = Image.fromarray(pixels)
         for name, arguments in program:
-            image = operations[name](image, *arguments)
+            image = apply(F, image, name, arguments)
         replayed.append(np.asarray(image))
     write_result(out, np.stack(replayed))
 

@@ -15,6 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from benchmarks import harness, levels, machine, report
 from benchmarks.cases import WORKS, select
 from benchmarks.inputs import DEFAULT_TAR
@@ -74,15 +76,13 @@ def main(arguments: list[str] | None = None) -> int:
         code: int = importlib.import_module(f"benchmarks.{MODULES[given[0]]}").main(given[0], given[1:], command)
         return code
     options = parser_of().parse_args(given)
-    is_trial = options.device == "cpu" and any(WORKS[name].is_on_gpu for name in options.works)
+    is_on_gpu = any(WORKS[name].is_on_gpu for name in options.works)
+    is_trial = is_on_gpu and options.device == "cpu"
     try:
         for name in options.works:
             select(WORKS[name].cases, options.rows)
-        if not is_trial and any(WORKS[name].is_on_gpu for name in options.works):
-            from benchmarks.gpu import unavailable
-
-            if reason := unavailable(options.device):
-                raise ValueError(f"--device {options.device}: {reason}; accepted: a GPU, or cpu to try the code")
+        if is_on_gpu and not is_trial and not torch.cuda.is_available():
+            raise ValueError(f"--device {options.device}: PyTorch sees no GPU; accepted: a GPU, or cpu to try the code")
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2

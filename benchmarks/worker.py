@@ -76,11 +76,10 @@ def check_images(batch: Any, shape: tuple[int, ...], dtype: str) -> None:
 def check_samples(samples: list[Any], case: Case, count: int) -> None:
     """Raise unless the first sample has the size of the case, a label for each box, and masks of the image's size."""
     first = samples[0]
-    boxes = first["boxes"] if "boxes" in first else first["bboxes"]
-    planes = [first["image"][..., 0], *first.get("masks", [])]
-    shapes = {tuple(plane.shape) for plane in planes}
-    if len(samples) != count or shapes != {(case.out, case.out)} or len(first["labels"]) != len(boxes):
-        found = f"{len(samples)} samples of {shapes}, {len(boxes)} boxes, {len(first['labels'])} labels"
+    boxes = first.get("boxes", first.get("bboxes"))
+    sizes = {tuple(plane.shape[:2]) for plane in [first["image"], *first.get("masks", [])]}
+    if (len(samples), sizes, len(first["labels"])) != (count, {(case.out, case.out)}, len(boxes)):
+        found = f"{len(samples)} samples of {sizes}, {len(boxes)} boxes, {len(first['labels'])} labels"
         raise ValueError(f"{found}; {count} of {case.out} px are asked for")
 
 

@@ -89,12 +89,8 @@ STEPS = steps_of(T) | as_lists(own_steps() | layers(T))
 
 # -- the library -------------------------------------------------------------------------------------------------------
 
-WORKERS: dict[str, dict[str, Any]] = {
-    "": {},
-    "threads": {},
-    "process": {"workers": "process"},
-    "ray": {"workers": "ray"},
-}
+# Kinds of a loader's workers, by the keys of benchmarks.run: `ours:process`.
+WORKERS = {"threads": "thread", "process": "process", "ray": "ray"}
 
 
 def transform(case: Case, is_float: bool | None = None) -> T.Transform:
@@ -177,12 +173,8 @@ class Variegate(Library):
         return {"in a batch": (lambda: augmenter(inputs), len(inputs))}
 
     def loaders(self, given: LoaderInputs) -> Openers:
-        more = WORKERS[self.kind]
-        words = [
-            f"num_threads={given.cores}",
-            *(f"{name}={value!r}" for name, value in more.items()),
-        ]
-        return {", ".join(words): partial(make_loader, given, self.kind)}
+        how = f"{given.cores} workers, {self.kind}" if self.kind else f"num_threads={given.cores}"
+        return {how: partial(make_loader, given, self.kind)}
 
 
 def _single(case: Case, images: list[Any]) -> NextBatch:
@@ -240,7 +232,7 @@ def make_loader(given: LoaderInputs, kind: str = "", drop_last: bool = True) -> 
         where = {
             "devices": [f"cpu:{n}" for n in range(given.cores)],
             "num_threads": 1,
-            **WORKERS[kind],
+            "workers": WORKERS[kind],
         }
     t = transform(C.W1)
     return vg.Loader(

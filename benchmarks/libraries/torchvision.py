@@ -163,21 +163,13 @@ class TorchvisionTensor(Library):
     def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
         self.need(case, steps_by_case())
         parts = parts_of(case.key, case.dtype, [])
-        reads = {
-            "view of HWC": (
-                inputs,
-                lambda image: torch.from_numpy(image).permute(2, 0, 1),
-            )
-        }
         if case.reads_files:
-            reads = {
-                "CHW": (inputs, lambda data: decode(data).contiguous()),
-                "view of HWC": (inputs, decode),
-            }
+            reads: dict[str, Any] = {"view of HWC": (inputs, decode)}
         else:
             # Its users hold tensors as CHW, so it gets them so; the conversion does not count.
             planar = np.ascontiguousarray(inputs.transpose(0, 3, 1, 2))
-            reads["CHW"] = (planar, torch.from_numpy)
+            view = lambda image: torch.from_numpy(image).permute(2, 0, 1)  # noqa: E731
+            reads = {"view of HWC": (inputs, view), "CHW": (planar, torch.from_numpy)}
         ways: Ways = {}
         for layout, (items, read) in reads.items():
             for word, run in (
