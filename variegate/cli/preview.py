@@ -39,9 +39,13 @@ def demo(options: DemoOptions) -> None:
     if as_json:
         emit_json(
             "done",
-            **{name: str(getattr(done, name)) for name in ("photos", "augmented", "sheet")},
-            **{"written": done.report.written, "seconds": round(done.report.seconds, 3)},
-            **{"images_per_second": round(done.report.rate, 1), "prepare_seconds": round(done.prepare_seconds, 3)},
+            photos=str(done.photos),
+            augmented=str(done.augmented),
+            sheet=str(done.sheet),
+            written=done.report.written,
+            seconds=round(done.report.seconds, 3),
+            images_per_second=round(done.report.rate, 1),
+            prepare_seconds=round(done.prepare_seconds, 3),
         )
         return
     facts = {
@@ -52,11 +56,14 @@ def demo(options: DemoOptions) -> None:
         "kernels ready": f"in {done.prepare_seconds:.1f} s, not part of the rate",
     }
     print_facts(facts.items())
-    for line in (
-        *("", "Next:", f"  variegate preview {done.photos} --sweep Rotate --out rotate.png"),
+    next_commands = [
+        "",
+        "Next:",
+        f"  variegate preview {done.photos} --sweep Rotate --out rotate.png",
         f"  variegate preview {done.photos} --policy imagenet --out imagenet.png",
         "  variegate augment YOUR_FOLDER OUT --policy randaugment --copies 4 --size 224",
-    ):
+    ]
+    for line in next_commands:
         say(line)
 
 
@@ -68,13 +75,7 @@ class PreviewOptions(TargetOptions, SourceOptions, PolicyOptions):
     )
     seed: int = option(0, "Seed, as for augment.", "Augmentation", low=0)
     epoch: int = option(0, "Epoch, as for augment.", "Augmentation", low=0, high=MOST_EPOCH)
-    images: int | None = option(
-        None,
-        "Number of images, spread evenly over SRC. By default 4, or fewer if the sheet would not fit on a screen.",
-        "Sheet",
-        low=1,
-        high=64,
-    )
+    images: int = option(4, "Number of images, spread evenly over SRC.", "Sheet", low=1, high=64)
     samples: int | None = option(
         None,
         "Copies of each image, or steps of the sweep. By default 6, or fewer if each copy has several views.",
@@ -84,7 +85,7 @@ class PreviewOptions(TargetOptions, SourceOptions, PolicyOptions):
     )
     cell: int | None = option(
         None,
-        "Side of each picture in pixels. By default up to 224, as large as fits on a screen.",
+        "Side of each picture in pixels. By default what fits on a screen, 112 to 224.",
         "Sheet",
         low=32,
         high=1024,
@@ -121,8 +122,6 @@ def preview(options: PreviewOptions) -> None:
         return
     number = "1 image" if sheet.num_images == 1 else f"{sheet.num_images} images"
     say(f"{options.out}: {sheet.picture.width} x {sheet.picture.height} pixels, {number}")
-    if options.cell is None:
-        note(*sheet.notes())
 
 
 # Seconds between lines of a log.

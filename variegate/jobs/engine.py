@@ -195,9 +195,7 @@ class Engine:
             TypeError, ValueError: while iterating, naming the image by its position.
             EngineError: for an image that failed too often, and if no device is left.
         """
-        chosen = self.transform if transform is None else transform
-        if chosen is None:
-            raise ValueError("transform: got none; give one to map(..., transform=...) or to Engine(transform=...)")
+        chosen = self._chosen(transform)
         one_of("on_error", on_error, ON_ERROR)
         spec = replace(self._spec, transform=chosen, epoch=epoch, copy=copy, names=tuple(conditions or ()))
         spec.check()
@@ -205,6 +203,12 @@ class Engine:
         self.quarantined = []
         quarantined = self.quarantined if on_error == "skip" else None
         return map_images(partial(self.run, spec), tasks, len(self.devices), self._rules.ordered, quarantined)
+
+    def _chosen(self, transform: Transform | None) -> Transform:
+        chosen = self.transform if transform is None else transform
+        if chosen is None:
+            raise ValueError("transform: got none; give one to this method, or to Engine(transform=...)")
+        return chosen
 
     def map_image(
         self,
@@ -247,10 +251,7 @@ class Engine:
         """
         from variegate.jobs.tiles.run import ImageRun, pixel_file
 
-        chosen = self.transform if transform is None else transform
-        if chosen is None:
-            raise ValueError("transform: got none; give one to map_image(image, transform) or to Engine(transform=...)")
-        work = replace(self._spec, transform=chosen, epoch=epoch, copy=copy)
+        work = replace(self._spec, transform=self._chosen(transform), epoch=epoch, copy=copy)
         values = None if conditions is None else of_one_sample(conditions, 1)
         target = None if out is None else os.fspath(out)
         return ImageRun(self, work, pixel_file(image), id, target, tile, values, resume).run()
