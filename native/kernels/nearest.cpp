@@ -125,13 +125,16 @@ i32 fixed_offsets(u32 u, u32 du, u32 v, u32 dv, i32 width, i64 count, i32 *__res
 // Fields of a packed map: six coefficients, then these.
 enum { TOP = 6, LEFT, BOTTOM, RIGHT, SLOT, PACKED = 16 };
 
-// Whether (u, v) is in a map's window: all bits, or none. Masks, as compilers make masked stores of choices, from which
-// the next load has to wait. By values, as they would not keep loads out of a loop that stores.
+// Masks of what is outside of a map's window: all bits, or none. From choices, compilers make masked stores, for which
+// the next load has to wait; and they would not keep loads of the window out of a loop that stores.
 struct Window {
-  i32 top, left, bottom, right;
+  u32 top, left, bottom, right;  // the outermost lines and columns inside
 
-  explicit Window(const i32 *map) : top(map[TOP]), left(map[LEFT]), bottom(map[BOTTOM]), right(map[RIGHT]) {}
-  i32 has(i32 u, i32 v) const { return -(i32)((u >= left) & (u < right) & (v >= top) & (v < bottom)); }
+  explicit Window(const i32 *map)
+      : top((u32)map[TOP]), left((u32)map[LEFT]), bottom((u32)map[BOTTOM] - 1), right((u32)map[RIGHT] - 1) {}
+  i32 outside(i32 u, i32 v) const {
+    return (i32)(((u32)u - left) | (right - (u32)u) | ((u32)v - top) | (bottom - (u32)v)) >> 31;
+  }
 };
 
 // Row `y` of the output through the last map of a chain. What is inside keeps its coordinates; what is outside goes on
@@ -144,10 +147,10 @@ void begin_walk(const i32 *map, i64 y, i64 width, Scratch &s) {
   u32 at_u = (u32)map[1] * (u32)y + (u32)map[2], at_v = (u32)map[4] * (u32)y + (u32)map[5];
   for (i64 x = 0; x < width; x++) {
     const i32 u = (i32)at_u >> FIXED_BITS, v = (i32)at_v >> FIXED_BITS;
-    const i32 inside = window.has(u, v);
-    column[x] = u & inside;
-    line[x] = v & inside;
-    stage[x] = slot | inside;
+    const i32 outside = window.outside(u, v);
+    column[x] = u & ~outside;
+    line[x] = v & ~outside;
+    stage[x] = slot | ~outside;
     at_u += du;
     at_v += dv;
   }
@@ -162,10 +165,10 @@ void step_back(const i32 *map, i64 width, Scratch &s) {
   for (i64 i = 0; i < width; i++) {
     const u32 x = (u32)column[i], y = (u32)line[i];
     const i32 u = (i32)(a * x + b * y + c) >> FIXED_BITS, v = (i32)(d * x + e * y + f) >> FIXED_BITS;
-    const i32 inside = window.has(u, v), stays = inside | ~(stage[i] >> 31);
-    column[i] = u & inside;
-    line[i] = v & inside;
-    stage[i] = (stage[i] & stays) | (slot & ~stays);
+    const i32 outside = window.outside(u, v), leaves = outside & (stage[i] >> 31);
+    column[i] = u & ~outside;
+    line[i] = v & ~outside;
+    stage[i] ^= leaves & ~slot;  // from -1
   }
 }
 
