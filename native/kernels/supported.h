@@ -13,6 +13,7 @@ VG_INLINE bool supports_source(int source) {
     case PassSource::CHAIN:
     case PassSource::TABLE:
     case PassSource::INTERPOLATED:
+    case PassSource::FOLDED:
       return true;
     default:
       return false;
@@ -30,11 +31,8 @@ VG_INLINE bool supports_op(int op) {
 
 VG_INLINE bool supports(const Row &row, const i32 *pass) {
   if (!supports_source(pass[PassField::SOURCE]) || pass[PassField::QUALITY] != 0) return false;
-  for (i64 k = pass[PassField::BEGIN]; k < pass[PassField::END]; k++) {
-    if (row.opcode[k] == Op::MAP_GRID || (IS_REAL_MAP[row.opcode[k]] && row.flags[k] >> INTERPOLATION_BITS))
-      return false;
+  for (i64 k = pass[PassField::BEGIN]; k < pass[PassField::END]; k++)
     if (!supports_op(row.opcode[k])) return false;
-  }
   return true;
 }
 
