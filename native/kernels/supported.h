@@ -14,6 +14,8 @@ VG_INLINE bool supports_source(int source) {
     case PassSource::FIXED:
     case PassSource::CHAIN:
     case PassSource::TABLE:
+    case PassSource::INTERPOLATED:
+    case PassSource::FOLDED:
       return true;
     default:
       return false;
