@@ -23,6 +23,9 @@ VG_INLINE bool supports_op(int op) {
   switch (op) {
     case Op::LUT:
     case Op::SHARPNESS:
+    case Op::MEDIAN:
+    case Op::MORPHOLOGY:
+    case Op::CLAHE:
     case Op::CONVOLVE:
     case Op::MIX:
     case Op::HUE:
@@ -42,21 +45,8 @@ VG_INLINE bool supports_op(int op) {
   }
 }
 
-// What comes before a filter is copied, or read by its first map.
-VG_INLINE bool supports_input(const Row &row, const i32 *pass) {
-  for (i64 k = pass[PassField::BEGIN]; k < pass[PassField::FIRST]; k++) {
-    if (row.kind(k) != Kind::GEOMETRY) continue;
-    const f64 *a = row.args[k];
-    const bool is_stretch = row.opcode[k] == Op::MAP_FIXED && fabs(a[0]) == 65536.0 && a[1] == 0.0 && a[3] == 0.0 &&
-                            fabs(a[4]) == 65536.0;
-    if (!is_stretch) return false;
-  }
-  return true;
-}
-
 VG_INLINE bool supports(const Row &row, const i32 *pass) {
   if (!supports_source(pass[PassField::SOURCE]) || pass[PassField::QUALITY] != 0) return false;
-  if (pass[PassField::SOURCE] == PassSource::FILTER && !supports_input(row, pass)) return false;
   for (i64 k = pass[PassField::BEGIN]; k < pass[PassField::END]; k++)
     if (!supports_op(row.opcode[k])) return false;
   return true;
