@@ -26,6 +26,9 @@ VG_INLINE bool supports_op(int op) {
   switch (op) {
     case Op::LUT:
     case Op::SHARPNESS:
+    case Op::MEDIAN:
+    case Op::MORPHOLOGY:
+    case Op::CLAHE:
     case Op::CONVOLVE:
     case Op::MIX:
     case Op::HUE:
