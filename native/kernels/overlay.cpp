@@ -112,7 +112,10 @@ void weigh(const i16 *__restrict upper, const i16 *__restrict lower, i16 down, i
 
 void interpolate_colors(const i16 *__restrict upper, const i16 *__restrict lower, i16 down, i64 count,
                         i16 *__restrict colors) {
-  for (i64 x = 0; x < count; x++) colors[x] = (i16)((between(upper[x], lower[x], down) + 64) >> 7);
+  for (i64 x = 0; x < count; x++) {
+    const u16 rounded = (u16)(between(upper[x], lower[x], down) + 64);
+    colors[x] = (i16)(rounded >> 7);
+  }
 }
 
 // Moves bytes by their weights towards the color plus `factor` times themselves.
