@@ -123,6 +123,8 @@ def header() -> str:
         _int_enum(structs.Storage),
         _struct("Batch", structs.BATCH, structs.BATCH_COMMENT),
         _struct("RunCall", structs.RUN_CALL, "One call of vg_run."),
+        _struct("BlendCall", structs.BLEND_CALL, structs.BLEND_COMMENT),
+        _struct("PickCall", structs.PICK_CALL, structs.PICK_COMMENT),
     ]
     return "\n".join(sections)
 
