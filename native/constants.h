@@ -379,3 +379,33 @@ struct RunCall {
   i64 begin;
   i64 end;
 };
+
+// One call of vg_blend: rows of a batch joined into outputs begin..end; arrays as in program.BlendEntries.
+struct BlendCall {
+  const Batch * batch;
+  void * scratch;
+  i64 begin;
+  i64 end;
+  const i64 * begins;
+  const i64 * row;
+  const f32 * weight;
+  const i32 * box;
+  const f32 * start;
+  const u8 * pastes;
+  const i64 * alpha_at;
+  const u8 * alpha;
+  const u8 *const * canvases;
+  u8 *const * targets;
+  i64 storage;
+  i64 streams;
+};
+
+// One call of vg_pick_planes: three channels each of images begin..end, interleaved, one image after another.
+struct PickCall {
+  const i64 * images;
+  i64 begin;
+  i64 end;
+  i64 channels;
+  u8 * target;
+  i64 * sources;
+};

@@ -124,6 +124,8 @@ def header() -> str:
         _struct("Batch", structs.BATCH, structs.BATCH_COMMENT),
         _struct("Lowering", structs.LOWERING, "R programs of K slots, rewritten in place: see native/lowering."),
         _struct("RunCall", structs.RUN_CALL, "One call of vg_run."),
+        _struct("BlendCall", structs.BLEND_CALL, structs.BLEND_COMMENT),
+        _struct("PickCall", structs.PICK_CALL, structs.PICK_COMMENT),
     ]
     return "\n".join(sections)
 

@@ -42,6 +42,7 @@ VG_INLINE bool supports_op(int op) {
     case Op::SHOT_NOISE:
     case Op::SALT_AND_PEPPER:
     case Op::ERASE:
+    case Op::OVERLAY:
       return true;
     default:
       return KIND_OF[op] == Kind::GEOMETRY || KIND_OF[op] == Kind::RESAMPLE;  // its source decides

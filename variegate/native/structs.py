@@ -88,6 +88,36 @@ LOWERING = [
 
 RUN_CALL = [("batch", "const Batch *"), ("scratch", "void *"), ("begin", "i64"), ("end", "i64")]
 
+BLEND_COMMENT = "One call of vg_blend: rows of a batch joined into outputs begin..end; arrays as in program.BlendEntries."
+BLEND_CALL = [
+    ("batch", "const Batch *"),
+    ("scratch", "void *"),
+    ("begin", "i64"),
+    ("end", "i64"),
+    ("begins", "const i64 *"),  # [outputs + 1]
+    ("row", "const i64 *"),  # [E]
+    ("weight", "const f32 *"),  # [E]
+    ("box", "const i32 *"),  # [E, 4]
+    ("start", "const f32 *"),  # [outputs]
+    ("pastes", "const u8 *"),  # [outputs]
+    ("alpha_at", "const i64 *"),  # [E]
+    ("alpha", "const u8 *"),
+    ("canvases", "const u8 *const *"),  # [R]: what rows made
+    ("targets", "u8 *const *"),  # [outputs]
+    ("storage", "i64"),  # a Storage: of the outputs
+    ("streams", "i64"),  # 1: outputs are written past the caches
+]
+
+PICK_COMMENT = "One call of vg_pick_planes: three channels each of images begin..end, interleaved, one image after another."
+PICK_CALL = [
+    ("images", "const i64 *"),  # [N, 4]: address of the first of the channels, bytes per line, height, width
+    ("begin", "i64"),
+    ("end", "i64"),
+    ("channels", "i64"),  # of the images
+    ("target", "u8 *"),
+    ("sources", "i64 *"),  # [N]: where the results begin
+]
+
 
 def pack_struct(fields: list[tuple[str, str]], **values: npt.NDArray[np.generic] | int) -> npt.NDArray[np.int64]:
     """A struct in memory. Arrays are given by their address: they must outlive it, and neither move nor grow."""
