@@ -39,8 +39,9 @@ void luma_row(const FilterImage &image, i64 y, u8 *out) {
     memcpy(out, r, (size_t)image.width);
     return;
   }
-  for (i64 x = 0; x < image.width; x += LANES)
-    store_bytes(out + x, luma_of(load_bytes(r + x), load_bytes(g + x), load_bytes(b + x)));
+  auto luma_at = [=](i64 x) { return luma_of(load_bytes(r + x), load_bytes(g + x), load_bytes(b + x)); };
+  // Runs over into the padding.
+  for (i64 x = 0; x < image.width; x += 2 * LANES) store_packed(out + x, pack(luma_at(x), luma_at(x + LANES)));
 }
 
 void count_row(const u8 *levels, i64 width, i64 tile_width, i64 tiles, i32 *counts) {
