@@ -45,7 +45,6 @@ from variegate.executors.cpu.values import erase_result, noise_row
 from variegate.executors.cpu.warp import Frame, warp_row
 from variegate.program import passes as P
 from variegate.program import places
-from variegate.program.compiled import TURN
 from variegate.program.held import words_of
 from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, IS_WARP, KIND_OF, Interpolation, Kind, Op
 from variegate.program.passes import PASS_FIELDS
@@ -150,7 +149,6 @@ class TileWorkspace(PassWorkspace):
         measure(at)
         scratch = _own_scratch().take(tuple(self._batch.needs.tolist()), self.tile_luts, self._warps)
         run_rows(0, 1, at, scratch, self._kind, False)
-        TURN.finish()
         return made.transpose(1, 2, 0) if self.is_planar else made
 
 
