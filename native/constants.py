@@ -12,7 +12,7 @@ from pathlib import Path
 
 from variegate.native import structs
 from variegate.program import ops, passes, places, rng
-from variegate.program.lowering import blurs, joint
+from variegate.program.lowering import blurs, rewrites
 
 HEADER = Path(__file__).with_name("constants.h")
 
@@ -118,7 +118,7 @@ def header() -> str:
         _number("SEGMENT_SHIFT", rng.SEGMENT_SHIFT),
         _number("FIRST_SEGMENT", rng.FIRST_SEGMENT),
         "// Of a single image's instruction, written as one record.\n",
-        _number("INSTRUCTION_RECORD", joint.RECORD),
+        _number("INSTRUCTION_RECORD", rewrites.RECORD),
         "// Results.\n",
         _int_enum(structs.Storage),
         _struct("Batch", structs.BATCH, structs.BATCH_COMMENT),
