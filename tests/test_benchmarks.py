@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from variegate.native.library import compiled_levels
 
 import variegate as vg
 from benchmarks import cases, checks, harness, inputs, levels, report, run
@@ -18,6 +17,7 @@ from benchmarks.libraries import LoaderInputs, ours, pillow
 from benchmarks.worker import check_batch
 from tests.decode.jpegs import jpeg
 from tests.images import noise
+from variegate.native.library import compiled_levels
 from variegate.transforms import functional as F
 
 INVERT = cases.Case("invert", "invert", "operation", size=32, out=32)
