@@ -150,10 +150,13 @@ void weigh_words(const u8 *image, i64 row_bytes, const i32 *offset, const i32 *w
       byte_table([](int i) { return i % 2 == 1 || i % 16 >= 12 ? 128 : i % 16 / 4 + i % 4 / 2 * 3 + 6; });
   for (i64 i = 0; i < count; i += Vector::STEP) {
     Vector totals[Vector::STEP / Vector::PIXELS];
+    // Else the totals would go through memory.
+#pragma GCC unroll 4
     for (i64 k = 0; k < Vector::STEP; k += Vector::PIXELS) {
       const i32 *of = weights + i + k;
       const Vector x01 = Vector::load_weights(of), x23 = Vector::load_weights(of + stride);
       Vector lines[4];
+#pragma GCC unroll 4
       for (int j = 0; j < 4; j++) {
         const Vector taps = Vector::load_taps(image + j * row_bytes, offset + i + k);
         lines[j] = (taps.pick(FIRST_TWO.at).weigh(x01) + taps.pick(LAST_TWO.at).weigh(x23)).round_line();

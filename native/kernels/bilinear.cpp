@@ -150,6 +150,7 @@ void mix_words(const u8 *image, i64 row_bytes, const i32 *offset, const i16 *dx,
       byte_table([](int i) { return i % 2 == 0 || i % 8 == 7 ? 128 : i % 16 / 8 * 8 + i % 8 / 2 + 3; });
   for (i64 i = 0; i < count; i += Vector::STEP) {
     Vector levels[Vector::STEP / Vector::PIXELS];
+#pragma GCC unroll 4
     for (i64 k = 0; k < Vector::STEP; k += Vector::PIXELS) {
       const Vector x = Vector::load_weights(dx + i + k), y = Vector::load_weights(dy + i + k);
       const Vector upper = Vector::load_taps(image, offset + i + k);
@@ -172,11 +173,19 @@ void mix_words(const u8 *image, i64 row_bytes, const i32 *offset, const i16 *dx,
 }
 #endif
 
-// Pairs of neighboring bytes at offsets.
-VG_SCALAR_FUNCTION void load_pairs(const u8 *__restrict image, const i32 *__restrict offset, i64 count,
-                                   u16 *__restrict pairs) {
+// Pairs of neighboring bytes at offsets, and below them.
+VG_SCALAR_FUNCTION void load_pairs(const u8 *__restrict image, i64 row_bytes, const i32 *__restrict offset, i64 count,
+                                   u16 *__restrict upper, u16 *__restrict lower) {
+  const u8 *next_line = image + row_bytes;
   VG_SCALAR_LOOP
-  for (i64 i = 0; i < count; i++) pairs[i] = load<u16>(image + offset[i]);
+  for (i64 i = 0; i < count; i += 2) {
+    const u64 both = load<u64>(offset + i);
+    const u64 first = (u32)both, second = both >> 32;
+    upper[i] = load<u16>(image + first);
+    lower[i] = load<u16>(next_line + first);
+    upper[i + 1] = load<u16>(image + second);
+    lower[i + 1] = load<u16>(next_line + second);
+  }
 }
 
 void mix_pairs(const u16 *__restrict upper, const u16 *__restrict lower, const i16 *__restrict dx,
@@ -211,8 +220,7 @@ void read_bilinear(const Image &image, const i32 *window, Range columns, Scratch
     split_words(s.row.words.at, count, planes, columns.first);
   } else {
     u16 *upper = (u16 *)s.row.words.at, *lower = upper + s.row.stride;
-    load_pairs(image.pixels, offset, count, upper);
-    load_pairs(image.pixels + row_bytes, offset, count, lower);
+    load_pairs(image.pixels, row_bytes, offset, count, upper, lower);
     mix_pairs(upper, lower, dx, dy, count, planes[0] + columns.first);
   }
   if (most <= last) return;

@@ -52,11 +52,10 @@ bool are_near(const i32 *__restrict places, i64 width, i64 n, int mode, int bits
   return low >= -reach && high < 2 * reach;
 }
 
-VG_INLINE i64 divide(i64 numerator, i64 depth, int shift, f32 factor) {
-  const i32 divisor = (i32)(depth >> shift);
-  const f32 below = (f32)(divisor != 0 ? divisor : 1);
-  const f32 value = (f32)(i32)(numerator >> NUMERATOR_SHIFT) / below * factor;
-  return (i64)floorf(clamp(value, -FAR, FAR));
+// A place that a perspective leads to, no farther than FAR.
+VG_INLINE i32 divide(i32 numerator, i32 depth, f32 factor) {
+  const f32 value = (f32)numerator / (f32)(depth != 0 ? depth : 1) * factor;
+  return (i32)floorf(clamp(value, -FAR, FAR));
 }
 
 // The pixels of a row themselves.
@@ -93,6 +92,7 @@ struct FoldingMap {
         factor((f32)ldexp(1.0, (int)record[Record::EXPONENT])),
         span_u(record[Record::SPAN_U]),
         span_v(record[Record::SPAN_V]) {}
+  i32 depth_at(i64 column, i64 line) const { return (i32)(depth.at(column, line) >> shift); }
 };
 
 // Places of a row, not folded yet, as int32. False if some do not fit.
@@ -124,9 +124,22 @@ void move_affine(const FoldingMap &map, i64 width, const i32 *__restrict column,
 void move_perspective(const FoldingMap &map, i64 width, const i32 *__restrict column, const i32 *__restrict line,
                       i32 *__restrict to_u, i32 *__restrict to_v) {
   for (i64 x = 0; x < width; x++) {
-    const i64 depth = map.depth.at(column[x], line[x]);
-    to_u[x] = (i32)divide(map.u.at(column[x], line[x]), depth, map.shift, map.factor);
-    to_v[x] = (i32)divide(map.v.at(column[x], line[x]), depth, map.shift, map.factor);
+    const i32 depth = map.depth_at(column[x], line[x]);
+    to_u[x] = divide((i32)(map.u.at(column[x], line[x]) >> NUMERATOR_SHIFT), depth, map.factor);
+    to_v[x] = divide((i32)(map.v.at(column[x], line[x]) >> NUMERATOR_SHIFT), depth, map.factor);
+  }
+}
+
+// The same of the row's pixels. Their columns and lines are overwritten.
+void move_row_by_perspective(const i64 *record, const FoldingMap &map, i64 y, i64 width, i32 *to_u, i32 *to_v,
+                             Scratch &s) {
+  i32 *__restrict depths = s.row.column.at, *__restrict numerators = s.row.line.at;
+  follow_form(record + Record::DEPTH, y, 0, width, map.shift, depths);
+  const f32 factor = map.factor;
+  for (int axis = 0; axis < 2; axis++) {
+    i32 *__restrict to = axis == 0 ? to_u : to_v;
+    follow_form(record + Record::U + 3 * axis, y, 0, width, NUMERATOR_SHIFT, numerators);
+    for (i64 x = 0; x < width; x++) to[x] = divide(numerators[x], depths[x], factor);
   }
 }
 
@@ -225,9 +238,9 @@ void fold_through(const i64 *record, i64 y, bool is_moved, int bits, i64 slack, 
   const Origin origin_u = {record[Record::ORIGIN_U] - half, record[Record::SIGN_U]};
   const Origin origin_v = {record[Record::ORIGIN_V] - half, record[Record::SIGN_V]};
   bool is_near = true;
-  if (!is_moved) begin_places(y, width, column, line);
-  if (!map.is_affine) move_perspective(map, width, column, line, to_u, to_v);
-  else if (is_moved) move_affine(map, width, column, line, to_u, to_v);
+  if (is_moved && map.is_affine) move_affine(map, width, column, line, to_u, to_v);
+  else if (is_moved) move_perspective(map, width, column, line, to_u, to_v);
+  else if (!map.is_affine) move_row_by_perspective(record, map, y, width, to_u, to_v, s);
   else is_near = move_row(record, map, y, bits, width, to_u, to_v, s);
   if (is_near && are_near(to_u, width, map.span_u, map.mode, bits) &&
       are_near(to_v, width, map.span_v, map.mode, bits)) {
@@ -237,10 +250,11 @@ void fold_through(const i64 *record, i64 y, bool is_moved, int bits, i64 slack, 
   }
   if (!is_moved) begin_places(y, width, column, line);
   for (i64 x = 0; x < width; x++) {
-    const i64 at_x = column[x], at_y = line[x], depth = map.depth.at(at_x, at_y);
+    const i64 at_x = column[x], at_y = line[x];
     i64 u = map.u.at(at_x, at_y), v = map.v.at(at_x, at_y);
-    u = map.is_affine ? u >> map.shift : divide(u, depth, map.shift, map.factor);
-    v = map.is_affine ? v >> map.shift : divide(v, depth, map.shift, map.factor);
+    const i32 depth = map.depth_at(at_x, at_y);
+    u = map.is_affine ? u >> map.shift : divide((i32)(u >> NUMERATOR_SHIFT), depth, map.factor);
+    v = map.is_affine ? v >> map.shift : divide((i32)(v >> NUMERATOR_SHIFT), depth, map.factor);
     column[x] = (i32)(origin_u.base + origin_u.sign * fold_place(u, map.span_u, map.mode, bits, slack));
     line[x] = (i32)(origin_v.base + origin_v.sign * fold_place(v, map.span_v, map.mode, bits, slack));
   }

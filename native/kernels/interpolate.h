@@ -49,6 +49,9 @@ void mark_outside(Range inside, Range behind, i32 slot, i64 width, i32 *stage);
 // fraction bits; these are less half a pixel, so that their whole part is the first of two taps.
 void place_row(const i64 *record, i64 y, Range columns, int bits, Scratch &s);
 
+// A number along row `y`, shifted right, of columns from `first` on: what a perspective divides.
+void follow_form(const i64 *form, i64 y, i64 first, i64 count, int shift, i32 *numbers);
+
 // The pixels at these places into the planes.
 void read_bilinear(const Image &image, const i32 *window, Range columns, Scratch &s);
 void read_bicubic(const Image &image, const i32 *window, Range columns, Scratch &s);
