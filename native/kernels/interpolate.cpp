@@ -3,6 +3,7 @@
 #include "interpolate.h"
 
 #include "../coords.h"
+#include "../simd.h"
 #include "scratch.h"
 
 namespace vg {
@@ -59,12 +60,29 @@ struct Along {
   int shift;
 };
 
-void place_affine(Along along, i32 half, i64 count, i32 *__restrict places) {
+// Its numbers as int32, plus a summand, rounded up to a block of 16.
+void follow(Along along, i32 summand, i64 count, i32 *__restrict numbers) {
   u64 at = along.start;
-  for (i64 i = 0; i < count; i++) {
-    places[i] = (i32)(at >> along.shift) - half;
+#if VG_AVX2 && !VG_AVX512  // vshufps takes the lower halves of two vectors
+  const u64 step = along.step;
+  __m256i ats = _mm256_setr_epi64x((i64)at, (i64)(at + step), (i64)(at + 2 * step), (i64)(at + 3 * step));
+  const __m256i four_steps = _mm256_set1_epi64x((i64)(4 * step)), summands = _mm256_set1_epi32(summand);
+  const __m128i shift = _mm_cvtsi32_si128(along.shift);
+  for (i64 i = 0; i < count; i += 8) {
+    const __m256 low = _mm256_castsi256_ps(_mm256_srl_epi64(ats, shift));
+    ats = _mm256_add_epi64(ats, four_steps);
+    const __m256 high = _mm256_castsi256_ps(_mm256_srl_epi64(ats, shift));
+    ats = _mm256_add_epi64(ats, four_steps);
+    const __m256i both = _mm256_castps_si256(_mm256_shuffle_ps(low, high, 0x88));
+    const __m256i sorted = _mm256_permute4x64_epi64(both, 0xd8);
+    _mm256_storeu_si256((__m256i *)(numbers + i), _mm256_add_epi32(sorted, summands));
+  }
+#else
+  for (i64 i = 0; i < round_up(count, 16); i++) {
+    numbers[i] = (i32)((u32)(at >> along.shift) + (u32)summand);
     at += along.step;
   }
+#endif
 }
 
 // One axis of an affine map at `first`.
@@ -170,17 +188,13 @@ void place_row(const i64 *record, i64 y, Range columns, int bits, Scratch &s) {
   const i64 count = round_up(columns.size(), 16);
   if (record[Record::EXPONENT] != 0) return place_perspective(record, y, columns, count, bits, s);
   const i32 half = 1 << (bits - 1);
-  place_affine(affine_axis(record, 0, y, columns.first), half, count, s.row.column.at + columns.first);
-  place_affine(affine_axis(record, 1, y, columns.first), half, count, s.row.line.at + columns.first);
+  follow(affine_axis(record, 0, y, columns.first), -half, count, s.row.column.at + columns.first);
+  follow(affine_axis(record, 1, y, columns.first), -half, count, s.row.line.at + columns.first);
 }
 
-void follow_form(const i64 *form, i64 y, i64 first, i64 count, int shift, i32 *__restrict numbers) {
+void follow_form(const i64 *form, i64 y, i64 first, i64 count, int shift, i32 *numbers) {
   const u64 step = (u64)form[0];
-  u64 at = (u64)form[1] * (u64)y + (u64)form[2] + step * (u64)first;
-  for (i64 i = 0; i < count; i++) {
-    numbers[i] = (i32)(at >> shift);
-    at += step;
-  }
+  follow({(u64)form[1] * (u64)y + (u64)form[2] + step * (u64)first, step, shift}, 0, count, numbers);
 }
 
 Range read_interpolated_row(const Row &row, const Image &image, i64 slot, i64 count, bool is_range, i64 y, i64 width,
