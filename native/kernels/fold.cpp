@@ -283,36 +283,69 @@ void read_folded_row(const Row &, const Image &image, i64 count, i64 y, i64 widt
   read_coordinates(image, y, width, s);
 }
 
-void read_seam(const Row &row, const Image &image, i64 slot, i64 width, Scratch &s) {
-  const i32 *window = row.window[slot];
-  const int mode = row.flags[slot] >> INTERPOLATION_BITS;
-  const bool is_bicubic = (row.flags[slot] & INTERPOLATION_MASK) == Interpolation::BICUBIC;
-  const int bits = is_bicubic ? BICUBIC_BITS : BILINEAR_BITS, before = is_bicubic ? 1 : 0;
-  const i64 top = window[0], left = window[1], lines = window[2] - top, columns = window[3] - left;
-  const i64 channels = image.channels;
-  const Planes planes = s.row.planes();
-  // The pixels around a place, four by four.
-  u8 near[16 * 3];
-  constexpr i32 AROUND[4] = {0, 0, 4, 4};
+namespace {
+
+// Marks the pixels of a row some of whose neighbors lie across a border; `before`: how many lines and columns before a
+// place, and one more behind it, are its neighbors.
+void mark_seam(const i32 *__restrict column, const i32 *__restrict line, const i32 *__restrict stage,
+               const i32 *window, int bits, i32 before, i64 width, u8 *__restrict is_at_border) {
+  const i32 left = window[1] + before, right = window[3] - 2 - before;
+  const i32 top = window[0] + before, bottom = window[2] - 2 - before;
   for (i64 x = 0; x < width; x++) {
-    const i64 u = s.row.column[x], v = s.row.line[x], i = (u >> bits) - left, j = (v >> bits) - top;
-    const bool is_within = i >= before && i + before + 1 < columns && j >= before && j + before + 1 < lines;
-    if (is_within || s.row.stage[x] >= 0) continue;
-    if (mode == 0) {
-      const bool weighs_twice = s.interpolate.record(0)[Record::TWICE] != 0;
-      blend_with_fill(image, window, (i32)u, (i32)v, row.fill[slot], weighs_twice, planes, x);
-      continue;
-    }
-    for (i64 b = 0; b < 4; b++) {
-      const i64 at = (top + fold_index(j + b - 1, lines, mode)) * image.width + left;
-      for (i64 a = 0; a < 4; a++) {
-        const u8 *pixel = image.pixels + channels * (at + fold_index(i + a - 1, columns, mode));
-        for (i64 c = 0; c < channels; c++) near[channels * (4 * b + a) + c] = pixel[c];
+    const i32 i = column[x] >> bits, j = line[x] >> bits;
+    is_at_border[x] = ((i < left) | (i > right) | (j < top) | (j > bottom)) & (stage[x] < 0);
+  }
+}
+
+// The pixels around a place, four by four, folded; and the place among them.
+struct Surroundings {
+  u8 pixels[16 * 3];
+  i32 u, v;
+
+  Surroundings(const Image &image, const i32 *window, int mode, int bits, i32 at_u, i32 at_v) {
+    const i64 top = window[0], left = window[1], lines = window[2] - top, columns = window[3] - left;
+    const i64 i = (at_u >> bits) - left, j = (at_v >> bits) - top, channels = image.channels;
+    u8 *to = pixels;
+    for (i64 b = -1; b < 3; b++) {
+      const i64 at = (top + fold_index(j + b, lines, mode)) * image.width + left;
+      for (i64 a = -1; a < 3; a++) {
+        const u8 *pixel = image.pixels + channels * (at + fold_index(i + a, columns, mode));
+        for (i64 c = 0; c < channels; c++) *to++ = pixel[c];
       }
     }
-    const i32 part = (1 << bits) - 1, to_u = (i32)(u & part) + (1 << bits), to_v = (i32)(v & part) + (1 << bits);
-    if (is_bicubic) read_bicubic_pixel({near, 4, 4, channels}, AROUND, to_u, to_v, planes, x);
-    else read_bilinear_pixel({near, 4, 4, channels}, AROUND, to_u, to_v, planes, x);
+    const i32 one = 1 << bits;
+    u = (at_u & (one - 1)) + one;
+    v = (at_v & (one - 1)) + one;
+  }
+};
+
+}  // namespace
+
+void read_seam(const Row &row, const Image &image, i64 slot, i64 width, Scratch &s) {
+  constexpr i32 AROUND[4] = {0, 0, 4, 4};
+  const i32 *window = row.window[slot], *column = s.row.column.at, *line = s.row.line.at;
+  const int mode = row.flags[slot] >> INTERPOLATION_BITS;
+  const bool is_bicubic = (row.flags[slot] & INTERPOLATION_MASK) == Interpolation::BICUBIC;
+  const bool weighs_twice = s.interpolate.record(0)[Record::TWICE] != 0;
+  const int bits = is_bicubic ? BICUBIC_BITS : BILINEAR_BITS;
+  const Planes planes = s.row.planes();
+  u8 *is_at_border = s.interpolate.is_at_border.at;
+  mark_seam(column, line, s.row.stage.at, window, bits, is_bicubic ? 1 : 0, width, is_at_border);
+  memset(is_at_border + width, 0, 8);
+  for (i64 x = 0; x < width; x++) {
+    if (!is_at_border[x]) {
+      // On to the next eight that have any.
+      if (load<u64>(is_at_border + x) == 0) x += 7;
+      continue;
+    }
+    if (mode == 0) {
+      blend_with_fill(image, window, column[x], line[x], row.fill[slot], weighs_twice, planes, x);
+      continue;
+    }
+    const Surroundings near(image, window, mode, bits, column[x], line[x]);
+    const Image pixels = {near.pixels, 4, 4, image.channels};
+    if (is_bicubic) read_bicubic_pixel(pixels, AROUND, near.u, near.v, planes, x);
+    else read_bilinear_pixel(pixels, AROUND, near.u, near.v, planes, x);
   }
 }
 
