@@ -49,6 +49,7 @@ VG_BINARY(add16, add_epi16)
 VG_BINARY(sub16, sub_epi16)
 VG_BINARY(add32, add_epi32)
 VG_BINARY(add_saturated_u8, adds_epu8)
+VG_BINARY(sub_saturated_u8, subs_epu8)
 VG_BINARY(add_saturated16, adds_epi16)
 VG_BINARY(min_u8, min_epu8)
 VG_BINARY(max_u8, max_epu8)
@@ -128,6 +129,7 @@ VG_INLINE Register add32(Register a, Register b) {
 VG_INLINE Register min_u8(Register a, Register b) { return a < b ? a : b; }
 VG_INLINE Register max_u8(Register a, Register b) { return a > b ? a : b; }
 VG_INLINE Register add_saturated_u8(Register a, Register b) { return a + min_u8(b, ~a); }
+VG_INLINE Register sub_saturated_u8(Register a, Register b) { return a - min_u8(a, b); }
 VG_INLINE Register add_saturated16(Register a, Register b) {
   Wide32 sum = __builtin_convertvector((Lanes16)a, Wide32) + __builtin_convertvector((Lanes16)b, Wide32);
   sum = sum < -32768 ? Wide32{} - 32768 : sum > 32767 ? Wide32{} + 32767 : sum;

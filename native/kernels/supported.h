@@ -26,6 +26,9 @@ VG_INLINE bool supports_op(int op) {
     case Op::MEDIAN:
     case Op::MORPHOLOGY:
     case Op::CLAHE:
+    case Op::ZOOM_BLUR:
+    case Op::ABERRATION:
+    case Op::SCATTER:
     case Op::CONVOLVE:
     case Op::MIX:
     case Op::HUE:
