@@ -7,7 +7,7 @@ namespace VG_LEVEL {
 namespace {
 
 // Bytes of a vector.
-constexpr i64 SIZE = VG_VBMI ? 64 : 16;
+constexpr i64 SIZE = VG_VBMI ? 64 : 16, HALF = 32;
 
 struct Picks {
   i64 channels;  // of the source
@@ -17,7 +17,10 @@ struct Picks {
 };
 
 Picks picks_of(i64 channels) {
-  Picks picks = {channels, min_of<i64>(2, channels - 1), min_of(SIZE / 3, SIZE / channels), {}};
+  i64 at_once = min_of(SIZE / 3, SIZE / channels);
+  // Half a vector crosses fewer cache lines where it is stored.
+  if (SIZE == 64 && channels > 4) at_once = min_of(HALF / 3, at_once);
+  Picks picks = {channels, min_of<i64>(2, channels - 1), at_once, {}};
   for (i64 i = 0; i < picks.at_once; i++) {
     picks.index[3 * i] = (u8)(i * channels);
     picks.index[3 * i + 1] = (u8)(i * channels + 1);
@@ -29,31 +32,51 @@ Picks picks_of(i64 channels) {
 #if VG_VBMI
 using Index = __m512i;
 VG_INLINE Index load_index(const u8 *at) { return _mm512_loadu_si512(at); }
-VG_INLINE void pick_vector(const u8 *source, Index index, u8 *to) {
-  _mm512_storeu_si512(to, _mm512_permutexvar_epi8(index, _mm512_loadu_si512(source)));
+template <i64 stored> VG_INLINE void pick_vector(const u8 *source, Index index, u8 *to) {
+  const __m512i picked = _mm512_permutexvar_epi8(index, _mm512_loadu_si512(source));
+  if (stored == HALF) _mm256_storeu_si256((__m256i *)to, _mm512_castsi512_si256(picked));
+  else _mm512_storeu_si512(to, picked);
 }
 #elif VG_SSSE3
 using Index = __m128i;
 VG_INLINE Index load_index(const u8 *at) { return _mm_loadu_si128((const __m128i *)at); }
-VG_INLINE void pick_vector(const u8 *source, Index index, u8 *to) {
+template <i64 stored> VG_INLINE void pick_vector(const u8 *source, Index index, u8 *to) {
   _mm_storeu_si128((__m128i *)to, _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)source), index));
 }
 #else
 using Index = const u8 *;
 VG_INLINE Index load_index(const u8 *at) { return at; }
-VG_INLINE void pick_vector(const u8 *source, Index index, u8 *to) {
+template <i64 stored> VG_INLINE void pick_vector(const u8 *source, Index index, u8 *to) {
   for (i64 i = 0; i < SIZE; i++) to[i] = source[index[i]];
 }
 #endif
 
+// `pixels` pixels, by as many as a vector has; returns how many that were, which may be a few more.
+template <i64 stored> i64 pick_vectors(const u8 *source, i64 pixels, const Picks &picks, u8 *to) {
+  const i64 channels = picks.channels, step = picks.at_once;
+  const Index index = load_index(picks.index);
+  i64 x = 0;
+#pragma GCC unroll 4
+  for (; x < pixels; x += step) pick_vector<stored>(source + x * channels, index, to + 3 * x);
+  return x;
+}
+
+// The same of more channels than a vector holds twice, by four bytes.
+i64 pick_words(const u8 *source, i64 pixels, i64 channels, u8 *to) {
+#pragma GCC unroll 4
+  for (i64 x = 0; x < pixels; x++) store(to + 3 * x, load<u32>(source + x * channels));
+  return pixels;
+}
+
 // `pixels` pixels; nothing after `readable` bytes of the source and `writable` ones of the target is touched.
 void pick_line(const u8 *source, i64 pixels, i64 readable, i64 writable, const Picks &picks, u8 *to) {
-  const i64 channels = picks.channels, step = picks.at_once;
+  const i64 channels = picks.channels;
   i64 x = 0;
-  if (step > 1 && readable >= SIZE && writable >= SIZE) {
+  if (readable >= SIZE && writable >= SIZE) {
     const i64 end = min_of(pixels, min_of((readable - SIZE) / channels, (writable - SIZE) / 3) + 1);
-    const Index index = load_index(picks.index);
-    for (; x < end; x += step) pick_vector(source + x * channels, index, to + 3 * x);
+    if (picks.at_once <= 1) x = pick_words(source, end, channels, to);
+    else if (3 * picks.at_once <= HALF) x = pick_vectors<HALF>(source, end, picks, to);
+    else x = pick_vectors<SIZE>(source, end, picks, to);
   }
   for (; x < pixels; x++) {
     const u8 *pixel = source + x * channels;
