@@ -1,0 +1,301 @@
+#include "mask_lines.h"
+
+namespace vg {
+namespace VG_LEVEL {
+namespace {
+
+// The first place of an image of this side: endless ones reach as far to the other side of their first pixel.
+VG_INLINE f64 first_place(f64 side) { return side >= (f64)ENDLESS ? -side : 0.0; }
+
+// Sides of what a step reads.
+struct Window {
+  f64 left, top, right, bottom;
+
+  explicit Window(const Stage &stage) : right((f64)stage.before()[1]), bottom((f64)stage.before()[0]) {
+    left = first_place(right);
+    top = first_place(bottom);
+  }
+};
+
+bool is_affine_map(const f64 *m) { return m[6] == 0.0 && m[7] == 0.0; }
+
+// True if columns depend on columns alone, and lines on lines, or the other way round.
+bool is_separable(const Stage &stage) {
+  const f64 *m = stage.inverse();
+  const bool is_apart = (m[1] == 0.0 && m[3] == 0.0) || (m[0] == 0.0 && m[4] == 0.0);
+  return stage.kind() != StageKind::GRID && is_apart && is_affine_map(m);
+}
+
+bool is_crossed(const Stage &stage) {
+  const f64 *m = stage.inverse();
+  return stage.kind() == StageKind::MAP && !(m[1] == 0.0 && m[3] == 0.0);
+}
+
+// The remainder of a positive divisor, from 0 on.
+f64 floor_mod(f64 value, f64 divisor) {
+  const f64 rest = fmod(value, divisor);
+  return rest < 0.0 ? rest + divisor : rest == 0.0 ? 0.0 : rest;
+}
+
+// A place beyond an image that is continued by its edge or the other side, or mirrored about its last pixels or its
+// border.
+f64 repeat_place(f64 place, f64 side, i64 mode) {
+  if (0.0 <= place && place < side) return place;
+  if (mode == PadMode::EDGE || side == 1.0) return smaller(larger(place, 0.5), side - 0.5);
+  if (mode == PadMode::WRAP) {
+    place = floor_mod(place, side);
+    // A quotient may be rounded up to the next whole number.
+    return place < side ? place : 0.0;
+  }
+  const bool is_about_centers = mode == PadMode::REFLECT;
+  const f64 first = is_about_centers ? 0.5 : 0.0, length = is_about_centers ? side - 1.0 : side;
+  place = floor_mod(place - first, 2.0 * length);
+  place = first + (place > length ? 2.0 * length - place : place);
+  return place < side ? place : side - 0.5;
+}
+
+// A table through a separable step: places along an axis of what the step reads.
+void step_table(const Stage &stage, int axis, f64 *table, u8 *is_inside, i64 count) {
+  const f64 *m = stage.inverse() + 3 * axis;
+  const f64 side = (f64)stage.before()[1 - axis], first = first_place(side);
+  const f64 factor = is_crossed(stage) ? m[1 - axis] : m[axis], shift = m[2];
+  const int kind = stage.kind();
+  const i64 *numbers = stage.numbers();
+  const bool rounds = stage.rounds();
+  for (i64 i = 0; i < count; i++) {
+    f64 place = table[i];
+    if (kind == StageKind::REPEAT)
+      place = repeat_place(place - (f64)numbers[StageNumber::LEFT + axis], side, numbers[StageNumber::MODE]);
+    else if (kind == StageKind::SCALE) place = is_inside[i] ? stage.table(axis)[(i64)place] : place;
+    else place = factor * place + shift;
+    is_inside[i] &= first <= place && place < side;
+    table[i] = rounds ? floor(place) + 0.5 : place;
+  }
+}
+
+void round_line(Columns columns, f64 *__restrict x, f64 *__restrict y) {
+  for (i64 i = columns.begin; i < columns.end; i++) {
+    x[i] = floor(x[i]) + 0.5;
+    y[i] = floor(y[i]) + 0.5;
+  }
+}
+
+void map_line(const f64 *m, Columns columns, f64 *__restrict x, f64 *__restrict y) {
+  const f64 a = m[0], b = m[1], c = m[2], d = m[3], e = m[4], f = m[5], g = m[6], h = m[7], k = m[8];
+  if (is_affine_map(m)) {
+    for (i64 i = columns.begin; i < columns.end; i++) {
+      const f64 u = x[i], v = y[i];
+      x[i] = a * u + b * v + c;
+      y[i] = d * u + e * v + f;
+    }
+    return;
+  }
+  for (i64 i = columns.begin; i < columns.end; i++) {
+    const f64 u = x[i], v = y[i], depth = g * u + h * v + k;
+    x[i] = (a * u + b * v + c) / depth;
+    y[i] = (d * u + e * v + f) / depth;
+  }
+}
+
+void check_line(const Window &window, Columns columns, const f64 *__restrict x, const f64 *__restrict y,
+                u8 *__restrict is_within) {
+  for (i64 i = columns.begin; i < columns.end; i++)
+    is_within[i] &= (u8)((x[i] >= window.left) & (x[i] < window.right) & (y[i] >= window.top) & (y[i] < window.bottom));
+}
+
+// One step of a line that tables do not cover.
+void step_line(const Stage &stage, Columns columns, LineRoom &room) {
+  f64 *x = room.x, *y = room.y;
+  const u8 *is_within = room.is_within;
+  const i64 *numbers = stage.numbers(), *before = stage.before();
+  switch (stage.kind()) {
+    case StageKind::GRID: {
+      const Grid grid(stage);
+      for (i64 i = columns.begin; i < columns.end; i++) {
+        if (!is_within[i]) continue;
+        const Point source = grid.source({x[i], y[i]});
+        x[i] = source.x;
+        y[i] = source.y;
+      }
+      break;
+    }
+    case StageKind::REPEAT: {
+      const i64 mode = numbers[StageNumber::MODE];
+      for (i64 i = columns.begin; i < columns.end; i++) {
+        x[i] = repeat_place(x[i] - (f64)numbers[StageNumber::LEFT], (f64)before[1], mode);
+        y[i] = repeat_place(y[i] - (f64)numbers[StageNumber::TOP], (f64)before[0], mode);
+      }
+      break;
+    }
+    case StageKind::SCALE:
+      for (i64 i = columns.begin; i < columns.end; i++) {
+        if (!is_within[i]) continue;
+        x[i] = stage.table(0)[(i64)x[i]];
+        y[i] = stage.table(1)[(i64)y[i]];
+      }
+      break;
+    default: map_line(stage.inverse(), columns, x, y);
+  }
+  check_line(Window(stage), columns, x, y, room.is_within);
+  if (stage.rounds()) round_line(columns, x, y);
+}
+
+// The displacements of one of the grid's lines at all columns.
+void lengthen(const Grid &grid, i64 line, Columns columns, const i32 *__restrict cells, const f64 *__restrict shares,
+              f64 *__restrict along_x, f64 *__restrict along_y) {
+  const i16 *nodes = grid.nodes + line * grid.stride(1);
+  for (i64 i = columns.begin; i < columns.end; i++) {
+    const f64 s = shares[i];
+    const i16 *node = nodes + 2 * (i64)cells[i];
+    // Right of the last node is none.
+    const i16 *next = node + (s > 0.0 ? 2 : 0);
+    along_x[i] = node[0] * (1.0 - s) + next[0] * s;
+    along_y[i] = node[1] * (1.0 - s) + next[1] * s;
+  }
+}
+
+// A line between two of a grid's, of which the lower one has the share `t`.
+struct Between {
+  const f64 *upper, *lower;
+  f64 t, unit;
+
+  f64 at(i64 i) const { return (upper[i] * (1.0 - t) + lower[i] * t) * unit; }
+};
+
+}  // namespace
+
+Path fill_tables(const Stages *all, const MaskRegion &region, LineRoom &room) {
+  const i64 counts[2] = {region.right - region.left, region.bottom - region.top};
+  const i64 starts[2] = {region.left, region.top};
+  for (int axis = 0; axis < 2; axis++) {
+    for (i64 i = 0; i < counts[axis]; i++) room.table[axis][i] = (f64)(starts[axis] + i) + 0.5;
+    memset(room.is_inside[axis], 1, (size_t)counts[axis]);
+  }
+  Path path = {all, all->begin[region.row], all->begin[region.row + 1] - 1, false};
+  for (; !path.is_covered(); path.last--) {
+    const Stage stage = path.last_step();
+    if (stage.kind() == StageKind::ERASE) continue;
+    if (!is_separable(stage)) break;
+    path.is_turned ^= is_crossed(stage);
+    for (int axis = 0; axis < 2; axis++)
+      step_table(stage, path.is_turned ? 1 - axis : axis, room.table[axis], room.is_inside[axis], counts[axis]);
+  }
+  while (path.last > path.first && all->kind[path.first] == StageKind::ERASE) path.first++;
+  return path;
+}
+
+Extent extent_of(const f64 *table, const u8 *is_inside, i64 count) {
+  i64 begin = 0, end = count;
+  while (begin < end && !is_inside[begin]) begin++;
+  while (end > begin && !is_inside[end - 1]) end--;
+  const int direction = end <= begin || table[end - 1] >= table[begin] ? 1 : -1;
+  bool is_whole = true, is_sorted = true;
+  for (i64 i = begin + 1; i < end; i++) {
+    is_whole &= is_inside[i] != 0;
+    is_sorted &= (table[i] - table[i - 1]) * direction >= 0.0;
+  }
+  return {{begin, end}, is_whole, is_whole && is_sorted ? direction : 0};
+}
+
+Run fill_places(const f64 *table, const u8 *is_inside, i64 step, Columns columns, i32 *places) {
+  bool ascends = true, descends = true;
+  for (i64 i = columns.begin; i < columns.end; i++) {
+    places[i] = is_inside[i] ? (i32)((u32)(i32)table[i] * (u32)step) : -1;
+    if (i == columns.begin) continue;
+    ascends &= is_inside[i] && places[i] - places[i - 1] == 1;
+    descends &= is_inside[i] && places[i] - places[i - 1] == -1;
+  }
+  return ascends ? ASCENDING : descends ? DESCENDING : ANY_ORDER;
+}
+
+Columns columns_inside(const Stage &stage, const f64 *table, f64 v, Columns columns, bool rises, i64 *borders) {
+  const f64 *m = stage.inverse();
+  Columns inside = columns;
+  for (int axis = 0; axis < 2; axis++) {
+    const f64 a = m[3 * axis], b = m[3 * axis + 1] * v, c = m[3 * axis + 2];
+    const bool is_rising = (a >= 0.0) == rises;
+    const f64 side = (f64)stage.before()[1 - axis], limits[2] = {first_place(side), side};
+    for (int end = 0; end < 2; end++) {
+      auto is_beyond = [&](i64 k) { return (a * table[k] + b + c >= limits[end]) == is_rising; };
+      i64 k = borders[2 * axis + end];
+      while (k < columns.end && !is_beyond(k)) k++;
+      while (k > columns.begin && is_beyond(k - 1)) k--;
+      borders[2 * axis + end] = k;
+    }
+    inside.begin = max_of(inside.begin, min_of(borders[2 * axis], borders[2 * axis + 1]));
+    inside.end = min_of(inside.end, max_of(borders[2 * axis], borders[2 * axis + 1]));
+  }
+  return {inside.begin, max_of(inside.begin, inside.end)};
+}
+
+void affine_places(const f64 *m, const f64 *__restrict table, f64 v, i64 image_width, Columns columns,
+                   i32 *__restrict places) {
+  const f64 a = m[0], b = m[1] * v, c = m[2], d = m[3], e = m[4] * v, f = m[5];
+  const i32 width = (i32)image_width;
+  for (i64 i = columns.begin; i < columns.end; i++) {
+    const f64 u = table[i];
+    places[i] = (i32)((u32)(i32)(d * u + e + f) * (u32)width + (u32)(i32)(a * u + b + c));
+  }
+}
+
+void affine_line(const Stage &stage, f64 v, Columns columns, LineRoom &room) {
+  const f64 *m = stage.inverse(), *__restrict table = room.table[0];
+  const f64 a = m[0], b = m[1] * v, c = m[2], d = m[3], e = m[4] * v, f = m[5];
+  f64 *__restrict x = room.x, *__restrict y = room.y;
+  for (i64 i = columns.begin; i < columns.end; i++) {
+    x[i] = a * table[i] + b + c;
+    y[i] = d * table[i] + e + f;
+  }
+  for (i64 i = columns.begin; i < columns.end; i++) room.is_within[i] = 1;
+  if (stage.rounds()) round_line(columns, x, y);
+}
+
+void prepare_grid(const Grid &grid, i64 end, LineRoom &room) {
+  room.held[0] = room.held[1] = -1;
+  for (i64 i = 0; i < end; i++) {
+    const f64 node = grid.node(room.table[0][i], 0);
+    room.cells[i] = (i32)grid.cell(node, 0);
+    room.shares[i] = node - room.cells[i];
+  }
+}
+
+void grid_line(const Stage &stage, f64 v, Columns columns, LineRoom &room) {
+  const Grid grid(stage);
+  const Window window(stage);
+  const f64 node = grid.node(v, 1);
+  const i64 above = grid.cell(node, 1), below = min_of(above + 1, grid.count[1] - 1);
+  const i64 lines[] = {above, below};
+  for (i64 line : lines) {
+    if (room.held[line & 1] == line) continue;
+    lengthen(grid, line, columns, room.cells, room.shares, room.displaced[line & 1][0], room.displaced[line & 1][1]);
+    room.held[line & 1] = line;
+  }
+  const f64 t = node - (f64)above;
+  const Between along_x = {room.displaced[above & 1][0], room.displaced[below & 1][0], t, grid.unit};
+  const Between along_y = {room.displaced[above & 1][1], room.displaced[below & 1][1], t, grid.unit};
+  const f64 *__restrict table = room.table[0];
+  f64 *__restrict x = room.x, *__restrict y = room.y;
+  for (i64 i = columns.begin; i < columns.end; i++) {
+    x[i] = table[i] + along_x.at(i);
+    y[i] = v + along_y.at(i);
+  }
+  for (i64 i = columns.begin; i < columns.end; i++) room.is_within[i] = room.is_inside[0][i];
+  check_line(window, columns, x, y, room.is_within);
+  if (stage.rounds()) round_line(columns, x, y);
+}
+
+void follow_line(const Stages *all, i64 last, i64 first, Columns columns, LineRoom &room) {
+  for (i64 s = last; s >= first; s--)
+    if (all->kind[s] != StageKind::ERASE) step_line({all, s}, columns, room);
+}
+
+void places_of_line(const LineRoom &room, i64 image_width, Columns columns, i32 *__restrict places) {
+  const f64 *__restrict x = room.x, *__restrict y = room.y;
+  const u8 *__restrict is_within = room.is_within;
+  const i32 width = (i32)image_width;
+  for (i64 i = columns.begin; i < columns.end; i++)
+    places[i] = is_within[i] ? (i32)((u32)(i32)y[i] * (u32)width + (u32)(i32)x[i]) : -1;
+}
+
+}  // namespace VG_LEVEL
+}  // namespace vg
