@@ -31,27 +31,42 @@ bool is_crossed(const Stage &stage) {
   return stage.kind() == StageKind::MAP && !(m[1] == 0.0 && m[3] == 0.0);
 }
 
-// The remainder of a positive divisor, from 0 on.
-f64 floor_mod(f64 value, f64 divisor) {
-  const f64 rest = fmod(value, divisor);
-  return rest < 0.0 ? rest + divisor : rest == 0.0 ? 0.0 : rest;
+// The remainder of a positive whole divisor, from 0 on: that of fmod, where the quotient is below 2**52. The quotient may
+// be rounded up to the next whole number.
+VG_INLINE f64 floor_mod(f64 value, f64 divisor) {
+  f64 rest = value - trunc(value / divisor) * divisor;
+  rest = (value >= 0.0) & (rest < 0.0) ? rest + divisor : (value < 0.0) & (rest > 0.0) ? rest - divisor : rest;
+  return rest < 0.0 ? rest + divisor : rest + 0.0;
 }
 
-// A place beyond an image that is continued by its edge or the other side, or mirrored about its last pixels or its
-// border.
-f64 repeat_place(f64 place, f64 side, i64 mode) {
-  if (0.0 <= place && place < side) return place;
-  if (mode == PadMode::EDGE || side == 1.0) return smaller(larger(place, 0.5), side - 0.5);
-  if (mode == PadMode::WRAP) {
-    place = floor_mod(place, side);
-    // A quotient may be rounded up to the next whole number.
-    return place < side ? place : 0.0;
+// A place beyond an image that a PadMode continues: by its edge or the other side, or mirrored about its last pixels or
+// its border.
+template <int MODE> VG_INLINE f64 repeat_place(f64 place, f64 side) {
+  f64 repeated;
+  if (MODE == PadMode::EDGE) {
+    repeated = smaller(larger(place, 0.5), side - 0.5);
+  } else if (MODE == PadMode::WRAP) {
+    // Of a small negative place, the sum may be rounded up to the side.
+    const f64 rest = floor_mod(place, side);
+    repeated = rest < side ? rest : 0.0;
+  } else {
+    const f64 first = MODE == PadMode::REFLECT ? 0.5 : 0.0, length = side - 2.0 * first;
+    const f64 rest = floor_mod(place - first, 2.0 * length);
+    const f64 mirrored = first + (rest > length ? 2.0 * length - rest : rest);
+    repeated = mirrored < side ? mirrored : side - 0.5;
   }
-  const bool is_about_centers = mode == PadMode::REFLECT;
-  const f64 first = is_about_centers ? 0.5 : 0.0, length = is_about_centers ? side - 1.0 : side;
-  place = floor_mod(place - first, 2.0 * length);
-  place = first + (place > length ? 2.0 * length - place : place);
-  return place < side ? place : side - 0.5;
+  // Of a single pixel, its center.
+  repeated = side == 1.0 ? 0.5 : repeated;
+  return (0.0 <= place) & (place < side) ? place : repeated;
+}
+
+f64 repeat_place(f64 place, f64 side, i64 mode) {
+  switch (mode) {
+    case PadMode::EDGE: return repeat_place<PadMode::EDGE>(place, side);
+    case PadMode::REFLECT: return repeat_place<PadMode::REFLECT>(place, side);
+    case PadMode::WRAP: return repeat_place<PadMode::WRAP>(place, side);
+    default: return repeat_place<PadMode::SYMMETRIC>(place, side);
+  }
 }
 
 // A table through a separable step: places along an axis of what the step reads.
@@ -73,71 +88,75 @@ void step_table(const Stage &stage, int axis, f64 *table, u8 *is_inside, i64 cou
   }
 }
 
-void round_line(Columns columns, f64 *__restrict x, f64 *__restrict y) {
+// Writes the places source(i) that a step reads, which have to be inside of its window.
+template <bool ROUNDS, class Source>
+VG_INLINE void write_line(const Window &window, Columns columns, f64 *__restrict x, f64 *__restrict y, Source source) {
+  const f64 left = window.left, top = window.top, right = window.right, bottom = window.bottom;
   for (i64 i = columns.begin; i < columns.end; i++) {
-    x[i] = floor(x[i]) + 0.5;
-    y[i] = floor(y[i]) + 0.5;
+    const Point p = source(i);
+    const bool is_inside = (p.x >= left) & (p.x < right) & (p.y >= top) & (p.y < bottom);
+    x[i] = is_inside ? ROUNDS ? floor(p.x) + 0.5 : p.x : (f64)NAN;
+    y[i] = ROUNDS ? floor(p.y) + 0.5 : p.y;
   }
 }
 
-void map_line(const f64 *m, Columns columns, f64 *__restrict x, f64 *__restrict y) {
+template <class Source>
+VG_INLINE void move_line(const Stage &stage, Columns columns, f64 *__restrict x, f64 *__restrict y, Source source) {
+  if (stage.rounds()) write_line<true>(Window(stage), columns, x, y, source);
+  else write_line<false>(Window(stage), columns, x, y, source);
+}
+
+void map_line(const Stage &stage, Columns columns, f64 *__restrict x, f64 *__restrict y) {
+  const f64 *m = stage.inverse();
   const f64 a = m[0], b = m[1], c = m[2], d = m[3], e = m[4], f = m[5], g = m[6], h = m[7], k = m[8];
   if (is_affine_map(m)) {
-    for (i64 i = columns.begin; i < columns.end; i++) {
+    move_line(stage, columns, x, y, [=](i64 i) {
       const f64 u = x[i], v = y[i];
-      x[i] = a * u + b * v + c;
-      y[i] = d * u + e * v + f;
-    }
+      return Point{a * u + b * v + c, d * u + e * v + f};
+    });
     return;
   }
-  for (i64 i = columns.begin; i < columns.end; i++) {
+  move_line(stage, columns, x, y, [=](i64 i) {
     const f64 u = x[i], v = y[i], depth = g * u + h * v + k;
-    x[i] = (a * u + b * v + c) / depth;
-    y[i] = (d * u + e * v + f) / depth;
-  }
+    return Point{(a * u + b * v + c) / depth, (d * u + e * v + f) / depth};
+  });
 }
 
-void check_line(const Window &window, Columns columns, const f64 *__restrict x, const f64 *__restrict y,
-                u8 *__restrict is_within) {
-  for (i64 i = columns.begin; i < columns.end; i++)
-    is_within[i] &= (u8)((x[i] >= window.left) & (x[i] < window.right) & (y[i] >= window.top) & (y[i] < window.bottom));
+template <int MODE> void repeat_line(const Stage &stage, Columns columns, f64 *__restrict x, f64 *__restrict y) {
+  const f64 left = (f64)stage.numbers()[StageNumber::LEFT], top = (f64)stage.numbers()[StageNumber::TOP];
+  const f64 width = (f64)stage.before()[1], height = (f64)stage.before()[0];
+  move_line(stage, columns, x, y, [=](i64 i) {
+    const f64 u = repeat_place<MODE>(x[i] - left, width), v = repeat_place<MODE>(y[i] - top, height);
+    return Point{isnan(x[i]) ? x[i] : u, v};
+  });
 }
 
 // One step of a line that tables do not cover.
-void step_line(const Stage &stage, Columns columns, LineRoom &room) {
-  f64 *x = room.x, *y = room.y;
-  const u8 *is_within = room.is_within;
-  const i64 *numbers = stage.numbers(), *before = stage.before();
+void step_line(const Stage &stage, Columns columns, f64 *__restrict x, f64 *__restrict y) {
   switch (stage.kind()) {
     case StageKind::GRID: {
       const Grid grid(stage);
-      for (i64 i = columns.begin; i < columns.end; i++) {
-        if (!is_within[i]) continue;
-        const Point source = grid.source({x[i], y[i]});
-        x[i] = source.x;
-        y[i] = source.y;
-      }
-      break;
+      return move_line(stage, columns, x, y, [&](i64 i) {
+        const Point p = {x[i], y[i]};
+        return isnan(p.x) ? p : grid.source(p);
+      });
     }
-    case StageKind::REPEAT: {
-      const i64 mode = numbers[StageNumber::MODE];
-      for (i64 i = columns.begin; i < columns.end; i++) {
-        x[i] = repeat_place(x[i] - (f64)numbers[StageNumber::LEFT], (f64)before[1], mode);
-        y[i] = repeat_place(y[i] - (f64)numbers[StageNumber::TOP], (f64)before[0], mode);
+    case StageKind::REPEAT:
+      switch (stage.numbers()[StageNumber::MODE]) {
+        case PadMode::EDGE: return repeat_line<PadMode::EDGE>(stage, columns, x, y);
+        case PadMode::REFLECT: return repeat_line<PadMode::REFLECT>(stage, columns, x, y);
+        case PadMode::WRAP: return repeat_line<PadMode::WRAP>(stage, columns, x, y);
+        default: return repeat_line<PadMode::SYMMETRIC>(stage, columns, x, y);
       }
-      break;
+    case StageKind::SCALE: {
+      const f64 *across = stage.table(0), *down = stage.table(1);
+      return move_line(stage, columns, x, y, [&](i64 i) {
+        const Point p = {x[i], y[i]};
+        return isnan(p.x) ? p : Point{across[(i64)p.x], down[(i64)p.y]};
+      });
     }
-    case StageKind::SCALE:
-      for (i64 i = columns.begin; i < columns.end; i++) {
-        if (!is_within[i]) continue;
-        x[i] = stage.table(0)[(i64)x[i]];
-        y[i] = stage.table(1)[(i64)y[i]];
-      }
-      break;
-    default: map_line(stage.inverse(), columns, x, y);
+    default: map_line(stage, columns, x, y);
   }
-  check_line(Window(stage), columns, x, y, room.is_within);
-  if (stage.rounds()) round_line(columns, x, y);
 }
 
 // The displacements of one of the grid's lines at all columns.
@@ -153,14 +172,6 @@ void lengthen(const Grid &grid, i64 line, Columns columns, const i32 *__restrict
     along_y[i] = node[1] * (1.0 - s) + next[1] * s;
   }
 }
-
-// A line between two of a grid's, of which the lower one has the share `t`.
-struct Between {
-  const f64 *upper, *lower;
-  f64 t, unit;
-
-  f64 at(i64 i) const { return (upper[i] * (1.0 - t) + lower[i] * t) * unit; }
-};
 
 }  // namespace
 
@@ -242,12 +253,12 @@ void affine_line(const Stage &stage, f64 v, Columns columns, LineRoom &room) {
   const f64 *m = stage.inverse(), *__restrict table = room.table[0];
   const f64 a = m[0], b = m[1] * v, c = m[2], d = m[3], e = m[4] * v, f = m[5];
   f64 *__restrict x = room.x, *__restrict y = room.y;
+  const bool rounds = stage.rounds();
   for (i64 i = columns.begin; i < columns.end; i++) {
-    x[i] = a * table[i] + b + c;
-    y[i] = d * table[i] + e + f;
+    const f64 u = a * table[i] + b + c, w = d * table[i] + e + f;
+    x[i] = rounds ? floor(u) + 0.5 : u;
+    y[i] = rounds ? floor(w) + 0.5 : w;
   }
-  for (i64 i = columns.begin; i < columns.end; i++) room.is_within[i] = 1;
-  if (stage.rounds()) round_line(columns, x, y);
 }
 
 void prepare_grid(const Grid &grid, i64 end, LineRoom &room) {
@@ -255,13 +266,13 @@ void prepare_grid(const Grid &grid, i64 end, LineRoom &room) {
   for (i64 i = 0; i < end; i++) {
     const f64 node = grid.node(room.table[0][i], 0);
     room.cells[i] = (i32)grid.cell(node, 0);
-    room.shares[i] = node - room.cells[i];
+    // Displacements of columns that are outside have no number.
+    room.shares[i] = room.is_inside[0][i] ? node - room.cells[i] : (f64)NAN;
   }
 }
 
 void grid_line(const Stage &stage, f64 v, Columns columns, LineRoom &room) {
   const Grid grid(stage);
-  const Window window(stage);
   const f64 node = grid.node(v, 1);
   const i64 above = grid.cell(node, 1), below = min_of(above + 1, grid.count[1] - 1);
   const i64 lines[] = {above, below};
@@ -270,31 +281,26 @@ void grid_line(const Stage &stage, f64 v, Columns columns, LineRoom &room) {
     lengthen(grid, line, columns, room.cells, room.shares, room.displaced[line & 1][0], room.displaced[line & 1][1]);
     room.held[line & 1] = line;
   }
-  const f64 t = node - (f64)above;
-  const Between along_x = {room.displaced[above & 1][0], room.displaced[below & 1][0], t, grid.unit};
-  const Between along_y = {room.displaced[above & 1][1], room.displaced[below & 1][1], t, grid.unit};
-  const f64 *__restrict table = room.table[0];
-  f64 *__restrict x = room.x, *__restrict y = room.y;
-  for (i64 i = columns.begin; i < columns.end; i++) {
-    x[i] = table[i] + along_x.at(i);
-    y[i] = v + along_y.at(i);
-  }
-  for (i64 i = columns.begin; i < columns.end; i++) room.is_within[i] = room.is_inside[0][i];
-  check_line(window, columns, x, y, room.is_within);
-  if (stage.rounds()) round_line(columns, x, y);
+  const f64 t = node - (f64)above, unit = grid.unit;
+  f64 *const *upper = room.displaced[above & 1], *const *lower = room.displaced[below & 1];
+  const f64 *upper_x = upper[0], *upper_y = upper[1], *lower_x = lower[0], *lower_y = lower[1], *table = room.table[0];
+  move_line(stage, columns, room.x, room.y, [=](i64 i) {
+    const f64 x = table[i] + (upper_x[i] * (1.0 - t) + lower_x[i] * t) * unit;
+    const f64 y = v + (upper_y[i] * (1.0 - t) + lower_y[i] * t) * unit;
+    return Point{x, y};
+  });
 }
 
 void follow_line(const Stages *all, i64 last, i64 first, Columns columns, LineRoom &room) {
   for (i64 s = last; s >= first; s--)
-    if (all->kind[s] != StageKind::ERASE) step_line({all, s}, columns, room);
+    if (all->kind[s] != StageKind::ERASE) step_line({all, s}, columns, room.x, room.y);
 }
 
 void places_of_line(const LineRoom &room, i64 image_width, Columns columns, i32 *__restrict places) {
   const f64 *__restrict x = room.x, *__restrict y = room.y;
-  const u8 *__restrict is_within = room.is_within;
   const i32 width = (i32)image_width;
   for (i64 i = columns.begin; i < columns.end; i++)
-    places[i] = is_within[i] ? (i32)((u32)(i32)y[i] * (u32)width + (u32)(i32)x[i]) : -1;
+    places[i] = isnan(x[i]) ? -1 : (i32)((u32)(i32)y[i] * (u32)width + (u32)(i32)x[i]);
 }
 
 }  // namespace VG_LEVEL

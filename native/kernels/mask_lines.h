@@ -14,8 +14,7 @@ struct Columns {
 struct LineRoom {
   f64 *table[2];     // what its columns, and its lines, read, where one does not depend on the other
   u8 *is_inside[2];  // of the tables
-  f64 *x, *y;        // places of a line
-  u8 *is_within;     // of these
+  f64 *x, *y;        // places of a line; x is NaN if a step has left its image
   i32 *cells;        // of a grid: the node left of each column, and the share towards the next
   f64 *shares;
   f64 *displaced[2][2];  // of a grid's even and odd line: displacements along x and y, by column

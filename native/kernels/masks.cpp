@@ -42,7 +42,7 @@ struct Room {
   // `longest`: side of a region; `count`: places, at least as many.
   bool reserve(i64 longest, i64 count) {
     const i64 side = round_up(longest, BLOCK) + BLOCK;
-    const i64 bytes = side * (i64)(9 * sizeof(f64) + 3 + sizeof(i32) + sizeof(Line)) + (count + BLOCK) * 4 + 16 * BLOCK;
+    const i64 bytes = side * (i64)(9 * sizeof(f64) + 2 + sizeof(i32) + sizeof(Line)) + (count + BLOCK) * 4 + 16 * BLOCK;
     void *block = nullptr;
     if (posix_memalign(&block, BLOCK, (size_t)bytes)) return false;
     memory.begin = memory.free_at = (u8 *)block;
@@ -53,7 +53,6 @@ struct Room {
     }
     line.x = memory.take<f64>(longest);
     line.y = memory.take<f64>(longest);
-    line.is_within = memory.take<u8>(longest);
     line.cells = memory.take<i32>(longest);
     line.shares = memory.take<f64>(longest);
     lines = memory.take<Line>(longest);
@@ -186,11 +185,10 @@ struct RegionReader {
 
   void begin_line(f64 v, Columns columns) {
     LineRoom &line = room.line;
-    f64 *along = path.is_turned ? line.y : line.x, *across = path.is_turned ? line.x : line.y;
     for (i64 i = columns.begin; i < columns.end; i++) {
-      along[i] = line.table[0][i];
-      across[i] = v;
-      line.is_within[i] = line.is_inside[0][i];
+      const f64 u = line.table[0][i];
+      line.x[i] = !line.is_inside[0][i] ? NAN : path.is_turned ? v : u;
+      line.y[i] = path.is_turned ? u : v;
     }
   }
 
