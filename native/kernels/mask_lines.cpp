@@ -31,12 +31,11 @@ bool is_crossed(const Stage &stage) {
   return stage.kind() == StageKind::MAP && !(m[1] == 0.0 && m[3] == 0.0);
 }
 
-// The remainder of a positive whole divisor, from 0 on: that of fmod, where the quotient is below 2**52. The quotient may
-// be rounded up to the next whole number.
+// The remainder of a positive whole divisor, from 0 on: that of fmod and a sum, where the quotient is below 2**52. The
+// quotient may be rounded up to the next whole number.
 VG_INLINE f64 floor_mod(f64 value, f64 divisor) {
-  f64 rest = value - trunc(value / divisor) * divisor;
-  rest = (value >= 0.0) & (rest < 0.0) ? rest + divisor : (value < 0.0) & (rest > 0.0) ? rest - divisor : rest;
-  return rest < 0.0 ? rest + divisor : rest + 0.0;
+  const f64 rest = value - floor(value / divisor) * divisor;
+  return rest < 0.0 ? rest + divisor : rest;
 }
 
 // A place beyond an image that a PadMode continues: by its edge or the other side, or mirrored about its last pixels or
@@ -122,13 +121,18 @@ void map_line(const Stage &stage, Columns columns, f64 *__restrict x, f64 *__res
   });
 }
 
+// Places along one axis. NaN stays.
+template <int MODE> void repeat_axis(f64 start, f64 side, Columns columns, f64 *__restrict places) {
+  for (i64 i = columns.begin; i < columns.end; i++) {
+    const f64 place = places[i] - start, repeated = repeat_place<MODE>(place, side);
+    places[i] = isnan(place) ? place : repeated;
+  }
+}
+
 template <int MODE> void repeat_line(const Stage &stage, Columns columns, f64 *__restrict x, f64 *__restrict y) {
-  const f64 left = (f64)stage.numbers()[StageNumber::LEFT], top = (f64)stage.numbers()[StageNumber::TOP];
-  const f64 width = (f64)stage.before()[1], height = (f64)stage.before()[0];
-  move_line(stage, columns, x, y, [=](i64 i) {
-    const f64 u = repeat_place<MODE>(x[i] - left, width), v = repeat_place<MODE>(y[i] - top, height);
-    return Point{isnan(x[i]) ? x[i] : u, v};
-  });
+  repeat_axis<MODE>((f64)stage.numbers()[StageNumber::LEFT], (f64)stage.before()[1], columns, x);
+  repeat_axis<MODE>((f64)stage.numbers()[StageNumber::TOP], (f64)stage.before()[0], columns, y);
+  move_line(stage, columns, x, y, [=](i64 i) { return Point{x[i], y[i]}; });
 }
 
 // One step of a line that tables do not cover.
