@@ -294,6 +294,43 @@ constexpr int FIRST_SEGMENT = 16256;
 
 constexpr int INSTRUCTION_RECORD = 16;
 
+// Geometry of targets: see variegate/targets/stages.py.
+
+namespace StageKind {
+enum : int {
+  MAP = 0,
+  GRID = 1,
+  REPEAT = 2,
+  ERASE = 3,
+  SCALE = 4,
+};
+}  // namespace StageKind
+
+namespace StageNumber {
+enum : int {
+  FIRST = 0,
+  LINES = 1,
+  COLUMNS = 2,
+  STEP_Y = 3,
+  STEP_X = 4,
+  UNIT = 5,
+  LEFT = 0,
+  TOP = 1,
+  MODE = 2,
+  COUNT = 1,
+};
+}  // namespace StageNumber
+
+namespace PointState {
+enum : int {
+  LEFT_IMAGE = 0,
+  ERASED = 1,
+  SEEN = 2,
+};
+}  // namespace PointState
+
+constexpr i64 ENDLESS = 4503599627370496;
+
 // Results.
 
 namespace Storage {
@@ -370,6 +407,44 @@ struct Lowering {
   i64 longest;
   i64 num_luts;
   i64 num_kernel_values;
+};
+
+// Steps of the geometry of R rows: see variegate/targets/stages.py.
+struct Stages {
+  i64 rows;
+  const i64 * begin;
+  const i64 * kind;
+  const f64 * back;
+  const f64 * ahead;
+  const i64 * before;
+  const i64 * after;
+  const u8 * is_aligned;
+  const u8 * rounds;
+  const i64 * numbers;
+  const i16 * grids;
+  const i32 * rectangles;
+  const f64 * tables;
+};
+
+// A rectangle of a row's result, and the layers that are read in it.
+struct MaskRegion {
+  i64 row;
+  i64 left;
+  i64 top;
+  i64 right;
+  i64 bottom;
+  i64 image_width;
+  i64 first_layer;
+  i64 end_layer;
+};
+
+// A mask and its result.
+struct MaskLayer {
+  const u8 * source;
+  u8 * result;
+  i64 result_width;
+  i64 bits;
+  i64 fill;
 };
 
 // One call of vg_run.

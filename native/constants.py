@@ -13,6 +13,7 @@ from pathlib import Path
 from variegate.native import structs
 from variegate.program import ops, passes, places, rng
 from variegate.program.lowering import blurs, rewrites
+from variegate.targets import stages
 
 HEADER = Path(__file__).with_name("constants.h")
 
@@ -119,10 +120,18 @@ def header() -> str:
         _number("FIRST_SEGMENT", rng.FIRST_SEGMENT),
         "// Of a single image's instruction, written as one record.\n",
         _number("INSTRUCTION_RECORD", rewrites.RECORD),
+        "// Geometry of targets: see variegate/targets/stages.py.\n",
+        _enum("StageKind", ((name, getattr(stages, name)) for name in ("MAP", "GRID", "REPEAT", "ERASE", "SCALE"))),
+        _enum("StageNumber", ((name, getattr(stages, name)) for name in stages.NUMBERS)),
+        _int_enum(structs.PointState),
+        _number("ENDLESS", stages.ENDLESS),
         "// Results.\n",
         _int_enum(structs.Storage),
         _struct("Batch", structs.BATCH, structs.BATCH_COMMENT),
         _struct("Lowering", structs.LOWERING, "R programs of K slots, rewritten in place: see native/lowering."),
+        _struct("Stages", structs.STAGES, "Steps of the geometry of R rows: see variegate/targets/stages.py."),
+        _struct("MaskRegion", structs.MASK_REGION, "A rectangle of a row's result, and the layers that are read in it."),
+        _struct("MaskLayer", structs.MASK_LAYER, "A mask and its result."),
         _struct("RunCall", structs.RUN_CALL, "One call of vg_run."),
         _struct("BlendCall", structs.BLEND_CALL, structs.BLEND_COMMENT),
         _struct("PickCall", structs.PICK_CALL, structs.PICK_COMMENT),

@@ -20,6 +20,16 @@ class Storage(IntEnum):
     FLOATS_HWC = 4
 
 
+class PointState(IntEnum):
+    """What becomes of a key point."""
+
+    LEFT_IMAGE = 0
+    """Some step moved it out of the image."""
+    ERASED = 1
+    """It is in the image, where something was erased."""
+    SEEN = 2
+
+
 BATCH_COMMENT = "R rows of fused programs of K slots and P passes, and where their pixels are."
 BATCH = [
     ("rows", "i64"),
@@ -84,6 +94,41 @@ LOWERING = [
     ("longest", "i64"),  # out: instructions of the longest row before maps and tables were merged
     ("num_luts", "i64"),  # out: tables in use
     ("num_kernel_values", "i64"),  # out: weights of convolutions; more than there is room for: nothing was lowered
+]
+
+STAGES = [
+    ("rows", "i64"),
+    ("begin", "const i64 *"),  # [R + 1]
+    ("kind", "const i64 *"),  # [S]
+    ("back", "const f64 *"),  # [S, 9]
+    ("ahead", "const f64 *"),  # [S, 9]
+    ("before", "const i64 *"),  # [S, 2]
+    ("after", "const i64 *"),  # [S, 2]
+    ("is_aligned", "const u8 *"),  # [S]
+    ("rounds", "const u8 *"),  # [S]
+    ("numbers", "const i64 *"),  # [S, 6]
+    ("grids", "const i16 *"),
+    ("rectangles", "const i32 *"),  # [T, 4]
+    ("tables", "const f64 *"),
+]
+
+MASK_REGION = [
+    ("row", "i64"),
+    ("left", "i64"),
+    ("top", "i64"),
+    ("right", "i64"),
+    ("bottom", "i64"),
+    ("image_width", "i64"),
+    ("first_layer", "i64"),
+    ("end_layer", "i64"),
+]
+
+MASK_LAYER = [
+    ("source", "const u8 *"),
+    ("result", "u8 *"),  # the first pixel
+    ("result_width", "i64"),
+    ("bits", "i64"),  # the binary logarithm of an element's size
+    ("fill", "i64"),  # its lowest bytes count
 ]
 
 RUN_CALL = [("batch", "const Batch *"), ("scratch", "void *"), ("begin", "i64"), ("end", "i64")]
