@@ -123,6 +123,9 @@ def header() -> str:
         _int_enum(structs.Storage),
         _struct("Batch", structs.BATCH, structs.BATCH_COMMENT),
         _struct("Lowering", structs.LOWERING, "R programs of K slots, rewritten in place: see native/lowering."),
+        "// JPEG files: see native/jpeg.\n",
+        _int_enum(structs.JpegRefusal),
+        _struct("JpegHead", structs.JPEG_HEAD, "Header of a JPEG file; zeros if the file is not plain."),
         _struct("RunCall", structs.RUN_CALL, "One call of vg_run."),
     ]
     return "\n".join(sections)

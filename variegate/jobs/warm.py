@@ -10,17 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import simplejpeg
 from numba.core import config
 from numba.core import event as events
 
 from variegate import policies
 from variegate import transforms as T
 from variegate.augmenter.augmenter import Augmenter
-from variegate.decode.entropy.cut import cut_out, key_of_file, pack_file
-from variegate.decode.entropy.index import known_of
-from variegate.decode.memory import unpack_nothing
-from variegate.decode.scan import scan_headers
 from variegate.formats.annotated.outlines import fill_rings
 from variegate.loader.shuffle import Permutation, permute_within
 from variegate.program import compiled
@@ -56,19 +51,9 @@ ENTRIES = (
     "executors.cpu.resample.prepare_resize",
     "executors.cpu.statistics.build_tables",
     "executors.cpu.store.blend_outputs",
-    "decode.memory._unpack",
-    "decode.scan._scan",
     "loader.shuffle._permute",
     "loader.shuffle._permute_within",
     *(fill._cache.name for fill in FILLS.values() if fill._cache.is_ours),
-)
-
-# Of an entropy index, which no batch waits for that has none.
-INDEX_ENTRIES = (
-    "decode.entropy.entries.find_entries",
-    "decode.entropy.entries.pack_entries",
-    "decode.entropy.cut._key",
-    "decode.entropy.cut._cut_out",
 )
 
 # Of what belongs to images, which no batch without dicts waits for.
@@ -129,7 +114,7 @@ def warm(progress: Progress | None = None, more: Mapping[tuple[str, ...], Callab
     """
     began = time.perf_counter()
     before = _compiled()
-    uses = {INDEX_ENTRIES: _use_an_index, TARGET_ENTRIES: _use_targets, LAYER_ENTRIES: _use_layers, **(more or {})}
+    uses = {TARGET_ENTRIES: _use_targets, LAYER_ENTRIES: _use_layers, **(more or {})}
     was_ready = _folder() is not None and all(map(_are_there, uses))
     if not was_ready:
         place, wanted = compiled.cache_folder(), config.CACHE_DIR
@@ -152,14 +137,6 @@ def warm(progress: Progress | None = None, more: Mapping[tuple[str, ...], Callab
         raise NotKeptError(f"kernels cannot be cached in {compiled.cache_folder()}: {reason}")
     num_bytes = sum(kernel._cache.num_bytes() for kernel in compiled.KERNELS)
     return Warmth(was_ready, _compiled() - before, seconds, folder, num_bytes)
-
-
-def _use_an_index() -> None:
-    """A file of one block, looked into and cut out."""
-    file = simplejpeg.encode_jpeg(np.zeros((8, 8, 3), np.uint8))
-    key, packed = key_of_file(file), pack_file(file)
-    assert isinstance(packed, bytes)
-    cut_out(file, known_of({key: packed}), (0, 0, 1, 1))
 
 
 def _use_targets() -> None:
@@ -225,8 +202,6 @@ def _run_everything() -> None:
     permute_within(places, lengths, places, seed=0, epoch=0)
     for op in FILLS:
         compile_fill(op)
-    scan_headers([b""])
-    unpack_nothing()
     Augmenter(t, num_threads=1)(images, ids=range(len(images)))
 
 
