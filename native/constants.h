@@ -426,7 +426,7 @@ struct Stages {
   const f64 * tables;
 };
 
-// A rectangle of a row's result, and the layers that are read in it.
+// A rectangle of a row's result, and the layers read in it.
 struct MaskRegion {
   i64 row;
   i64 left;
@@ -445,6 +445,32 @@ struct MaskLayer {
   i64 result_width;
   i64 bits;
   i64 fill;
+};
+
+// JPEG files: see native/jpeg.
+
+namespace JpegRefusal {
+enum : int {
+  NONE = 0,
+  NOT_BASELINE = 1,
+  SEVERAL_SCANS = 2,
+  RESTARTS = 3,
+  NOT_EIGHT_BITS = 4,
+  OTHER_COLORS = 5,
+  NO_CODE = 6,
+  DAMAGED = 7,
+};
+}  // namespace JpegRefusal
+
+// Header of a JPEG file; zeros if the file is not plain.
+struct JpegHead {
+  i64 height;
+  i64 width;
+  i64 components;
+  i64 height_offset;
+  i64 mcu_height;
+  i64 coefficient_bytes;
+  i64 is_complete;
 };
 
 // One call of vg_run.

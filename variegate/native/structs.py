@@ -30,6 +30,19 @@ class PointState(IntEnum):
     SEEN = 2
 
 
+class JpegRefusal(IntEnum):
+    """Why a JPEG has no entry points into its Huffman code."""
+
+    NONE = 0
+    NOT_BASELINE = 1
+    SEVERAL_SCANS = 2
+    RESTARTS = 3
+    NOT_EIGHT_BITS = 4
+    OTHER_COLORS = 5
+    NO_CODE = 6
+    DAMAGED = 7
+
+
 BATCH_COMMENT = "R rows of fused programs of K slots and P passes, and where their pixels are."
 BATCH = [
     ("rows", "i64"),
@@ -129,6 +142,16 @@ MASK_LAYER = [
     ("result_width", "i64"),
     ("bits", "i64"),  # the binary logarithm of an element's size
     ("fill", "i64"),  # its lowest bytes count
+]
+
+JPEG_HEAD = [
+    ("height", "i64"),
+    ("width", "i64"),
+    ("components", "i64"),
+    ("height_offset", "i64"),  # of its two bytes in the file
+    ("mcu_height", "i64"),
+    ("coefficient_bytes", "i64"),  # 0 for a picture in one scan
+    ("is_complete", "i64"),  # the file ends with its picture
 ]
 
 RUN_CALL = [("batch", "const Batch *"), ("scratch", "void *"), ("begin", "i64"), ("end", "i64")]
