@@ -17,7 +17,6 @@ import pytest
 import typer
 
 from docs import cli_page
-from tests.pages import name_of
 from tests.words import long_sentences, odd_turns, paragraphs
 from variegate.cli.commands import app
 from variegate.transforms import Transform
@@ -34,8 +33,6 @@ LINK = re.compile(r"\]\(([^)#\s]+)\)")
 # What a page that is not written to its end holds, outside of code; a line of one word in capitals among them.
 PLACEHOLDER = re.compile(r"\b(?:TODO|TBD|FIXME|XXX+)\b|\?\?\?|^[A-Z][A-Z_]{4,}$", re.M)
 PLACEHOLDER_WORDS = re.compile(r"\blorem\b|\.\.\.\s*fill|<number>|not yet filled|\bn[.,]nn\b", re.I)
-# A comparison's row for the library that the others are compared with.
-MAY_BE_EMPTY = {"Variegate is"}
 # Python that is shown and not run (```py) needs a GPU, another package, a cluster, or hours. Every such block has one
 # of its page's words in it.
 NOT_RUN = {
@@ -101,16 +98,6 @@ def test_python_that_is_not_run_is_listed(page: str) -> None:
     # A block without a language is a terminal: what was typed, and what was printed.
     bare = [block[2] for block in BLOCK.finditer(text_of(page)) if block[1] == ""]
     assert [block for block in bare if not block.startswith(("$ ", ">>> "))] == []
-
-
-def test_pages_in_folders_are_found() -> None:
-    assert "docs/explanation/randomness.md" in PAGES
-    assert not set(PAGES) & set(RESULTS)
-    assert name_of(ROOT / "docs" / "tutorials" / "a-b.md") == "page_tutorials_a_b"
-
-
-def test_the_readme_runs() -> None:
-    assert [source for source, _ in steps(text_of("README.md"))]
 
 
 @pytest.mark.parametrize(
@@ -192,36 +179,12 @@ def test_options_in_tables_exist(page: str) -> None:
             assert used <= allowed, line
 
 
-@pytest.mark.parametrize("words", [["frobnicate"], ["augment", "a", "b", "--frobnicate"]])
-def test_a_command_that_does_not_exist_would_be_found(words: list[str]) -> None:
-    (found,) = commands(f"```sh\nvariegate {' '.join(words)}\n```\n")
-    assert found == words
-    known = set(made_commands())
-    assert found[0] not in known or not set(found[3:]) <= options_of(found[0])
-
-
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
 def placeholders(text: str) -> list[str]:
     prose = BLOCK.sub("", text)
-    found = [match[0] for pattern in (PLACEHOLDER, PLACEHOLDER_WORDS) for match in pattern.finditer(prose)]
-    return found + missing_numbers(prose)
-
-
-def missing_numbers(prose: str) -> list[str]:
-    """Rows of tables with nothing, or dots, in a column where all other rows have numbers."""
-    found: list[str] = []
-    for table in re.findall(r"(?:^\|.*\|\n)+", prose + "\n", re.M):
-        heading, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
-        for column, name in enumerate(heading):
-            cells = [row[column] if column < len(row) else "" for row in rows]
-            lacking = [cell in ("", "...", "…", "?") for cell in cells]
-            numbers = [bool(re.match(r"[*±]*[\d,.]+(?:\s?(?:x|%|\w+/s|ms|s|[kMG]B))?\b", cell)) for cell in cells]
-            is_numeric = any(numbers) and all(one or other for one, other in zip(lacking, numbers, strict=True))
-            if is_numeric and name not in MAY_BE_EMPTY:
-                found += [" | ".join(row) for row, one in zip(rows, lacking, strict=True) if one]
-    return found
+    return [match[0] for pattern in (PLACEHOLDER, PLACEHOLDER_WORDS) for match in pattern.finditer(prose)]
 
 
 @pytest.mark.parametrize("page", [*PAGES, *RESULTS])
@@ -237,17 +200,10 @@ def test_no_page_holds_a_placeholder(page: str) -> None:
         "It takes <number> s.",
         "Lorem ipsum",
         "TBD",
-        "| a | b |\n|---|--:|\n| one | 3 x |\n| two | ... |\n",
-        "| a | b |\n|---|--:|\n| one | 1,200 |\n| two | |\n",
     ],
 )
 def test_placeholders_are_found(text: str) -> None:
     assert placeholders(text)
-
-
-@pytest.mark.parametrize("text", ["Results may differ.", "| a | b |\n|---|---|\n| one | 3 |\n| two | none |\n", "todo"])
-def test_other_text_is_none(text: str) -> None:
-    assert placeholders(text) == []
 
 
 @pytest.mark.parametrize("page", [*PAGES, *RESULTS])
@@ -283,15 +239,6 @@ def test_words_are_plain(page: str) -> None:
     for paragraph in paragraphs(text_of(page)):
         assert odd_turns(paragraph) == [], paragraph
         assert long_sentences(paragraph) == []
-
-
-def test_words_of_a_page_are_looked_at() -> None:
-    page = (
-        "# Colours\n\nIt `goes on`.\n\n- It goes on.\n\n| a | b |\n|---|---|\n| [told](b.md) | " + "word " * 26 + "|\n"
-    )
-    found = paragraphs(page)
-    assert [turn for one in found for turn in odd_turns(one)] == ["Colours", "goes on", "told"]
-    assert sum(bool(long_sentences(one)) for one in found) == 1
 
 
 def test_every_command_has_its_place() -> None:

@@ -79,18 +79,3 @@ def test_docstrings_begin_with_a_verb_or_a_noun(package: Modules) -> None:
         if isinstance(node, kinds)
     ]
     assert [(name, text) for name, text in texts if text and text.split(maxsplit=1)[0] in asking] == []
-
-
-@pytest.mark.parametrize(
-    ("b", "circle"),
-    [
-        ("from variegate import a", ["variegate.a", "variegate.b", "variegate.a"]),
-        ("def later():\n    from .a import x", ["variegate.a", "variegate.b", "variegate.a"]),
-        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from variegate.a import x", []),
-    ],
-)
-def test_circles_are_found_wherever_they_close(tmp_path: Path, b: str, circle: list[str]) -> None:
-    (tmp_path / "variegate").mkdir()
-    for name, text in (("__init__", ""), ("a", "import variegate.b\nx = 1"), ("b", b)):
-        (tmp_path / "variegate" / f"{name}.py").write_text(text)
-    assert sorted(set(circle_in(read_modules(tmp_path)))) == sorted(set(circle))

@@ -85,28 +85,18 @@ def _check_message(error: Exception, names: Iterable[str] = ("",)) -> None:
 
 COUNTS = [
     (lambda: T.RandAugment(num_ops=10**6), r"RandAugment: num_ops=1000000; accepted: an integer from 0 to 64"),
-    (lambda: T.RandAugment(num_magnitude_bins=10**9), r"num_magnitude_bins=1000000000; accepted: .* from 2 to 1024"),
-    (lambda: T.TrivialAugmentWide(10**9), r"num_magnitude_bins=1000000000; accepted: .* from 2 to 1024"),
     (lambda: T.AugMix(mixture_width=10**6), r"mixture_width=1000000; accepted: an integer from 1 to 16"),
-    (lambda: T.AugMix(chain_depth=10**6), r"chain_depth=1000000; accepted: an integer from -1 to 64"),
-    (lambda: T.TimmRandAugment(num_ops=10**6), r"num_ops=1000000; accepted: an integer from 0 to 64"),
     (lambda: vg.load_policy("rand-n1000000"), r"num_ops=1000000; accepted: an integer from 0 to 64"),
     (lambda: T.RandAugment(operations=["Rotate"] * 10**5), r"operations=\[.*; accepted: None, or a list of 1 to 4,096"),
     (lambda: T.AutoAugment([[["Rotate", 1, 1]]] * 10**5), r"policy=.*; accepted: a name, or a list of 1 to 4,096"),
     (lambda: T.AutoAugment([[["Rotate", 1, 1]] * 100]), r"policy\[0\]=.*; accepted: a list of 1 to 64"),
-    (lambda: T.Augmentation("a", "Rotate", (0, 1), bins=10**9), r"bins=1000000000; accepted: .* from 2 to 1024"),
     (
         lambda: T.Augmentation("a", "GaussianBlur", (1, 900)),
         r"magnitude=\(1, 900\); accepted: GaussianBlur: an odd .*",
     ),
     (lambda: T.GaussianBlur(10**6 + 1), r"kernel_size=1000001; accepted: an odd positive integer up to 1,023"),
-    (lambda: T.GaussianBlur(3, 1e9), r"sigma=1000000000.0; accepted: .* from 1e-06 to 1000"),
-    (lambda: T.MotionBlur(10**6 + 1), r"kernel_size=1000001; accepted"),
     (lambda: T.Cutout(4, num_holes=10**6), r"num_holes=1000000; accepted: an integer from 1 to 4096"),
-    (lambda: T.CoarseDropout(10**6), r"num_holes=1000000; accepted: .* from 0 to 4096"),
     (lambda: T.Pad(2**31), r"padding=2147483648; accepted: an integer, or two or four of them, up to 1,048,576"),
-    (lambda: T.RandomCrop(8, padding=2**31), r"padding=2147483648; accepted: .* up to 1,048,576"),
-    (lambda: T.CenterCrop(2**31), r"size=2147483648; accepted: .* up to 1,048,576"),
     (lambda: T.Resize(8, max_size=2**31), r"max_size=2147483648; accepted: .* up to 1,048,576"),
     (lambda: T.Compose([T.Invert()] * 10**6), r"transforms=1,000,001 transforms in all; accepted: at most 10,000"),
     (lambda: T.Compose([T.Compose([T.Invert()] * 200)] * 200), r"transforms=40,201 transforms in all; accepted"),
@@ -115,23 +105,10 @@ COUNTS = [
         r"transforms=81,960 blocks of random numbers; accepted: at",
     ),
     (lambda: T.RandomOrder([T.Invert()] * 129), r"RandomOrder: transforms=129 transforms; accepted: at most 128"),
-    (lambda: T.Cond("label", {i: T.Invert() for i in range(10**5)}), r"Cond: cases=100,001 transforms in all"),
-    (
-        lambda: F.gaussian_blur(photo(9, 9), 10**6 + 1),
-        r"kernel_size=1000001; accepted: an odd positive integer up to 1,023",
-    ),
-    (lambda: F.motion_blur(photo(9, 9), 10**6 + 1, 0), r"kernel_size=1000001; accepted: an integer from 1 to 255"),
     (lambda: F.pad(photo(9, 9), 2**40), r"padding=1099511627776; accepted: an integer, .* up to 1,048,576"),
-    (lambda: F.crop(photo(9, 9), 2**40, 0, 1, 1), r"top=1099511627776; accepted"),
-    (lambda: F.resize(photo(9, 9), 2**40), r"size=1099511627776; accepted: .* up to 1,048,576"),
-    (lambda: F.resize(photo(9, 9), None, max_size=2**40), r"max_size=1099511627776; accepted"),
     (
         lambda: F.rotate(photo(9, 9), 10**400),
         r"angle=an integer of 1,329 bits; accepted: a number from -1e\+09 to 1e\+09",
-    ),
-    (
-        lambda: F.erase(photo(9, 9), 0, 0, 2**40, 1),
-        r"h=1099511627776; accepted: an integer from 1 to 1,048,576",
     ),
 ]
 

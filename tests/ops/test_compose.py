@@ -107,8 +107,6 @@ def test_sizes_flow_through_choices(draw: Any) -> None:
     [
         (lambda: T.Compose([]), r"Compose: transforms=\[\]; accepted: a list of at least one transform"),
         (lambda: T.Compose([A, "flip"]), r"Compose: transforms\[1\]='flip'; accepted: a transform such as"),
-        (lambda: T.RandomApply([A], p=2), r"RandomApply: p=2; accepted: a number from 0 to 1"),
-        (lambda: T.RandomChoice([A, B], p=[1]), r"RandomChoice: p=\[1\]; accepted: 2 numbers >= 0, one for each"),
         (lambda: T.OneOf([A, B], weights=[0, 0]), r"OneOf: weights=\[0, 0\]; accepted: 2 numbers >= 0, .* not all 0"),
         (lambda: T.SomeOf([A, B], 3), r"SomeOf: n=3; accepted: an integer, or a pair \(low, high\) .* from 0 to 2"),
     ],

@@ -201,10 +201,6 @@ def _unknown(r: Any, g: Any, b: Any, m: Any) -> Any:
     return r * strength, g, b  # type: ignore[name-defined]  # noqa: F821
 
 
-def _without_magnitude(r: Any, g: Any, b: Any) -> Any:
-    return r, g, b
-
-
 def _by_name(r: Any, g: Any, b: Any, m: Any) -> Any:
     return {"low": r}["low"], g, open if m > 2 else b
 
@@ -214,7 +210,6 @@ def _by_name(r: Any, g: Any, b: Any, m: Any) -> Any:
     [
         (_two, r"returned \(.*64.0.*, .*128.0.*\)"),
         (_unknown, "raised NameError: .*name 'strength' is not defined"),
-        (_without_magnitude, "raised TypeError: .*takes 3 positional arguments but 4 were given"),
         (_by_name, "does not compile: "),
     ],
 )

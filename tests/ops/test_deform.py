@@ -19,10 +19,6 @@ from variegate.program.program import Program
 from variegate.program.rng import philox4x32
 from variegate.transforms import functional as F
 
-DEFORMATIONS = (
-    *(T.ElasticTransform(), T.GridDistortion(), T.OpticalDistortion(0.4), T.ThinPlateSpline()),
-    *(T.OpticalFlowWarp(), T.ElasticTransform(400, 9, "nearest", (9, 8, 7)), T.ElasticTransform(20, 0, "bicubic")),
-)
 SIZES = ((1, 1), (3, 2), (17, 31), (64, 16), (65, 224))
 
 
@@ -86,21 +82,6 @@ def test_flows_are_applied_and_blended_at_borders_as_by_torchvision(
     np.testing.assert_array_equal(F.elastic(img, halves, fill=fill, device="reference"), found)
     others = one(T.Compose([T.RandomHorizontalFlip(1.0), T.OpticalFlowWarp(pixels, fill=fill)]), img)
     assert np.abs(others - warped(img[:, ::-1], pixels, fill, twice=False)).max() < 1.5
-
-
-@pytest.mark.parametrize("transform", DEFORMATIONS, ids=lambda t: type(t).__name__)
-def test_a_sample_is_the_same_in_any_batch_and_alone(transform: T.Transform) -> None:
-    images = [photo(31, 40), gray(17, 9), photo(31, 40), photo(1, 5), photo(64, 33)]
-    together = vg.Augmenter(transform, seed=3, num_threads=1)
-    ids = [4, 1 << 40, 7, 8, 9]
-    made = [np.asarray(out) for out in together(images, ids=ids, epoch=2)]
-    for image, sample, expected in zip(images, ids, made, strict=True):
-        np.testing.assert_array_equal(np.asarray(together([image], ids=[sample], epoch=2)[0]), expected)
-    reference = vg.Augmenter(transform, seed=3, device="reference")
-    for out, expected in zip(reference(images, ids=ids, epoch=2), made, strict=True):
-        np.testing.assert_array_equal(np.asarray(out), expected)
-    assert not np.array_equal(made[0], made[2])
-    assert type(transform).__name__ in together.explain(4, size=(31, 40))
 
 
 def test_an_elastic_field_has_torchvisions_deviation_and_correlation(draw: Any) -> None:
@@ -215,12 +196,6 @@ def test_flows_are_described_checked_and_replayed() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: T.ElasticTransform(alpha="much"), r"alpha='much'; accepted: a number from .* or a pair \(x, y\)"),
-        (lambda: T.ElasticTransform(sigma=-1), r"sigma=-1; accepted: a number from 0 to 1000"),
-        (lambda: T.GridDistortion(0), r"num_steps=0; accepted: an integer from 1 to 256"),
-        (lambda: T.GridDistortion(distort_limit=2), r"distort_limit=2; accepted: a number from 0 to 1"),
-        (lambda: T.OpticalDistortion(mode="zoom"), r"mode='zoom'; accepted: one of 'camera', 'fisheye'"),
-        (lambda: T.ThinPlateSpline(num_control_points=1), r"num_control_points=1; accepted: an integer from 2 to 16"),
         (lambda: T.OpticalFlowWarp(np.zeros((3, 4))), r"flow=\(3, 4\); accepted: None, or float \[height, width, 2\]"),
         (lambda: T.OpticalFlowWarp([[[math.nan, 0]]]), r"flow=.*; accepted: None, or float \[height, width, 2\]"),
         (
@@ -236,19 +211,3 @@ def test_flows_are_described_checked_and_replayed() -> None:
 def test_what_is_not_accepted_is_named(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_inside_choices_and_a_pipeline() -> None:
-    """One gather after a flip; and in branches."""
-    images = [photo(20, 30)] * 6
-    tree = T.OneOf([T.ElasticTransform(), T.Cond("uniform", [(0, 0.5, T.GridDistortion()), (0.5, None, T.Invert())])])
-    out = vg.Augmenter(T.Compose([T.RandomHorizontalFlip(1.0), tree]), num_threads=1)(images, ids=range(6))
-    assert len({o.numpy().tobytes() for o in out}) >= 3
-
-    @vg.pipeline
-    def bend(image: Any) -> Any:
-        if vg.coin(0.5):
-            image = T.ElasticTransform()(image)
-        return image
-
-    assert vg.Augmenter(bend, num_threads=1)(images, ids=range(6)).shape == (6, 3, 20, 30)

@@ -15,7 +15,7 @@ from variegate.errors import PolicyError
 from variegate.executors import reference
 from variegate.executors.runners.host import take_host_batch, widened
 from variegate.program.lowering import validate
-from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, SPECS, LayerMode, Op
+from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, LayerMode, Op
 from variegate.program.program import Program
 
 CASES = [
@@ -58,38 +58,42 @@ def test_defaults_are_left_out() -> None:
 
 
 def rows_of(program: Program, row: int) -> tuple[Any, ...]:
-    """Everything a row says, with rectangles and tables in the place of their index in the batch's."""
+    """Content of a row, with entries of the side tables in the place of their indices."""
     n = int(program.length[row])
     args = program.args[row, :n].copy()
-    rectangles = []
-    for k in np.flatnonzero(program.opcode[row, :n] == Op.ERASE):
-        first, count = int(args[k, 0]), int(args[k, 1])
-        rectangles.append(program.tables.rectangles[first : first + count].tolist())
-        args[k, 0] = 0
-    for k in np.flatnonzero(program.opcode[row, :n] == Op.LUT):
-        rectangles.append(program.tables.luts[int(args[k, 0])].tolist())
-        args[k, 0] = 0
-    for k in np.flatnonzero(program.opcode[row, :n] == Op.FILTER):
-        first, end = int(args[k, 0]), int(args[k, 0] + args[k, 1:4].prod())
-        rectangles.append(program.tables.filters[first:end].tolist())
-        args[k, 0] = 0
-    for k in np.flatnonzero(program.opcode[row, :n] == Op.DISPLACE):
-        first, end = int(args[k, 0]), int(args[k, 0] + 2 * args[k, 1:3].prod())
-        rectangles.append(program.tables.grids[first:end].tolist())
-        args[k, 0] = 0
-    for k in np.flatnonzero(program.opcode[row, :n] == Op.OVERLAY):
-        planes, mode = divmod(int(program.flags[row, k]), LAYER_PLANES)
-        size = 4 * LIGHTNESSES if mode == LayerMode.CURVE else int(planes * args[k, 1:3].prod())
-        rectangles.append(program.tables.grids[int(args[k, 0]) :].view(np.uint8)[:size].tolist())
-        args[k, 0] = 0
+    tables = []
+    for k in range(n):
+        table = table_of(program, row, k)
+        if table is not None:
+            tables.append(table.tolist())
+            args[k, 0] = 0
     return (
         program.opcode[row, :n].tolist(),
         np.nan_to_num(args, nan=-1.0).tolist(),
         program.flags[row, :n].tolist(),
         program.fill[row, :n].tolist(),
         program.out_size[row, :n].tolist(),
-        rectangles,
+        tables,
     )
+
+
+def table_of(program: Program, row: int, k: int) -> Any:
+    """Entries of the side table that an instruction's first argument refers to; None for other instructions."""
+    op, args, tables = Op(int(program.opcode[row, k])), program.args[row, k].tolist(), program.tables
+    first = int(args[0]) if op in (Op.ERASE, Op.LUT, Op.FILTER, Op.DISPLACE, Op.OVERLAY) else 0
+    if op is Op.ERASE:
+        return tables.rectangles[first : first + int(args[1])]
+    if op is Op.LUT:
+        return tables.luts[first]
+    if op is Op.FILTER:
+        return tables.filters[first : first + int(args[1] * args[2] * args[3])]
+    if op is Op.DISPLACE:
+        return tables.grids[first : first + 2 * int(args[1] * args[2])]
+    if op is Op.OVERLAY:
+        planes, mode = divmod(int(program.flags[row, k]), LAYER_PLANES)
+        size = 4 * LIGHTNESSES if mode == LayerMode.CURVE else int(planes * args[1] * args[2])
+        return tables.grids[first:].view(np.uint8)[:size]
+    return None
 
 
 @pytest.mark.parametrize("transform", CASES)
@@ -103,29 +107,6 @@ def test_a_row_depends_on_its_own_image_alone(draw: Any, transform: T.Transform)
         assert rows_of(shuffled, position) == rows_of(together, int(row))
     for row in range(8):
         assert rows_of(draw(transform, [sizes[row]], ids=[ids[row]], epoch=3), 0) == rows_of(together, row)
-
-
-@pytest.mark.parametrize("transform", CASES)
-def test_programs_are_well_formed(draw: Any, transform: T.Transform) -> None:
-    program = draw(transform, ODD_SIZES * 8)
-    for row in range(program.num_rows):
-        n = int(program.length[row])
-        assert (program.opcode[row, :n] > 0).all()
-        assert (program.opcode[row, n:] == 0).all()
-        assert (program.out_size[row, :n] >= 1).all()
-        for k, (op, args) in enumerate(program.operations(row)):
-            labelled = SPECS[op].labelled_args if program.label[row, k] >= 0 else None
-            used = len(labelled or SPECS[op].args)
-            assert np.isfinite(args).all() or op is Op.ROTATE
-            if op is not Op.ERASE and op is not Op.RESIZED_CROP:
-                assert (args[used:] == 0).all()
-            if op is Op.ERASE:
-                boxes = program.tables.rectangles[int(args[0]) : int(args[0] + args[1])]
-                assert len(boxes) == args[1] > 0
-                height, width = program.in_shape[row, :2]
-                assert (boxes >= [0, 0, 1, 1]).all()
-                assert (boxes[:, 0] + boxes[:, 2] <= height).all()
-                assert (boxes[:, 1] + boxes[:, 3] <= width).all()
 
 
 @pytest.mark.parametrize("transform", CASES)
@@ -144,13 +125,6 @@ def test_programs_run_and_give_the_sizes_they_state(draw: Any, transform: T.Tran
 @pytest.mark.parametrize("transform", CASES)
 def test_a_batch_may_be_empty(draw: Any, transform: T.Transform) -> None:
     assert draw(transform, []).num_rows == 0
-
-
-@pytest.mark.parametrize("transform", CASES)
-def test_sampling_twice_is_the_same(draw: Any, transform: T.Transform) -> None:
-    first, again = (draw(transform, ODD_SIZES * 8, seed=4, epoch=2) for _ in range(2))
-    np.testing.assert_array_equal(first.args, again.args)
-    np.testing.assert_array_equal(first.opcode, again.opcode)
 
 
 def test_unknown_names_and_arguments_are_named() -> None:

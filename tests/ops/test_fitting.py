@@ -100,10 +100,6 @@ def test_dropped_pixels_are_salt_or_pepper(draw: Any) -> None:
     ("make", "message"),
     [
         (lambda: T.LongestMaxSize([]), r"max_size=\[\]; accepted: a positive integer, or a list of 1 to 256"),
-        (lambda: T.SmallestMaxSize(0), r"max_size=0; accepted: a positive integer"),
-        (lambda: T.LetterBox((0, 3)), r"size=\(0, 3\); accepted: a positive integer or a \(height, width\)"),
-        (lambda: T.Downscale(0), r"scale_range=0; accepted: a number, or a pair .* from 0.001 to 1"),
-        (lambda: T.Downscale(0.5, "area"), r"downscale='area'; accepted: one of 'nearest'"),
         (lambda: T.PixelDropout(0.1, 7), r"drop_value=7; accepted: one of 0, 255"),
     ],
 )

@@ -106,10 +106,7 @@ def test_cpu_is_the_reference_to_the_bit(size: tuple[int, int]) -> None:
         (lambda: T.Convolve([[1, 2, 3], [1], [1]]), r"accepted: rows of weights"),
         (lambda: T.Convolve([[300.0]]), r"256 at most in all"),
         (lambda: T.Convolve(np.zeros((33, 1))), r"both numbers odd and up to 31"),
-        (lambda: T.Edges("canny"), r"kind='canny'; accepted: one of 'laplacian', 'sobel'"),
-        (lambda: T.Emboss(2), r"alpha=2; accepted: a number, or a pair .* from 0 to 1"),
         (lambda: T.UnsharpMask(4), r"blur_limit=4; accepted: an odd integer"),
-        (lambda: T.UnsharpMask(threshold=300), r"threshold=300; accepted: an integer from 0 to 255"),
     ],
 )
 def test_refusals(make: Any, message: str) -> None:

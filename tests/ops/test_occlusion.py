@@ -142,17 +142,3 @@ def test_fill_and_what_follows_act_on_the_same_region(device: str) -> None:
     hit = (noisy[0].numpy() != 9).any(axis=2)
     np.testing.assert_array_equal(hit & (alone[..., 0] != 1), False)
     assert hit.sum() > 0.29 * hit.size
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: T.OcclusionDiffusion(0), r"OcclusionDiffusion: num_seeds=0; accepted: an integer.* from 1 to 4096"),
-        (lambda: T.OcclusionDiffusion(area=1.5), r"area=1.5; accepted: .*0.* to 1"),
-        (lambda: T.OcclusionDiffusion(fill="noise"), r"fill='noise'; accepted"),
-        (lambda: T.OcclusionDiffusion(cells=129), r"cells=129; accepted: an integer from 1 to 128"),
-    ],
-)
-def test_bad_arguments_are_named(build: Any, message: str) -> None:
-    with pytest.raises(T.ArgumentError, match=message):
-        build()

@@ -171,8 +171,6 @@ def test_random_crop_pixels_come_from_the_padded_image(draw: Any, mode: str) -> 
     extra = {"constant_values": 9} if mode == "constant" else {}
     padded = np.pad(image, ((3, 3), (3, 3), (0, 0)), mode, **extra)  # type: ignore[call-overload]
     windows = {padded[y : y + 8, x : x + 8].tobytes() for y in range(5) for x in range(6)}
-    for out in reference.run(program, [image] * 20):
-        assert np.ascontiguousarray(np.asarray(out).reshape(-1)).size == 8 * 8 * 3
     placed = {np.ascontiguousarray(_as_hwc(out)).tobytes() for out in reference.run(program, [image] * 20)}
     assert placed <= windows
     assert len(placed) > 1
@@ -186,25 +184,12 @@ def _as_hwc(out: Any) -> np.ndarray:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (
-            lambda: T.RandomResizedCrop(0),
-            r"RandomResizedCrop: size=0; accepted: a positive integer or a \(height, width\)",
-        ),
-        (
-            lambda: T.RandomResizedCrop(8, scale=(1, 0.5)),
-            r"scale=\(1, 0.5\); accepted: a pair \(low, high\) of numbers",
-        ),
-        (lambda: T.RandomResizedCrop(8, interpolation="cubic"), r"interpolation='cubic'; accepted: one of 'nearest', "),
-        (lambda: T.RandomResizedCrop(8, edges="box"), r"edges='box'; accepted: one of 'image', 'crop'"),
         (lambda: T.Resize(8, interpolation=6), r"interpolation=6; accepted: one of 'nearest', .* 'lanczos'"),
         (lambda: T.Rotate(8, "lanczos"), r"interpolation='lanczos'; accepted: one of 'nearest', 'bilinear', 'bicubic'"),
-        (lambda: T.Resize(8, antialias="yes"), r"antialias='yes'; accepted: one of True, False, None"),
         (lambda: T.Resize(8, max_size=8), r"max_size=8; accepted: None, or an integer above size \(8\)"),
         (lambda: T.Resize((8, 9), max_size=10), r"max_size=10; accepted: None where size is a pair"),
         (lambda: T.Resize(None), r"size=None; accepted: a size, or None together with max_size"),
         (lambda: T.Pad((1, 2, 3)), r"padding=\(1, 2, 3\); accepted: an integer, or two or four"),
-        (lambda: T.Pad(1, padding_mode="around"), r"padding_mode='around'; accepted: one of 'constant', 'edge'"),
-        (lambda: T.Pad(1, fill="red"), r"fill='red'; accepted: a level \(0..255\), or one for each channel: three"),
     ],
 )
 def test_bad_arguments_are_named(build: Any, message: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 from itertools import product
@@ -11,11 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import variegate
 from tests.children import run_python
 from tests.images import photo
 from variegate.executors import reference
-from variegate.ops import tone
 from variegate.ops.base import Transform
 from variegate.ops.magnitude import MagnitudeOp, TableOp
 from variegate.program.lowering import tables
@@ -167,28 +164,3 @@ def test_functions_for_editors_are_those_that_are_declared(name: str) -> None:
     args = ARGUMENTS[cls.__name__][1 if issubclass(cls, MagnitudeOp) else 0]
     for device in ("cpu", "reference"):
         assert (getattr(F, name)(img, *args, device=device) == function_of(name)(img, *args, device=device)).all()
-
-
-# Code that uses operations, rather than says what they are: mixtures of several, policies, rules of converters, charts.
-USERS = ("ops/colour.py", "policies/", "integrations/converters/", "apps/", "transforms/__init__.py")
-
-
-def named_in(tree: ast.AST) -> set[str]:
-    """Names and strings of code, which leaves out texts."""
-    nodes = list(ast.walk(tree))
-    found = {str(value) for node in nodes for _, value in ast.iter_fields(node) if isinstance(value, str)}
-    return found | {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-
-
-def test_table_operations_are_named_in_their_declaration_alone() -> None:
-    package, names = Path(variegate.__file__).parent, {cls.__name__ for cls in TableOp.__subclasses__()}
-    names |= {f"Random{name}" for name in names} | {op.name for op in TABLES}
-    files = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
-    named = {name: names & named_in(ast.parse(path.read_text())) for name, path in files.items()}
-    assert {name: sorted(found) for name, found in named.items() if found and not name.startswith(USERS)} == {
-        "ops/tone.py": sorted(
-            name for name in vars(tone) if name in Transform.registry and name in named["ops/tone.py"]
-        ),
-        # Weather darkens and brightens as well.
-        "ops/weather.py": ["Brightness"],
-    }

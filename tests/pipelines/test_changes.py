@@ -3,21 +3,14 @@ makes for itself is its own."""
 
 from __future__ import annotations
 
-import argparse
 import array
 import collections
-import contextvars
 import functools
-import io
 import itertools
 import logging
 import queue
-import sys
-import threading
 import types
-import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -54,26 +47,8 @@ class Own(list):  # type: ignore[type-arg]
     pass
 
 
-@dataclass
-class Data:
-    n: int = 0
-    inner: list[int] = field(default_factory=list)
-
-
-@dataclass
-class Node:
-    next: Any = None
-    v: int = 0
-
-
 def numbers() -> Iterator[int]:
     yield from range(9)
-
-
-def going_round() -> Iterator[int]:
-    left = itertools.cycle([1, 2])
-    assert [next(left) for _ in range(5)] == [1, 2, 1, 2, 1]
-    return left
 
 
 def helper(value: int) -> None:
@@ -90,70 +65,35 @@ def other(image: Any) -> Any:
     return F.translate_x(image, len(of_module))
 
 
-# What a branch does to what was made before it: (what was made, what is done, the name in the message).
+# What is made before a branch, and what the branch does to it.
 CHANGES: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [
-    (lambda: [1], lambda a: a.append(2)),
     (lambda: [1, 2], lambda a: a.reverse()),
-    (lambda: {"a": 1}, lambda a: a.update(b=2)),
     (lambda: {"a": 1}, lambda a: a.__setitem__("a", 2)),
     (lambda: {1}, lambda a: a.add(2)),
     (lambda: Own(), lambda a: a.append(2)),
     (lambda: collections.deque([1, 2]), lambda a: a.rotate()),
-    (lambda: collections.OrderedDict(a=1, b=2), lambda a: a.move_to_end("a")),
-    (lambda: collections.Counter("ab"), lambda a: a.update("b")),
-    (lambda: collections.defaultdict(list), lambda a: a["new"]),
     (lambda: collections.UserList([1]), lambda a: a.append(3)),
-    (lambda: bytearray(b"ab"), lambda a: a.__setitem__(0, 7)),
     (lambda: bytearray(), lambda a: a.extend(b"a")),
     (queue.Queue, lambda a: a.put(1)),
-    (threading.local, lambda a: setattr(a, "v", 1)),
-    (io.StringIO, lambda a: a.write("a")),
-    (lambda: io.BytesIO(b"ab"), lambda a: a.read(1)),
-    (lambda: contextvars.ContextVar("a"), lambda a: a.set(1)),
-    (lambda: weakref.ref(Box), lambda a: setattr(a(), "count", a().count + 1)),
     (lambda: array.array("i", [1, 2]), lambda a: a.append(3)),
-    (lambda: np.zeros(3), lambda a: a.__setitem__(0, 30)),
     (lambda: np.zeros((4, 4))[::2, 1], lambda a: a.__iadd__(9)),
     (lambda: np.zeros(3_000_000), lambda a: a.__iadd__(9)),
     (lambda: np.array([[1], None], dtype=object), lambda a: a[0].append(3)),
-    (lambda: torch.zeros(3), lambda a: a.__setitem__(0, 30)),
     (lambda: torch.zeros(3, dtype=torch.bfloat16), lambda a: a.add_(9)),
     (lambda: torch.zeros(3), lambda a: a.data.add_(9)),
-    (lambda: torch.zeros(3_000_000), lambda a: a.__setitem__(1_234_567, 1)),
-    (lambda: torch.nn.Linear(2, 2).weight, lambda a: a.data.zero_()),
-    (Box, lambda a: setattr(a, "v", 9)),
     (Box, lambda a: a.up()),
     (Box, lambda a: delattr(a, "v")),
-    (Box, lambda a: a.__dict__.update(w=3)),
     (lambda: Box, lambda a: setattr(a, "count", a.count + 1)),
     (Slotted, lambda a: setattr(a, "v", 9)),
-    (Data, lambda a: setattr(a, "n", 9)),
-    (Data, lambda a: a.inner.append(9)),
     (lambda: types.SimpleNamespace(v=1), lambda a: setattr(a, "v", 9)),
-    (lambda: argparse.Namespace(v=1), lambda a: setattr(a, "v", 9)),
     (lambda: ([1], {"k": [[2]]}), lambda a: a[1]["k"][0].append(9)),
-    (lambda: Node(Node(Node())), lambda a: setattr(a.next.next, "v", 9)),
     (lambda: functools.partial(helper, [1]), lambda a: a.args[0].append(1)),
     (lambda: [1].append, lambda a: a(3)),
-    (lambda: functools.lru_cache(helper), lambda a: a(3)),
     (lambda: iter([1, 2]), next),
-    (lambda: iter(range(3)), next),
-    (lambda: iter("abc"), next),
-    (lambda: itertools.count(), next),
-    (lambda: itertools.cycle([1, 2]), next),
-    (lambda: itertools.repeat(1, 3), next),
-    (lambda: itertools.chain([1], [2]), list),
-    (lambda: enumerate([1, 2]), next),
+    (itertools.count, next),
     (lambda: zip([1, 2], [3, 4], strict=True), next),
-    (lambda: map(str, [1, 2]), next),
     (numbers, next),
-    (lambda: iter({"a": 1}), next),
-    (lambda: itertools.product([1, 2], [3]), next),
-    (lambda: reversed([1, 2]), next),
 ]
-
-if sys.version_info < (3, 14):  # from where on its place is hidden
-    CHANGES.append((going_round, next))
 
 
 @pytest.mark.parametrize("number", range(len(CHANGES)))
@@ -178,24 +118,11 @@ def test_whatever_is_changed(number: int) -> None:
     def selection(image: Any) -> Any:
         return vg.select(vg.randint(2), [lambda x: (change(thing), x)[1], F.invert], image)  # here
 
-    for function in (statement, expression, conjunction, selection):
+    others = (expression, conjunction, selection) if number == 0 else ()
+    for function in (statement, *others):
         thing = made()
         assert_refused_here(function, "a branch changes `.*` .*, which all samples share, by a condition", __file__)
     of_module[:] = before
-
-
-def array_items(image: Any) -> Any:
-    a = np.zeros(3)
-    if vg.coin():  # here
-        a[0] = 30
-    return F.translate_x(image, a[0])
-
-
-def array_in_place(image: Any) -> Any:
-    a = np.zeros(3)
-    if vg.coin():  # here
-        a += 9
-    return F.translate_x(image, a[0])
 
 
 def of_a_function_around(image: Any) -> Any:
@@ -260,8 +187,6 @@ def loop_of_an_iterator(image: Any, x: Any) -> Any:
 
 
 NAMED: list[tuple[Callable[..., Any], str]] = [
-    (array_items, r"`a` \(ndarray\)"),
-    (array_in_place, r"`a` \(ndarray\)"),
     (of_a_function_around, r"`calls` \(variable\)"),
     (deep_helper, r"`of_module` \(list\)"),
     (called_object, r"`box` \(Box\)"),

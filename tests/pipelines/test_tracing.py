@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import pickle
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -145,60 +144,6 @@ def test_arithmetic_is_pythons() -> None:
     rows = shifts(augment, label=LABELS)
     for row, label in zip(rows, LABELS.tolist(), strict=True):
         np.testing.assert_allclose(row, [float(value) for value in formula(label)], rtol=1e-14)
-
-
-def test_variables_of_both_branches() -> None:
-    @vg.pipeline
-    def augment(image: Any, label: Any) -> Any:
-        amount, pair, kept = 1, (1, 2), "x"
-        if label > 5:
-            amount = label + 1
-            pair = (3, label)
-            local = 7
-            amount = amount + local
-        else:
-            pair = (amount, amount + 1)
-        for value in (amount, *pair):
-            image = F.translate_x(image, value)
-        return image if kept == "x" else None
-
-    assert shifts(augment, label=LABELS) == [
-        (label + 8, 3, label) if label > 5 else (1, 1, 2) for label in LABELS.tolist()
-    ]
-
-
-def early(image: Any, label: Any) -> Any:
-    if label == 1:
-        return F.translate_x(image, 1)
-    if label == 2:
-        image = F.translate_x(image, 2)
-        if label != 3:
-            return image
-        image = F.invert(image)
-    for step in range(3, 6):
-        if label == step:
-            continue
-        if label == step + 3:
-            break
-        if label == 11:
-            return F.translate_x(image, 100)
-        image = F.translate_x(image, step)
-    else:
-        image = F.translate_x(image, 50)
-    return image
-
-
-def test_return_break_and_continue() -> None:
-    class Steps:
-        """The function itself, run on a list."""
-
-        def translate_x(self, image: Any, value: Any) -> Any:
-            return (*image, float(value))
-
-        invert = None
-
-    run = types.FunctionType(early.__code__, {"F": Steps()}, "early")
-    assert shifts(vg.pipeline(early), label=LABELS) == [run((), int(label)) for label in LABELS]
 
 
 def test_a_function_that_returns_in_every_branch_is_one_choice() -> None:

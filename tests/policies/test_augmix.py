@@ -76,15 +76,6 @@ def test_without_the_enhancements(draw) -> None:
     assert np.isin(draw(AugMix(), 1000).opcode, ENHANCE).any()
 
 
-def test_a_sample_does_not_depend_on_its_batch(draw) -> None:
-    together = draw(AugMix(), 30)
-    alone = draw(AugMix(), ids=[7])
-    rows = np.flatnonzero(together.source == 7)
-    np.testing.assert_array_equal(alone.blend.weight, together.blend.weight[rows])
-    for mine, theirs in zip(range(4), rows, strict=True):
-        assert [op for op, _ in alone.operations(mine)] == [op for op, _ in together.operations(theirs)]
-
-
 def test_no_rows(draw) -> None:
     assert draw(AugMix(), 0).num_rows == 0
 

@@ -83,13 +83,6 @@ def test_torchvision_enum_is_accepted() -> None:
     assert AutoAugment(AutoAugmentPolicy.SVHN).policy == "svhn"
 
 
-def test_a_sample_does_not_depend_on_its_batch(draw) -> None:
-    together = draw(AutoAugment(), 40)
-    for row in (3, 39):
-        alone = draw(AutoAugment(), ids=[row])
-        assert [op for op, _ in alone.operations(0)] == [op for op, _ in together.operations(row)]
-
-
 def test_noise_is_about_the_bin(draw) -> None:
     policy = AutoAugment([[["Rotate", 1.0, 5], ["Equalize", 1.0, None]]], space="timm", magnitude_std=1.0)
     program = draw(policy, 4000)

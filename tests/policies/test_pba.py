@@ -103,14 +103,6 @@ def test_every_boundary_is_within_half_an_epoch_of_where_it_belongs(schedule: Sc
     assert (abs(2 * after * schedule.epochs - 2 * before * epochs) <= schedule.epochs).all()
 
 
-@given(schedules, st.integers(1, 8))
-def test_scaling_back_and_to_the_same_length_changes_nothing(schedule: Schedule, times: int) -> None:
-    assert schedule.scaled(schedule.epochs) == schedule
-    longer = schedule.scaled(times * schedule.epochs)
-    assert [s.epochs for s in longer.segments] == [times * s.epochs for s in schedule.segments]
-    assert longer.scaled(schedule.epochs) == schedule
-
-
 def test_a_short_training_ends_as_the_long_one() -> None:
     """The last policy of the published schedule has 5 of 200 epochs: one of 30, where flooring gave it eight."""
     schedule = published_schedule("pba-cifar10")
@@ -235,29 +227,11 @@ def test_cutout_is_a_clipped_square(draw) -> None:
     assert starts[1:24] / len(rows) == pytest.approx(np.full(23, 1 / 32), abs=0.015)
 
 
-def test_two_cutouts_of_an_image_lie_in_different_places(draw) -> None:
-    program = draw(PBA(steady(("Cutout", 1.0, 5), ("Cutout", 1.0, 5))), 200, size=(64, 64))
-    rows = np.flatnonzero(program.length == 2)
-    first, second = program.tables.rectangles[program.args[rows, :2, 0].astype(int)].transpose(1, 0, 2)
-    assert (first[:, :2] != second[:, :2]).any(axis=1).mean() > 0.95
-
-
-def test_cutout_of_magnitude_zero_does_nothing(draw) -> None:
-    assert draw(PBA(steady(("Cutout", 1.0, 0))), 50).length.max() == 0
-
-
 def test_relative_space_scales_with_the_image(draw) -> None:
     program = draw(PBA(steady(("TranslateX", 1.0, 9)), space="pba-relative"), 50, size=(64, 320))
     assert set(np.abs(program.args[program.length > 0, 0, 0])) == {90}
     program = draw(PBA(steady(("TranslateX", 1.0, 9))), 50, size=(64, 320))
     assert set(np.abs(program.args[program.length > 0, 0, 0])) == {9}
-
-
-def test_a_sample_does_not_depend_on_its_batch(draw) -> None:
-    together = draw(PBA("pba-svhn"), 40, epoch=120)
-    for row in range(0, 40, 9):
-        alone = draw(PBA("pba-svhn"), ids=[row], epoch=120)
-        assert [op for op, _ in alone.operations(0)] == [op for op, _ in together.operations(row)]
 
 
 @pytest.mark.parametrize(

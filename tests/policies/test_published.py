@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 
+import numpy as np
 import pytest
 
+from tests.ops.examples import POLICIES
 from variegate.policies.autoaugment import PUBLISHED, published_policy
 from variegate.policies.schedule import published_schedule
 from variegate.policies.spaces import DATA
@@ -70,3 +72,13 @@ def test_every_file_names_its_source(path: object) -> None:
     described = json.loads(path.read_text())  # type: ignore[attr-defined]
     entries = described.values() if path.stem == "magnitude_spaces" else [described]  # type: ignore[attr-defined]
     assert all(len(entry["source"]) > 20 for entry in entries)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
+def test_a_sample_does_not_depend_on_its_batch(draw, policy) -> None:
+    together = draw(policy, 40, epoch=120)
+    for sample in (0, 17, 39):
+        alone = draw(policy, ids=[sample], epoch=120)
+        rows = np.flatnonzero(together.source == sample)
+        np.testing.assert_array_equal(alone.opcode, together.opcode[rows, : alone.opcode.shape[1]])
+        np.testing.assert_array_equal(alone.args, together.args[rows, : alone.args.shape[1]])

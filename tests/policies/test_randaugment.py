@@ -66,17 +66,6 @@ def test_interpolation_and_fill_reach_geometry_only(draw) -> None:
     assert (program.fill[~geometry, 0] == 0).all()
 
 
-@pytest.mark.parametrize("policy", [RandAugment(), TrivialAugmentWide()])
-def test_a_sample_does_not_depend_on_its_batch(draw, policy) -> None:
-    together = draw(policy, 64)
-    for row in (0, 17, 63):
-        alone = draw(policy, ids=[row])
-        assert alone.length[0] == together.length[row]
-        for k in range(int(alone.length[0])):
-            assert alone.opcode[0, k] == together.opcode[row, k]
-            np.testing.assert_array_equal(alone.args[0, k], together.args[row, k])
-
-
 def test_epochs_and_seeds_differ(draw) -> None:
     first = draw(RandAugment(), 64).opcode
     assert not np.array_equal(first, draw(RandAugment(), 64, epoch=1).opcode)

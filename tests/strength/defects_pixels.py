@@ -118,9 +118,9 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         name="autoaugment-sign-follows-the-chance",
-        anchor="AutoAugment.sample",
-        search="draw[fires, 1] * 2",
-        replace="draw[fires, 0] * 2",
+        anchor="AutoAugment.draw",
+        search="fires.unit(step, 1) * 2",
+        replace="fires.unit(step) * 2",
         tests=("tests/policies/test_autoaugment.py",),
     ),
     Defect(
@@ -183,7 +183,7 @@ DEFECTS: tuple[Defect, ...] = (
         replace="min(frame[2], stages.after[s, 0])",
         tests=(
             "tests/targets/test_samples.py",
-            "tests/targets/test_as_torchvision.py",
+            "tests/targets/test_torchvision_grid.py",
             "tests/targets/test_property.py",
         ),
     ),

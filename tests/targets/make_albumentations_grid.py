@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 HEIGHT, WIDTH = 33, 41
-OUT = Path(__file__).with_name("albumentations_grid.json")
+FILE = Path(__file__).with_name("albumentations_grid.json")
+MASK = np.zeros((HEIGHT, WIDTH), np.uint8)
+MASK[5:19, 8:30], MASK[20:30, 3:9] = 1, 2
 # Transforms' names with their arguments, or how to make them of the parameters that were drawn.
 Steps = list[tuple[str, dict[str, Any]]]
 Ours = Steps | Callable[[dict[str, Any]], Steps]
@@ -122,21 +124,10 @@ def grid() -> list[tuple[str, dict[str, Any], Ours]]:
     ]
 
 
-def inputs() -> tuple[list[Any], list[Any], np.ndarray[Any, np.dtype[np.uint8]]]:
-    """Boxes, points from the centre of the first pixel, and a mask."""
-    rng = np.random.default_rng(1)
-    x, y = np.sort(rng.uniform(0, WIDTH, (6, 2))), np.sort(rng.uniform(0, HEIGHT, (6, 2)))
-    boxes = np.concatenate([[[0, 0, WIDTH, HEIGHT]], np.stack([x[:, 0], y[:, 0], x[:, 1], y[:, 1]], axis=1)])
-    points = rng.uniform(0, 1, (8, 2)) * [WIDTH - 1, HEIGHT - 1]
-    mask = np.zeros((HEIGHT, WIDTH), np.uint8)
-    mask[5:19, 8:30], mask[20:30, 3:9] = 1, 2
-    return boxes.round(2).tolist(), points.round(2).tolist(), mask
-
-
-def cases() -> list[dict[str, Any]]:
+def cases(boxes: list[Any], points: list[Any]) -> list[dict[str, Any]]:
+    """``points`` are counted from the centre of the first pixel."""
     import albumentations as A
 
-    boxes, points, mask = inputs()
     made = []
     for name, arguments, ours in grid():
         op = getattr(A, name)(**arguments)
@@ -149,7 +140,7 @@ def cases() -> list[dict[str, Any]]:
         )
         result = run(
             image=np.zeros((HEIGHT, WIDTH, 3), np.uint8),
-            mask=mask,
+            mask=MASK,
             bboxes=np.array(boxes),
             labels=list(range(len(boxes))),
             keypoints=np.array(points),
@@ -166,10 +157,10 @@ def cases() -> list[dict[str, Any]]:
 def main() -> None:
     import albumentations as A
 
-    boxes, points, _ = inputs()
-    head = json.dumps({"albumentations": A.__version__, "boxes": boxes, "points": points})
-    lines = ",\n".join(json.dumps(case) for case in cases())
-    OUT.write_text(f'{{"inputs": {head},\n"cases": [\n{lines}\n]}}\n')
+    inputs = json.loads(FILE.read_text())["inputs"]
+    head = json.dumps({**inputs, "albumentations": A.__version__})
+    lines = ",\n".join(json.dumps(case) for case in cases(inputs["boxes"], inputs["points"]))
+    FILE.write_text(f'{{"inputs": {head},\n"cases": [\n{lines}\n]}}\n')
 
 
 if __name__ == "__main__":

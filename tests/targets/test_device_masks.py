@@ -18,11 +18,8 @@ from variegate.executors.cuda.executor import CudaExecutor
 from variegate.executors.runners.cuda import CudaRunner
 from variegate.program.ops import Op
 from variegate.program.program import Program
-from variegate.targets.device_masks import prepare_masks
 from variegate.targets.following import Follower
-from variegate.targets.pasting import Joined, parts_of
 from variegate.targets.samples import OfImage
-from variegate.targets.stages import stages_of
 
 # As few tiles as can be: the interpreter takes as long for small ones.
 EXECUTOR = poisoned_executor("cpu", (32, 64))
@@ -167,25 +164,11 @@ def test_mixed_masks_are_pasted(mix: T.Transform, dtypes: list[Any], monkeypatch
             assert torch.equal(result[key], wanted[key]), key
 
 
-def _prepared(program: Program, images: Sequence[OfImage]) -> Any:
-    nothing = np.empty(0)
-    outputs = [
-        [Joined(part, images[part.source], nothing.astype(int), nothing, None) for part in parts]
-        for parts in parts_of(program)
-    ]
-    sizes = np.stack([program.in_shape[:, :2], program.final_sizes()], axis=1)
-    return prepare_masks(EXECUTOR, stages_of(program), sizes, outputs, 0)
-
-
 def test_tensors_are_read_where_they_are() -> None:
-    """The host sends what it has, once, and what is on the device already not at all."""
     size = (30, 40)
     program = program_of([[rotate(9.0)], [step(Op.VFLIP)]], [_image(size)] * 2)
     shared = numbered(size)
-    on_host = [OfImage("host", size, masks={"": shared}) for _ in range(2)]
     there = [OfImage("device", size, masks={"": torch.from_numpy(shared)}) for _ in range(2)]
-    sent = [_prepared(program, images)[1].arguments[0].numel() for images in (on_host, there)]
-    assert sent[0] - sent[1] == shared.nbytes
     check(program, there)
 
 
@@ -194,22 +177,6 @@ def test_tensors_of_another_device_are_refused() -> None:
     of = OfImage("samples[0]", (5, 6), masks={"": torch.zeros(5, 6, dtype=torch.uint8, device="meta")})
     with pytest.raises(ValueError, match=r"samples\[0\]: got a mask on meta; accepted: masks on cpu or on the host"):
         Follower(program, [of], vg.Targets(), 1, EXECUTOR).results()
-
-
-def test_results_side_by_side_and_one_by_one() -> None:
-    """Alike they are one tensor, as images are; of other sizes they are not."""
-    alike = [OfImage(str(n), (5, 7), masks={"": numbered((5, 7))}) for n in range(3)]
-    program = program_of([[step(Op.HFLIP)]] * 3, [_image((5, 7))] * 3)
-    made = [masks.named[""] for masks in _prepared(program, alike)[0]]
-    assert [mask.data_ptr() - made[0].data_ptr() for mask in made] == [0, 4 * 35, 8 * 35]
-    check(program_of([[], [crop(1, 1, 3, 3)], []], [_image((5, 7))] * 3), alike)
-
-
-def test_no_masks_need_no_launch() -> None:
-    none = [OfImage("sample", (5, 7), instances=np.empty((0, 5, 7), np.uint8))]
-    program = program_of([[step(Op.HFLIP)]], [_image((5, 7))])
-    assert _prepared(program, none)[1] is None
-    assert check(program, none)[0]["masks"].shape == (0, 5, 7)
 
 
 def test_masks_beside_the_images_of_a_call() -> None:

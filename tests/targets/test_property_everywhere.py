@@ -72,17 +72,6 @@ def test_after_crops_by_boxes(by_boxes: T.Transform) -> None:
     check_together(vg.Augmenter(t, device="cpu", num_threads=1)(samples, ids=range(24)))
 
 
-def test_policies_of_given_and_own_magnitudes() -> None:
-    rng = np.random.default_rng(4)
-    samples = [filled(60, 90, within(rng, 60, 90)) for _ in range(24)]
-    own = [vg.policies.Augmentation("turn", "Rotate", magnitude=(10, 80), signed=True)]
-    adaptive = T.AdaptiveRandAugment(3, interpolation="bilinear")
-    magnitudes = {"magnitude": rng.uniform(0.5, 1.0, 24)}
-    for t, conditions in ((T.RandAugment(2, 25, operations=own), None), (adaptive, magnitudes)):
-        augmenter = vg.Augmenter(t, device="cpu", num_threads=1)
-        check_together(augmenter(samples, ids=range(24), conditions=conditions), 1e-3)
-
-
 # The opposite of what a reader does to turn a picture upright.
 STORED_BY = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,

@@ -107,13 +107,23 @@ def optional(check: Check) -> Check:
     return checked
 
 
-def check_size(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int]:
-    """Height and width, both positive; one number stands for both."""
+def two_integers(
+    name: str, value: Any, high: int, *, accepted: str, step: int = 1, error: Refusal = refused
+) -> tuple[int, int]:
+    """Two from 1 to ``high``, 1 and multiples of ``step`` after it; one stands for both."""
     single = as_integer(value)
     both = as_numbers(value, whole=True) if single is None else (single,)
-    if both is None or len(both) not in (1, 2) or not all(0 < side <= MAX_LENGTH for side in both):
-        raise error(name, value, f"a positive integer or a (height, width) pair of them, up to {MAX_LENGTH:,}")
+    if both is None or len(both) not in (1, 2) or not all(one in range(1, high + 1, step) for one in both):
+        raise error(name, value, accepted)
     return both[0], both[-1]
+
+
+# Height and width.
+check_size = partial(
+    two_integers,
+    high=MAX_LENGTH,
+    accepted=f"a positive integer or a (height, width) pair of them, up to {MAX_LENGTH:,}",
+)
 
 
 def check_padding(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, ...]:

@@ -55,9 +55,13 @@ class RandomBoxSafeCrop(Transform):
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         crops = _safe_crops(sampling, rows, slot, self.erosion_rate, type(self).__name__)
-        is_smaller = (crops[:, 2:] != sampling.size[rows]).any(axis=1)
-        rows, crops = rows[is_smaller], crops[is_smaller]
-        sampling.emit(rows, Op.CROP, *crops.T, size=crops[:, 2:].astype(np.int32))
+        _emit_crops(sampling, rows, crops)
+
+
+def _emit_crops(sampling: Sampling, rows: Rows, crops: Crops) -> None:
+    is_smaller = (crops[:, 2:] != sampling.size[rows]).any(axis=1)
+    rows, crops = rows[is_smaller], crops[is_smaller]
+    sampling.emit(rows, Op.CROP, *crops.T, size=crops[:, 2:].astype(np.int32))
 
 
 @dataclass(frozen=True)
@@ -289,9 +293,7 @@ class RandomIoUCrop(Transform):
         cut = crops[:, 2] > 0
         rows, crops, edges = rows[cut], crops[cut], edges[cut]
         known_boxes(sampling, type(self).__name__).drop(rows, ~_has_centres(edges, crops[:, None])[:, 0])
-        is_smaller = (crops[:, 2:] != sampling.size[rows]).any(axis=1)
-        rows, crops = rows[is_smaller], crops[is_smaller]
-        sampling.emit(rows, Op.CROP, *crops.T, size=crops[:, 2:].astype(np.int32))
+        _emit_crops(sampling, rows, crops)
 
     def _draw(self, keys: npt.NDArray[np.uint32], size: npt.NDArray[np.int32], edges: Floats) -> Crops:
         """Top, left, height, width for every row, int64[R, 4]; zeros for what stays as it is."""

@@ -12,11 +12,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.checks import Refusal, as_integer, as_number, as_numbers, number, refused
-from variegate.ops.arguments import BLACK, FLAG, PROBABILITY, Fill, Number, Pair, check_colour, checks, optional
+from variegate.checks import Refusal, as_number, as_numbers, number, refused
+from variegate.ops.arguments import (
+    BLACK,
+    FLAG,
+    PROBABILITY,
+    Fill,
+    Number,
+    Pair,
+    check_colour,
+    checks,
+    optional,
+    two_integers,
+)
 from variegate.ops.base import Transform, UsefulRange, set_field
 from variegate.ops.filters import Sharpness
-from variegate.ops.magnitude import MagnitudeOp, PlainOp, WithProbability, between, span
+from variegate.ops.magnitude import MagnitudeOp, PlainOp, WithProbability, between, ends, span
 from variegate.ops.tone import Brightness
 from variegate.program.one_image import Images
 from variegate.program.ops import MAX_TILES, Op
@@ -57,13 +68,7 @@ class AutoContrast(PlainOp, function="autocontrast"):
     _op = Op.AUTOCONTRAST
 
 
-def tile_counts(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int]:
-    """Tiles along x and y; one number stands for both."""
-    single = as_integer(value)
-    tiles = as_numbers(value, whole=True) if single is None else (single, single)
-    if tiles is None or len(tiles) != 2 or not all(1 <= count <= MAX_TILES for count in tiles):
-        raise error(name, value, f"an integer from 1 to {MAX_TILES}, or a pair (x, y) of them")
-    return tiles[0], tiles[1]
+_TILES = f"an integer from 1 to {MAX_TILES}, or a pair (x, y) of them"
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ class CLAHE(MagnitudeOp):
     clip_limit: Number = (1.0, 4.0)
     tile_grid_size: int | Sequence[int] = (8, 8)
     _number, _bounds, _useful = "clip_limit", (1.0, 256.0), UsefulRange(1.0, 20.0)
-    _checks = checks(tile_grid_size=tile_counts)
+    _checks = checks(tile_grid_size=partial(two_integers, high=MAX_TILES, accepted=_TILES))
 
     def emit_at(self, images: Images, value: Any, slot: int) -> None:
         images.add(Op.CLAHE, value, *self.tile_grid_size)  # type: ignore[misc]
@@ -219,15 +224,6 @@ class RandomToneCurve(Transform):
         sampling.emit(rows, Op.LUT, np.array(index, np.float64), self.scale, name="RandomToneCurve")
 
 
-def dropped_counts(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int]:
-    """A range of how many channels are dropped; one number stands for both ends."""
-    single = as_integer(value)
-    ends = as_numbers(value, whole=True) if single is None else (single, single)
-    if ends is None or len(ends) != 2 or not 1 <= ends[0] <= ends[1] <= 2:
-        raise error(name, value, "1 or 2, or a pair (low, high) of them")
-    return ends[0], ends[1]
-
-
 @lru_cache(maxsize=8)
 def _drops(channels: int) -> tuple[tuple[int, ...], ...]:
     """The ways to drop one channel, then those to drop two."""
@@ -244,7 +240,7 @@ class ChannelDropout(WithProbability):
     channel_drop_range: int | Sequence[int] = (1, 1)
     fill: Fill = BLACK
     p: float = 0.5
-    _checks = checks(channel_drop_range=dropped_counts, fill=check_colour)
+    _checks = checks(channel_drop_range=ends(1, 2, whole=True), fill=check_colour)
 
     def _apply(self, images: Images, slot: int) -> None:
         sampling = images.sampling

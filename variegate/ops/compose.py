@@ -187,15 +187,15 @@ def _random_order(sampling: Sampling, rows: Rows, slot: int, count: int) -> npt.
 
 Range = tuple[float | None, float | None, Transform]
 
-KNOWN: dict[str, Callable[..., npt.NDArray[Any]]] = {
-    "uniform": lambda sampling, rows, slot, height, width: sampling.uniform(rows, slot)[:, 0],
-    "epoch": lambda sampling, rows, slot, height, width: np.full(len(rows), sampling.epoch),
-    "height": lambda sampling, rows, slot, height, width: height,
-    "width": lambda sampling, rows, slot, height, width: width,
-    "channels": lambda sampling, rows, slot, height, width: sampling.channels[rows],
-    "area": lambda sampling, rows, slot, height, width: height.astype(np.int64) * width,
-    "aspect": lambda sampling, rows, slot, height, width: width / np.maximum(height, 1),
+# Of images, by their sizes [R, 2] and numbers of channels [R].
+IMAGE_VALUES: dict[str, Callable[[Any, Any], npt.NDArray[Any]]] = {
+    "height": lambda size, channels: size[:, 0].astype(np.int64),
+    "width": lambda size, channels: size[:, 1].astype(np.int64),
+    "channels": lambda size, channels: channels.astype(np.int64),
+    "area": lambda size, channels: size[:, 0].astype(np.int64) * size[:, 1],
+    "aspect": lambda size, channels: size[:, 1] / np.maximum(size[:, 0], 1),
 }
+KNOWN = ("uniform", "epoch", *IMAGE_VALUES)
 
 
 _OBJECTS, _OF_OBJECTS = "objects", ("any_of", "all_of", "none_of")
@@ -270,8 +270,10 @@ class Cond(Transform):
                 branch.sample(sampling, rows[fits], slot + first)
 
     def _values(self, sampling: Sampling, rows: Rows, slot: int) -> npt.NDArray[Any]:
+        if self.by in IMAGE_VALUES:
+            return IMAGE_VALUES[self.by](sampling.size[rows], sampling.channels[rows])
         if self.by in KNOWN:
-            return KNOWN[self.by](sampling, rows, slot, *sampling.size[rows].T)
+            return sampling.uniform(rows, slot)[:, 0] if self.by == "uniform" else np.full(len(rows), sampling.epoch)
         if self.by not in sampling.given:
             if self.by == _OBJECTS:
                 accepted = "samples that are dicts with 'labels', or a source with annotations"

@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from variegate.checks import integer
 from variegate.ops.arguments import PROBABILITY, checks
-from variegate.ops.base import set_field
-from variegate.ops.magnitude import between, limits, span
+from variegate.ops.magnitude import between, ends
 from variegate.ops.mix import Mixer
 from variegate.program.boxes import SampledBoxes, known_boxes
 from variegate.program.mixing import Mix, show
@@ -54,15 +53,11 @@ class CopyPaste(Mixer):
     num_slots = 2
     _checks = checks(
         share=PROBABILITY,
-        scale=span(0.01, 100.0),
+        scale=ends(0.01, 100.0),
         flip=PROBABILITY,
         feather=partial(integer, low=0, high=_MOST_FEATHER),
         min_visibility=PROBABILITY,
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        set_field(self, "scale", limits(self.scale))
 
     def _mix(self, sampling: Sampling, samples: Rows, slot: int) -> Mix:
         known_boxes(sampling, type(self).__name__)

@@ -26,7 +26,7 @@ from variegate.ops.arguments import (
     checks,
 )
 from variegate.ops.base import Transform, UsefulRange, set_field
-from variegate.ops.magnitude import MagnitudeOp, between, integers_between, limits, span
+from variegate.ops.magnitude import MagnitudeOp, between, ends, integers_between, limits, span
 from variegate.ops.resize import TRIES, sample_boxes
 from variegate.program.compiled import kernel
 from variegate.program.ops import Op
@@ -120,11 +120,10 @@ class RandomErasing(Transform):
     inplace: bool = False
     _changes_bytes = False  # it may follow Normalize, and erases floats there
     num_slots = 1 + TRIES + 1
-    _checks = checks(p=PROBABILITY, scale=span(0.0, 1.0), ratio=POSITIVE_PAIR, value=_erased_with, inplace=FLAG)
+    _checks = checks(p=PROBABILITY, scale=ends(0.0, 1.0), ratio=POSITIVE_PAIR, value=_erased_with, inplace=FLAG)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_field(self, "scale", limits(self.scale))
         if self.value == "colour":  # three normal numbers are of two blocks
             set_field(self, "num_slots", type(self).num_slots + 1)
 

@@ -14,8 +14,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from variegate.checks import Refusal, as_integer, as_numbers, integer, interval, number, one_of, refused
-from variegate.ops.arguments import LARGEST, MAX_KERNEL, PROBABILITY, Number, checks
+from variegate.checks import Refusal, as_numbers, integer, interval, number, one_of, refused
+from variegate.ops.arguments import LARGEST, MAX_KERNEL, PROBABILITY, Number, checks, two_integers
 from variegate.ops.base import Transform, UsefulRange
 from variegate.ops.magnitude import MagnitudeOp, between, integers_between, limits, span
 from variegate.program.one_image import Images
@@ -31,21 +31,21 @@ class Sharpness(MagnitudeOp, function="adjust_sharpness", called={"factor": "sha
     _op, _number = Op.SHARPNESS, "factor"
 
 
-def kernel_sizes(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int]:
-    """Two odd numbers of pixels, along x and y; one stands for both."""
-    single = as_integer(value)
-    sizes = as_numbers(value, whole=True) if single is None else (single,)
-    if sizes is None or len(sizes) not in (1, 2) or not all(0 < k <= MAX_KERNEL and k % 2 == 1 for k in sizes):
-        raise error(name, value, f"an odd positive integer up to {MAX_KERNEL:,}, or a pair (x, y) of them")
-    return sizes[0], sizes[-1]
+# Pixels along x and y.
+kernel_sizes = partial(
+    two_integers,
+    high=MAX_KERNEL,
+    step=2,
+    accepted=f"an odd positive integer up to {MAX_KERNEL:,}, or a pair (x, y) of them",
+)
 
 
-def line_lengths(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, int]:
+def odd_span(name: str, value: Any, low: int = 1, *, error: Refusal = refused) -> int | tuple[int, int]:
     """An odd number of pixels, or a range between two of them."""
-    lengths: Any = span(1, 255, whole=True)(name, value, error=error)
-    if any(k % 2 == 0 for k in limits(lengths)):
+    sizes: Any = span(low, 255, whole=True)(name, value, error=error)
+    if any(size % 2 == 0 for size in limits(sizes)):
         raise error(name, value, "an odd integer, or a pair (low, high) of them")
-    return lengths
+    return sizes
 
 
 def odd_sizes(low: float, high: float, count: int) -> Floats:
@@ -83,7 +83,7 @@ class MotionBlur(Transform):
     direction: Number = (-1.0, 1.0)
     num_slots = 1
     _useful = UsefulRange(1, 31, 1.0, lambda length: MotionBlur(int(length) | 1), odd_sizes)
-    _checks = checks(kernel_size=line_lengths, angle=span(-math.inf, math.inf), direction=span(-1.0, 1.0))
+    _checks = checks(kernel_size=odd_span, angle=span(-math.inf, math.inf), direction=span(-1.0, 1.0))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         unit = sampling.uniform(rows, slot)
@@ -135,15 +135,7 @@ class MedianBlur(Transform):
         sampling.emit(rows, Op.MEDIAN, 2 * steps + 1)
 
 
-def element_sides(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int]:
-    """Width and height of an element, in pixels; one number stands for both."""
-    single = as_integer(value)
-    sides = as_numbers(value, whole=True) if single is None else (single, single)
-    if sides is None or len(sides) != 2 or not all(1 <= side <= MAX_ELEMENT for side in sides):
-        raise error(name, value, f"an integer from 1 to {MAX_ELEMENT}, or a pair (width, height) of them")
-    return sides[0], sides[1]
-
-
+_ELEMENT = f"an integer from 1 to {MAX_ELEMENT}, or a pair (width, height) of them"
 MorphologyName = Literal["erosion", "dilation"]
 
 
@@ -161,7 +153,10 @@ class Morphological(Transform):
     scale: int | Sequence[int] = (2, 3)
     operation: MorphologyName = "dilation"
     _useful = UsefulRange(1, 13, 1.0, lambda size: Morphological(int(size)), odd_sizes)
-    _checks = checks(scale=element_sides, operation=partial(one_of, choices=get_args(MorphologyName)))
+    _checks = checks(
+        scale=partial(two_integers, high=MAX_ELEMENT, accepted=_ELEMENT),
+        operation=partial(one_of, choices=get_args(MorphologyName)),
+    )
 
     def draw(self, images: Images, slot: int) -> None:
         if self.scale != (1, 1):
@@ -336,14 +331,6 @@ class Emboss(Transform):
             emit_filters(sampling, rows[i : i + 1], kernel[None], alphas[i : i + 1], "Emboss")
 
 
-def blur_sizes(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, int]:
-    """An odd number of pixels, or a range between two of them."""
-    sizes: int | tuple[int, int] = span(3, 255, whole=True)(name, value, error=error)
-    if any(size % 2 == 0 for size in limits(sizes)):
-        raise error(name, value, "an odd integer, or a pair (low, high) of them")
-    return sizes
-
-
 @dataclass(frozen=True)
 class UnsharpMask(Transform):
     """Sharpen: add ``alpha`` times the difference from the Gaussian blur where it exceeds ``threshold`` levels.
@@ -360,7 +347,7 @@ class UnsharpMask(Transform):
     num_slots = 1
     _useful = UsefulRange(0.0, 1.0, 0.0, lambda alpha: UnsharpMask(7, 0.0, alpha, threshold=0))
     _checks = checks(
-        blur_limit=blur_sizes,
+        blur_limit=partial(odd_span, low=3),
         sigma_limit=span(0.0, 1000.0),
         alpha=span(0.0, 64.0),
         threshold=partial(integer, low=0, high=255),

@@ -31,7 +31,6 @@ from variegate.ops.matrices import (
     inverse_affine_of,
     inverse_rotated_then_sheared_of,
     perspective_coefficients,
-    perspective_coefficients_one,
     plain_or_array,
     rotated_size,
     stretch,
@@ -246,29 +245,19 @@ class RandomPerspective(Resampled):
     _useful = UsefulRange(0.0, 0.9, 0.0, lambda scale: RandomPerspective(scale, 1.0))
     _checks = checks(distortion_scale=PROBABILITY, p=PROBABILITY)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        rows = rows[sampling.uniform(rows, slot)[:, 0] < self.p]
-        far = sampling.size[rows, ::-1].astype(np.int64) - 1
-        bound = (self.distortion_scale * ((far + 1) // 2)).astype(np.int64) + 1
-        unit = np.stack([sampling.uniform(rows, slot + 1), sampling.uniform(rows, slot + 2)], axis=-1)
-        inwards = np.floor(unit * bound[:, None, :])
-        is_far = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
-        start = is_far * far[:, None, :]
-        coefficients, valid = perspective_coefficients(start, start + np.where(is_far == 1, -inwards, inwards))
-        self._add_map(Selection(sampling, rows[valid]), Op.PERSPECTIVE, *coefficients[valid].T)
-
-    def draw(self, image: Images, slot: int) -> None:
-        if isinstance(image, Selection):
-            return self.sample(image.sampling, image.rows, slot)
-        if not image.unit(slot) < self.p:
-            return None
-        far = image.width - 1, image.height - 1
-        bound = [int(self.distortion_scale * ((side + 1) // 2)) + 1 for side in far]
+    def draw(self, images: Images, slot: int) -> None:
+        chosen = images.where(images.unit(slot) < self.p)
+        if not chosen:
+            return
+        far = (chosen.width - 1, chosen.height - 1)
+        bounds = [chosen.whole(self.distortion_scale * ((side + 1) // 2)) + 1 for side in far]
         start, end = [], []
         for corner, is_far in enumerate(((0, 0), (1, 0), (1, 1), (0, 1))):
-            inwards = [math.floor(image.unit(slot + 1 + axis, corner) * bound[axis]) for axis in (0, 1)]
-            start.append([is_far[axis] * far[axis] for axis in (0, 1)])
-            end.append([start[-1][axis] + (-inwards[axis] if is_far[axis] else inwards[axis]) for axis in (0, 1)])
-        if (coefficients := perspective_coefficients_one(start, end)) is not None:
-            self._add_map(image, Op.PERSPECTIVE, *coefficients)
-        return None
+            x, y = (is_far[axis] * far[axis] for axis in (0, 1))
+            inwards = [chosen.whole(chosen.unit(slot + 1 + axis, corner) * bounds[axis]) for axis in (0, 1)]
+            start.append((x, y))
+            end.append((x + (1 - 2 * is_far[0]) * inwards[0], y + (1 - 2 * is_far[1]) * inwards[1]))
+        coefficients, is_valid = perspective_coefficients(start, end)
+        valid, *numbers = chosen.filtered(is_valid, *coefficients.T)
+        if valid:
+            self._add_map(valid, Op.PERSPECTIVE, *numbers)

@@ -42,6 +42,12 @@ def limits(value: Number) -> Pair:
     return value if isinstance(value, tuple) else (value, value)
 
 
+def ends(low: float, high: float, whole: bool = False) -> Check:
+    """The check of ``span``, for what is kept as a pair."""
+    check = span(low, high, whole)
+    return lambda name, value, *, error=refused: limits(check(name, value, error=error))
+
+
 def between(value: Number, unit: Any) -> Any:
     """Numbers from the range ``value`` at ``unit`` in [0, 1), one or an array of them."""
     low, high = limits(value)

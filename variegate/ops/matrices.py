@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-Point = Sequence[float]
-Point3 = tuple[float, float, float]
+# Numbers, or arrays of one for each image.
+Corners = Sequence[tuple[Any, Any]]
+Point3 = tuple[Any, Any, Any]
 
 
 def inverse_affine(
@@ -51,19 +52,9 @@ def inverse_affine_of(center: Any, angle: Any, translate: Any, scale: Any, shear
     return [m0, m1, m2, m3, m4, m5]
 
 
-def inverse_rotated_then_sheared(
-    center: npt.ArrayLike, angle: npt.ArrayLike, translate: npt.ArrayLike, scale: npt.ArrayLike, shear: npt.ArrayLike
-) -> Floats:
-    """``inverse_affine`` with Albumentations' order: rotated, then sheared along both axes at once, which changes areas
-    by 1 - tan(x) * tan(y)."""
-    matrix = inverse_rotated_then_sheared_of(
-        _xy(center), np.asarray(angle, np.float64), _xy(translate), np.asarray(scale, np.float64), _xy(shear)
-    )
-    return np.stack(np.broadcast_arrays(*matrix), axis=-1)
-
-
 def inverse_rotated_then_sheared_of(center: Any, angle: Any, translate: Any, scale: Any, shear: Any) -> list[Any]:
-    """Its six coefficients, as those of ``inverse_affine_of``."""
+    """``inverse_affine_of`` with Albumentations' order: rotated, then sheared along both axes at once, which changes
+    areas by 1 - tan(x) * tan(y)."""
     (cx, cy), (tx, ty) = center, translate
     tan_x, tan_y = (np.tan(np.radians(each)) for each in shear)
     turn = np.radians(angle)
@@ -86,66 +77,43 @@ def stretch(center: npt.ArrayLike, factor_x: npt.ArrayLike, factor_y: npt.ArrayL
     )
 
 
-def perspective_coefficients(start: npt.ArrayLike, end: npt.ArrayLike) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Pillow's eight coefficients that move the corners ``start`` to ``end``, both [R, 4, 2] of x, y.
+def perspective_coefficients(start: Corners, end: Corners) -> tuple[Floats, Any]:
+    """Pillow's eight coefficients that move the four corners ``start`` (x, y) to ``end``, numbers or arrays [R] each.
 
-    Returns float64[R, 8], rounded to float32 as torchvision's are, and bool[R]: whether they exist. They do not where
-    three of the corners are in line (images of one pixel's width, or corners that met), nor where the horizon runs
-    through the output's origin: such rows hold the identity.
+    Returns float64[R, 8] or [8], rounded to float32 as torchvision's are, and whether they exist, bool[R] or bool. They
+    do not where three of the corners are in line (images of one pixel's width, or corners that met), nor where the
+    horizon runs through the output's origin: the identity then.
     """
-    from_square, start_valid = _from_square(np.asarray(start, np.float64))
-    to_end, end_valid = _from_square(np.asarray(end, np.float64))
-    first, second, third = (to_end[..., i] for i in range(3))
-    adjugate = np.stack([np.cross(second, third), np.cross(third, first), np.cross(first, second)], axis=-2)
-    matrix = from_square @ adjugate
-    last = matrix[..., 2, 2]
-    valid = start_valid & end_valid & (np.abs(last) > 1e-12 * np.abs(matrix).max(axis=(-2, -1)))
-    coefficients = matrix.reshape(*matrix.shape[:-2], 9)[..., :8] / np.where(valid, last, 1.0)[..., None]
-    coefficients[~valid] = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
-    return coefficients.astype(np.float32).astype(np.float64), valid
-
-
-def _from_square(corners: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """The projective map [R, 3, 3] that takes one fixed quadrilateral to ``corners`` [R, 4, 2], up to its scale, and
-    whether no three corners are in line.
-    """
-    p, q, r, s = (np.append(corners[..., i, :], np.ones_like(corners[..., i, :1]), axis=-1) for i in range(4))
-    triples = ((s, q, r), (p, s, r), (p, q, s), (p, q, r))
-    areas = [np.sum(a * np.cross(b, c), axis=-1) for a, b, c in triples]
-    columns = [area[..., None] * corner for area, corner in zip(areas, (p, q, r), strict=False)]
-    return np.stack(columns, axis=-1), np.all(np.stack(areas) != 0.0, axis=0)
-
-
-def perspective_coefficients_one(start: Sequence[Point], end: Sequence[Point]) -> list[float] | None:
-    """``perspective_coefficients`` of one row, to the bit; None where they do not exist."""
-    from_square, to_end = _from_square_one(start), _from_square_one(end)
-    if from_square is None or to_end is None:
-        return None
+    from_square, is_start_valid = _from_square(start)
+    to_end, is_end_valid = _from_square(end)
     first, second, third = to_end
     adjugate = (_cross(second, third), _cross(third, first), _cross(first, second))
-    # NumPy's product, which may round once where two operations round twice.
-    matrix = np.array(from_square).T.copy() @ np.array(adjugate)
-    last = matrix.item(8)
-    if not abs(last) > 1e-12 * float(np.abs(matrix).max()):
-        return None
-    coefficients: list[float] = (matrix.reshape(9)[:8] / last).astype(np.float32).tolist()
-    return coefficients
+    columns, rows = (
+        np.stack([np.stack(each, axis=-1) for each in of], axis=axis)
+        for of, axis in ((from_square, -1), (adjugate, -2))
+    )
+    matrix = columns @ rows
+    last = matrix[..., 2, 2]
+    is_valid = is_start_valid & is_end_valid & (np.abs(last) > 1e-12 * np.abs(matrix).max(axis=(-2, -1)))
+    coefficients = matrix.reshape(*matrix.shape[:-2], 9)[..., :8] / np.where(is_valid, last, 1.0)[..., None]
+    coefficients = np.where(is_valid[..., None], coefficients, (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0))
+    return coefficients.astype(np.float32).astype(np.float64), is_valid
 
 
-def _cross(a: Point3, b: Point3) -> Point3:
-    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
-
-
-def _from_square_one(corners: Sequence[Point]) -> list[Point3] | None:
-    """Columns of ``_from_square``; None where three corners are in line."""
-    p, q, r, s = ((float(x), float(y), 1.0) for x, y in corners)
+def _from_square(corners: Corners) -> tuple[list[Point3], Any]:
+    """Columns of the projective map that takes one fixed quadrilateral to ``corners``, up to its scale, and whether no
+    three corners are in line."""
+    p, q, r, s = ((x, y, 1.0 + 0.0 * x) for x, y in corners)
     areas = []
     for a, b, c in ((s, q, r), (p, s, r), (p, q, s), (p, q, r)):
         x, y, z = _cross(b, c)
         areas.append(a[0] * x + a[1] * y + a[2] * z)
-    if 0.0 in areas:
-        return None
-    return [(area * x, area * y, area * z) for area, (x, y, z) in zip(areas, (p, q, r), strict=False)]
+    columns = [(area * x, area * y, area * z) for area, (x, y, z) in zip(areas, (p, q, r), strict=False)]
+    return columns, np.all(np.stack(areas) != 0.0, axis=0)
+
+
+def _cross(a: Point3, b: Point3) -> Point3:
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 
 def rotated_size(size: npt.ArrayLike, angle: npt.ArrayLike, center: Sequence[float] | None) -> npt.NDArray[np.int32]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from variegate.checks import integer, number
 from variegate.ops.arguments import checks, optional
 from variegate.ops.base import Transform, set_field
-from variegate.ops.magnitude import between, limits, span
+from variegate.ops.magnitude import between, ends
 from variegate.program import rng
 from variegate.program.mixing import Mix, Place, outputs_among, shrink
 from variegate.program.program import MAX_SIDE
@@ -117,11 +117,7 @@ class ResizeMix(Mixer):
     scale: Sequence[float] = (0.1, 0.8)
     num_classes: int | None = None
     num_slots = 1
-    _checks = checks(scale=span(1e-3, 1.0))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        set_field(self, "scale", limits(self.scale))
+    _checks = checks(scale=ends(1e-3, 1.0))
 
     def _mix(self, sampling: Sampling, samples: Rows, slot: int) -> Mix:
         size, draw = sampling.size[samples].astype(np.int64), sampling.uniform(samples, slot)
@@ -143,11 +139,7 @@ class Mosaic(Mixer):
     num_classes: int | None = None
     num_slots = 1
     num_partners = 3
-    _checks = checks(center_range=span(0.0, 1.0))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        set_field(self, "center_range", limits(self.center_range))
+    _checks = checks(center_range=ends(0.0, 1.0))
 
     def _mix(self, sampling: Sampling, samples: Rows, slot: int) -> Mix:
         size, draw = sampling.size[samples].astype(np.int64), sampling.uniform(samples, slot)

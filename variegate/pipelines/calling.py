@@ -20,32 +20,30 @@ from variegate.pipelines.scalar import Scalar, is_plain, make, refuse_text, trut
 
 _DRAWS = "vg.coin, vg.uniform, vg.randint, vg.normal and vg.choice, which draw for every sample"
 _GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
-# Functions by name, the module that they are known in, and how many arguments make them read no clock.
-_TORCH = ("rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial")
-_SECRETS = ("token_bytes", "token_hex", "token_urlsafe", "randbelow")
-_CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
-_NEVER = 99
-_SOURCES: dict[str, tuple[str, int]] = {
-    **dict.fromkeys(_TORCH, ("torch", _NEVER)),
-    **dict.fromkeys(_SECRETS, ("secrets", _NEVER)),
-    **dict.fromkeys(("urandom", "getrandom"), ("os", _NEVER)),
-    **dict.fromkeys(("uuid1", "uuid4"), ("uuid", _NEVER)),
-    **{name: ("time", _NEVER) for each in _CLOCKS for name in (each, f"{each}_ns")},
-    **dict.fromkeys(("localtime", "gmtime", "ctime", "asctime"), ("time", 1)),
-    "strftime": ("time", 2),
-}
-_NOW = ("now", "utcnow", "today")
+# Functions of ``os`` that draw; and those of ``secrets`` and ``uuid`` that do not. Generators of Python, NumPy and
+# torch are compared before and after a call (``call_untraced``).
+_OF_SYSTEM = {"urandom", "getrandom"}
+_CERTAIN = {"uuid3", "uuid5", "UUID", "compare_digest"}
+_CLOCKS = {"time", "monotonic", "perf_counter", "process_time", "thread_time"}
+# Functions of ``time`` that take the current time if they get fewer arguments.
+_OF_NOW = {"localtime": 1, "gmtime": 1, "ctime": 1, "asctime": 1, "strftime": 2}
+_NOW = {"now", "utcnow", "today"}
 
 
 def refuse_chance(function: Any, args: tuple[Any, ...]) -> None:
     """Raises PipelineError where ``function`` draws a number, or reads the clock."""
     name, owner = getattr(function, "__name__", ""), getattr(function, "__self__", None)
-    module, enough = _SOURCES.get(name, ("", 0))
-    is_source = len(args) < enough and function is getattr(sys.modules.get(module), name, None)
-    if (is_source and module == "time") or (name in _NOW and _is_date(owner)):
+    module = getattr(function, "__module__", None)
+    if module == "time":
+        is_clock = name.removesuffix("_ns") in _CLOCKS or len(args) < _OF_NOW.get(name, 0)
+    else:
+        is_clock = name in _NOW and isinstance(owner, type) and issubclass(owner, datetime.date)
+    if is_clock:
         refuse(
             "this reads the clock once, while the function is traced, for all samples", "a value given with the batch"
         )
+    is_of_system = module in ("posix", "nt") and name in _OF_SYSTEM
+    is_source = is_of_system or (module in ("secrets", "uuid") and name not in _CERTAIN)
     if is_source or isinstance(owner, _GENERATORS):
         refuse("this draws one number, while the function is traced, for all samples", _DRAWS)
 
@@ -60,10 +58,6 @@ def call_untraced(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if _states() != before:
         refuse("this draws numbers, while the function is traced, for all samples", _DRAWS)
     return result
-
-
-def _is_date(owner: Any) -> bool:
-    return isinstance(owner, type) and issubclass(owner, datetime.date)
 
 
 def _states() -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ import types
 from functools import lru_cache
 from typing import Any
 
-from variegate.pipelines.jumps import define, parameters
+from variegate.pipelines.jumps import statements
 from variegate.pipelines.rewrite import rewrite
 
 _Defined = ast.FunctionDef | ast.Lambda
@@ -32,8 +32,11 @@ def definition_of(function: types.FunctionType) -> ast.FunctionDef | None:
     if isinstance(node, ast.FunctionDef):
         return None if any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node)) else node
     assert isinstance(node, ast.Lambda)
-    body = ast.copy_location(ast.Return(value=node.body), node.body)
-    return ast.fix_missing_locations(ast.copy_location(define("_vg_lambda", node.args, [body]), node))
+    [made] = statements("def _vg_lambda(): return", node)
+    assert isinstance(made, ast.FunctionDef)
+    made.args = node.args
+    made.body = [ast.copy_location(ast.Return(value=node.body), node.body)]
+    return made
 
 
 @lru_cache(maxsize=64)
@@ -115,9 +118,10 @@ def _compiled(function: types.FunctionType) -> types.CodeType | None:
     rewritten = rewrite(definition)
     rewritten.name = _INNER  # its own name is one of the module's, or of the function around it
     names = ["_vg", *function.__code__.co_freevars]
-    result = ast.Return(value=ast.Name(id=rewritten.name, ctx=ast.Load()))
-    factory = define(_FACTORY, parameters(*names), [rewritten, result])
-    module = ast.Module(body=[ast.copy_location(factory, rewritten)], type_ignores=[])
+    [factory] = statements(f"def {_FACTORY}({', '.join(names)}): return {_INNER}", rewritten)
+    assert isinstance(factory, ast.FunctionDef)
+    factory.body.insert(0, rewritten)
+    module = ast.Module(body=[factory], type_ignores=[])
     code = compile(ast.fix_missing_locations(module), function.__code__.co_filename, "exec", dont_inherit=True)
     namespace: dict[str, Any] = {}
     exec(code, namespace)

@@ -213,13 +213,11 @@ def unless(flags: Flags, body: list[ast.stmt], like: ast.AST) -> ast.stmt:
     return at(ast.If(test=ast.UnaryOp(op=ast.Not(), operand=any_of(flags)), body=body, orelse=[]), like)
 
 
-def define(called: str, arguments: ast.arguments, body: list[ast.stmt]) -> ast.FunctionDef:
-    made = ast.FunctionDef(name=called, args=arguments, body=body, decorator_list=[], returns=None)
-    if "type_params" in ast.FunctionDef._fields:
-        made.type_params = []  # type: ignore[attr-defined,unused-ignore]
+def statements(source: str, like: ast.AST) -> list[ast.stmt]:
+    """Generated code, all of it at the line that ``like`` begins in."""
+    made = ast.parse(source).body
+    for statement in made:
+        for node in ast.walk(statement):
+            if isinstance(node, (ast.stmt, ast.expr, ast.arg)):
+                at(node, like)
     return made
-
-
-def parameters(*names: str) -> ast.arguments:
-    taken = [ast.arg(arg=each) for each in names]
-    return ast.arguments(posonlyargs=[], args=taken, kwonlyargs=[], kw_defaults=[], defaults=[])

@@ -1,136 +1,131 @@
-"""State that a branch can reach and must leave as it was: variables, globals, and all that these hold."""
+"""State that a branch can reach and must leave unchanged: variables, globals, and the contents of both."""
 
 from __future__ import annotations
 
+import array
 import functools
 import gc
-import io
 import itertools
 import operator
 import sys
 import types
-import warnings
-import weakref
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import EnumMeta
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from variegate.errors import shown
 from variegate.ops.traced import TracedPipeline
 from variegate.pipelines.convert import is_library
 from variegate.pipelines.graph import Graph, refuse, users_frame
 from variegate.pipelines.image import same_plain
 
-# Things that are compared, the nearest first, and entries of each; bytes of an array that are read, evenly spread.
-LARGEST, LONGEST, BYTES = 10_000, 10_000, 1 << 20
-# What an instance of a library's class holds is looked at where it is a plain container, an iterator or an array.
-_WITH_ATTRIBUTES = {"collections", "types", "argparse", "queue", "_thread"}
-_CONTAINERS = {"builtins", "itertools", "functools", "array", *_WITH_ATTRIBUTES}
-_ENTRIES = (list, tuple, set, frozenset, deque)
-_LEAVES = (int, float, complex, str, bytes, type(None), range, slice, type(...), types.CodeType, types.FrameType)
+# Objects that are compared, the nearest first; and bytes of an array that are read, evenly spread.
+MAX_OBJECTS = 10_000
+MAX_BYTES = 1 << 20
+# Modules of Python's whose objects are containers, iterators or references. Other libraries' objects are not read.
+_CONTAINERS = {"builtins", "collections", "itertools", "functools", "types", "queue", "argparse", "array"}
+_CONSTANTS = (int, float, complex, str, bytes, type(None), range, slice, type(...), types.CodeType, types.FrameType)
 _UNSET = object()
 
-State = tuple[Sequence[Any], Any]
+
+class State(NamedTuple):
+    """``held``: the objects that an object refers to; ``content``: its bytes, or the position of an iterator."""
+
+    held: Sequence[Any]
+    content: Any = None
+
+    def equals(self, other: State | None) -> bool:
+        if other is None or self.content != other.content or len(self.held) != len(other.held):
+            return False
+        return all(map(operator.is_, self.held, other.held)) or all(map(_is_same, self.held, other.held))
+
+
+@dataclass(frozen=True, eq=False)
+class _Global:
+    """A variable of a module that a function names."""
+
+    namespace: dict[str, Any]
+    name: str
+
+
+class _Reached(NamedTuple):
+    """An object, the variable through which it was reached, and its state before the branches."""
+
+    thing: Any
+    name: str
+    state: State
 
 
 class Branches:
-    """The branches of one decision. ``roots``: functions and arguments; ``put``, ``own_globals``: variables they may
-    assign."""
+    """The branches of one decision.
+
+    ``roots``: their functions and arguments. They may assign the variables of ``put``, and ``own_globals``.
+    """
 
     def __init__(self, graph: Graph, roots: Sequence[Any], put: Any = None, own_globals: Sequence[str] = ()) -> None:
         self._graph = graph
         self._package = str(users_frame().f_globals.get("__name__", "")).partition(".")[0]
-        own = {id(cell) for cell in getattr(put, "__closure__", None) or ()}
-        self._noted: list[_Noted] = []
         self._globals: dict[tuple[int, str], _Global] = {}
-        self._walk(roots, own, set(own_globals))
+        assigned = {id(cell) for cell in getattr(put, "__closure__", None) or ()}
+        self._reached = list(self._reach(roots, assigned, own_globals))
 
     def run(self, branch: Callable[[], Any]) -> Any:
+        """Result of a branch. Raises PipelineError if it changed what the other branch sees."""
         with self._graph.branch():
             result = branch()
-        for noted in self._noted:
-            if not noted.is_as_it_was(self._state(noted.thing)):
-                kind = "variable" if isinstance(noted.thing, _VARIABLES) else type(noted.thing).__name__
-                what = f"a branch changes `{noted.title()}` ({kind}), which all samples share,"
+        for thing, name, state in self._reached:
+            if not state.equals(self._state(thing)):
+                kind = "variable" if isinstance(thing, (_Global, types.CellType)) else type(thing).__name__
+                what = f"a branch changes `{name}` ({kind}), which all samples share,"
                 refuse(f"{what} by a condition that differs from sample to sample", "assignments of variables")
         return result
 
-    def _walk(self, roots: Sequence[Any], own: set[int], own_globals: set[str]) -> None:
-        waiting: deque[tuple[Any, _Noted | None]] = deque((root, None) for root in roots)
+    def _reach(self, roots: Sequence[Any], assigned: set[int], own_globals: Sequence[str]) -> Iterator[_Reached]:
+        waiting = deque((root, getattr(root, "__name__", type(root).__name__)) for root in roots)
         seen: set[int] = set()
-        while waiting and len(seen) < LARGEST:
-            thing, holder = waiting.popleft()
-            key = id(thing)
-            state = None if isinstance(thing, _LEAVES) and type(thing).__module__ == "builtins" else self._state(thing)
-            if key in seen or state is None:
+        while waiting and len(seen) < MAX_OBJECTS:
+            thing, name = waiting.popleft()
+            state = None if id(thing) in seen else self._state(thing)
+            if state is None:
                 continue
-            seen.add(key)
-            noted = _Noted(thing, holder, *state)
-            if id(thing) not in own and not (isinstance(thing, _Global) and thing.name in own_globals):
-                self._noted.append(noted)
-            waiting.extend((held, noted) for held in state[0])
+            seen.add(id(thing))
+            if isinstance(thing, _Global):
+                name = thing.name
+                may_change = name in own_globals
+            else:
+                may_change = id(thing) in assigned
+            if not may_change:
+                yield _Reached(thing, name, state)
+            names = _names_of_cells(thing)
+            waiting.extend((held, names.get(id(held), name)) for held in state.held)
 
     def _state(self, thing: Any) -> State | None:
-        """Contents of ``thing``, and what else tells its state; None for what never changes, or is not looked into."""
+        """None for objects that never change, and for those of libraries."""
         kind = type(thing)
-        if kind in _ENTRIES:
-            return _some(thing, len(thing)), len(thing)
+        if kind in _CONSTANTS:
+            return None
         if isinstance(thing, _Global):
-            return (thing.namespace.get(thing.name, _UNSET),), None
-        if isinstance(thing, weakref.ref):
-            return (thing(),), None
-        if isinstance(thing, ContextVar):
-            return (thing.get(_UNSET),), None
-        if isinstance(thing, (io.StringIO, io.BytesIO)):
-            return (), None if thing.closed else (thing.getvalue(), thing.tell())
-        if isinstance(thing, types.CellType):
-            try:
-                return (thing.cell_contents,), None
-            except ValueError:
-                return (), None
+            return State((thing.namespace.get(thing.name, _UNSET),))
         if isinstance(thing, types.FunctionType):
-            return None if self._is_library(thing.__globals__.get("__name__")) else (self._held_by(thing), None)
+            return None if self._is_library(thing.__globals__.get("__name__")) else State(self._held_by(thing))
         if isinstance(thing, types.ModuleType):
-            if self._is_library(thing.__name__):
-                return None
-            return _without_magic(thing.__dict__, types.ModuleType), None
+            return None if self._is_library(thing.__name__) else State(_values_of(thing))
         if isinstance(thing, type):
             if self._is_library(thing.__module__) or isinstance(thing, EnumMeta):
                 return None
-            return [*_without_magic(dict(vars(thing)), ()), *thing.__bases__], None
+            return State([*_values_of(thing), *thing.__bases__])
         if isinstance(thing, TracedPipeline):
             traced = thing.__dict__.get("_function")
-            return None if traced is None else ((traced.function, traced.constants), None)
+            return None if traced is None else State((traced.function, traced.constants))
         if kind.__module__ == "functools" and hasattr(thing, "__wrapped__"):
-            return (thing.__wrapped__,), None  # lru_cache, which keeps what a function gives
-        is_library = self._is_library(kind.__module__)
-        held: list[Any] = []
-        if not is_library or kind.__module__ in _WITH_ATTRIBUTES:
-            held += _attributes(thing)
-        if not is_library:
-            held.append(kind)
-        own: Any = _bytes_of(thing)
-        if isinstance(thing, dict):
-            of = OrderedDict if isinstance(thing, OrderedDict) else dict
-            keys = _some(of.keys(thing), len(thing))
-            return [*held, *keys, *(dict.get(thing, key) for key in keys)], len(thing)
-        entries = next((each for each in _ENTRIES if isinstance(thing, each)), None)
-        if entries is not None:
-            return [*held, *_some(entries.__iter__(thing), len(thing))], len(thing)
-        if isinstance(thing, np.ndarray):
-            return held + (_some(thing.flat, thing.size) if thing.dtype.hasobject else []), own
-        if own is None and is_library:
-            if kind.__module__ not in _CONTAINERS:
-                return None
-            own = _place_of(thing) if hasattr(kind, "__next__") else None
-            held += gc.get_referents(thing)
-        return held, own
+            return State((thing.__wrapped__,))  # lru_cache, whose results are no change
+        content = _content(thing)
+        if content is None and kind.__module__ not in _CONTAINERS and self._is_library(kind.__module__):
+            return None
+        return State(_referents(thing), content)
 
     def _held_by(self, function: types.FunctionType) -> list[Any]:
         space = function.__globals__
@@ -146,121 +141,70 @@ class Branches:
         return is_library(str(module), self._package)
 
 
-@dataclass(eq=False)
-class _Noted:
-    thing: Any
-    holder: _Noted | None
-    held: Sequence[Any]
-    own: Any
-
-    def is_as_it_was(self, state: State | None) -> bool:
-        if state is None or self.own != state[1] or len(self.held) != len(state[0]):
-            return False
-        return all(map(operator.is_, self.held, state[0])) or all(map(_is_one, self.held, state[0]))
-
-    def title(self) -> str:
-        """As code would say it, from the variable on."""
-        if isinstance(self.thing, _Global):
-            return self.thing.name
-        if self.holder is None:
-            return getattr(self.thing, "__name__", type(self.thing).__name__)
-        if isinstance(self.holder.thing, _Global):
-            return self.holder.thing.name
-        return self.holder.name_of(self.thing)
-
-    def name_of(self, held: Any) -> str:
-        if isinstance(self.thing, types.FunctionType):
-            cells = zip(self.thing.__code__.co_freevars, self.thing.__closure__ or (), strict=True)
-            return next((name for name, cell in cells if cell is held), self.thing.__name__)
-        if isinstance(self.thing, types.CellType):
-            return self.title()
-        if isinstance(self.thing, dict):
-            key = next((key for key, value in dict.items(self.thing) if value is held), ...)
-            return f"{self.title()}[{'...' if key is ... else shown(key)}]"
-        names = getattr(self.thing, "__dict__", {})
-        name = next((name for name, value in names.items() if value is held), None)
-        return f"{self.title()}[...]" if name is None else f"{self.title()}.{name}"
-
-
-@dataclass(frozen=True, eq=False)
-class _Global:
-    """A variable of a module that a function names."""
-
-    namespace: dict[str, Any]
-    name: str
-
-
-_VARIABLES = (_Global, types.CellType)
-
-
-def _is_one(now: Any, before: Any) -> bool:
+def _is_same(now: Any, before: Any) -> bool:
     return now is before or (type(now) in (int, float, str, bool) and same_plain(now, before))
 
 
-def _some(entries: Any, length: int) -> list[Any]:
-    """All, or those at both ends where they are too many."""
-    if length <= LONGEST:
-        return list(entries)
-    listed = list(entries)
-    return listed[: LONGEST // 2] + listed[-LONGEST // 2 :]
+def _names_of_cells(thing: Any) -> dict[int, str]:
+    """Names of a function's variables that belong to functions around it, by the identity of their cells."""
+    if not isinstance(thing, types.FunctionType):
+        return {}
+    return dict(zip(map(id, thing.__closure__ or ()), thing.__code__.co_freevars, strict=True))
 
 
 @functools.lru_cache(maxsize=1024)
 def _names_in(code: types.CodeType) -> tuple[str, ...]:
-    """Of globals, and attributes, that code and the functions within it name."""
+    """Names of globals and attributes in code and in the functions within it."""
     inner = (name for each in code.co_consts if isinstance(each, types.CodeType) for name in _names_in(each))
     return tuple(dict.fromkeys((*code.co_names, *inner)))
 
 
-def _without_magic(names: dict[str, Any], kind: Any) -> list[Any]:
-    """Values by name, without those that Python itself keeps there, as it imports and annotates."""
+def _values_of(owner: types.ModuleType | type) -> list[Any]:
+    """Values of a module or class, without imported modules and what Python itself keeps there."""
     return [
         value
-        for name, value in names.items()
-        if not isinstance(value, kind) and (not name.startswith("__") or isinstance(value, types.FunctionType))
+        for name, value in list(vars(owner).items())
+        if not isinstance(value, types.ModuleType)
+        and (not name.startswith("__") or isinstance(value, types.FunctionType))
     ]
 
 
-def _attributes(thing: Any) -> Iterator[Any]:
-    kept = type(thing).__mro__
-    for name, value in list(getattr(thing, "__dict__", {}).items()):
-        if not any(isinstance(vars(owner).get(name), functools.cached_property) for owner in kept):
-            yield value
-    for owner in kept:
-        for member in vars(owner).values():
-            if isinstance(member, types.MemberDescriptorType):
-                try:
-                    yield member.__get__(thing)
-                except AttributeError:
-                    yield _UNSET
+def _referents(thing: Any) -> list[Any]:
+    """Entries and attributes of an object, without the results of its cached properties."""
+    if isinstance(thing, np.ndarray):
+        return list(thing.flat) if thing.dtype.hasobject else []
+    attributes = getattr(thing, "__dict__", None)
+    referents = gc.get_referents(thing)
+    if not isinstance(attributes, dict):
+        return referents
+    values = [
+        value
+        for name, value in attributes.items()
+        if not isinstance(getattr(type(thing), name, None), functools.cached_property)
+    ]
+    # Depending on its version, Python lists the dict, or its values, or both.
+    listed = {id(attributes), *map(id, attributes.values())}
+    return [*values, *(each for each in referents if id(each) not in listed)]
 
 
-def _bytes_of(thing: Any) -> Any:
-    """Of an array, tensor or buffer; None for what is none."""
+def _content(thing: Any) -> Any:
+    """A hash of the bytes of an array, or the position of an iterator; None for other objects."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(thing, torch.Tensor):
-        where = tuple(thing.shape), thing.data_ptr(), None if thing.is_inference() else thing._version
+        version = None if thing.is_inference() else thing._version
+        where = (tuple(thing.shape), thing.data_ptr(), version)
         if thing.device.type != "cpu":
             return where
         flat = thing.detach().reshape(-1)
-        step = 1 + flat.numel() * flat.element_size() // BYTES
+        step = 1 + flat.numel() * flat.element_size() // MAX_BYTES
         return where, hash(flat[::step].contiguous().view(torch.uint8).numpy().tobytes())
-    if not isinstance(thing, np.ndarray):
-        try:
-            thing = np.frombuffer(thing, np.uint8)
-        except (TypeError, ValueError, BufferError, AttributeError):
-            return None
-    flat = thing.reshape(-1)[:: 1 + thing.nbytes // BYTES]
-    return thing.shape, thing.dtype.str, hash(flat.tobytes())
-
-
-def _place_of(iterator: Any) -> Any:
-    """Place of an iterator, as far as it says."""
-    if isinstance(iterator, types.GeneratorType):
-        return None if iterator.gi_frame is None else iterator.gi_frame.f_lasti
-    if isinstance(iterator, itertools.cycle):  # whose place only its copy tells, up to Python 3.13
-        with warnings.catch_warnings(), suppress(TypeError):
-            warnings.simplefilter("ignore", DeprecationWarning)
-            iterator = iterator.__reduce__()[1][0]
-    is_counter = isinstance(iterator, (itertools.count, itertools.repeat))
-    return operator.length_hint(iterator, -1), repr(iterator) if is_counter else None
+    if isinstance(thing, np.ndarray):
+        flat = thing.reshape(-1)[:: 1 + thing.nbytes // MAX_BYTES]
+        return thing.shape, thing.dtype.str, hash(flat.tobytes())
+    if isinstance(thing, (bytearray, array.array)):
+        return hash(bytes(thing))
+    if isinstance(thing, types.GeneratorType):
+        return -1 if thing.gi_frame is None else thing.gi_frame.f_lasti
+    if isinstance(thing, (itertools.count, itertools.repeat)):
+        return repr(thing)
+    return operator.length_hint(thing, -1) if hasattr(type(thing), "__next__") else None

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import Any
 
 from variegate.pipelines.jumps import (
     PLAIN,
     Jumps,
+    assign,
     assigned,
     at,
-    define,
     name,
-    parameters,
     runtime,
+    statements,
     unset_call,
     within,
 )
@@ -31,6 +32,19 @@ COMPARISONS |= {ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is 
 _OF_THE_FRAME = {"super", "locals", "globals", "vars", "dir", "eval", "exec"}
 # Before the names of variables that belong to the module.
 GLOBAL = "global "
+# What an ``if`` becomes.
+_BRANCHES = """
+def _vg_then{n}():
+    {declared}
+def _vg_else{n}():
+    {declared}
+def _vg_get{n}():
+    return ({values})
+def _vg_put{n}(_vg_values):
+    {declared}
+    ({values}) = _vg_values
+_vg.if_statement(None, _vg_then{n}, _vg_else{n}, _vg_get{n}, _vg_put{n}, {titles!r})
+"""
 
 
 def rewrite(function: ast.FunctionDef) -> ast.FunctionDef:
@@ -74,9 +88,7 @@ class _Scope(ast.NodeTransformer):
         own = sorted(self._branched - self._arguments - theirs)
         declared = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
         body = [s for s in body if not isinstance(s, (ast.Global, ast.Nonlocal))]
-        unset: list[ast.stmt] = [
-            at(ast.Assign(targets=[ast.Name(id=n, ctx=ast.Store())], value=unset_call(n)), first) for n in own
-        ]
+        unset = [assign(n, unset_call(n), first) for n in own]
         function.body = [*declared, *unset, *body]
         return function
 
@@ -114,38 +126,26 @@ class _Scope(ast.NodeTransformer):
             return self.generic_visit(node)
         self._count += 1
         names = sorted(assigned([*node.body, *node.orelse]))
-        then, otherwise = f"_vg_then{self._count}", f"_vg_else{self._count}"
-        get, put = f"_vg_get{self._count}", f"_vg_put{self._count}"
-        test = self.visit(node.test)
         bodies = [[new for s in block for new in self._all(self.visit(s))] for block in (node.body, node.orelse)]
-        current = ast.Tuple(elts=[name(n) for n in names], ctx=ast.Load())
-        targets = ast.Tuple(elts=[ast.Name(id=n, ctx=ast.Store()) for n in names], ctx=ast.Store())
-        restored = ast.Assign(targets=[targets], value=name("_vg_values"))
-        call = runtime(
-            "if_statement",
-            *(test, name(then), name(otherwise), name(get), name(put)),
-            ast.Tuple(
-                elts=[ast.Constant(f"{GLOBAL}{n}" if n in self._of_others[ast.Global] else n) for n in names],
-                ctx=ast.Load(),
-            ),
-        )
-        made: list[ast.stmt] = [
-            self._branch(then, names, bodies[0]),
-            self._branch(otherwise, names, bodies[1]),
-            define(get, parameters(), [ast.Return(value=current)]),
-            define(put, parameters("_vg_values"), [*self._declared(names), restored if names else ast.Pass()]),
-            ast.Expr(value=call),
-        ]
-        return [at(statement, node) for statement in made]
+        declared = self._declared(names)
+        values = "".join(f"{n}, " for n in names)
+        titles = tuple(f"{GLOBAL}{n}" if n in self._of_others[ast.Global] else n for n in names)
+        made = statements(_BRANCHES.format(n=self._count, declared=declared, values=values, titles=titles), node)
+        for branch, body in zip(made, bodies, strict=False):
+            assert isinstance(branch, ast.FunctionDef)
+            branch.body += [statement for statement in body if not isinstance(statement, (ast.Global, ast.Nonlocal))]
+        call: Any = made[-1]
+        call.value.args[0] = self.visit(node.test)
+        return made
 
-    def _branch(self, called: str, names: list[str], body: list[ast.stmt]) -> ast.stmt:
-        body = [statement for statement in body if not isinstance(statement, (ast.Global, ast.Nonlocal))]
-        return define(called, parameters(), [*self._declared(names), *(body or [ast.Pass()])])
-
-    def _declared(self, names: list[str]) -> list[ast.stmt]:
+    def _declared(self, names: list[str]) -> str:
+        """Declarations of the variables that a branch assigns."""
         of_module = [n for n in names if n in self._of_others[ast.Global]]
         here = [n for n in names if n not in of_module]
-        return [*([ast.Global(names=of_module)] if of_module else []), *([ast.Nonlocal(names=here)] if here else [])]
+        lines = [f"global {', '.join(of_module)}"] if of_module else []
+        if here:
+            lines.append(f"nonlocal {', '.join(here)}")
+        return "; ".join(lines) or "pass"
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)
@@ -217,4 +217,5 @@ def _binds(node: ast.AST) -> bool:
 
 
 def _lambda(body: ast.expr) -> ast.Lambda:
-    return ast.Lambda(args=parameters(), body=body)
+    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    return ast.Lambda(args=nothing, body=body)

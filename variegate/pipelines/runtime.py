@@ -19,8 +19,22 @@ from variegate.pipelines.reach import Branches
 from variegate.pipelines.rewrite import GLOBAL
 from variegate.pipelines.scalar import FOLDED, Scalar, are_opposites, is_plain, make, refuse_text, truth
 
-__all__ = ["and_", "assert_test", "call", "check_raise", "compare", "if_expression", "if_statement", "is_true", "item"]
-__all__ += ["load", "loop_test", "not_", "or_", "unset"]
+__all__ = [
+    "and_",
+    "assert_test",
+    "call",
+    "check_raise",
+    "compare",
+    "if_expression",
+    "if_statement",
+    "is_true",
+    "item",
+    "load",
+    "loop_test",
+    "not_",
+    "or_",
+    "unset",
+]
 
 Thunk = Callable[[], Any]
 

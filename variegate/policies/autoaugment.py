@@ -17,7 +17,7 @@ from variegate.ops.base import set_field
 from variegate.policies.augmentation import Augmentation, entry_of
 from variegate.policies.spaces import DATA, Space, check_deviation, noisy, space_of
 from variegate.policies.table import AnyInterpolation, Entry, Index, OperationTable, Policy, check_any_interpolation
-from variegate.program.one_image import Images, Selection
+from variegate.program.one_image import Images
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
 
@@ -134,36 +134,33 @@ class AutoAugment(Policy):
         # One for the chance, the sign and the interpolation, and one for noise where there is some.
         return 1 + (self.magnitude_std > 0) + self._table.num_slots
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+    def draw(self, images: Images, slot: int) -> None:
         table, index, probability, parameter = self._built
-        chosen = (sampling.uniform(rows, slot)[:, 0] * len(index)).astype(np.intp)
+        chosen = images.whole(images.unit(slot) * len(index))
         for k in range(index.shape[1]):
             step = slot + 1 + k * self._step_slots
-            draw = sampling.uniform(rows, step)
-            fires = np.flatnonzero(draw[:, 0] < probability[chosen, k])
-            fired, negative = chosen[fires], (draw[fires, 1] * 2).astype(np.intp)
-            if self.magnitude_std > 0:
-                step += 1
-                words, entry = sampling.words(rows[fires], step)[:, 0], index[fired, k]
-                level = noisy(self._levels[entry], self.magnitude_std, words, float(self._space.full))
-                arguments = table.arguments(entry, level, negative)
+            fires, fired = images.filtered(images.unit(step) < probability[chosen, k], chosen)
+            if not fires:
+                continue
+            negative = fires.whole(fires.unit(step, 1) * 2)
+            if self.magnitude_std > 0 or self.interpolation == "random":
+                self._emit_drawn(fires.sampling, fires.rows, step, np.atleast_1d(fired), k, np.atleast_1d(negative))
             else:
-                arguments = parameter[fired, k, negative]
-            table.emit(sampling, rows[fires], index[fired, k], arguments, step + 1, self._drawn(draw[fires, 2]))
+                table.add(fires, index[fired, k], parameter[fired, k, negative], step + 1)
+
+    def _emit_drawn(self, sampling: Sampling, rows: Rows, step: int, fired: Index, k: int, negative: Index) -> None:
+        """Step ``k`` of the sub-policies ``fired`` with a bin or an interpolation that is drawn."""
+        table, index, _, parameter = self._built
+        entry, arguments = index[fired, k], parameter[fired, k, negative]
+        interpolation = self._drawn(sampling.uniform(rows, step)[:, 2])
+        if self.magnitude_std > 0:
+            step += 1
+            words = sampling.words(rows, step)[:, 0]
+            level = noisy(self._levels[entry], self.magnitude_std, words, float(self._space.full))
+            arguments = table.arguments(entry, level, negative)
+        table.emit(sampling, rows, entry, arguments, step + 1, interpolation)
 
     @computed_once
     def _levels(self) -> Floats:
         """float64[entries of the table]: the bin of every step."""
         return np.array([level or 0 for sub_policy in self._sub_policies for _, _, level in sub_policy], np.float64)
-
-    def draw(self, image: Images, slot: int) -> None:
-        if isinstance(image, Selection) or self.magnitude_std > 0 or self.interpolation == "random":
-            return self.sample(image.sampling, image.rows, slot)
-        table, index, probability, parameter = self._built
-        chosen = int(image.unit(slot) * len(index))
-        for k in range(index.shape[1]):
-            step = slot + 1 + k * (1 + table.num_slots)
-            if image.unit(step) < probability.item(chosen, k):
-                negative = int(image.unit(step, 1) * 2)
-                table.add(image, index.item(chosen, k), parameter.item(chosen, k, negative), step + 1)
-        return None

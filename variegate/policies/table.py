@@ -22,8 +22,6 @@ from variegate.program.ops import KIND_OF, SPECS, Interpolation, Kind, Op
 from variegate.program.sampling import CHOICE, Floats, Rows, Sampling
 from variegate.threads import computed_once
 
-# Sizes of images whose arguments in pixels are kept.
-_MOST_SIZES = 64
 Emitter = Callable[[Sampling, Rows, Floats, int, Colour], None]
 
 
@@ -139,7 +137,6 @@ class OperationTable:
         self._truncated = self._rules.rounding == 1
         # Of these, a fraction of the size only says which element of a linspace in pixels is meant.
         self._is_spaced = self._rules.linspace & self._is_sized
-        self._grids_of_sizes: dict[tuple[int, int], tuple[Floats, Floats]] = {}
 
     def grid(self, levels: Sequence[int] | npt.NDArray[np.int64]) -> Floats:
         """float64[2M, levels]: the arguments of the operations at ``levels``; odd rows hold the negative sign."""
@@ -162,13 +159,10 @@ class OperationTable:
         parameter: Floats,
         slot: int,
         interpolation: npt.NDArray[np.int16] | None = None,
-        in_pixels: bool = False,
     ) -> None:
-        """Append operations ``index[R]`` with arguments ``parameter[R]``; their own chances come from ``slot`` on.
-
-        ``in_pixels``: arguments that are fractions of the size have been made pixels already.
-        """
-        if not in_pixels and len(sized := np.flatnonzero(self._is_sized[index])):
+        """Append operations ``index[R]`` with arguments ``parameter[R]``; their own chances come from ``slot`` on."""
+        sized = np.flatnonzero(self._is_sized[index])
+        if len(sized):
             parameter = parameter.copy()
             parameter[sized] = self._pixels(sampling.size[rows[sized]], index[sized], parameter[sized])
         for i, emitter in self._emitters:
@@ -195,26 +189,7 @@ class OperationTable:
     def draw(self, images: Images, grid: Floats, variant: Any, column: Any, slot: int) -> None:
         """Append operations ``variant[R] // 2`` with the arguments ``grid[variant, column]``, see ``grid``."""
         place = variant if column is None else (variant, column)
-        if not isinstance(images, Selection):
-            return self.add(images, variant >> 1, grid[place], slot)
-        sizes = images.sampling.size
-        is_one_size = len(sizes) > 0 and bool((sizes == sizes[0]).all())
-        if is_one_size:
-            grid = self._in_pixels(grid, *sizes[0].tolist())
-        return self.emit(images.sampling, images.rows, variant >> 1, grid[place], slot, in_pixels=is_one_size)
-
-    def _in_pixels(self, grid: Floats, height: int, width: int) -> Floats:
-        """``grid`` for images of one size, which many batches have."""
-        known = self._grids_of_sizes.get((height, width))
-        if known is None or known[0] is not grid:
-            made, index = grid.copy(), np.repeat(np.arange(len(grid)) >> 1, grid[0].size)
-            sized = np.flatnonzero(self._is_sized[index])
-            sizes = np.full((len(sized), 2), (height, width))
-            made.reshape(-1)[sized] = self._pixels(sizes, index[sized], grid.reshape(-1)[sized])
-            if len(self._grids_of_sizes) >= _MOST_SIZES:
-                self._grids_of_sizes.clear()
-            known = self._grids_of_sizes[height, width] = (grid, made)
-        return known[1]
+        self.add(images, variant >> 1, grid[place], slot)
 
     def add(self, images: Images, index: Any, parameter: Any, slot: int) -> None:
         """``emit`` for one image or rows of a batch."""

@@ -14,7 +14,7 @@ from variegate.ops.arguments import MAX_BINS, MAX_STEPS, ArgumentError, Fill, In
 from variegate.ops.base import Transform, set_field
 from variegate.ops.container import Verbatim
 from variegate.ops.description import substituted, walk
-from variegate.ops.magnitude import between, limits, span
+from variegate.ops.magnitude import between, ends
 from variegate.ops.tone import Solarize
 from variegate.policies.augmentation import check_operations, entries_of
 from variegate.policies.spaces import space_of
@@ -143,11 +143,7 @@ class ThreeAugment(Transform):
     threshold: float = 128
     sigma: Sequence[float] = (0.1, 2.0)
     num_slots = 1
-    _checks = checks(threshold=Solarize.check_number, sigma=span(1e-3, 100.0))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        set_field(self, "sigma", limits(self.sigma))
+    _checks = checks(threshold=Solarize.check_number, sigma=ends(1e-3, 100.0))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         draw = sampling.uniform(rows, slot)

@@ -8,7 +8,17 @@ import numpy as np
 
 from variegate.program.compiled import inner_kernel
 from variegate.targets.stages import COLUMNS, FIRST, LINES, STEP_X, STEP_Y
-from variegate.targets.walk import CLOSE_ENOUGH, bounds, displacement, meets, node_of, rectangle, undisplaced, unit_of
+from variegate.targets.walk import (
+    CLOSE_ENOUGH,
+    bounds,
+    displacement,
+    meets,
+    node_of,
+    rectangle,
+    twice_area,
+    undisplaced,
+    unit_of,
+)
 
 _ROUNDING = 1e-6
 
@@ -113,11 +123,7 @@ def _hit(
 @inner_kernel()
 def _normals(polygon: Any, count: Any, sides: Any) -> None:
     """For each side a, b, c with ``a x + b y + c >= 0`` within."""
-    twice = 0.0
-    for n in range(count):
-        m = n + 1 if n + 1 < count else 0
-        twice += polygon[n, 0] * polygon[m, 1] - polygon[m, 0] * polygon[n, 1]
-    sign = 1.0 if twice >= 0.0 else -1.0
+    sign = 1.0 if twice_area(polygon, count) >= 0.0 else -1.0
     for n in range(count):
         m = n + 1 if n + 1 < count else 0
         sides[n, 0], sides[n, 1] = sign * (polygon[n, 1] - polygon[m, 1]), sign * (polygon[m, 0] - polygon[n, 0])

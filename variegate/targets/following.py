@@ -279,15 +279,6 @@ def _areas(edges: Array) -> Array:
 def _within(edges: Array, boxes: Sequence[Array], number: Array) -> tuple[Array, Array]:
     """Bounds [B, 4] and area [B] of what is left of edges within the ``boxes`` of their ``number``, which do not
     overlap."""
-    if all(len(each) == 1 for each in boxes):
-        if not len(number):
-            return np.zeros((0, 4)), np.zeros(0)
-        bounds = edges.copy()
-        within = np.concatenate(boxes)[number]
-        np.maximum(edges[:, :2], within[:, :2], out=bounds[:, :2])
-        np.minimum(edges[:, 2:], within[:, 2:], out=bounds[:, 2:])
-        bounds[~(bounds[:, 2:] - bounds[:, :2] > _LEAST_SIDE).all(axis=1)] = 0.0
-        return bounds, _areas(bounds)
     counts = np.array([len(each) for each in boxes], np.int64)[number]
     first = np.cumsum(counts) - counts
     of = np.repeat(np.arange(len(edges)), counts)

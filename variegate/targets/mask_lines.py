@@ -125,17 +125,13 @@ def table_of(table: Any, inside: Any, step: Any, begin: Any, end: Any, places: A
 
 
 @inner_kernel()
-def cells_of(numbers: Any, table: Any, count: Any, cells: Any, shares: Any) -> bool:
-    """The node left of each place, and the share towards the next -> whether all lie on nodes, which are given then."""
-    columns, are_nodes = numbers[S.COLUMNS], True
+def cells_of(numbers: Any, table: Any, count: Any, cells: Any, shares: Any) -> None:
+    """The node left of each place, and the share towards the next."""
+    columns = numbers[S.COLUMNS]
     for i in range(count):
         u = node_of(table[i], numbers[S.STEP_X], columns)
-        are_nodes = are_nodes and u == np.floor(u)
-    for i in range(count):
-        u = node_of(table[i], numbers[S.STEP_X], columns)
-        cells[i] = int(u) if are_nodes else max(min(int(u), columns - 2), 0)
+        cells[i] = max(min(int(u), columns - 2), 0)
         shares[i] = u - cells[i]
-    return are_nodes
 
 
 @inner_kernel()
@@ -254,30 +250,13 @@ ROOM = _LONG + 4
 
 
 @inner_kernel()
-def line_on_nodes(stages: Any, s: Any, v: Any, begin: Any, end: Any, room: Any, inside: Any, nodes: Any) -> bool:
-    """Places of a line by a grid on whose nodes its pixels lie; False, and nothing done, for one between nodes."""
-    table, x, y, within, here = room[_TABLE], room[_X], room[_Y], inside[0], inside[2]
-    numbers, grids, rounds = stages.numbers[s], stages.grids, stages.rounds[s]
-    node = node_of(v, numbers[S.STEP_Y], numbers[S.LINES])
-    if node != np.floor(node):
-        return False
-    first, unit = numbers[S.FIRST] + 2 * int(node) * numbers[S.COLUMNS], unit_of(numbers)
-    height, width = float(stages.before[s, 0]), float(stages.before[s, 1])
-    top, left = first_of(height), first_of(width)
-    for at in range(begin, end):
-        i = np.uint64(at)
-        n = np.uint64(first + 2 * nodes[i])
-        p, q = table[i] + grids[n] * unit, v + grids[n + np.uint64(1)] * unit
-        here[i] = within[i] & np.uint8((p >= left) & (p < width) & (q >= top) & (q < height))
-        x[i], y[i] = np.floor(p) + 0.5 if rounds else p, np.floor(q) + 0.5 if rounds else q
-    return True
-
-
-@inner_kernel()
-def line_between_nodes(
+def line_through_grid(
     stages: Any, s: Any, v: Any, begin: Any, end: Any, room: Any, inside: Any, cells: Any, held: Any
 ) -> None:
-    """The same by any grid. ``held``: int64[2], of which of the grid's lines ``room`` has the even and the odd one."""
+    """Places of a line by a grid.
+
+    ``held``: int64[2], of which of the grid's lines ``room`` has the even and the odd one.
+    """
     table, x, y, within, here = room[_TABLE], room[_X], room[_Y], inside[0], inside[2]
     numbers, rounds, unit = stages.numbers[s], stages.rounds[s], unit_of(stages.numbers[s])
     node = node_of(v, numbers[S.STEP_Y], numbers[S.LINES])

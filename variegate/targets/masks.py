@@ -73,13 +73,14 @@ def _read_masks(
             stages, region[REGION_ROW], region[REGION_LEFT], region[REGION_TOP], width, height, room, inside
         )
         start, end, is_whole, rises = lines.stretch_of(across, inside[0], width)
-        by_tables, by_borders, by_grid, on_nodes, way = s < first, False, False, False, lines.ANYHOW
+        by_tables, by_borders, by_grid, way = s < first, False, False, lines.ANYHOW
         if by_tables:
             way = lines.table_of(across, inside[0], columns if is_turned else 1, start, end, places)
         elif not is_turned:
             by_borders = rises != 0 and lines.is_affine(stages, s)
             by_grid = stages.kind[s] == GRID
-            on_nodes = by_grid and lines.cells_of(stages.numbers[s], across, end, nodes, room[4])
+            if by_grid:
+                lines.cells_of(stages.numbers[s], across, end, nodes, room[4])
             # Of a grid: its lines that are held.
             borders[:] = -1 if by_grid else start
         # Places of many lines are kept for one mask after another; else they are those of a line, for all masks.
@@ -107,8 +108,7 @@ def _read_masks(
                         lines.affine_line(stages, s, across, v, low, high, x, y, within)
                         last = s - 1
                     elif by_grid:
-                        if not (on_nodes and lines.line_on_nodes(stages, s, v, low, high, room, inside, nodes)):
-                            lines.line_between_nodes(stages, s, v, low, high, room, inside, nodes, borders)
+                        lines.line_through_grid(stages, s, v, low, high, room, inside, nodes, borders)
                         last = s - 1
                     else:
                         for at in range(low, high):

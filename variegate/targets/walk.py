@@ -169,12 +169,18 @@ def cut_to(polygon: Any, count: Any, rectangle: Any, room: Any) -> int:
 
 
 @inner_kernel()
-def area(polygon: Any, count: Any) -> float:
+def twice_area(polygon: Any, count: Any) -> float:
+    """Negative where corners go around the other way."""
     total = 0.0
     for n in range(count):
         m = n + 1 if n + 1 < count else 0
         total += polygon[n, 0] * polygon[m, 1] - polygon[m, 0] * polygon[n, 1]
-    return abs(total) * 0.5
+    return total
+
+
+@inner_kernel()
+def area(polygon: Any, count: Any) -> float:
+    return abs(twice_area(polygon, count)) * 0.5
 
 
 @inner_kernel()

@@ -23,7 +23,7 @@ from variegate.formats.samples import NAMES, sample_photo
 from variegate.jobs.arguments import build_transform
 from variegate.jobs.augment import Expansion, Plan
 from variegate.jobs.engine import Engine
-from variegate.ops.matrices import inverse_affine_of, perspective_coefficients_one
+from variegate.ops.matrices import inverse_affine_of, perspective_coefficients
 from variegate.program import describe
 from variegate.program.ops import Op
 
@@ -286,7 +286,7 @@ def test_matrices_are_written_in_words() -> None:
     assert affine(0, (0, 0), 1.0, (0, 0)) == ["Affine unchanged"]
     assert words(Op.AFFINE, 0.5, 0, 15, 0, 1, 0) == ["Affine scale 2 x 1"]
     assert words(Op.AFFINE, *[0] * 6)[0].startswith("Affine")
-    ends = perspective_coefficients_one([(0, 0), (60, 0), (60, 40), (0, 40)], [(7, 2), (60, 0), (60, 40), (0, 40)])
+    ends, _ = perspective_coefficients([(0, 0), (60, 0), (60, 40), (0, 40)], [(7, 2), (60, 0), (60, 40), (0, 40)])
     assert ends is not None
     assert words(Op.PERSPECTIVE, *ends) == ["Perspective corners moved by up to 7 px"]
 

@@ -75,23 +75,12 @@ def test_several_rectangles_share_the_area() -> None:
     ("arguments", "message"),
     [
         ({"colour_jitter": 0.4}, "create_transform.colour_jitter: got 0.4; accepted: arguments of timm's"),
-        ({"input_size": "224"}, "create_transform.input_size: got '224'"),
-        ({"is_training": True, "hflip": 2}, "create_transform.hflip: got 2; accepted: a number from 0 to 1"),
         ({"is_training": True, "re_prob": 0.1, "re_mode": "some"}, "create_transform.re_mode: got 'some'; .*'rand'"),
-        ({"is_training": True, "re_prob": 0.1, "re_count": 0}, "create_transform.re_count: got 0"),
         ({"is_training": True, "train_crop_mode": "rk"}, "create_transform.train_crop_mode: got 'rk'; .*'rkrr'"),
         ({"is_training": True, "auto_augment": "rand-m9-q3"}, "create_transform.auto_augment: got 'rand-m9-q3'"),
-        ({"is_training": True, "auto_augment": 9}, "create_transform.auto_augment: got 9"),
         ({"is_training": True, "color_jitter": (1, 2)}, "create_transform.color_jitter: got .*three or four"),
         ({"naflex": True}, "create_transform.naflex: got True"),
-        ({"separate": True}, "create_transform.separate: got True"),
         ({"interpolation": "sinc"}, "create_transform.interpolation: got 'sinc'"),
-        ({"crop_pct": "0.9"}, "create_transform.crop_pct: got '0.9'; accepted: a number from 0.01 to 100"),
-        ({"re_prob": float("nan")}, "create_transform.re_prob: got nan; accepted: a number from 0 to 1"),
-        ({"scale": (0.5,)}, r"create_transform.scale: got \(0.5,\); accepted: a pair"),
-        ({"ratio": (-1, 2), "is_training": True, "train_crop_mode": "rkrc"}, "create_transform.ratio: got"),
-        ({"crop_mode": "centre"}, "create_transform.crop_mode: got 'centre'; .*did you mean 'center'"),
-        ({"input_size": -3}, "create_transform.input_size: got -3; accepted: a number of pixels"),
     ],
 )
 def test_what_it_cannot_do_is_said_by_argument(arguments: dict[str, Any], message: str) -> None:

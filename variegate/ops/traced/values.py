@@ -14,6 +14,7 @@ import numpy.typing as npt
 from variegate.checks import as_number
 from variegate.errors import shown
 from variegate.ops.arguments import MAX_ENTRIES, MAX_TRANSFORMS, ArgumentError
+from variegate.ops.compose import IMAGE_VALUES
 from variegate.ops.container import Verbatim
 from variegate.ops.traced.operators import OPERATORS
 from variegate.program.sampling import Sampling
@@ -56,14 +57,6 @@ Definition = tuple[Any, ...]
 Array = npt.NDArray[Any]
 Refuse = Callable[[object, str], Exception]
 
-# What every batch has; all else is given with it. Sizes are those that the pipeline begins with.
-IMAGE_VALUES: dict[str, Callable[[Array, Array], Array]] = {
-    "height": lambda size, channels: size[:, 0].astype(np.int64),
-    "width": lambda size, channels: size[:, 1].astype(np.int64),
-    "channels": lambda size, channels: channels.astype(np.int64),
-    "area": lambda size, channels: size[:, 0].astype(np.int64) * size[:, 1],
-    "aspect": lambda size, channels: size[:, 1] / np.maximum(size[:, 0], 1),
-}
 # Of an image within the pipeline, as ``Measure`` notes them: "$size1.height".
 SIDES = ("height", "width")
 _LONGEST_NAME = 100

@@ -105,7 +105,7 @@ def _perspective(owner: object, sampling: Sampling, rows: Rows, arguments: Argum
     if isinstance(given, (tuple, list)) and len(given) == 8 and corners == [None, None]:
         matrix = np.stack([_finite(owner, rows, "coefficients", entry) for entry in given], axis=1)
     elif given is None and all(isinstance(points, (tuple, list)) and len(points) == 4 for points in corners):
-        start, end = (np.stack([_pairs(owner, rows, "corners", xy) for xy in points], axis=1) for points in corners)
+        start, end = ([tuple(_pairs(owner, rows, "corners", xy).T) for xy in points] for points in corners)
         matrix, is_valid = perspective_coefficients(start, end)
         if not is_valid.all():
             return False

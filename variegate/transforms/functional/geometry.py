@@ -32,7 +32,7 @@ from variegate.ops.base import StandIn
 from variegate.ops.crop import add_crop
 from variegate.ops.deform import ElasticFlow, flow_of
 from variegate.ops.magnitude import MagnitudeOp
-from variegate.ops.matrices import inverse_affine_of, perspective_coefficients_one, rotated_size
+from variegate.ops.matrices import inverse_affine_of, perspective_coefficients, rotated_size
 from variegate.ops.resize import EDGES, add_resized_crop, crops_first, cut_out, resized_size
 from variegate.program.ops import Op
 from variegate.transforms.functional.single import Img, Single, declared, refused, run, run_map, shape_of
@@ -127,10 +127,10 @@ def perspective(
             raise refused("coefficients", coefficients, "eight numbers a..h")
     else:
         start, end = _corners("startpoints", startpoints), _corners("endpoints", endpoints)
-        solved = perspective_coefficients_one(start.tolist(), end.tolist())
-        if solved is None:
+        solved, is_valid = perspective_coefficients(start.tolist(), end.tolist())
+        if not is_valid:
             raise refused("endpoints", endpoints, "corners, as startpoints are, of which no three are in line")
-        values = tuple(solved)
+        values = tuple(solved.tolist())
     shape_of(img)
     return run_map(img, device, Op.PERSPECTIVE, values, interpolation, fill, padding_mode)
 

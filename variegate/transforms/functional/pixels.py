@@ -14,7 +14,7 @@ import numpy.typing as npt
 from variegate import transforms as T
 from variegate.checks import as_integer, as_number, as_numbers, integer, number
 from variegate.ops.arguments import LARGEST, MAX_LENGTH, check_colour
-from variegate.ops.filters import clipped, kernel_sizes, line_lengths
+from variegate.ops.filters import clipped, kernel_sizes, odd_span
 from variegate.ops.output import check_fractions, one_or_three
 from variegate.program.ops import MEDIAN_SIZES, Op
 from variegate.program.program import Output
@@ -145,7 +145,7 @@ def motion_blur(img: Img, kernel_size: int, angle: float, direction: float = 0.0
     length = integer("kernel_size", kernel_size, 1, 255, error=refused)
     turn = number("angle", angle, -LARGEST, LARGEST, error=refused)
     weight = number("direction", direction, -1, 1, error=refused)
-    line_lengths("kernel_size", length, error=refused)
+    odd_span("kernel_size", length, error=refused)
     single = Single(img)
     return (single.emit(Op.MOTION_BLUR, length, turn, weight) if length > 1 else single).run(device)
 

@@ -12,7 +12,6 @@ import yaml
 
 from variegate.checks import number
 from variegate.integrations.converters.albumentations import from_albumentations
-from variegate.integrations.converters.pasted import from_python
 from variegate.integrations.converters.report import ConversionReport, ConversionWarning
 from variegate.io.yaml_text import read_yaml
 from variegate.ops.base import Transform
@@ -22,6 +21,7 @@ from variegate.ops.output import Identity
 from variegate.policies.load import load_policy, policy_by_name, policy_text
 from variegate.policies.pba import PBA
 from variegate_studio.catalogue import has_chance
+from variegate_studio.pasted import from_python
 
 MOST_CARDS = 64
 

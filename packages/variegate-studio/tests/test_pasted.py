@@ -10,8 +10,8 @@ import pytest
 
 import variegate as vg
 from variegate import transforms as T
-from variegate.integrations.converters.pasted import from_python
 from variegate.integrations.converters.report import ConversionError, ConversionWarning
+from variegate_studio.pasted import from_python
 
 TORCHVISION = """
 import torch
