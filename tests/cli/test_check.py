@@ -102,7 +102,7 @@ def test_a_report_replaces_nothing_but_a_report(photos: Path, tmp_path: Path) ->
     ("more", "said"),
     [
         (["--out", "photos"], "photos: a folder, not a file"),
-        (["--out", "photos/cat/00.png"], "holds no findings of variegate check"),
+        (["--out", "photos/cat/00.png"], "is no table of variegate check"),
         (["--test", "nowhere"], "nowhere"),
         (["--threads", "0"], "--threads"),
         (["--near-distance", "16"], "--near-distance"),

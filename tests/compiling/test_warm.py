@@ -121,7 +121,6 @@ from tests.formats.annotated.made import put_coco
 from pathlib import Path
 from variegate.jobs import warm
 from variegate.cli import main
-from variegate.formats import coco as coco_read
 from variegate.apps.warm_commands import COMMANDS
 
 warm._run_everything()  # warm() would load nothing where all is on disk
@@ -163,10 +162,7 @@ for policy in ("imagenet", "randaugment", "augmix", "pba-cifar10", "trivialaugme
 wanted.append(["augment", "colour.npy", "small.npy", "--policy", "none", "--size", "50", *tiles])
 import os
 os.chdir(folder)
-codes = []
-for number, command in enumerate(wanted):
-    coco_read.LARGE = 0 if "coco-2" in command else coco_read.LARGE
-    codes.append(main(command))
+codes = [main(command) for command in wanted]
 after = made_ready()
 print(json.dumps({"codes": codes, "more": [name for name in after if after[name] != before.get(name, 0)]}))
 """

@@ -345,7 +345,11 @@ def test_columns_choose_for_cond() -> None:
 @pytest.mark.parametrize(
     ("image", "error", "message"),
     [
-        (np.zeros((8, 8, 3)), TypeError, r"id 7: got an image of dtype float64; accepted: uint8\. Leave ToTensor"),
+        (
+            np.zeros((8, 8, 3)),
+            TypeError,
+            r"id 7: got an image of dtype float64; accepted: uint8 or uint16\. Leave",
+        ),
         ("cat.jpg", TypeError, "id 7: got str for an image; accepted"),
         (np.zeros((8, 8, 4), np.uint8), vg.DecodeError, r"id 7: got shape \(8, 8, 4\); accepted"),
         (None, vg.DecodeError, "id 7: no image: null"),

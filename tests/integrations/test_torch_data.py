@@ -139,9 +139,13 @@ def test_the_bytes_of_a_file_are_decoded() -> None:
         (
             torch.rand(3, 8, 8),
             TypeError,
-            r"image: got .* torch.float32; accepted: uint8\. Leave ToTensor",
+            r"image: got .* torch.float32; accepted: uint8 or uint16\. Leave ToTensor",
         ),
-        (np.zeros((8, 8, 3)), TypeError, r"image: got an image of dtype float64; accepted: uint8\. Leave ToTensor"),
+        (
+            np.zeros((8, 8, 3)),
+            TypeError,
+            r"image: got an image of dtype float64; accepted: uint8 or uint16\. Leave",
+        ),
         (np.zeros((3, 8, 8), np.uint8), ValueError, r"image: got shape \(3, 8, 8\); accepted: a PIL image"),
         (torch.zeros(40, 50, 60, dtype=torch.uint8), ValueError, r"image: got shape \(40, 50, 60\); accepted"),
         (np.zeros((0, 8, 3), np.uint8), ValueError, r"image: got shape \(0, 8, 3\)"),

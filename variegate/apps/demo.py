@@ -90,7 +90,7 @@ def warm_up(transform: Transform, source: FolderSource, seed: int, copies: int, 
     started = time.perf_counter()
     augmenter = Augmenter(transform, seed=seed, num_threads=threads, layout="NHWC")
     ids = list(range(0, len(source), 4))
-    images = [read_image(source.file(index)) for index in ids]
+    images = [read_image(source.name(index).file) for index in ids]
     for copy in range(min(copies, 2)):
         augmenter(images, ids=ids, copy=copy)
     return time.perf_counter() - started

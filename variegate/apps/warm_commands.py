@@ -1,4 +1,4 @@
-"""Kernels of commands besides those of a batch: ``check``, annotated outputs, large COCO files, images in tiles."""
+"""Kernels of commands besides those of a batch: ``check``, annotated outputs, images in tiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from variegate.apps.curate.fingerprint import fingerprint
 from variegate.apps.curate.near_hashes import find_partners, first_of_alike
 from variegate.apps.curate.sample import prepare
 from variegate.formats.annotated.outlines import trace
-from variegate.formats.coco_polygons import take_polygons
 from variegate.jobs.engine import Engine
 
 _CHECK = (
@@ -26,7 +25,6 @@ _CHECK = (
 )
 
 _ANNOTATED = (
-    "formats.coco_polygons._take",
     "formats.annotated.outlines._count",
     "formats.annotated.outlines._trace",
 )
@@ -71,7 +69,6 @@ def _check() -> None:
 
 def _annotate() -> None:
     trace(np.ones((2, 2), np.bool_))
-    take_polygons(b'{"segmentation": [[1, 2, 3, 4, 5, 6]]}')
 
 
 def _cut_into_tiles() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from variegate.formats.folder import FolderListing, WalkedFolder, open_folder
+from variegate.formats.folder import FolderSource, WalkedFolder, open_folder
 from variegate.formats.objects.arrays import ArraySource
 from variegate.formats.storage import open_storage
 from variegate.formats.storage.base import check_relative
@@ -71,7 +71,7 @@ def test_folders_keep_their_names(tmp_path: Path) -> None:
 def test_keys_of_a_bucket_cannot_lead_out() -> None:
     """Their listing is a folder's, but they may hold what no folder on a disk can."""
     folders = {"..": ["x.jpg"], "a/../..": ["x.jpg"], "a//b": ["x.jpg"], "Manifest.parquet": ["y.jpg"]}
-    listing = FolderListing.of(Location.parse("s3://bucket"), WalkedFolder(folders))
+    listing = FolderSource.of(Location.parse("s3://bucket"), WalkedFolder(folders))
     stems = [OutputNames(listing).stem(index, 0) for index in range(len(listing))]  # type: ignore[arg-type]
     assert stems == ["__/x", "Manifest.parquet_/y", "a/__/__/x", "a/_/b/x"]
 

@@ -2,7 +2,7 @@
 
 A polygon goes through the middles of the pixels' sides along the edge of the mask, which leaves every pixel's centre at
 least 0.35 pixels away, and is then simplified by at most 0.3 (Douglas and Peucker, 1973). So it is short, and filled by
-the centres of pixels, even-odd, it gives the mask again. The loops are compiled (tests: plain_outlines.py).
+the centres of pixels, even-odd, it gives the mask again. The loops are compiled.
 """
 
 from __future__ import annotations
