@@ -154,6 +154,52 @@ JPEG_HEAD = [
     ("is_complete", "i64"),  # the file ends with its picture
 ]
 
+LAYERS = [("count", "i64"), ("planes", "i64"), ("lines", "i64"), ("columns", "i64"), ("nodes", "u8 *")]
+"""Fields of ``Layers``, which brushes draw."""
+
+FIELD_NOISE = [
+    ("rows", "i64"),
+    ("ids", "const u64 *"),  # [R]
+    ("keys", "const u32 *"),  # [R, 2]
+    ("slot", "i64"),
+    ("taps_x", "const f32 *"),
+    ("num_taps_x", "i64"),
+    ("taps_y", "const f32 *"),
+    ("num_taps_y", "i64"),
+    ("gains", "const f32 *"),  # [R, num_fields]
+    ("lines", "i64"),
+    ("columns", "i64"),
+    ("num_fields", "i64"),
+    ("grids", "i16 *"),  # out: [R, lines, columns, num_fields]
+    ("farthest", "i64 *"),  # out: [R], the greatest magnitudes
+]
+"""Fields of ``FieldNoise``: blurred noise at the nodes of grids."""
+
+HASH_SEARCH = [
+    ("hashes", "const u64 *"),  # of the index, with GROUP more behind the last one
+    ("rows", "const u32 *"),  # whose they are
+    ("starts", "const i32 *"),  # [values + 1]
+    ("values", "i64"),  # a power of two
+    ("query_hashes", "const u64 *"),
+    ("query_rows", "const u32 *"),
+    ("masks", "const u16 *"),  # by what the values of the part that are searched differ
+    ("num_masks", "i64"),
+    ("flips", "const u8 *"),
+    ("inverted", "const u64 *"),  # the bits that each flip inverts
+    ("num_flips", "i64"),
+    ("shift", "i64"),  # the first bit of the part
+    ("distance", "i64"),
+    ("most_compared", "i64"),  # hashes that an image is compared with
+    ("signatures", "const u8 *"),
+    ("signature_bytes", "i64"),  # of an image; 0: hashes alone decide
+    ("splits", "const u8 *"),
+    ("labels", "const i64 *"),
+    ("kinds", "const u8 *"),  # [KINDS]: which there are
+    ("failures", "i32 *"),  # by image, so far
+    ("partners", "u32 *"),  # [images, KINDS, KEPT]
+]
+"""Fields of ``HashSearch``: see variegate/apps/curate/near_search.py."""
+
 RUN_CALL = [("batch", "const Batch *"), ("scratch", "void *"), ("begin", "i64"), ("end", "i64")]
 
 BLEND_COMMENT = (
