@@ -1,3 +1,4 @@
+// Zooms, fringes of color and scattered pixels: a row of levels from other parts of an image in planes.
 #include "warp.h"
 #include "noise.h"
 
