@@ -34,7 +34,7 @@ const u8 *look_up_pixels(const View &view, i64 first, i64 pixels, Scratch &s) {
   const Image &image = view.image;
   const Planes planes = s.row.planes();
   copy_pixels(image, first, pixels, false, planes, 0);
-  for (i64 c = 0; c < image.channels; c++) look_up(planes[c], view.tables.at[c], {0, pixels});
+  for (i64 c = 0; c < image.channels; c++) look_up(planes[c], view.tables.at[c], pixels);
   if (image.channels == 1) return planes[0];
   interleave(planes[0], planes[1], planes[2], pixels, s.row.interleaved.at);
   return s.row.interleaved.at;
