@@ -13,7 +13,8 @@ void look_up(u8 *bytes, const u8 *table, i64 count);
 VG_INLINE void look_up(u8 *plane, const u8 *table, Range columns) {
   look_up(plane + columns.first, table, columns.size());
 }
-// Runs the value or statistic operation at `slot`. `luts`: TableScratch's. Runs over into the padding after the columns.
+// Runs the value or statistic operation at `slot`. `luts`: TableScratch's. Runs over into the padding after the
+// columns.
 void apply_value(const Row &row, i64 slot, i64 channels, const u8 *luts, Planes planes, const Range &columns);
 // HUE of three planes; `shift`: 0 to 255, added to the hue byte.
 void turn_hue(Planes planes, Range columns, i32 shift);

@@ -56,7 +56,7 @@ BATCH = [
 
 RUN_CALL = [("batch", "const Batch *"), ("scratch", "void *"), ("begin", "i64"), ("end", "i64")]
 
-BLEND_COMMENT = "One call of vg_blend: rows of a batch joined into outputs begin..end; arrays as in program.BlendEntries."
+BLEND_COMMENT = "One call of vg_blend: rows joined into outputs begin..end; arrays as in program.BlendEntries."
 BLEND_CALL = [
     ("batch", "const Batch *"),
     ("scratch", "void *"),
@@ -76,7 +76,7 @@ BLEND_CALL = [
     ("streams", "i64"),  # 1: outputs are written past the caches
 ]
 
-PICK_COMMENT = "One call of vg_pick_planes: three channels each of images begin..end, interleaved, one image after another."
+PICK_COMMENT = "One call of vg_pick_planes: three channels each of images begin..end, interleaved, one after another."
 PICK_CALL = [
     ("images", "const i64 *"),  # [N, 4]: address of the first of the channels, bytes per line, height, width
     ("begin", "i64"),
