@@ -557,7 +557,7 @@ struct RunCall {
   i64 end;
 };
 
-// One call of vg_blend: rows of a batch joined into outputs begin..end; arrays as in program.BlendEntries.
+// One call of vg_blend: rows joined into outputs begin..end; arrays as in program.BlendEntries.
 struct BlendCall {
   const Batch * batch;
   void * scratch;
@@ -577,7 +577,7 @@ struct BlendCall {
   i64 streams;
 };
 
-// One call of vg_pick_planes: three channels each of images begin..end, interleaved, one image after another.
+// One call of vg_pick_planes: three channels each of images begin..end, interleaved, one after another.
 struct PickCall {
   const i64 * images;
   i64 begin;
