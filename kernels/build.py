@@ -20,7 +20,7 @@ from variegate.compiling.stored import PACKAGE, write_manifest
 from variegate.jobs import warm
 from variegate.threads import default_threads
 
-OF_A_BATCH = warm.ENTRIES + warm.INDEX_ENTRIES + warm.TARGET_ENTRIES + warm.LAYER_ENTRIES
+OF_A_BATCH = warm.ENTRIES + warm.INDEX_ENTRIES + warm.LAYER_ENTRIES
 SHIPPED = sum(warm_commands.COMMANDS, OF_A_BATCH)
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -426,7 +426,7 @@ struct Stages {
   const f64 * tables;
 };
 
-// A rectangle of a row's result, and the layers that are read in it.
+// A rectangle of a row's result, and the layers read in it.
 struct MaskRegion {
   i64 row;
   i64 left;

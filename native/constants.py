@@ -130,7 +130,7 @@ def header() -> str:
         _struct("Batch", structs.BATCH, structs.BATCH_COMMENT),
         _struct("Lowering", structs.LOWERING, "R programs of K slots, rewritten in place: see native/lowering."),
         _struct("Stages", structs.STAGES, "Steps of the geometry of R rows: see variegate/targets/stages.py."),
-        _struct("MaskRegion", structs.MASK_REGION, "A rectangle of a row's result, and the layers that are read in it."),
+        _struct("MaskRegion", structs.MASK_REGION, "A rectangle of a row's result, and the layers read in it."),
         _struct("MaskLayer", structs.MASK_LAYER, "A mask and its result."),
         _struct("RunCall", structs.RUN_CALL, "One call of vg_run."),
     ]

@@ -44,7 +44,7 @@ def made_ready():
     }
 
 before = made_ready()
-entries = warm.ENTRIES + warm.TARGET_ENTRIES + warm.LAYER_ENTRIES
+entries = warm.ENTRIES + warm.LAYER_ENTRIES
 assert {name for name in entries if before.get(name) != 1} == set(), before
 # One type for each argument: a kernel that is compiled twice costs the first batch seconds.
 assert {name for name, number in before.items() if name.startswith("executors.cpu.") and number > 1} == set(), before
@@ -290,17 +290,6 @@ def test_entries_are_kernels() -> None:
     named = {f"variegate.{name}" for name in ENTRIES}
     assert named <= {f"{kernel.py_func.__module__}.{kernel.py_func.__name__}" for kernel in compiled.KERNELS}
     assert is_ready()
-
-
-def test_targets_are_made_ready_where_there_are_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if nothing of them were there: once for a Collate that has targets, not for others."""
-    used = []
-    monkeypatch.setattr(warm, "_are_there", lambda names: names is not warm.TARGET_ENTRIES)
-    monkeypatch.setattr(warm, "_use_targets", lambda: used.append(1))
-    vg.Collate(T.RandomHorizontalFlip())
-    assert not used
-    vg.Collate(T.RandomHorizontalFlip(), targets=vg.Targets())
-    assert used == [1]
 
 
 # -- before workers start ----------------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from variegate import transforms as T
 from variegate.apps.curate.fingerprint import fingerprint
 from variegate.apps.curate.near_hashes import find_partners, first_of_alike
 from variegate.apps.curate.sample import prepare
-from variegate.formats.annotated.outlines import trace
 from variegate.formats.coco_polygons import take_polygons
 from variegate.jobs.engine import Engine
 
@@ -25,11 +24,7 @@ _CHECK = (
     "apps.curate.near_hashes._join",
 )
 
-_ANNOTATED = (
-    "formats.coco_polygons._take",
-    "formats.annotated.outlines._count",
-    "formats.annotated.outlines._trace",
-)
+_ANNOTATED = ("formats.coco_polygons._take",)
 
 _TILES = (
     "executors.cpu.tiled.chain.axis_taps",
@@ -70,7 +65,6 @@ def _check() -> None:
 
 
 def _annotate() -> None:
-    trace(np.ones((2, 2), np.bool_))
     take_polygons(b'{"segmentation": [[1, 2, 3, 4, 5, 6]]}')
 
 

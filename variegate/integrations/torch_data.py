@@ -56,7 +56,7 @@ class _InWorkers:
         self._augmenters = {False: augmenter}  # by whether it keeps to one thread, as workers are the parallelism
         # Before there are workers, of which one would compile and all others wait. With none to come it is only sooner.
         if self._device == "cpu" and parent_process() is None:
-            make_ready(has_targets=targets is not None)
+            make_ready()
         self._epoch = SharedEpoch()
         self._running_ids = RunningIds()
 

@@ -278,7 +278,7 @@ class Engine:
         Workers start when the iteration does, and end when it ends or is closed.
         """
         if self.workers == "process" and self.executor == "cpu":
-            make_ready(getattr(spec, "has_targets", False))
+            make_ready()
         is_ordered = self._rules.ordered if ordered is None else ordered
         dispatcher = Dispatcher(self.devices, replace(self._rules, ordered=is_ordered, max_items=max_items))
         names = [augmenter_name(name) for name in self.devices]

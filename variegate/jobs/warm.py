@@ -21,7 +21,6 @@ from variegate.decode.entropy.cut import cut_out, key_of_file, pack_file
 from variegate.decode.entropy.index import known_of
 from variegate.decode.memory import unpack_nothing
 from variegate.decode.scan import scan_headers
-from variegate.formats.annotated.outlines import fill_rings
 from variegate.loader.shuffle import Permutation, permute_within
 from variegate.program import compiled
 from variegate.program.lowering.tables import FILLS, compile_fill
@@ -71,14 +70,6 @@ INDEX_ENTRIES = (
     "decode.entropy.cut._cut_out",
 )
 
-# Of what belongs to images, which no batch without dicts waits for.
-TARGET_ENTRIES = (
-    "formats.annotated.outlines._fill",
-    "targets.masks._read_masks",
-    "targets.regions._move_points",
-    "targets.regions._move",
-)
-
 # Of layers of weather and light, likewise.
 LAYER_ENTRIES = (
     "ops.layers._draw_words",
@@ -114,12 +105,10 @@ def is_ready() -> bool:
     return _are_there(ENTRIES)
 
 
-def make_ready(has_targets: bool = False) -> None:
-    """Compile what is not on disk, before workers would all wait. ``has_targets``: of images with boxes or masks."""
+def make_ready() -> None:
+    """Compile what is not on disk, before workers would all wait."""
     if not is_ready():
         _run_everything()
-    if has_targets and not _are_there(TARGET_ENTRIES):
-        _use_targets()
 
 
 def warm(progress: Progress | None = None, more: Mapping[tuple[str, ...], Callable[[], None]] | None = None) -> Warmth:
@@ -129,7 +118,7 @@ def warm(progress: Progress | None = None, more: Mapping[tuple[str, ...], Callab
     """
     began = time.perf_counter()
     before = _compiled()
-    uses = {INDEX_ENTRIES: _use_an_index, TARGET_ENTRIES: _use_targets, LAYER_ENTRIES: _use_layers, **(more or {})}
+    uses = {INDEX_ENTRIES: _use_an_index, LAYER_ENTRIES: _use_layers, **(more or {})}
     was_ready = _folder() is not None and all(map(_are_there, uses))
     if not was_ready:
         place, wanted = compiled.cache_folder(), config.CACHE_DIR
@@ -160,13 +149,6 @@ def _use_an_index() -> None:
     key, packed = key_of_file(file), pack_file(file)
     assert isinstance(packed, bytes)
     cut_out(file, known_of({key: packed}), (0, 0, 1, 1))
-
-
-def _use_targets() -> None:
-    """A mask, a box and a point through one step, and an outline filled."""
-    sample = {"image": np.zeros((8, 8, 3), np.uint8), "mask": np.zeros((8, 8), np.uint8), "boxes": [[1, 1, 4, 4]]}
-    Augmenter(T.RandomRotation(10), num_threads=1)([sample | {"keypoints": [[2, 2]]}], ids=[0])
-    fill_rings(np.zeros((4, 4), np.bool_), np.array([[0, 0], [3, 0], [0, 3]]), [3])
 
 
 def _use_layers() -> None:

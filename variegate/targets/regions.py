@@ -12,9 +12,7 @@ from variegate.native.structs import PointState
 from variegate.targets.stages import Stages
 
 _native_points = entry("vg_move_points", c_void_p, c_void_p, c_int64, c_void_p, c_void_p, result=None)
-_native_boxes = entry(
-    "vg_move_boxes", c_void_p, c_void_p, c_int64, c_void_p, c_void_p, c_void_p, c_void_p
-)
+_native_boxes = entry("vg_move_boxes", c_void_p, c_void_p, c_int64, c_void_p, c_void_p, c_void_p, c_void_p)
 
 LEFT_IMAGE, ERASED, SEEN = PointState
 

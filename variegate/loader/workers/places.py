@@ -72,7 +72,7 @@ class WorkerPlaces:
                 needs = {"num_gpus": workers.gpus, "num_cpus": workers.cpus or threads} if is_asked else None
                 return RayPool(spec, names, threads, workers.address, needs)
             if kind_of(names[0]) == "cpu":
-                make_ready(spec.has_targets)
+                make_ready()
             return (ThreadPool if self.are_threads else ProcessPool)(spec, names, threads)
 
         enough = self.fewest if self.fewest < len(self.devices) else Rules.enough
