@@ -7,7 +7,7 @@ nothing of Variegate.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 MEAN = (0.485, 0.456, 0.406)
@@ -366,53 +366,21 @@ W8 = tuple(_single())
 _AFFINE = "bilinear affine, jitter, flip"
 
 
-def _with_targets(
-    name: str,
-    title: str,
-    steps: str,
-    size: int = 640,
-    out: int = 0,
-    batch: int = 8,
-    objects: Objects = ONE_MASK,
-) -> Case:
-    return Case(
-        name,
-        title,
-        "targets",
-        size,
-        out or size,
-        steps=steps,
-        batch=batch,
-        objects=objects,
-    )
-
-
+_TARGETS_640 = Case("detection", _AFFINE, "targets", 640, 640, steps="targets_affine", batch=8)
 TARGETS = (
-    _with_targets("detection", _AFFINE, "targets_affine"),
-    _with_targets("mosaic_640", "flip, jitter, Mosaic", "targets_mosaic"),
-    _with_targets("many_boxes", f"{_AFFINE}, 100 boxes", "targets_affine", objects=Objects(100)),
-    _with_targets(
-        "instances",
-        f"{_AFFINE}, a mask for each box",
-        "targets_affine",
+    _TARGETS_640,
+    replace(_TARGETS_640, name="mosaic_640", title="flip, jitter, Mosaic", steps="targets_mosaic"),
+    replace(_TARGETS_640, name="many_boxes", title=f"{_AFFINE}, 100 boxes", objects=Objects(100)),
+    replace(
+        _TARGETS_640,
+        name="instances",
+        title=f"{_AFFINE}, a mask for each box",
         objects=Objects(masks=0, has_instances=True),
     ),
-    _with_targets(
-        "three_masks",
-        f"{_AFFINE}, three masks",
-        "targets_affine",
-        objects=Objects(masks=3),
-    ),
-    _with_targets("small", _AFFINE, "targets_affine", size=32, batch=256, objects=Objects(2)),
-    _with_targets(
-        "crop",
-        "RandomResizedCrop, flip, jitter",
-        "targets_crop",
-        size=480,
-        out=224,
-        batch=32,
-    ),
-    _with_targets("flip", "flip", "targets_flip"),
+    replace(_TARGETS_640, name="three_masks", title=f"{_AFFINE}, three masks", objects=Objects(masks=3)),
+    replace(_TARGETS_640, name="small", size=32, out=32, batch=256, objects=Objects(2)),
+    Case("crop", "RandomResizedCrop, flip, jitter", "targets", 480, 224, steps="targets_crop", batch=32),
+    replace(_TARGETS_640, name="flip", title="flip", steps="targets_flip"),
 )
 
 # -- works -------------------------------------------------------------------------------------------------------------
@@ -520,16 +488,10 @@ WORKS = {
 }
 
 
-def select(cases: Sequence[Case], names: str) -> list[Case]:
-    """The cases of these names (separated by semicolons, or commas where no name has one), all of them for none.
-
-    Raises ValueError for a name that no case has.
-    """
-    known = [case.name for case in cases]
-    wanted = [name.strip() for name in names.split(";" if ";" in names else ",") if name.strip()]
-    if names.strip() in known:
-        wanted = [names.strip()]
-    for name in wanted:
+def select(cases: Sequence[Case], names: Sequence[str]) -> list[Case]:
+    """The cases of these names, all of them for none. Raises ValueError for a name that no case has."""
+    known = {case.name: case for case in cases}
+    for name in names:
         if name not in known:
             raise ValueError(f"--rows {name}: accepted: {', '.join(known)}")
-    return [case for case in cases if not wanted or case.name in wanted]
+    return [known[name] for name in names or known]

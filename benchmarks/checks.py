@@ -16,22 +16,25 @@ from PIL import Image
 import variegate as vg
 from benchmarks import cases as C
 from benchmarks.cases import Case
-from benchmarks.inputs import decode, list_photos, rectangles
+from benchmarks.inputs import decode, list_photos
 from benchmarks.libraries import LoaderInputs, ours, pillow
+from benchmarks.replay import replay
+from tests.oracle.device import install as install_oracle
+from variegate.program.ops import SPECS
+
+# The device "oracle", which defines what operations mean.
+install_oracle()
 
 Pixels = npt.NDArray[Any]
-# Images of a check, by size of the inputs: the reference is slow. Cases in MANY_SAMPLES have more.
+# Images of a check, by size of the inputs: the reference is slow.
 SAMPLES = {0: 16, 32: 64, C.SIZE: 16, 1024: 2}
-MANY_SAMPLES = {"w1": 64, "w2": 64}
+# Works of their own, which are also compared with torchvision, and the images of their checks.
+REPLAYED = ("w1", "w1_local", "w2")
+REPLAYED_SAMPLES = 64
 SINGLE_SAMPLES = 8
 # The resample may round by one value the other way; equalize and autocontrast, if they follow, stretch that value.
 AFTER_RESAMPLE: dict[str, Any] = {"mostly": 1, "share": 0.999, "anywhere": 16}
 TO_THE_BIT: dict[str, Any] = {"mostly": 0, "share": 1.0, "anywhere": 0}
-# A mask shows the nearest pixel, up to half a pixel beyond its box. Most sides end at most SHORT pixels before the
-# box's, but a sharp corner, where the image's edge cuts an object off, may lie between the mask's pixels.
-BEYOND = 1.0
-SHORT = 1.5
-MOST = 0.9
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,10 @@ def within(name: str, a: Pixels, b: Pixels, mostly: int, share: float, anywhere:
         passed,
         f"{same} of {len(off)} images bit-identical, largest difference {off.max(initial=0)}",
     )
+
+
+def _count_equal(name: str, same: int, count: int) -> Check:
+    return Check(name, same == count, f"{same} of {count} images bit-identical")
 
 
 def outputs(case: Case, inputs: Any, device: str, is_float: bool = False) -> Pixels:
@@ -95,22 +102,35 @@ def check(case: Case, inputs: Any, device: str = "cpu", kind: str = "") -> Itera
 
 
 def few(case: Case, inputs: Any) -> Any:
-    return inputs[: MANY_SAMPLES.get(case.name, SAMPLES[case.size])]
+    count = REPLAYED_SAMPLES if case.name in REPLAYED else SAMPLES[case.size]
+    return inputs[:count]
 
 
 def _check_pixels(case: Case, inputs: Any) -> Iterator[Check]:
-    tolerance = AFTER_RESAMPLE if case.reads_files and not case.views else TO_THE_BIT
+    tolerance = TO_THE_BIT if case.size or case.views else AFTER_RESAMPLE
     fused = outputs(case, inputs, "cpu")
     yield within(
         "cpu equals the reference",
         fused,
-        outputs(case, inputs, "reference"),
+        outputs(case, inputs, "oracle"),
         **tolerance,
     )
     if case.dtype != "uint8":
         yield normalized(fused, outputs(case, inputs, "cpu", is_float=True))
+    if case.name in REPLAYED:
+        yield within("equals torchvision on Pillow, operation by operation", fused, replayed(case, inputs), **tolerance)
     if case.reads_files and not case.views:
         yield from _check_decoding(case, inputs, fused)
+
+
+def replayed(case: Case, inputs: Any) -> Pixels:
+    """What torchvision makes of the same images by the same operations."""
+    images = [decode(data) for data in inputs] if case.reads_files else list(inputs)
+    augmenter = vg.Augmenter(ours.transform(case, is_float=False), seed=0)
+    program = augmenter.program([image.shape for image in images], ids=list(range(len(images))))
+    rows = [program.operations(row) for row in range(len(images))]
+    named = [[(SPECS[op].name, arguments.tolist()) for op, arguments in row] for row in rows]
+    return replay(images, named)
 
 
 def normalized(pixels: Pixels, floats: Pixels) -> Check:
@@ -145,20 +165,16 @@ def _check_single(case: Case, images: list[Any]) -> Check:
     t = ours.transform(C.BY_NAME[case.key])
     ids = list(range(len(images)))
     by_id = vg.as_transform(t)
-    ones = [by_id(Image.fromarray(image), id=i) for i, image in zip(ids, images, strict=True)]
+    ones = [by_id(Image.fromarray(images[i]), id=i) for i in ids]
     batch = list(vg.Augmenter(t, seed=0, num_threads=1)(images, ids=ids))
     same = sum(bool((one == row).all()) for one, row in zip(ones, batch, strict=True))
-    return Check(
-        "one at a time equals the batch",
-        same == len(ids),
-        f"{same} of {len(ids)} images bit-identical",
-    )
+    return _count_equal("one at a time equals the batch", same, len(ids))
 
 
 def _check_function(case: Case, images: list[Any]) -> Iterator[Check]:
     name = case.key
     made = [np.asarray(ours.function(name)(image)) for image in images]
-    plain = [np.asarray(ours.function(name, "reference")(image)) for image in images]
+    plain = [np.asarray(ours.function(name, "oracle")(image)) for image in images]
     yield _close("cpu equals the reference", made, plain, 2e-6 if name == "normalize" else 0.0)
     if name in pillow.OPERATIONS and name not in pillow.OTHERWISE:
         theirs = [np.asarray(pillow.OPERATIONS[name](Image.fromarray(image))) for image in images]
@@ -180,47 +196,25 @@ def _close(name: str, made: Sequence[Pixels], other: Sequence[Pixels], allowed: 
 
 
 def _check_targets(case: Case, samples: list[dict[str, Any]]) -> Iterator[Check]:
-    augmenter = vg.Augmenter(ours.transform(case), seed=0, num_threads=1, layout="NHWC")
-    given: dict[str, Any] = {
-        "ids": list(range(len(samples))),
-        "partners": ours.partners_of(case),
-    }
-    made = augmenter(samples, **given)
-    images = augmenter([sample["image"] for sample in samples], **given)
-    same = sum(bool((one["image"] == image).all()) for one, image in zip(made, images, strict=True))
-    yield Check(
-        "images as without targets",
-        same == len(made),
-        f"{same} of {len(made)} bit-identical",
-    )
+    made, plain = (_with_targets(case, samples, device) for device in ("cpu", "oracle"))
+    equal = [
+        all(bool((a == b).all()) for a, b in zip(_arrays(one), _arrays(other), strict=True))
+        for one, other in zip(made, plain, strict=True)
+    ]
+    yield _count_equal("images and targets equal the reference's", sum(equal), len(equal))
     count = sum(len(one["boxes"]) for one in made)
     yield Check("boxes remain", count > 0, f"{count} of {case.batch * case.objects.boxes}")
-    rectangular = []
-    for sample in samples:
-        boxes = sample["boxes"][:8]
-        masks = np.stack([rectangles(box[None].astype(np.int64), case.size) for box in boxes])
-        rectangular.append({"image": sample["image"], "boxes": boxes, "masks": masks})
-    yield _masks_fit(augmenter(rectangular, **given))
 
 
-def _masks_fit(made: list[dict[str, Any]]) -> Check:
-    """A filled mask for each box, through the same maps, ends where its box does."""
-    sides = []
-    for one in made:
-        for box, mask in zip(one["boxes"].numpy(), one["masks"].numpy(), strict=True):
-            if mask.any():
-                sides.append((bounds(mask) - box) * [-1, -1, 1, 1])
-    beyond = float(np.max(sides, initial=0.0))
-    close = float(np.mean(np.array(sides) >= -SHORT)) if sides else 0.0
-    found = f"{len(sides)} boxes; at most {beyond:.2f} px beyond, {close:.1%} of sides at most {SHORT:g} px short"
-    return Check("masks end where boxes do", beyond <= BEYOND and close >= MOST, found)
+def _with_targets(case: Case, samples: list[dict[str, Any]], device: str) -> list[dict[str, Any]]:
+    augmenter = vg.Augmenter(ours.transform(case), device=device, seed=0, num_threads=1, layout="NHWC")
+    return augmenter(samples, ids=list(range(len(samples))), partners=ours.partners_of(case))
 
 
-def bounds(mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:
-    """left, top, right, bottom of what is not 0."""
-    lines = np.flatnonzero(mask.any(axis=1))
-    columns = np.flatnonzero(mask.any(axis=0))
-    return np.array([columns[0], lines[0], columns[-1] + 1, lines[-1] + 1])
+def _arrays(sample: dict[str, Any]) -> Iterator[Pixels]:
+    for value in sample.values():
+        for array in value.values() if isinstance(value, dict) else [value]:
+            yield np.asarray(array)
 
 
 # -- GPU ---------------------------------------------------------------------------------------------------------------
@@ -242,10 +236,7 @@ def _check_gpu(case: Case, batch: list[Any], device: str) -> Iterator[Check]:
         on_device.numpy(),
         **TO_THE_BIT,
     )
-    some = batch[: SAMPLES[case.size]]
-    fused = outputs(case, some, "cpu")
-    plain = outputs(case, some, "reference")
-    yield within("cpu equals the reference", fused, plain, **tolerance)
+    yield from _check_pixels(case, few(case, batch))
 
 
 def _augmented(case: Case, batch: list[Any], device: str, is_float: bool) -> torch.Tensor:
@@ -266,21 +257,16 @@ def check_loader(given: LoaderInputs, kind: str) -> Iterator[Check]:
         loader.set_epoch(epoch)
         found: Counter[tuple[bytes, int]] = Counter()
         for images, numbers in loader:
-            found.update(zip(_digests(images), np.asarray(numbers).tolist(), strict=True))
+            found.update(_digests(images, numbers))
         expected: Counter[tuple[bytes, int]] = Counter()
         for start in range(0, len(files), given.batch):
-            ids = list(range(start, min(start + given.batch, len(files))))
-            images = augmenter.decode_and_run([files[i].read_bytes() for i in ids], ids=ids, epoch=epoch)
-            expected.update(zip(_digests(images), [labels[i] for i in ids], strict=True))
+            ids = range(start, min(start + given.batch, len(files)))
+            images = augmenter.decode_and_run([files[i].read_bytes() for i in ids], ids=list(ids), epoch=epoch)
+            expected.update(_digests(images, [labels[i] for i in ids]))
         name = f"epoch {epoch} of the loader equals decode_and_run of the same files and ids"
-        same = (found & expected).total()
-        yield Check(
-            name,
-            found == expected,
-            f"{same} of {expected.total()} images bit-identical",
-        )
+        yield _count_equal(name, (found & expected).total(), max(found.total(), expected.total()))
 
 
-def _digests(images: Any) -> list[bytes]:
-    arrays = np.ascontiguousarray(np.asarray(images))
-    return [hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in arrays]
+def _digests(images: Any, labels: Any) -> Iterator[tuple[bytes, int]]:
+    for image, label in zip(np.asarray(images), np.asarray(labels).tolist(), strict=True):
+        yield hashlib.blake2b(image.tobytes(), digest_size=16).digest(), label

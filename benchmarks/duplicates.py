@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image, ImageDraw, ImageEnhance, ImageOps
+
+from benchmarks.peers_env import run_child, write_result
 
 Picture = Image.Image
 # Distances of imagededup's hashes.
@@ -201,15 +202,7 @@ def main(name: str, arguments: Sequence[str], command: str) -> int:
         folder = Path(temporary)
         results = find_ours(folder, write(photos, folder), len(photos))
         if options.imagededup_python:
-            peer = [
-                str(options.imagededup_python),
-                "-m",
-                "benchmarks.duplicates",
-                temporary,
-                str(len(photos)),
-            ]
-            done = subprocess.run(peer, stdout=subprocess.PIPE, text=True, check=True)
-            results |= json.loads(done.stdout.splitlines()[-1])
+            results |= run_child(options.imagededup_python, "benchmarks.duplicates", [temporary, str(len(photos))])
     record = {
         "machine": describe(),
         "command": command,
@@ -217,11 +210,12 @@ def main(name: str, arguments: Sequence[str], command: str) -> int:
         "results": results,
     }
     text = json.dumps(record, indent=1)
-    if options.out:
-        options.out.write_text(text + "\n")
     print(text)
+    if options.out:
+        options.out.write_text(text)
     return 0
 
 
 if __name__ == "__main__":
-    print(json.dumps(find_theirs(Path(sys.argv[1]), int(sys.argv[2]))))
+    _, _, out, photos_of_peer, count = sys.argv
+    write_result(Path(out), find_theirs(Path(photos_of_peer), int(count)))

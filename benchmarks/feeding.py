@@ -6,7 +6,6 @@ import gc
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -47,8 +46,8 @@ class Feed:
         if self.batches is None:
             self.batches = self._endless()
         images, labels = next(self.batches)
-        if np.asarray(labels).shape != (len(images),):
-            raise ValueError(f"labels are {np.asarray(labels).shape}; {len(images)} are asked for")
+        if len(labels) != len(images):
+            raise ValueError(f"got {len(labels)} labels; {len(images)} are asked for")
         if self.step is not None:
             self.step(images, labels)
         return images

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
-import platform
-import statistics
 import subprocess
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils import benchmark
 
 COPY_BYTES = 2 << 30
 COPY_ROUNDS = 30
@@ -19,16 +17,8 @@ MEMORY_BATCHES = 8
 WRITTEN_BYTES = 3 * 224 * 224 * 2
 
 
-def unavailable(device: str) -> str | None:
-    """Why nothing can be measured on ``device``, or None."""
-    if not torch.cuda.is_available():
-        return "no CUDA device is visible to PyTorch"
-    number = torch.device(device).index or 0
-    return f"{device}: there are {torch.cuda.device_count()}" if number >= torch.cuda.device_count() else None
-
-
 def describe(device: str) -> dict[str, Any]:
-    """GPU, driver, CUDA and torch, and the date; no names of hosts or paths."""
+    """GPU, driver, CUDA and torch."""
     properties = torch.cuda.get_device_properties(device)
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     driver = subprocess.run(query, capture_output=True, text=True, timeout=30, check=False).stdout.split()
@@ -37,9 +27,7 @@ def describe(device: str) -> dict[str, Any]:
         "driver": driver[0] if driver else "unknown",
         "cuda": torch.version.cuda,
         "torch": torch.__version__,
-        "python": platform.python_version(),
         "l2_bytes": properties.L2_cache_size,
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
     }
 
 
@@ -59,9 +47,9 @@ def take_batches(images: Any, batch: int, device: str) -> list[list[Any]]:
 def copy_speed(device: str) -> float:
     """Bytes per second, read and written, of a copy within the device."""
     source = torch.randint(0, 256, (COPY_BYTES,), dtype=torch.uint8, device=device)  # memory may compress zeros
-    target = torch.empty_like(source)
-    seconds = [_elapsed(lambda: target.copy_(source)) for _ in range(COPY_ROUNDS)]
-    return 2 * COPY_BYTES / statistics.median(seconds)
+    tensors = {"source": source, "target": torch.empty_like(source)}
+    timer = benchmark.Timer("target.copy_(source)", globals=tensors)  # which waits for the device
+    return 2 * COPY_BYTES / timer.timeit(COPY_ROUNDS).mean
 
 
 def measure_memory(next_batch: Callable[[], Any], device: str) -> dict[str, int]:
@@ -75,23 +63,10 @@ def measure_memory(next_batch: Callable[[], Any], device: str) -> dict[str, int]
     return {"peak_memory_bytes": torch.cuda.max_memory_allocated(device) - before}
 
 
-def _elapsed(work: Callable[[], Any]) -> float:
-    start = torch.cuda.Event(enable_timing=True)
-    end = torch.cuda.Event(enable_timing=True)
-    work()
-    torch.cuda.synchronize()
-    start.record()
-    work()
-    end.record()
-    end.synchronize()
-    return start.elapsed_time(end) / 1e3
-
-
-def complete(record: dict[str, Any], device: str, read_bytes: float) -> dict[str, Any]:
-    """Add the device, and each library's share of the copy speed. ``read_bytes``: of source that an image needs."""
+def complete(record: dict[str, Any], device: str, size: int) -> None:
+    """Add the device, and each library's share of the copy speed if all inputs have one size."""
     record |= {"gpu": describe(device), "copy_bytes_per_second": copy_speed(device)}
-    moved = read_bytes + WRITTEN_BYTES
+    moved = 3 * size**2 + WRITTEN_BYTES
     for cell in record["libraries"].values():
-        if "images_per_second" in cell:
+        if size and "images_per_second" in cell:
             cell["of_copy_speed"] = cell["images_per_second"] * moved / record["copy_bytes_per_second"]
-    return record

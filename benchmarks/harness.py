@@ -5,35 +5,18 @@ from __future__ import annotations
 import statistics
 import sys
 import tempfile
+from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks import levels as _levels
-from benchmarks.cases import ASKED, WORKS, Case, Work
+from benchmarks.cases import ASKED, WORKS, Case
 from benchmarks.inputs import read_jpegs, save
 from benchmarks.levels import OURS, Limited, is_ours
 from benchmarks.peers_env import peers_python
 from benchmarks.process import ONE_THREAD, PREPARE_TIMEOUT, RUN_TIMEOUT, Process
-
-# A peer whose best run is so many times slower than the best peer's stops after a few runs.
-FEWEST = 3
-FAR = 3.0
-
-
-@dataclass(frozen=True)
-class Options:
-    """``only``: keys of libraries, all for none; ``ours`` is Variegate. ``device``: cpu, or a GPU for works on one."""
-
-    batch: int
-    seconds: float
-    repeats: int
-    core: int | None = None
-    only: tuple[str, ...] = ()
-    images: Path | None = None
-    levels: tuple[str, ...] = ()
-    device: str = "cpu"
 
 
 @dataclass
@@ -54,42 +37,45 @@ class Cell:
         if self.absent or self.error:
             return {"absent": self.absent} if self.absent else {"error": self.error}
         speeds = self.speeds()
-        runs = self.runs[""]
         speed = statistics.median(speeds)
-        found: dict[str, Any] = {
+        found: dict[str, Any] = {key: value for key, value in self.ready.items() if value}
+        found |= {
             "images_per_second": speed,
             "lowest": min(speeds),
             "highest": max(speeds),
+            "microseconds": 1e6 / speed,
         }
-        found |= {"microseconds": 1e6 / speed, "runs": runs}
-        cpu = sum(run["cpu"] for run in runs)
+        found["runs"] = self.runs[""]
+        images, wall, cpu = (sum(run[key] for run in self.runs[""]) for key in ("images", "wall", "cpu"))
         if self.clock == "cpu":
-            found["on_core"] = cpu / sum(run["wall"] for run in runs)
+            found["on_core"] = cpu / wall
         else:
-            found["cpu_ms_per_image"] = 1e3 * cpu / sum(run["images"] for run in runs)
-        parts = {part: 1e6 / statistics.median(self.speeds(part)) for part in self.runs if part}
-        return found | ({"parts": parts} if parts else {}) | {key: value for key, value in self.ready.items() if value}
+            found["cpu_ms_per_image"] = 1e3 * cpu / images
+        if parts := {part: 1e6 / statistics.median(self.speeds(part)) for part in self.runs if part}:
+            found["parts"] = parts
+        return found
 
 
-def run(name: str, cases: list[Case], options: Options) -> dict[str, Any]:
-    """Check and measure -> a JSON-able record. A case whose check failed has ``failed`` and no speed, as the record."""
+def run(name: str, cases: list[Case], batch: int, options: Namespace) -> dict[str, Any]:
+    """Check and measure -> a JSON-able record. A case whose check failed has ``failed`` and no speed, as the record.
+
+    ``options``: those of ``benchmarks.run``.
+    """
     work = WORKS[name]
     has_ours = not options.only or OURS in options.only
     kinds = [key for key in options.only if key.startswith(f"{OURS}:")]
     peers = [key for key in options.only or work.peers if not is_ours(key)]
-    limited, missing = _levels.chosen(list(options.levels)) if has_ours else ([], [])
+    limited, missing = _levels.chosen(options.level) if has_ours else ([], [])
     if work.is_indexed:
         limited = [each for one in limited for each in (one.indexed(), one)]
     limited = limited + [Limited(None, key, f"Variegate, {key}", {}) for key in kinds]
     record: dict[str, Any] = {
         "work": name,
         "title": work.title,
-        "batch": options.batch,
+        "batch": batch,
         "left_out": missing,
-    }
-    record |= {
-        "seconds": options.seconds,
-        "repeats": options.repeats,
+        "seconds": options.seconds or work.seconds,
+        "repeats": options.repeats or work.repeats,
         "asked": dict(work.asked),
         "rows": {},
     }
@@ -99,21 +85,17 @@ def run(name: str, cases: list[Case], options: Options) -> dict[str, Any]:
         config = {
             "work": name,
             "inputs": folder,
-            "batch": options.batch,
+            "batch": batch,
             "core": options.core,
+            "device": options.device if work.is_on_gpu else "cpu",
+            "is_on_one_core": not work.is_on_gpu and not work.is_on_all_cores,
         }
-        is_on_one_core = options.device == "cpu" and not work.is_on_all_cores
-        config |= {"device": options.device, "is_on_one_core": is_on_one_core}
         processes = start(limited, peers, config)
         try:
             record["libraries"] = load(processes, {one.key: one.title for one in limited})
             for number, case in enumerate(cases):
-                print(
-                    f"  {number + 1} of {len(cases)}: {case.name}",
-                    file=sys.stderr,
-                    flush=True,
-                )
-                record["rows"][case.name] = run_case(work, case, processes, options)
+                print(f"  {number + 1} of {len(cases)}: {case.name}", file=sys.stderr, flush=True)
+                record["rows"][case.name] = run_case(case, processes, record, config["is_on_one_core"])
         finally:
             for process in processes.values():
                 process.close()
@@ -177,27 +159,23 @@ def load(processes: dict[str, Process], titles: Mapping[str, str]) -> dict[str, 
     return found
 
 
-def run_case(work: Work, case: Case, processes: dict[str, Process], options: Options) -> dict[str, Any]:
-    target = work.asked.get("", ASKED[case.kind])
+def run_case(case: Case, processes: dict[str, Process], record: dict[str, Any], is_on_one_core: bool) -> dict[str, Any]:
     row: dict[str, Any] = {
         "title": case.title,
         "kind": case.kind,
-        "target": target,
-        "checks": {},
-    }
-    row |= {
+        "target": record["asked"].get("", ASKED[case.kind]),
         "size": case.size,
         "dtype": case.dtype,
-        "batch": case.batch_of(options.batch),
+        "batch": case.batch_of(record["batch"]),
     }
-    for key, process in processes.items():
-        if is_ours(key):
-            row["checks"][key] = check(case, process)
+    row["checks"] = {key: check(case, process) for key, process in processes.items() if is_ours(key)}
     if not all(one["passed"] for checks in row["checks"].values() for one in checks):
         return row | {"failed": True}
-    clock = "wall" if work.is_on_all_cores or options.device != "cpu" else "cpu"
+    clock = "cpu" if is_on_one_core else "wall"
     cells = {key: prepare(case, process, clock) for key, process in processes.items()}
-    measure(cells, processes, options)
+    for _ in range(record["repeats"]):
+        for key, cell in cells.items():
+            measure(cell, processes[key], record["seconds"])
     row["libraries"] = {key: cell.to_dict() for key, cell in cells.items()}
     return row
 
@@ -220,18 +198,12 @@ def prepare(case: Case, process: Process, clock: str) -> Cell:
     return Cell(ready, {part: [] for part in ready.pop("parts")}, clock=clock)
 
 
-def measure(cells: Mapping[str, Cell], processes: Mapping[str, Process], options: Options) -> None:
-    """In turn. A peer that is far behind the best stops after a few runs."""
-    for repeat in range(options.repeats):
-        peers = [cell for key, cell in cells.items() if not is_ours(key) and cell.runs and cell.runs[""]]
-        best = max((max(cell.speeds()) for cell in peers), default=0.0)
-        for key, cell in cells.items():
-            is_far = repeat >= FEWEST and not is_ours(key) and bool(cell.runs) and FAR * max(cell.speeds()) < best
-            if cell.error or is_far:
-                continue
-            for part, runs in cell.runs.items():
-                try:
-                    asked = {"command": "run", "part": part, "seconds": options.seconds}
-                    runs.append(processes[key].ask(asked, RUN_TIMEOUT))
-                except RuntimeError as error:
-                    cell.error = str(error)
+def measure(cell: Cell, process: Process, seconds: float) -> None:
+    """Run the case and its parts once."""
+    for part, runs in cell.runs.items():
+        if cell.error:
+            return
+        try:
+            runs.append(process.ask({"command": "run", "part": part, "seconds": seconds}, RUN_TIMEOUT))
+        except RuntimeError as error:
+            cell.error = str(error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import os
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,17 +15,8 @@ import numpy.typing as npt
 from benchmarks.cases import SIZE, Case
 
 DEFAULT_TAR = Path("../shared/data/imagenet-sample.tar")
-# Sizes (height, width) that most ImageNet files have, for the stand-in if no sample of it is at hand.
-IMAGENET_SIZES = (
-    (375, 500),
-    (333, 500),
-    (500, 375),
-    (500, 500),
-    (334, 500),
-    (500, 333),
-    (400, 500),
-    (600, 800),
-)
+# Sizes (width, height) that most ImageNet files have, for the stand-in if no sample of it is at hand.
+IMAGENET_SIZES = ((500, 375), (500, 333), (375, 500), (500, 500), (333, 500), (800, 600))
 # Number of square images by size: together they are larger than most caches.
 COUNTS = {32: 2048, SIZE: 1024, 1024: 16}
 SINGLE_COUNT = 64
@@ -50,36 +40,33 @@ def read_jpegs(tar: Path | None) -> tuple[list[bytes], str]:
 
 def make_jpegs(count: int = 128, seed: int = 0) -> list[bytes]:
     """Random crops of scikit-image's photos, as JPEG files of ImageNet's usual sizes and quality."""
-    from PIL import Image
+    from PIL import Image, ImageOps
     from skimage import data
 
     photos = [Image.fromarray(getattr(data, name)()) for name in ("astronaut", "chelsea", "coffee", "rocket")]
     rng = np.random.default_rng(seed)
     made = []
     for i in range(count):
-        photo = photos[i % len(photos)]
-        height, width = IMAGENET_SIZES[rng.integers(len(IMAGENET_SIZES))]
-        scale = rng.uniform(0.6, 1.0) * min(photo.width / width, photo.height / height)
-        left = rng.uniform(0, photo.width - width * scale)
-        top = rng.uniform(0, photo.height - height * scale)
-        box = (left, top, left + width * scale, top + height * scale)
-        made.append(_as_jpeg(photo.resize((width, height), Image.Resampling.BICUBIC, box=box), 95))
+        size = IMAGENET_SIZES[rng.integers(len(IMAGENET_SIZES))]
+        centering = rng.uniform(size=2).tolist()
+        crop = ImageOps.fit(photos[i % len(photos)], size, bleed=rng.uniform(0, 0.2), centering=centering)
+        buffer = io.BytesIO()
+        crop.save(buffer, "JPEG", quality=95)
+        made.append(buffer.getvalue())
     return made
 
 
 def make_squares(jpegs: Sequence[bytes], size: int, count: int) -> Images:
     """uint8 [count, size, size, 3]: random crops of the photos."""
-    from PIL import Image
+    from PIL import Image, ImageOps
 
     rng = np.random.default_rng(0)
     images = np.empty((count, size, size, 3), np.uint8)
     for i in range(count):
         photo = _open(jpegs[i % len(jpegs)]).convert("RGB")
-        side = min(photo.size) * rng.uniform(0.7, 1.0)
-        left = rng.uniform(0, photo.width - side)
-        top = rng.uniform(0, photo.height - side)
-        box = (left, top, left + side, top + side)
-        images[i] = np.asarray(photo.resize((size, size), Image.Resampling.BILINEAR, box=box))
+        bleed = rng.uniform(0, 0.15)
+        centering = rng.uniform(size=2).tolist()
+        images[i] = ImageOps.fit(photo, (size, size), Image.Resampling.BILINEAR, bleed, centering)
     return images
 
 
@@ -124,15 +111,12 @@ def rectangles(boxes: npt.NDArray[np.int64], side: int) -> Images:
     return mask
 
 
-def write_photos(jpegs: Sequence[bytes], folder: Path, copies: int = 1) -> None:
-    """Class folders, with ``copies`` links to each file, so that an epoch can be longer than the sample of photos."""
+def write_photos(jpegs: Sequence[bytes], folder: Path) -> None:
+    """Class folders."""
     for number, data in enumerate(jpegs):
         home = folder / f"class-{number % CLASSES:03d}"
         home.mkdir(parents=True, exist_ok=True)
-        first = home / f"{number:05d}-0.jpg"
-        first.write_bytes(data)
-        for copy in range(1, copies):
-            os.link(first, home / f"{number:05d}-{copy}.jpg")
+        (home / f"{number:05d}.jpg").write_bytes(data)
 
 
 def list_photos(folder: Path) -> tuple[list[Path], list[int]]:
@@ -213,9 +197,3 @@ def _open(data: bytes) -> Any:
     from PIL import Image
 
     return Image.open(io.BytesIO(data), formats=("JPEG",))
-
-
-def _as_jpeg(image: Any, quality: int) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=quality)
-    return buffer.getvalue()

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from benchmarks.machine import best_level
 from benchmarks.peers_env import ROOT
 
 HOST = "host"
@@ -19,8 +21,6 @@ SHORT = {
     "vbmi": "x86-64-v4-vbmi",
 }
 CHOICES = (*SHORT, HOST)
-# Compiled code of a level is kept from run to run; `make clean` removes it.
-CACHES = ROOT / "build" / "numba"
 OURS = "ours"
 INDEX = "index"
 
@@ -65,47 +65,43 @@ def add_argument(parser: argparse.ArgumentParser) -> None:
 
 def chosen(names: list[str]) -> tuple[list[Limited], list[str]]:
     """A process for each level that this processor can run, and a line for each that it cannot."""
-    from variegate.compiling.levels import LEVELS, host_features
+    from variegate.native.library import LEVELS, compiled_levels, host_level
 
     if not names:
         return [UNLIMITED], []
     found = []
     left_out = []
-    by_name = {level.name: level for level in LEVELS}
+    runnable = list(LEVELS)[: list(LEVELS).index(host_level()) + 1]
     for name in dict.fromkeys(names):
         if name == HOST:
-            found.append(Limited(HOST, f"{OURS}:{HOST}", f"Variegate, all of {host_title()}", {}))
-            continue
-        level = by_name[SHORT[name]]
-        missing = sorted(level.features - host_features())
-        if missing:
-            left_out.append(f"{level.name} is left out: this processor lacks {', '.join(missing)}")
-            continue
-        # The features are given even where they are none: Numba would else add those of this processor.
-        environment = {
-            "NUMBA_CPU_NAME": level.cpu_name,
-            "NUMBA_CPU_FEATURES": ",".join(f"+{feature}" for feature in level.extra),
-            "NUMBA_CACHE_DIR": str(CACHES / level.name),
-        }
-        found.append(Limited(name, f"{OURS}:{name}", f"Variegate, {level.name}", environment))
+            found.append(Limited(HOST, f"{OURS}:{HOST}", f"Variegate, all of {best_level()}", {}))
+        elif SHORT[name] not in runnable:
+            left_out.append(f"{SHORT[name]} is left out: this processor lacks it")
+        elif SHORT[name] not in compiled_levels():
+            left_out.append(f"{SHORT[name]} is left out: `python native/build.py --levels all` compiles it")
+        else:
+            found.append(Limited(name, f"{OURS}:{name}", f"Variegate, {SHORT[name]}", environment_of(name)))
     return found, left_out
 
 
-def host_title() -> str:
-    """What this processor has, in terms of levels."""
-    from variegate.compiling.levels import host_level
-
-    best = host_level()
-    return best.name if best else "this processor"
+def environment_of(level: str, checkout: Path = ROOT) -> dict[str, str]:
+    """Variables that limit the package of a checkout: Numba's, and the one of packages that are compiled before."""
+    if level == HOST:
+        return {}
+    name = SHORT[level]
+    return {
+        "VARIEGATE_LEVEL": name,
+        "NUMBA_CPU_NAME": name.removesuffix("-vbmi"),
+        # Given even if there are none: otherwise Numba adds those of this processor.
+        "NUMBA_CPU_FEATURES": "+avx512vbmi,+avx512vnni" if level == "vbmi" else "",
+        # Compiled code of a level is kept from run to run; `make clean` removes it.
+        "NUMBA_CACHE_DIR": str(checkout / "build" / "numba" / name),
+    }
 
 
 def check_limited(level: str | None) -> None:
-    """In the limited process: raise unless its code is generated for exactly that level."""
-    if level in (None, HOST):
-        return
-    from variegate.compiling import levels
+    """In the limited process: raise unless kernels run at exactly that level."""
+    from variegate.native.library import level as used_level
 
-    wanted = next(one for one in levels.LEVELS if one.name == SHORT[str(level)])
-    if wanted.features != levels.TARGET_FEATURES:
-        differing = ", ".join(sorted(levels.TARGET_FEATURES ^ wanted.features))
-        raise RuntimeError(f"code is not generated for {wanted.name}: {differing} differ")
+    if level not in (None, HOST) and used_level() != SHORT[str(level)]:
+        raise RuntimeError(f"kernels run at {used_level()}, not at {SHORT[str(level)]}")

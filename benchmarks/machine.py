@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,23 +25,14 @@ def describe() -> dict[str, Any]:
 
 def best_level() -> str:
     """The best level of x86-64 that this processor has; "none" elsewhere."""
-    from variegate.compiling.levels import (
-        host_level,
-    )  # here, as peers' environments lack what it imports
+    from variegate.native.library import host_level  # here, as peers' environments lack the package
 
-    found = host_level()
-    return found.name if found else "none"
+    return host_level() if platform.machine().lower() in ("x86_64", "amd64") else "none"
 
 
 def cpu_model() -> str:
     """As the system names it; hypervisors often hide the model, so family and model numbers are added."""
-    fields: dict[str, str] = {}
-    information = Path("/proc/cpuinfo")
-    if not information.exists():
-        return platform.processor() or "unknown"
-    for line in information.read_text().splitlines():
-        key, _, value = line.partition(":")
-        fields.setdefault(key.strip(), value.strip())
-    name = fields.get("model name", platform.processor() or "unknown")
-    numbers = f" (family {fields['cpu family']} model {fields['model']})" if "cpu family" in fields else ""
-    return f"{name}{numbers}"
+    path = Path("/proc/cpuinfo")
+    fields = dict(re.findall(r"^(.+?)\s*: (.*)$", path.read_text(), re.M)) if path.exists() else {}
+    name: str = fields.get("model name", platform.processor() or "unknown")
+    return f"{name} (family {fields['cpu family']} model {fields['model']})" if "cpu family" in fields else name

@@ -24,23 +24,24 @@ ONE_THREAD = dict.fromkeys(THREAD_VARIABLES, "1")
 class Process:
     """A worker process that answers one JSON line to each.
 
-    ``worker``: its module. ``environment``: what it sees besides ours; one thread per library unless told otherwise.
+    ``environment``: variables besides ours; one thread per library by default. ``folder``: the
+    checkout that it runs in.
     """
 
     def __init__(
         self,
         python: Path | str,
         config: dict[str, Any],
-        worker: str = "benchmarks.worker",
         environment: Mapping[str, str] = ONE_THREAD,
+        folder: Path = ROOT,
     ) -> None:
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  closed with the process
         self._process = subprocess.Popen(
-            [str(python), "-m", worker, json.dumps(config)],
+            [str(python), "-m", "benchmarks.worker", json.dumps(config)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            cwd=ROOT,
+            cwd=folder,
             env=os.environ | environment,
             text=True,
         )
@@ -73,10 +74,6 @@ class Process:
         if "error" in answer:
             raise RuntimeError(answer["error"])
         return answer
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def close(self) -> None:
         """By the end of its requests, as only a process that ends by itself ends those that it started."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,15 @@ SHORT = {
     "albumentationsx": "AlbX",
     "dali": "DALI",
 }
-Table = tuple[list[str], list[list[str]]]
-# More columns of a table of libraries: the key in the record, the head, the text. Shown if any library has it.
-COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
-    ("on_core", "on core", lambda share: f"{share:.0%}"),
-    ("of_ceiling", "of ceiling", lambda share: f"{share:.0%}"),
-    ("cpu_ms_per_image", "CPU per image", lambda ms: f"{ms:.2f} ms"),
-    ("of_copy_speed", "of copy speed", lambda share: f"{share:.2%}"),
-    ("device_images_per_second", "device alone", lambda speed: f"{speed:,.0f}"),
-    ("peak_memory_bytes", "peak memory", lambda size: f"{size / 1e6:,.0f} MB"),
+# A row of a table: cells by the heads of their columns. A column is shown if any row has it.
+Row = dict[str, str]
+# Figures of a library that not every work has: the key in the record, the head, the text.
+FIGURES: tuple[tuple[str, str, str], ...] = (
+    ("on_core", "on core", "{:.0%}"),
+    ("of_ceiling", "of ceiling", "{:.0%}"),
+    ("cpu_ms_per_image", "CPU per image", "{:.2f} ms"),
+    ("of_copy_speed", "of copy speed", "{:.2%}"),
+    ("peak_memory_bytes", "peak memory in bytes", "{:,.0f}"),
 )
 
 
@@ -34,6 +35,10 @@ def short(key: str) -> str:
     if is_ours(key):
         return f"ours, {level}" if level else "ours"
     return SHORT.get(key, key)
+
+
+def _at_level(key: str) -> str:
+    return short(key).removeprefix("ours")
 
 
 def best_peer(libraries: dict[str, Any]) -> tuple[str, float] | None:
@@ -58,42 +63,27 @@ def ratios(libraries: dict[str, Any]) -> dict[str, float]:
 # -- a work of one case: a row per library -----------------------------------------------------------------------------
 
 
-def library_table(record: dict[str, Any]) -> Table:
-    libraries = record["libraries"]
-    columns = [column for column in COLUMNS if any(cell.get(column[0]) is not None for cell in libraries.values())]
-    header = [
-        "library",
-        "images/s",
-        "lowest - highest",
-        "Variegate is",
-        *(head for _, head, _ in columns),
-        "how",
-    ]
-    reached = ratios(libraries)
+def library_rows(libraries: dict[str, Any]) -> list[Row]:
+    """The fastest library first."""
     ours = libraries.get("ours", {}).get("images_per_second")
+    reached = ratios(libraries)
     rows = []
     for key, cell in sorted(libraries.items(), key=lambda item: -item[1].get("images_per_second", 0.0)):
-        if "images_per_second" not in cell:
-            reason = cell.get("error") or cell.get("absent", "not measured")
-            rows.append([cell["library"], *("-" for _ in header[2:]), reason])
-            continue
-        speed = cell["images_per_second"]
-        compared = f"{ours / speed:.2f}x" if ours and not is_ours(key) else ""
-        if level_of(key) and key in reached:
-            compared = f"{reached[key]:.2f}x the best peer"
-        more = [text(cell[name]) if cell.get(name) is not None else "-" for name, _, text in columns]
-        spread = f"{cell['lowest']:,.0f} - {cell['highest']:,.0f}"
-        rows.append(
-            [
-                cell["library"],
-                f"{speed:,.0f}",
-                spread,
-                compared,
-                *more,
-                cell.get("variant", ""),
-            ]
-        )
-    return header, rows
+        row = {"library": cell["library"]}
+        if "images_per_second" in cell:
+            speed = cell["images_per_second"]
+            row["images/s"] = f"{speed:,.0f}"
+            row["lowest - highest"] = f"{cell['lowest']:,.0f} - {cell['highest']:,.0f}"
+            if ours and not is_ours(key):
+                row["Variegate is"] = f"{ours / speed:.2f}x"
+            elif level_of(key) and key in reached:
+                row["Variegate is"] = f"{reached[key]:.2f}x the best peer"
+            for name, head, text in FIGURES:
+                if cell.get(name) is not None:
+                    row[head] = text.format(cell[name])
+        row["how"] = cell.get("error") or cell.get("absent") or cell.get("variant", "")
+        rows.append(row)
+    return rows
 
 
 def library_verdict(record: dict[str, Any]) -> str:
@@ -111,78 +101,42 @@ def library_verdict(record: dict[str, Any]) -> str:
 # -- a work of many cases: a row per case ------------------------------------------------------------------------------
 
 
-def case_table(record: dict[str, Any]) -> Table:
+def case_row(case: dict[str, Any]) -> Row:
     """Microseconds per image of each library, and how many times as fast as the best peer ours is."""
-    keys = [key for key, library in record["libraries"].items() if "error" not in library]
-    ours = [key for key in keys if is_ours(key)]
-    parts = parts_of(record, ours)
-    header = ["row"]
-    header += [short(key) for key in keys]
-    header.append("best peer")
-    header += [f"ratio{short(key).removeprefix('ours')}" for key in ours]
-    header.append("target")
-    header += [f"{part}{short(key).removeprefix('ours')}" for key in ours for part in parts]
-    table = []
-    for row in record["rows"].values():
-        if row.get("failed"):
-            table.append([row["title"], *("-" for _ in header[2:]), "check FAILED"])
+    row = {"row": case["title"]}
+    if case.get("failed"):
+        return row | {"target": "check FAILED"}
+    libraries = case["libraries"]
+    target = case["target"]
+    for key, cell in libraries.items():
+        if "microseconds" in cell:
+            row[short(key)] = f"{cell['microseconds']:,.0f}"
         else:
-            table.append(case_cells(row, keys, ours, parts))
-    return header, table
-
-
-def parts_of(record: dict[str, Any], ours: list[str]) -> list[str]:
-    """What is measured beside the cases, in the order in which it first appears."""
-    found: dict[str, None] = {}
-    for row in record["rows"].values():
-        for key in ours:
-            cell = row.get("libraries", {}).get(key, {})
-            found |= dict.fromkeys(cell.get("parts", {}))
-    return list(found)
-
-
-def case_cells(row: dict[str, Any], keys: list[str], ours: list[str], parts: list[str]) -> list[str]:
-    libraries = row["libraries"]
-    target = row["target"]
+            row[short(key)] = "error" if "error" in cell else ""
     best = best_peer(libraries)
-    reached = ratios(libraries)
-    cells = [row["title"]]
-    cells += [_microseconds(libraries.get(key, {})) for key in keys]
-    cells.append(short(best[0]) if best else "none")
-    for key in ours:
-        ratio = reached.get(key)
-        if ratio is None:
-            cells.append("")
-        else:
-            cells.append(f"{ratio:.1f}" if ratio >= target else f"{ratio:.1f} (missed)")
-    cells.append(f"{target:g}x" if target else "")
-    for key in ours:
-        found = libraries.get(key, {}).get("parts", {})
-        cells += [f"{found[part]:,.0f}" if part in found else "" for part in parts]
-    return cells
-
-
-def _microseconds(cell: dict[str, Any]) -> str:
-    if "microseconds" in cell:
-        return f"{cell['microseconds']:,.0f}"
-    return "error" if "error" in cell else ""
+    row["best peer"] = short(best[0]) if best else "none"
+    for key, ratio in ratios(libraries).items():
+        row[f"ratio{_at_level(key)}"] = f"{ratio:.1f}" if ratio >= target else f"{ratio:.1f} (missed)"
+    row["target"] = f"{target:g}x" if target else ""
+    for key, cell in libraries.items():
+        row |= {f"{part}{_at_level(key)}": f"{us:,.0f}" for part, us in cell.get("parts", {}).items()}
+    return row
 
 
 def case_verdict(record: dict[str, Any]) -> str:
-    """How many rows of each kind reach what is asked, for each of our processes."""
+    """How many rows reach what is asked, for each of our processes."""
     lines = []
     for key, library in record["libraries"].items():
-        known = [(ratios(row.get("libraries", {})).get(key), row) for row in record["rows"].values()]
-        compared = [(ratio, row) for ratio, row in known if is_ours(key) and ratio is not None]
-        if not compared:
-            continue
-        words = []
-        for kind in dict.fromkeys(row["kind"] for _, row in compared):
-            of_kind = [(ratio, row["target"]) for ratio, row in compared if row["kind"] == kind]
-            met = sum(ratio >= target for ratio, target in of_kind)
-            words.append(f"{met} of {len(of_kind)} {kind.removesuffix('s')}s reach {of_kind[0][1]:g}x")
-        slower = sum(ratio < 1 for ratio, _ in compared)
-        lines.append(f"{library['library']}: {', '.join(words)}; {slower} slower than the best peer")
+        rows = [row for row in record["rows"].values() if key in ratios(row.get("libraries", {}))]
+        reached = [(ratios(row["libraries"])[key], row) for row in rows]
+        if reached:
+            met = Counter(row["kind"] for ratio, row in reached if ratio >= row["target"])
+            kinds = Counter(row["kind"] for row in rows)
+            words = [
+                f"{met[kind]} of {count} {kind.removesuffix('s')}s reach what is asked" for kind, count in kinds.items()
+            ]
+            slower = sum(ratio < 1 for ratio, _ in reached)
+            lines.append(f"{library['library']}: {', '.join(words)}; {slower} slower than the best peer")
     return ". ".join(lines)
 
 
@@ -212,11 +166,13 @@ def checks_of(record: dict[str, Any]) -> list[dict[str, Any]]:
     return [*failed, {"name": "checks of rows", "passed": not failed, "found": found}]
 
 
-def table_of(record: dict[str, Any]) -> tuple[Table, str]:
-    """The table of a record, and its verdict."""
-    if "rows" in record:
-        return case_table(record), case_verdict(record)
-    return library_table(record), library_verdict(record)
+def table(rows: Sequence[Row]) -> list[str]:
+    """In Markdown. The columns are in the order of the row that has the most."""
+    heads = list(dict.fromkeys(head for row in sorted(rows, key=len, reverse=True) for head in row))
+    lines = [f"| {' | '.join(heads)} |", f"|---|{'--:|' * (len(heads) - 2)}---|"]
+    for row in rows:
+        lines.append(f"| {' | '.join(row.get(head) or '–' for head in heads)} |")
+    return lines
 
 
 def markdown(record: dict[str, Any]) -> str:
@@ -226,18 +182,19 @@ def markdown(record: dict[str, Any]) -> str:
     if record.get("failed") and "rows" not in record:
         lines += ["FAILED: the pixels are not right, so no speed is reported.", ""]
     else:
-        (header, rows), verdict = table_of(record)
-        lines.append(f"| {' | '.join(header)} |")
-        lines.append(f"|---|{'--:|' * (len(header) - 2)}---|")
-        for row in rows:
-            lines.append(f"| {' | '.join(cell or '–' for cell in row)} |")
+        if "rows" in record:
+            rows = [case_row(row) for row in record["rows"].values()]
+            verdict = case_verdict(record)
+        else:
+            rows = library_rows(record["libraries"])
+            verdict = library_verdict(record)
         spent = f"Median of {record['repeats']} runs of {record['seconds']:g} s each, interleaved."
-        lines += ["", f"{verdict}. {spent}", ""]
+        lines += [*table(rows), "", f"{verdict}. {spent}", ""]
     for check in checks_of(record):
         lines.append(f"- {'' if check['passed'] else 'FAILED: '}{check['name']}: {check['found']}")
     lines += [f"- {note}" for note in notes(record)]
-    machine = record.get("machine") or record.get("gpu", {})
-    where = f"{machine.get('cpu') or machine.get('gpu')}; Python {machine.get('python')}; {machine.get('date')}"
+    machine = record.get("machine", {}) | record.get("gpu", {})
+    where = f"{machine.get('gpu') or machine.get('cpu')}; Python {machine.get('python')}; {machine.get('date')}"
     return "\n".join(
         [
             *lines,

@@ -15,6 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from benchmarks import harness, levels, machine, report
 from benchmarks.cases import WORKS, select
 from benchmarks.inputs import DEFAULT_TAR
@@ -40,13 +42,10 @@ def parser_of() -> argparse.ArgumentParser:
     parser.add_argument("--batch", type=int, nargs="+", help="one table for each")
     parser.add_argument("--seconds", type=float, help="length of a measured run")
     parser.add_argument("--repeats", type=int, help="measured runs of each library")
-    parser.add_argument(
-        "--rows",
-        default="",
-        help="names of cases in benchmarks/cases.py, with commas (all)",
-    )
-    parser.add_argument("--core", type=int, help="the core to pin to (the last one)")
-    parser.add_argument("--only", default="", help="keys of libraries, with commas; `ours` is Variegate")
+    parser.add_argument("--rows", nargs="+", default=[], help="names of cases in benchmarks/cases.py (all)")
+    parser.add_argument("--core", type=int, default=last_core(), help="the core to pin to (the last one)")
+    only = "keys of libraries, with commas; `ours` is Variegate"
+    parser.add_argument("--only", type=lambda keys: keys.split(","), default=[], help=only)
     parser.add_argument(
         "--device",
         default="cuda:0",
@@ -60,23 +59,12 @@ def parser_of() -> argparse.ArgumentParser:
 
 def run_table(name: str, batch: int, options: argparse.Namespace) -> dict[str, Any]:
     work = WORKS[name]
-    chosen = harness.Options(
-        batch=batch,
-        seconds=work.seconds if options.seconds is None else options.seconds,
-        repeats=options.repeats or work.repeats,
-        core=last_core() if options.core is None else options.core,
-        only=tuple(filter(None, options.only.split(","))),
-        images=options.images,
-        levels=tuple(options.level),
-        device=options.device if work.is_on_gpu else "cpu",
-    )
     print(f"{name}, batch {batch}", file=sys.stderr)
-    record = harness.run(name, select(work.cases, options.rows), chosen)
+    record = harness.run(name, select(work.cases, options.rows), batch, options)
     if work.is_on_gpu and options.device != "cpu" and not record["failed"]:
         from benchmarks.gpu import complete
-        from benchmarks.libraries.ours import source_bytes
 
-        complete(record, options.device, source_bytes(work.cases[0], options.images))
+        complete(record, options.device, work.cases[0].size)
     return record
 
 
@@ -88,15 +76,13 @@ def main(arguments: list[str] | None = None) -> int:
         code: int = importlib.import_module(f"benchmarks.{MODULES[given[0]]}").main(given[0], given[1:], command)
         return code
     options = parser_of().parse_args(given)
-    is_trial = options.device == "cpu" and any(WORKS[name].is_on_gpu for name in options.works)
+    is_on_gpu = any(WORKS[name].is_on_gpu for name in options.works)
+    is_trial = is_on_gpu and options.device == "cpu"
     try:
         for name in options.works:
             select(WORKS[name].cases, options.rows)
-        if not is_trial and any(WORKS[name].is_on_gpu for name in options.works):
-            from benchmarks.gpu import unavailable
-
-            if reason := unavailable(options.device):
-                raise ValueError(f"--device {options.device}: {reason}; accepted: a GPU, or cpu to try the code")
+        if is_on_gpu and not is_trial and not torch.cuda.is_available():
+            raise ValueError(f"--device {options.device}: PyTorch sees no GPU; accepted: a GPU, or cpu to try the code")
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2

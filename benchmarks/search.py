@@ -114,9 +114,9 @@ def write(images: Images, count: int, folder: Path) -> None:
             Image.fromarray(pixels[row]).save(home / f"{row:05d}.png")
 
 
-def run(*arguments: object) -> float:
-    """Run a command of Variegate -> its seconds."""
-    words = [str(argument) for argument in arguments]
+def run(arguments: Sequence[object], options: str) -> float:
+    """Run a command of Variegate -> its seconds. ``options``: those without spaces in their values."""
+    words = [*map(str, arguments), *options.split()]
     print("variegate", *words, flush=True)
     began = time.perf_counter()
     subprocess.run([sys.executable, "-m", "variegate", *words], check=True)
@@ -133,55 +133,21 @@ def measure(name: str, data: Path, out: Path) -> dict[str, Any]:
         source, held_out = chosen.make(data)
         write(source, chosen.images, src)
         write(held_out, chosen.tested, test)
-    common = ("--model", "wrn-10-1", "--devices", "cpu", "--seed", 1)
+    common = "--model wrn-10-1 --devices cpu --seed 1"
     seconds: dict[str, float] = json.loads(costs.read_text()) if costs.exists() else {}
     if "pba" not in seconds:
-        population = (
-            "--population",
-            MEMBERS,
-            "--repeats",
-            0,
-            "--epochs",
-            SEARCHED * chosen.epochs,
-        )
-        seconds["pba"] = run(
-            "search",
-            src,
-            "--method",
-            "pba",
-            *population,
-            "--out",
-            folder / "pba",
-            *common,
-        )
+        population = f"--method pba --population {MEMBERS} --repeats 0 --epochs {SEARCHED * chosen.epochs}"
+        seconds["pba"] = run(["search", src, "--out", folder / "pba"], f"{population} {common}")
         costs.write_text(json.dumps(seconds))
-    budget = f"{max(1, round(seconds['pba']))}s"
-    seconds["race"] = run(
-        "search",
-        src,
-        "--budget",
-        budget,
-        "--out",
-        folder / "race",
-        "--epochs",
-        chosen.epochs,
-        *common,
-    )
+    common += f" --epochs {chosen.epochs}"
+    budget = f"--budget {max(1, round(seconds['pba']))}s"
+    seconds["race"] = run(["search", src, "--out", folder / "race"], f"{budget} {common}")
     race = json.loads((folder / "race" / "race.json").read_text())
     # Magnitudes that adapt are not in a policy's file; the row of that name is then the race's.
     raced = "" if "adaptive" in race["winner"] else f",{folder / 'race' / 'policy.json'}"
     rows = f"{FREE}{raced},{folder / 'pba' / 'schedule.json'}"
-    evaluate = (
-        "evaluate",
-        src,
-        "--test",
-        test,
-        "--policies",
-        rows,
-        "--repeats",
-        REPEATS,
-    )
-    run(*evaluate, "--out", folder / "evaluate.png", "--epochs", chosen.epochs, *common)
+    evaluate = ["evaluate", src, "--test", test, "--policies", rows, "--out", folder / "evaluate.png"]
+    run(evaluate, f"--repeats {REPEATS} {common}")
     evaluation = json.loads((folder / "evaluate.json").read_text())
     return {
         "images": chosen.images,
@@ -195,44 +161,12 @@ def measure(name: str, data: Path, out: Path) -> dict[str, Any]:
 def measure_w6(data: Path, out: Path, epochs: int, limit: int) -> dict[str, Any]:
     """Search and train; fewer epochs and images show that it runs."""
     train, test = (data / f"cifar10-{name}.parquet" for name in ("train", "test"))
-    population = (
-        "--population",
-        MEMBERS,
-        "--train",
-        min(4000, limit),
-        "--epochs",
-        epochs,
-        "--model",
-        "wrn-28-2",
-    )
-    fixed = ("--around", "fixed", "--padding", 4, "--cutout", 16, "--repeats", 0)
-    seconds = run("search", train, "--method", "pba", *population, *fixed, "--out", out / "w6")
+    population = f"--method pba --population {MEMBERS} --train {min(4000, limit)} --epochs {epochs} --model wrn-28-2"
+    fixed = "--around fixed --padding 4 --cutout 16 --repeats 0"
+    seconds = run(["search", train, "--out", out / "w6"], f"{population} {fixed}")
     rows = f"{W6_FREE},{out / 'w6' / 'schedule.json'}"
-    final = (
-        "--model",
-        "wrn-40-2",
-        "--epochs",
-        epochs,
-        "--train",
-        limit,
-        "--padding",
-        4,
-        "--cutout",
-        16,
-    )
-    run(
-        "evaluate",
-        train,
-        "--test",
-        test,
-        "--policies",
-        rows,
-        "--repeats",
-        1,
-        *final,
-        "--out",
-        out / "w6.png",
-    )
+    final = f"--repeats 1 --model wrn-40-2 --epochs {epochs} --train {limit} --padding 4 --cutout 16"
+    run(["evaluate", train, "--test", test, "--policies", rows, "--out", out / "w6.png"], final)
     print(f"search: {seconds:,.0f} s; the paper's took 5 h on a Titan XP, asked: 600 s")
     return {
         "search_seconds": seconds,

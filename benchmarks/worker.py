@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.processor import cpu_seconds, wait_until_idle
 
@@ -34,14 +34,6 @@ LONG_SECONDS = 0.3
 GPU_WARM_UP_SECONDS = 5.0
 
 
-def pin(core: int | None) -> None:
-    """One core, one thread per library. Must run before any of them is imported."""
-    if core is not None and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {core})
-    for variable in THREAD_VARIABLES:
-        os.environ[variable] = "1"
-
-
 def limit_loaded_libraries() -> None:
     """Set the thread counts that only a call can set, for libraries that this process has loaded."""
     if "torch" in sys.modules:
@@ -56,48 +48,38 @@ def limit_loaded_libraries() -> None:
 
 def check_batch(batch: Any, case: Case, count: int) -> None:
     """Raise unless ``batch`` is what every library must deliver: contiguous, finite, normalized NCHW."""
-    from dataclasses import replace
-
-    import numpy as np
-
-    from benchmarks.cases import BY_NAME
-
-    if case.is_single:
-        return
     if case.kind == "targets":
         check_samples(batch, case, count)
-        return
-    if case.views:
+    elif case.views:
         for names, side, group in zip(case.views, case.sides, batch, strict=True):
-            shape = (count, len(names), 3, side, side)
-            if tuple(group.shape) != shape:
-                raise ValueError(f"group is {tuple(group.shape)}; {shape} is asked for")
-            one = replace(BY_NAME[names[-1]], out=side)
-            check_batch(group.reshape(-1, 3, side, side), one, count * len(names))
-        return
-    is_contiguous = batch.is_contiguous() if hasattr(batch, "is_contiguous") else batch.flags["C_CONTIGUOUS"]
-    is_16_bit = case.dtype == "bfloat16" and batch.element_size() == 2
-    array = np.asarray(batch.float().cpu() if case.dtype == "bfloat16" else batch)
-    has_dtype = is_16_bit or str(array.dtype) == case.dtype
-    if array.shape != (count, 3, case.out, case.out) or not has_dtype or not is_contiguous:
-        found = f"{batch.dtype}{array.shape}, contiguous={is_contiguous}"
-        raise ValueError(f"batch is {found}; {case.dtype} NCHW is asked for")
-    if case.dtype == "uint8":
-        if array.std() < 20:
-            raise ValueError(f"batch is almost even: deviation {array.std():.1f} of 255")
-    elif not np.isfinite(array).all() or array.min() < -2.2 or array.max() > 2.7 or array.std() < 0.2:
-        spread = f"values {array.min():.3f}..{array.max():.3f}, deviation {array.std():.3f}"
-        raise ValueError(f"batch is not normalized: {spread}")
+            check_images(group, (count, len(names), 3, side, side), case.dtype)
+    elif not case.is_single:
+        check_images(batch, (count, 3, case.out, case.out), case.dtype)
+
+
+def check_images(batch: Any, shape: tuple[int, ...], dtype: str) -> None:
+    """``batch``: a tensor or an array. Libraries that lack bfloat16 may deliver float16."""
+    import torch
+
+    tensor = torch.as_tensor(batch)
+    accepted = {"bfloat16": (torch.bfloat16, torch.float16)}.get(dtype, (getattr(torch, dtype),))
+    if tensor.shape != shape or tensor.dtype not in accepted or not tensor.is_contiguous():
+        found = f"{tensor.dtype} {tuple(tensor.shape)}, contiguous={tensor.is_contiguous()}"
+        raise ValueError(f"batch is {found}; {dtype} {shape} is asked for")
+    values = tensor.float()
+    low, high, deviation = float(values.min()), float(values.max()), float(values.std())
+    is_right = deviation >= 20 if dtype == "uint8" else deviation >= 0.2 and low >= -2.2 and high <= 2.7
+    if not is_right:  # a value that is not a number fails every comparison
+        raise ValueError(f"batch is not right: values {low:.3f}..{high:.3f}, deviation {deviation:.3f}")
 
 
 def check_samples(samples: list[Any], case: Case, count: int) -> None:
     """Raise unless the first sample has the size of the case, a label for each box, and masks of the image's size."""
     first = samples[0]
-    boxes = first["boxes"] if "boxes" in first else first["bboxes"]
-    planes = [first["image"][..., 0], *first.get("masks", [])]
-    shapes = {tuple(plane.shape) for plane in planes}
-    if len(samples) != count or shapes != {(case.out, case.out)} or len(first["labels"]) != len(boxes):
-        found = f"{len(samples)} samples of {shapes}, {len(boxes)} boxes, {len(first['labels'])} labels"
+    boxes = first.get("boxes", first.get("bboxes"))
+    sizes = {tuple(plane.shape[:2]) for plane in [first["image"], *first.get("masks", [])]}
+    if (len(samples), sizes, len(first["labels"])) != (count, {(case.out, case.out)}, len(boxes)):
+        found = f"{len(samples)} samples of {sizes}, {len(boxes)} boxes, {len(first['labels'])} labels"
         raise ValueError(f"{found}; {count} of {case.out} px are asked for")
 
 
@@ -198,8 +180,6 @@ class Worker:
             "variants": speeds,
             "failed": failed,
             "batch": batch,
-        }
-        answer |= {
             "differs": self.library.differs.get(case.key, ""),
             "parts": list(self.measured),
         }
@@ -277,30 +257,22 @@ class Worker:
             torch.cuda.synchronize(self.device)
 
 
-class Answering(Protocol):
-    def answer(self, request: dict[str, Any]) -> dict[str, Any]: ...
-
-
-def serve(make_worker: Callable[[], Answering]) -> None:
+def main() -> None:
     """Answer each line of stdin. The worker is made for the first, so that it can say what failed."""
+    config = json.loads(sys.argv[1])
+    if config["is_on_one_core"] and config["core"] is not None:
+        os.sched_setaffinity(0, {config["core"]})
     # Libraries print what they like to stdout; the answers go to a copy of it that they cannot reach.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    worker: Answering | None = None
+    worker: Worker | None = None
     for line in sys.stdin:
         try:
-            worker = worker or make_worker()
+            worker = worker or Worker(config)
             answer = worker.answer(json.loads(line))
         except Exception as error:
             answer = {"error": in_a_line(error)}
         print(json.dumps(answer), file=answers)
-
-
-def main() -> None:
-    config = json.loads(sys.argv[1])
-    if config["is_on_one_core"]:
-        pin(config["core"])
-    serve(lambda: Worker(config))
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ def _values(described: Option, hint: Any) -> str:
     """What may be given, without a pipe, which would end the cell."""
     if hint is bool:
         return ""
-    metavar = described.metavar or METAVARS[type_of(described, hint)]
+    metavar = described.metavar or METAVARS[type_of(hint)]
     choices = choices_of(hint) or str(metavar).split("|")
     low, high = described.low, described.high
     bounds = "" if low is None else f", {low:,g} or more" if high is None else f", {low:,g} to {high:,g}"
@@ -81,8 +81,6 @@ def _default(declared: Field[Any], hint: Any) -> str:
     default, flags = declared.default, flags_of(declared).split("/")
     if hint is bool:
         return f"`{flags[0]}`" if default else f"`{flags[1]}`" if len(flags) > 1 else ""
-    if isinstance(default, tuple):
-        default = ",".join(f"{one:g}" for one in default)
     return f"`{default}`" if default not in (None, "") else ""
 
 

@@ -290,6 +290,30 @@ constexpr int SEGMENT_SHIFT = 16;
 
 constexpr int FIRST_SEGMENT = 16256;
 
+constexpr int LARGEST_NODE = 32767;
+
+// Checks of images: see variegate/apps/curate.
+
+constexpr int FINGERPRINT_AREAS = 32;
+
+constexpr int FINGERPRINT_FINENESS = 64;
+
+constexpr i64 FINGERPRINT_LEAST = 34359738368;
+
+constexpr int SIGNATURE_SIDE = 16;
+
+constexpr int SIGNATURE_CHROMA_SIDE = 4;
+
+constexpr f64 UNLIKE = 0x1.0000000000000p+1;
+
+constexpr int NEAR_KINDS = 3;
+
+constexpr int NEAR_KEPT = 6;
+
+constexpr int HASH_GROUP = 8;
+
+constexpr int SHARPNESS_BLOCK = 16;
+
 // Of a single image's instruction, written as one record.
 
 constexpr int INSTRUCTION_RECORD = 16;
@@ -447,10 +471,116 @@ struct MaskLayer {
   i64 fill;
 };
 
+// JPEG files: see native/jpeg.
+
+namespace JpegRefusal {
+enum : int {
+  NONE = 0,
+  NOT_BASELINE = 1,
+  SEVERAL_SCANS = 2,
+  RESTARTS = 3,
+  NOT_EIGHT_BITS = 4,
+  OTHER_COLORS = 5,
+  NO_CODE = 6,
+  DAMAGED = 7,
+};
+}  // namespace JpegRefusal
+
+// Header of a JPEG file; zeros if the file is not plain.
+struct JpegHead {
+  i64 height;
+  i64 width;
+  i64 components;
+  i64 height_offset;
+  i64 mcu_height;
+  i64 coefficient_bytes;
+  i64 is_complete;
+// Layers that brushes draw: u8[count, planes, lines, columns].
+struct Layers {
+  i64 count;
+  i64 planes;
+  i64 lines;
+  i64 columns;
+  u8 * nodes;
+};
+
+// Noise between -1 and 1 at the nodes of grids, blurred, times gains.
+struct FieldNoise {
+  i64 rows;
+  const u64 * ids;
+  const u32 * keys;
+  i64 slot;
+  const f32 * taps_x;
+  i64 num_taps_x;
+  const f32 * taps_y;
+  i64 num_taps_y;
+  const f32 * gains;
+  i64 lines;
+  i64 columns;
+  i64 num_fields;
+  i16 * grids;
+  i64 * farthest;
+};
+
+// A search for images of near hashes in one index of them.
+struct HashSearch {
+  const u64 * hashes;
+  const u32 * rows;
+  const i32 * starts;
+  i64 values;
+  const u64 * query_hashes;
+  const u32 * query_rows;
+  const u16 * masks;
+  i64 num_masks;
+  const u8 * flips;
+  const u64 * inverted;
+  i64 num_flips;
+  i64 shift;
+  i64 distance;
+  i64 most_compared;
+  const u8 * signatures;
+  i64 signature_bytes;
+  const u8 * splits;
+  const i64 * labels;
+  const u8 * kinds;
+  i32 * failures;
+  u32 * partners;
+};
+
 // One call of vg_run.
 struct RunCall {
   const Batch * batch;
   void * scratch;
   i64 begin;
   i64 end;
+};
+
+// One call of vg_blend: rows of a batch joined into outputs begin..end; arrays as in program.BlendEntries.
+struct BlendCall {
+  const Batch * batch;
+  void * scratch;
+  i64 begin;
+  i64 end;
+  const i64 * begins;
+  const i64 * row;
+  const f32 * weight;
+  const i32 * box;
+  const f32 * start;
+  const u8 * pastes;
+  const i64 * alpha_at;
+  const u8 * alpha;
+  const u8 *const * canvases;
+  u8 *const * targets;
+  i64 storage;
+  i64 streams;
+};
+
+// One call of vg_pick_planes: three channels each of images begin..end, interleaved, one image after another.
+struct PickCall {
+  const i64 * images;
+  i64 begin;
+  i64 end;
+  i64 channels;
+  u8 * target;
+  i64 * sources;
 };

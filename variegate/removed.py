@@ -17,8 +17,11 @@ REMOVED: dict[str, str] = {
     "transforms.PixelDistributionAdaptation": "use ColorJitter, or adapt the images before they are read",
     # policies.NAME
     # command NAME, command NAME --OPTION
+    "command warm": "nothing is compiled when Variegate starts; leave the call out",
     "command augment --changed": "changed files are refused; restore them, or start over with --no-resume",
     "command pack --changed": "changed files are refused; restore them, or start over with --no-resume",
+    "command pack --measure": "compare the rates of variegate doctor SRC and variegate doctor DST",
+    "command pack --no-measure": "pack measures nothing; variegate doctor DST shows the rate of a loader",
     "command clean --exclude-list": "name the list with --out FILE",
     "command clean --resume": "clean writes a list in one go; variegate pack SRC DST --exclude FILE makes the copy",
     "command clean --no-resume": "clean writes a list in one go; variegate pack SRC DST --exclude FILE makes the copy",

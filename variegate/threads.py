@@ -6,7 +6,7 @@ import os
 import sys
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -138,6 +138,22 @@ class Lookahead(Generic[T]):
         self._begin_each, begun = iter(()), list(self._begun)
         self._begun.clear()
         return begun
+
+
+def in_order(pool: Executor, tasks: Iterable[Callable[[], T]], ahead: int) -> Iterator[T]:
+    """Results in the order of the tasks, ``ahead`` of which are begun before they are needed. When the iterator is
+    closed, tasks that wait are cancelled."""
+    begun: deque[Future[T]] = deque()
+    try:
+        for task in tasks:
+            begun.append(pool.submit(task))
+            if len(begun) > ahead:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
+    finally:
+        for future in begun:
+            future.cancel()
 
 
 def by_openmp(work: Callable[[], T]) -> T:

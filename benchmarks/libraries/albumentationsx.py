@@ -24,12 +24,8 @@ from benchmarks.libraries import Library, LoaderInputs, NextBatch, Openers, Ways
 from benchmarks.libraries.steps import as_lists, layers
 
 Image = npt.NDArray[np.uint8]
-NEAREST: dict[str, Any] = {
-    "interpolation": cv2.INTER_NEAREST,
-    "border_mode": cv2.BORDER_CONSTANT,
-    "fill": 0,
-    "p": 1,
-}
+BLACK: dict[str, Any] = {"border_mode": cv2.BORDER_CONSTANT, "fill": 0, "p": 1}
+NEAREST: dict[str, Any] = BLACK | {"interpolation": cv2.INTER_NEAREST}
 NONE = (0.0, 0.0)
 
 
@@ -43,13 +39,6 @@ def _operations(
 ) -> Any:
     """The fourteen of both policies; each strength is drawn evenly from none to the one given, with either sign."""
     degrees = math.degrees(math.atan(shear))
-    around_one = (1 - enhance, 1 + enhance)
-    jitter: dict[str, Any] = {
-        "brightness_range": (1, 1),
-        "contrast_range": (1, 1),
-        "saturation_range": (1, 1),
-    }
-    jitter |= {"hue_range": (0, 0), "p": 1}
     return [
         A.NoOp(p=1),
         A.Affine(shear={"x": (-degrees, degrees), "y": NONE}, **NEAREST),
@@ -58,8 +47,8 @@ def _operations(
         A.Affine(translate_px={"x": (0, 0), "y": (-pixels, pixels)}, **NEAREST),
         A.Rotate(angle_range=(-angle, angle), **NEAREST),
         A.RandomBrightnessContrast(brightness_range=(0, 0), contrast_range=(-enhance, enhance), p=1),
-        A.ColorJitter(**(jitter | {"saturation_range": around_one})),
-        A.ColorJitter(**(jitter | {"contrast_range": around_one})),
+        jitter(saturation=enhance),
+        jitter(contrast=enhance),
         A.Sharpen(alpha_range=(0.0, enhance), lightness_range=(1.0, 1.0), method="kernel", p=1),
         A.Posterize(num_bits=bits, p=1),
         A.Solarize(threshold_range=(solarize, 1.0), p=1),
@@ -82,7 +71,6 @@ def trivial_augment(size: int) -> Any:
 
 # -- cases -----------------------------------------------------------------------------------------------------------
 
-BLACK: dict[str, Any] = {"border_mode": cv2.BORDER_CONSTANT, "fill": 0, "p": 1}
 KINDS = (
     ("", cv2.INTER_NEAREST),
     ("_bilinear", cv2.INTER_LINEAR),
@@ -121,7 +109,6 @@ def affine(interpolation: int) -> Any:
 
 def geometry() -> dict[str, Any]:
     degrees = math.degrees(math.atan(C.SHEAR))
-    nearest = BLACK | {"interpolation": cv2.INTER_NEAREST}
     pixels = (-C.TRANSLATE, C.TRANSLATE)
     cases: dict[str, Any] = {
         "normalize": [],
@@ -138,7 +125,7 @@ def geometry() -> dict[str, Any]:
         "resize_bicubic": A.Resize(C.SMALLER, C.SMALLER, interpolation=cv2.INTER_CUBIC),
         "resized_crop": A.RandomResizedCrop((224, 224)),
         "resized_crop_bicubic": A.RandomResizedCrop((224, 224), interpolation=cv2.INTER_CUBIC),
-        "translate_x": A.Affine(translate_px={"x": pixels, "y": (0, 0)}, **nearest),
+        "translate_x": A.Affine(translate_px={"x": pixels, "y": (0, 0)}, **NEAREST),
         "transpose": A.Transpose(p=1),
         "d4": A.D4(),
         "downscale": A.Downscale((C.COARSER, C.COARSER), p=1),
@@ -344,11 +331,6 @@ def finishers(steps: list[Any], is_float: bool) -> dict[str, Callable[[list[Imag
 class AlbumentationsX(Library):
     name = "AlbumentationsX"
     packages = ("albumentationsx", "opencv-python-headless")
-    lacks: ClassVar[dict[str, str]] = {
-        "autoaugment": "no AutoAugment",
-        "augmix": "no AugMix",
-        "mosaic": "its Mosaic crops and resizes the parts",
-    }
     differs: ClassVar[dict[str, str]] = {
         **dict.fromkeys(
             ("resize", "resize_bicubic", "dino_local", "dino"),
@@ -462,18 +444,9 @@ def _with_targets(case: Case, samples: list[dict[str, Any]]) -> NextBatch:
 
 
 def _as_given(sample: dict[str, Any]) -> dict[str, Any]:
-    given = {
-        "image": sample["image"],
-        "bboxes": sample["boxes"],
-        "labels": sample["labels"],
-    }
-    if "masks" in sample:
-        given["masks"] = sample["masks"]
-    if isinstance(sample.get("mask"), dict):
-        given |= sample["mask"]
-    elif "mask" in sample:
-        given["mask"] = sample["mask"]
-    return given
+    named = {"bboxes" if name == "boxes" else name: value for name, value in sample.items()}
+    mask = sample.get("mask")
+    return named | mask if isinstance(mask, dict) else named
 
 
 def _as_metadata(given: dict[str, Any]) -> dict[str, Any]:

@@ -393,25 +393,6 @@ class Dali(Library):
     packages = ("nvidia-dali-cuda120",)
     works_ahead = True
     lacks: ClassVar[dict[str, str]] = {
-        **dict.fromkeys(("rotate_bicubic", "affine_bicubic"), "its warps are nearest or linear"),
-        **dict.fromkeys(
-            (
-                "perspective",
-                "perspective_bilinear",
-                "perspective_bicubic",
-                "jitter_perspective",
-            ),
-            "no random perspective",
-        ),
-        "photometric_distort": "no permutation of channels",
-        "edges": "no such operation but Laplacian's, of another kernel",
-        "median_blur_5": "its median blur is a GPU's",
-        **dict.fromkeys(
-            ("elastic", "grid_distortion", "optical_distortion", "thin_plate"),
-            "no random fields",
-        ),
-        "coarse_dropout": "no random number of holes",
-        "augmix": "no AugMix",
         "dino": "several crops of a file are branches of a pipeline, which this benchmark does not build",
     }
     differs: ClassVar[dict[str, str]] = {

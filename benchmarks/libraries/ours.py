@@ -18,11 +18,10 @@ import variegate as vg
 from benchmarks import cases as C
 from benchmarks.cases import BY_NAME, Case
 from benchmarks.feeding import ceiling
-from benchmarks.inputs import decode, feed, read_jpegs
+from benchmarks.inputs import feed
 from benchmarks.libraries import Library, LoaderInputs, NextBatch, Openers, Ways
 from benchmarks.libraries.steps import as_lists, layers, steps_of
 from variegate import transforms as T
-from variegate.program.ops import SPECS
 from variegate.transforms import functional as F
 
 NORMALIZE = T.Normalize(mean=vg.IMAGENET_MEAN, std=vg.IMAGENET_STD)
@@ -90,12 +89,8 @@ STEPS = steps_of(T) | as_lists(own_steps() | layers(T))
 
 # -- the library -------------------------------------------------------------------------------------------------------
 
-WORKERS: dict[str, dict[str, Any]] = {
-    "": {},
-    "threads": {},
-    "process": {"workers": "process"},
-    "ray": {"workers": "ray"},
-}
+# Kinds of a loader's workers, by the keys of benchmarks.run: `ours:process`.
+WORKERS = {"threads": "thread", "process": "process", "ray": "ray"}
 
 
 def transform(case: Case, is_float: bool | None = None) -> T.Transform:
@@ -178,12 +173,8 @@ class Variegate(Library):
         return {"in a batch": (lambda: augmenter(inputs), len(inputs))}
 
     def loaders(self, given: LoaderInputs) -> Openers:
-        more = WORKERS[self.kind]
-        words = [
-            f"num_threads={given.cores}",
-            *(f"{name}={value!r}" for name, value in more.items()),
-        ]
-        return {", ".join(words): partial(make_loader, given, self.kind)}
+        how = f"{given.cores} workers, {self.kind}" if self.kind else f"num_threads={given.cores}"
+        return {how: partial(make_loader, given, self.kind)}
 
 
 def _single(case: Case, images: list[Any]) -> NextBatch:
@@ -200,23 +191,17 @@ def _single(case: Case, images: list[Any]) -> NextBatch:
     return lambda: one(next(following))
 
 
+# What remains of the samples when a part of the work is measured.
+TARGET_PARTS = {"images": ("image",), "with boxes": ("image", "boxes", "labels"), "with masks": ("image", "mask")}
+
+
 def _target_parts(case: Case, samples: list[dict[str, Any]]) -> dict[str, tuple[NextBatch, int]]:
     augmenter = vg.Augmenter(transform(case), seed=0, num_threads=1, layout="NHWC")
-    partners = partners_of(case)
-    count = len(samples)
-
-    def without(*names: str) -> list[dict[str, Any]]:
-        return [{key: value for key, value in sample.items() if key not in names} for sample in samples]
-
-    images = [sample["image"] for sample in samples]
-    with_boxes = without("mask", "masks")
-    with_masks = without("boxes", "labels", "masks")
-    parts: dict[str, tuple[NextBatch, int]] = {
-        "images": (lambda: augmenter(images, partners=partners), count),
-        "with boxes": (lambda: augmenter(with_boxes, partners=partners), count),
-    }
-    if case.objects.masks:
-        parts["with masks"] = (lambda: augmenter(with_masks, partners=partners), count)
+    parts = {}
+    for part, names in TARGET_PARTS.items():
+        if part != "with masks" or case.objects.masks:
+            some = [{name: sample[name] for name in names} for sample in samples]
+            parts[part] = (partial(augmenter, some, partners=partners_of(case)), len(samples))
     return parts
 
 
@@ -241,30 +226,13 @@ def _on_gpu(case: Case, batches: list[list[Any]], batch: int, device: str) -> Ne
     return next_batch
 
 
-def source_bytes(case: Case, tar: Path | None) -> float:
-    """Bytes of source pixels that an output of W3 needs: the image, or the crop's box on average over 4,096 draws."""
-    if case.size:
-        return 3.0 * case.size**2
-    shapes = [decode(data).shape for data in read_jpegs(tar)[0]]
-    count = 4096 // len(shapes) * len(shapes)
-    sizes = [shapes[i % len(shapes)] for i in range(count)]
-    program = vg.Augmenter(transform(case), device="cpu", seed=0).program(sizes, ids=np.arange(count))
-    areas = [
-        args[2] * args[3]
-        for row in range(count)
-        for op, args in program.operations(row)
-        if SPECS[op].name == "ResizedCrop"
-    ]
-    return float(3 * np.mean(areas))
-
-
 def make_loader(given: LoaderInputs, kind: str = "", drop_last: bool = True) -> Any:
     where: dict[str, Any] = {"device": "cpu", "num_threads": given.cores}
     if kind:
         where = {
             "devices": [f"cpu:{n}" for n in range(given.cores)],
             "num_threads": 1,
-            **WORKERS[kind],
+            "workers": WORKERS[kind],
         }
     t = transform(C.W1)
     return vg.Loader(

@@ -43,11 +43,6 @@ def import_v2() -> Any:
 
 v2: Any = import_v2()
 F = v2.functional
-LACKS = {
-    "rotate90": "no random quarter turns",
-    "stretch": "its affine scale is the same along both axes",
-    "cutout": "its erasing draws a shape",
-}
 
 
 @functools.cache
@@ -120,7 +115,6 @@ def decode(data: bytes) -> torch.Tensor:
 class TorchvisionPil(Library):
     name = "torchvision v2, PIL"
     packages = ("torchvision", "torch", "pillow")
-    lacks = LACKS
 
     def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
         if case.kind in ("function", "call"):
@@ -135,18 +129,8 @@ class TorchvisionPil(Library):
             return {"normalized per sample": feed(inputs, batch, partial(_views, _groups(case)))}
         parts = parts_of(case.key, case.dtype, to_tensor)
         read = open_jpeg if case.reads_files else Image.fromarray
-        ways: Ways = {
-            "normalized per sample": feed(
-                inputs,
-                batch,
-                lambda items: parts.per_sample([read(one) for one in items]),
-            ),
-            "normalized as a batch": feed(
-                inputs,
-                batch,
-                lambda items: parts.per_batch([read(one) for one in items]),
-            ),
-        }
+        runs = {"normalized per sample": parts.per_sample, "normalized as a batch": parts.per_batch}
+        ways = {way: feed(inputs, batch, partial(_read_and_run, read, run)) for way, run in runs.items()}
         return {way: mixed(case.key, next_batch) for way, next_batch in ways.items()}
 
     def loaders(self, given: LoaderInputs) -> Openers:
@@ -169,7 +153,6 @@ class TorchvisionTensor(Library):
     name = "torchvision v2, tensor"
     packages = ("torchvision", "torch", "simplejpeg")
     lacks: ClassVar[dict[str, str]] = {
-        **LACKS,
         **dict.fromkeys(
             ("rotate_bicubic", "affine_bicubic"),
             "its rotation of tensors is nearest or bilinear",
@@ -180,21 +163,13 @@ class TorchvisionTensor(Library):
     def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
         self.need(case, steps_by_case())
         parts = parts_of(case.key, case.dtype, [])
-        reads = {
-            "view of HWC": (
-                inputs,
-                lambda image: torch.from_numpy(image).permute(2, 0, 1),
-            )
-        }
         if case.reads_files:
-            reads = {
-                "CHW": (inputs, lambda data: decode(data).contiguous()),
-                "view of HWC": (inputs, decode),
-            }
+            reads: dict[str, Any] = {"view of HWC": (inputs, decode)}
         else:
             # Its users hold tensors as CHW, so it gets them so; the conversion does not count.
             planar = np.ascontiguousarray(inputs.transpose(0, 3, 1, 2))
-            reads["CHW"] = (planar, torch.from_numpy)
+            view = lambda image: torch.from_numpy(image).permute(2, 0, 1)  # noqa: E731
+            reads = {"view of HWC": (inputs, view), "CHW": (planar, torch.from_numpy)}
         ways: Ways = {}
         for layout, (items, read) in reads.items():
             for word, run in (
@@ -216,7 +191,6 @@ def _read_and_run(read: Callable[[Any], Any], run: Callable[[list[Any]], torch.T
 
 # -- torch's DataLoader ------------------------------------------------------------------------------------------------
 
-PREFETCH_FACTORS = (2, 4)
 Read = Callable[[str], Any]
 
 
@@ -226,17 +200,8 @@ def data_loaders(given: LoaderInputs, kinds: dict[str, tuple[Read, Parts]]) -> O
     for kind, (read, parts) in kinds.items():
         for word in ("per sample", "as a batch"):
             for workers in (given.cores, given.cores + 1):
-                for prefetch in PREFETCH_FACTORS:
-                    name = f"{kind}normalized {word}, {workers} workers, prefetch_factor={prefetch}"
-                    openers[name] = partial(
-                        _open,
-                        given,
-                        read,
-                        parts,
-                        word == "as a batch",
-                        workers,
-                        prefetch,
-                    )
+                opener = partial(_open, given, read, parts, word == "as a batch", workers)
+                openers[f"{kind}normalized {word}, {workers} workers"] = opener
     return openers
 
 
@@ -246,7 +211,6 @@ def _open(
     parts: Parts,
     is_batched: bool,
     workers: int,
-    prefetch: int,
 ) -> Any:
     from torchvision.datasets import ImageFolder
 
@@ -258,7 +222,6 @@ def _open(
         drop_last=True,
         num_workers=workers,
         persistent_workers=True,
-        prefetch_factor=prefetch,
         collate_fn=partial(_collate, parts.finish) if is_batched else default_collate,
         multiprocessing_context="fork",
     )

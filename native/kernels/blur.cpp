@@ -116,23 +116,24 @@ void round_row(const i16 *__restrict row, i64 width, u8 *__restrict out) {
 
 // Where a row between the passes begins: behind what continues it.
 VG_INLINE i64 row_start(i64 radius) { return round_up(radius + 2, REGISTER); }
+VG_INLINE i64 row_stride(i64 width, i64 radius) {
+  return row_start(radius) + round_up(width + radius + 2 * REGISTER, REGISTER);
+}
 
-void mirror_edges(i16 *row, i64 width, i64 radius) {
+VG_NOINLINE void mirror_edges(i16 *row, i64 width, i64 radius) {
   i16 *last = row + width - 1;
-  if (radius + 1 < width) {
-    for (i64 i = 1; i <= radius; i++) {
-      row[-i] = row[i];
-      last[i] = last[-i];
-    }
-  } else {
-    for (i64 i = 1; i <= radius; i++) {
-      row[-i] = row[reflect(-i, width)];
-      last[i] = row[reflect(width - 1 + i, width)];
-    }
+  const bool is_wide = radius + 1 < width;
+  for (i64 i = 1; i <= radius; i++) {
+    row[-i] = row[is_wide ? i : reflect(-i, width)];
+    last[i] = row[is_wide ? width - 1 - i : reflect(width - 1 + i, width)];
+    // For a few pixels, what compilers make vectors ready with takes longer than the pixels.
+    __asm__ volatile("" ::: "memory");
   }
 }
 
-void first_pass(const u8 *plane, const i64 *lines, i64 radius, const i32 *pairs, i64 width, i16 *out) {
+VG_NOINLINE void first_pass(const u8 *plane, const i64 *lines, const BlurScratch &blur, i64 width, i16 *out) {
+  const i64 radius = blur.radius_y;
+  const i32 *pairs = blur.column_pairs.at;
   switch (radius) {
     case 0:
       // A weight of 1 does not fit into its 16 bits.
@@ -149,7 +150,8 @@ void first_pass(const u8 *plane, const i64 *lines, i64 radius, const i32 *pairs,
   }
 }
 
-void second_pass(const i16 *row, i64 radius, const BlurScratch &blur, i64 width, u8 *out) {
+VG_NOINLINE void second_pass(const i16 *row, const BlurScratch &blur, i64 width, u8 *out) {
+  const i64 radius = blur.radius_x;
   const i32 *even = blur.even_pairs.at, *odd = blur.odd_pairs.at;
   switch (radius) {
     case 0:
@@ -166,11 +168,8 @@ void second_pass(const i16 *row, i64 radius, const BlurScratch &blur, i64 width,
 }
 
 // Of an unsharp mask: the row and what the blur took from it, times an amount, where that is more than a threshold.
-// The largest amount whose products fit into 32 bits.
-constexpr i64 LARGEST_AMOUNT = 1 << 22;
-
 template <class T>
-VG_INLINE void add_difference(const u8 *__restrict row, i64 width, T amount, T threshold, u8 *__restrict blurred) {
+void unsharpen_plainly(const u8 *__restrict row, i64 width, T amount, T threshold, u8 *__restrict blurred) {
   for (i64 x = 0; x < width; x++) {
     const T away = (T)row[x] - (T)blurred[x];
     const T added = (away * amount + (1 << (AMOUNT_BITS - 1))) >> AMOUNT_BITS;
@@ -179,10 +178,31 @@ VG_INLINE void add_difference(const u8 *__restrict row, i64 width, T amount, T t
   }
 }
 
+constexpr f64 MOST_AMOUNT = (f64)((i64)1 << 40);
+
+// The same of amounts of 16 bits and thresholds of 8.
+void unsharpen_by_pairs(const u8 *row, i64 width, i64 amount, i64 threshold, u8 *blurred) {
+  const Register zero = all8(0), one = all8(1), least = all8((int)threshold), unit = all16(1);
+  const Register weights = all32(pair_of((i32)amount, 1 << (AMOUNT_BITS - 1)));
+  auto sharpen = [&](Register level, Register soft, Register counts) {
+    const Register away = sub16(level, soft) & sub16(zero, counts);
+    const Register first = right32<AMOUNT_BITS>(dot16(low16(away, unit), weights));
+    const Register second = right32<AMOUNT_BITS>(dot16(high16(away, unit), weights));
+    return add_saturated16(level, pack32(first, second));
+  };
+  for (i64 x = 0; x < width; x += REGISTER) {
+    const Register levels = load_register(row + x), soft = load_register(blurred + x);
+    const Register magnitude = sub_saturated_u8(max_u8(levels, soft), min_u8(levels, soft));
+    const Register counts = min_u8(sub_saturated_u8(magnitude, least), one);
+    const Register low = sharpen(low8(levels, zero), low8(soft, zero), low8(counts, zero));
+    store(blurred + x, pack16(low, sharpen(high8(levels, zero), high8(soft, zero), high8(counts, zero))));
+  }
+}
+
 void unsharpen_row(const u8 *row, i64 width, i64 amount, i64 threshold, u8 *blurred) {
-  if (-LARGEST_AMOUNT <= amount && amount <= LARGEST_AMOUNT)
-    add_difference<i32>(row, width, (i32)amount, (i32)clamp<i64>(threshold, -1, 256), blurred);
-  else add_difference<i64>(row, width, amount, threshold, blurred);
+  if (0 <= amount && amount < 1 << 15 && 0 <= threshold && threshold < 256)
+    unsharpen_by_pairs(row, width, amount, threshold, blurred);
+  else unsharpen_plainly<i64>(row, width, amount, threshold, blurred);
 }
 
 // One full kernel: pixels at `cells` (offsets from each pixel), an even number.
@@ -210,11 +230,16 @@ void add_row(u8 *row, const u8 *more, i64 width) {
 }  // namespace
 
 bool prepare_blur(const FilterImage &image, const f64 *a, const i16 *kernels, BlurScratch &blur) {
-  const i64 radius_x = (i64)a[1] / 2, radius_y = (i64)a[2] / 2;
+  const i64 radius_x = blur.radius_x = (i64)a[1] / 2, radius_y = blur.radius_y = (i64)a[2] / 2;
+  blur.is_unsharp = a[6] != 0.0;
+  // More of either changes nothing.
+  blur.amount = (i64)clamp(a[6], -MOST_AMOUNT, MOST_AMOUNT) - 1;
+  blur.threshold = (i64)clamp(a[7], -1.0, 256.0);
+  blur.stride = row_stride(image.width, radius_x);
   const i16 *along_x = kernels + (i64)a[0], *along_y = along_x + (i64)a[4];
   if (!blur.lines.reserve(image.height + 2 * radius_y) || !blur.column_pairs.reserve(radius_y / 2 + 1) ||
       !blur.even_pairs.reserve(radius_x + 1) || !blur.odd_pairs.reserve(radius_x + 1) ||
-      !blur.row.reserve(row_start(radius_x) + round_up(image.width, REGISTER) + radius_x + 2 * REGISTER))
+      !blur.rows.reserve(3 * blur.stride))
     return false;
   for (i64 i = 0; i < image.height + 2 * radius_y; i++)
     blur.lines[i] = image.step() * reflect(i - radius_y, image.height);
@@ -233,17 +258,17 @@ bool prepare_blur(const FilterImage &image, const f64 *a, const i16 *kernels, Bl
   return true;
 }
 
-void blur_row(const FilterImage &image, i64 y, const f64 *a, BlurScratch &blur, Planes out) {
-  const i64 radius_x = (i64)a[1] / 2, radius_y = (i64)a[2] / 2, width = image.width;
-  i16 *row = blur.row.at + row_start(radius_x);
-  const i64 *lines = blur.lines.at + y + radius_y;
-  for (i64 c = 0; c < image.channels; c++) {
-    const u8 *plane = image.line(0, c);
-    first_pass(plane, lines, radius_y, blur.column_pairs.at, width, row);
-    mirror_edges(row, width, radius_x);
-    second_pass(row, radius_x, blur, width, out[c]);
-    if (a[6] != 0.0) unsharpen_row(image.line(y, c), width, (i64)a[6] - 1, (i64)a[7], out[c]);
-  }
+// One pass after the other for all channels: what was stored just now, in other parts, would have to be waited for.
+void blur_row(const FilterImage &image, i64 y, BlurScratch &blur, Planes out) {
+  const i64 width = image.width, stride = blur.stride;
+  i16 *rows = blur.rows.at + row_start(blur.radius_x);
+  const i64 *lines = blur.lines.at + y + blur.radius_y;
+  for (i64 c = 0; c < image.channels; c++) first_pass(image.line(0, c), lines, blur, width, rows + c * stride);
+  for (i64 c = 0; c < image.channels; c++) mirror_edges(rows + c * stride, width, blur.radius_x);
+  for (i64 c = 0; c < image.channels; c++) second_pass(rows + c * stride, blur, width, out[c]);
+  if (!blur.is_unsharp) return;
+  for (i64 c = 0; c < image.channels; c++)
+    unsharpen_row(image.line(y, c), width, blur.amount, blur.threshold, out[c]);
 }
 
 bool prepare_convolution(const f64 *a, BlurScratch &blur) { return blur.lines.reserve((i64)a[5]); }

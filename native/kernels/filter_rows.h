@@ -32,7 +32,7 @@ void sharpen_row(const FilterImage &image, i64 y, const SharpenScratch &sharpen,
 
 // CONVOLVE of a separable kernel, and an unsharp mask of it. `a`: its arguments, see program/lowering/blurs.py.
 bool prepare_blur(const FilterImage &image, const f64 *a, const i16 *kernels, BlurScratch &blur);
-void blur_row(const FilterImage &image, i64 y, const f64 *a, BlurScratch &blur, Planes out);
+void blur_row(const FilterImage &image, i64 y, BlurScratch &blur, Planes out);
 // CONVOLVE of full kernels. `spare`: a row for all but the first one.
 bool prepare_convolution(const f64 *a, BlurScratch &blur);
 void convolve_row(const FilterImage &image, i64 y, const f64 *a, const i16 *kernels, BlurScratch &blur, u8 *spare,
@@ -43,9 +43,9 @@ void median_row(const FilterImage &image, i64 y, i64 size, u8 *columns, i64 stri
 // MORPHOLOGY. `cells`: room for the element's.
 void morphology_row(const FilterImage &image, i64 y, const f64 *a, i64 *cells, Planes out);
 
-bool prepare_tiles(const FilterImage &image, const f64 *a, i32 *left, i32 *right, TileScratch &tiles);
-void equalize_row(const FilterImage &image, i64 y, const f64 *a, const i32 *left, const i32 *right,
-                  TileScratch &tiles, Planes out);
+// CLAHE. `a`: its arguments.
+bool prepare_tiles(const FilterImage &image, const f64 *a, TileScratch &tiles);
+void equalize_row(const FilterImage &image, i64 y, TileScratch &tiles, Planes out);
 
 }  // namespace VG_LEVEL
 }  // namespace vg

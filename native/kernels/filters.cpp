@@ -61,9 +61,9 @@ bool prepare_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channel
     case Op::MORPHOLOGY:
       return s.filter.blur.lines.reserve((i64)a[0] * (i64)a[1]);
     case Op::CLAHE:
-      return prepare_tiles(image, a, s.row.column.at, s.row.line.at, s.filter.tiles);
+      return prepare_tiles(image, a, s.filter.tiles);
     case Op::ZOOM_BLUR:
-      return s.filter.zoom.reserve(2 * (width + 1));
+      return prepare_zoom(image, a, s.filter.zoom);
     default:
       return true;
   }
@@ -77,16 +77,22 @@ void read_filtered_row(const Row &row, i64 slot, i64 height, i64 width, i64 chan
     case Op::SHARPNESS:
       return sharpen_row(image, y, s.filter.sharpen, out);
     case Op::CONVOLVE:
-      if (is_separable(a)) return blur_row(image, y, a, s.filter.blur, out);
+      if (is_separable(a)) return blur_row(image, y, s.filter.blur, out);
       return convolve_row(image, y, a, row.batch->kernels, s.filter.blur, s.row.spare.at, out);
     case Op::MEDIAN:
       return median_row(image, y, (i64)a[0], (u8 *)s.row.words.at, s.row.stride, out);
     case Op::MORPHOLOGY:
       return morphology_row(image, y, a, s.filter.blur.lines.at, out);
     case Op::CLAHE:
-      return equalize_row(image, y, a, s.row.column.at, s.row.line.at, s.filter.tiles, out);
+      return equalize_row(image, y, s.filter.tiles, out);
+    case Op::ZOOM_BLUR:
+      return zoom_row(image, y, a, s.filter.zoom, out);
+    case Op::ABERRATION:
+      return bend_row(image, y, a, s.row, out);
+    case Op::SCATTER:
+      return scatter_row(row, image, y, a, s.row, out);
     default:
-      return warp_row(row, slot, image, y, s);
+      return;
   }
 }
 

@@ -7,19 +7,29 @@ namespace VG_LEVEL {
 
 struct Scratch;
 
-// Weights of a separable blur, as sums of products of 16-bit pairs take them, and room for a row between its passes.
+// Weights of a separable blur, as sums of products of 16-bit pairs take them, and room for rows between its passes.
 struct BlurScratch {
+  i64 radius_x, radius_y;
+  i64 stride;  // of rows, in words
+  i64 amount, threshold;  // of an unsharp mask
+  bool is_unsharp;
   Buffer<i64> lines;  // offsets of a continued image's lines, or of the cells of a full kernel
-  Buffer<i16> row;  // between the passes, continued to both sides
+  Buffer<i16> rows;  // of each channel, between the passes, continued to both sides
   Buffer<i32> even_pairs, odd_pairs;  // weights along x, for even and for odd columns
   Buffer<i32> column_pairs;  // weights along y
 };
 
 // Tables of CLAHE's tiles.
 struct TileScratch {
-  Buffer<i32> counts;  // [MAX_TILES, 256]
-  Buffer<u8> luts;  // [MAX_TILES * MAX_TILES, 256]
-  Buffer<f32> shares;  // by column: of the tile to the right
+  i64 tiles_x, tiles_y;
+  f32 scale;  // 1 / a tile's height
+  i64 band;  // tiles above the rows that `joined` is of
+  Buffer<i32> counts;  // of one line of tiles
+  Buffer<u8> luts;  // [tiles_y, tiles_x, 256]
+  Buffer<u32> joined;  // [tiles_x + 1, 256]: what four tiles make of a level
+  Buffer<i64> ends;  // [tiles_x + 1]: where columns of the next four begin
+  Buffer<f32> shares;  // by column: of the tiles to the right
+  Buffer<u32> found;  // a row's words of `joined`
   Buffer<u8> luma;  // of a row, before and after
 };
 
@@ -32,6 +42,12 @@ struct SharpenScratch {
   bool is_exact;  // rounds down to the same integers as float32 does
 };
 
+struct ZoomScratch {
+  Buffer<i32> places;  // [zooms, width]: columns that are read
+  Buffer<u64> line, totals;  // levels of three channels in a word, and their sums
+  Buffer<u16> mixed;  // [3, width]: levels between two lines
+};
+
 struct FilterScratch {
   // The image that a filter sees: rows of three planes each, which lie 3 * stride apart, from `first` on; with room for
   // a kernel's radius on both sides of a plane's row.
@@ -41,7 +57,7 @@ struct FilterScratch {
   BlurScratch blur;
   TileScratch tiles;
   SharpenScratch sharpen;
-  Buffer<i64> zoom;  // [2, width + 1]: levels of three channels in a word
+  ZoomScratch zoom;
 };
 
 // Room beyond the image's width that rows of the filter at `slot` need on either side, in pixels.

@@ -40,17 +40,17 @@ VG_SCALAR_FUNCTION void load_words(const u8 *__restrict pixels, const i32 *__res
   }
 }
 
-// The RGB pixels at the first `count` of `s.row.offset` into planes from column `at` on. `may_have_last`: the image's
-// last pixel may be among them.
-void gather_words(const Image &image, i64 count, bool may_have_last, i64 ahead, Planes planes, i64 at, Scratch &s) {
+// The RGB pixels at the first `count` of `s.row.offset` into planes from column `at` on. `has_last`: the image's last
+// pixel is among them.
+void gather_words(const Image &image, i64 count, bool has_last, i64 ahead, Planes planes, i64 at, Scratch &s) {
   i32 *__restrict offset = s.row.offset.at, *__restrict words = s.row.words.at;
   const i32 last = (i32)(image.bytes() - LOAD);
   for (i64 i = count; i < round_up(count, 8); i++) offset[i] = 0;
-  if (may_have_last)
+  if (has_last)
     for (i64 i = 0; i < count; i++) offset[i] = min_of(offset[i], last);
   load_words(image.pixels, offset, count, ahead, words);
   // The last pixel is read one byte early, so that no load leaves the image. No other pixel begins there.
-  if (may_have_last)
+  if (has_last)
     for (i64 i = 0; i < count; i++) words[i] = offset[i] == last ? (i32)((u32)words[i] >> 8) : words[i];
   split_words(words, count, planes, at);
 }
@@ -63,50 +63,112 @@ Range solve(i64 start, i64 step, i64 low, i64 high, i64 n) {
   return {max_of<i64>(0, first), min_of(n, end)};
 }
 
-// Byte offsets of `count` pixels at coordinates in fixed point, a step apart.
-void fixed_offsets(i32 u, i32 du, i32 v, i32 dv, i32 width, i64 count, i32 *__restrict offset) {
-  u32 x = (u32)u, y = (u32)v;
+// Byte offsets of `count` pixels at coordinates in fixed point, a step apart; returns the greatest.
+i32 fixed_offsets_32(u32 u, u32 du, u32 v, u32 dv, i32 width, i64 count, i32 *__restrict offset) {
+  i32 most = 0;
   for (i64 i = 0; i < count; i++) {
-    offset[i] = 3 * (((i32)y >> FIXED_BITS) * width + ((i32)x >> FIXED_BITS));
-    x += (u32)du;
-    y += (u32)dv;
+    offset[i] = 3 * (((i32)v >> FIXED_BITS) * width + ((i32)u >> FIXED_BITS));
+    most = max_of(most, offset[i]);
+    u += du;
+    v += dv;
   }
+  return most;
+}
+
+i32 fixed_offsets(u32 u, u32 du, u32 v, u32 dv, i32 width, i64 count, i32 *__restrict offset) {
+#if VG_AVX2  // vpmaddwd: columns and lines are in the upper halves of their numbers, and one instruction weighs both
+  if (3 * width > INT16_MAX) return fixed_offsets_32(u, du, v, dv, width, count, offset);
+  // What lies behind the last block of a row is overwritten, or never read.
+#if VG_AVX512
+  const __m512i ramp = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __m512i weights = _mm512_set1_epi32(3 * width | 3 << 16), index_step = _mm512_set1_epi32(16);
+  __m512i us = _mm512_add_epi32(_mm512_set1_epi32((i32)u), _mm512_mullo_epi32(ramp, _mm512_set1_epi32((i32)du)));
+  __m512i vs = _mm512_add_epi32(_mm512_set1_epi32((i32)v), _mm512_mullo_epi32(ramp, _mm512_set1_epi32((i32)dv)));
+  const __m512i du_16 = _mm512_set1_epi32((i32)(16 * du)), dv_16 = _mm512_set1_epi32((i32)(16 * dv));
+  __m512i most = _mm512_setzero_si512(), index = ramp;
+  for (i64 i = 0; i < count; i += 16) {
+    const __m512i places = _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(vs, 16), us);
+    const __m512i offsets = _mm512_madd_epi16(places, weights);
+    _mm512_storeu_si512(offset + i, offsets);
+    const __mmask16 is_here = _mm512_cmplt_epi32_mask(index, _mm512_set1_epi32((i32)count));
+    most = _mm512_mask_max_epi32(most, is_here, most, offsets);
+    us = _mm512_add_epi32(us, du_16);
+    vs = _mm512_add_epi32(vs, dv_16);
+    index = _mm512_add_epi32(index, index_step);
+  }
+  return _mm512_reduce_max_epi32(most);
+#else
+  const __m256i ramp = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), weights = _mm256_set1_epi32(3 * width | 3 << 16);
+  __m256i us = _mm256_add_epi32(_mm256_set1_epi32((i32)u), _mm256_mullo_epi32(ramp, _mm256_set1_epi32((i32)du)));
+  __m256i vs = _mm256_add_epi32(_mm256_set1_epi32((i32)v), _mm256_mullo_epi32(ramp, _mm256_set1_epi32((i32)dv)));
+  const __m256i du_8 = _mm256_set1_epi32((i32)(8 * du)), dv_8 = _mm256_set1_epi32((i32)(8 * dv));
+  __m256i most = _mm256_setzero_si256(), index = ramp;
+  for (i64 i = 0; i < count; i += 8) {
+    const __m256i offsets = _mm256_madd_epi16(_mm256_blend_epi16(_mm256_srli_epi32(vs, 16), us, 0xaa), weights);
+    _mm256_storeu_si256((__m256i *)(offset + i), offsets);
+    const __m256i is_here = _mm256_cmpgt_epi32(_mm256_set1_epi32((i32)count), index);
+    most = _mm256_max_epi32(most, _mm256_and_si256(offsets, is_here));
+    us = _mm256_add_epi32(us, du_8);
+    vs = _mm256_add_epi32(vs, dv_8);
+    index = _mm256_add_epi32(index, _mm256_set1_epi32(8));
+  }
+  i32 lanes[8], found = 0;
+  _mm256_storeu_si256((__m256i *)lanes, most);
+  for (i32 lane : lanes) found = max_of(found, lane);
+  return found;
+#endif
+#else
+  return fixed_offsets_32(u, du, v, dv, width, count, offset);
+#endif
 }
 
 // Fields of a packed map: six coefficients, then these.
 enum { TOP = 6, LEFT, BOTTOM, RIGHT, SLOT, PACKED = 16 };
 
-// What is inside keeps its coordinates; what is outside goes on from (0, 0).
-VG_INLINE void enter(i32 u, i32 v, const i32 *map, i32 left_at, i32 &column, i32 &line, i32 &stage) {
-  const bool is_inside = (u >= map[LEFT]) & (u < map[RIGHT]) & (v >= map[TOP]) & (v < map[BOTTOM]);
-  column = is_inside ? u : 0;
-  line = is_inside ? v : 0;
-  stage = is_inside | (left_at >= 0) ? left_at : map[SLOT];
-}
+// Masks of what is outside of a map's window: all bits, or none. From choices, compilers make masked stores, for which
+// the next load has to wait; and they would not keep loads of the window out of a loop that stores.
+struct Window {
+  u32 top, left, bottom, right;  // the outermost lines and columns inside
 
-// Row `y` of the output through the last map of a chain.
-void begin_walk(const i32 *packed, i64 y, i64 width, Scratch &s) {
-  i32 map[PACKED];
-  memcpy(map, packed, sizeof map);
+  explicit Window(const i32 *map)
+      : top((u32)map[TOP]), left((u32)map[LEFT]), bottom((u32)map[BOTTOM] - 1), right((u32)map[RIGHT] - 1) {}
+  i32 outside(i32 u, i32 v) const {
+    return (i32)(((u32)u - left) | (right - (u32)u) | ((u32)v - top) | (bottom - (u32)v)) >> 31;
+  }
+};
+
+// Row `y` of the output through the last map of a chain. What is inside keeps its coordinates; what is outside goes on
+// from (0, 0).
+void begin_walk(const i32 *map, i64 y, i64 width, Scratch &s) {
   i32 *__restrict column = s.row.column.at, *__restrict line = s.row.line.at, *__restrict stage = s.row.stage.at;
-  u32 u = (u32)map[1] * (u32)y + (u32)map[2], v = (u32)map[4] * (u32)y + (u32)map[5];
+  const Window window(map);
+  const i32 slot = map[SLOT];
+  const u32 du = (u32)map[0], dv = (u32)map[3];
+  u32 at_u = (u32)map[1] * (u32)y + (u32)map[2], at_v = (u32)map[4] * (u32)y + (u32)map[5];
   for (i64 x = 0; x < width; x++) {
-    enter((i32)u >> FIXED_BITS, (i32)v >> FIXED_BITS, map, -1, column[x], line[x], stage[x]);
-    u += (u32)map[0];
-    v += (u32)map[3];
+    const i32 u = (i32)at_u >> FIXED_BITS, v = (i32)at_v >> FIXED_BITS;
+    const i32 outside = window.outside(u, v);
+    column[x] = u & ~outside;
+    line[x] = v & ~outside;
+    stage[x] = slot | ~outside;
+    at_u += du;
+    at_v += dv;
   }
 }
 
 // All coordinates through one map, in place. `stage` gets the map's slot where a pixel is outside for the first time.
-void step_back(const i32 *packed, i64 width, Scratch &s) {
-  i32 map[PACKED];
-  memcpy(map, packed, sizeof map);
+void step_back(const i32 *map, i64 width, Scratch &s) {
   i32 *__restrict column = s.row.column.at, *__restrict line = s.row.line.at, *__restrict stage = s.row.stage.at;
+  const Window window(map);
+  const i32 slot = map[SLOT];
+  const u32 a = (u32)map[0], b = (u32)map[1], c = (u32)map[2], d = (u32)map[3], e = (u32)map[4], f = (u32)map[5];
   for (i64 i = 0; i < width; i++) {
     const u32 x = (u32)column[i], y = (u32)line[i];
-    const u32 u = (u32)map[0] * x + (u32)map[1] * y + (u32)map[2];
-    const u32 v = (u32)map[3] * x + (u32)map[4] * y + (u32)map[5];
-    enter((i32)u >> FIXED_BITS, (i32)v >> FIXED_BITS, map, stage[i], column[i], line[i], stage[i]);
+    const i32 u = (i32)(a * x + b * y + c) >> FIXED_BITS, v = (i32)(d * x + e * y + f) >> FIXED_BITS;
+    const i32 outside = window.outside(u, v), leaves = outside & (stage[i] >> 31);
+    column[i] = u & ~outside;
+    line[i] = v & ~outside;
+    stage[i] ^= leaves & ~slot;  // from -1
   }
 }
 
@@ -176,13 +238,12 @@ Range read_fixed_row(const Image &image, const f64 *a, const i32 *window, i64 y,
     }
     return inside;
   }
-  fixed_offsets((i32)u, (i32)dx, (i32)v, (i32)dy, (i32)image.width, n, s.row.offset.at);
-  const bool may_have_last = max_of(v, v + dy * (n - 1)) >> FIXED_BITS == image.height - 1;
+  const i32 most = fixed_offsets((u32)u, (u32)dx, (u32)v, (u32)dy, (i32)image.width, n, s.row.offset.at);
   // Where the pixel a few rows further down is read.
   i64 ahead = 0;
   if (image.bytes() > PREFETCHED)
     ahead = 3 * (image.width * (to_i64(a[4]) * ROWS_AHEAD >> FIXED_BITS) + (to_i64(a[1]) * ROWS_AHEAD >> FIXED_BITS));
-  gather_words(image, n, may_have_last, ahead, planes, inside.first, s);
+  gather_words(image, n, most > image.bytes() - LOAD, ahead, planes, inside.first, s);
   return inside;
 }
 
@@ -266,30 +327,69 @@ void prefetch_slanted(const Image &image, f64 slant, i64 width) {
 }
 
 void fill_outside(Planes planes, i64 channels, const u8 *color, Range inside, i64 width) {
-  for (i64 c = 0; c < channels; c++) {
-    memset(planes[c], color[c], (size_t)inside.first);
-    memset(planes[c] + inside.end, color[c], (size_t)(width - inside.end));
-  }
+  // Most rows have nothing outside, and calls take as long as a short row.
+  if (inside.first > 0)
+    for (i64 c = 0; c < channels; c++) memset(planes[c], color[c], (size_t)inside.first);
+  if (inside.end < width)
+    for (i64 c = 0; c < channels; c++) memset(planes[c] + inside.end, color[c], (size_t)(width - inside.end));
 }
 
-// Gives a color to pixels whose stage is `slot`, 16 at a time.
-VG_INLINE void fill_slot(const i32 *__restrict stage, i64 width, i32 slot, i32 color, Planes planes) {
-  for (i64 x = 0; x < width; x += 16) {
-    u8 is_here[16];
-    for (int i = 0; i < 16; i++) is_here[i] = stage[x + i] == slot ? 255 : 0;
-    if ((load<u64>(is_here) | load<u64>(is_here + 8)) == 0) continue;
+namespace {
+
+// Gives a color to those of 16 pixels whose stage is `slot`.
+struct SlotFill {
+#if VG_AVX512  // vpcmpd to a mask
+  __m512i slot;
+  __m128i levels[3];
+
+  SlotFill(i32 of, i32 color) : slot(_mm512_set1_epi32(of)) {
+    for (int c = 0; c < 3; c++) levels[c] = _mm_set1_epi8((char)(color >> (8 * c)));
+  }
+  void fill(const i32 *stage, Planes planes, i64 x) const {
+    const __mmask16 is_here = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(stage + x), slot);
+    if (is_here == 0) return;
+    for (int c = 0; c < 3; c++) _mm_mask_storeu_epi8(planes[c] + x, is_here, levels[c]);
+  }
+#elif defined(__x86_64__)  // packssdw, packsswb
+  __m128i slot, levels[3];
+
+  SlotFill(i32 of, i32 color) : slot(_mm_set1_epi32(of)) {
+    for (int c = 0; c < 3; c++) levels[c] = _mm_set1_epi8((char)(color >> (8 * c)));
+  }
+  void fill(const i32 *stage, Planes planes, i64 x) const {
+    const __m128i *at = (const __m128i *)(stage + x);
+    __m128i words[4];
+    for (int k = 0; k < 4; k++) words[k] = _mm_cmpeq_epi32(_mm_loadu_si128(at + k), slot);
+    const __m128i is_here = _mm_packs_epi16(_mm_packs_epi32(words[0], words[1]), _mm_packs_epi32(words[2], words[3]));
+    if (_mm_movemask_epi8(is_here) == 0) return;
     for (int c = 0; c < 3; c++) {
-      u8 *__restrict plane = planes[c] + x;
-      const u8 value = (u8)(color >> (8 * c));
-      for (int i = 0; i < 16; i++) plane[i] = (u8)((plane[i] & ~is_here[i]) | (value & is_here[i]));
+      __m128i *plane = (__m128i *)(planes[c] + x);
+      const __m128i kept = _mm_andnot_si128(is_here, _mm_loadu_si128(plane));
+      _mm_storeu_si128(plane, _mm_or_si128(kept, _mm_and_si128(is_here, levels[c])));
     }
   }
-}
+#else
+  i32 slot, color;
+
+  SlotFill(i32 of, i32 of_color) : slot(of), color(of_color) {}
+  void fill(const i32 *stage, Planes planes, i64 x) const {
+    for (int c = 0; c < 3; c++) {
+      u8 *plane = planes[c] + x;
+      const u8 level = (u8)(color >> (8 * c));
+      for (int i = 0; i < 16; i++) plane[i] = stage[x + i] == slot ? level : plane[i];
+    }
+  }
+#endif
+};
+
+}  // namespace
 
 void fill_by_stage(i64 count, i64 width, Scratch &s) {
+  const Planes planes = s.row.planes();
   for (i64 i = 0; i < count; i++) {
     const i32 slot = s.tables.map_slots[i];
-    fill_slot(s.row.stage.at, width, slot, s.tables.colors[slot], s.row.planes());
+    const SlotFill filler(slot, s.tables.colors[slot]);
+    for (i64 x = 0; x < width; x += 16) filler.fill(s.row.stage.at, planes, x);
   }
 }
 

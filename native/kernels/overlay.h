@@ -1,4 +1,4 @@
-// Layers drawn over an image: fog, rain, light; and tables of lightness.
+// Layers drawn over an image: fog, rain, light; and curves of lightness.
 #pragma once
 #include "executor.h"
 
@@ -8,10 +8,20 @@ namespace VG_LEVEL {
 struct Scratch;
 
 struct OverlayScratch {
-  i64 lines[3];  // the slot, and the even and the odd line of nodes that `layers` holds
-  Buffer<i16> layers;
+  i64 slot;  // whose lines `rows` holds, -1 for none
+  i64 line[2];  // the even and the odd line of nodes that `rows` holds, -1 for none
+  i64 stride;
+  Buffer<i16> rows;  // [14, stride]: two lines of each of four planes; the weights of a row, and its colors
+
+  // A line of a plane of nodes, stretched to the image's columns, in 1/128 of a byte.
+  i16 *nodes(i64 plane, i64 parity) { return rows.at + stride * (2 * plane + parity); }
+  i16 *weights(i64 i) { return rows.at + stride * (8 + i); }  // with 15 fraction bits
+  i16 *colors(i64 channel) { return rows.at + stride * (11 + channel); }
 };
 
+// Makes room for the layers of a row's slots, of images as wide as RowScratch has room for. False where there is no
+// memory.
+bool reserve_overlays(const Row &row, i64 length, Scratch &s);
 // OVERLAY on row `y`, in place.
 void overlay_row(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Scratch &s);
 

@@ -247,7 +247,8 @@ Status run_row(const Batch *batch, i64 r, i64 end, Scratch &s) {
   const Row row = row_of(batch, r);
   const i32 *shape = batch->in_shape + 3 * r;
   Image image = {batch->sources[r], shape[0], shape[1], shape[2]};
-  if (!s.row.reserve(longest_side(row, shape, batch->length[r])) || !s.tables.reserve(row.slots + 1))
+  if (!s.row.reserve(longest_side(row, shape, batch->length[r])) || !s.tables.reserve(row.slots + 1) ||
+      !reserve_overlays(row, batch->length[r], s))
     return OUT_OF_MEMORY;
   NextImage next = next_image(batch, r + 1, end);
   const i64 of_channels = image.channels == 1 ? 0 : 3;

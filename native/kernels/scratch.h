@@ -1,5 +1,6 @@
 // A thread's memory: what all kernels use, and what each family adds.
 #pragma once
+#include "blend.h"
 #include "filters.h"
 #include "interpolate.h"
 #include "jpeg.h"
@@ -23,6 +24,7 @@ struct Scratch {
   FilterScratch filter;
   OverlayScratch overlay;
   JpegScratch jpeg;
+  BlendScratch blend;
 };
 
 }  // namespace VG_LEVEL

@@ -3,6 +3,11 @@
 #include "../simd.h"
 #include "executor.h"
 
+#if defined(__GNUC__) && !defined(__clang__)
+// GCC 12's own headers of intrinsics begin vectors with themselves.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 // A loop of scalar loads: with AVX2, compilers would make gather instructions of it, which take longer.
 #if defined(__clang__)
 #define VG_SCALAR_LOOP _Pragma("clang loop vectorize(disable)")

@@ -41,26 +41,13 @@ void store_each(const u8 *bytes, i64 count, f32 scale, f32 bias, f32 *to) {
   for (i64 x = 0; x < count; x++) store(to + x, (f32)bytes[x] * scale + bias);
 }
 
-// Interleaved pixels: a scale and a bias for each of three channels.
 void store_interleaved(Planes planes, i64 width, const f32 *scale, const f32 *bias, f32 *to) {
-  // Three vectors have each channel in every lane.
-  Floats scales[3], biases[3];
-  for (int k = 0; k < 3; k++) {
-    for (i64 i = 0; i < LANES; i++) {
-      scales[k][i] = scale[(k * LANES + i) % 3];
-      biases[k][i] = bias[(k * LANES + i) % 3];
-    }
-  }
   constexpr i64 PIXELS = 64;
   u8 bytes[3 * PIXELS];
-  for (i64 first = 0; first < width; first += PIXELS, to += 3 * PIXELS) {
-    const i64 count = min_of(PIXELS, width - first), values = 3 * count;
+  for (i64 first = 0; first < width; first += PIXELS) {
+    const i64 count = min_of(PIXELS, width - first);
     interleave(planes[0] + first, planes[1] + first, planes[2] + first, count, bytes);
-    i64 i = 0;
-    for (; i + 3 * LANES <= values; i += 3 * LANES)
-      for (int k = 0; k < 3; k++)
-        store(to + i + k * LANES, to_floats(load_bytes(bytes + i + k * LANES)) * scales[k] + biases[k]);
-    for (; i < values; i++) store(to + i, (f32)bytes[i] * scale[i % 3] + bias[i % 3]);
+    store_scaled_pixels(bytes, count, scale, bias, to + 3 * first);
   }
 }
 
@@ -79,15 +66,36 @@ void store_as_floats(Planes planes, i64 y, const Target &target) {
 
 void store_scaled(const u8 *bytes, i64 count, f32 scale, f32 bias, bool streams, f32 *to) {
   const Floats scales = all_floats(scale), biases = all_floats(bias);
-  i64 x = 0;
-  if (streams && (uintptr_t)to % sizeof(f32) == 0) {
-    // Rows share the cache lines at their ends.
-    x = min_of<i64>(count, (i64)(-(uintptr_t)to % 64 / sizeof(f32)));
-    store_each(bytes, x, scale, bias, to);
-    for (; x + LINE <= count; x += LINE) stream_line(bytes + x, scales, biases, to + x);
+  // Rows that share the cache lines at their ends would be slower past the caches.
+  if (streams && count % LINE == 0 && (uintptr_t)to % 64 == 0) {
+    for (i64 x = 0; x < count; x += LINE) stream_line(bytes + x, scales, biases, to + x);
+    return;
   }
-  for (; x + LANES <= count; x += LANES) store(to + x, to_floats(load_bytes(bytes + x)) * scales + biases);
-  store_each(bytes + x, count - x, scale, bias, to + x);
+  if (count < LANES) return store_each(bytes, count, scale, bias, to);
+  for (i64 x = 0; x < count; x += LANES) {
+    const i64 at = min_of(x, count - LANES);  // the last vector overlaps the one before it
+    store(to + at, to_floats(load_bytes(bytes + at)) * scales + biases);
+  }
+}
+
+void store_scaled_pixels(const u8 *bytes, i64 count, const f32 *scale, const f32 *bias, f32 *to) {
+  // Three vectors have each channel in every lane.
+  Floats scales[3], biases[3];
+  for (int k = 0; k < 3; k++) {
+    for (i64 i = 0; i < LANES; i++) {
+      scales[k][i] = scale[(k * LANES + i) % 3];
+      biases[k][i] = bias[(k * LANES + i) % 3];
+    }
+  }
+  const i64 values = 3 * count;
+  i64 i = 0;
+  for (; i + 3 * LANES <= values; i += 3 * LANES) {
+    for (int k = 0; k < 3; k++) {
+      const i64 at = i + k * LANES;
+      store(to + at, to_floats(load_bytes(bytes + at)) * scales[k] + biases[k]);
+    }
+  }
+  for (; i < values; i++) store(to + i, (f32)bytes[i] * scale[i % 3] + bias[i % 3]);
 }
 
 void store_row(Planes planes, i64 y, const Target &target) {

@@ -14,6 +14,8 @@ VG_INLINE bool supports_source(int source) {
     case PassSource::FIXED:
     case PassSource::CHAIN:
     case PassSource::TABLE:
+    case PassSource::INTERPOLATED:
+    case PassSource::FOLDED:
       return true;
     default:
       return false;
@@ -24,6 +26,13 @@ VG_INLINE bool supports_op(int op) {
   switch (op) {
     case Op::LUT:
     case Op::SHARPNESS:
+    case Op::MEDIAN:
+    case Op::MORPHOLOGY:
+    case Op::CLAHE:
+    case Op::ZOOM_BLUR:
+    case Op::ABERRATION:
+    case Op::SCATTER:
+    case Op::JPEG:
     case Op::CONVOLVE:
     case Op::MIX:
     case Op::HUE:
@@ -37,6 +46,7 @@ VG_INLINE bool supports_op(int op) {
     case Op::SHOT_NOISE:
     case Op::SALT_AND_PEPPER:
     case Op::ERASE:
+    case Op::OVERLAY:
       return true;
     default:
       return KIND_OF[op] == Kind::GEOMETRY || KIND_OF[op] == Kind::RESAMPLE;  // its source decides
@@ -44,7 +54,7 @@ VG_INLINE bool supports_op(int op) {
 }
 
 VG_INLINE bool supports(const Row &row, const i32 *pass) {
-  if (!supports_source(pass[PassField::SOURCE]) || pass[PassField::QUALITY] != 0) return false;
+  if (!supports_source(pass[PassField::SOURCE])) return false;
   for (i64 k = pass[PassField::BEGIN]; k < pass[PassField::END]; k++)
     if (!supports_op(row.opcode[k])) return false;
   return true;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,7 @@ def same(first: Any, second: Any) -> bool:
 # -- what the pixels of a sample depend on -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("device", ["cpu", "oracle"])
 def test_pixels_do_not_depend_on_the_batch(device: str) -> None:
     images = ragged(19)
     ids = list(range(100, 119))
@@ -101,7 +100,7 @@ def test_seed_epoch_copy_and_id_each_change_the_pixels() -> None:
         assert not any(torch.equal(a, b) for a, b in zip(first, other, strict=True)), name
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("device", ["cpu", "oracle"])
 def test_each_image_may_have_a_copy_of_its_own(device: str) -> None:
     mixed = T.Compose([T.AugMix(), T.RandomErasing(1.0, value="random"), NORMALIZE])
     noisy = T.Compose([T.RandomCrop(20), T.RandAugment(2, 9), T.GaussianNoise(0.1)])
@@ -140,14 +139,6 @@ def test_a_program_runs_as_the_call_does() -> None:
     program = aug.program(images, ids=range(9), epoch=2, copy=1)
     expected = aug(images, ids=range(9), epoch=2, copy=1)
     assert same(aug.run(program, list(check_images(images))), expected)
-
-
-def test_devices_agree() -> None:
-    transform = T.Compose([T.RandomResizedCrop(32), T.RandomHorizontalFlip(), T.RandAugment(2, 9), NORMALIZE])
-    images = [photo(40, 50)] * 30
-    fast = vg.Augmenter(transform)(images, ids=range(30))
-    plain = vg.Augmenter(transform, device="reference")(images, ids=range(30))
-    assert same(fast, plain)
 
 
 def test_explain() -> None:
@@ -205,17 +196,6 @@ def test_channels_come_last_where_both_could_be() -> None:
     assert torch.equal(aug([ramp.reshape(3, 4, 3)])[0], ramp.reshape(3, 4, 3))
 
 
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGBA", "CMYK"])
-def test_pillows_images_are_taken_in_any_mode(mode: str) -> None:
-    image = PIL.Image.fromarray(photo(20, 30)).convert("L" if mode in ("L", "LA", "1") else "RGB").convert(mode)
-    for device in ("cpu", "reference"):
-        out = vg.Augmenter(T.Identity(), device=device, layout="NHWC")([image])[0]
-        is_gray = mode in ("1", "L", "LA")
-        np.testing.assert_array_equal(
-            out.numpy(), np.asarray(image.convert("L" if is_gray else "RGB")).reshape(20, 30, -1)
-        )
-
-
 def test_gray_images_stay_one_channel() -> None:
     flat, whole = gray(20, 30)[..., 0], gray(20, 30)
     for layout, shape in (("NCHW", (2, 1, 20, 30)), ("NHWC", (2, 20, 30, 1))):
@@ -233,7 +213,7 @@ def test_different_shapes_come_as_a_list() -> None:
     assert isinstance(crops, torch.Tensor)
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("device", ["cpu", "oracle"])
 def test_an_empty_batch_is_an_empty_list(device: str) -> None:
     assert vg.Augmenter(POLICY, device=device)([]) == []
 
@@ -278,8 +258,6 @@ IMAGES: dict[str, tuple[Any, type[Exception], str]] = {
         TypeError,
         r"images\[0\]: got dtype float32; accepted: uint8 \[H, W, C\] with C = 1 to 32, or \[H, W\]$",
     ),
-    "float batch": (np.zeros((1, 4, 5, 3)), TypeError, r"images: got dtype float64; accepted: uint8 \[N, H, W, C\]"),
-    "int64 tensor": ([torch.zeros(4, 5, 3, dtype=torch.int64)], TypeError, r"images\[0\]: got dtype int64"),
     "channels first": (
         [photo(4, 5), np.zeros((3, 4, 5), np.uint8)],
         ValueError,
@@ -300,34 +278,16 @@ IMAGES: dict[str, tuple[Any, type[Exception], str]] = {
         TypeError,
         r"images\[1\]: got dtype float32; accepted: uint8 \[H, W, C\], \[C, H, W\] or \[H, W\] with C = 1 to 32$",
     ),
-    "a batch with a gradient": (
-        torch.zeros(1, 3, 4, 5, requires_grad=True),
-        TypeError,
-        r"images: got dtype float32; acc",
-    ),
     "bfloat16": ([torch.zeros(3, 4, 5, dtype=torch.bfloat16)], TypeError, r"images\[0\]: got dtype bfloat16; accepted"),
     "a sparse tensor": (
         [torch.zeros(4, 5, 3, dtype=torch.uint8).to_sparse()],
         TypeError,
         r"images\[0\]: got a tensor of layout torch.sparse_coo; accepted: a dense one",
     ),
-    "bool": ([np.zeros((4, 5, 3), bool)], TypeError, r"images\[0\]: got dtype bool; accepted"),
-    "complex": ([np.zeros((4, 5, 3), complex)], TypeError, r"images\[0\]: got dtype complex128; accepted"),
     "objects": (
         np.array([photo(4, 5), photo(5, 5)], object),
         TypeError,
         r"images: got dtype object; accepted: uint8 \[N, H, W, C\], or a list of images",
-    ),
-    "an array of objects": ([np.full((4, 5), None)], TypeError, r"images\[0\]: got dtype object; accepted: uint8"),
-    "a long side": (
-        [photo(4, 5), np.zeros((40_000, 1), np.uint8)],
-        ValueError,
-        r"images\[1\]: got shape \(40000, 1, 1\)",
-    ),
-    "a long side of a tensor": (
-        [torch.zeros(1, 2, 40_000, dtype=torch.uint8)],
-        ValueError,
-        r"images\[0\]: got shape \(1, 2, 40000\); accepted: sides of at most 32,767 pixels",
     ),
     "a long side of a PIL image": (
         [photo(4, 5), PIL.Image.new("L", (40_000, 1))],
@@ -341,11 +301,8 @@ IMAGES: dict[str, tuple[Any, type[Exception], str]] = {
     ),
     "many channels": ([np.zeros((4, 5, 33), np.uint8)], ValueError, r"images\[0\]: got shape \(4, 5, 33\)"),
     "empty side": ([np.zeros((0, 5, 3), np.uint8)], ValueError, r"got shape \(0, 5, 3\); .* no side empty"),
-    "empty side of a batch": (np.zeros((2, 4, 0, 3), np.uint8), ValueError, r"got shape \(2, 4, 0, 3\)"),
     "one image": (photo(4, 5), ValueError, r"images: got shape \(4, 5, 3\); accepted: one uint8 array \[N, H, W, C\]"),
-    "rank 1": ([np.zeros(5, np.uint8)], ValueError, r"images\[0\]: got shape \(5,\)"),
     "a path": ("cat.jpg", TypeError, r"images: got str; accepted: a list of images or one array \[N, H, W, C\]"),
-    "a path in a list": (["cat.jpg"], TypeError, r"images\[0\]: got str; accepted: uint8"),
     "another device": (
         torch.zeros(1, 4, 5, 3, dtype=torch.uint8, device="meta"),
         ValueError,
@@ -363,17 +320,11 @@ def test_images_that_are_refused(case: str) -> None:
 
 CALLS: dict[str, tuple[dict[str, Any], str]] = {
     "too few ids": ({"ids": []}, r"ids: got shape \(0,\); accepted: one integer per image, 1 here"),
-    "one id": ({"ids": 3}, r"ids: got shape \(\); accepted: one integer per image, 1 here"),
     "negative id": ({"ids": [-1]}, r"ids: got \[-1\]; accepted: integers from 0 to 2\*\*64 - 1"),
-    "fractional id": ({"ids": [1.5]}, r"ids: got \[1.5\]; accepted: integers"),
     "id too large": ({"ids": [2**64]}, r"ids: got \[18446744073709551616\]; accepted: integers from 0 to 2\*\*64 - 1"),
     "negative epoch": ({"epoch": -1}, r"epoch: got -1; accepted: an integer from 0"),
-    "fractional epoch": ({"epoch": 0.5}, r"epoch: got 0.5; accepted: an integer from 0"),
     "epoch beyond its words": ({"epoch": 2**64}, r"epoch: got 18446744073709551616; accepted: an integer from 0"),
-    "negative copy": ({"copy": -2}, r"copy: got -2; accepted: an integer from 0"),
     "copy beyond its word": ({"copy": 2**32}, r"copy: got 4294967296; accepted: an integer from 0"),
-    "a boolean epoch": ({"epoch": True}, r"epoch: got True; accepted: an integer from 0"),
-    "ids as text": ({"ids": ["a"]}, r"ids: got \['a'\]; accepted: integers from 0"),
     "ids of several lengths": (
         {"ids": [[1, 2], 3]},
         r"ids: got \[\[1, 2\], 3\]; accepted: one integer per image, 1 here",
@@ -383,8 +334,6 @@ CALLS: dict[str, tuple[dict[str, Any], str]] = {
         {"ids": torch.ones(1, requires_grad=True)},
         r"ids: got tensor\(\[1.\], requires_grad=True\); accepted: integers",
     ),
-    "too many ids": ({"ids": range(10**6)}, r"ids: got shape \(1000000,\); accepted: one integer per image, 1 here"),
-    "ids in a set": ({"ids": {1}}, r"ids: got shape \(\); accepted: one integer per image, 1 here"),
     "given a single value": (
         {"conditions": {"label": 3}},
         r"conditions\['label'\]: got shape \(\); accepted: one value per image",
@@ -394,8 +343,6 @@ CALLS: dict[str, tuple[dict[str, Any], str]] = {
         r"conditions\['label'\]: got \[\[1\], \[2, 3\]\]; accepted: one",
     ),
     "too many copies": ({"copy": [1, 2]}, r"copy: got shape \(2,\); accepted: one integer, or one per image, 1 here"),
-    "fractional copies": ({"copy": [0.5]}, r"copy: got \[0.5\]; accepted: integers from 0 to 2\*\*32 - 1"),
-    "negative copies": ({"copy": [-1]}, r"copy: got \[-1\]; accepted: integers from 0 to 2\*\*32 - 1"),
     "copy that is no number": ({"copy": True}, r"copy: got True; accepted: an integer from 0 to 2\*\*32 - 1, or one"),
     "given for another batch": (
         {"conditions": {"label": [1, 2]}},
@@ -454,13 +401,10 @@ def test_every_id_of_64_bits_is_taken() -> None:
 ARGUMENTS: dict[str, tuple[dict[str, Any], str]] = {
     "unknown device": ({"device": "gpu"}, r"device: got 'gpu'; accepted: 'cpu' \(compiled\), 'cuda' or"),
     "dtype": ({"dtype": "float64"}, r"dtype: got 'float64'; accepted: one of 'float32', 'float16', 'bfloat16'"),
-    "torch dtype": ({"dtype": torch.uint8}, r"dtype: got 'uint8'; accepted: one of 'float32', 'float16', 'bfloat16'"),
     "layout": ({"layout": "CHW"}, r"layout: got 'CHW'; accepted: one of 'NCHW', 'NHWC'"),
     "geometry": ({"geometry": "fast"}, r"geometry: got 'fast'; accepted: one of 'composed', 'exact'"),
     "seed": ({"seed": -1}, r"seed: got -1; accepted: an integer from 0 to 2\*\*64 - 1"),
-    "seed too large": ({"seed": 2**64}, r"seed: got 18446744073709551616"),
     "no threads": ({"num_threads": 0}, r"num_threads: got 0; accepted: a positive integer, or None for all cores"),
-    "threads": ({"num_threads": 1.5}, r"num_threads: got 1.5; accepted: a positive integer"),
 }
 
 
@@ -500,7 +444,7 @@ def test_sizes_that_are_refused(sizes: Any, message: str) -> None:
         vg.Augmenter(POLICY).program(sizes)
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("device", ["cpu", "oracle"])
 def test_a_program_runs_on_its_own_images_only(device: str) -> None:
     aug = vg.Augmenter(T.RandomHorizontalFlip(), device=device)
     program = aug.program([(20, 30)], ids=[0])
@@ -540,22 +484,6 @@ def test_results_stay_as_long_as_they_are_held(transform: T.Transform, count: in
     assert torch.equal(view, kept[0])
     np.testing.assert_array_equal(array, kept[1])
     assert torch.equal(lists, kept[2])
-
-
-def test_memory_is_used_again_once_nobody_holds_it() -> None:
-    aug = vg.Augmenter(T.Compose([POLICY, NORMALIZE]))
-    images = [photo(100, 100)] * 16
-    addresses = set()
-    gc.freeze()  # what other tests have loaded takes half a second to go through, each time
-    try:
-        for epoch in range(10):
-            out = aug(images, ids=range(16), epoch=epoch)
-            addresses.add(out.data_ptr())  # type: ignore[union-attr]
-            del out
-            gc.collect()
-    finally:
-        gc.unfreeze()
-    assert len(addresses) <= 2
 
 
 @needs_proc

@@ -77,15 +77,6 @@ def test_json_is_one_object(photos: Path, tmp_path: Path, capsys: pytest.Capture
     assert found["images_per_second"] > 0
 
 
-def test_the_findings_are_in_the_current_folder(
-    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run(photos) == 0
-    assert (tmp_path / "findings.parquet").exists()
-    assert "findings.parquet" in capsys.readouterr().out
-
-
 def test_a_report_replaces_nothing_but_a_report(photos: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("<!doctype html><title>My page</title>")
@@ -102,7 +93,7 @@ def test_a_report_replaces_nothing_but_a_report(photos: Path, tmp_path: Path) ->
     ("more", "said"),
     [
         (["--out", "photos"], "photos: a folder, not a file"),
-        (["--out", "photos/cat/00.png"], "holds no findings of variegate check"),
+        (["--out", "photos/cat/00.png"], "is no table of variegate check"),
         (["--test", "nowhere"], "nowhere"),
         (["--threads", "0"], "--threads"),
         (["--near-distance", "16"], "--near-distance"),

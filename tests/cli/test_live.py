@@ -16,12 +16,15 @@ from variegate.jobs.augment import Report
 from variegate.jobs.jobs import DeviceSnapshot, Snapshot
 
 
-def view_of(report: Report, as_json: bool = False) -> tuple[ExpansionView, io.StringIO]:
+def view_of(
+    monkeypatch: pytest.MonkeyPatch, report: Report, as_json: bool = False
+) -> tuple[ExpansionView, io.StringIO]:
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=110, color_system=None)
     plan = SimpleNamespace(num_outputs=200, num_items=50)
     expansion: Any = SimpleNamespace(plan=plan, report=report, verb="augmenting")
-    return ExpansionView(expansion, as_json, console), shown
+    monkeypatch.setattr("variegate.cli.console.stderr", lambda: console)
+    return ExpansionView(expansion, as_json), shown
 
 
 def halfway(devices: int = 2) -> Report:
@@ -41,9 +44,9 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "_JSON_EVERY", 0.0)
 
 
-def test_people_see_the_whole_and_every_device() -> None:
+def test_people_see_the_whole_and_every_device(monkeypatch: pytest.MonkeyPatch) -> None:
     report = halfway()
-    view, shown = view_of(report)
+    view, shown = view_of(monkeypatch, report)
     with view:
         view(report)
         view(report)
@@ -65,17 +68,17 @@ def test_people_see_the_whole_and_every_device() -> None:
     assert row.split() == ["cuda:0", "100", "3", "2", "48", "7", "0"]
 
 
-def test_of_very_many_devices_some_are_shown() -> None:
+def test_of_very_many_devices_some_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     report = halfway(devices=100)
-    view, shown = view_of(report)
+    view, shown = view_of(monkeypatch, report)
     with view:
         view(report)
     assert "and 84 more" in shown.getvalue()
 
 
-def test_machines_get_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_machines_get_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     report = halfway()
-    view, shown = view_of(report, as_json=True)
+    view, shown = view_of(monkeypatch, report, as_json=True)
     with view:
         view(report)
     assert shown.getvalue() == ""

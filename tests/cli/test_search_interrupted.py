@@ -57,9 +57,9 @@ def test_at_any_time(
         (variegate.apps.train.images, "split", 130, "interrupted"),
         (variegate.apps.search.driver, "LocalSearch", 130, "interrupted"),
         (Classifier, "train", 130, KEPT),
-        (variegate.apps.search.driver.LocalSearch, "_save", 130, KEPT),
+        (variegate.apps.search.driver.LocalSearch, "_copy", 130, KEPT),
         (PopulationLog, "append", 130, KEPT),
-        (variegate.apps.search.driver, "resume", 130, KEPT),
+        (variegate.apps.search.driver.LocalSearch, "_resume", 130, KEPT),
         (SearchRun, "finish", 0, ""),  # all is done
     ]
     out = tmp_path / "out"
@@ -82,8 +82,8 @@ def test_from_outside_with_a_second_search_meanwhile(
     out = tmp_path / "out"
     driver = (
         "import sys; from pathlib import Path; from tests.cli.searches import search_in_three_steps as search;"
-        "from variegate.apps.search.driver import LocalSearch; save = LocalSearch._save;"
-        "LocalSearch._save = lambda *a: (save(*a), print('saved', flush=True), sys.stdin.readline());"
+        "from variegate.apps.search.driver import LocalSearch; save = LocalSearch._copy;"
+        "LocalSearch._copy = lambda *a: (save(*a), print('saved', flush=True), sys.stdin.readline());"
         "sys.exit(search(Path(sys.argv[1]), Path(sys.argv[2]), '--json'))"
     )
     with start_python(driver, stripes, out, text=True, stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:

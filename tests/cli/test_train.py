@@ -189,23 +189,6 @@ def test_what_a_terminal_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "epoch 1" not in text, "a line an epoch is for files"
 
 
-def test_the_bar_moves_within_an_epoch_once_one_is_over() -> None:
-    view = TrainingView(3, is_silent=True)
-    done = []
-    for step in range(1, 13):
-        view({"epoch": (step - 1) // 4, "step": step, "loss": 1.0, "images_per_second": 1.0, "waiting": 0.0})
-        done.append(view.tasks[0].completed)
-        if step % 4 == 0:
-            view({"epoch": (step - 1) // 4, "top1": 0.5, "top5": 1.0})
-            assert view.tasks[0].completed == step // 4
-    assert done == [0, 0, 0, 0, 1.25, 1.5, 1.75, 2, 2.25, 2.5, 2.75, 3]
-    resumed = TrainingView(9, is_silent=True)  # in the middle of an epoch, whose length nobody knows
-    for epoch, step in [(2, 7), (2, 8), (3, 9), (3, 10), (4, 11), (4, 12)]:
-        resumed({"epoch": epoch, "step": step, "loss": 1.0, "images_per_second": 1.0, "waiting": 0.0})
-        done.append(resumed.tasks[0].completed)
-    assert done[-6:] == [2, 2, 3, 3, 4.5, 5]
-
-
 @pytest.mark.parametrize(("rank", "objects"), [("0", 1), ("1", 0)])
 def test_ranks_print_one_object_of_an_error(
     tmp_path: Path,

@@ -7,6 +7,7 @@ import json
 import tarfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
@@ -21,6 +22,12 @@ def encoded(number: int = 0, kind: str = "jpeg", height: int = 24, width: int = 
     img_HWC = photo(height + number, width, PHOTOS[number % len(PHOTOS)])
     file = io.BytesIO()
     Image.fromarray(img_HWC).save(file, kind)
+    return file.getvalue()
+
+
+def png(mask: Any) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(mask).save(file, "png")
     return file.getvalue()
 
 

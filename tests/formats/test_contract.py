@@ -36,13 +36,6 @@ def test_every_sample_in_any_order(open_it: Opener, tmp_path: Path) -> None:
     check_all(source, expected, [*range(len(source)), *shuffled, *shuffled])
 
 
-def test_pixels_have_three_axes(open_it: Opener, tmp_path: Path) -> None:
-    source, _ = open_it(tmp_path / "data", pictures())
-    for index in range(len(source)):
-        data = source.read(index).data
-        assert isinstance(data, bytes) or (data.dtype == np.uint8 and data.ndim == 3 and data.shape[2] in (1, 3))
-
-
 def test_no_index_outside(open_it: Opener, tmp_path: Path) -> None:
     source, _ = open_it(tmp_path / "data", pictures())
     for index in (-1, len(source), len(source) + 5):
@@ -59,13 +52,6 @@ def test_names_and_ids_tell_samples_apart(open_it: Opener, tmp_path: Path) -> No
     assert ids.dtype == np.uint64
     assert len(np.unique(ids)) == len(source)
     np.testing.assert_array_equal(source.ids(np.array([2, 0])), ids[[2, 0]])
-
-
-def test_classes_and_notes(open_it: Opener, tmp_path: Path) -> None:
-    source, _ = open_it(tmp_path / "data", pictures())
-    assert source.classes in ((), ("ant", "bee", "cat"))
-    assert isinstance(source.is_remote, bool)
-    assert all(isinstance(note, str) and note for note in source.notes())
 
 
 def test_fingerprint_is_that_of_the_samples(open_it: Opener, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def test_class_folders_in_the_order_of_image_folder(tmp_path: Path) -> None:
         ("dog/b.PNG", 2),
     ]
     assert len(source) == 6
-    assert source.file(3) == tmp_path / "cat/deep/er/1.webp"
+    assert source.name(3).file == str(tmp_path / "cat/deep/er/1.webp")
     assert source.classes[source.samples[4].label] == "dog"
 
 
@@ -44,22 +44,10 @@ def test_empty_classes_keep_their_index_and_are_reported(tmp_path: Path) -> None
     assert source.ignored == ("c/notes.txt",)
 
 
-def test_images_beside_class_folders_are_reported_not_listed(tmp_path: Path) -> None:
-    source = open_folder(lay(tmp_path, "a/1.jpg", "stray.jpg", "readme.md"))
-    assert [s.path for s in source.samples] == ["a/1.jpg"]
-    assert (source.beside, source.ignored) == (("stray.jpg",), ("readme.md",))
-
-
 def test_flat_folder_is_one_class(tmp_path: Path) -> None:
     source = open_folder(lay(tmp_path, "b.jpg", "a.png", "sub/notes.txt"))
     assert source.classes == (".",)
     assert [(s.path, s.label) for s in source.samples] == [("a.png", 0), ("b.jpg", 0)]
-
-
-def test_hidden_names_are_passed_over(tmp_path: Path) -> None:
-    source = open_folder(lay(tmp_path, "a/1.jpg", "a/.1.jpg.tmp", "a/._1.jpg", ".git/x.jpg", "a/.cache/2.jpg"))
-    assert source.classes == ("a",)
-    assert [s.path for s in source.samples] == ["a/1.jpg"]
 
 
 def test_links_are_followed_but_not_in_circles(tmp_path: Path) -> None:

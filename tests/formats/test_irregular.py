@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -91,20 +90,6 @@ def test_in_a_flat_folder(tmp_path: Path, jpeg: bytes) -> None:
     assert "that are no regular files: fifo.jpg" in found[0]
     (tmp_path / "src/a.jpg").write_bytes(jpeg)
     assert opened(tmp_path / "src")[-1] == len(jpeg)
-
-
-def test_what_became_a_fifo_after_it_was_listed(tmp_path: Path, jpeg: bytes) -> None:
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src/a.jpg").write_bytes(jpeg)
-    code = """
-import os, sys, pickle
-from variegate.formats.opening import open_source
-source = open_source(sys.argv[1])
-os.unlink(sys.argv[1] + "/a.jpg"), os.mkfifo(sys.argv[1] + "/a.jpg")
-source.read(0)
-"""
-    last = run_python(code, tmp_path / "src").stderr.splitlines()[-1]
-    assert last == f"variegate.errors.DecodeError: {tmp_path}/src/a.jpg: {FIFO}"
 
 
 def test_given_as_the_source_itself(tmp_path: Path) -> None:
@@ -202,12 +187,6 @@ def test_a_destination_whose_settings_are_a_fifo(tmp_path: Path, jpeg: bytes) ->
     run = run_command("augment", tmp_path / "src", tmp_path / "out", "--policy", "none", "--workers", "thread")
     assert run.returncode == 1
     assert f"{tmp_path}/out/variegate.json: cannot be read (a named pipe (FIFO)" in run.stderr
-
-
-def test_the_tests_themselves_notice_a_hang(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "fifo")
-    with pytest.raises(subprocess.TimeoutExpired):
-        run_python("import sys; open(sys.argv[1]).read()", tmp_path / "fifo", timeout=0.5)
 
 
 def test_an_image_beside_a_folder_of_that_name(tmp_path: Path, jpeg: bytes) -> None:

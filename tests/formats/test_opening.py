@@ -5,40 +5,19 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
-import types
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
 
 import variegate as vg
 from tests.formats.tars import encoded, labelled, tar_bytes, write_shards, write_tar
 from variegate.formats import kinds as file_kinds
-from variegate.formats import resolving
 from variegate.formats.base import SourceError
-from variegate.formats.folder import FolderSource, RemoteFolderSource
+from variegate.formats.folder import FolderSource
 from variegate.formats.tar.read import TarStream, WebDatasetSource
-from variegate.io.location import Location
-
-
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """What the sources that other files define were called with, and what open_source made of the answer."""
-    made: list[tuple[Any, ...]] = []
-    sources = (
-        ("parquet.read", "open_parquet"),
-        ("objects.arrays", "ArraySource"),
-        ("objects.dataset", "DatasetSource"),
-    )
-    for module, name in sources:
-        fake = types.ModuleType(module)
-        setattr(fake, name, lambda *args, _name=name, **options: made.append((_name, *args, options)))
-        monkeypatch.setitem(sys.modules, f"variegate.formats.{module}", fake)
-    return made
 
 
 def test_tars_by_every_way_to_name_them(tmp_path: Path) -> None:
@@ -104,7 +83,7 @@ def test_addresses(tmp_path: Path, memory: Any) -> None:
     for number in range(2):
         memory.pipe(f"/shards/{number}.tar", tar_bytes(labelled(2, 2 * number)))
     memory.pipe("/images/cat/1.jpg", encoded(1))
-    assert isinstance(vg.open_source("memory://images"), RemoteFolderSource)
+    assert isinstance(vg.open_source("memory://images"), FolderSource)
     for spec in ("memory://shards", "memory://shards/*.tar", "memory://shards/{0..1}.tar", ["memory://shards/0.tar"]):
         assert isinstance(vg.open_source(spec), TarStream)
         assert isinstance(vg.open_source(spec, stream=False), WebDatasetSource)
@@ -118,39 +97,8 @@ def test_addresses(tmp_path: Path, memory: Any) -> None:
         vg.open_source("https://u:p@host/data?x")
 
 
-def test_parquet_arrays_and_data_sets_go_to_their_sources(tmp_path: Path, calls: list[tuple[Any, ...]]) -> None:
-    files = [str(tmp_path / f"{name}.parquet") for name in "ab"]
-    for file in files:
-        Path(file).touch()
-    for spec in (tmp_path, f"{tmp_path}/*.parquet", files[::-1]):
-        vg.open_source(spec, classes=["x"])
-        options = {"classes": ["x"], "cache_dir": None, "image_root": None}
-        assert calls.pop() == ("open_parquet", [Location.parse(file) for file in files], options)
-    vg.open_source("https://host/a.parquet?sig=1", cache_dir=tmp_path)
-    options = {"classes": None, "cache_dir": tmp_path, "image_root": None}
-    assert calls.pop() == ("open_parquet", [Location.parse("https://host/a.parquet?sig=1")], options)
-    with pytest.raises(SourceError, match=r"a\.parquet, a \.parquet file: stream=True is for \.tar shards"):
-        vg.open_source(files, stream=True)
-
-    images, labels = np.zeros((2, 4, 4, 3), np.uint8), [0, 1]
-    vg.open_source((images, labels))
-    assert calls.pop() == ("ArraySource", images, labels, (), {})
-    vg.open_source((images, labels), classes=["a", "b"])
-    assert calls.pop() == ("ArraySource", images, labels, ["a", "b"], {})
-    for array in (images, torch.zeros(2, 4, 4, 3, dtype=torch.uint8)):
-        vg.open_source(array)
-        name, got, *others = calls.pop()
-        assert (name, got is array, others) == ("ArraySource", True, [None, (), {}])
-
-    data_set = torch.utils.data.TensorDataset(torch.zeros(3, 1))
-    vg.open_source(data_set)
-    assert calls.pop() == ("DatasetSource", data_set, {})
-    with pytest.raises(SourceError, match="a TensorDataset: stream=True"):
-        vg.open_source(data_set, stream=True)
-
-
 @pytest.mark.parametrize("spec", [3, None, {"a": 1}, b"bytes", [], [1, 2], (1, 2, 3), ["a.tar", 3], {1, 2}])
-def test_objects_of_other_kinds(spec: Any, calls: list[tuple[Any, ...]]) -> None:
+def test_objects_of_other_kinds(spec: Any) -> None:
     with pytest.raises(
         TypeError, match=r"open_source: got .*; accepted: a folder of images or of class folders, \.tar"
     ):
@@ -164,7 +112,6 @@ def test_paths_that_are_not_there(tmp_path: Path) -> None:
         tmp_path / "Shards" / "train-3.tar": f"{tmp_path}/Shards/train-3.tar: no such file or folder; did you mean "
         f"{shards[0][:-6]}",
         tmp_path / "zzz": f"{tmp_path}/zzz: no such file or folder",
-        tmp_path / "zzz" / "b" / "c": f"{tmp_path}/zzz/b/c: no such file or folder; there is no zzz in {tmp_path}",
     }
     for path, message in cases.items():
         with pytest.raises(SourceError) as raised:
@@ -172,7 +119,7 @@ def test_paths_that_are_not_there(tmp_path: Path) -> None:
         assert str(raised.value).startswith(message)
     with pytest.raises(SourceError, match=r"train-03\.tar: no such file or folder; did you mean .*train-0\d\.tar\?"):
         vg.open_source(f"{tmp_path}/Shards/train-{{00..05}}.tar")
-    with pytest.raises(SourceError, match=r"\*\.parquet: matches nothing in .*Shards \(3 entries, the first: train-00"):
+    with pytest.raises(SourceError, match=r"\*\.parquet: matches nothing"):
         vg.open_source(f"{tmp_path}/Shards/*.parquet")
     with pytest.raises(SourceError, match="an empty path; accepted: a folder"):
         vg.open_source("")
@@ -194,9 +141,7 @@ def test_places_that_hold_something_else(tmp_path: Path) -> None:
         vg.open_source([tmp_path / "a.txt", tmp_path / "a.txt"])
     (tmp_path / "a.parquet").unlink()
     (tmp_path / "logs").mkdir()
-    with pytest.raises(
-        SourceError, match=r"no images .*; for the \.tar files next to its sub-folders, give .*/\*\.tar$"
-    ):
+    with pytest.raises(SourceError, match=r"no images \(\d other files\)"):
         vg.open_source(tmp_path)
 
 
@@ -210,27 +155,6 @@ def test_local_files_need_no_fsspec_and_no_pyarrow(tmp_path: Path) -> None:
     )
     run = subprocess.run([sys.executable, "-c", probe, str(tmp_path)], capture_output=True, text=True, check=False)
     assert run.stdout.strip() == "[]", run.stderr
-
-
-def test_a_new_kind_of_file_is_one_entry_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    toy = types.ModuleType("toy")
-    toy.open_toy = lambda files, classes: (list(map(str, files)), classes)  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "variegate.formats.toy", toy)
-    kind = file_kinds.Format((".toy", ".toy.gz"), "boxes", "", "toy:open_toy", ("classes",))
-    kinds = (*file_kinds.FILE_KINDS, kind)
-    for module in (file_kinds, resolving):
-        monkeypatch.setattr(module, "FILE_KINDS", kinds)
-    files = [str(tmp_path / name) for name in ("a.toy", "b.TOY.gz")]
-    for file in files:
-        Path(file).touch()
-    for spec in (tmp_path, files[::-1], f"{tmp_path}/*"):
-        assert vg.open_source(spec, classes=["x"]) == (files, ["x"])
-    assert vg.open_source("https://me:pw@host/c.toy?sig=1") == (["https://host/c.toy"], None)
-    with pytest.raises(SourceError, match=r"a\.toy, a \.toy file: stream=True is for \.tar shards; leave it out$"):
-        vg.open_source(files, stream=True)
-    (tmp_path / "c.tar").touch()
-    with pytest.raises(SourceError, match=r"holds \.tar and \.toy files; say which: "):
-        vg.open_source(tmp_path)
 
 
 def test_every_kind_of_file_is_told_of() -> None:

@@ -15,11 +15,11 @@ from tests.formats.tars import encoded, labelled, tar_bytes, write_shards
 from tests.formats.web import serving
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
-from variegate.formats.folder import open_folder, open_remote_folder
+from variegate.formats.folder import open_folder
 from variegate.formats.reading import open_stream, read_file, read_range, reason_for, version_of
 from variegate.formats.resolving import expand, expand_braces
 from variegate.formats.tar.read import TarStream, open_webdataset
-from variegate.io.addresses import is_url, shown, without_secrets
+from variegate.io.addresses import is_url
 from variegate.io.location import Location, relative_names
 
 at = Location.parse
@@ -37,7 +37,6 @@ def expanded(pattern: str) -> list[str]:
         ("{8..11}", ["8", "9", "10", "11"]),
         ("{08..10}", ["08", "09", "10"]),
         ("{2..0}", ["2", "1", "0"]),
-        ("{0..8..4}", ["0", "4", "8"]),
         ("{a,b}-{1..2}", ["a-1", "a-2", "b-1", "b-2"]),
         ("{train,val-{0..1}}.tar", ["train.tar", "val-0.tar", "val-1.tar"]),
         ("{,x}y", ["y", "xy"]),
@@ -62,18 +61,6 @@ def test_what_is_an_address(tmp_path: Path) -> None:
     assert at("file:///data/a%20b.tar").address() == "/data/a b.tar"
     assert at(tmp_path).address() == str(tmp_path)
     assert at("~/x").address() == str(Path.home() / "x")
-
-
-def test_secrets_are_not_shown() -> None:
-    assert shown("https://user:pass@host/a.tar?X-Signature=abc:d&x=1") == "https://host/a.tar"
-    assert shown("https://user:p/a@ss@host/a.tar") == "https://host/a.tar"
-    assert shown("https://host:8080/a@b.tar") == "https://host:8080/a@b.tar"
-    assert shown("zip://a.jpg::https://user:pass@host/b.zip?token=1") == "zip://a.jpg::https://host/b.zip"
-    assert shown("zip://a.jpg::memory://d/x@y") == "zip://a.jpg::memory://d/x@y"
-    assert shown("s3://bucket/a-?.tar") == "s3://bucket/a-?.tar"
-    assert shown("a@b?c.tar") == "a@b?c.tar"
-    assert without_secrets("404, url='http://u:p@h/x?sig=1' (no)") == "404, url='http://h/x' (no)"
-    assert at("https://u:p@host/x/a.tar?sig=1").name == "a.tar"
     assert relative_names([at("/d/a/1.tar"), at("/d/b/1.tar")]) == ["a/1.tar", "b/1.tar"]
     assert relative_names([at("/d/a/1.tar")]) == ["1.tar"]
 
@@ -88,12 +75,7 @@ def test_globs_of_files(tmp_path: Path) -> None:
     assert expanded(str(odd)) == [str(odd)]
     with pytest.raises(SourceError) as raised:
         expanded(str(tmp_path / "val-*.tar"))
-    assert str(raised.value) == (
-        f"{tmp_path}/val-*.tar: matches nothing in {tmp_path} (4 entries, the first: odd[1]{{2}}.tar, train-00.tar, "
-        "train-01.tar)"
-    )
-    with pytest.raises(SourceError, match=r"no/\*/x: matches nothing in .*globs_of_files0 \(4 entries"):
-        expanded(str(tmp_path / "no" / "*" / "x"))
+    assert str(raised.value) == f"{tmp_path}/val-*.tar: matches nothing"
 
 
 def test_globs_of_addresses(memory: Any) -> None:
@@ -151,28 +133,6 @@ def test_reading_files_and_ranges(tmp_path: Path, memory: Any) -> None:
             version_of(path)
     assert reason_for(PermissionError(13, "Permission denied"), at("a")) == "permission denied"
     assert reason_for(OSError(5, "Input/output error"), at("a")) == "cannot be read (Input/output error)"
-
-
-def test_reasons_hold_no_secrets() -> None:
-    error = ValueError("cannot parse https://user:secret@host/x?sig=secret")
-    assert reason_for(error, at("https://host")) == "cannot be read (ValueError: cannot parse https://host/x)"
-
-
-def test_shards_in_memory(tmp_path: Path, memory: Any, cache: Path) -> None:
-    local = write_shards(tmp_path, 2)
-    urls = [f"memory://data/train-{shard:02d}.tar" for shard in range(2)]
-    for path, url in zip(local, urls, strict=True):
-        memory.pipe(url, Path(path).read_bytes())
-    here, there = open_webdataset(local), open_webdataset(urls)
-    assert there.is_remote
-    assert there.fingerprint == here.fingerprint
-    assert [there.read(i) for i in range(8)] == [here.read(i) for i in range(8)]
-    assert there.name(5) == (urls[1], "0005.jpg")
-    assert len(list(cache.rglob("*.vgindex"))) == 2
-    items = [item for shard in range(2) for item in TarStream(urls).read_shard(shard)]
-    assert [(item.item, item.name) for item in items] == [(there.read(i), there.name(i)) for i in range(8)]
-    memory.pipe(urls[0], tar_bytes(labelled(1)))
-    assert len(open_webdataset(urls)) == 5
 
 
 def test_shards_over_http(tmp_path: Path) -> None:
@@ -265,7 +225,7 @@ def test_a_folder_is_listed_as_on_a_disk(tmp_path: Path, memory: Any, names: tup
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(bytes([number]))
         memory.pipe(f"/data/train/{name}", bytes([number]))
-    here, there = open_folder(tmp_path), open_remote_folder(at("memory://data/train/"))
+    here, there = open_folder(tmp_path), open_folder(at("memory://data/train/"))
     assert there.is_remote
     for name in ("classes", "samples", "empty_classes", "ignored", "fingerprint"):
         assert getattr(there, name) == getattr(here, name), name
@@ -278,8 +238,8 @@ def test_a_folder_is_listed_as_on_a_disk(tmp_path: Path, memory: Any, names: tup
 def test_a_folder_without_images_or_over_http(memory: Any) -> None:
     memory.pipe("/data/x.txt", b"")
     with pytest.raises(SourceError, match=r"memory://data: no images \(1 other files\); accepted extensions: \.jpg"):
-        open_remote_folder(at("memory://data"))
+        open_folder(at("memory://data"))
     with pytest.raises(
         SourceError, match=r"^https://host/data: http servers cannot list a folder; put the images into "
     ):
-        open_remote_folder(at("https://user:secret@host/data"))
+        open_folder(at("https://user:secret@host/data"))

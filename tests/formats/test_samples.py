@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import variegate as vg
-from tests.children import run_python
 from variegate.formats.samples import NAMES, sample_photo
 
 PHOTOS = sample_photo("cat").parent
@@ -47,18 +44,3 @@ def test_each_photo_has_its_origin_and_licence_beside_it() -> None:
         row = next(line for line in said.splitlines() if line.startswith(f"| `{name}.jpg`"))
         assert row.endswith(("| public domain |", "| CC0 1.0 |"))
     assert sum(path.stat().st_size for path in PHOTOS.iterdir()) < 250_000
-
-
-@pytest.mark.process
-def test_they_need_no_package_of_the_examples() -> None:
-    probe = "import sys; sys.modules['skimage'] = None; import variegate as vg; print(len(vg.sample_images(3)))"
-    run = run_python(probe)
-    assert run.stdout == "3\n", run.stderr
-
-
-def test_a_wheel_takes_them_along() -> None:
-    # Hatch takes every file below the package that no pattern of .gitignore names.
-    ignored = Path(__file__).resolve().parents[2] / ".gitignore"
-    if ignored.exists():
-        assert "*.jpg" not in ignored.read_text()
-        assert "data/" not in ignored.read_text().split()

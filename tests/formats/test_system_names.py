@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import shutil
-import tarfile
 import warnings
 from pathlib import Path
 
@@ -13,8 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.formats.tars import write_tar
 from variegate.formats.base import SourceError
-from variegate.formats.kinds import is_system_path
 from variegate.formats.opening import open_source
 
 LEFT = (
@@ -45,11 +44,7 @@ def put(folder: Path) -> None:
 
 
 def tar(path: Path, names: tuple[str, ...]) -> None:
-    with tarfile.open(path, "w") as archive:
-        for name in names:
-            member = tarfile.TarInfo(name)
-            member.size = len(picture())
-            archive.addfile(member, io.BytesIO(picture()))
+    write_tar(path, [(name, picture()) for name in names])
 
 
 def test_folders(tmp_path: Path) -> None:
@@ -97,11 +92,6 @@ def test_masks(tmp_path: Path) -> None:
             (tmp_path / folder / name).parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(np.zeros((4, 4), np.uint8)).save(tmp_path / folder / name)
     assert open_source(tmp_path, annotations="masks").paths == ("images/0.png",)
-
-
-def test_paths() -> None:
-    assert is_system_path("a/__macosx/b.png")
-    assert not is_system_path("./a/../b.png")
 
 
 def test_an_index_leaves_no_file_open(tmp_path: Path) -> None:

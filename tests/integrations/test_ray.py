@@ -99,13 +99,6 @@ def test_files_are_decoded_as_far_as_the_crop_needs(column: Any) -> None:
     np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize("form", ["PNG", "WEBP"])
-def test_other_files_give_the_pixels_they_hold(form: str) -> None:
-    files = [file(image, form) for image in RAGGED]
-    expected = vg.Augmenter(POLICY).decode_and_run(files, ids=IDS).numpy()
-    np.testing.assert_array_equal(MapBatches(POLICY)(batch(objects(files)))["image"], expected)
-
-
 def test_sizes_that_differ() -> None:
     out = MapBatches(POLICY)(batch(objects(RAGGED)))["image"]
     np.testing.assert_array_equal(out, vg.Augmenter(POLICY)(RAGGED, ids=IDS).numpy())
@@ -115,22 +108,14 @@ def test_sizes_that_differ() -> None:
         np.testing.assert_array_equal(got, expected.numpy())
 
 
-def test_gray_images_keep_one_channel() -> None:
-    grays = [gray(20, 30), gray(20, 30)[:, :, 0]]
-    out = MapBatches(CROP)(batch(objects(grays), [1, 1]))["image"]
-    assert out.shape == (2, 1, 24, 24)
-    np.testing.assert_array_equal(out[0], out[1])
-    np.testing.assert_array_equal(MapBatches(CROP)(batch(np.stack(grays[1:]), [1]))["image"], out[1:])
-
-
 def test_what_an_augmenter_takes() -> None:
     arguments = {"seed": 1, "dtype": "float16", "layout": "NHWC", "geometry": "exact", "num_threads": 2}
     out = MapBatches(POLICY, **arguments)(batch())["image"]
     assert (out.dtype, out.shape) == (np.float16, (8, 24, 24, 3))
     expected = vg.Augmenter(POLICY, **arguments)(np.stack(SAME), ids=IDS)
     np.testing.assert_array_equal(out, expected.numpy())
-    out = MapBatches(POLICY, device="reference")(batch())["image"]
-    np.testing.assert_array_equal(out, vg.Augmenter(POLICY, device="reference")(np.stack(SAME), ids=IDS).numpy())
+    out = MapBatches(POLICY, device="cpu")(batch())["image"]
+    np.testing.assert_array_equal(out, vg.Augmenter(POLICY, device="cpu")(np.stack(SAME), ids=IDS).numpy())
 
 
 def test_batches_that_must_not_be_written_to(recwarn: pytest.WarningsRecorder) -> None:
@@ -261,23 +246,14 @@ def test_strings_are_ids_by_a_hash_that_stays() -> None:
         assert [decode(row)[0, 0].tolist() for row in out["image"].to_pylist()] == expected[:, :, 0, 0].tolist()
 
 
-def test_rows_of_one_id_share_their_chance() -> None:
-    out = MapBatches(NOISE)(batch(np.stack([photo(16, 16)] * 3), [4, 4, 5]))["image"]
-    np.testing.assert_array_equal(out[0], out[1])
-    assert (out[0] != out[2]).any()
-
-
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
         (np.arange(8) - 1, "id: column 'id' holds -1 in row 0 of the batch; accepted: integers from 0 to"),
-        (objects([0, 1, -5, 3, 4, 5, 6, 7]), "id: column 'id' holds -5 in row 2"),
         (np.arange(8.0), r"id: column 'id' holds float64; accepted: integers from 0 to 2\*\*64 - 1, or strings"),
         (np.array([np.nan, *range(7)]), r"id: column 'id' holds float64, as integers become where some are missing"),
         (objects([1, None, *range(6)]), "id: column 'id' holds None in row 1"),
         (objects(["a", 2.5, *range(6)]), "id: column 'id' holds 2.5 in row 1"),
-        (objects([2**64, *range(7)]), "id: column 'id' holds 18446744073709551616 in row 0"),
-        (np.array([True] * 8), "id: column 'id' holds .*True.* in row 0"),
         (np.zeros((8, 2), np.int64), r"id: column 'id' holds arrays \[2\]; accepted"),
     ],
 )
@@ -345,13 +321,15 @@ def test_columns_choose_for_cond() -> None:
 @pytest.mark.parametrize(
     ("image", "error", "message"),
     [
-        (np.zeros((8, 8, 3)), TypeError, r"id 7: got an image of dtype float64; accepted: uint8\. Leave ToTensor"),
+        (
+            np.zeros((8, 8, 3)),
+            TypeError,
+            r"id 7: got an image of dtype float64; accepted: uint8 or uint16\. Leave",
+        ),
         ("cat.jpg", TypeError, "id 7: got str for an image; accepted"),
         (np.zeros((8, 8, 4), np.uint8), vg.DecodeError, r"id 7: got shape \(8, 8, 4\); accepted"),
         (None, vg.DecodeError, "id 7: no image: null"),
-        ({"bytes": None, "path": None}, vg.DecodeError, "id 7: no image: its bytes and its path are None"),
         (b"no image", vg.DecodeError, "id 7: not an image"),
-        ({"bytes": b"no image", "path": "a/b.png"}, vg.DecodeError, r"id 7 \(a/b.png\): not an image"),
         (JPEGS[0][:-200], vg.DecodeError, "id 7: truncated"),
     ],
 )
@@ -362,16 +340,6 @@ def test_a_bad_image_is_named(image: Any, error: type[Exception], message: str) 
     if error is TypeError:  # not a matter of single images
         with pytest.raises(error, match=message):
             MapBatches(T.Invert(), on_error="skip")(given)
-
-
-def test_of_several_bad_images_the_first_is_named() -> None:
-    with pytest.raises(vg.DecodeError, match="id 0: zero bytes: the file is empty"):
-        MapBatches(CROP)(batch(objects([JPEGS[0], b"", None, b"no image"]), IDS[:4]))
-
-
-def test_floats_are_refused_whole() -> None:
-    with pytest.raises(TypeError, match="id 5: got an image of dtype float32"):
-        MapBatches(CROP, on_error="skip")(batch(np.zeros((8, 4, 4, 3), np.float32)))
 
 
 def test_bad_images_are_left_out_and_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -454,19 +422,6 @@ def test_files_keep_their_names() -> None:
     assert paths(MapBatches(CROP, id="path", encode="jpg")(by_path)["image"]) == ["v1.2/a.b.jpg", ".hidden.jpg"]
 
 
-def test_files_are_a_source_again(tmp_path: Path) -> None:
-    out = MapBatches(CROP, encode="png", copies=2)(table(label=LABELS))
-    pq.write_table(out, tmp_path / "out.parquet")
-    source = vg.open_source(tmp_path / "out.parquet", classes=["a", "b", "c"])
-    assert len(source) == 16
-    for copy in range(2):
-        expected = vg.Augmenter(CROP, layout="NHWC").decode_and_run(JPEGS, ids=range(8), copy=copy).numpy()
-        for i in range(8):
-            item = source.read(2 * i + copy)
-            np.testing.assert_array_equal(decode({"bytes": item.data}), expected[i])
-            assert item.label == LABELS[i]
-
-
 def test_files_hold_bytes() -> None:
     with pytest.raises(ValueError, match="encode: got float32 pixels, as the transform ends in Normalize; accepted"):
         MapBatches(POLICY, encode="jpg", on_error="skip")(batch())
@@ -486,11 +441,7 @@ def test_files_hold_bytes() -> None:
         ({"encode": "jpg", "quality": 0}, "quality: got 0; accepted: 1 to 100"),
         ({"epoch": -1}, "epoch: got -1; accepted: an integer from 0 on"),
         ({"copies": 0}, "copies: got 0; accepted: an integer from 1 on"),
-        ({"copies": "all", "encode": "jpg"}, "copies: got 'all'; accepted"),
         ({"dtype": "bfloat16"}, "dtype: got 'bfloat16', which NumPy does not have; accepted: 'float32', 'float16'"),
-        ({"dtype": torch.bfloat16}, "dtype: got torch.bfloat16, which"),
-        ({"layout": "CHW"}, "layout: got 'CHW'; accepted"),
-        ({"layout": "CHW", "encode": "png"}, "layout: got 'CHW'; accepted"),
         ({"layout": "CHW", "device": "cuda"}, "layout: got 'CHW'; accepted"),
         ({"device": "gpu"}, "device: got 'gpu'; accepted: 'cpu'"),
         ({"seed": -1}, "seed: got -1; accepted"),
@@ -499,11 +450,6 @@ def test_files_hold_bytes() -> None:
 def test_bad_arguments_are_refused_before_there_is_a_worker(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         MapBatches(CROP, **arguments)
-
-
-def test_a_transform_is_asked_for() -> None:
-    with pytest.raises(TypeError, match="transform: got 3; accepted: a variegate transform"):
-        MapBatches(3)  # type: ignore[arg-type]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")

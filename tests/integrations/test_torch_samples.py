@@ -43,7 +43,7 @@ def test_a_dict_comes_back_as_a_dict(image: Any) -> None:
 
 def test_one_dict_is_augmented_as_the_list_of_it() -> None:
     sample = {"image": RGB, **LABELLED, "mask": mask(), "keypoints": [[11.5, 7]]}
-    for device in ("cpu", "reference"):
+    for device in ("cpu", "oracle"):
         augmenter = vg.Augmenter(RANDOM, device=device, seed=4)
         [expected] = augmenter([sample], ids=[9], epoch=2, copy=1)
         one = augmenter(sample, ids=9, epoch=2, copy=1)
@@ -108,10 +108,8 @@ def test_tensors_of_torchvision_beside_an_image(monkeypatch: pytest.MonkeyPatch)
     [
         ((RGB, [{"bbox": BOX}]), r"inputs\[1\]: got \[\{'bbox': .*; accepted: beside an image a dict of what belongs"),
         ((RGB, Image.fromarray(mask())), r"inputs\[1\]: got <PIL.Image.Image .*; accepted: beside an image a dict"),
-        ((RGB, torch.zeros(1, 4)), r"inputs\[1\]: got Tensor\[1, 4\]; accepted"),
         ((RGB, {"image_id": 3}), r"sample: got the key 'image_id'; .* list it in vg.Targets\(passed=\)"),
         ((RGB, {"boxes": [BOX], "labels": [1, 2]}), r"sample\['labels'\]: got 2 for 1 boxes"),
-        (({"image": RGB.astype(float)},), r"sample\['image'\]: got an image of dtype float64; accepted: uint8"),
         (({"boxes": [BOX]},), r"image: got dict for an image"),
     ],
 )
@@ -196,7 +194,6 @@ def test_mixed_batches_have_soft_labels() -> None:
         ([ITEMS[1], {**ITEMS[1], "boxes": [[5, 0, 1, 5]]}], r"items\[1\]: sample\['boxes'\]\[0\]: got .*left <= right"),
         ([ITEMS[1], {**ITEMS[1], "image": "a.jpg"}], r"the image of items\[1\]: got str for an image"),
         ([{**ITEMS[1], "label": 3}, ITEMS[1]], r"items\[1\]: got no label where others have one"),
-        ([{**ITEMS[1], "id": 3}, ITEMS[1]], r"items\[1\]: got no id where others have one"),
     ],
 )
 def test_wrong_items_are_named(items: list[Any], message: str) -> None:

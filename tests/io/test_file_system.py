@@ -73,14 +73,6 @@ def test_fsync_is_the_way_for_few_and_while_others_write(
     assert library.synced == []
 
 
-@pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="what waits to be written is told by Linux's /proc")
-def test_what_waits_to_be_written_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(durable, "_MOST_WAITING_KB", 1 << 40)
-    assert durable._little_waits()
-    monkeypatch.setattr(durable, "_MOST_WAITING_KB", -1)
-    assert not durable._little_waits()
-
-
 @pytest.mark.parametrize(
     ("release", "is_taken"), [("5.7.19", False), ("4.19.0-6", False), ("5.8.0", True), ("x", False)]
 )

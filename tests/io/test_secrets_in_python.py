@@ -43,7 +43,7 @@ def files() -> Any:
 
 def test_sources(files: MemoryFileSystem) -> None:
     source = open_source("memory://me:SECRET@data/photos")
-    assert repr(source) == "RemoteFolderSource(memory://data/photos: 1 sample, 1 class)"
+    assert repr(source) == "FolderSource(memory://data/photos: 1 sample, 1 class)"
     assert str(source.name(0)) == "memory://data/photos/cat/1#a.png"  # type: ignore[union-attr]
     assert repr(open_source(URL)) == "TarStream(https://127.0.0.1:9/a.tar: a stream of 1 shard)"
     for spec in ([URL, 3], {URL: 1}, [URL, "https://x:SECRET@h/b.jpg"]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.jobs.fleet import Fleet
-from variegate.jobs.jobs import Forget, Quarantine, Release, TaskDone
+from variegate.jobs.jobs import Forget, Release, TaskDone
 from variegate.jobs.options import Rules
 
 
@@ -72,28 +72,6 @@ def test_a_named_item_alone_is_tried_again() -> None:
     assert fleet.dispatcher.snapshot().quarantined == 1
 
 
-def test_it_is_tried_on_other_devices_first() -> None:
-    fleet = fleet_of(3, in_flight=1)
-    fleet.submit(1)
-    for device in (0, 1, 2):
-        assert fleet.sent[-1].device == device
-        fleet.fail(fleet.worker(device))
-    assert fleet.quarantined == {0: "failed"}
-
-
-def test_a_device_does_not_take_back_what_failed_there() -> None:
-    """Device 0 fails everything at once and has time to steal; none of the items is lost for that."""
-    fleet = fleet_of(2, in_flight=1)
-    for _ in range(4):
-        fleet.submit(1)
-    while fleet.workers[fleet.worker(0)].tasks:
-        fleet.fail(fleet.worker(0))
-    while fleet.workers[fleet.worker(1)].tasks:
-        fleet.done(fleet.worker(1))
-    assert fleet.out == list(range(4))
-    assert fleet.quarantined == {}
-
-
 def test_a_kill_from_outside_costs_an_item_nothing_if_it_comes_out_in_the_end() -> None:
     fleet = fleet_of(1, in_flight=1)
     fleet.submit(1)
@@ -103,22 +81,6 @@ def test_a_kill_from_outside_costs_an_item_nothing_if_it_comes_out_in_the_end() 
     fleet.done(fleet.worker(0))
     assert fleet.out == [0]
     assert fleet.quarantined == {}
-
-
-def test_failures_are_remembered_when_the_item_is_lost_with_others() -> None:
-    fleet = fleet_of(1, in_flight=2, ordered=False)
-    fleet.submit(1)
-    fleet.submit(4)
-    fleet.fail(fleet.worker(0), "first")
-    fleet.lose(fleet.worker(0))  # with the task of four, and again with one item: not its own failure
-    fleet.all_ready()
-    while 0 not in fleet.quarantined:
-        task = fleet.workers[fleet.worker(0)].tasks[0]
-        if task.start == 0:
-            fleet.fail(fleet.worker(0), "again")
-        else:
-            fleet.done(fleet.worker(0))
-    assert fleet.failures[0] == 3
 
 
 def test_out_of_memory_halves_the_task_and_cuts_those_that_follow() -> None:
@@ -163,11 +125,3 @@ def test_what_is_good_of_a_result_is_released_around_what_is_not() -> None:
     worker, task = fleet.workers[0], fleet.sent[0].task.number
     out = fleet.dispatcher.handle(TaskDone(worker.device, 0, task, {0: "bad", 3: "bad"}), 1.0)
     assert out[:3] == [Release(task, 1, 3), Release(task, 4, 5), Forget(task)]
-
-
-def test_a_result_without_anything_good_is_forgotten() -> None:
-    fleet = fleet_of(1, in_flight=1, max_failures=1)
-    fleet.submit(2)
-    task = fleet.sent[0].task.number
-    out = fleet.dispatcher.handle(TaskDone(0, 0, task, {0: "bad", 1: "worse"}), 1.0)
-    assert out == [Forget(task), Quarantine(0, "bad"), Quarantine(1, "worse")]

@@ -35,26 +35,6 @@ def test_or_come_as_they_are_made() -> None:
     assert fleet.out == [4, 5, 6, 7]
 
 
-def test_an_item_in_quarantine_has_its_place_in_the_order() -> None:
-    fleet = fleet_of(2, in_flight=1, max_failures=1)
-    for _ in range(2):
-        fleet.submit(1)
-    fleet.fail(fleet.worker(1))
-    assert fleet.out == []
-    assert fleet.dispatcher.snapshot().quarantined == 1
-    fleet.done(fleet.worker(0))
-    assert fleet.out == [0, 1]
-
-
-def test_numbers_of_items_may_have_gaps() -> None:
-    fleet = fleet_of(1)
-    fleet.submit(2)
-    fleet.submit(2, gap=100)
-    fleet.done(fleet.worker(0))
-    fleet.done(fleet.worker(0))
-    assert fleet.out == [0, 1, 102, 103]
-
-
 def test_items_between_submission_and_release_are_bounded() -> None:
     fleet = fleet_of(2, in_flight=1, max_items=10, queue_limit=None)
     fleet.submit(4)
@@ -103,41 +83,11 @@ def test_nothing_to_do_is_done() -> None:
     assert fleet.dispatcher.is_finished
 
 
-def test_draining_sends_nothing_more_and_takes_what_comes() -> None:
-    fleet = fleet_of(2, in_flight=1, ordered=False)
-    for _ in range(4):
-        fleet.submit(1)
-    fleet.drain()
-    fleet.done(fleet.worker(0))
-    assert len(fleet.sent) == 2
-    assert not fleet.dispatcher.is_idle
-    fleet.lose(fleet.worker(1))
-    assert fleet.dispatcher.is_idle
-    assert fleet.out == [0]
-
-
-def test_a_worker_that_is_lost_while_draining_is_not_replaced() -> None:
-    """Ctrl-C reaches all processes of a terminal: none of them should be started again."""
-    fleet = fleet_of(2, max_setbacks=1)
-    fleet.drain()
-    fleet.lose(fleet.worker(0))
-    fleet.lose(fleet.worker(1))
-    assert fleet.workers == {}
-    assert [device.state for device in fleet.dispatcher.snapshot().devices] == ["lost", "lost"]
-    assert fleet.error is None
-
-
 @pytest.mark.parametrize(
     ("name", "value", "accepted"),
     [
-        ("in_flight", 0, "1 or more"),
-        ("queue_limit", 0, "1 or more"),
-        ("max_items", -1, "1 or more"),
         ("max_failures", 0, "1 or more"),
-        ("max_setbacks", 0, "1 or more"),
-        ("max_failed_starts", 0, "1 or more"),
         ("heartbeat_timeout", 0.0, "seconds, more than 0"),
-        ("start_timeout", float("nan"), "seconds, more than 0"),
     ],
 )
 def test_rules_that_make_no_sense_are_named(name: str, value: float, accepted: str) -> None:

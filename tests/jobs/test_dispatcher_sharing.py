@@ -49,7 +49,7 @@ def test_least_loaded_counts_items_and_not_tasks() -> None:
     for size in (30, 10, 10, 10):
         fleet.submit(size)
     assert devices_of(fleet)[:3] == [0, 1, 1]
-    assert fleet.dispatcher._queues.loads.items.tolist() == [30, 30]
+    assert [device.num_items for device in fleet.dispatcher._queues.devices] == [30, 30]
 
 
 def test_a_device_that_has_not_shown_its_speed_is_taken_for_as_fast_as_the_others() -> None:
@@ -179,30 +179,6 @@ def test_a_worker_that_is_gone_takes_nothing() -> None:
     fleet.lose(fleet.worker(1))
     fleet.submit(1)
     assert queued(fleet) == [1, 0]
-
-
-def test_a_queue_whose_last_task_failed_here_is_passed_over_for_another() -> None:
-    fleet = Fleet(3, Rules(in_flight=1, allocation="round_robin"))
-    fleet.ready(fleet.worker(0))
-    fleet.submit(1)
-    fleet.fail(fleet.worker(0))  # it waits for device 1 now, which has no worker
-    assert queued(fleet) == [0, 1, 0]
-    fleet.submit(1)  # and this one for device 2
-    assert [(send.device, send.task.start) for send in fleet.sent] == [(0, 0), (0, 1)]
-
-
-def test_suspects_are_taken_by_whoever_can_be_alone_with_them() -> None:
-    fleet = Fleet(2, Rules(in_flight=2))
-    fleet.ready(fleet.worker(0))
-    fleet.submit(1)
-    fleet.submit(1)
-    assert [send.device for send in fleet.sent] == [0, 0]
-    fleet.lose(fleet.worker(0))
-    assert queued(fleet) == [1, 1]
-    fleet.ready(fleet.worker(1))
-    fleet.done(fleet.worker(1))
-    fleet.done(fleet.worker(1))
-    assert fleet.out == [0, 1]
 
 
 def test_unknown_allocations_are_named() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.jobs.fleet import Fleet
 from variegate.jobs.dispatcher import Dispatcher
-from variegate.jobs.jobs import EngineError, Retire, StartWorker, StopWorker, TaskFailed, WorkerLost, WorkerReady
+from variegate.jobs.jobs import EngineError, Retire, StopWorker, TaskFailed, WorkerLost, WorkerReady
 from variegate.jobs.options import Rules
 
 
@@ -20,13 +20,6 @@ def states(fleet: Fleet) -> list[str]:
     return [device.state for device in fleet.dispatcher.snapshot().devices]
 
 
-def test_a_worker_is_started_for_every_device() -> None:
-    dispatcher = Dispatcher(["cpu:0", "cpu:1"], Rules())
-    assert dispatcher.start(0.0) == [StartWorker(0, 0), StartWorker(1, 1)]
-    assert dispatcher.handle(WorkerReady(0, 0), 1.0) == []
-    assert [(d.name, d.state) for d in dispatcher.snapshot().devices] == [("cpu:0", "ready"), ("cpu:1", "starting")]
-
-
 def test_a_lost_worker_is_replaced_and_its_tasks_run_elsewhere_meanwhile() -> None:
     fleet = fleet_of(2, in_flight=1)
     fleet.submit(2)
@@ -35,40 +28,6 @@ def test_a_lost_worker_is_replaced_and_its_tasks_run_elsewhere_meanwhile() -> No
     assert fleet.worker(0) != lost
     assert [(send.device, send.task.start, send.task.stop) for send in fleet.sent] == [(0, 0, 2), (1, 0, 1)]
     assert fleet.dispatcher.snapshot().devices[0].losses == 1
-
-
-def test_a_silent_worker_with_a_task_is_stopped_and_what_it_says_later_is_forgotten() -> None:
-    fleet = fleet_of(1, heartbeat_timeout=10.0)
-    fleet.submit(1)
-    fleet.tick(9.0)
-    fleet.beat(fleet.worker(0))
-    fleet.tick(9.0)
-    assert fleet.given_up == []
-    fleet.tick(2.0)
-    assert len(fleet.given_up) == 1
-    fleet.late(0)  # a result
-    fleet.late(0)  # and its end
-    assert fleet.out == []
-    fleet.all_ready()
-    fleet.done(fleet.worker(0))
-    assert fleet.out == [0]
-
-
-def test_a_worker_without_a_task_may_be_silent() -> None:
-    fleet = fleet_of(1, heartbeat_timeout=10.0)
-    fleet.tick(1000.0)
-    fleet.submit(1)  # it is asked for a sign of life from now on
-    fleet.tick(9.0)
-    assert fleet.given_up == []
-
-
-def test_a_worker_that_does_not_start_is_stopped() -> None:
-    fleet = Fleet(1, Rules(start_timeout=60.0, heartbeat_timeout=1.0))
-    fleet.tick(59.0)
-    assert fleet.given_up == []
-    fleet.tick(2.0)
-    assert [worker.number for worker in fleet.given_up] == [0]
-    assert states(fleet) == ["starting"]
 
 
 def test_a_device_that_does_not_start_is_given_up_and_its_tasks_go_to_the_others() -> None:
@@ -85,15 +44,6 @@ def test_a_device_that_does_not_start_is_given_up_and_its_tasks_go_to_the_others
     assert fleet.out == list(range(4))
 
 
-def test_a_start_that_succeeds_is_a_new_count() -> None:
-    fleet = Fleet(1, Rules(max_failed_starts=2, max_setbacks=100))
-    for _ in range(5):
-        fleet.lose(fleet.worker(0), "did not start")
-        fleet.ready(fleet.worker(0))
-        fleet.lose(fleet.worker(0))
-    assert states(fleet) == ["starting"]
-
-
 def test_a_device_where_everything_fails_is_given_up() -> None:
     fleet = fleet_of(2, in_flight=2, max_setbacks=3, steal=False)
     for _ in range(8):
@@ -108,15 +58,6 @@ def test_a_device_where_everything_fails_is_given_up() -> None:
     while fleet.workers[fleet.worker(1)].tasks:
         fleet.done(fleet.worker(1))
     assert fleet.out == list(range(64))
-
-
-def test_something_done_in_between_is_a_new_count() -> None:
-    fleet = fleet_of(1, in_flight=1, max_setbacks=2)
-    fleet.submit(64)
-    for _ in range(5):
-        fleet.fail(fleet.worker(0))
-        fleet.done(fleet.worker(0))
-    assert states(fleet) == ["ready"]
 
 
 def test_giving_up_says_why() -> None:

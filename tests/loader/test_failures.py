@@ -197,12 +197,6 @@ def test_a_rank_counts_its_own_samples() -> None:
         list(load(MemorySource(40, broken), rank=0, world_size=2, **options))
 
 
-def test_max_errors_counts_samples_not_epochs() -> None:
-    loader = load(MemorySource(20, BROKEN), on_error="skip", max_errors=len(BROKEN))  # type: ignore[arg-type]
-    for _ in range(3):
-        assert len(pixels(loader)) == 20 - len(BROKEN)
-
-
 def test_an_image_that_the_transform_does_not_take_is_a_bad_sample() -> None:
     """One picture smaller than the crop does not kill a run; a transform that takes none of them does."""
     crop = T.RandomCrop(44)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import pickle
 import threading
 import time
@@ -202,21 +201,6 @@ def test_state_tells_of_the_iteration_begun_last() -> None:
     for _ in range(3):
         next(first)
     assert (loader.state_dict()["epoch"], loader.state_dict()["done"]) == (1, 4)
-
-
-@pytest.mark.process
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_an_iteration_does_not_go_on_in_a_forked_process() -> None:
-    iterator = iter(load(MemorySource(40)))
-    next(iterator)
-    child = os.fork()
-    if child == 0:
-        try:
-            next(iterator)
-        except RuntimeError as error:
-            os._exit(0 if "in another process" in str(error) else 1)
-        os._exit(2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_nobody_keeps_a_loader_alive() -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-import torch.distributed.checkpoint as dcp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -124,14 +122,6 @@ def test_each_source_is_used_up_before_it_begins_again(data: st.DataObject) -> N
         assert all(len({*one}) == len(one) for one in passes)
 
 
-def test_passes_and_epochs_differ() -> None:
-    mixture = of(40, 30, weights=[1, 1], stop=200)
-    epochs = [epoch_of(MixtureOrders(mixture, 0), mixture, epoch) for epoch in range(2)]
-    of_a = np.concatenate([places[sources == 0] for sources, places, _ in epochs])
-    assert not (of_a[:40] == of_a[40:80]).all()
-    assert not (epochs[0][0] == epochs[1][0]).all()
-
-
 def test_an_epoch_ends_where_the_first_source_does_or_all_do() -> None:
     weights = [0.5, 0.25, 0.25, 0]
     for epoch in range(3):
@@ -231,25 +221,6 @@ def load_at(epoch: int, source: Any, **options: Any) -> vg.Loader:
     loader = load(source, **options)
     loader.set_epoch(epoch)
     return loader
-
-
-def test_a_copy_goes_on_as_the_loader_would() -> None:
-    loader = load(mixed(SCHEDULE, stop=30))
-    list(loader)
-    copy = pickle.loads(pickle.dumps(loader))
-    assert copy.state_dict() == loader.state_dict()
-    assert by_key(copy) == by_key(loader)
-
-
-def test_a_distributed_checkpoint_resumes(tmp_path: Path) -> None:
-    loader = load(mixed(SCHEDULE, stop=20))
-    for step, _ in enumerate(loader):
-        if step == 1:
-            dcp.save({"loader": loader}, checkpoint_id=tmp_path / "step")  # type: ignore[attr-defined]
-            break
-    again = load(mixed(SCHEDULE, stop=20))
-    dcp.load({"loader": again}, checkpoint_id=tmp_path / "step")  # type: ignore[attr-defined]
-    assert again.state_dict() == loader.state_dict()
 
 
 def test_a_state_of_other_weights_is_refused() -> None:
@@ -406,7 +377,6 @@ def test_replaced_rows_have_the_source_and_the_transforms_of_their_pixels(places
     ("make", "message"),
     [
         (lambda: vg.Mixture([MemorySource(3)]), "sources: got list; accepted: a dict {name: source}, not empty"),  # type: ignore[arg-type]
-        (lambda: vg.Mixture({}), "sources: got dict; accepted: a dict {name: source}, not empty"),
         (
             lambda: vg.Mixture({"a": MemoryStream(4)}),
             "sources['a']: got a stream, which cannot be asked for any sample; ",
@@ -416,19 +386,14 @@ def test_replaced_rows_have_the_source_and_the_transforms_of_their_pixels(places
         (lambda: vg.Mixture({"a": 3}), "open_source: got 3 (int); accepted: "),
         (lambda: of(3, 3, weights=[1]), "weights: got [1]; accepted: 2 numbers from 0 on, not all of them 0: one for"),
         (lambda: of(3, 3, weights=[1, -1]), "weights: got [1, -1]; accepted: 2 numbers from 0 on"),
-        (lambda: of(3, 3, weights=[0, 0]), "weights: got [0, 0]; accepted: 2 numbers"),
-        (lambda: of(3, 3, weights=[1, float("nan")]), "weights: got [1, nan]; accepted: 2 numbers"),
         (lambda: of(3, 3, weights=[1e308, 1e308]), "weights: got [1e+308, 1e+308]; accepted: 2 numbers"),
-        (lambda: of(3, 3, weights="ab"), "weights: got 'ab'; accepted: 2 numbers"),
         (lambda: of(3, 3, weights={"a": 1}), "weights: none for 'b'; accepted: one for each source"),
         (lambda: of(3, 3, weights={"a": 1, "c": 1}), "weights: got 'c'; accepted: the sources 'a', 'b'"),
         (lambda: of(3, 3, weights={1: [1, 1]}), "weights: none for epoch 0; accepted: a mapping {0: weights, later"),
-        (lambda: of(3, 3, weights={0: [1, 1], -1: [1, 1]}), "weights: epoch: got -1; accepted: an integer from 0 on"),
         (
             lambda: of(3, 3, stop="longest"),
             "stop: got 'longest'; accepted: 'first_exhausted', 'all_exhausted' or a num",
         ),
-        (lambda: of(3, 3, stop=0), "stop: got 0; accepted: an integer from 1"),
         (lambda: of(3, 3, transforms={"c": CROPPED}), "transforms: got 'c'; accepted: the sources 'a', 'b'"),
         (
             lambda: of(3, 3, transforms={"a": 3}),
@@ -438,8 +403,6 @@ def test_replaced_rows_have_the_source_and_the_transforms_of_their_pixels(places
             lambda: load(of(3, 3), sampler=[0]),
             "sampler: got it with a Mixture, which says what is drawn; accepted: None",
         ),
-        (lambda: load(of(3, 3), weights=[1] * 6), "weights: got it with a Mixture"),
-        (lambda: load(of(3, 3), num_samples=6), "num_samples: got it with a Mixture"),
         (lambda: load(of(3, 3), shuffle=False), "shuffle: got False with weights; accepted: True, as what is drawn"),
         (
             lambda: load(of(10**6, 10**6, weights=[1, 1e-9], stop="all_exhausted")),

@@ -91,7 +91,7 @@ def test_objects_become_boxes_by_their_edges(source: Any) -> None:
         assert torch.equal(batch["boxes"][n], torch.stack([WIDTH - x2, y1, WIDTH - x1, y2], 1))
         assert batch["labels"][n].tolist() == list(range(n))
     wrong = [{"image": png(0), "objects": {"bbox": [[1, 2, -3, 4]], "category": [0]}}]
-    with pytest.raises(DecodeError, match="list: item 0: its objects: object 0: bbox is"):
+    with pytest.raises(DecodeError, match="list: item 0: its objects: object 0: bbox, read as xywh: the box"):
         list(load(wrong, targets=vg.Targets()))
 
 

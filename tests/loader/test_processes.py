@@ -28,7 +28,6 @@ from tests.loader.holding import Augmented, Halved, Loaded
 from tests.loader.loading import CROPPED, NORMALISED, ids, load, pixels
 from tests.loader.samples import MemorySource, MemoryStream, jpeg
 from variegate import transforms as T
-from variegate.executors.cpu.memory import RESULTS
 from variegate.formats.objects.dataset import DatasetSource
 from variegate.threads import Threads
 
@@ -142,33 +141,6 @@ def test_forks_while_threads_are_at_work_leave_no_lock_behind() -> None:
     finally:
         stop.set()
         worker.join()
-
-
-@needs_fork
-def test_locks_held_at_the_fork_are_new_in_the_child(tmp_path: Path) -> None:
-    augmenter = vg.Augmenter(CROPPED)
-    loader = load(SOURCES["data set"](), cache=tmp_path)
-    assert isinstance(loader.source, DatasetSource)
-    held: list[Any] = [RESULTS._lock, augmenter._count._lock, loader.source._turn, loader.cache._lock]  # type: ignore[union-attr]
-    taken, done = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        for lock in held:
-            lock.acquire()
-        taken.set()
-        done.wait()
-        for lock in held:
-            lock.release()
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    taken.wait()
-    try:
-        assert tuple(in_child(lambda: augmenter([photo(40, 48)]).shape)) == (1, 3, 24, 24)
-        assert len(in_child(lambda: ids(loader))) == 40
-    finally:
-        done.set()
-        holder.join()
 
 
 @needs_fork
@@ -462,9 +434,6 @@ LOADERS_AT_EXIT = {
         threading.Thread(target=work).start()
     """,
     "left open": "batches = iter(loader); next(batches); print(40)",
-    "left open in a cycle": """
-        batches = iter(loader); next(batches); cycle = [batches]; cycle.append(cycle); print(40)
-    """,
     "left by a break": """
         for batch in loader:
             break

@@ -139,14 +139,6 @@ def test_a_distributed_checkpoint_saves_and_loads_it(tmp_path: Path) -> None:
     assert pixels(again) == expected
 
 
-def test_torch_save_of_the_state(tmp_path: Path) -> None:
-    state, expected = rest_after(MemorySource, 2)
-    torch.save({"data": state}, tmp_path / "checkpoint.pt")
-    loader = load(MemorySource(31))
-    loader.load_state_dict(torch.load(tmp_path / "checkpoint.pt", weights_only=True)["data"])
-    assert pixels(loader) == expected
-
-
 @pytest.mark.parametrize(
     ("loader", "message"),
     [

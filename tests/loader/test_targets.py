@@ -289,13 +289,3 @@ def test_a_batch_is_made_anew_and_copied() -> None:
     assert again.ids.tolist() == batch.ids.tolist()
     assert again.keys() == batch.keys()
     assert type(batch)({"image": batch["image"]}).images is batch["image"]
-
-
-def test_masks_made_by_the_gpus_kernel_are_batched_alike() -> None:
-    """In Triton's interpreter."""
-    from tests.executors.poison import interpreted_runner
-
-    loader, interpreted = (load(AnnotatedMemory(4), CROP, batch_size=2) for _ in range(2))
-    interpreted._pipeline.augmenter._runner = interpreted_runner()
-    for batch, wanted in zip(interpreted, loader, strict=True):
-        assert {key: plain(value) for key, value in batch.items()} == {k: plain(value) for k, value in wanted.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -174,8 +173,8 @@ def test_counts_that_are_refused(count: Any) -> None:
         vg.RayWorkers(count=count)
 
 
-def worker_processes(mark: str = "spawn_main") -> list[int]:
-    """Worker processes that this one has started, or whom it has started, by what stands in their command."""
+def worker_processes() -> list[int]:
+    """Worker processes that this one has started, or whom it has started."""
     parents: dict[int, int] = {}
     commands: dict[int, str] = {}
     for entry in os.listdir("/proc"):
@@ -189,7 +188,7 @@ def worker_processes(mark: str = "spawn_main") -> list[int]:
             process = parents.get(process, 0)
         return process == os.getpid()
 
-    return [process for process, command in commands.items() if mark in command and is_ours(process)]
+    return [process for process, command in commands.items() if "spawn_main" in command and is_ours(process)]
 
 
 class KillsItsReader(MemorySource):
@@ -267,53 +266,10 @@ def test_workers_end_with_their_loader() -> None:
     before = set(worker_processes())
     loader = load(MemorySource(8), workers=vg.ProcessWorkers(1))
     list(loader)
-    assert set(worker_processes()) > before
+    ours = set(worker_processes()) - before  # those of other tests may end meanwhile
+    assert ours
     del loader
     deadline = time.monotonic() + 20
-    while set(worker_processes()) != before and time.monotonic() < deadline:
+    while ours & set(worker_processes()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert set(worker_processes()) == before
-
-
-MARKS = {"process": "spawn_main", "ray": "ray::_Actor"}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
-@pytest.mark.parametrize("kind", MARKS)
-def test_kills_at_random_points_change_no_byte(kind: str) -> None:
-    """A hundred epochs in all. Who is killed as often as it starts is given up, so that young ones are spared."""
-    if kind == "ray":
-        pytest.importorskip("ray").init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    workers = vg.RayWorkers(count=2, cpus=1) if kind == "ray" else vg.ProcessWorkers(2)
-    options: dict[str, Any] = {"on_error": "replace", "batch_size": 32, "prefetch": 3}
-    source = MemorySource(600, BROKEN)
-    loader, local = (load(source, MIXING, **options, **more) for more in ({"workers": workers}, {}))
-    next(iter(loader))
-    kills, begun = 0, dict[int, float]()
-
-    def strike(seed: int) -> None:
-        nonlocal kills
-        random = np.random.default_rng(seed)
-        time.sleep(random.exponential(0.15))
-        now = time.monotonic()
-        grown = [each for each in worker_processes(MARKS[kind]) if begun.setdefault(each, now) < now - 3]
-        for process in random.permutation(grown)[: random.integers(1, 3)].tolist():
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-                kills += 1
-
-    for seed in range(20 if kind == "ray" else 40):
-        loader.set_epoch(seed)
-        local.set_epoch(seed)
-        striker = threading.Thread(target=strike, args=[seed])
-        striker.start()
-        found = [plain([list(batch), batch.ids, batch.padding]) for batch in loader]
-        striker.join()
-        assert found == [plain([list(batch), batch.ids, batch.padding]) for batch in local], seed
-    assert kills >= 10
-    del loader
-    if kind == "ray":
-        import ray
-
-        ray.shutdown()
+    assert not ours & set(worker_processes())

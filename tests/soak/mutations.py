@@ -16,11 +16,8 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 import traceback
 import warnings
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -30,131 +27,86 @@ from tests.soak.parsers import annotated, indexes, kept, packs, tiles, trained
 _MODULES = (annotated, indexes, kept, packs, tiles, trained)
 PARSERS = {parser.name: parser for module in _MODULES for parser in module.PARSERS}
 _BATCH = 400
-# The first child does without limits: kernels may have to be compiled.
+# Kernels may have to be compiled for the first inputs.
 _COMPILING = 600
 _GIGABYTE = 1 << 30
+_TOLD = 10  # faults that are printed
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("names", nargs="*", help=f"of {', '.join(PARSERS)}; all without any")
+    options.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PARSERS)}; all without any")
     options.add_argument("--count", type=int, default=1000, help="inputs for each")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--only", type=int, help="this input alone, in this process, with its traceback")
     options.add_argument("--seconds", type=int, default=20)
     options.add_argument("--gigabytes", type=float, default=2.0)
-    given = options.parse_args(arguments)
-    if unknown := sorted({*given.names} - {*PARSERS}):
-        options.error(f"names: got {', '.join(unknown)}; accepted: {', '.join(PARSERS)}")
+    given = options.parse_args()
     warnings.simplefilter("ignore")
     logging.disable()
-    faults = 0
+    failed = False
     for name in given.names or PARSERS:
+        parser = PARSERS[name]
         if given.only is not None:
-            _alone(PARSERS[name], given.seed, given.only)
+            with tempfile.TemporaryDirectory() as folder:
+                parser.parse(parser.make(random_for(name, given.seed, given.only), Path(folder)))
             continue
-        soak = Soak(PARSERS[name], given.seed, given.count, given.seconds, int(given.gigabytes * _GIGABYTE))
-        soak.run()
-        faults += sum(soak.faults.values())
-        print(f"{name}: {given.count:,} inputs, {soak.taken:,} taken, {soak.elapsed:.0f} s, faults: {soak.summary}")
-        sys.stdout.flush()
-    return 1 if faults else 0
+        faults = soak(parser, given.seed, given.count, given.seconds, int(given.gigabytes * _GIGABYTE))
+        for number, fault in faults[:_TOLD]:
+            again = f"python -m tests.soak.mutations {name} --seed {given.seed} --only {number}"
+            print(f"{name}: {fault}\n    {again}")
+        print(f"{name}: {given.count:,} inputs, faults: {len(faults) or 'none'}", flush=True)
+        failed = failed or bool(faults)
+    return int(failed)
 
 
-def _alone(parser: Parser, seed: int, number: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = parser.make(random_for(parser.name, seed, number), Path(folder))
-        print(f"{path}: {sorted(p.name for p in Path(folder).rglob('*'))}")
-        parser.parse(path)
-
-
-class Soak:
-    """Of one parser. ``compiling``: seconds that the first child may take. ``faults``: how many of each kind; the first
-    ten of them are told in full."""
-
-    def __init__(
-        self, parser: Parser, seed: int, count: int, seconds: int, growth: int, compiling: int = _COMPILING
-    ) -> None:
-        self.faults: Counter[str] = Counter()
-        self.taken, self.elapsed = 0, 0.0
-        self._compiling = compiling
-        self._parser, self._seed, self._count, self._seconds, self._growth = parser, seed, count, seconds, growth
-
-    @property
-    def summary(self) -> str:
-        return ", ".join(f"{count} {what}" for what, count in self.faults.most_common()) or "none"
-
-    def run(self) -> None:
-        if not (child := os.fork()):
-            signal.alarm(self._compiling)
-            self._parse_all(0, min(self._count, 5), os.open(os.devnull, os.O_WRONLY))
-        os.waitpid(child, 0)
-        began, number = time.monotonic(), 0
-        while number < self._count:
-            number = self._batch(number, min(number + _BATCH, self._count))
-        self.elapsed = time.monotonic() - began
-
-    def _batch(self, first: int, stop: int) -> int:
-        """-> what was not reached."""
+def soak(parser: Parser, seed: int, count: int, seconds: int, growth: int) -> list[tuple[int, str]]:
+    """Number and fault of each input that has one."""
+    faults: list[tuple[int, str]] = []
+    number = 0
+    while number < count:
+        stop = min(number + _BATCH, count)
         readable, writable = os.pipe()
         sys.stdout.flush()
         child = os.fork()
         if not child:
-            os.close(readable)
-            _limit(self._growth)
-            self._parse_all(first, stop, writable, self._seconds)
+            _parse_each(parser, seed, range(number, stop), writable, seconds, growth)
         os.close(writable)
-        number = first
         with open(readable, encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                told = json.loads(line)
-                if told is None:
-                    self.taken += 1
-                elif isinstance(told, str):
-                    self._tell(number, told)
+                if fault := json.loads(line):
+                    faults.append((number, fault))
                 number += 1
         _, status = os.waitpid(child, 0)
-        if number == stop:
-            return stop
-        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
-            self._tell(number, f"hang: more than {self._seconds} s")
-        elif os.WIFSIGNALED(status):
-            self._tell(number, f"signal: {signal.Signals(os.WTERMSIG(status)).name}")
-        else:
-            self._tell(number, "end: of the process")
-        return number + 1
+        if number < stop:  # the child died of this input
+            ended = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "exit"
+            faults.append((number, f"its process ended ({ended}; SIGALRM: more than {seconds} s)"))
+            number += 1
+    return faults
 
-    def _parse_all(self, first: int, stop: int, writable: int, seconds: int = 0) -> NoReturn:
-        """The whole of a child, which is killed by its alarm: compiled code is not interrupted by less."""
-        try:
-            self._parse_each(first, stop, writable, seconds)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(0)
 
-    def _parse_each(self, first: int, stop: int, writable: int, seconds: int) -> None:
+def _parse_each(parser: Parser, seed: int, numbers: range, writable: int, seconds: int, growth: int) -> NoReturn:
+    """The whole of a child, which is killed by its alarm: compiled code is not interrupted by less."""
+    try:
+        _limit(growth)
         with tempfile.TemporaryDirectory() as folder:
             tempfile.tempdir = folder  # what parsers keep to its end goes with it
-            for number in range(first, stop):
+            for number in numbers:
                 place = Path(folder) / str(number)
                 place.mkdir()
-                path = self._parser.make(random_for(self._parser.name, self._seed, number), place)
-                if seconds:
-                    signal.alarm(seconds)
-                told: str | bool | None = None
+                signal.alarm(_COMPILING if number == numbers[0] else seconds)
+                path = parser.make(random_for(parser.name, seed, number), place)
+                fault = ""
                 try:
-                    self._parser.parse(path)
+                    parser.parse(path)
                 except Exception as error:
-                    told = fault_of(path, error) or False
-                os.write(writable, json.dumps(told).encode() + b"\n")
+                    fault = fault_of(path, error)
+                os.write(writable, json.dumps(fault).encode() + b"\n")
                 shutil.rmtree(place, ignore_errors=True)
-
-    def _tell(self, number: int, what: str) -> None:
-        self.faults[what.partition(":")[0]] += 1
-        if sum(self.faults.values()) <= 10:
-            again = f"python -m tests.soak.mutations {self._parser.name} --seed {self._seed} --only {number}"
-            print(f"{self._parser.name}: {what}\n    {again}", flush=True)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(0)
 
 
 def _limit(growth: int) -> None:

@@ -79,22 +79,24 @@ _OF_ENGINES = (
     Defect(
         name="engine-steals-from-the-head",
         anchor="Queues._steal",
-        search="""task = self.devices[victim].queue[-1]
-            thief = self.loads.least(task.size, task.avoid, self._hungry)
-            if thief in task.avoid:
-                passed_over.append(victim)
-            elif self.loads.seconds(thief, task.size) > seconds:
+        search="""task = victim.queue[-1]
+            allowed = [device for device in idle if device.number not in task.avoid]
+            if not allowed:
+                victims.remove(victim)
+                continue
+            thief = self._first_done(allowed, task)
+            if self._seconds(thief, task.size) > self._end(victim):
                 return
-            else:
-                self.devices[victim].queue.pop()""",
-        replace="""task = self.devices[victim].queue[0]
-            thief = self.loads.least(task.size, task.avoid, self._hungry)
-            if thief in task.avoid:
-                passed_over.append(victim)
-            elif self.loads.seconds(thief, task.size) > seconds:
+            victim.queue.pop()""",
+        replace="""task = victim.queue[0]
+            allowed = [device for device in idle if device.number not in task.avoid]
+            if not allowed:
+                victims.remove(victim)
+                continue
+            thief = self._first_done(allowed, task)
+            if self._seconds(thief, task.size) > self._end(victim):
                 return
-            else:
-                self.devices[victim].queue.popleft()""",
+            victim.queue.popleft()""",
         tests=(f"{_ENGINE}/test_dispatcher_sharing.py",),
     ),
     Defect(

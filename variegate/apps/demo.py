@@ -68,9 +68,8 @@ def run_demo(
     engine = Engine(["cpu:0"], "thread", num_threads=threads)
     expansion = Expansion(plan, augmented, engine, on_error="raise")
     run(expansion)
-    note = f"Columns after the first are the files <name>_0.jpg, <name>_1.jpg, ... in {augmented.name}/"
     samples = min(copies, SHEET_SAMPLES)
-    policy_sheet(photos, POLICY, size=SIZE, images=len(PHOTOS), samples=samples, seed=seed, note=note).save(sheet)
+    policy_sheet(photos, POLICY, size=SIZE, images=len(PHOTOS), samples=samples, seed=seed).save(sheet)
     return Demo(photos, augmented, sheet, len(source), prepare_seconds, expansion.report)
 
 
@@ -90,7 +89,7 @@ def warm_up(transform: Transform, source: FolderSource, seed: int, copies: int, 
     started = time.perf_counter()
     augmenter = Augmenter(transform, seed=seed, num_threads=threads, layout="NHWC")
     ids = list(range(0, len(source), 4))
-    images = [read_image(source.file(index)) for index in ids]
+    images = [read_image(source.name(index).file) for index in ids]
     for copy in range(min(copies, 2)):
         augmenter(images, ids=ids, copy=copy)
     return time.perf_counter() - started

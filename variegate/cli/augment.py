@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.console import RenderableType
 
 from variegate.cli.console import (
     INTERRUPTED,
@@ -36,8 +35,18 @@ _SHOW_EVERY, _JSON_EVERY = 0.25, 1.0
 _MOST_DEVICES = 16
 # Options about files of ordinary images, which --tile has no use for.
 _IDLE_WITH_TILES = (
-    *("layout", "shard_size", "format", "quality", "channels", "index", "ordered", "exclude"),
-    *("annotations", "min_area", "min_visibility", "mask_fill"),
+    "layout",
+    "shard_size",
+    "format",
+    "quality",
+    "channels",
+    "index",
+    "ordered",
+    "exclude",
+    "annotations",
+    "min_area",
+    "min_visibility",
+    "mask_fill",
 )
 
 
@@ -115,15 +124,27 @@ def augment(options: AugmentOptions) -> None:
     from variegate.jobs.engine import Engine
 
     check_apart(options.src, options.dst)
-    same = ("layout", "format", "quality", "shard_size", "annotations", "channels")
     plan = plan_for(
-        *(source, transform, options.copies, options.seed, options.epoch),
-        **{name: getattr(options, name) for name in same},
+        source,
+        transform,
+        options.copies,
+        options.seed,
+        options.epoch,
+        layout=options.layout,
+        format=options.format,
+        quality=options.quality,
+        shard_size=options.shard_size,
+        annotations=options.annotations,
+        channels=options.channels,
         place=absolute_place(options.src),
         targets=targets_of(options),
     )
     engine = Engine(
-        *(device_list(options.devices), options.workers, options.allocation, options.steal, options.ordered),
+        device_list(options.devices),
+        options.workers,
+        options.allocation,
+        options.steal,
+        options.ordered,
         num_threads=options.threads,
         address=options.address,
     )
@@ -157,7 +178,7 @@ def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True, is_
         counts = {"files": len(source), "classes": len(source.classes), "total": report.total}
         emit_json("start", **counts, devices=list(expansion.engine.devices))
     error: DecodeError | EngineError | OSError | None = None
-    view = ExpansionView(expansion, as_json, stderr())
+    view = ExpansionView(expansion, as_json)
     with working(view, expansion.stop):
         expansion.on_progress = view
         try:
@@ -166,7 +187,7 @@ def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True, is_
             error = caught
     done = report.written + report.resumed
     if (summary and error is None) or done or report.is_interrupted:
-        _print_summary(expansion, as_json)
+        _print_summary(report, str(expansion.destination), as_json)
     if error is not None:
         kept = f"; the {report.written:,} images written are kept" if report.written else ""
         hint = " (--on-error skip skips such files)" if isinstance(error, DecodeError) else ""
@@ -181,16 +202,21 @@ def _interruption(done: int, total: int) -> CommandError:
     return CommandError(rest, INTERRUPTED)
 
 
-def _print_summary(expansion: Expansion, as_json: bool) -> None:
+def _print_summary(report: Report, destination: str, as_json: bool) -> None:
     from variegate.io.addresses import shown
 
-    report, where = expansion.report, shown(str(expansion.destination))
+    where = shown(destination)
     if as_json:
         emit_json(
             "interrupted" if report.is_interrupted else "done",
-            **{name: getattr(report, name) for name in ("files", "written", "resumed", "repaired")},
-            **{"skipped": len(report.skipped), "seconds": round(report.seconds, 3)},
-            **{"images_per_second": round(report.rate, 1), "destination": where},
+            files=report.files,
+            written=report.written,
+            resumed=report.resumed,
+            repaired=report.repaired,
+            skipped=len(report.skipped),
+            seconds=round(report.seconds, 3),
+            images_per_second=round(report.rate, 1),
+            destination=where,
         )
         return
     before = f" (and {report.missing:,} by an earlier run)" if report.missing and not report.skipped else ""
@@ -219,25 +245,18 @@ def rate_fact(report: Report) -> Iterable[tuple[str, str]]:
         yield "images/s", f"{report.rate:,.1f} ({report.seconds:.1f} s)"
 
 
-class ExpansionView(Progress):
+class ExpansionView(CountingBar):
     """Progress of an expansion, called with its report: a bar and a table of devices, or lines of JSON."""
 
-    def __init__(self, expansion: Expansion, as_json: bool, console: Console) -> None:
+    def __init__(self, expansion: Expansion, as_json: bool) -> None:
         self._per_item = expansion.plan.num_outputs / expansion.plan.num_items
         self._as_json, self._verb = as_json, expansion.verb
         self._devices: list[DeviceSnapshot] = []
         self._skipped_shown = 0
         self._shown = time.monotonic()
-        super().__init__(
-            *(TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn()),
-            *(TextColumn("{task.fields[rate]}"), TextColumn("ETA"), TimeRemainingColumn()),
-            TextColumn("{task.fields[quarantined]}"),
-            console=console,
-            disable=as_json or not console.is_terminal,
-            refresh_per_second=4,
-            transient=True,
-        )
-        self._task = self.add_task("starting", total=expansion.report.total, rate="", quarantined="")
+        fields = {"rate": "", "quarantined": ""}
+        templates = [f"{{task.fields[{name}]}}" for name in fields]
+        super().__init__(as_json, "starting", *templates, total=expansion.report.total, **fields)
 
     def __call__(self, report: Report) -> None:
         for name, reason in report.skipped[self._skipped_shown :]:
@@ -255,10 +274,9 @@ class ExpansionView(Progress):
         elif not self.disable:
             if report.snapshot is not None:
                 self._devices = report.snapshot.devices
-            self.update(
-                self._task,
+            self.show(
+                report.written + report.resumed + report.missing,
                 description=self._verb if report.written else "starting",
-                completed=report.written + report.resumed + report.missing,
                 rate=f"{report.rate:,.0f} images/s" if report.written else "",
                 quarantined=f"{len(report.skipped):,} quarantined" if report.skipped else "",
             )
@@ -266,7 +284,9 @@ class ExpansionView(Progress):
     def _facts(self, report: Report) -> dict[str, Any]:
         left = report.total - report.written - report.resumed - report.missing
         return {
-            **{"written": report.written, "resumed": report.resumed, "total": report.total},
+            "written": report.written,
+            "resumed": report.resumed,
+            "total": report.total,
             "images_per_second": round(report.rate, 1),
             "eta_seconds": round(left / report.rate, 1) if report.rate > 0 else None,
             "quarantined": len(report.skipped),
@@ -296,6 +316,7 @@ class ExpansionView(Progress):
 def augment_tiles(options: AugmentOptions) -> None:
     """Run ``augment --tile``: images that may be larger than memory. Raises ValueError for options without effect."""
     from variegate.jobs.arguments import build_transform, parse_size, policy_notes
+    from variegate.jobs.augment import Report
     from variegate.jobs.engine import Engine
     from variegate.jobs.jobs import EngineError
     from variegate.jobs.tiles.folder import FolderRun
@@ -309,8 +330,16 @@ def augment_tiles(options: AugmentOptions) -> None:
     devices, rules = device_list(options.devices), (options.allocation, options.steal)
     engine = Engine(devices, options.workers, *rules, num_threads=options.threads, address=options.address)
     run = FolderRun(
-        *(options.src, options.dst, transform, engine, options.tile, options.copies, options.seed, options.epoch),
-        *(options.on_error, options.resume),
+        options.src,
+        options.dst,
+        transform,
+        engine,
+        options.tile,
+        options.copies,
+        options.seed,
+        options.epoch,
+        options.on_error,
+        options.resume,
     )
     if options.as_json:
         emit_json("start", files=len(run.names), total=run.total, devices=list(engine.devices))
@@ -328,7 +357,9 @@ def augment_tiles(options: AugmentOptions) -> None:
         say(f"skipped {name}: {reason}", stderr())
     if error is not None:
         raise CommandError(error) from error
-    _print_tiles_summary(run, options.as_json)
+    report = Report(len(run.names), run.total, run.done - run.resumed, run.resumed)
+    report.skipped, report.seconds, report.is_interrupted = run.skipped, run.seconds, run.is_interrupted
+    _print_summary(report, run.destination, options.as_json)
     if run.is_interrupted:
         raise _interruption(run.done, run.total)
     if run.done == 0:
@@ -355,20 +386,3 @@ class _TilesView:
         else:
             what = f"image {min(run.done + 1, run.total):,} of {run.total:,}, tiles"
             self._bar.show(image.done, image.total, description=what)
-
-
-def _print_tiles_summary(run: FolderRun, as_json: bool) -> None:
-    written = run.done - run.resumed
-    rate = run.pixels / run.seconds / 1e6 if run.seconds else 0.0
-    if as_json:
-        counts = {"files": len(run.names), "written": written, "resumed": run.resumed, "skipped": len(run.skipped)}
-        speed = {"seconds": round(run.seconds, 3), "megapixels_per_second": round(rate, 1)}
-        emit_json("interrupted" if run.is_interrupted else "done", **counts, **speed, destination=run.destination)
-        return
-    facts = [("files in", f"{len(run.names):,}"), ("written", f"{written:,}")]
-    if run.resumed:
-        facts.append(("before", f"{run.resumed:,} (by an earlier run)"))
-    facts.append(("skipped", f"{len(run.skipped):,}"))
-    if written:
-        facts.append(("megapixels/s", f"{rate:,.1f} ({run.seconds:.1f} s)"))
-    print_facts([*facts, ("where", run.destination)])

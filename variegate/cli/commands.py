@@ -45,7 +45,7 @@ _PANELS = {
     "Prepare": (datasets.check, datasets.clean, datasets.pack, manifest.index),
     "Augment": (augment.augment, preview.preview, manifest.verify, manifest.replay, preview.demo),
     "Learn": (train.train, search.search, evaluate.evaluate),
-    "Measure": (doctor.doctor, preview.warm),
+    "Measure": (doctor.doctor,),
 }
 for _panel, _commands in _PANELS.items():
     for _run in _commands:
@@ -61,6 +61,6 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return int(fail("interrupted", INTERRUPTED).exit_code)
     except UsageError as error:
-        message = removed_command(arguments) or usage_message(error, arguments)
+        message = removed_command(arguments) or usage_message(error)
         return int(fail(message, BAD_INPUT, "--json" in arguments).exit_code)
     return result if isinstance(result, int) else 0

@@ -213,8 +213,16 @@ class CountingBar(Progress):
     """A bar on a terminal: the work, a count of a total, the time left, and ``more``: templates of its fields."""
 
     def __init__(self, as_json: bool, what: str, *more: str, total: float | None = None, **fields: Any) -> None:
+        console = stderr()
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("ETA"))
-        super().__init__(*columns, TimeRemainingColumn(), *map(TextColumn, more), **_bar_options(as_json))
+        super().__init__(
+            *columns,
+            TimeRemainingColumn(),
+            *map(TextColumn, more),
+            console=console,
+            disable=as_json or not console.is_terminal,
+            transient=True,
+        )
         self._task = self.add_task(what, total=total, **fields)
 
     def show(self, done: float, total: float | None = None, **fields: Any) -> None:
@@ -222,21 +230,14 @@ class CountingBar(Progress):
         self.update(self._task, completed=done, total=total or None, **fields)
 
 
-class StageProgress(Progress):
+class StageProgress(CountingBar):
     """A bar of stages, called with the stage, a count and a total (0: not known); lines of JSON called ``event``."""
 
-    def __init__(self, as_json: bool, event: str | None = "measuring") -> None:
-        columns = (BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-        super().__init__(*columns, **_bar_options(as_json))
+    def __init__(self, as_json: bool, event: str = "measuring") -> None:
+        super().__init__(as_json, "opening")
         self._event = event if as_json else None
-        self._task = self.add_task("opening", total=None)
 
     def __call__(self, what: str, done: int, total: int) -> None:
         if self._event is not None:
             emit_json(self._event, what=what, done=done, total=total)
-        self.update(self._task, description=what, completed=done, total=total or None)
-
-
-def _bar_options(as_json: bool) -> dict[str, Any]:
-    console = stderr()
-    return {"console": console, "disable": as_json or not console.is_terminal, "transient": True}
+        self.show(done, total, description=what)

@@ -21,7 +21,7 @@ from variegate.options.datasets import CheckingOptions, CleaningOptions, Packing
 if TYPE_CHECKING:
     from variegate.apps.curate.cleaning import Cleaned
     from variegate.apps.curate.findings import CheckResult
-    from variegate.jobs.pack import Packing, Speedup
+    from variegate.jobs.pack import Packing
 
 _EXAMPLES = 3
 
@@ -83,13 +83,21 @@ def check(options: CheckOptions) -> None:
 def _described(result: CheckResult) -> dict[str, Any]:
     rate, shown = result.images_per_second, ("file", "finding", "measure", "group", "why", "split")
     return {
-        **{"images": result.images, "splits": result.splits},
+        "images": result.images,
+        "splits": result.splits,
         # Without indices: names are what lists and other programs know images by.
         "findings": [{name: getattr(one, name) for name in shown} for one in result.findings],
-        **{name: getattr(result, name) for name in ("counts", "classes", "mean", "std")},
-        **{"thresholds": asdict(result.thresholds), "notes": result.notes, "resumed": result.resumed},
-        **{"seconds": round(result.seconds, 3), "images_per_second": None if rate is None else round(rate, 1)},
-        **{"out": result.out, "report": result.report},
+        "counts": result.counts,
+        "classes": result.classes,
+        "mean": result.mean,
+        "std": result.std,
+        "thresholds": asdict(result.thresholds),
+        "notes": result.notes,
+        "resumed": result.resumed,
+        "seconds": round(result.seconds, 3),
+        "images_per_second": None if rate is None else round(rate, 1),
+        "out": result.out,
+        "report": result.report,
     }
 
 
@@ -215,7 +223,7 @@ def pack(options: PackOptions) -> None:
     compares its files with checksums. To resume an interrupted run, run the same command again.
     """
     from variegate.io.addresses import shown
-    from variegate.jobs.pack import packing_of, speedup_of
+    from variegate.jobs.pack import packing_of
 
     packing = packing_of(options.place, options.dst, options)
     if not options.as_json:
@@ -224,28 +232,33 @@ def pack(options: PackOptions) -> None:
     if not packing.packed.images:
         none = f"none of its {packing.report.files:,} images could be read; nothing was written"
         raise CommandError(f"{shown(options.src)}: {none}")
-    if options.measure and not options.as_json:
-        note("comparing how fast a loader reads SRC and DST, for up to half a minute; --no-measure skips this")
-    _print_packed(packing, speedup_of(packing, options.threads) if options.measure else None, options.as_json)
+    _print_packed(packing, options.as_json)
 
 
-def _print_packed(packing: Packing, speedup: Speedup | None, as_json: bool) -> None:
+def _print_packed(packing: Packing, as_json: bool) -> None:
     from variegate.io.addresses import shown
 
     packed, report, where = packing.packed, packing.report, shown(str(packing.destination))
     found = packed.statistics
     assert found is not None
     if as_json:
-        measured: dict[str, Any] = {} if speedup is None else speedup._asdict() | {"ratio": speedup.ratio}
-        numbers = ("kept", "shards", "bytes_before", "bytes_after", "index_bytes")
         emit_json(
             "done",
-            **{"files": report.files, "images": packed.images, "skipped": len(packed.skipped)},
-            **{"resumed": report.resumed, "repaired": report.repaired},
-            **{name: getattr(packed, name) for name in numbers},
-            **{"saved": round(packed.saved, 4), "mean": found.mean, "std": found.std},
-            **{"seconds": round(report.seconds, 3), "destination": where},
-            speedup={name: round(value, 2) for name, value in measured.items()} or None,
+            files=report.files,
+            images=packed.images,
+            skipped=len(packed.skipped),
+            resumed=report.resumed,
+            repaired=report.repaired,
+            kept=packed.kept,
+            shards=packed.shards,
+            bytes_before=packed.bytes_before,
+            bytes_after=packed.bytes_after,
+            index_bytes=packed.index_bytes,
+            saved=round(packed.saved, 4),
+            mean=found.mean,
+            std=found.std,
+            seconds=round(report.seconds, 3),
+            destination=where,
         )
         return
     facts = [("images", f"{packed.images:,} in {packed.shards:,} shard{'s' * (packed.shards > 1)}")]
@@ -261,10 +274,6 @@ def _print_packed(packing: Packing, speedup: Speedup | None, as_json: bool) -> N
         facts.append(("index", f"{_bytes(packed.index_bytes)} ({packed.index_bytes / packed.bytes_after:.1%} of that)"))
     facts += [(name, ", ".join(f"{one:.4f}" for one in getattr(found, name))) for name in ("mean", "std")]
     facts += rate_fact(report)
-    if speedup is not None:
-        threads = f"{speedup.threads} thread{'s' * (speedup.threads > 1)}"
-        rates = f"{speedup.before:,.0f} -> {speedup.after:,.0f} images/s: {speedup.ratio:.1f}x as fast"
-        facts.append(("loader", f"{rates} (random crops, {threads})"))
     print_facts([*facts, ("where", where)])
 
 

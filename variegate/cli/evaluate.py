@@ -90,11 +90,11 @@ def _show(
         # The accuracy of each training is in the plot and the files: a line has 80 characters.
         covered = " (95 %, on these images)" if comparison.repeats > 1 else ""
         to = [] if reference is None else [f"to {reference}{covered}"]
-        table = console.table_of(("policy", "accuracy", "spread", *to, "s per run", "cpu s"))
+        table = console.table_of(("policy", "accuracy", "spread", *to, "s per run"))
         for one in comparison.summaries:
             mean, spread, difference = cells(one, comparison)
             middle = [] if reference is None else [difference]
-            table.add_row(cell(one.policy), mean, spread, *middle, f"{one.seconds:.1f}", f"{one.processor:.1f}")
+            table.add_row(cell(one.policy), mean, spread, *middle, f"{one.seconds:.1f}")
         console.stdout().print(table)
         scope = [subsets.scope] if comparison.repeats > 1 and comparison.differences else []
         for sentence in (*sentences, *scope, f"cost: {spent}", *([] if plot is None else [f"plot: {plot}"])):

@@ -44,16 +44,13 @@ def verify(options: VerifyOptions) -> None:
     counts |= {kind: found.count(kind) for kind in ("missing", "damaged", "unreadable", "extra")}
     counts["deleted"] = len(deleted)
     if options.as_json:
-        problems = [
-            {"file": file, **({} if member is None else {"member": member}), "problem": problem, "kind": kind}
-            for file, problem, kind, member in found.problems
-        ]
+        problems = [problem._asdict() for problem in found.problems]
         console.emit_json("done", **counts, problems=problems)
         if problems:  # the object has said it
             raise typer.Exit(console.FAILED)
         return
-    for file, problem, _, member in found.problems[:_SHOWN]:
-        console.say(f"{file}{'' if member is None else f' ({member})'}: {problem}")
+    for file, problem, _ in found.problems[:_SHOWN]:
+        console.say(f"{file}: {problem}")
     if len(found.problems) > _SHOWN:
         console.say(f"and {len(found.problems) - _SHOWN:,} more, which --json lists")
     console.print_facts((name, f"{count:,}") for name, count in counts.items() if count or name in ("outputs", "good"))

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, fields
-from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
 from variegate import options
-from variegate.checks import meant
 from variegate.cli.console import one_line_errors, starting
 from variegate.formats.kinds import IMAGES_HELP
-from variegate.options import option, option_of
+from variegate.options import check_options, option, option_of, range_of
 from variegate.options.importing import import_modules
 from variegate.removed import removal_message
 
 # The manifest holds an epoch in 64 bits, with a sign.
 MOST_EPOCH = 2**63 - 1
 METAVARS: dict[type, str | None] = {int: "N", float: "X", Path: "PATH", str: "TEXT", bool: None}
-_KINDS: dict[type, str] = {int: "a whole number", float: "a number", Path: "a path", str: "text"}
 
 # The exception of click for a bad option or argument; newer versions of Typer bring click along.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -31,9 +29,12 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 @dataclass(frozen=True, kw_only=True)
 class CommandOptions:
-    """Options of every command."""
+    """Options of every command. Raises ValueError naming the option."""
 
     as_json: bool = option(False, "Print JSON only, one object per line.", "Output", flag="--json")
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
     @classmethod
     def complete(cls, passed: dict[str, Any]) -> dict[str, Any]:
@@ -108,7 +109,7 @@ def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
         with one_line_errors(typed["as_json"], names):
             # What was not typed is left to the dataclass, whose default may depend on what was.
             given = [one for one in declared if _is_typed(context, one.name)]
-            passed = {one.name: _value(one, typed[one.name]) for one in given}
+            passed = {one.name: _value(hints[one.name], typed[one.name]) for one in given}
             values = owner(**owner.complete(passed))
             with starting(typed["as_json"]):
                 import_modules(getattr(values, "modules", None))
@@ -153,68 +154,54 @@ def device_list(devices: str) -> str | list[str]:
     return devices if devices == "auto" else [name.strip() for name in devices.split(",")]
 
 
-def usage_message(error: Any, arguments: Sequence[str]) -> str:
-    """The refused option or argument, its value, and what would be accepted, in one line."""
-    context, param = getattr(error, "ctx", None), getattr(error, "param", None)
+def usage_message(error: Any) -> str:
+    """The refusal of what was typed, in one line: an option that was removed, or the words of Typer."""
+    context = getattr(error, "ctx", None)
     hint = f" (see {context.command_path} --help)" if context is not None else ""
     flag = getattr(error, "option_name", None)
     if context is not None and (removal := removal_message(f"command {context.info_name} {flag}")) is not None:
         return removal
     if flag is not None and re.fullmatch(r"-\d+(\.\d*)?", flag):
         return f"{flag}: no argument of this command may be negative{hint}"
-    if context is None or param is None or type(error).__name__ == "MissingParameter":
-        return error.format_message().strip().rstrip(".") + hint
-    # Typer's words for types differ from version to version, and its messages quote the library that checks them.
-    owner = inspect.unwrap(context.command.callback).options
-    declared, wanted = next(one for one in fields(owner) if one.name == param.name), get_type_hints(owner)[param.name]
-    described, choices = option_of(declared), options.choices_of(wanted)
-    accepted = f"{', '.join(choices[:-1])} or {choices[-1]}" if choices else _KINDS[type_of(described, wanted)]
-    low, high = (
-        f"{bound:,}" if isinstance(bound, int) else f"{bound or 0:,g}" for bound in (described.low, described.high)
-    )
-    if described.high is not None:
-        accepted += f" from {low} to {high}"
-    elif described.low is not None:
-        accepted += f" of at least {low}"
-    name = typed_as(declared)
-    # The error does not hold the value: the line is parsed once more.
-    own = list(arguments)
-    if context.parent is not None and context.info_name in own:
-        own = own[own.index(context.info_name) + 1 :]
-    value = context.command.make_parser(context).parse_args(own)[0].get(param.name)
-    if not isinstance(value, str):
-        return f"{name}: accepted: {accepted}{hint}"
-    got = value if re.fullmatch(r"-\d+(\.\d*)?|\d+", value) else repr(value)
-    return f"{name}: got {got}; accepted: {accepted}{meant(value, choices)}{hint}"
+    message: str = error.format_message()
+    return message.strip().rstrip(".") + hint
 
 
-def type_of(described: options.Option, hint: Any) -> type:
-    """bool, int, float, Path or str as typed for a field: str for several types and for others."""
-    known = [one for one in get_args(hint) or (hint,) if one in METAVARS and one is not str]
-    return known[0] if len(known) == 1 and described.parse is None else str
+def type_of(hint: Any) -> type:
+    """bool, int, float, Path or str as typed for a field: str for choices and for others."""
+    known = [one for one in get_args(hint) or (hint,) if one in METAVARS]
+    return known[0] if known else str
 
 
 def _parameter(declared: Field[Any], hint: Any) -> inspect.Parameter:
-    described, default, choices = option_of(declared), declared.default, options.choices_of(hint)
-    typed: Any = type_of(described, hint)
-    metavar = described.metavar or (None if choices else METAVARS[typed])
-    if choices:  # older versions of Typer know no Literal
-        typed = _enum_of(choices)
-        default = typed(default)
-    elif described.parse is not None:
-        default = ",".join(f"{one:g}" for one in (default if isinstance(default, tuple) else (default,)))
-    elif type(None) in get_args(hint):
-        typed = typed | None
-    info: Any = {"min": described.low, "max": described.high, "help": described.help, "metavar": metavar}
-    info["rich_help_panel"] = described.panel
+    """Numbers and choices are text to Typer: the dataclass checks them, as for calls from Python."""
+    described, choices = option_of(declared), options.choices_of(hint)
+    typed: Any = type_of(hint)
+    metavar = described.metavar or "|".join(choices) or METAVARS[typed]
+    bounds = range_of(described).strip().capitalize() if described.high != MOST_EPOCH else ""
+    info: Any = {
+        "help": f"{described.help} {bounds}.".removesuffix(" ."),
+        "metavar": metavar,
+        "rich_help_panel": described.panel,
+    }
     made = typer.Argument(**info) if described.panel == "Arguments" else typer.Option(flags_of(declared), **info)
-    empty = inspect.Parameter.empty if default is MISSING else default
+    default = inspect.Parameter.empty if declared.default is MISSING else declared.default
+    if typed in (int, float):
+        typed = str
+        default = str(default) if isinstance(default, (int, float)) else default
+    if type(None) in get_args(hint):
+        typed = typed | None
     kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(declared.name, kind, default=empty, annotation=Annotated[typed, made])
+    return inspect.Parameter(declared.name, kind, default=default, annotation=Annotated[typed, made])
 
 
-def _enum_of(choices: tuple[str, ...]) -> Any:
-    return Enum("Choice", {choice: choice for choice in choices}, type=str)
+def _value(hint: Any, typed: Any) -> Any:
+    """A number from its text; other text as it is, for the dataclass to refuse."""
+    kind = type_of(hint)
+    if kind in (int, float) and isinstance(typed, str):
+        with suppress(ValueError):
+            return kind(typed)
+    return typed
 
 
 def _is_typed(context: typer.Context | None, name: str) -> bool:
@@ -222,12 +209,3 @@ def _is_typed(context: typer.Context | None, name: str) -> bool:
         return True
     source = context.get_parameter_source(name)
     return source is not None and source.name != "DEFAULT"
-
-
-def _value(declared: Field[Any], typed: Any) -> Any:
-    if (parse := option_of(declared).parse) is not None:
-        return parse(typed)
-    if isinstance(typed, float):
-        described = option_of(declared)
-        options.check_number(declared.name, typed, described.low, described.high)
-    return typed.value if isinstance(typed, Enum) else typed

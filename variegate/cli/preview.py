@@ -1,15 +1,14 @@
-"""Commands to try first: ``variegate demo``, ``variegate preview SRC`` and ``variegate warm``."""
+"""Commands to try first: ``variegate demo`` and ``variegate preview SRC``."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from variegate.cli.augment import run_expansion, targets_of
-from variegate.cli.console import StageProgress, emit_json, note, print_facts, say, stderr, warnings_as_notes
+from variegate.cli.console import emit_json, note, print_facts, say, stderr, warnings_as_notes
 from variegate.cli.options import MOST_EPOCH, CommandOptions, PolicyOptions, SourceOptions
 from variegate.options import option, same_option
 from variegate.options.datasets import TargetOptions
@@ -39,9 +38,13 @@ def demo(options: DemoOptions) -> None:
     if as_json:
         emit_json(
             "done",
-            **{name: str(getattr(done, name)) for name in ("photos", "augmented", "sheet")},
-            **{"written": done.report.written, "seconds": round(done.report.seconds, 3)},
-            **{"images_per_second": round(done.report.rate, 1), "prepare_seconds": round(done.prepare_seconds, 3)},
+            photos=str(done.photos),
+            augmented=str(done.augmented),
+            sheet=str(done.sheet),
+            written=done.report.written,
+            seconds=round(done.report.seconds, 3),
+            images_per_second=round(done.report.rate, 1),
+            prepare_seconds=round(done.prepare_seconds, 3),
         )
         return
     facts = {
@@ -52,11 +55,14 @@ def demo(options: DemoOptions) -> None:
         "kernels ready": f"in {done.prepare_seconds:.1f} s, not part of the rate",
     }
     print_facts(facts.items())
-    for line in (
-        *("", "Next:", f"  variegate preview {done.photos} --sweep Rotate --out rotate.png"),
+    next_commands = [
+        "",
+        "Next:",
+        f"  variegate preview {done.photos} --sweep Rotate --out rotate.png",
         f"  variegate preview {done.photos} --policy imagenet --out imagenet.png",
         "  variegate augment YOUR_FOLDER OUT --policy randaugment --copies 4 --size 224",
-    ):
+    ]
+    for line in next_commands:
         say(line)
 
 
@@ -68,13 +74,7 @@ class PreviewOptions(TargetOptions, SourceOptions, PolicyOptions):
     )
     seed: int = option(0, "Seed, as for augment.", "Augmentation", low=0)
     epoch: int = option(0, "Epoch, as for augment.", "Augmentation", low=0, high=MOST_EPOCH)
-    images: int | None = option(
-        None,
-        "Number of images, spread evenly over SRC. By default 4, or fewer if the sheet would not fit on a screen.",
-        "Sheet",
-        low=1,
-        high=64,
-    )
+    images: int = option(4, "Number of images, spread evenly over SRC.", "Sheet", low=1, high=64)
     samples: int | None = option(
         None,
         "Copies of each image, or steps of the sweep. By default 6, or fewer if each copy has several views.",
@@ -84,7 +84,7 @@ class PreviewOptions(TargetOptions, SourceOptions, PolicyOptions):
     )
     cell: int | None = option(
         None,
-        "Side of each picture in pixels. By default up to 224, as large as fits on a screen.",
+        "Side of each picture in pixels. By default what fits on a screen, 112 to 224.",
         "Sheet",
         low=32,
         high=1024,
@@ -121,43 +121,3 @@ def preview(options: PreviewOptions) -> None:
         return
     number = "1 image" if sheet.num_images == 1 else f"{sheet.num_images} images"
     say(f"{options.out}: {sheet.picture.width} x {sheet.picture.height} pixels, {number}")
-    if options.cell is None:
-        note(*sheet.notes())
-
-
-# Seconds between lines of a log.
-_SAY_EVERY = 10.0
-
-
-def warm(options: CommandOptions) -> None:
-    """Compile all CPU kernels ahead of time.
-
-    Later starts then compile nothing. Kernels are stored next to the installed package, or in NUMBA_CACHE_DIR. If all
-    of them exist already, nothing is done.
-    """
-    from variegate.apps.warm_commands import COMMANDS
-    from variegate.jobs.warm import warm as compile_ahead
-
-    console = stderr()
-    said = time.monotonic()
-    with StageProgress(options.as_json, "compiling") as bar:
-
-        def show(done: int, total: int, seconds: float) -> None:
-            nonlocal said
-            if options.as_json or console.is_terminal:
-                bar("kernels", done, total)
-            elif time.monotonic() - said >= _SAY_EVERY:
-                said = time.monotonic()
-                say(f"{done} of about {total} kernels, {seconds:.0f} s", console)
-
-        done = compile_ahead(show, COMMANDS)
-    if options.as_json:
-        facts = {name: getattr(done, name) for name in ("was_ready", "compiled", "folder")}
-        emit_json("done", **facts, seconds=round(done.seconds, 3), bytes=done.num_bytes)
-        return
-    where = f"{done.folder} ({done.num_bytes / 1e6:.1f} MB)"
-    if done.was_ready:
-        say(f"all kernels are compiled already: {where}")
-    else:
-        others = "" if done.compiled else ", by another process"
-        say(f"kernels compiled in {done.seconds:.0f} s{others}: {where}")

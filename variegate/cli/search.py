@@ -181,10 +181,10 @@ def _search_by_population(options: SearchCommandOptions) -> None:
     from variegate.apps.search.driver import search_devices
     from variegate.apps.search.prepare import open_search
     from variegate.apps.search.run import SETTINGS_NAME
-    from variegate.apps.search.searching import population_search
+    from variegate.apps.search.searching import check_backend, population_search
     from variegate.apps.search.trainings import check_folder
 
-    _check_backend(options)
+    check_backend(options)
     is_local = options.backend == "local"
     devices = search_devices(options.devices, options.population) if is_local else ["cpu"]
     check_folder(options.out, SETTINGS_NAME)
@@ -210,21 +210,6 @@ def announce(sizes: Sizes, images: LabelledImages, as_json: bool, **more: Any) -
 def decoding() -> Status:
     """A spinner on a terminal, for the minutes that it may take."""
     return stderr().status("decoding images")
-
-
-def _check_backend(options: SearchOptions) -> None:
-    """Raises ValueError for options of the other back end."""
-    if options.backend == "ray":
-        if options.devices != "auto":
-            raise ValueError(
-                f"--devices: got {options.devices!r}, with --backend ray; accepted: --gpus-per-member, as the cluster "
-                "decides which devices members are on"
-            )
-        return
-    for name, value in (("--address", options.address), ("--gpus-per-member", options.gpus_per_member)):
-        if value is not None:
-            got = shown_host(value) if isinstance(value, str) else value
-            raise ValueError(f"{name}: got {got!r}, with --backend local; accepted: with --backend ray")
 
 
 def _run_search(search: PopulationSearch, run: SearchRun, options: SearchCommandOptions, devices: list[str]) -> None:
@@ -326,8 +311,7 @@ def run_trainings(evaluation: Evaluation, journal: TrainingJournal, as_json: boo
         done += 1
         bar.show(done)
         if as_json:
-            cost = {"seconds": one.seconds, "processor": one.processor}
-            emit_json("trial", policy=one.candidate, repeat=one.round, accuracy=one.score, **cost)
+            emit_json("trial", policy=one.candidate, repeat=one.round, accuracy=one.score, seconds=one.seconds)
         elif not bar.console.is_terminal:
             accuracy = "diverged" if math.isnan(one.score) else f"{one.score:.2%}"
             line = f"{done}/{total}: {one.candidate}, repeat {one.round + 1}: {accuracy}, {one.seconds:,.1f} s"

@@ -104,28 +104,16 @@ class TrainingView(CountingBar):
         self._is_silent = is_silent
         self._epoch: dict[str, Any] = {}
         self._losses: list[float] = []
-        # The step at which the epoch began, and how many an epoch has; None until one was seen from end to end.
-        self._first: int | None = None
-        self._steps: int | None = None
         super().__init__(is_silent, "training", total=epochs)
 
     def __call__(self, line: dict[str, Any]) -> None:
-        step, share = line.get("step"), 0.0
         if line["epoch"] != self._epoch.get("epoch", line["epoch"]):
-            if step is not None and self._first is not None:
-                self._steps = step - self._first
-            self._first = step
             self._say_epoch()
         self._epoch |= line
         if "loss" in line:
             self._losses.append(line["loss"])
-            if step == 1:
-                self._first = 1
-        if step is None:  # an epoch is scored when it is over
-            share = 1.0
-        elif self._first is not None and self._steps:
-            share = min(1.0, (step - self._first + 1) / self._steps)
-        self.show(line["epoch"] + share)
+        is_over = "step" not in line  # an epoch is scored when it is over
+        self.show(line["epoch"] + is_over)
 
     def get_renderables(self) -> Iterator[RenderableType]:
         yield from super().get_renderables()

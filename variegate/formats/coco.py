@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,9 +28,6 @@ from variegate.formats.labels import checked_names
 from variegate.formats.reading import is_file, parse_file, read_file
 from variegate.io.location import Location
 
-if TYPE_CHECKING:
-    from variegate.formats.coco_polygons import Polygons
-
 _FILE = check.AnnotationOption(None, "a path", check.is_path)
 COCO_OPTIONS = {
     "file": _FILE,
@@ -43,21 +40,14 @@ ACCEPTED = 'an object with the lists "images", "annotations" and "categories"'
 LISTS = ("images", "annotations", "categories")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _NEXT = re.compile(r"[ \t\n\r]*([,\]])[ \t\n\r]*")
-# Shorter ones are read as they are: compiling what takes the polygons out would take longer than it saves.
-LARGE = 8 << 20
 # Key points are pixels by their indices; places in the frame, in which pixel i covers [i, i + 1), are half a pixel on.
 _CENTRE = 0.5
 
 
-def read_text(file: Location, is_whole: bool = False) -> tuple[str, Polygons | None]:
-    """The text; of a large file without its polygons, and these, unless ``is_whole``. Raises SourceError."""
+def _read_text(file: Location) -> str:
+    """Read a JSON file. Raises SourceError."""
     try:
-        data, taken = read_file(file), None
-        if len(data) >= LARGE and not is_whole:
-            from variegate.formats.coco_polygons import take_polygons  # here: Numba takes a while
-
-            taken = take_polygons(data)
-        return str(data if taken is None else taken.text, "utf-8-sig"), taken
+        return str(read_file(file), "utf-8-sig")
     except DecodeError as error:
         raise SourceError(str(error)) from None
     except UnicodeDecodeError:
@@ -127,17 +117,14 @@ def open_coco(
         if found is None:
             raise SourceError(f"annotations: no file {file}, neither here nor in {folder}")
         file = found
-    masks, ignored, problem = check.MaskOptions.of(options), options.of("ignored"), ""
-    for is_whole in (False, True):  # once more where it is no JSON, as lines and columns are those of the whole text
-        try:
-            text, polygons = read_text(file, is_whole)
-            parsed = _Parsed(str(file), ignored, Faults(on_error), polygons)
-            for member, entry in entries_of(text, str(file)):
-                parsed.add(member, entry)
-            return parsed.source(folder, masks, options.of("exif"))
-        except json.JSONDecodeError as error:
-            problem = f"{file}: no JSON: {error.msg} in line {error.lineno}, column {error.colno}"
-    raise SourceError(problem)
+    masks = check.MaskOptions.of(options)
+    parsed = _Parsed(str(file), options.of("ignored"), Faults(on_error))
+    try:
+        for member, entry in entries_of(_read_text(file), str(file)):
+            parsed.add(member, entry)
+    except json.JSONDecodeError as error:
+        raise SourceError(f"{file}: no JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
+    return parsed.source(folder, masks, options.of("exif"))
 
 
 class _Category(NamedTuple):
@@ -148,7 +135,7 @@ class _Category(NamedTuple):
 class _Parsed:
     """The images, categories and objects that have been read so far."""
 
-    def __init__(self, file: str, ignored: bool, faults: Faults, polygons: Polygons | None) -> None:
+    def __init__(self, file: str, ignored: bool, faults: Faults) -> None:
         self._file, self._ignored, self._faults = file, ignored, faults
         self._members: set[str] = set()
         self._paths: list[str] = []
@@ -162,11 +149,6 @@ class _Parsed:
         self._categories_of: list[Any] = []
         self._points_of: list[list[float]] = []
         self._builder = ObjectsBuilder()
-        self._ends: list[int] | None = None
-        self._shape = -1
-        if polygons is not None:
-            self._ends = polygons.ends.tolist()
-            self._builder.shapes.begin_with(polygons.points, polygons.rings)
         self._add = {"images": self._add_image, "annotations": self._add_object, "categories": self._add_category}
 
     def add(self, member: str, entry: Any) -> None:
@@ -217,13 +199,7 @@ class _Parsed:
         left, top, width, height = check.numbers_of("bbox", entry["bbox"], 4)
         points = check.numbers_of("keypoints", entry.get("keypoints") or ())
         shape, shapes = entry.get("segmentation"), self._builder.shapes
-        if type(shape) is int and self._ends is not None:
-            # Numbers that were put in ascend; any other was there before, behind a key in escapes.
-            if not self._shape < shape < len(self._ends):
-                raise check.refusal("segmentation", shape, "polygons or an RLE")
-            self._shape = shape
-            shapes.add_known(self._ends[shape - 1] if shape else 0, self._ends[shape])
-        elif isinstance(shape, dict):
+        if isinstance(shape, dict):
             rows, columns = shape["size"]
             shapes.add_runs(rows, columns, shape["counts"])
         else:

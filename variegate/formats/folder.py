@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,6 @@ from variegate.formats.kinds import (
     ARRAY_EXTENSIONS,
     IMAGE_EXTENSIONS,
     UNSUPPORTED_IMAGES,
-    file_kind,
     is_image_name,
     is_system_name,
     is_system_path,
@@ -37,7 +36,6 @@ from variegate.io.location import Location, LocationLike, inside
 from variegate.threads import computed_once
 
 FLAT_CLASS = "."
-ListingT = TypeVar("ListingT", bound="FolderListing")
 
 
 @dataclass
@@ -116,7 +114,7 @@ class ImageFile:
 
 
 @dataclass(frozen=True, repr=False)
-class FolderListing(IndexedSource):
+class FolderSource(IndexedSource):
     """The images of a folder, or its .npy files where there are none; ids are places in ``samples``, sorted by class,
     folder and name as ImageFolder does."""
 
@@ -130,7 +128,7 @@ class FolderListing(IndexedSource):
     beside: tuple[str, ...] = ()  # images beside the class folders, which are of no class
 
     @classmethod
-    def of(cls: type[ListingT], folder: Location, walked: WalkedFolder) -> ListingT:
+    def of(cls, folder: Location, walked: WalkedFolder) -> FolderSource:
         """Classes and samples of a tree that was walked. Raises SourceError where no file in it is an image."""
         has_images = any(is_image_name(name) for names in walked.files.values() for name in names)
         suffixes = IMAGE_EXTENSIONS if has_images else ARRAY_EXTENSIONS
@@ -158,14 +156,8 @@ class FolderListing(IndexedSource):
         if not samples:
             beside = ", ".join(_in_words(ignored)) if ignored else "no other files"
             seen = ", ".join([beside, *listing._unusable()])
-            shards = next((name for name in walked.files.get("", []) if file_kind(Location.of(name)) is not None), None)
-            advice = ""
-            if len(walked.files) > 1 and shards is not None:
-                suffix = os.path.splitext(shards)[1]
-                pattern = f"{str(folder).rstrip('/')}/*{suffix}"
-                advice = f"; for the {suffix} files next to its sub-folders, give {pattern}"
             accepted = f"accepted extensions: {' '.join(IMAGE_EXTENSIONS + ARRAY_EXTENSIONS)}"
-            raise SourceError(f"{folder}: no images ({seen}); {accepted}{advice}")
+            raise SourceError(f"{folder}: no images ({seen}); {accepted}")
         return listing
 
     def __repr__(self) -> str:
@@ -174,7 +166,7 @@ class FolderListing(IndexedSource):
     def __len__(self) -> int:
         return len(self.samples)
 
-    def only_beside(self: ListingT) -> ListingT:
+    def only_beside(self) -> FolderSource:
         """The images beside the class folders as a flat folder, for those who look at all that is there."""
         samples = tuple(ImageFile(path, 0) for path in self.beside)
         nothing: dict[str, Any] = dict.fromkeys(("empty_classes", "ignored", "irregular", "unread", "beside"), ())
@@ -184,6 +176,18 @@ class FolderListing(IndexedSource):
     def fingerprint(self) -> str:
         # Of the listing alone: asking the size of a million files takes minutes on a network disk.
         return digest_of("\0".join(self.classes), *(f"\0{one.path}\0{one.label}" for one in self.samples))
+
+    @property
+    def is_remote(self) -> bool:  # type: ignore[override]
+        return self.folder.is_url
+
+    def read(self, index: int) -> Item:
+        """The bytes of the file and its class. Raises DecodeError naming the file."""
+        check_index(index, len(self))
+        sample = self.samples[index]
+        if self.is_remote:
+            return Item(read_file(self.folder.child(sample.path)), sample.label)
+        return Item(read_bytes(self.name(index).file), sample.label)
 
     def name(self, index: int) -> SampleName:
         # Names of files are no secrets, whatever letters they hold.
@@ -228,54 +232,18 @@ def _split(inside: str, names: list[str], suffixes: tuple[str, ...]) -> tuple[li
     return [path for path, is_image in both if is_image], [path for path, is_image in both if not is_image]
 
 
-@dataclass(frozen=True, repr=False)
-class FolderSource(FolderListing):
-    """A folder on a disk of this machine, or mounted as one."""
-
-    def read(self, index: int) -> Item:
-        """The bytes of the file and its class. Raises DecodeError naming the file."""
-        check_index(index, len(self))
-        return Item(read_bytes(self._path(index)), self.samples[index].label)
-
-    def name(self, index: int) -> SampleName:
-        return SampleName(self._path(index))
-
-    def file(self, index: int) -> Path:
-        return Path(self._path(index))
-
-    def _path(self, index: int) -> str:
-        # Joining takes twice as long, Path objects twenty times, and this is done for every sample of every epoch.
-        return self._prefix + self.samples[index].path
-
-    @computed_once
-    def _prefix(self) -> str:
-        return os.path.join(self.folder.address(), "")
-
-
-@dataclass(frozen=True, repr=False)
-class RemoteFolderSource(FolderListing):
-    """A folder at an address; each image is read by a request of its own."""
-
-    is_remote = True
-
-    def read(self, index: int) -> Item:
-        check_index(index, len(self))
-        return Item(read_file(self.folder.child(self.samples[index].path)), self.samples[index].label)
-
-
 def open_folder(root: LocationLike) -> FolderSource:
-    """A folder of images: each first-level folder that holds any (at any depth) is a class, in sorted order; without
-    such, the images of the folder itself form one class named ``"."``. Raises SourceError without one."""
-    root = Path(root.address() if isinstance(root, Location) else root)
-    if not root.is_dir():
-        what = "is a file, not a folder" if root.exists() else "no such folder"
-        raise SourceError(f"{root}: {what}; expected a folder of images, or of class folders with images")
-    return FolderSource.of(Location.of(str(root)), walk(root))
-
-
-def open_remote_folder(location: Location) -> RemoteFolderSource:
-    """As ``open_folder``, at an address: the same samples in the same order."""
-    return RemoteFolderSource.of(location, walk_remote(location))
+    """A folder of images, of this machine or at an address: each first-level folder that holds any (at any depth) is a
+    class, in sorted order; without such, the images of the folder itself form one class named ``"."``. Raises
+    SourceError without one."""
+    location = Location.of(root) if isinstance(root, str) else Location.parse(root, chain=True)
+    if location.is_url:
+        return FolderSource.of(location, walk_remote(location))
+    path = Path(location.address())
+    if not path.is_dir():
+        what = "is a file, not a folder" if path.exists() else "no such folder"
+        raise SourceError(f"{path}: {what}; expected a folder of images, or of class folders with images")
+    return FolderSource.of(Location.of(str(path)), walk(path))
 
 
 def open_image(place: Location) -> FolderSource:

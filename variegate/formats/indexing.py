@@ -26,7 +26,7 @@ from variegate.formats.packed import index_beside
 from variegate.formats.reading import read_file
 from variegate.io.addresses import speakable
 from variegate.io.durable import WriteError, write_atomically
-from variegate.threads import Lookahead, default_threads
+from variegate.threads import default_threads, in_order
 
 _AHEAD = 8  # files of each thread that are in memory
 NOT_JPEG, IN_MEMORY, UNREADABLE = "no JPEG", "pixels, not a file", "cannot be read"
@@ -76,7 +76,7 @@ def index_source(
     total = len(opened) if isinstance(opened, Source) else 0
     is_done = True
     with ThreadPoolExecutor(threads, "variegate-index") as pool:
-        for reason, size, packed in _in_order(pool, _tasks(opened, index, broken), threads * _AHEAD):
+        for reason, size, packed in in_order(pool, _tasks(opened, index, broken), threads * _AHEAD):
             images += 1
             if reason is None:
                 indexed, image_bytes, index_bytes = indexed + 1, image_bytes + size, index_bytes + packed
@@ -121,19 +121,6 @@ def _add(read: Callable[[], Item | DecodeError], index: EntropyIndex) -> Found:
         return NOT_JPEG, len(data), 0
     reason, packed = index.add(data)
     return reason, len(data), packed
-
-
-def _in_order(pool: ThreadPoolExecutor, tasks: Iterator[Callable[[], Found]], ahead: int) -> Iterator[Found]:
-    """Results in the order of the tasks, so many of which are begun ahead."""
-    work = Lookahead(pool.submit(task) for task in tasks)
-    try:
-        work.begin(ahead)
-        while (future := work.take()) is not None:
-            work.begin(ahead)
-            yield future.result()
-    finally:
-        for future in work.close():
-            future.cancel()
 
 
 # Files that wait to be looked into hold no more memory than this; what comes beyond waits for the next epoch.

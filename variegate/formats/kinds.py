@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from variegate.io.location import Location
 
@@ -68,7 +68,6 @@ FILE_KINDS = (
 )
 IMAGE = Format((), "an image", "", "folder:open_image", ())
 FOLDER = Format((), "a folder of images", "", "folder:open_folder", ())
-REMOTE_FOLDER = replace(FOLDER, opener="folder:open_remote_folder")
 _WITH, _OF_LAYOUT = "a folder with annotations", ("annotations", "on_error", "classes")
 # By the name that ``annotations=`` has for them.
 LAYOUTS = {

@@ -7,7 +7,6 @@ import glob
 import os
 import re
 from collections.abc import Mapping, Sequence
-from itertools import product
 from typing import Any, NamedTuple
 
 from variegate.formats.annotated.values import split_typed
@@ -18,7 +17,6 @@ from variegate.formats.kinds import (
     FOLDER,
     IMAGE,
     LAYOUTS,
-    REMOTE_FOLDER,
     SIDECARS,
     Format,
     file_kind,
@@ -30,7 +28,8 @@ from variegate.formats.reading import filesystem, listable_filesystem, named_err
 from variegate.io.files import check_regular
 from variegate.io.location import Location
 
-_RANGE = re.compile(r"^(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?$")
+# Innermost ones with a comma or a range; others stand for themselves.
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*|\d+\.\.\d+)\}")
 _MOST_NAMES = 1_000_000
 _ACCEPTED_ANNOTATIONS = (
     'a COCO .json file, "voc", "yolo", "masks", each with options after commas ("yolo,split=train"), or a dict with '
@@ -84,7 +83,7 @@ def resolve(spec: Any, annotations: Any = None) -> Resolved:
         return _annotated_folder(place, annotations)
     if (layout := layout_of(names)) is not None:
         return Resolved(LAYOUTS[layout], files, {"format": layout})
-    return Resolved(REMOTE_FOLDER if place.is_url else FOLDER, files)
+    return Resolved(FOLDER, files)
 
 
 def _of_files(files: list[Location], annotations: Any) -> Resolved:
@@ -216,7 +215,7 @@ def expand(location: Location) -> list[Location]:
         matches = _remote_glob(one) if one.is_url else glob.glob(one.address(), recursive=True)
         matches = _without_system_paths(one, matches)
         if not matches:
-            raise SourceError(f"{one}: matches nothing{_where(one)}")
+            raise SourceError(f"{one}: matches nothing")
         matched += matches
     found += [path for path in matched if Location.of(path).name not in SIDECARS]
     found = found or matched
@@ -237,9 +236,9 @@ def check_there(spec: str) -> None:
 
 
 def expand_braces(location: Location) -> list[Location]:
-    """WebDataset's notation: ``x-{000..002}`` -> x-000, x-001, x-002; ``{a,b}.tar`` -> a.tar, b.tar. Braces nest, a
-    range keeps padding zeros and takes a step (``{0..8..4}``); braces without range or comma stand for themselves."""
-    names = _expand(location.address(), location)
+    """WebDataset's notation: ``x-{000..002}`` -> x-000, x-001, x-002; ``{a,b}.tar`` -> a.tar, b.tar. A range keeps
+    padding zeros; braces without range or comma stand for themselves."""
+    names = list(dict.fromkeys(_expand(location.address(), location)))
     if len(names) > _MOST_NAMES:
         raise SourceError(f"{location}: {len(names):,} names; at most {_MOST_NAMES:,} are accepted")
     return [Location.of(name) for name in names]
@@ -248,60 +247,35 @@ def expand_braces(location: Location) -> list[Location]:
 def missing(path: str) -> SourceError:
     """The error for a local path that is not there, with the name that may have been meant."""
     folder, name = os.path.split(path.rstrip(os.sep))
-    lost = name
-    while folder and not os.path.isdir(folder) and os.path.dirname(folder) != folder:
-        folder, lost = os.path.split(folder)
     try:
-        names = os.listdir(folder or ".")
+        lowered = {entry.lower(): entry for entry in sorted(os.listdir(folder or "."), reverse=True)}
     except OSError:
-        names = []
-    lowered = {name.lower(): name for name in sorted(names, reverse=True)}
-    close = difflib.get_close_matches(lost.lower(), lowered, n=1)
-    if close:
-        return SourceError(f"{path}: no such file or folder; did you mean {os.path.join(folder, lowered[close[0]])}?")
-    where = f"; there is no {lost} in {folder or 'the current folder'}" if lost != name else ""
-    return SourceError(f"{path}: no such file or folder{where}")
+        lowered = {}
+    close = difflib.get_close_matches(name.lower(), lowered, n=1)
+    hint = f"; did you mean {os.path.join(folder, lowered[close[0]])}?" if close else ""
+    return SourceError(f"{path}: no such file or folder{hint}")
 
 
 def _expand(text: str, pattern: Location) -> list[str]:
-    at = text.find("{")
-    while at >= 0:
-        end, parts = _split_at_commas(text, at)
-        choices = _choices(parts, pattern)
-        if choices is not None:
-            return [text[:at] + middle + rest for middle, rest in product(choices, _expand(text[end + 1 :], pattern))]
-        at = text.find("{", at + 1)
-    return [text]
+    braces = _BRACES.search(text)
+    if braces is None:
+        return [text]
+    inside = braces[1]
+    choices = inside.split(",") if "," in inside else _numbers(inside, pattern)
+    before, after = text[: braces.start()], text[braces.end() :]
+    return [name for choice in choices for name in _expand(f"{before}{choice}{after}", pattern)]
 
 
-def _split_at_commas(text: str, begin: int) -> tuple[int, list[str]]:
-    """The end of the brace that opens at ``begin``, and the parts between its commas; none where it stays open."""
-    depth, parts, start = 0, [], begin + 1
-    for at in range(begin, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[at], 0)
-        if depth == 0 or (depth == 1 and text[at] == ","):
-            parts.append(text[start:at])
-            start = at + 1
-        if depth == 0:
-            return at, parts
-    return begin, []
-
-
-def _choices(parts: list[str], pattern: Location) -> list[str] | None:
-    """The texts that a pair of braces stands for; None where it stands for itself."""
-    if len(parts) > 1:
-        return [name for part in parts for name in _expand(part, pattern)]
-    match = _RANGE.match(parts[0]) if parts else None
-    if match is None:
-        return None
-    first, last = int(match[1]), int(match[2])
-    step = abs(int(match[3] or 1)) or 1
-    if abs(last - first) // step >= _MOST_NAMES:
-        raise SourceError(f"{pattern}: {{{parts[0]}}} is more than {_MOST_NAMES:,} names; check the range")
-    is_padded = any(len(end.lstrip("-")) > 1 and end.lstrip("-").startswith("0") for end in match.group(1, 2))
-    width = max(len(match[1]), len(match[2])) if is_padded else 0
-    sign = 1 if last >= first else -1
-    return [f"{number:0{width}d}" for number in range(first, last + sign, sign * step)]
+def _numbers(inside: str, pattern: Location) -> list[str]:
+    """The numbers of a range ``000..012``, as wide as they are written."""
+    begin, _, end = inside.partition("..")
+    first, last = int(begin), int(end)
+    if abs(last - first) >= _MOST_NAMES:
+        raise SourceError(f"{pattern}: {{{inside}}} is more than {_MOST_NAMES:,} names; check the range")
+    is_padded = begin.startswith("0") or end.startswith("0")
+    width = max(len(begin), len(end)) if is_padded else 0
+    step = 1 if last >= first else -1
+    return [f"{number:0{width}d}" for number in range(first, last + step, step)]
 
 
 def _remote_glob(location: Location) -> list[str]:
@@ -318,18 +292,3 @@ def _remote_glob(location: Location) -> list[str]:
     # Not fs.unstrip_protocol, which of the many names of a protocol gives the first, and knows no chains.
     bare = [match.partition("://")[2] if "://" in match else match for match in matches]
     return [f"{protocol}://{leading}{match.lstrip('/')}{chain}{rest}" for match in bare]
-
-
-def _where(location: Location) -> str:
-    """The innermost folder that is there, and what it has, so that a slip is seen at once."""
-    if location.is_url:
-        return ""
-    folder = os.path.dirname(location.address())
-    while folder and (glob.has_magic(folder) or not os.path.isdir(folder)):
-        folder = os.path.dirname(folder) if os.path.dirname(folder) != folder else ""
-    try:
-        names = sorted(entry for entry in os.listdir(folder or ".") if not entry.startswith("."))
-    except OSError:
-        return ""
-    some = f" ({len(names):,} entries, the first: {', '.join(names[:3])})" if names else " (which is empty)"
-    return f" in {folder or 'the current folder'}{some}"

@@ -40,17 +40,11 @@ class Stamp(NamedTuple):
     mark: str = ""
 
     def __str__(self) -> str:
-        return self.words()
-
-    def words(self, is_fine: bool = False) -> str:
-        """``12,345 bytes of 2026-01-02 03:04:05``, in this machine's time; ``is_fine``: to the nanosecond."""
+        """``12,345 bytes of 2026-01-02 03:04:05.123456789``, in this machine's time."""
         if self.size == UNKNOWN:
             return "not there"
-        size = f"{self.size:,} bytes"
-        if self.time != UNKNOWN:
-            date = f"{_date(self.time)}{f'.{self.time % _SECOND:09}' if is_fine else ''}"
-            return f"{size} of {date}" + (f" with {self.mark}" if is_fine and self.mark else "")
-        return f"{size} ({self.mark})" if self.mark else size
+        date = "" if self.time == UNKNOWN else f" of {_date(self.time)}.{self.time % _SECOND:09}"
+        return f"{self.size:,} bytes{date}" + (f" ({self.mark})" if self.mark else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +98,7 @@ def differences(was: Stamps, now: Stamps) -> npt.NDArray[np.int64]:
 
 def describe_change(was: Stamp, now: Stamp) -> str:
     """``was 12,345 bytes of ..., is ...``."""
-    is_fine = was.words() == now.words()
-    return f"was {was.words(is_fine)}, is {now.words(is_fine)}"
+    return f"was {was}, is {now}"
 
 
 def stamp_now(path: str) -> Stamp:

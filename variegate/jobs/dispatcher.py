@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from variegate.jobs import jobs as messages
 from variegate.jobs.jobs import EngineError, Instruction, Task, TaskDone, TaskFailed, Tick, WorkerLost, WorkerReady
 from variegate.jobs.options import Rules
-from variegate.jobs.queues import Merge, Queues, State
+from variegate.jobs.queues import Device, Merge, Queues, State
 
 
 class Dispatcher:
@@ -39,7 +39,7 @@ class Dispatcher:
         rules, queues = self._rules, self._queues
         if self._is_closed or queues.is_draining:
             return 0
-        if rules.queue_limit is not None and queues.waiting >= rules.queue_limit * len(queues.loads.live):
+        if rules.queue_limit is not None and queues.waiting >= rules.queue_limit * len(queues.live):
             return 0
         return rules.max_items - self._merge.outstanding
 
@@ -55,7 +55,7 @@ class Dispatcher:
 
     def start(self, now: float) -> list[Instruction]:
         """To be called first."""
-        return [self._start_worker(device, now) for device in range(len(self._devices))]
+        return [self._start_worker(device, now) for device in self._devices]
 
     def submit(self, start: int, stop: int, now: float) -> list[Instruction]:
         """One task more, of items that follow those submitted before (there may be a gap)."""
@@ -71,7 +71,7 @@ class Dispatcher:
 
     def drain(self) -> None:
         """Send nothing any more; what is in flight may still come in. A worker that is lost now is not replaced."""
-        self._queues.drain()
+        self._queues.is_draining = True
 
     def handle(self, event: messages.Event, now: float) -> list[Instruction]:
         """Raises EngineError when the last device is given up, KeyError for a task that the worker does not have."""
@@ -83,20 +83,18 @@ class Dispatcher:
             return [messages.Forget(event.task)] if isinstance(event, TaskDone) else []
         device.last_seen = now
         if isinstance(event, TaskDone):
-            out = self._done(event.device, event.task, event.failed, now)
+            out = self._done(device, event.task, event.failed, now)
         elif isinstance(event, TaskFailed):
-            out = self._failed(event.device, event, now)
+            out = self._failed(device, event, now)
         elif isinstance(event, WorkerLost):
-            out = self._lost(event.device, event.reason, now)
+            out = self._lost(device, event.reason, now)
         elif isinstance(event, WorkerReady):
             out = []
             if device.state is State.STARTING:
                 device.state, device.failed_starts, device.free_since = State.READY, 0, now
-                self._queues.loads.is_ready[event.device] = True
         else:
             assert isinstance(event, messages.Beat)
             return []
-        self._queues.fill(event.device, now, out)
         self._queues.feed(now, out)
         return out
 
@@ -105,82 +103,80 @@ class Dispatcher:
             messages.DeviceSnapshot(
                 device.name,
                 device.state.value,
-                self._queues.loads.rate(number),
+                device.rate if device.state is not State.RETIRED else 0.0,
                 len(device.queue) + len(device.suspects),
                 len(device.in_flight),
-                *(device.done, device.steals, device.losses),
+                device.done,
+                device.steals,
+                device.losses,
             )
-            for number, device in enumerate(self._devices)
+            for device in self._devices
         ]
         return messages.Snapshot(devices, self._merge.outstanding, self._quarantined)
 
-    def _start_worker(self, number: int, now: float) -> messages.StartWorker:
-        device = self._devices[number]
+    def _start_worker(self, device: Device, now: float) -> messages.StartWorker:
         device.state, device.worker, device.last_seen = State.STARTING, self._next_worker, now
         self._next_worker += 1
-        return messages.StartWorker(number, device.worker)
+        return messages.StartWorker(device.number, device.worker)
 
-    def _done(self, number: int, task_number: int, failed: Mapping[int, str], now: float) -> list[Instruction]:
-        task, sent = self._queues.take_back(number, task_number)
-        device, size = self._devices[number], task.size
-        self._queues.loads.set_rate(number, device.measure(size, sent, now))
+    def _done(self, device: Device, task_number: int, failed: Mapping[int, str], now: float) -> list[Instruction]:
+        task = self._queues.take_done(device, task_number, now)
         device.setbacks = 0
-        device.done += size - len(failed)
+        device.done += task.size - len(failed)
         out = self._merge.add(task.number, task.without(failed))
         for item in sorted(failed):
             # A worker that names the item leaves no doubt, so it need not be alone the next time.
-            failures = task.failures if size == 1 else 0
-            out += self._item_failed(item, failures + 1, failed[item], task.avoid | {number}, is_suspect=False)
+            failures = task.failures if task.size == 1 else 0
+            out += self._item_failed(item, failures + 1, failed[item], task.avoid | {device.number}, is_suspect=False)
         return out
 
-    def _failed(self, number: int, event: TaskFailed, now: float) -> list[Instruction]:
-        task, _ = self._queues.take_back(number, event.task)
-        device = self._devices[number]
+    def _failed(self, device: Device, event: TaskFailed, now: float) -> list[Instruction]:
+        task = self._queues.take_back(device, event.task)
         device.free_since = now
         if event.is_memory and task.size > 1:
             # Nobody's fault, and no setback: this device takes smaller ones from now on.
             device.largest = min(task.size // 2, device.largest or task.size)
-            self._queues.add_halves(task, task.is_suspect, task.avoid, number)
+            self._queues.add_halves(task, task.is_suspect, task.avoid, device)
             return []
         device.setbacks += 1
-        return self._blame(task, number, event.reason, False) + self._retire_if_hopeless(number, event.reason)
+        return self._blame(task, device, event.reason, False) + self._retire_if_hopeless(device, event.reason)
 
-    def _lost(self, number: int, reason: str, now: float) -> list[Instruction]:
-        device = self._devices[number]
-        in_flight = self._queues.take_all_back(number)
+    def _lost(self, device: Device, reason: str, now: float) -> list[Instruction]:
         device.losses += 1
         device.failed_starts += device.state is State.STARTING
         device.setbacks += device.state is State.READY
+        in_flight = self._queues.take_all_back(device)
         out: list[Instruction] = []
         if len(in_flight) == 1:
-            out += self._blame(in_flight[0], number, reason, is_suspect=True)
+            out += self._blame(in_flight[0], device, reason, is_suspect=True)
         else:
             for task in reversed(in_flight):
                 self._queues.add_again(task, is_suspect=True)
         if self._queues.is_draining:
-            device.state, device.worker = State.LOST, -1
+            device.worker = -1
             return out
-        return out + (self._retire_if_hopeless(number, reason) or [self._start_worker(number, now)])
+        return out + (self._retire_if_hopeless(device, reason) or [self._start_worker(device, now)])
 
     def _check_times(self, now: float) -> list[Instruction]:
         out: list[Instruction] = []
-        for number, device in enumerate(self._devices):
+        num_ready = sum(device.state is State.READY for device in self._devices)
+        for device in self._devices:
             silence = now - device.last_seen
-            is_needed = self._queues.loads.is_ready.sum() < self._rules.enough
+            is_needed = num_ready < self._rules.enough
             if device.state is State.STARTING and is_needed and silence > self._rules.start_timeout:
                 reason = f"did not start within {self._rules.start_timeout:g} s"
             elif device.in_flight and silence > self._rules.heartbeat_timeout:
                 reason = f"gave no sign of life for {self._rules.heartbeat_timeout:g} s"
             else:
                 continue
-            out.append(messages.StopWorker(number, device.worker, reason))
-            out += self._lost(number, reason, now)
+            out.append(messages.StopWorker(device.number, device.worker, reason))
+            out += self._lost(device, reason, now)
         self._queues.feed(now, out)
         return out
 
-    def _blame(self, task: Task, number: int, reason: str, is_suspect: bool) -> list[Instruction]:
+    def _blame(self, task: Task, device: Device, reason: str, is_suspect: bool) -> list[Instruction]:
         """A task failed on a device, and no other can have been the reason."""
-        avoid = task.avoid | {number}
+        avoid = task.avoid | {device.number}
         if task.size == 1:
             return self._item_failed(task.start, task.failures + 1, reason, avoid, is_suspect)
         self._queues.add_halves(task, is_suspect, avoid)
@@ -195,17 +191,18 @@ class Dispatcher:
         self._quarantined += 1
         return self._merge.give_up(item, reason)
 
-    def _retire_if_hopeless(self, number: int, reason: str) -> list[Instruction]:
-        device, rules = self._devices[number], self._rules
+    def _retire_if_hopeless(self, device: Device, reason: str) -> list[Instruction]:
+        rules = self._rules
         if self._queues.is_draining:
             return []  # There is nothing left to give up.
         if device.failed_starts < rules.max_failed_starts and device.setbacks < rules.max_setbacks:
             return []
         what = "did not start" if device.failed_starts else f"{device.setbacks} failures in a row"
-        stop = [messages.StopWorker(number, device.worker, reason)] if self._queues.loads.is_ready[number] else []
-        orphans = self._queues.retire(number)
-        if not self._queues.loads.live:
+        has_worker = device.state is State.READY
+        stop = [messages.StopWorker(device.number, device.worker, reason)] if has_worker else []
+        orphans = self._queues.retire(device)
+        if not self._queues.live:
             raise EngineError(f"no device is left; the last was {device.name}, {what}: {reason}")
         for task in reversed(orphans):
             self._queues.add_again(task, task.is_suspect)
-        return [*stop, messages.Retire(number, f"{what}: {reason}")]
+        return [*stop, messages.Retire(device.number, f"{what}: {reason}")]

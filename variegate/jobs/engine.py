@@ -25,7 +25,6 @@ from variegate.jobs.local_workers import ProcessPool, ThreadPool
 from variegate.jobs.mapping import MapSpec, iter_images, map_images
 from variegate.jobs.options import ON_ERROR, WORKER_KINDS, Allocation, OnError, Rules, WorkerKind
 from variegate.jobs.ray_workers import RayPool, connect
-from variegate.jobs.warm import make_ready
 from variegate.ops.output import Identity
 from variegate.threads import default_threads
 from variegate.transforms import Transform
@@ -41,7 +40,7 @@ def choose_devices(devices: str | Sequence[str], ray: Any = None) -> tuple[str, 
         return _all_devices(ray)
     names = []
     for device in [devices] if isinstance(devices, str) else devices:
-        if (found := re.fullmatch(r"(cpu|reference|cuda)(?::(\d+))?", str(device))) is None:
+        if (found := re.fullmatch(r"(cpu|cuda)(?::(\d+))?", str(device))) is None:
             raise ValueError(f"devices: got {device!r}; accepted: {ACCEPTED}")
         name = f"{found[1]}:{int(found[2] or 0)}"
         names.append(resolve(name) if ray is None and found[1] == "cuda" else name)
@@ -58,13 +57,8 @@ def choose_devices(devices: str | Sequence[str], ray: Any = None) -> tuple[str, 
 
 
 def kind_of(name: str) -> str:
-    """ "cuda", "cpu" or "reference"."""
+    """ "cuda" or "cpu"."""
     return name.partition(":")[0]
-
-
-def augmenter_name(name: str) -> str:
-    """A device as an ``Augmenter`` takes it."""
-    return "reference" if kind_of(name) == "reference" else name
 
 
 def cores_each(number: int, ray: Any = None) -> int:
@@ -161,7 +155,7 @@ class Engine:
 
     @property
     def executor(self) -> str:
-        """Executor that computes the pixels: "cuda", "cpu" or "reference"."""
+        """Executor that computes the pixels: "cuda" or "cpu"."""
         return kind_of(self.devices[0])
 
     def map(
@@ -195,9 +189,7 @@ class Engine:
             TypeError, ValueError: while iterating, naming the image by its position.
             EngineError: for an image that failed too often, and if no device is left.
         """
-        chosen = self.transform if transform is None else transform
-        if chosen is None:
-            raise ValueError("transform: got none; give one to map(..., transform=...) or to Engine(transform=...)")
+        chosen = self._chosen(transform)
         one_of("on_error", on_error, ON_ERROR)
         spec = replace(self._spec, transform=chosen, epoch=epoch, copy=copy, names=tuple(conditions or ()))
         spec.check()
@@ -205,6 +197,12 @@ class Engine:
         self.quarantined = []
         quarantined = self.quarantined if on_error == "skip" else None
         return map_images(partial(self.run, spec), tasks, len(self.devices), self._rules.ordered, quarantined)
+
+    def _chosen(self, transform: Transform | None) -> Transform:
+        chosen = self.transform if transform is None else transform
+        if chosen is None:
+            raise ValueError("transform: got none; give one to this method, or to Engine(transform=...)")
+        return chosen
 
     def map_image(
         self,
@@ -247,10 +245,7 @@ class Engine:
         """
         from variegate.jobs.tiles.run import ImageRun, pixel_file
 
-        chosen = self.transform if transform is None else transform
-        if chosen is None:
-            raise ValueError("transform: got none; give one to map_image(image, transform) or to Engine(transform=...)")
-        work = replace(self._spec, transform=chosen, epoch=epoch, copy=copy)
+        work = replace(self._spec, transform=self._chosen(transform), epoch=epoch, copy=copy)
         values = None if conditions is None else of_one_sample(conditions, 1)
         target = None if out is None else os.fspath(out)
         return ImageRun(self, work, pixel_file(image), id, target, tile, values, resume).run()
@@ -277,11 +272,9 @@ class Engine:
 
         Workers start when the iteration does, and end when it ends or is closed.
         """
-        if self.workers == "process" and self.executor == "cpu":
-            make_ready()
         is_ordered = self._rules.ordered if ordered is None else ordered
         dispatcher = Dispatcher(self.devices, replace(self._rules, ordered=is_ordered, max_items=max_items))
-        names = [augmenter_name(name) for name in self.devices]
+        names = list(self.devices)
         workers: WorkerPool
         if self.workers == "ray":
             workers = RayPool(spec, names, self.num_threads, self.address)

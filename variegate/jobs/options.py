@@ -42,11 +42,7 @@ class Rules:
 
     def __post_init__(self) -> None:
         one_of("allocation", self.allocation, ALLOCATIONS)
-        for name in ("in_flight", "queue_limit", "max_items", "max_failures", "max_setbacks", "max_failed_starts"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name}: got {value!r}; accepted: 1 or more")
-        for name in ("heartbeat_timeout", "start_timeout"):
-            value = getattr(self, name)
-            if not value > 0:
-                raise ValueError(f"{name}: got {value!r}; accepted: seconds, more than 0")
+        if self.max_failures < 1:
+            raise ValueError(f"max_failures: got {self.max_failures!r}; accepted: 1 or more")
+        if not self.heartbeat_timeout > 0:
+            raise ValueError(f"heartbeat_timeout: got {self.heartbeat_timeout!r}; accepted: seconds, more than 0")

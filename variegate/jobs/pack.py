@@ -1,18 +1,13 @@
-"""A data set packed into shards on the devices of an engine, and the speed of a loader before and after."""
+"""A data set packed into shards on the devices of an engine."""
 
 from __future__ import annotations
 
-import math
 import os
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain, repeat
 from os import PathLike
 from threading import Event
-from typing import Any, NamedTuple, cast
-
-import numpy as np
+from typing import Any, cast
 
 from variegate.checks import integer
 from variegate.formats.packed import INDEX_NAME, STATISTICS_NAME, DatasetStatistics, statistics_bytes
@@ -24,16 +19,9 @@ from variegate.jobs.output.manifest import read_manifest
 from variegate.jobs.output.on_disk import Row, check_apart
 from variegate.jobs.output.side_files import PACKED_COLUMNS, Totals, totals_of
 from variegate.jobs.pack_shards import PackCommit, PackPlan, write_index
-from variegate.loader import Loader
-from variegate.ops.compose import Compose
-from variegate.ops.crop import RandomHorizontalFlip
-from variegate.ops.output import Identity, Normalize
-from variegate.ops.resize import RandomResizedCrop, Resize
+from variegate.ops.output import Identity
+from variegate.ops.resize import Resize
 from variegate.options.datasets import PackingOptions
-
-# Of the comparison of loaders.
-_SAMPLES, _RUNS, _BATCH, _SIDE = 512, 4, 32, 224
-_ROUNDS, _SECONDS = 3, 0.7
 
 
 @dataclass
@@ -116,7 +104,7 @@ def pack(source: Any, destination: str | PathLike[str], *, stop: Event | None = 
         destination: a folder, or a URL that fsspec writes to.
         stop: once set, the run finishes what it has begun and raises KeyboardInterrupt.
         options: fields of ``PackingOptions``, as the options of ``variegate pack``: size, quality, keep_jpeg, format,
-            shard_size, devices (or a list of them), workers, threads, resume, on_error, ... (``measure`` is ignored).
+            shard_size, devices (or a list of them), workers, threads, resume, on_error, ....
 
     Raises:
         ValueError, SourceError: naming the argument.
@@ -160,55 +148,3 @@ def packing_of(source: Any, destination: str | PathLike[str], options: PackingOp
         address=options.address,
     )
     return Packing(plan, destination, engine, options.on_error, options.resume)
-
-
-class Speedup(NamedTuple):
-    """Images a second: the best of a few spans of each."""
-
-    before: float
-    after: float
-    samples: int
-    threads: int
-
-    @property
-    def ratio(self) -> float:
-        return self.after / self.before if self.before else math.nan
-
-
-def speedup_of(packing: Packing, threads: int | None = None) -> Speedup | None:
-    """Speed of a loader on the source and on what was packed, in turns: crop, flip and normalise on up to 512 samples,
-    runs of neighbours from all over, which were read before. None where samples are missing in the packed one."""
-    source, after = packing.plan.source, open_by_index(str(packing.destination))
-    if len(after) != len(source) or not len(source):
-        return None
-    # What is read by groups of neighbours is not read for one of each.
-    run = _SAMPLES // _RUNS if len(source) > _SAMPLES else len(source)
-    starts = np.linspace(0, len(source) - run, _RUNS if len(source) > _SAMPLES else 1).astype(np.int64).tolist()
-    picked = [start + place for start in starts for place in range(run)]
-    transform = Compose([RandomResizedCrop(_SIDE), RandomHorizontalFlip(), Normalize(mean=(0.5,), std=(0.5,))])
-    options: dict[str, Any] = {
-        "batch_size": min(_BATCH, len(picked)),
-        "device": "cpu",
-        "sampler": picked,
-        "num_threads": threads,
-        "rank": 0,
-        "world_size": 1,
-        "targets": False,
-    }
-    loaders = [Loader(source, transform, **options), Loader(after, transform, index="auto", **options)]
-    for loader in loaders:
-        for _ in loader:
-            pass
-    streams = [chain.from_iterable(repeat(loader)) for loader in loaders]
-    rates = [[_rate(stream) for stream in streams] for _ in range(_ROUNDS)]
-    best = [max(each) for each in zip(*rates, strict=True)]
-    return Speedup(best[0], best[1], len(picked), loaders[0].num_threads)
-
-
-def _rate(batches: Iterator[Any]) -> float:
-    next(batches)  # what was made ahead of the span
-    next(batches)
-    images, begin = 0, time.perf_counter()
-    while (seconds := time.perf_counter() - begin) < _SECONDS:
-        images += len(next(batches).ids)
-    return images / seconds

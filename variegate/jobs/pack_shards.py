@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import compress, islice
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from variegate.formats.base import FileSource, Item, SourceError, StreamSource
 from variegate.formats.filtered import excluded_from
 from variegate.formats.opening import open_source
 from variegate.formats.packed import INDEX_NAME, sums_of
-from variegate.formats.shards import PACKED, Labels, Record, Shard
+from variegate.formats.shards import Labels, Record, Shard
 from variegate.formats.storage import PRIVATE, Storage
 from variegate.io.location import Location, inside
 from variegate.jobs.augment.commit import Report, ShardCommit
@@ -39,7 +39,6 @@ class PackPlan(Plan):
 
     short_side: int | None = None  # larger pictures are reduced so that their shorter side has this many pixels
     keep_jpeg: bool = False  # JPEG files are copied as they are; other kinds are encoded
-    _layouts: ClassVar[tuple[str, ...]] = PACKED
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -11,7 +11,7 @@ import zlib
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,20 +25,30 @@ from variegate.loader.targets import targets_nbytes
 from variegate.program.program import MAX_CHANNELS
 from variegate.threads import at_fork
 
+if TYPE_CHECKING:
+    from variegate.loader.options import LoaderOptions
+
 Picture = npt.NDArray[np.uint8]
 
-_VERSION = 2
+_VERSION = 3
 _RECORD = np.dtype(
     [
-        *(("id", "<u8"), ("offset", "<u8"), ("height", "<u4"), ("width", "<u4"), ("channels", "<u4")),
-        *(("checksum", "<u4"), ("int_label", "<i8"), ("float_label", "<f8"), ("is_float", "<u4"), ("check", "<u4")),
+        ("id", "<u8"),
+        ("offset", "<u8"),
+        ("height", "<u4"),
+        ("width", "<u4"),
+        ("channels", "<u4"),
+        ("is_float", "<u4"),
+        ("int_label", "<i8"),
+        ("float_label", "<f8"),
+        ("checksum", "<u4"),
     ]
 )
 
 
-def _check(record: bytes | memoryview) -> int:
-    """The last field: of all before it, so that one flipped bit does not show another picture, or label."""
-    return zlib.crc32(record[:-4])
+def _checksum(record: Any, pixels: Any) -> int:
+    """Of all fields before it and the pixels, so that one flipped bit does not show another picture, or label."""
+    return zlib.crc32(pixels, zlib.crc32(record.tobytes()[: -record["checksum"].nbytes]))
 
 
 class _Part:
@@ -59,8 +69,8 @@ class DiskCache:
     At most ``max_bytes`` under ``folder/key`` (None: half of the free space, shared by ``processes``); ``key`` names
     the data set and how its pictures were reduced. Every process appends to a pair of files of its own:
     ``NAME.pixels`` holds rows of pixels, ``NAME.index`` a record of fixed size for each picture, written when its
-    pixels are. So a process that is killed leaves whole records and at most one picture that nobody refers to; records
-    are believed only with the right checksum.
+    pixels are. So a process that is killed leaves whole records and at most one picture that nobody refers to; pictures
+    of other processes are believed only with the right checksum.
     """
 
     holds_device_memory = False
@@ -112,7 +122,8 @@ class DiskCache:
         if place is None:
             return None
         part, row = self._parts[place[0]], place[1]
-        _, offset, *shape, checksum, int_label, float_label, is_float, _ = part.records[row].item()
+        record = part.records[row]
+        _, offset, *shape, is_float, int_label, float_label, checksum = record.item()
         picture = np.empty(shape, np.uint8)
         flat = picture.reshape(-1).data
         try:
@@ -121,7 +132,7 @@ class DiskCache:
             return None  # it is decoded instead
         if part is not self._own and not part.is_checked[row]:
             # Once a process is enough: after a crash of the machine a file may have its length but not its bytes.
-            if read != picture.nbytes or zlib.crc32(flat) != checksum:
+            if read != picture.nbytes or _checksum(record, flat) != checksum:
                 self._places.pop(sample_id, None)
                 return None
             part.is_checked[row] = True
@@ -146,10 +157,9 @@ class DiskCache:
         own = self._own or self._open_own()
         flat = np.ascontiguousarray(picture).reshape(-1).data
         is_float = isinstance(label, (float, np.floating))
-        as_label = 0 if is_float else label, label, is_float
-        values = (sample_id, self._end, *picture.shape, zlib.crc32(flat), *as_label, 0)
+        values = (sample_id, self._end, *picture.shape, is_float, 0 if is_float else label, label, 0)
         record = np.array([values], _RECORD)
-        record["check"] = _check(record.tobytes())
+        record["checksum"] = _checksum(record[0], flat)
         written = 0
         while written < len(flat):
             written += write_at(own.pixels, flat[written:], self._end + written)
@@ -188,13 +198,11 @@ class DiskCache:
         sizes = np.prod(sides, axis=0)
         is_picture = (sizes > 0) & (records["channels"] >= 1) & (records["channels"] <= MAX_CHANNELS)
         is_there = is_picture & (records["offset"].astype(np.float64) + sizes <= os.fstat(pixels).st_size)
-        whole = memoryview(data)
+        self.nbytes += int(sizes[is_there].sum())
+        part = len(self._parts) - 1
         for row in np.flatnonzero(is_there).tolist():
-            if _check(whole[size * row : size * (row + 1)]) != records["check"][row]:
-                continue
             # Two processes may have kept the same picture; both take up room.
-            self._places.setdefault(int(records["id"][row]), (len(self._parts) - 1, row))
-            self.nbytes += int(sizes[row])
+            self._places.setdefault(int(records["id"][row]), (part, row))
 
     def __del__(self) -> None:
         if getattr(self, "_own_index", -1) >= 0:
@@ -298,21 +306,14 @@ _MEMORIES = ("host", "device")
 _ACCEPTED = "'host', 'device', None, or a folder to keep pixels on disk"
 
 
-def open_cache(
-    where: str | os.PathLike[str] | None,
-    *,
-    max_bytes: int | None,
-    side: int | None,
-    device: str,
-    fingerprint: str,
-    processes: int = 1,
-    shared: str | None = None,
-) -> PixelCache | None:
-    """``where``: None, "host", "device", or a folder: a ``Path``, or text that ``a_path`` takes for one. ``processes``:
-    among how many the memory and the disk are shared; ``shared``: the name by which they share the host's memory.
+def open_cache(options: LoaderOptions, device: str, processes: int = 1, shared: str | None = None) -> PixelCache | None:
+    """``options.cache``: None, "host", "device", or a folder: a ``Path``, or text that ``a_path`` takes for one.
 
-    Raises ValueError for what is none of them, such as a misspelt word, and for a budget or side that is not positive.
+    ``processes``: among how many the memory and the disk are shared; ``shared``: the name by which they share the
+    host's memory. Raises ValueError for what is none of them, such as a misspelt word, and for a budget or side that
+    is not positive.
     """
+    where, max_bytes, side = options.cache, options.cache_bytes, options.cache_side
     for name, value in (("cache_bytes", max_bytes), ("cache_side", side)):
         if value is not None:
             integer(name, value, 1, accepted="a positive integer, or None")
@@ -324,7 +325,7 @@ def open_cache(
         raise ValueError(f"cache: got {where!r}; accepted: {_ACCEPTED}")
     if where == "device" and device.startswith("cuda"):
         return DeviceCache(device, max_bytes)
-    key = f"{fingerprint}-{side or 'whole'}"
+    key = f"{options.source.fingerprint}-{side or 'whole'}"
     if shared is not None and where == "host":
         return NodeCache(shared, key, max_bytes, processes)
     if where in _MEMORIES:  # the memory of a CPU is the host's

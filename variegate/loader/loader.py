@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 from variegate.augmenter.pickling import CopiedByState, check_copied
 from variegate.checks import integer
+from variegate.errors import shown
 from variegate.loader.batch import Failure
 from variegate.loader.epochs import BatchIterator, Epochs
-from variegate.loader.options import ConditionsOfEpoch, LoaderArguments, OnError, Partners, Workers
+from variegate.loader.options import LoaderArguments, with_fields_of
 from variegate.loader.pipeline import Pipeline
 from variegate.loader.stats import LoaderStats, StageTimes
 from variegate.removed import RemovedMethods
 from variegate.threads import at_fork, check_running
 
 if TYPE_CHECKING:
-    import torch
-
-    from variegate.executors.runners.runner import Decode, Dtype, Geometry, Layout
     from variegate.formats.base import Source, StreamSource
     from variegate.loader.mixture import Mixture
     from variegate.loader.targets import AnyBatch
-    from variegate.targets.settings import Targets
-    from variegate.transforms import Transform
 
 
 class Loader(CopiedByState, RemovedMethods):
@@ -103,51 +99,9 @@ class Loader(CopiedByState, RemovedMethods):
         ValueError, TypeError, SourceError: naming the argument, its value and what is accepted.
     """
 
-    def __init__(
-        self,
-        source: Any,
-        transform: Transform | str | os.PathLike[str] | None = None,
-        batch_size: int = 64,
-        device: str = "auto",
-        seed: int = 0,
-        shuffle: bool | None = None,
-        drop_last: bool = False,
-        num_threads: int | None = None,
-        rank: int | None = None,
-        world_size: int | None = None,
-        on_error: OnError = "raise",
-        cache: Literal["host", "device"] | str | os.PathLike[str] | None = None,
-        prefetch: int = 2,
-        *,
-        max_errors: int | float | None = None,
-        decode: Decode = "auto",
-        fast_decode: bool = False,
-        dtype: Dtype | torch.dtype = "float32",
-        layout: Layout = "NCHW",
-        geometry: Geometry = "composed",
-        cache_bytes: int | None = None,
-        cache_side: int | None = None,
-        max_pixels: int | None = None,
-        max_decode_bytes: int | None = None,
-        channels: int | None = None,
-        sampler: Any = None,
-        weights: Any = None,
-        num_samples: int | None = None,
-        copies: int = 1,
-        shuffle_buffer: int = 4096,
-        shuffle_bytes: int = 256 << 20,
-        partners: Partners = "epoch",
-        index: str | os.PathLike[str] | None = None,
-        views: int | None = None,
-        conditions: ConditionsOfEpoch | None = None,
-        annotations: Any = None,
-        targets: Targets | Literal[False] | None = None,
-        workers: Workers = "thread",
-        devices: str | Sequence[str] | None = None,
-    ) -> None:
-        arguments = dict(locals())
-        del arguments["self"]
-        self._start(LoaderArguments(**arguments))
+    @with_fields_of(LoaderArguments)
+    def __init__(self, arguments: LoaderArguments) -> None:
+        self._start(arguments)
 
     def _start(self, arguments: LoaderArguments) -> None:
         pipeline = self._pipeline = Pipeline(arguments)
@@ -215,26 +169,13 @@ class Loader(CopiedByState, RemovedMethods):
         return self._pipeline.log.list()
 
     def __repr__(self) -> str:
-        """The call that makes it, with the device, the rank and the threads that were found; the source as it says."""
-        made = self.augmenter
-        named = {
-            "seed": (self.seed, 0),
-            "shuffle": (self.shuffle, True),
-            "drop_last": (self.drop_last, False),
-            "num_threads": (self.num_threads, None),
-            "rank": (self.rank, 0),
-            "world_size": (self.world_size, 1),
-            "prefetch": (self.prefetch, 2),
-            "copies": (self._pipeline.options.copies, 1),
-            "dtype": (str(made.dtype).removeprefix("torch."), "float32"),
-            "layout": (made.layout, "NCHW"),
-            "geometry": (made.geometry, "composed"),
-        }
-        given = "".join(f", {name}={value!r}" for name, (value, default) in named.items() if value != default)
-        source = " ".join(repr(self.source).split())
-        source = source if len(source) <= 200 else f"{source[:160]} ... {source[-20:]}"
-        batches = f"batch_size={self.batch_size}, device={self.device!r}"
-        return f"Loader({source}, {made.transform!r}, {batches}{given})"
+        """The call that makes it, with the device that was found; without arguments at their default."""
+        given = {**vars(self._pipeline.portable), "device": self.device}
+        if self.world_size == 1:
+            given |= {"rank": None, "world_size": None}
+        _, _, *options = fields(LoaderArguments)
+        named = [f"{each.name}={shown(given[each.name])}" for each in options if given[each.name] is not each.default]
+        return f"Loader({', '.join([shown(self.source), repr(self.augmenter.transform), *named])})"
 
     def __len__(self) -> int:
         """Number of batches of an epoch on this rank; raises TypeError for a stream, whose length is unknown."""

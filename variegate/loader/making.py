@@ -121,11 +121,11 @@ class BatchMaker:
         read_candidates: Callable[[StepPlan, int, int], Iterator[ReadCandidate]],
         index: EntropyIndex | None = None,
         targets: BatchTargets | None = None,
-        mixture: Mixture | None = None,
     ) -> None:
         self.augmenter, self.options, self.index = augmenter, options, index
         self._read_candidates = read_candidates
-        self.targets, self.mixture, self.num_partners = targets, mixture, num_partners(augmenter.transform)
+        self.targets, self.num_partners = targets, num_partners(augmenter.transform)
+        self.mixture = options.source if isinstance(options.source, Mixture) else None
         self._device = torch.device(augmenter.device) if augmenter.device.startswith("cuda") else None
         self._idle: list[torch.cuda.Stream] = []
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Concatenate, Literal, ParamSpec, get_args
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import integer, number, one_of, refused
 from variegate.decode import MAX_DECODE_BYTES, MAX_PIXELS, check_limit
 from variegate.executors.runners.runner import Decode, Dtype, Geometry, Layout
@@ -131,6 +133,26 @@ class LoaderArguments:
         return self.workers != "thread" or self.devices is not None
 
 
+P = ParamSpec("P")
+_Init = Callable[[Any, LoaderArguments], None]
+
+
+def with_fields_of(record: Callable[P, LoaderArguments]) -> Callable[[_Init], Callable[Concatenate[Any, P], None]]:
+    """Decorator of an ``__init__`` that takes the fields of a dataclass as its arguments, and gets one of the class."""
+
+    def decorate(init: _Init) -> Callable[Concatenate[Any, P], None]:
+        def __init__(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> None:
+            init(self, record(*args, **kwargs))
+
+        fields = inspect.signature(record)
+        itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        signature = fields.replace(parameters=[itself, *fields.parameters.values()])
+        __init__.__signature__ = signature  # type: ignore[attr-defined]
+        return __init__
+
+    return decorate
+
+
 @dataclass(frozen=True, kw_only=True)
 class LoaderOptions(LoaderArguments):
     """Checked arguments: ranks, threads and limits are numbers, and ``views`` have become part of the transform."""
@@ -182,6 +204,19 @@ class LoaderOptions(LoaderArguments):
         if self.conditions is not None and not callable(found):
             raise TypeError(f"conditions: gave {found!r} for epoch {epoch}; accepted: a function of ids")
         return found
+
+    def make_augmenter(self, transform: Transform, device: str, num_threads: int) -> Augmenter:
+        return Augmenter(
+            transform,
+            device,
+            self.seed,
+            self.dtype,
+            self.layout,
+            num_threads,
+            self.geometry,
+            decode=self.decode,
+            fast_decode=self.fast_decode,
+        )
 
     @property
     def decode_limits(self) -> tuple[int, int]:

@@ -31,19 +31,16 @@ _MOST_ORDERS = 4
 Position = tuple[int, int]
 
 STATE_VERSION = 1
-_ADVICE = {
-    "seed": "Make the loader with the seed of the state.",
-    "shuffle": "Make the loader with the same shuffle.",
-    "source": "The data set is not the one that the state was taken with: files, labels or classes differ.",
-    "samples": "The data set has another number of samples than the one that the state was taken with.",
-    "buffer": "Make the loader with the same shuffle_buffer and shuffle_bytes.",
+# What an order depends on, in states too, and what is to be the same for each.
+_FACTS = {
+    "seed": "seed",
+    "shuffle": "shuffle",
+    "source": "data set: its files, labels and classes",
+    "samples": "data set: its number of samples",
+    "buffer": "shuffle_buffer and shuffle_bytes",
 }
-# The same, and there only where the loader has such.
-_ADVICE_ON_PICKS = {
-    "weights": "Make the loader with the same weights, and num_samples if any.",
-    "sampler": "Make the loader with the same sampler.",
-    "copies": "Make the loader with the same copies.",
-}
+# Only there if the loader has such.
+_FACTS_OF_PICKS = {"weights": "weights, and num_samples if any", "sampler": "sampler", "copies": "copies"}
 
 
 class EpochOrder:
@@ -81,14 +78,14 @@ class EpochOrder:
             accepted = f"what Loader.state_dict gave, version {STATE_VERSION}"
             raise ValueError(f"state_dict: got version {got!r}; accepted: {accepted}")
         check_pixel_version("state_dict", state.get("pixels"), ValueError, "begin the epoch again without it")
-        missing = {"epoch", "done", *_ADVICE} - set(state)
+        missing = {"epoch", "done", *_FACTS} - set(state)
         if missing:
             raise ValueError(f"state_dict: {', '.join(sorted(missing))} missing; accepted: what Loader.state_dict gave")
-        for name, advice in (_ADVICE | _ADVICE_ON_PICKS).items():
+        for name, same in (_FACTS | _FACTS_OF_PICKS).items():
             if state.get(name) != self.facts.get(name):
                 raise ValueError(
                     f"state_dict: {name} is {state.get(name)!r}, this loader's is {self.facts.get(name)!r}; the rest "
-                    f"of the epoch would be another one. {advice}"
+                    f"of the epoch would be another one. Make the loader with the same {same}"
                 )
         epoch, done = (integer(f"state_dict: {name}", state[name], 0, (1 << 64) - 1) for name in ("epoch", "done"))
         if done:
@@ -145,7 +142,7 @@ class IndexedOrder(EpochOrder):
         """The same, each read by all threads of ``pool``."""
         stopped = Event()
         plans = self.plans(share, epoch, times, first)
-        begun = (self._reader.begin(plan, self._source, pool, times, stopped.is_set) for plan in plans)
+        begun = (self._reader.begin(plan, pool, times, stopped.is_set) for plan in plans)
         return begun, stopped.set
 
     def _plan(self, order: Order, epoch: int, share: Share, step: int) -> StepPlan:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from torch.utils.data import BatchSampler
 from torch.utils.data.distributed import DistributedSampler
 
-from variegate.checks import integer
+from variegate.checks import as_integer, integer
 from variegate.formats.base import Source, StreamSource, digest_of
 from variegate.loader.mixture import MixedOrder, Mixture, MixtureOrders
 from variegate.loader.options import LoaderOptions
@@ -201,10 +200,10 @@ def _check_indices(name: str, given: Any, samples: int) -> Indices:
     """int64[N], N > 0, each from 0 to ``samples`` - 1. Raises TypeError or ValueError naming the first that is not."""
     if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
         raise TypeError(f"{name}: gave {type(given).__name__}; accepted: indices")
-    values = np.asarray(given) if hasattr(given, "__array__") else list(given)
+    values: Any = given if hasattr(given, "__array__") else list(given)
     try:
         array = np.asarray(values)
-    except (TypeError, ValueError, RuntimeError, OverflowError):  # of different kinds, of which some are no numbers
+    except (TypeError, ValueError, RuntimeError):  # of different kinds or lengths
         array = np.empty(len(values), object)
     if array.ndim != 1:
         raise ValueError(f"{name}: got shape {array.shape}; accepted: one index after another, not batches of them")
@@ -212,21 +211,13 @@ def _check_indices(name: str, given: Any, samples: int) -> Indices:
         raise ValueError(f"{name}: gave no index; accepted: at least one")
     if array.dtype.kind == "b":
         raise TypeError(f"{name}: got True and False; accepted: indices, such as np.flatnonzero(mask)")
-    accepted = f"accepted: integers from 0 to {samples - 1}"
-    if array.dtype.kind in "iu":
-        outside = (array < 0) | (array >= samples)
-        if outside.any():
-            first = int(outside.argmax())
-            raise ValueError(f"{name}[{first}]: got {array[first]}; {accepted}")
-        return np.array(array, np.int64)
-    indices = []
-    # Integers of other kinds, such as tensors of one number.
-    for place, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
-        try:
-            index = operator.index(value)
-        except TypeError:
-            index = -1
-        if not 0 <= index < samples or isinstance(value, bool):
-            raise ValueError(f"{name}[{place}]: got {value!r}; {accepted}")
-        indices.append(index)
-    return np.array(indices, np.int64)
+    numbers = array
+    if array.dtype.kind not in "iu":  # integers of other kinds, such as tensors of one number; or no integers
+        found = map(as_integer, values)
+        numbers = np.array([-1 if number is None else number for number in found])
+    outside = (numbers < 0) | (numbers >= samples)
+    if outside.any():
+        first = int(outside.argmax())
+        got = np.asarray(values[first]).tolist()
+        raise ValueError(f"{name}[{first}]: got {got!r}; accepted: integers from 0 to {samples - 1}")
+    return numbers.astype(np.int64)

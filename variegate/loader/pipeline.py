@@ -12,10 +12,9 @@ from typing import Any
 
 import torch
 
-from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
 from variegate.errors import shown as described
-from variegate.formats.base import PixelSource, Source, StreamSource
+from variegate.formats.base import Source, StreamSource
 from variegate.formats.indexing import open_entropy_index
 from variegate.formats.opening import open_source
 from variegate.formats.packed import checked_statistics
@@ -61,27 +60,16 @@ class Pipeline:
             from variegate.loader import workers  # imported here, as most loaders have none
 
             places = workers.WorkerPlaces.find(options, arguments.num_threads)
-            options = replace(options, device=places.host_device)
-        self.options = options
+            options = replace(options, device="cpu")
         opened = _open(options.source, options.on_error, options.annotations)
         self.source = source = with_asked(opened, options.targets)
+        self.options = options = replace(options, source=source)
         transform = Identity() if options.transform is None else options.transform
-        mixture = source if isinstance(source, Mixture) else None
-        if mixture is not None:
-            transform = mixture.transform_with(transform)
+        if isinstance(source, Mixture):
+            transform = source.transform_with(transform)
         if wants_statistics(transform):
             transform = with_statistics(transform, *checked_statistics(source))
-        self.augmenter = Augmenter(
-            transform,
-            options.device,
-            options.seed,
-            options.dtype,
-            options.layout,
-            options.num_threads,
-            options.geometry,
-            decode=options.decode,
-            fast_decode=options.fast_decode,
-        )
+        self.augmenter = options.make_augmenter(transform, options.device, options.num_threads)
         self.targets = targets_of(options, source, self.augmenter.transform)
         self.shuffle = check_picking(source, options)
         # For a copy in another process: the same source and rank, and whatever else it finds there.
@@ -90,16 +78,9 @@ class Pipeline:
         )
         self.log = FailureLog(options.max_errors)
         has_cache = places is None or places.are_threads or options.cache is None
-        self.cache = open_cache(
-            options.cache if has_cache else None,
-            max_bytes=options.cache_bytes if has_cache else None,
-            side=options.cache_side if has_cache else None,
-            device=self.augmenter.device,
-            fingerprint=source.fingerprint,
-            processes=processes_here(),
-        )
+        self.cache = open_cache(options, self.augmenter.device, processes_here()) if has_cache else None
         self.index = open_entropy_index(options.index, source)
-        reader = Reader(options, self.cache, isinstance(source, PixelSource), self.targets is not None)
+        reader = Reader(options, self.cache, self.targets is not None)
         mixers = self.augmenter.transform._mixers if options.partners == "epoch" else ()
         self.order: IndexedOrder | StreamOrder
         if isinstance(source, StreamSource):
@@ -121,16 +102,16 @@ class Pipeline:
         order: Any = self.order  # what is kept by threads must not keep this object
 
         def read_candidates(plan: StepPlan, row: int, epoch: int) -> Iterator[ReadCandidate]:
-            return reader.read_candidates(source, order.candidates(plan, row, epoch))
+            return reader.read_candidates(order.candidates(plan, row, epoch))
 
         # Whether an epoch's batches may be begun before it does.
         self.is_early = self.order.is_known and options.conditions is None
         is_alone = options.world_size == 1 or not torch.distributed.is_initialized()
         self.ranks_compared = arguments.rank is not None or is_alone
-        self._maker = BatchMaker(self.augmenter, options, read_candidates, self.index, self.targets, mixture)
+        self._maker = BatchMaker(self.augmenter, options, read_candidates, self.index, self.targets)
         self._workers = None
         if places is not None:
-            self._workers = workers.begin(self.options, places, source, self.targets, self.cache, self._maker, order)
+            self._workers = workers.begin(self.options, places, self.targets, self.cache, self._maker, order)
             weakref.finalize(self, self._workers.fleet.close)
         # Kept from epoch to epoch: the allocator holds memory for every thread that ever was.
         self._readers = Threads(reader_threads(self.order.is_remote, options.num_threads), "variegate-read")

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -128,59 +127,42 @@ Waiting = Callable[[], Rows | None]
 Steps = tuple[Iterator[Waiting], Callable[[], None]]
 
 
-class SampleToRead(NamedTuple):
-    """A sample that is to be read; ``name`` and ``fetch`` are asked for by the thread that reads it."""
-
-    id: int
-    name: Callable[[], SampleName]
-    fetch: Callable[[], Item]
-
-
-def sample_to_read(source: Any, sample_id: int, sample: Any) -> SampleToRead:
-    """``sample``: as in a ``StepPlan``."""
-    if not isinstance(sample, StreamItem):
-        return SampleToRead(sample_id, partial(source.name, sample), partial(source.read, sample))
-
-    def fetch() -> Item:
-        if isinstance(sample.item, DecodeError):
-            raise sample.item
-        return sample.item
-
-    return SampleToRead(sample.id, lambda: sample.name, fetch)
+def name_of(source: Any, sample: Any) -> SampleName:
+    """Of a sample as a ``StepPlan`` has it."""
+    name: SampleName = sample.name if isinstance(sample, StreamItem) else source.name(int(sample))
+    return name
 
 
 class Reader:
     """Reads samples, and decodes those that must be decoded whole: with a cache all of them, as pixels must not depend
-    on whether it has room. ``in_memory``: the source's pixels lie there already; ``has_targets``: labels are
-    ``Annotated``."""
+    on whether it has room. ``has_targets``: labels are ``Annotated``."""
 
-    def __init__(
-        self, options: LoaderOptions, cache: PixelCache | None, in_memory: bool, has_targets: bool = False
-    ) -> None:
-        self._has_targets, self._channels = has_targets, options.channels
+    def __init__(self, options: LoaderOptions, cache: PixelCache | None, has_targets: bool) -> None:
+        self._source, self._has_targets, self._channels = options.source, has_targets, options.channels
         self._cache, self._side, self._limits = cache, options.cache_side, options.decode_limits
         self._noted: set[str] = set()
-        self.may_gather = in_memory and not has_targets and (cache is None or not cache.holds_device_memory)
+        in_memory = isinstance(options.source, PixelSource)
+        self._may_gather = in_memory and not has_targets and (cache is None or not cache.holds_device_memory)
 
-    def read_candidates(self, source: Any, candidates: Iterable[tuple[int, Any]]) -> Iterator[ReadCandidate]:
+    def read_candidates(self, candidates: Iterable[tuple[int, Any]]) -> Iterator[ReadCandidate]:
         """Read (id, sample) pairs one after another, each when it is requested."""
         for id, sample in candidates:
-            for data, label in self.read([sample_to_read(source, id, sample)]):
+            for data, label in self._read_all([(id, sample)]):
                 yield id, data, label
 
-    def read(
+    def _read_all(
         self,
-        samples: Iterable[SampleToRead],
+        samples: Iterable[tuple[int, Any]],
         times: StageTimes | None = None,
         is_stopped: Callable[[], bool] | None = None,
     ) -> list[tuple[Any, Any]]:
         """(data, label) of each, or (DecodeError, None); fewer once it is stopped."""
         clock, results = _Clock(), []
         with one_note(self._noted):
-            for sample in samples:
+            for id, sample in samples:
                 if is_stopped is not None and is_stopped():
                     break
-                results.append(self._read(sample, clock))
+                results.append(self._read(id, sample, clock))
         if times is not None:
             for stage, total in clock.stages.items():
                 times.stage_done(stage, *total)
@@ -189,15 +171,14 @@ class Reader:
     def begin(
         self,
         plan: StepPlan,
-        source: Any,
         pool: Executor,
         times: StageTimes,
         is_stopped: Callable[[], bool] | None = None,
     ) -> Callable[[], Rows]:
         """Begin to read a plan, by all threads of the pool -> what waits for it; fewer rows once it is stopped."""
-        samples, ids, fields = plan.samples, plan.ids, vars(plan)
+        source, samples, ids, fields = self._source, plan.samples, plan.ids, vars(plan)
         is_indexed = isinstance(samples, np.ndarray)
-        if self.may_gather and is_indexed and isinstance(source, PixelSource) and source.is_stacked:
+        if self._may_gather and is_indexed and source.is_stacked:
 
             def gather() -> Rows:
                 begin = time.perf_counter()
@@ -215,9 +196,8 @@ class Reader:
         chunk = _CHUNK if is_indexed and not source.is_remote else 1
 
         def read(start: int) -> list[tuple[Any, Any]]:
-            end = start + chunk
-            chosen = [sample_to_read(source, *of) for of in zip(known[start:end], wanted[start:end], strict=True)]
-            return self.read(chosen, times, is_stopped)
+            chosen = zip(known[start : start + chunk], wanted[start : start + chunk], strict=True)
+            return self._read_all(chosen, times, is_stopped)
 
         parts = [pool.submit(read, start) for start in range(0, len(wanted), chunk)]
 
@@ -228,31 +208,40 @@ class Reader:
 
         return wait
 
-    def _read(self, sample: SampleToRead, clock: _Clock) -> tuple[Any, Any]:
-        cached = None if self._cache is None else self._cache.get(sample.id)
+    def _read(self, id: int, sample: Any, clock: _Clock) -> tuple[Any, Any]:
+        cached = None if self._cache is None else self._cache.get(id)
         if cached is not None:
             clock.stop("read", cached[0].nbytes)
             return cached
         try:
-            item = sample.fetch()
+            item = self._fetch(sample)
             if self._has_targets:
                 item = item._replace(label=Annotated(item.label, item.targets))
             nbytes = item.data.nbytes if isinstance(item.data, np.ndarray) else len(item.data)
             clock.stop("read", nbytes)
-            data = self._open(sample, item)
+            data = self._open(id, sample, item)
             if not isinstance(item.data, np.ndarray) and data is not item.data:
                 clock.stop("decode", nbytes)
             return data, item.label
         except DecodeError as error:
             return error, None
         except Exception as error:  # whatever a data set or a storage raises for this sample; the next may be good
-            wrapped = DecodeError(str(sample.name()), f"cannot be read ({type(error).__name__}: {error})")
+            name = str(name_of(self._source, sample))
+            wrapped = DecodeError(name, f"cannot be read ({type(error).__name__}: {error})")
             wrapped.__cause__ = error
             return wrapped, None
 
-    def _open(self, sample: SampleToRead, item: Item) -> Any:
+    def _fetch(self, sample: Any) -> Item:
+        if not isinstance(sample, StreamItem):
+            item: Item = self._source.read(sample)
+            return item
+        if isinstance(sample.item, DecodeError):
+            raise sample.item
+        return sample.item
+
+    def _open(self, id: int, sample: Any, item: Item) -> Any:
         data = item.data
-        if self.may_gather:
+        if self._may_gather:
             return data
         if isinstance(data, np.ndarray):
             data = check_image(data, "its pixels")
@@ -263,17 +252,18 @@ class Reader:
             # A JPEG's size is in its header, and the crop decides how much of it is decoded.
             if isinstance(data, np.ndarray):
                 return data
-            several = read_channels(bytes(data), str(sample.name()), *self._limits, self._channels)
+            name = str(name_of(self._source, sample))
+            several = read_channels(bytes(data), name, *self._limits, self._channels)
             if several is not None or is_jpeg(data):
                 return data if several is None else several
-            with PillowFile(bytes(data), str(sample.name()), *self._limits) as file:
+            with PillowFile(bytes(data), name, *self._limits) as file:
                 if file.is_large:  # a batch of such pictures would take too much memory: decoded when it is augmented
                     return data
                 image = file.decode()
-            check_side(str(sample.name()), *image.shape[:2])
+            check_side(name, *image.shape[:2])
             return image
-        picture = decode_picture(data, str(sample.name()), self._side, *self._limits, self._channels)
-        return self._cache.put(sample.id, picture, item.label)
+        picture = decode_picture(data, str(name_of(self._source, sample)), self._side, *self._limits, self._channels)
+        return self._cache.put(id, picture, item.label)
 
 
 class _Clock:

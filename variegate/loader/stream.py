@@ -117,7 +117,7 @@ class StreamOrder(EpochOrder):
 
         def waiting(plan: Future[StepPlan | None]) -> Rows | None:
             found = plan.result()
-            return None if found is None else self._reader.begin(found, self._source, pool, times)()
+            return None if found is None else self._reader.begin(found, pool, times)()
 
         begun = (partial(waiting, stream_pool.submit(next, plans, None)) for _ in count())
         return begun, partial(stream_pool.shutdown, wait=False, cancel_futures=True)

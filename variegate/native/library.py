@@ -43,15 +43,23 @@ def _library() -> ctypes.CDLL:
 @cache
 def level() -> str:
     """The level of x86-64 that kernels run at; of other processors, the first name stands for the only one."""
-    library, names = _library(), list(LEVELS)
-    host = library.vg_host_level()
+    names = list(LEVELS)
+    host = names.index(host_level())
     wanted = os.environ.get("VARIEGATE_LEVEL", names[host])
     if wanted not in LEVELS:
         raise ImportError(f"VARIEGATE_LEVEL: got {wanted!r}; accepted: {', '.join(names)}")
-    # A checkout has the levels that its developer's processor needs.
     allowed = names[: min(host, names.index(wanted)) + 1]
-    compiled = [name for name in allowed if hasattr(library, f"vg_run_{LEVELS[name]}")]
-    return compiled[-1]
+    return [name for name in compiled_levels() if name in allowed][-1]
+
+
+def host_level() -> str:
+    """The best level that this processor has."""
+    return list(LEVELS)[_library().vg_host_level()]
+
+
+def compiled_levels() -> list[str]:
+    """Levels of the library: all of them in a wheel, and in a checkout those that its developer's processor needs."""
+    return [name for name, suffix in LEVELS.items() if hasattr(_library(), f"vg_run_{suffix}")]
 
 
 def entry(name: str, *arguments: Any, result: Any = ctypes.c_int64) -> Callable[..., Any]:

@@ -30,6 +30,19 @@ class PointState(IntEnum):
     SEEN = 2
 
 
+class JpegRefusal(IntEnum):
+    """Why a JPEG has no entry points into its Huffman code."""
+
+    NONE = 0
+    NOT_BASELINE = 1
+    SEVERAL_SCANS = 2
+    RESTARTS = 3
+    NOT_EIGHT_BITS = 4
+    OTHER_COLORS = 5
+    NO_CODE = 6
+    DAMAGED = 7
+
+
 BATCH_COMMENT = "R rows of fused programs of K slots and P passes, and where their pixels are."
 BATCH = [
     ("rows", "i64"),
@@ -131,7 +144,97 @@ MASK_LAYER = [
     ("fill", "i64"),  # its lowest bytes count
 ]
 
+JPEG_HEAD = [
+    ("height", "i64"),
+    ("width", "i64"),
+    ("components", "i64"),
+    ("height_offset", "i64"),  # of its two bytes in the file
+    ("mcu_height", "i64"),
+    ("coefficient_bytes", "i64"),  # 0 for a picture in one scan
+    ("is_complete", "i64"),  # the file ends with its picture
+]
+
+LAYERS = [("count", "i64"), ("planes", "i64"), ("lines", "i64"), ("columns", "i64"), ("nodes", "u8 *")]
+"""Fields of ``Layers``, which brushes draw."""
+
+FIELD_NOISE = [
+    ("rows", "i64"),
+    ("ids", "const u64 *"),  # [R]
+    ("keys", "const u32 *"),  # [R, 2]
+    ("slot", "i64"),
+    ("taps_x", "const f32 *"),
+    ("num_taps_x", "i64"),
+    ("taps_y", "const f32 *"),
+    ("num_taps_y", "i64"),
+    ("gains", "const f32 *"),  # [R, num_fields]
+    ("lines", "i64"),
+    ("columns", "i64"),
+    ("num_fields", "i64"),
+    ("grids", "i16 *"),  # out: [R, lines, columns, num_fields]
+    ("farthest", "i64 *"),  # out: [R], the greatest magnitudes
+]
+"""Fields of ``FieldNoise``: blurred noise at the nodes of grids."""
+
+HASH_SEARCH = [
+    ("hashes", "const u64 *"),  # of the index, with GROUP more behind the last one
+    ("rows", "const u32 *"),  # whose they are
+    ("starts", "const i32 *"),  # [values + 1]
+    ("values", "i64"),  # a power of two
+    ("query_hashes", "const u64 *"),
+    ("query_rows", "const u32 *"),
+    ("masks", "const u16 *"),  # by what the values of the part that are searched differ
+    ("num_masks", "i64"),
+    ("flips", "const u8 *"),
+    ("inverted", "const u64 *"),  # the bits that each flip inverts
+    ("num_flips", "i64"),
+    ("shift", "i64"),  # the first bit of the part
+    ("distance", "i64"),
+    ("most_compared", "i64"),  # hashes that an image is compared with
+    ("signatures", "const u8 *"),
+    ("signature_bytes", "i64"),  # of an image; 0: hashes alone decide
+    ("splits", "const u8 *"),
+    ("labels", "const i64 *"),
+    ("kinds", "const u8 *"),  # [KINDS]: which there are
+    ("failures", "i32 *"),  # by image, so far
+    ("partners", "u32 *"),  # [images, KINDS, KEPT]
+]
+"""Fields of ``HashSearch``: see variegate/apps/curate/near_search.py."""
+
 RUN_CALL = [("batch", "const Batch *"), ("scratch", "void *"), ("begin", "i64"), ("end", "i64")]
+
+BLEND_COMMENT = (
+    "One call of vg_blend: rows of a batch joined into outputs begin..end; arrays as in program.BlendEntries."
+)
+BLEND_CALL = [
+    ("batch", "const Batch *"),
+    ("scratch", "void *"),
+    ("begin", "i64"),
+    ("end", "i64"),
+    ("begins", "const i64 *"),  # [outputs + 1]
+    ("row", "const i64 *"),  # [E]
+    ("weight", "const f32 *"),  # [E]
+    ("box", "const i32 *"),  # [E, 4]
+    ("start", "const f32 *"),  # [outputs]
+    ("pastes", "const u8 *"),  # [outputs]
+    ("alpha_at", "const i64 *"),  # [E]
+    ("alpha", "const u8 *"),
+    ("canvases", "const u8 *const *"),  # [R]: what rows made
+    ("targets", "u8 *const *"),  # [outputs]
+    ("storage", "i64"),  # a Storage: of the outputs
+    ("streams", "i64"),  # 1: outputs are written past the caches
+]
+
+PICK_COMMENT = (
+    "One call of vg_pick_planes: three channels each of images begin..end, interleaved, one image after another."
+)
+PICK_CALL = [
+    ("images", "const i64 *"),  # [N, 4]: address of the first of the channels, bytes per line, height, width
+    ("begin", "i64"),
+    ("end", "i64"),
+    ("channels", "i64"),  # of the images
+    ("target", "u8 *"),
+    ("sources", "i64 *"),  # [N]: where the results begin
+]
 
 
 def pack_struct(fields: list[tuple[str, str]], **values: npt.NDArray[np.generic] | int) -> npt.NDArray[np.int64]:

@@ -6,7 +6,6 @@ Nothing heavy is imported here, so that ``--help`` waits for nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -15,9 +14,25 @@ from variegate.checks import as_integer, as_number, meant
 T = TypeVar("T")
 # Groups of options, in the order of --help.
 PANELS = (
-    *("Arguments", "Main options", "Images", "Augmentation", "Crop and flip", "Search", "Comparison"),
-    *("Model", "Training", "Optimizer", "Sheet", "Loader", "Measurement", "Work", "Dispatcher", "Failures"),
-    *("Thresholds", "Devices", "Running", "Machine", "Output"),
+    "Arguments",
+    "Main options",
+    "Images",
+    "Augmentation",
+    "Crop and flip",
+    "Search",
+    "Comparison",
+    "Model",
+    "Training",
+    "Optimizer",
+    "Sheet",
+    "Loader",
+    "Measurement",
+    "Work",
+    "Thresholds",
+    "Devices",
+    "Running",
+    "Machine",
+    "Output",
 )
 
 
@@ -25,8 +40,8 @@ PANELS = (
 class Option:
     """Declaration of a field besides its name, type and default; one of the panel "Arguments" has no flag.
 
-    ``low``, ``high``: bounds, both accepted. ``metavar``: stands for the value in help. ``flag``: where it does not
-    follow from the field's name. ``parse``: text from the command line -> the value, where the type does not say how.
+    ``low``, ``high``: bounds, both accepted. ``metavar``: stands for the value in help. ``flag``: if it does not follow
+    from the field's name.
     """
 
     help: str
@@ -35,7 +50,6 @@ class Option:
     high: float | None = None
     metavar: str | None = None
     flag: str | None = None
-    parse: Callable[[str], Any] | None = None
 
 
 def option(default: Any, help: str, panel: str, **more: Any) -> Any:
@@ -61,48 +75,45 @@ def choices_of(hint: Any) -> tuple[str, ...]:
     return get_args(hint) if get_origin(hint) is Literal else ()
 
 
-def check_options(options: Any, *names: str) -> None:
-    """Raises ValueError naming the first field that is none of its choices, no finite number or out of bounds.
-
-    ``names``: fields whose choices and bounds are checked; all of them without.
-    """
+def check_options(options: Any) -> None:
+    """Raises ValueError naming the first field that is none of its choices, no finite number or out of bounds."""
     hints = get_type_hints(type(options))
     for declared in fields(options):
         name, value, hint = declared.name, getattr(options, declared.name), hints[declared.name]
         types, choices, described = get_args(hint) or (hint,), choices_of(hint), option_of(declared)
-        is_optional, is_checked = type(None) in types, not names or name in names
-        if (value is None and is_optional) or get_origin(hint) is tuple:
+        if value is None and type(None) in types:
             continue
-        if choices:
-            if is_checked and value not in choices:
-                accepted = ", ".join(map(repr, choices)) + meant(value, choices)
-                raise ValueError(f"{name}: got {value!r}; accepted: {accepted}")
-        elif int in types or float in types:
-            low, high = (described.low, described.high) if is_checked else (None, None)
-            check_number(
-                name,
-                value,
-                low,
-                high,
-                is_integer=int in types,
-                suffix=", or nothing" * (is_optional and float in types),
-            )
+        if choices and value not in choices:
+            accepted = ", ".join(map(repr, choices)) + meant(value, choices)
+            raise ValueError(f"{name}: got {value!r}; accepted: {accepted}")
+        if int in types or float in types:
+            suffix = ", or nothing" if float in types and type(None) in types else ""
+            _check_number(name, value, described, int in types, suffix)
 
 
-def check_number(
-    name: str, value: Any, low: float | None, high: float | None, *, is_integer: bool = False, suffix: str = ""
-) -> None:
+def _check_number(name: str, value: Any, described: Option, is_integer: bool, suffix: str) -> None:
     """Raises ValueError unless ``value`` is a finite number, or an integer, within the bounds that there are."""
     plain = as_integer(value) if is_integer else as_number(value)
-    least, most = -math.inf if low is None else low, math.inf if high is None else high
-    if plain is not None and least <= plain <= most:
-        return
-    kind = "an integer" if is_integer else "a finite number"
-    if low is not None and high is not None:
-        kind += f" from {low} to {high}" if is_integer else f" from {low:g} to {high:g}"
-    elif low is not None:
-        kind += f" from {low} on" if is_integer else f" of {low:g} or more"
-    raise ValueError(f"{name}: got {value!r}; accepted: {kind}{suffix}")
+    low = -math.inf if described.low is None else described.low
+    high = math.inf if described.high is None else described.high
+    if plain is None or not low <= plain <= high:
+        kind = "an integer" if is_integer else "a finite number"
+        bounds = range_of(described, is_integer)
+        raise ValueError(f"{name}: got {value!r}; accepted: {kind}{bounds}{suffix}")
+
+
+def range_of(described: Option, is_integer: bool = True) -> str:
+    """Bounds in words, such as " from 1 to 100" and " from 1 on"; empty without bounds."""
+    if described.low is None:
+        return ""
+    low = _text(described.low)
+    if described.high is not None:
+        return f" from {low} to {_text(described.high)}"
+    return f" from {low} on" if is_integer else f" of {low} or more"
+
+
+def _text(bound: float) -> str:
+    return f"{bound:,g}" if isinstance(bound, float) else f"{bound:,}"
 
 
 def part_of(owner: type[T], options: Any) -> T:

@@ -91,7 +91,6 @@ class PackingOptions(ResumeOptions, DeviceOptions):
         "Output",
     )
     shard_size: int = option(1000, "Number of images per shard.", "Output", low=1)
-    measure: bool = option(True, "Measure at the end how fast a loader reads SRC and DST.", "Running")
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -259,18 +259,6 @@ class ObjectiveOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RaceBackendOptions:
-    """Machines for the trainings of a race that users supply."""
-
-    backend: Backend = same_option(SearchOptions, "backend")
-    address: str | None = same_option(SearchOptions, "address")
-    gpus_per_training: float = option(0.0, "GPUs per training run, or a share of one, with Ray.", "Machine", low=0)
-
-    def __post_init__(self) -> None:
-        check_options(self)
-
-
-@dataclass(frozen=True, kw_only=True)
 class EvaluationOptions(TrainingOptions):
     """Options of trainings that are compared: their policies, repeats and images."""
 

@@ -123,7 +123,9 @@ def test_views_have_rows_of_their_own_that_fit_on_a_screen(folder: Path) -> None
         policy = folder / "views.json"
         policy.write_text(json.dumps(t.to_dict()))
         [row] = sample_rows(choose_images(folder / "images", 1), t, range(1), seed=0, epoch=0)
-        return policy_sheet(folder / "images", str(policy)), [[cell.title for cell in line] for line in lines_of(row)]
+        return policy_sheet(folder / "images", str(policy), images=1), [
+            [cell.title for cell in line] for line in lines_of(row)
+        ]
 
     sheet, lines = sheet_and_lines([2, 6])
     assert sheet.picture.width <= SCREEN[0]

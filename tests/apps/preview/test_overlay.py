@@ -99,11 +99,6 @@ def test_points_at_the_edge_stay_on_the_picture() -> None:
     assert (np.abs(seen[30, 30].astype(int) - NEUTRAL) < 60).all(), "on the line between"
 
 
-def test_lines_join_only_points_that_are_there() -> None:
-    places = np.array([[10, 30, 2], [50, 30, 0]], np.float64)
-    assert (drawn(TargetOverlay(points=[Points(places, "a", [(0, 1)])]))[:, 20:] == GRAY).all()
-
-
 def test_names_stay_on_the_picture_and_apart() -> None:
     boxes = np.array([[0, 0, 30, 30], [170, 0, 200, 200], [60, 60, 150, 150]], np.float64)
     bare = drawn(TargetOverlay(boxes, ["a", "a", "b"]), 200, 40)
@@ -122,15 +117,6 @@ def test_many_names_are_left_to_the_key() -> None:
     # Thin lines, and nothing in the boxes.
     assert (seen[5:12, 5:12] == GRAY).all()
     assert (seen == RED).all(-1).sum() == 100 * (4 * 18 - 4)
-
-
-def test_colours_are_apart() -> None:
-    colours = np.array(list(colours_of(f"class {n}" for n in range(12)).values()), np.int64)
-    apart = np.abs(colours[:, None] - colours[None]).sum(-1)[~np.eye(12, dtype=bool)]
-    assert apart.min() > 90
-    many = colours_of(f"class {n}" for n in range(200))
-    assert len(set(many.values())) > 190
-    assert colours_of(["x", "y", "x"]) == dict(zip("xy", colours_of("xy").values(), strict=True))
 
 
 def test_the_key_has_every_class_in_lines_that_fit() -> None:

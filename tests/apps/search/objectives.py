@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -25,39 +22,14 @@ def trained(policy: Any, epochs: int, checkpoint: Any, seed: int) -> tuple[float
     return float(weights.sum()) + float(trace.sum()) / 100, after
 
 
-class Noted:
-    """``trained``, with a line in a file as each step begins and ends: which training, from which epoch.
+class Demanding:
+    """Takes an argument, which nobody gives."""
 
-    ``kill``: where this process ends itself: "begin" or "end" and the number of such a line.
-    """
-
-    def __init__(self, path: Path, kill: tuple[str, int] | None = None) -> None:
-        self.path, self.kill, self._lock = path, kill, threading.Lock()
-        self._seen = {"begin": 0, "end": 0}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["path"])  # type: ignore[misc]
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
     def step(self, policy: Any, epochs: int, checkpoint: Any, seed: int) -> tuple[float, Any]:
-        done = checkpoint["epochs"] if checkpoint else 0
-        self._note("begin", f"{seed} {done}")
-        got = trained(policy, epochs, checkpoint, seed)
-        self._note("end", f"{seed} {done}")
-        return got
-
-    def _note(self, what: str, which: str) -> None:
-        with self._lock, open(self.path, "a", encoding="ascii") as file:
-            self._seen[what] += 1
-            file.write(f"{what} {which}\n")
-        if self.kill == (what, self._seen[what]):
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    @staticmethod
-    def lines(path: Path, what: str) -> list[str]:
-        return [line for line in path.read_text(encoding="ascii").splitlines() if line.startswith(what)]
+        return trained(policy, epochs, checkpoint, seed)
 
 
 class Fresh:

@@ -6,7 +6,6 @@ import functools
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.apps.train.stripes import stripes
@@ -45,31 +44,8 @@ def test_they_are_compared_with_fixed_policies(monkeypatch: pytest.MonkeyPatch) 
     assert again[0].score == trials[1].score
 
 
-def test_magnitudes_are_those_of_the_last_epoch() -> None:
-    images = stripes(60)
-    adaptation = EntropyAdaptation(images.ids)
-    classifier = Classifier("wrn-10-1", 3, Hyperparameters(3, batch_size=20), "cpu", 1)
-    classifier.adapt(adaptation)
-    transform = BASELINE(images).with_policy(None)
-    tables = []
-    for epoch in range(2):
-        used = adaptation.of_epoch(epoch)(images.ids)["magnitude"]
-        classifier.train(images, transform, epoch)
-        assert np.array_equal(adaptation.of_epoch(epoch)(images.ids)["magnitude"], used)
-        adaptation.settle()
-        adaptation.end_epoch()
-        tables.append(adaptation.of_epoch(epoch + 1)(images.ids)["magnitude"])
-    assert len(np.unique(tables[0])) > 20
-    assert not np.array_equal(*tables)
-
-
 def test_a_file_whose_magnitudes_nobody_gives(tmp_path: Path) -> None:
     path = tmp_path / "policy.json"
     path.write_text('{"type": "AdaptiveRandAugment"}')
     with pytest.raises(ValueError, match=r"policies: .*policy.json: got an AdaptiveRandAugment, .* adaptive:entropy"):
         evaluation(str(path))
-
-
-def test_the_gap_is_no_longer_measured() -> None:
-    with pytest.raises(ValueError, match=r"policies: got 'adaptive:gap', an old name; accepted: adaptive:entropy"):
-        evaluation("adaptive:gap")

@@ -14,8 +14,6 @@ from variegate.apps.search.compare import (
     Comparison,
     cells,
     compare,
-    cumulative,
-    describe,
     lead,
     quantile,
     repeats_needed,
@@ -48,12 +46,6 @@ def test_quantiles_are_those_of_the_tables() -> None:
     assert quantile(0.995, 4) == pytest.approx(4.60409487, abs=1e-6)
     assert quantile(0.8, 1) == pytest.approx(1.37638192, abs=1e-6)
     assert quantile(0.975, 100_000) == pytest.approx(1.959988, abs=1e-5)
-    for freedom in (1, 2, 5, 8, 40):
-        for probability in (0.001, 0.3, 0.5, 0.9, 0.9999):
-            assert cumulative(quantile(probability, freedom), freedom) == pytest.approx(probability, abs=1e-9)
-    for bad in ((0.0, 3), (1.0, 3), (0.5, 0)):
-        with pytest.raises(ValueError, match="quantile: got"):
-            quantile(*bad)
 
 
 def drawn(
@@ -84,13 +76,6 @@ def ours(accuracies: dict[str, list[float]]) -> tuple[float, float]:
     return found.low, found.high
 
 
-def naive(accuracies: dict[str, list[float]]) -> tuple[float, float]:
-    """A plain t-interval of the difference to whichever rival looks best in these very trainings."""
-    best = max(list(accuracies)[1:], key=lambda name: statistics.fmean(accuracies[name]))
-    found = lead({"0": accuracies["0"], best: accuracies[best]}, "0", [best], 0.05, FINE)
-    return found.low, found.high
-
-
 @pytest.mark.parametrize("repeats", [2, 3, 5, 12])
 def test_the_interval_of_one_difference_holds_in_95_of_100(repeats: int) -> None:
     misses = missed(4000, [0.9, 0.88], repeats, ours)
@@ -101,20 +86,6 @@ def test_the_interval_of_one_difference_holds_in_95_of_100(repeats: int) -> None
 @pytest.mark.parametrize("means", [[0.9] * 5, [0.9, 0.9, 0.895, 0.89, 0.7], [0.88, 0.9, 0.9, 0.9, 0.9]])
 def test_choosing_the_best_rival_by_the_same_trainings_costs_no_confidence(means: list[float]) -> None:
     assert max(missed(3000, means, 5, ours)) < 0.025 + 4 * math.sqrt(0.025 * 0.975 / 3000)
-
-
-def test_the_plain_interval_to_whichever_looks_best_would_not_hold() -> None:
-    """Why the correction is there: among equals it takes chance for a lead, twice as often as it says."""
-    assert missed(3000, [0.9] * 5, 5, naive)[1] > 0.05
-
-
-def test_differences_in_whole_images_hold_too() -> None:
-    """Twenty images score: accuracies are far from a normal distribution, and repeats are often equal."""
-    rng, wrong, times = np.random.default_rng(3), 0, 4000
-    for _ in range(times):
-        found = lead({name: (rng.binomial(20, 0.9, 5) / 20).tolist() for name in "01"}, "0", ["1"], 0.05, 1 / 20)
-        wrong += not found.low <= 0 <= found.high
-    assert wrong / times < 0.06
 
 
 def test_equal_differences_are_not_certainty() -> None:
@@ -146,13 +117,13 @@ def test_a_learnt_policy_against_those_that_need_no_search() -> None:
     assert (found.mean, found.low) == (pytest.approx(0.0128), pytest.approx(0.0128 - width))
     assert found.high == pytest.approx(0.0128 + quantile(1 - 0.025 / 2, 4) / 2.77644511 * width)
     assert verdicts(better) == [
-        "own.json is better than both policies that need no search, and than trivialaugment, the highest of them, by "
-        "1.28 points, 95 % interval 1.00 to 1.64, 5 repeats."
+        "own.json is better than trivialaugment, the highest of the 2 policies that need no search, by 1.28 points, "
+        "95 % interval 1.00 to 1.64, 5 repeats."
     ]
     worse = comparison(none=[0.80, 0.81, 0.79], trivialaugment=[0.90, 0.91, 0.92], own=[0.70, 0.72, 0.71])
     assert verdicts(worse) == [
         "own.json is worse than trivialaugment, the highest of the 2 policies that need no search, by 20.0 points, "
-        "95 % interval 16.4 to 22.5, 3 repeats."
+        "95 % interval -22.5 to -16.4, 3 repeats."
     ]
     alone = comparison(trivialaugment=free["trivialaugment"], own=[0.93, 0.93, 0.935, 0.955, 0.92])
     assert verdicts(alone)[0].startswith("own.json is better than trivialaugment by 2.4 points, 95 % interval 1.")
@@ -196,7 +167,7 @@ def test_without_files_the_question_is_which_is_best() -> None:
     # The highest of three was chosen by these trainings: held against two, the error is shared.
     assert found.leads["augmix"].confidence == pytest.approx(0.975)
     assert verdicts(found)[0].startswith(
-        "augmix is better than both others, and than randaugment, the highest of them, by 5.4 points, 97.5 % interval"
+        "augmix is better than randaugment, the highest of the 2 others, by 5.4 points, 97.5 % interval"
     )
 
 
@@ -267,16 +238,6 @@ def test_equal_results_in_every_repeat_are_called_identical() -> None:
     assert verdicts(found) == ["own.json and augmix gave identical results in all 3 repeats."]
     assert not comparison(own=[0.5], none=[0.5]).differences["own.json"].is_identical  # one repeat may be chance
     assert not comparison(own=[0.5, 0.5], none=[0.5, 0.4]).differences["own.json"].is_identical
-
-
-def test_all_pairs_are_described() -> None:
-    found = comparison(none=[0.5, 0.6], augmix=[0.7, 0.75], own=[0.9, 0.8])
-    described = describe(found)
-    assert len(described["pairs"]) == 6
-    pair = next(one for one in described["pairs"] if (one["policy"], one["to"]) == ("none", "augmix"))
-    assert pair["each"] == pytest.approx((-0.2, -0.15))
-    assert pair["low"] < pair["mean"] < pair["high"]
-    assert described["policies"][2] | {"policy": "own.json", "needs_search": True} == described["policies"][2]
 
 
 def test_files_with_one_name_are_told_apart() -> None:

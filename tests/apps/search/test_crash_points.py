@@ -6,15 +6,10 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.apps.search.runs import contents, small_run
 from tests.children import run_python
-from tests.jobs.output.tiny_disk import tiny_disk
-from variegate.apps.search.driver import LocalSearch
-from variegate.formats.storage import DiskFullError
 
 CRASHING = """
 import sys
@@ -35,56 +30,3 @@ def test_killed_at_every_system_call(tmp_path: Path, every: int) -> None:
     found = json.loads(done.stdout)
     assert found["wrong"] == [], done.stderr
     assert found["steps"] > 40 - every
-
-
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="asks the system what a descriptor is of")
-def test_what_is_said_to_be_over_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Power may fail at any moment: data before its name, the log before the checkpoint, both before it is said."""
-    found: list[str] = []
-    real_fsync, real_replace = os.fsync, os.replace
-
-    def fsync(descriptor: int) -> None:
-        real_fsync(descriptor)
-        found.append("sync " + Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
-
-    def replace(old: Any, new: Any) -> None:
-        real_replace(old, new)
-        found.append("name " + Path(new).name)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    monkeypatch.setattr(os, "replace", replace)
-    run = small_run(interval=1, epochs=2)
-    LocalSearch(run, tmp_path / "new" / "out", ["cpu"]).run(
-        lambda p: found.append("over" if p.rows else f"done {p.members_done}")
-    )
-
-    def put(name: str, folder: str = "out") -> list[str]:
-        return [f"sync .{name}.tmp", f"name {name}", f"sync {folder}"]
-
-    assert found == [
-        *("sync new", f"sync {tmp_path.name}", *put("search.json"), *put("images.jsonl")),
-        *("sync population.jsonl", "sync out", "sync out"),
-        *(line for member in range(4) for line in (*put(f"1-{member}.pt", "checkpoint"), f"done {member + 1}")),
-        *("sync population.jsonl", "over"),
-        *(line for member in range(4) for line in (*put(f"2-{member}.pt", "checkpoint"), f"done {member + 1}")),
-        *("sync population.jsonl", "over", *put("schedule.json")),
-    ]
-
-
-@pytest.mark.process
-def test_a_disk_that_is_full_until_there_is_room(tmp_path: Path) -> None:
-    LocalSearch(small_run(), tmp_path / "whole", ["cpu"]).run()
-    with tiny_disk(tmp_path / "disk", 3500) as disk:  # room for one checkpoint, not for two
-        place = disk.root / "out"
-        for _ in range(2):
-            with pytest.raises(
-                DiskFullError, match=r"out/checkpoint/2-1\.pt: the disk is full \(No space left on device\)"
-            ):
-                LocalSearch(small_run(), place, ["cpu"]).run()
-        saved = [f"checkpoint/{name}.pt" for name in ("1-0", "1-1", "1-2", "1-3", "2-0")]
-        assert sorted(contents(place)) == [*saved, "images.jsonl", "population.jsonl", "search.json"]
-        disk.grow()
-        steps: list[int] = []
-        LocalSearch(small_run(), place, ["cpu"]).run(lambda progress: steps.append(progress.step))
-        assert min(steps) == 1
-        assert contents(place) == contents(tmp_path / "whole")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -16,7 +13,7 @@ import torch
 
 import variegate as vg
 from tests.apps.search.runs import contents, small_run
-from variegate.apps.search import LostPopulationError, SearchSpace, read_log
+from variegate.apps.search import read_log
 from variegate.apps.search.driver import LocalSearch, Progress, search_devices
 from variegate.apps.search.members import member_seed
 from variegate.apps.search.run import CHECKPOINT_NAMES
@@ -104,49 +101,6 @@ def test_a_finished_search_only_writes_its_schedule_again(reference: Path, tmp_p
     assert LocalSearch(small_run(), folder, ["cpu"]).run(seen.append) is not None
     assert seen == []
     assert contents(folder) == contents(reference)
-
-
-def test_another_search_is_refused(reference: Path, tmp_path: Path) -> None:
-    run = small_run()
-    with pytest.raises(SourceError, match="holds a search with --model"):
-        LocalSearch(replace(run, model="wrn-16-1"), reference, ["cpu"]).run()
-    with pytest.raises(SourceError, match="holds a search with --seed 0, this one has 5; choose"):
-        LocalSearch(small_run(seed=5), reference, ["cpu"]).run()
-    with pytest.raises(SourceError, match=r"holds a search with --interval 2, this one has 3; choose"):
-        LocalSearch(small_run(interval=3), reference, ["cpu"]).run()
-    (tmp_path / "photo.jpg").touch()
-    with pytest.raises(SourceError, match="holds files of something else"):
-        LocalSearch(run, tmp_path, ["cpu"]).run()
-
-
-def test_members_that_diverge_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    train = Classifier.train
-    lost = member_seed(0, 2)
-
-    def diverges(self: Classifier, images: Any, transform: Any, epoch: int) -> float:
-        return math.nan if self.seed == lost and epoch < 2 else float(train(self, images, transform, epoch))
-
-    monkeypatch.setattr(Classifier, "train", diverges)
-    assert LocalSearch(small_run(epochs=4), tmp_path / "out", ["cpu"]).run() is not None
-    first, second = read_log(tmp_path / "out" / "population.jsonl").steps
-    assert math.isnan(first[2].score)
-    assert first[2].copied_from not in (None, 2)
-    assert not math.isnan(second[2].score)
-    assert '"score":null' in (tmp_path / "out" / "population.jsonl").read_text()
-
-
-def test_a_lost_population_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Classifier, "train", lambda *_: math.nan)
-    with pytest.raises(LostPopulationError, match="epoch 2: none of 4 members has a score"):
-        LocalSearch(small_run(), tmp_path / "out", ["cpu"]).run()
-
-
-def test_a_search_of_its_own_operations(tmp_path: Path) -> None:
-    space = SearchSpace(("Rotate", "Invert"), copies=1, space="pba-relative")
-    schedule = LocalSearch(small_run(epochs=2, space=space), tmp_path / "out", ["cpu"]).run()
-    assert schedule is not None
-    written = json.loads((tmp_path / "out" / "schedule.json").read_text())
-    assert written["operations"] == ["Rotate", "Invert"]
 
 
 def test_members_have_seeds_of_their_own() -> None:

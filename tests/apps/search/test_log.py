@@ -66,23 +66,6 @@ def test_steps_after_the_checkpoint_are_cut_off(tmp_path: Path) -> None:
     assert len(read_log(tmp_path / "log").steps) == 0
 
 
-def test_a_log_that_is_behind_the_checkpoint_is_refused(tmp_path: Path) -> None:
-    before = write(tmp_path / "log", steps=2)
-    with pytest.raises(LogError, match="log: got 2 steps; accepted: a log of the 3 steps that are to be kept"):
-        PopulationLog(tmp_path / "log", SETTINGS, steps=3)
-    assert (tmp_path / "log").read_bytes() == before
-    with pytest.raises(LogError, match="got 0 steps"):
-        PopulationLog(tmp_path / "none", SETTINGS, steps=1)
-    assert not (tmp_path / "none").exists()
-
-
-def test_the_log_of_another_search_is_refused(tmp_path: Path) -> None:
-    before = write(tmp_path / "log")
-    with pytest.raises(LogError, match="log: the log of a search with other settings"):
-        PopulationLog(tmp_path / "log", Settings(size=3, space=SMALL, seed=2, interval=2, epochs=8))
-    assert (tmp_path / "log").read_bytes() == before
-
-
 @pytest.mark.parametrize("content", [b"hello\n", b'{"format": "other"}\n', b"[]\n", b"\xff\xfe\n", b""])
 def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "log").write_bytes(content)

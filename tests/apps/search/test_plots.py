@@ -50,12 +50,6 @@ def test_a_schedule_as_tables() -> None:
     assert np.array_equal(magnitude[0], [[3, np.nan], [np.nan, np.nan]], equal_nan=True)
 
 
-def test_plots_grow_with_what_they_show(tmp_path: Path) -> None:
-    plot_schedule(published_schedule("pba-cifar10"), tmp_path / "15.png")
-    plot_schedule(SMALL.schedule(SMALL.limits), tmp_path / "2.png")
-    assert pixels(tmp_path / "15.png").shape[0] > 2 * pixels(tmp_path / "2.png").shape[0]
-
-
 @pytest.mark.parametrize(("size", "epochs", "lost"), [(16, 40, 0.0), (5, 9, 0.3), (2, 2, 0.0), (2, 12, 0.4)])
 def test_a_population_shows_the_best_way(tmp_path: Path, size: int, epochs: int, lost: float) -> None:
     history = run(Settings(size=size, space=SearchSpace(), epochs=epochs), drawn(2, lost))

@@ -8,10 +8,9 @@ import math
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.apps.search.searches import SMALL, drawn, run, searches
-from variegate.apps.search import History, LostPopulationError, Population, Row, SearchSpace, Settings, explore
+from tests.apps.search.searches import SMALL, run, searches
+from variegate.apps.search import History, LostPopulationError, Population, Settings, explore
 from variegate.errors import PolicyError
 
 
@@ -91,23 +90,6 @@ def test_every_copy_is_of_the_donors_policy_perturbed(history: History) -> None:
     assert history.epochs == s.epochs
 
 
-@given(st.integers(0, 10), st.integers(0, 2**64 - 1))
-@settings(max_examples=30)
-def test_goes_on_from_any_checkpoint_as_if_never_stopped(stop: int, seed: int) -> None:
-    whole_settings = Settings(size=5, space=SMALL, seed=seed, interval=2, epochs=20)
-    scores = drawn(seed % 50, lost=0.15)
-    whole = run(whole_settings, scores)
-    population, rows = Population(whole_settings), list[Row]()
-    for _ in range(stop):
-        rows += population.advance(scores(population)).rows
-    resumed = Population(whole_settings)
-    resumed.step, resumed.policies = population.step, population.policies
-    while not resumed.is_done:
-        rows += resumed.advance(scores(resumed)).rows
-    # NaN is not equal to itself; as JSON it is.
-    assert [row.to_dict() for row in rows] == [row.to_dict() for row in whole.rows]
-
-
 def test_a_search_is_pinned() -> None:
     """A change of this is a change of every search with a seed."""
     history = run(Settings(seed=3), lambda p: [sum(policy) + m / 100 for m, policy in enumerate(p.policies)])
@@ -155,22 +137,6 @@ def test_what_is_missing_is_named_and_so_is_what_is_no_mapping(path: tuple[str, 
     assert Settings.from_dict(described).to_dict() == described
 
 
-def test_settings_survive_json() -> None:
-    s = Settings(4, SearchSpace(("Rotate",), 3, "pba-relative"), 2**64 - 1, 2, 9, 0.5)
-    assert Settings.from_dict(json.loads(json.dumps(s.to_dict()))) == s
-
-
 def test_as_many_scores_as_members() -> None:
     with pytest.raises(ValueError, match="scores: got 3; accepted: one for each of 4 members"):
         Population(Settings(size=4)).advance([1, 2, 3])
-
-
-def test_a_history_of_other_rows_is_refused() -> None:
-    s = Settings(size=2, space=SMALL)
-    rows = [Row(1, 3, 0, 0.1, (0,) * 8), Row(1, 3, 1, 0.1, (0,) * 8, 2)]
-    with pytest.raises(ValueError, match="step 1, member 1: copied_from: got 2; accepted: 0 to 1, or null"):
-        History.of(s, rows)
-    with pytest.raises(ValueError, match="step 1: got 2 rows; accepted: one per member, after epoch 3"):
-        History.of(s, rows[::-1])
-    with pytest.raises(ValueError, match="best: got no score after 0 steps"):
-        History.of(s, rows[:1]).best  # noqa: B018

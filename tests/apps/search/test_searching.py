@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,8 @@ import pytest
 import torch
 
 import variegate as vg
-from tests.apps.search.objectives import NUMBERS, Fresh, Noted, trained
+from tests.apps.search.objectives import NUMBERS, Demanding, Fresh, trained
 from tests.apps.search.runs import contents
-from tests.children import run_python
 from variegate import transforms as T
 from variegate.apps.search import LostPopulationError, read_log
 from variegate.apps.search.driver import Progress
@@ -144,34 +142,6 @@ def test_resumes_after_any_training(whole: dict[str, bytes], tmp_path: Path, wor
     assert contents(out) == whole
 
 
-KILLED = """
-import sys
-from pathlib import Path
-import variegate as vg
-from tests.apps.search.objectives import NUMBERS, Noted
-calls, out, what, number, workers = sys.argv[1:]
-vg.search(Noted(Path(calls), (what, int(number))), **NUMBERS, out=Path(out), workers=int(workers))
-"""
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("workers", [1, 3])
-def test_killed_at_several_moments_it_trains_no_finished_step_again(
-    whole: dict[str, bytes], tmp_path: Path, workers: int
-) -> None:
-    out, calls = tmp_path / "out", tmp_path / "calls"
-    moments = [("begin", 1), ("end", 2), ("begin", 4), ("end", 1), ("begin", 5), ("end", 3)]
-    for what, number in moments:
-        done = run_python(KILLED, calls, out, what, number, workers)
-        assert done.returncode == -signal.SIGKILL, done.stderr
-    search(Noted(calls), out, workers=workers)
-    assert same(contents(out), whole)
-    begun, ended = (Noted.lines(calls, what) for what in ("begin", "end"))
-    # Of those that were training when they were killed, each trained again; an end may come before the file.
-    assert len({line.removeprefix("end") for line in ended}) == 16
-    assert len(begun) - 16 <= workers * len(moments)
-
-
 def test_an_error_names_the_member_and_the_step_and_what_is_done_stays(whole: dict[str, bytes], tmp_path: Path) -> None:
     calls: list[int] = []
 
@@ -264,8 +234,6 @@ def other_name(policy: Any, epochs: int, checkpoint: Any) -> tuple[float, Any]:
     [
         ({"epochs": 8}, "holds a search with epochs 7, this one has 8; choose another folder"),
         ({"seed": 1}, "holds a search with seed 0, this one has 1"),
-        ({"population": 5}, "holds a search with population 4, this one has 5"),
-        ({"interval": 3}, "holds a search with interval 2, this one has 3"),
         ({"operations": ["Rotate"]}, r'holds a search with operations \["Rotate", "Invert"\], this one has \["Rotate"'),
         ({"space": "pba"}, 'holds a search with space "pba-relative", this one has "pba"'),
         ({"objective": other_name}, 'holds a search with objective "trained", this one has "other_name"'),
@@ -286,7 +254,10 @@ def test_changed_settings_are_refused_by_name(tmp_path: Path, changed: dict[str,
             r"objective: got <function .*; accepted: step\(policy, epochs",
         ),
         ({"objective": dict}, "objective: got"),
-        ({"objective": Noted}, r"objective: got <class .*Noted'>, which takes arguments; accepted: a class without"),
+        (
+            {"objective": Demanding},
+            r"objective: got <class .*Demanding'>, which takes arguments; accepted: a class without",
+        ),
         ({"population": 1}, "population: got 1; accepted: an integer from 2 on"),
         ({"epochs": 0}, "epochs: got 0"),
         ({"workers": 0}, "workers: got 0; accepted: an integer from 1 on"),

@@ -100,6 +100,6 @@ def test_a_search_that_lost_says_so() -> None:
     assert verdict.startswith("No difference shown: schedule.json is 0.0 points ")
     assert unclear == "The search is not shown to have gained anything: none needs no search."
     _, verdict = told_of([0.80, 0.81, 0.83], [0.60, 0.61, 0.63], [0.70, 0.71, 0.72])
-    assert verdict.startswith("schedule.json is better than both policies that need no search")
+    assert verdict.startswith("schedule.json is better than flip+crop+cutout, the highest of the 2 policies")
     _, verdict = told_of([0.80], [0.60], [0.70])
     assert verdict.startswith("No verdict: a single repeat is complete")

@@ -19,8 +19,8 @@ from tests.formats.tars import write_shards
 from tests.needed import needs
 from variegate import transforms as T
 from variegate.apps.train import Trainer, train
-from variegate.apps.train.adaptation import EntropyAdaptation, confidence_codes
-from variegate.apps.train.magnitudes import MagnitudeTable, RecordedMagnitudes
+from variegate.apps.train.adaptation import confidence_codes
+from variegate.apps.train.magnitudes import RecordedMagnitudes
 
 pytestmark = needs("sklearn")
 
@@ -40,33 +40,6 @@ def test_confidence_by_hand() -> None:
     probabilities = np.array([0.7, 0.2, 0.1])
     by_hand = 1 + (probabilities * np.log(probabilities)).sum() / np.log(3)
     assert confidence_codes(torch.tensor(np.log(probabilities))[None]).item() == round(255 * by_hand)
-
-
-def test_each_sample_gets_what_the_model_knew_of_it_an_epoch_before() -> None:
-    adaptation = EntropyAdaptation(np.array([30, 10, 20], np.uint64))
-    ids = np.array([10, 20, 30], np.uint64)
-    assert adaptation.of_epoch(0)(ids)["magnitude"].tolist() == [0, 0, 0]
-    assert adaptation.noting is not None
-    adaptation.noting(torch.tensor([[100.0, 0], [0, 0]]))
-    adaptation.trained(np.array([20, 30], np.uint64), np.array([True, False]))
-    assert adaptation.of_epoch(0)(ids)["magnitude"].tolist() == [0, 0, 0]
-    assert adaptation.told(1, adaptation.end_step()) == [{"magnitude": 0.0}]
-    before = adaptation.of_epoch(0)
-    adaptation.settle()
-    adaptation.end_epoch()
-    assert before(ids)["magnitude"].tolist() == [0, 0, 0], "threads may still use it"
-    assert adaptation.of_epoch(1)(ids)["magnitude"].tolist() == [0, 1, 0]
-    # Another rank has trained with the rest; who has not trained with a sample keeps what there was.
-    adaptation.noting(torch.tensor([[100.0, 0]]))
-    adaptation.trained(np.array([10], np.uint64))
-    adaptation.settle(lambda mine: np.maximum(mine, np.array([51, -1, -1], np.int32)))
-    adaptation.end_epoch()
-    assert adaptation.of_epoch(2)(ids)["magnitude"].tolist() == [1, 1, 0.2]
-    other = EntropyAdaptation(adaptation.table.ids)
-    other.load(adaptation.tensors())
-    assert other.of_epoch(2)(ids)["magnitude"].tolist() == [1, 1, 0.2]
-    with pytest.raises(LookupError, match="sample 11 has no magnitude"):
-        adaptation.of_epoch(2)(np.array([11], np.uint64))
 
 
 def test_a_stop_anywhere_changes_no_magnitude(tmp_path: Path) -> None:
@@ -156,8 +129,3 @@ def test_what_cannot_adapt_is_refused(tmp_path: Path) -> None:
     refused(r"policy: got an AdaptiveRandAugment, .* with adapt='entropy'", policy=str(path), adapt="none")
     shards = [vg.open_source(one, stream=True, classes="ab") for one in write_shards(tmp_path, 1)]
     refused("adapt: got 'entropy' with a stream, whose samples are not known", images=shards[0])
-
-
-def test_tables_are_looked_up_by_id() -> None:
-    table = MagnitudeTable(np.array([7, 2**63, 3], np.uint64), np.array([255, 0, 51], np.uint8))
-    assert table.given()(np.array([3, 7, 7, 2**63], np.uint64))["magnitude"].tolist() == [0.2, 1, 1, 0]

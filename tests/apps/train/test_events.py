@@ -15,7 +15,6 @@ from tests.apps.train.digits import digits, options
 from tests.cli.searches import run
 from tests.needed import needs
 from variegate.apps.train import train
-from variegate.apps.train.progress import TrainingEvents
 
 pytestmark = needs("sklearn", "tensorboardX")
 
@@ -93,16 +92,6 @@ def test_events_are_the_log_also_after_a_stop_and_a_crash(tmp_path: Path, monkey
         "validation/top1",
         "validation/top5",
     }
-
-
-def test_other_keys_and_numbers(tmp_path: Path) -> None:
-    events = TrainingEvents(tmp_path / "tensorboard", 0)
-    events({"epoch": 0, "step": 1, "loss": 1.5, "magnitude": 7, "what": "so", "all": [1]})
-    events({"epoch": 0, "step": 2, "loss": float("nan"), "is_done": True, "magnitude": 8})
-    events({"epoch": 0, "top1": 0.5})
-    events.close()
-    wanted = [("train/loss", 1, 1.5), ("train/magnitude", 1, 7.0), ("train/magnitude", 2, 8.0)]
-    assert shown(tmp_path) == [*wanted, ("validation/top1", 2, 0.5)]
 
 
 def test_a_missing_package_is_named(

@@ -21,8 +21,6 @@ from variegate.cli import main
 from variegate.formats.opening import open_source
 from variegate.options.recipes import RECIPES
 from variegate.options.rows import parse_row
-from variegate.policies import Schedule, Segment, save_policy
-from variegate.policies.custom_space import CustomSpace
 
 pytestmark = needs("sklearn")
 
@@ -56,26 +54,8 @@ def test_a_recipe_by_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "recipe: got 'slow'; accepted: one of 'cifar10-fast', 'finetune'" in capsys.readouterr().err
 
 
-def test_removed_options_say_what_to_use(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", "photos", "--padding", "4"]) == 2
-    said = capsys.readouterr().err
-    assert "command train --padding was removed: name the pixels in the policy, as in --policy flip+crop4" in said
-
-
 def fed(source: Any, **chosen: Any) -> Feed:
     return Feed(source, None, TrainOptions(device="cpu", threads=1, model="wrn-10-1", **chosen), Ranks())
-
-
-def test_a_whole_schedule_has_all_crops_and_flips(tmp_path: Path) -> None:
-    own = CustomSpace("pba-relative", ("Rotate",), crop=0.25, flip=True)
-    path = tmp_path / "schedule.json"
-    save_policy(Schedule((Segment(3, (("Rotate", 0.5, 5), ("Crop", 0.5, 5), ("Flip", 1.0, 0))),), own), path)
-    kept = (np.zeros((8, 8, 8, 3), np.uint8), [0, 1] * 4)
-    with pytest.warns(UserWarning, match="schedule.json: has crop, flip and cutout of its own; none are added"):
-        found: Any = fed(kept, policy=str(path), epochs=6)
-    kinds = [type(step).__name__ for step in found.transform.transforms]
-    assert kinds == ["PBA", "Normalize"]
-    assert found.transform.transforms[0].schedule.epochs == 6
 
 
 def test_rectangles_are_erased_in_a_share_of_the_images() -> None:

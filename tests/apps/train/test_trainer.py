@@ -237,17 +237,6 @@ def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
         train(digits(64)[0], options(tmp_path))
 
 
-def test_what_is_left_of_a_folder_that_was_deleted_while_a_rank_wrote(tmp_path: Path) -> None:
-    half = tmp_path / "checkpoints" / ".step-00000003"
-    half.mkdir(parents=True)
-    (half / "rank-1.pt").write_bytes(b"half")
-    assert train(digits(64)[0], options(tmp_path, epochs=1))["is_done"]
-    assert not half.exists()
-    (tmp_path / "train.json").unlink()
-    with pytest.raises(ResumeError, match=r"holds checkpoints without the train.json .* delete .*/checkpoints"):
-        train(digits(64)[0], options(tmp_path, epochs=1))
-
-
 def test_a_folder_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ResumeError, match=r"out: got .*/file/run, where .*/file is a file; accepted: a folder"):
@@ -442,13 +431,3 @@ def test_a_compiled_model_learns_the_same(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(graphs) == 2
     assert losses(tmp_path / "compiled") == losses(tmp_path / "plain")
     assert top1(tmp_path / "compiled") == top1(tmp_path / "plain")
-
-
-def test_a_model_that_cannot_be_compiled_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(graph: Any, inputs: Any) -> Any:
-        raise RuntimeError("No working C++ compiler found")
-
-    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=broken))
-    torch._dynamo.reset()
-    with pytest.raises(ModelError, match=r"fails on images \[32, 1, 8, 8\]: .*No working C\+\+ compiler found"):
-        train(digits(64)[0], options(tmp_path, epochs=1, compile=True))

@@ -6,14 +6,14 @@ import random
 
 import numpy as np
 import pytest
+from variegate.executors.cpu.tiled import areas
+from variegate.executors.cpu.tiled.workspace import _own_scratch
 
 import variegate as vg
+from tests import oracle
 from tests.executors.cpu.tiled import Pixels, check_tiled, in_tiles
 from tests.images import gray, noise, photo
 from variegate import transforms as T
-from variegate.executors import reference
-from variegate.executors.cpu.tiled import areas
-from variegate.executors.cpu.tiled.workspace import _own_scratch
 from variegate.transforms import Transform
 
 NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
@@ -145,7 +145,7 @@ def test_sides_beyond_the_ordinary_limit(transform: Transform) -> None:
     with pytest.raises(ValueError, match="32,767"):
         augmenter([image])
     sampled, fused = augmenter.plan_one(image.shape, 2)
-    expected = reference.run(sampled, [image])[0]
+    expected = oracle.run(sampled, [image])[0]
     np.testing.assert_array_equal(in_tiles(fused, Pixels(image), 1000), expected)
     np.testing.assert_array_equal(in_tiles(fused, Pixels(image), 4001), expected)
     # Scratch is as large as rectangles, not as the image.

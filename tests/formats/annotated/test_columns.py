@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import pickle
 from pathlib import Path
@@ -12,11 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 
 import variegate as vg
-from tests.formats.tars import encoded
-from variegate import transforms as T
+from tests.formats.tars import encoded, png
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
 
@@ -28,12 +25,6 @@ LABELS = [[2, 0], [], [1]]
 
 def xywh(boxes: list[list[float]]) -> list[list[float]]:
     return [[x1, y1, x2 - x1, y2 - y1] for x1, y1, x2, y2 in boxes]
-
-
-def png(mask: Any) -> bytes:
-    file = io.BytesIO()
-    Image.fromarray(mask).save(file, "png")
-    return file.getvalue()
 
 
 def write(path: Path, columns: dict[str, Any], metadata: Any = None, **options: Any) -> str:
@@ -122,28 +113,13 @@ def test_masks_in_small_row_groups_of_several_files(tmp_path: Path, as_struct: b
         np.testing.assert_array_equal(source.read(index).targets["mask"], masks[index % 3])
 
 
-def test_a_loader_gives_dicts_and_resumes(tmp_path: Path) -> None:
-    masks = [png(np.full((24 + n, 32), n, np.uint8)) for n in range(3)]
-    source = vg.open_source(write(tmp_path / "a.parquet", {"objects": STRUCT, "mask": masks}), annotations="columns")
-    loader = vg.Loader(source, T.RandomHorizontalFlip(1.0), 1, device="cpu", seed=3)
-    whole = list(loader)
-    for batch in whole:
-        at = int(batch.ids[0])
-        x1, y1, x2, y2 = np.reshape(XYXY[at], (-1, 4)).T
-        np.testing.assert_allclose(batch["boxes"][0].numpy(), np.stack([32 - x2, y1, 32 - x1, y2], 1), atol=1e-4)
-        assert (batch["mask"][0] == at).all()
-    loader.set_epoch(0)
-    iterator = iter(loader)
-    next(iterator)
-    other = vg.Loader(source, T.RandomHorizontalFlip(1.0), 1, device="cpu", seed=3)
-    other.load_state_dict(loader.state_dict())
-    assert [int(batch.ids[0]) for batch in other] == [int(batch.ids[0]) for batch in whole[1:]]
-
-
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"bbox": [[1, 2, 3]], "category": ["dog"]}, "object 0: bbox is"),
     ({"bbox": [[1, 2, float("nan"), 4]], "category": ["dog"]}, "finite"),
-    ({"bbox": [[9, 9, -4, 2]], "category": ["dog"]}, "negative size, read as xywh"),
+    (
+        {"bbox": [[9, 9, -4, 2]], "category": ["dog"]},
+        "bbox, read as xywh: the box with the edges (9, 9, 5, 11) has its",
+    ),
     ({"bbox": [[90, 9, 4, 2]], "category": ["dog"]}, "outside of its image, 24 x 32"),
     ({"bbox": [[1, 2, 3, 4]], "category": ["cow"]}, "accepted: ant, cat, dog"),
     ({"bbox": [[1, 2, 3, 4]], "category": [None]}, "category is None"),
@@ -213,28 +189,17 @@ BOXES_TYPE = pa.list_(pa.list_(pa.float32()))
 # Values of a field for three images, which have one, no and one object, or something else altogether.
 SHAPES: dict[str, Any] = {
     "boxes": pa.array([[[1, 2, 9, 9]], [], [[2, 3, 4, 4]]], BOXES_TYPE),
-    "boxes of fixed size": pa.array([[[1, 2, 9, 9]], [], [[2, 3, 4, 4]]], pa.large_list(pa.list_(pa.float64(), 4))),
     "names": pa.array([["a"], [], ["b"]]),
     "numbers": pa.array([[1], [], [0]]),
     "dictionary": pa.ListArray.from_arrays([0, 1, 1, 2], pa.array(["a", "b"]).dictionary_encode()),
-    "dictionary of one per image": pa.array(["a", "b", "a"]).dictionary_encode(),
     "one name per image": pa.array(["a", "b", "a"]),
-    "one number per image": pa.array([1, 2, 3]),
-    "fractions": pa.array([[0.5], [], [1.5]]),
-    "flags": pa.array([[True], [], [False]]),
     "bytes": pa.array([[b"a"], [], [b"b"]]),
     "times": pa.array([[2**62], [], [1]], pa.list_(pa.timestamp("ms"))),
-    "decimals": pa.array([[1], [], [2]], pa.list_(pa.decimal128(5))),
     "large numbers": pa.array([[2**63 + 1], [], [2**64 - 1]], pa.list_(pa.uint64())),
-    "negative numbers": pa.array([[-1], [], [-(2**63)]]),
     "structs": pa.array([[{"id": 1}], [], [{"id": 2}]]),
-    "structs with the name of a field": pa.array([[{"category": "a"}], [], [{"category": "b"}]]),
-    "a struct per image": pa.array([{"id": [1]}, {"id": []}, {"id": [2]}]),
     "a map": pa.array([[("a", 1)], [], [("b", 2)]], pa.map_(pa.string(), pa.int64())),
-    "lists of names": pa.array([[["a"]], [], [["b", "c"]]]),
     "deeper lists": pa.array([[[[1, 2, 9, 9]]], [], [[]]]),
     "other lengths": pa.array([[[1, 2], [1, 2, 3, 4]], [[]], [[1, 2, 3]]], BOXES_TYPE),
-    "nulls": pa.nulls(3),
     "null lists": pa.array([None, None, [[1, 2, 9, 9]]], BOXES_TYPE),
     "null values": pa.array([[None], [], [None]], pa.list_(pa.int64())),
     "null numbers in boxes": pa.array([[[1, None, 9, 9]], [], [None]], BOXES_TYPE),
@@ -278,9 +243,9 @@ def test_a_field_of_any_type_is_read_or_refused_in_one_line(tmp_path: Path, form
 @pytest.mark.parametrize(
     ("fields", "options", "message"),
     [
-        (FIELDS, {"labels": "name"}, "no field 'name', which labels= names; its fields: 'bbox', 'category'"),
-        (FIELDS, {"per_box": ["area"]}, "no field 'area', which per_box= names"),
-        ({"category": SHAPES["names"]}, {}, "neither boxes nor key points; its fields: 'category'; accepted: 'boxes'"),
+        (FIELDS, {"labels": "name"}, "no 'name'; it has 'bbox', 'category'"),
+        (FIELDS, {"per_box": ["area"]}, "no 'area'; it has 'bbox', 'category'"),
+        ({"category": SHAPES["names"]}, {}, "neither boxes nor key points; it has 'category'; accepted: 'boxes'"),
         ({**FIELDS, "category": SHAPES["structs"]}, {}, "field 'category': labels are struct<id: int64>; accepted:"),
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import tarfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 from PIL import Image
 
 from tests.formats.annotated.made import coco_entries, put_coco, put_yolo
+from tests.formats.tars import write_tar
 from variegate.decode import read_image
 from variegate.errors import DecodeError
 from variegate.formats.opening import open_source
@@ -122,12 +122,8 @@ def put_record(folder: Path, layout: str, orientation: int) -> Any:
         columns = {"image": [marked(orientation)], "mask": [stream.getvalue()], **{k: [v] for k, v in record.items()}}
         pq.write_table(pa.table(columns), folder / "photos.parquet")
         return folder / "photos.parquet", {"format": layout, "mask": "mask"}
-    with tarfile.open(folder / "photos.tar", "w") as shard:
-        members = {"a.png": marked(orientation), "a.json": json.dumps(record).encode(), "a.mask.png": stream.getvalue()}
-        for name, content in members.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            shard.addfile(entry, io.BytesIO(content))
+    members = {"a.png": marked(orientation), "a.json": json.dumps(record).encode(), "a.mask.png": stream.getvalue()}
+    write_tar(folder / "photos.tar", list(members.items()))
     return folder / "photos.tar", {"format": layout, "objects": "json", "mask": "mask.png"}
 
 

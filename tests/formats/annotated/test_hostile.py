@@ -12,6 +12,6 @@ from tests.soak.parsers.annotated import PARSERS
 NAMED = {parser.name: parser for parser in PARSERS}
 
 
-@pytest.mark.parametrize("name", ["outlines", "outlines-large", "coco", "coco-large", "voc", "yolo", "members"])
+@pytest.mark.parametrize("name", ["outlines", "coco", "voc", "yolo", "members"])
 def test_mutated_files_are_read_or_refused(name: str, tmp_path: Path) -> None:
     check(NAMED[name], 0, range(60), tmp_path)

@@ -11,11 +11,9 @@ import pytest
 from PIL import Image
 
 from tests.formats.annotated.made import NAMES, SIZES, put_images
-from variegate import transforms as T
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
 from variegate.formats.opening import open_source
-from variegate.loader.loader import Loader
 
 
 def put(root: Path, masks: str = "masks") -> list[np.ndarray[Any, Any]]:
@@ -102,11 +100,3 @@ def test_annotations_are_for_folders_of_images(tmp_path: Path) -> None:
         open_source(tmp_path / "gone", annotations="voc")
     with pytest.raises(SourceError, match="stream=True is for"):
         open_source(tmp_path, annotations="masks", stream=True)
-
-
-def test_a_loader_gives_dicts(tmp_path: Path) -> None:
-    put(tmp_path)
-    loader = Loader(open_source(tmp_path, annotations="masks"), T.Resize((16, 16)), batch_size=3, device="cpu")
-    [batch] = list(loader)
-    assert list(batch) == ["image", "mask"]
-    assert [tuple(mask.shape) for mask in batch["mask"]] == [(16, 16)] * 3

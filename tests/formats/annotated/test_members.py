@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import variegate as vg
-from tests.formats.tars import Members, as_json, encoded, tar_bytes, write_tar
+from tests.formats.tars import Members, as_json, encoded, png, tar_bytes, write_tar
 from variegate import transforms as T
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
-
-
-def png(mask: Any) -> bytes:
-    file = io.BytesIO()
-    Image.fromarray(mask).save(file, "png")
-    return file.getvalue()
 
 
 def mask_of(n: int) -> Any:
@@ -102,15 +94,13 @@ BAD: list[tuple[bytes, str]] = [
     (as_json({"things": []}), "neither boxes nor key points; it has 'things'"),
     (as_json([1, 2]), "objects are [1, 2]; accepted: a dict of lists"),
     (as_json({"boxes": [[1, 2, "x", 4]], "labels": [0]}), "object 0: boxes is [1, 2, 'x', 4]; accepted: numbers"),
-    (as_json({"boxes": [[5, 2, 3, 4]], "labels": [0]}), "negative size, read as xyxy"),
+    (
+        as_json({"boxes": [[5, 2, 3, 4]], "labels": [0]}),
+        "read as xyxy: the box with the edges (5, 2, 3",
+    ),
     (as_json({"boxes": [[1, 2, 3, 4]], "labels": ["dog"]}), "accepted: whole numbers from 0 on, or names with classes"),
-    (as_json({"boxes": [[1, 2, 3, 4]], "labels": [-1]}), "labels is -1"),
-    (as_json({"boxes": [[1, 2, 3, 4]], "labels": [10**400]}), "object 0: labels is an integer of 1,329 bits"),
     (as_json({"boxes": [[1, 2, 3e38, 4]], "labels": [0]}), "boxes is [1, 2, 3e+38, 4]; accepted: finite numbers, up"),
-    (as_json({"boxes": [[1, 2, 10**400, 4]], "labels": [0]}), "; accepted: finite numbers, up to 1e9"),
-    (as_json({"boxes": [{"x": 1}], "labels": [0]}), "boxes is {'x': 1}; accepted: a list of numbers"),
     (as_json({"boxes": [[1, 2, 3, 4]], "keypoints": [{"x": 1}]}), "key points is {'x': 1}; accepted: a list"),
-    (as_json({"boxes": [[1, 2, 3, 4]], "keypoints": [7]}), "object 0: key points is 7; accepted: a list"),
     (
         as_json({"boxes": [[1, 2, 3, 4]], "keypoints": [[float("nan"), 1, 2]]}),
         "key point is [nan, 1, 2]; accepted: fin",

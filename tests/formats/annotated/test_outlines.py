@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.formats.annotated.plain_outlines import plain_trace
-from variegate.formats.annotated.outlines import fill_rings, outline_of, trace
+from variegate.formats.annotated.outlines import fill_rings, outline_of
 from variegate.formats.annotated.shapes import Runs, decode_runs, runs_of
 
 
@@ -40,14 +39,6 @@ def test_rings_are_filled_to_the_mask(is_single: bool) -> None:
         assert len(rings) <= 1 or not is_single
         assert all(len(ring) >= 3 for ring in rings)
         np.testing.assert_array_equal(filled(rings, mask.shape), mask != 0)
-
-
-def test_the_compiled_loop_is_the_plain_one() -> None:
-    for mask in masks():
-        rings, wanted = trace(mask), plain_trace(mask)
-        assert len(rings) == len(wanted)
-        for ring, plain in zip(rings, wanted, strict=True):
-            np.testing.assert_array_equal(ring, plain)
 
 
 def test_parts_are_rings_of_their_own_unless_there_are_holes() -> None:

@@ -56,10 +56,7 @@ def test_difficult_objects_are_left_out_unless_asked_for(tmp_path: Path) -> None
         (voc_xml(0).replace("<xmin>6</xmin>", "<xmin>28</xmin>"), "a.xml: object 1: the box with the edges (27"),
         (voc_xml(0).replace("<width>60</width>", "<width>wide</width>"), "a.xml: width is 'wide'; accepted: whole"),
         (voc_xml(0).replace("<width>60</width>", "<width>1e999</width>"), "a.xml: width is '1e999'; accepted: whole"),
-        (voc_xml(0).replace("<width>60</width>", "<width>nan</width>"), "a.xml: width is 'nan'; accepted: whole"),
-        (voc_xml(0).replace("<width>60</width>", "<width>1e12</width>"), "a.xml: width is '1e12'; accepted: whole"),
         (voc_xml(0).replace("<xmax>25", "<xmax>1e999"), "the box with the edges (5, 10, inf, 30) is odd"),
-        (voc_xml(0).replace("<xmax>25", "<xmax>3e38"), "(5, 10, 3e+38, 30) is odd; accepted: finite numbers"),
         (voc_xml(0).replace("<xmax>25", "<xmax>" + "x" * 9000), "a.xml: object 1: its bndbox is 6 11 'xxxxx"),
     ],
 )  # fmt: skip

@@ -68,14 +68,11 @@ def test_key_points(tmp_path: Path) -> None:
         ("3 0.5 0.5 0.5 0.5", "the class is '3'; accepted: whole numbers from 0 to 2"),
         ("0.5 0.5 0.5 0.5 0.5", "the class is '0.5'; accepted: whole numbers from 0 to 2"),
         ("1 0.5 0.5 -0.5 0.5", "the box with the edges (0.75, 0.25, 0.25, 0.75) has its edges in the wrong order"),
-        ("1 nan 0.5 0.5 0.5", "got '1 nan 0.5 0.5 0.5'; accepted: finite numbers, up to 1e9"),
         ("1 3e38 0.5 0.5 0.5", "got '1 3e38 0.5 0.5 0.5'; accepted: finite numbers, up to 1e9"),
-        ("1e999 0.5 0.5 0.5 0.5", "the class is '1e999'; accepted: whole numbers from 0 to 2"),
         ("1" * 5000 + " 0.5 0.5 0.5 0.5", "the class is '1111"),
         ("1 1.5 0.5 0.2 0.2", "lies outside of its image; accepted: fractions of the image's width and height, 0 to 1"),
         ("1 300 200 50 50", "got '1 300 200 50 50', and 300 is no fraction; accepted: fractions of the image's width"),
         ("1 0.1 0.1 40 0.1 40 40", "and 40 is no fraction; accepted: fractions of the image's width and height"),
-        ("1 0.5 0.5 1 0.5 1 inf", "accepted: finite numbers"),
     ],
 )  # fmt: skip
 def test_wrong_rows_are_named_or_left_out(tmp_path: Path, line: str, what: str) -> None:

@@ -117,7 +117,7 @@ def test_the_fingerprint_sees_pixels_labels_and_classes() -> None:
 @pytest.mark.parametrize(
     ("images", "error", "message"),
     [
-        (stack().astype(np.float32), TypeError, r"images: got dtype float32; accepted: uint8 \[N, H, W, C\]"),
+        (stack().astype(np.float32), TypeError, r"images: got dtype float32; accepted: uint8 or uint16 \[N, H, W, C\]"),
         (np.repeat(stack(), 11, 3), SourceError, r"images: got shape \(5, 6, 7, 33\); accepted: uint8"),
         (stack().transpose(0, 3, 1, 2), SourceError, r"\(5, 3, 6, 7\).*channels come last: transpose\(0, 2, 3, 1\)"),
         (np.empty((0, 4, 4, 3), np.uint8), SourceError, r"got shape \(0, 4, 4, 3\); .*not empty"),
@@ -125,7 +125,7 @@ def test_the_fingerprint_sees_pixels_labels_and_classes() -> None:
         ("photo.jpg", TypeError, "images: got str; accepted: uint8"),
         ([photo(4, 4), photo(4, 4) / 255], TypeError, r"images\[1\]: got dtype float64"),
         ([photo(4, 4), photo(4, 4)[None]], SourceError, r"images\[1\]: got shape \(1, 4, 4, 3\)"),
-        ([photo(4, 4), "b.jpg"], TypeError, r"images\[1\]: got str; accepted: uint8 \[H, W, 3\]"),
+        ([photo(4, 4), "b.jpg"], TypeError, r"images\[1\]: got str; accepted: uint8 or uint16 \[H, W, 3\]"),
         (torch.zeros(2, 4, 4, 3), TypeError, "images: got dtype float32"),
         (torch.zeros(2, 4, 4, 3, dtype=torch.uint8, device="meta"), TypeError, "a tensor on meta; accepted: CPU"),
     ],

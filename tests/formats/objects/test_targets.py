@@ -117,15 +117,6 @@ def test_what_is_harmless_passes(case: str) -> None:
     assert DatasetSource([{"image": IMAGE, "label": 3, "extra": HARMLESS[case]}]).read(0).label == 3
 
 
-@pytest.mark.parametrize("key", ["mask", "masks", "boxes", "bboxes", "keypoints", "segmentation", "Mask", "gt_bboxes"])
-def test_a_dicts_key_is_named(key: str) -> None:
-    items = [{"image": IMAGE, "label": 1, key: [[1, 2]]}]
-    with pytest.raises(TypeError, match=rf"items\[0\]\['{key}'\]: got a list; accepted"):
-        vg.Collate(T.RandomHorizontalFlip())(items)
-    with pytest.raises(TypeError, match=rf"item 0\['{key}'\]: got a list; accepted"):
-        DatasetSource(items).read(0)
-
-
 def test_a_mask_in_the_place_of_a_label_is_named_before_the_id() -> None:
     with pytest.raises(TypeError, match=r"items\[0\]\[1\]: got an array uint8\[30, 40\]"):
         vg.Collate(T.RandomHorizontalFlip())([(IMAGE, MASK, 0)])

@@ -34,7 +34,7 @@ def test_metadata_names_the_columns(tmp_path: Path) -> None:
     source = open_parquet([str(tmp_path / "a.parquet")])
     assert source.classes == ("ant", "bee", "cat")
     assert labels_of(source) == [picture.label for picture in pictures()]
-    assert source.notes() == ["labels are read from column 'species'; label_column may also be: label"]
+    assert source.notes() == ["labels are read from column 'species', not from label"]
     renamed_classes = open_parquet([str(tmp_path / "a.parquet")], classes=["x", "y", "z"])
     assert renamed_classes.classes == ("x", "y", "z")
 
@@ -44,13 +44,10 @@ def test_usual_names_and_the_users_choice(tmp_path: Path) -> None:
     source = open_parquet([path])
     assert labels_of(source) == [7, 8, 9]
     assert source.notes() == [
-        "images are read from column 'img'; image_column may also be: other",
-        "labels are read from column 'fine_label'; label_column may also be: coarse_label",
+        "images are read from column 'img', not from other",
+        "labels are read from column 'fine_label', not from coarse_label",
     ]
-    chosen = open_parquet([path], image_column="other", label_column="coarse_label")
-    assert labels_of(chosen) == [1, 1, 2]
-    assert chosen.notes() == []
-    assert chosen.fingerprint != source.fingerprint
+    assert open_parquet([path], image="other").fingerprint != source.fingerprint
 
 
 def test_metadata_that_is_none_is_passed_over(tmp_path: Path) -> None:
@@ -87,11 +84,11 @@ def test_labels_of_many_kinds(column: pa.Array, expected: list[Any], tmp_path: P
 
 def test_labels_may_be_rows_of_numbers(tmp_path: Path) -> None:
     rows = [[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]
-    path = write(tmp_path / "a.parquet", image=IMAGES, box=pa.array(rows), boxes=pa.array([[1], [1, 2], []]))
-    source = open_parquet([path], label_column="box")
-    np.testing.assert_array_equal(np.stack(labels_of(source)), rows)
-    with pytest.raises(SourceError, match=r"a\.parquet: column 'boxes' has rows of several lengths; accepted"):
-        open_parquet([path], label_column="boxes")
+    path = write(tmp_path / "a.parquet", image=IMAGES, label=pa.array(rows, pa.list_(pa.float32(), 2)))
+    np.testing.assert_array_equal(np.stack(labels_of(open_parquet([path]))), rows)
+    missing = pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int64(), 2))
+    with pytest.raises(SourceError, match=r"a\.parquet: column 'label' has rows without labels"):
+        open_parquet([write(tmp_path / "a.parquet", image=IMAGES, label=missing)])
 
 
 def test_strings_are_numbered_over_all_files(tmp_path: Path) -> None:
@@ -122,14 +119,9 @@ def test_ints_are_within_the_classes(tmp_path: Path) -> None:
             r"a\.parquet: no column of images; its columns: text \(string\), label \(int64\); accepted: .*struct<bytes",
         ),
         ({"image": ["x.jpg"]}, {}, r"no column of images; its columns: image \(string\)"),
-        ({"one": [b"x"], "two": [b"x"]}, {}, "images may be in any of one, two; accepted: image_column="),
-        ({"image": [b"x"]}, {"image_column": "img"}, "image_column='img': no such column; its columns: image"),
-        ({"image": [b"x"], "n": [1]}, {"image_column": "n"}, "image_column='n': int64; its columns"),
-        (
-            {"image": [b"x"], "n": [b"1"]},
-            {"label_column": "n"},
-            "label_column='n': binary; .*accepted: a column of int",
-        ),
+        ({"one": [b"x"], "two": [b"x"]}, {}, "images may be in any of one, two; accepted: one such column"),
+        ({"image": [b"x"]}, {"image": "img"}, "image='img': no such column; its columns: image"),
+        ({"image": [b"x"], "n": [1]}, {"image": "n"}, "image='n': int64; its columns"),
         ({"image": pa.array([], pa.binary())}, {}, r"a\.parquet: no rows"),
     ],
 )

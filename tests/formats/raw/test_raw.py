@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 from tests.formats import contract
-from variegate import Loader, open_source
-from variegate import transforms as T
+from variegate import open_source
 from variegate.errors import DecodeError
-from variegate.executors.cpu import executor
 from variegate.formats.base import SourceError
 from variegate.formats.raw import TAIL_SIZE, RawSource, read_tail, tail_bytes
 
@@ -40,27 +38,6 @@ def test_pixels_are_views_of_the_map_that_cannot_be_written_to(tmp_path: Path) -
     assert (again.read(0).data == source.read(0).data).all()
     assert again.ids(np.array([2])).tolist() == [17]
     assert again.name(2).member == "2.png"
-
-
-def test_from_the_map_to_the_executor_nothing_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = laid(tmp_path)
-    colour = [index for index in range(len(source)) if source.read(index).data.strides[2]]  # type: ignore[union-attr]
-    shapes = {source.read(index).data.shape for index in colour}  # type: ignore[union-attr]
-    seen: list[Any] = []
-    real = executor.place_of  # type: ignore[attr-defined]
-
-    def watched(array: Any) -> Any:
-        seen.append(array)
-        return real(array)
-
-    monkeypatch.setattr(executor, "place_of", watched)
-    options = {"batch_size": len(colour), "device": "cpu", "sampler": colour, "rank": 0, "world_size": 1}
-    loader = Loader(source, T.Resize((8, 8)), **options)  # type: ignore[arg-type]
-    assert sum(len(batch.ids) for batch in loader) == len(colour)
-    maps = maps_of(loader.source)
-    images = [array for array in seen if array.dtype == np.uint8 and array.shape in shapes]
-    assert len(images) >= len(colour)
-    assert all(any(np.shares_memory(image, mapped) for mapped in maps) for image in images)
 
 
 def test_behind_an_address_ranges_are_read(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.children import run_python
 from tests.formats.annotated.test_members import mask_of, png
 from tests.formats.tars import Members, as_json, encoded, write_tar
 from tests.jobs.augment.samples import digest, rows, threads
@@ -178,37 +176,6 @@ def test_every_row_can_be_made_again_and_lost_shards_too(tmp_path: Path, layout:
     with pytest.warns(UserWarning, match="are made again"):
         assert run(layout, place, annotations, out).run().written > 0
     assert digest(out) == whole
-
-
-_KILLED = """
-import json, os, signal, sys
-from pathlib import Path
-from tests.jobs.augment.test_annotated_shards import run
-from variegate.jobs.output.journal import Journal
-layout, place, annotations, out = sys.argv[1:]
-flush = Journal.flush
-
-def call(self):
-    flush(self)
-    if self.num_rows > 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-Journal.flush = call
-run(layout, Path(place), json.loads(annotations), Path(out)).run()
-"""
-
-
-@pytest.mark.process
-def test_what_is_killed_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
-    layout = "webdataset"
-    place, annotations = laid(layout, tmp_path / "data")
-    run(layout, place, annotations, tmp_path / "whole").run()
-    out = tmp_path / "out"
-    killed = run_python(_KILLED, layout, place, json.dumps(annotations), out)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert not (out / "manifest.parquet").exists()
-    assert run(layout, place, annotations, out).run().resumed > 0
-    assert digest(out) == digest(tmp_path / "whole")
 
 
 def test_what_shards_cannot_hold_is_refused(tmp_path: Path) -> None:

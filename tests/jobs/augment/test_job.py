@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from variegate import transforms as T
-from variegate.augmenter.augmenter import Augmenter
-from variegate.formats.folder import open_folder
 from variegate.formats.objects.arrays import ArraySource
 from variegate.formats.storage import open_storage
 from variegate.jobs.augment import Plan
 from variegate.jobs.augment import job as job_module
 from variegate.jobs.augment.job import ExpansionJob, ExpansionSpec
 from variegate.jobs.augment.plan import ItemOutputs
-from variegate.jobs.jobs import FatalError
-from variegate.jobs.output.files import encode_image
 from variegate.transforms import Transform
 
 
@@ -44,73 +37,11 @@ def run(job: ExpansionJob, start: int, stop: int) -> tuple[list[ItemOutputs | No
     return list(outputs), failed
 
 
-def test_outputs_are_the_augmenters() -> None:
-    made = plan()
-    outputs, failed = run(ExpansionJob(ExpansionSpec(made, None), "cpu", 1), 0, 7)
-    assert failed == {}
-    augmenter = Augmenter(made.transform, seed=5, layout="NHWC")
-    for index, item in enumerate(outputs):
-        assert item is not None
-        for copy, (text, data) in enumerate(zip(item.rows, item.data, strict=True)):
-            image = augmenter([made.source.read(index).data], ids=[index], copy=copy)[0].numpy()
-            assert data == encode_image(image, "png")
-            row = json.loads(text)
-            assert (row["index"], row["copy"], row["label"]) == (index, copy, index % 3)
-            assert row["sha256"] == hashlib.sha256(data).hexdigest()
-            assert (row["height"], row["width"]) == (16, 16)
-            assert row["operations"][0]["op"] == "ResizedCrop"
-
-
-def test_groups_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = plan(copies=20)  # two items a sample
-    together = run(ExpansionJob(ExpansionSpec(made, None), "cpu", 1), 0, 14)[0]
-    apart = [run(ExpansionJob(ExpansionSpec(made, None), "cpu", 1), item, item + 1)[0][0] for item in range(14)]
-    threads = run(ExpansionJob(ExpansionSpec(made, None), "cpu", 3), 0, 14)[0]
-    monkeypatch.setattr(job_module, "_GROUP_BYTES", 1)
-    groups = run(ExpansionJob(ExpansionSpec(made, None), "cpu", 2), 0, 14)[0]
-    assert together == apart == threads == groups
-
-
-def test_files_are_written_where_rows_say(tmp_path: Path) -> None:
-    storage = open_storage(tmp_path)
-    storage.prepare()
-    job = ExpansionSpec(plan(), storage).open("cpu", 2)
-    outputs, failed = run(job, 1, 4)
-    assert failed == {}
-    rows = [json.loads(text) for made in outputs if made is not None for text in made.rows]
-    assert len(rows) == 9
-    assert all(made is not None and made.data == () for made in outputs)
-    for row in rows:
-        assert hashlib.sha256((tmp_path / row["file"]).read_bytes()).hexdigest() == row["sha256"]
-
-
-def test_a_sample_that_does_not_decode_is_named(tmp_path: Path) -> None:
-    for name in ("a", "b", "c"):
-        Image.fromarray(np.full((9, 9, 3), 100, np.uint8)).save(tmp_path / f"{name}.png")
-    (tmp_path / "b.png").write_text("no picture")
-    outputs, failed = run(ExpansionJob(ExpansionSpec(plan(open_folder(tmp_path), copies=18), None), "cpu", 2), 0, 6)
-    assert sorted(failed) == [2, 3]
-    assert "not an image" in failed[2]
-    assert [made is None for made in outputs] == [False, False, True, True, False, False]
-
-
 def test_a_sample_that_the_transform_does_not_take_is_named() -> None:
     outputs, failed = run(ExpansionJob(ExpansionSpec(plan(transform=T.RandomCrop(28)), None), "cpu", 1), 0, 7)
     assert set(failed) == {item for item in range(7) if min(20 + 3 * item, 31 - 2 * item) < 28}
     assert all("not taken by the transform" in reason for reason in failed.values())
     assert [item for item, made in enumerate(outputs) if made is None] == sorted(failed)
-
-
-def test_a_disk_that_takes_nothing_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = open_storage(tmp_path)
-    storage.prepare()
-
-    def full(files: list[tuple[str, bytes]]) -> None:
-        raise OSError(28, "No space left on device", files[0][0])
-
-    monkeypatch.setattr(storage, "write_many", full)
-    with pytest.raises(FatalError, match="No space left"):
-        run(ExpansionJob(ExpansionSpec(plan(), storage), "cpu", 1), 0, 2)
 
 
 def test_nothing_is_written_of_an_item_of_which_a_copy_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,24 +17,6 @@ def plan(**settings: object) -> Plan:
     return Plan(ArraySource(PIXELS), T.RandomHorizontalFlip(), **settings)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("copies", [1, 2, 15, 16, 17, 32, 33, 100])
-def test_items_are_samples_or_some_copies_of_one(copies: int) -> None:
-    cut = plan(copies=copies)
-    made = [(cut.sample_of(item), copy) for item in range(cut.num_items) for copy in cut.copies_of(item)]
-    assert made == [(index, copy) for index in range(5) for copy in range(copies)]
-    assert len(made) == cut.num_outputs
-    assert max(len(cut.copies_of(item)) for item in range(cut.num_items)) == cut.copies_per_item <= 16
-
-
-@pytest.mark.parametrize("copies", [1, 3, 16, 17, 40])
-def test_outputs_of_a_range_are_counted(copies: int) -> None:
-    cut = plan(copies=copies)
-    for start in range(cut.num_items + 1):
-        for stop in range(start, cut.num_items + 1):
-            counted = sum(len(cut.copies_of(item)) for item in range(start, stop))
-            assert cut.outputs_in(start, stop) == counted
-
-
 def test_a_shard_holds_about_as_many_images_as_asked_for() -> None:
     assert plan(copies=1, layout="webdataset", shard_size=1000).items_per_shard == 1000
     assert plan(copies=8, layout="parquet", shard_size=1000).items_per_shard == 125
@@ -49,21 +31,6 @@ def test_settings_hold_what_the_outputs_depend_on() -> None:
     assert plan().settings("cuda") != plan().settings("cpu")
     changed = Plan(ArraySource(np.ones((6, 4, 4, 3), np.uint8)), T.RandomHorizontalFlip()).settings("cpu")
     assert changed["fingerprint"] != plan().settings("cpu")["fingerprint"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"copies": 0}, "copies: got 0; accepted: 1 or more"),
-        ({"shard_size": 0}, "shard_size: got 0; accepted: 1 or more"),
-        ({"layout": "zip"}, "layout: got 'zip'; accepted: one of 'folder', 'webdataset', 'parquet'"),
-        ({"format": "gif"}, "format: got 'gif'; accepted: one of 'jpg', 'png', 'webp'"),
-        ({"quality": 0}, "quality: got 0; accepted: 1 to 100"),
-    ],
-)
-def test_bad_settings_are_named(settings: dict[str, object], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        plan(**settings)
 
 
 def test_a_normalized_output_is_refused() -> None:

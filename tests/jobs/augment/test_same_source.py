@@ -83,14 +83,6 @@ def test_an_interrupted_run_is_refused_once_a_picture_has_changed(photos: Path, 
         expansion(photos, tmp_path / "out", copies=20).run()
 
 
-def test_without_resuming_all_is_made_of_what_is_there(photos: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    expansion(photos, out).run()
-    repaint(photos / "a/2.jpg")
-    assert expansion(photos, out, resume=False).run().written == 21
-    assert expansion(photos, out).run().resumed == 21
-
-
 @pytest.mark.parametrize("is_complete", [False, True])
 def test_a_source_that_was_moved_or_copied_with_its_times_is_the_same(
     photos: Path, tmp_path: Path, is_complete: bool
@@ -146,9 +138,7 @@ def test_shards_of_a_source_are_compared(photos: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_complete", [False, True])
-def test_a_destination_of_an_earlier_version_goes_on_with_a_note(
-    photos: Path, tmp_path: Path, is_complete: bool
-) -> None:
+def test_a_destination_without_the_record_goes_on_with_a_note(photos: Path, tmp_path: Path, is_complete: bool) -> None:
     out = tmp_path / "out"
     begun(photos, out)
     if is_complete:

@@ -12,7 +12,7 @@ import numpy as np
 
 from variegate.formats.stamps import Stamps
 from variegate.jobs.output.destination import Destination
-from variegate.jobs.output.on_disk import Lost, take_back_lost
+from variegate.jobs.output.on_disk import invalidate_lost_outputs
 from variegate.jobs.output.run_record import read_source, write_source
 
 SETTINGS = {"source": "photos", "seed": 0, "copies": 2, "transform": {"op": "Rotate", "angles": [-3.0, 3.0]}}
@@ -47,13 +47,10 @@ def run(
     resume: bool = True,
     size: int = 100,
     flush_every: int = 2,
-    found: Lost | None = None,
 ) -> Destination:
-    """Do what is left to be done. The items are done from the last to the first. ``found`` becomes what was lost."""
-    with Destination(root, SETTINGS, "plan", resume) as destination:
-        lost = take_back_lost(destination, lambda row: (row["index"], row["index"] + 1), False)
-        if found is not None:
-            found.__dict__.update(lost.__dict__)
+    """Do what is left to be done. The items are done from the last to the first."""
+    with Destination(root, SETTINGS, resume) as destination:
+        invalidate_lost_outputs(destination, lambda row: (row["index"], row["index"] + 1), False)
         if read_source(destination.storage) is None:
             destination.amend(lambda storage: write_source(storage, stamps()))
         if destination.is_complete:
@@ -61,14 +58,13 @@ def run(
         done = {item for start, stop in destination.journal.covered for item in range(start, stop)}
         for item in reversed([item for item in range(ITEMS) if item not in done]):
             for copy in range(COPIES):
-                if copy not in lost.kept.get(item, ()):
-                    destination.storage.write(file_of(item, copy), output(item, copy, size))
+                destination.storage.write(file_of(item, copy), output(item, copy, size))
             destination.storage.sync()
             rows = [json.dumps(row_of(item, copy, size)) for copy in range(COPIES)]
             destination.journal.append(item, item + 1, rows)
             if destination.journal.pending == flush_every:
                 destination.journal.flush()
-        destination.finish(destination.journal.rows(ITEMS))
+        destination.finish(destination.journal.rows())
     return destination
 
 

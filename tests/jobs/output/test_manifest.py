@@ -95,21 +95,6 @@ def test_equal_rows_are_equal_bytes_in_row_groups_of_one_size(tmp_path: Path) ->
     assert [manifest.row(index)["index"] for index in (0, 8191, 8192, 19_999, 3)] == [0, 8191, 8192, 19_999, 3]
 
 
-def test_one_row_needs_one_row_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_manifest(open_storage(tmp_path), ({"index": index} for index in range(17_000)), {})
-    manifest = read_manifest(tmp_path)
-    groups: list[int] = []
-    real = pq.ParquetFile.read_row_group
-
-    def read(self: pq.ParquetFile, group: int, *arguments: Any, **options: Any) -> pa.Table:
-        groups.append(group)
-        return real(self, group, *arguments, **options)
-
-    monkeypatch.setattr(pq.ParquetFile, "read_row_group", read)
-    assert [manifest.row(index)["index"] for index in (9000, 9001, 16_999)] == [9000, 9001, 16_999]
-    assert groups == [1, 2]
-
-
 @pytest.mark.parametrize("count", [0, 2])
 def test_rows_that_are_not_there(tmp_path: Path, count: int) -> None:
     write_manifest(open_storage(tmp_path), [ROW] * count, {})
@@ -147,12 +132,6 @@ def test_a_manifest_that_was_damaged_or_replaced(tmp_path: Path) -> None:
     os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     with pytest.raises(SourceError, match=r"manifest\.parquet: rows from 0 on cannot be read: "):
         manifest.row(0)
-
-
-def test_columns_that_are_none_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="rows: got a column 'heigth'; accepted: file, member, status"):
-        write_manifest(open_storage(tmp_path), [ROW | {"heigth": 1}], {})
-    assert os.listdir(tmp_path) == [".variegate"]
 
 
 @pytest.mark.parametrize("at", range(3))

@@ -22,7 +22,7 @@ def test_what_is_killed_goes_on_to_the_same_bytes(tmp_path: Path, format: str) -
     (photos / "a").mkdir(parents=True)
     for number in range(300):
         Image.fromarray(rng.integers(0, 256, (120, 160, 3)).astype(np.uint8)).save(photos / "a" / f"{number}.jpg")
-    arguments = ["--size", "100", "--format", format, "--shard-size", "20", "--no-measure"]
+    arguments = ["--size", "100", "--format", format, "--shard-size", "20"]
     with fail_after(300):
         kills = Kills(photos, tmp_path, [*arguments, "--devices", "cpu:0,cpu:1", "--threads", "1"], command="pack")
         for target in ("parent", "worker", "parent"):

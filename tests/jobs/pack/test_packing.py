@@ -23,7 +23,6 @@ from variegate.decode import read_image
 from variegate.errors import DecodeError
 from variegate.formats.base import Source, SourceError
 from variegate.formats.packed import statistics_of
-from variegate.formats.storage.local import LocalStorage
 from variegate.jobs.augment import commit
 from variegate.jobs.augment.replay import replay
 from variegate.jobs.output.verify import delete_damaged, verify
@@ -192,13 +191,6 @@ def test_what_is_packed_is_not_replayed_nor_augmented(photos: Path, tmp_path: Pa
         replay(tmp_path / "out", 0)
 
 
-def test_beginning_anew_ends_with_the_same(photos: Path, tmp_path: Path) -> None:
-    packed(photos, tmp_path / "out")
-    before = digest(tmp_path / "out")
-    packed(photos, tmp_path / "out", resume=False)
-    assert digest(tmp_path / "out") == before
-
-
 def test_a_lost_or_damaged_index_is_found(photos: Path, tmp_path: Path) -> None:
     packed(photos, tmp_path / "out")
     expected, index = digest(tmp_path / "out"), tmp_path / "out" / "index.vgjpeg"
@@ -291,17 +283,6 @@ def test_an_interruption_keeps_what_is_done(photos: Path, tmp_path: Path) -> Non
     packed(photos, tmp_path / "out")
     packed(photos, tmp_path / "whole")
     assert digest(tmp_path / "out") == digest(tmp_path / "whole")
-
-
-def test_a_full_disk_says_so(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: LocalStorage, relative: str, data: bytes) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device", relative)
-
-    monkeypatch.setattr(LocalStorage, "write", full)
-    with pytest.raises(OSError, match="No space left"):
-        packed(photos, tmp_path / "out")
-    monkeypatch.undo()
-    assert packed(photos, tmp_path / "out").images == 8
 
 
 def test_wrong_words_are_named(photos: Path, tmp_path: Path) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
-import tarfile
 from collections.abc import Callable
 from copy import deepcopy
 from functools import cache, partial
@@ -14,8 +12,8 @@ from random import Random
 from typing import Any
 
 from tests.formats.annotated.made import coco_entries, put_coco, put_voc, put_yolo
+from tests.formats.tars import write_tar
 from tests.soak.mutating import Parser, changed, kept_folder, mutated, mutated_json
-from variegate.formats import coco as coco_read
 from variegate.formats.opening import open_source
 
 
@@ -77,13 +75,9 @@ def _put_coco(folder: Path, text: bytes) -> Path:
     return file
 
 
-def _parse_coco(file: Path, large: int) -> None:
-    before, coco_read.LARGE = coco_read.LARGE, large
-    try:
-        options: dict[str, Any] = {"file": file, "mask": "each", "ignored": True}
-        _read_all(partial(open_source, file.parent / "images", annotations=options))
-    finally:
-        coco_read.LARGE = before
+def _parse_coco(file: Path) -> None:
+    options: dict[str, Any] = {"file": file, "mask": "each", "ignored": True}
+    _read_all(partial(open_source, file.parent / "images", annotations=options))
 
 
 def _make_beside(random: Random, folder: Path, put: Callable[[Path], Any], pattern: str) -> Path:
@@ -107,13 +101,9 @@ _RECORD = {"bbox": [[5, 10, 20, 20], [1, 2, 9, 9]], "category": [0, 1], "keypoin
 
 def _make_members(random: Random, folder: Path) -> Path:
     shard = folder / "s-0.tar"
-    images = _template(put_coco) / "images"
-    with tarfile.open(shard, "w") as tar:
-        for key, text in (("0", json.dumps(_RECORD).encode()), ("1", mutated_json(_RECORD, random))):
-            for name, data in ((f"{key}.png", (images / "a.png").read_bytes()), (f"{key}.json", text)):
-                member = tarfile.TarInfo(name)
-                member.size = len(data)
-                tar.addfile(member, io.BytesIO(data))
+    image = (_template(put_coco) / "images" / "a.png").read_bytes()
+    members = [("0.png", image), ("0.json", json.dumps(_RECORD).encode())]
+    write_tar(shard, [*members, ("1.png", image), ("1.json", mutated_json(_RECORD, random))])
     return shard
 
 
@@ -122,10 +112,8 @@ def _parse_members(shard: Path) -> None:
 
 
 PARSERS = (
-    Parser("outlines", _make_outlines, partial(_parse_coco, large=1 << 62)),
-    Parser("outlines-large", _make_outlines, partial(_parse_coco, large=0)),
-    Parser("coco", _make_coco, partial(_parse_coco, large=1 << 62)),
-    Parser("coco-large", _make_coco, partial(_parse_coco, large=0)),
+    Parser("outlines", _make_outlines, _parse_coco),
+    Parser("coco", _make_coco, _parse_coco),
     Parser(
         "yolo",
         partial(_make_beside, put=put_yolo, pattern="labels/*.txt"),

@@ -23,8 +23,9 @@ from variegate.apps.curate.findings import (
     READ,
     CheckResult,
     channel_statistics,
-    check_out,
+    check_replaces,
     in_order,
+    is_table,
     with_findings,
     write_findings,
 )
@@ -33,7 +34,7 @@ from variegate.apps.curate.sample import prepare
 from variegate.apps.curate.scan import Position, ScanJournal, record_pass
 from variegate.formats.base import FileSource, Source, SourceError, StreamSource, first_names
 from variegate.formats.filtered import whole_of
-from variegate.formats.folder import FolderListing
+from variegate.formats.folder import FolderSource
 from variegate.formats.opening import open_source
 from variegate.formats.stamps import stamps_of
 from variegate.jobs.output.destination import locked
@@ -83,7 +84,7 @@ class Checking:
             check_cleanlab()
         self._out = None if options.out is None else Path(os.path.abspath(options.out))
         if self._out is not None:
-            check_out(self._out)
+            check_replaces(self._out, is_table, "table of variegate check")
         if options.report is not None:
             _check_report(options.report, self._out)
         given = {"train": source} if test is None else {"train": source, "test": test}
@@ -93,7 +94,7 @@ class Checking:
         for split, one in given.items():
             self._check_apart(one, self.sources[split])
         for beside, of in zip(BESIDE, [whole_of(one) for one in self.sources.values()], strict=False):
-            if isinstance(of, FolderListing) and of.beside:
+            if isinstance(of, FolderSource) and of.beside:
                 self.sources[beside] = of.only_beside()
         self.notes = [text for one in self.sources.values() for text in one.notes()]
         self.notes += _notes_on_classes(self.sources)
@@ -130,12 +131,19 @@ class Checking:
             findings = in_order(found)
             mean, std = channel_statistics(table)
             result = CheckResult(
-                *(with_findings(table, findings), findings, self.sources, self.sources["train"].classes, mean, std),
-                thresholds,
-                [*self.notes, *_notes_on_names(table)],
-                *(time.perf_counter() - started, self._seconds, self.resumed),
-                None if options.out is None else str(options.out),
-                None if options.report is None else str(options.report),
+                table=with_findings(table, findings),
+                findings=findings,
+                sources=self.sources,
+                classes=self.sources["train"].classes,
+                mean=mean,
+                std=std,
+                thresholds=thresholds,
+                notes=[*self.notes, *_notes_on_names(table)],
+                seconds=time.perf_counter() - started,
+                pass_seconds=self._seconds,
+                resumed=self.resumed,
+                out=None if options.out is None else str(options.out),
+                report=None if options.report is None else str(options.report),
             )
             if options.report is not None:
                 from variegate.apps.curate.report import write_report  # Jinja2, and images, for those who want it
@@ -227,14 +235,13 @@ def _check_report(path: Path, out: Path | None) -> None:
         raise ValueError(f"report: got {str(path)!r}; accepted: the name of an .html file")
     if Path(os.path.abspath(path)) == out:
         raise ValueError(f"report: got {str(path)!r}, where the findings go; accepted: another name")
-    if path.is_file():
-        with suppress(OSError), open(path, "rb") as file:
-            begin = file.read(_REPORT_BEGIN)
-            if begin and b"<title>Data check" not in begin:
-                raise ValueError(
-                    f"report: got {str(path)!r}, which is there, and is no report of variegate check; accepted: a new "
-                    "file, or an earlier report"
-                )
+    check_replaces(path, _is_report, "report of variegate check")
+
+
+def _is_report(path: Path) -> bool:
+    with open(path, "rb") as file:
+        begin = file.read(_REPORT_BEGIN)
+    return not begin or b"<title>Data check" in begin
 
 
 def _notes_on_classes(sources: dict[str, Source | StreamSource]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.apps.curate.findings import FINDING_KINDS
+from variegate.apps.curate.findings import FINDING_KINDS, check_replaces
 from variegate.apps.curate.selection import Excluded, Found, choose, count_by_kind, parse_drop, read_found
 from variegate.checks import one_of
 from variegate.formats.base import FileSource, Source, SourceError
@@ -21,7 +21,6 @@ from variegate.formats.opening import open_source
 from variegate.formats.stamps import UNKNOWN, stamps_of
 from variegate.io.addresses import shown
 from variegate.io.durable import write_atomically
-from variegate.io.files import check_regular
 from variegate.io.location import Location
 from variegate.jobs.arguments import absolute_place, open_by_index
 
@@ -77,7 +76,7 @@ def clean(
 
 def write_list(source: Any, opened: Source, found: Found, kinds: Sequence[str], out: Path) -> Cleaned:
     """The part of ``clean`` that follows ``open_checked``."""
-    _check_list(out)
+    check_replaces(out, _is_list, "list of variegate clean")
     left_out = choose(found, kinds)
     if len(left_out) == len(opened):
         raise SourceError(f"{_describe(source)}: nothing would be left of its {len(opened):,} images; drop fewer kinds")
@@ -158,20 +157,9 @@ def _check_unchanged(opened: Source, found: Found) -> None:
         )
 
 
-def _check_list(path: Path) -> None:
-    """Raises SourceError where something else than an earlier list is there: an image of the source, or the table."""
-    try:
-        check_regular(path)
-        with open(path, "rb") as file:
-            begin = file.read(len(_LIST_PREFIX))
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise SourceError(f"out: {path}: {error.strerror}; accepted: a new file") from None
-    if begin not in (b"", _LIST_PREFIX):
-        raise SourceError(
-            f"out: {path}: is there, and is no list of variegate clean; accepted: a new file, or such a list"
-        )
+def _is_list(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(_LIST_PREFIX)) in (b"", _LIST_PREFIX)
 
 
 def _check_names(opened: Source, left_out: Sequence[Excluded]) -> None:

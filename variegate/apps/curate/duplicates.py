@@ -69,14 +69,14 @@ class _Link(NamedTuple):
     group: int
 
 
-def find_duplicates(table: pa.Table, distance: int | None = None, unlike: float = UNLIKE) -> list[DataFinding]:
+def find_duplicates(table: pa.Table, distance: int | None = None) -> list[DataFinding]:
     """Find images that are in ``table`` (of a check, over all splits) more than once:
 
     - ``duplicates``: images of a split with the same pixels, a group for each picture, measure 0. All of a group are
       named, the first one too: leaving out all but one of each group leaves one of each picture.
     - ``near_duplicates``: images of a split that look alike, also flipped or turned by 90 degrees: ``measure`` is the
       number of 64 bits that their hashes differ in, up to ``distance`` (0 to 15; None: what ``distance_for`` gives),
-      and no more of their signatures than ``unlike`` (0 to 1) may differ. Every image of a group looks like its first
+      and no more of their signatures than ``UNLIKE`` may differ. Every image of a group looks like its first
       one. Of images with the same pixels, the first one speaks for all. Images of less than ``LEAST_SIDE`` pixels a
       side look like none.
     - ``leaks``: images of split train that are, or look like, one of split test; measure 0 where pixels are the same.
@@ -89,12 +89,10 @@ def find_duplicates(table: pa.Table, distance: int | None = None, unlike: float 
     one that they do not.
 
     ``why`` names the partner's file. Groups are numbered over all kinds; one that is alone in its group has no number.
-    Images without a fingerprint are passed over. Raises ValueError for a distance or an ``unlike`` out of range.
+    Images without a fingerprint are passed over. Raises ValueError for a distance out of range.
     """
     if distance is not None and not 0 <= distance <= near_hashes.MOST_DISTANCE:
         raise ValueError(f"distance {distance}: from 0 to {near_hashes.MOST_DISTANCE} bits of 64")
-    if not 0 <= unlike <= 1:
-        raise ValueError(f"unlike {unlike}: from 0 to 1")
     images = _read_fingerprints(table)
     same = near_hashes.first_of_same(images.pixels)
     same_in_split = near_hashes.first_of_same(np.column_stack([images.pixels, images.halves.astype(np.uint64)]))
@@ -103,8 +101,14 @@ def find_duplicates(table: pa.Table, distance: int | None = None, unlike: float 
         distance = near_hashes.distance_for(images.looks[first[images.are_read[first]]])
     # Of a large set, the signatures are not copied without need.
     signatures = images.signatures if len(first) == len(same) else images.signatures[first]
-    partners = near_hashes.find_partners_turned(
-        images.looks[first], signatures, images.halves[first], images.labels[first], distance, unlike
+    partners = near_hashes.find_partners(
+        images.looks[first],
+        signatures,
+        images.halves[first],
+        images.labels[first],
+        distance,
+        UNLIKE,
+        turned(signatures),
     )
     copies = _Copies(same_in_split)
     links = {

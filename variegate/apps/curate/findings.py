@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -262,22 +262,25 @@ def channel_statistics(table: pa.Table) -> tuple[tuple[float, ...] | None, tuple
     return tuple(mean.tolist()), tuple(std.tolist())
 
 
-def check_out(path: Path) -> None:
-    """Raises SourceError where something else than the findings of an earlier check is there."""
+def check_replaces(path: Path, is_earlier: Callable[[Path], bool], kind: str) -> None:
+    """Raise SourceError if there is anything but an earlier file of this kind at ``path``."""
     try:
         check_regular(path)
+        may_be_replaced = is_earlier(path)
     except FileNotFoundError:
         return
     except OSError as error:
-        raise SourceError(f"{path}: {error.strerror}; accepted: a new file for the findings") from None
+        raise SourceError(f"{path}: {error.strerror}; accepted: a new file") from None
+    if not may_be_replaced:
+        raise SourceError(f"{path}: exists, and is no {kind}; accepted: a new file, or an earlier one")
+
+
+def is_table(path: Path) -> bool:
+    """True for the findings of a check."""
     try:
-        is_ours = METADATA_KEY in (pq.read_schema(path).metadata or {})
+        return METADATA_KEY in (pq.read_schema(path).metadata or {})
     except (OSError, pa.ArrowException):
-        is_ours = False
-    if not is_ours:
-        raise SourceError(
-            f"{path}: is there, and holds no findings of variegate check; accepted: a new file, or an earlier check's"
-        )
+        return False
 
 
 def write_findings(path: Path, result: CheckResult) -> None:

@@ -123,8 +123,11 @@ def _of_files(table: pa.Table) -> Iterator[Verdict]:
         [kind in _EXTENSIONS and ending in _KNOWN and ending not in _EXTENSIONS[kind] for ending in [*endings, ""]]
         for kind in [*kinds, ""]
     ]
+    has_wrong_extension = np.array(is_wrong)[kind_of, tail_of]
     yield (
-        *("wrong_extension", np.array(is_wrong)[kind_of, tail_of], None),
+        "wrong_extension",
+        has_wrong_extension,
+        None,
         lambda row: f"holds a {kinds[kind_of[row]]} image, not {endings[tail_of[row]]}",
     )
     # A mode that more than half of the images have that loaders read is the usual one of the set.
@@ -135,80 +138,72 @@ def _of_files(table: pa.Table) -> Iterator[Verdict]:
     is_unusual = [
         mode not in _USUAL_MODES and not are_deep[i] and 2 * counts[i] <= counts.sum() for i, mode in enumerate(modes)
     ]
-    yield (
-        *("unusual_mode", np.array([*is_unusual, False])[mode_of], None),
-        lambda row: f"its pixels are {modes[mode_of[row]]}, which become RGB",
-    )
-    yield (
-        *("deep", np.array([*are_deep, False])[mode_of], None),
-        lambda row: (
-            f"its pixels are {modes[mode_of[row]]}, "
-            + ("which are refused" if has_error[row] else "scaled to 8 bits over their full range")
-        ),
-    )
-    yield (
-        *("exif_turned", turns > 1, turns),
-        lambda row: f"its EXIF orientation is {turns[row]:.0f}: shown {_TURNS.get(int(turns[row]), 'otherwise')}",
-    )
+
+    def unusual(row: int) -> str:
+        return f"its pixels are {modes[mode_of[row]]}, which become RGB"
+
+    def deep(row: int) -> str:
+        outcome = "which are refused" if has_error[row] else "scaled to 8 bits over their full range"
+        return f"its pixels are {modes[mode_of[row]]}, {outcome}"
+
+    def turned(row: int) -> str:
+        return f"its EXIF orientation is {turns[row]:.0f}: shown {_TURNS.get(int(turns[row]), 'otherwise')}"
+
+    yield "unusual_mode", np.array([*is_unusual, False])[mode_of], None, unusual
+    yield "deep", np.array([*are_deep, False])[mode_of], None, deep
+    yield "exif_turned", turns > 1, turns, turned
 
 
-def _of_pixels(table: pa.Table, limits: Thresholds) -> list[Verdict]:
+def _of_pixels(table: pa.Table, limits: Thresholds) -> Iterator[Verdict]:
     """An image has the first of blank, dark or bright, low_contrast, blurred that holds: what is blank has no contrast,
     and of what is hardly seen nobody can say whether it is sharp."""
     decodes = table["error"].is_null().to_numpy(zero_copy_only=False)
     height, width = floats(table, "height"), floats(table, "width")
     side, aspect = (np.where(decodes, values, np.nan) for values in _sizes(height, width))
-    spread = np.full(len(table), np.nan)
-    has_spread = table["std"].is_valid().to_numpy(zero_copy_only=False)
-    if has_spread.any():
-        spread[has_spread] = pc.list_flatten(table["std"]).to_numpy().reshape(int(has_spread.sum()), -1).max(1)
-    brightest_channel, darkest_channel = np.full(len(table), np.nan), np.full(len(table), np.nan)
-    if has_spread.any():
-        means = pc.list_flatten(table["mean"]).to_numpy().reshape(int(has_spread.sum()), -1)
-        brightest_channel[has_spread], darkest_channel[has_spread] = means.max(1), means.min(1)
+    means, stds = _by_channel(table, "mean"), _by_channel(table, "std")
+    spread = stds.max(axis=1)
     light, shade = floats(table, "bright_end"), floats(table, "dark_end")
     contrast, sharpness = floats(table, "contrast"), floats(table, "sharpness")
-
-    def size(row: int) -> str:
-        return f"{width[row]:.0f} x {height[row]:.0f} pixels, "
-
     with np.errstate(invalid="ignore"):
         is_blank = spread <= _BLANK
         is_faint = ~is_blank & (contrast < _DRAWN)
         # A saturated blue has little luminance, and a saturated yellow much, without being under- or overexposed.
-        is_dark = (light < limits.dark) & (brightest_channel < limits.dark) & is_faint
-        is_bright = (shade > limits.bright) & (darkest_channel > limits.bright) & is_faint
+        is_dark = (light < limits.dark) & (means.max(axis=1) < limits.dark) & is_faint
+        is_bright = (shade > limits.bright) & (means.min(axis=1) > limits.bright) & is_faint
         is_seen = ~is_blank & ~is_dark & ~is_bright
         is_saturated = is_seen & ((light < limits.dark) | (shade > limits.bright))
         is_flat = (np.where(is_saturated, spread, contrast) < limits.low_contrast) & is_seen
         is_blurred = (sharpness < limits.blurred) & is_seen & ~is_flat & (np.minimum(height, width) >= _LEAST_SIDE)
-        return [
-            ("tiny", side < limits.tiny, side, lambda row: f"{size(row)}fewer than {limits.tiny:.0f} squared"),
-            ("huge", side > limits.huge, side, lambda row: f"{size(row)}more than {limits.huge:.0f} squared"),
-            (
-                *("extreme_aspect", aspect > limits.aspect, aspect),
-                lambda row: f"one side is {aspect[row]:.1f} times the other, more than {limits.aspect:.1f}",
-            ),
-            ("blank", is_blank, spread, lambda row: "all pixels have one color"),
-            (
-                *("dark", is_dark, light),
-                lambda row: f"95 % of it has luminance up to {light[row]:.3f}, below {limits.dark:.3f}",
-            ),
-            (
-                *("bright", is_bright, shade),
-                lambda row: f"95 % of it has luminance from {shade[row]:.3f} on, above {limits.bright:.3f}",
-            ),
-            (
-                *("low_contrast", is_flat, contrast),
-                lambda row: (
-                    f"luminance has a standard deviation of {contrast[row]:.3f}, below {limits.low_contrast:.3f}"
-                ),
-            ),
-            (
-                *("blurred", is_blurred, sharpness),
-                lambda row: f"sharpness is {sharpness[row]:.3f}, below {limits.blurred:.3f}",
-            ),
-        ]
+        is_tiny, is_huge, is_long = side < limits.tiny, side > limits.huge, aspect > limits.aspect
+
+    def verdict(finding: str, holds: npt.NDArray[np.bool_], measure: Values, limit: float, text: str) -> Verdict:
+        def why(row: int) -> str:
+            return text.format(value=measure[row], limit=limit, width=width[row], height=height[row])
+
+        return finding, holds, measure, why
+
+    size = "{width:.0f} x {height:.0f} pixels, "
+    darkness = "95 % of it has luminance up to {value:.3f}, below {limit:.3f}"
+    brightness = "95 % of it has luminance from {value:.3f} on, above {limit:.3f}"
+    flatness = "luminance has a standard deviation of {value:.3f}, below {limit:.3f}"
+    yield verdict("tiny", is_tiny, side, limits.tiny, size + "fewer than {limit:.0f} squared")
+    yield verdict("huge", is_huge, side, limits.huge, size + "more than {limit:.0f} squared")
+    length = "one side is {value:.1f} times the other, more than {limit:.1f}"
+    yield verdict("extreme_aspect", is_long, aspect, limits.aspect, length)
+    yield verdict("blank", is_blank, spread, _BLANK, "all pixels have one color")
+    yield verdict("dark", is_dark, light, limits.dark, darkness)
+    yield verdict("bright", is_bright, shade, limits.bright, brightness)
+    yield verdict("low_contrast", is_flat, contrast, limits.low_contrast, flatness)
+    yield verdict("blurred", is_blurred, sharpness, limits.blurred, "sharpness is {value:.3f}, below {limit:.3f}")
+
+
+def _by_channel(table: pa.Table, name: str) -> Values:
+    """A column of lists [rows, 3]; NaN for null."""
+    column = table[name]
+    found = np.full((len(table), 3), np.nan)
+    is_known = column.is_valid().to_numpy(zero_copy_only=False)
+    found[is_known] = pc.list_flatten(column).to_numpy().reshape(-1, 3)
+    return found
 
 
 def _of_classes(table: pa.Table, thresholds: Thresholds) -> Iterator[DataFinding]:

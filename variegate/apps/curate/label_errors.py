@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from itertools import chain, islice
+from itertools import islice
 from threading import Event, Lock
 from typing import Any, NamedTuple, cast
 
@@ -19,6 +18,7 @@ import torch
 
 from variegate.apps.curate.duplicates import joined
 from variegate.apps.curate.findings import DataFinding
+from variegate.apps.curate.scan import reads_of
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, fitting_batch
 from variegate.apps.train.models import Airbench
@@ -27,7 +27,6 @@ from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import read_image
 from variegate.errors import DecodeError
 from variegate.formats.base import Item, Source, SourceError, StreamSource, first_names
-from variegate.loader import Loader
 from variegate.loader.shuffle import Permutation
 from variegate.ops.resize import Resize
 from variegate.options.search import Hyperparameters
@@ -144,7 +143,7 @@ def grouped(count: int, groups: Iterable[Sequence[int]]) -> Ints:
     return np.array([first.get(image, image) for image in range(count)], np.int64)
 
 
-def folds_of(labels: Ints, units: Ints, seed: int, folds: int = FOLDS) -> Ints:
+def folds_of(labels: Ints, units: Ints, seed: int) -> Ints:
     """int64[N]: the fold of each image, which ``seed`` decides.
 
     ``labels``: int64[N]. ``units``: int64[N] as ``grouped`` gives them; images of one are in one fold, where a twin
@@ -154,16 +153,16 @@ def folds_of(labels: Ints, units: Ints, seed: int, folds: int = FOLDS) -> Ints:
     firsts = mixed[units[mixed] == mixed]
     by_class = firsts[np.argsort(labels[firsts], kind="stable")]
     fold = np.empty(len(labels), np.int64)
-    fold[by_class] = np.arange(len(by_class)) % folds
+    fold[by_class] = np.arange(len(by_class)) % FOLDS
     return fold[units]
 
 
-def too_small(labels: Ints, units: Ints, classes: int, folds: int = FOLDS) -> Ints:
+def too_small(labels: Ints, units: Ints, classes: int) -> Ints:
     """The classes, of those that have images at all, with fewer units than folds: they might not be among the images
     that train. A unit counts for the class of its first image."""
     found = np.bincount(labels[np.unique(units)], minlength=classes)
     present = np.bincount(labels, minlength=classes) > 0
-    return np.flatnonzero(present & (found < folds))
+    return np.flatnonzero(present & (found < FOLDS))
 
 
 Floats = npt.NDArray[np.float64]
@@ -190,40 +189,29 @@ def small_pixels(source: Source | StreamSource, indices: Ints, size: tuple[int, 
 
     ``indices``: in the source, ascending; of a stream, in its order. Raises SourceError where none can be read.
     """
-    # Asked of the class: isinstance() of a protocol would compute the fingerprint.
-    if hasattr(type(source), "read_shard"):
-        parts = list(_of_stream(cast(StreamSource, source), set(indices.tolist()), size))
-    else:
-        parts = list(_of_source(cast(Source, source), indices, size))
-    if not parts:
-        raise SourceError("labels: none of the images can be read any more")
-    pixels, found = zip(*parts, strict=True)
-    return torch.cat(pixels), np.concatenate(found)
-
-
-def _of_source(source: Source, indices: Ints, size: tuple[int, int]) -> Iterator[tuple[torch.Tensor, Ints]]:
-    options: dict[str, Any] = {"shuffle": False, "on_error": "skip", "layout": "NHWC", "prefetch": 1, "targets": False}
-    ids = source.ids(indices)
-    order = np.argsort(ids)
-    for batch in Loader(source, Resize(size), _BATCH, "cpu", sampler=indices, **options):
-        good = np.flatnonzero(~batch.padding)
-        if len(good):
-            kept = torch.stack([_in_colour(batch[0][row]) for row in good.tolist()])
-            yield kept, indices[order[np.searchsorted(ids, batch.ids[good], sorter=order)]]
-
-
-def _of_stream(source: StreamSource, wanted: set[int], size: tuple[int, int]) -> Iterator[tuple[torch.Tensor, Ints]]:
     augment = Augmenter(Resize(size), "cpu", layout="NHWC")
-    samples = enumerate(chain.from_iterable(map(source.read_shard, range(source.num_shards))))
-    readable = ((index, sample.item) for index, sample in samples if index in wanted and isinstance(sample.item, Item))
-    while some := list(islice(readable, _BATCH)):
-        kept = []
-        for index, item in some:
-            with suppress(DecodeError):  # it has become another since it was checked
-                kept.append((index, read_image(item.data) if isinstance(item.data, bytes) else item.data))
-        if kept:
-            images = augment([image for _, image in kept])
-            yield torch.stack([_in_colour(one) for one in images]), np.array([index for index, _ in kept], np.int64)
+    pixels: list[torch.Tensor] = []
+    found: list[int] = []
+    with ThreadPoolExecutor(default_threads(), "variegate-labels") as pool:
+        reads = reads_of(source, indices.tolist())
+        while some := list(islice(reads, _BATCH)):
+            decoded = pool.map(_decoded, [read for _, read in some])
+            images = {index: image for (index, _), image in zip(some, decoded, strict=True) if image is not None}
+            if images:
+                pixels += [_in_colour(one) for one in augment(list(images.values()))]
+                found += images
+    if not found:
+        raise SourceError("labels: none of the images can be read any more")
+    return torch.stack(pixels), np.array(found, np.int64)
+
+
+def _decoded(read: Callable[[], Item]) -> Any:
+    """Pixels; None if the image cannot be read any more, as it has changed since it was checked."""
+    try:
+        data = read().data
+        return read_image(data) if isinstance(data, bytes) else data
+    except DecodeError:
+        return None
 
 
 def _in_colour(image: torch.Tensor) -> torch.Tensor:

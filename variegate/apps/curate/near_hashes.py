@@ -12,15 +12,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Any, NamedTuple
+from ctypes import c_int64, c_void_p
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.apps.curate.fingerprint import frequencies, turned
-from variegate.apps.curate.near_search import GROUP, KEPT, KINDS, NOBODY, Given, search_block
-from variegate.program.compiled import pixel_kernel
+from variegate.apps.curate.fingerprint import frequencies
+from variegate.apps.curate.near_search import GROUP, KEPT, KINDS, NOBODY, Given, Hashes, Index, Search
+from variegate.native.library import as_c_contiguous, data_ptr, entry
 from variegate.threads import default_threads
 
 PARTS, PART_BITS = 4, 16
@@ -36,17 +35,9 @@ DISTANCE = 11
 _SIGMAS = 5.0
 _PAIRS, _FEWEST = 100_000, 20
 
-Hashes = npt.NDArray[np.uint64]
 Rows = npt.NDArray[np.int64]
 
-
-class _Index(NamedTuple):
-    """Hashes sorted by one part. ``starts`` int32 [values + 1]: where those of each value begin; ``rows``: whose they
-    are, ascending for equal values."""
-
-    hashes: Hashes
-    rows: npt.NDArray[np.uint32]
-    starts: npt.NDArray[np.int32]
+_find_first_alike = entry("vg_find_first_alike", c_void_p, c_int64, c_void_p, result=None)
 
 
 def flip_mask(flip: int) -> np.uint64:
@@ -63,16 +54,15 @@ def find_partners(
     labels: npt.NDArray[np.int64],
     distance: int,
     most_unlike: float,
-    flips: tuple[int, ...] = FLIPS,
-    first_query: int = 0,
+    turned: tuple[Hashes, npt.NDArray[np.uint8]] | None = None,
 ) -> npt.NDArray[np.uint32]:
     """For every image, earlier ones (by index) that it looks like -> uint32 [n, KINDS, KEPT], ascending, ``NOBODY``
     where there are no more. Kind 0 are those of its own split, 1 those of the other, 2 those of another class.
 
     Two look alike whose ``hashes`` uint64 [n], one of them flipped or not, differ in at most ``distance`` bits (up to
     ``MOST_DISTANCE``), and of whose ``signatures`` uint8 [n, SIGNATURE_BYTES] at most ``most_unlike`` is unlike; with
-    signatures [n, 0], hashes alone decide. ``labels``: -1 for unknown, which is no other class. ``first_query``: if not
-    0, partners of the images from this one on are looked for, among the images before it.
+    signatures [n, 0], hashes alone decide. ``labels``: -1 for unknown, which is no other class. ``turned``: hashes and
+    signatures of the images turned by 90 degrees, which are then compared with the others as well.
 
     Of each kind, the first ``KEPT`` are kept. Nothing is missed unless so many hashes crowd together that an image
     would be compared with several times as many as it is among evenly spread hashes, or that many of near hashes look
@@ -80,66 +70,40 @@ def find_partners(
     give the same result with any number of threads.
     """
     n = len(hashes)
-    partners = np.full((n, KINDS, KEPT), NOBODY, np.uint32)
     kinds = np.array([True, bool(np.any(splits != splits[:1])), bool(np.any((labels >= 0) & (labels != labels[:1])))])
-    given = Given(signatures, splits, labels, kinds, np.zeros(n, np.int32))
-    known = first_query or n
-    bits = min(PART_BITS, max(4, (known // _PER_KEY).bit_length()))
-
-    def search(
-        index: _Index, queries: _Index, masks: npt.NDArray[np.uint16], limits: list[int], together: list[int], at: int
-    ) -> None:
-        inverted = np.array([flip_mask(flip) for flip in together], np.uint64)
-        where = np.array([*limits, at, min(n - first_query, at + _BLOCK), index.hashes.ctypes.data], np.int64)
-        search_block(index, queries, masks, np.array(together, np.uint8), inverted, where, most_unlike, given, partners)
+    # Turned images are further rows, after all others, which look for partners among the others.
+    turned_hashes, turned_signatures = (hashes[:0], signatures[:0]) if turned is None else turned
+    signatures = np.concatenate([signatures, turned_signatures])
+    rows = n + len(turned_hashes)
+    partners = np.full((rows, KINDS, KEPT), NOBODY, np.uint32)
+    given = Given(signatures, np.tile(splits, 2), np.tile(labels, 2), kinds, np.zeros(rows, np.int32))
+    bits = min(PART_BITS, max(4, (n // _PER_KEY).bit_length()))
 
     with ThreadPoolExecutor(default_threads()) as pool:
         for part, radius in enumerate(radii(distance)):
-            index, masks = _index(hashes[:known], part, bits), neighbours(radius, bits)
-            queries = index
-            if first_query:
-                queries = _index(hashes[first_query:], part, bits)
-                queries = queries._replace(rows=queries.rows + np.uint32(first_query))
-            limits = [PART_BITS * part, distance, 512 + 2 * known * len(masks) // (1 << bits)]
-            for together in _flips_of(part, flips):
-                # Two blocks of one index never write to the same image, those of two may.
-                blocks = range(0, n - first_query, _BLOCK)
-                list(pool.map(partial(search, index, queries, masks, limits, together), blocks))
-    return partners
+            index, masks = _index(hashes, part, bits), neighbours(radius, bits)
+            searched = [index]
+            if len(turned_hashes):
+                searched.append(_index(turned_hashes, part, bits, first_row=n))
+            limits = PART_BITS * part, distance, 512 + 2 * n * len(masks) // (1 << bits)
+            for queries in searched:
+                for together in _flips_of(part):
+                    flips, inverted = np.array(together, np.uint8), np.array([*map(flip_mask, together)], np.uint64)
+                    search = Search(index, queries, masks, flips, inverted, *limits, given, partners)
 
+                    def run(begin: int, search: Search = search) -> None:
+                        search.run(begin, min(n, begin + _BLOCK), most_unlike)
 
-def find_partners_turned(
-    hashes: Hashes,
-    signatures: npt.NDArray[np.uint8],
-    splits: npt.NDArray[np.uint8],
-    labels: npt.NDArray[np.int64],
-    distance: int,
-    most_unlike: float,
-) -> npt.NDArray[np.uint32]:
-    """As ``find_partners``, also if one of two images is turned by 90 degrees, to either side, mirrored or not."""
-    n = len(hashes)
-    turned_hashes, turned_signatures = turned(signatures)
-    upright = find_partners(hashes, signatures, splits, labels, distance, most_unlike)
-    if n == 0:
-        return upright
-    # Turned images are further rows, after all others, which look for partners among the others.
-    partners = find_partners(
-        np.concatenate([hashes, turned_hashes]),
-        np.concatenate([signatures, turned_signatures]),
-        np.concatenate([splits, splits]),
-        np.concatenate([labels, labels]),
-        distance,
-        most_unlike,
-        first_query=n,
-    )
+                    # Two blocks of one index never write to the same image, those of two may.
+                    list(pool.map(run, range(0, n, _BLOCK)))
     for kind in range(KINDS):
         row, place = np.nonzero(partners[n:, kind] != NOBODY)
         other = partners[n:, kind][row, place].astype(np.int64)
         later, earlier = np.maximum(row, other), np.minimum(row, other)
         is_pair = later != earlier
         if is_pair.any():
-            _add_pairs(upright[:, kind], later[is_pair], earlier[is_pair])
-    return upright
+            _add_pairs(partners[:n, kind], later[is_pair], earlier[is_pair])
+    return partners[:n]
 
 
 def _add_pairs(partners: npt.NDArray[np.uint32], later: Rows, earlier: Rows) -> None:
@@ -154,10 +118,10 @@ def _add_pairs(partners: npt.NDArray[np.uint32], later: Rows, earlier: Rows) -> 
     partners[rows[kept], rank[kept]] = others[kept]
 
 
-def _flips_of(part: int, flips: tuple[int, ...]) -> list[list[int]]:
+def _flips_of(part: int) -> list[list[int]]:
     """Flips that do the same to a part, which is then searched once."""
     groups = defaultdict(list)
-    for flip in flips:
+    for flip in FLIPS:
         groups[int(flip_mask(flip)) >> PART_BITS * part & (1 << PART_BITS) - 1].append(flip)
     return list(groups.values())
 
@@ -177,13 +141,14 @@ def neighbours(radius: int, bits: int = PART_BITS) -> npt.NDArray[np.uint16]:
     return values[order[number[order] <= radius]]
 
 
-def _index(hashes: Hashes, part: int, bits: int) -> _Index:
-    """By the first ``bits`` of a part: where there are few hashes, not to ask for many values that none has."""
+def _index(hashes: Hashes, part: int, bits: int, first_row: int = 0) -> Index:
+    """By the first ``bits`` of a part: where there are few hashes, not to ask for many values that none has.
+    ``first_row``: of the first hash."""
     keys = (hashes >> np.uint64(PART_BITS * part)).astype(np.uint16) & np.uint16((1 << bits) - 1)
     rows = np.argsort(keys, kind="stable").astype(np.uint32)
     starts = np.zeros((1 << bits) + 1, np.int32)
     np.cumsum(np.bincount(keys, minlength=1 << bits), out=starts[1:])
-    return _Index(np.append(hashes[rows], np.zeros(GROUP, np.uint64)), rows, starts)
+    return Index(np.append(hashes[rows], np.zeros(GROUP, np.uint64)), rows + np.uint32(first_row), starts)
 
 
 def first_of_same(keys: npt.NDArray[np.uint64]) -> Rows:
@@ -204,21 +169,9 @@ def first_of_alike(partners: npt.NDArray[np.uint32]) -> Rows:
     image of every group alone keeps something that looks like every image left out.
     """
     first = np.arange(len(partners), dtype=np.int64)
-    _join(partners, first)
+    read = as_c_contiguous(partners)
+    _find_first_alike(data_ptr(read), len(read), data_ptr(first))
     return first
-
-
-@pixel_kernel
-def _join(partners: Any, first: Any) -> Any:
-    for row in range(len(first)):
-        for k in range(KEPT):
-            other = partners[row, k]
-            if other == NOBODY:
-                break
-            if first[other] == other:
-                first[row] = other
-                break
-    return np.int64(0)
 
 
 def distances(one: Hashes, other: Hashes, turned_one: Hashes | None = None) -> tuple[Rows, Rows]:

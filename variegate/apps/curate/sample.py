@@ -29,12 +29,9 @@ Row = tuple[Any, ...]
 # decoding asks, and never while decoding holds any.
 _measured = Budget(TOTAL)
 
-_PNG, _GIF, _TIFF = b"\x89PNG\r\n\x1a\n", (b"GIF87a", b"GIF89a"), (b"II*\0", b"MM\0*")
+_PNG, _TIFF = b"\x89PNG\r\n\x1a\n", (b"II*\0", b"MM\0*")
 _PNG_END, _JPEG_END = b"IEND\xaeB`\x82", b"\xff\xd9"
 _PREMATURE = "premature end"
-# Bytes of a GIF: its header with the screen's descriptor, an image's descriptor behind its separator; kinds of blocks.
-_GIF_HEADER, _GIF_DESCRIPTOR = 13, 9
-_GIF_IMAGE, _GIF_EXTENSION, _GIF_TRAILER = 0x2C, 0x21, 0x3B
 
 # The columns that a pass fills in, but for the split, in the order of a row; findings come later.
 FIELDS = (
@@ -172,41 +169,12 @@ class FileFacts:
 
 
 def _is_cut_off(data: bytes) -> bool:
-    """True if a file lacks the end that its format asks for. False where a format has none; of those Pillow says more
-    when it decodes."""
+    """True if a file lacks the end that its format asks for. False for formats without an end, and for GIF: Pillow
+    reports those when it decodes."""
     if data.startswith(_PNG):
         return data.rfind(_PNG_END) < 0
-    if data.startswith(_GIF):
-        return not _has_gif_end(data)
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return int.from_bytes(data[4:8], "little") + 8 > len(data)
     if data.startswith(_TIFF):  # its directory often comes last
         return int.from_bytes(data[4:8], "little" if data.startswith(b"II") else "big") >= len(data)
     return False
-
-
-def _has_gif_end(data: bytes) -> bool:
-    """True if its blocks lead to an end (Graphics Interchange Format, Version 89a (CompuServe, 1990), Appendix B): the
-    bytes behind that, and those within pixels, may be anything."""
-    at = _GIF_HEADER + _colours(data, 10)
-    while at < len(data):
-        block = data[at]
-        if block == _GIF_TRAILER:
-            return True
-        if block == _GIF_IMAGE:
-            # Behind its colours the number of bits of its codes.
-            at += 1 + _GIF_DESCRIPTOR + _colours(data, at + _GIF_DESCRIPTOR) + 1
-        elif block == _GIF_EXTENSION:
-            at += 2
-        else:
-            return False
-        while at < len(data) and data[at]:
-            at += 1 + data[at]
-        at += 1
-    return False
-
-
-def _colours(data: bytes, flags_at: int) -> int:
-    """Bytes of the table of colours that the flags speak of."""
-    flags = data[flags_at] if flags_at < len(data) else 0
-    return 3 << ((flags & 7) + 1) if flags & 0x80 else 0

@@ -18,16 +18,16 @@ import struct
 import time
 import warnings
 import zlib
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -38,6 +38,7 @@ from variegate.formats.base import Item, Source, StreamItem, StreamSource
 from variegate.formats.filtered import sample_key, stream_key
 from variegate.io.durable import AppendOnlyFile, write_errors_name
 from variegate.io.files import read_regular
+from variegate.threads import in_order
 
 # So few that threads end together, and so many that handing them over costs nothing.
 _SAMPLES, _BYTES = 16, 8 << 20
@@ -60,7 +61,7 @@ class Position:
 
 
 # Gives rows, and the position behind them.
-Work = tuple[Callable[[], list[Row]], Position]
+Work = Callable[[], tuple[list[Row], Position]]
 
 
 class ScanJournal:
@@ -175,42 +176,33 @@ def pass_over(
         threads = max(threads, _REMOTE_THREADS) if source.is_remote else threads
     else:
         work = _by_shard(source, begin)
-    pool = ThreadPoolExecutor(threads, "variegate-check")
-    begun: deque[tuple[Future[list[Row]], Position]] = deque()
-    try:
-        for task, position in work:
-            begun.append((pool.submit(task), position))
-            if len(begun) > threads * _AHEAD:
-                future, behind = begun.popleft()
-                yield future.result(), behind
-        for future, behind in begun:
-            yield future.result(), behind
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with ThreadPoolExecutor(threads, "variegate-check") as pool:
+        yield from in_order(pool, work, threads * _AHEAD)
 
 
 def _by_index(source: Source, begin: Position) -> Iterator[Work]:
     """Of samples that are read by the thread that measures them."""
 
-    def rows(start: int, stop: int) -> list[Row]:
-        return [
+    def measure(start: int, stop: int) -> tuple[list[Row], Position]:
+        rows = [
             row_of(index, sample_key(source, index), source.name(index), partial(source.read, index), source.classes)
             for index in range(start, stop)
         ]
+        return rows, Position(stop)
 
     for start in range(begin.samples, len(source), _SAMPLES):
-        stop = min(start + _SAMPLES, len(source))
-        yield partial(rows, start, stop), Position(stop)
+        yield partial(measure, start, min(start + _SAMPLES, len(source)))
 
 
 def _by_shard(source: StreamSource, begin: Position) -> Iterator[Work]:
     """Of samples that are read here, as a shard gives one after the other."""
 
-    def rows(first: int, samples: list[StreamItem]) -> list[Row]:
-        return [
+    def measure(samples: list[StreamItem], behind: Position) -> tuple[list[Row], Position]:
+        rows = [
             row_of(index, stream_key(sample.name), sample.name, partial(item_of, sample), source.classes)
-            for index, sample in enumerate(samples, first)
+            for index, sample in enumerate(samples, behind.samples - len(samples))
         ]
+        return rows, behind
 
     done = begin.samples
     for shard in range(begin.shard, source.num_shards):
@@ -223,9 +215,23 @@ def _by_shard(source: StreamSource, begin: Position) -> Iterator[Work]:
                 size += len(sample.item.data) if isinstance(sample.item, Item) else 0
             if some and (sample is None or len(some) == _SAMPLES or size >= _BYTES):
                 behind = (shard + 1, 0) if sample is None else (shard, place + 1)
-                yield partial(rows, done, some), Position(done + len(some), *behind)
                 done += len(some)
+                yield partial(measure, some, Position(done, *behind))
                 some, size = [], 0
+
+
+def reads_of(source: Source | StreamSource, indices: Sequence[int]) -> Iterator[tuple[int, Callable[[], Item]]]:
+    """Index, and what reads the sample; of a stream in its order, which is read up to the last of ``indices``."""
+    # Asked of the class: isinstance() of a protocol would compute the fingerprint.
+    if not hasattr(type(source), "read_shard"):
+        for index in indices:
+            yield index, partial(cast(Source, source).read, index)
+        return
+    stream, wanted = cast(StreamSource, source), set(indices)
+    samples = chain.from_iterable(map(stream.read_shard, range(stream.num_shards)))
+    for index, sample in enumerate(islice(samples, max(wanted, default=-1) + 1)):
+        if index in wanted:
+            yield index, partial(item_of, sample)
 
 
 def item_of(sample: StreamItem) -> Item:

@@ -21,7 +21,6 @@ from variegate.policies.views import MultiView
 
 __all__ = ["Annotations", "Sheet", "check_out", "policy_sheet", "sweep_sheet", "sweepable"]
 
-MOST_ROWS = 4
 # By the end of a file's name: Pillow's format, and how to write text in it that stays sharp.
 _FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
     ".png": ("PNG", {"compress_level": 6}),
@@ -43,31 +42,12 @@ class Sheet:
     """A drawn sheet, how many images it shows, and the files that were passed over because they do not decode.
 
     ``source_notes``: what is wrong with annotations.
-    ``cell``: the side of the squares that its pictures are in, in pixels. ``is_reduced``: whether some are larger than
-    that. ``dropped``: how many images more were to be shown, and did not fit on a screen.
     """
 
     picture: Image.Image
     num_images: int
     bad: list[DecodeError]
-    cell: int
-    is_reduced: bool = False
-    dropped: int = 0
     source_notes: tuple[str, ...] = ()
-
-    def notes(self) -> list[str]:
-        """Notes on its size; empty where it is drawn at full size and fits on a screen."""
-        width, height = layout.SCREEN
-        notes = []
-        if self.dropped:
-            wanted = self.num_images + self.dropped
-            notes.append(f"{self.num_images} of {wanted} images fit on a screen; --images {wanted} shows all")
-        if self.picture.width > width or self.picture.height > height:
-            how = "fewer --images or --samples make it smaller"
-            notes.append(f"the sheet is larger than {width} x {height} pixels; {how}")
-        elif self.is_reduced:
-            notes.append(f"pictures are reduced to {self.cell} pixels to fit on a screen; --cell 224 draws them larger")
-        return notes
 
     def save(self, path: Path) -> None:
         """Write it, whole or not at all: PNG, JPEG or WebP, by the end of its name. Raises ValueError for others."""
@@ -83,23 +63,22 @@ def policy_sheet(
     policy: str,
     *,
     size: str = "none",
-    images: int | None = None,
+    images: int = 4,
     samples: int | None = None,
     seed: int = 0,
     epoch: int = 0,
     cell: int | None = None,
-    note: str = "",
     annotations: Any = None,
 ) -> Sheet:
     """A row for every image: itself, then its augmented copies as ``augment`` with the same arguments writes them.
 
-    ``images``: how many rows; None for four, or what fits on a screen of them. ``samples``: how many copies; None for
-    six, or as many as make six views. ``cell``: side of the pictures' squares
-    in pixels; None for what fits on a screen, at most 224. ``annotations``: as of ``open_source``, or ``Annotations``
-    with options for what is kept; masks, boxes and key points are drawn over the pictures.
+    ``images``: how many rows. ``samples``: how many copies; None for six, or as many as make six views. ``cell``: side
+    of the pictures' squares in pixels; None for what fits on a screen, 112 to 224. ``annotations``: as of
+    ``open_source``, or ``Annotations`` with options for what is kept; masks, boxes and key points are drawn over the
+    pictures.
     """
     transform = build_transform(policy, parse_size(size))
-    choice = choose_images(source, images or MOST_ROWS, annotations)
+    choice = choose_images(source, images, annotations)
     if samples is None:
         views = 1
         if isinstance(transform, MultiView):
@@ -107,15 +86,14 @@ def policy_sheet(
         samples = max(1, layout.MOST_VIEWS // views)
     rows = sample_rows(choice, transform, range(samples), seed, epoch)
     crop = "" if parse_size(size) is None else f", after RandomResizedCrop({size})"
-    notes = [" ".join(part for part in (f"Seed {seed}, epoch {epoch}.", note) if part)]
-    return _drawn(rows, f"Policy {policy}{crop}", notes, cell, choice, images is None)
+    return _drawn(rows, f"Policy {policy}{crop}", [f"Seed {seed}, epoch {epoch}."], cell, choice)
 
 
 def sweep_sheet(
     source: str | Path | PlaceWithout,
     operation: str,
     *,
-    images: int | None = None,
+    images: int = 4,
     steps: int = 6,
     seed: int = 0,
     cell: int | None = None,
@@ -123,23 +101,13 @@ def sweep_sheet(
 ) -> Sheet:
     """A row for every image: itself, then one operation from one end of its range to the other."""
     sweep = sweep_of(operation, steps)
-    choice = choose_images(source, images or MOST_ROWS, annotations)
+    choice = choose_images(source, images, annotations)
     notes = [f"Over {sweep.source}; the argument is under each picture."]
-    return _drawn(sweep_rows(choice, sweep, seed), f"Operation {sweep.name}", notes, cell, choice, images is None)
+    return _drawn(sweep_rows(choice, sweep, seed), f"Operation {sweep.name}", notes, cell, choice)
 
 
-def _drawn(
-    rows: list[list[layout.Cell]], title: str, notes: list[str], cell: int | None, choice: Choice, may_drop: bool
-) -> Sheet:
-    found = len(rows)
-    while True:
-        lines = [line for row in rows for line in layout.lines_of(row)]
-        side, column = (
-            layout.sizes_for(lines, title, notes) if cell is None else (cell, max(cell, layout.NARROWEST_COLUMN))
-        )
-        picture = layout.draw_sheet(lines, title, notes, side, column)
-        if not may_drop or cell is not None or len(rows) == 1 or picture.height <= layout.SCREEN[1]:
-            longest = max(max(one.img_HWC.shape[:2]) for row in rows for one in row)
-            is_reduced = side < min(longest, layout.LARGEST_CELL)
-            return Sheet(picture, len(rows), choice.bad, side, is_reduced, found - len(rows), choice.notes)
-        rows = rows[:-1]
+def _drawn(rows: list[list[layout.Cell]], title: str, notes: list[str], cell: int | None, choice: Choice) -> Sheet:
+    lines = [line for row in rows for line in layout.lines_of(row)]
+    sizes = layout.fitting_sizes(lines) if cell is None else (cell, max(cell, layout.NARROWEST_COLUMN))
+    picture = layout.draw_sheet(lines, title, notes, *sizes)
+    return Sheet(picture, len(rows), choice.bad, choice.notes)

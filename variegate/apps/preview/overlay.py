@@ -75,8 +75,8 @@ def draw_overlay(
     layer = Image.new("RGBA", picture.size, (0, 0, 0, 0))
     boxes = _shown_boxes(overlay, scale, picture.size)
     _draw_boxes(layer, boxes, overlay.names, colours)
-    for points in overlay.points:
-        _draw_points(layer, points, scale, _colour(points.name, colours))
+    if overlay.points:
+        _draw_points(layer, overlay.points, scale, colours)
     if min(picture.size) >= _ROOM_FOR_NAMES:
         _write_names(layer, boxes, overlay.names, colours)
     picture.paste(layer, (0, 0), layer)
@@ -111,24 +111,16 @@ def _few(mask_HW: npt.NDArray[Any], size: tuple[int, int]) -> npt.NDArray[Any]:
 
 def _paint(picture: Image.Image, inside: npt.NDArray[np.bool_], colour: RGB) -> None:
     """Translucent within, a line along the edge. ``inside``: bool [h, w], which the picture shows in its own size."""
-    rows, columns = np.flatnonzero(inside.any(1)), np.flatnonzero(inside.any(0))
-    across = np.array([picture.width / inside.shape[1], picture.height / inside.shape[0]])
-    first = np.floor(np.array([columns[0], rows[0]]) * across).astype(int)
-    last = np.ceil(np.array([columns[-1] + 1, rows[-1] + 1]) * across).astype(int)
-    # A pixel more on each side, for the edge to be seen.
-    (left, top), (right, bottom) = np.maximum(first - 1, 0), np.minimum(last + 1, picture.size)
-    resample = Image.Resampling.NEAREST if across.min() >= 1.0 else Image.Resampling.BOX
-    part = tuple(np.array([left, top, right, bottom]) / np.tile(across, 2))
-    whole = Image.fromarray(inside.astype(np.uint8) * 255)
-    cover = np.asarray(whole.resize((int(right - left), int(bottom - top)), resample, box=part), np.float32) / 255.0
+    is_enlarged = inside.shape[0] <= picture.height and inside.shape[1] <= picture.width
+    resample = Image.Resampling.NEAREST if is_enlarged else Image.Resampling.BOX
+    mask = Image.fromarray(inside.astype(np.uint8) * 255).resize(picture.size, resample)
+    cover = np.asarray(mask, np.float32) / 255.0
     solid = cover >= 0.5
     around = np.pad(solid, 1, mode="edge")
     is_edge = solid & ~(around[:-2, 1:-1] & around[2:, 1:-1] & around[1:-1, :-2] & around[1:-1, 2:])
     share = np.where(is_edge, _AT_EDGE, cover * _WITHIN)[..., None]
-    box = (int(left), int(top), int(right), int(bottom))
-    pixels = np.asarray(picture.crop(box), np.float32)
-    mixed = pixels * (1.0 - share) + np.array(colour, np.float32) * share
-    picture.paste(Image.fromarray(np.rint(mixed).astype(np.uint8)), box[:2])
+    mixed = np.asarray(picture, np.float32) * (1.0 - share) + np.array(colour, np.float32) * share
+    picture.paste(Image.fromarray(np.rint(mixed).astype(np.uint8)))
 
 
 # -- boxes -------------------------------------------------------------------------------------------------------
@@ -203,44 +195,22 @@ def _overlap(a: tuple[int, int, int, int], b: tuple[int, int, int, int]) -> bool
 # -- key points --------------------------------------------------------------------------------------------------
 
 
-def _draw_points(layer: Image.Image, points: Points, scale: Floats, colour: RGB) -> None:
-    """Seen ones filled, hidden ones hollow; lines between those that are there."""
-    places, there = points.places[:, :2] * scale, points.places[:, 2] > 0
-    radius = max(1.5, min(layer.size) ** 0.5 / 5.0)
-    if bones := [places[[a, b]] for a, b in points.bones if there[a] and there[b]]:
-        width = 0.5 * radius
-        for fill, wide in ((_HALO, width + 2.0), ((*colour, 255), width)):
-            lines = Image.new("RGBA", (layer.width * _SMOOTH, layer.height * _SMOOTH), (*fill[:3], 0))
-            draw = ImageDraw.Draw(lines)
-            for bone in bones:
-                draw.line((bone * _SMOOTH).ravel().tolist(), fill, round(wide * _SMOOTH))
-            layer.alpha_composite(lines.resize(layer.size, Image.Resampling.BOX))
-    for (x, y), visibility in zip(places[there].tolist(), points.places[there, 2].tolist(), strict=True):
-        dot = _dot(x, y, radius, colour, visibility <= _HIDDEN)
-        layer.alpha_composite(*_within(dot, x, y, layer.size))
-
-
-def _dot(x: float, y: float, radius: float, colour: RGB, is_hollow: bool) -> Image.Image:
-    """A disc with a light rim, with a hole or without, centred on the fraction of a pixel that x and y have."""
-    side = 2 * int(radius + 3) + 1
-    large = Image.new("RGBA", (side * _SMOOTH, side * _SMOOTH), (0, 0, 0, 0))
+def _draw_points(layer: Image.Image, every: Sequence[Points], scale: Floats, colours: Mapping[str, RGB]) -> None:
+    """Visible points filled, hidden ones hollow; lines between those that are there."""
+    large = Image.new("RGBA", (layer.width * _SMOOTH, layer.height * _SMOOTH), (0, 0, 0, 0))
     draw = ImageDraw.Draw(large)
-    middle = [(side // 2 + place % 1.0) * _SMOOTH for place in (x, y)]
-
-    def disc(r: float, fill: tuple[int, ...]) -> None:
-        draw.ellipse([*(m - r * _SMOOTH for m in middle), *(m + r * _SMOOTH for m in middle)], fill)
-
-    disc(radius + 1.2, _HALO)
-    disc(radius + 0.6, (255, 255, 255, 255))
-    disc(radius - 0.2, (*colour, 255))
-    if is_hollow:
-        disc(radius * 0.55, (0, 0, 0, 0))
-    return large.resize((side, side), Image.Resampling.BOX)
-
-
-def _within(dot: Image.Image, x: float, y: float, size: tuple[int, int]) -> tuple[Image.Image, tuple[int, int]]:
-    """Part of a dot that is on a picture of ``size``, and its place."""
-    left, top = int(np.floor(x)) - dot.width // 2, int(np.floor(y)) - dot.height // 2
-    first = (max(0, -left), max(0, -top))
-    last = (max(first[0], min(dot.width, size[0] - left)), max(first[1], min(dot.height, size[1] - top)))
-    return dot.crop((*first, *last)), (left + first[0], top + first[1])
+    radius = max(1.5, min(layer.size) ** 0.5 / 5.0)
+    for points in every:
+        colour = (*_colour(points.name, colours), 255)
+        places, there = points.places[:, :2] * scale * _SMOOTH, points.places[:, 2] > 0
+        bones = [places[[a, b]].ravel().tolist() for a, b in points.bones if there[a] and there[b]]
+        for fill, width in ((_HALO, 0.5 * radius + 2.0), (colour, 0.5 * radius)):
+            for bone in bones:
+                draw.line(bone, fill, round(width * _SMOOTH))
+        for place, visibility in zip(places[there].tolist(), points.places[there, 2].tolist(), strict=True):
+            rings = [(radius + 1.2, _HALO), (radius + 0.6, (255, 255, 255, 255)), (radius - 0.2, colour)]
+            if visibility <= _HIDDEN:
+                rings.append((radius * 0.55, (0, 0, 0, 0)))
+            for ring, fill in rings:
+                draw.circle(place, ring * _SMOOTH, fill)
+    layer.alpha_composite(large.resize(layer.size, Image.Resampling.BOX))

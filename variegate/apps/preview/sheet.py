@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from variegate.apps.plotting import FAINT, FRAME, INK
 from variegate.apps.preview.overlay import TargetOverlay, draw_overlay
-from variegate.apps.preview.text import Font, Key, colours_of, line_height, wrap, wrap_name
+from variegate.apps.preview.text import RGB, Font, Key, colours_of, line_height, wrap, wrap_name
 
 Image_HWC = npt.NDArray[np.uint8]
 
@@ -19,7 +19,9 @@ PAPER = (252, 252, 250)
 MARGIN, GAP, TEXT_GAP, ROW_GAP, KEY_GAP = 24, 12, 6, 18, 6
 TITLE_SIZE, NOTE_SIZE, CAPTION_SIZE = 22, 15, 14
 # Sides of a picture's square. Captions may be wider than it, and need some room however small it is.
-LARGEST_CELL, SMALLEST_CELL, _CELL_STEP = 224, 112, 8
+LARGEST_CELL, SMALLEST_CELL = 224, 112
+# Lines under a picture, as a rule.
+_USUAL_LINES = 5
 NARROWEST_COLUMN = 160
 SCREEN = (1600, 1000)
 # Side by side, beside the original.
@@ -72,89 +74,62 @@ def draw_sheet(
     Small pictures grow by whole factors (their pixels stay visible); large ones are reduced with antialiasing. A row
     is as high as its highest picture and longest caption need. Classes of overlays have a key under the notes.
     """
-    layout = _Layout(rows, title, notes, cell, column or cell)
-    sheet = Image.new("RGB", (layout.width, layout.height), PAPER)
+    column = column or cell
+    fonts = {size: ImageFont.load_default(size) for size in (TITLE_SIZE, NOTE_SIZE, CAPTION_SIZE)}
+    num_columns = max(map(len, rows))
+    inner = num_columns * column + (num_columns - 1) * GAP
+    texts = [(title, INK, TITLE_SIZE), *((note, FAINT, NOTE_SIZE) for note in notes)]
+    heading = [(line, ink, size) for text, ink, size in texts for line in wrap(text, fonts[size], inner)]
+    colours = _colours_of_classes(rows)
+    key = Key(colours, fonts[NOTE_SIZE], inner)
+    captions = [[_caption_lines(one, fonts[CAPTION_SIZE], column) for one in row] for row in rows]
+    picture_heights = [max(_fitted(one.img_HWC, cell)[1] for one in row) for row in rows]
+    text_heights = [max(map(len, lines)) * line_height(CAPTION_SIZE) for lines in captions]
+
+    key_top = MARGIN + sum(line_height(size) for _, _, size in heading) + KEY_GAP
+    top = key_top + len(key.lines) * line_height(NOTE_SIZE) - (0 if key.lines else KEY_GAP) + ROW_GAP
+    row_heights = [a + TEXT_GAP + b + ROW_GAP for a, b in zip(picture_heights, text_heights, strict=True)]
+    sheet = Image.new("RGB", (inner + 2 * MARGIN, top + sum(row_heights) - ROW_GAP + MARGIN), PAPER)
     draw = ImageDraw.Draw(sheet)
     y = MARGIN
-    for line, ink, size in layout.heading:
-        draw.text((MARGIN, y), line, ink, layout.fonts[size])
+    for line, ink, size in heading:
+        draw.text((MARGIN, y), line, ink, fonts[size])
         y += line_height(size)
-    layout.key.draw(draw, MARGIN, y + KEY_GAP, line_height(NOTE_SIZE))
+    key.draw(draw, MARGIN, key_top, line_height(NOTE_SIZE))
 
-    y = layout.top
-    for row, lines_of, picture_height, row_height in zip(
-        rows, layout.captions, layout.picture_heights, layout.row_heights, strict=True
-    ):
-        for number, (one, lines) in enumerate(zip(row, lines_of, strict=True)):
-            picture = _fit(one.img_HWC, cell)
-            if one.overlay is not None:
-                draw_overlay(picture, one.overlay, one.img_HWC.shape[:2], layout.colours)
-            x, upper = MARGIN + number * (layout.column + GAP), y + (picture_height - picture.height) // 2
+    y = top
+    for row, lines_below, picture_height, row_height in zip(rows, captions, picture_heights, row_heights, strict=True):
+        for number, (one, lines) in enumerate(zip(row, lines_below, strict=True)):
             if one is _BLANK:
                 continue
+            picture = _fit(one.img_HWC, cell)
+            if one.overlay is not None:
+                draw_overlay(picture, one.overlay, one.img_HWC.shape[:2], colours)
+            x, upper = MARGIN + number * (column + GAP), y + (picture_height - picture.height) // 2
             draw.rectangle((x - 1, upper - 1, x + picture.width, upper + picture.height), outline=FRAME)
             sheet.paste(picture, (x, upper))
-            text_y = y + picture_height + TEXT_GAP
-            for line, ink in lines:
-                draw.text((x, text_y), line, ink, layout.fonts[CAPTION_SIZE])
-                text_y += line_height(CAPTION_SIZE)
-        y += row_height + ROW_GAP
+            for place, (line, ink) in enumerate(lines):
+                text_y = y + picture_height + TEXT_GAP + place * line_height(CAPTION_SIZE)
+                draw.text((x, text_y), line, ink, fonts[CAPTION_SIZE])
+        y += row_height
     return sheet
 
 
-def sizes_for(rows: list[list[Cell]], title: str, notes: list[str]) -> tuple[int, int]:
-    """The largest side of pictures with which the sheet fits on a screen, and the width of its columns.
-
-    Where none does, the side with which the least of it is out of sight.
-    """
-    columns = max(len(row) for row in rows)
-    room = (SCREEN[0] - 2 * MARGIN - (columns - 1) * GAP) // columns
-    wrapped: dict[int, _Layout] = {}  # breaking many captions into lines takes long, and many widths come twice
-
-    def laid_out(cell: int, column: int) -> _Layout:
-        layout = wrapped[column] = _Layout(rows, title, notes, cell, column, wrapped.get(column))
-        return layout
-
-    sides = range(LARGEST_CELL, SMALLEST_CELL - 1, -_CELL_STEP)
-    best = min(
-        (laid_out(cell, max(cell, NARROWEST_COLUMN, min(room, LARGEST_CELL))) for cell in sides),
-        key=lambda layout: (max(1.0, layout.width / SCREEN[0], layout.height / SCREEN[1]), -layout.cell),
-    )
-    for column in range(max(best.cell, NARROWEST_COLUMN), best.column, _CELL_STEP):
-        if laid_out(best.cell, column).height <= best.height:  # short captions need no wider one
-            return best.cell, column
-    return best.cell, best.column
+def fitting_sizes(rows: list[list[Cell]]) -> tuple[int, int]:
+    """The side of pictures and the width of columns with which a sheet fits on a screen; pictures stay recognizable."""
+    num_columns, num_rows = max(map(len, rows)), len(rows)
+    heading = 2 * MARGIN + line_height(TITLE_SIZE) + 2 * line_height(NOTE_SIZE)
+    text = _USUAL_LINES * line_height(CAPTION_SIZE) + TEXT_GAP + ROW_GAP
+    by_width = (SCREEN[0] - 2 * MARGIN + GAP) // num_columns - GAP
+    by_height = (SCREEN[1] - heading) // num_rows - text
+    side = max(SMALLEST_CELL, min(LARGEST_CELL, by_width, by_height))
+    return side, max(side, NARROWEST_COLUMN, min(LARGEST_CELL, by_width))
 
 
-class _Layout:
-    """Places of everything for one size of pictures; nothing is drawn yet."""
-
-    def __init__(
-        self, rows: list[list[Cell]], title: str, notes: list[str], cell: int, column: int, like: _Layout | None = None
-    ) -> None:
-        """``like``: a layout of the same with columns of the same width, whose lines are taken over."""
-        self.cell, self.column = cell, column
-        self.fonts = {size: ImageFont.load_default(size) for size in (TITLE_SIZE, NOTE_SIZE, CAPTION_SIZE)}
-        columns = max(len(row) for row in rows)
-        self.width = 2 * MARGIN + columns * column + (columns - 1) * GAP
-        inner = self.width - 2 * MARGIN
-        texts = [(title, INK, TITLE_SIZE), *((note, FAINT, NOTE_SIZE) for note in notes)]
-        self.heading = [(line, ink, size) for text, ink, size in texts for line in wrap(text, self.fonts[size], inner)]
-        # Originals first, so that other policies leave the colours as they are.
-        overlays = [one.overlay for part in (slice(1), slice(1, None)) for row in rows for one in row[part]]
-        self.colours = colours_of(name for overlay in overlays if overlay is not None for name in overlay.classes())
-        self.key = Key(self.colours, self.fonts[NOTE_SIZE], inner)
-        key_height = KEY_GAP + len(self.key.lines) * line_height(NOTE_SIZE) if self.key.lines else 0
-        self.captions: list[list[list[tuple[str, str]]]] = (
-            [[_caption_lines(one, self.fonts[CAPTION_SIZE], column) for one in row] for row in rows]
-            if like is None
-            else like.captions
-        )
-        self.picture_heights = [max(_fitted(one.img_HWC, cell)[1] for one in row) for row in rows]
-        text_heights = [max(len(lines) for lines in row) * line_height(CAPTION_SIZE) for row in self.captions]
-        self.row_heights = [a + TEXT_GAP + b for a, b in zip(self.picture_heights, text_heights, strict=True)]
-        self.top = MARGIN + sum(line_height(size) for _, _, size in self.heading) + key_height + ROW_GAP
-        self.height = self.top + sum(self.row_heights) + ROW_GAP * (len(rows) - 1) + MARGIN
+def _colours_of_classes(rows: list[list[Cell]]) -> dict[str, RGB]:
+    """Originals first, so that other policies leave the colors as they are."""
+    overlays = [one.overlay for part in (slice(1), slice(1, None)) for row in rows for one in row[part]]
+    return colours_of(name for overlay in overlays if overlay is not None for name in overlay.classes())
 
 
 def _caption_lines(cell: Cell, font: Font, width: int) -> list[tuple[str, str]]:

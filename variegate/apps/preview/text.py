@@ -48,19 +48,15 @@ def wrap(text: str, font: Font, width: int) -> list[str]:
     return [line.replace(_GLUE, " ") for line in [*lines, current] if line]
 
 
-def wrap_name(name: str, font: Font, width: int, most: int = 2) -> list[str]:
-    """A file's name in at most ``most`` lines, broken behind separators; the middle of a longer one is left out."""
+def wrap_name(name: str, font: Font, width: int) -> list[str]:
+    """A file's name in at most two lines, broken behind separators; of a longer one the beginning and the end."""
     name = speakable(name)
     lines = _break_name(name, font, width)
-    if len(lines) <= most:
+    if len(lines) <= 2:
         return lines
-
-    def shortened(kept: int) -> list[str]:
-        # What tells files apart is mostly at the end.
-        head, tail = kept // 3, kept - kept // 3
-        return _break_name(f"{name[:head]}{_ELLIPSIS}{name[len(name) - tail :]}", font, width)
-
-    return shortened(_largest(1, len(name) - 1, lambda kept: len(shortened(kept)) <= most))
+    # What tells files apart is mostly at the end.
+    kept = _largest(1, len(name), lambda number: font.getlength(_ELLIPSIS + name[-number:]) <= width)
+    return [lines[0], _ELLIPSIS + name[-kept:]]
 
 
 def shorten(text: str, font: Font, width: float) -> str:

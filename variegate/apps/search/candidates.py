@@ -24,8 +24,15 @@ if TYPE_CHECKING:
 ADAPTIVE = "adaptive:entropy"
 # Of a race without --policies, the simplest first.
 DEFAULT_CANDIDATES = (
-    *("none", "flip", "crop", "flip+crop", "flip+crop+cutout", "randaugment-1-5+flip+crop"),
-    *("randaugment-2-9+flip+crop", "trivialaugment+flip+crop", "adaptive:entropy+flip+crop"),
+    "none",
+    "flip",
+    "crop",
+    "flip+crop",
+    "flip+crop+cutout",
+    "randaugment-1-5+flip+crop",
+    "randaugment-2-9+flip+crop",
+    "trivialaugment+flip+crop",
+    "adaptive:entropy+flip+crop",
 )
 
 

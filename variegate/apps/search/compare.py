@@ -39,8 +39,7 @@ class Summary(NamedTuple):
     accuracies: tuple[float, ...]
     mean: float
     spread: float
-    seconds: float  # of a training, on average, as its processor seconds
-    processor: float
+    seconds: float  # of a training, on average
 
 
 class Difference(NamedTuple):
@@ -154,8 +153,7 @@ def summarize(trials: Sequence[Training]) -> list[Summary]:
         accuracies = tuple(0.0 if math.isnan(trial.score) else trial.score for trial in own)
         spread = statistics.stdev(accuracies) if len(accuracies) > 1 else math.nan
         seconds = statistics.fmean(trial.seconds for trial in own)
-        processor = statistics.fmean(trial.processor for trial in own)
-        found.append(Summary(title, accuracies, statistics.fmean(accuracies), spread, seconds, processor))
+        found.append(Summary(title, accuracies, statistics.fmean(accuracies), spread, seconds))
     return found
 
 
@@ -164,18 +162,9 @@ def short_name(name: str) -> str:
     return Path(name).name if is_own(name) else name
 
 
-def cumulative(t: float, freedom: int) -> float:
-    """The distribution of Student's t (Abramowitz and Stegun 1972, 26.7.3 and 26.7.4). ``freedom``: 1 or more."""
-    return _at(math.atan(t / math.sqrt(freedom)), freedom)
-
-
 @functools.cache
 def quantile(probability: float, freedom: int) -> float:
-    """The value that is not exceeded with this ``probability`` (over 0, below 1). Raises ValueError."""
-    if freedom < 1 or not 0 < probability < 1:
-        raise ValueError(f"quantile: got {probability!r}, {freedom!r}; accepted: over 0 and below 1; 1 or more")
-    if probability == 0.5:
-        return 0.0
+    """The value that Student's t exceeds with 1 - ``probability`` (Abramowitz and Stegun 1972, 26.7.3 and 26.7.4)."""
     # By the angle, which is bounded where t is not.
     low, high = -math.pi / 2, math.pi / 2
     for _ in range(_HALVINGS):
@@ -188,6 +177,7 @@ def quantile(probability: float, freedom: int) -> float:
 
 
 def _at(angle: float, freedom: int) -> float:
+    """The distribution of t, by the arc tangent of t / sqrt(freedom)."""
     cosine, sine = math.cos(angle), math.sin(angle)
     is_odd, total = freedom % 2, 0.0
     term = sine * cosine if is_odd else sine
@@ -217,21 +207,16 @@ def _verdict(name: str, comparison: Comparison) -> str:
     found = comparison.leads[name]
     if found.is_identical:
         return f"{name} and {found.to} gave identical results in all {comparison.repeats} repeats."
-    of = "policies that need no search" if name in comparison.own and comparison.free else "others"
+    kind = "policies that need no search" if name in comparison.own and comparison.free else "others"
     number = len(found.rivals)
-    highest = f", the highest of the {number} {of}" if number > 1 else ""
+    rival = f"{found.to}, the highest of the {number} {kind}" if number > 1 else found.to
     size = points(abs(found.mean), found)
-    if found.shown == "better":
-        every = f"{'both' if number == 2 else f'all {number}'} {of}"
-        than = found.to if number == 1 else f"{every}, and than {found.to}, the highest of them,"
-        return f"{name} is better than {than} by {size} points, {_interval(found, comparison)}."
-    if found.shown == "worse":
-        turned = found._replace(mean=-found.mean, low=-found.high, high=-found.low)
-        than = f"{found.to}{highest}{',' if highest else ''}"
-        return f"{name} is worse than {than} by {size} points, {_interval(turned, comparison)}."
-    side = f"{size} points {'above' if found.mean >= 0 else 'below'} {found.to}{highest}"
+    if found.shown is not None:
+        comma = "," if number > 1 else ""
+        return f"{name} is {found.shown} than {rival}{comma} by {size} points, {_interval(found, comparison)}."
+    side = "above" if found.mean >= 0 else "below"
     takes = _what_it_takes(found, comparison)
-    return f"No difference shown: {name} is {side}, {_interval(found, comparison)}. {takes}"
+    return f"No difference shown: {name} is {size} points {side} {rival}, {_interval(found, comparison)}. {takes}"
 
 
 def points(share: float, found: Difference) -> str:

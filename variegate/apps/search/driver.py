@@ -1,12 +1,12 @@
-"""Driver of a search, whatever trains its members, and the back end of one machine. The log has the decisions, a back
-end's checkpoint the weights.
+"""Searches by their back ends, and the back end of one machine.
 
-The log is written first: a step ahead of the checkpoint it is cut back, behind it never is.
+The log has the decisions, the checkpoint the members' states. Files of a step are written before its rows in the log.
 """
 
 from __future__ import annotations
 
 import io
+import math
 import shutil
 import zipfile
 from abc import ABC, abstractmethod
@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, ClassVar, TypeAlias
@@ -47,55 +46,7 @@ class Progress:
     is_flat: bool = False
 
 
-Load: TypeAlias = Callable[[History], int]
 Tell: TypeAlias = Callable[[Progress], None]
-
-
-class SearchDriver:
-    """Decisions from the members' scores; every step is on the disk before the next begins. To be closed.
-
-    ``load`` reads the checkpoint of a log -> its step, 0 without one; ``save`` makes a step's copies and keeps them.
-    """
-
-    def __init__(
-        self, run: PopulationRun, folder: Path, path: Path, load: Load, save: Callable[[Step], None], tell: Tell
-    ) -> None:
-        self._save, self._tell = save, tell
-        self.population, self.best = resume(run, folder, path, load)
-        self.scores: dict[int, float] = {}  # of this step, by member
-        self._scoring = Lock()
-        self._log = PopulationLog(folder / LOG_NAME, run.settings, self.population.step)
-
-    def close(self) -> None:
-        self._log.close()
-
-    @property
-    def is_scored(self) -> bool:
-        """True once all members have a score for this step."""
-        return len(self.scores) == self.population.settings.size
-
-    def score(self, member: int, step: int, score: float) -> None:
-        """``step``: as the member counts, to be sure that it went on from the right checkpoint. From any thread."""
-        if step != self.population.step + 1:
-            raise RuntimeError(f"member {member} has trained step {step}, not {self.population.step + 1}")
-        with self._scoring:
-            self.scores[member] = score
-            self._report()
-
-    def end_step(self) -> Step:
-        """All are scored -> what follows. Raises LostPopulationError."""
-        step = self.population.advance([self.scores[member] for member in range(self.population.settings.size)])
-        self._log.append(step.rows)
-        self.best = best_score(step.rows)
-        if not self.population.is_done:  # then the log has all that is needed
-            self._save(step)
-        self._report(step.rows, step.is_flat)
-        self.scores = {}
-        return step
-
-    def _report(self, rows: tuple[Row, ...] = (), is_flat: bool = False) -> None:
-        steps = self.population.settings.steps
-        self._tell(Progress(self.population.step, steps, len(self.scores), self.best, rows, is_flat))
 
 
 class PopulationSearch(ABC):
@@ -121,49 +72,12 @@ class PopulationSearch(ABC):
             if not self._train(on_progress or (lambda progress: None), stop):
                 return None
             schedule = self.run_settings.finish(self.folder, read_log(self.folder / LOG_NAME))
-            if self.path.is_dir():
-                shutil.rmtree(self.path, ignore_errors=True)
-            else:
-                self.path.unlink(missing_ok=True)
+            shutil.rmtree(self.path, ignore_errors=True)
         return schedule
 
     @abstractmethod
     def _train(self, tell: Tell, stop: Event | None) -> bool:
         """Up to the last step -> whether it came to that."""
-
-
-def resume(run: PopulationRun, folder: Path, path: Path, load: Load) -> tuple[Population, float]:
-    """The population after the last whole step, and its best score. Raises CheckpointError, LogError, OSError."""
-    log = folder / LOG_NAME
-    try:
-        # A run that was killed while it wrote the first line has logged nothing.
-        is_begun = log.exists() and b"\n" in log.read_bytes()
-        history = read_log(log) if is_begun else History(run.settings, ())
-        if history.settings != run.settings:
-            raise LogError(f"{log}: is the log of a search with other settings")
-        step = run.settings.steps if len(history.steps) == run.settings.steps else load(history)
-        if step == 0 and len(history.steps) > 1:
-            raise CheckpointError(f"{path}: is missing, but {LOG_NAME} has {len(history.steps)} steps")
-        if step > len(history.steps):
-            raise LogError(f"{log}: has {len(history.steps)} steps, but {path.relative_to(folder)} is of step {step}")
-        population = _replay(history, step, log)
-    except (CheckpointError, LogError) as error:
-        raise type(error)(f"{error}; restore the file, or delete {folder} to start over") from error
-    return population, best_score(history.steps[step - 1] if step else ())
-
-
-def _replay(history: History, steps: int, path: Path) -> Population:
-    """The population after so many steps. Raises LogError where its scores lead to other policies than the log has."""
-    population = Population(history.settings)
-    for number, logged in enumerate(history.steps[:steps], start=1):
-        try:
-            rows = population.advance([row.score for row in logged]).rows
-        except RuntimeError:  # no member has a score
-            rows = ()
-        # As JSON: NaN is not equal to itself.
-        if [row.to_dict() for row in rows] != [row.to_dict() for row in logged]:
-            raise LogError(f"{path}: step {number} does not follow from the steps before it and its scores")
-    return population
 
 
 def search_devices(devices: str | Sequence[str] = "auto", members: int = 1) -> list[str]:
@@ -213,43 +127,79 @@ class LocalSearch(PopulationSearch):
         makers = {name: run.on(name, num_threads=threads) for name in dict.fromkeys(self.devices)}
         places = [self.devices[number % len(self.devices)] for number in range(run.settings.size)]
         self._members = [makers[place](number) for number, place in enumerate(places)]
+        # Scores of members that trained a step before an interruption, and the best of the step before.
         self._done: dict[int, float] = {}
+        self._best = math.nan
 
     def _train(self, tell: Tell, stop: Event | None) -> bool:
-        driver = SearchDriver(self.run_settings, self.folder, self.path, self._load, self._save, tell)
-        places, over = range(len(self.devices)), Event()
-        turns = partial(self._take_turns, driver, stop, over)
+        settings = self.run_settings.settings
+        population = self._resume()
+        scores = dict(self._done)  # of the step that is being trained, by member
+        best = self._best
+        lock, over = Lock(), Event()
+        places = range(len(self.devices))
+
+        def report(rows: tuple[Row, ...] = (), is_flat: bool = False) -> None:
+            tell(Progress(population.step, settings.steps, len(scores), best, rows, is_flat))
+
+        def take_turns(place: int) -> None:
+            """Train the members on a device, each its part of this step; none begins once ``over`` is set."""
+            step = population.step + 1
+            for number in range(place, settings.size, len(self.devices)):
+                if number in scores:
+                    continue
+                try:
+                    member, policy = self._members[number], population.policies[number]
+                    score = None if over.is_set() else member.train(policy, step, stop)
+                    if score is None:
+                        return
+                    self._write(step, number, score)
+                except BaseException:
+                    over.set()
+                    raise
+                with lock:
+                    scores[number] = score
+                    report()
+
         threads = one_thread_each(*(self.devices if self.run_settings.one_thread else ()))
-        with closing(driver), threads, ThreadPoolExecutor(len(places), "variegate-search") as pool:
-            for member, score in self._done.items():
-                driver.score(member, driver.population.step + 1, score)
+        log = PopulationLog(self.folder / LOG_NAME, settings, population.step)
+        with closing(log), threads, ThreadPoolExecutor(len(places), "variegate-search") as pool:
+            if scores:
+                report()
             try:
-                while not driver.population.is_done:
-                    if not driver.is_scored:
-                        list(map(turns, places) if len(places) == 1 else pool.map(turns, places))
-                    if not driver.is_scored:
+                while not population.is_done:
+                    if len(scores) < settings.size:
+                        list(map(take_turns, places) if len(places) == 1 else pool.map(take_turns, places))
+                    if len(scores) < settings.size:
                         return False
-                    driver.end_step()
+                    step = population.advance([scores[member] for member in range(settings.size)])
+                    log.append(step.rows)
+                    best = best_score(step.rows)
+                    if not population.is_done:  # after the last step the log has all that is needed
+                        self._copy(step)
+                    report(step.rows, step.is_flat)
+                    scores.clear()
             finally:
                 over.set()
         return True
 
-    def _take_turns(self, driver: SearchDriver, stop: Event | None, over: Event, place: int) -> None:
-        """The members on a device, each its part of this step; none begins once ``over`` is set."""
-        step = driver.population.step + 1
-        for number in range(place, len(self._members), len(self.devices)):
-            if number in driver.scores:
-                continue
-            member, policy = self._members[number], driver.population.policies[number]
-            try:
-                score = None if over.is_set() else member.train(policy, step, stop)
-                if score is None:
-                    return
-                self._write(step, number, score)
-            except BaseException:
-                over.set()
-                raise
-            driver.score(number, step, score)
+    def _resume(self) -> Population:
+        """The population after the last whole step; members have their states. Raises CheckpointError, LogError,
+        OSError."""
+        settings, log = self.run_settings.settings, self.folder / LOG_NAME
+        try:
+            # A run that was killed while it wrote the first line has logged nothing.
+            is_begun = log.exists() and b"\n" in log.read_bytes()
+            history = read_log(log) if is_begun else History(settings, ())
+            if history.settings != settings:
+                raise LogError(f"{log}: is the log of a search with other settings")
+            if len(history.steps) < settings.steps:
+                self._load(history)
+            population = _replay(history, log)
+        except (CheckpointError, LogError) as error:
+            raise type(error)(f"{error}; restore the file, or delete {self.folder} to start over") from error
+        self._best = best_score(history.steps[-1] if history.steps else ())
+        return population
 
     def _file(self, step: int, number: int) -> Path:
         return self.path / f"{step}-{number}.pt"
@@ -266,15 +216,16 @@ class LocalSearch(PopulationSearch):
         torch.save({**described, "score": score, "state": state}, buffer)
         write_atomically(self._file(step, number), buffer.getvalue(), durable=True)
 
-    def _save(self, step: Step) -> None:
+    def _copy(self, step: Step) -> None:
+        """Make the copies of a step, and delete the files of the step before it."""
         for copy in step.copies:
             self._members[copy.target].load_state_dict(self._members[copy.donor].state_dict())
         for path, number in self._files().items():
             if number < step.rows[0].step:
                 path.unlink()
 
-    def _load(self, history: History) -> int:
-        """The members get their states -> the step. Those that have trained the next step do not train it again."""
+    def _load(self, history: History) -> None:
+        """Load the members' states. Those that have trained the next step do not train it again."""
         step = len(history.steps)
         for path, number in sorted(self._files().items()):
             if number > step + 1:
@@ -286,7 +237,6 @@ class LocalSearch(PopulationSearch):
             elif step:
                 donor = history.steps[-1][number].copied_from
                 self._read(step, number if donor is None else donor, number)
-        return step
 
     def _read(self, step: int, source: int, target: int) -> float:
         """Give a member after a step to itself, or to one that copies it -> its score. Raises CheckpointError."""
@@ -315,6 +265,20 @@ class LocalSearch(PopulationSearch):
             except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
                 raise CheckpointError(f"{path}: its state fits no member ({_first_line(error)})") from error
         return score
+
+
+def _replay(history: History, path: Path) -> Population:
+    """The population after the history. Raises LogError if its scores lead to other policies than the log has."""
+    population = Population(history.settings)
+    for number, logged in enumerate(history.steps, start=1):
+        try:
+            rows = population.advance([row.score for row in logged]).rows
+        except RuntimeError:  # no member has a score
+            rows = ()
+        # As JSON: NaN is not equal to itself.
+        if [row.to_dict() for row in rows] != [row.to_dict() for row in logged]:
+            raise LogError(f"{path}: step {number} does not follow from the steps before it and its scores")
+    return population
 
 
 def _first_line(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
@@ -19,7 +20,6 @@ from variegate.apps.search.driver import one_thread_each, threads_each
 from variegate.apps.search.population import SearchStream, repeat_seed
 from variegate.apps.search.run import digest_of, digests, digests_by_row, searched_on
 from variegate.apps.search.trainings import (
-    Meter,
     Outcome,
     Training,
     TrainingJournal,
@@ -71,14 +71,11 @@ class Subsets:
     @property
     def scope(self) -> str:
         """The chance that intervals over repeats cover, in words."""
-        total, scored = f"{len(self.images):,}", f"{self.scored:,}"
-        if not self.varies:
-            covered = f"alone: all {total} images always train, the same {scored} always score"
-        elif self.test is None:
-            covered = f"and in which of these {total} images train and which {scored} score"
-        else:
-            covered = f"and in which {self.train:,} of these {total} images train; the same {scored} always score"
-        return f"Intervals cover the chance in training {covered}. New images vary more."
+        trained = f"{self.train:,} of {len(self.images):,} images" if self.varies else "all images always"
+        scored = f"{self.scored:,} others" if self.test is None else f"always the same {self.scored:,}"
+        return (
+            f"Intervals cover the chance in training, where {trained} train and {scored} score. New images vary more."
+        )
 
 
 @dataclass(frozen=True)
@@ -119,8 +116,7 @@ class Evaluation:
 
     def cost(self, trainings: Sequence[Training]) -> str:
         """Of trainings, in words."""
-        seconds, processor = sum(one.seconds for one in trainings), sum(one.processor for one in trainings)
-        return cost(len(trainings), seconds, processor, self.devices)
+        return cost(len(trainings), sum(one.seconds for one in trainings))
 
     def describe(self) -> dict[str, Any]:
         """All that decides a training, besides the images and the policy."""
@@ -173,7 +169,7 @@ class WholeTrainings(ExitStack):
 
     def __init__(self, plan: Evaluation) -> None:
         super().__init__()
-        self.plan, self._meter, self._lock = plan, Meter(), Lock()
+        self.plan, self._lock = plan, Lock()
         # Of each repeat and device: given up when the next repeat begins there.
         self._images: dict[tuple[str, int], tuple[TrainingImages, BaselineAugmentation]] = {}
         names = [resolve(name) for name in plan.devices]
@@ -217,10 +213,9 @@ class WholeTrainings(ExitStack):
         classifier.adapt(adaptation)
         transform, accuracy = row.transform(baseline, plan.recipe.epochs), math.nan
         # From here, as torch loads a part of itself for the first optimizer of a process, which takes seconds.
-        end = self._meter.begin()
+        started = time.perf_counter()
         for epoch in range(plan.recipe.epochs):
             if is_over():
-                end()
                 return None
             if not math.isfinite(classifier.train(data.train, transform, epoch)):
                 break
@@ -228,7 +223,7 @@ class WholeTrainings(ExitStack):
             adaptation.end_epoch()
         else:
             accuracy = classifier.accuracy(data.scored, data.labels)
-        return accuracy, *end()
+        return accuracy, time.perf_counter() - started
 
 
 class EvaluationFiles:

@@ -7,7 +7,6 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -148,32 +147,41 @@ def read_log(path: str | os.PathLike[str]) -> History:
 
     Raises LogError for other files, and for damage before the end; OSError where it cannot be read.
     """
-    return _scan(Path(path))[0]
+    lines = Path(path).read_bytes().split(b"\n")[:-1]  # What follows the last newline is torn, or nothing.
+    try:
+        described = json.loads(lines[0])
+        if described.pop("format") != FORMAT:
+            raise ValueError
+        settings = Settings.from_dict(described)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise LogError(f"{path}: line 1: accepted: the settings of a search, in format {FORMAT}") from error
+    rows = []
+    for place, line in enumerate(lines[1:], start=2):
+        try:
+            rows.append(Row.from_dict(json.loads(line)))
+        except (ValueError, LookupError, TypeError) as error:
+            accepted = "step, epoch, member, score, policy and copied_from of one member"
+            raise LogError(f"{path}: line {place}: got {line[:80]!r}; accepted: {accepted}") from error
+    try:
+        return History.of(settings, rows)
+    except ValueError as error:
+        raise LogError(f"{path}: {error}") from error
 
 
 class PopulationLog:
     """The log of a running search. Usable as a context manager.
 
-    A new file gets the settings. Of a file that is there, the first ``steps`` steps are kept (those of the checkpoint
-    that the search goes on from), and what follows is cut off.
-
-    Raises LogError where the file is the log of another search, or has fewer steps; WriteError (of ``append`` too).
+    A new file gets the settings. The first ``steps`` steps of a log of this search, which ``read_log`` has checked,
+    are kept, and what follows is cut off. Raises WriteError (``append`` too).
     """
 
     def __init__(self, path: str | os.PathLike[str], settings: Settings, steps: int = 0) -> None:
-        self._path = Path(path)
         header = _line({"format": FORMAT, **settings.to_dict()})
-        found = end = 0
-        # A run that was killed while it wrote the first line has logged nothing.
-        if self._path.exists() and b"\n" in self._path.read_bytes():
-            history, ends = _scan(self._path)
-            if history.settings != settings:
-                raise LogError(f"{self._path}: the log of a search with other settings; accepted: its own, or no file")
-            found = len(history.steps)
-            end = ends[min(steps, found)]
-        if found < steps:
-            raise LogError(f"{self._path}: got {found} steps; accepted: a log of the {steps} steps that are to be kept")
-        self._file = AppendOnlyFile(self._path, str(self._path), end, header)
+        end = 0
+        if steps:
+            lines = Path(path).read_bytes().split(b"\n")[: 1 + steps * settings.size]
+            end = sum(len(line) + 1 for line in lines)
+        self._file = AppendOnlyFile(path, str(path), end, header)
 
     def append(self, rows: Sequence[Row]) -> None:
         """A step, as ``Population.advance`` gives it; it lasts when this returns."""
@@ -191,31 +199,6 @@ class PopulationLog:
 
 def _line(described: dict[str, Any]) -> bytes:
     return json.dumps(described, allow_nan=False, separators=(",", ":")).encode() + b"\n"
-
-
-def _scan(path: Path) -> tuple[History, list[int]]:
-    """The history, and where the header and each step end in the file."""
-    lines = path.read_bytes().split(b"\n")[:-1]  # What follows the last newline is torn, or nothing.
-    try:
-        described = json.loads(lines[0])
-        if described.pop("format") != FORMAT:
-            raise ValueError
-        settings = Settings.from_dict(described)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise LogError(f"{path}: line 1: accepted: the settings of a search, in format {FORMAT}") from error
-    rows = []
-    for place, line in enumerate(lines[1:], start=2):
-        try:
-            rows.append(Row.from_dict(json.loads(line)))
-        except (ValueError, LookupError, TypeError) as error:
-            accepted = "step, epoch, member, score, policy and copied_from of one member"
-            raise LogError(f"{path}: line {place}: got {line[:80]!r}; accepted: {accepted}") from error
-    try:
-        history = History.of(settings, rows)
-    except ValueError as error:
-        raise LogError(f"{path}: {error}") from error
-    offsets = [0, *accumulate(len(line) + 1 for line in lines)]
-    return history, [offsets[1 + step * settings.size] for step in range(len(history.steps) + 1)]
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from threading import Event
 from typing import Any
 
 from variegate import transforms as T
-from variegate.apps.search import run as originals
 from variegate.apps.search.candidates import Candidate, describe_rows, variations
 from variegate.apps.search.evaluate import Evaluation, WholeTrainings
-from variegate.apps.search.rounds import FORMAT, LOG_NAME, OnRound, RaceRules, claimed, run_race
+from variegate.apps.search.rounds import FORMAT, OnRound, RaceRules, claimed, run_race
+from variegate.apps.search.run import ORIGINALS_NAME, digest_of, digests, write_digests
 from variegate.apps.search.standings import RaceResult
-from variegate.apps.search.trainings import Outcome, Training, TrainingRunner, check_folder, cost, read_json, write_json
+from variegate.apps.search.trainings import Outcome, Training, TrainingRunner, cost, write_json
 from variegate.apps.train.images import BaselineAugmentation
 from variegate.policies.whole import is_whole
 from variegate.threads import computed_once
@@ -55,7 +55,7 @@ class ImageRace:
     @computed_once
     def images(self) -> dict[str, str]:
         """Digests of the images, by their names."""
-        return originals.digests(self.plan.subsets.images)
+        return digests(self.plan.subsets.images)
 
     def run(
         self,
@@ -71,10 +71,9 @@ class ImageRace:
         with ExitStack() as stack:
             journal = None
             if out is not None:
-                self._check_images(out)
                 journal = stack.enter_context(claimed(out, self._described))
-                if not (out / originals.ORIGINALS_NAME).exists():
-                    originals.write(out, self.images)
+                if not (out / ORIGINALS_NAME).exists():
+                    write_digests(out, self.images)
             trainings = stack.enter_context(WholeTrainings(self.plan))
 
             def train(name: str, number: int) -> Outcome | None:
@@ -93,7 +92,7 @@ class ImageRace:
 
     def cost(self, result: RaceResult) -> str:
         """Of all trainings, in words."""
-        return cost(result.trainings, result.seconds, result.processor, self.plan.devices)
+        return cost(result.trainings, result.seconds)
 
     def policy(self, name: str) -> T.Transform:
         """A row as one transform, with its crop, flip and cutout: training adds nothing to it."""
@@ -109,11 +108,8 @@ class ImageRace:
 
     def _content(self, row: Candidate) -> tuple[Any, ...]:
         around, policy = row.around(self.baseline), row.loaded()
-        return (
-            policy,
-            row.is_adaptive,
-            *((around.padding, around.flip, around.cutout) if not is_whole(policy) else ()),
-        )
+        parts = None if is_whole(policy) else (around.padding, around.flip, around.cutout)
+        return policy, row.is_adaptive, parts
 
     def _variations(self, name: str) -> list[str]:
         found = []
@@ -127,12 +123,4 @@ class ImageRace:
     @computed_once
     def _described(self) -> dict[str, Any]:
         named = {"format": FORMAT, **describe_rows(list(self.rows.values())), **self.rules.describe()}
-        return {**named, **self.plan.describe(), "images": originals.digest_of(self.images)}
-
-    def _check_images(self, folder: Path) -> None:
-        """Raises SourceError naming images that differ from those that a race began with."""
-        check_folder(folder, LOG_NAME)
-        theirs = read_json(folder / LOG_NAME, lines=1).get("images")
-        if theirs is not None and theirs != self._described["images"]:
-            originals.check_same(folder, self.images, theirs)
-            raise originals.refuse(folder, self.images, theirs)
+        return {**named, **self.plan.describe(), "images": digest_of(self.images)}

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.apps.plotting import FAINT, GREEN, INK, LABEL, drawn_figure, line_handles
-from variegate.apps.search.history import History, members_of
+from variegate.apps.plotting import GREEN, INK, LABEL, drawn_figure, line_handles
+from variegate.apps.search.history import History, Row, members_of
 from variegate.policies import Schedule
 from variegate.policies.custom_space import magnitudes
 
 _DEAD, _ALIVE, _BEST = "#d3dae0", "#6f8fa8", GREEN
-_TURN = 0.7  # The part of a step within which the curve of a copy is drawn.
+_TURN = 0.5  # The part of a step within which the line of a copy reaches its member.
 _OFTEN, _STRONGLY = ("#f4f7f8", "#9cc4c9", "#2f7f86", "#12393f"), ("#f8e6cf", "#efb26f", "#d0692c", "#6e1f1a")
 
 Line = list[tuple[float, float]]
@@ -27,7 +27,8 @@ Floats = npt.NDArray[np.float64]
 def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was applied, and when") -> None:
     """Write a PNG. An operation that a policy has twice has two thin rows; the one applied most often is on top.
 
-    A magnitude is left blank while its probability is 0. Raises PlotError without matplotlib, OSError.
+    Magnitudes are blank while their probability is 0, and for operations without one. Raises PlotError without
+    matplotlib, OSError.
     """
     names, probability, magnitude = tables_of(schedule)
     order = np.argsort([-np.nanmean(p) for p in probability], kind="stable")
@@ -51,7 +52,6 @@ def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was a
             marks = np.linspace(0, most, ticks).round(1)
             bar = figure.colorbar(mesh, ax=axes, ticks=marks, fraction=0.02, aspect=1.9 * len(names), pad=0.01)
             bar.outline.set_visible(False)
-        _mark_without_magnitude(both[1], names, schedule)
         both[1].set_xlabel("epoch")
 
 
@@ -62,13 +62,16 @@ def tables_of(schedule: Schedule) -> tuple[list[str], list[Floats], list[Floats]
         names = [op for op, _, _ in segment.policy]
         rows.update({op: max(rows.get(op, 1), names.count(op)) for op in names})
     size = len(schedule.segments)
+    known = magnitudes(schedule.space)
+    ends = {op: known.rules[op].parameters([0, known.bins - 1]) for op in rows}
+    has_magnitude = {op for op, (first, last) in ends.items() if first != last}
     probability = {op: np.full((n, size), np.nan) for op, n in rows.items()}
     magnitude = {op: np.full((n, size), np.nan) for op, n in rows.items()}
     for s, segment in enumerate(schedule.segments):
         seen = dict.fromkeys(rows, 0)
         for op, p, level in segment.policy:
             probability[op][seen[op], s] = p
-            magnitude[op][seen[op], s] = level if p > 0 else np.nan
+            magnitude[op][seen[op], s] = level if p > 0 and op in has_magnitude else np.nan
             seen[op] += 1
     return list(rows), [np.nan_to_num(p) for p in probability.values()], list(magnitude.values())
 
@@ -88,17 +91,8 @@ def _map(axes: Any, tables: list[Floats], edges: npt.NDArray[np.int64], most: fl
     return mesh
 
 
-def _mark_without_magnitude(axes: Any, names: list[str], schedule: Schedule) -> None:
-    known = magnitudes(schedule.space)
-    for row, name in enumerate(names):
-        first, last = known.rules[name].parameters([0, known.bins - 1])
-        if first == last:
-            axes.axhspan(row + 0.07, row + 0.93, color="#f1f3f4", zorder=2)
-            axes.text(schedule.epochs / 2, row + 0.5, "no magnitude", color=FAINT, ha="center", va="center")
-
-
 def plot_population(history: History, path: str | Path, title: str = "The population") -> None:
-    """Write a PNG: a line per member, a curve where one copied another, the way to the best member highlighted.
+    """Write a PNG: a line per member, a slanted one where it copied another, the way to the best member highlighted.
 
     Raises PlotError without matplotlib, ValueError for a history without scores, OSError.
     """
@@ -106,7 +100,7 @@ def plot_population(history: History, path: str | Path, title: str = "The popula
     way = members_of(history, best)
     score = history.steps[-1][best].score
     is_share = all(0 <= row.score <= 1 for row in history.rows if math.isfinite(row.score))
-    copies = sum(edge.source != edge.target for edge in family_tree(history))
+    copies = sum(row.copied_from is not None for row in history.rows)
     shown = f"{score:.1%}" if is_share else f"{score:.4g}"
     remark = f"{size} members, {history.epochs} epochs, {copies} copies; the best in the end is member {best}: {shown}"
     tall = max(1.6, 0.2 * size)
@@ -127,39 +121,15 @@ def plot_population(history: History, path: str | Path, title: str = "The popula
         tree.legend(handles=handles, ncols=3, handlelength=1.4, columnspacing=1.4, **place)
 
 
-class Edge(NamedTuple):
-    """The weights of ``source`` at the end of ``step`` are those with which ``target`` began the next."""
-
-    step: int
-    source: int
-    target: int
-
-
-def family_tree(history: History) -> list[Edge]:
-    """An edge for every member and step but the last; the nodes are ``history.steps``."""
-    return [
-        Edge(row.step, row.member if row.copied_from is None else row.copied_from, row.member)
-        for rows in history.steps[:-1]
-        for row in rows
-    ]
-
-
 def _draw_tree(axes: Any, history: History, way: list[int]) -> None:
-    edges, colour_of = family_tree(history), _colouring(history, way)
-    copies = [edge for edge in edges if edge.source != edge.target]
-    copied = {(edge.step + 1, edge.target) for edge in copies}
+    """A line for each member and step, from the member whose weights it began with."""
     lines: Lines = {_DEAD: [], _ALIVE: [], _BEST: []}
-    for row in history.rows:
-        start = float(history.settings.end_of(row.step - 1))
-        if (row.step, row.member) in copied:
-            start += _TURN * (row.epoch - start)  # where the curve from the donor ends
-        lines[colour_of(row.step, row.member)].append([(start, row.member), (row.epoch, row.member)])
-    for edge in copies:
-        lines[colour_of(edge.step + 1, edge.target)].append(_curve(edge, history))
-    _draw(axes, lines, (0.7, 1.3, 2.4))
-    marks = [(history.settings.end_of(e.step), e.source) for e in copies if way[e.step] == e.target]
-    style = {"ms": 4.2, "color": _BEST, "mec": "white", "mew": 0.8, "zorder": 5}
-    axes.plot([epoch for epoch, _ in marks], [member for _, member in marks], "o", **style)
+    for row, before, colour in _steps(history, way):
+        begin = row.member if before is None else before.member
+        start = history.settings.end_of(row.step - 1)
+        turn = start + _TURN * (row.epoch - start)
+        lines[colour].append([(start, begin), (turn, row.member), (row.epoch, row.member)])
+    _draw(axes, lines)
     axes.set_ylim(history.settings.size - 0.4, -0.6)
     axes.set_yticks(range(history.settings.size))
     axes.tick_params(axis="y", labelsize=7.5)
@@ -167,49 +137,44 @@ def _draw_tree(axes: Any, history: History, way: list[int]) -> None:
 
 
 def _draw_scores(axes: Any, history: History, way: list[int], is_share: bool) -> None:
-    colour_of = _colouring(history, way)
     lines: Lines = {_DEAD: [], _ALIVE: [], _BEST: []}
-    for edge in family_tree(history):
-        before, after = history.steps[edge.step - 1][edge.source], history.steps[edge.step][edge.target]
-        if math.isfinite(before.score) and math.isfinite(after.score):
-            line: Line = [(before.epoch, before.score), (after.epoch, after.score)]
-            lines[colour_of(after.step, after.member)].append(line)
-    _draw(axes, lines, (0.7, 1.1, 2.2))
-    found = [row.score for row in history.rows if math.isfinite(row.score)]
-    room = 0.04 * (max(found) - min(found)) or 0.5
-    axes.set_ylim(min(found) - room, max(found) + room)
+    for row, before, colour in _steps(history, way):
+        if before is not None and math.isfinite(before.score) and math.isfinite(row.score):
+            lines[colour].append([(before.epoch, before.score), (row.epoch, row.score)])
+    _draw(axes, lines)
+    last = history.steps[-1]
+    axes.plot([row.epoch for row in last], [row.score for row in last], "o", ms=3.5, color=_ALIVE, clip_on=False)
+    best = last[way[-1]]
+    axes.plot([best.epoch], [best.score], "o", ms=5.5, color=_BEST, clip_on=False)
+    axes.margins(y=0.05)
+    axes.autoscale_view(scalex=False)
     axes.grid(axis="y")
     if is_share:
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    for row in history.steps[-1]:
-        colour, size = (_BEST, 5.5) if row.member == way[-1] else (_ALIVE, 3.5)
-        style = {"ms": size, "color": colour, "mec": "white", "mew": 0.7, "zorder": size, "clip_on": False}
-        axes.plot([row.epoch], [row.score], "o", **style)
 
 
-def _draw(axes: Any, lines: Lines, widths: tuple[float, ...]) -> None:
+def _steps(history: History, way: list[int]) -> Iterator[tuple[Row, Row | None, str]]:
+    """Each row, the row whose weights it began with (None in the first step), and its color: on the way of the best,
+    led to a member of the last step, or given up."""
+    alive = set(range(history.settings.size))
+    for step in reversed(range(len(history.steps))):
+        earlier = history.steps[step - 1] if step else ()
+        parents: set[int] = set()
+        for row in history.steps[step]:
+            before = None
+            if earlier:
+                donor = earlier[row.member].copied_from
+                before = earlier[row.member if donor is None else donor]
+            if row.member in alive and before is not None:
+                parents.add(before.member)
+            colour = _ALIVE if row.member in alive else _DEAD
+            yield row, before, _BEST if way[step] == row.member else colour
+        alive = parents
+
+
+def _draw(axes: Any, lines: Lines) -> None:
     from matplotlib.collections import LineCollection
 
-    for place, ((colour, drawn), width) in enumerate(zip(lines.items(), widths, strict=True)):
-        style: Any = {"linewidths": width, "zorder": 2 + place, "capstyle": "round"}
-        axes.add_collection(LineCollection(drawn, colors=colour, **style))
-
-
-def _colouring(history: History, way: list[int]) -> Callable[[int, int], str]:
-    """(step, member) -> its colour: the best's way, what somebody still has in the last step, and what nobody has."""
-    living = [set(range(history.settings.size))]
-    for rows in reversed(history.steps[:-1]):
-        living.append({m if (donor := rows[m].copied_from) is None else donor for m in living[-1]})
-
-    def colour_of(step: int, member: int) -> str:
-        return _BEST if way[step - 1] == member else _ALIVE if member in living[-step] else _DEAD
-
-    return colour_of
-
-
-def _curve(edge: Edge, history: History) -> Line:
-    """From the donor to the target, within the first part of the next step."""
-    start, end = history.settings.end_of(edge.step), history.settings.end_of(edge.step + 1)
-    along = np.linspace(0, 1, 13)
-    rise = edge.source + (edge.target - edge.source) * (3 * along**2 - 2 * along**3)
-    return list(zip(start + _TURN * (end - start) * along, rise, strict=True))
+    for place, (colour, drawn) in enumerate(lines.items()):
+        width = 2.3 if colour == _BEST else 1.0
+        axes.add_collection(LineCollection(drawn, colors=colour, linewidths=width, zorder=2 + place))

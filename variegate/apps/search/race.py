@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -16,10 +16,9 @@ from variegate.apps.search.objective import check_sent, checked_score, is_traini
 from variegate.apps.search.population import repeat_seed
 from variegate.apps.search.rounds import FORMAT, LOG_NAME, MARGIN, RaceRules, claimed, run_race
 from variegate.apps.search.standings import MAX_ROUNDS, RaceResult
-from variegate.apps.search.trainings import Meter, Outcome, Train, Training, TrainingRunner, check_folder
-from variegate.checks import integer, number, refused
-from variegate.options import check_options
-from variegate.options.search import RaceBackendOptions, RaceOptions, seconds_in
+from variegate.apps.search.trainings import Outcome, Train, Training, TrainingRunner, check_folder
+from variegate.checks import integer, number, one_of, refused
+from variegate.options.search import RaceOptions, seconds_in
 
 # Without images, crops have no size.
 _DEFAULT_POLICIES = ("none", "flip", "randaugment-1-5", "randaugment-2-9", "trivialaugment")
@@ -38,6 +37,9 @@ def race(
     seed: int = 0,
     epochs: int | None = None,
     workers: int | None = None,
+    backend: str = "local",
+    address: str | None = None,
+    gpus_per_training: float = 0.0,
     on_training: Callable[[Training], object] | None = None,
     stop: Event | None = None,
     **options: Any,
@@ -72,10 +74,11 @@ def race(
         epochs: of each training run; by default what fits the images. Required for a ``step``.
         workers: training runs at a time, in threads, or with Ray as many as its CPUs. On images, one on each of
             ``devices``.
+        backend: "ray" runs trainings of your own on a cluster at ``address`` (None: the one of this machine, or a new
+            one), each with ``gpus_per_training`` GPUs.
         on_training: called after each training run, one at a time.
         stop: once set, no training begins.
-        options: for images: fields of ``RaceOptions``, such as model, batch_size, lr, train and devices. For training
-            of your own: ``backend="ray"``, with the cluster's ``address`` and ``gpus_per_training``.
+        options: for images: fields of ``RaceOptions``, such as model, batch_size, lr, train and devices.
 
     Raises ValueError for arguments, SourceError where ``out`` holds something else, WriteError, ImportError without
     Ray, and what ``objective`` raises.
@@ -93,11 +96,10 @@ def race(
         from variegate.apps.search.driver import search_devices
         from variegate.apps.search.prepare import open_race
 
-        for name, value in (("grain", grain), ("workers", workers)):
+        own = {"grain": grain, "workers": workers, "address": address, "gpus_per_training": gpus_per_training or None}
+        for name, value in {**own, "backend": None if backend == "local" else backend}.items():
             if value is not None:
-                raise refused(name, value, "none for a source: its images and devices decide")
-        if not_here := sorted(options.keys() & {one.name for one in fields(RaceBackendOptions)}):
-            raise refused(not_here[0], options[not_here[0]], "with training of your own")
+                raise refused(name, value, "with training of your own: images and devices decide")
         rules = RaceRules(rounds, seconds, confidence, MARGIN if margin is None else margin)
         chosen = RaceOptions(rounds=rounds, seed=seed, epochs=epochs, **options)
         if folder is not None:
@@ -107,13 +109,13 @@ def race(
             objective, policies, chosen, rules, devices, lambda text: warnings.warn(text, stacklevel=6), folder
         )
         return on_images.run(folder, on_training, None, stop)
-    for name in sorted(options.keys() & {one.name for one in fields(RaceOptions)}):
-        raise refused(name, options[name], "with a source of images as objective")
-    machines = RaceBackendOptions(**options)
-    check_options(machines)
-    for name in ("address", "gpus_per_training") if machines.backend == "local" else ():
-        if getattr(machines, name):
-            raise refused(name, getattr(machines, name), "with backend='ray'")
+    for name, value in options.items():
+        raise refused(name, value, "with a source of images as objective")
+    one_of("backend", backend, ("local", "ray"))
+    gpus = number("gpus_per_training", gpus_per_training, 0.0)
+    for name, value in (("address", address), ("gpus_per_training", gpus)):
+        if value and backend == "local":
+            raise refused(name, value, "with backend='ray'")
     if not isinstance(policies, Mapping):
         rows = candidates_of(_DEFAULT_POLICIES if policies is None else policies)
         policies = {name: row.without_images() for name, row in rows.items()}
@@ -128,8 +130,8 @@ def race(
     with ExitStack() as stack:
         journal = None if folder is None else stack.enter_context(claimed(folder, described))
         most = 1
-        if machines.backend == "ray":
-            train, most = stack.enter_context(_on_ray((objective, policies, seed, epochs), machines))
+        if backend == "ray":
+            train, most = stack.enter_context(_on_ray((objective, policies, seed, epochs), address, gpus))
         runner = TrainingRunner(
             train, journal, integer("workers", most if workers is None else workers, 1, 1024), on_training, stop
         )
@@ -141,13 +143,13 @@ def _training(objective: Any, candidates: Mapping[str, Any], seed: int, epochs: 
     step = step_of(objective)
     if (step is None) != (epochs is None):
         raise refused("epochs", epochs, "1 or more with a step, and none with objective(policy, seed)")
-    meter = Meter()
 
     def train(name: str, number: int) -> Outcome:
-        end, drawn, policy = meter.begin(), repeat_seed(seed, number), candidates[name]
+        started = time.perf_counter()
+        drawn, policy = repeat_seed(seed, number), candidates[name]
         score = objective(policy, drawn) if step is None else step(policy, epochs or 1, None, drawn)[0]
         try:
-            return checked_score(score), *end()
+            return checked_score(score), time.perf_counter() - started
         except ValueError as error:
             raise ValueError(f"{error}, from {name!r}") from error
 
@@ -155,15 +157,15 @@ def _training(objective: Any, candidates: Mapping[str, Any], seed: int, epochs: 
 
 
 @contextmanager
-def _on_ray(training: tuple[Any, ...], machines: RaceBackendOptions) -> Iterator[tuple[Train, int]]:
+def _on_ray(training: tuple[Any, ...], address: str | None, needs: float) -> Iterator[tuple[Train, int]]:
     """The same training as tasks of a cluster, and how many of them fit in it; Ray repeats those whose machine dies."""
     from variegate.apps.search.tune import connected
 
-    with connected(machines.address):
+    with connected(address):
         import ray
 
         check_sent(training, name_of(training[0]))
-        held, needs = ray.put(training), machines.gpus_per_training
+        held = ray.put(training)
 
         def run(training: tuple[Any, ...], name: str, number: int) -> Outcome | None:
             return _training(*training)(name, number)

@@ -91,13 +91,11 @@ def run_race(
     ordered = [row for stage, one, best in reversed(told) for row in rows_of(one, best, stage)]
     first = stages[0][0]
     seconds = [one.seconds for one in runner.all]
-    of_round = statistics.fmean(seconds) * math.ceil(len(first.scores) / runner.workers) if seconds else math.nan
-    said = [verdict(first, stages[0][2], error, rules.margin, rules.is_share, of_round)]
+    said = [verdict(first, stages[0][2], error, rules.margin, rules.is_share)]
     said += [verdict_of_variations(one, best, end, rules.is_share) for one, best, end in stages[1:]]
-    processor = sum(one.processor for one in runner.all)
     last = stages[-1][2]
     ending = last if last == "interrupted" else stages[0][2]
-    return RaceResult(leader, tuple(ordered), ending, len(runner.all), sum(seconds), processor, " ".join(said))
+    return RaceResult(leader, tuple(ordered), ending, len(runner.all), sum(seconds), " ".join(said))
 
 
 def _run_stage(standings: Standings, stage: int, rules: RaceRules, runner: TrainingRunner, on_round: OnRound) -> Ending:

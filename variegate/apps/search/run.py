@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -26,7 +26,6 @@ from variegate.threads import computed_once
 
 ORIGINALS_NAME = "images.jsonl"
 _TOGETHER = 1024
-_NAMED = 3
 
 
 def digests(*parts: LabelledImages) -> dict[str, str]:
@@ -70,47 +69,10 @@ def digest_of(images: Mapping[str, str]) -> str:
     return hashlib.blake2b(json.dumps(list(images.items())).encode(), digest_size=8).hexdigest()
 
 
-def write(folder: Path, images: Mapping[str, str]) -> None:
+def write_digests(folder: Path, images: Mapping[str, str]) -> None:
     """A line ``[name, digest]`` for every image. Raises WriteError."""
     lines = "".join(json.dumps([name, digest]) + "\n" for name, digest in images.items())
     write_atomically(folder / ORIGINALS_NAME, lines.encode(), durable=True)
-
-
-def check_same(folder: Path, images: Mapping[str, str], expected: str) -> None:
-    """Raises SourceError naming images that changed since. ``expected``: the ``digest_of`` what was written."""
-    before = _read(folder, expected)
-    changed = [name for name, digest in images.items() if before.get(name, digest) != digest]
-    if changed:
-        began = f"holds a search that began with other pixels or another label in {_some(changed)}"
-        raise SourceError(f"{folder}: {began}; put the old images back, or choose another folder")
-
-
-def refuse(folder: Path, images: Mapping[str, str], expected: str) -> SourceError:
-    """The error for other images where nothing else differs: it names those that only one side has."""
-    before = _read(folder, expected)
-    names = [*(name for name in before if name not in images), *(name for name in images if name not in before)]
-    which = _some(names) if before else f"{ORIGINALS_NAME} is missing, which would name them"
-    holds = f"holds a search of other images ({which})"
-    return SourceError(f"{folder}: {holds}; put the old images back, or choose another folder")
-
-
-def _read(folder: Path, expected: str) -> dict[str, str]:
-    """Empty where there is none: a run that was killed as it began."""
-    path = folder / ORIGINALS_NAME
-    if not path.exists():
-        return {}
-    try:
-        found = dict(json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    except (ValueError, TypeError):
-        found = {}
-    if digest_of(found) != expected:
-        raise SourceError(f"{path}: is damaged; restore it, or choose another folder")
-    return found
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 SETTINGS_NAME, LOG_NAME, SCHEDULE_NAME = "search.json", "population.jsonl", "schedule.json"
@@ -166,17 +128,6 @@ class PopulationRun(ABC):
         mine = self.describe()
         theirs = _read_settings(folder / SETTINGS_NAME, mine)
         check_pixel_version(str(folder), theirs.get("pixels"), SourceError)
-        self._compare(folder, theirs, mine)
-        for other, name in CHECKPOINT_NAMES.items():
-            if other != backend and (folder / name).exists():
-                raise SourceError(
-                    f"{folder}: holds a search with the back end {other!r} that is not finished; resume it, or "
-                    "choose another folder"
-                )
-        return True
-
-    def _compare(self, folder: Path, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
-        """Raises SourceError that names the first setting that differs."""
         for name in mine:
             path, one, other = _difference(name, theirs[name], mine[name])
             if one != other:
@@ -184,6 +135,13 @@ class PopulationRun(ABC):
                     f"{folder}: holds a search with {self.option(path)} {_short(one)}, this one has {_short(other)}; "
                     "choose another folder"
                 )
+        for other, name in CHECKPOINT_NAMES.items():
+            if other != backend and (folder / name).exists():
+                raise SourceError(
+                    f"{folder}: holds a search with the back end {other!r} that is not finished; resume it, or "
+                    "choose another folder"
+                )
+        return True
 
     def option(self, path: str) -> str:
         """The option that decides a setting, where one does: "--batch-size" for "recipe.batch_size"."""
@@ -242,11 +200,11 @@ class SearchRun(PopulationRun):
                 "seed": self.settings.seed,
                 "train": len(self.train),
                 "validation": len(self.validation),
+                "images": digest_of(self.images),
                 "model": self.model,
                 "recipe": asdict(self.recipe),
                 "population": self.settings.to_dict(),
                 "around": self.baseline.to_dict(),
-                "images": digest_of(self.images),
                 "test": None if self.test is None else digest_of(digests(self.test)),
             }
         )
@@ -277,15 +235,7 @@ class SearchRun(PopulationRun):
     def claim(self, folder: Path, backend: str = "local") -> None:
         super().claim(folder, backend)
         if not (folder / ORIGINALS_NAME).exists():  # nor where a run was killed between the two
-            write(folder, self.images)
-
-    def _compare(self, folder: Path, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
-        if theirs["images"] != mine["images"] and all(theirs[name] == mine[name] for name in ("fingerprint", "size")):
-            check_same(folder, self.images, theirs["images"])
-        rest = {name: value for name, value in mine.items() if name != "images"}
-        super()._compare(folder, theirs, rest)
-        if theirs["images"] != mine["images"]:
-            raise refuse(folder, self.images, theirs["images"])
+            write_digests(folder, self.images)
 
 
 def _read_settings(path: Path, names: Iterable[str]) -> dict[str, Any]:
@@ -295,9 +245,7 @@ def _read_settings(path: Path, names: Iterable[str]) -> dict[str, Any]:
         raise SourceError(f"{path}: is no JSON ({error}); {_DAMAGED}") from error
     missing = [name for name in names if not isinstance(read, dict) or name not in read]
     if missing:
-        # What searches of earlier versions do not have.
-        why = ", as one that an earlier version wrote" if set(missing) <= {"size", "seed", "images", "test"} else ""
-        raise SourceError(f"{path}: has no {missing[0]!r}{why}; {_DAMAGED}")
+        raise SourceError(f"{path}: has no {missing[0]!r}; {_DAMAGED}")
     return read
 
 

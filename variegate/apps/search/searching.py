@@ -25,6 +25,7 @@ from variegate.apps.search.run import LOG_NAME, SCHEDULE_NAME, SETTINGS_NAME, Po
 from variegate.apps.search.trainings import Training, TrainingJournal, check_folder
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages
 from variegate.checks import refused
+from variegate.io.addresses import shown_host
 from variegate.options import check_options
 from variegate.options.rows import NO_AUGMENTATION, Row, row_name
 from variegate.options.search import ObjectiveOptions, SearchOptions
@@ -102,11 +103,8 @@ def search(
         raise ValueError("epochs: got nothing; accepted: the epochs that each member trains")
     given = kind(**options)
     check_options(given)
+    check_backend(given)
     is_local, folder = given.backend == "local", Path(given.out)
-    for one in fields(given):
-        misplaced = ("address", "gpus_per_member") if is_local else ("devices", "workers")
-        if one.name in misplaced and getattr(given, one.name) != one.default:
-            raise refused(one.name, getattr(given, one.name), f"with backend={'ray' if is_local else 'local'!r}")
     check_folder(folder, SETTINGS_NAME)
     searched = known_operations(operations)
     run: PopulationRun
@@ -129,6 +127,17 @@ def search(
             run, folder, given.repeats, compared_on, lambda plan, journal: plan.run(None, None, journal)
         )
     return SearchResult(schedule, history.steps[-1][history.best].score, history, folder, " ".join(told or ()))
+
+
+def check_backend(options: SearchOptions | ObjectiveOptions) -> None:
+    """Raises ValueError for options of the other back end."""
+    is_local = options.backend == "local"
+    misplaced = ("address", "gpus_per_member") if is_local else ("devices", "workers")
+    for one in fields(options):
+        value = getattr(options, one.name)
+        if one.name in misplaced and value != one.default:
+            got = shown_host(value) if one.name == "address" else value
+            raise refused(one.name, got, f"with backend={'ray' if is_local else 'local'!r}")
 
 
 def population_search(

@@ -71,7 +71,6 @@ class Standings:
         self.diverged = dict.fromkeys(names, 0)
         self.error, self._grain = error, grain
         self._ended = 0
-        self._tables: dict[int, tuple[list[str], Floats]] = {}
 
     def end_round(self, scores: Mapping[str, float]) -> None:
         """Add a score of each remaining candidate, and drop candidates that are worse than another."""
@@ -121,19 +120,16 @@ class Standings:
 
     def _table(self, number: int) -> tuple[list[str], Floats]:
         """Candidates that trained in the first ``number`` rounds, and half the width of each pair's interval."""
-        if number not in self._tables:
-            names = self._trained(number)
-            pooled, pooled_freedom = self.pooled_variance(number)
-            variances, freedoms = pair_variances(self._scores_of(names, number))
-            # Two rounds are too few to see that a candidate is noisier than the pool.
-            is_pooled = (variances <= pooled) & (number > 2)
-            freedoms = np.where(is_pooled, pooled_freedom, freedoms).astype(int)
-            variances = np.maximum(variances, max(pooled, self._grain**2 / number))
-            unique, positions = np.unique(np.maximum(freedoms, 1), return_inverse=True)
-            quantiles = np.asarray([self._quantile(number, int(freedom)) for freedom in unique])
-            half_widths = quantiles[positions].reshape(variances.shape) * np.sqrt(variances / number)
-            self._tables[number] = names, half_widths
-        return self._tables[number]
+        names = self._trained(number)
+        pooled, pooled_freedom = self.pooled_variance(number)
+        variances, freedoms = pair_variances(self._scores_of(names, number))
+        # Two rounds are too few to see that a candidate is noisier than the pool.
+        is_pooled = (variances <= pooled) & (number > 2)
+        freedoms = np.where(is_pooled, pooled_freedom, freedoms).astype(int)
+        variances = np.maximum(variances, max(pooled, self._grain**2 / number))
+        unique, positions = np.unique(np.maximum(freedoms, 1), return_inverse=True)
+        quantiles = np.asarray([self._quantile(number, int(freedom)) for freedom in unique])
+        return names, quantiles[positions].reshape(variances.shape) * np.sqrt(variances / number)
 
     def rounds_needed(self, lead: float) -> int | None:
         """Rounds that show a true lead of this size in 80 % of races, or more; None for over ``MAX_ROUNDS``.
@@ -224,9 +220,8 @@ class RaceResult:
 
     ``standings``: the rows of the last stage, then of the stages before it. Within a stage: its leader, the remaining
     candidates by their means, then the dropped ones, the last first. ``ending``: "won": one is left; "no difference":
-    those left lie within the margin; "budget", "rounds", "interrupted": it ended before. ``seconds`` and
-    ``processor``: of all trainings, by the clock and of the processor. ``verdict``: the result in words, with what it
-    takes to know more.
+    those left lie within the margin; "budget", "rounds", "interrupted": it ended before. ``seconds``: of
+    all trainings. ``verdict``: the result in words, with what it takes to know more.
     """
 
     winner: str
@@ -234,7 +229,6 @@ class RaceResult:
     ending: Ending
     trainings: int
     seconds: float
-    processor: float
     verdict: str
 
     @property
@@ -257,9 +251,7 @@ def stage_name(stage: int) -> str:
     return ("candidates", "variations")[stage] if stage < 2 else f"variations {stage}"
 
 
-def verdict(
-    standings: Standings, ending: Ending, error: float, margin: float, is_share: bool, round_seconds: float
-) -> str:
+def verdict(standings: Standings, ending: Ending, error: float, margin: float, is_share: bool) -> str:
     """Of the candidates given. ``error``: of the whole race. ``is_share``: scores are told in points."""
     rows = rows_of(standings, standings.winner, 0)
     winner, number = f'"{rows[0].candidate}"', rows[0].rounds
@@ -271,7 +263,9 @@ def verdict(
         chance = f"at most {error:.2g}, if rounds are independent"
         return f"{winner} is the best of {len(rows)}. The chance that a better one was dropped is {chance}.{diverged}"
     if number < 2:
-        return f"No verdict: {_why_too_few(ending, number, round_seconds)}.{diverged}"
+        ended = "it was interrupted" if ending == "interrupted" else f"the {ending} ended it"
+        helps = " A higher budget, or fewer epochs, images or candidates help." if ending == "budget" else ""
+        return f"No verdict: a race needs two complete rounds; {ended} after {number}.{helps}{diverged}"
     others = ", ".join(f'"{row.candidate}"' for row in left)
     if ending == "no difference":
         above = _told(margin, is_share)
@@ -286,16 +280,6 @@ def verdict(
         f"Undecided after {number} rounds: {winner} has the highest mean. {others} may be better, or worse by up to "
         f"{_told(high, is_share)}.{more}{diverged}"
     )
-
-
-def _why_too_few(ending: Ending, number: int, round_seconds: float) -> str:
-    """The reason why fewer than two rounds are complete, and what helps."""
-    why = "the race was interrupted" if ending == "interrupted" else f"the {ending} ended the race"
-    rounds = "1 complete round" if number == 1 else f"{number} complete rounds"
-    seconds = 2 * round_seconds
-    takes = f", which take about {seconds:,.{1 if seconds < 10 else 0}f} s" if math.isfinite(seconds) else ""
-    helps = "; choose a higher budget, fewer epochs, images or candidates" if ending == "budget" else ""
-    return f"{why} after {rounds}, and two are needed{takes}{helps}"
 
 
 def _told_diverged(standings: Standings) -> str:

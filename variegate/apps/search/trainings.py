@@ -6,7 +6,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
@@ -24,20 +24,18 @@ class Training(NamedTuple):
     """A candidate trained whole.
 
     ``round``: those of stage n of a race begin at 1000 * n. ``score``: NaN if it diverged. ``seconds``: of this
-    training, and ``processor`` its processor seconds, a fair share where several trained at a time. ``elapsed``:
-    seconds of the race so far.
+    training. ``elapsed``: seconds of the race so far.
     """
 
     candidate: str
     round: int
     score: float
     seconds: float
-    processor: float = 0.0
     elapsed: float = 0.0
 
 
-# (candidate, round) -> (score, seconds, processor seconds); None where it was stopped.
-Outcome: TypeAlias = tuple[float, float, float]
+# (candidate, round) -> (score, seconds); None if it was stopped.
+Outcome: TypeAlias = tuple[float, float]
 Train: TypeAlias = Callable[[str, int], Outcome | None]
 
 
@@ -52,9 +50,7 @@ class TrainingJournal:
         lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []  # a torn last line is trained again
         try:
             rows = [json.loads(line) for line in lines]
-            self.done = [
-                Training(**{**row, "score": math.nan if row["score"] is None else row["score"]}) for row in rows[1:]
-            ]
+            self.done = [_training(row) for row in rows[1:]]
         except (ValueError, TypeError, LookupError) as error:
             raise SourceError(f"{path}: is damaged ({error}); restore it, or choose another name") from error
         if rows and rows[0] != described:
@@ -70,6 +66,13 @@ class TrainingJournal:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _training(row: dict[str, Any]) -> Training:
+    """A line of the journal; earlier versions wrote more fields."""
+    values = {name: row[name] for name in Training._fields}
+    score = math.nan if row["score"] is None else row["score"]
+    return Training(**{**values, "score": score})
 
 
 def _refuse(theirs: Any, mine: Mapping[str, Any], what: str, place: str) -> None:
@@ -139,9 +142,9 @@ class TrainingRunner:
     def _train(self, number: int, name: str) -> None:
         if (outcome := self._train_one(name, number)) is None:
             return
-        score, seconds, processor = outcome
+        score, seconds = outcome
         with self._lock:
-            row = Training(name, number, score, round(seconds, 3), round(processor, 3), round(self.elapsed, 3))
+            row = Training(name, number, score, round(seconds, 3), round(self.elapsed, 3))
             if self._journal is not None:
                 self._journal.append(row)
             self.all.append(row)
@@ -150,38 +153,9 @@ class TrainingRunner:
                 self._on_training(row)
 
 
-class Meter:
-    """Seconds of trainings, and processor seconds of this process, shared evenly by those that run at the time."""
-
-    def __init__(self) -> None:
-        self._lock, self._last = Lock(), 0.0
-        self._running: dict[object, float] = {}
-
-    def begin(self) -> Callable[[], tuple[float, float]]:
-        """A training begins -> to be called at its end, for its seconds and processor seconds."""
-        place, started = object(), time.perf_counter()
-        with self._lock:
-            self._share()
-            self._running[place] = 0.0
-
-        def end() -> tuple[float, float]:
-            with self._lock:
-                self._share()
-                return time.perf_counter() - started, self._running.pop(place, 0.0)
-
-        return end
-
-    def _share(self) -> None:
-        now = time.process_time()
-        for place in self._running:
-            self._running[place] += (now - self._last) / len(self._running)
-        self._last = now
-
-
-def cost(trainings: int, seconds: float, processor: float, devices: Sequence[str]) -> str:
-    """Trainings and their seconds, in words: of the processor, and of GPUs, each of which trains one at a time."""
-    on_gpus = f"{seconds:,.0f} device seconds, " if any(name.startswith("cuda") for name in devices) else ""
-    return f"{trainings:,} training run{'' if trainings == 1 else 's'}, {on_gpus}{processor:,.1f} processor seconds"
+def cost(trainings: int, seconds: float) -> str:
+    """Training runs and their seconds, in words."""
+    return f"{trainings:,} training run{'' if trainings == 1 else 's'}, {seconds:,.1f} seconds"
 
 
 def check_folder(folder: Path, begins_with: str) -> bool:

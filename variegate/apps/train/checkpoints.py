@@ -91,15 +91,6 @@ def claim(folder: Path, mine: dict[str, Any]) -> None:
         check_same(folder, theirs, mine)
         return
     others = {path.name for path in folder.glob("[!.]*")}
-    checkpoints = folder / CHECKPOINTS_NAME
-    if others == {CHECKPOINTS_NAME} and not any(checkpoints.glob("[!.]*")):
-        # The folder was deleted while a rank was writing; Checkpoints.clear deletes the partial checkpoint.
-        others = set()
-    if CHECKPOINTS_NAME in others:
-        raise ResumeError(
-            f"{folder}: holds {CHECKPOINTS_NAME} without the {SETTINGS_NAME} that says of which training; restore it, "
-            f"or delete {checkpoints}, or choose an empty folder"
-        )
     if others:
         raise ResumeError(f"{folder}: holds files of something else ({min(others)}); choose an empty folder")
     write_atomically(folder / SETTINGS_NAME, (json.dumps(mine, indent=2) + "\n").encode(), durable=True)

@@ -1,2 +1,53 @@
-def blend_rows(*a):
-    raise NotImplementedError
+"""Rows of a program joined into outputs: weighted sums of them, or rectangles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ctypes import c_void_p
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.executors.batches import share_out
+from variegate.executors.cpu.kernels import NativeBatch, ResultFormat, pack_batch, scratch_address
+from variegate.native.library import check_status, data_ptr, entry
+from variegate.native.structs import BLEND_CALL, pack_struct
+from variegate.program.program import Program
+
+_blend = entry("vg_blend", c_void_p)
+
+
+def blend_rows(
+    program: Program,
+    canvases: Sequence[npt.NDArray[np.uint8]],
+    targets: npt.NDArray[np.int64],
+    result: ResultFormat,
+    streams: bool,
+    num_threads: int | None,
+) -> None:
+    """``canvases``: what rows made, uint8 in the layout of the output; ``targets``: addresses of the outputs."""
+    assert program.blend is not None
+    entries = program.blend.entries()
+    addresses = np.array([data_ptr(canvas) for canvas in canvases], np.int64)
+    batch: NativeBatch = pack_batch(program, addresses, targets, result, streams)
+    arrays: dict[str, Any] = entries._asdict()
+
+    def work(outputs: npt.NDArray[np.int64]) -> None:
+        if len(outputs) == 0:
+            return
+        call = pack_struct(
+            BLEND_CALL,
+            **arrays,
+            batch=batch.memory,
+            scratch=scratch_address(),
+            begin=int(outputs[0]),
+            end=int(outputs[-1]) + 1,
+            canvases=addresses,
+            targets=targets,
+            storage=int(result.storage),
+            streams=int(streams),
+        )
+        check_status(_blend(data_ptr(call)))
+
+    share_out(work, program.num_outputs, num_threads)

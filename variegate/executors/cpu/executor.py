@@ -109,7 +109,7 @@ def run_into(
     _run_rows(runs, num_threads, together)
     for run in runs:
         if run.program.blend is not None:
-            blend_rows(run.program, run.batch, run.canvases, run.targets, run.result, run.streams, num_threads)
+            blend_rows(run.program, run.canvases, run.targets, run.result, run.streams, num_threads)
 
 
 class _Run(NamedTuple):

@@ -4,6 +4,7 @@ another."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from ctypes import c_void_p
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +13,12 @@ import numpy.typing as npt
 import torch
 
 from variegate.executors.runners.decode_plan import buffer_for, crop_boxes, crop_supports
+from variegate.native.library import data_ptr, entry
+from variegate.native.structs import PICK_CALL, pack_struct
 from variegate.program.planes import for_planes, parts_of
 from variegate.program.program import Output, Program
+
+_pick_planes = entry("vg_pick_planes", c_void_p)
 
 Image = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -72,10 +77,6 @@ def plane_loader(images: Sequence[Image] | Image, fused: Program) -> Callable[[i
     """(begin, end, sources) -> three channels of the images of these rows, whose addresses it writes into ``sources``,
     until the thread's next call. Resized crops that rows begin with are moved to what is left of their images: no more
     than they read."""
-    # Imported on demand: Numba takes a while.
-    from variegate.executors.cpu.batch import pick_planes
-    from variegate.executors.cpu.memory import place_of
-
     assert fused.planes is not None
     channels = fused.planes.channels
     sizes, supports = fused.in_shape[:, :2].astype(np.int64), crop_supports(fused)
@@ -86,17 +87,26 @@ def plane_loader(images: Sequence[Image] | Image, fused: Program) -> Callable[[i
         fused.args[cropped, 0, :2] -= boxes[cropped, :2]
         fused.in_shape[:, :2] = boxes[:, 2:] - boxes[:, :2]
     if isinstance(images, np.ndarray):
-        begins = place_of(images) + images.strides[0] * fused.source.astype(np.int64)
+        begins = data_ptr(images) + images.strides[0] * fused.source.astype(np.int64)
     else:
-        begins = np.array([place_of(image) for image in images], np.int64)[fused.source]
+        begins = np.array([data_ptr(image) for image in images], np.int64)[fused.source]
     begins += boxes[:, 0] * lines + boxes[:, 1] * channels + fused.planes.first
-    known = np.column_stack([begins, lines, fused.in_shape[:, :2]])
+    known = np.ascontiguousarray(np.column_stack([begins, lines, fused.in_shape[:, :2]]), np.int64)
 
     def load(begin: int, end: int, sources: Ints) -> Image:
         size = int(3 * known[begin:end, 2:].prod(axis=1).sum())
         room = buffer_for(0, size)
         planes = np.empty(size, np.uint8) if room is None else room
-        pick_planes(known, begin, end, channels, place_of(planes), sources)
+        call = pack_struct(
+            PICK_CALL,
+            images=known,
+            begin=begin,
+            end=end,
+            channels=channels,
+            target=planes,
+            sources=sources,
+        )
+        _pick_planes(data_ptr(call))
         return planes
 
     return load

@@ -162,19 +162,13 @@ def _fields_of(kind: pa.DataType) -> list[str]:
 def _check_fields(file: ParquetFile, objects: str, fields: ObjectFields) -> None:
     """Raises SourceError for names that occur twice in the column ``objects``, and for requested names it lacks."""
     names = _fields_of(file.schema.field(objects).type)
-    listed = ", ".join(map(repr, names))
     where = f"{file.location}: column {objects!r}"
     if twice := [name for name in names if names.count(name) > 1]:
         raise SourceError(f"{where} has the field {twice[0]!r} twice; accepted: fields with different names")
-    requested = {use: getattr(fields, use) for use in USUAL_NAMES} | {"per_box": None}
-    requested |= {"per_box": next((name for name in fields.per_box if name not in names), None)}
-    for option, name in requested.items():
-        if name is not None and name not in names:
-            raise SourceError(f"{where} has no field {name!r}, which {option}= names; its fields: {listed}")
-    boxes, _, points = fields.names(names).values()
-    if boxes is None and points is None:
-        usual = ", ".join(map(repr, (*USUAL_NAMES["boxes"], *USUAL_NAMES["keypoints"])))
-        raise SourceError(f"{where} has neither boxes nor key points; its fields: {listed}; accepted: {usual}")
+    try:
+        fields.read({name: [] for name in names}, (1, 1))
+    except ValueError as error:
+        raise SourceError(f"{where}: {error}") from None
 
 
 def _is_nested(kind: pa.DataType) -> bool:

@@ -6,7 +6,6 @@ And the images and text files that lie below such a folder, of this machine or a
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -14,12 +13,12 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from variegate.decode import PillowFile, is_jpeg, read_bytes
+from variegate.decode import PillowFile, is_jpeg
 from variegate.decode.header import read_header
 from variegate.decode.image import read_mask
 from variegate.errors import DecodeError
 from variegate.formats import base
-from variegate.formats.annotated.frames import EXIF, STORED, Frame, frame_of, note_of, turned
+from variegate.formats.annotated.frames import EXIF, STORED, Frame, Frames
 from variegate.formats.annotated.objects import Objects, leave_out
 from variegate.formats.annotated.values import AnnotationOption, Options, is_path
 from variegate.formats.base import SourceError
@@ -27,7 +26,6 @@ from variegate.formats.folder import walk, walk_remote
 from variegate.formats.kinds import is_image_name
 from variegate.formats.labels import NO_LABEL, check_classes
 from variegate.formats.reading import read_file
-from variegate.io.addresses import speakable
 from variegate.io.location import Location, inside
 from variegate.threads import computed_once
 
@@ -157,22 +155,14 @@ class FolderWithTargets(base.IndexedSource):
         return self.paths[index]
 
     def name(self, index: int) -> base.SampleName:
-        # Joining takes twice as long, and this is done for every sample of every epoch.
-        path = self.paths[index]
-        return base.SampleName(inside(str(self.folder), path) if self.is_remote else self._prefix + path)
+        return base.SampleName(inside(str(self.folder), self.paths[index]))
 
     @computed_once
-    def _prefix(self) -> str:
-        return os.path.join(self.folder.address(), "")
+    def _frames(self) -> Frames:
+        return Frames(self.exif)
 
     def notes(self) -> list[str]:
         return list(self.remarks)
-
-    def _note_frame(self, frame: Frame, size: tuple[int, int] | None, photo: str) -> None:
-        """A UserWarning, once for this source, if nothing says which frame the annotations of a photo are in."""
-        if frame.is_unclear(size, self.exif) and "is_frame_noted" not in self.__dict__:
-            self.__dict__["is_frame_noted"] = True
-            warnings.warn(speakable(note_of(str(self.folder), photo)), stacklevel=3)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -199,21 +189,20 @@ class AnnotatedFolder(FolderWithTargets):
         another size than the annotations say."""
         base.check_index(index, len(self))
         path = self.name(index).file
-        data = read_file(self.folder.child(self.paths[index])) if self.is_remote else read_bytes(path)
+        data = read_file(self.folder.below(self.paths[index]))
         height, width = (int(side) for side in self.objects.sizes[index])
         known = (height, width) if height > 0 and width > 0 else None
-        frame = frame_of(data, path)
+        frame = self._frames.of(data, path, str(self.folder), has_size=known is not None)
         size = frame.size(self.exif)
         if known not in (None, size):
             hint = frame.hint((height, width), self.exif)
             by_annotations = f"{height} x {width} by its annotations{hint}"
             raise DecodeError(path, f"is {size[0]} x {size[1]} (height x width), and {by_annotations}")
-        self._note_frame(frame, known, path)
         try:
             targets = self.objects.targets(index, size, self.mask, self.unoutlined)
         except ValueError as error:
             raise DecodeError(path, f"its annotations hold {error}") from None
-        return base.Item(data, NO_LABEL, turned(targets, frame) if self.exif == STORED else targets)
+        return base.Item(data, NO_LABEL, self._frames.displayed(targets, frame))
 
     def notes(self) -> list[str]:
         without = int((np.diff(self.objects.starts) == 0).sum()) - self.noted
@@ -241,11 +230,10 @@ class MaskedFolder(FolderWithTargets):
         base.check_index(index, len(self))
         image, place = (self.folder.below(paths[index]) for paths in (self.paths, self.masks))
         data, content = read_file(image), read_file(place)
-        frame = frame_of(data, str(image))
+        frame = self._frames.of(data, str(image), str(self.folder), has_size=True)
         size = frame.size(self.exif)
         targets = {"mask": mask_of(content, str(place), size, f"its image {self.paths[index]}", frame, self.exif)}
-        self._note_frame(frame, size, str(image))
-        return base.Item(data, NO_LABEL, turned(targets, frame) if self.exif == STORED else targets)
+        return base.Item(data, NO_LABEL, self._frames.displayed(targets, frame))
 
     def path_beside(self, index: int) -> str:
         """Of the mask."""

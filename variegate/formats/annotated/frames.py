@@ -5,6 +5,7 @@ A photo is always decoded upright. Annotations in the stored frame are turned al
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from variegate.decode import PillowFile, is_jpeg
 from variegate.decode.header import apply_orientation, read_header, shown_box
 from variegate.formats.annotated.values import AnnotationOption
+from variegate.io.addresses import speakable
 
 STORED, DISPLAYED = "stored", "pixels"
 EXIF = AnnotationOption(
@@ -47,9 +49,9 @@ class Frame(NamedTuple):
         other = DISPLAYED if exif == STORED else STORED
         return f'; its EXIF orientation is {self.orientation}: set exif="{other}"' if size == self.size(other) else ""
 
-    def is_unclear(self, size: tuple[int, int] | None, exif: str | None) -> bool:
-        """True if nothing says which frame annotations are in. ``size``: of the annotations; None if not known."""
-        return exif is None and self.orientation != 1 and (size is None or self.stored == self.displayed)
+    def is_unclear(self, has_size: bool, exif: str | None) -> bool:
+        """True if nothing says which frame annotations are in. ``has_size``: they say the size of the image."""
+        return exif is None and self.orientation != 1 and (not has_size or self.stored == self.displayed)
 
 
 def frame_of(data: Any, name: str) -> Frame:
@@ -70,12 +72,33 @@ def frame_of(data: Any, name: str) -> Frame:
         return Frame(orientation, width, height) if is_swapped else Frame(orientation, height, width)
 
 
-def note_of(place: str, photo: str) -> str:
-    """That the frame of annotations is not known; ``photo``: the first for which it is not."""
-    return (
-        f"{place}: EXIF turns photos, and nothing says whether their annotations are turned as well; they are taken as "
-        f'those of the displayed photo (the first: {photo}). To say which, set exif="pixels" or exif="stored"'
-    )
+class Frames:
+    """The frames of a source's photos. ``exif``: the frame of its annotations, None if nothing says which."""
+
+    def __init__(self, exif: str | None) -> None:
+        self.exif = exif
+        self._is_noted = False
+
+    def of(self, data: Any, name: str, source: str, has_size: bool = False) -> Frame:
+        """The frame of an image file or of pixels. Raises DecodeError.
+
+        Warns, once per source, if nothing says which frame the annotations of a photo that EXIF turns are in.
+        ``has_size``: the annotations say the size of the image.
+        """
+        frame = frame_of(data, name)
+        if not self._is_noted and frame.is_unclear(has_size, self.exif):
+            self._is_noted = True
+            note = (
+                f"{source}: EXIF turns photos, and nothing says whether their annotations are turned as well; they are "
+                f'taken as those of the displayed photo (the first: {name}). To say which, set exif="pixels" or '
+                'exif="stored"'
+            )
+            warnings.warn(speakable(note), stacklevel=4)
+        return frame
+
+    def displayed(self, targets: dict[str, Any], frame: Frame) -> dict[str, Any]:
+        """``targets`` in the frame of the displayed photo."""
+        return turned(targets, frame) if self.exif == STORED else targets
 
 
 def turned(targets: dict[str, Any], frame: Frame) -> dict[str, Any]:

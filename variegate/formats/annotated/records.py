@@ -6,7 +6,6 @@ A record is either ``{"bbox": [[...], ...], "category": [...]}``, a list for eac
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -16,12 +15,11 @@ import numpy.typing as npt
 
 from variegate.errors import DecodeError
 from variegate.formats.annotated import values as check
-from variegate.formats.annotated.frames import EXIF, STORED, Frame, frame_of, note_of, turned
-from variegate.formats.annotated.objects import Faults
+from variegate.formats.annotated.frames import EXIF, STORED, Frame, Frames
+from variegate.formats.annotated.objects import Faults, check_boxes
 from variegate.formats.annotated.written import RecordForm
 from variegate.formats.base import IndexedSource, SampleName, StoredFile
 from variegate.formats.labels import MOST_LABEL, NO_LABEL
-from variegate.io.addresses import speakable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,16 +130,16 @@ class ObjectFields:
         count = len(lists[boxes])
         if odd := next((name for name in names if len(lists[name]) != count), None):
             raise ValueError(f"{odd}: {len(lists[odd])} for {count} of {boxes}; accepted: one for each")
-        good: list[tuple[int, tuple[float, ...], int, Any]] = []
-        wrong, flat = [], 0
+        read: list[tuple[int, list[float], int, Any]] = []
+        wrong = []
         for k in range(count):
             try:
                 if ignored is not None and check.flag_of(ignored, lists[ignored][k]):
                     continue
-                edges = self._edges(lists[boxes][k], boxes, size)
+                box = check.numbers_of(boxes, lists[boxes][k], 4)
                 label = 0 if labels is None else self._label(lists[labels][k], labels)
                 own = None if points is None else self._points(lists[points][k], size)
-                if own is not None and good and len(own) != len(first := good[0][3]):
+                if own is not None and read and len(own) != len(first := read[0][3]):
                     raise ValueError(f"{points}: {len(own)} points, and {len(first)} of the object before it")
                 for name in self.per_box:
                     if type(one := lists[name][k]) is int and not -MOST_LABEL <= one <= MOST_LABEL:
@@ -149,11 +147,17 @@ class ObjectFields:
             except (TypeError, ValueError, OverflowError) as error:
                 wrong.append(f"object {k}: {error}")
                 continue
-            if edges is None:
-                flat += 1
-            else:
-                good.append((k, edges, label, own))
-        targets: dict[str, Any] = {"boxes": np.array([one[1] for one in good], np.float32).reshape(-1, 4)}
+            read.append((k, box, label, own))
+        faults, box_format = Faults("skip"), self._format_of(boxes)
+        edges, is_good = check_boxes(
+            self._edges(np.array([one[1] for one in read]).reshape(-1, 4), box_format, size),
+            np.tile(np.array(size, np.float64), (len(read), 1)),
+            faults,
+            lambda k: f"object {read[k][0]}: {boxes}, read as {box_format}",
+        )
+        wrong += [faults.first] * faults.bad
+        good = [one for one, fits in zip(read, is_good.tolist(), strict=True) if fits]
+        targets: dict[str, Any] = {"boxes": edges[is_good]}
         if labels is not None:
             targets["labels"] = np.array([one[2] for one in good], np.int64)
         if points is not None:
@@ -162,7 +166,7 @@ class ObjectFields:
             values = [lists[name][one[0]] for one in good]
             are_numbers = all(isinstance(value, (int, float, np.number)) for value in values)
             targets[name] = np.array(values) if are_numbers else values
-        return RecordTargets(targets, wrong, flat, self._format_of(boxes))
+        return RecordTargets(targets, wrong, faults.flat, box_format)
 
     def _columns(self, record: Any) -> Mapping[str, Any]:
         if isinstance(record, Mapping):
@@ -183,28 +187,14 @@ class ObjectFields:
     def _scale(self, size: tuple[int, int]) -> tuple[float, float]:
         return (float(size[1]), float(size[0])) if self.normalized else (1.0, 1.0)
 
-    def _edges(self, box: Any, name: str, size: tuple[int, int]) -> tuple[float, ...] | None:
-        """Within the image; None for a box without area."""
-        x1, y1, x2, y2 = check.numbers_of(name, box, 4)
-        box_format = self._format_of(name)
+    def _edges(self, boxes: npt.NDArray[np.float64], box_format: str, size: tuple[int, int]) -> npt.NDArray[np.float64]:
+        """Boxes [M, 4] as they are written -> edges in pixels."""
+        first, second = boxes[:, :2], boxes[:, 2:]
         if box_format == "xywh":
-            x2, y2 = x1 + x2, y1 + y2
+            second = first + second
         elif box_format == "cxcywh":
-            x1, y1, x2, y2 = x1 - x2 / 2, y1 - y2 / 2, x1 + x2 / 2, y1 + y2 / 2
-        width, height = self._scale(size)
-        x1, y1, x2, y2 = x1 * width, y1 * height, x2 * width, y2 * height
-        if x2 < x1 or y2 < y1:
-            accepted = f"box_format= one of {', '.join(map(repr, _BOX_FORMATS))}"
-            shown = f"{check.shown_value(box)}, of a negative size, read as {box_format}"
-            raise ValueError(f"{name} is {shown}; accepted: {accepted}")
-        if x1 == x2 or y1 == y2:
-            return None
-        limits = (float(size[1]), float(size[0])) * 2
-        clipped = tuple(min(max(edge, 0.0), most) for edge, most in zip((x1, y1, x2, y2), limits, strict=True))
-        if clipped[2] <= clipped[0] or clipped[3] <= clipped[1]:
-            where = f"outside of its image, {size[0]} x {size[1]} (height x width)"
-            raise ValueError(f"{name} is {check.shown_value(box)}, which, read as {box_format}, lies {where}")
-        return clipped
+            first, second = first - second / 2, first + second / 2
+        return np.concatenate([first, second], axis=1) * np.tile(self._scale(size), 2)
 
     def _label(self, label: Any, name: str) -> int:
         most = len(self.classes)
@@ -257,25 +247,16 @@ class RecordReader:
     def __init__(self, fields: ObjectFields, on_error: str) -> None:
         self.fields = fields
         self._is_skipping = on_error == "skip"
-        self._is_frame_noted = False
+        self._frames = Frames(fields.exif)
         self._wrong: dict[int, int] = {}
         self._flat: dict[int, int] = {}
         self._first = ""
 
     def frame(self, data: Any, name: str) -> Frame:
-        """The frame of an image file or of pixels. Raises DecodeError.
-
-        Warns, once for a source, if nothing says which frame the annotations of a photo that EXIF turns are in.
-        """
-        frame = frame_of(data, name)
-        if not self._is_frame_noted and frame.is_unclear(None, self.fields.exif):
-            self._is_frame_noted = True
-            warnings.warn(speakable(note_of(name.rpartition(":")[0] or name, name)), stacklevel=4)
-        return frame
+        return self._frames.of(data, name, name.rpartition(":")[0] or name)
 
     def displayed(self, targets: dict[str, Any], frame: Frame) -> dict[str, Any]:
-        """``targets`` in the frame of the displayed photo."""
-        return turned(targets, frame) if self.fields.exif == STORED else targets
+        return self._frames.displayed(targets, frame)
 
     def targets(self, sample: int, record: Any, size: tuple[int, int], name: str) -> dict[str, Any]:
         """``sample``: its number; ``size``: of its image, height and width. Raises DecodeError with ``name``."""

@@ -81,16 +81,6 @@ class ShapesBuilder:
     runs: dict[int, Runs] = field(default_factory=dict)
     degenerate: int = 0  # rings of fewer than three points, which cover nothing and are left out
 
-    def begin_with(self, points: npt.NDArray[np.float32], rings: npt.NDArray[np.int64]) -> None:
-        """Rings, as of ``Shapes``, of finite numbers, that ``add_known`` may name."""
-        self.points.frombytes(points.ravel().data.cast("B"))
-        self.rings = array("q", rings.tolist())
-
-    def add_known(self, first: int, last: int) -> None:
-        """An object of rings that were there from the beginning."""
-        self.first.append(first)
-        self.last.append(last)
-
     def add_rings(self, rings: Sequence[Sequence[float]]) -> None:
         """An object of rings x, y, x, y, ...; those of fewer than three points are left out and counted. Raises
         ValueError for what is no ring, and is as before."""
@@ -119,7 +109,8 @@ class ShapesBuilder:
         self.degenerate += degenerate
         self.points.extend(points)
         self.rings.extend(ends)
-        self.add_known(first, first + len(ends))
+        self.first.append(first)
+        self.last.append(first + len(ends))
 
     def add_runs(self, height: int, width: int, counts: Any) -> None:
         """An object of run lengths. Raises ValueError or TypeError for what is none."""

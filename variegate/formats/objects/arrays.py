@@ -26,7 +26,7 @@ from variegate.threads import computed_once
 
 Image = npt.NDArray[np.uint8]
 
-_ACCEPTED = "uint8 [N, H, W, C] or [N, H, W] with C = 1 to 32, or a list of images [H, W, C] or [H, W]"
+_ACCEPTED = "uint8 or uint16 [N, H, W, C] or [N, H, W] with C = 1 to 32, or a list of images [H, W, C] or [H, W]"
 # The fingerprint looks at so many images, and so many bytes of each: a mebibyte at most.
 _IMAGES_LOOKED_AT, _BYTES_LOOKED_AT = 64, 16384
 
@@ -129,7 +129,7 @@ def _check_images(images: Any) -> Image | list[Image]:
         raise TypeError(f"images: got {type(images).__name__}; accepted: {_ACCEPTED}")
     if len(images) == 0:
         raise SourceError(f"images: got an empty list; accepted: {_ACCEPTED}, not empty")
-    found, accepted = [], "uint8 [H, W, 3], [H, W, 1] or [H, W]"
+    found, accepted = [], "uint8 or uint16 [H, W, 3], [H, W, 1] or [H, W]"
     for i, image in enumerate(images):
         array = _as_array(f"images[{i}]", image)
         if array is None:
@@ -142,7 +142,7 @@ def _check_images(images: Any) -> Image | list[Image]:
 def _check_pixels(where: str, array: npt.NDArray[Any], image_shape: tuple[int, ...], accepted: str) -> Image:
     """``image_shape``: that of the one image, or of each of those in the array."""
     if array.dtype != np.uint8 and not is_16_bit(array.dtype):
-        raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}; uint16 is scaled to 8 bits")
+        raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}")
     shape = f"{where}: got shape {array.shape}; accepted:"
     is_several = len(image_shape) == 3 and image_shape[0] not in (1, 3) and image_shape[2] <= MAX_CHANNELS
     if (not is_several and (image_shape[2:] not in ((), (1,), (3,)) or len(image_shape) < 2)) or 0 in array.shape:

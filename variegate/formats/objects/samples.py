@@ -23,8 +23,8 @@ Size = tuple[int, int]
 
 _ACCEPTED_SAMPLES = '(image, label, ...), {"image": ..., "label": ...} or an image'
 _ACCEPTED_IMAGES = (
-    "a PIL image, a uint8 array [H, W, C] or [H, W], a uint8 tensor [C, H, W] or [H, W] (C = 1 to 32), or the bytes of "
-    "an image file"
+    "a PIL image, a uint8 or uint16 array [H, W, C] or [H, W], a uint8 or uint16 tensor [C, H, W] or [H, W] (C = 1 to "
+    "32), or the bytes of an image file"
 )
 _ACCEPTED_LABELS = "an int, a float, an array or list of numbers, or the name of a class"
 _ACCEPTED_TARGETS = "a dict, an image and a dict, or an image and a list of dicts of objects"
@@ -109,9 +109,9 @@ def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | npt.NDA
         is_uint8 = image.dtype == torch.uint8
     if not is_uint8:
         raise TypeError(
-            f"{name}: got an image of dtype {image.dtype}; accepted: uint8. Leave ToTensor, ToDtype and Normalize out "
-            "of the data set's own transform: they belong to the transform given to Variegate. uint16 is scaled to 8 "
-            f"bits; of other types, {ADVICE}"
+            f"{name}: got an image of dtype {image.dtype}; accepted: uint8 or uint16. Leave ToTensor, ToDtype and "
+            "Normalize out of the data set's own transform: they belong to the transform given to Variegate, or "
+            f"{ADVICE}"
         )
     array, shape = image, tuple(image.shape)
     if not isinstance(image, np.ndarray):

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from variegate.formats.parquet.read import ParquetFile
 
 _ACCEPTED_IMAGES = "a column of image files: struct<bytes: binary, path: string> (Hugging Face's) or binary"
-_ACCEPTED_LABELS = "a column of int, bool, float, string, or lists of numbers of one length"
 
 
 class Columns(NamedTuple):
@@ -41,26 +40,28 @@ class Columns(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def find_columns(file: ParquetFile, image: str | None = None, label: str | None = None) -> Columns:
-    """Raises SourceError naming the file, the columns it has and what is accepted."""
+def find_columns(file: ParquetFile, image: str | None = None) -> Columns:
+    """``image``: the column of images that the user names, if any. Raises SourceError naming the file, the columns it
+    has and what is accepted."""
     schema, features = file.schema, features_of(file.schema)
     notes: list[str] = []
 
     def of_type(kind: str) -> list[str]:
         return [name for name, feature in features.items() if feature.get("_type") == kind]
 
-    image = _chosen(file, image, "image_column", is_image_column, _ACCEPTED_IMAGES) or _only_image(
-        file, _holding(schema, of_type("Image"), is_image_column), notes
-    )
-    label = _chosen(file, label, "label_column", lambda kind: _label_kind(kind) is not None, _ACCEPTED_LABELS)
-    if label is None:
-        found = _holding(schema, _by_preference(of_type("ClassLabel"), LABEL_NAMES), _is_plain_label)
-        found += _holding(schema, [name for name in LABEL_NAMES if name not in found], _is_plain_label)
-        label = found[0] if found else None
-        if len(found) > 1:
-            notes.append(f"labels are read from column {label!r}; label_column may also be: {', '.join(found[1:])}")
-    names = names_of(features.get(label, {}).get("names")) if label is not None else ()
-    return Columns(image, label, names, tuple(notes))
+    if image is None:
+        image = _only_image(file, _holding(schema, of_type("Image"), is_image_column), notes)
+    elif not _holding(schema, [image], is_image_column):
+        what = str(schema.field(image).type) if image in schema.names else "no such column"
+        columns = f"its columns: {schema_in_words(schema)}; accepted: {_ACCEPTED_IMAGES}"
+        raise SourceError(f"{file.location}: image={image!r}: {what}; {columns}")
+    named = _by_preference(of_type("ClassLabel"), LABEL_NAMES)
+    found = _holding(schema, dict.fromkeys([*named, *LABEL_NAMES]), _is_label)
+    if not found:
+        return Columns(image, None, (), tuple(notes))
+    if len(found) > 1:
+        notes.append(f"labels are read from column {found[0]!r}, not from {', '.join(found[1:])}")
+    return Columns(image, found[0], names_of(features.get(found[0], {}).get("names")), tuple(notes))
 
 
 def check_alike(first: ParquetFile, columns: Columns, file: ParquetFile, has_labels: bool = True) -> None:
@@ -82,7 +83,7 @@ def check_alike(first: ParquetFile, columns: Columns, file: ParquetFile, has_lab
     kinds = [each.schema.field(columns.label).type for each in (file, first)]
     if _label_kind(kinds[0]) != _label_kind(kinds[1]):
         raise error(f"column {columns.label!r} is {kinds[0]}, and {kinds[1]} in {first.location}")
-    names = find_columns(file, columns.image, columns.label).class_names
+    names = names_of(features_of(file.schema).get(columns.label, {}).get("names"))
     if names and columns.class_names and names != columns.class_names:
         raise error(f"column {columns.label!r} has other class names than in {first.location}")
 
@@ -108,8 +109,8 @@ def _label_kind(kind: pa.DataType) -> str | None:
     values = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_string(values) or pa.types.is_large_string(values):
         return "string"
-    if is_list_column(kind):
-        return f"list of {inner}" if (inner := _label_kind(kind.value_type)) in ("int", "float") else None
+    if pa.types.is_fixed_size_list(kind) and (inner := _label_kind(kind.value_type)) in ("int", "float"):
+        return f"{kind.list_size} of {inner}"
     return None
 
 
@@ -117,9 +118,8 @@ def is_list_column(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
-def _is_plain_label(kind: pa.DataType) -> bool:
-    # Lists that may differ in length are taken for labels only where the user says so.
-    return _label_kind(kind) is not None and not (pa.types.is_list(kind) or pa.types.is_large_list(kind))
+def _is_label(kind: pa.DataType) -> bool:
+    return _label_kind(kind) is not None
 
 
 def features_of(schema: pa.Schema) -> dict[Any, dict[str, Any]]:
@@ -135,31 +135,19 @@ def features_of(schema: pa.Schema) -> dict[Any, dict[str, Any]]:
         return {}
 
 
-def _chosen(
-    file: ParquetFile, name: str | None, argument: str, test: Callable[[Any], bool], accepted: str
-) -> str | None:
-    """The column that the user names, if any."""
-    schema = file.schema
-    if name is not None and not _holding(schema, [name], test):
-        what = f"{schema.field(name).type}" if name in schema.names else "no such column"
-        what = f"{argument}={name!r}: {what}; its columns: {schema_in_words(schema)}; accepted: {accepted}"
-        raise SourceError(f"{file.location}: {what}")
-    return name
-
-
 def _only_image(file: ParquetFile, named: list[str], notes: list[str]) -> str:
     """One that the metadata names (``named``), else one of a usual name, else the only one of its type."""
     typed = _holding(file.schema, file.schema.names, is_image_column)
     found = _by_preference(named, IMAGE_NAMES) or [name for name in IMAGE_NAMES if name in typed]
     if not found and len(typed) > 1:
-        what = f"images may be in any of {', '.join(typed)}; accepted: image_column=one of them"
+        what = f"images may be in any of {', '.join(typed)}; accepted: one such column, or one called 'image'"
         raise SourceError(f"{file.location}: {what}")
     if not typed:
         what = f"no column of images; its columns: {schema_in_words(file.schema)}; accepted: {_ACCEPTED_IMAGES}"
         raise SourceError(f"{file.location}: {what}")
     first, *others = dict.fromkeys((*found, *typed))
     if others:
-        notes.append(f"images are read from column {first!r}; image_column may also be: {', '.join(others)}")
+        notes.append(f"images are read from column {first!r}, not from {', '.join(others)}")
     return first
 
 
@@ -195,12 +183,6 @@ def read_labels(
         parts = [np.asarray(values.cast(pa.float64()).to_numpy()) for values in columns]
     else:
         parts = [_rows_of_numbers(file, column, values) for file, values in zip(files, columns, strict=True)]
-        widths = [(file, part.shape[1]) for file, part in zip(files, parts, strict=True) if len(part)]
-        for file, width in widths:
-            if width != widths[0][1]:
-                first = f"{widths[0][1]} in {widths[0][0].location}; accepted: lists of one length"
-                raise SourceError(f"{file.location}: labels of {width} numbers, but {first}")
-        parts = [part for part in parts if len(part)] or parts[:1]
     for file, part in zip(files, parts, strict=False):
         row = first_outside(part, classes)
         if row is not None:
@@ -229,15 +211,10 @@ def _class_of(file: ParquetFile, values: pa.ChunkedArray, classes: tuple[str, ..
 
 
 def _rows_of_numbers(file: ParquetFile, column: str, values: pa.ChunkedArray) -> Labels:
-    listed = values.to_pylist()
-    try:
-        rows = np.array(listed)
-        if rows.dtype == np.float64 and pa.types.is_uint64(values.type.value_type):  # as some are too large for int64
-            rows = np.array(listed, object)
-    except ValueError:  # NumPy's word for rows of several lengths
-        rows = np.empty(0, object)
     where = f"{file.location}: column {column!r}"
+    numbers = pc.list_flatten(values)
+    if values.null_count or numbers.null_count:
+        raise SourceError(f"{where} has rows without labels; accepted: a number in every place")
+    rows = np.asarray(numbers.to_numpy()).reshape(-1, values.type.list_size)
     check_int64(where, rows)
-    if len(values) and (rows.ndim != 2 or rows.dtype.kind not in "biuf"):
-        raise SourceError(f"{where} has rows of several lengths; accepted: {_ACCEPTED_LABELS}")
-    return rows.reshape(len(values), -1) if len(values) else np.empty((0, 0))
+    return rows

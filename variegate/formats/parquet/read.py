@@ -31,7 +31,7 @@ from variegate.formats.base import (
 )
 from variegate.formats.labels import NO_LABEL, Labels, check_classes, hash_labels, label_at
 from variegate.formats.parquet.columns import check_alike, find_columns, read_labels
-from variegate.formats.parquet.row_groups import GroupCache, GroupReader, Rows, choose_unpacking
+from variegate.formats.parquet.row_groups import GroupCache, GroupReader, choose_unpacking
 from variegate.io.addresses import without_secrets
 from variegate.io.files import NotRegularError, open_regular
 from variegate.io.location import Location, LocationLike, cache_folder
@@ -236,20 +236,17 @@ class ParquetSource(FilesSource):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         groups = self._groups
-        self._cache: GroupCache[int, Rows] = GroupCache(
-            lambda at: groups[at][0].load(groups[at][1]), lambda at: groups[at][0].expected[groups[at][1]], self._memory
-        )
+        expected = [reader.expected[group] for reader, group in groups]
+        self._cache = GroupCache(lambda at: groups[at][0].load(groups[at][1]), expected, self._memory)
 
 
 def open_parquet(
     paths: Sequence[LocationLike],
     classes: Sequence[str] | None = None,
-    image_column: str | None = None,
-    label_column: str | None = None,
+    image: str | None = None,
     *,
     memory: int = MEMORY,
     cache_dir: str | os.PathLike[str] | None = None,
-    unpack: bool = True,
     image_root: str | os.PathLike[str] | None = None,
     has_labels: bool = True,
 ) -> ParquetSource:
@@ -261,7 +258,7 @@ def open_parquet(
     values; ``classes`` also names ints, before the metadata's names.
 
     ``memory``: bytes of decoded row groups to hold (while Arrow decodes one, it takes up to about its size on top).
-    Where there are more, they are unpacked to ``cache_dir``, if ``unpack`` (None: see ``cache_folder``), taking about
+    Where there are more, they are unpacked to ``cache_dir`` (None: see ``cache_folder``), taking about
     the size of the images there; what is there of a file that was replaced is removed.
 
     ``image_root``: the folder that files are read from which rows name instead of holding bytes; None: that of the
@@ -276,7 +273,7 @@ def open_parquet(
     given = check_classes(classes)
     with ThreadPoolExecutor(min(16, len(paths))) as pool:
         files = list(pool.map(open_file, paths))
-    columns = find_columns(files[0], image_column, label_column)
+    columns = find_columns(files[0], image)
     if not has_labels:
         columns = columns._replace(label=None, class_names=(), notes=())
     for file in files[1:]:
@@ -290,7 +287,6 @@ def open_parquet(
         labels, names, more = read_labels(files, columns.label, names)
         notes += more
     readers = [GroupReader(file, columns.image) for file in files]
-    if unpack:
-        notes += choose_unpacking(readers, memory, cache_folder(cache_dir))
+    notes += choose_unpacking(readers, memory, cache_folder(cache_dir))
     root = None if image_root is None else check_root(image_root)
     return ParquetSource(readers, labels, names, notes, memory, root)

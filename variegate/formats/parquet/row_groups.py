@@ -17,12 +17,12 @@ import shutil
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -142,7 +142,7 @@ class GroupReader:
         # What the encoded pages hold before compression: the images' bytes, less what a dictionary saves.
         self.expected = [sum(group.column(i).total_uncompressed_size for i in where) for group in groups]
 
-    def load(self, group: int) -> SizedValue[Rows]:
+    def load(self, group: int) -> Rows:
         """Raises whatever reading the file raises; a disk that cannot be written to only costs memory."""
         if self.folder is not None and self.failure is None:
             path = self.folder / f"group-{group:06}"
@@ -150,10 +150,9 @@ class GroupReader:
             if rows is None:
                 rows = self._unpack(group, path)
             if rows is not None:
-                return SizedValue(rows, rows.nbytes)
+                return rows
         pieces = list(self._pieces(group))
-        resident = ResidentRows(pieces, list(accumulate((len(data) for data, _ in pieces[:-1]), initial=0)))
-        return SizedValue(resident, resident.nbytes)
+        return ResidentRows(pieces, list(accumulate((len(data) for data, _ in pieces[:-1]), initial=0)))
 
     def missing_bytes(self) -> int:
         """About how much unpacking would still add to the disk."""
@@ -242,29 +241,17 @@ def _size(count: float) -> str:
     return f"{count:,.1f} GiB"
 
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
+class GroupCache:
+    """Row groups by number, loaded on first use, the least recently used dropped first. ``expected``: about how many
+    bytes each takes. Loaded groups and those that are being loaded stay within ``budget`` bytes together, so that loads
+    wait for each other. One group larger than the budget is let in alone: refused, it would be loaded again for each
+    of its rows."""
 
-
-@dataclass(frozen=True)
-class SizedValue(Generic[V]):
-    """A value and the bytes that it takes."""
-
-    value: V
-    nbytes: int
-
-
-class GroupCache(Generic[K, V]):
-    """Values by key, loaded on first use, the least recently used dropped first. ``expect``: about how many bytes
-    ``load`` takes. What is held and what is being loaded stay within ``budget`` bytes together, so that loads wait for
-    each other. One value larger than the budget is let in alone: refused, it would be made again for each of its
-    rows."""
-
-    def __init__(self, load: Callable[[K], SizedValue[V]], expect: Callable[[K], int], budget: int) -> None:
-        self._load, self._expect, self._budget = load, expect, budget
+    def __init__(self, load: Callable[[int], Rows], expected: Sequence[int], budget: int) -> None:
+        self._load, self._expected, self._budget = load, expected, budget
         self._changed = threading.Condition(threading.Lock())
-        self._held: OrderedDict[K, SizedValue[V]] = OrderedDict()
-        self._loading: dict[K, Future[V]] = {}
+        self._held: OrderedDict[int, Rows] = OrderedDict()
+        self._loading: dict[int, Future[Rows]] = {}
         self._held_bytes = self._reserved = 0
         at_fork(self)
 
@@ -278,13 +265,13 @@ class GroupCache(Generic[K, V]):
         """Bytes of values, without those that are being loaded."""
         return self._held_bytes
 
-    def get(self, key: K) -> V:
+    def get(self, key: int) -> Rows:
         """The value; whatever ``load`` raises, to every thread that waited for it. The next call tries again."""
         with self._changed:
             held = self._held.get(key)
             if held is not None:
                 self._held.move_to_end(key)
-                return held.value
+                return held
             elsewhere = self._loading.get(key)
             if elsewhere is None:
                 mine = self._loading[key] = Future()
@@ -292,16 +279,15 @@ class GroupCache(Generic[K, V]):
             return elsewhere.result()
         return self._load_here(key, mine)
 
-    def drop(self, key: K) -> None:
+    def drop(self, key: int) -> None:
         """Forget a value that is not to be had any more."""
         with self._changed:
             held = self._held.pop(key, None)
             self._held_bytes -= held.nbytes if held else 0
 
-    def _load_here(self, key: K, mine: Future[V]) -> V:
-        reserved = 0
+    def _load_here(self, key: int, mine: Future[Rows]) -> Rows:
+        reserved, expected = 0, self._expected[key]
         try:
-            expected = self._expect(key)
             with self._changed:
                 while self._reserved and self._reserved + expected > self._budget:
                     self._changed.wait()
@@ -320,10 +306,10 @@ class GroupCache(Generic[K, V]):
             self._held[key] = held
             self._held_bytes += held.nbytes
             self._make_room(keep=1)
-        mine.set_result(held.value)
-        return held.value
+        mine.set_result(held)
+        return held
 
-    def _finish(self, key: K, reserved: int) -> None:
+    def _finish(self, key: int, reserved: int) -> None:
         self._reserved -= reserved
         del self._loading[key]
         self._changed.notify_all()

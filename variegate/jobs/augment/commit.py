@@ -39,17 +39,16 @@ class Report:
 
 
 class FileCommit:
-    """Outputs are files that workers wrote. ``present``: by item, copies that were there before (resumed)."""
+    """Outputs are files that workers wrote."""
 
-    def __init__(self, plan: Plan, journal: Journal, report: Report, present: dict[int, frozenset[int]]) -> None:
-        self._plan, self._journal, self._report, self._present = plan, journal, report, present
+    def __init__(self, plan: Plan, journal: Journal, report: Report) -> None:
+        self._plan, self._journal, self._report = plan, journal, report
         self._written = self._missing = 0
 
     def done(self, start: int, outputs: Sequence[ItemOutputs]) -> None:
         rows = [row for made in outputs for row in made.rows]
         self._journal.append(start, start + len(outputs), rows)
-        present = sum(len(self._present.get(item, ())) for item in range(start, start + len(outputs)))
-        self._written += len(rows) - present
+        self._written += len(rows)
         if self._journal.is_due:
             self.flush()
 
@@ -57,7 +56,6 @@ class FileCommit:
         rows = [json.dumps(row) for row in self._plan.missing_rows(item, reason)]
         self._journal.append(item, item + 1, rows, len(rows))
         self._missing += len(rows)
-        self._report.resumed -= len(self._present.get(item, ()))
         if self._journal.is_due:
             self.flush()
 

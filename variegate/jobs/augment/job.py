@@ -89,7 +89,6 @@ class ExpansionSpec:
     is_alone: bool = False  # in a process, where nobody else would see warnings
     labels: Labels | None = None  # that all labels must be like, where outputs are gathered
     stamps: Stamps | None = None  # that the source's files must be like when they are read
-    kept: dict[int, frozenset[int]] = field(default_factory=dict)  # by item: copies that are in their place, left alone
     noted: set[str] = field(default_factory=set)  # notes that jobs of this process have given (``decode/depth.py``)
     index: str | None = None  # file of an entropy index of the source's JPEGs, whose pixels are the same without
 
@@ -231,7 +230,7 @@ class ExpansionJob:
         self, group: list[DecodedItem], made: dict[int, ItemOutputs], failed: dict[int, str], beat: Callable[[], None]
     ) -> None:
         """Augment and encode, then write: of an item of which a copy fails, nothing is written."""
-        copies_of, storage, kept = self._plan.copies_of, self._spec.storage, self._spec.kept
+        copies_of, storage = self._plan.copies_of, self._spec.storage
         for copy in sorted({copy for one in group for copy in copies_of(one.item)}):
             if todo := [one for one in group if copy in copies_of(one.item) and not one.failure]:
                 self._make_copy(todo, copy)
@@ -244,7 +243,7 @@ class ExpansionJob:
             made[one.item] = ItemOutputs(tuple(map(json.dumps, rows)), *gathered)
         if storage is None:
             return
-        new = [output for one in good for output in one.outputs if output.row["copy"] not in kept.get(one.item, ())]
+        new = [output for one in good for output in one.outputs]
         files = [(row["file"], data) for row, data, _ in new]
         files += [(row["mask_file"], mask) for row, _, mask in new if row.get("mask_file")]
         write_many, share = storage.write_many, max(1, min(_FILES_AT_ONCE, -(-len(files) // self._threads)))

@@ -12,7 +12,6 @@ from pathlib import Path
 from threading import Event
 from typing import Any, ClassVar
 
-from variegate.checks import one_of
 from variegate.decode.depth import FIRST
 from variegate.decode.entropy.index import index_path
 from variegate.errors import DecodeError
@@ -31,10 +30,10 @@ from variegate.jobs.augment.same_source import check_unchanged, refuse_other_fil
 from variegate.jobs.drive import FailedItem
 from variegate.jobs.engine import Engine
 from variegate.jobs.jobs import Snapshot
-from variegate.jobs.options import ON_ERROR, OnError
+from variegate.jobs.options import OnError
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.manifest import CHECKSUM_NAME, read_manifest, write_checksum
-from variegate.jobs.output.on_disk import DiskRun, Lost, Row, check_apart
+from variegate.jobs.output.on_disk import DiskRun, Row, check_apart
 from variegate.jobs.output.run_record import write_source
 
 # Outputs in a task: some tenths of a second of work on a core, so that what it costs to hand one over is nothing.
@@ -62,7 +61,6 @@ class Expansion(DiskRun):
     _shard_commit: ClassVar[Any] = ShardCommit
 
     def __post_init__(self) -> None:
-        one_of("on_error", self.on_error, ON_ERROR)
         if self.index not in (None, "auto") and not Path(self.index).is_file():
             raise ValueError(f"index: {self.index} is no file; accepted: auto, none, or what variegate index wrote")
         self.report = Report(len(self.plan.source), self.plan.num_outputs)
@@ -99,13 +97,12 @@ class Expansion(DiskRun):
     def span_of(self, row: Row) -> tuple[int, int]:
         return self.plan.span_of(row)
 
-    def restore(self, destination: Destination, lost: Lost) -> None:
+    def restore(self, destination: Destination, num_lost: int) -> None:
         report, labels, stamps = self.report, self._labels, self._stamps
-        self._kept = lost.kept
-        report.repaired = lost.missing + lost.resized
-        counts = {"missing": lost.missing, "of another size": lost.resized}
-        if words := " and ".join(f"{count:,} {what}" for what, count in counts.items() if count):
-            warnings.warn(f"outputs of an earlier run are made again: {words}", stacklevel=4)
+        report.repaired = num_lost
+        if num_lost:
+            why = "files are missing or have another size"
+            warnings.warn(f"{num_lost:,} outputs of an earlier run are made again: {why}", stacklevel=4)
         if stamps is not None and not self._is_recorded:
             destination.amend(lambda storage: write_source(storage, stamps))
         # Shards write them, but those that are there already do not do so again.
@@ -117,7 +114,7 @@ class Expansion(DiskRun):
             return
         manifest = read_manifest(destination.storage.root)
         report.missing = manifest.count_missing()
-        if manifest.has_checksum and not destination.storage.exists(CHECKSUM_NAME):
+        if not destination.storage.exists(CHECKSUM_NAME):
             destination.amend(write_checksum)
         report.resumed = report.total - report.missing
         self.restore_side_files(destination)
@@ -142,10 +139,9 @@ class Expansion(DiskRun):
         return str(path.absolute()) if path.exists() else None
 
     def make(self, destination: Destination) -> None:
-        plan, report, journal, engine, kept = self.plan, self.report, destination.journal, self.engine, self._kept
+        plan, report, journal, engine = self.plan, self.report, destination.journal, self.engine
         report.missing = journal.num_missing
         report.resumed = sum(plan.outputs_in(start, stop) for start, stop in journal.covered) - report.missing
-        report.resumed += sum(map(len, kept.values()))
         self._is_ready, self._began = engine.workers == "thread", time.perf_counter()
         self._items = self._bytes = 0
         self._noted: set[str] = set()
@@ -156,8 +152,8 @@ class Expansion(DiskRun):
             spec = replace(spec, labels=self._labels)
             commit = self._shard_commit(plan, destination.storage, self._labels, journal, report)
         else:
-            spec = replace(spec, storage=destination.storage, kept=kept)
-            commit = FileCommit(plan, journal, report, kept)
+            spec = replace(spec, storage=destination.storage)
+            commit = FileCommit(plan, journal, report)
         per_device = plan.num_items // (_TASKS_PER_DEVICE * len(engine.devices))
         size = max(1, min(_OUTPUTS_PER_TASK // plan.copies_per_item, per_device))
         tasks: Iterator[tuple[int, int, None]] = ((*span, None) for span in journal.left(plan.num_items, size))

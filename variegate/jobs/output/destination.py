@@ -46,13 +46,12 @@ class Destination(AbstractContextManager["Destination"]):
         self,
         spec: str | os.PathLike[str],
         settings: dict[str, Any],  # what the outputs depend on; a run with others is refused
-        plan: str | None = None,  # a digest of what is in the journal; None: of the settings
         resume: bool = True,  # False: what an earlier run did is forgotten; its files are replaced one by one
         place: str | None = None,  # a setting that may differ where there is a record of the source: the first stays
     ) -> None:
         self.storage = storage = open_storage(spec)
         self.settings: dict[str, Any] = json.loads(json.dumps(settings))  # what reading them back gives
-        self._plan, self._place = plan, place
+        self._place = place
         self.is_complete = False
         self._journal: Journal | None = None
         self._open = ExitStack()  # the lock, then the journal
@@ -148,7 +147,7 @@ class Destination(AbstractContextManager["Destination"]):
 
     def _open_journal(self) -> Journal:
         of_settings = hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()[:16]
-        self._journal = Journal(self.storage, self._plan or of_settings)
+        self._journal = Journal(self.storage, of_settings)
         self._open.callback(self._journal.close)
         return self._journal
 

@@ -19,7 +19,7 @@ from PIL import Image
 from variegate.checks import one_of
 from variegate.formats.base import FileSource, Source
 from variegate.formats.filtered import whole_of
-from variegate.formats.folder import FLAT_CLASS, FolderListing
+from variegate.formats.folder import FLAT_CLASS, FolderSource
 from variegate.formats.kinds import SIDECARS
 from variegate.formats.storage import PRIVATE
 
@@ -62,7 +62,7 @@ class OutputNames:
     def __init__(self, source: Source) -> None:
         self._stems: list[str] | None = None
         whole = whole_of(source)
-        is_in_folders = isinstance(whole, FolderListing) and whole.classes != (FLAT_CLASS,)
+        is_in_folders = isinstance(whole, FolderSource) and whole.classes != (FLAT_CLASS,)
         self._class_names = source.classes if is_in_folders else ()
         if isinstance(source, FileSource):
             self._stems = output_stems([_inside(source.relative_path(index)) for index in range(len(source))])

@@ -2,12 +2,11 @@
 flush. Its lines are
 
     <crc32, 8 hex digits> {"format":1,"plan":"..."}
-    <crc32, 8 hex digits> {"durable":0,"start":0,"stop":64,"count":128,"missing":0,"rows":[{...},{...}]}
-    <crc32, 8 hex digits> {"durable":0,"start":0,"stop":64,"count":-1}
+    <crc32, 8 hex digits> {"durable":0,"start":0,"stop":64,"missing":0,"rows":[{...},{...}]}
 
-The last takes back the record of just these items: they are to be made again. ``durable`` is the place in the file up
-to which everything had been fsynced when the line was written. What a power failure may take is what came after; a
-damaged line before that place means a damaged disk.
+Records of the same items replace earlier ones. ``durable`` is the position in the file up to which everything had been
+fsynced when the line was written. A power failure may take what came after; a damaged line before that position means a
+damaged disk.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import re
 import tempfile
 import time
 import zlib
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -37,21 +36,19 @@ _FLUSH_SECONDS = 0.5
 _READ_BUFFER = 1 << 20
 _READ_AT_ONCE = 16
 _CRC_LENGTH = 9
-_HEAD = re.compile(rb'\{"durable":(\d+),"start":(\d+),"stop":(\d+),"count":(\d+),"missing":(\d+),"rows":\[')
-_TAKEN_BACK = re.compile(rb'\{"durable":(\d+),"start":(\d+),"stop":(\d+),"count":-1\}')
+_HEAD = re.compile(rb'\{"durable":(\d+),"start":(\d+),"stop":(\d+),"missing":(\d+),"rows":\[')
 _BEGIN_ANEW = "choose another folder, or start over without resuming"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A record of items ``start..stop-1``: place, rows (-1: it takes back the record of them), those not made."""
+    """A record of items ``start..stop-1``: its position in the file; ``missing``: outputs not made."""
 
     offset: int
     length: int
     durable: int
     start: int
     stop: int
-    count: int
     missing: int
 
 
@@ -60,12 +57,9 @@ def header(plan: str) -> bytes:
 
 
 def record(start: int, stop: int, rows: Sequence[str], durable: int, missing: int = 0) -> bytes:
-    """Raises ValueError for rows that json.dumps did not make."""
-    text = ",".join(rows)
-    if "\n" in text or not text.isascii():
-        raise ValueError("rows: got a line break or letters beyond ASCII; accepted: what json.dumps makes by default")
-    counts = f'"count":{len(rows)},"missing":{missing}'
-    return _checked(f'{{"durable":{durable},"start":{start},"stop":{stop},{counts},"rows":[{text}]}}')
+    """``rows``: as json.dumps makes them by default."""
+    head = f'{{"durable":{durable},"start":{start},"stop":{stop},"missing":{missing},"rows":['
+    return _checked(f"{head}{','.join(rows)}]}}")
 
 
 def _checked(content: str) -> bytes:
@@ -84,13 +78,11 @@ def _parse(text: bytes, offset: int) -> Line | None:
     content = _content(text)
     if content is None:
         return None
-    if found := _HEAD.match(content):
-        durable, start, stop, count, missing = map(int, found.groups())
-        return Line(offset, len(text), durable, start, stop, count, missing)
-    if found := _TAKEN_BACK.fullmatch(content):
-        durable, start, stop = map(int, found.groups())
-        return Line(offset, len(text), durable, start, stop, -1, 0)
-    return None
+    found = _HEAD.match(content)
+    if found is None:
+        return None
+    durable, start, stop, missing = map(int, found.groups())
+    return Line(offset, len(text), durable, start, stop, missing) if start < stop else None
 
 
 class Scan:
@@ -153,28 +145,18 @@ class Journal:
     def __init__(self, storage: Storage, plan: str) -> None:
         self._shown = storage.shown
         self._file, lines = _open_file(storage, plan)
-        self._lines: dict[int, Line] = {}  # by the first item
-        self._starts: list[int] = []  # the keys of these, ascending
+        self._lines: list[Line] = []  # ascending, without items in common
+        for line in lines:
+            self._lines[self._overlapping(line.start, line.stop)] = [line]
         self._waiting: list[bytes] = []
         self.pending_bytes = 0
-        self.num_rows = self.num_missing = 0
         self._flushed = time.monotonic()
-        try:
-            for line in lines:
-                if not (self._forget(line.start, line.stop) if line.count < 0 else self._remember(line)):
-                    what = "twice" if line.count >= 0 else "taken back, and not before that"
-                    raise SourceError(
-                        f"{self._shown}: the journal has items {line.start} to {line.stop - 1} {what}; {_BEGIN_ANEW}"
-                    )
-        except BaseException:
-            self._file.close()
-            raise
 
     @property
     def covered(self) -> list[tuple[int, int]]:
         """Recorded items, flushed or not: (start, stop), sorted, with neighbours merged."""
         merged: list[tuple[int, int]] = []
-        for line in self._sorted():
+        for line in self._lines:
             begin = merged.pop()[0] if merged and merged[-1][1] == line.start else line.start
             merged.append((begin, line.stop))
         return merged
@@ -185,6 +167,11 @@ class Journal:
         for start, stop in [*self.covered, (num_items, num_items)]:
             yield from ((item, min(item + size, start)) for item in range(first, start, size))
             first = stop
+
+    @property
+    def num_missing(self) -> int:
+        """Outputs that could not be made."""
+        return sum(line.missing for line in self._lines)
 
     @property
     def pending(self) -> int:
@@ -203,20 +190,25 @@ class Journal:
         """
         text = record(start, stop, rows, self._file.end, missing)
         offset = self._file.end + self.pending_bytes
-        if not self._remember(Line(offset, len(text), self._file.end, start, stop, len(rows), missing)):
+        place = self._overlapping(start, stop)
+        if start < 0 or start >= stop or self._lines[place]:
             raise ValueError(f"items {start} to {stop - 1}: accepted: a range of which nothing is recorded yet")
-        self._wait(text)
+        self._lines[place] = [Line(offset, len(text), self._file.end, start, stop, missing)]
+        self._waiting.append(text)
+        self.pending_bytes += len(text)
 
-    def take_back(self, start: int, stop: int) -> None:
-        """Items ``start..stop-1`` are to be done again. Raises ValueError unless they are the items of one record."""
-        if not self._forget(start, stop):
-            raise ValueError(f"items {start} to {stop - 1}: accepted: the items of one record")
-        self._wait(_checked(f'{{"durable":{self._file.end},"start":{start},"stop":{stop},"count":-1}}'))
+    def invalidate(self, start: int, stop: int) -> None:
+        """Items ``start..stop-1``, and all that were recorded together with one of them, are to be made again.
+
+        This is not written down: the journal forgets the record once another of the same items is flushed. A run that
+        resumes before finds the same outputs missing.
+        """
+        del self._lines[self._overlapping(start, stop)]
 
     def records(self) -> Iterator[tuple[int, int, list[dict[str, Any]]]]:
-        """(start, stop, rows) of every record now, in the items' order. Raises WriteError, SourceError as ``rows``."""
+        """(start, stop, rows) of every record now, in the items' order. Raises WriteError; SourceError for damage."""
         self.flush()
-        for line in self._sorted():
+        for line in list(self._lines):
             yield line.start, line.stop, self._read(line)
 
     def flush(self) -> None:
@@ -227,20 +219,13 @@ class Journal:
             self.pending_bytes = 0
         self._flushed = time.monotonic()
 
-    def rows(self, num_items: int) -> Iterator[dict[str, Any]]:
-        """All rows, in the order of the items. Raises ValueError unless just these are recorded."""
-        covered = self.covered
-        if covered != ([(0, num_items)] if num_items else []):
-            raise ValueError(f"num_items: got {num_items}; recorded are {covered[:5]}; accepted: all of them")
-        self.flush()
-        return (row for line in self._sorted() for row in self._read(line))
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """All rows, in the order of the items."""
+        return (row for _, _, rows in self.records() for row in rows)
 
     def close(self) -> None:
         """Close the file; lines that were not flushed are forgotten."""
         self._file.close()
-
-    def _sorted(self) -> list[Line]:
-        return [self._lines[start] for start in self._starts]
 
     def _read(self, line: Line) -> list[dict[str, Any]]:
         try:
@@ -251,32 +236,10 @@ class Journal:
             raise SourceError(f"{self._shown}: the journal's record at byte {line.offset:,} has changed")
         return rows
 
-    def _wait(self, text: bytes) -> None:
-        self._waiting.append(text)
-        self.pending_bytes += len(text)
-
-    def _remember(self, line: Line) -> bool:
-        """False where its range overlaps one that is recorded, or is none."""
-        at = bisect_left(self._starts, line.start)
-        end_before = self._lines[self._starts[at - 1]].stop if at else 0
-        next_start = self._starts[at] if at < len(self._starts) else line.stop
-        if not end_before <= line.start < line.stop <= next_start:
-            return False
-        self._starts.insert(at, line.start)
-        self._lines[line.start] = line
-        self.num_rows += line.count
-        self.num_missing += line.missing
-        return True
-
-    def _forget(self, start: int, stop: int) -> bool:
-        """False where no record is of just these items."""
-        line = self._lines.get(start)
-        if line is None or line.stop != stop:
-            return False
-        del self._lines[start], self._starts[bisect_left(self._starts, start)]
-        self.num_rows -= line.count
-        self.num_missing -= line.missing
-        return True
+    def _overlapping(self, start: int, stop: int) -> slice:
+        """Slice of ``_lines`` with the records of any of these items; empty where a record of all of them belongs."""
+        first = bisect_right(self._lines, start, key=lambda line: line.stop)
+        return slice(first, bisect_left(self._lines, stop, first, key=lambda line: line.start))
 
 
 def _open_file(storage: Storage, plan: str) -> tuple[AppendOnlyFile | _JournalObjects, list[Line]]:

@@ -1,14 +1,12 @@
 """The manifest of a run: a Parquet file with a row for every output, and the settings.
 
 docs/engine.md, pack.md and targets.md have the columns. Bytes of names that are not UTF-8 are written as ``\\udcff``.
-Format 1 had no columns after sha256, no checksums of its own pages, and no ``manifest.sha256``, which comes first now.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, islice
@@ -30,7 +28,6 @@ MANIFEST_NAME = "manifest.parquet"
 CHECKSUM_NAME = "manifest.sha256"
 FORMAT = 2
 _ROWS_A_GROUP = 8192
-_CHECKSUM = re.compile(rb"([0-9a-f]{64})  manifest\.parquet\n")
 _compact = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would make an encoder for every row
 _ACCEPTED = "the manifest.parquet that a run of variegate augment or pack wrote"
 _TYPES = {
@@ -39,7 +36,6 @@ _TYPES = {
     **{"seed": "uint64", "epoch": "int64", "height": "int32", "width": "int32", "operations": "string"},
     **{"sha256": "string", "bytes": "int64", "shard_bytes": "int64", "shard_sha256": "string"},
 }
-_FIRST_FORMAT = list(_TYPES)[:16]
 _PACKED = {**_TYPES, "packed": "string"}
 _ANNOTATED = {**_TYPES, "mask_file": "string", "mask_bytes": "int64", "mask_sha256": "string", "targets": "string"}
 _ALL_TYPES = _PACKED | _ANNOTATED
@@ -68,18 +64,6 @@ def write_manifest(storage: Storage, rows: Iterable[dict[str, Any]], settings: d
     return count
 
 
-def has_its_checksum(storage: Storage) -> bool | None:
-    """True if the manifest is the one that was written; None: not known. Raises SourceError for no checksum."""
-    try:
-        said = storage.read(CHECKSUM_NAME)
-    except FileNotFoundError:
-        return None
-    found = _CHECKSUM.fullmatch(said)
-    if found is None:
-        raise SourceError(f"{storage.place_of(CHECKSUM_NAME)}: not a checksum of {MANIFEST_NAME}")
-    return storage.sha256(MANIFEST_NAME).encode() == found[1]
-
-
 def write_checksum(storage: Storage, digest: str | None = None) -> None:
     """Of a manifest; ``digest``: None for one that is there, whose own pages were found whole. Raises WriteError."""
     storage.write(CHECKSUM_NAME, f"{digest or storage.sha256(MANIFEST_NAME)}  {MANIFEST_NAME}\n".encode())
@@ -101,11 +85,6 @@ class Manifest:
     @property
     def place(self) -> str:
         return str(self._file.location)
-
-    @property
-    def has_checksum(self) -> bool:
-        """True if one was written beside it, which the first format did not have."""
-        return list(self._file.schema.names) != _FIRST_FORMAT
 
     def count_missing(self) -> int:
         """Number of rows of outputs that could not be made. Raises SourceError where they cannot be read."""
@@ -139,7 +118,7 @@ class Manifest:
             operations = None if operations is None else json.loads(operations)
         except ValueError:
             raise SourceError(f"{self._file.location}: damaged: the operations of {source} are not JSON") from None
-        return dict.fromkeys(_TYPES) | columns | {"operations": operations}
+        return columns | {"operations": operations}
 
     def _read(self, group: int, columns: list[str] | None = None) -> Any:
         from variegate.formats.parquet.read import reason_for
@@ -164,7 +143,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         place = Location.of(f"{place.address().rstrip('/')}/{MANIFEST_NAME}")
     file = open_file(place, _ACCEPTED)
     metadata = file.schema.metadata or {}
-    if b"variegate.settings" not in metadata or file.schema.names not in (_FIRST_FORMAT, *_KNOWN):
+    if b"variegate.settings" not in metadata or file.schema.names not in _KNOWN:
         raise SourceError(f"{place}: a Parquet file, but no manifest; accepted: {_ACCEPTED}")
     for column in file.schema:
         if column.type != pa.type_for_alias(_ALL_TYPES[column.name]):
@@ -212,9 +191,6 @@ def _schema(settings: dict[str, Any]) -> pa.Schema:
 def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     import pyarrow as pa
 
-    unknown = set().union(*rows).difference(schema.names)
-    if unknown:
-        raise ValueError(f"rows: got a column {sorted(unknown)[0]!r}; accepted: {', '.join(schema.names)}")
     stored = []
     for row in rows:
         operations, label = row.get("operations"), row.get("label")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -46,8 +45,8 @@ class DiskRun:
         """The items ``start..stop-1`` that are made together with a row's output."""
         raise NotImplementedError
 
-    def restore(self, destination: Destination, lost: Lost) -> None:
-        """Put in order what is there, complete or not, after what is lost was taken back."""
+    def restore(self, destination: Destination, num_lost: int) -> None:
+        """Put in order what is there, complete or not. ``num_lost``: outputs of an earlier run that are made again."""
 
     def make(self, destination: Destination) -> None:
         """Make and record what is left in the journal, or less where ``stop`` is set."""
@@ -62,17 +61,16 @@ class DiskRun:
         stamps = None if source is None else stamps_of(source)
         self.refuse(settings, stamps)
         place = None if stamps is None else "source"
-        with Destination(self.destination, settings, None, self.resume, place) as destination:
+        with Destination(self.destination, settings, self.resume, place) as destination:
             self.check_source(destination, stamps)
-            lost = take_back_lost(destination, self.span_of, self.is_sharded)
-            self.restore(destination, lost)
+            self.restore(destination, invalidate_lost_outputs(destination, self.span_of, self.is_sharded))
             if destination.is_complete:
                 return
             self.make(destination)
             self.is_interrupted = destination.journal.covered != [(0, self.num_items)]
             if not self.is_interrupted:
-                self.write_side_files(destination, lambda: destination.journal.rows(self.num_items))
-                destination.finish({**row, **self.shared_columns} for row in destination.journal.rows(self.num_items))
+                self.write_side_files(destination, destination.journal.rows)
+                destination.finish({**row, **self.shared_columns} for row in destination.journal.rows())
 
     def refuse(self, settings: dict[str, Any], stamps: Stamps | None) -> None:
         """Raise SourceError for a destination of another source, before its settings are compared."""
@@ -104,7 +102,7 @@ def check_apart(source: LocationLike, destination: str | os.PathLike[str]) -> No
 Row = dict[str, Any]
 Span = tuple[int, int]
 SpanOf = Callable[[Row], Span]
-# What is looked at of a row. Rows of earlier versions have no sizes.
+# What is looked at of a row.
 _COLUMNS = ("file", "status", "index", "copy", "bytes", "shard_bytes", "mask_file", "mask_bytes")
 _FOLDERS_CACHED = 16
 _ROWS_A_RECORD = 1024
@@ -139,64 +137,51 @@ def real_name(storage: Storage, name: str) -> str:
     return found
 
 
-@dataclass
-class Lost:
-    """Lost outputs by reason; in a lost shard all are. ``kept``: by item, copies that are still there."""
+def invalidate_lost_outputs(destination: Destination, span_of: SpanOf, is_sharded: bool) -> int:
+    """Drop the records of items with an output that is missing or of another size; a complete run begins again.
 
-    missing: int = 0
-    resized: int = 0
-    kept: dict[int, frozenset[int]] = field(default_factory=dict)
-
-
-def take_back_lost(destination: Destination, span_of: SpanOf, is_sharded: bool) -> Lost:
-    """Drop the records of items whose outputs are missing or of another size; a complete run begins again.
-
-    ``span_of``: the items that are made together with a row's output. Killed at any moment, the next call finds the
-    others.
+    ``span_of``: the items that are made together with a row's output. Returns the number of outputs of these items,
+    which are made again. If it is killed at any moment, the next call finds the others.
     """
-    storage, found = destination.storage, Lost()
+    storage = destination.storage
     size_of = size_lookup(storage)
+    num_outputs = 0
 
-    def problem_of(row: Row) -> str:
-        if row["status"] != "written":
-            return ""
+    def is_lost(row: Row) -> bool:
         files = [(row["file"], row.get("shard_bytes" if is_sharded else "bytes"))]
         if row.get("mask_file"):
             files.append((row["mask_file"], row["mask_bytes"]))
-        sizes = [(size_of(printable(file)), wanted) for file, wanted in files]
-        if any(size is None for size, _ in sizes):
-            return "missing"
-        return "resized" if any(wanted not in (None, size) for size, wanted in sizes) else ""
+        return any(size_of(printable(file)) != size for file, size in files)
 
     def search(rows: Iterable[Row]) -> set[Span]:
         """The spans that are to be made again, of rows in their order."""
-        bad, end = set(), 0
+        nonlocal num_outputs
+        lost, end = set(), 0
         for span, together in groupby((_checked(storage, row) for row in rows), span_of):
-            outputs = list(together)
             if span[0] < end:
                 raise _damaged(storage, "its rows are not in the order of their samples")
             end = span[1]
-            problems = [problem_of(row) for row in outputs]
-            if any(problems):
-                bad.add(span)
-                _count(found, span, list(zip(outputs, problems, strict=True)), is_sharded)
-        return bad
+            outputs = [row for row in together if row["status"] == "written"]
+            if any(map(is_lost, outputs)):
+                lost.add(span)
+                num_outputs += len(outputs)
+        return lost
 
     if destination.is_complete:
         manifest = read_manifest(storage.root)
-        bad = search(manifest.columns(*_COLUMNS))
+        lost = search(manifest.columns(*_COLUMNS))
         storage.sync()
-        if bad:
-            destination.reopen(lambda journal: _record(journal, manifest.rows(), span_of, bad))
-        return found
+        if lost:
+            destination.reopen(lambda journal: _record(journal, manifest.rows(), span_of, lost))
+        return num_outputs
     journal = destination.journal
     for start, stop, rows in journal.records():
-        if bad := search(rows):
-            journal.take_back(start, stop)
-            _record(journal, rows, span_of, bad)
+        if lost := search(rows):
+            journal.invalidate(start, stop)
+            _record(journal, rows, span_of, lost)
     storage.sync()
     journal.flush()
-    return found
+    return num_outputs
 
 
 def _checked(storage: Storage, row: Row) -> Row:
@@ -210,33 +195,17 @@ def _damaged(storage: Storage, what: str) -> SourceError:
     return SourceError(f"{place}: {what}; choose another folder, or start over without resuming")
 
 
-def _count(found: Lost, span: Span, outputs: list[tuple[Row, str]], is_sharded: bool) -> None:
-    """Add the outputs of a span, with their problems, to what was found."""
-    problems = {problem for _, problem in outputs}
-    reason = "missing" if "missing" in problems else "resized"
-    kept = []
-    for row, problem in outputs:
-        is_written = row["status"] == "written"
-        problem = problem or (reason if is_sharded and is_written else "")
-        if problem:
-            setattr(found, problem, getattr(found, problem) + 1)
-        if is_written and not problem:
-            kept.append(row["copy"])
-    if kept:
-        found.kept[span[0]] = frozenset(kept)
-
-
-def _record(journal: Journal, rows: Iterable[Row], span_of: SpanOf, bad: set[Span]) -> None:
+def _record(journal: Journal, rows: Iterable[Row], span_of: SpanOf, lost: set[Span]) -> None:
     """The rows of all other items, in records of items that follow one another."""
     start = stop = missing = 0
     texts: list[str] = []
     for span, together in groupby(rows, span_of):
-        if texts and (span in bad or span[0] != stop or len(texts) >= _ROWS_A_RECORD):
+        if texts and (span in lost or span[0] != stop or len(texts) >= _ROWS_A_RECORD):
             journal.append(start, stop, texts, missing)
             texts, missing = [], 0
             if journal.pending_bytes > _MOST_PENDING:
                 journal.flush()
-        if span in bad:
+        if span in lost:
             continue
         if not texts:
             start = span[0]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ _ROWS_A_GROUP = 1 << 16
 _TYPES = {"name": "string", "size": "int64", "time": "int64", "mark": "string"}
 _SHOWN_DIFFERENCES = 3
 _LONGEST_VALUE = 40
-_MISSING = object()
 
 
 def write_settings(storage: Storage, settings: dict[str, Any]) -> None:
@@ -45,38 +45,34 @@ def read_settings(storage: Storage) -> dict[str, Any]:
 
 def describe_differences(there: dict[str, Any], here: dict[str, Any]) -> str:
     """``with seed 0, this one has seed 1``; "" where they are equal. Of many differences, the first few."""
-    found = _differences("", there, here)
-    if not found:
+    values_there, values_here = dict(_values("", there)), dict(_values("", here))
+    names = [name for name in values_here | values_there if values_there.get(name) != values_here.get(name)]
+    if not names:
         return ""
-    some = found[:_SHOWN_DIFFERENCES]
-    more = f" (and {len(found) - len(some)} differences more)" if len(found) > len(some) else ""
-    sides = [" and ".join(_named(name, pair[side], pair[1 - side]) for name, *pair in some) for side in (0, 1)]
-    return f"with {sides[0]}, this one has {sides[1]}{more}"
+    some = names[:_SHOWN_DIFFERENCES]
+    more = f" (and {len(names) - len(some)} differences more)" if len(names) > len(some) else ""
+    with_there = " and ".join(_named(name, values_there.get(name)) for name in some)
+    with_here = " and ".join(_named(name, values_here.get(name)) for name in some)
+    return f"with {with_there}, this one has {with_here}{more}"
 
 
-def _differences(name: str, there: Any, here: Any) -> list[tuple[str, Any, Any]]:
-    """The innermost values that differ: their names (transform.ops[2].angle) and both values."""
-    if isinstance(there, dict) and isinstance(here, dict):
-        prefix = f"{name}." if name else ""
-        parts = [(prefix + key, there.get(key, _MISSING), here.get(key, _MISSING)) for key in {**here, **there}]
-    elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
-        parts = [(f"{name}[{index}]", *pair) for index, pair in enumerate(zip(there, here, strict=True))]
-    else:
-        # As text: NaN equals itself there, and true is not 1.
-        is_same = _MISSING not in (there, here) and json.dumps(there) == json.dumps(here)
-        return [] if is_same else [(name, there, here)]
-    return [found for part in parts for found in _differences(*part)]
+def _values(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """The innermost values by their names (transform.ops[2].angle), as JSON."""
+    if isinstance(value, dict) and value:
+        for key, of_key in value.items():
+            yield from _values(f"{name}.{key}" if name else key, of_key)
+    elif isinstance(value, list) and value:
+        for index, element in enumerate(value):
+            yield from _values(f"{name}[{index}]", element)
+    elif name:
+        yield name, json.dumps(value)
 
 
-def _named(name: str, value: Any, other: Any) -> str:
-    if value is _MISSING:
+def _named(name: str, text: str | None) -> str:
+    """The end of a long value tells more: paths often begin alike."""
+    if text is None:
         return f"no {name}"
-    text = json.dumps(value)
-    if len(text) <= _LONGEST_VALUE:
-        return f"{name} {text}"
-    length = _LONGEST_VALUE - 3
-    begins_alike = other is not _MISSING and json.dumps(other)[:length] == text[:length]
-    return f"{name} ...{text[-length:]}" if begins_alike else f"{name} {text[:length]}..."
+    return f"{name} {text}" if len(text) <= _LONGEST_VALUE else f"{name} ...{text[3 - _LONGEST_VALUE :]}"
 
 
 def write_source(storage: Storage, stamps: Stamps) -> None:

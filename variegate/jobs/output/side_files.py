@@ -37,7 +37,6 @@ class Problem(NamedTuple):
     file: str  # below the destination
     problem: str
     kind: str  # "missing", "damaged" (which ``delete_damaged`` removes), "unreadable" or "extra"
-    member: str | None = None  # the image in it, where it is a shard
 
 
 def write_annotations(

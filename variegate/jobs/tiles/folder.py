@@ -23,7 +23,7 @@ from variegate.jobs.mapping import MapSpec
 from variegate.jobs.options import ON_ERROR, OnError
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.files import output_path, output_stems
-from variegate.jobs.output.on_disk import DiskRun, Lost, Row, check_apart
+from variegate.jobs.output.on_disk import DiskRun, Row, check_apart
 from variegate.jobs.tiles.reading import SUFFIXES, file_of
 from variegate.jobs.tiles.run import ImageRun
 from variegate.program.describe import operations_of
@@ -81,7 +81,7 @@ class FolderRun(DiskRun):
         item = row["index"] * self.copies + row["copy"]
         return item, item + 1
 
-    def restore(self, destination: Destination, lost: Lost) -> None:
+    def restore(self, destination: Destination, num_lost: int) -> None:
         covered = [(0, self.total)] if destination.is_complete else destination.journal.covered
         self.done = self.resumed = sum(stop - start for start, stop in covered)
 

@@ -59,7 +59,7 @@ class WorkerBatches:
             plan = next(plans, None)
             if plan is None:
                 return None
-            one = self._begin(self._maker.with_partners(plan), epoch, times, given)
+            one = self._begin(self._maker.with_partners(plan), epoch, given)
             begun.append(one.making)
             return one
 
@@ -78,7 +78,7 @@ class WorkerBatches:
         waits = (self._planner.submit(begin) for _ in begin_each)
         return ((lambda planned=planned: wait(planned)) for planned in waits), stop
 
-    def _begin(self, plan: StepPlan, epoch: int, times: StageTimes, given: ConditionsOfIds | None) -> _Begun:
+    def _begin(self, plan: StepPlan, epoch: int, given: ConditionsOfIds | None) -> _Begun:
         ids = np.unique(plan.ids)
         values = None if given is None else (ids, {name: np.asarray(v) for name, v in given(ids).items()})
         whole = BatchPart(epoch, plan, np.arange(len(plan.ids)), values)
@@ -88,7 +88,7 @@ class WorkerBatches:
         parts = [whole[start : start + rows] for start in range(0, len(whole), rows)]
         return _Begun(plan, self.fleet.submit(parts, lambda row: str(plan.name_of(row))), values)
 
-    def make(self, epoch: int, times: StageTimes, begun: Any, given: ConditionsOfIds | None = None) -> BatchResult:
+    def make(self, epoch: int, times: StageTimes, begun: Any) -> BatchResult:
         """Raises what a worker met, EngineError where no worker is left."""
         parts = begun.making.future.result()
         for part in parts:
@@ -120,7 +120,7 @@ class WorkerBatches:
 
 
 def begin(
-    options: LoaderOptions, places: WorkerPlaces, source: Any, targets: Any, cache: Any, maker: BatchMaker, order: Any
+    options: LoaderOptions, places: WorkerPlaces, targets: Any, cache: Any, maker: BatchMaker, order: Any
 ) -> WorkerBatches:
     """``options``: with the transform of the loader; ``cache``: of workers that are threads. Raises ValueError."""
     is_shared = not places.are_threads and options.cache == "host"
@@ -133,7 +133,6 @@ def begin(
     sent = replace(
         options,
         transform=maker.augmenter.transform,
-        source=source,
         cache=folder,
         sampler=None,
         weights=None,

@@ -15,18 +15,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import MixedLabels
 from variegate.errors import DecodeError
 from variegate.executors.cpu.memory import RESULTS
-from variegate.formats.base import PixelSource, SampleName, StreamItem
+from variegate.formats.base import SampleName
 from variegate.formats.indexing import open_entropy_index
 from variegate.jobs.jobs import Result, end_of, is_devices_fault
 from variegate.loader.cache import PixelCache, open_cache
 from variegate.loader.making import BatchMaker, MadeRows
-from variegate.loader.mixture import Mixture
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
-from variegate.loader.reading import Reader, Rows, StepPlan, reader_threads
+from variegate.loader.reading import Reader, Rows, StepPlan, name_of, reader_threads
 from variegate.loader.stats import STAGES, Stage, StageStats, StageTimes
 from variegate.loader.targets import BatchTargets
 from variegate.threads import Threads
@@ -113,31 +111,12 @@ class PartJob:
     def __init__(self, spec: PartSpec, device: str, num_threads: int) -> None:
         options, source = spec.options, spec.options.source
         assert options.transform is not None
-        augmenter = Augmenter(
-            options.transform,
-            device,
-            options.seed,
-            options.dtype,
-            options.layout,
-            num_threads,
-            options.geometry,
-            decode=options.decode,
-            fast_decode=options.fast_decode,
-        )
-        cache = spec.cache or open_cache(
-            options.cache,
-            max_bytes=options.cache_bytes,
-            side=options.cache_side,
-            device=augmenter.device,
-            fingerprint=source.fingerprint,
-            processes=spec.sharing,
-            shared=spec.shared,
-        )
+        augmenter = options.make_augmenter(options.transform, device, num_threads)
+        cache = spec.cache or open_cache(options, augmenter.device, spec.sharing, spec.shared)
         self._is_gpu = augmenter.device.startswith("cuda")
         self._source, self._index, self._cache = source, open_entropy_index(options.index, source), cache
-        self._reader = Reader(options, cache, isinstance(source, PixelSource), spec.targets is not None)
-        mixture = source if isinstance(source, Mixture) else None
-        self._maker = BatchMaker(augmenter, options, lambda *_: iter(()), self._index, spec.targets, mixture)
+        self._reader = Reader(options, cache, spec.targets is not None)
+        self._maker = BatchMaker(augmenter, options, lambda *_: iter(()), self._index, spec.targets)
         remote = getattr(source, "is_remote", False)
         self._pool = Threads(reader_threads(remote, num_threads), "variegate-read")
         self._epoch = -1
@@ -169,11 +148,12 @@ class PartJob:
         return Result(result, {})
 
     def _make(self, part: BatchPart, times: StageTimes, is_stopped: Callable[[], bool]) -> MadeRows:
-        plan = replace(part.plan, name_of=self._name_of(part.plan.samples))
+        samples = part.plan.samples
+        plan = replace(part.plan, name_of=lambda row: name_of(self._source, samples[row]))
         given: ConditionsOfIds | None = None if part.given is None else part.conditions
         if part.bad is not None:
             return self._stand_in(part, plan, times, given)
-        rows = self._reader.begin(plan, self._source, self._pool, times, is_stopped)()
+        rows = self._reader.begin(plan, self._pool, times, is_stopped)()
         made = self._maker.make_rows(part.epoch, times, rows, given)
         numbers = part.numbers.tolist()
         made.bad = {numbers[row]: error for row, error in made.bad.items()}
@@ -183,19 +163,11 @@ class PartJob:
     def _stand_in(self, part: BatchPart, plan: StepPlan, times: StageTimes, given: ConditionsOfIds | None) -> MadeRows:
         assert part.bad is not None
         mates = replace(plan, ids=plan.ids[1:], samples=plan.samples[1:])
-        read = self._reader.begin(mates, self._source, self._pool, times)()
+        read = self._reader.begin(mates, self._pool, times)()
         alone = Rows(**vars(plan), data=[None, *read.data], labels=[None, *read.labels])
-        samples = self._reader.read_candidates(self._source, part.candidates)
+        samples = self._reader.read_candidates(part.candidates)
         output, label, id = self._maker.stand_in(alone, samples, part.bad, part.epoch, times, given)
         return MadeRows([output], [label], {}, set(), id)
-
-    def _name_of(self, samples: Any) -> Callable[[int], SampleName]:
-        def name_of(row: int) -> SampleName:
-            sample = samples[row]
-            name: SampleName = sample.name if isinstance(sample, StreamItem) else self._source.name(int(sample))
-            return name
-
-        return name_of
 
 
 def _sendable(error: Exception) -> Exception:

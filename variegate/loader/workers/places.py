@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from variegate.jobs.engine import augmenter_name, choose_devices, cores_each, kind_of
+from variegate.jobs.engine import choose_devices, cores_each, kind_of
 from variegate.jobs.jobs import WorkerPool
 from variegate.jobs.local_workers import ProcessPool, ThreadPool
 from variegate.jobs.options import Rules
 from variegate.jobs.ray_workers import RayPool, connect
-from variegate.jobs.warm import make_ready
 from variegate.loader.options import LoaderOptions, RayWorkers
 from variegate.loader.ranks import processes_here
 from variegate.loader.workers.fleet import Fleet
@@ -54,25 +53,18 @@ class WorkerPlaces:
         return cls(options, devices, num_threads, fewest or len(devices))
 
     @property
-    def host_device(self) -> str:
-        """The device on which batches arrive."""
-        return "reference" if kind_of(self.devices[0]) == "reference" else "cpu"
-
-    @property
     def are_threads(self) -> bool:
         return self.options.workers == "thread"
 
     def fleet(self, spec: PartSpec) -> Fleet:
         workers, threads = self.options.workers, self.num_threads
-        names = [augmenter_name(name) for name in self.devices]
+        names = list(self.devices)
 
         def start() -> WorkerPool:
             if isinstance(workers, RayWorkers):
                 is_asked = workers.gpus or workers.cpus
                 needs = {"num_gpus": workers.gpus, "num_cpus": workers.cpus or threads} if is_asked else None
                 return RayPool(spec, names, threads, workers.address, needs)
-            if kind_of(names[0]) == "cpu":
-                make_ready()
             return (ThreadPool if self.are_threads else ProcessPool)(spec, names, threads)
 
         enough = self.fewest if self.fewest < len(self.devices) else Rules.enough

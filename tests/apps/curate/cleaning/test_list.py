@@ -152,10 +152,10 @@ def test_a_list_replaces_only_a_list(tmp_path):
     image = next(file for file in Path(place).rglob("*") if file.is_file())
     for path in (found, by_hand, image):
         before = path.read_bytes()
-        with pytest.raises(SourceError, match=r"out: .* is no list of variegate clean"):
+        with pytest.raises(SourceError, match="is no list of variegate clean"):
             vg.clean(place, findings=found, drop=DROP, out=path)
         assert path.read_bytes() == before
-    with pytest.raises(SourceError, match=r"out: .* accepted: a new file"):
+    with pytest.raises(SourceError, match="accepted: a new file"):
         vg.clean(place, findings=found, drop=DROP, out=tmp_path)
     for _ in range(2):
         vg.clean(place, findings=found, drop=DROP, out=tmp_path / "list.txt")

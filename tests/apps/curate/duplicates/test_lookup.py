@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,10 +12,7 @@ from variegate.apps.curate.near_hashes import (
     distances,
     find_partners,
     first_of_alike,
-    first_of_same,
     flip_mask,
-    neighbours,
-    radii,
 )
 from variegate.apps.curate.near_search import KEPT, KINDS, NOBODY
 
@@ -67,21 +63,6 @@ def test_the_index_finds_what_comparing_all_with_all_does(n: int, clusters: int,
     assert np.array_equal(found, plain_partners(hashes, distance, splits, labels))
 
 
-@pytest.mark.parametrize("distance", range(16))
-def test_the_parts_differ_by_little_enough_for_some_part_of_each_pair(distance: int) -> None:
-    asked = radii(distance)
-    for first in range(distance + 1):
-        for second in range(distance + 1 - first):
-            for third in range(distance + 1 - first - second):
-                bits = (first, second, third, distance - first - second - third)
-                assert any(number <= radius for number, radius in zip(bits, asked, strict=True))
-
-
-def test_neighbours_have_few_bits() -> None:
-    assert [len(neighbours(radius)) for radius in (-1, 0, 1, 2, 3)] == [0, 1, 17, 137, 697]
-    assert sorted(neighbours(1, 4).tolist()) == [0, 1, 2, 4, 8]
-
-
 def test_a_crowd_is_compared_with_its_first_ones() -> None:
     hashes = np.full(60_000, 0xDEADBEEF12345678, np.uint64)
     found = partners_of(hashes, 11)
@@ -95,15 +76,3 @@ def test_a_chain_does_not_grow_into_one_group() -> None:
     first = first_of_alike(partners_of(hashes, 8)[:, 0])
     assert len(set(first.tolist())) >= 3
     assert distances(hashes, hashes[first])[0].max() <= 8
-
-
-def test_the_first_of_equal_rows() -> None:
-    keys = np.array([[5, 1], [0, 2], [5, 1], [5, 2], [0, 2]], np.uint64)
-    assert first_of_same(keys).tolist() == [0, 1, 0, 3, 1]
-
-
-def test_distances_are_by_the_flip_that_fits_best() -> None:
-    one = some_hashes(4, 0, 7)
-    other = one ^ np.array([flip_mask(flip) for flip in FLIPS], np.uint64) ^ np.uint64(0b101)
-    bits, flips = distances(one, other)
-    assert (bits.tolist(), flips.tolist()) == ([2, 2, 2, 2], list(FLIPS))

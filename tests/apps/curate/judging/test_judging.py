@@ -183,25 +183,6 @@ def test_thresholds_that_are_given_are_used() -> None:
     assert limits.bright == 0.75
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "accepted"),
-    [
-        ("dark", 1.5, "a finite number from 0 to 1"),
-        ("low_contrast", 0.6, "a finite number from 0 to 0.5"),
-        ("huge", 0, "a finite number of 1 or more"),
-        ("blurred", -1, "a finite number of 0 or more"),
-    ],
-)
-def test_a_threshold_beyond_what_there_is_is_refused(name: str, value: float, accepted: str) -> None:
-    with pytest.raises(ValueError, match=rf"{name}: got {value}; accepted: {accepted}"):
-        ThresholdOptions(**{name: value})
-
-
-def test_nan_is_refused() -> None:
-    with pytest.raises(ValueError, match="dark: got nan"):
-        ThresholdOptions(dark=float("nan"))
-
-
 def test_saturated_colors_are_neither_dark_nor_bright() -> None:
     blue = {"mean": [0.02, 0.05, 0.9], "std": [0.02, 0.05, 0.15], "bright_end": 0.2, "dark_end": 0.1, "contrast": 0.03}
     yellow = {

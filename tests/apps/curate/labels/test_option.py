@@ -44,10 +44,3 @@ def test_without_cleanlab_nothing_is_read(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "cleanlab", None)
     with pytest.raises(ImportError, match=r"pip install 'variegate\[labels\]'"):
         vg.check(tmp_path / "nowhere", labels=True)
-
-
-def test_labels_need_classes(tmp_path: Path) -> None:
-    pytest.importorskip("cleanlab")
-    pixels = np.random.default_rng(0).integers(0, 255, (12, 20, 20, 3), np.uint8)
-    with pytest.raises(ValueError, match="labels: got 0 classes"):
-        vg.check(pixels, labels=True)

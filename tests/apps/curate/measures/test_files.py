@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import struct
-import zlib
 from typing import Any
 
 import numpy as np
@@ -12,17 +9,9 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
-import variegate as vg
+from tests.apps.curate.files import PHOTO, bomb, saved
 from variegate.apps.curate.sample import FileFacts
 from variegate.decode import read_image
-
-PHOTO = Image.fromarray(vg.sample_images(1)[0][:120, :160])
-
-
-def saved(kind: str, image: Image.Image = PHOTO, **options: Any) -> bytes:
-    out = io.BytesIO()
-    image.save(out, kind, **options)
-    return out.getvalue()
 
 
 def facts_of(data: bytes) -> tuple[FileFacts, npt.NDArray[np.uint8] | None]:
@@ -119,16 +108,6 @@ def test_bytes_behind_the_end_are_no_truncation(more: bytes) -> None:
         assert not facts_of(saved(kind) + more)[0].is_truncated
 
 
-def test_what_follows_the_end_of_a_gif() -> None:
-    frames = [PHOTO.rotate(90), PHOTO.rotate(180)]
-    data = saved("GIF", save_all=True, append_images=frames, duration=40, comment=b"no;")
-    assert not facts_of(data + bytes(4096))[0].is_truncated
-    # The end of another file behind it is not its own.
-    for left in (0.2, 0.5, 0.99):
-        assert facts_of(data[: int(len(data) * left)] + b"\0;")[0].is_truncated
-    assert facts_of(data[:-1])[0].is_truncated
-
-
 def test_damage_within_is_not_truncation() -> None:
     data = bytearray(saved("JPEG", progressive=True, quality=95))
     middle = len(data) // 2
@@ -149,9 +128,6 @@ def test_what_is_no_image(data: bytes) -> None:
 
 
 def test_a_bomb_is_refused_by_its_header() -> None:
-    data = bytearray(saved("PNG"))
-    data[16:24] = struct.pack(">II", 60_000, 60_000)
-    data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
-    facts, image = facts_of(bytes(data))
+    facts, image = facts_of(bomb())
     assert image is None
     assert "limit" in (facts.error or "")

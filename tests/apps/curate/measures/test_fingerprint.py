@@ -49,14 +49,6 @@ def test_a_mirrored_image_has_the_mirror_hash(image: Image_HWC) -> None:
     assert np.array_equal(luma[:, ::-1].ravel(), np.frombuffer(mirrored.signature, np.uint8)[:LUMA_BYTES])
 
 
-def test_frequencies_come_by_what_flips_do_to_them() -> None:
-    waves = frequencies()
-    assert len(set(waves)) == 64
-    assert (0, 0) not in waves
-    parities = [(v % 2, u % 2) for v, u in waves]
-    assert parities == [(0, 0)] * 16 + [(0, 1)] * 16 + [(1, 0)] * 16 + [(1, 1)] * 16
-
-
 def test_pixel_hashes_are_equal_for_equal_pixels_and_sizes_alone() -> None:
     rng = np.random.default_rng(0)
     image = rng.integers(0, 256, (6, 10, 3), np.uint8)

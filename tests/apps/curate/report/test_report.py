@@ -18,11 +18,10 @@ from variegate.apps.curate.report import (
     MOST_IMAGES,
     MOST_MEMBERS,
     MOST_ROWS,
-    listed,
     shown_kinds,
     write_report,
 )
-from variegate.apps.curate.report.figures import MEASURES, MOST_BYTES, SIDE, histograms, thumbnail, thumbnails
+from variegate.apps.curate.report.figures import MOST_BYTES, SIDE, thumbnail, thumbnails
 from variegate.io.durable import WriteError
 
 
@@ -153,26 +152,6 @@ def test_very_many_findings_make_no_large_file(tmp_path: Path) -> None:
     assert page.count("<img") == MOST_IMAGES + MOST_GROUPS * MOST_MEMBERS + 1
 
 
-def test_rare_kinds_are_listed_in_full() -> None:
-    findings = [DataFinding("train", n, "a", "dark", None, None, "") for n in range(1000)]
-    findings += [DataFinding("train", n, "a", "blank", None, None, "") for n in range(30)]
-    findings += [DataFinding("train", n, "a", "blurred", None, None, "") for n in range(500)]
-    kinds = [one.finding for one in listed(findings, 200)]
-    assert {name: kinds.count(name) for name in set(kinds)} == {"blank": 30, "dark": 85, "blurred": 85}
-
-
-def test_of_a_group_with_both_splits_some_of_each_are_shown() -> None:
-    findings = [DataFinding("train", n, "a", "leaks", 0.0, 1, "") for n in range(50)]
-    findings += [DataFinding("test", n, "a", "leaks", 0.0, 1, "") for n in range(2)]
-    (shown,) = shown_kinds(findings)
-    (group,) = shown.groups
-    assert group.size == 52
-    assert [(one.split, one.index) for one in group.members] == [
-        *(("train", n) for n in range(3)),
-        *(("test", n) for n in range(2)),
-    ]
-
-
 def test_thresholds_stand_in_their_histograms(tmp_path: Path) -> None:
     result = small_result()
     result.thresholds = Thresholds(0.25, 0.75, 0.25, 0.01, 20.0, float("inf"), 4.0, 10.0)
@@ -186,19 +165,6 @@ def test_thresholds_stand_in_their_histograms(tmp_path: Path) -> None:
         "Low contrast 0.25",
         "Blurred 0.01",
     ]
-
-
-def test_a_threshold_below_a_logarithmic_axis_is_drawn_at_its_beginning_and_says_so() -> None:
-    rows = [dict.fromkeys(SCHEMA.names) | {"sharpness": value} for value in (0.5, 1.0, 2.0)]
-    table = pa.Table.from_pylist(rows, SCHEMA)
-    sharpness = next(measure for measure in MEASURES if measure.column == "sharpness")
-    (below,) = histograms({"train": table}, [("blurred", sharpness, 0.01)])
-    assert below["thresholds"] == [{"x": 0.0, "finding": "blurred", "value": "0.01 (below the axis)"}]
-    assert below["ticks"][0][:2] == (0.0, "0.5")
-    (single,) = histograms({"train": table.slice(0, 1)}, [("blurred", sharpness, 0.01)])
-    assert single["thresholds"] == below["thresholds"]
-    (within,) = histograms({"train": table}, [("blurred", sharpness, 1.0)])
-    assert within["thresholds"] == [{"x": 150.0, "finding": "blurred", "value": "1"}]
 
 
 def test_the_worst_come_first() -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import os
-import struct
-import tarfile
 import warnings
-import zlib
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -19,25 +15,14 @@ import pytest
 from PIL import Image
 
 import variegate as vg
+from tests.apps.curate.files import PHOTO, bomb, saved
+from tests.formats.tars import Members, write_tar
 from variegate.apps.curate.checking import Checking
 from variegate.apps.curate.findings import CheckResult
 from variegate.formats.base import SourceError
 from variegate.options.datasets import CheckingOptions
 
-PIXELS = vg.sample_images(1)[0][:120, :160]
-
-
-def saved(kind: str = "PNG", pixels: Any = PIXELS, **options: Any) -> bytes:
-    out = io.BytesIO()
-    Image.fromarray(pixels).save(out, kind, **options)
-    return out.getvalue()
-
-
-def bomb() -> bytes:
-    data = bytearray(saved())
-    data[16:24] = struct.pack(">II", 60_000, 60_000)
-    data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
-    return bytes(data)
+PIXELS = np.asarray(PHOTO)
 
 
 def rows(result: CheckResult) -> dict[str, dict[str, Any]]:
@@ -55,7 +40,7 @@ def test_every_kind_of_odd_file_has_its_row(tmp_path: Path) -> None:
         "gray.jpg": jpeg[: len(jpeg) // 2] + b"\xff\xd9",
         "text.jpg": b"not found\n",
         "bomb.png": bomb(),
-        "deep.png": saved(pixels=np.full((4, 5), 40_000, np.uint16)),
+        "deep.png": saved(image=Image.fromarray(np.full((4, 5), 40_000, np.uint16))),
         "new\nline.png": saved(),
         os.fsdecode(b"latin-\xe9.png"): saved(),
     }
@@ -137,18 +122,17 @@ def test_arrays_and_test_images() -> None:
     np.testing.assert_allclose(result.std, images.std(axis=(0, 1, 2)) / 255, atol=1e-9)
 
 
-def write_tar(path: Path, number: int) -> None:
-    with tarfile.open(path, "w") as tar:
-        for index in range(number):
-            for suffix, data in (("png", saved(pixels=PIXELS + np.uint8(index))), ("cls", str(index % 3).encode())):
-                member = tarfile.TarInfo(f"{index:03}.{suffix}")
-                member.size = len(data)
-                tar.addfile(member, io.BytesIO(data))
+def write_images(path: Path, number: int) -> None:
+    members: Members = []
+    for index in range(number):
+        image = Image.fromarray(PIXELS + np.uint8(index))
+        members += [(f"{index:03}.png", saved(image=image)), (f"{index:03}.cls", str(index % 3).encode())]
+    write_tar(path, members)
 
 
 def test_a_stream_has_the_rows_that_the_same_shards_have_by_index(tmp_path: Path) -> None:
     for shard, number in enumerate((40, 3, 21)):
-        write_tar(tmp_path / f"train-{shard}.tar", number)
+        write_images(tmp_path / f"train-{shard}.tar", number)
     by_index = vg.check(vg.open_source(tmp_path, stream=False))
     streamed = vg.check(vg.open_source(tmp_path, stream=True))
     assert streamed.table.equals(by_index.table)
@@ -160,7 +144,7 @@ def test_a_stream_goes_on_where_it_was(tmp_path: Path) -> None:
     shards = tmp_path / "shards"
     shards.mkdir()
     for shard in range(3):
-        write_tar(shards / f"train-{shard}.tar", 70)
+        write_images(shards / f"train-{shard}.tar", 70)
     expected, out, stop = tmp_path / "expected.parquet", tmp_path / "found.parquet", Event()
     vg.check(vg.open_source(shards, stream=True), out=expected)
     with pytest.raises(KeyboardInterrupt):
@@ -176,7 +160,7 @@ def test_a_stream_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_a_shard_that_is_cut_off(tmp_path: Path) -> None:
-    write_tar(tmp_path / "train.tar", 20)
+    write_images(tmp_path / "train.tar", 20)
     data = (tmp_path / "train.tar").read_bytes()
     (tmp_path / "train.tar").write_bytes(data[: len(data) // 2])
     for stream in (True, False):
@@ -188,7 +172,7 @@ def test_a_shard_that_is_cut_off(tmp_path: Path) -> None:
 def test_names_that_several_images_share(tmp_path: Path) -> None:
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
-        write_tar(tmp_path / folder / "train.tar", 3)
+        write_images(tmp_path / folder / "train.tar", 3)
     result = vg.check([tmp_path / "x" / "train.tar", tmp_path / "y" / "train.tar"])
     assert any(text.startswith("3 names") for text in result.notes)
 

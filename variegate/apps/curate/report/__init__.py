@@ -162,11 +162,9 @@ def _tiles(result: Any, splits: Mapping[str, pa.Table]) -> list[dict[str, str]]:
 def _sentence(shown: ShownKind) -> str:
     """The meaning of the kind, and how many of it are shown."""
     parts = [f"{shown.kind.meaning[0].upper()}{shown.kind.meaning[1:]}."]
-    for some, count, named in (
-        (shown.lines, shown.lines_count, "lines"),
-        (shown.images, shown.images_count, "images"),
-        (shown.groups, shown.groups_count, "groups, the largest first"),
-    ):
+    shown_lists: tuple[Sequence[Any], ...] = (shown.lines, shown.images, shown.groups)
+    names = ("lines", "images", "groups, the largest first")
+    for some, count, named in zip(shown_lists, shown.totals, names, strict=True):
         if len(some) < count:
             parts.append(f"Shown are {len(some):,} of {count:,} {named}.")
     return " ".join(parts)
@@ -207,17 +205,15 @@ class ShownGroup:
 
 @dataclass(frozen=True)
 class ShownKind:
-    """One kind of finding. ``lines``: of whole splits; ``images``: alone; ``groups``: together. ``images_count``,
-    ``groups_count``: with those that are not shown; ``count``: all findings of the kind."""
+    """One kind of finding, as far as it is shown. ``lines``: of whole splits; ``images``: alone; ``groups``: together.
+    ``totals``: how many lines, images and groups there are; ``count``: all findings of the kind."""
 
     kind: FindingKind
     count: int
     lines: list[DataFinding]
     images: list[DataFinding]
     groups: list[ShownGroup]
-    lines_count: int
-    images_count: int
-    groups_count: int
+    totals: tuple[int, int, int]
 
     def shown(self) -> Iterable[DataFinding]:
         """All that have a picture, in the order of the page."""
@@ -249,7 +245,7 @@ def _shown_kind(kind: FindingKind, findings: list[DataFinding]) -> ShownKind:
         lines[:MOST_LINES],
         alone[:MOST_IMAGES],
         [_shown_group(number, groups[number]) for number in largest],
-        *(len(lines), len(alone), len(groups)),
+        (len(lines), len(alone), len(groups)),
     )
 
 
@@ -260,18 +256,10 @@ def _shown_group(number: int, members: list[DataFinding]) -> ShownGroup:
     return ShownGroup(number, [member for part in by_split for member in part[:most]], len(members))
 
 
-def listed(findings: Sequence[DataFinding], most: int = MOST_ROWS) -> list[DataFinding]:
-    """Rows of the table: where there are too many, the rarest kinds in full and as many of each other kind."""
-    if len(findings) <= most:
+def listed(findings: Sequence[DataFinding]) -> list[DataFinding]:
+    """Rows of the table: of too many, those of the rarest kinds."""
+    if len(findings) <= MOST_ROWS:
         return list(findings)
     counts = Counter(finding.finding for finding in findings)
-    room, share = most, dict.fromkeys(counts, 0)
-    for done, name in enumerate(sorted(counts, key=lambda name: counts[name])):
-        share[name] = min(counts[name], room // (len(counts) - done))
-        room -= share[name]
-    rows = []
-    for finding in findings:
-        if share[finding.finding]:
-            share[finding.finding] -= 1
-            rows.append(finding)
-    return rows
+    rarest_first = sorted(range(len(findings)), key=lambda at: counts[findings[at].finding])
+    return [findings[at] for at in sorted(rarest_first[:MOST_ROWS])]

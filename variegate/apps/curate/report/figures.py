@@ -9,9 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from itertools import chain, islice
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +17,7 @@ import pyarrow as pa
 from PIL import Image
 
 from variegate.apps.curate.findings import floats
-from variegate.apps.curate.scan import item_of
+from variegate.apps.curate.scan import reads_of
 from variegate.decode import read_image
 from variegate.errors import DecodeError
 from variegate.formats.base import Item, Source, SourceError, StreamSource
@@ -236,17 +234,10 @@ def thumbnails(places: Iterable[Place], sources: Mapping[str, Source | StreamSou
     made: dict[Place, Thumbnail] = {}
     for split, source in sources.items():
         indices = [index for of, index in wanted if of == split]
-        # Asked of the class: isinstance() of a protocol would compute the fingerprint.
-        if hasattr(type(source), "read_shard"):
-            stream, chosen = cast(StreamSource, source), set(indices)
-            samples = chain.from_iterable(map(stream.read_shard, range(stream.num_shards)))
-            some = enumerate(islice(samples, max(chosen, default=-1) + 1))
-            made |= {(split, index): _made(partial(item_of, sample)) for index, sample in some if index in chosen}
-        elif indices:
-            reads = [partial(cast(Source, source).read, index) for index in indices]
-            with ThreadPoolExecutor(default_threads(), "variegate-thumbnails") as pool:
-                found = pool.map(_made, reads)
-                made |= {(split, index): one for index, one in zip(indices, found, strict=True)}
+        with ThreadPoolExecutor(default_threads(), "variegate-thumbnails") as pool:
+            reads = list(reads_of(source, indices))
+            found = pool.map(_made, [read for _, read in reads])
+            made |= {(split, index): one for (index, _), one in zip(reads, found, strict=True)}
     used, shown = 0, {}
     for place in wanted:
         one = made.get(place, Thumbnail(None, error="is not in the source any more"))

@@ -1,0 +1,211 @@
+// Rows joined into outputs, plane by plane: sums, or rectangles one over the other.
+#include "blend.h"
+#include "lanes.h"
+#include "scratch.h"
+#include "store.h"
+#include "values.h"
+
+namespace vg {
+namespace VG_LEVEL {
+namespace {
+
+// An output, or a plane of it: `step` values per pixel lie side by side.
+struct Plane {
+  i64 height, width, step;
+  i64 offset;  // where it begins in its canvases, in bytes
+
+  i64 line() const { return width * step; }
+  i64 size() const { return height * line(); }
+};
+
+// A box of a plane: lines, and bytes of a line.
+struct Box {
+  Range lines, bytes;
+};
+
+Box box_of(const BlendCall &call, i64 entry, const Plane &plane) {
+  const i32 *box = call.box + 4 * entry;
+  const Range lines = {box[0], min_of<i64>(box[2], plane.height)};
+  return {lines, {box[1] * plane.step, min_of(box[3] * plane.step, plane.line())}};
+}
+
+bool covers(const BlendCall &call, i64 entry, const Plane &plane) {
+  const i32 *box = call.box + 4 * entry;
+  return box[0] == 0 && box[1] == 0 && box[2] >= plane.height && box[3] >= plane.width;
+}
+
+const u8 *canvas_of(const BlendCall &call, i64 entry, const Plane &plane) {
+  return call.canvases[call.row[entry]] + plane.offset;
+}
+
+// A rectangle as it is; lines that reach from side to side at once.
+void paste(const u8 *canvas, const Box &box, const Plane &plane, u8 *to) {
+  if (box.bytes.is_empty() || box.lines.is_empty()) return;
+  const i64 at = box.lines.first * plane.line() + box.bytes.first;
+  if (box.bytes.size() == plane.line()) {
+    memcpy(to + at, canvas + at, (size_t)(plane.line() * box.lines.size()));
+    return;
+  }
+  for (i64 line = 0; line < box.lines.size(); line++)
+    memcpy(to + at + line * plane.line(), canvas + at + line * plane.line(), (size_t)box.bytes.size());
+}
+
+// below + (above - below) * share / 255, rounded to the nearest.
+VG_INLINE u8 over(u8 below, u8 above, u8 share) {
+  const u16 total = (u16)(below * (255 - share) + above * share + 128);
+  return (u8)((u16)(total + (total >> 8)) >> 8);
+}
+
+// A rectangle, within the image, in shares of `alpha` / 255, of one value per pixel.
+void lay_over(const u8 *canvas, const Box &box, const Plane &plane, const u8 *alpha, u8 *output) {
+  const i64 columns = box.bytes.size() / plane.step, step = plane.step;
+  for (i64 line = 0; line < box.lines.size(); line++) {
+    const i64 at = (box.lines.first + line) * plane.line() + box.bytes.first;
+    const u8 *__restrict above = canvas + at, *__restrict shares = alpha + line * columns;
+    u8 *__restrict to = output + at;
+    if (step == 1) {
+      for (i64 x = 0; x < columns; x++) to[x] = over(to[x], above[x], shares[x]);
+    } else {
+      for (i64 x = 0; x < columns; x++)
+        for (i64 i = x * step; i < (x + 1) * step; i++) to[i] = over(to[i], above[i], shares[x]);
+    }
+  }
+}
+
+void join_rectangles(const BlendCall &call, i64 output, const Plane &plane, u8 *to) {
+  for (i64 entry = call.begins[output]; entry < call.begins[output + 1]; entry++) {
+    const Box box = box_of(call, entry, plane);
+    const u8 *canvas = canvas_of(call, entry, plane);
+    if (call.alpha_at[entry] < 0) paste(canvas, box, plane, to);
+    else lay_over(canvas, box, plane, call.alpha + call.alpha_at[entry], to);
+  }
+}
+
+// start + weight * byte + ..., in this order, of 2 * LANES bytes from number i on.
+VG_INLINE Halves add_terms(f32 start, const BlendTerm *term, i64 count, i64 i) {
+  Floats low = all_floats(start), high = low;
+  for (i64 t = 0; t < count; t++) {
+    const Floats weight = all_floats(term[t].weight);
+    low += weight * to_floats(load_bytes(term[t].bytes + i));
+    high += weight * to_floats(load_bytes(term[t].bytes + i + LANES));
+  }
+  return pack(truncate_to_byte(low), truncate_to_byte(high));
+}
+
+// `terms` of them, or `count` if that is 0. The last vectors overlap those before them.
+template <i64 terms> void sum_terms(f32 start, const BlendTerm *term, i64 count, i64 size, u8 *to) {
+  constexpr i64 HALF = 2 * LANES;
+  if (terms != 0) count = terms;
+  if (size >= 2 * HALF) {
+    for (i64 i = 0; i < size; i += 2 * HALF) {
+      const i64 at = min_of(i, size - 2 * HALF);
+      store_packed(to + at, add_terms(start, term, count, at), add_terms(start, term, count, at + HALF));
+    }
+  } else if (size >= HALF) {
+    store_packed(to, add_terms(start, term, count, 0));
+    store_packed(to + size - HALF, add_terms(start, term, count, size - HALF));
+  } else {
+    for (i64 i = 0; i < size; i++) {
+      f32 sum = start;
+      for (i64 t = 0; t < count; t++) sum += term[t].weight * (f32)term[t].bytes[i];
+      to[i] = (u8)(i32)min_of(max_of(sum, 0.0f), 255.0f);
+    }
+  }
+}
+
+// Bytes first..end of a line (or of all lines) of an output.
+void sum_bytes(const BlendCall &call, i64 output, const BlendTerm *terms, i64 count, i64 size, u8 *to) {
+  const f32 start = call.start[output];
+  if (count == 2) sum_terms<2>(start, terms, count, size, to);
+  else sum_terms<0>(start, terms, count, size, to);
+}
+
+void sum_whole(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *terms, u8 *to) {
+  i64 count = 0;
+  for (i64 entry = call.begins[output]; entry < call.begins[output + 1]; entry++)
+    terms[count++] = {canvas_of(call, entry, plane), call.weight[entry]};
+  sum_bytes(call, output, terms, count, plane.size(), to);
+}
+
+// A line in parts, each of which lies in some of the boxes as a whole.
+void sum_line(const BlendCall &call, i64 output, const Plane &plane, i64 y, BlendTerm *terms, u8 *to) {
+  const i64 line = y * plane.line();
+  for (i64 x = 0, end; x < plane.line(); x = end) {
+    i64 count = 0;
+    end = plane.line();
+    for (i64 entry = call.begins[output]; entry < call.begins[output + 1]; entry++) {
+      const Box box = box_of(call, entry, plane);
+      if (y < box.lines.first || y >= box.lines.end || x >= box.bytes.end) continue;
+      if (x < box.bytes.first) {
+        end = min_of(end, box.bytes.first);
+        continue;
+      }
+      end = min_of(end, box.bytes.end);
+      terms[count++] = {canvas_of(call, entry, plane) + line + x, call.weight[entry]};
+    }
+    sum_bytes(call, output, terms, count, end - x, to + line + x);
+  }
+}
+
+void join(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *terms, u8 *to) {
+  if (call.pastes[output]) return join_rectangles(call, output, plane, to);
+  bool is_whole = true;
+  for (i64 entry = call.begins[output]; entry < call.begins[output + 1]; entry++)
+    is_whole &= covers(call, entry, plane);
+  if (is_whole) return sum_whole(call, output, plane, terms, to);
+  for (i64 y = 0; y < plane.height; y++) sum_line(call, output, plane, y, terms, to);
+}
+
+// A plane of an output as floats.
+void store_plane(const u8 *bytes, const Plane &plane, i64 number, const Target &target) {
+  f32 *to = (f32 *)target.at + number * plane.size();
+  if (plane.step == 1)
+    store_scaled(bytes, plane.size(), target.scale[number], target.bias[number], target.streams, to);
+  else store_scaled_pixels(bytes, plane.height * plane.width, target.scale, target.bias, to);
+}
+
+Target target_of(const BlendCall &call, i64 output) {
+  const Batch *batch = call.batch;
+  const i64 r = call.row[call.begins[output]], length = batch->length[r];
+  const i32 *shape = batch->in_shape + 3 * r;
+  const i32 *size = length > 0 ? batch->out_size + 2 * (r * batch->slots + length - 1) : shape;
+  const i64 channels = shape[2], of_channels = channels == 1 ? 0 : 3;
+  return {call.targets[output], (int)call.storage, size[0], size[1], channels, call.streams != 0,
+          batch->scale + of_channels, batch->bias + of_channels};
+}
+
+Status blend_output(const BlendCall &call, i64 output, Scratch &s) {
+  const Target target = target_of(call, output);
+  const bool is_planar = target.storage == Storage::FLOATS_CHW || target.storage == Storage::BYTES_CHW;
+  Plane plane = {target.height, target.width, is_planar ? 1 : target.channels, 0};
+  if (!s.blend.terms.reserve(call.begins[output + 1] - call.begins[output])) return OUT_OF_MEMORY;
+  if (target.is_float() && !s.blend.bytes.reserve(plane.size())) return OUT_OF_MEMORY;
+  for (i64 number = 0; number < target.channels / plane.step; number++) {
+    plane.offset = number * plane.size();
+    u8 *to = target.is_float() ? s.blend.bytes.at : target.at + plane.offset;
+    join(call, output, plane, s.blend.terms.at, to);
+    if (target.is_float()) store_plane(to, plane, number, target);
+  }
+  if (target.is_float()) {
+    const i64 r = call.row[call.begins[output]];
+    erase_normalized(row_of(call.batch, r), 0, call.batch->length[r], target, {0, target.height});
+  }
+  return OK;
+}
+
+}  // namespace
+}  // namespace VG_LEVEL
+}  // namespace vg
+
+// Joins the rows of each output.
+VG_EXPORT i64 VG_ENTRY(vg_blend)(const BlendCall *call) {
+  auto &scratch = *(vg::VG_LEVEL::Scratch *)call->scratch;
+  for (i64 output = call->begin; output < call->end; output++) {
+    const Status status = vg::VG_LEVEL::blend_output(*call, output, scratch);
+    if (status != OK) return status;
+  }
+#if defined(__x86_64__)
+  __builtin_ia32_sfence();  // outputs that went past the caches are there for other threads
+#endif
+  return OK;
+}

@@ -1,0 +1,19 @@
+// Blends: weighted sums of rows, or rectangles of them.
+#pragma once
+#include "executor.h"
+
+namespace vg {
+namespace VG_LEVEL {
+
+struct BlendTerm {
+  const u8 *bytes;
+  f32 weight;
+};
+
+struct BlendScratch {
+  Buffer<BlendTerm> terms;  // of a sum
+  Buffer<u8> bytes;  // an output, or a plane of it, that becomes floats
+};
+
+}  // namespace VG_LEVEL
+}  // namespace vg

@@ -1,0 +1,146 @@
+"""Programs run the plain way: one instruction after another on one uint8 image, in NumPy. This defines meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.oracle import (
+    codec,
+    geometry,
+    neighbourhood,
+    position,
+    resample,
+    statistics,
+    values,
+)
+from tests.oracle.instruction import Image, Instruction, Operation, to_uint8
+from variegate.executors.batches import check_fits, shapes_of
+from variegate.program.ops import SPECS, Kind, Op
+from variegate.program.program import Output, Program, Tables
+
+# By kind, the file of functions that have the names of its instructions, in lower case.
+FAMILIES = {
+    Kind.GEOMETRY: geometry,
+    Kind.RESAMPLE: resample,
+    Kind.VALUE: values,
+    Kind.STATISTIC: statistics,
+    Kind.NEIGHBOURHOOD: neighbourhood,
+    Kind.POSITION: position,
+    Kind.CODEC: codec,
+}
+OPERATIONS: dict[Op, Operation] = {Op.NOP: lambda img_HWC, _: img_HWC}
+for _op, _spec in SPECS.items():
+    if _op < Op.MAP_FIXED and _spec.level is None:
+        _family, _name = FAMILIES[_spec.kind], _op.name.lower()
+        if not hasattr(_family, _name):
+            _file = _family.__name__.replace(".", "/")
+            raise NotImplementedError(f"the reference: no function {_name}, of a {_spec.kind.name}, in {_file}.py")
+        OPERATIONS[_op] = getattr(_family, _name)
+
+Array = npt.NDArray[Any]
+
+
+def apply(
+    op: Op,
+    img_HWC: Image,
+    args: Sequence[float] | npt.NDArray[np.float64],
+    flags: int = 0,
+    fill: Sequence[int] | npt.NDArray[np.uint8] = (0, 0, 0),
+    out_size: tuple[int, int] | None = None,
+    tables: Tables | None = None,
+    sample_id: int = 0,
+    key: npt.NDArray[np.uint32] | None = None,
+) -> Image:
+    """One instruction on one uint8 image [H, W, C], C = 1 or 3 -> a new uint8 image [H', W', C].
+
+    ``args`` may be shorter than eight; ``out_size`` (height, width), where given, must be what comes out.
+
+    Raises:
+        ValueError: for an operation that is not semantic, or a result of another size than the program says.
+    """
+    operation = OPERATIONS.get(op) or (values.tabled(SPECS[op]) if op in SPECS and SPECS[op].level else None)
+    if operation is None:
+        raise ValueError(f"reference executor: operation {op!r}; accepted: semantic operations, codes below 100")
+    padded = np.zeros(8)
+    padded[: len(args)] = args
+    colour = np.asarray(fill, np.uint8)
+    out = operation(img_HWC, Instruction(padded, int(flags), colour, out_size or (0, 0), tables, sample_id, key))
+    if out_size is not None and out.shape[:2] != tuple(out_size):
+        raise ValueError(f"{op.name}: the result is {out.shape[0]}x{out.shape[1]}, the program says {out_size}")
+    return np.array(out, np.uint8, order="C")
+
+
+def run(program: Program, images: Sequence[Image]) -> list[Array]:
+    """A sampled program on its images -> one array per output.
+
+    ``images`` are uint8 [H, W, C] with C = 1 or 3, or [H, W]. Outputs are float32 (with ``Output.mean``; the cast to
+    another ``Output.dtype`` is the caller's) or uint8, [C, H, W] or [H, W, C] by ``Output.layout``.
+    """
+    check_fits(program, shapes_of(images))
+    rows = [_run_row(program, row, images[int(program.source[row])]) for row in range(program.num_rows)]
+    if program.blend is None:
+        return [_finish(program, row, img) for row, img in enumerate(rows)]
+    entries = program.blend.entries()
+    outputs = []
+    for begin, end, start in zip(entries.begins[:-1], entries.begins[1:], entries.start, strict=True):
+        first = int(entries.row[begin])
+        mixed = np.full(rows[first].shape, start, np.float32)
+        for row, weight, box, at in zip(*(of[begin:end] for of in (*entries[1:4], entries.alpha_at)), strict=True):
+            inside = slice(box[0], box[2]), slice(box[1], box[3])
+            if at < 0:
+                mixed[inside] += weight * rows[row][inside].astype(np.float32)
+                continue
+            alpha = entries.alpha[at : at + (box[2] - box[0]) * (box[3] - box[1])].reshape(box[2] - box[0], -1, 1)
+            mixed[inside] = laid_over(to_uint8(mixed[inside]), rows[row][inside], alpha)
+        outputs.append(_finish(program, first, to_uint8(mixed)))
+    return outputs
+
+
+def laid_over(below: Image, above: Image, alpha: Image) -> Image:
+    """``above`` in shares of ``alpha`` / 255, rounded to the nearest."""
+    total = below * (255 - alpha).astype(np.uint16) + above * alpha.astype(np.uint16) + np.uint16(128)
+    return np.asarray((total + (total >> 8)) >> 8, np.uint8)
+
+
+def instruction(program: Program, row: int, slot: int) -> Instruction:
+    """One slot of a program as the operations of this executor take it."""
+    return Instruction(
+        program.args[row, slot],
+        int(program.flags[row, slot]),
+        program.fill[row, slot],
+        (int(program.out_size[row, slot, 0]), int(program.out_size[row, slot, 1])),
+        program.tables,
+        int(program.ids[row]),
+        program.key[row],
+    )
+
+
+def _run_row(program: Program, row: int, image: Image) -> Image:
+    img_HWC = image if image.ndim == 3 else image[..., None]
+    for slot in range(int(program.length[row])):
+        ins = instruction(program, row, slot)
+        op = Op(int(program.opcode[row, slot]))
+        img_HWC = apply(op, img_HWC, ins.args, ins.flags, ins.fill, ins.out_size, ins.tables, ins.sample_id, ins.key)
+    return img_HWC
+
+
+def _finish(program: Program, row: int, img_HWC: Image) -> Array:
+    """Normalise, erase what is erased after that, and lay out."""
+    if not program.output.is_float:
+        return _lay_out(img_HWC, program.output)
+    scale, bias = program.output.scale_and_bias(img_HWC.shape[2])
+    channels = img_HWC.shape[2]
+    out_HWC = img_HWC.astype(np.float32) * scale[:channels] + bias[:channels]
+    for slot in range(int(program.length[row])):
+        if program.opcode[row, slot] == Op.ERASE and program.args[row, slot, 7]:
+            out_HWC = position.erase_normalized(out_HWC, instruction(program, row, slot))
+    return _lay_out(out_HWC, program.output)
+
+
+def _lay_out(img_HWC: Array, output: Output) -> Array:
+    # A copy, because an output without instructions would otherwise be the caller's own image.
+    return np.array(img_HWC.transpose(2, 0, 1) if output.layout == "NCHW" else img_HWC, order="C")

@@ -1,0 +1,53 @@
+"""Operations that need a statistic of the image (as in Pillow 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.oracle.instruction import Image, Instruction, to_uint8
+from tests.oracle.values import blend, luma
+
+Ints = npt.NDArray[np.int64]
+
+
+def contrast(img_HWC: Image, ins: Instruction) -> Image:
+    gray = luma(img_HWC)
+    mean = int(int(gray.sum(dtype=np.int64)) / gray.size + 0.5)
+    return blend(mean, img_HWC, ins.args[0])
+
+
+def autocontrast(img_HWC: Image, _: Instruction) -> Image:
+    return _per_channel(img_HWC, _stretching_table)
+
+
+def equalize(img_HWC: Image, _: Instruction) -> Image:
+    return _per_channel(img_HWC, _equalizing_table)
+
+
+def _per_channel(img_HWC: Image, make_table: Callable[[Ints], npt.NDArray[np.uint8]]) -> Image:
+    out = np.empty_like(img_HWC)
+    for c in range(img_HWC.shape[2]):
+        histogram = np.bincount(img_HWC[..., c].reshape(-1), minlength=256)
+        out[..., c] = make_table(histogram)[img_HWC[..., c]]
+    return out
+
+
+def _stretching_table(histogram: Ints) -> npt.NDArray[np.uint8]:
+    used = np.flatnonzero(histogram)
+    low, high = int(used[0]), int(used[-1])
+    if low == high:
+        return np.arange(256, dtype=np.uint8)
+    scale = 255.0 / (high - low)
+    return to_uint8(np.arange(256) * scale + -low * scale)
+
+
+def _equalizing_table(histogram: Ints) -> npt.NDArray[np.uint8]:
+    used = np.flatnonzero(histogram)
+    step = int(histogram.sum() - histogram[used[-1]]) // 255
+    if len(used) <= 1 or step == 0:
+        return np.arange(256, dtype=np.uint8)
+    before = np.cumsum(histogram) - histogram
+    return to_uint8((step // 2 + before) // step)

@@ -1,0 +1,141 @@
+"""Operations on a pixel's own value, tables that operations declare among them (formulas of Pillow 13)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.oracle.instruction import Image, Instruction, Operation, to_uint8
+from variegate.program.ops import LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, OpSpec
+
+Doubles = npt.NDArray[np.float64]
+
+
+def rgb_to_hsv(img_HWC: Image) -> Image:
+    """uint8[H, W, 3] -> uint8[H, W, 3]."""
+    r, g, b = (img_HWC[..., i] for i in range(3))
+    high, low = img_HWC.max(axis=-1), img_HWC.min(axis=-1)
+    is_gray = high == low
+    spread = np.where(is_gray, 1, high - low).astype(np.float32)
+    from_r, from_g, from_b = ((high - channel).astype(np.float32) / spread for channel in (r, g, b))
+    sextant = np.where(
+        r == high,
+        (from_b - from_g).astype(np.float64),
+        np.where(
+            g == high,
+            2.0 + from_r.astype(np.float64) - from_b,
+            4.0 + from_g.astype(np.float64) - from_r,
+        ),
+    )
+    turn = np.fmod(_as_float(sextant) / 6.0 + 1.0, 1.0)
+    saturation = _as_float(spread / np.maximum(high, 1).astype(np.float32))
+    h = np.where(is_gray, 0, to_uint8(_as_float(turn) * 255.0))
+    s = np.where(is_gray, 0, to_uint8(saturation * 255.0))
+    return np.stack([h, s, high], axis=-1).astype(np.uint8)
+
+
+def hsv_to_rgb(hsv_HWC: Image) -> Image:
+    """uint8[H, W, 3] -> uint8[H, W, 3]."""
+    h, s, v = (hsv_HWC[..., i] for i in range(3))
+    turn = h.astype(np.float64) * 6.0 / 255.0
+    sextant = np.floor(turn)
+    part = (turn - sextant).astype(np.float32)
+    strength = (s / 255.0).astype(np.float32)
+    value = v.astype(np.float64)
+    p = _round(value * (1.0 - strength.astype(np.float64)))
+    q = _round(value * (1.0 - (strength * part).astype(np.float64)))
+    t = _round(value * (1.0 - strength.astype(np.float64) * (1.0 - part.astype(np.float64))))
+    choices = np.array([[v, t, p], [q, v, p], [p, v, t], [p, q, v], [t, p, v], [v, p, q]])
+    chosen = (sextant.astype(np.int64) % 6)[None, None]
+    rgb = np.take_along_axis(choices, chosen, axis=0)[0]
+    return np.where(s == 0, v, rgb).transpose(1, 2, 0).astype(np.uint8)
+
+
+def _as_float(values: npt.NDArray[np.floating]) -> Doubles:
+    """Through a C float and back to double."""
+    return values.astype(np.float32).astype(np.float64)
+
+
+def _round(values: Doubles) -> Image:
+    """C's ``round`` on non-negative numbers: halves go up, and 0.49999999999999994 does not."""
+    whole = np.trunc(values)
+    return to_uint8(whole + (values - whole >= 0.5))
+
+
+def luma(img_HWC: Image) -> Image:
+    """Pillow's mode "L": uint8[H, W, 1]. Gray images are their own luma."""
+    if img_HWC.shape[2] == 1:
+        return img_HWC
+    r, g, b = (img_HWC[..., i : i + 1].astype(np.int64) for i in range(3))
+    return ((LUMA_RED * r + LUMA_GREEN * g + LUMA_BLUE * b + LUMA_HALF) >> LUMA_SHIFT).astype(np.uint8)
+
+
+def blend(degenerate: npt.ArrayLike, img_HWC: Image, factor: float) -> Image:
+    """Pillow's ``Image.blend``: from ``degenerate`` (factor 0) to the image (factor 1) and beyond, in float32."""
+    d, x, f = np.asarray(degenerate, np.float32), img_HWC.astype(np.float32), np.float32(factor)
+    return to_uint8(d + f * (x - d))
+
+
+def saturation(img_HWC: Image, ins: Instruction) -> Image:
+    return blend(luma(img_HWC), img_HWC, ins.args[0])
+
+
+def hue(img_HWC: Image, ins: Instruction) -> Image:
+    """A turn of the hue byte, wrapping; ``factor`` 1 is a full turn."""
+    if img_HWC.shape[2] == 1:
+        return img_HWC
+    hsv_HWC = rgb_to_hsv(img_HWC)
+    # Adding modulo 256 although hue has 255 steps is what torchvision does.
+    hsv_HWC[..., 0] += np.uint8(int(ins.args[0] * 255) % 256)
+    return hsv_to_rgb(hsv_HWC)
+
+
+def grayscale(img_HWC: Image, _: Instruction) -> Image:
+    return np.repeat(luma(img_HWC), img_HWC.shape[2], axis=2)
+
+
+def permute(img_HWC: Image, ins: Instruction) -> Image:
+    return img_HWC if img_HWC.shape[2] == 1 else img_HWC[..., ins.integers(3)]
+
+
+def tabled(spec: OpSpec) -> Operation:
+    """Apply a table operation's function of one level to every level of an image."""
+    assert spec.level is not None
+    level, count, step = spec.level, 1 if spec.per_channel else len(spec.args), int(spec.per_channel)
+
+    def look_up(img_HWC: Image, ins: Instruction) -> Image:
+        # Python's scalars, as torchvision has it: NumPy's vectorised power may differ in the last bit.
+        args = ins.args.tolist()
+        tables = [[level(x, *args[step * c :][:count]) for x in range(256)] for c in range(img_HWC.shape[2])]
+        return np.stack([to_uint8(np.array(table))[img_HWC[..., c]] for c, table in enumerate(tables)], axis=-1)
+
+    return look_up
+
+
+def lut(img_HWC: Image, ins: Instruction) -> Image:
+    table = ins.side_tables().luts[int(ins.args[0])]
+    return np.stack([table[c][img_HWC[..., c]] for c in range(img_HWC.shape[2])], axis=-1)
+
+
+def color_matrix(img_HWC: Image, ins: Instruction) -> Image:
+    """A 3x4 matrix on (r, g, b, 1), summed left to right in float32, rounded half up."""
+    matrix = ins.side_tables().matrices[int(ins.args[0])].astype(np.float32)
+    r, g, b = _three_channels(img_HWC)
+    rows = [np.floor(m[0] * r + m[1] * g + m[2] * b + m[3] + np.float32(0.5)) for m in matrix]
+    return np.stack(rows[: img_HWC.shape[2]], axis=-1).clip(0, 255).astype(np.uint8)
+
+
+def point(img_HWC: Image, ins: Instruction) -> Image:
+    """A user's scalar function of a pixel, called from Python once per colour of the image."""
+    known = ins.side_tables().points[int(ins.args[0])].function
+    function = getattr(known, "py_func", known)
+    magnitude = np.float32(ins.args[1])
+    colours, where = np.unique(np.stack(_three_channels(img_HWC), axis=-1).reshape(-1, 3), axis=0, return_inverse=True)
+    results = np.array([function(r, g, b, magnitude) for r, g, b in colours], np.float32).reshape(-1, 3)
+    out = to_uint8(results + np.float32(0.5))[where.reshape(-1)]
+    return out.reshape(*img_HWC.shape[:2], 3)[..., : img_HWC.shape[2]]
+
+
+def _three_channels(img_HWC: Image) -> list[npt.NDArray[np.float32]]:
+    """Red, green and blue float32[H, W]; a gray image stands for all three."""
+    return [img_HWC[..., min(i, img_HWC.shape[2] - 1)].astype(np.float32) for i in range(3)]
