@@ -495,6 +495,8 @@ struct JpegHead {
   i64 mcu_height;
   i64 coefficient_bytes;
   i64 is_complete;
+};
+
 // Layers that brushes draw: u8[count, planes, lines, columns].
 struct Layers {
   i64 count;
