@@ -219,7 +219,13 @@ def blurred_noise(
     ids, keys = map(as_c_contiguous, sampling.streams(rows))
     read = {"ids": ids, "keys": keys, "gains": as_c_contiguous(gains)}
     read |= {f"taps_{axis}": as_c_contiguous(taps) for axis, taps in zip("xy", taps, strict=True)}
-    counts = {"num_taps_x": len(taps[0]), "num_taps_y": len(taps[1]), "rows": number, "slot": slot, "num_fields": fields}
+    counts = {
+        "num_taps_x": len(taps[0]),
+        "num_taps_y": len(taps[1]),
+        "rows": number,
+        "slot": slot,
+        "num_fields": fields,
+    }
     shape = {"lines": over.lines, "columns": over.columns}
     noise = pack_struct(FIELD_NOISE, **read, **counts, **shape, grids=grids, farthest=farthest)
     check_status(_draw_noise(data_ptr(noise)))
