@@ -623,7 +623,7 @@ struct Layers {
   u8 * nodes;
 };
 
-// Noise between -1 and 1 at the nodes of grids, blurred, times gains.
+// Noise at the nodes of grids, blurred, times gains.
 struct FieldNoise {
   i64 rows;
   const u64 * ids;
@@ -674,7 +674,7 @@ struct RunCall {
   i64 end;
 };
 
-// One call of vg_blend: rows joined into outputs begin..end; arrays as in program.BlendEntries.
+// One call of vg_blend: rows of a batch joined into outputs begin..end; arrays as in program.BlendEntries.
 struct BlendCall {
   const Batch * batch;
   void * scratch;
@@ -694,7 +694,7 @@ struct BlendCall {
   i64 streams;
 };
 
-// One call of vg_pick_planes: three channels each of images begin..end, interleaved, one after another.
+// One call of vg_pick_planes: three channels each of images begin..end, interleaved, one image after another.
 struct PickCall {
   const i64 * images;
   i64 begin;

@@ -141,7 +141,9 @@ def header() -> str:
         _int_enum(structs.PointState),
         _number("ENDLESS", stages.ENDLESS),
         "// The packed program of a GPU: see variegate/executors/cuda/layout.py.\n",
-        _enum("Section", zip(map(str.upper, layout.Sections._fields), range(len(layout.Sections._fields)), strict=True)),
+        _enum(
+            "Section", zip(map(str.upper, layout.Sections._fields), range(len(layout.Sections._fields)), strict=True)
+        ),
         _number("NUM_SECTIONS", len(layout.Sections._fields)),
         _enum("HeaderField", ((name, getattr(layout, name)) for name in layout.HEADER_NAMES)),
         _number("HEADER_FIELDS", layout.HEADER),
