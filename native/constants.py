@@ -14,7 +14,7 @@ from variegate.apps.curate import fingerprint, near_search, pixels
 from variegate.executors.cuda import layout
 from variegate.native import structs
 from variegate.ops import fields
-from variegate.program import ops, passes, places, rng
+from variegate.program import coords, ops, passes, rng
 from variegate.program.lowering import blurs, rewrites
 from variegate.targets import stages
 
@@ -90,12 +90,12 @@ def header() -> str:
         _array("IS_REAL_MAP", "u8", map(int, ops.IS_REAL_MAP)),
         _array("IS_WARP", "u8", map(int, ops.IS_WARP)),
         _array("IS_BLUR", "u8", map(int, ops.IS_BLUR)),
-        "// Coordinates: see variegate/program/places.py.\n",
-        _number("MAX_COORD", places.FAR),
-        _enum("Record", ((name, getattr(places, name)) for name in places.RECORD_FIELDS)),
-        _number("RECORD_FIELDS", places.RECORD),
+        "// Coordinates: see variegate/program/coords.py.\n",
+        _number("MAX_COORD", coords.MAX_COORD),
+        _enum("Record", ((name, getattr(coords, name)) for name in coords.RECORD_FIELDS)),
+        _number("RECORD_FIELDS", coords.RECORD),
         *(
-            _number(name, getattr(places, name))
+            _number(name, getattr(coords, name))
             for name in (
                 "STEP_BITS",
                 "WEIGHT_BITS",

@@ -24,7 +24,7 @@ from variegate.program.ops import (
     Op,
     PadMode,
 )
-from variegate.program.places import STEP_BITS, WEIGHS_TWICE
+from variegate.program.coords import STEP_BITS, WEIGHS_TWICE
 from variegate.program.program import Output, Program
 from variegate.program.rng import stream_key
 from variegate.program.sampling import Sampling

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from tests.oracle.instruction import Image, Instruction, to_uint8
 from tests.oracle.position import noise_words
 from tests.oracle.values import blend, luma
-from variegate.program.lowering.blurs import (
+from tests.oracle.blurs import (
     AMOUNT_BITS,
     LEVEL_BITS,
     WEIGHT_BITS,

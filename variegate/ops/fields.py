@@ -14,7 +14,7 @@ import numpy.typing as npt
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 from variegate.native.structs import FIELD_NOISE, pack_struct
 from variegate.program.ops import Op
-from variegate.program.places import MAX_UNIT, NODE_BITS, STEP_BITS, WEIGHS_TWICE
+from variegate.program.coords import MAX_UNIT, NODE_BITS, STEP_BITS, WEIGHS_TWICE
 from variegate.program.sampling import Floats, Rows, Sampling
 
 # What an int16 holds of a displacement's units.
@@ -82,7 +82,7 @@ def emit_nodes(
 
 
 def units_for(farthest: npt.ArrayLike) -> Floats:
-    """The least unit in which displacements so far find room, for each; see ``program/places.py``."""
+    """The least unit in which displacements so far find room, for each; see ``program/coords.py``."""
     room = np.maximum(farthest, 1e-9) * (2.0**NODE_BITS / LARGEST_NODE)
     return np.clip(np.ceil(np.log2(room)), -MAX_UNIT, MAX_UNIT)
 

@@ -28,7 +28,7 @@ from variegate.program.ops import (
     LayerMode,
     Op,
 )
-from variegate.program.places import MAX_UNIT, STEP_BITS
+from variegate.program.coords import MAX_UNIT, STEP_BITS
 from variegate.program.program import INSTRUCTION_ARRAYS, STAGES, Program
 
 GEOMETRY_MODES = ("composed", "exact")
