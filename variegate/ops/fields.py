@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 from variegate.native.structs import FIELD_NOISE, pack_struct
-from variegate.program.ops import Op
 from variegate.program.coords import MAX_UNIT, NODE_BITS, STEP_BITS, WEIGHS_TWICE
+from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
 
 # What an int16 holds of a displacement's units.

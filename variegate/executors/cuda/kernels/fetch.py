@@ -6,9 +6,9 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
+from variegate.program import coords as R
 from variegate.program import ops
 from variegate.program import passes as P
-from variegate.program import coords as R
 
 
 @triton.jit

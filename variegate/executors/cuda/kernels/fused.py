@@ -31,9 +31,9 @@ from variegate.executors.cuda.kernels.resample import read_resampled
 from variegate.executors.cuda.kernels.statistics import is_last, measure, write_tables
 from variegate.executors.cuda.kernels.store import load_key, store_result
 from variegate.executors.cuda.kernels.values import apply_position, apply_value, look_up
+from variegate.program import coords as R
 from variegate.program import ops
 from variegate.program import passes as P
-from variegate.program import coords as R
 
 
 @triton.jit(do_not_specialize=["rows"])
