@@ -34,7 +34,7 @@ template <class Use> void for_each_step(const StagesCall *call, Use use) {
       const int op = call->opcode[at], flags = call->flags[at];
       if (!IS_FOLLOWED[op]) continue;
       // What is not geometry changes no size.
-      const i32 *before = slot ? call->out_size + 2 * (at - 1) : call->in_shape + 3 * row, *after = call->out_size + 2 * at;
+      const i32 *after = call->out_size + 2 * at, *before = slot ? after - 2 : call->in_shape + 3 * row;
       const bool goes_on = flags > INTERPOLATION_MASK;
       if (goes_on)
         use(row, Instruction{Op::PAD, flags >> INTERPOLATION_BITS, NO_ARGS, {before[0], before[1]},
