@@ -353,6 +353,8 @@ enum : int {
 };
 }  // namespace PointState
 
+constexpr u8 IS_FOLLOWED[] = {0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+
 constexpr i64 ENDLESS = 4503599627370496;
 
 // The packed program of a GPU: see variegate/executors/cuda/layout.py.
@@ -553,18 +555,31 @@ struct Lowering {
 // Steps of the geometry of R rows: see variegate/targets/stages.py.
 struct Stages {
   i64 rows;
-  const i64 * begin;
-  const i64 * kind;
-  const f64 * back;
-  const f64 * ahead;
-  const i64 * before;
-  const i64 * after;
-  const u8 * is_aligned;
-  const u8 * rounds;
-  const i64 * numbers;
+  i64 * begin;
+  i64 * kind;
+  f64 * back;
+  f64 * ahead;
+  i64 * before;
+  i64 * after;
+  u8 * is_aligned;
+  u8 * rounds;
+  i64 * numbers;
   const i16 * grids;
   const i32 * rectangles;
-  const f64 * tables;
+  f64 * tables;
+};
+
+// Sampled programs whose geometry becomes Stages.
+struct StagesCall {
+  i64 rows;
+  i64 slots;
+  const i16 * opcode;
+  const f64 * args;
+  const i16 * flags;
+  const i32 * out_size;
+  const i32 * length;
+  const i32 * in_shape;
+  i64 resized_by_corners;
 };
 
 // A rectangle of a row's result, and the layers read in it.

@@ -139,6 +139,7 @@ def header() -> str:
         _enum("StageKind", ((name, getattr(stages, name)) for name in ("MAP", "GRID", "REPEAT", "ERASE", "SCALE"))),
         _enum("StageNumber", ((name, getattr(stages, name)) for name in stages.NUMBERS)),
         _int_enum(structs.PointState),
+        _array("IS_FOLLOWED", "u8", map(int, stages.IS_FOLLOWED)),
         _number("ENDLESS", stages.ENDLESS),
         "// The packed program of a GPU: see variegate/executors/cuda/layout.py.\n",
         _enum(
@@ -161,6 +162,7 @@ def header() -> str:
         _struct("Batch", structs.BATCH, structs.BATCH_COMMENT),
         _struct("Lowering", structs.LOWERING, "R programs of K slots, rewritten in place: see native/lowering."),
         _struct("Stages", structs.STAGES, "Steps of the geometry of R rows: see variegate/targets/stages.py."),
+        _struct("StagesCall", structs.STAGES_CALL, "Sampled programs whose geometry becomes Stages."),
         _struct("MaskRegion", structs.MASK_REGION, "A rectangle of a row's result, and the layers read in it."),
         _struct("MaskLayer", structs.MASK_LAYER, "A mask and its result."),
         "// JPEG files: see native/jpeg.\n",
