@@ -99,7 +99,6 @@ def known_signatures(file: Path | None) -> dict[str, tuple[object, ...]]:
 def find_signatures() -> dict[str, tuple[object, ...]]:
     """Of the kernels that Python calls: the types of their arguments."""
     warm._run_everything()
-    warm._use_an_index()
     warm._use_targets()
     warm._use_layers()
     for use in warm_commands.COMMANDS.values():

@@ -127,7 +127,6 @@ from variegate.apps.warm_commands import COMMANDS
 warm._run_everything()  # warm() would load nothing where all is on disk
 warm._use_targets()
 warm._use_layers()
-warm._use_an_index()
 for use in COMMANDS.values():
     use()
 
