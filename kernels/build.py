@@ -20,7 +20,7 @@ from variegate.compiling.stored import PACKAGE, write_manifest
 from variegate.jobs import warm
 from variegate.threads import default_threads
 
-OF_A_BATCH = warm.ENTRIES + warm.INDEX_ENTRIES + warm.TARGET_ENTRIES + warm.LAYER_ENTRIES
+OF_A_BATCH = warm.ENTRIES + warm.INDEX_ENTRIES + warm.TARGET_ENTRIES
 SHIPPED = sum(warm_commands.COMMANDS, OF_A_BATCH)
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -101,7 +101,6 @@ def find_signatures() -> dict[str, tuple[object, ...]]:
     warm._run_everything()
     warm._use_an_index()
     warm._use_targets()
-    warm._use_layers()
     for use in warm_commands.COMMANDS.values():
         use()
     found = {entry._cache.name: [tuple(args) for args in entry.overloads] for entry in warm._entries(SHIPPED)}

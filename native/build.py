@@ -2,7 +2,7 @@
 
 The sources are C++17 without a C++ library, so that the C driver of any compiler links them: ``$CC``, gcc, clang, or
 the compiler of PyPI's ``ziglang``. Files of ``kernels/`` are compiled once for each level of x86-64, from what every
-processor has to AVX-512 with VBMI and VNNI; Python picks a level when it loads the library. All others are compiled for
+processor has to AVX-512 with VBMI, VNNI and VPOPCNTDQ; Python picks a level when it loads the library. All others are compiled for
 the oldest. Only what changed is compiled again.
 """
 
@@ -53,7 +53,7 @@ X86_LEVELS = {
     "v2": ("-march=x86-64-v2",),
     "v3": ("-march=x86-64-v3",),
     "v4": ("-march=x86-64-v4",),
-    "vbmi": ("-march=x86-64-v4", "-mavx512vbmi", "-mavx512vnni"),
+    "vbmi": ("-march=x86-64-v4", "-mavx512vbmi", "-mavx512vnni", "-mavx512vpopcntdq"),
 }
 
 
@@ -114,7 +114,7 @@ def host_levels() -> list[str]:
         "v2": {"ssse3", "sse4_2", "popcnt"},
         "v3": {"avx2", "bmi2", "fma", "movbe"},
         "v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
-        "vbmi": {"avx512vbmi", "avx512_vnni"},
+        "vbmi": {"avx512vbmi", "avx512_vnni", "avx512_vpopcntdq"},
     }
     for level, features in needed.items():
         if not features <= flags:

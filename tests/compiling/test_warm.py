@@ -31,7 +31,6 @@ from variegate.jobs import warm
 
 warm._run_everything()  # warm() would load nothing where all is on disk
 warm._use_targets()
-warm._use_layers()
 
 from variegate.program.compiled import KERNELS
 
@@ -44,7 +43,7 @@ def made_ready():
     }
 
 before = made_ready()
-entries = warm.ENTRIES + warm.TARGET_ENTRIES + warm.LAYER_ENTRIES
+entries = warm.ENTRIES + warm.TARGET_ENTRIES
 assert {name for name in entries if before.get(name) != 1} == set(), before
 # One type for each argument: a kernel that is compiled twice costs the first batch seconds.
 assert {name for name, number in before.items() if name.startswith("executors.cpu.") and number > 1} == set(), before
@@ -125,7 +124,6 @@ from variegate.apps.warm_commands import COMMANDS
 
 warm._run_everything()  # warm() would load nothing where all is on disk
 warm._use_targets()
-warm._use_layers()
 warm._use_an_index()
 for use in COMMANDS.values():
     use()

@@ -1,4 +1,4 @@
-"""Kernels of commands besides those of a batch: ``check``, annotated outputs, images in tiles."""
+"""Kernels of commands besides those of a batch: annotated outputs, images in tiles."""
 
 from __future__ import annotations
 
@@ -9,20 +9,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from variegate import transforms as T
-from variegate.apps.curate.fingerprint import fingerprint
-from variegate.apps.curate.near_hashes import find_partners, first_of_alike
-from variegate.apps.curate.sample import prepare
 from variegate.formats.annotated.outlines import trace
 from variegate.jobs.engine import Engine
-
-_CHECK = (
-    "apps.curate.fingerprint._describe",
-    "apps.curate.fingerprint._reduce",
-    "apps.curate.pixels._measure",
-    "apps.curate.pixels._measure_blocks",
-    "apps.curate.near_search.search_block",
-    "apps.curate.near_hashes._join",
-)
 
 _ANNOTATED = (
     "formats.annotated.outlines._count",
@@ -58,15 +46,6 @@ _TILES = (
 )
 
 
-def _check() -> None:
-    prepare()
-    prints = [fingerprint(np.full((8, 8, 3), level, np.uint8)) for level in (0, 9)]
-    hashes = np.array([one.look_hash for one in prints], np.uint64)
-    signatures = np.array([np.frombuffer(one.signature, np.uint8) for one in prints])
-    partners = find_partners(hashes, signatures, np.zeros(2, np.uint8), np.zeros(2, np.int64), 4, 0.1)
-    first_of_alike(partners[:, 0])
-
-
 def _annotate() -> None:
     trace(np.ones((2, 2), np.bool_))
 
@@ -92,4 +71,4 @@ def _cut_into_tiles() -> None:
             engine.map_image(path, step, out=f"{folder}/{number}.npy", tile=16)
 
 
-COMMANDS: dict[tuple[str, ...], Callable[[], None]] = {_CHECK: _check, _ANNOTATED: _annotate, _TILES: _cut_into_tiles}
+COMMANDS: dict[tuple[str, ...], Callable[[], None]] = {_ANNOTATED: _annotate, _TILES: _cut_into_tiles}

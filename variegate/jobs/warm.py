@@ -29,17 +29,8 @@ from variegate.program.lowering.tables import FILLS, compile_fill
 # The kernels that Python calls, or that are called by address, each for one signature: those of tables are declared by
 # operations. All others are part of their code.
 ENTRIES = (
-    "program.rng._fill_keys",
-    "program.rng._fill_words",
-    "program.rng._fill_words_of_one",
     "program.lowering.joint.keep_work",
     "program.lowering.joint.rewrite_all",
-    "ops.fields._draw_noise",
-    "ops.fields._find_farthest",
-    "ops.fields.add_up",
-    "ops.fields._round",
-    "ops.erase._grow",
-    "ops.resize._draw",
     "executors.cpu.batch.keep_batch",
     "executors.cpu.batch.keep_scratch",
     "executors.cpu.batch.measure",
@@ -77,17 +68,6 @@ TARGET_ENTRIES = (
     "targets.masks._read_masks",
     "targets.regions._move_points",
     "targets.regions._move",
-)
-
-# Of layers of weather and light, likewise.
-LAYER_ENTRIES = (
-    "ops.layers._draw_words",
-    "ops.brushes.draw_puffs",
-    "ops.brushes.draw_streaks",
-    "ops.brushes.draw_stones",
-    "ops.brushes.draw_polygons",
-    "ops.brushes.draw_drops",
-    "ops.brushes.draw_flare",
 )
 
 # (kernels done, of about so many, seconds)
@@ -129,7 +109,7 @@ def warm(progress: Progress | None = None, more: Mapping[tuple[str, ...], Callab
     """
     began = time.perf_counter()
     before = _compiled()
-    uses = {INDEX_ENTRIES: _use_an_index, TARGET_ENTRIES: _use_targets, LAYER_ENTRIES: _use_layers, **(more or {})}
+    uses = {INDEX_ENTRIES: _use_an_index, TARGET_ENTRIES: _use_targets, **(more or {})}
     was_ready = _folder() is not None and all(map(_are_there, uses))
     if not was_ready:
         place, wanted = compiled.cache_folder(), config.CACHE_DIR
@@ -167,13 +147,6 @@ def _use_targets() -> None:
     sample = {"image": np.zeros((8, 8, 3), np.uint8), "mask": np.zeros((8, 8), np.uint8), "boxes": [[1, 1, 4, 4]]}
     Augmenter(T.RandomRotation(10), num_threads=1)([sample | {"keypoints": [[2, 2]]}], ids=[0])
     fill_rings(np.zeros((4, 4), np.bool_), np.array([[0, 0], [3, 0], [0, 3]]), [3])
-
-
-def _use_layers() -> None:
-    """Each brush once."""
-    drawn = [T.RandomFog(p=1.0), T.RandomRain(p=1.0), T.RandomSnow(method="texture", p=1.0), T.RandomGravel(p=1.0)]
-    drawn += [T.RandomShadow(p=1.0), T.Spatter(p=1.0), T.RandomSunFlare(p=1.0)]
-    Augmenter(T.Compose(drawn), num_threads=1)([np.zeros((8, 8, 3), np.uint8)], ids=[0])
 
 
 def _are_there(names: tuple[str, ...]) -> bool:
