@@ -2,8 +2,8 @@
 
 The sources are C++17 without a C++ library, so that the C driver of any compiler links them: ``$CC``, gcc, clang, or
 the compiler of PyPI's ``ziglang``. Files of ``kernels/`` are compiled once for each level of x86-64, from what every
-processor has to AVX-512 with VBMI, VNNI and VPOPCNTDQ; Python picks a level when it loads the library. All others are compiled for
-the oldest. Only what changed is compiled again.
+processor has to AVX-512 with VBMI, VNNI and VPOPCNTDQ; Python picks a level when it loads the library. All others are
+compiled for the oldest. Only what changed is compiled again.
 """
 
 from __future__ import annotations

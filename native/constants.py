@@ -138,7 +138,11 @@ def header() -> str:
         _struct("Batch", structs.BATCH, structs.BATCH_COMMENT),
         _struct("Lowering", structs.LOWERING, "R programs of K slots, rewritten in place: see native/lowering."),
         _struct("Layers", structs.LAYERS, "Layers that brushes draw: u8[count, planes, lines, columns]."),
-        _struct("FieldNoise", structs.FIELD_NOISE, "Noise at the nodes of grids, blurred, times gains."),
+        _struct(
+            "FieldNoise",
+            structs.FIELD_NOISE,
+            "Noise between -1 and 1 at the nodes of grids, blurred, times gains.",
+        ),
         _struct("HashSearch", structs.HASH_SEARCH, "A search for images of near hashes in one index of them."),
         _struct("RunCall", structs.RUN_CALL, "One call of vg_run."),
     ]
