@@ -3,7 +3,6 @@
 #include "../coords.h"
 
 // Members of types that files of several levels share: a copy that is not inlined would be that of any level.
-#define VG_MEMBER inline __attribute__((always_inline))
 
 namespace vg {
 
