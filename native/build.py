@@ -4,6 +4,9 @@ The sources are C++17 without a C++ library, so that the C driver of any compile
 the compiler of PyPI's ``ziglang``. Files of ``kernels/`` are compiled once for each level of x86-64, from what every
 processor has to AVX-512 with VBMI, VNNI and VPOPCNTDQ; Python picks a level when it loads the library. All others are
 compiled for the oldest. Only what changed is compiled again.
+
+``--fuzz`` makes a program of each file of ``fuzz/`` instead, which feeds mutated bytes to a parser under sanitizers:
+``build/native/fuzz/NAME [ITERATIONS [SEED]]``.
 """
 
 from __future__ import annotations

@@ -638,7 +638,7 @@ struct Layers {
   u8 * nodes;
 };
 
-// Noise at the nodes of grids, blurred, times gains.
+// Noise between -1 and 1 at the nodes of grids, blurred, times gains.
 struct FieldNoise {
   i64 rows;
   const u64 * ids;
