@@ -138,6 +138,7 @@ class Sections(NamedTuple):
     # The images between passes are in memory of their own.
     canvases: int
 
+
 # What kernels read from here and from the program's modules, as one number. Every kernel takes it as a compile-time
 # argument: Triton keeps machine code on disk by a kernel's source and arguments, which these constants are no part of,
 # and would go on running with those of an older version.
