@@ -623,7 +623,7 @@ struct Layers {
   u8 * nodes;
 };
 
-// Noise between -1 and 1 at the nodes of grids, blurred, times gains.
+// Noise at the nodes of grids, blurred, times gains.
 struct FieldNoise {
   i64 rows;
   const u64 * ids;

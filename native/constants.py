@@ -165,9 +165,7 @@ def header() -> str:
         _int_enum(structs.JpegRefusal),
         _struct("JpegHead", structs.JPEG_HEAD, "Header of a JPEG file; zeros if the file is not plain."),
         _struct("Layers", structs.LAYERS, "Layers that brushes draw: u8[count, planes, lines, columns]."),
-        _struct(
-            "FieldNoise", structs.FIELD_NOISE, "Noise between -1 and 1 at the nodes of grids, blurred, times gains."
-        ),
+        _struct("FieldNoise", structs.FIELD_NOISE, "Noise at the nodes of grids, blurred, times gains."),
         _struct("HashSearch", structs.HASH_SEARCH, "A search for images of near hashes in one index of them."),
         _struct("RunCall", structs.RUN_CALL, "One call of vg_run."),
         _struct("BlendCall", structs.BLEND_CALL, structs.BLEND_COMMENT),

@@ -65,15 +65,29 @@ def compiled_levels() -> list[str]:
 def entry(name: str, *arguments: Any, result: Any = ctypes.c_int64) -> Callable[..., Any]:
     """A function of the library by its name, of arguments of these ctypes (addresses: ``c_void_p``).
 
-    Kernels are found by their name without the level. Calls release the GIL.
+    Kernels are found by their name without the level. Calls release the GIL. Where the library is older than the
+    sources, or missing, the first call raises ImportError: ``native/constants.py`` needs the modules before.
     """
-    function = getattr(_library(), name, None)
-    if function is None:
-        function = getattr(_library(), f"{name}_{LEVELS[level()]}")
+    try:
+        function = _find(name)
+    except (ImportError, AttributeError) as error:
+        return _missing(name, error)
     function.argtypes = arguments
     function.restype = result
     found: Callable[..., Any] = function
     return found
+
+
+def _find(name: str) -> Any:
+    function = getattr(_library(), name, None)
+    return getattr(_library(), f"{name}_{LEVELS[level()]}") if function is None else function
+
+
+def _missing(name: str, error: Exception) -> Callable[..., Any]:
+    def call(*arguments: Any) -> Any:
+        raise ImportError(f"{name}: {error}; accepted: a library of these sources: python native/build.py") from error
+
+    return call
 
 
 # An array object begins with its head, as every object does, and then has the address of its elements; NumPy promises

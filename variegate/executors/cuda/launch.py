@@ -90,7 +90,7 @@ def triton_functions(points: list[PointFunction]) -> PointFunctions:
     for point in points:
         if point.triton_function is None:
             raise ValueError(
-                f"{point.name}: its point function is written for Numba only and cannot run on a CUDA device; accepted "
+                f"{point.name}: its point function is compiled for CPUs and cannot run on a CUDA device; accepted "
                 "there: a class that also has point_triton, a @triton.jit function (r, g, b, m) -> (r, g, b)"
             )
     return PointFunctions(point.triton_function for point in points)
