@@ -142,9 +142,7 @@ def header() -> str:
         _array("IS_FOLLOWED", "u8", map(int, stages.IS_FOLLOWED)),
         _number("ENDLESS", stages.ENDLESS),
         "// The packed program of a GPU: see variegate/executors/cuda/layout.py.\n",
-        _enum(
-            "Section", zip(map(str.upper, layout.Sections._fields), range(len(layout.Sections._fields)), strict=True)
-        ),
+        _enum("Section", ((name.upper(), i) for i, name in enumerate(layout.Sections._fields))),
         _number("NUM_SECTIONS", len(layout.Sections._fields)),
         _enum("HeaderField", ((name, getattr(layout, name)) for name in layout.HEADER_NAMES)),
         _number("HEADER_FIELDS", layout.HEADER),

@@ -78,7 +78,6 @@ bool has_folding_map(const DeviceRow &row, i64 begin, i64 end) {
 
 void copy_pass(const DeviceRow &row, const i32 *pass, i64 *header) {
   for (int i = 0; i < PASS_FIELDS; i++) header[i] = pass[i];
-  memset(header + PASS_FIELDS, 0, (HEADER_FIELDS - PASS_FIELDS) * sizeof(i64));
   constexpr int SLOTS[] = {PassField::BEGIN,  PassField::END,      PassField::FIRST,      PassField::MAPS_END,
                            PassField::VALUES, PassField::POSITION, PassField::STATISTICS, PassField::STATISTICS_END};
   for (int field : SLOTS) header[field] += row.first_slot();
@@ -103,6 +102,14 @@ void copy_row(const PackCall &call, const DeviceRow &row, i64 *header) {
   header[HeaderField::REGION_X] = call.region_x;
   header[HeaderField::REGION_Y] = call.region_y;
   header[HeaderField::REGION_OF] = call.region_width ? call.region_width : header[PassField::WIDTH];
+}
+
+// Clears the fields that few passes need, and the unused one.
+void clear_rest(i64 *header) {
+  header[HeaderField::TAPS_X] = header[HeaderField::TAPS_Y] = header[HeaderField::WEIGHTS] = 0;
+  header[HeaderField::ERASES] = 0;
+  static_assert(HeaderField::REGION_OF == HEADER_FIELDS - 2, "fields behind the last one are cleared");
+  header[HEADER_FIELDS - 1] = 0;
 }
 
 // Returns the number of weight blocks that a resize makes before pass p, whose weights begin at the offset `weights`.
@@ -130,6 +137,7 @@ void write_pass(const PackCall &call, const DeviceRow &row, i64 p, const Source 
   copy_pass(row, pass, header);
   copy_source(from, header);
   copy_row(call, row, header);
+  clear_rest(header);
   header[HeaderField::IS_FINAL] = p == row.num_passes() - 1 && !row.is_blended();
   header[HeaderField::TARGET] = target;
   const i64 begin = pass[PassField::BEGIN], end = pass[PassField::END], source = pass[PassField::SOURCE];

@@ -32,8 +32,8 @@ struct Taps {
 // Of a RESIZED_CROP with these arguments and flags.
 Taps count_taps(const f64 *args, int flags);
 
-// Pixels of the two images that a row's passes write in turn. The last pass writes its result elsewhere, unless rows are
-// blended. Rounded up to four, so that what lies behind an image is aligned.
+// Pixels of the two images that a row's passes write in turn. The last pass writes its result elsewhere, unless rows
+// are blended. Rounded up to four, so that the memory behind an image is aligned.
 struct CanvasSizes {
   i64 first, second;
 };

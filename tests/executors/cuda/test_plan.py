@@ -101,3 +101,11 @@ def test_memory_known_by_address_alone_is_held() -> None:
     held = {tensor.data_ptr() for tensor in work.owners}
     assert placed.owners[0].data_ptr() in held
     assert len(work.owners) == 2
+
+
+def test_a_row_must_read_an_image_of_the_batch() -> None:
+    program = program_of([[step(Op.HFLIP)]] * 2, [photo(20, 30)] * 2)
+    executor = poisoned_executor("cpu")
+    placed = upload_images(executor, [photo(20, 30)])
+    with pytest.raises(IndexError, match="not among the 1 of the batch"):
+        executor.prepare(lower(program, measured_once=True), placed, np.zeros(2, np.int64))
