@@ -3,7 +3,7 @@
 #
 #   docker build -t variegate .
 #   docker build -t variegate:cuda --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cu130 \
-#       --build-arg EXTRAS=,cuda --build-arg PACKAGES="gcc libc6-dev" .
+#       --build-arg EXTRAS=cuda --build-arg PACKAGES="gcc libc6-dev" .
 
 ARG PYTHON=3.12
 
@@ -19,11 +19,10 @@ RUN python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))
     && python -m venv /opt/variegate \
     && /opt/variegate/bin/pip install --extra-index-url "$TORCH_INDEX" -c constraints.txt -r /tmp/requirements.txt
 COPY . .
-# The kernels of every level of x86-64, compiled for the very versions that are installed here.
+# The kernels of every level of x86-64. This image has no compiler: pip gets that of ziglang for the build.
 RUN /opt/variegate/bin/pip wheel --no-deps --wheel-dir /tmp/dist . \
-    && NUMBA_CACHE_DIR=/tmp/numba /opt/variegate/bin/python -m kernels.build --out /tmp/dist \
     && /opt/variegate/bin/pip install --extra-index-url "$TORCH_INDEX" -c constraints.txt \
-       /tmp/dist/variegate_kernels-*.whl "$(echo /tmp/dist/variegate-*.whl)[kernels${EXTRAS}]" \
+       "$(echo /tmp/dist/variegate-*.whl)${EXTRAS:+[$EXTRAS]}" \
     && /opt/variegate/bin/pip uninstall --yes pip
 
 FROM python:${PYTHON}-slim

@@ -1,5 +1,5 @@
 // Tables of nearest maps, and integer records by which interpolating maps are read: see variegate/program/coords.py and
-// variegate/executors/reference/places.py.
+// tests/oracle/places.py.
 #include "coords.h"
 
 namespace vg {

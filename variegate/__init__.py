@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
-# Names by the module that defines them. They are loaded when first used (PEP 562), because they import torch and Numba,
+# Names by the module that defines them. They are loaded when first used (PEP 562), because they import torch and NumPy,
 # and `variegate --help` needs neither. Type checkers and editors read __init__.pyi instead; a test compares the two.
 _NAMES = {
     "variegate.apps.attribution": ["attribution"],

@@ -85,7 +85,7 @@ def write_photos(root: Path) -> None:
 
 
 def warm_up(transform: Transform, source: FolderSource, seed: int, copies: int, threads: int | None) -> float:
-    """Augment a few images and throw them away -> seconds: compiles the kernels, or loads them from the cache."""
+    """Augment a few images and throw them away -> seconds."""
     started = time.perf_counter()
     augmenter = Augmenter(transform, seed=seed, num_threads=threads, layout="NHWC")
     ids = list(range(0, len(source), 4))

@@ -31,7 +31,7 @@ def demo(options: DemoOptions) -> None:
 
     as_json = options.as_json
     if not as_json:
-        say("preparing photos and kernels (compiled on the first start only, for about a minute) ...", stderr())
+        say("preparing photos ...", stderr())
 
     run = partial(run_expansion, as_json=as_json, summary=False)
     done = run_demo(options.folder, options.copies, options.seed, options.threads, run)
@@ -52,7 +52,7 @@ def demo(options: DemoOptions) -> None:
         "augmented": f"{done.augmented}  ({done.report.written:,} images, and manifest.parquet)",
         "contact sheet": str(done.sheet),
         "images/s": f"{done.report.rate:,.0f}  (read, decoded, augmented, encoded and written)",
-        "kernels ready": f"in {done.prepare_seconds:.1f} s, not part of the rate",
+        "warm-up": f"{done.prepare_seconds:.1f} s, not part of the rate",
     }
     print_facts(facts.items())
     next_commands = [

@@ -1,1 +1,1 @@
-"""Programs + pixels -> pixels. Every executor runs the same programs; ``reference`` defines what they mean."""
+"""Programs + pixels -> pixels. Every executor runs the same programs; ``tests/oracle`` defines what they mean."""

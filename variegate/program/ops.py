@@ -1,7 +1,7 @@
 """The instruction set: every operation a program can hold, its arguments and what it needs to run.
 
-Two layers share one numbering. *Semantic* operations are what transforms emit and the reference executor runs one
-after another. *Primitives* (100 and up) are what lowering leaves for the fused executors: one opcode per way of
+Two layers share one numbering. *Semantic* operations are what transforms emit and the oracle of the tests runs
+one after another. *Primitives* (100 and up) are what lowering leaves for the fused executors: one opcode per way of
 touching pixels.
 """
 

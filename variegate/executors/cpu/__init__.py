@@ -1,4 +1,4 @@
-"""The Numba executor: fused passes, one thread per core, no GIL."""
+"""The CPU executor: fused passes in C++ (``native/kernels``), one thread per core, without the GIL."""
 
 from variegate.executors.cpu.executor import allocate, run, run_into, take_results
 from variegate.executors.cpu.single import run_one

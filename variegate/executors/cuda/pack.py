@@ -42,8 +42,8 @@ def refuse_jpeg(program: Program) -> None:
     """Raises ValueError if a fused program has a JPEG, which no GPU kernel has."""
     if (program.opcode == Op.JPEG).any():
         raise ValueError(
-            "JPEG: runs on device='cpu' and 'reference' alone, and is not done behind your back on the host; use "
-            "device='cpu' for this transform, or leave JPEG out of it on a GPU"
+            "JPEG: runs on device='cpu' alone, and is not done behind your back on the host; use device='cpu' for this "
+            "transform, or leave JPEG out of it on a GPU"
         )
 
 

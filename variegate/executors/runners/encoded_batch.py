@@ -338,7 +338,7 @@ def _one_decode_for_all(
 
 def _decode_shared(batch: EncodedBatch, plan: DecodePlan | None, number: int) -> tuple[Image, int, int]:
     """-> (part of the picture, its top, its left), in memory of its own: how long rows read it is not known."""
-    # Imported on demand: Numba takes a while.
+    # Imported on demand: it loads the native library.
     from variegate.executors.cpu.memory import RESULTS
 
     if plan is not None:

@@ -39,7 +39,7 @@ def lower(program: Program, geometry: str = "composed", measured_once: bool = Fa
     """Lower a sampled program, which stays as it is.
 
     ``geometry="composed"`` joins interpolating maps into one gather, ``"exact"`` does not. ``measured_once``: see
-    ``fuse.assign``.
+    ``native/lowering/passes.cpp``.
     """
     if geometry not in GEOMETRY_MODES:
         raise ValueError(f'geometry: got {geometry!r}; accepted: "composed" or "exact"')

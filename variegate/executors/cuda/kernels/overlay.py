@@ -1,4 +1,4 @@
-"""OVERLAY on a tile's pixels: defined in ``executors/reference/position.py``."""
+"""OVERLAY on a tile's pixels: defined in ``tests/oracle/position.py``."""
 
 from __future__ import annotations
 
