@@ -1,6 +1,6 @@
 # Every target works on a bare machine with Python 3.10+: it makes .venv, installs what it needs, and runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-unit test-lowest test-highest test-random-order test-strength test-migration test-converter lint lint-workflows bench bench-gpu wheel docs docs-links install native clean
+.PHONY: help demo test test-all test-unit test-lowest test-highest test-random-order test-strength test-migration test-converter lint lint-workflows bench bench-gpu wheel docs docs-links install native test-sanitized clean
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python3.10 python; do \
@@ -28,6 +28,7 @@ help:
 	@echo "make test-strength   plant defects, one at a time, and see that the tests notice   (STRENGTH_ARGS='blur --whole')"
 	@echo "make test-migration   both codes of every pair in docs/migration, in the peers' environment   (MIGRATION_ARGS='dali.md')"
 	@echo "make test-converter   what Albumentations and its conversions do to all targets        (CONVERTER_ARGS='--python PEER')"
+	@echo "make test-sanitized   the kernels of every processor level under ASan and UBSan"
 	@echo "make lint    ruff, and mypy and pyright, with the examples and the Python of the pages"
 	@echo "make bench   speed beside the peers   (BENCH='w2 --out docs/results'; BENCH=--help names the others: loader, w8, ...)"
 	@echo "make bench-gpu   the same on a GPU (BENCH_GPU='w3 w3r'), in the Python that PYTHON names"
@@ -141,6 +142,16 @@ $(VENV)/.installed-%: pyproject.toml $(STUDIO)/pyproject.toml constraints.txt | 
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[$*]" \
 		$(if $(filter test dev docs,$*),-e ./$(STUDIO))
 	@touch $@ $(if $(filter dev,$*),$(VENV)/.installed-test)
+
+# The kernels of every level under ASan and UBSan, over the contracts of executors. Python itself leaks on purpose.
+SANITIZED = build/native/sanitized/_native.so
+test-sanitized: $(VENV)/.installed-test
+	$(BIN)/python native/build.py --levels all --sanitize --out $(SANITIZED)
+	for level in x86-64 x86-64-v2 x86-64-v3 x86-64-v4 x86-64-v4-vbmi; do \
+		VARIEGATE_LIBRARY=$(CURDIR)/$(SANITIZED) VARIEGATE_LEVEL=$$level ASAN_OPTIONS=detect_leaks=0 \
+		LD_PRELOAD=$$($${CC:-gcc} -print-file-name=libasan.so) $(BIN)/python -m pytest -q -n 0 -m "not slow" \
+			tests/executors/test_contract.py tests/executors/test_contract_edges.py -k "cpu and not fork" || exit; \
+	done
 
 # Compiles what changed; pip has compiled all of it when it installed the project.
 native: | $(BIN)/python

@@ -25,7 +25,8 @@ LEVELS = {
 }
 """Names that ``VARIEGATE_LEVEL`` takes, from the oldest level to the best, and how symbols of the library end."""
 
-_PATH = Path(__file__).parent.parent / "_native.so"
+# Developers test a library that was compiled with sanitizers by naming its file.
+_PATH = Path(os.environ.get("VARIEGATE_LIBRARY") or Path(__file__).parent.parent / "_native.so")
 _OUT_OF_MEMORY = 1
 
 
