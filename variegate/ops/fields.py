@@ -216,8 +216,8 @@ def blurred_noise(
     int16[R, lines, columns, fields] and the greatest magnitude in each of R."""
     number, fields = gains.shape
     grids, farthest = np.empty((number, over.lines, over.columns, fields), np.int16), np.empty(number, np.int64)
-    ids, keys = map(as_c_contiguous, sampling.streams(rows))
-    read = {"ids": ids, "keys": keys, "gains": as_c_contiguous(gains)}
+    ids, keys = sampling.streams(rows)
+    read = {"ids": as_c_contiguous(ids), "keys": as_c_contiguous(keys), "gains": as_c_contiguous(gains)}
     read |= {"taps_x": as_c_contiguous(taps[0]), "taps_y": as_c_contiguous(taps[1])}
     counts = {"rows": number, "num_fields": fields, "num_taps_x": len(taps[0]), "num_taps_y": len(taps[1])}
     shape = {"lines": over.lines, "columns": over.columns}
