@@ -30,7 +30,7 @@ COMPARED = ("w2", "w2o", "w8")
 def start(checkout: Path, level: str, config: dict[str, Any]) -> Process:
     """A process of a checkout, limited to a level."""
     python = checkout / ".venv" / "bin" / "python"
-    environment = {"PYTHONPATH": str(checkout)} | levels.environment_of(level, checkout)
+    environment = {"PYTHONPATH": str(checkout)} | levels.environment_of(level)
     return Process(
         python if python.exists() else sys.executable,
         config | {"level": level},

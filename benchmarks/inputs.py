@@ -66,7 +66,7 @@ def make_squares(jpegs: Sequence[bytes], size: int, count: int) -> Images:
         photo = _open(jpegs[i % len(jpegs)]).convert("RGB")
         bleed = rng.uniform(0, 0.15)
         centering = rng.uniform(size=2).tolist()
-        images[i] = ImageOps.fit(photo, (size, size), Image.Resampling.BILINEAR, bleed, centering)
+        images[i] = np.asarray(ImageOps.fit(photo, (size, size), Image.Resampling.BILINEAR, bleed, centering))
     return images
 
 

@@ -1,4 +1,4 @@
-"""``--level``: our own code limited to a level of x86-64, in a process and with a cache of compiled code of its own.
+"""``--level``: our own code limited to a level of x86-64, in a process of its own.
 
 The peers are never limited. One machine so shows what users of lesser processors get, beside what they have today.
 """
@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from benchmarks.machine import best_level
-from benchmarks.peers_env import ROOT
 
 HOST = "host"
-# What a user types -> what variegate/compiling/levels.py calls it.
+# What a user types -> what variegate/native/library.py calls it.
 SHORT = {
     "v2": "x86-64-v2",
     "v3": "x86-64-v3",
@@ -84,19 +82,9 @@ def chosen(names: list[str]) -> tuple[list[Limited], list[str]]:
     return found, left_out
 
 
-def environment_of(level: str, checkout: Path = ROOT) -> dict[str, str]:
-    """Variables that limit the package of a checkout: Numba's, and the one of packages that are compiled before."""
-    if level == HOST:
-        return {}
-    name = SHORT[level]
-    return {
-        "VARIEGATE_LEVEL": name,
-        "NUMBA_CPU_NAME": name.removesuffix("-vbmi"),
-        # Given even if there are none: otherwise Numba adds those of this processor.
-        "NUMBA_CPU_FEATURES": "+avx512vbmi,+avx512vnni" if level == "vbmi" else "",
-        # Compiled code of a level is kept from run to run; `make clean` removes it.
-        "NUMBA_CACHE_DIR": str(checkout / "build" / "numba" / name),
-    }
+def environment_of(level: str) -> dict[str, str]:
+    """Variables that limit the native library to a level."""
+    return {} if level == HOST else {"VARIEGATE_LEVEL": SHORT[level]}
 
 
 def check_limited(level: str | None) -> None:

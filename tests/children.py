@@ -31,9 +31,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 _ENVIRONMENT = dict(os.environ)
 # The start of names of variables that the server has read for good.
-_READ_AT_IMPORT = ("VARIEGATE_DEBUG", "NUMBA_", "OMP_", "MKL_", "OPENBLAS_", "TRITON_", "MALLOC_", "PYTHON")
+_READ_AT_IMPORT = ("VARIEGATE_DEBUG", "VARIEGATE_LEVEL", "OMP_", "MKL_", "OPENBLAS_", "TRITON_", "MALLOC_", "PYTHON")
 _IMPORTED = """
-    torch.utils.data numba pyarrow.parquet fsspec pytest rich.progress variegate.cli.commands variegate.cli.train
+    torch.utils.data pyarrow.parquet fsspec pytest rich.progress variegate.cli.commands variegate.cli.train
     variegate.augmenter.augmenter variegate.loader variegate.executors.cpu
     variegate.jobs.engine variegate.jobs.local_workers variegate.jobs.augment
     variegate.jobs.pack variegate.jobs.tiles variegate.policies variegate.apps.search.driver variegate.apps.train
@@ -97,13 +97,6 @@ class Child(subprocess.Popen[Any]):
         with suppress(subprocess.TimeoutExpired):
             self._wait(0)
         return self.returncode
-
-
-class NumbaChild(Child):
-    """A child with nothing but Numba, which takes its settings when it is told to: ``config.reload_config()``."""
-
-    imported = "numba numba.core.event"
-    read_later = Child.read_later | {f"NUMBA_{name}" for name in ("CACHE_DIR", "CPU_NAME", "CPU_FEATURES")}
 
 
 def start_python(code: str, *arguments: object, **options: Any) -> Child:

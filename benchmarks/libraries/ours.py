@@ -197,7 +197,7 @@ TARGET_PARTS = {"images": ("image",), "with boxes": ("image", "boxes", "labels")
 
 def _target_parts(case: Case, samples: list[dict[str, Any]]) -> dict[str, tuple[NextBatch, int]]:
     augmenter = vg.Augmenter(transform(case), seed=0, num_threads=1, layout="NHWC")
-    parts = {}
+    parts: dict[str, tuple[NextBatch, int]] = {}
     for part, names in TARGET_PARTS.items():
         if part != "with masks" or case.objects.masks:
             some = [{name: sample[name] for name in names} for sample in samples]

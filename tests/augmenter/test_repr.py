@@ -63,7 +63,7 @@ def test_an_augmenter_and_a_loader_are_one_line() -> None:
     assert repr(vg.Augmenter(STEPS)) == f"Augmenter({SHOWN}, device='cpu')"
     other = vg.Augmenter(T.Invert(), "oracle", 3, "float16", "NHWC", 2, "exact", decode="cpu")
     assert repr(other) == (
-        "Augmenter(Invert(), device='reference', seed=3, dtype='float16', layout='NHWC', num_threads=2, "
+        "Augmenter(Invert(), device='oracle', seed=3, dtype='float16', layout='NHWC', num_threads=2, "
         "geometry='exact', decode='cpu')"
     )
     images: Any = np.zeros((4, 8, 8, 3), np.uint8)

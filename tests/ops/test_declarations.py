@@ -60,8 +60,10 @@ USES = """
 import sys
 import numpy as np
 import variegate as vg
+from tests.oracle.device import install
 from variegate import transforms as T
 from variegate.apps.preview.rows import sweep_of
+install()
 sys.path.insert(0, sys.argv[1])
 import declared
 

@@ -151,7 +151,7 @@ CASES: list[tuple[Function, str]] = [
     (other_size, "the size of an image that is not on the way"),
     (too_few, r"<vg.randint\(0, 4\)> is below 4, and there are only 2 to choose from; accepted: vg.randint\(2\)"),
     (bad_coin, "vg.coin: p=1.5; accepted: a number from 0 to 1"),
-    (device, "F.invert: device='reference'; accepted: nothing: the Augmenter has a device"),
+    (device, "F.invert: device='oracle'; accepted: nothing: the Augmenter has a device"),
     (
         by_its_letters,
         r"float\(\) of a text that tells a value of each sample; accepted: the value itself, or the text for",

@@ -27,8 +27,8 @@ from tests.soak.parsers import annotated, indexes, kept, packs, tiles, trained
 _MODULES = (annotated, indexes, kept, packs, tiles, trained)
 PARSERS = {parser.name: parser for module in _MODULES for parser in module.PARSERS}
 _BATCH = 400
-# Kernels may have to be compiled for the first inputs.
-_COMPILING = 600
+# More for the first input of a process, which imports modules.
+_IMPORT_SECONDS = 60
 _GIGABYTE = 1 << 30
 _TOLD = 10  # faults that are printed
 
@@ -94,7 +94,7 @@ def _parse_each(parser: Parser, seed: int, numbers: range, writable: int, second
             for number in numbers:
                 place = Path(folder) / str(number)
                 place.mkdir()
-                signal.alarm(_COMPILING if number == numbers[0] else seconds)
+                signal.alarm(seconds + (_IMPORT_SECONDS if number == numbers[0] else 0))
                 path = parser.make(random_for(parser.name, seed, number), place)
                 fault = ""
                 try:

@@ -15,7 +15,8 @@ class Defect:
     """One small mistake, as an engineer could make it.
 
     ``anchor`` names the code without its file, so that a defect moves with it: a function, a method or a class
-    ("Class.method"), or what a module assigns ("TABLE"). ``search`` stands once in it, and ``replace`` comes instead.
+    ("Class.method"), or what a module assigns ("TABLE"); of C++, the file ("native/random.cpp"). ``search`` stands once
+    in it, and ``replace`` comes instead.
     ``tests`` are the files or folders, from the root of the repository, whose task it is to notice.
     """
 
@@ -31,7 +32,9 @@ class StaleDefect(Exception):
 
 
 def planted(defect: Defect, root: Path) -> tuple[Path, str]:
-    """The file below ``root``/variegate that ``defect`` changes, and all that it then holds."""
+    """The file below ``root`` that ``defect`` changes, and all that it then holds."""
+    if defect.anchor.endswith(".cpp"):
+        return _planted_in_cpp(defect, root / defect.anchor)
     found: list[tuple[Path, str]] = []
     for path, text in _sources(root).items():
         if defect.search not in text or defect.anchor.rpartition(".")[2] not in text:
@@ -49,6 +52,13 @@ def planted(defect: Defect, root: Path) -> tuple[Path, str]:
     if _meaning(text, path) == _meaning(_sources(root)[path], path):
         raise StaleDefect(f"{defect.name}: {defect.replace!r} in {defect.anchor} means what {defect.search!r} does")
     return path, text
+
+
+def _planted_in_cpp(defect: Defect, path: Path) -> tuple[Path, str]:
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    if text.count(defect.search) != 1:
+        raise StaleDefect(f"{defect.name}: {defect.search!r} has to stand once in {defect.anchor}")
+    return path, text.replace(defect.search, defect.replace)
 
 
 @cache

@@ -228,13 +228,6 @@ _OF_TOOLS = (
         tests=("tests/apps/preview/test_overlay.py",),
     ),
     Defect(
-        name="kernels-of-other-versions-are-loaded",
-        anchor="shipped",
-        search='if level is None or manifest["versions"] != versions() or level.name not in manifest["levels"]:',
-        replace='if level is None or level.name not in manifest["levels"]:',
-        tests=("tests/compiling/test_shipped.py",),
-    ),
-    Defect(
         name="torch-workers-repeat-one-another",
         anchor="RunningIds.take_one",
         search="(0, 0) if seed is None else rng.stream_key(seed & _MASK64, 0)",

@@ -27,9 +27,6 @@ from tests.strength.slot import Outcome, Slot, copy_clean
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER_SECONDS = 300.0
-# More, where kernels of the CPU are compiled first: any change in these folders compiles them all.
-KERNELS = ("program", "executors", "compiling")
-COMPILING_SECONDS = 600.0
 WHOLE_SECONDS = 3600.0
 # The defects' own test fails on every defect, as the code that it looks for is gone.
 WHOLE = ("-m", "not slow", "--numprocesses", "auto", "--dist", "loadgroup", "--ignore", "tests/strength")
@@ -60,8 +57,7 @@ def judge(defect: Defect, slot: Slot, whole: bool) -> Verdict:
         return Verdict(defect.name, STALE, str(error), time.monotonic() - begin)
     slot.restore()
     slot.plant(path.relative_to(ROOT), text)
-    seconds = FOLDER_SECONDS + (COMPILING_SECONDS if path.relative_to(ROOT).parts[1] in KERNELS else 0.0)
-    outcome = slot.run_tests(["-n", "0", *defect.tests], seconds)
+    outcome = slot.run_tests(["-n", "0", *defect.tests], FOLDER_SECONDS)
     if outcome.code == 0 and whole:
         outcome = slot.run_tests(list(WHOLE), WHOLE_SECONDS)
     status, test = _told(outcome, slot)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.strength import first_failure
 
-KERNELS = ("*.nbi", "*.nbc")
+LIBRARY = Path("variegate/_native.so")
 
 
 @dataclass(frozen=True)
@@ -27,26 +27,18 @@ class Outcome:
 
 
 def copy_clean(root: Path, clean: Path) -> None:
-    """Copy every file that git tracks, as it stands in the working tree, and the compiled kernels beside them.
-
-    Times of files are kept: Numba takes a kernel for current by its source's time, size and digest, not by its folder.
-    Kernels that are missing are compiled here, once; every slot begins with them, and only those that a defect touches
-    are compiled for it.
-    """
+    """Copy every file that git tracks, as it stands in the working tree, and the compiled library."""
+    _compile(root)
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, check=True, capture_output=True, text=True).stdout
-    kernels = (path for pattern in KERNELS for path in (root / "variegate").rglob(pattern))
-    for path in [*(root / name for name in listed.split("\0") if name), *kernels]:
+    for path in [*(root / name for name in listed.split("\0") if name), root / LIBRARY]:
         if path.is_file():  # a tracked file may be gone from the working tree
             target = clean / path.relative_to(root)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, target)
-    subprocess.run(
-        [sys.executable, "-m", "variegate", "warm"],
-        cwd=clean,
-        env=_environment(clean),
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+
+
+def _compile(root: Path) -> None:
+    subprocess.run([sys.executable, "native/build.py"], cwd=root, check=True, stdout=subprocess.DEVNULL)
 
 
 class Slot:
@@ -62,10 +54,12 @@ class Slot:
         shutil.copytree(self.clean, self.folder, copy_function=os.link)
 
     def plant(self, path: Path, text: str) -> None:
-        """Let the file at ``path``, seen from the root, hold ``text``."""
+        """Let the file at ``path``, seen from the root, hold ``text``; C++ is compiled."""
         place = self.folder / path
         place.unlink()  # a link: writing into it would change the clean file
         place.write_text(text, encoding="utf-8")
+        if path.suffix == ".cpp":
+            _compile(self.folder)
 
     def run_tests(self, arguments: list[str], seconds: float) -> Outcome:
         """Run pytest with ``arguments``; kill it, with all that it has started, after ``seconds``."""

@@ -30,7 +30,9 @@ def test_names_are_unique() -> None:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Of a repository whose package has two modules with a function ``halve`` each."""
+    """Of a repository with a file of C++, whose package has two modules with a function ``halve`` each."""
+    (tmp_path / "native").mkdir()
+    (tmp_path / "native" / "half.cpp").write_text("int halve(int x) { return x / 2; }\nint none() { return 0; }\n")
     (tmp_path / "variegate").mkdir()
     (tmp_path / "variegate" / "one.py").write_text("def halve(x):\n    return x // 2\n\n\nHALF = 1 // 2\n")
     (tmp_path / "variegate" / "two.py").write_text("class Of:\n    def halve(self, x):\n        return x / 2\n")
@@ -44,19 +46,26 @@ def root(tmp_path: Path) -> Path:
         ("Of.halve", "x / 2", "two.py"),
         ("Of", "x / 2", "two.py"),
         ("HALF", "1", "one.py"),
+        ("native/half.cpp", "x / 2", "../native/half.cpp"),
     ],
 )
 def test_a_defect_is_planted_where_its_anchor_is(root: Path, anchor: str, search: str, file: str) -> None:
     path, text = planted(Defect("d", anchor, search, "y", ()), root)
-    assert path == root / "variegate" / file
+    assert path == (root / "variegate" / file).resolve()
     before, _, after = path.read_text().rpartition(search)
     assert text == f"{before}y{after}"
 
 
 @pytest.mark.parametrize(
     ("anchor", "search", "replace"),
-    [("double", "x // 2", "x"), ("halve", "x", "y"), ("halve", "x // 2", "x // 2  # rounds")],
-    ids=["no such anchor", "twice in it", "same meaning"],
+    [
+        ("double", "x // 2", "x"),
+        ("halve", "x", "y"),
+        ("halve", "x // 2", "x // 2  # rounds"),
+        ("native/half.cpp", "return", ""),
+        ("native/double.cpp", "x", "y"),
+    ],
+    ids=["no such anchor", "twice in it", "same meaning", "twice in a file", "no such file"],
 )
 def test_a_defect_that_cannot_be_planted_is_stale(root: Path, anchor: str, search: str, replace: str) -> None:
     with pytest.raises(StaleDefect, match=r"^d: "):

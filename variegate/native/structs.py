@@ -11,7 +11,7 @@ from variegate.native.library import data_ptr
 
 
 class Storage(IntEnum):
-    """How the rows of a pass are stored: in planes for a filter, or as a result."""
+    """Layouts in which rows of a pass are stored: planes for a filter, or a result."""
 
     PLANES = 0
     BYTES_HWC = 1
@@ -21,7 +21,7 @@ class Storage(IntEnum):
 
 
 class PointState(IntEnum):
-    """What becomes of a key point."""
+    """Fates of a key point."""
 
     LEFT_IMAGE = 0
     """Some step moved it out of the image."""

@@ -83,10 +83,10 @@ class RandomSunFlare(Overlaid):
             rings[..., 2] = shorter * (0.015 + 0.1 * unit[at, :, 1] * (0.3 + 0.7 * abs(far)))
             rings[..., 3] = 0.08 + 0.25 * unit[at, :, 2]
             rings[..., 4:] = light * (1.0 - (0.65 if physical else 0.25) * unit[at, :, 3:6])
-            brushes.draw_flare(
-                *(v.astype(np.float32) for v in (suns, rings)), counts[at], _RAYS if physical else 0,
-                light.astype(np.float32), np.array(_SPREAD if physical else (1, 1, 1), np.float32), drawn,
-            )  # fmt: skip
+            color = light.astype(np.float32)
+            rays, spread = (_RAYS, _SPREAD) if physical else (0, (1.0, 1.0, 1.0))
+            apart = np.array(spread, np.float32)
+            brushes.draw_flare(suns.astype(np.float32), rings.astype(np.float32), counts[at], rays, color, apart, drawn)
             layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomSunFlare")
 
 

@@ -115,7 +115,7 @@ class RandomRain(Overlaid):
             length, blur = (self.drop_length or size[0] // 8) * scale, max(self.blur_value * scale, 1.0)
             tall = 0.5 * (length * (0.7 + 0.6 * u) + blur)
             streaks = layers.joined(x * over.columns, y * over.lines, tall, 0.6 + 0.4 * v)
-            brushes.draw_streaks(streaks, slopes[at], *map(np.float32, (self.drop_width * scale, blur)), drawn)
+            brushes.draw_streaks(streaks, slopes[at], self.drop_width * scale, blur, drawn)
             layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomRain", colour=colour)
 
 
@@ -206,7 +206,7 @@ class RandomGravel(Overlaid):
             counts = (sides.prod(axis=-1) / (100.0 * scale**2)).astype(np.int64)
             counts[np.arange(unit.shape[1]) >= values[at, None]] = 0
             stones = layers.joined(*layers.units(sampling, rows[at], slot + 2, int(counts.sum(axis=1).max(initial=0))))
-            radius = np.float32(scale * max(min(size) / 224.0, 0.9))
+            radius = scale * max(min(size) / 224.0, 0.9)
             brushes.draw_stones(stones, patches, counts, radius, drawn)
             layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomGravel", place=begin)
 
@@ -264,6 +264,6 @@ class Spatter(Overlaid):
                 over, _ = layers.canvas(size, 256, sigma / in_nodes)
                 drawn, gains = layers.blank(len(at), 4, over), np.full((len(at), 1), gain, np.float32)
                 field, _ = blurred_noise(sampling, rows[at], slot + 2, over, [coarse.astype(np.float32)] * 2, gains)
-                look = np.float32(slope / _PER_DEVIATION), colour, np.float32(relief * in_nodes / _PER_DEVIATION)
-                brushes.draw_drops(field[..., 0], thresholds[at], *look, drawn)
+                rise, shade = slope / _PER_DEVIATION, relief * in_nodes / _PER_DEVIATION
+                brushes.draw_drops(field[..., 0], thresholds[at], rise, colour, shade, drawn)
                 layers.emit_layers(sampling, rows[at], over, drawn, values[at], "Spatter")

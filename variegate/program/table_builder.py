@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from _ctypes import CFuncPtr
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,7 @@ def row_address(function: Any) -> int | None:
     address = getattr(function, "address", None)
     if isinstance(address, int):
         return address
-    if isinstance(function, ctypes._CFuncPtr):  # type: ignore[attr-defined]
+    if isinstance(function, CFuncPtr):
         return ctypes.cast(function, ctypes.c_void_p).value or 0
     # Whoever has a pointer of cffi has loaded it.
     cffi = sys.modules.get("_cffi_backend")

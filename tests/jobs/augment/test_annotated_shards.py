@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.formats.annotated.test_members import mask_of, png
-from tests.formats.tars import Members, as_json, encoded, write_tar
+from tests.formats.annotated.test_members import mask_of
+from tests.formats.tars import Members, as_json, encoded, png, write_tar
 from tests.jobs.augment.samples import digest, rows, threads
 from tests.jobs.augment.test_annotated import POLICY, expansion
 from variegate import transforms as T

@@ -47,14 +47,16 @@ def _make_cache(random: Random, folder: Path) -> Path:
         file = random.choice((index, index.with_suffix(".pixels")))
         file.write_bytes(mutated(file.read_bytes(), random))
         return root
-    records = np.fromfile(index, _RECORD)
+    records, pixels = np.fromfile(index, _RECORD), index.with_suffix(".pixels").read_bytes()
     for _ in range(random.randint(1, 3)):
         field = random.choice(_RECORD.names or ())
         kind = _RECORD[field]
         value = np.array(random.choice(NUMBERS) & ((1 << 8 * kind.itemsize) - 1), f"<u{kind.itemsize}").view(kind)
         records[field][random.randrange(4)] = value
-    for row in range(4):
-        records["check"][row] = disk_cache._check(records[row].tobytes())
+    for row in records:
+        begin = int(row["offset"])
+        end = begin + int(row["height"]) * int(row["width"]) * int(row["channels"])
+        row["checksum"] = disk_cache._checksum(row, pixels[begin:end])
     records.tofile(index)
     return root
 
