@@ -42,7 +42,6 @@ NOT_RUN = {
     "docs/converting.md": ["from torchvision", "import albumentations"],
     "docs/custom.md": ["ctypes.CDLL("],
     "docs/deploy.md": ["vg.RayWorkers("],
-    "docs/custom.md": ["ctypes.CDLL"],
     "docs/gpu.md": [""],
     "docs/keras.md": [""],
     "docs/loader.md": ["batch.padding", "dcp.save(", "vg.RayWorkers(", "vg.ProcessWorkers("],

@@ -122,7 +122,7 @@ import variegate.io.lock
 sys.platform = platform
 del sys.modules["msvcrt"]
 for module in pkgutil.walk_packages(variegate.__path__, "variegate."):
-    # The native library is no module of Python; the others are Triton's functions, and what other libraries bring along.
+    # The native library is no module; the others are Triton's functions, and what other libraries bring along.
     if not module.name.endswith("__main__") and not module.name.startswith(SKIPPED):
         importlib.import_module(module.name)
         print(module.name)
