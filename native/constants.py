@@ -121,9 +121,11 @@ def header() -> str:
         _number("INSTRUCTION_RECORD", joint.RECORD),
         "// Results.\n",
         _int_enum(structs.Storage),
+        _int_enum(structs.BandStep),
         _struct("Batch", structs.BATCH, structs.BATCH_COMMENT),
         _struct("Lowering", structs.LOWERING, "R programs of K slots, rewritten in place: see native/lowering."),
         _struct("RunCall", structs.RUN_CALL, "One call of vg_run."),
+        _struct("BandCall", structs.BAND_CALL, structs.BAND_COMMENT),
         _struct("BlendCall", structs.BLEND_CALL, structs.BLEND_COMMENT),
         _struct("PickCall", structs.PICK_CALL, structs.PICK_COMMENT),
     ]
