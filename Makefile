@@ -3,8 +3,8 @@
 .PHONY: help demo test test-all test-unit test-lowest test-highest test-random-order test-strength test-migration test-converter lint lint-workflows bench bench-gpu wheel docs docs-links install native clean
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
-	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))' \
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python3.10 python; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 15))' \
 	2>/dev/null && command -v $$p && break; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -15,8 +15,6 @@ BENCH_GPU ?= w3 w3r
 # Benchmarks that need what tests need.
 IN_TEST_ENVIRONMENT := search w6
 DEMO_ARGS ?=
-KERNELS_ARGS ?=
-WHEEL_PYTHONS ?=
 STRENGTH_ARGS ?=
 MIGRATION_ARGS ?=
 
@@ -35,7 +33,7 @@ help:
 	@echo "make bench-gpu   the same on a GPU (BENCH_GPU='w3 w3r'), in the Python that PYTHON names"
 	@echo "make lint-workflows   the workflows in .github, and the Dockerfile"
 	@echo "make native  compile the C++ of native/ that changed"
-	@echo "make wheel   sdist, wheels of Variegate and its studio, kernels wheels of each Python, into dist   (WHEEL_PYTHONS='3.11 3.12')"
+	@echo "make wheel   sdist, wheels of Variegate (of every processor level) and of its studio, into dist"
 	@echo "make docs    build the site into build/docs   (make docs-links checks the links that leave it)"
 	@echo "make clean   remove the environments and caches"
 
@@ -90,7 +88,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m tests.pages build/pages
-	$(BIN)/mypy variegate native packages kernels benchmarks conftest.py tests examples build/pages
+	$(BIN)/mypy variegate native packages tools benchmarks conftest.py tests examples build/pages
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 # Their own environment, as they need nothing of the project. Nothing is asked of the network once they are installed.
@@ -114,9 +112,10 @@ bench: $(VENV)/.installed-$(if $(filter $(IN_TEST_ENVIRONMENT),$(BENCH)),test,de
 bench-gpu:
 	$(PYTHON) -m benchmarks.run $(BENCH_GPU)
 
-# The wheels of kernels hold machine code of this platform and of each Python: see kernels/README.md.
-wheel:
-	$(PYTHON) -m kernels.wheels --out dist --pythons "$(WHEEL_PYTHONS)" $(KERNELS_ARGS)
+# One wheel serves every Python. VARIEGATE_TARGET=aarch64 builds for another processor, with ziglang.
+wheel: $(VENV)/.installed-test
+	$(BIN)/python -m hatchling build -d dist -t sdist
+	$(BIN)/python -m pip wheel --quiet --no-deps -w dist . ./$(STUDIO)
 
 # A warning is an error: a link that leads nowhere, a public name without its docstring.
 SPHINX = $(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees
@@ -132,7 +131,7 @@ docs-links: $(VENV)/.installed-docs
 install: $(VENV)/.installed-dev
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "Variegate needs Python 3.10 to 3.13 and found none on PATH;" \
+	@test -n "$(PYTHON)" || { echo "Variegate needs Python 3.10 to 3.14 and found none on PATH;" \
 		"say where it is: make PYTHON=/path/to/python3.12" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "python -m venv failed: is python3-venv installed?" >&2; exit 2; }
 

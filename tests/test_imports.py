@@ -54,7 +54,7 @@ print(json.dumps(sorted(after - before)))
 # part of one that stands higher or lower than the rest.
 ROOMS = [
     # What everybody may use, as it knows nothing but files and text.
-    *("io", "native", "errors", "removed", "checks", "threads", "compiling", "options"),
+    *("io", "native", "errors", "removed", "checks", "threads", "options"),
     # Chance made data; what can be done to an image and emits that; `if` in plain Python.
     *("program", "ops", "pipelines"),
     # Users' names of all these, from which policies, described as data, are read.
@@ -64,7 +64,6 @@ ROOMS = [
     "transforms/functional",
     *("formats", "loader"),
     *(
-        "jobs/warm",
         "jobs/output",
         "jobs",
         "jobs/augment",
@@ -76,7 +75,7 @@ ROOMS = [
     *("integrations/converters", "integrations"),
     *("apps/plotting", "apps/train", "apps/search", "apps/curate", "apps/preview", "apps/studio"),
     "apps/attribution",
-    *("apps/doctor", "apps/demo", "apps/warm_commands"),
+    *("apps/doctor", "apps/demo"),
     *("cli", "__main__"),
 ]
 # Those that are imported when they are first needed, from below, as their callers are their front door.

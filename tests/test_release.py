@@ -18,9 +18,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import variegate
-from kernels import release
-from kernels.metadata import REPOSITORY, pinned, with_absolute_links
 from tests.children import run_python
+from tools import release
+from tools.metadata import REPOSITORY, pinned, with_absolute_links
 
 VERSION = variegate.__version__
 
@@ -37,10 +37,7 @@ def test_the_version_is_a_literal_in_one_place(metadata: Message) -> None:
     assert VERSION not in (release.ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
-def test_extras_want_the_kernels_and_the_studio_of_this_version(metadata: Message) -> None:
-    wanted = [line for line in metadata.get_all("Requires-Dist", []) if line.startswith("variegate-kernels")]
-    assert len(wanted) == 1
-    assert wanted[0].startswith(f"variegate-kernels=={VERSION}; ")
+def test_the_extra_wants_the_studio_of_this_version(metadata: Message) -> None:
     studio = [line for line in metadata.get_all("Requires-Dist", []) if line.startswith("variegate-studio")]
     assert studio == [f"variegate-studio=={VERSION}; extra == 'studio'"]
     assert pinned("a; python_version > '3'", "1.2") == "a==1.2; python_version > '3'"
@@ -88,7 +85,7 @@ def _required(name: str) -> set[str]:
 def test_the_docs_extra_installs_what_the_reference_imports(metadata: Message) -> None:
     """``make docs`` installs this extra and the studio alone."""
     allowed = installed_by(metadata.get_all("Requires-Dist", []), "docs") | installed_by(["variegate-studio"], "")
-    ours = {"variegate", "docs", "tests", "kernels", "benchmarks"}
+    ours = {"variegate", "docs", "tests", "tools", "native", "benchmarks"}
     refused = {
         package
         for package, distributions in packages_distributions().items()
@@ -165,14 +162,14 @@ def test_the_files_of_a_release(
     dist = root / "dist"
     dist.mkdir()
     studio = "variegate_studio-1.2.3-py3-none-any.whl"
-    kernels = [f"variegate_kernels-1.2.3-cp3{n}-cp3{n}-manylinux_2_28_x86_64.whl" for n in range(10, 14)]
-    for name in ("variegate-1.2.3.tar.gz", "variegate-1.2.3-py3-none-any.whl", studio, *kernels):
+    wheels = [f"variegate-1.2.3-py3-none-manylinux_2_17_{machine}.whl" for machine in ("x86_64", "aarch64")]
+    for name in ("variegate-1.2.3.tar.gz", studio, *wheels):
         (dist / name).touch()
     assert release.main(["v1.2.3", "--dist", str(dist)]) == 0
-    (dist / kernels[1]).unlink()
+    (dist / wheels[1]).unlink()
     (dist / "variegate-1.2.2.tar.gz").touch()
     assert release.main(["v1.2.3", "--dist", str(dist)]) == 1
     assert capsys.readouterr().err.splitlines() == [
-        f"{dist}: no variegate_kernels-1.2.3-cp311-cp311-*.whl",
+        f"{dist}: no {wheels[1]}",
         f"{dist}: variegate-1.2.2.tar.gz is not of this release",
     ]

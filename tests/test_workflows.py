@@ -34,7 +34,7 @@ def test_there_are_workflows() -> None:
 def test_targets_modules_and_workflows_exist(path: Path) -> None:
     for command in commands_of(path):
         assert set(re.findall(r"\bmake ([\w-]+)", command)) <= TARGETS, command
-        for module in re.findall(r"python -m ((?:kernels|tests|benchmarks)[\w.]*)", command):
+        for module in re.findall(r"python -m ((?:tools|tests|benchmarks)[\w.]*)", command):
             assert importlib.util.find_spec(module) is not None, command
     for job in jobs_of(path).values():
         if (uses := job.get("uses", "")).startswith("./"):

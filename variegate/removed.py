@@ -17,6 +17,7 @@ REMOVED: dict[str, str] = {
     "transforms.PixelDistributionAdaptation": "use ColorJitter, or adapt the images before they are read",
     # policies.NAME
     # command NAME, command NAME --OPTION
+    "command warm": "nothing is compiled when Variegate starts; leave the call out",
     "command augment --changed": "changed files are refused; restore them, or start over with --no-resume",
     "command pack --changed": "changed files are refused; restore them, or start over with --no-resume",
     "command pack --measure": "compare the rates of variegate doctor SRC and variegate doctor DST",

@@ -16,6 +16,7 @@ void unpack_records(const Rewritten &program) {
   const i64 length = header[6];
   program.length() = (i32)length;
   for (i64 k = 0; k < all->slots; k++) program.opcode(k) = Op::NOP;
+  memset(program.pass(0), 0, PASS_FIELDS * sizeof(i32));  // a program without instructions has one, too
   for (i64 k = 0; k < length; k++) {
     const i64 *record = all->records + (k + 1) * INSTRUCTION_RECORD;
     program.opcode(k) = (i16)record[0];

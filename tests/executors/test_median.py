@@ -11,9 +11,10 @@ import variegate as vg
 from tests.executors.contract import Device, check, every_device
 from tests.images import gray, noise, photo
 from tests.programs import SIZES, crop, program_of, rotate, step
-from variegate.executors.cpu.simd_filter import middle
+from variegate.executors import cpu
 from variegate.program.lowering import lower
 from variegate.program.ops import Op
+from variegate.program.program import Output
 
 
 @every_device
@@ -44,28 +45,18 @@ def test_it_is_a_pass_of_its_own_behind_a_rotation_alone() -> None:
     assert fused.num_passes.tolist() == [1, 2]
 
 
-class _Level:
-    """Zeros and ones, which say all there is to say of a network of minima and maxima."""
-
-    def __init__(self, bits: int) -> None:
-        self.bits = bits
-
-    def least(self, other: _Level) -> _Level:
-        return _Level(self.bits & other.bits)
-
-    def most(self, other: _Level) -> _Level:
-        return _Level(self.bits | other.bits)
-
-
 @pytest.mark.parametrize("size", [3, 5, 7])
-def test_the_network_finds_the_middle_of_all_sorted_squares(size: int) -> None:
+def test_the_middle_is_found_in_all_sorted_squares(size: int) -> None:
+    """Networks that sort black and white squares sort all (Knuth's zero-one principle)."""
     zeros = list(combinations_with_replacement(range(size, -1, -1), size))
-    lines = [
-        [_Level(sum(int(j >= each[i]) << at for at, each in enumerate(zeros))) for j in range(size)]
-        for i in range(size)
+    images = [
+        np.array([[255 * (j >= each[i]) for j in range(size)] for i in range(size)], np.uint8)[:, :, None]
+        for each in zeros
     ]
-    found = middle(lines)
-    assert [found.bits >> at & 1 for at in range(len(zeros))] == [int(2 * sum(z) < size * size) for z in zeros]
+    chains = [[step(Op.MEDIAN, size)] for _ in images]
+    results = cpu.run(program_of(chains, images, Output(layout="NHWC")), images, 1)
+    middles = [int(result[size // 2, size // 2, 0]) for result in results]
+    assert middles == [255 * int(2 * sum(z) < size * size) for z in zeros]
 
 
 def test_the_transform_draws_odd_sizes_and_agrees_with_the_reference() -> None:

@@ -261,3 +261,12 @@ def test_a_class_that_draws_anew_is_asked_as_it_says() -> None:
 
 def test_what_is_kept_for_another_call_is_bounded() -> None:
     assert rng.stream_of.cache_parameters()["maxsize"] is not None
+
+
+def test_nothing_stays_of_the_image_before() -> None:
+    """A program without instructions, after one whose first pass reads a JPEG."""
+    image = photo(24, 31)
+    normalize = T.Normalize((0.5,), (0.25,))
+    before = normalize(image)
+    F.jpeg(image, 30)
+    np.testing.assert_array_equal(normalize(image), before)

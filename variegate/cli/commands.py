@@ -45,7 +45,7 @@ _PANELS = {
     "Prepare": (datasets.check, datasets.clean, datasets.pack, manifest.index),
     "Augment": (augment.augment, preview.preview, manifest.verify, manifest.replay, preview.demo),
     "Learn": (train.train, search.search, evaluate.evaluate),
-    "Measure": (doctor.doctor, preview.warm),
+    "Measure": (doctor.doctor,),
 }
 for _panel, _commands in _PANELS.items():
     for _run in _commands:

@@ -1,15 +1,14 @@
-"""Commands to try first: ``variegate demo``, ``variegate preview SRC`` and ``variegate warm``."""
+"""Commands to try first: ``variegate demo`` and ``variegate preview SRC``."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from variegate.cli.augment import run_expansion, targets_of
-from variegate.cli.console import StageProgress, emit_json, note, print_facts, say, stderr, warnings_as_notes
+from variegate.cli.console import emit_json, note, print_facts, say, stderr, warnings_as_notes
 from variegate.cli.options import MOST_EPOCH, CommandOptions, PolicyOptions, SourceOptions
 from variegate.options import option, same_option
 from variegate.options.datasets import TargetOptions
@@ -122,41 +121,3 @@ def preview(options: PreviewOptions) -> None:
         return
     number = "1 image" if sheet.num_images == 1 else f"{sheet.num_images} images"
     say(f"{options.out}: {sheet.picture.width} x {sheet.picture.height} pixels, {number}")
-
-
-# Seconds between lines of a log.
-_SAY_EVERY = 10.0
-
-
-def warm(options: CommandOptions) -> None:
-    """Compile all CPU kernels ahead of time.
-
-    Later starts then compile nothing. Kernels are stored next to the installed package, or in NUMBA_CACHE_DIR. If all
-    of them exist already, nothing is done.
-    """
-    from variegate.apps.warm_commands import COMMANDS
-    from variegate.jobs.warm import warm as compile_ahead
-
-    console = stderr()
-    said = time.monotonic()
-    with StageProgress(options.as_json, "compiling") as bar:
-
-        def show(done: int, total: int, seconds: float) -> None:
-            nonlocal said
-            if options.as_json or console.is_terminal:
-                bar("kernels", done, total)
-            elif time.monotonic() - said >= _SAY_EVERY:
-                said = time.monotonic()
-                say(f"{done} of about {total} kernels, {seconds:.0f} s", console)
-
-        done = compile_ahead(show, COMMANDS)
-    if options.as_json:
-        facts = {name: getattr(done, name) for name in ("was_ready", "compiled", "folder")}
-        emit_json("done", **facts, seconds=round(done.seconds, 3), bytes=done.num_bytes)
-        return
-    where = f"{done.folder} ({done.num_bytes / 1e6:.1f} MB)"
-    if done.was_ready:
-        say(f"all kernels are compiled already: {where}")
-    else:
-        others = "" if done.compiled else ", by another process"
-        say(f"kernels compiled in {done.seconds:.0f} s{others}: {where}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from multiprocessing import parent_process
 from os import PathLike
 from typing import Any
 
@@ -16,7 +15,6 @@ from variegate.errors import shown
 from variegate.executors.runners.runner import Dtype, Geometry, Layout
 from variegate.integrations.items import collate_samples, stack_labels, take_apart
 from variegate.integrations.one_sample import RunningIds, augment_inputs, is_beside, is_sample, to_array
-from variegate.jobs.warm import make_ready
 from variegate.ops.base import refuse_views
 from variegate.targets.settings import Targets
 from variegate.transforms import Transform
@@ -54,9 +52,6 @@ class _InWorkers:
         if targets is not None:
             refuse_views(augmenter.transform, "t with targets")
         self._augmenters = {False: augmenter}  # by whether it keeps to one thread, as workers are the parallelism
-        # Before there are workers, of which one would compile and all others wait. With none to come it is only sooner.
-        if self._device == "cpu" and parent_process() is None:
-            make_ready(has_targets=targets is not None)
         self._epoch = SharedEpoch()
         self._running_ids = RunningIds()
 

@@ -127,7 +127,7 @@ class SharedBlocks:
 
     def close(self) -> None:
         """Leave to the receiver what it may still read."""
-        from variegate.executors.cpu.memory import RESULTS  # brings Numba, which not every job needs
+        from variegate.executors.cpu.memory import RESULTS
 
         RESULTS.give_up(memoryview(part) for parts in list(self._held.values()) for part in parts)
         self._held.clear()

@@ -25,7 +25,6 @@ from variegate.jobs.local_workers import ProcessPool, ThreadPool
 from variegate.jobs.mapping import MapSpec, iter_images, map_images
 from variegate.jobs.options import ON_ERROR, WORKER_KINDS, Allocation, OnError, Rules, WorkerKind
 from variegate.jobs.ray_workers import RayPool, connect
-from variegate.jobs.warm import make_ready
 from variegate.ops.output import Identity
 from variegate.threads import default_threads
 from variegate.transforms import Transform
@@ -278,8 +277,6 @@ class Engine:
 
         Workers start when the iteration does, and end when it ends or is closed.
         """
-        if self.workers == "process" and self.executor == "cpu":
-            make_ready(getattr(spec, "has_targets", False))
         is_ordered = self._rules.ordered if ordered is None else ordered
         dispatcher = Dispatcher(self.devices, replace(self._rules, ordered=is_ordered, max_items=max_items))
         names = [augmenter_name(name) for name in self.devices]

@@ -380,7 +380,7 @@ def _head(event: jobs.WorkerEvent, shared: Message | None) -> bytes:
 
 def _share_results() -> MemoryBlocks:
     """Results lie in memory that others can map."""
-    from variegate.executors.cpu.memory import RESULTS  # brings Numba, which not every job needs
+    from variegate.executors.cpu.memory import RESULTS
 
     blocks = MemoryBlocks()
     RESULTS.allocate = blocks.allocate

@@ -1,7 +1,7 @@
 """Sampling one image: draws and instructions of a batch of one, as plain numbers, without arrays.
 
 Transforms draw from ``Images``: rows of a batch (``Selection``), or one image (``OneImage``), whose records a compiled
-call reads (``lowering/joint.py``). Transforms that know arrays alone see it as a ``Sampling`` of one row."""
+call reads (``lowering/rewrites.py``). Transforms that know arrays alone see it as a ``Sampling`` of one row."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNIT = 2.0**-32
 
 _RECTANGLES = {"rectangles"}
 
-# opcode, flags, height, width, label, fill colour, arguments: see ``lowering.joint.RECORD``.
+# opcode, flags, height, width, label, fill colour, arguments: see ``lowering.rewrites.RECORD``.
 Record = tuple[Any, ...]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.executors.cpu.memory import place_of
+from variegate.native.library import data_ptr
 from variegate.program.program import Program
 from variegate.targets.masks import read_masks
 from variegate.targets.pasting import Part, on_host
@@ -53,8 +53,8 @@ def planes_of(
             left, top, right, bottom = part.boxes[0].tolist()
             plane = np.empty((bottom - top, right - left), union.dtype)
             # As if it were as large as the output.
-            at = place_of(plane) - (top * plane.shape[1] + left) * plane.itemsize
-            layers.append((place_of(union), at, plane.shape[1], plane.itemsize.bit_length() - 1, 0))
+            at = data_ptr(plane) - (top * plane.shape[1] + left) * plane.itemsize
+            layers.append((data_ptr(union), at, plane.shape[1], plane.itemsize.bit_length() - 1, 0))
             regions.append((part.row, left, top, right, bottom, of.size[1], len(layers) - 1, len(layers)))
             begin.append(len(regions))
             alive.append((n, (left, top, right, bottom), union, plane))

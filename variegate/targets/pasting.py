@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.executors.cpu.memory import RESULTS, place_of
+from variegate.executors.cpu.memory import RESULTS
+from variegate.native.library import data_ptr
 from variegate.program.program import Program
 from variegate.targets.masks import read_masks
 from variegate.targets.samples import Mask, OfImage
@@ -150,7 +151,7 @@ class _Work:
             mask, own_fill = masks[n], fill
             if mask.dtype != dtype:
                 mask, own_fill = mask.astype(dtype), checked_fill(self._fill, mask.dtype)
-            layers[n].append(self._layer(mask, place_of(out), size[1], own_fill))
+            layers[n].append(self._layer(mask, data_ptr(out), size[1], own_fill))
         return torch.from_numpy(out)
 
     def instances(self, joined: Sequence[Joined], size: tuple[int, ...], layers: list[list[_Layer]]) -> torch.Tensor:
@@ -159,7 +160,7 @@ class _Work:
         dtype = np.result_type(*every)
         kept = [each.kept_instances.tolist() for each in joined]
         out = _empty((sum(map(len, kept)), *size), dtype)
-        at, step = place_of(out), size[0] * size[1] * dtype.itemsize
+        at, step = data_ptr(out), size[0] * size[1] * dtype.itemsize
         begin = 0
         for n, (each, masks) in enumerate(zip(joined, every, strict=True)):
             fill = checked_fill(self._fill, masks.dtype)
@@ -175,7 +176,7 @@ class _Work:
     def _layer(self, mask: Array, out: int, width: int, fill: int) -> _Layer:
         mask = np.ascontiguousarray(mask)
         self._alive.append(mask)
-        return place_of(mask), out, width, mask.itemsize.bit_length() - 1, fill
+        return data_ptr(mask), out, width, mask.itemsize.bit_length() - 1, fill
 
     def add(self, part: Part, image_width: int, layers: Sequence[_Layer]) -> None:
         """``layers`` in all that a part shows of its row."""

@@ -20,7 +20,6 @@ from variegate.apps.doctor.advise import Advice, Diagnosis, Measurements, advise
 from variegate.apps.doctor.probes import OnProgress, Probe, Rate, run_probes, wait_for
 from variegate.apps.doctor.samples import HeldSample, HeldSamples, MemorySource, hold_samples, smaller_files
 from variegate.apps.doctor.training import TrainingRates, endless, for_model, measure_training, model_step
-from variegate.compiling.stored import INSTALL_KERNELS, mismatch
 from variegate.decode.gpu import is_installed
 from variegate.formats.base import Item, Source, SourceError, StreamSource
 from variegate.io.addresses import shown
@@ -211,8 +210,6 @@ class _Session:
             notes.append(
                 f'{len(bad):,} of {tried:,} samples could not be read; a Loader needs on_error="skip" or "replace"'
             )
-        if needed := mismatch():
-            notes.append(f"the installed kernels wheel needs {needed}; install kernels that fit: {INSTALL_KERNELS}")
         spreads = {probe.title: probe.rate().spread for probe in self._probes.values()}
         worst = max(spreads, key=spreads.__getitem__)
         if spreads[worst] > rates.WIDE_SPREAD:

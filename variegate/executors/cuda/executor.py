@@ -18,7 +18,6 @@ from variegate.executors.cuda.images import DeviceImages, Memory, place_packed
 from variegate.executors.cuda.launch import BLOCK, KernelSettings, Launch, launches, triton_functions
 from variegate.executors.cuda.layout import ABILITIES
 from variegate.executors.cuda.pack import Packer, refuse_jpeg
-from variegate.program.compiled import TURN
 from variegate.program.lowering import lower
 from variegate.program.program import Program
 
@@ -71,7 +70,6 @@ class CudaExecutor:
                 prepared = self.prepare(program, images, addresses(stacked, results), region)
                 for launch in prepared.launches:
                     launch.run()
-        TURN.finish()
         return stacked, results
 
     def queue(self, launch: Launch) -> None:

@@ -9,7 +9,6 @@ from variegate.jobs.jobs import WorkerPool
 from variegate.jobs.local_workers import ProcessPool, ThreadPool
 from variegate.jobs.options import Rules
 from variegate.jobs.ray_workers import RayPool, connect
-from variegate.jobs.warm import make_ready
 from variegate.loader.options import LoaderOptions, RayWorkers
 from variegate.loader.ranks import processes_here
 from variegate.loader.workers.fleet import Fleet
@@ -71,8 +70,6 @@ class WorkerPlaces:
                 is_asked = workers.gpus or workers.cpus
                 needs = {"num_gpus": workers.gpus, "num_cpus": workers.cpus or threads} if is_asked else None
                 return RayPool(spec, names, threads, workers.address, needs)
-            if kind_of(names[0]) == "cpu":
-                make_ready(spec.has_targets)
             return (ThreadPool if self.are_threads else ProcessPool)(spec, names, threads)
 
         enough = self.fewest if self.fewest < len(self.devices) else Rules.enough

@@ -15,13 +15,12 @@ _RELATIVE = re.compile(r"(!?)(\[(?:[^\[\]]|\[[^\]]*\])*\])\((?!https?:|mailto:|#
 
 
 class VersionHook(MetadataHookInterface):
-    """Pin extras to the kernels and the studio of this very version; link the README to the files of its tag."""
+    """Pin the extra "studio" to this very version; link the README to the files of its tag."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         version = metadata["version"]
         extras: dict[str, list[str]] = {**self.config["optional-dependencies"]}
-        for name in ("kernels", "studio"):
-            extras[name] = [pinned(requirement, version) for requirement in extras[name]]
+        extras["studio"] = [pinned(requirement, version) for requirement in extras["studio"]]
         metadata["optional-dependencies"] = extras
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
         metadata["readme"] = {"content-type": "text/markdown", "text": with_absolute_links(text, version)}

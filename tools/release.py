@@ -1,4 +1,4 @@
-"""Check that a release is what its tag says: ``python -m kernels.release v0.1.0 [--dist dist]``.
+"""Check that a release is what its tag says: ``python -m tools.release v0.1.0 [--dist dist]``.
 
 The version is a literal in variegate/__init__.py. The tag, the newest entry of CHANGELOG.md, CITATION.cff, the studio's
 pyproject.toml and the files in dist/ have to agree with it.
@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+# Processors that wheels are built for.
+MACHINES = ("x86_64", "aarch64")
 STUDIO = Path("packages", "variegate-studio")
-PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,10 +81,8 @@ def newest_entry(changelog: str) -> str | None:
 def find_files_errors(dist: Path, version: str) -> list[str]:
     """What lacks in a folder of wheels, or does not belong there."""
     names = sorted(file.name for file in dist.iterdir()) if dist.is_dir() else []
-    tags = [f"cp{python.replace('.', '')}" for python in PYTHONS]
-    wanted = [f"variegate-{version}.tar.gz", f"variegate-{version}-py3-none-any.whl"]
-    wanted += [f"variegate_studio-{version}-py3-none-any.whl"]
-    wanted += [f"variegate_kernels-{version}-{tag}-{tag}-*.whl" for tag in tags]
+    wanted = [f"variegate-{version}.tar.gz", f"variegate_studio-{version}-py3-none-any.whl"]
+    wanted += [f"variegate-{version}-py3-none-manylinux_2_17_{machine}.whl" for machine in MACHINES]
     errors = [f"{dist}: no {pattern}" for pattern in wanted if not any(Path(name).match(pattern) for name in names)]
     errors += [
         f"{dist}: {name} is not of this release"
