@@ -15,10 +15,10 @@ from variegate.jobs.tiles.worker import Band, BandJob, BandSpec
 from variegate.program.program import Program
 
 
-def in_bands(program: Program, image: Image, tile: int, device: str = "cpu") -> npt.NDArray[Any]:
-    """A fused program's result, [H, W, C]; the bands of each step in no good order."""
+def in_bands(program: Program, image: Image, tile: int, device: Any = None) -> npt.NDArray[Any]:
+    """A fused program's result, [H, W, C]; the bands of each step in no good order. ``device``: a ``DeviceBands``."""
     is_half = program.output.is_float and program.output.dtype == "float16"
-    steps = Steps(program, image.shape, tile, is_direct=not is_half, is_cuda=device != "cpu")
+    steps = Steps(program, image.shape, tile, is_direct=not is_half, is_cuda=device is not None)
     # Whatever is read before it is written is seen.
     memory: dict[str, Memory] = {name: np.full(size, 77, np.uint8) for name, size in steps.sizes.items()}
     is_planar = program.output.layout == "NCHW"
@@ -26,7 +26,7 @@ def in_bands(program: Program, image: Image, tile: int, device: str = "cpu") -> 
     shape = (channels, height, width) if is_planar else (height, width, channels)
     made = np.empty(shape, program.output.dtype if program.output.is_float else "uint8")
     memory |= {"source": np.ascontiguousarray(image), "result": made}
-    job = BandJob(BandSpec(steps, None, None, memory, is_planar, flushes=False), device, 1)
+    job = BandJob(BandSpec(steps, None, None, memory, is_planar, flushes=False), "cpu", 1, device)
     for number, step in enumerate(steps.steps):
         bands = [Band(number, *lines) for lines in step.bands()]
         job.run(range(len(bands)), bands[::-1], lambda: None)

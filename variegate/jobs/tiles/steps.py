@@ -84,7 +84,7 @@ class Steps:
         self.is_direct = self.is_direct and len(parts) == 1
         for i, part in enumerate(parts):
             made = "result" if self.is_direct else f"made{i}"
-            output = part.output if self.is_direct else replace(part.output, layout="NHWC")
+            output = part.output if self.is_direct else replace(part.output, layout="NHWC", dtype="float32")
             source, shape, begin, end = "source", self.shape, 0, self.shape[2]
             if part.planes is not None:
                 source, shape, begin, end = "picked", (*self.shape[:2], 3), part.planes.begin, part.planes.end
@@ -128,7 +128,11 @@ class Steps:
             if plan[P.NEEDS]:
                 self._need("tables", 768 * program.opcode.shape[1])
                 self._add(BandStep.MEASURE, source, "tables", shape, None, **of_pass)
-            if size := native.input_bytes(row, number, shape):
+            if self.is_cuda:
+                if plan[P.SOURCE] == PassSource.FILTER and plan[P.FIRST] > plan[P.BEGIN]:
+                    self._add(BandStep.INPUT, source, "input", shape, result, **of_pass)
+                    source, shape = "input", result
+            elif size := native.input_bytes(row, number, shape):
                 self._need("input", size)
                 is_filter = plan[P.SOURCE] == PassSource.FILTER
                 lines = result[0] if is_filter else shape[0]
@@ -137,16 +141,24 @@ class Steps:
                     self._need("tiles", 256 * MAX_TILES * MAX_TILES)
                     self._add(BandStep.TILES, source, "tiles", shape, None, **of_pass)
             is_result = is_last and number == count - 1
-            self._add(BandStep.PASS, source, target, shape, result, is_last=is_result, **of_pass)
+            is_at_once = self.is_cuda and plan[P.SOURCE] in (PassSource.TABLE, PassSource.RESAMPLE)
+            self._add(BandStep.PASS, source, target, shape, result, is_at_once, is_last=is_result, **of_pass)
             source, shape = target, result
         return shape
 
     def _add(
-        self, work: BandStep | Work, source: str, target: str, shape: Shape, made: Shape | None, **more: int
+        self,
+        work: BandStep | Work,
+        source: str,
+        target: str,
+        shape: Shape,
+        made: Shape | None,
+        is_at_once: bool = False,
+        **more: int,
     ) -> None:
-        """``made``: the shape of the target; None for what is done at once."""
+        """``made``: the shape of the target; None for what is no image, and made at once."""
         lines = 1 if made is None else made[0]
-        band = lines if work == BandStep.CODE else self.band(lines)
+        band = lines if is_at_once or work == BandStep.CODE else self.band(lines)
         self.steps.append(Step(work, source, target, shape, lines, band, **more))  # type: ignore[arg-type]
         if made is not None and target != "result":
             is_float = bool(more.get("is_last")) and self.program.output.is_float

@@ -59,11 +59,10 @@ class BandSpec:
 
 
 class BandJob:
-    """On one device; each thread makes a band."""
+    """On one device; each thread makes a band. ``on``: a ``DeviceBands``, where there is one already."""
 
-    def __init__(self, spec: BandSpec, device: str, num_threads: int) -> None:
-        self._spec, self._local = spec, threading.local()
-        self._device: Any = None
+    def __init__(self, spec: BandSpec, device: str, num_threads: int, on: Any = None) -> None:
+        self._spec, self._local, self._device = spec, threading.local(), on
         if device.startswith("cuda"):
             from variegate.executors.cuda.executor import executor_of
             from variegate.executors.cuda.regions import DeviceBands
@@ -94,7 +93,7 @@ class BandJob:
             self._blend(step, band)
         elif step.work == Work.WRITE:
             self._write(band)
-        elif self._device is not None and step.work == BandStep.PASS:
+        elif self._device is not None and step.work in (BandStep.INPUT, BandStep.PASS):
             self._run_on_device(step, band)
         else:
             memory = {name: mapped(spec.memory[name]) for name in _SHARED if name in spec.memory}
