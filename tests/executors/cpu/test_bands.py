@@ -105,11 +105,8 @@ def test_any_pipeline_in_any_bands(seed: int) -> None:
 WIDE: list[Transform] = [
     T.Compose([T.RandomHorizontalFlip(1.0), T.Equalize(), T.GaussianNoise()]),
     T.Compose([T.Contrast(1.5), T.GaussianBlur(9), NORMALIZE]),
-    T.RandomRotation((90, 90), expand=True),
-    T.Rotate((0.01, 0.01), interpolation="bilinear"),
-    T.RandomAffine(0.01, (0.1, 0.1), (0.9, 1.1), interpolation="nearest"),
-    T.ElasticTransform(interpolation="bilinear"),
-    T.Compose([T.ShearX((0.4, 0.4)), T.TranslateX((2000, 2000)), T.RandomErasing(1.0, value="random")]),
+    T.Compose([T.TranslateX((2000, 2000)), T.RandomErasing(1.0, value="random")]),
+    T.Resize((2, 80_000), interpolation="nearest"),
     T.Resize((2, 333)),
     T.Compose([T.RandomCrop((3, 40_000)), T.CLAHE(), T.Sharpness(1.7)]),
     T.Pad(9, padding_mode="reflect"),
@@ -128,9 +125,14 @@ def test_sides_beyond_the_ordinary_limit(transform: Transform) -> None:
 
 
 def test_what_bands_refuse() -> None:
-    for transform, name in ((T.RandomPerspective(p=1.0, interpolation="bilinear"), "Perspective"), (T.Rotate((9, 9)), "")):
+    for transform in (
+        T.RandomPerspective(p=1.0, interpolation="bilinear"),
+        T.Rotate((9, 9)),
+        T.RandomRotation((90, 90), expand=True),
+        T.ElasticTransform(),
+    ):
         fused = vg.Augmenter(transform, device="cpu").plan_one((3, 70_000, 3), 0)[1]
-        with pytest.raises(ValueError, match=rf"{name}.* of 3 x 70,000 pixels in tiles; accepted: sides of .* 32,767"):
+        with pytest.raises(ValueError, match="tiles: got 3 x 70,000 pixels, .*; accepted: sides of at most 32,767"):
             in_bands(fused, noise(3, 70_000), 1000)
     for transform, said in (
         (T.MixUp(), "MixUp for one image"),

@@ -10,7 +10,7 @@ import pytest
 import variegate as vg
 from tests.executors.cpu.bands import in_bands
 from tests.executors.poison import poisoned_executor, run_poisoned
-from tests.images import Image, gray, noise, photo
+from tests.images import Image, gray, photo
 from variegate import transforms as T
 from variegate.executors.cuda.regions import DeviceBands, refuse_regions
 

@@ -11,7 +11,7 @@ import numpy as np
 from variegate.executors.cpu.bands import BandProgram
 from variegate.native.structs import BandStep
 from variegate.program import passes as P
-from variegate.program.ops import MAX_TILES, SPECS, Op
+from variegate.program.ops import MAX_TILES, Op
 from variegate.program.passes import PASS_FIELDS, PassSource
 from variegate.program.planes import parts_of
 from variegate.program.program import Program
@@ -20,8 +20,8 @@ Shape = tuple[int, int, int]
 
 # Bands of a step, and lines of a band, unless tiles are lower.
 _BANDS, _LEAST_LINES = 64, 8
-# Passes whose maps keep coordinates in 16.16 fixed point, and places in 32 bits.
-_MAPPED = (PassSource.FIXED, PassSource.CHAIN, PassSource.TABLE, PassSource.INTERPOLATED, PassSource.FOLDED)
+# Maps that keep coordinates in 32 bits, of which 15 or 16 are a fraction. They and tables count bytes in 31 bits.
+_FIXED_POINT = (PassSource.FIXED, PassSource.CHAIN, PassSource.INTERPOLATED, PassSource.FOLDED)
 _MOST_SIDE, _MOST_BYTES = 32_767, 1 << 31
 
 
@@ -120,7 +120,7 @@ class Steps:
             plan = program.passes[row, number]
             target = made if number == count - 1 else f"canvas{number % 2}"
             result = int(plan[P.HEIGHT]), int(plan[P.WIDTH]), shape[2]
-            _refuse(program, row, plan.tolist(), shape, result)
+            _refuse(int(plan[P.SOURCE]), shape, result)
             of_pass = {"program": len(self.programs) - 1, "row": row, "number": number}
             if plan[P.QUALITY]:
                 self._add(BandStep.CODE, source, "coded", shape, shape, **of_pass)
@@ -171,16 +171,15 @@ class Steps:
         return min(self.tile, max(_LEAST_LINES, -(-lines // _BANDS)))
 
 
-def _refuse(program: Program, row: int, plan: list[int], before: Shape, made: Shape) -> None:
-    if plan[P.SOURCE] not in _MAPPED:
-        return
+def _refuse(source: int, before: Shape, made: Shape) -> None:
+    """``before``, ``made``: shapes of the image that a pass reads, and of its result."""
     height, width, channels = before
-    is_large = max(height, width, *made[:2]) > _MOST_SIDE
-    if is_large or height * width * channels >= _MOST_BYTES:
-        op = SPECS[Op(program.opcode[row, plan[P.FIRST]])].name
+    is_wide = source in _FIXED_POINT and max(height, width, *made[:2]) > _MOST_SIDE
+    is_large = (source in _FIXED_POINT or source == PassSource.TABLE) and height * width * channels >= _MOST_BYTES
+    if is_wide or is_large:
         raise ValueError(
-            f"{op} of {height:,} x {width:,} pixels in tiles; accepted: sides of at most {_MOST_SIDE:,} pixels, and "
-            "less than 2 GiB"
+            f"tiles: got {height:,} x {width:,} pixels, which the transform turns, bends, pads or scales; accepted: sides "
+            f"of at most {_MOST_SIDE:,} pixels, and less than 2 GiB"
         )
 
 
