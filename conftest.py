@@ -13,9 +13,6 @@ os.environ["OMP_NUM_THREADS"] = "1"
 # Ray's processes are nice to others (15) by default: beside other tests they would hardly ever have a turn.
 os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
 
-# The first test on a machine compiles kernels; what is said about it is not to appear among the output that tests read.
-os.environ["VARIEGATE_QUIET"] = "1"
-
 import pytest
 from hypothesis import settings
 
@@ -43,6 +40,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # NumPy 1 starts a process when it is first imported.
     import numpy.testing  # noqa: F401
 
+    from tests.oracle.device import install
+
+    install()
     # Tests that put the table of transforms back as it was would forget policies that came with the test.
     import variegate.policies  # noqa: F401
 

@@ -19,7 +19,11 @@ from benchmarks.cases import Case
 from benchmarks.inputs import decode, list_photos
 from benchmarks.libraries import LoaderInputs, ours, pillow
 from benchmarks.replay import replay
+from tests.oracle.device import install as install_oracle
 from variegate.program.ops import SPECS
+
+# The device "oracle", which defines what operations mean.
+install_oracle()
 
 Pixels = npt.NDArray[Any]
 # Images of a check, by size of the inputs: the reference is slow.
@@ -108,7 +112,7 @@ def _check_pixels(case: Case, inputs: Any) -> Iterator[Check]:
     yield within(
         "cpu equals the reference",
         fused,
-        outputs(case, inputs, "reference"),
+        outputs(case, inputs, "oracle"),
         **tolerance,
     )
     if case.dtype != "uint8":
@@ -170,7 +174,7 @@ def _check_single(case: Case, images: list[Any]) -> Check:
 def _check_function(case: Case, images: list[Any]) -> Iterator[Check]:
     name = case.key
     made = [np.asarray(ours.function(name)(image)) for image in images]
-    plain = [np.asarray(ours.function(name, "reference")(image)) for image in images]
+    plain = [np.asarray(ours.function(name, "oracle")(image)) for image in images]
     yield _close("cpu equals the reference", made, plain, 2e-6 if name == "normalize" else 0.0)
     if name in pillow.OPERATIONS and name not in pillow.OTHERWISE:
         theirs = [np.asarray(pillow.OPERATIONS[name](Image.fromarray(image))) for image in images]
@@ -192,7 +196,7 @@ def _close(name: str, made: Sequence[Pixels], other: Sequence[Pixels], allowed: 
 
 
 def _check_targets(case: Case, samples: list[dict[str, Any]]) -> Iterator[Check]:
-    made, plain = (_with_targets(case, samples, device) for device in ("cpu", "reference"))
+    made, plain = (_with_targets(case, samples, device) for device in ("cpu", "oracle"))
     equal = [
         all(bool((a == b).all()) for a, b in zip(_arrays(one), _arrays(other), strict=True))
         for one, other in zip(made, plain, strict=True)

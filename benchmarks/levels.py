@@ -65,23 +65,22 @@ def add_argument(parser: argparse.ArgumentParser) -> None:
 
 def chosen(names: list[str]) -> tuple[list[Limited], list[str]]:
     """A process for each level that this processor can run, and a line for each that it cannot."""
-    from variegate.compiling.levels import LEVELS, host_features
+    from variegate.native.library import LEVELS, compiled_levels, host_level
 
     if not names:
         return [UNLIMITED], []
     found = []
     left_out = []
-    by_name = {level.name: level for level in LEVELS}
+    runnable = list(LEVELS)[: list(LEVELS).index(host_level()) + 1]
     for name in dict.fromkeys(names):
         if name == HOST:
             found.append(Limited(HOST, f"{OURS}:{HOST}", f"Variegate, all of {best_level()}", {}))
-            continue
-        level = by_name[SHORT[name]]
-        missing = sorted(level.features - host_features())
-        if missing:
-            left_out.append(f"{level.name} is left out: this processor lacks {', '.join(missing)}")
-            continue
-        found.append(Limited(name, f"{OURS}:{name}", f"Variegate, {level.name}", environment_of(name)))
+        elif SHORT[name] not in runnable:
+            left_out.append(f"{SHORT[name]} is left out: this processor lacks it")
+        elif SHORT[name] not in compiled_levels():
+            left_out.append(f"{SHORT[name]} is left out: `python native/build.py --levels all` compiles it")
+        else:
+            found.append(Limited(name, f"{OURS}:{name}", f"Variegate, {SHORT[name]}", environment_of(name)))
     return found, left_out
 
 
@@ -101,12 +100,8 @@ def environment_of(level: str, checkout: Path = ROOT) -> dict[str, str]:
 
 
 def check_limited(level: str | None) -> None:
-    """In the limited process: raise unless its code is generated for exactly that level."""
-    if level in (None, HOST):
-        return
-    from variegate.compiling import levels
+    """In the limited process: raise unless kernels run at exactly that level."""
+    from variegate.native.library import level as used_level
 
-    wanted = next(one for one in levels.LEVELS if one.name == SHORT[str(level)])
-    if wanted.features != levels.TARGET_FEATURES:
-        differing = ", ".join(sorted(levels.TARGET_FEATURES ^ wanted.features))
-        raise RuntimeError(f"code is not generated for {wanted.name}: {differing} differ")
+    if level not in (None, HOST) and used_level() != SHORT[str(level)]:
+        raise RuntimeError(f"kernels run at {used_level()}, not at {SHORT[str(level)]}")

@@ -25,12 +25,9 @@ def describe() -> dict[str, Any]:
 
 def best_level() -> str:
     """The best level of x86-64 that this processor has; "none" elsewhere."""
-    from variegate.compiling.levels import (
-        host_level,
-    )  # here, as peers' environments lack what it imports
+    from variegate.native.library import host_level  # here, as peers' environments lack the package
 
-    found = host_level()
-    return found.name if found else "none"
+    return host_level() if platform.machine().lower() in ("x86_64", "amd64") else "none"
 
 
 def cpu_model() -> str:

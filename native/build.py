@@ -4,6 +4,9 @@ The sources are C++17 without a C++ library, so that the C driver of any compile
 the compiler of PyPI's ``ziglang``. Files of ``kernels/`` are compiled once for each level of x86-64, from what every
 processor has to AVX-512 with VBMI and VNNI; Python picks a level when it loads the library. All others are compiled for
 the oldest. Only what changed is compiled again.
+
+``--fuzz`` makes a program of each file of ``fuzz/`` instead, ``build/native/fuzz/NAME [ITERATIONS [SEED]]``, which
+feeds mutated bytes to a parser under sanitizers.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ SOURCES = Path(__file__).resolve().parent
 ROOT = SOURCES.parent
 LIBRARY = ROOT / "variegate" / "_native.so"
 OBJECTS = ROOT / "build" / "native"
+FUZZERS = OBJECTS / "fuzz"
 
 FLAGS = (
     "-std=c++17",

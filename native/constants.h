@@ -290,9 +290,70 @@ constexpr int SEGMENT_SHIFT = 16;
 
 constexpr int FIRST_SEGMENT = 16256;
 
+constexpr int LARGEST_NODE = 32767;
+
+// Checks of images: see variegate/apps/curate.
+
+constexpr int FINGERPRINT_AREAS = 32;
+
+constexpr int FINGERPRINT_FINENESS = 64;
+
+constexpr i64 FINGERPRINT_LEAST = 34359738368;
+
+constexpr int SIGNATURE_SIDE = 16;
+
+constexpr int SIGNATURE_CHROMA_SIDE = 4;
+
+constexpr f64 UNLIKE = 0x1.0000000000000p+1;
+
+constexpr int NEAR_KINDS = 3;
+
+constexpr int NEAR_KEPT = 6;
+
+constexpr int HASH_GROUP = 8;
+
+constexpr int SHARPNESS_BLOCK = 16;
+
 // Of a single image's instruction, written as one record.
 
 constexpr int INSTRUCTION_RECORD = 16;
+
+// Geometry of targets: see variegate/targets/stages.py.
+
+namespace StageKind {
+enum : int {
+  MAP = 0,
+  GRID = 1,
+  REPEAT = 2,
+  ERASE = 3,
+  SCALE = 4,
+};
+}  // namespace StageKind
+
+namespace StageNumber {
+enum : int {
+  FIRST = 0,
+  LINES = 1,
+  COLUMNS = 2,
+  STEP_Y = 3,
+  STEP_X = 4,
+  UNIT = 5,
+  LEFT = 0,
+  TOP = 1,
+  MODE = 2,
+  COUNT = 1,
+};
+}  // namespace StageNumber
+
+namespace PointState {
+enum : int {
+  LEFT_IMAGE = 0,
+  ERASED = 1,
+  SEEN = 2,
+};
+}  // namespace PointState
+
+constexpr i64 ENDLESS = 4503599627370496;
 
 // Results.
 
@@ -380,6 +441,122 @@ struct Lowering {
   i64 longest;
   i64 num_luts;
   i64 num_kernel_values;
+};
+
+// Steps of the geometry of R rows: see variegate/targets/stages.py.
+struct Stages {
+  i64 rows;
+  const i64 * begin;
+  const i64 * kind;
+  const f64 * back;
+  const f64 * ahead;
+  const i64 * before;
+  const i64 * after;
+  const u8 * is_aligned;
+  const u8 * rounds;
+  const i64 * numbers;
+  const i16 * grids;
+  const i32 * rectangles;
+  const f64 * tables;
+};
+
+// A rectangle of a row's result, and the layers read in it.
+struct MaskRegion {
+  i64 row;
+  i64 left;
+  i64 top;
+  i64 right;
+  i64 bottom;
+  i64 image_width;
+  i64 first_layer;
+  i64 end_layer;
+};
+
+// A mask and its result.
+struct MaskLayer {
+  const u8 * source;
+  u8 * result;
+  i64 result_width;
+  i64 bits;
+  i64 fill;
+};
+
+// JPEG files: see native/jpeg.
+
+namespace JpegRefusal {
+enum : int {
+  NONE = 0,
+  NOT_BASELINE = 1,
+  SEVERAL_SCANS = 2,
+  RESTARTS = 3,
+  NOT_EIGHT_BITS = 4,
+  OTHER_COLORS = 5,
+  NO_CODE = 6,
+  DAMAGED = 7,
+};
+}  // namespace JpegRefusal
+
+// Header of a JPEG file; zeros if the file is not plain.
+struct JpegHead {
+  i64 height;
+  i64 width;
+  i64 components;
+  i64 height_offset;
+  i64 mcu_height;
+  i64 coefficient_bytes;
+  i64 is_complete;
+};
+
+// Layers that brushes draw: u8[count, planes, lines, columns].
+struct Layers {
+  i64 count;
+  i64 planes;
+  i64 lines;
+  i64 columns;
+  u8 * nodes;
+};
+
+// Noise between -1 and 1 at the nodes of grids, blurred, times gains.
+struct FieldNoise {
+  i64 rows;
+  const u64 * ids;
+  const u32 * keys;
+  i64 slot;
+  const f32 * taps_x;
+  i64 num_taps_x;
+  const f32 * taps_y;
+  i64 num_taps_y;
+  const f32 * gains;
+  i64 lines;
+  i64 columns;
+  i64 num_fields;
+  i16 * grids;
+  i64 * farthest;
+};
+
+// A search for images of near hashes in one index of them.
+struct HashSearch {
+  const u64 * hashes;
+  const u32 * rows;
+  const i32 * starts;
+  i64 values;
+  const u64 * query_hashes;
+  const u32 * query_rows;
+  const u16 * masks;
+  i64 num_masks;
+  const u8 * flips;
+  const u64 * inverted;
+  i64 num_flips;
+  i64 shift;
+  i64 distance;
+  i64 most_compared;
+  const u8 * signatures;
+  i64 signature_bytes;
+  const u8 * splits;
+  const i64 * labels;
+  const u8 * kinds;
+  i32 * failures;
+  u32 * partners;
 };
 
 // One call of vg_run.

@@ -10,9 +10,12 @@ from collections.abc import Iterable
 from enum import IntEnum
 from pathlib import Path
 
+from variegate.apps.curate import fingerprint, near_search, pixels
 from variegate.native import structs
+from variegate.ops import fields
 from variegate.program import ops, passes, places, rng
-from variegate.program.lowering import blurs, joint
+from variegate.program.lowering import blurs, rewrites
+from variegate.targets import stages
 
 HEADER = Path(__file__).with_name("constants.h")
 
@@ -117,13 +120,41 @@ def header() -> str:
         _number("SEGMENT_BITS", rng.SEGMENT_BITS),
         _number("SEGMENT_SHIFT", rng.SEGMENT_SHIFT),
         _number("FIRST_SEGMENT", rng.FIRST_SEGMENT),
+        _number("LARGEST_NODE", fields.LARGEST_NODE),
+        "// Checks of images: see variegate/apps/curate.\n",
+        _number("FINGERPRINT_AREAS", fingerprint.AREAS),
+        _number("FINGERPRINT_FINENESS", fingerprint.FINENESS),
+        _number("FINGERPRINT_LEAST", fingerprint.LEAST_WAVE),
+        _number("SIGNATURE_SIDE", fingerprint.LUMA_SIDE),
+        _number("SIGNATURE_CHROMA_SIDE", fingerprint.CHROMA_SIDE),
+        _number("UNLIKE", fingerprint.UNLIKE),
+        _number("NEAR_KINDS", near_search.KINDS),
+        _number("NEAR_KEPT", near_search.KEPT),
+        _number("HASH_GROUP", near_search.GROUP),
+        _number("SHARPNESS_BLOCK", pixels.BLOCK),
         "// Of a single image's instruction, written as one record.\n",
-        _number("INSTRUCTION_RECORD", joint.RECORD),
+        _number("INSTRUCTION_RECORD", rewrites.RECORD),
+        "// Geometry of targets: see variegate/targets/stages.py.\n",
+        _enum("StageKind", ((name, getattr(stages, name)) for name in ("MAP", "GRID", "REPEAT", "ERASE", "SCALE"))),
+        _enum("StageNumber", ((name, getattr(stages, name)) for name in stages.NUMBERS)),
+        _int_enum(structs.PointState),
+        _number("ENDLESS", stages.ENDLESS),
         "// Results.\n",
         _int_enum(structs.Storage),
         _int_enum(structs.BandStep),
         _struct("Batch", structs.BATCH, structs.BATCH_COMMENT),
         _struct("Lowering", structs.LOWERING, "R programs of K slots, rewritten in place: see native/lowering."),
+        _struct("Stages", structs.STAGES, "Steps of the geometry of R rows: see variegate/targets/stages.py."),
+        _struct("MaskRegion", structs.MASK_REGION, "A rectangle of a row's result, and the layers read in it."),
+        _struct("MaskLayer", structs.MASK_LAYER, "A mask and its result."),
+        "// JPEG files: see native/jpeg.\n",
+        _int_enum(structs.JpegRefusal),
+        _struct("JpegHead", structs.JPEG_HEAD, "Header of a JPEG file; zeros if the file is not plain."),
+        _struct("Layers", structs.LAYERS, "Layers that brushes draw: u8[count, planes, lines, columns]."),
+        _struct(
+            "FieldNoise", structs.FIELD_NOISE, "Noise between -1 and 1 at the nodes of grids, blurred, times gains."
+        ),
+        _struct("HashSearch", structs.HASH_SEARCH, "A search for images of near hashes in one index of them."),
         _struct("RunCall", structs.RUN_CALL, "One call of vg_run."),
         _struct("BandCall", structs.BAND_CALL, structs.BAND_COMMENT),
         _struct("BlendCall", structs.BLEND_CALL, structs.BLEND_COMMENT),

@@ -70,6 +70,17 @@ VG_EXPORT void vg_fill_words(const u64 *ids, const u32 *keys, i64 rows, i64 slot
   for (i64 r = 0; r < rows; r++) vg_fill_words_of_one(ids[r], keys[2 * r], keys[2 * r + 1], slots, out + 4 * slots * r);
 }
 
+// The first `count` blocks of the noise of a slot: u32[rows, count, 4].
+VG_EXPORT void vg_fill_noise_words(const u64 *ids, const u32 *keys, i64 rows, i64 slot, i64 count, u32 *out) {
+  for (i64 r = 0; r < rows; r++) {
+    const u32 low = (u32)ids[r], high = (u32)(ids[r] >> 32);
+    for (i64 i = 0; i < count; i++, out += 4) {
+      const vg::PhiloxWords words = vg::philox4x32({{(u32)i, (u32)slot, low, high}}, keys[2 * r], keys[2 * r + 1]);
+      memcpy(out, words.at, sizeof words.at);
+    }
+  }
+}
+
 // The first two words of each counter, u32[count, 4], under one key: u32[count, 2].
 VG_EXPORT void vg_fill_keys(const u32 *counters, i64 count, const u32 *key, u32 *out) {
   for (i64 i = 0; i < count; i++, counters += 4) {

@@ -34,7 +34,7 @@ _ENVIRONMENT = dict(os.environ)
 _READ_AT_IMPORT = ("VARIEGATE_DEBUG", "NUMBA_", "OMP_", "MKL_", "OPENBLAS_", "TRITON_", "MALLOC_", "PYTHON")
 _IMPORTED = """
     torch.utils.data numba pyarrow.parquet fsspec pytest rich.progress variegate.cli.commands variegate.cli.train
-    variegate.augmenter.augmenter variegate.loader variegate.executors.cpu variegate.executors.reference
+    variegate.augmenter.augmenter variegate.loader variegate.executors.cpu
     variegate.jobs.engine variegate.jobs.local_workers variegate.jobs.augment
     variegate.jobs.pack variegate.jobs.tiles variegate.policies variegate.apps.search.driver variegate.apps.train
     variegate.apps.curate.checking variegate.apps.curate.cleaning variegate.apps.doctor

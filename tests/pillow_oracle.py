@@ -1,7 +1,7 @@
 """What Pillow makes of an instruction: the golden results that executors are compared with.
 
-``oracle("ROTATE", img_HWC, 30.0, nan, nan, 0)`` takes the name and the arguments of docs/operations.md and goes through
-Pillow's own functions (and torchvision's recipe on top of them, where it has one), never through Variegate.
+``run_pillow("ROTATE", img_HWC, 30.0, nan, nan, 0)`` takes the name and the arguments of docs/operations.md and goes
+through Pillow's own functions (and torchvision's recipe on top of them, where it has one), never through Variegate.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 import PIL
 from PIL import Image, ImageEnhance, ImageOps
 
-from variegate.executors.reference.resample import vertical_pass_first
+from tests.oracle.resample import vertical_pass_first
 
 Array = npt.NDArray[np.uint8]
 
@@ -23,7 +23,7 @@ _FILTERS = ("NEAREST", "BILINEAR", "BICUBIC", "BOX", "HAMMING", "LANCZOS")
 RESAMPLE = {flags: Image.Resampling[name] for flags, name in enumerate(_FILTERS)}
 
 
-def oracle(op_name: str, img_HWC: Array, *args: float, flags: int = 0, fill: Sequence[int] = (0, 0, 0)) -> Array:
+def run_pillow(op_name: str, img_HWC: Array, *args: float, flags: int = 0, fill: Sequence[int] = (0, 0, 0)) -> Array:
     """uint8 [H, W, C], C = 1 or 3 -> uint8 [H', W', C]. KeyError for instructions that Pillow has no word for."""
     image = to_pillow(img_HWC)
     colour = tuple(int(v) for v in fill) if image.mode == "RGB" else int(fill[0])

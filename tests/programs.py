@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.images import Image, gray, noise, photo
-from variegate.executors.reference.geometry import rotation
+from tests.oracle.geometry import rotation
 from variegate.ops import tone  # noqa: F401  # which declares instructions
 from variegate.program.ops import (
     INTERPOLATION_BITS,

@@ -27,7 +27,7 @@ def test_batches() -> None:
 
 
 def test_augmented() -> None:
-    aug = vg.Augmenter(T.Compose([T.Resize([8, 8]), T.ToDtype(torch.float32), T.Normalize(0.5, 0.25)]), "reference")
+    aug = vg.Augmenter(T.Compose([T.Resize([8, 8]), T.ToDtype(torch.float32), T.Normalize(0.5, 0.25)]), "cpu")
     image = np.zeros((9, 9, 3), np.uint8)
     assert_type(aug([image]), torch.Tensor)
     assert_type(aug({"image": image}), dict[str, Any])

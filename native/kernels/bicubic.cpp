@@ -36,7 +36,7 @@ struct Frame {
 // Places of one axis to first taps, to which of them lie elsewhere, and to pairs of weights.
 void split_axis(const i32 *__restrict places, i32 low, i32 high, i64 count, i32 *__restrict taps,
                 i32 *__restrict first_two, i32 *__restrict last_two, u8 *__restrict is_at_border) {
-  for (i64 i = 0; i < count; i++) {
+  for (i64 i = 0; i < whole_blocks(count); i++) {
     const CubicWeights weights(places[i] & FRACTION);
     first_two[i] = pair_of(weights.first, weights.second);
     last_two[i] = pair_of(weights.third, weights.fourth);
@@ -48,7 +48,7 @@ void split_axis(const i32 *__restrict places, i32 low, i32 high, i64 count, i32 
 
 void offsets_of(const i32 *__restrict columns, const i32 *__restrict lines, i32 row_bytes, i32 last, i64 count,
                 i32 *__restrict offset, u8 *__restrict is_at_border) {
-  for (i64 i = 0; i < count; i++) {
+  for (i64 i = 0; i < whole_blocks(count); i++) {
     const i32 at = lines[i] * row_bytes + columns[i] * 3;
     is_at_border[i] |= at > last;
     offset[i] = min_of(at, last);
@@ -150,10 +150,13 @@ void weigh_words(const u8 *image, i64 row_bytes, const i32 *offset, const i32 *w
       byte_table([](int i) { return i % 2 == 1 || i % 16 >= 12 ? 128 : i % 16 / 4 + i % 4 / 2 * 3 + 6; });
   for (i64 i = 0; i < count; i += Vector::STEP) {
     Vector totals[Vector::STEP / Vector::PIXELS];
+    // Else the totals would go through memory.
+#pragma GCC unroll 4
     for (i64 k = 0; k < Vector::STEP; k += Vector::PIXELS) {
       const i32 *of = weights + i + k;
       const Vector x01 = Vector::load_weights(of), x23 = Vector::load_weights(of + stride);
       Vector lines[4];
+#pragma GCC unroll 4
       for (int j = 0; j < 4; j++) {
         const Vector taps = Vector::load_taps(image + j * row_bytes, offset + i + k);
         lines[j] = (taps.pick(FIRST_TWO.at).weigh(x01) + taps.pick(LAST_TWO.at).weigh(x23)).round_line();

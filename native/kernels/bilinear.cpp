@@ -35,7 +35,7 @@ i32 place_of(i64 pixel) { return (i32)((u32)pixel << BILINEAR_BITS); }
 i32 split_places(const i32 *__restrict columns, const i32 *__restrict lines, Frame frame, i32 row_bytes,
                  i32 pixel_bytes, i64 count, i32 *__restrict offset, i16 *__restrict dx, i16 *__restrict dy) {
   i32 most = 0;
-  for (i64 i = 0; i < count; i++) {
+  for (i64 i = 0; i < whole_blocks(count); i++) {
     const i32 u = clamp(columns[i], frame.left, frame.right), v = clamp(lines[i], frame.top, frame.bottom);
     dx[i] = (i16)(u & FRACTION);
     dy[i] = (i16)(v & FRACTION);
@@ -56,8 +56,15 @@ void keep_inside(i32 last, i64 count, i32 *__restrict offset, u8 *__restrict is_
 // Vectors of PIXELS pixels of four channels, as int16. The taps of a pixel on one line are read by one load of 8 bytes.
 #if VG_AVX512  // vpmulhrsw
 struct Vector {
-  static constexpr int PIXELS = 8, STEP = 8;
+  static constexpr int PIXELS = 8, STEP = 8, LANES = 32;
   __m512i value;
+
+  static Vector load_lanes(const void *at) { return {_mm512_loadu_si512(at)}; }
+  Vector left() const { return {_mm512_slli_epi16(_mm512_and_si512(value, _mm512_set1_epi16(255)), 7)}; }
+  Vector right() const { return {_mm512_slli_epi16(_mm512_srli_epi16(value, 8), 7)}; }
+  void store_bytes(u8 *to) const {
+    _mm256_storeu_si256((__m256i *)to, _mm512_cvtepi16_epi8(_mm512_srli_epi16(value, 7)));
+  }
 
   static Vector load_taps(const u8 *line, const i32 *offset) {
     auto two = [=](int i) {
@@ -87,8 +94,17 @@ struct Vector {
 };
 #elif VG_AVX2  // vpmulhrsw
 struct Vector {
-  static constexpr int PIXELS = 4, STEP = 8;
+  static constexpr int PIXELS = 4, STEP = 8, LANES = 16;
   __m256i value;
+
+  static Vector load_lanes(const void *at) { return {_mm256_loadu_si256((const __m256i *)at)}; }
+  Vector left() const { return {_mm256_slli_epi16(_mm256_and_si256(value, _mm256_set1_epi16(255)), 7)}; }
+  Vector right() const { return {_mm256_slli_epi16(_mm256_srli_epi16(value, 8), 7)}; }
+  void store_bytes(u8 *to) const {
+    const __m256i levels = _mm256_srli_epi16(value, 7);
+    const __m256i bytes = _mm256_permute4x64_epi64(_mm256_packus_epi16(levels, levels), 0xd8);
+    _mm_storeu_si128((__m128i *)to, _mm256_castsi256_si128(bytes));
+  }
 
   static Vector load_taps(const u8 *line, const i32 *offset) {
     auto two = [=](int i) {
@@ -116,8 +132,16 @@ struct Vector {
 };
 #elif VG_SSSE3  // pmulhrsw
 struct Vector {
-  static constexpr int PIXELS = 2, STEP = 4;
+  static constexpr int PIXELS = 2, STEP = 4, LANES = 8;
   __m128i value;
+
+  static Vector load_lanes(const void *at) { return {_mm_loadu_si128((const __m128i *)at)}; }
+  Vector left() const { return {_mm_slli_epi16(_mm_and_si128(value, _mm_set1_epi16(255)), 7)}; }
+  Vector right() const { return {_mm_slli_epi16(_mm_srli_epi16(value, 8), 7)}; }
+  void store_bytes(u8 *to) const {
+    const __m128i levels = _mm_srli_epi16(value, 7);
+    _mm_storel_epi64((__m128i *)to, _mm_packus_epi16(levels, levels));
+  }
 
   static Vector load_taps(const u8 *line, const i32 *offset) {
     const __m128i low = _mm_loadl_epi64((const __m128i *)(line + offset[0]));
@@ -150,6 +174,7 @@ void mix_words(const u8 *image, i64 row_bytes, const i32 *offset, const i16 *dx,
       byte_table([](int i) { return i % 2 == 0 || i % 8 == 7 ? 128 : i % 16 / 8 * 8 + i % 8 / 2 + 3; });
   for (i64 i = 0; i < count; i += Vector::STEP) {
     Vector levels[Vector::STEP / Vector::PIXELS];
+#pragma GCC unroll 4
     for (i64 k = 0; k < Vector::STEP; k += Vector::PIXELS) {
       const Vector x = Vector::load_weights(dx + i + k), y = Vector::load_weights(dy + i + k);
       const Vector upper = Vector::load_taps(image, offset + i + k);
@@ -172,21 +197,47 @@ void mix_words(const u8 *image, i64 row_bytes, const i32 *offset, const i16 *dx,
 }
 #endif
 
-// Pairs of neighboring bytes at offsets.
-VG_SCALAR_FUNCTION void load_pairs(const u8 *__restrict image, const i32 *__restrict offset, i64 count,
-                                   u16 *__restrict pairs) {
-  VG_SCALAR_LOOP
-  for (i64 i = 0; i < count; i++) pairs[i] = load<u16>(image + offset[i]);
+// Pairs of neighboring bytes at eight offsets, and below them.
+VG_INLINE void load_pairs(const u8 *image, i64 row_bytes, const i32 *offset, u16 *upper, u16 *lower) {
+#if defined(__x86_64__)  // pinsrw: processors load twice as fast as they store
+  __m128i above = _mm_setzero_si128(), below = above;
+#define VG_INSERT(i)                                                          \
+  {                                                                           \
+    const u8 *at = image + offset[i];                                         \
+    above = _mm_insert_epi16(above, load<u16>(at), i);                        \
+    below = _mm_insert_epi16(below, load<u16>(at + row_bytes), i);            \
+  }
+  VG_INSERT(0) VG_INSERT(1) VG_INSERT(2) VG_INSERT(3) VG_INSERT(4) VG_INSERT(5) VG_INSERT(6) VG_INSERT(7)
+#undef VG_INSERT
+  _mm_storeu_si128((__m128i *)upper, above);
+  _mm_storeu_si128((__m128i *)lower, below);
+#else
+  for (int i = 0; i < 8; i++) {
+    upper[i] = load<u16>(image + offset[i]);
+    lower[i] = load<u16>(image + offset[i] + row_bytes);
+  }
+#endif
 }
 
+// Gray pixels; as many more as a vector has.
+#if VG_SSSE3
+void mix_pairs(const u16 *upper, const u16 *lower, const i16 *dx, const i16 *dy, i64 count, u8 *levels) {
+  for (i64 i = 0; i < count; i += Vector::LANES) {
+    const Vector x = Vector::load_lanes(dx + i), y = Vector::load_lanes(dy + i);
+    const Vector above = Vector::load_lanes(upper + i), below = Vector::load_lanes(lower + i);
+    above.left().mix(above.right(), x).mix(below.left().mix(below.right(), x), y).store_bytes(levels + i);
+  }
+}
+#else
 void mix_pairs(const u16 *__restrict upper, const u16 *__restrict lower, const i16 *__restrict dx,
                const i16 *__restrict dy, i64 count, u8 *__restrict levels) {
-  for (i64 i = 0; i < count; i++) {
+  for (i64 i = 0; i < whole_blocks(count); i++) {
     const i16 above = mix((i16)((upper[i] & 255) << 7), (i16)((upper[i] >> 8) << 7), dx[i]);
     const i16 below = mix((i16)((lower[i] & 255) << 7), (i16)((lower[i] >> 8) << 7), dx[i]);
     levels[i] = (u8)(mix(above, below, dy[i]) >> 7);
   }
 }
+#endif
 
 }  // namespace
 
@@ -211,8 +262,7 @@ void read_bilinear(const Image &image, const i32 *window, Range columns, Scratch
     split_words(s.row.words.at, count, planes, columns.first);
   } else {
     u16 *upper = (u16 *)s.row.words.at, *lower = upper + s.row.stride;
-    load_pairs(image.pixels, offset, count, upper);
-    load_pairs(image.pixels + row_bytes, offset, count, lower);
+    for (i64 i = 0; i < count; i += 8) load_pairs(image.pixels, row_bytes, offset + i, upper + i, lower + i);
     mix_pairs(upper, lower, dx, dy, count, planes[0] + columns.first);
   }
   if (most <= last) return;

@@ -1,6 +1,6 @@
-// Rows joined into outputs. Blends go plane by plane, and sums a few thousand values at a time, so that they stay in the
-// nearest cache.
+// Rows joined into outputs, plane by plane: sums, or rectangles one over the other.
 #include "blend.h"
+#include "lanes.h"
 #include "scratch.h"
 #include "store.h"
 #include "values.h"
@@ -8,9 +8,6 @@
 namespace vg {
 namespace VG_LEVEL {
 namespace {
-
-// Sums of whole images are made so many at a time.
-constexpr i64 SPAN = 4096;
 
 // An output, or a plane of it: `step` values per pixel lie side by side.
 struct Plane {
@@ -40,8 +37,6 @@ bool covers(const BlendCall &call, i64 entry, const Plane &plane) {
 const u8 *canvas_of(const BlendCall &call, i64 entry, const Plane &plane) {
   return call.canvases[call.row[entry]] + plane.offset;
 }
-
-VG_INLINE u8 to_byte(f32 value) { return (u8)(i32)min_of(max_of(value, 0.0f), 255.0f); }
 
 // A rectangle as it is; lines that reach from side to side at once.
 void paste(const u8 *canvas, const Box &box, const Plane &plane, u8 *to) {
@@ -86,58 +81,79 @@ void join_rectangles(const BlendCall &call, i64 output, const Plane &plane, u8 *
   }
 }
 
-// Sums that need no memory, of two whole rows.
-void sum_two(f32 start, const u8 *__restrict first, f32 share, const u8 *__restrict second, f32 rest, i64 count,
-             u8 *__restrict to) {
-  for (i64 i = 0; i < count; i++) to[i] = to_byte(start + share * (f32)first[i] + rest * (f32)second[i]);
+// start + weight * byte + ..., in this order, of 2 * LANES bytes from number i on.
+VG_INLINE Halves add_terms(f32 start, const BlendTerm *term, i64 count, i64 i) {
+  Floats low = all_floats(start), high = low;
+  for (i64 t = 0; t < count; t++) {
+    const Floats weight = all_floats(term[t].weight);
+    low += weight * to_floats(load_bytes(term[t].bytes + i));
+    high += weight * to_floats(load_bytes(term[t].bytes + i + LANES));
+  }
+  return pack(truncate_to_byte(low), truncate_to_byte(high));
 }
 
-void add(f32 *__restrict sums, const u8 *__restrict bytes, f32 weight, i64 count) {
-  for (i64 i = 0; i < count; i++) sums[i] += weight * (f32)bytes[i];
-}
-
-void to_bytes(const f32 *__restrict sums, i64 count, u8 *__restrict to) {
-  for (i64 i = 0; i < count; i++) to[i] = to_byte(sums[i]);
-}
-
-void sum_whole(const BlendCall &call, i64 output, const Plane &plane, f32 *sums, u8 *to) {
-  const i64 begin = call.begins[output], end = call.begins[output + 1];
-  const f32 start = call.start[output];
-  for (i64 first = 0; first < plane.size(); first += SPAN) {
-    const i64 count = min_of(SPAN, plane.size() - first);
-    if (end - begin == 2) {
-      sum_two(start, canvas_of(call, begin, plane) + first, call.weight[begin],
-              canvas_of(call, begin + 1, plane) + first, call.weight[begin + 1], count, to + first);
-      continue;
+// `terms` of them, or `count` if that is 0. The last vectors overlap those before them.
+template <i64 terms> void sum_terms(f32 start, const BlendTerm *term, i64 count, i64 size, u8 *to) {
+  constexpr i64 HALF = 2 * LANES;
+  if (terms != 0) count = terms;
+  if (size >= 2 * HALF) {
+    for (i64 i = 0; i < size; i += 2 * HALF) {
+      const i64 at = min_of(i, size - 2 * HALF);
+      store_packed(to + at, add_terms(start, term, count, at), add_terms(start, term, count, at + HALF));
     }
-    for (i64 i = 0; i < count; i++) sums[i] = start;
-    for (i64 entry = begin; entry < end; entry++)
-      add(sums, canvas_of(call, entry, plane) + first, call.weight[entry], count);
-    to_bytes(sums, count, to + first);
+  } else if (size >= HALF) {
+    store_packed(to, add_terms(start, term, count, 0));
+    store_packed(to + size - HALF, add_terms(start, term, count, size - HALF));
+  } else {
+    for (i64 i = 0; i < size; i++) {
+      f32 sum = start;
+      for (i64 t = 0; t < count; t++) sum += term[t].weight * (f32)term[t].bytes[i];
+      to[i] = (u8)(i32)min_of(max_of(sum, 0.0f), 255.0f);
+    }
   }
 }
 
-void sum_boxes(const BlendCall &call, i64 output, const Plane &plane, f32 *sums, u8 *to) {
-  for (i64 y = 0; y < plane.height; y++) {
-    const i64 first = y * plane.line();
-    for (i64 i = 0; i < plane.line(); i++) sums[i] = call.start[output];
+// Bytes first..end of a line (or of all lines) of an output.
+void sum_bytes(const BlendCall &call, i64 output, const BlendTerm *terms, i64 count, i64 size, u8 *to) {
+  const f32 start = call.start[output];
+  if (count == 2) sum_terms<2>(start, terms, count, size, to);
+  else sum_terms<0>(start, terms, count, size, to);
+}
+
+void sum_whole(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *terms, u8 *to) {
+  i64 count = 0;
+  for (i64 entry = call.begins[output]; entry < call.begins[output + 1]; entry++)
+    terms[count++] = {canvas_of(call, entry, plane), call.weight[entry]};
+  sum_bytes(call, output, terms, count, plane.size(), to);
+}
+
+// A line in parts, each of which lies in some of the boxes as a whole.
+void sum_line(const BlendCall &call, i64 output, const Plane &plane, i64 y, BlendTerm *terms, u8 *to) {
+  const i64 line = y * plane.line();
+  for (i64 x = 0, end; x < plane.line(); x = end) {
+    i64 count = 0;
+    end = plane.line();
     for (i64 entry = call.begins[output]; entry < call.begins[output + 1]; entry++) {
       const Box box = box_of(call, entry, plane);
-      if (y < box.lines.first || y >= box.lines.end) continue;
-      const i64 left = box.bytes.first;
-      add(sums + left, canvas_of(call, entry, plane) + first + left, call.weight[entry], box.bytes.size());
+      if (y < box.lines.first || y >= box.lines.end || x >= box.bytes.end) continue;
+      if (x < box.bytes.first) {
+        end = min_of(end, box.bytes.first);
+        continue;
+      }
+      end = min_of(end, box.bytes.end);
+      terms[count++] = {canvas_of(call, entry, plane) + line + x, call.weight[entry]};
     }
-    to_bytes(sums, plane.line(), to + first);
+    sum_bytes(call, output, terms, count, end - x, to + line + x);
   }
 }
 
-void join(const BlendCall &call, i64 output, const Plane &plane, f32 *sums, u8 *to) {
+void join(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *terms, u8 *to) {
   if (call.pastes[output]) return join_rectangles(call, output, plane, to);
   bool is_whole = true;
   for (i64 entry = call.begins[output]; entry < call.begins[output + 1]; entry++)
     is_whole &= covers(call, entry, plane);
-  if (is_whole) sum_whole(call, output, plane, sums, to);
-  else sum_boxes(call, output, plane, sums, to);
+  if (is_whole) return sum_whole(call, output, plane, terms, to);
+  for (i64 y = 0; y < plane.height; y++) sum_line(call, output, plane, y, terms, to);
 }
 
 // A plane of an output as floats.
@@ -162,12 +178,12 @@ Status blend_output(const BlendCall &call, i64 output, Scratch &s) {
   const Target target = target_of(call, output);
   const bool is_planar = target.storage == Storage::FLOATS_CHW || target.storage == Storage::BYTES_CHW;
   Plane plane = {target.height, target.width, is_planar ? 1 : target.channels, 0};
-  if (!s.blend.sums.reserve(max_of(SPAN, plane.line()))) return OUT_OF_MEMORY;
+  if (!s.blend.terms.reserve(call.begins[output + 1] - call.begins[output])) return OUT_OF_MEMORY;
   if (target.is_float() && !s.blend.bytes.reserve(plane.size())) return OUT_OF_MEMORY;
   for (i64 number = 0; number < target.channels / plane.step; number++) {
     plane.offset = number * plane.size();
     u8 *to = target.is_float() ? s.blend.bytes.at : target.at + plane.offset;
-    join(call, output, plane, s.blend.sums.at, to);
+    join(call, output, plane, s.blend.terms.at, to);
     if (target.is_float()) store_plane(to, plane, number, target);
   }
   if (target.is_float()) {

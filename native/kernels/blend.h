@@ -5,8 +5,13 @@
 namespace vg {
 namespace VG_LEVEL {
 
+struct BlendTerm {
+  const u8 *bytes;
+  f32 weight;
+};
+
 struct BlendScratch {
-  Buffer<f32> sums;  // of a part of an output
+  Buffer<BlendTerm> terms;  // of a sum
   Buffer<u8> bytes;  // an output, or a plane of it, that becomes floats
 };
 

@@ -168,11 +168,8 @@ VG_NOINLINE void second_pass(const i16 *row, const BlurScratch &blur, i64 width,
 }
 
 // Of an unsharp mask: the row and what the blur took from it, times an amount, where that is more than a threshold.
-// The largest amount whose products fit into 32 bits.
-constexpr i64 LARGEST_AMOUNT = 1 << 22;
-
 template <class T>
-VG_INLINE void add_difference(const u8 *__restrict row, i64 width, T amount, T threshold, u8 *__restrict blurred) {
+void unsharpen_plainly(const u8 *__restrict row, i64 width, T amount, T threshold, u8 *__restrict blurred) {
   for (i64 x = 0; x < width; x++) {
     const T away = (T)row[x] - (T)blurred[x];
     const T added = (away * amount + (1 << (AMOUNT_BITS - 1))) >> AMOUNT_BITS;
@@ -181,10 +178,31 @@ VG_INLINE void add_difference(const u8 *__restrict row, i64 width, T amount, T t
   }
 }
 
+constexpr f64 MOST_AMOUNT = (f64)((i64)1 << 40);
+
+// The same of amounts of 16 bits and thresholds of 8.
+void unsharpen_by_pairs(const u8 *row, i64 width, i64 amount, i64 threshold, u8 *blurred) {
+  const Register zero = all8(0), one = all8(1), least = all8((int)threshold), unit = all16(1);
+  const Register weights = all32(pair_of((i32)amount, 1 << (AMOUNT_BITS - 1)));
+  auto sharpen = [&](Register level, Register soft, Register counts) {
+    const Register away = sub16(level, soft) & sub16(zero, counts);
+    const Register first = right32<AMOUNT_BITS>(dot16(low16(away, unit), weights));
+    const Register second = right32<AMOUNT_BITS>(dot16(high16(away, unit), weights));
+    return add_saturated16(level, pack32(first, second));
+  };
+  for (i64 x = 0; x < width; x += REGISTER) {
+    const Register levels = load_register(row + x), soft = load_register(blurred + x);
+    const Register magnitude = sub_saturated_u8(max_u8(levels, soft), min_u8(levels, soft));
+    const Register counts = min_u8(sub_saturated_u8(magnitude, least), one);
+    const Register low = sharpen(low8(levels, zero), low8(soft, zero), low8(counts, zero));
+    store(blurred + x, pack16(low, sharpen(high8(levels, zero), high8(soft, zero), high8(counts, zero))));
+  }
+}
+
 void unsharpen_row(const u8 *row, i64 width, i64 amount, i64 threshold, u8 *blurred) {
-  if (-LARGEST_AMOUNT <= amount && amount <= LARGEST_AMOUNT)
-    add_difference<i32>(row, width, (i32)amount, (i32)clamp<i64>(threshold, -1, 256), blurred);
-  else add_difference<i64>(row, width, amount, threshold, blurred);
+  if (0 <= amount && amount < 1 << 15 && 0 <= threshold && threshold < 256)
+    unsharpen_by_pairs(row, width, amount, threshold, blurred);
+  else unsharpen_plainly<i64>(row, width, amount, threshold, blurred);
 }
 
 // One full kernel: pixels at `cells` (offsets from each pixel), an even number.
@@ -214,8 +232,9 @@ void add_row(u8 *row, const u8 *more, i64 width) {
 bool prepare_blur(const FilterImage &image, const f64 *a, const i16 *kernels, BlurScratch &blur) {
   const i64 radius_x = blur.radius_x = (i64)a[1] / 2, radius_y = blur.radius_y = (i64)a[2] / 2;
   blur.is_unsharp = a[6] != 0.0;
-  blur.amount = (i64)a[6] - 1;
-  blur.threshold = (i64)a[7];
+  // More of either changes nothing.
+  blur.amount = (i64)clamp(a[6], -MOST_AMOUNT, MOST_AMOUNT) - 1;
+  blur.threshold = (i64)clamp(a[7], -1.0, 256.0);
   blur.stride = row_stride(image.width, radius_x);
   const i16 *along_x = kernels + (i64)a[0], *along_y = along_x + (i64)a[4];
   if (!blur.lines.reserve(image.height + 2 * radius_y) || !blur.column_pairs.reserve(radius_y / 2 + 1) ||

@@ -213,58 +213,67 @@ void enter_grid(const i64 *record, i32 slot, i64 beyond, i64 width, int bits, Sa
         s.row.stage.at);
 }
 
-VG_INLINE i64 quotient(i64 numerator, f32 divisor, f32 factor, f32 end) {
-  f32 value = (f32)(i32)(numerator >> NUMERATOR_SHIFT) / divisor * factor;
+VG_INLINE i32 quotient(i32 numerator, f32 divisor, f32 factor, f32 end) {
+  f32 value = (f32)numerator / divisor * factor;
   value = value > 0 ? value : 0;
-  value = value < end ? value : end;
-  return (i64)value;
+  return (i32)(value < end ? value : end);
 }
 
-// Marks the places that a real map leaves outside; and where `moves`, goes through it.
-void walk(const i64 *record, bool moves, i32 slot, i64 width, int bits, Safe safe, Scratch &s) {
-  i32 *__restrict column = s.row.column.at, *__restrict line = s.row.line.at, *__restrict stage = s.row.stage.at;
-  const i64 half = 1 << (bits - 1);
-  i64 form[3][3];
-  for (int k = 0; k < 3; k++) {
-    form[k][0] = record[Record::U + 3 * k] >> bits;
-    form[k][1] = record[Record::U + 3 * k + 1] >> bits;
-    form[k][2] = record[Record::U + 3 * k + 2];
-  }
+// All bits if any of the numbers is negative, else none.
+VG_INLINE i32 sign_mask(i64 numbers) { return (i32)((u64)numbers >> 32) >> 31; }
+
+// Marks the places that a real map leaves outside; and where `moves`, goes through it. Without branches: vectors.
+template <bool is_affine, bool moves>
+void walk_through(const i64 *record, i32 slot, i64 width, int bits, Safe safe, i32 *__restrict column,
+                  i32 *__restrict line, i32 *__restrict stage) {
+  const i64 u_x = record[Record::U] >> bits, u_y = record[Record::U + 1] >> bits, u_0 = record[Record::U + 2];
+  const i64 v_x = record[Record::V] >> bits, v_y = record[Record::V + 1] >> bits, v_0 = record[Record::V + 2];
+  const i64 w_x = record[Record::DEPTH] >> bits, w_y = record[Record::DEPTH + 1] >> bits;
+  const i64 w_0 = record[Record::DEPTH + 2];
   const i64 span_u = record[Record::SPAN_U], span_v = record[Record::SPAN_V];
   const int shift = (int)record[Record::SHIFT];
-  const bool is_affine = record[Record::EXPONENT] == 0;
-  const i64 origin_u = record[Record::ORIGIN_U] - half, origin_v = record[Record::ORIGIN_V] - half;
-  const i64 sign_u = record[Record::SIGN_U], sign_v = record[Record::SIGN_V];
+  const u32 half = 1u << (bits - 1);
+  const u32 origin_u = (u32)record[Record::ORIGIN_U] - half, origin_v = (u32)record[Record::ORIGIN_V] - half;
+  const u32 sign_u = (u32)record[Record::SIGN_U], sign_v = (u32)record[Record::SIGN_V];
   const f32 factor = (f32)ldexp(1.0, (int)record[Record::EXPONENT]);
   const f32 end_u = (f32)((u64)span_u << bits), end_v = (f32)((u64)span_v << bits);
+  const i64 affine_far_u = times(span_u, w_0), affine_far_v = times(span_v, w_0);
   for (i64 x = 0; x < width; x++) {
     const i64 at_x = column[x], at_y = line[x];
-    i64 u = linear(form[0][0], at_x, form[0][1], at_y, form[0][2]);
-    i64 v = linear(form[1][0], at_x, form[1][1], at_y, form[1][2]);
-    const i64 depth = linear(form[2][0], at_x, form[2][1], at_y, form[2][2]);
-    const i64 far_u = minus(times(span_u, depth), u), far_v = minus(times(span_v, depth), v);
-    const bool is_ahead = (u >= 0) & (far_u > 0) & (v >= 0) & (far_v > 0);
-    const bool is_behind = (u <= 0) & (far_u < 0) & (v <= 0) & (far_v < 0);
-    const i32 now = (stage[x] < 0) & !(is_ahead | is_behind) ? slot : stage[x];
+    const i64 u = linear(u_x, at_x, u_y, at_y, u_0), v = linear(v_x, at_x, v_y, at_y, v_0);
+    i64 depth = w_0, far_u = minus(affine_far_u, u), far_v = minus(affine_far_v, v);
+    if (!is_affine) {
+      depth = linear(w_x, at_x, w_y, at_y, w_0);
+      far_u = minus(times(span_u, depth), u);
+      far_v = minus(times(span_v, depth), v);
+    }
+    i32 outside = sign_mask(u | minus(far_u, 1) | v | minus(far_v, 1));
+    // Behind the viewer, where no affine map leads, all signs are the other.
+    if (!is_affine) outside &= sign_mask(minus(0, u) | ~far_u | minus(0, v) | ~far_v);
+    const i32 now = stage[x] ^ (outside & (stage[x] >> 31) & ~slot), stays = now >> 31;
     stage[x] = now;
     if (!moves) continue;
-    if (now >= 0) {
-      column[x] = safe.u;
-      line[x] = safe.v;
-      continue;
-    }
+    i32 to_u, to_v;
     if (is_affine) {
-      u >>= shift;
-      v >>= shift;
+      to_u = (i32)(u >> shift);
+      to_v = (i32)(v >> shift);
     } else {
       const i32 divisor = (i32)(depth >> shift);
       const f32 below = (f32)(divisor != 0 ? divisor : 1);
-      u = quotient(u, below, factor, end_u);
-      v = quotient(v, below, factor, end_v);
+      to_u = quotient((i32)(u >> NUMERATOR_SHIFT), below, factor, end_u);
+      to_v = quotient((i32)(v >> NUMERATOR_SHIFT), below, factor, end_v);
     }
-    column[x] = (i32)(origin_u + sign_u * u);
-    line[x] = (i32)(origin_v + sign_v * v);
+    column[x] = ((i32)(origin_u + sign_u * (u32)to_u) & stays) | (safe.u & ~stays);
+    line[x] = ((i32)(origin_v + sign_v * (u32)to_v) & stays) | (safe.v & ~stays);
   }
+}
+
+void walk(const i64 *record, bool moves, i32 slot, i64 width, int bits, Safe safe, Scratch &s) {
+  const bool is_affine = record[Record::EXPONENT] == 0;
+  auto through = is_affine ? moves ? walk_through<true, true> : walk_through<true, false>
+                 : moves   ? walk_through<false, true>
+                           : walk_through<false, false>;
+  through(record, slot, width, bits, safe, s.row.column.at, s.row.line.at, s.row.stage.at);
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ bool prepare_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channel
       if (!prepare_tiles(image, a, s.filter.tiles)) return false;
       return s.filter.is_shared || measure_tiles(image, a, s.filter.tiles);
     case Op::ZOOM_BLUR:
-      return s.filter.zoom.reserve(2 * (width + 1));
+      return prepare_zoom(image, a, s.filter.zoom);
     default:
       return true;
   }
@@ -108,8 +108,14 @@ void read_filtered_row(const Row &row, i64 slot, i64 height, i64 width, i64 chan
       return morphology_row(image, y, a, s.filter.blur.lines.at, out);
     case Op::CLAHE:
       return equalize_row(image, y, s.filter.tiles, out);
+    case Op::ZOOM_BLUR:
+      return zoom_row(image, y, a, s.filter.zoom, out);
+    case Op::ABERRATION:
+      return bend_row(image, y, a, s.row, out);
+    case Op::SCATTER:
+      return scatter_row(row, image, y, a, s.row, out);
     default:
-      return warp_row(row, slot, image, y, s);
+      return;
   }
 }
 

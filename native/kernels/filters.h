@@ -46,6 +46,12 @@ struct SharpenScratch {
   bool is_exact;  // rounds down to the same integers as float32 does
 };
 
+struct ZoomScratch {
+  Buffer<i32> places;  // [zooms, width]: columns that are read
+  Buffer<u64> line, totals;  // levels of three channels in a word, and their sums
+  Buffer<u16> mixed;  // [3, width]: levels between two lines
+};
+
 struct FilterScratch {
   // The image that a filter sees: rows of three planes each, which lie 3 * stride apart, from `first` on; with room for
   // a kernel's radius on both sides of a plane's row.
@@ -57,7 +63,7 @@ struct FilterScratch {
   BlurScratch blur;
   TileScratch tiles;
   SharpenScratch sharpen;
-  Buffer<i64> zoom;  // [2, width + 1]: levels of three channels in a word
+  ZoomScratch zoom;
 };
 
 // Room beyond the image's width that rows of the filter at `slot` need on either side, in pixels.

@@ -52,11 +52,10 @@ bool are_near(const i32 *__restrict places, i64 width, i64 n, int mode, int bits
   return low >= -reach && high < 2 * reach;
 }
 
-VG_INLINE i64 divide(i64 numerator, i64 depth, int shift, f32 factor) {
-  const i32 divisor = (i32)(depth >> shift);
-  const f32 below = (f32)(divisor != 0 ? divisor : 1);
-  const f32 value = (f32)(i32)(numerator >> NUMERATOR_SHIFT) / below * factor;
-  return (i64)floorf(clamp(value, -FAR, FAR));
+// A place that a perspective leads to, no farther than FAR.
+VG_INLINE i32 divide(i32 numerator, i32 depth, f32 factor) {
+  const f32 value = (f32)numerator / (f32)(depth != 0 ? depth : 1) * factor;
+  return (i32)floorf(clamp(value, -FAR, FAR));
 }
 
 // The pixels of a row themselves.
@@ -93,6 +92,7 @@ struct FoldingMap {
         factor((f32)ldexp(1.0, (int)record[Record::EXPONENT])),
         span_u(record[Record::SPAN_U]),
         span_v(record[Record::SPAN_V]) {}
+  i32 depth_at(i64 column, i64 line) const { return (i32)(depth.at(column, line) >> shift); }
 };
 
 // Places of a row, not folded yet, as int32. False if some do not fit.
@@ -124,9 +124,22 @@ void move_affine(const FoldingMap &map, i64 width, const i32 *__restrict column,
 void move_perspective(const FoldingMap &map, i64 width, const i32 *__restrict column, const i32 *__restrict line,
                       i32 *__restrict to_u, i32 *__restrict to_v) {
   for (i64 x = 0; x < width; x++) {
-    const i64 depth = map.depth.at(column[x], line[x]);
-    to_u[x] = (i32)divide(map.u.at(column[x], line[x]), depth, map.shift, map.factor);
-    to_v[x] = (i32)divide(map.v.at(column[x], line[x]), depth, map.shift, map.factor);
+    const i32 depth = map.depth_at(column[x], line[x]);
+    to_u[x] = divide((i32)(map.u.at(column[x], line[x]) >> NUMERATOR_SHIFT), depth, map.factor);
+    to_v[x] = divide((i32)(map.v.at(column[x], line[x]) >> NUMERATOR_SHIFT), depth, map.factor);
+  }
+}
+
+// The same of the row's pixels. Their columns and lines are overwritten.
+void move_row_by_perspective(const i64 *record, const FoldingMap &map, i64 y, i64 width, i32 *to_u, i32 *to_v,
+                             Scratch &s) {
+  i32 *__restrict depths = s.row.column.at, *__restrict numerators = s.row.line.at;
+  follow_form(record + Record::DEPTH, y, 0, width, map.shift, depths);
+  const f32 factor = map.factor;
+  for (int axis = 0; axis < 2; axis++) {
+    i32 *__restrict to = axis == 0 ? to_u : to_v;
+    follow_form(record + Record::U + 3 * axis, y, 0, width, NUMERATOR_SHIFT, numerators);
+    for (i64 x = 0; x < width; x++) to[x] = divide(numerators[x], depths[x], factor);
   }
 }
 
@@ -225,9 +238,9 @@ void fold_through(const i64 *record, i64 y, bool is_moved, int bits, i64 slack, 
   const Origin origin_u = {record[Record::ORIGIN_U] - half, record[Record::SIGN_U]};
   const Origin origin_v = {record[Record::ORIGIN_V] - half, record[Record::SIGN_V]};
   bool is_near = true;
-  if (!is_moved) begin_places(y, width, column, line);
-  if (!map.is_affine) move_perspective(map, width, column, line, to_u, to_v);
-  else if (is_moved) move_affine(map, width, column, line, to_u, to_v);
+  if (is_moved && map.is_affine) move_affine(map, width, column, line, to_u, to_v);
+  else if (is_moved) move_perspective(map, width, column, line, to_u, to_v);
+  else if (!map.is_affine) move_row_by_perspective(record, map, y, width, to_u, to_v, s);
   else is_near = move_row(record, map, y, bits, width, to_u, to_v, s);
   if (is_near && are_near(to_u, width, map.span_u, map.mode, bits) &&
       are_near(to_v, width, map.span_v, map.mode, bits)) {
@@ -237,10 +250,11 @@ void fold_through(const i64 *record, i64 y, bool is_moved, int bits, i64 slack, 
   }
   if (!is_moved) begin_places(y, width, column, line);
   for (i64 x = 0; x < width; x++) {
-    const i64 at_x = column[x], at_y = line[x], depth = map.depth.at(at_x, at_y);
+    const i64 at_x = column[x], at_y = line[x];
     i64 u = map.u.at(at_x, at_y), v = map.v.at(at_x, at_y);
-    u = map.is_affine ? u >> map.shift : divide(u, depth, map.shift, map.factor);
-    v = map.is_affine ? v >> map.shift : divide(v, depth, map.shift, map.factor);
+    const i32 depth = map.depth_at(at_x, at_y);
+    u = map.is_affine ? u >> map.shift : divide((i32)(u >> NUMERATOR_SHIFT), depth, map.factor);
+    v = map.is_affine ? v >> map.shift : divide((i32)(v >> NUMERATOR_SHIFT), depth, map.factor);
     column[x] = (i32)(origin_u.base + origin_u.sign * fold_place(u, map.span_u, map.mode, bits, slack));
     line[x] = (i32)(origin_v.base + origin_v.sign * fold_place(v, map.span_v, map.mode, bits, slack));
   }
@@ -269,36 +283,69 @@ void read_folded_row(const Row &, const Image &image, i64 count, i64 y, i64 widt
   read_coordinates(image, y, width, s);
 }
 
-void read_seam(const Row &row, const Image &image, i64 slot, i64 width, Scratch &s) {
-  const i32 *window = row.window[slot];
-  const int mode = row.flags[slot] >> INTERPOLATION_BITS;
-  const bool is_bicubic = (row.flags[slot] & INTERPOLATION_MASK) == Interpolation::BICUBIC;
-  const int bits = is_bicubic ? BICUBIC_BITS : BILINEAR_BITS, before = is_bicubic ? 1 : 0;
-  const i64 top = window[0], left = window[1], lines = window[2] - top, columns = window[3] - left;
-  const i64 channels = image.channels;
-  const Planes planes = s.row.planes();
-  // The pixels around a place, four by four.
-  u8 near[16 * 3];
-  constexpr i32 AROUND[4] = {0, 0, 4, 4};
+namespace {
+
+// Marks the pixels of a row some of whose neighbors lie across a border; `before`: how many lines and columns before a
+// place, and one more behind it, are its neighbors.
+void mark_seam(const i32 *__restrict column, const i32 *__restrict line, const i32 *__restrict stage,
+               const i32 *window, int bits, i32 before, i64 width, u8 *__restrict is_at_border) {
+  const i32 left = window[1] + before, right = window[3] - 2 - before;
+  const i32 top = window[0] + before, bottom = window[2] - 2 - before;
   for (i64 x = 0; x < width; x++) {
-    const i64 u = s.row.column[x], v = s.row.line[x], i = (u >> bits) - left, j = (v >> bits) - top;
-    const bool is_within = i >= before && i + before + 1 < columns && j >= before && j + before + 1 < lines;
-    if (is_within || s.row.stage[x] >= 0) continue;
-    if (mode == 0) {
-      const bool weighs_twice = s.interpolate.record(0)[Record::TWICE] != 0;
-      blend_with_fill(image, window, (i32)u, (i32)v, row.fill[slot], weighs_twice, planes, x);
-      continue;
-    }
-    for (i64 b = 0; b < 4; b++) {
-      const i64 at = (top + fold_index(j + b - 1, lines, mode)) * image.width + left;
-      for (i64 a = 0; a < 4; a++) {
-        const u8 *pixel = image.pixels + channels * (at + fold_index(i + a - 1, columns, mode));
-        for (i64 c = 0; c < channels; c++) near[channels * (4 * b + a) + c] = pixel[c];
+    const i32 i = column[x] >> bits, j = line[x] >> bits;
+    is_at_border[x] = ((i < left) | (i > right) | (j < top) | (j > bottom)) & (stage[x] < 0);
+  }
+}
+
+// The pixels around a place, four by four, folded; and the place among them.
+struct Surroundings {
+  u8 pixels[16 * 3];
+  i32 u, v;
+
+  Surroundings(const Image &image, const i32 *window, int mode, int bits, i32 at_u, i32 at_v) {
+    const i64 top = window[0], left = window[1], lines = window[2] - top, columns = window[3] - left;
+    const i64 i = (at_u >> bits) - left, j = (at_v >> bits) - top, channels = image.channels;
+    u8 *to = pixels;
+    for (i64 b = -1; b < 3; b++) {
+      const i64 at = (top + fold_index(j + b, lines, mode)) * image.width + left;
+      for (i64 a = -1; a < 3; a++) {
+        const u8 *pixel = image.pixels + channels * (at + fold_index(i + a, columns, mode));
+        for (i64 c = 0; c < channels; c++) *to++ = pixel[c];
       }
     }
-    const i32 part = (1 << bits) - 1, to_u = (i32)(u & part) + (1 << bits), to_v = (i32)(v & part) + (1 << bits);
-    if (is_bicubic) read_bicubic_pixel({near, 4, 4, channels}, AROUND, to_u, to_v, planes, x);
-    else read_bilinear_pixel({near, 4, 4, channels}, AROUND, to_u, to_v, planes, x);
+    const i32 one = 1 << bits;
+    u = (at_u & (one - 1)) + one;
+    v = (at_v & (one - 1)) + one;
+  }
+};
+
+}  // namespace
+
+void read_seam(const Row &row, const Image &image, i64 slot, i64 width, Scratch &s) {
+  constexpr i32 AROUND[4] = {0, 0, 4, 4};
+  const i32 *window = row.window[slot], *column = s.row.column.at, *line = s.row.line.at;
+  const int mode = row.flags[slot] >> INTERPOLATION_BITS;
+  const bool is_bicubic = (row.flags[slot] & INTERPOLATION_MASK) == Interpolation::BICUBIC;
+  const bool weighs_twice = s.interpolate.record(0)[Record::TWICE] != 0;
+  const int bits = is_bicubic ? BICUBIC_BITS : BILINEAR_BITS;
+  const Planes planes = s.row.planes();
+  u8 *is_at_border = s.interpolate.is_at_border.at;
+  mark_seam(column, line, s.row.stage.at, window, bits, is_bicubic ? 1 : 0, width, is_at_border);
+  memset(is_at_border + width, 0, 8);
+  for (i64 x = 0; x < width; x++) {
+    if (!is_at_border[x]) {
+      // On to the next eight that have any.
+      if (load<u64>(is_at_border + x) == 0) x += 7;
+      continue;
+    }
+    if (mode == 0) {
+      blend_with_fill(image, window, column[x], line[x], row.fill[slot], weighs_twice, planes, x);
+      continue;
+    }
+    const Surroundings near(image, window, mode, bits, column[x], line[x]);
+    const Image pixels = {near.pixels, 4, 4, image.channels};
+    if (is_bicubic) read_bicubic_pixel(pixels, AROUND, near.u, near.v, planes, x);
+    else read_bilinear_pixel(pixels, AROUND, near.u, near.v, planes, x);
   }
 }
 

@@ -22,18 +22,22 @@ VG_INLINE Block least(Block a, Block b) { return a < b ? a : b; }
 VG_INLINE Block most(Block a, Block b) { return a > b ? a : b; }
 VG_INLINE Block subtract_to_zero(Block a, Block b) { return most(a, b) - b; }
 
+// Pixels that go through each of three stages together: within one, no vector waits for another.
+constexpr i64 MANY = 256;
+
 struct Pixels {
-  u8 span[SIZE];  // of the least and the greatest channel; 1 if they are equal
-  u8 saturated[SIZE];  // the same, 0 if they are equal
-  u8 value[SIZE];  // the greatest
-  u8 divisor[SIZE];  // the same, 1 if it is 0
-  u8 from_middle[SIZE];  // the distance from the greatest channel to the middle one
-  u8 sextant[SIZE];  // the base of the hue plus 1, in bits 0 to 2; bit 7 is set if the hue falls from it
-  u8 hue[SIZE], saturation[SIZE];
+  u8 span[MANY];  // of the least and the greatest channel; 1 if they are equal
+  u8 saturated[MANY];  // the same, 0 if they are equal
+  u8 value[MANY];  // the greatest
+  u8 divisor[MANY];  // the same, 1 if it is 0
+  u8 from_middle[MANY];  // the distance from the greatest channel to the middle one
+  u8 sextant[MANY];  // the base of the hue plus 1, in bits 0 to 2; bit 7 is set if the hue falls from it
+  u8 hue[MANY], saturation[MANY];
+  u8 weights[3][MANY];  // of the channels of a hue of full saturation, in 85ths
 };
 
 // Of six sextants, the hue is at a base plus or minus the share that the distance from the middle has of the span.
-VG_INLINE void find_sextants(Block r, Block g, Block b, Pixels &to) {
+VG_INLINE void find_sextants(Block r, Block g, Block b, Pixels &to, i64 x) {
   const Block both = most(r, g), less = least(r, g), high = most(both, b), low = least(less, b);
   const Block middle = most(least(both, b), less), span = high - low;
   const Block blue_is_low = (Block)(b == low), red_is_low = (Block)(r == low);
@@ -41,19 +45,34 @@ VG_INLINE void find_sextants(Block r, Block g, Block b, Pixels &to) {
   const Block of_red = blue_is_low != 0 ? falls1 : all_bytes(0);
   const Block of_green = blue_is_low != 0 ? rises1 : falls3;
   const Block of_blue = red_is_low != 0 ? rises3 : all_bytes(6 + 128);
-  store(to.sextant, r == high ? of_red : g == high ? of_green : of_blue);
-  store(to.from_middle, high - middle);
-  store(to.saturated, span);
-  store(to.span, most(span, all_bytes(1)));
-  store(to.value, high);
-  store(to.divisor, most(high, all_bytes(1)));
+  store(to.sextant + x, r == high ? of_red : g == high ? of_green : of_blue);
+  store(to.from_middle + x, high - middle);
+  store(to.saturated + x, span);
+  store(to.span + x, most(span, all_bytes(1)));
+  store(to.value + x, high);
+  store(to.divisor + x, most(high, all_bytes(1)));
+}
+
+// v / 6, correctly rounded: the remainder of the first quotient corrects it (Markstein), without a division.
+VG_INLINE Floats sixth(Floats v) {
+#if VG_AVX512
+  const __m512 by = _mm512_set1_ps(1.0f / 6.0f), quotient = _mm512_mul_ps((__m512)v, by);
+  const __m512 rest = _mm512_fnmadd_ps(quotient, _mm512_set1_ps(6), (__m512)v);
+  return (Floats)_mm512_fmadd_ps(rest, by, quotient);
+#elif VG_AVX2 && defined(__FMA__)
+  const __m256 by = _mm256_set1_ps(1.0f / 6.0f), quotient = _mm256_mul_ps((__m256)v, by);
+  const __m256 rest = _mm256_fnmadd_ps(quotient, _mm256_set1_ps(6), (__m256)v);
+  return (Floats)_mm256_fmadd_ps(rest, by, quotient);
+#else
+  return v / 6.0f;
+#endif
 }
 
 VG_INLINE Ints hues(const Pixels &p, i64 x) {
   const Ints sextant = load_bytes(p.sextant + x), sign = sextant << 24 & (i32)0x80000000;
   const Floats from_middle = (Floats)((Ints)to_floats(load_bytes(p.from_middle + x)) ^ sign);
   const Floats part = from_middle / to_floats(load_bytes(p.span + x));
-  const Floats turn = (to_floats((sextant & 7) - 1) + part) / 6.0f;
+  const Floats turn = sixth(to_floats((sextant & 7) - 1) + part);
   return truncate((turn < 0.0f ? turn + 1.0f : turn) * 255.0f);
 }
 
@@ -61,43 +80,47 @@ VG_INLINE Ints saturations(const Pixels &p, i64 x) {
   return truncate(to_floats(load_bytes(p.saturated + x)) * 255.0f / to_floats(load_bytes(p.divisor + x)));
 }
 
-// Channels of a hue of full saturation, in 85ths: 255 less how far twice the hue is from the channel's own, and so on.
-VG_INLINE void find_weights(Block hue, u8 (*to)[SIZE]) {
+// 255 less how far twice the hue is from the channel's own, and so on.
+VG_INLINE void find_weights(Block hue, Pixels &to, i64 x) {
   const Block twice = hue + hue, full = all_bytes(SIXTH);
   const auto is_late = (SignedBlock)hue < 0;  // 128 and more, where twice the hue leaves the byte
   const Block distance = is_late ? twice | 1 : ~twice;  // from 255
-  store(to[0], least(subtract_to_zero(all_bytes(2 * SIXTH), distance), full));
-  store(to[1], is_late ? least(twice | 1, full) : subtract_to_zero(full, twice));
-  store(to[2], is_late ? subtract_to_zero(twice, all_bytes(169)) : least(~twice, full));
+  store(to.weights[0] + x, least(subtract_to_zero(all_bytes(2 * SIXTH), distance), full));
+  store(to.weights[1] + x, is_late ? least(twice | 1, full) : subtract_to_zero(full, twice));
+  store(to.weights[2] + x, is_late ? subtract_to_zero(twice, all_bytes(169)) : least(~twice, full));
+}
+
+void turn_pixels(u8 *const (&planes)[3], i64 count, i32 shift) {
+  Pixels p;
+  for (i64 x = 0; x < count; x += SIZE)
+    find_sextants(load<Block>(planes[0] + x), load<Block>(planes[1] + x), load<Block>(planes[2] + x), p, x);
+  u8 *const hue_and_saturation[] = {p.hue, p.saturation};
+  store_columns(hue_and_saturation, {0, count}, [&](i64 x, Halves *out) {
+    out[0] = pack(hues(p, x), hues(p, x + LANES));
+    out[1] = pack(saturations(p, x), saturations(p, x + LANES));
+  });
+  for (i64 x = 0; x < count; x += SIZE) find_weights(load<Block>(p.hue + x) + (u8)shift, p, x);
+  store_columns(planes, {0, count}, [&](i64 x, Halves *out) {
+    Ints faded[3][2];
+    for (int half = 0; half < 2; half++) {
+      const i64 from = x + half * LANES;
+      const Floats value = to_floats(load_bytes(p.value + from)) * (f32)(1.0 / FADES);
+      const Ints saturation = load_bytes(p.saturation + from);
+      for (int c = 0; c < 3; c++) {
+        const Floats fade = to_floats(FADES - multiply_pairs(saturation, load_bytes(p.weights[c] + from)));
+        faded[c][half] = (Ints)(value * fade + ROUNDING) & 255;
+      }
+    }
+    for (int c = 0; c < 3; c++) out[c] = pack(faded[c][0], faded[c][1]);
+  });
 }
 
 }  // namespace
 
 void turn_hue(Planes planes, Range columns, i32 shift) {
-  Pixels p;
-  u8 weights[3][SIZE];
-  u8 *const hue_and_saturation[] = {p.hue, p.saturation};
-  for (i64 first = columns.first; first < columns.end; first += SIZE) {
-    u8 *const at[] = {planes[0] + first, planes[1] + first, planes[2] + first};
-    find_sextants(load<Block>(at[0]), load<Block>(at[1]), load<Block>(at[2]), p);
-    store_columns(hue_and_saturation, {0, SIZE}, [&](i64 x, Halves *out) {
-      out[0] = pack(hues(p, x), hues(p, x + LANES));
-      out[1] = pack(saturations(p, x), saturations(p, x + LANES));
-    });
-    find_weights(load<Block>(p.hue) + (u8)shift, weights);
-    store_columns(at, {0, SIZE}, [&](i64 x, Halves *out) {
-      Ints faded[3][2];
-      for (int half = 0; half < 2; half++) {
-        const i64 from = x + half * LANES;
-        const Floats value = to_floats(load_bytes(p.value + from)) * (f32)(1.0 / FADES);
-        const Ints saturation = load_bytes(p.saturation + from);
-        for (int c = 0; c < 3; c++) {
-          const Floats fade = to_floats(FADES - multiply_pairs(saturation, load_bytes(weights[c] + from)));
-          faded[c][half] = (Ints)(value * fade + ROUNDING) & 255;
-        }
-      }
-      for (int c = 0; c < 3; c++) out[c] = pack(faded[c][0], faded[c][1]);
-    });
+  for (i64 x = columns.first; x < columns.end; x += MANY) {
+    u8 *const at[] = {planes[0] + x, planes[1] + x, planes[2] + x};
+    turn_pixels(at, min_of(MANY, columns.end - x), shift);
   }
 }
 

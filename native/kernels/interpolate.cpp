@@ -3,6 +3,7 @@
 #include "interpolate.h"
 
 #include "../coords.h"
+#include "../simd.h"
 #include "scratch.h"
 
 namespace vg {
@@ -59,12 +60,29 @@ struct Along {
   int shift;
 };
 
-void place_affine(Along along, i32 half, i64 count, i32 *__restrict places) {
+// Its numbers as int32, plus a summand, rounded up to a block of 16.
+void follow(Along along, i32 summand, i64 count, i32 *__restrict numbers) {
   u64 at = along.start;
-  for (i64 i = 0; i < count; i++) {
-    places[i] = (i32)(at >> along.shift) - half;
+#if VG_AVX2 && !VG_AVX512  // vshufps takes the lower halves of two vectors
+  const u64 step = along.step;
+  __m256i ats = _mm256_setr_epi64x((i64)at, (i64)(at + step), (i64)(at + 2 * step), (i64)(at + 3 * step));
+  const __m256i four_steps = _mm256_set1_epi64x((i64)(4 * step)), summands = _mm256_set1_epi32(summand);
+  const __m128i shift = _mm_cvtsi32_si128(along.shift);
+  for (i64 i = 0; i < count; i += 8) {
+    const __m256 low = _mm256_castsi256_ps(_mm256_srl_epi64(ats, shift));
+    ats = _mm256_add_epi64(ats, four_steps);
+    const __m256 high = _mm256_castsi256_ps(_mm256_srl_epi64(ats, shift));
+    ats = _mm256_add_epi64(ats, four_steps);
+    const __m256i both = _mm256_castps_si256(_mm256_shuffle_ps(low, high, 0x88));
+    const __m256i sorted = _mm256_permute4x64_epi64(both, 0xd8);
+    _mm256_storeu_si256((__m256i *)(numbers + i), _mm256_add_epi32(sorted, summands));
+  }
+#else
+  for (i64 i = 0; i < round_up(count, 16); i++) {
+    numbers[i] = (i32)((u32)(at >> along.shift) + (u32)summand);
     at += along.step;
   }
+#endif
 }
 
 // One axis of an affine map at `first`.
@@ -80,15 +98,6 @@ Along affine_axis(const i64 *record, int axis, i64 y, i64 first) {
   return {start + ((u64)record[Record::ORIGIN_U + 2 * axis] << shift) + step * (u64)first, step, shift};
 }
 
-// A perspective's numerator or depth as int32, by column.
-void numbers_along(Along along, i64 count, i32 *__restrict numbers) {
-  u64 at = along.start;
-  for (i64 i = 0; i < count; i++) {
-    numbers[i] = (i32)(at >> along.shift);
-    at += along.step;
-  }
-}
-
 void divide(const i32 *__restrict numerators, const i32 *__restrict depths, f32 factor, f32 end, i32 origin, i64 count,
             i32 *__restrict places) {
   for (i64 i = 0; i < count; i++) {
@@ -101,41 +110,47 @@ void divide(const i32 *__restrict numerators, const i32 *__restrict depths, f32 
 }
 
 void place_perspective(const i64 *record, i64 y, Range columns, i64 count, int bits, Scratch &s) {
-  const i32 half = 1 << (bits - 1);
-  i32 *numerators = s.row.words.at, *depths = s.row.offset.at;
-  auto along = [&](const i64 *form, int shift) {
-    const u64 start = (u64)form[1] * (u64)y + (u64)form[2] + (u64)form[0] * (u64)columns.first;
-    return Along{start, (u64)form[0], shift};
-  };
+  const i64 half = 1 << (bits - 1);
+  i32 *numerators = s.row.words.at, *depths = s.row.offset.at, *places[2] = {s.row.column.at, s.row.line.at};
   const f32 factor = (f32)ldexp(1.0, (int)record[Record::EXPONENT]);
-  numbers_along(along(record + Record::DEPTH, (int)record[Record::SHIFT]), count, depths);
+  follow_form(record + Record::DEPTH, y, columns.first, count, (int)record[Record::SHIFT], depths);
   for (int axis = 0; axis < 2; axis++) {
-    numbers_along(along(record + Record::U + 3 * axis, NUMERATOR_SHIFT), count, numerators);
+    follow_form(record + Record::U + 3 * axis, y, columns.first, count, NUMERATOR_SHIFT, numerators);
     const f32 end = (f32)((u64)record[Record::SPAN_U + axis] << bits);
     const i32 origin = (i32)(record[Record::ORIGIN_U + 2 * axis] - half);
-    divide(numerators, depths, factor, end, origin, count, (axis == 0 ? s.row.column.at : s.row.line.at) + columns.first);
+    divide(numerators, depths, factor, end, origin, count, places[axis] + columns.first);
   }
+}
+
+// As many float64 as a register holds. Left to themselves, compilers narrow conditions before they choose by them.
+constexpr int LANES = VG_AVX512 ? 8 : VG_AVX2 ? 4 : 2;
+typedef f64 Reals __attribute__((vector_size(8 * LANES)));
+typedef i64 Masks __attribute__((vector_size(8 * LANES)));
+typedef i32 Ints __attribute__((vector_size(4 * LANES)));
+
+VG_INLINE void store_chosen(Reals values, Masks chosen, i32 *at) {
+  store(at, __builtin_convertvector((Reals)((Masks)values & chosen), Ints));
 }
 
 // Coordinates of a nearest map, in Pillow's arithmetic. Of an affine map the depth is 1.
 template <bool is_perspective>
 void place_real_row(const f64 *a, const i32 *window, i32 slot, i64 y, i64 width, RowScratch &row) {
-  i32 *__restrict column = row.column.at, *__restrict line = row.line.at, *__restrict stage = row.stage.at;
-  const f64 top = window[0], left = window[1], bottom = window[2], right = window[3];
-  const f64 a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3], a4 = a[4], a5 = a[5], g = a[6], h = a[7], yc = (f64)y + 0.5;
-  for (i32 x = 0; x < (i32)width; x++) {
-    const f64 xc = x + 0.5;
-    f64 u = a0 * xc + a1 * yc + a2, v = a3 * xc + a4 * yc + a5;
+  const f64 top = window[0], left = window[1], bottom = window[2], right = window[3], yc = (f64)y + 0.5;
+  Reals xc;
+  for (int i = 0; i < LANES; i++) xc[i] = i + 0.5;
+  for (i64 x = 0; x < width; x += LANES) {
+    Reals u = a[0] * xc + a[1] * yc + a[2], v = a[3] * xc + a[4] * yc + a[5];
     if (is_perspective) {
-      const f64 depth = g * xc + h * yc + 1.0;
+      const Reals depth = a[6] * xc + a[7] * yc + 1.0;
       u /= depth;
       v /= depth;
     }
     // False for NaN, a point at infinity.
-    const bool is_inside = (u >= left) & (u < right) & (v >= top) & (v < bottom);
-    stage[x] = is_inside ? -1 : slot;
-    column[x] = (i32)(is_inside ? u : 0.0);
-    line[x] = (i32)(is_inside ? v : 0.0);
+    const Masks inside = (u >= left) & (u < right) & (v >= top) & (v < bottom);
+    store(row.stage.at + x, slot | __builtin_convertvector(inside, Ints));
+    store_chosen(u, inside, row.column.at + x);
+    store_chosen(v, inside, row.line.at + x);
+    xc += (f64)LANES;
   }
 }
 
@@ -173,8 +188,13 @@ void place_row(const i64 *record, i64 y, Range columns, int bits, Scratch &s) {
   const i64 count = round_up(columns.size(), 16);
   if (record[Record::EXPONENT] != 0) return place_perspective(record, y, columns, count, bits, s);
   const i32 half = 1 << (bits - 1);
-  place_affine(affine_axis(record, 0, y, columns.first), half, count, s.row.column.at + columns.first);
-  place_affine(affine_axis(record, 1, y, columns.first), half, count, s.row.line.at + columns.first);
+  follow(affine_axis(record, 0, y, columns.first), -half, count, s.row.column.at + columns.first);
+  follow(affine_axis(record, 1, y, columns.first), -half, count, s.row.line.at + columns.first);
+}
+
+void follow_form(const i64 *form, i64 y, i64 first, i64 count, int shift, i32 *numbers) {
+  const u64 step = (u64)form[0];
+  follow({(u64)form[1] * (u64)y + (u64)form[2] + step * (u64)first, step, shift}, 0, count, numbers);
 }
 
 Range read_interpolated_row(const Row &row, const Image &image, i64 slot, i64 count, bool is_range, i64 y, i64 width,

@@ -39,6 +39,9 @@ void read_folded_row(const Row &row, const Image &image, i64 count, i64 y, i64 w
 
 // -- among the files of this family ----------------------------------------------------------------------------------
 
+// Rows of places are rounded up to blocks of 16. Said in a way that compilers see, so that loops end with a vector.
+VG_INLINE i64 whole_blocks(i64 count) { return count & -16; }
+
 // Columns of row `y` where a map is inside its window. `sign` -1: those behind the viewer.
 Range inside_columns(const i64 *record, i64 y, i64 width, i64 sign);
 // Marks the pixels that a map leaves outside, of those that none left before.
@@ -48,6 +51,10 @@ void mark_outside(Range inside, Range behind, i32 slot, i64 width, i32 *stage);
 // Places of columns first..end, rounded up to a block of 16, into `s.row.column` and `s.row.line`. Places have `bits`
 // fraction bits; these are less half a pixel, so that their whole part is the first of two taps.
 void place_row(const i64 *record, i64 y, Range columns, int bits, Scratch &s);
+
+// A number along row `y`, shifted right, of columns from `first` on, rounded up to a block of 16: what a perspective
+// divides.
+void follow_form(const i64 *form, i64 y, i64 first, i64 count, int shift, i32 *numbers);
 
 // The pixels at these places into the planes.
 void read_bilinear(const Image &image, const i32 *window, Range columns, Scratch &s);

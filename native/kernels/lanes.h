@@ -132,9 +132,8 @@ VG_INLINE Ints truncate(Floats v) {
 #endif
 }
 
-// Rounded half up, to be clipped to bytes: truncation is the floor of what is not negative. NaN becomes less than 0.
-VG_INLINE Ints round_to_byte(Floats v) {
-  v = v + 0.5f;
+// Towards zero, to be clipped to bytes. NaN becomes less than 0.
+VG_INLINE Ints truncate_to_byte(Floats v) {
 #if VG_AVX512
   return truncate((Floats)_mm512_min_ps(_mm512_set1_ps(255), (__m512)v));
 #elif VG_AVX2
@@ -147,6 +146,9 @@ VG_INLINE Ints round_to_byte(Floats v) {
   return truncate(v < high ? v : high);
 #endif
 }
+
+// Rounded half up, to be clipped to bytes: truncation is the floor of what is not negative.
+VG_INLINE Ints round_to_byte(Floats v) { return truncate_to_byte(v + 0.5f); }
 
 VG_INLINE Floats square_root(Floats v) {
 #if VG_AVX512

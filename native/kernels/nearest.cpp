@@ -327,10 +327,11 @@ void prefetch_slanted(const Image &image, f64 slant, i64 width) {
 }
 
 void fill_outside(Planes planes, i64 channels, const u8 *color, Range inside, i64 width) {
-  for (i64 c = 0; c < channels; c++) {
-    memset(planes[c], color[c], (size_t)inside.first);
-    memset(planes[c] + inside.end, color[c], (size_t)(width - inside.end));
-  }
+  // Most rows have nothing outside, and calls take as long as a short row.
+  if (inside.first > 0)
+    for (i64 c = 0; c < channels; c++) memset(planes[c], color[c], (size_t)inside.first);
+  if (inside.end < width)
+    for (i64 c = 0; c < channels; c++) memset(planes[c] + inside.end, color[c], (size_t)(width - inside.end));
 }
 
 namespace {

@@ -6,59 +6,85 @@ namespace vg {
 namespace VG_LEVEL {
 namespace {
 
-struct Picked {
+// Bytes of a vector.
+constexpr i64 SIZE = VG_VBMI ? 64 : 16, HALF = 32;
+
+struct Picks {
   i64 channels;  // of the source
   i64 last;  // the number of the third channel
+  i64 at_once;  // pixels of a vector, 0 for none
+  u8 index[SIZE];  // where bytes of a result lie in a vector of the source
 };
 
-void pick_each(const u8 *source, i64 first, i64 end, const Picked &picked, u8 *to) {
-  for (i64 x = first; x < end; x++) {
-    const u8 *pixel = source + x * picked.channels;
-    to[3 * x] = pixel[0];
-    to[3 * x + 1] = pixel[1];
-    to[3 * x + 2] = pixel[picked.last];
+Picks picks_of(i64 channels) {
+  i64 at_once = min_of(SIZE / 3, SIZE / channels);
+  // Half a vector crosses fewer cache lines where it is stored.
+  if (SIZE == 64 && channels > 4) at_once = min_of(HALF / 3, at_once);
+  Picks picks = {channels, min_of<i64>(2, channels - 1), at_once, {}};
+  for (i64 i = 0; i < picks.at_once; i++) {
+    picks.index[3 * i] = (u8)(i * channels);
+    picks.index[3 * i + 1] = (u8)(i * channels + 1);
+    picks.index[3 * i + 2] = (u8)(i * channels + picks.last);
   }
+  return picks;
 }
 
-// Picks from `pixels` pixels as long as vectors stay within `readable` bytes of the source and `writable` ones of the
-// target, from their first pixel on; returns how many that were, which may be a few more.
-#if VG_SSSE3
 #if VG_VBMI
-constexpr i64 SIZE = 64;
+using Index = __m512i;
+VG_INLINE Index load_index(const u8 *at) { return _mm512_loadu_si512(at); }
+template <i64 stored> VG_INLINE void pick_vector(const u8 *source, Index index, u8 *to) {
+  const __m512i picked = _mm512_permutexvar_epi8(index, _mm512_loadu_si512(source));
+  if (stored == HALF) _mm256_storeu_si256((__m256i *)to, _mm512_castsi512_si256(picked));
+  else _mm512_storeu_si512(to, picked);
+}
+#elif VG_SSSE3
+using Index = __m128i;
+VG_INLINE Index load_index(const u8 *at) { return _mm_loadu_si128((const __m128i *)at); }
+template <i64 stored> VG_INLINE void pick_vector(const u8 *source, Index index, u8 *to) {
+  _mm_storeu_si128((__m128i *)to, _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)source), index));
+}
 #else
-constexpr i64 SIZE = 16;
+using Index = const u8 *;
+VG_INLINE Index load_index(const u8 *at) { return at; }
+template <i64 stored> VG_INLINE void pick_vector(const u8 *source, Index index, u8 *to) {
+  for (i64 i = 0; i < SIZE; i++) to[i] = source[index[i]];
+}
 #endif
 
-i64 pick_vectors(const u8 *source, i64 pixels, i64 readable, i64 writable, const Picked &picked, u8 *to) {
-  const i64 at_once = min_of(SIZE / 3, SIZE / picked.channels);
-  if (at_once < 1) return 0;
-  u8 index[SIZE] = {};
-  for (i64 i = 0; i < at_once; i++) {
-    index[3 * i] = (u8)(i * picked.channels);
-    index[3 * i + 1] = (u8)(i * picked.channels + 1);
-    index[3 * i + 2] = (u8)(i * picked.channels + picked.last);
-  }
-  const i64 end = min_of(pixels - 1, min_of((readable - SIZE) / picked.channels, (writable - SIZE) / 3));
-  if (readable < SIZE || writable < SIZE) return 0;
-#if VG_VBMI
-  const __m512i order = _mm512_loadu_si512(index);
-#else
-  const __m128i order = _mm_loadu_si128((const __m128i *)index);
-#endif
+// `pixels` pixels, by as many as a vector has; returns how many that were, which may be a few more.
+template <i64 stored> i64 pick_vectors(const u8 *source, i64 pixels, const Picks &picks, u8 *to) {
+  const i64 channels = picks.channels, step = picks.at_once;
+  const Index index = load_index(picks.index);
   i64 x = 0;
-  for (; x <= end; x += at_once) {
-    const u8 *from = source + x * picked.channels;
-#if VG_VBMI
-    _mm512_storeu_si512(to + 3 * x, _mm512_permutexvar_epi8(order, _mm512_loadu_si512(from)));
-#else
-    _mm_storeu_si128((__m128i *)(to + 3 * x), _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)from), order));
-#endif
-  }
+#pragma GCC unroll 4
+  for (; x < pixels; x += step) pick_vector<stored>(source + x * channels, index, to + 3 * x);
   return x;
 }
-#else
-i64 pick_vectors(const u8 *, i64, i64, i64, const Picked &, u8 *) { return 0; }
-#endif
+
+// The same of more channels than a vector holds twice, by four bytes.
+i64 pick_words(const u8 *source, i64 pixels, i64 channels, u8 *to) {
+#pragma GCC unroll 4
+  for (i64 x = 0; x < pixels; x++) store(to + 3 * x, load<u32>(source + x * channels));
+  return pixels;
+}
+
+// `pixels` pixels; nothing after `readable` bytes of the source and `writable` ones of the target is touched.
+void pick_line(const u8 *source, i64 pixels, i64 readable, i64 writable, const Picks &picks, u8 *to) {
+  const i64 channels = picks.channels;
+  i64 x = 0;
+  if (readable >= SIZE && writable >= SIZE) {
+    const i64 end = min_of(pixels, min_of((readable - SIZE) / channels, (writable - SIZE) / 3) + 1);
+    if (picks.at_once <= 1) x = pick_words(source, end, channels, to);
+    else if (3 * picks.at_once <= HALF) x = pick_vectors<HALF>(source, end, picks, to);
+    else x = pick_vectors<SIZE>(source, end, picks, to);
+  }
+  for (; x < pixels; x++) {
+    const u8 *pixel = source + x * channels;
+    to[3 * x] = pixel[0];
+    to[3 * x + 1] = pixel[1];
+    to[3 * x + 2] = pixel[picks.last];
+  }
+}
 
 }  // namespace
 }  // namespace VG_LEVEL
@@ -67,7 +93,7 @@ i64 pick_vectors(const u8 *, i64, i64, i64, const Picked &, u8 *) { return 0; }
 VG_EXPORT i64 VG_ENTRY(vg_pick_planes)(const PickCall *call) {
   using namespace vg::VG_LEVEL;
   const i64 channels = call->channels;
-  const Picked picked = {channels, min_of<i64>(2, channels - 1)};
+  const Picks picks = picks_of(channels);
   u8 *target = call->target;
   for (i64 n = call->begin; n < call->end; n++) {
     const i64 *image = call->images + 4 * n;
@@ -81,9 +107,8 @@ VG_EXPORT i64 VG_ENTRY(vg_pick_planes)(const PickCall *call) {
     }
     for (i64 y = 0; y < height; y++) {
       const i64 lines = height - 1 - y;  // after this one
-      const i64 readable = lines * line + (width - 1) * channels + picked.last + 1;
-      const i64 done = pick_vectors(source, width, readable, 3 * width * (lines + 1), picked, target);
-      pick_each(source, done, width, picked, target);
+      const i64 readable = lines * line + (width - 1) * channels + picks.last + 1;
+      pick_line(source, width, readable, 3 * width * (lines + 1), picks, target);
       source += line;
       target += 3 * width;
     }

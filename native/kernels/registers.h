@@ -45,10 +45,17 @@ VG_BINARY(low8, unpacklo_epi8)
 VG_BINARY(high8, unpackhi_epi8)
 VG_BINARY(low16, unpacklo_epi16)
 VG_BINARY(high16, unpackhi_epi16)
+VG_BINARY(low32, unpacklo_epi32)
+VG_BINARY(high32, unpackhi_epi32)
+VG_BINARY(low64, unpacklo_epi64)
+VG_BINARY(high64, unpackhi_epi64)
 VG_BINARY(add16, add_epi16)
 VG_BINARY(sub16, sub_epi16)
+VG_BINARY(multiply16, mullo_epi16)
 VG_BINARY(add32, add_epi32)
+VG_BINARY(sub32, sub_epi32)
 VG_BINARY(add_saturated_u8, adds_epu8)
+VG_BINARY(sub_saturated_u8, subs_epu8)
 VG_BINARY(add_saturated16, adds_epi16)
 VG_BINARY(min_u8, min_epu8)
 VG_BINARY(max_u8, max_epu8)
@@ -62,6 +69,7 @@ VG_BINARY(pack16, packus_epi16)
 
 template <int n> VG_INLINE Register left16(Register a) { return VG_MM(slli_epi16)(a, n); }
 template <int n> VG_INLINE Register right_u16(Register a) { return VG_MM(srli_epi16)(a, n); }
+template <int n> VG_INLINE Register right16(Register a) { return VG_MM(srai_epi16)(a, n); }
 template <int n> VG_INLINE Register right32(Register a) { return VG_MM(srai_epi32)(a, n); }
 VG_INLINE Register right32(Register a, int n) { return VG_MM(sra_epi32)(a, _mm_cvtsi32_si128(n)); }
 
@@ -73,6 +81,42 @@ VG_INLINE Register dot8(Register a, Register b) {
   const Register even_a = _mm_and_si128(a, _mm_set1_epi16(255)), even_b = _mm_srai_epi16(_mm_slli_epi16(b, 8), 8);
   const Register odd_a = _mm_srli_epi16(a, 8), odd_b = _mm_srai_epi16(b, 8);
   return _mm_add_epi16(_mm_mullo_epi16(even_a, even_b), _mm_mullo_epi16(odd_a, odd_b));
+#endif
+}
+
+// (a * b + 2**14) >> 15, of signed lanes.
+VG_INLINE Register multiply_rounded16(Register a, Register b) {
+#if VG_SSSE3
+  return VG_MM(mulhrs_epi16)(a, b);
+#else
+  const Register low = _mm_mullo_epi16(a, b), high = _mm_mulhi_epi16(a, b);
+  const Register whole = _mm_or_si128(_mm_slli_epi16(high, 1), _mm_srli_epi16(low, 15));
+  return _mm_add_epi16(whole, _mm_and_si128(_mm_srli_epi16(low, 14), _mm_set1_epi16(1)));
+#endif
+}
+
+// REGISTER / 2 bytes as 16-bit lanes.
+VG_INLINE Register load_wide8(const u8 *at) {
+#if VG_AVX512
+  return _mm512_cvtepu8_epi16(load<__m256i>(at));
+#elif VG_AVX2
+  return _mm256_cvtepu8_epi16(load<__m128i>(at));
+#else
+  return _mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)at), _mm_setzero_si128());
+#endif
+}
+
+// The first and the second half of a register.
+VG_INLINE void store_halves(u8 *first, u8 *second, Register a) {
+#if VG_AVX512
+  store(first, _mm512_castsi512_si256(a));
+  store(second, _mm512_extracti64x4_epi64(a, 1));
+#elif VG_AVX2
+  store(first, _mm256_castsi256_si128(a));
+  store(second, _mm256_extracti128_si256(a, 1));
+#else
+  _mm_storel_epi64((__m128i *)first, a);
+  _mm_storel_epi64((__m128i *)second, _mm_srli_si128(a, 8));
 #endif
 }
 
@@ -98,6 +142,7 @@ VG_INLINE Register odd_bytes(Register a) { return right_u16<8>(a); }
 typedef i16 Lanes16 __attribute__((vector_size(16)));
 typedef u16 LanesU16 __attribute__((vector_size(16)));
 typedef i32 Lanes32 __attribute__((vector_size(16)));
+typedef u32 LanesU32 __attribute__((vector_size(16)));
 typedef i8 LanesI8 __attribute__((vector_size(16)));
 typedef i16 Wide16 __attribute__((vector_size(32)));
 typedef u16 WideU16 __attribute__((vector_size(32)));
@@ -119,15 +164,27 @@ VG_INLINE Register low16(Register a, Register b) {
 VG_INLINE Register high16(Register a, Register b) {
   return (Register)__builtin_shufflevector((Lanes16)a, (Lanes16)b, 4, 12, 5, 13, 6, 14, 7, 15);
 }
+VG_INLINE Register low32(Register a, Register b) {
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+}
+VG_INLINE Register high32(Register a, Register b) {
+  return __builtin_shufflevector(a, b, 8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31);
+}
+VG_INLINE Register low64(Register a, Register b) {
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+}
+VG_INLINE Register high64(Register a, Register b) {
+  return __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+}
+VG_INLINE Register multiply16(Register a, Register b) { return (Register)((LanesU16)a * (LanesU16)b); }
 VG_INLINE Register add16(Register a, Register b) { return (Register)((LanesU16)a + (LanesU16)b); }
 VG_INLINE Register sub16(Register a, Register b) { return (Register)((LanesU16)a - (LanesU16)b); }
-VG_INLINE Register add32(Register a, Register b) {
-  typedef u32 LanesU32 __attribute__((vector_size(16)));
-  return (Register)((LanesU32)a + (LanesU32)b);
-}
+VG_INLINE Register add32(Register a, Register b) { return (Register)((LanesU32)a + (LanesU32)b); }
+VG_INLINE Register sub32(Register a, Register b) { return (Register)((LanesU32)a - (LanesU32)b); }
 VG_INLINE Register min_u8(Register a, Register b) { return a < b ? a : b; }
 VG_INLINE Register max_u8(Register a, Register b) { return a > b ? a : b; }
 VG_INLINE Register add_saturated_u8(Register a, Register b) { return a + min_u8(b, ~a); }
+VG_INLINE Register sub_saturated_u8(Register a, Register b) { return a - min_u8(a, b); }
 VG_INLINE Register add_saturated16(Register a, Register b) {
   Wide32 sum = __builtin_convertvector((Lanes16)a, Wide32) + __builtin_convertvector((Lanes16)b, Wide32);
   sum = sum < -32768 ? Wide32{} - 32768 : sum > 32767 ? Wide32{} + 32767 : sum;
@@ -154,6 +211,7 @@ VG_INLINE Register pack16(Register a, Register b) {
 }
 template <int n> VG_INLINE Register left16(Register a) { return (Register)((LanesU16)a << n); }
 template <int n> VG_INLINE Register right_u16(Register a) { return (Register)((LanesU16)a >> n); }
+template <int n> VG_INLINE Register right16(Register a) { return (Register)((Lanes16)a >> n); }
 VG_INLINE Register right32(Register a, int n) { return (Register)((Lanes32)a >> n); }
 template <int n> VG_INLINE Register right32(Register a) { return right32(a, n); }
 VG_INLINE Register dot8(Register a, Register b) {
@@ -161,6 +219,19 @@ VG_INLINE Register dot8(Register a, Register b) {
                           (WideU16)__builtin_convertvector(__builtin_convertvector((LanesI8)b, Wide16), Wide16);
   const LanesU16 even = __builtin_shufflevector(product, product, 0, 2, 4, 6, 8, 10, 12, 14);
   return (Register)(even + __builtin_shufflevector(product, product, 1, 3, 5, 7, 9, 11, 13, 15));
+}
+VG_INLINE Register multiply_rounded16(Register a, Register b) {
+  const Wide32 product = __builtin_convertvector((Lanes16)a, Wide32) * __builtin_convertvector((Lanes16)b, Wide32);
+  return (Register)__builtin_convertvector((product + (1 << 14)) >> 15, Lanes16);
+}
+VG_INLINE Register load_wide8(const u8 *at) {
+  typedef u8 Half __attribute__((vector_size(8)));
+  return (Register)__builtin_convertvector(load<Half>(at), LanesU16);
+}
+VG_INLINE void store_halves(u8 *first, u8 *second, Register a) {
+  typedef u64 Two __attribute__((vector_size(16)));
+  store(first, ((Two)a)[0]);
+  store(second, ((Two)a)[1]);
 }
 VG_INLINE Register upper_halves(Register even, Register odd) {
   return (Register)__builtin_shufflevector((Lanes16)even, (Lanes16)odd, 1, 9, 3, 11, 5, 13, 7, 15);
@@ -202,6 +273,9 @@ VG_INLINE void store_natural16(i16 *at, Register low, Register high) {
   store(at + REGISTER / 2, high);
 #endif
 }
+
+// Two weights for `dot16`, of even and of odd lanes.
+VG_INLINE Register all_pairs(i32 even, i32 odd) { return all32((i32)(((u32)even & 0xffff) | (u32)odd << 16)); }
 
 // sum + dot16(a, b).
 VG_INLINE Register add_dot16(Register sum, Register a, Register b) {

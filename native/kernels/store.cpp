@@ -66,15 +66,16 @@ void store_as_floats(Planes planes, i64 y, const Target &target) {
 
 void store_scaled(const u8 *bytes, i64 count, f32 scale, f32 bias, bool streams, f32 *to) {
   const Floats scales = all_floats(scale), biases = all_floats(bias);
-  i64 x = 0;
-  if (streams && (uintptr_t)to % sizeof(f32) == 0) {
-    // Rows share the cache lines at their ends.
-    x = min_of<i64>(count, (i64)(-(uintptr_t)to % 64 / sizeof(f32)));
-    store_each(bytes, x, scale, bias, to);
-    for (; x + LINE <= count; x += LINE) stream_line(bytes + x, scales, biases, to + x);
+  // Rows that share the cache lines at their ends would be slower past the caches.
+  if (streams && count % LINE == 0 && (uintptr_t)to % 64 == 0) {
+    for (i64 x = 0; x < count; x += LINE) stream_line(bytes + x, scales, biases, to + x);
+    return;
   }
-  for (; x + LANES <= count; x += LANES) store(to + x, to_floats(load_bytes(bytes + x)) * scales + biases);
-  store_each(bytes + x, count - x, scale, bias, to + x);
+  if (count < LANES) return store_each(bytes, count, scale, bias, to);
+  for (i64 x = 0; x < count; x += LANES) {
+    const i64 at = min_of(x, count - LANES);  // the last vector overlaps the one before it
+    store(to + at, to_floats(load_bytes(bytes + at)) * scales + biases);
+  }
 }
 
 void store_scaled_pixels(const u8 *bytes, i64 count, const f32 *scale, const f32 *bias, f32 *to) {

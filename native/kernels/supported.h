@@ -29,6 +29,10 @@ VG_INLINE bool supports_op(int op) {
     case Op::MEDIAN:
     case Op::MORPHOLOGY:
     case Op::CLAHE:
+    case Op::ZOOM_BLUR:
+    case Op::ABERRATION:
+    case Op::SCATTER:
+    case Op::JPEG:
     case Op::CONVOLVE:
     case Op::MIX:
     case Op::HUE:
@@ -50,7 +54,7 @@ VG_INLINE bool supports_op(int op) {
 }
 
 VG_INLINE bool supports(const Row &row, const i32 *pass) {
-  if (!supports_source(pass[PassField::SOURCE]) || pass[PassField::QUALITY] != 0) return false;
+  if (!supports_source(pass[PassField::SOURCE])) return false;
   for (i64 k = pass[PassField::BEGIN]; k < pass[PassField::END]; k++)
     if (!supports_op(row.opcode[k])) return false;
   return true;

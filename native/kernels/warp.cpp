@@ -1,4 +1,177 @@
 #include "warp.h"
-namespace vg { namespace VG_LEVEL {
-void warp_row(const Row &, i64, const FilterImage &, i64, Scratch &) {}
-} }
+#include "noise.h"
+
+namespace vg {
+namespace VG_LEVEL {
+namespace {
+
+// -- zooms ------------------------------------------------------------------------------------------------------------
+
+// Levels of three channels in one word, with room for the sum of all zooms of each.
+constexpr int GREEN = 21, BLUE = 42;
+constexpr u64 MASK = (1 << GREEN) - 1;
+
+// Positions are in units of 2**-4 pixels. Of the reciprocal of an enlargement:
+constexpr f64 ZOOM_ONE = 32768.0;
+
+i64 zoom_step(i64 number, f64 step) { return (i64)floor(ZOOM_ONE / (1.0 + (f64)number * step) + 0.5); }
+
+// Where row or column `i` of `size` is read, first in units of 2**-16 pixels.
+VG_INLINE i64 zoom_position(i64 i, i64 size, i64 nearer) {
+  return ((2 * i - (size - 1)) * nearer + (size - 1) * 32768 + 2048) >> 12;
+}
+
+// Levels between two rows, times 16, packed. `mixed`: room for three rows.
+void mix_rows(const FilterImage &image, i64 above, i64 below, i64 down, u16 *__restrict mixed, u64 *__restrict line) {
+  const i64 width = image.width;
+  const u16 up = (u16)(16 - down), low = (u16)down;
+  for (i64 c = 0; c < image.channels; c++) {
+    const u8 *__restrict a = image.line(above, c), *__restrict b = image.line(below, c);
+    u16 *__restrict to = mixed + c * width;
+    for (i64 x = 0; x < width; x++) to[x] = (u16)(a[x] * up + b[x] * low);
+  }
+  const u16 *__restrict r = mixed, *__restrict g = mixed + width, *__restrict b = mixed + 2 * width;
+  if (image.channels == 1) {
+    for (i64 x = 0; x < width; x++) line[x] = r[x];
+  } else {
+    for (i64 x = 0; x < width; x++) line[x] = (u64)r[x] | (u64)g[x] << GREEN | (u64)b[x] << BLUE;
+  }
+  line[width] = line[width - 1];
+}
+
+// -- fringes of color -------------------------------------------------------------------------------------------------
+
+struct Bend {
+  f32 first, second;  // coefficients of the squared distance from the center
+};
+
+// Positions in units of 2**-8 pixels: whole numbers below 2**24, which float32 holds.
+void find_positions(const FilterImage &image, i64 y, Bend by, i32 *__restrict columns, i32 *__restrict lines) {
+  const f32 half = 0.5f, scale = 256.0f, limit = 1 << 23, zero = 0.0f;
+  const i64 height = image.height, width = image.width;
+  const f32 in_x = 1.0f / (f32)width, in_y = 1.0f / (f32)height;
+  const f32 away_y = half * (f32)(2 * y - (height - 1));
+  const f32 squared_y = (away_y * in_y) * (away_y * in_y);
+  const f32 here = (f32)(256 * y), last_x = (f32)(256 * (width - 1)), last_y = (f32)(256 * (height - 1));
+  const f32 origin = (f32)-(width - 1);
+  for (i64 x = 0; x < width; x++) {
+    const f32 at = (f32)(i32)x;
+    const f32 away = half * (at + at + origin);
+    const f32 squared = (away * in_x) * (away * in_x) + squared_y;
+    const f32 bend = (by.first + by.second * squared) * squared;
+    const f32 along = floorf(clamp(away * bend * scale + half, -limit, limit)) + scale * at;
+    const f32 down = floorf(clamp(away_y * bend * scale + half, -limit, limit)) + here;
+    columns[x] = (i32)clamp(along, zero, last_x);
+    lines[x] = (i32)clamp(down, zero, last_y);
+  }
+}
+
+// Bilinear levels of one plane; behind its last column and line lies what counts for nothing. `found`: room for a row.
+void read_positions(const FilterImage &image, i64 channel, const i32 *__restrict columns, const i32 *__restrict lines,
+                    u32 *__restrict found, u8 *__restrict out) {
+  const u8 *plane = image.line(0, channel);
+  const i64 step = image.step(), last = (image.height - 1) * step;
+  for (i64 x = 0; x < image.width; x++) {
+    const i64 above = (lines[x] >> 8) * step, column = columns[x] >> 8;
+    const u8 *upper = plane + above + column, *lower = plane + min_of(above + step, last) + column;
+    found[x] = load<u16>(upper) | (u32)load<u16>(lower) << 16;
+  }
+  for (i64 x = 0; x < image.width; x++) {
+    const i32 dx = columns[x] & 255, dy = lines[x] & 255;
+    const i32 a = (i32)(found[x] & 255), b = (i32)(found[x] >> 8 & 255);
+    const i32 c = (i32)(found[x] >> 16 & 255), d = (i32)(found[x] >> 24);
+    // (256 - d) * a + d * b
+    const i32 over = (a << 8) + dx * (b - a), under = (c << 8) + dx * (d - c);
+    out[x] = (u8)(((over << 8) + dy * (under - over) + 32768) >> 16);
+  }
+}
+
+}  // namespace
+
+bool prepare_zoom(const FilterImage &image, const f64 *a, ZoomScratch &zoom) {
+  const i64 zooms = (i64)a[0], width = image.width;
+  if (!zoom.places.reserve(max_of<i64>(1, zooms) * width) || !zoom.line.reserve(width + 1) ||
+      !zoom.totals.reserve(width) || !zoom.mixed.reserve(3 * width))
+    return false;
+  for (i64 number = 1; number <= zooms; number++) {
+    i32 *places = zoom.places.at + (number - 1) * width;
+    const i64 nearer = zoom_step(number, a[1]);
+    for (i64 x = 0; x < width; x++)
+      places[x] = (i32)clamp<i64>(zoom_position(x, width, nearer), 0, 16 * (width - 1));
+  }
+  return true;
+}
+
+void zoom_row(const FilterImage &image, i64 y, const f64 *a, ZoomScratch &zoom, Planes out) {
+  const i64 zooms = (i64)a[0], width = image.width;
+  const u64 *line = zoom.line.at;
+  u64 *totals = zoom.totals.at;
+  mix_rows(image, y, y, 0, zoom.mixed.at, zoom.line.at);
+  for (i64 x = 0; x < width; x++) totals[x] = line[x] << 5;
+  for (i64 number = 1; number <= zooms; number++) {
+    const i64 at = zoom_position(y, image.height, zoom_step(number, a[1])), above = at >> 4;
+    mix_rows(image, clamp<i64>(above, 0, image.height - 1), clamp<i64>(above + 1, 0, image.height - 1), at & 15,
+             zoom.mixed.at, zoom.line.at);
+    const i32 *places = zoom.places.at + (number - 1) * width;
+    for (i64 x = 0; x < width; x++) {
+      const u64 *from = line + (places[x] >> 4);
+      // (16 - right) * from[0] + right * from[1]: what channels borrow from each other is paid back.
+      totals[x] += (from[0] << 4) + (u64)(places[x] & 15) * (from[1] - from[0]);
+    }
+  }
+  const i32 count = (i32)zooms + 2;
+  const f32 share = 1.0f / (f32)count;
+  for (i64 c = 0; c < image.channels; c++) {
+    u8 *__restrict to = out[c];
+    const int shift = GREEN * (int)c;
+    for (i64 x = 0; x < width; x++) {
+      // The quotient of integers below 2**13, exactly.
+      const i32 whole = ((i32)(totals[x] >> shift & MASK) + 128 * count) >> 8;
+      to[x] = (u8)(i32)(((f32)whole + 0.5f) * share);
+    }
+  }
+}
+
+void bend_row(const FilterImage &image, i64 y, const f64 *a, RowScratch &scratch, Planes out) {
+  for (i64 c = 0; c < image.channels; c++) {
+    if (c == 1 || image.channels != 3) {
+      memcpy(out[c], image.line(y, c), (size_t)image.width);
+      continue;
+    }
+    find_positions(image, y, {(f32)a[c], (f32)a[c + 1]}, scratch.column.at, scratch.line.at);
+    read_positions(image, c, scratch.column.at, scratch.line.at, (u32 *)scratch.words.at, out[c]);
+  }
+}
+
+void scatter_row(const Row &row, const FilterImage &image, i64 y, const f64 *a, RowScratch &scratch, Planes out) {
+  const i64 distance = (i64)a[0], times = (i64)a[1], slot = (i64)a[2], width = image.width;
+  const u32 span = (u32)(2 * distance + 1);
+  const i32 last_x = (i32)width - 1, last_y = (i32)image.height - 1;
+  i32 *__restrict columns = scratch.column.at, *__restrict lines = scratch.line.at;
+  NoiseChunk chunk;
+  for (i64 start = 0; start < width; start += CHUNK) {
+    const i64 count = min_of(CHUNK, width - start);
+    draw_words(row, slot, y * width + start, count, chunk);
+    for (i64 x = 0; x < count; x++) {
+      columns[x] = (i32)(start + x - times * distance);
+      lines[x] = (i32)(y - times * distance);
+    }
+    for (i64 t = 0; t < times; t++)
+      for (i64 x = 0; x < count; x++) {
+        const u32 word = chunk.words[t][x];
+        columns[x] += (i32)((word & 0xffff) * span >> 16);
+        lines[x] += (i32)((word >> 16) * span >> 16);
+      }
+    for (i64 x = 0; x < count; x++) {
+      columns[x] = clamp(columns[x], 0, last_x);
+      lines[x] = clamp(lines[x], 0, last_y);
+    }
+    for (i64 x = 0; x < count; x++) {
+      const u8 *from = image.first + lines[x] * image.step() + columns[x];
+      for (i64 c = 0; c < image.channels; c++) out[c][start + x] = from[c * image.stride];
+    }
+  }
+}
+
+}  // namespace VG_LEVEL
+}  // namespace vg

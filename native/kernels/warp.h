@@ -5,8 +5,13 @@
 namespace vg {
 namespace VG_LEVEL {
 
-// Row `y` of ZOOM_BLUR, ABERRATION or SCATTER into the planes.
-void warp_row(const Row &row, i64 slot, const FilterImage &image, i64 y, Scratch &s);
+// ZOOM_BLUR. `a`: its arguments.
+bool prepare_zoom(const FilterImage &image, const f64 *a, ZoomScratch &zoom);
+void zoom_row(const FilterImage &image, i64 y, const f64 *a, ZoomScratch &zoom, Planes out);
+// ABERRATION.
+void bend_row(const FilterImage &image, i64 y, const f64 *a, RowScratch &scratch, Planes out);
+// SCATTER.
+void scatter_row(const Row &row, const FilterImage &image, i64 y, const f64 *a, RowScratch &scratch, Planes out);
 
 }  // namespace VG_LEVEL
 }  // namespace vg

@@ -39,7 +39,7 @@ def same(first: Any, second: Any) -> bool:
 # -- what the pixels of a sample depend on -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("device", ["cpu", "oracle"])
 def test_pixels_do_not_depend_on_the_batch(device: str) -> None:
     images = ragged(19)
     ids = list(range(100, 119))
@@ -100,7 +100,7 @@ def test_seed_epoch_copy_and_id_each_change_the_pixels() -> None:
         assert not any(torch.equal(a, b) for a, b in zip(first, other, strict=True)), name
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("device", ["cpu", "oracle"])
 def test_each_image_may_have_a_copy_of_its_own(device: str) -> None:
     mixed = T.Compose([T.AugMix(), T.RandomErasing(1.0, value="random"), NORMALIZE])
     noisy = T.Compose([T.RandomCrop(20), T.RandAugment(2, 9), T.GaussianNoise(0.1)])
@@ -213,7 +213,7 @@ def test_different_shapes_come_as_a_list() -> None:
     assert isinstance(crops, torch.Tensor)
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("device", ["cpu", "oracle"])
 def test_an_empty_batch_is_an_empty_list(device: str) -> None:
     assert vg.Augmenter(POLICY, device=device)([]) == []
 
@@ -444,7 +444,7 @@ def test_sizes_that_are_refused(sizes: Any, message: str) -> None:
         vg.Augmenter(POLICY).program(sizes)
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("device", ["cpu", "oracle"])
 def test_a_program_runs_on_its_own_images_only(device: str) -> None:
     aug = vg.Augmenter(T.RandomHorizontalFlip(), device=device)
     program = aug.program([(20, 30)], ids=[0])

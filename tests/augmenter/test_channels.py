@@ -14,7 +14,7 @@ from tests.images import noise, photo
 from variegate import transforms as T
 from variegate.program.planes import planes_of
 
-DEVICES = ("reference", "cpu")
+DEVICES = ("oracle", "cpu")
 # Nothing in them depends on other channels, or draws noise.
 ALIKE = T.Compose(
     [

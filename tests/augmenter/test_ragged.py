@@ -34,7 +34,7 @@ def test_images_one_right_after_another() -> None:
 
 def test_it_is_a_batch_for_any_device() -> None:
     aug = Augmenter(T.Compose([T.Equalize(), T.RandomHorizontalFlip()]))
-    for device in ("cpu", "reference"):
+    for device in ("cpu", "oracle"):
         again = Augmenter(aug.transform, device=device)(RaggedBatch.pack(IMAGES), ids=[4, 5, 6])
         assert all(torch.equal(a, b) for a, b in zip(again, aug(IMAGES, ids=[4, 5, 6]), strict=True))
 

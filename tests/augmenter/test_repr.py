@@ -61,7 +61,7 @@ def test_a_class_of_ones_own_may_say_it_otherwise() -> None:
 
 def test_an_augmenter_and_a_loader_are_one_line() -> None:
     assert repr(vg.Augmenter(STEPS)) == f"Augmenter({SHOWN}, device='cpu')"
-    other = vg.Augmenter(T.Invert(), "reference", 3, "float16", "NHWC", 2, "exact", decode="cpu")
+    other = vg.Augmenter(T.Invert(), "oracle", 3, "float16", "NHWC", 2, "exact", decode="cpu")
     assert repr(other) == (
         "Augmenter(Invert(), device='reference', seed=3, dtype='float16', layout='NHWC', num_threads=2, "
         "geometry='exact', decode='cpu')"

@@ -42,7 +42,7 @@ def counted(calls: list[int]) -> Any:
     return noted
 
 
-@pytest.mark.parametrize("device", ["reference", "cpu"])
+@pytest.mark.parametrize("device", ["oracle", "cpu"])
 def test_a_tensor_for_each_group(device: str) -> None:
     large, small = vg.Augmenter(VIEWS, device, seed=7)(images(), ids=IDS, epoch=1)
     assert large.shape == (4, 2, 3, 40, 40)

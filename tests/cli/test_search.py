@@ -128,7 +128,7 @@ def lay(folder: Path, counts: dict[str, int], side: int = 8) -> Path:
             "model: got 'resnet'; accepted: wrn-",
         ),
         (
-            ["search", "{src}", *PBA, "--train", "32", "--devices", "reference"],
+            ["search", "{src}", *PBA, "--train", "32", "--devices", "cpu"],
             "devices: got 'reference:0', which trains",
         ),
         (["search", "{src}", *PBA, "--address", "auto"], "--address: got 'auto'; accepted: with backend='ray'"),

@@ -225,7 +225,7 @@ def test_large_pictures_are_decoded_when_their_turn_comes(monkeypatch: pytest.Mo
     batch = EncodedBatch(files)
     assert batch.decoded == {}
     np.testing.assert_array_equal(batch.shapes, [read_image(data).shape for data in files])
-    for device in ("cpu", "reference"):
+    for device in ("cpu", "oracle"):
         made = vg.Augmenter(aug.transform, device=device)
         assert torch.equal(made.decode_and_run(files, ids=range(6)), expected)
     loader = vg.Loader(DatasetSource([(data, 0) for data in files]), aug.transform, 6, device="cpu", shuffle=False)

@@ -10,7 +10,7 @@ from PIL import Image
 
 import variegate as vg
 from variegate.decode import pixels_of_pil
-from variegate.decode.memory import _address_in, _unpack, rgb_of
+from variegate.decode.memory import rgb_of, unpack_rgb
 from variegate.errors import DecodeError
 
 # Around the 16 pixels that the kernel takes at once; a row, a column; the most that is in one piece.
@@ -52,7 +52,7 @@ def test_nothing_beside_the_result_is_written(size: tuple[int, int]) -> None:
     image, number = noise(*size), 3 * size[0] * size[1]
     memory = np.full(number + 128, 0xA5, np.uint8)
     _, capsule = image.__arrow_c_array__()
-    assert _unpack(_address_in(capsule, b"arrow_array"), memory[64 : 64 + number].reshape(*size, 3))
+    assert unpack_rgb(capsule, memory[64 : 64 + number].reshape(*size, 3))
     np.testing.assert_array_equal(memory[64 : 64 + number], np.array(image).reshape(-1))
     assert (memory[:64] == 0xA5).all()
     assert (memory[64 + number :] == 0xA5).all()
@@ -62,7 +62,7 @@ def test_nothing_beside_the_result_is_written(size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("image", [noise(4, 4).convert("L"), noise(4, 5), noise(4, 4).convert("I")])
 def test_arrays_of_another_form_are_not_read(image: Image.Image) -> None:
     _, capsule = image.__arrow_c_array__()
-    assert not _unpack(_address_in(capsule, b"arrow_array"), np.empty((4, 4, 3), np.uint8))
+    assert not unpack_rgb(capsule, np.empty((4, 4, 3), np.uint8))
 
 
 @tells

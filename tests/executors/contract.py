@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests import oracle
 from tests.images import Image
 from tests.programs import Step
-from variegate.executors import reference
 from variegate.executors.cpu import executor as cpu
 from variegate.program.lowering import lower
 from variegate.program.program import Program
@@ -77,7 +77,7 @@ def check(
 ) -> None:
     """Run and compare with the reference, bit for bit."""
     results = device.run(program, images, **options)
-    expected = reference.run(program, images)
+    expected = oracle.run(program, images)
     assert len(results) == len(expected)
     for row, (chain, out, wanted) in enumerate(zip(chains, results, expected, strict=True)):
         what = f"row {row}, image {images[row].shape}: " + ", ".join(f"{s.op.name}{s.args} {s.flags}" for s in chain)

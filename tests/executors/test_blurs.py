@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests import oracle
 from tests.images import gray, noise, photo
 from tests.programs import program_of, step
-from variegate.executors import cpu, reference
+from variegate.executors import cpu
 from variegate.program.lowering import lower
 from variegate.program.lowering.blurs import half_weights, motion_kernel
 from variegate.program.ops import Op
@@ -33,7 +34,7 @@ def test_cpu_is_the_reference_to_the_bit(size: tuple[int, int]) -> None:
     chains = [[step(Op.GAUSSIAN_BLUR, *args)] for args in GAUSSIAN] + [[step(Op.MOTION_BLUR, *args)] for args in MOTION]
     for images in ([noise(*size, 3, i) for i in range(len(chains))], [gray(*size)] * len(chains)):
         program = program_of(chains, images)
-        for chain, out, wanted in zip(chains, cpu.run(program, images, 1), reference.run(program, images), strict=True):
+        for chain, out, wanted in zip(chains, cpu.run(program, images, 1), oracle.run(program, images), strict=True):
             np.testing.assert_array_equal(out, wanted, err_msg=str(chain))
 
 
@@ -54,7 +55,7 @@ def test_blurs_see_what_flips_and_tables_before_them_make() -> None:
     blurs = [step(Op.GAUSSIAN_BLUR, 5, 5, 1.2, 1.2)], [step(Op.MOTION_BLUR, 9, 20.0, 0.5)]
     chains = [[step(Op.HFLIP), step(Op.INVERT), *blur, step(Op.SHARPNESS, 1.6)] for blur in blurs]
     program = program_of(chains, images)
-    for out, wanted in zip(cpu.run(program, images, 1), reference.run(program, images), strict=True):
+    for out, wanted in zip(cpu.run(program, images, 1), oracle.run(program, images), strict=True):
         np.testing.assert_array_equal(out, wanted)
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import variegate as vg
+from tests import oracle
 from tests.executors.contract import Device, check, every_device
 from tests.images import Image, gray, noise, photo
+from tests.oracle.places import FRACTION_BITS, folded, places
 from tests.programs import Step, crop, program_of, random_step, rotate, step
 from variegate import transforms as T
-from variegate.executors import reference
-from variegate.executors.reference.places import FRACTION_BITS, folded, places
 from variegate.program import passes as P
 from variegate.program.describe import operations_of
 from variegate.program.lowering import lower
@@ -51,8 +51,8 @@ def test_as_a_wide_pad_and_a_constant_map(mode: PadMode, interpolation: int, siz
     inside = slice(wide, wide + height), slice(wide, wide + width)
     for a, b, c, d, e, f in AFFINE:
         moved = (a, b, c + wide - (a + b) * wide, d, e, f + wide - (d + e) * wide)
-        expected = reference.apply(Op.AFFINE, padded, moved, interpolation, (255, 0, 255))[inside]
-        np.testing.assert_array_equal(reference.apply(Op.AFFINE, image, (a, b, c, d, e, f), flags), expected)
+        expected = oracle.apply(Op.AFFINE, padded, moved, interpolation, (255, 0, 255))[inside]
+        np.testing.assert_array_equal(oracle.apply(Op.AFFINE, image, (a, b, c, d, e, f), flags), expected)
 
 
 @every_mode
@@ -246,7 +246,7 @@ def test_functions_and_transforms_are_the_same() -> None:
             np.testing.assert_array_equal(made, out)
     flow = np.random.default_rng(1).normal(0, 0.2, (30, 40, 2)).astype(np.float32)
     bent = F.elastic(image, flow, padding_mode="wrap")
-    np.testing.assert_array_equal(bent, F.elastic(image, flow, padding_mode="wrap", device="reference"))
+    np.testing.assert_array_equal(bent, F.elastic(image, flow, padding_mode="wrap", device="oracle"))
     moved = F.affine(image, 0.0, (7, 0), 1.0, 0.0, padding_mode="wrap")
     np.testing.assert_array_equal(moved, np.roll(image, 7, axis=1))
 
@@ -278,7 +278,7 @@ def test_far_places_of_smooth_maps_are_exact() -> None:
     """Of a translation by a hundred widths and a quarter of a pixel, as of one by a quarter alone."""
     image = photo(20, 32)
     near, far = (
-        reference.apply(Op.AFFINE, image, (1, 0, shift, 0, 1, 0), 1 | PadMode.WRAP << INTERPOLATION_BITS)
+        oracle.apply(Op.AFFINE, image, (1, 0, shift, 0, 1, 0), 1 | PadMode.WRAP << INTERPOLATION_BITS)
         for shift in (0.25, 3200.25)
     )
     np.testing.assert_array_equal(near, far)

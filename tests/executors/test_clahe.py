@@ -8,9 +8,9 @@ import pytest
 import variegate as vg
 from tests.executors.contract import Device, check, every_device
 from tests.images import gray, noise, photo
+from tests.oracle.executor import apply
+from tests.oracle.values import luma
 from tests.programs import SIZES, crop, program_of, step
-from variegate.executors.reference.executor import apply
-from variegate.executors.reference.values import luma
 from variegate.program.ops import Op
 from variegate.transforms import CLAHE, ArgumentError
 

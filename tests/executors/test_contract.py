@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import oracle
 from tests.executors.contract import Device, check, every_device
 from tests.images import PHOTOS, Image, gray, photo
-from tests.pillow_oracle import oracle
+from tests.pillow_oracle import run_pillow
 from tests.programs import OUTPUTS, SEMANTIC, SIZES, program_of, random_program, random_step, rotate, step
 from variegate import IMAGENET_MEAN, IMAGENET_STD, Augmenter
 from variegate import transforms as T
-from variegate.executors import reference
 from variegate.program.ops import SPECS, Op
 from variegate.program.program import Output, Program
 from variegate.program.rng import stream_key, stream_keys
@@ -121,7 +121,7 @@ def test_strided_images_are_read_as_they_are(device: Device) -> None:
     chains = [[random_step(rng, Op.ROTATE, v.shape[0], v.shape[1], interpolate=False)] for v in views]
     program = program_of(chains, views)
     packed = [np.ascontiguousarray(v) for v in views]
-    for a, b in zip(device.run(program, views), reference.run(program, packed), strict=True):
+    for a, b in zip(device.run(program, views), oracle.run(program, packed), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -144,7 +144,7 @@ def test_images_and_program_stay_as_they_were(device: Device) -> None:
 def test_blended_rows(device: Device, output: Output) -> None:
     images = [photo(33, 65), gray(9, 63), photo(64, 64, "coffee"), photo(1, 7)]
     program = _augmix(images, output, "nearest")
-    for a, b in zip(device.run(program, images, poison=0x77), reference.run(program, images), strict=True):
+    for a, b in zip(device.run(program, images, poison=0x77), oracle.run(program, images), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -165,7 +165,7 @@ def test_erasing_of_a_normalised_blend(device: Device) -> None:
         [T.AugMix(interpolation="nearest"), T.Normalize((0.5,), (0.25,)), T.RandomErasing(1.0, value="random")]
     )
     program = Augmenter(transform).program(images, ids=[1, 2])
-    for a, b in zip(device.run(program, images), reference.run(program, images), strict=True):
+    for a, b in zip(device.run(program, images), oracle.run(program, images), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -188,7 +188,7 @@ def test_noise_belongs_to_the_sample(device: Device, op: Op, args: tuple[float, 
 def _by_pillow(program: Program, row: int, image: Image) -> Image:
     for k, (op, args) in enumerate(program.operations(row)):
         number = 7 if op is Op.RESIZED_CROP else len(SPECS[op].args)
-        image = oracle(
+        image = run_pillow(
             op.name,
             image,
             *args[:number].tolist(),

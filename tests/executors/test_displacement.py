@@ -10,9 +10,9 @@ import pytest
 
 from tests.executors.contract import Device, check, every_device
 from tests.images import gray, photo
+from tests.oracle.geometry import rotation
 from tests.programs import Step, crop, grid, program_of, rotate, step
 from variegate.executors.cpu import executor as cpu
-from variegate.executors.reference.geometry import rotation
 from variegate.program.lowering import InvalidProgram, lower, validate
 from variegate.program.ops import Op
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.executors.contract import Device, check, every_device
 from tests.images import gray, noise, photo
+from tests.oracle import apply
 from tests.programs import SIZES, Step, crop, program_of, rotate, step
-from variegate.executors.reference import apply
 from variegate.program.lowering import InvalidProgram, validate
 from variegate.program.ops import Op
 

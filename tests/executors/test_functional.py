@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.images import gray, noise, photo, sized_images
-from tests.pillow_oracle import oracle
+from tests.pillow_oracle import run_pillow
 from variegate import transforms
 from variegate.transforms import functional as F
 
@@ -22,7 +22,7 @@ FILL = (10, 200, 77)
 NAN = math.nan
 
 
-@pytest.fixture(params=["reference", "cpu"])
+@pytest.fixture(params=["oracle", "cpu"])
 def device(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -97,7 +97,7 @@ def test_equals_pillow(case: str, device: str) -> None:
     for name, img_HWC in IMAGES.items():
         if op_name == "RESIZED_CROP":
             args = (0, 0, *img_HWC.shape[:2], *args[4:])
-        expected = oracle(op_name, img_HWC, *args, flags=flags, fill=FILL)
+        expected = run_pillow(op_name, img_HWC, *args, flags=flags, fill=FILL)
         # Resampling is Pillow's to the bit.
         looseness = 0 if op_name == "RESIZED_CROP" else flags
         assert_same(call(img_HWC, device=device), expected, looseness, name)
@@ -115,7 +115,7 @@ def test_affine_is_torchvisions_matrix(interpolation: str, device: str) -> None:
         *(0.6116016605142625, 0.5159922709786133, -1.5083167615500344),
         *(-0.46061392412527935, 0.6578248576171812, 22.17478122014102),
     )
-    expected = oracle("AFFINE", img_HWC, *matrix, flags=flags, fill=FILL)
+    expected = run_pillow("AFFINE", img_HWC, *matrix, flags=flags, fill=FILL)
     out = F.affine(img_HWC, 30.0, (4, -3), 1.25, [10.0, -5.0], interpolation, FILL, device=device)
     assert_same(out, expected, flags)
 
@@ -129,7 +129,7 @@ def test_perspective_moves_the_corners(device: str) -> None:
         *(-0.08932258188724518, 1.2207419872283936, -2.173516035079956),
         *(-0.004015373531728983, 0.00427527679130435),
     )
-    expected = oracle("PERSPECTIVE", img_HWC, *coefficients, flags=1, fill=FILL)
+    expected = run_pillow("PERSPECTIVE", img_HWC, *coefficients, flags=1, fill=FILL)
     assert_same(F.perspective(img_HWC, start, end, fill=FILL, device=device), expected, flags=1)
     given = F.perspective(img_HWC, None, None, fill=FILL, coefficients=coefficients, device=device)
     assert_same(given, expected, flags=1)
@@ -159,7 +159,7 @@ def test_crops(device: str) -> None:
 def test_resized_crop(device: str) -> None:
     img_HWC = photo(40, 50)
     out = F.resized_crop(img_HWC, 3, 5.5, 20, 30.25, (24, 24), device=device)
-    assert_same(out, oracle("RESIZED_CROP", img_HWC, 3, 5.5, 20, 30.25, 24, 24, flags=1), flags=0)
+    assert_same(out, run_pillow("RESIZED_CROP", img_HWC, 3, 5.5, 20, 30.25, 24, 24, flags=1), flags=0)
     across = F.resized_crop(img_HWC, -4, -4, 20, 20, (24, 24), device=device)
     cut = F.crop(img_HWC, -4, -4, 20, 20, device=device)
     np.testing.assert_array_equal(across, F.resize(cut, (24, 24), device=device))
@@ -173,7 +173,7 @@ def test_pad_modes(device: str) -> None:
 
 def test_grayscale(device: str) -> None:
     img_HWC = photo(9, 8)
-    luma = oracle("GRAYSCALE", img_HWC)
+    luma = run_pillow("GRAYSCALE", img_HWC)
     np.testing.assert_array_equal(F.rgb_to_grayscale(img_HWC, device=device), luma[..., :1])
     np.testing.assert_array_equal(F.grayscale(img_HWC, num_output_channels=3, device=device), luma)
     np.testing.assert_array_equal(F.grayscale(gray(9, 8), 3, device=device), gray(9, 8).repeat(3, axis=2))
@@ -228,7 +228,7 @@ def test_tensors_come_back_as_tensors(device: str) -> None:
 def test_strided_and_read_only_images(device: str) -> None:
     view = photo(20, 20)[::2, ::-2]
     view.flags.writeable = False
-    np.testing.assert_array_equal(F.equalize(view, device=device), oracle("EQUALIZE", view.copy()))
+    np.testing.assert_array_equal(F.equalize(view, device=device), run_pillow("EQUALIZE", view.copy()))
 
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
@@ -308,7 +308,7 @@ def test_images_wider_than_batches_take(shape: tuple[int, int, int]) -> None:
     if shape[0] < 40_000:  # its planes would be as wide as it is high: 5 GB, a page of which is touched for every row
         calls.append(lambda device: F.gaussian_blur(img_HWC, 5, 2.0, device=device))
     for call in calls:
-        np.testing.assert_array_equal(call("cpu"), call("reference"))
+        np.testing.assert_array_equal(call("cpu"), call("oracle"))
     with pytest.raises(
         ValueError, match=r"img.shape=\(\d+, \d+\); accepted: sides of at most 32,767 pixels, or interp"
     ):

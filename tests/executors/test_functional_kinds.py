@@ -15,7 +15,7 @@ from variegate import transforms as T
 from variegate.transforms import functional as F
 
 
-@pytest.fixture(params=["reference", "cpu"])
+@pytest.fixture(params=["oracle", "cpu"])
 def device(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

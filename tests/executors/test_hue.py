@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.oracle import apply
 from tests.programs import program_of, step
 from variegate.executors.cpu import executor as cpu
-from variegate.executors.reference import apply
 from variegate.program.ops import Op
 
 SHIFTS = (0, 1, 42, 127, 128, 255)

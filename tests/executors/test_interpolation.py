@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests import oracle
 from tests.executors.contract import Device, check, every_device
 from tests.images import Image, gray, noise, photo
-from tests.pillow_oracle import oracle
+from tests.pillow_oracle import run_pillow
 from tests.programs import Step, crop, program_of, rotate, step
-from variegate.executors import reference
 from variegate.program.lowering import lower
 from variegate.program.ops import Interpolation, Op
 
@@ -40,8 +40,8 @@ def warps(width: int, flags: int) -> list[Step]:
 def test_like_pillow_at_any_width(flags: int, width: int) -> None:
     img = wide(width)
     for warp in warps(width, flags):
-        out = reference.apply(warp.op, img, warp.args, flags, FILL).astype(int)
-        difference = np.abs(out - oracle(warp.op.name, img, *warp.args, flags=flags, fill=FILL))
+        out = oracle.apply(warp.op, img, warp.args, flags, FILL).astype(int)
+        difference = np.abs(out - run_pillow(warp.op.name, img, *warp.args, flags=flags, fill=FILL))
         assert np.count_nonzero(difference > 1) <= difference.size // 1000, warp
         assert difference.max() <= 2, warp
 
@@ -133,5 +133,5 @@ def test_weights_of_both_kinds_sum_up_to_one() -> None:
     img = np.full((20, 30, 3), (255, 1, 130), np.uint8)
     for flags in (Interpolation.BILINEAR, Interpolation.BICUBIC):
         for warp in warps(30, flags):
-            out = reference.apply(warp.op, img, warp.args, flags, (255, 1, 130))
+            out = oracle.apply(warp.op, img, warp.args, flags, (255, 1, 130))
             np.testing.assert_array_equal(out, img)

@@ -12,13 +12,14 @@ import simplejpeg
 import torch
 
 import variegate as vg
+from tests import oracle
 from tests.executors.contract import DEVICES, check
 from tests.images import Image, gray, noise, photo
+from tests.oracle import apply
 from tests.programs import SEMANTIC, erase, program_of, random_program, resized_crop, rotate, step
 from variegate import transforms as T
-from variegate.executors import cpu, reference
+from variegate.executors import cpu
 from variegate.executors.batches import check_fits
-from variegate.executors.reference import apply
 from variegate.program import passes as P
 from variegate.program.lowering import lower
 from variegate.program.ops import Op
@@ -50,7 +51,7 @@ def test_pixels_are_those_of_pillow(make: Any, size: tuple[int, int]) -> None:
     for quality in QUALITIES:
         expected = by_pillow(image, quality)
         np.testing.assert_array_equal(apply(Op.JPEG, image, [quality]), expected)
-        for device in ("cpu", "reference"):
+        for device in ("cpu", "oracle"):
             np.testing.assert_array_equal(F.jpeg(image, quality, device=device), expected)
 
 
@@ -88,7 +89,7 @@ def test_chains_with_jpegs_are_the_same_bits(seed: int, geometry: str) -> None:
         check(CPU, program, images, chains, geometry=geometry, threads=threads)
     for poison in (0x5A, 0xA5):
         for result, wanted in zip(
-            CPU.run(program, images, geometry, poison=poison), reference.run(program, images), strict=True
+            CPU.run(program, images, geometry, poison=poison), oracle.run(program, images), strict=True
         ):
             np.testing.assert_array_equal(result, wanted)
 
@@ -129,7 +130,7 @@ def test_a_fused_program_runs_on_the_images_it_was_sampled_for_alone() -> None:
     images = [photo(20, 30), gray(31, 17)]
     program = program_of([[resized_crop((0, 0, 20, 30), 8, 9), step(Op.JPEG, 40)], [step(Op.JPEG, 40)]], images)
     fused = lower(program)
-    for made, wanted in zip(cpu.run(fused, images, 1), reference.run(program, images), strict=True):
+    for made, wanted in zip(cpu.run(fused, images, 1), oracle.run(program, images), strict=True):
         np.testing.assert_array_equal(made, wanted)
     with pytest.raises(ValueError, match=r"row 1: image 1 is uint8\[31, 18, 1\]"):
         check_fits(fused, np.array([[20, 30, 3], [31, 18, 1]], np.int32))
@@ -166,7 +167,7 @@ def test_the_reference_says_the_same_whatever_the_batch(name: str, geometry: Any
     ids = [3 * i for i in range(12)]
     made = vg.Augmenter(t, num_threads=2, geometry=geometry, seed=1)(images, ids=ids, epoch=2)
     if name != "blended" or geometry == "exact":
-        assert same(made, vg.Augmenter(t, "reference", seed=1)(images, ids=ids, epoch=2))
+        assert same(made, vg.Augmenter(t, "oracle", seed=1)(images, ids=ids, epoch=2))
     augmenter = vg.Augmenter(t, num_threads=1, geometry=geometry, seed=1)
     backwards = augmenter(images[::-1], ids=ids[::-1], epoch=2)
     assert same([*made], [*backwards][::-1])
@@ -200,7 +201,7 @@ def test_views_and_clips() -> None:
     images = [photo(40, 50), photo(37, 41)]
     t = T.MultiView([T.Compose([T.RandomResizedCrop(16), T.RandomApply([T.JPEG((5, 95))])]), T.JPEG(4)], counts=[3, 1])
     made = vg.Augmenter(t)(images, ids=[4, 5])
-    assert same(made, vg.Augmenter(t, "reference")(images, ids=[4, 5]))
+    assert same(made, vg.Augmenter(t, "oracle")(images, ids=[4, 5]))
     assert same([group[1] for group in made], [group[0] for group in vg.Augmenter(t)(images[1:], ids=[5])])
     files = [encoded(image) for image in images]
     pictures = [simplejpeg.decode_jpeg(file) for file in files]
@@ -208,7 +209,7 @@ def test_views_and_clips() -> None:
     clips = np.stack([np.stack([photo(24, 20), noise(24, 20)])] * 2)
     noisy = T.Compose([T.JPEG((5, 95)), *NOISE])
     made = vg.Augmenter(noisy, consistent=True)(clips, ids=[4, 5])
-    assert same(made, vg.Augmenter(noisy, "reference", consistent=True)(clips, ids=[4, 5]))
+    assert same(made, vg.Augmenter(noisy, "oracle", consistent=True)(clips, ids=[4, 5]))
     first = vg.Augmenter(noisy)([*clips[:, 0]], ids=[4, 5])
     assert same(made[:, 0], first)  # type: ignore[call-overload]
 

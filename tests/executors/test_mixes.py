@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import variegate as vg
+from tests import oracle
 from tests.executors.contract import DEVICES, Device
 from tests.images import gray, noise, photo
 from variegate import transforms as T
-from variegate.executors import reference
 from variegate.program.lowering import validate
 
 pytestmark = pytest.mark.usefixtures("validated")
@@ -31,9 +31,9 @@ INTERPRETED = Device("interpreted", _run_interpreted)
 
 
 def compare(device: Device, t: T.Transform, images: list[Any], layout: Any = "NCHW") -> None:
-    program = vg.Augmenter(t, "reference", seed=1, layout=layout).program(images, range(len(images)), partners="batch")
+    program = vg.Augmenter(t, "oracle", seed=1, layout=layout).program(images, range(len(images)), partners="batch")
     results = device.run(validate(program), images, geometry="exact")
-    for out, wanted in zip(results, reference.run(program, images), strict=True):
+    for out, wanted in zip(results, oracle.run(program, images), strict=True):
         np.testing.assert_array_equal(out, wanted)
 
 

@@ -8,9 +8,9 @@ from ctypes import c_int64, c_void_p
 import numpy as np
 import pytest
 
+from tests import oracle
 from tests.images import gray, photo
 from tests.programs import program_of, step
-from variegate.executors import reference
 from variegate.executors.cpu import executor as cpu
 from variegate.native.library import data_ptr, entry
 from variegate.program.ops import Op
@@ -61,7 +61,7 @@ def test_rows_of_every_width(width: int, make: object) -> None:
     for output in (Output(), Output((0.5,), (0.25,)), Output((0.5,), (0.25,), layout="NHWC")):
         rows = chains if output.is_float else [chain[:1] for chain in chains]
         program = program_of(rows, [image] * 3, output, [3, 2**40 + 5, 2**64 - 1])
-        for out, wanted in zip(cpu.run(program, [image] * 3, 1), reference.run(program, [image] * 3), strict=True):
+        for out, wanted in zip(cpu.run(program, [image] * 3, 1), oracle.run(program, [image] * 3), strict=True):
             np.testing.assert_array_equal(out, wanted)
 
 

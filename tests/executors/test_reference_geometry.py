@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.images import gray, noise, photo, sized_images
-from tests.pillow_oracle import oracle
-from variegate.executors.reference import apply
+from tests.oracle import apply
+from tests.pillow_oracle import run_pillow
 from variegate.program.ops import Op, PadMode
 
 IMAGES = sized_images()
@@ -19,7 +19,7 @@ EVERY_IMAGE = pytest.mark.parametrize("name", IMAGES)
 
 
 def same(op: Op, img_HWC: np.ndarray, *args: float, flags: int = 0) -> None:
-    expected = oracle(op.name, img_HWC, *args, flags=flags, fill=FILL)
+    expected = run_pillow(op.name, img_HWC, *args, flags=flags, fill=FILL)
     out = apply(op, img_HWC, args, flags, FILL)
     if flags == 0:
         np.testing.assert_array_equal(out, expected, err_msg=f"{op.name}{args}")

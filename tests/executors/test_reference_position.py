@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.images import gray, noise, photo
-from variegate.executors.reference import apply
+from tests.oracle import apply
 from variegate.program.ops import Op
 from variegate.program.program import Tables
 from variegate.program.rng import philox4x32, stream_key

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.images import SIZES, gray, noise, photo, sized_images
-from tests.pillow_oracle import oracle
-from variegate.executors.reference import apply
-from variegate.executors.reference.resample import vertical_pass_first
+from tests.oracle import apply
+from tests.oracle.resample import vertical_pass_first
+from tests.pillow_oracle import run_pillow
 from variegate.program.ops import Op
 
 IMAGES = sized_images()
@@ -18,7 +18,7 @@ INTERPOLATIONS = pytest.mark.parametrize(
 
 
 def same(img_HWC: np.ndarray, *args: float, flags: int) -> None:
-    expected = oracle("RESIZED_CROP", img_HWC, *args, flags=flags)
+    expected = run_pillow("RESIZED_CROP", img_HWC, *args, flags=flags)
     np.testing.assert_array_equal(apply(Op.RESIZED_CROP, img_HWC, args, flags), expected, err_msg=str(args))
 
 

@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 from tests.images import PHOTOS, gray, photo, sized_images
-from tests.pillow_oracle import oracle
-from variegate.executors.reference import apply
-from variegate.executors.reference.values import hsv_to_rgb, rgb_to_hsv
+from tests.oracle import apply
+from tests.oracle.values import hsv_to_rgb, rgb_to_hsv
+from tests.pillow_oracle import run_pillow
 from variegate.program.ops import Op
 from variegate.program.program import Tables
 from variegate.program.table_builder import PointFunction
@@ -22,7 +22,8 @@ GRID = np.arange(256, dtype=np.uint8)
 
 
 def same(op: Op, img_HWC: np.ndarray, *args: float) -> None:
-    np.testing.assert_array_equal(apply(op, img_HWC, args), oracle(op.name, img_HWC, *args), err_msg=f"{op.name}{args}")
+    wanted = run_pillow(op.name, img_HWC, *args)
+    np.testing.assert_array_equal(apply(op, img_HWC, args), wanted, err_msg=f"{op.name}{args}")
 
 
 @EVERY_IMAGE

@@ -14,11 +14,12 @@ import pytest
 import torch
 
 import variegate as vg
+from tests import oracle
 from tests.images import Image, gray, noise, photo
 from tests.ops.examples import EXAMPLES, POLICIES
 from tests.programs import SEMANTIC, random_program
 from variegate import transforms as T
-from variegate.executors import cpu, reference
+from variegate.executors import cpu
 from variegate.executors.cpu import memory, single
 from variegate.executors.runners.images import with_wanted_channels
 from variegate.program import rng
@@ -197,7 +198,7 @@ def test_scratch_grows_under_a_desk() -> None:
     """A batch between two single images leaves the thread with a larger scratch; the desk goes on with that."""
     small, large = noise(9, 11), noise(300, 280)
     blur = T.Compose([T.GaussianBlur(9, 2.0), T.RandomResizedCrop(64)])
-    expected = [F.equalize(image, device="reference") for image in (small, large)]
+    expected = [F.equalize(image, device="oracle") for image in (small, large)]
     for image, result in zip((small, large), expected, strict=True):
         np.testing.assert_array_equal(F.equalize(image), result)
         vg.Augmenter(blur, num_threads=1)([image, image])
@@ -211,7 +212,7 @@ def test_results_are_written_in_full_and_never_again() -> None:
         kept.append((level, F.adjust_brightness(image, level)))
         memory.RESULTS.take(image.size)[:] = 0xA5
     for level, result in kept:
-        np.testing.assert_array_equal(result, F.adjust_brightness(image, level, device="reference"))
+        np.testing.assert_array_equal(result, F.adjust_brightness(image, level, device="oracle"))
 
 
 KINDS = {
@@ -253,7 +254,7 @@ def test_a_class_that_draws_anew_is_asked_as_it_says() -> None:
     image = noise(8, 9)
     for t in (Always(p=0.0), T.Compose([Twice(0.5), Always(p=0.0)])):
         result = vg.Augmenter(t)([image])[0]
-        expected = reference.run(vg.Augmenter(t, layout="NHWC").program([image]), [image])[0]
+        expected = oracle.run(vg.Augmenter(t, layout="NHWC").program([image]), [image])[0]
         np.testing.assert_array_equal(result.permute(1, 2, 0).numpy(), expected)
     for name in ("Always", "Twice"):
         T.Transform.registry.pop(name)

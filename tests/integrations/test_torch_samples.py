@@ -43,7 +43,7 @@ def test_a_dict_comes_back_as_a_dict(image: Any) -> None:
 
 def test_one_dict_is_augmented_as_the_list_of_it() -> None:
     sample = {"image": RGB, **LABELLED, "mask": mask(), "keypoints": [[11.5, 7]]}
-    for device in ("cpu", "reference"):
+    for device in ("cpu", "oracle"):
         augmenter = vg.Augmenter(RANDOM, device=device, seed=4)
         [expected] = augmenter([sample], ids=[9], epoch=2, copy=1)
         one = augmenter(sample, ids=9, epoch=2, copy=1)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from variegate.jobs import engine
-from variegate.jobs.engine import augmenter_name, choose_devices, cores_each, kind_of
+from variegate.jobs.engine import choose_devices, cores_each, kind_of
 
 
 def cluster(*nodes: dict[str, float]) -> Any:
@@ -23,8 +23,6 @@ def test_names_are_written_out() -> None:
     assert choose_devices(["cpu:0", "cpu:3"]) == ("cpu:0", "cpu:3")
     assert choose_devices(["cpu"]) == choose_devices("cpu") == ("cpu:0",)
     assert choose_devices(["cpu:01"]) == ("cpu:1",)
-    assert choose_devices(["reference", "reference:1"]) == ("reference:0", "reference:1")
-    assert [augmenter_name(name) for name in ("cpu:1", "reference:1", "cuda:1")] == ["cpu:1", "reference", "cuda:1"]
     assert kind_of("cuda:1") == "cuda"
 
 
@@ -36,7 +34,6 @@ def test_names_are_written_out() -> None:
         (["cpu:0", "tpu:0"], "devices: got 'tpu:0'; accepted: 'auto', or a list of names such as"),
         (["cpu:0", "auto"], "devices: got 'auto'; accepted"),
         ("cpu:0,cpu:1", "devices: got 'cpu:0,cpu:1'; accepted"),
-        (["cpu:0", "reference:0"], "devices: got cpu and reference together; accepted: devices of one kind"),
     ],
 )
 def test_what_is_not_accepted_is_named(devices: Any, message: str) -> None:

@@ -162,7 +162,7 @@ def test_pinned() -> None:
 # -- what the loader makes of it ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("device", ["cpu", "oracle"])
 def test_each_copy_has_pixels_of_its_own_and_can_be_made_alone(device: str) -> None:
     """Noise too, which is drawn pixel by pixel while a batch is run."""
     loader = load(Labelled([0, 0, 1]), NOISE, weights=[1.0, 1.0, 10.0], num_samples=12, device=device, seed=5)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import oracle
 from variegate import transforms as T
-from variegate.executors import reference
 from variegate.ops.colour import WHITE_KELVIN, chromaticity, light, temperature_table
 from variegate.program.ops import Op
 
@@ -36,7 +36,7 @@ def test_daylight_changes_nothing() -> None:
 
 def test_warm_light_is_redder_and_gray_images_stay(draw: Any) -> None:
     img_HWC = np.full((3, 2, 3), 100, np.uint8)
-    warm, cold = (reference.run(draw(T.ColorTemperature(k), [(3, 2, 3)]), [img_HWC])[0][:, 0, 0] for k in (3000, 12000))
+    warm, cold = (oracle.run(draw(T.ColorTemperature(k), [(3, 2, 3)]), [img_HWC])[0][:, 0, 0] for k in (3000, 12000))
     assert warm[0] > 100 == warm[1] > warm[2]
     assert cold[0] < 100 == cold[1] < cold[2]
     assert draw(T.ColorTemperature(3000), [(3, 2, 1)]).length[0] == 0

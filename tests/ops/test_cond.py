@@ -85,7 +85,7 @@ def test_a_missing_value_is_one_clear_error(draw: Any) -> None:
 
 @pytest.mark.parametrize("label", [9, [9], np.array([9])])
 def test_one_sample_is_explained_by_its_value(label: Any) -> None:
-    augmenter = vg.Augmenter(T.Cond("label", {9: A}, default=B), device="reference")
+    augmenter = vg.Augmenter(T.Cond("label", {9: A}, default=B), device="oracle")
     assert "Brightness 1.1" in augmenter.explain(0, conditions={"label": label})
     assert "Contrast 1.2" in augmenter.explain(0, conditions={"label": 8})
 
@@ -124,7 +124,7 @@ def test_objects_of_samples() -> None:
     image = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
     t = T.Compose([T.Cond(by="objects", none_of=["text"], then=T.RandomHorizontalFlip(1.0))])
     samples = [{"image": image, "boxes": [[0, 0, 1, 2]], "labels": [label]} for label in ("text", "car")]
-    for device in ("reference", "cpu"):
+    for device in ("oracle", "cpu"):
         augmenter = vg.Augmenter(t, device, layout="NHWC")
         kept, mirrored = augmenter(samples)
         assert (kept["image"].numpy() == image).all()

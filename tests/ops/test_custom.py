@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import oracle
 from variegate import transforms as T
-from variegate.executors import reference
 from variegate.program.ops import Op
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (6, 9, 3), np.uint8)
@@ -41,7 +41,7 @@ def declare_warm() -> type[T.CustomOp]:
 
 
 def run(draw: Any, transform: T.Transform, image: np.ndarray = IMAGE) -> np.ndarray:
-    (out,) = reference.run(draw(transform, [image.shape]), [image])
+    (out,) = oracle.run(draw(transform, [image.shape]), [image])
     array = np.asarray(out)
     return array if array.shape[-1] == image.shape[-1] else array.transpose(1, 2, 0)
 

@@ -80,7 +80,7 @@ for name, number, wanted in (("Warmth", 0.5, warm), ("Slide", 3, slid), ("Left",
     def traced(image):
         return transform(image)
 
-    for device in ("reference", "cpu"):
+    for device in ("oracle", "cpu"):
         for each in (transform, policy, traced):
             for out in vg.Augmenter(each, device=device, layout="NHWC")([image, image]):
                 assert (np.asarray(out) == wanted).all(), (name, device, each)

@@ -11,9 +11,9 @@ import pytest
 
 import variegate as vg
 from tests.images import gray, photo
+from tests.oracle.executor import instruction
+from tests.oracle.geometry import displaced
 from variegate import transforms as T
-from variegate.executors.reference.executor import instruction
-from variegate.executors.reference.geometry import displaced
 from variegate.ops.fields import blurred_deviation, gaussian_taps
 from variegate.program.program import Program
 from variegate.program.rng import philox4x32
@@ -79,7 +79,7 @@ def test_flows_are_applied_and_blended_at_borders_as_by_torchvision(
     halves = pixels / np.array([width / 2, height / 2], np.float32)
     found = F.elastic(img, halves[None], "bilinear", fill=fill).astype(int)
     assert np.abs(found - warped(img, pixels, fill, twice=fill is not None)).max() < 1.5
-    np.testing.assert_array_equal(F.elastic(img, halves, fill=fill, device="reference"), found)
+    np.testing.assert_array_equal(F.elastic(img, halves, fill=fill, device="oracle"), found)
     others = one(T.Compose([T.RandomHorizontalFlip(1.0), T.OpticalFlowWarp(pixels, fill=fill)]), img)
     assert np.abs(others - warped(img[:, ::-1], pixels, fill, twice=False)).max() < 1.5
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import oracle
 from variegate import transforms as T
-from variegate.executors import reference
 from variegate.program.ops import Op
 from variegate.program.program import Program
 
@@ -57,7 +57,7 @@ def test_values_before_normalize_are_levels(draw: Any) -> None:
     image = np.full((20, 30, 3), 100, np.uint8)
     program = draw(T.RandomErasing(p=1.0, value=(1, 2, 3)), [(20, 30)])
     (top, left, height, width) = holes(program, 0)[0]
-    out = _as_hwc(reference.run(program, [image])[0])
+    out = _as_hwc(oracle.run(program, [image])[0])
     inside = np.zeros((20, 30), bool)
     inside[top : top + height, left : left + width] = True
     assert (out[inside] == (1, 2, 3)).all()

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import yaml
 
+from tests import oracle
 from tests.ops.examples import BY_BOXES, EXAMPLES, MIXERS
 from variegate import transforms as T
 from variegate.errors import PolicyError
-from variegate.executors import reference
 from variegate.executors.runners.host import take_host_batch, widened
 from variegate.program.lowering import validate
 from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, LayerMode, Op
@@ -115,7 +115,7 @@ def test_programs_run_and_give_the_sizes_they_state(draw: Any, transform: T.Tran
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, size, np.uint8) for size in ODD_SIZES]
     # The reference executor compares each stage's size with the program's.
-    outputs = reference.run(program, widened(take_host_batch(images), program).images)
+    outputs = oracle.run(program, widened(take_host_batch(images), program).images)
     assert len(outputs) == len(ODD_SIZES)
     for output, channels in zip(outputs, program.in_shape[:, 2], strict=True):
         assert np.isfinite(output).all()

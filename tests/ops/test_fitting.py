@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests import oracle
 from tests.images import gray, noise, photo
 from tests.pillow_oracle import resize
 from variegate import transforms as T
-from variegate.executors import reference
 from variegate.program.ops import Op
 
 SIZES = [(1, 1), (1, 7), (7, 1), (223, 225), (480, 640), (333, 500), (3, 2), (10, 1000)]
@@ -41,7 +41,7 @@ def test_letter_box_is_pillows_resize_in_the_middle_of_the_frame(
     draw: Any, size: tuple[int, int], upscale: bool
 ) -> None:
     img_HWC, frame = noise(*size), (40, 63)
-    (out,) = reference.run(draw(T.LetterBox(frame, fill=(1, 2, 3), upscale=upscale), [size]), [img_HWC])
+    (out,) = oracle.run(draw(T.LetterBox(frame, fill=(1, 2, 3), upscale=upscale), [size]), [img_HWC])
     out_HWC = out.transpose(1, 2, 0)
     factor = min(40 / size[0], 63 / size[1], 1e9 if upscale else 1.0)
     height, width = (max(1, round(s * factor)) for s in size)
@@ -63,7 +63,7 @@ def test_letter_box_ends_at_the_frame_of_any_image(draw: Any) -> None:
 def test_transpose_and_the_eight_symmetries(draw: Any, image: np.ndarray) -> None:
     def made(transform: T.Transform, ids: list[int]) -> list[np.ndarray]:
         shape = (*image.shape, 1)[:3]
-        return reference.run(draw(transform, [shape] * len(ids), ids=ids), [image] * len(ids))
+        return oracle.run(draw(transform, [shape] * len(ids), ids=ids), [image] * len(ids))
 
     img_HWC = image if image.ndim == 3 else image[..., None]
     (transposed,) = made(T.Transpose(p=1.0), [0])
@@ -78,7 +78,7 @@ def test_transpose_and_the_eight_symmetries(draw: Any, image: np.ndarray) -> Non
 
 def test_downscale_goes_down_and_up_again(draw: Any) -> None:
     img_HWC = photo(31, 50)
-    (out,) = reference.run(draw(T.Downscale(0.3, "bilinear", "nearest"), [(31, 50)]), [img_HWC])
+    (out,) = oracle.run(draw(T.Downscale(0.3, "bilinear", "nearest"), [(31, 50)]), [img_HWC])
     small = resize(Image.fromarray(img_HWC), (15, 9), Image.Resampling.BILINEAR)
     wanted = np.asarray(small.resize((50, 31), Image.Resampling.NEAREST))
     np.testing.assert_array_equal(out.transpose(1, 2, 0), wanted)
@@ -90,7 +90,7 @@ def test_dropped_pixels_are_salt_or_pepper(draw: Any) -> None:
         program = draw(T.PixelDropout(0.25, value), [(64, 64)])
         assert program.operations(0)[0][0] is Op.SALT_AND_PEPPER
         assert program.args[0, 0, :2].tolist() == [0.25, salt]
-        (out,) = reference.run(program, [np.full((64, 64, 3), 100, np.uint8)])
+        (out,) = oracle.run(program, [np.full((64, 64, 3), 100, np.uint8)])
         hit = out[0] == value
         assert (out == np.where(hit, value, 100)).all()
         assert abs(hit.mean() - 0.25) < 5 * np.sqrt(0.25 * 0.75) / 64

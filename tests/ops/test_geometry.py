@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests import oracle
 from variegate import transforms as T
-from variegate.executors import reference
 from variegate.ops.matrices import (
     inverse_affine,
     inverse_rotated_then_sheared_of,
@@ -74,7 +74,7 @@ def test_random_affine_draws_within_its_ranges(draw: Any) -> None:
 def test_random_affine_turns_clockwise_as_torchvision(draw: Any) -> None:
     image = np.random.default_rng(1).integers(0, 256, (9, 9, 3), np.uint8)
     program = draw(T.RandomAffine((90, 90)), [(9, 9)])
-    (out,) = reference.run(program, [image])
+    (out,) = oracle.run(program, [image])
     np.testing.assert_array_equal(_as_hwc(out), np.rot90(image, -1))
 
 

@@ -39,7 +39,7 @@ def check_same(result: Any, wanted: Any) -> None:
         np.testing.assert_array_equal(np.asarray(one), np.asarray(same))
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("device", ["cpu", "oracle"])
 def test_what_follows_sees_three_channels(device: str) -> None:
     ids = list(range(6))
     wanted = vg.Augmenter(AFTER, device)([THREE] * 6, ids=ids)
@@ -47,7 +47,7 @@ def test_what_follows_sees_three_channels(device: str) -> None:
     check_same(vg.Augmenter(T.Compose([WIDE, AFTER]), device)([GRAY] * 6, ids=ids), wanted)
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("device", ["cpu", "oracle"])
 def test_what_comes_before_sees_one_channel(device: str) -> None:
     ids = list(range(6))
     before = vg.Augmenter(BEFORE, device)([GRAY] * 6, ids=ids)
@@ -61,7 +61,7 @@ def test_every_transform_before_it_and_after_it(name: str) -> None:
     def made(image: Any, *steps: Any) -> Any:
         try:
             t = T.Compose(steps) if len(steps) > 1 else steps[0]
-            return vg.Augmenter(t, "reference")([image] * 2, ids=[3, 4], conditions={"label": [0, 1]})
+            return vg.Augmenter(t, "oracle")([image] * 2, ids=[3, 4], conditions={"label": [0, 1]})
         except (ValueError, TypeError) as error:
             return str(error)
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
+from tests import oracle
 from tests.images import gray, noise, photo
+from tests.oracle import apply
 from tests.programs import program_of, random_kernels, step
 from variegate import transforms as T
-from variegate.executors import cpu, reference
-from variegate.executors.reference import apply
+from variegate.executors import cpu
 from variegate.program.ops import Op
 
 SHARPEN = [[0, -1, 0], [-1, 5, -1], [0, -1, 0]]
@@ -21,7 +22,7 @@ ODD_SIZES = ((1, 1), (3, 2), (17, 31), (9, 65), (40, 224))
 
 def made(draw: Any, transform: T.Transform, img_HWC: np.ndarray) -> np.ndarray:
     shape = (*img_HWC.shape, 1)[:3]
-    return np.asarray(reference.run(draw(transform, [shape]), [img_HWC])[0]).transpose(1, 2, 0)
+    return np.asarray(oracle.run(draw(transform, [shape]), [img_HWC])[0]).transpose(1, 2, 0)
 
 
 def correlated(img_HWC: np.ndarray, kernel: np.ndarray) -> np.ndarray:
@@ -94,7 +95,7 @@ def test_cpu_is_the_reference_to_the_bit(size: tuple[int, int]) -> None:
     chains += [[step(Op.UNSHARP_MASK, 2 * i + 1, 5, 0.8, 1.3, i / 2, i)] for i in range(4)]
     for images in ([noise(*size, 3, i) for i in range(len(chains))], [gray(*size)] * len(chains)):
         program = program_of(chains, images)
-        for chain, out, wanted in zip(chains, cpu.run(program, images, 1), reference.run(program, images), strict=True):
+        for chain, out, wanted in zip(chains, cpu.run(program, images, 1), oracle.run(program, images), strict=True):
             np.testing.assert_array_equal(out, wanted, err_msg=str(chain))
 
 

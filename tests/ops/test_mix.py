@@ -23,12 +23,12 @@ MIXERS: list[Any] = [T.MixUp(alpha=0.2), T.MixUp(), T.CutMix(), T.ResizeMix(), T
 
 def run(*transforms: T.Transform, **options: Any) -> Any:
     given = {"ids": range(N), "labels": LABELS, "partners": "batch", **options}
-    return vg.Augmenter(T.Compose(transforms), "reference", seed=4, layout="NHWC")(IMAGES, **given)
+    return vg.Augmenter(T.Compose(transforms), "oracle", seed=4, layout="NHWC")(IMAGES, **given)
 
 
 def pictures() -> npt.NDArray[np.uint8]:
     """Unmixed."""
-    made = vg.Augmenter(BEFORE, "reference", seed=4, layout="NHWC")(IMAGES, ids=range(N))
+    made = vg.Augmenter(BEFORE, "oracle", seed=4, layout="NHWC")(IMAGES, ids=range(N))
     return np.asarray(made)
 
 
@@ -106,7 +106,7 @@ def vars_of(mixer: T.Transform) -> dict[str, Any]:
 def test_a_picture_depends_on_its_id_and_its_partners_alone(mixer: Any) -> None:
     whole, _ = run(BEFORE, mixer)
     kept = [7, *(7 - k for k in range(1, 1 + mixer.num_partners))]
-    some = vg.Augmenter(T.Compose([BEFORE, mixer]), "reference", seed=4, layout="NHWC")(
+    some = vg.Augmenter(T.Compose([BEFORE, mixer]), "oracle", seed=4, layout="NHWC")(
         [IMAGES[n] for n in kept], ids=kept, partners=[list(range(1, len(kept)))]
     )
     assert some.shape[0] == 1
@@ -193,7 +193,7 @@ def test_what_is_refused() -> None:
 
 
 def test_nothing_to_mix_and_nobody_who_mixes() -> None:
-    augmenter, none = vg.Augmenter(T.MixUp(), "reference"), vg.Augmenter(T.Identity(), "reference")
+    augmenter, none = vg.Augmenter(T.MixUp(), "oracle"), vg.Augmenter(T.Identity(), "oracle")
     assert augmenter([], partners="batch", labels=[])[0] == none([])
     with pytest.raises(ValueError, match="partners: got 'foo' with a transform that mixes nothing; accepted: 'batch'"):
         none(IMAGES, partners="foo")

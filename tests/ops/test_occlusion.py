@@ -130,7 +130,7 @@ def test_policies_take_it_by_name_with_the_area_as_magnitude(draw: Any) -> None:
         assert share <= min(covered) <= max(covered) < share + 0.002
 
 
-@pytest.mark.parametrize("device", ["reference", "cpu"])
+@pytest.mark.parametrize("device", ["oracle", "cpu"])
 def test_fill_and_what_follows_act_on_the_same_region(device: str) -> None:
     img = np.full((50, 70, 3), 9, np.uint8)
     t = T.Compose([T.OcclusionDiffusion(2, 0.3, fill=(1, 2, 3)), T.RandomHorizontalFlip(1.0), T.Invert()])

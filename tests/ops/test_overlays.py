@@ -23,7 +23,7 @@ WEATHER = (
 
 
 def done(t: T.Transform, image: npt.NDArray[np.uint8] = GRAY_128, sample: int = 0, epoch: int = 0) -> Any:
-    augmenter = vg.Augmenter(t, device="reference", layout="NHWC", seed=3)
+    augmenter = vg.Augmenter(t, device="oracle", layout="NHWC", seed=3)
     return np.asarray(augmenter([image], ids=[sample], epoch=epoch)[0]).astype(np.int32)
 
 
@@ -31,7 +31,7 @@ def done(t: T.Transform, image: npt.NDArray[np.uint8] = GRAY_128, sample: int = 
 def test_a_sample_decides_what_is_drawn(t: T.Transform) -> None:
     """Neither the batch nor its other sizes do."""
     image = photo(40, 56)
-    augmenter = vg.Augmenter(t, device="reference", layout="NHWC", seed=3)
+    augmenter = vg.Augmenter(t, device="oracle", layout="NHWC", seed=3)
     batch = augmenter([photo(33, 20), image, gray(40, 56), image], ids=[7, 0, 5, 1])
     assert np.array_equal(np.asarray(batch[1]), done(t, image))
     assert not np.array_equal(done(t, image), image)

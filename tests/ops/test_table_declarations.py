@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests import oracle
 from tests.children import run_python
 from tests.images import photo
-from variegate.executors import reference
 from variegate.ops.base import Transform
 from variegate.ops.magnitude import MagnitudeOp, TableOp
 from variegate.program.lowering import tables
@@ -78,7 +78,7 @@ assert captions(operations_of(sampled, 0)) == ["LiftShadows lift=40 below=100"],
 fused = validate(lower(sampled))
 assert fused.length.tolist() == [1, 0], "an argument that does nothing is dropped"
 assert fused.opcode[0, 0] == Op.LUT
-for device in ("reference", "cpu"):
+for device in ("oracle", "cpu"):
     augmenter = vg.Augmenter(declared.LiftShadows(40, below=100), device=device, layout="NHWC")
     for batch in ([image], [image, image, image]):
         for out in augmenter(batch):
@@ -152,7 +152,7 @@ def test_compiled_and_plain_tables_are_equal_to_the_bit(op: Op) -> None:
     tables.compile_fill(op)
     tables.build(program.arrays(), program.tables.luts, luts, tables.ADDRESSES)
     for args, lut in zip(given, luts, strict=True):
-        assert (lut == reference.apply(op, levels, args)[0].T).all(), args
+        assert (lut == oracle.apply(op, levels, args)[0].T).all(), args
 
 
 @pytest.mark.parametrize("name", [name for name, cls in Transform.functions.items() if issubclass(cls, TableOp)])
@@ -162,5 +162,5 @@ def test_functions_for_editors_are_those_that_are_declared(name: str) -> None:
     assert [p.default for p in written.values()] == [p.default for p in declared.values()]
     cls, img = Transform.functions[name], photo(24, 31)
     args = ARGUMENTS[cls.__name__][1 if issubclass(cls, MagnitudeOp) else 0]
-    for device in ("cpu", "reference"):
+    for device in ("cpu", "oracle"):
         assert (getattr(F, name)(img, *args, device=device) == function_of(name)(img, *args, device=device)).all()

@@ -103,7 +103,7 @@ def bad_coin(image: Any) -> Any:
 
 
 def device(image: Any) -> Any:
-    return F.invert(image, device="reference")  # here
+    return F.invert(image, device="oracle")  # here
 
 
 def returned_number(image: Any) -> Any:  # here

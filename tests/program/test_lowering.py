@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import oracle
 from tests.images import gray, noise
 from tests.programs import SEMANTIC, Step, crop, program_of, random_program, rotate, step
-from variegate.executors import cpu, reference
+from variegate.executors import cpu
 from variegate.program.lowering import lower
 from variegate.program.ops import Op
 from variegate.program.program import Program
@@ -89,7 +90,7 @@ def test_merged_maps_read_the_same_pixels(data: st.DataObject) -> None:
     chain = data.draw(chains(shape, data.draw(st.integers(0, 2))))
     img = noise(*shape) if data.draw(st.booleans()) else gray(*shape)
     program = program_of([chain], [img])
-    np.testing.assert_array_equal(cpu.run(program, [img], 1)[0], reference.run(program, [img])[0])
+    np.testing.assert_array_equal(cpu.run(program, [img], 1)[0], oracle.run(program, [img])[0])
 
 
 @settings(max_examples=100)

@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from variegate.executors.reference.position import normal
+from tests.oracle.position import normal
 from variegate.program.rng import FIRST_SEGMENT, SEGMENT_BITS, SEGMENT_SHIFT, SEGMENTS, upper_quantile
 
 

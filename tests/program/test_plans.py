@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from tests import oracle
 from tests.executors.contract import Device, every_device
 from tests.images import photo
 from tests.programs import Step, crop, erase, program_of, resized_crop, rotate, step
 from variegate import Augmenter
 from variegate import transforms as T
-from variegate.executors import reference
 from variegate.program.describe import explain_row
 from variegate.program.lowering import lower, validate
 from variegate.program.ops import Op
@@ -81,7 +81,7 @@ def test_plan_and_pixels(device: Device, name: str) -> None:
     img = photo(64, 64)
     program = program_of([steps], [img])
     assert plan_of(validate(lower(program))) == expected
-    wanted = reference.run(program, [img])[0]
+    wanted = oracle.run(program, [img])[0]
     out = device.run(program, [img])[0]
     np.testing.assert_array_equal(out, wanted)
 

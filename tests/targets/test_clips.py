@@ -36,7 +36,7 @@ def clip(n: int) -> dict[str, Any]:
     return {**found, "image": np.stack(found["image"]), "mask": np.stack(found["mask"]), "name": f"clip {n}"}
 
 
-@pytest.mark.parametrize("device", ["reference", "cpu"])
+@pytest.mark.parametrize("device", ["oracle", "cpu"])
 @pytest.mark.parametrize("t", [MOVES, T.AugMix()], ids=["moves", "augmix"])
 def test_every_frame_is_that_of_an_image_with_the_clips_id(device: str, t: T.Transform) -> None:
     options = vg.Targets(passed=["name"])

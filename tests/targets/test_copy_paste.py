@@ -9,11 +9,11 @@ import pytest
 import torch
 
 import variegate as vg
+from tests import oracle
 from tests.executors.contract import DEVICES, Device
 from tests.executors.test_mixes import INTERPRETED
 from tests.images import gray, noise, photo
 from variegate import transforms as T
-from variegate.executors import reference
 from variegate.program.lowering import validate
 from variegate.targets.copying import alpha_of
 
@@ -33,7 +33,7 @@ def sample(boxes: Any, value: int = 0, **more: Any) -> dict[str, Any]:
 
 
 def run(t: T.Transform, *samples: dict[str, Any], **options: Any) -> list[dict[str, Any]]:
-    augmenter = vg.Augmenter(t, device="reference", seed=3, layout="NHWC")
+    augmenter = vg.Augmenter(t, device="oracle", seed=3, layout="NHWC")
     return augmenter(list(samples), ids=range(len(samples)), partners="batch", targets=vg.Targets(**options))
 
 
@@ -88,7 +88,7 @@ def test_scaled_and_mirrored_objects_stay_within_their_masks() -> None:
     for n, mask in enumerate(partner["masks"]):
         partner["image"][mask != 0] = 100 + 100 * n
     for seed in range(12):
-        augmenter = vg.Augmenter(T.CopyPaste(1.0, (0.4, 2.0), feather=0), "reference", seed=seed, layout="NHWC")
+        augmenter = vg.Augmenter(T.CopyPaste(1.0, (0.4, 2.0), feather=0), "oracle", seed=seed, layout="NHWC")
         [result] = augmenter([sample([], 50), partner], ids=[0, 1], partners=[[1]])
         image, masks = result["image"].numpy()[..., 0], result["masks"].numpy() != 0
         assert (image[~masks.any(axis=0)] == 50).all()
@@ -132,14 +132,14 @@ def _planned(t: T.Transform, samples: list[dict[str, Any]]) -> tuple[Any, Any]:
     from variegate.augmenter.samples import follow
     from variegate.targets.samples import of_images
 
-    augmenter, options = vg.Augmenter(t, "reference", seed=1), vg.Targets()
+    augmenter, options = vg.Augmenter(t, "oracle", seed=1), vg.Targets()
     images = [one["image"] for one in samples]
     followed = follow(
         augmenter, images, lambda shapes: of_images(samples, shapes, options), options, ids=[0, 1, 2], partners="batch"
     )
     assert followed.program.blend is not None
     assert followed.program.blend.alpha is not None
-    return followed.program, reference.run(followed.program, images)
+    return followed.program, oracle.run(followed.program, images)
 
 
 def test_a_sample_does_not_depend_on_its_batch() -> None:

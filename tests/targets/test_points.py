@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import variegate as vg
+from tests.oracle.executor import instruction
+from tests.oracle.geometry import displaced
 from variegate import transforms as T
-from variegate.executors.reference.executor import instruction
-from variegate.executors.reference.geometry import displaced
 from variegate.targets.regions import LEFT_IMAGE, SEEN, move_points
 from variegate.targets.stages import stages_of
 
@@ -27,7 +27,7 @@ BENDS = {
 @pytest.mark.parametrize("name", BENDS)
 def test_points_through_deformations_are_right_to_a_tenth_of_a_pixel(name: str) -> None:
     """What a pixel's centre reads is a point of the source, and that point is shown there."""
-    program = vg.Augmenter(BENDS[name], device="reference").program([(HEIGHT, WIDTH)], ids=[3])
+    program = vg.Augmenter(BENDS[name], device="oracle").program([(HEIGHT, WIDTH)], ids=[3])
     read = displaced(instruction(program, 0, 0), (HEIGHT, WIDTH), 15)
     y, x = np.nonzero(read.inside_HW)
     there = np.stack([read.x_HW[y, x], read.y_HW[y, x]], axis=1) / 2.0**15

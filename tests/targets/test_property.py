@@ -93,7 +93,7 @@ def check_together(results: list[dict[str, Any]], rounding: float = 0.0) -> None
                 )
 
 
-@pytest.mark.parametrize("device", ["reference", "cpu"])
+@pytest.mark.parametrize("device", ["oracle", "cpu"])
 @pytest.mark.parametrize("name", GEOMETRY)
 def test_mask_lies_within_the_box(name: str, device: str) -> None:
     augmenter = vg.Augmenter(GEOMETRY[name], device=device, num_threads=1)

@@ -82,7 +82,7 @@ def test_boxes_that_leave_take_their_labels_and_masks_along() -> None:
     assert result["labels"] == ["most left", "in", "small"]
 
 
-@pytest.mark.parametrize("device", ["reference", "cpu"])
+@pytest.mark.parametrize("device", ["oracle", "cpu"])
 @pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.int64])
 def test_masks_read_the_very_pixels_of_a_nearest_image(device: str, dtype: Any) -> None:
     turn = T.Compose([T.RandomAffine(90, (0.2, 0.2), (0.6, 1.6), 20), FLIP, T.RandomResizedCrop(31, interpolation=0)])

@@ -64,7 +64,7 @@ class Augmenter(CopiedByState, RemovedMethods):
     Args:
         transform: a transform (``variegate.transforms``), or the name or file of a policy (see ``vg.load_policy``).
         device: "cpu" (compiled kernels; also "cpu:0"), "cuda" or "cuda:N" (outputs stay on the GPU), "auto" (a GPU if
-            available, else the CPU), or "reference" (plain NumPy: slow, defines the meaning).
+            available, else the CPU).
         seed: 0 to 2**64 - 1. With the epoch, the sample's id and the copy, it determines every random number.
         dtype: dtype of a normalized output: "float32", "float16", "bfloat16" or the torch dtype. Without a
             ``Normalize`` in the transform, the output is uint8.

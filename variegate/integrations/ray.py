@@ -104,7 +104,7 @@ class MapBatches:
         # Bad arguments are refused here, where the pipeline is written, and not by a worker. GPUs are the workers'.
         is_theirs = self._arguments["device"].startswith(("cuda", "auto"))
         refuse_views(self._arguments["transform"], "transform")
-        Augmenter(**{**self._arguments, **({"device": "reference"} if is_theirs else {})})
+        Augmenter(**{**self._arguments, **({"device": "cpu"} if is_theirs else {})})
         if encode is not None:
             self._arguments["layout"] = "NHWC"
         self._augmenter: Augmenter | None = None

@@ -40,7 +40,7 @@ def choose_devices(devices: str | Sequence[str], ray: Any = None) -> tuple[str, 
         return _all_devices(ray)
     names = []
     for device in [devices] if isinstance(devices, str) else devices:
-        if (found := re.fullmatch(r"(cpu|reference|cuda)(?::(\d+))?", str(device))) is None:
+        if (found := re.fullmatch(r"(cpu|cuda)(?::(\d+))?", str(device))) is None:
             raise ValueError(f"devices: got {device!r}; accepted: {ACCEPTED}")
         name = f"{found[1]}:{int(found[2] or 0)}"
         names.append(resolve(name) if ray is None and found[1] == "cuda" else name)
@@ -57,13 +57,8 @@ def choose_devices(devices: str | Sequence[str], ray: Any = None) -> tuple[str, 
 
 
 def kind_of(name: str) -> str:
-    """ "cuda", "cpu" or "reference"."""
+    """ "cuda" or "cpu"."""
     return name.partition(":")[0]
-
-
-def augmenter_name(name: str) -> str:
-    """A device as an ``Augmenter`` takes it."""
-    return "reference" if kind_of(name) == "reference" else name
 
 
 def cores_each(number: int, ray: Any = None) -> int:
@@ -160,7 +155,7 @@ class Engine:
 
     @property
     def executor(self) -> str:
-        """Executor that computes the pixels: "cuda", "cpu" or "reference"."""
+        """Executor that computes the pixels: "cuda" or "cpu"."""
         return kind_of(self.devices[0])
 
     def map(
@@ -279,7 +274,7 @@ class Engine:
         """
         is_ordered = self._rules.ordered if ordered is None else ordered
         dispatcher = Dispatcher(self.devices, replace(self._rules, ordered=is_ordered, max_items=max_items))
-        names = [augmenter_name(name) for name in self.devices]
+        names = list(self.devices)
         workers: WorkerPool
         if self.workers == "ray":
             workers = RayPool(spec, names, self.num_threads, self.address)

@@ -48,7 +48,7 @@ class MapSpec:
     copy: int = 0
     names: tuple[str, ...] = ()
 
-    def augmenter(self, device: str = "reference", num_threads: int | None = 1) -> Augmenter:
+    def augmenter(self, device: str = "cpu", num_threads: int | None = 1) -> Augmenter:
         """Raises ValueError or TypeError for what it does not accept."""
         return Augmenter(self.transform, device, self.seed, self.dtype, self.layout, num_threads, self.geometry)
 

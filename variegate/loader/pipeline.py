@@ -60,7 +60,7 @@ class Pipeline:
             from variegate.loader import workers  # imported here, as most loaders have none
 
             places = workers.WorkerPlaces.find(options, arguments.num_threads)
-            options = replace(options, device=places.host_device)
+            options = replace(options, device="cpu")
         opened = _open(options.source, options.on_error, options.annotations)
         self.source = source = with_asked(opened, options.targets)
         self.options = options = replace(options, source=source)

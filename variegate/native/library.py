@@ -43,29 +43,51 @@ def _library() -> ctypes.CDLL:
 @cache
 def level() -> str:
     """The level of x86-64 that kernels run at; of other processors, the first name stands for the only one."""
-    library, names = _library(), list(LEVELS)
-    host = library.vg_host_level()
+    names = list(LEVELS)
+    host = names.index(host_level())
     wanted = os.environ.get("VARIEGATE_LEVEL", names[host])
     if wanted not in LEVELS:
         raise ImportError(f"VARIEGATE_LEVEL: got {wanted!r}; accepted: {', '.join(names)}")
-    # A checkout has the levels that its developer's processor needs.
     allowed = names[: min(host, names.index(wanted)) + 1]
-    compiled = [name for name in allowed if hasattr(library, f"vg_run_{LEVELS[name]}")]
-    return compiled[-1]
+    return [name for name in compiled_levels() if name in allowed][-1]
+
+
+def host_level() -> str:
+    """The best level that this processor has."""
+    return list(LEVELS)[_library().vg_host_level()]
+
+
+def compiled_levels() -> list[str]:
+    """Levels of the library: all of them in a wheel, and in a checkout those that its developer's processor needs."""
+    return [name for name, suffix in LEVELS.items() if hasattr(_library(), f"vg_run_{suffix}")]
 
 
 def entry(name: str, *arguments: Any, result: Any = ctypes.c_int64) -> Callable[..., Any]:
     """A function of the library by its name, of arguments of these ctypes (addresses: ``c_void_p``).
 
-    Kernels are found by their name without the level. Calls release the GIL.
+    Kernels are found by their name without the level. Calls release the GIL. Where the library is older than the
+    sources, or missing, the first call raises ImportError: ``native/constants.py`` needs the modules before.
     """
-    function = getattr(_library(), name, None)
-    if function is None:
-        function = getattr(_library(), f"{name}_{LEVELS[level()]}")
+    try:
+        function = _find(name)
+    except (ImportError, AttributeError) as error:
+        return _missing(name, error)
     function.argtypes = arguments
     function.restype = result
     found: Callable[..., Any] = function
     return found
+
+
+def _find(name: str) -> Any:
+    function = getattr(_library(), name, None)
+    return getattr(_library(), f"{name}_{LEVELS[level()]}") if function is None else function
+
+
+def _missing(name: str, error: Exception) -> Callable[..., Any]:
+    def call(*arguments: Any) -> Any:
+        raise ImportError(f"{name}: {error}; accepted: a library of these sources: python native/build.py") from error
+
+    return call
 
 
 # An array object begins with its head, as every object does, and then has the address of its elements; NumPy promises

@@ -20,6 +20,29 @@ class Storage(IntEnum):
     FLOATS_HWC = 4
 
 
+class PointState(IntEnum):
+    """What becomes of a key point."""
+
+    LEFT_IMAGE = 0
+    """Some step moved it out of the image."""
+    ERASED = 1
+    """It is in the image, where something was erased."""
+    SEEN = 2
+
+
+class JpegRefusal(IntEnum):
+    """Why a JPEG has no entry points into its Huffman code."""
+
+    NONE = 0
+    NOT_BASELINE = 1
+    SEVERAL_SCANS = 2
+    RESTARTS = 3
+    NOT_EIGHT_BITS = 4
+    OTHER_COLORS = 5
+    NO_CODE = 6
+    DAMAGED = 7
+
+
 BATCH_COMMENT = "R rows of fused programs of K slots and P passes, and where their pixels are."
 BATCH = [
     ("rows", "i64"),
@@ -85,6 +108,97 @@ LOWERING = [
     ("num_luts", "i64"),  # out: tables in use
     ("num_kernel_values", "i64"),  # out: weights of convolutions; more than there is room for: nothing was lowered
 ]
+
+STAGES = [
+    ("rows", "i64"),
+    ("begin", "const i64 *"),  # [R + 1]
+    ("kind", "const i64 *"),  # [S]
+    ("back", "const f64 *"),  # [S, 9]
+    ("ahead", "const f64 *"),  # [S, 9]
+    ("before", "const i64 *"),  # [S, 2]
+    ("after", "const i64 *"),  # [S, 2]
+    ("is_aligned", "const u8 *"),  # [S]
+    ("rounds", "const u8 *"),  # [S]
+    ("numbers", "const i64 *"),  # [S, 6]
+    ("grids", "const i16 *"),
+    ("rectangles", "const i32 *"),  # [T, 4]
+    ("tables", "const f64 *"),
+]
+
+MASK_REGION = [
+    ("row", "i64"),
+    ("left", "i64"),
+    ("top", "i64"),
+    ("right", "i64"),
+    ("bottom", "i64"),
+    ("image_width", "i64"),
+    ("first_layer", "i64"),
+    ("end_layer", "i64"),
+]
+
+MASK_LAYER = [
+    ("source", "const u8 *"),
+    ("result", "u8 *"),  # the first pixel
+    ("result_width", "i64"),
+    ("bits", "i64"),  # the binary logarithm of an element's size
+    ("fill", "i64"),  # its lowest bytes count
+]
+
+JPEG_HEAD = [
+    ("height", "i64"),
+    ("width", "i64"),
+    ("components", "i64"),
+    ("height_offset", "i64"),  # of its two bytes in the file
+    ("mcu_height", "i64"),
+    ("coefficient_bytes", "i64"),  # 0 for a picture in one scan
+    ("is_complete", "i64"),  # the file ends with its picture
+]
+
+LAYERS = [("count", "i64"), ("planes", "i64"), ("lines", "i64"), ("columns", "i64"), ("nodes", "u8 *")]
+"""Fields of ``Layers``, which brushes draw."""
+
+FIELD_NOISE = [
+    ("rows", "i64"),
+    ("ids", "const u64 *"),  # [R]
+    ("keys", "const u32 *"),  # [R, 2]
+    ("slot", "i64"),
+    ("taps_x", "const f32 *"),
+    ("num_taps_x", "i64"),
+    ("taps_y", "const f32 *"),
+    ("num_taps_y", "i64"),
+    ("gains", "const f32 *"),  # [R, num_fields]
+    ("lines", "i64"),
+    ("columns", "i64"),
+    ("num_fields", "i64"),
+    ("grids", "i16 *"),  # out: [R, lines, columns, num_fields]
+    ("farthest", "i64 *"),  # out: [R], the greatest magnitudes
+]
+"""Fields of ``FieldNoise``: blurred noise at the nodes of grids."""
+
+HASH_SEARCH = [
+    ("hashes", "const u64 *"),  # of the index, with GROUP more behind the last one
+    ("rows", "const u32 *"),  # whose they are
+    ("starts", "const i32 *"),  # [values + 1]
+    ("values", "i64"),  # a power of two
+    ("query_hashes", "const u64 *"),
+    ("query_rows", "const u32 *"),
+    ("masks", "const u16 *"),  # by what the values of the part that are searched differ
+    ("num_masks", "i64"),
+    ("flips", "const u8 *"),
+    ("inverted", "const u64 *"),  # the bits that each flip inverts
+    ("num_flips", "i64"),
+    ("shift", "i64"),  # the first bit of the part
+    ("distance", "i64"),
+    ("most_compared", "i64"),  # hashes that an image is compared with
+    ("signatures", "const u8 *"),
+    ("signature_bytes", "i64"),  # of an image; 0: hashes alone decide
+    ("splits", "const u8 *"),
+    ("labels", "const i64 *"),
+    ("kinds", "const u8 *"),  # [KINDS]: which there are
+    ("failures", "i32 *"),  # by image, so far
+    ("partners", "u32 *"),  # [images, KINDS, KEPT]
+]
+"""Fields of ``HashSearch``: see variegate/apps/curate/near_search.py."""
 
 RUN_CALL = [("batch", "const Batch *"), ("scratch", "void *"), ("begin", "i64"), ("end", "i64")]
 

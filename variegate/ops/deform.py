@@ -361,9 +361,8 @@ class ThinPlateSpline(Resampled):
         def field(at: npt.NDArray[np.intp], size: tuple[int, int]) -> tuple[Lattice, Nodes]:
             over = smooth_lattice(size)
             sides = np.array([size[1], size[0]], np.float64)
-            nodes = np.empty((len(at), over.lines, over.columns, 2))
-            add_up(_plates(size, self.num_control_points), moved[at] * sides, nodes.reshape(len(at), -1, 2))
-            return over, nodes
+            nodes = add_up(_plates(size, self.num_control_points), moved[at] * sides)
+            return over, nodes.reshape(len(at), over.lines, over.columns, 2)
 
         sampled_nodes(sampling, rows, field, self._flags, self.fill, type(self).__name__)
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from ctypes import c_int64, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.program.compiled import kernel
+from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
+from variegate.native.structs import FIELD_NOISE, pack_struct
 from variegate.program.ops import Op
 from variegate.program.places import MAX_UNIT, NODE_BITS, STEP_BITS, WEIGHS_TWICE
-from variegate.program.rng import philox_block
 from variegate.program.sampling import Floats, Rows, Sampling
 
 # What an int16 holds of a displacement's units.
 LARGEST_NODE = 32_767
-_LIMIT = float(LARGEST_NODE)
+
+_draw_noise = entry("vg_draw_field_noise", c_void_p)
+_add_fields = entry("vg_add_fields", c_void_p, c_int64, c_int64, c_void_p, c_int64, c_void_p, result=None)
+_find_farthest = entry("vg_find_farthest", c_void_p, c_int64, c_int64, c_void_p, result=None)
+_round_nodes = entry("vg_round_nodes", c_void_p, c_int64, c_int64, c_void_p, c_void_p, result=None)
 
 Nodes = npt.NDArray[np.floating]  # [R, lines, columns, 2]
 
@@ -67,12 +72,12 @@ def emit_nodes(
     sampling: Sampling, rows: Rows, over: Lattice, nodes: Nodes, flags: int, fill: Any, name: str | None
 ) -> None:
     """Displace ``rows`` by ``nodes``, in pixels."""
-    flat = np.ascontiguousarray(nodes, np.float64).reshape(len(rows), -1)
+    placed, count = np.ascontiguousarray(nodes, np.float64), nodes.size // max(len(rows), 1)
     farthest = np.empty(len(rows))
-    _find_farthest(flat, farthest)
+    _find_farthest(data_ptr(placed), len(rows), count, data_ptr(farthest))
     unit = units_for(farthest)
-    grids = np.empty(nodes.shape, np.int16)
-    _round(flat, np.exp2(NODE_BITS - unit), grids.reshape(len(rows), -1))
+    factors, grids = np.exp2(NODE_BITS - unit), np.empty(nodes.shape, np.int16)
+    _round_nodes(data_ptr(placed), len(rows), count, data_ptr(factors), data_ptr(grids))
     emit_grids(sampling, rows, over, add_grids(sampling, grids), unit, farthest, flags, fill, name)
 
 
@@ -121,33 +126,12 @@ def emit_grids(
     sampling.emit(rows, Op.DISPLACE, *args, flags=flags, fill=fill, name=name)
 
 
-@kernel
-def add_up(parts: Any, weights: Any, nodes: Any) -> None:
-    """``nodes[R, M, 2]`` = the sum over p of ``weights[R, p, 2] * parts[p, M]``."""
-    for n in range(nodes.shape[0]):
-        nodes[n] = 0.0
-        for p in range(parts.shape[0]):
-            along, down = weights[n, p, 0], weights[n, p, 1]
-            for i in range(parts.shape[1]):
-                nodes[n, i, 0] += along * parts[p, i]
-                nodes[n, i, 1] += down * parts[p, i]
-
-
-@kernel
-def _find_farthest(nodes: Any, farthest: Any) -> None:
-    for n in range(nodes.shape[0]):
-        most = 0.0
-        for i in range(nodes.shape[1]):
-            most = max(most, abs(nodes[n, i]))
-        farthest[n] = most
-
-
-@kernel
-def _round(nodes: Any, factors: Any, grids: Any) -> None:
-    for n in range(nodes.shape[0]):
-        factor = factors[n]
-        for i in range(nodes.shape[1]):
-            grids[n, i] = np.int16(min(max(np.floor(nodes[n, i] * factor + 0.5), -_LIMIT), _LIMIT))
+def add_up(parts: Floats, weights: Floats) -> Floats:
+    """The sum over p of ``weights[R, p, 2] * parts[p, M]``, float64[R, M, 2]."""
+    read, read_weights = as_c_contiguous(parts), as_c_contiguous(weights)
+    nodes = np.empty((len(weights), parts.shape[1], 2))
+    _add_fields(data_ptr(read), *parts.shape, data_ptr(read_weights), len(weights), data_ptr(nodes))
+    return nodes
 
 
 def sampled_nodes(
@@ -170,7 +154,6 @@ _DEVIATIONS = 8.0
 _PER_SIGMA = 1.2
 _MAX_SPACING = 64
 _LEAST_SIGMA = 0.125
-_LARGEST_NODE = np.float32(LARGEST_NODE)
 
 
 def gaussian_taps(sigma: float, radius: int, apart: float = 1.0) -> npt.NDArray[np.float64]:
@@ -233,71 +216,11 @@ def blurred_noise(
     int16[R, lines, columns, fields] and the greatest magnitude in each of R."""
     number, fields = gains.shape
     grids, farthest = np.empty((number, over.lines, over.columns, fields), np.int16), np.empty(number, np.int64)
-    blocks = -(-fields * over.lines * over.columns // 8)
-    words, noise = np.empty((4, blocks), np.uint32), np.empty((2, 8 * blocks), np.float32)
-    line = np.empty(over.columns + 2 * (len(taps[0]) // 2), np.float32)
-    _draw_noise(*sampling.streams(rows), slot, taps[0], taps[1], gains, (words, noise, line), grids, farthest)
+    ids, keys = map(as_c_contiguous, sampling.streams(rows))
+    read = {"ids": ids, "keys": keys, "gains": as_c_contiguous(gains)}
+    read |= {f"taps_{axis}": as_c_contiguous(taps) for axis, taps in zip("xy", taps, strict=True)}
+    counts = {"num_taps_x": len(taps[0]), "num_taps_y": len(taps[1]), "rows": number, "slot": slot, "num_fields": fields}
+    shape = {"lines": over.lines, "columns": over.columns}
+    noise = pack_struct(FIELD_NOISE, **read, **counts, **shape, grids=grids, farthest=farthest)
+    check_status(_draw_noise(data_ptr(noise)))
     return grids, farthest
-
-
-@kernel
-def _draw_noise(
-    ids: Any, keys: Any, slot: Any, taps_x: Any, taps_y: Any, gains: Any, room: Any, grids: Any, farthest: Any
-) -> None:
-    words, noise, line = room
-    lines, columns, fields, blocks = grids.shape[1], grids.shape[2], grids.shape[3], words.shape[1]
-    radius_x, radius_y = len(taps_x) // 2, len(taps_y) // 2
-    white, blurred = noise[0], noise[1]
-    for n in range(grids.shape[0]):
-        low, high = np.uint32(ids[n] & np.uint64(0xFFFFFFFF)), np.uint32(ids[n] >> np.uint64(32))
-        for b in range(blocks):
-            w0, w1, w2, w3 = philox_block(np.uint32(b), np.uint32(slot), low, high, keys[n, 0], keys[n, 1])
-            words[0, b], words[1, b], words[2, b], words[3, b] = w0, w1, w2, w3
-        # Two numbers of each word: odd multiples of 2**-16 between -1 and 1.
-        for k in range(4):
-            for b in range(blocks):
-                word = np.int64(words[k, b])
-                low_half, high_half = 2 * (word & 0xFFFF) - 65535, 2 * (word >> 16) - 65535
-                white[k * blocks + b] = np.float32(low_half) * np.float32(2.0**-16)
-                white[(4 + k) * blocks + b] = np.float32(high_half) * np.float32(2.0**-16)
-        grid = grids[n].reshape(-1)
-        for axis in range(fields):
-            for i in range(lines):
-                begin = (axis * lines + i) * columns
-                for j in range(columns):
-                    line[radius_x + j] = white[begin + j]
-                for j in range(radius_x):
-                    line[j] = white[begin + _mirrored(j - radius_x, columns)]
-                    line[radius_x + columns + j] = white[begin + _mirrored(columns + j, columns)]
-                target = blurred[i * columns : (i + 1) * columns]
-                target[:] = np.float32(0.0)
-                for t in range(len(taps_x)):
-                    weight = taps_x[t]
-                    for j in range(columns):
-                        target[j] += weight * line[j + t]
-            gain = gains[n, axis]
-            for i in range(lines):
-                line[:columns] = np.float32(0.0)
-                for t in range(len(taps_y)):
-                    weight, begin = taps_y[t] * gain, _mirrored(i + t - radius_y, lines) * columns
-                    source = blurred[begin : begin + columns]
-                    for j in range(columns):
-                        line[j] += weight * source[j]
-                begin = i * columns * fields + axis
-                for j in range(columns):
-                    value = np.floor(line[j] + np.float32(0.5))
-                    grid[begin + fields * j] = np.int16(min(max(value, -_LARGEST_NODE), _LARGEST_NODE))
-        most = np.int32(0)
-        for i in range(len(grid)):
-            most = max(most, np.int32(abs(np.int32(grid[i]))))
-        farthest[n] = most
-
-
-@kernel(inline="always")
-def _mirrored(i: Any, n: Any) -> Any:
-    """Index ``i`` into 0..n-1, mirrored beyond them. torchvision mirrors about the outermost pixels, of which a node
-    stands for many: with each node repeated, the border's deviation is the same."""
-    if 0 <= i < n:
-        return i
-    i = i % (2 * n)
-    return 2 * n - 1 - i if i >= n else i

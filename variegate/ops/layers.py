@@ -16,9 +16,8 @@ from variegate.checks import Refusal, as_numbers, refused
 from variegate.ops.arguments import PROBABILITY, Colour, checks
 from variegate.ops.fields import Lattice, lattice
 from variegate.ops.magnitude import MagnitudeOp, between, integers_between, span
-from variegate.program.compiled import kernel
 from variegate.program.ops import LAYER_PLANES, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, LayerMode, Op
-from variegate.program.rng import philox_block, to_unit
+from variegate.program.rng import noise_words, to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
 
 # Along the longer side, at most: what is drawn in pixels grows with images that are larger.
@@ -48,18 +47,7 @@ def blank(count: int, planes: int, over: Lattice) -> Layers:
 
 def units(sampling: Sampling, rows: Rows, slot: int, count: int) -> Floats:
     """Numbers in [0, 1), float64[4, R, count], of the noise of ``slot``: for more than slots hold."""
-    words = np.empty((len(rows), count, 4), np.uint32)
-    _draw_words(*sampling.streams(rows), slot, words)
-    return np.moveaxis(to_unit(words), -1, 0)
-
-
-@kernel
-def _draw_words(ids: Any, keys: Any, slot: Any, words: Any) -> None:
-    for n in range(len(words)):
-        low, high = np.uint32(ids[n] & np.uint64(0xFFFFFFFF)), np.uint32(ids[n] >> np.uint64(32))
-        for i in range(words.shape[1]):
-            word = philox_block(np.uint32(i), np.uint32(slot), low, high, keys[n, 0], keys[n, 1])
-            words[n, i, 0], words[n, i, 1], words[n, i, 2], words[n, i, 3] = word
+    return np.moveaxis(to_unit(noise_words(*sampling.streams(rows), slot, count)), -1, 0)
 
 
 def joined(*values: Floats) -> npt.NDArray[np.float32]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from ctypes import c_int64, c_void_p
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_args
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import Refusal, as_integer, one_of, refused
+from variegate.native.library import as_c_contiguous, data_ptr, entry
 from variegate.ops.arguments import (
     AREA_PAIR,
     MAX_LENGTH,
@@ -29,12 +31,15 @@ from variegate.ops.arguments import (
 )
 from variegate.ops.base import Transform, set_field
 from variegate.ops.magnitude import INTERPOLATION_FLAGS
-from variegate.program.compiled import kernel
 from variegate.program.one_image import Images, Selection
 from variegate.program.ops import Op
 from variegate.program.sampling import Rows, Sampling
 
 TRIES = 10  # of a box; one slot each: area, aspect, top, left
+
+_draw_boxes = entry(
+    "vg_draw_boxes", c_void_p, c_int64, c_int64, c_void_p, c_void_p, c_int64, c_void_p, c_void_p, result=None
+)
 
 Sizes = npt.NDArray[np.int32]
 Boxes = npt.NDArray[np.int64]
@@ -216,32 +221,8 @@ def sample_boxes(
     boxes = np.zeros((len(rows), 4), np.int64)
     found = np.zeros(len(rows), np.bool_)
     log_ratio = math.log(ratio[0]), math.log(ratio[1])
-    limits = float(scale[0]), float(scale[1]), *log_ratio
-    size = sampling.size[rows].astype(np.int64)  # of images in tiles it has that type; compiled code is for one
-    _draw(sampling.words(rows, slot, TRIES), size, limits, upright, boxes, found)
+    limits = np.array([*scale, *log_ratio], np.float64)
+    words, size = as_c_contiguous(sampling.words(rows, slot, TRIES)), sampling.size[rows].astype(np.int64)
+    read = data_ptr(words), len(rows), TRIES, data_ptr(size), data_ptr(limits), upright
+    _draw_boxes(*read, data_ptr(boxes), data_ptr(found))
     return boxes, found
-
-
-@kernel
-def _draw(words: Any, size: Any, limits: Any, upright: Any, boxes: Any, found: Any) -> None:
-    # Most boxes fit at the first try, so that a loop that stops there beats ten tries for every row in NumPy.
-    low_scale, high_scale, low_ratio, high_ratio = limits
-    for n in range(words.shape[0]):
-        height, width = np.float64(size[n, 0]), np.float64(size[n, 1])
-        for k in range(words.shape[1]):
-            share = low_scale + (high_scale - low_scale) * (words[n, k, 0] * 2.0**-32)
-            aspect = math.exp(low_ratio + (high_ratio - low_ratio) * (words[n, k, 1] * 2.0**-32))
-            area = height * width * share
-            w, h = np.rint(math.sqrt(area * aspect)), np.rint(math.sqrt(area / aspect))
-            if upright:
-                w, h = h, w
-                fits = h < height and w < width
-            else:
-                fits = 0 < w <= width and 0 < h <= height
-            if fits:
-                boxes[n, 0] = int(words[n, k, 2] * 2.0**-32 * (height - h + 1))
-                boxes[n, 1] = int(words[n, k, 3] * 2.0**-32 * (width - w + 1))
-                boxes[n, 2] = int(h)
-                boxes[n, 3] = int(w)
-                found[n] = True
-                break

@@ -14,16 +14,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from ctypes import c_int64, c_uint32, c_uint64, c_void_p
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.native.library import as_c_contiguous, data_ptr, entry
-from variegate.program.compiled import kernel
 
 _fill_words = entry("vg_fill_words", c_void_p, c_void_p, c_int64, c_int64, c_void_p, result=None)
 _fill_words_of_one = entry("vg_fill_words_of_one", c_uint64, c_uint32, c_uint32, c_int64, c_void_p, result=None)
+_fill_noise_words = entry("vg_fill_noise_words", c_void_p, c_void_p, c_int64, c_int64, c_int64, c_void_p, result=None)
 _fill_keys = entry("vg_fill_keys", c_void_p, c_int64, c_void_p, c_void_p, result=None)
 
 # Multipliers of the counter's words 0 and 2, and what is added to the key after each round.
@@ -56,21 +55,6 @@ def philox4x32(counter: npt.ArrayLike, key: npt.ArrayLike) -> npt.NDArray[np.uin
         )
         k0, k1 = (k0 + np.uint64(_W0)) & mask, (k1 + np.uint64(_W1)) & mask
     return np.stack(np.broadcast_arrays(c0, c1, c2, c3), axis=-1).astype(np.uint32)
-
-
-@kernel(inline="always")
-def philox_block(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
-    """The same function for one block of uint32 scalars inside a kernel -> four uint32."""
-    for _ in range(ROUNDS):
-        product0 = np.uint64(c0) * np.uint64(_M0)
-        product1 = np.uint64(c2) * np.uint64(_M1)
-        c0 = np.uint32(product1 >> np.uint64(32)) ^ c1 ^ k0
-        c1 = np.uint32(product1 & np.uint64(_MASK32))
-        c2 = np.uint32(product0 >> np.uint64(32)) ^ c3 ^ k1
-        c3 = np.uint32(product0 & np.uint64(_MASK32))
-        k0 = np.uint32(np.uint64(k0) + np.uint64(_W0) & np.uint64(_MASK32))
-        k1 = np.uint32(np.uint64(k1) + np.uint64(_W1) & np.uint64(_MASK32))
-    return c0, c1, c2, c3
 
 
 def stream_key(seed: int, epoch: int, copy: int = 0, domain: int = SAMPLE_DOMAIN) -> npt.NDArray[np.uint32]:
@@ -115,6 +99,16 @@ def sample_words(ids: npt.NDArray[np.uint64], key: npt.NDArray[np.uint32], num_s
     read, keys = as_c_contiguous(ids), keys_of(key, len(ids))
     out = np.empty((len(ids), num_slots, 4), np.uint32)
     _fill_words(data_ptr(read), data_ptr(keys), len(ids), num_slots, data_ptr(out))
+    return out
+
+
+def noise_words(
+    ids: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint32], slot: int, count: int
+) -> npt.NDArray[np.uint32]:
+    """The first ``count`` blocks of the noise of a slot, uint32[N, count, 4]. ``keys``: uint32[N, 2]."""
+    read, read_keys = as_c_contiguous(ids), as_c_contiguous(keys)
+    out = np.empty((len(ids), count, 4), np.uint32)
+    _fill_noise_words(data_ptr(read), data_ptr(read_keys), len(ids), slot, count, data_ptr(out))
     return out
 
 

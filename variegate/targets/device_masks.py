@@ -18,7 +18,6 @@ from variegate.targets import stages as S
 from variegate.targets.pasting import Joined, OutputMasks, checked_fill, order_of
 from variegate.targets.samples import MASK_TYPES, Mask, OfImage
 from variegate.targets.stages import Stages
-from variegate.targets.walk import NODES_PER_STEP
 
 Words = npt.NDArray[np.int64]
 
@@ -41,8 +40,8 @@ def step_records(stages: Stages, nodes_at: int, places_at: int) -> tuple[Words, 
     _put(records, grids, M.NODES, nodes_at + stages.grids.itemsize * numbers[grids, S.FIRST])
     _put(records, grids, M.NODE_LINES, numbers[grids, S.LINES])
     _put(records, grids, M.NODE_COLUMNS, numbers[grids, S.COLUMNS])
-    _put(reals, grids, M.NODES_PER_LINE, numbers[grids, S.STEP_Y] * NODES_PER_STEP)
-    _put(reals, grids, M.NODES_PER_COLUMN, numbers[grids, S.STEP_X] * NODES_PER_STEP)
+    _put(reals, grids, M.NODES_PER_LINE, numbers[grids, S.STEP_Y] * S.NODES_PER_STEP)
+    _put(reals, grids, M.NODES_PER_COLUMN, numbers[grids, S.STEP_X] * S.NODES_PER_STEP)
     _put(reals, grids, M.UNIT, np.ldexp(1.0, numbers[grids, S.UNIT] - 6))
     _put(reals, pads, M.PAD_LEFT, numbers[pads, S.LEFT])
     _put(reals, pads, M.PAD_TOP, numbers[pads, S.TOP])

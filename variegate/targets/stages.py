@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from variegate.native.library import as_c_contiguous
+from variegate.native.structs import STAGES, pack_struct
 from variegate.program.ops import (
     INTERPOLATION_BITS,
     INTERPOLATION_MASK,
@@ -33,7 +35,10 @@ MAP, GRID, REPEAT, ERASE, SCALE = range(5)
 FIRST, LINES, COLUMNS, STEP_Y, STEP_X, UNIT = range(6)
 LEFT, TOP, MODE = range(3)
 COUNT = 1
+NUMBERS = ("FIRST", "LINES", "COLUMNS", "STEP_Y", "STEP_X", "UNIT", "LEFT", "TOP", "MODE", "COUNT")
 
+# A step of a grid, STEP_X or STEP_Y, is so many nodes in a pixel.
+NODES_PER_STEP = 2.0**-26
 # Sides of an endless image, which reaches as far to the other side of its first pixel.
 ENDLESS = 1 << 52
 # An executor adds this to every place it interpolates at (docs/operations.md).
@@ -57,6 +62,11 @@ class Stages(NamedTuple):
     grids: Any  # int16[...]
     rectangles: Any  # int32[T, 4]
     tables: Any  # float64[...]: the places that a scale's columns read, then those of its lines
+
+    def pack(self) -> tuple[npt.NDArray[np.int64], list[npt.NDArray[Any]]]:
+        """The native struct, and the arrays that it points to, which must outlive it."""
+        arrays = [as_c_contiguous(array) for array in self]
+        return pack_struct(STAGES, rows=len(self.begin) - 1, **dict(zip(self._fields, arrays, strict=True))), arrays
 
 
 def _are(*ops: Op) -> npt.NDArray[np.bool_]:

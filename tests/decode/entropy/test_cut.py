@@ -14,7 +14,7 @@ from tests.decode.jpegs import KINDS, MUTATIONS, jpeg, mutate
 from tests.images import noise, photo
 from variegate.decode.entropy.cut import cut_out, key_of_file, pack_file
 from variegate.decode.entropy.index import known_of
-from variegate.decode.entropy.layout import DAMAGED, NOT_BASELINE, OTHER_COLOURS, REASONS, RESTARTS, SEVERAL_SCANS
+from variegate.native.structs import JpegRefusal
 
 SUBSAMPLINGS = ("444", "422", "420", "440", "411", "Gray")
 SIZES = ((1, 1), (7, 9), (8, 64), (17, 31), (64, 8), (97, 130), (240, 243))
@@ -28,7 +28,7 @@ def encode(image: Any, subsampling: str = "420", quality: int = 80) -> bytes:
 
 def check_crops(data: bytes, rng: np.random.Generator, number: int = 8) -> None:
     packed = pack_file(data)
-    assert isinstance(packed, bytes), REASONS[packed]
+    assert isinstance(packed, bytes), packed
     known, whole = known_of({key_of_file(data): packed}), simplejpeg.decode_jpeg(data, "RGB")
     height, width = whole.shape[:2]
     for _ in range(number):
@@ -125,9 +125,9 @@ def test_crops_at_a_reduced_scale_have_the_pixels_of_the_whole_at_that_scale(sub
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        ("progressive", NOT_BASELINE),
-        ("restarts", RESTARTS),
-        ("cmyk", OTHER_COLOURS),
+        ("progressive", JpegRefusal.NOT_BASELINE),
+        ("restarts", JpegRefusal.RESTARTS),
+        ("cmyk", JpegRefusal.OTHER_COLORS),
     ],
 )
 def test_kinds_that_are_decoded_as_ever(kind: str, reason: int) -> None:
@@ -138,7 +138,7 @@ def test_twelve_bits_and_several_scans_are_refused() -> None:
     data = bytearray(jpeg())
     scan = data.index(b"\xff\xda")
     data[scan + 4] = 1
-    assert pack_file(bytes(data)) == SEVERAL_SCANS
+    assert pack_file(bytes(data)) == JpegRefusal.SEVERAL_SCANS
     data = bytearray(jpeg())
     data[data.index(b"\xff\xc4") + 1] = 0xCC
     assert isinstance(pack_file(bytes(data)), int)
@@ -147,8 +147,8 @@ def test_twelve_bits_and_several_scans_are_refused() -> None:
 @pytest.mark.parametrize("kept", [0.3, 0.9, 0.999])
 def test_a_file_that_is_cut_short_is_refused(kept: float) -> None:
     data = jpeg(200, 300)
-    assert pack_file(data[: int(kept * len(data))]) == DAMAGED
-    assert pack_file(data[:-2]) == DAMAGED
+    assert pack_file(data[: int(kept * len(data))]) == JpegRefusal.DAMAGED
+    assert pack_file(data[:-2]) == JpegRefusal.DAMAGED
     assert isinstance(pack_file(data + b"more"), bytes)  # the picture has come to its end by then
 
 

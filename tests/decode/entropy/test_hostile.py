@@ -13,7 +13,7 @@ from tests.soak.mutating import check
 from tests.soak.parsers.indexes import PARSERS, checked
 from variegate.decode.entropy.cut import cut_out, key_of_file, pack_file
 from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex, known_of, pieces_of
-from variegate.decode.entropy.layout import DAMAGED
+from variegate.native.structs import JpegRefusal
 
 BOX = (40, 20, 60, 90)
 
@@ -70,11 +70,11 @@ def test_more_codes_of_a_length_than_there_are() -> None:
     segments = split(jpeg(90, 100))
     place = place_of(segments, 0xC4)
     segments[place] = b"\xff\xc4" + (2 + 17 + 255).to_bytes(2, "big") + b"\0" + b"\xff" + bytes(15) + bytes(255)
-    assert pack_file(b"".join(segments)) == DAMAGED
+    assert pack_file(b"".join(segments)) == JpegRefusal.DAMAGED
 
 
 @pytest.mark.parametrize(
     "body", [b"\xff\xdd\x00\x02", b"\xff\xc0\x00\x08\x08\x00\x10\x00\x10\x03", b"\xff\xc0\x00\x02"]
 )
 def test_segments_shorter_than_what_is_read_of_them(body: bytes) -> None:
-    assert pack_file(b"\xff\xd8" + body) == DAMAGED
+    assert pack_file(b"\xff\xd8" + body) == JpegRefusal.DAMAGED

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import variegate as vg
+from tests import oracle
 from tests.executors.cpu.bands import check_bands, in_bands
 from tests.images import gray, noise, photo
 from variegate import transforms as T
-from variegate.executors import reference
 from variegate.transforms import Transform
 
 NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
@@ -120,7 +120,7 @@ def test_sides_beyond_the_ordinary_limit(transform: Transform) -> None:
     with pytest.raises(ValueError, match="32,767"):
         augmenter([image])
     sampled, fused = augmenter.plan_one(image.shape, 2)
-    expected = reference.run(sampled, [image])[0]
+    expected = oracle.run(sampled, [image])[0]
     np.testing.assert_array_equal(in_bands(fused, image, 1000), expected)
 
 
@@ -132,7 +132,7 @@ def test_what_bands_refuse() -> None:
         T.ElasticTransform(),
     ):
         fused = vg.Augmenter(transform, device="cpu").plan_one((3, 70_000, 3), 0)[1]
-        with pytest.raises(ValueError, match="tiles: got 3 x 70,000 pixels, .*; accepted: sides of at most 32,767"):
+        with pytest.raises(ValueError, match=r"tiles: got 3 x 70,000 pixels, .*; accepted: sides of at most 32,767"):
             in_bands(fused, noise(3, 70_000), 1000)
     for transform, said in (
         (T.MixUp(), "MixUp for one image"),

@@ -27,7 +27,7 @@ def clip(frames: int, height: int, width: int) -> Any:
 CLIPS = [clip(3, 40, 31), clip(1, 17, 31), clip(5, 33, 64)]
 
 
-@pytest.mark.parametrize("device", ["reference", "cpu"])
+@pytest.mark.parametrize("device", ["oracle", "cpu"])
 @pytest.mark.parametrize("transform", [MIX, NOISY, T.AugMix(), T.Identity()], ids=["mix", "noise", "blend", "nothing"])
 def test_every_frame_gets_what_the_clip_gets(device: str, transform: T.Transform) -> None:
     made = vg.Augmenter(transform, device, seed=4, consistent=True)(CLIPS, ids=IDS, epoch=2, copy=1)

@@ -68,7 +68,7 @@ def test_equals_decoding_first(name: str, transform: T.Transform) -> None:
 def test_equals_the_reference_whatever_the_threads() -> None:
     files = list(FILES.values()) * 3
     ids = list(range(len(files)))
-    expected = vg.Augmenter(POLICY, device="reference").decode_and_run(files, ids=ids)
+    expected = vg.Augmenter(POLICY, device="oracle").decode_and_run(files, ids=ids)
     for threads in (1, 3):
         assert torch.equal(vg.Augmenter(POLICY, num_threads=threads).decode_and_run(files, ids=ids), expected)
 
@@ -119,7 +119,7 @@ def test_only_bytes_are_taken() -> None:
         vg.Augmenter(CROP).decode_and_run(["photo.jpg"])
 
 
-@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("device", ["cpu", "oracle"])
 @pytest.mark.parametrize(
     ("pixels", "error", "words"),
     [

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Any, NamedTuple
+from ctypes import c_int64, c_void_p
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.apps.curate.fingerprint import frequencies
-from variegate.apps.curate.near_search import GROUP, KEPT, KINDS, NOBODY, Given, search_block
-from variegate.program.compiled import pixel_kernel
+from variegate.apps.curate.near_search import GROUP, KEPT, KINDS, NOBODY, Given, Hashes, Index, Search
+from variegate.native.library import as_c_contiguous, data_ptr, entry
 from variegate.threads import default_threads
 
 PARTS, PART_BITS = 4, 16
@@ -36,17 +35,9 @@ DISTANCE = 11
 _SIGMAS = 5.0
 _PAIRS, _FEWEST = 100_000, 20
 
-Hashes = npt.NDArray[np.uint64]
 Rows = npt.NDArray[np.int64]
 
-
-class _Index(NamedTuple):
-    """Hashes sorted by one part. ``starts`` int32 [values + 1]: where those of each value begin; ``rows``: whose they
-    are, ascending for equal values."""
-
-    hashes: Hashes
-    rows: npt.NDArray[np.uint32]
-    starts: npt.NDArray[np.int32]
+_find_first_alike = entry("vg_find_first_alike", c_void_p, c_int64, c_void_p, result=None)
 
 
 def flip_mask(flip: int) -> np.uint64:
@@ -88,25 +79,23 @@ def find_partners(
     given = Given(signatures, np.tile(splits, 2), np.tile(labels, 2), kinds, np.zeros(rows, np.int32))
     bits = min(PART_BITS, max(4, (n // _PER_KEY).bit_length()))
 
-    def search(
-        index: _Index, queries: _Index, masks: npt.NDArray[np.uint16], limits: list[int], together: list[int], at: int
-    ) -> None:
-        inverted = np.array([flip_mask(flip) for flip in together], np.uint64)
-        where = np.array([*limits, at, min(n, at + _BLOCK), index.hashes.ctypes.data], np.int64)
-        search_block(index, queries, masks, np.array(together, np.uint8), inverted, where, most_unlike, given, partners)
-
     with ThreadPoolExecutor(default_threads()) as pool:
         for part, radius in enumerate(radii(distance)):
             index, masks = _index(hashes, part, bits), neighbours(radius, bits)
             searched = [index]
             if len(turned_hashes):
                 searched.append(_index(turned_hashes, part, bits, first_row=n))
-            limits = [PART_BITS * part, distance, 512 + 2 * n * len(masks) // (1 << bits)]
+            limits = PART_BITS * part, distance, 512 + 2 * n * len(masks) // (1 << bits)
             for queries in searched:
                 for together in _flips_of(part):
+                    flips, inverted = np.array(together, np.uint8), np.array([*map(flip_mask, together)], np.uint64)
+                    search = Search(index, queries, masks, flips, inverted, *limits, given, partners)
+
+                    def run(begin: int, search: Search = search) -> None:
+                        search.run(begin, min(n, begin + _BLOCK), most_unlike)
+
                     # Two blocks of one index never write to the same image, those of two may.
-                    blocks = range(0, n, _BLOCK)
-                    list(pool.map(partial(search, index, queries, masks, limits, together), blocks))
+                    list(pool.map(run, range(0, n, _BLOCK)))
     for kind in range(KINDS):
         row, place = np.nonzero(partners[n:, kind] != NOBODY)
         other = partners[n:, kind][row, place].astype(np.int64)
@@ -152,14 +141,14 @@ def neighbours(radius: int, bits: int = PART_BITS) -> npt.NDArray[np.uint16]:
     return values[order[number[order] <= radius]]
 
 
-def _index(hashes: Hashes, part: int, bits: int, first_row: int = 0) -> _Index:
+def _index(hashes: Hashes, part: int, bits: int, first_row: int = 0) -> Index:
     """By the first ``bits`` of a part: where there are few hashes, not to ask for many values that none has.
     ``first_row``: of the first hash."""
     keys = (hashes >> np.uint64(PART_BITS * part)).astype(np.uint16) & np.uint16((1 << bits) - 1)
     rows = np.argsort(keys, kind="stable").astype(np.uint32)
     starts = np.zeros((1 << bits) + 1, np.int32)
     np.cumsum(np.bincount(keys, minlength=1 << bits), out=starts[1:])
-    return _Index(np.append(hashes[rows], np.zeros(GROUP, np.uint64)), rows + np.uint32(first_row), starts)
+    return Index(np.append(hashes[rows], np.zeros(GROUP, np.uint64)), rows + np.uint32(first_row), starts)
 
 
 def first_of_same(keys: npt.NDArray[np.uint64]) -> Rows:
@@ -180,21 +169,9 @@ def first_of_alike(partners: npt.NDArray[np.uint32]) -> Rows:
     image of every group alone keeps something that looks like every image left out.
     """
     first = np.arange(len(partners), dtype=np.int64)
-    _join(partners, first)
+    read = as_c_contiguous(partners)
+    _find_first_alike(data_ptr(read), len(read), data_ptr(first))
     return first
-
-
-@pixel_kernel
-def _join(partners: Any, first: Any) -> Any:
-    for row in range(len(first)):
-        for k in range(KEPT):
-            other = partners[row, k]
-            if other == NOBODY:
-                break
-            if first[other] == other:
-                first[row] = other
-                break
-    return np.int64(0)
 
 
 def distances(one: Hashes, other: Hashes, turned_one: Hashes | None = None) -> tuple[Rows, Rows]:

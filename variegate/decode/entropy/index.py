@@ -17,8 +17,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from variegate.decode.entropy.cut import Cut, Known, cut_out, key_of_file, pack_file
-from variegate.decode.entropy.layout import REASONS
+from variegate.decode.entropy.cut import REASONS, Cut, Known, cut_out, key_of_file, pack_file
 from variegate.decode.header import JpegHeader, apply_orientation, shown_box, stored_box
 from variegate.decode.image import decode_plain
 from variegate.io.durable import write_errors_name, write_pieces
@@ -180,7 +179,6 @@ class DamagedIndexError(ValueError):
 
 
 def _read_only(keys: npt.NDArray[np.uint64], offsets: npt.NDArray[np.uint64], packed: npt.NDArray[np.uint8]) -> Known:
-    """As mapped files are, which kernels tell apart."""
     for array in (keys, offsets, packed):
         array.flags.writeable = False
     return Known(keys, offsets, packed)

@@ -14,19 +14,19 @@ import numpy.typing as npt
 from variegate.program.one_image import OneImage
 from variegate.program.program import Output, Program
 
-ACCEPTED = "'cpu' (compiled), 'cuda' or 'cuda:N' (a GPU), 'auto' (a GPU if there is one, else 'cpu'), 'reference'"
+ACCEPTED = "'cpu', 'cuda' or 'cuda:N' (a GPU), or 'auto' (a GPU if there is one, else 'cpu')"
 
 
 def resolve(device: object) -> str:
-    """The device a name stands for: "reference", "cpu" or "cuda:N".
+    """The device a name stands for: "cpu" or "cuda:N".
 
     Raises:
         ValueError: for other names, and for a CUDA device that this machine, this PyTorch or a missing Triton cannot
             run. Nothing falls back to the CPU.
     """
     name = str(device)
-    if name == "reference" or re.fullmatch(r"cpu(:\d+)?", name):
-        return name.split(":")[0]
+    if re.fullmatch(r"cpu(:\d+)?", name):
+        return "cpu"
     if name == "auto":
         import torch
 
@@ -41,12 +41,12 @@ def _check_cuda(given: str, name: str) -> str:
 
     if torch.version.cuda is None:
         raise ValueError(
-            f"device: got {given!r}, but this PyTorch ({torch.__version__}) is built without CUDA; accepted: 'cpu' or "
-            "'reference', or a PyTorch with CUDA (https://pytorch.org/get-started)"
+            f"device: got {given!r}, but this PyTorch ({torch.__version__}) is built without CUDA; accepted: 'cpu', "
+            "or a PyTorch with CUDA (https://pytorch.org/get-started)"
         )
     count = torch.cuda.device_count()
     if count == 0:
-        raise ValueError(f"device: got {given!r}, but PyTorch finds no NVIDIA GPU; accepted: 'cpu' or 'reference'")
+        raise ValueError(f"device: got {given!r}, but PyTorch finds no NVIDIA GPU; accepted: 'cpu'")
     index = int(name.split(":")[1]) if ":" in name else torch.cuda.current_device()
     if index >= count:
         accepted = "'cuda:0'" if count == 1 else f"'cuda:0' to 'cuda:{count - 1}'"
@@ -73,12 +73,8 @@ def get_executor(device: str) -> Callable[[Program, Sequence[npt.NDArray[np.uint
     Raises:
         ValueError: for a device that is not there; it says what is accepted.
     """
-    # Imported on demand: the compiled executors cost start-up time that the plain one does not need.
+    # Imported on demand: an executor costs time at the start.
     name = resolve(device)
-    if name == "reference":
-        from variegate.executors.reference import run
-
-        return run
     if name == "cpu":
         from variegate.executors.cpu import run as run_compiled
 

@@ -1,4 +1,4 @@
-"""Batches in the host's memory, run by the plain executor or the compiled one."""
+"""Batches in the host's memory, run by the native executor."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.executors import reference
+from variegate.executors import cpu
 from variegate.executors.batches import shapes_of
-from variegate.executors.runners.channels import as_laid_out, planar, plane_loader, run_parts
+from variegate.executors.runners.channels import as_laid_out, planar, plane_loader
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.grouping import make_room
 from variegate.executors.runners.images import NAMES, RaggedBatch, check_images
@@ -77,7 +77,7 @@ def decoded(batch: EncodedBatch) -> HostBatch:
         return HostBatch([batch.whole(i) for i in range(len(batch.files))], batch.shapes)
 
 
-class _HostRunner:
+class HostRunner:
     """Takes images into the host's memory."""
 
     mask_executor = None
@@ -87,43 +87,14 @@ class _HostRunner:
         return take_host_batch(images).shapes
 
 
-class ReferenceRunner(_HostRunner):
-    """It runs sampled programs; lowering serves explanations only."""
-
-    lower = staticmethod(lower)
-
-    def __init__(self, dtype: torch.dtype) -> None:
-        self._dtype = dtype
-
-    def run(self, program: Program, batch: HostBatch) -> Any:
-        return self._run(program, batch) if program.planes is None else run_parts(program, batch, self._run)
-
-    def _run(self, program: Program, batch: HostBatch) -> Any:
-        results = reference.run(program.replace(planes=None), list(widened(batch, program).images))
-        if program.grouping is not None:
-            room, places = make_room(program, program.grouping, lambda shape: np.empty(shape, _kind(results)))
-            for place, result in zip(places, results, strict=True):
-                place[...] = result
-            return _each(room, self._dtype)
-        same = len({result.shape for result in results}) == 1
-        return _to_tensors(np.stack(results) if same else None, results, self._dtype)
-
-    def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
-        return self.run(program, decoded(batch))
-
-
-class CpuRunner(_HostRunner):
-    """It runs fused programs by compiled kernels."""
+class CpuRunner(HostRunner):
+    """Runs fused programs on the CPU."""
 
     def __init__(self, dtype: torch.dtype, num_threads: int | None, geometry: str) -> None:
         self.lower = partial(lower, geometry=geometry)
         self._dtype = dtype
         self._num_threads = num_threads
         self._is_composed = geometry == "composed"
-        # Imported on demand: Numba takes a while.
-        from variegate.executors import cpu
-
-        self._executor = cpu
 
     def run(self, program: Program, batch: HostBatch) -> Any:
         if program.planes is not None:
@@ -133,24 +104,24 @@ class CpuRunner(_HostRunner):
     def _run_parts(self, program: Program, batch: HostBatch) -> Any:
         whole, fused = planar(program, self.lower)
         if whole.grouping is not None:
-            room, results = make_room(whole, whole.grouping, partial(self._executor.take_results, whole.output))
+            room, results = make_room(whole, whole.grouping, partial(cpu.take_results, whole.output))
         else:
-            stacked, results = self._executor.allocate(whole)
+            stacked, results = cpu.allocate(whole)
             room = results if stacked is None else stacked
         loader = partial(plane_loader, batch.images)
-        self._executor.run_into(fused, None, results, None, self._num_threads, loader)
-        return as_laid_out(_each(room, self._dtype), program)
+        cpu.run_into(fused, None, results, None, self._num_threads, loader)
+        return as_laid_out(each_tensor(room, self._dtype), program)
 
     def run_one(self, image: OneImage, pixels: Image, output: Output) -> torch.Tensor:
         """Run one sampled image -> its tensor [C, H, W] or [H, W, C]."""
-        return _to_tensor(self._executor.run_one(image, as_read(image, pixels), output, self._is_composed), self._dtype)
+        return _to_tensor(cpu.run_one(image, as_read(image, pixels), output, self._is_composed), self._dtype)
 
     def run_views(self, views: list[OneImage], pixels: Image, output: Output) -> Any:
         """Run sampled views of one image -> a tensor [views, C, H, W]; a list of them where sizes differ."""
-        made = [self._executor.run_one(view, as_read(view, pixels), output, self._is_composed) for view in views]
+        made = [cpu.run_one(view, as_read(view, pixels), output, self._is_composed) for view in views]
         if len({view.shape for view in made}) > 1:
             return [_to_tensor(view, self._dtype) for view in made]
-        whole = self._executor.take_results(output, (len(made), *made[0].shape))
+        whole = cpu.take_results(output, (len(made), *made[0].shape))
         for place, view in zip(whole, made, strict=True):
             place[...] = view
         return _to_tensor(whole, self._dtype)
@@ -164,26 +135,22 @@ class CpuRunner(_HostRunner):
         fused = self.lower(program)
         loader, together = (None, 1) if encoded is None else (encoded.loader, encoded.together(fused))
         if fused.grouping is not None:
-            room, results = make_room(fused, fused.grouping, partial(self._executor.take_results, fused.output))
-            self._executor.run_into(fused, images, results, None, self._num_threads, loader, together)
-            return _each(room, self._dtype)
-        stacked, results = self._executor.allocate(fused)
-        self._executor.run_into(fused, images, results, stacked, self._num_threads, loader, together)
-        return _to_tensors(stacked, results, self._dtype)
+            room, results = make_room(fused, fused.grouping, partial(cpu.take_results, fused.output))
+            cpu.run_into(fused, images, results, None, self._num_threads, loader, together)
+            return each_tensor(room, self._dtype)
+        stacked, results = cpu.allocate(fused)
+        cpu.run_into(fused, images, results, stacked, self._num_threads, loader, together)
+        return to_tensors(stacked, results, self._dtype)
 
 
-def _kind(results: list[npt.NDArray[Any]]) -> np.dtype[Any]:
-    return results[0].dtype if results else np.dtype(np.uint8)
-
-
-def _each(room: Any, dtype: torch.dtype) -> Any:
+def each_tensor(room: Any, dtype: torch.dtype) -> Any:
     """Groups of arrays as groups of tensors."""
     if isinstance(room, (tuple, list)):
-        return type(room)(_each(part, dtype) for part in room)
+        return type(room)(each_tensor(part, dtype) for part in room)
     return _to_tensor(room, dtype)
 
 
-def _to_tensors(stacked: npt.NDArray[Any] | None, results: list[npt.NDArray[Any]], dtype: torch.dtype) -> Any:
+def to_tensors(stacked: npt.NDArray[Any] | None, results: list[npt.NDArray[Any]], dtype: torch.dtype) -> Any:
     """Results as tensors; floats in ``dtype``."""
     if stacked is not None:
         return _to_tensor(stacked, dtype)

@@ -61,10 +61,6 @@ def make_runner(
     name = resolve(device)
     check_decode(decode, name)
     # Imported on demand: only CUDA devices need Triton.
-    if name == "reference":
-        from variegate.executors.runners.host import ReferenceRunner
-
-        return name, ReferenceRunner(dtype)
     if name == "cpu":
         from variegate.executors.runners.host import CpuRunner
 

@@ -221,7 +221,7 @@ def check_writable(transform: Transform, seed: int, has_boxes: bool) -> None:
 
 def _no_image_after(transform: Transform, seed: int, has_boxes: bool) -> str | None:
     """The end of a transform that leaves no image of bytes. Raises TypeError for one that needs boxes."""
-    augmenter = Augmenter(transform, "reference", seed)
+    augmenter = Augmenter(transform, "cpu", seed)
     try:
         given: dict[str, Any] = {"label": [0]} | ({"objects": [frozenset()]} if has_boxes else {})
         boxes = [[[0, 0, 4096, 4096]]] if has_boxes else None

@@ -178,8 +178,8 @@ def _refuse(source: int, before: Shape, made: Shape) -> None:
     is_large = (source in _FIXED_POINT or source == PassSource.TABLE) and height * width * channels >= _MOST_BYTES
     if is_wide or is_large:
         raise ValueError(
-            f"tiles: got {height:,} x {width:,} pixels, which the transform turns, bends, pads or scales; accepted: sides "
-            f"of at most {_MOST_SIDE:,} pixels, and less than 2 GiB"
+            f"tiles: got {height:,} x {width:,} pixels, which the transform turns, bends, pads or scales; accepted: "
+            f"sides of at most {_MOST_SIDE:,} pixels, and less than 2 GiB"
         )
 
 

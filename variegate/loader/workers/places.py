@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from variegate.jobs.engine import augmenter_name, choose_devices, cores_each, kind_of
+from variegate.jobs.engine import choose_devices, cores_each, kind_of
 from variegate.jobs.jobs import WorkerPool
 from variegate.jobs.local_workers import ProcessPool, ThreadPool
 from variegate.jobs.options import Rules
@@ -53,17 +53,12 @@ class WorkerPlaces:
         return cls(options, devices, num_threads, fewest or len(devices))
 
     @property
-    def host_device(self) -> str:
-        """The device on which batches arrive."""
-        return "reference" if kind_of(self.devices[0]) == "reference" else "cpu"
-
-    @property
     def are_threads(self) -> bool:
         return self.options.workers == "thread"
 
     def fleet(self, spec: PartSpec) -> Fleet:
         workers, threads = self.options.workers, self.num_threads
-        names = [augmenter_name(name) for name in self.devices]
+        names = list(self.devices)
 
         def start() -> WorkerPool:
             if isinstance(workers, RayWorkers):

@@ -6,7 +6,7 @@ Args:
     img: a uint8 array [H, W, C] with C = 1 or 3, or [H, W]; a torch tensor of these shapes or [C, H, W] (ambiguous
         shapes, as [3, H, 3], have channels last); or a PIL image, converted to "L" or "RGB" without alpha if it has
         another mode. The result is of the same kind.
-    device: executor: "cpu" (compiled) or "reference" (plain NumPy, which defines every meaning).
+    device: executor: "cpu", or a GPU, "cuda:N".
     interpolation: "nearest", "bilinear" or "bicubic", also as a torchvision ``InterpolationMode`` or Pillow's code.
         Resizes accept "box", "hamming" and "lanczos" as well.
     antialias: for torchvision's signature. All interpolations but "nearest" are antialiased, whatever it says.

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.reference.instruction import Image, Instruction, to_uint8
-from variegate.executors.reference.values import blend, luma
+from tests.oracle.instruction import Image, Instruction, to_uint8
+from tests.oracle.values import blend, luma
 
 Ints = npt.NDArray[np.int64]
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.reference.instruction import Image, to_uint8
+from tests.oracle.instruction import Image, to_uint8
 from variegate.program.ops import Interpolation, PadMode
 
 Floats = npt.NDArray[np.floating]

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.reference.instruction import Image, Instruction
-from variegate.executors.reference.places import (
+from tests.oracle.instruction import Image, Instruction
+from tests.oracle.places import (
     FRACTION_BITS,
     Places,
     double_perspective,

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.reference.instruction import Image, Instruction
-from variegate.executors.reference.places import gather_nearest, nearest_affine
+from tests.oracle.instruction import Image, Instruction
+from tests.oracle.places import gather_nearest, nearest_affine
 from variegate.program.ops import Interpolation
 
 PRECISION_BITS = 22  # 32 bits less 8 for the value and 2 for overshoot

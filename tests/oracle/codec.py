@@ -12,7 +12,7 @@ import io
 import PIL.Image
 import simplejpeg
 
-from variegate.executors.reference.instruction import Image, Instruction
+from tests.oracle.instruction import Image, Instruction
 
 
 def jpeg(img_HWC: Image, ins: Instruction) -> Image:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.batches import check_fits, shapes_of
-from variegate.executors.reference import (
+from tests.oracle import (
     codec,
     geometry,
     neighbourhood,
@@ -18,7 +17,8 @@ from variegate.executors.reference import (
     statistics,
     values,
 )
-from variegate.executors.reference.instruction import Image, Instruction, Operation, to_uint8
+from tests.oracle.instruction import Image, Instruction, Operation, to_uint8
+from variegate.executors.batches import check_fits, shapes_of
 from variegate.program.ops import SPECS, Kind, Op
 from variegate.program.program import Output, Program, Tables
 

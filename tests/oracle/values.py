@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.reference.instruction import Image, Instruction, Operation, to_uint8
+from tests.oracle.instruction import Image, Instruction, Operation, to_uint8
 from variegate.program.ops import LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, OpSpec
 
 Doubles = npt.NDArray[np.float64]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.reference.instruction import Image, Instruction, to_uint8
-from variegate.executors.reference.position import noise_words
-from variegate.executors.reference.values import blend, luma
+from tests.oracle.instruction import Image, Instruction, to_uint8
+from tests.oracle.position import noise_words
+from tests.oracle.values import blend, luma
 from variegate.program.lowering.blurs import (
     AMOUNT_BITS,
     LEVEL_BITS,

@@ -1,0 +1,191 @@
+// Fields of displacements: blurred noise at the nodes of grids, and nodes rounded to 16 bits.
+#include "../constants.h"
+
+namespace vg {
+namespace VG_LEVEL {
+namespace {
+
+// Blocks of random numbers that are made together, so that the compiler vectorizes each round over them.
+constexpr i64 TOGETHER = 64;
+
+struct PhiloxBlocks {
+  u32 words[4][TOGETHER];
+};
+
+// The words of counters (first, slot, id), (first + 1, slot, id) and so on.
+void draw_blocks(u32 first, u32 slot, u64 id, u32 key0, u32 key1, PhiloxBlocks &blocks) {
+  u32 *__restrict c0 = blocks.words[0], *__restrict c1 = blocks.words[1];
+  u32 *__restrict c2 = blocks.words[2], *__restrict c3 = blocks.words[3];
+  for (u32 i = 0; i < TOGETHER; i++) {
+    c0[i] = first + i;
+    c1[i] = slot;
+    c2[i] = (u32)id;
+    c3[i] = (u32)(id >> 32);
+  }
+  for (int round = 0; round < PHILOX_ROUNDS; round++) {
+    for (i64 i = 0; i < TOGETHER; i++) {
+      const u64 product0 = (u64)c0[i] * (u32)PHILOX_M0, product1 = (u64)c2[i] * (u32)PHILOX_M1;
+      c0[i] = (u32)(product1 >> 32) ^ c1[i] ^ key0;
+      c1[i] = (u32)product1;
+      c2[i] = (u32)(product0 >> 32) ^ c3[i] ^ key1;
+      c3[i] = (u32)product0;
+    }
+    key0 += (u32)PHILOX_W0;
+    key1 += (u32)PHILOX_W1;
+  }
+}
+
+// Two numbers of each word, odd multiples of 2**-16 between -1 and 1: f32[8, blocks].
+void draw_white(const FieldNoise &all, i64 n, i64 blocks, f32 *white) {
+  PhiloxBlocks made;
+  for (i64 first = 0; first < blocks; first += TOGETHER) {
+    draw_blocks((u32)first, (u32)all.slot, all.ids[n], all.keys[2 * n], all.keys[2 * n + 1], made);
+    const i64 count = min_of(TOGETHER, blocks - first);
+    for (i64 k = 0; k < 4; k++) {
+      const u32 *__restrict words = made.words[k];
+      f32 *__restrict low = white + k * blocks + first, *__restrict high = white + (4 + k) * blocks + first;
+      for (i64 i = 0; i < count; i++) {
+        low[i] = (f32)(2 * (i32)(words[i] & 0xffff) - 65535) * 0x1p-16f;
+        high[i] = (f32)(2 * (i32)(words[i] >> 16) - 65535) * 0x1p-16f;
+      }
+    }
+  }
+}
+
+// Index `i` into 0..n, mirrored beyond. torchvision mirrors about the outermost pixels, of which a node stands for
+// many: with each node repeated, the border's deviation is the same.
+VG_INLINE i64 mirror(i64 i, i64 n) {
+  if (i >= 0 && i < n) return i;
+  i %= 2 * n;
+  if (i < 0) i += 2 * n;
+  return i >= n ? 2 * n - 1 - i : i;
+}
+
+// target = the sum of weights times sources, added one by one in their order.
+template <class Source, class Weight>
+VG_INLINE void add_weighted(f32 *__restrict target, i64 count, i64 taps, Source source, Weight weight) {
+  for (i64 j = 0; j < count; j++) target[j] = 0;
+  i64 t = 0;
+  for (; t + 4 <= taps; t += 4) {
+    const f32 *a = source(t), *b = source(t + 1), *c = source(t + 2), *d = source(t + 3);
+    const f32 at = weight(t), bt = weight(t + 1), ct = weight(t + 2), dt = weight(t + 3);
+    for (i64 j = 0; j < count; j++) target[j] = target[j] + at * a[j] + bt * b[j] + ct * c[j] + dt * d[j];
+  }
+  for (; t < taps; t++) {
+    const f32 *a = source(t), at = weight(t);
+    for (i64 j = 0; j < count; j++) target[j] += at * a[j];
+  }
+}
+
+struct Room {
+  Buffer<f32> white, blurred, line;
+
+  bool reserve(const FieldNoise &all, i64 blocks) {
+    const i64 around = 2 * max_of(all.num_taps_x / 2, (i64)1);
+    return white.reserve(8 * blocks) && blurred.reserve(all.lines * all.columns) && line.reserve(all.columns + around);
+  }
+};
+
+void blur_lines(const FieldNoise &all, const f32 *white, Room &room) {
+  const i64 columns = all.columns, radius = all.num_taps_x / 2;
+  f32 *line = room.line.at;
+  for (i64 i = 0; i < all.lines; i++) {
+    const f32 *source = white + i * columns;
+    memcpy(line + radius, source, (size_t)columns * sizeof(f32));
+    for (i64 j = 0; j < radius; j++) {
+      line[j] = source[mirror(j - radius, columns)];
+      line[radius + columns + j] = source[mirror(columns + j, columns)];
+    }
+    add_weighted(
+        room.blurred.at + i * columns, columns, all.num_taps_x, [=](i64 t) { return line + t; },
+        [&](i64 t) { return all.taps_x[t]; });
+  }
+}
+
+void round_line(const f32 *__restrict values, i64 columns, i64 fields, i16 *__restrict nodes) {
+  for (i64 j = 0; j < columns; j++)
+    nodes[fields * j] = (i16)(i32)clamp(floorf(values[j] + 0.5f), -(f32)LARGEST_NODE, (f32)LARGEST_NODE);
+}
+
+void blur_columns(const FieldNoise &all, f32 gain, i64 field, i16 *grid, Room &room) {
+  const i64 columns = all.columns, radius = all.num_taps_y / 2;
+  for (i64 i = 0; i < all.lines; i++) {
+    add_weighted(
+        room.line.at, columns, all.num_taps_y,
+        [&](i64 t) { return room.blurred.at + mirror(i + t - radius, all.lines) * columns; },
+        [&](i64 t) { return all.taps_y[t] * gain; });
+    i16 *nodes = grid + i * columns * all.num_fields + field;
+    // The compiler knows the distance of what it stores then.
+    if (all.num_fields == 2) round_line(room.line.at, columns, 2, nodes);
+    else round_line(room.line.at, columns, all.num_fields, nodes);
+  }
+}
+
+}  // namespace
+}  // namespace VG_LEVEL
+}  // namespace vg
+
+VG_EXPORT i64 VG_ENTRY(vg_draw_field_noise)(const FieldNoise *all) {
+  using namespace vg;
+  using namespace vg::VG_LEVEL;
+  const i64 size = all->lines * all->columns, values = size * all->num_fields, blocks = (values + 7) / 8;
+  Room room;
+  if (!room.reserve(*all, blocks)) return OUT_OF_MEMORY;
+  for (i64 n = 0; n < all->rows; n++) {
+    i16 *grid = all->grids + n * values;
+    draw_white(*all, n, blocks, room.white.at);
+    for (i64 field = 0; field < all->num_fields; field++) {
+      blur_lines(*all, room.white.at + field * size, room);
+      blur_columns(*all, all->gains[n * all->num_fields + field], field, grid, room);
+    }
+    i32 most = 0;
+    for (i64 i = 0; i < values; i++) most = max_of(most, grid[i] < 0 ? -(i32)grid[i] : (i32)grid[i]);
+    all->farthest[n] = most;
+  }
+  return OK;
+}
+
+// nodes[rows, count, 2] = the sum over p of weights[rows, p, 2] * parts[p, count].
+VG_EXPORT void VG_ENTRY(vg_add_fields)(const f64 *parts, i64 num_parts, i64 count, const f64 *weights, i64 rows,
+                                       f64 *nodes) {
+  for (i64 n = 0; n < rows; n++) {
+    f64 *__restrict target = nodes + 2 * n * count;
+    memset(target, 0, (size_t)(2 * count) * sizeof(f64));
+    for (i64 p = 0; p < num_parts; p++) {
+      const f64 *__restrict part = parts + p * count;
+      const f64 along = weights[2 * (n * num_parts + p)], down = weights[2 * (n * num_parts + p) + 1];
+      for (i64 i = 0; i < count; i++) {
+        target[2 * i] += along * part[i];
+        target[2 * i + 1] += down * part[i];
+      }
+    }
+  }
+}
+
+// The greatest magnitude of nodes[rows, count].
+VG_EXPORT void VG_ENTRY(vg_find_farthest)(const f64 *nodes, i64 rows, i64 count, f64 *farthest) {
+  using namespace vg;
+  for (i64 n = 0; n < rows; n++) {
+    const f64 *values = nodes + n * count;
+    f64 most[8] = {};  // side by side: the next comparison does not wait for the one before
+    i64 i = 0;
+    for (; i + 8 <= count; i += 8)
+      for (int k = 0; k < 8; k++) most[k] = max_of(most[k], fabs(values[i + k]));
+    for (; i < count; i++) most[0] = max_of(most[0], fabs(values[i]));
+    f64 greatest = 0;
+    for (f64 value : most) greatest = max_of(greatest, value);
+    farthest[n] = greatest;
+  }
+}
+
+// nodes[rows, count] times factors[rows], rounded half up and clipped.
+VG_EXPORT void VG_ENTRY(vg_round_nodes)(const f64 *nodes, i64 rows, i64 count, const f64 *factors, i16 *grids) {
+  using namespace vg;
+  for (i64 n = 0; n < rows; n++) {
+    const f64 *__restrict values = nodes + n * count;
+    i16 *__restrict grid = grids + n * count;
+    const f64 factor = factors[n];
+    for (i64 i = 0; i < count; i++)
+      grid[i] = (i16)(i32)clamp(floor(values[i] * factor + 0.5), -(f64)LARGEST_NODE, (f64)LARGEST_NODE);
+  }
+}

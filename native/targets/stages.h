@@ -1,0 +1,114 @@
+// Steps of a batch's geometry, as variegate/targets/stages.py writes them, and places through grids of displacements.
+#pragma once
+#include "../coords.h"
+
+namespace vg {
+
+// The first of two numbers where neither is smaller, or one is NaN, as Python's min and max have it.
+VG_INLINE f64 smaller(f64 a, f64 b) { return b < a ? b : a; }
+VG_INLINE f64 larger(f64 a, f64 b) { return b > a ? b : a; }
+
+// One step of `all`.
+struct Stage {
+  const Stages *all;
+  i64 at;
+
+  int kind() const { return (int)all->kind[at]; }
+  const f64 *inverse() const { return all->back + 9 * at; }
+  const f64 *forward() const { return all->ahead + 9 * at; }
+  const i64 *before() const { return all->before + 2 * at; }  // height and width that it reads
+  const i64 *after() const { return all->after + 2 * at; }
+  const i64 *numbers() const { return all->numbers + 6 * at; }
+  bool is_aligned() const { return all->is_aligned[at]; }
+  bool rounds() const { return all->rounds[at]; }
+  // Places that the columns (axis 0) or lines (1) of a scale's output read.
+  const f64 *table(int axis) const {
+    return all->tables + numbers()[StageNumber::FIRST] + (axis == 1 ? after()[1] : 0);
+  }
+};
+
+struct Point {
+  f64 x, y;
+};
+
+// Along x (axis 0) and along y (1).
+struct Box {
+  f64 low[2], high[2];
+};
+
+VG_INLINE Box box_of_size(const i64 *size) { return {{0, 0}, {(f64)size[1], (f64)size[0]}}; }
+
+VG_INLINE Point map_point(const f64 *m, Point p) {
+  const f64 depth = m[6] * p.x + m[7] * p.y + m[8];
+  return {(m[0] * p.x + m[1] * p.y + m[2]) / depth, (m[3] * p.x + m[4] * p.y + m[5]) / depth};
+}
+
+// Displacements dx, dy between nodes, of which node 0 lies at the center of the first pixel.
+struct Grid {
+  const i16 *nodes;
+  i64 count[2];  // columns and lines
+  f64 step[2];   // nodes in a pixel
+  f64 unit;      // pixels in a unit of the nodes
+
+  explicit Grid(const Stage &stage) {
+    constexpr f64 NODES_PER_STEP = 0x1p-26;
+    const i64 *numbers = stage.numbers();
+    nodes = stage.all->grids + numbers[StageNumber::FIRST];
+    count[0] = numbers[StageNumber::COLUMNS];
+    count[1] = numbers[StageNumber::LINES];
+    step[0] = (f64)numbers[StageNumber::STEP_X] * NODES_PER_STEP;
+    step[1] = (f64)numbers[StageNumber::STEP_Y] * NODES_PER_STEP;
+    unit = ldexp(1.0, (int)numbers[StageNumber::UNIT] - 6);
+  }
+
+  // The node, with a fraction, at a place of an axis. NaN for NaN.
+  f64 node(f64 place, int axis) const {
+    return smaller(larger((place - 0.5) * step[axis], 0.0), (f64)count[axis] - 1.0);
+  }
+  // The node before it that has another behind it, if there are two.
+  i64 cell(f64 node, int axis) const {
+    return max_of<i64>(min_of<i64>(node > 0.0 ? (i64)node : 0, count[axis] - 2), 0);
+  }
+  // From a node to the next of an axis, in `nodes`.
+  i64 stride(int axis) const { return axis == 0 ? 2 : 2 * count[0]; }
+
+  // Of a place. Beyond the nodes it is the displacement of the nearest.
+  Point displacement(Point p) const {
+    const f64 u = node(p.x, 0), v = node(p.y, 1);
+    const i64 j = cell(u, 0), i = cell(v, 1);
+    const f64 s = u - (f64)j, t = v - (f64)i;
+    const i16 *above = nodes + 2 * (i * count[0] + j), *below = above + (count[1] > 1 ? 2 * count[0] : 0);
+    const i64 right = count[0] > 1 ? 2 : 0;
+    f64 moved[2];
+    for (int axis = 0; axis < 2; axis++) {
+      moved[axis] = (above[axis] * (1.0 - s) + above[right + axis] * s) * (1.0 - t);
+      moved[axis] += (below[axis] * (1.0 - s) + below[right + axis] * s) * t;
+    }
+    return {moved[0] * unit, moved[1] * unit};
+  }
+  // The place of the image before the grid that a place of its output shows.
+  Point source(Point p) const {
+    const Point moved = displacement(p);
+    return {p.x + moved.x, p.y + moved.y};
+  }
+  // The greatest displacement along either axis, in pixels.
+  f64 farthest() const {
+    int most = 0;
+    for (i64 n = 0; n < 2 * count[0] * count[1]; n++) most = max_of(most, abs((int)nodes[n]));
+    return most * unit;
+  }
+};
+
+// Solutions of a grid are good enough at this distance from what they ought to read; beyond it a point is not seen.
+constexpr f64 CLOSE_ENOUGH = 0.1;
+
+// A place whose source is `error` pixels away from the requested one.
+struct Solution {
+  Point at;
+  f64 error;
+};
+
+// The place at which a grid shows a place of its source. `size`: height and width of the grid's output.
+Solution solve_grid(const Grid &grid, const i64 *size, Point source);
+
+}  // namespace vg

@@ -1,0 +1,63 @@
+"""The oracle as a device of tests: ``Augmenter(t, device="oracle")``, ``F.invert(image, device="oracle")``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from tests import oracle
+from variegate.executors.runners import devices
+from variegate.executors.runners import runner as runners
+from variegate.executors.runners.channels import run_parts
+from variegate.executors.runners.encoded_batch import EncodedBatch
+from variegate.executors.runners.grouping import make_room
+from variegate.executors.runners.host import HostBatch, HostRunner, decoded, each_tensor, to_tensors, widened
+from variegate.program.lowering import lower
+from variegate.program.program import Program
+from variegate.transforms.functional import single
+
+NAME = "oracle"
+
+
+class OracleRunner(HostRunner):
+    """It runs sampled programs; lowering serves explanations only."""
+
+    lower = staticmethod(lower)
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self._dtype = dtype
+
+    def run(self, program: Program, batch: HostBatch) -> Any:
+        return self._run(program, batch) if program.planes is None else run_parts(program, batch, self._run)
+
+    def _run(self, program: Program, batch: HostBatch) -> Any:
+        results = oracle.run(program.replace(planes=None), list(widened(batch, program).images))
+        if program.grouping is not None:
+            room, places = make_room(
+                program, program.grouping, lambda shape: np.empty(shape, results[0].dtype if results else np.uint8)
+            )
+            for place, result in zip(places, results, strict=True):
+                place[...] = result
+            return each_tensor(room, self._dtype)
+        same = len({result.shape for result in results}) == 1
+        return to_tensors(np.stack(results) if same else None, results, self._dtype)
+
+    def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
+        return self.run(program, decoded(batch))
+
+
+def install() -> None:
+    """Make the name known to augmenters and functions of this process."""
+    make_runner, get_executor = runners.make_runner, devices.get_executor
+
+    def make(device: object, dtype: torch.dtype, *settings: Any) -> tuple[str, Any]:
+        return (NAME, OracleRunner(dtype)) if device == NAME else make_runner(device, dtype, *settings)
+
+    def find(device: str) -> Callable[..., Any]:
+        return oracle.run if device == NAME else get_executor(device)
+
+    setattr(runners, "make_runner", make)  # noqa: B010
+    setattr(single, "get_executor", find)  # noqa: B010
