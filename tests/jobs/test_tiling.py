@@ -316,8 +316,6 @@ def test_wrong_arguments_are_refused(name: str) -> None:
 
 
 def test_wrong_engines_and_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="got reference:0 for an image in tiles; accepted: cpu:0"):
-        vg.Engine(["reference:0"], "thread", transform=CHAIN).map_image(photo())
     with pytest.raises(ValueError, match="bfloat16"):
         threads(FLOATS, dtype="bfloat16").map_image(photo())
     with pytest.raises(TypeError, match="image: got list; accepted"):

@@ -230,9 +230,10 @@ def _unreadable(path: str, error: Exception, accepted: str = "") -> SourceError:
 
 
 class _OpenArray:
-    lines, mapped = 1, None
+    mapped: MappedFile | None = None
 
     def __init__(self, array: Image) -> None:
+        self.lines = 1
         self._array = array if array.ndim == 3 else array[..., None]
         self.shape = self._array.shape
 
@@ -269,7 +270,7 @@ class _OpenLines:
 class _OpenChunks:
     """Chunks of ``sides`` pixels, read by ``read(row, column)`` (less beyond the image)."""
 
-    mapped = None
+    mapped: MappedFile | None = None
 
     def __init__(self, path: str, shape: Shape, sides: tuple[int, int], read: Callable[[int, int], Image]) -> None:
         self.shape, self.lines = shape, sides[0]

@@ -54,9 +54,6 @@ class ImageRun:
     def __post_init__(self) -> None:
         """Raises ValueError, SourceError or ImportError for what is not accepted, before anything is written."""
         self.tile = integer("tile", self.tile, 1, MOST_TILE)
-        if self.engine.executor == "reference":
-            devices = ", ".join(self.engine.devices)
-            raise ValueError(f"devices: got {devices} for an image in tiles; accepted: cpu:0, ... or cuda:0, ...")
         if "bfloat16" in str(self.work.dtype):
             raise ValueError("dtype: got bfloat16, which arrays do not have; accepted: float32 or float16")
         if self.out is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -88,7 +89,8 @@ class Steps:
             source, shape, begin, end = "source", self.shape, 0, self.shape[2]
             if part.planes is not None:
                 source, shape, begin, end = "picked", (*self.shape[:2], 3), part.planes.begin, part.planes.end
-                self._add(Work.PICK, "source", source, self.shape, shape, program=len(self.programs))
+                pick = Step(Work.PICK, "source", source, self.shape, shape[0], self.band(shape[0]), len(self.programs))
+                self._add(pick, prod(shape))
             shape = self._part(part.replace(output=output), source, shape, made)
             self.parts.append(Part(made, shape, begin, end))
         self.made: Shape = (shape[0], shape[1], self.shape[2])
@@ -106,7 +108,9 @@ class Steps:
             raise ValueError("tiles: got several images that are mixed; accepted: transforms of one image alone")
         shapes = [self._chain(program, row, source, shape, f"row{row}", False) for row in range(program.num_rows)]
         blended = shapes[0]
-        self._add(Work.BLEND, "row0", "blended", blended, blended, program=len(self.programs) - 1)
+        lines = blended[0]
+        blend = Step(Work.BLEND, "row0", "blended", blended, lines, self.band(lines), len(self.programs) - 1)
+        self._add(blend, prod(blended))
         return self._chain(_finishing(program, int(entries.row[0]), blended), 0, "blended", blended, made)
 
     def _chain(self, program: Program, row: int, source: str, shape: Shape, made: str, is_last: bool = True) -> Shape:
@@ -121,51 +125,48 @@ class Steps:
             target = made if number == count - 1 else f"canvas{number % 2}"
             result = int(plan[P.HEIGHT]), int(plan[P.WIDTH]), shape[2]
             _refuse(int(plan[P.SOURCE]), shape, result)
-            of_pass = {"program": len(self.programs) - 1, "row": row, "number": number}
+            step = Step(
+                BandStep.PASS,
+                source,
+                target,
+                shape,
+                result[0],
+                self.band(result[0]),
+                len(self.programs) - 1,
+                row,
+                number,
+            )
             if plan[P.QUALITY]:
-                self._add(BandStep.CODE, source, "coded", shape, shape, **of_pass)
-                source = "coded"
+                coded = step._replace(work=BandStep.CODE, target="coded", lines=shape[0], band=shape[0])
+                self._add(coded, prod(shape))
+                step = step._replace(source="coded")
             if plan[P.NEEDS]:
-                self._need("tables", 768 * program.opcode.shape[1])
-                self._add(BandStep.MEASURE, source, "tables", shape, None, **of_pass)
+                measure = step._replace(work=BandStep.MEASURE, target="tables", lines=1, band=1)
+                self._add(measure, 768 * program.opcode.shape[1])
+            is_filter = plan[P.SOURCE] == PassSource.FILTER
             if self.is_cuda:
-                if plan[P.SOURCE] == PassSource.FILTER and plan[P.FIRST] > plan[P.BEGIN]:
-                    self._add(BandStep.INPUT, source, "input", shape, result, **of_pass)
-                    source, shape = "input", result
+                if is_filter and plan[P.FIRST] > plan[P.BEGIN]:
+                    self._add(step._replace(work=BandStep.INPUT, target="input"), prod(result))
+                    step = step._replace(source="input", shape=result)
+                elif plan[P.SOURCE] in (PassSource.TABLE, PassSource.RESAMPLE):
+                    step = step._replace(band=step.lines)
             elif size := native.input_bytes(row, number, shape):
-                self._need("input", size)
-                is_filter = plan[P.SOURCE] == PassSource.FILTER
                 lines = result[0] if is_filter else shape[0]
-                self.steps.append(Step(BandStep.INPUT, source, "input", shape, lines, self.band(lines), **of_pass))
+                self._add(step._replace(work=BandStep.INPUT, target="input", lines=lines, band=self.band(lines)), size)
                 if program.opcode[row, plan[P.FIRST]] == Op.CLAHE:
-                    self._need("tiles", 256 * MAX_TILES * MAX_TILES)
-                    self._add(BandStep.TILES, source, "tiles", shape, None, **of_pass)
+                    tiles = step._replace(work=BandStep.TILES, target="tiles", lines=1, band=1)
+                    self._add(tiles, 256 * MAX_TILES * MAX_TILES)
             is_result = is_last and number == count - 1
-            is_at_once = self.is_cuda and plan[P.SOURCE] in (PassSource.TABLE, PassSource.RESAMPLE)
-            self._add(BandStep.PASS, source, target, shape, result, is_at_once, is_last=is_result, **of_pass)
+            numbers = 4 if is_result and self.program.output.is_float else 1
+            self._add(step._replace(is_last=is_result), numbers * prod(result))
             source, shape = target, result
         return shape
 
-    def _add(
-        self,
-        work: BandStep | Work,
-        source: str,
-        target: str,
-        shape: Shape,
-        made: Shape | None,
-        is_at_once: bool = False,
-        **more: int,
-    ) -> None:
-        """``made``: the shape of the target; None for what is no image, and made at once."""
-        lines = 1 if made is None else made[0]
-        band = lines if is_at_once or work == BandStep.CODE else self.band(lines)
-        self.steps.append(Step(work, source, target, shape, lines, band, **more))  # type: ignore[arg-type]
-        if made is not None and target != "result":
-            is_float = bool(more.get("is_last")) and self.program.output.is_float
-            self._need(target, made[0] * made[1] * made[2] * (4 if is_float else 1))
-
-    def _need(self, name: str, size: int) -> None:
-        self.sizes[name] = max(self.sizes.get(name, 1), size)
+    def _add(self, step: Step, size: int) -> None:
+        """``size``: bytes of the target."""
+        self.steps.append(step)
+        if step.target != "result":
+            self.sizes[step.target] = max(self.sizes.get(step.target, 1), size)
 
     def band(self, lines: int) -> int:
         return min(self.tile, max(_LEAST_LINES, -(-lines // _BANDS)))

@@ -100,7 +100,7 @@ class BandJob:
             memory |= {"source": mapped(spec.memory[step.source]), "target": mapped(spec.memory[step.target])}
             lines = band.begin, band.end
             program = self._programs[step.program]
-            program.run(step.work, step.row, step.number, step.shape, lines, memory, step.is_last)  # type: ignore[arg-type]
+            program.run(step.work, step.row, step.number, step.shape, lines, memory, step.is_last)
             self._flush(*memory.values())
 
     def _read(self, band: Band) -> None:
