@@ -5,8 +5,8 @@ the compiler of PyPI's ``ziglang``. Files of ``kernels/`` are compiled once for 
 processor has to AVX-512 with VBMI and VNNI; Python picks a level when it loads the library. All others are compiled for
 the oldest. Only what changed is compiled again.
 
-``--fuzz`` makes a program of each file of ``fuzz/`` instead, ``build/native/fuzz/NAME [ITERATIONS [SEED]]``, which
-feeds mutated bytes to a parser under sanitizers.
+``--fuzz`` makes a program of each file of ``fuzz/`` instead, which feeds mutated bytes to a parser under sanitizers:
+``build/native/fuzz/NAME [ITERATIONS [SEED]]``.
 """
 
 from __future__ import annotations
@@ -142,36 +142,62 @@ def build(library: Path = LIBRARY, levels: Sequence[str] | None = None, flags: S
     """
     compiler = find_compiler()
     levels = list(levels or X86_LEVELS) if compiler.machine == "x86_64" else ["base"]
+    jobs = [(source, "base") for source in _common_sources()]
+    jobs += [(source, level) for level in levels for source in sorted(SOURCES.glob("kernels/*.cpp"))]
+    objects = sorted(_compile_all(compiler, jobs, flags))
+    if not _is_older(library, objects):
+        return library
+    strip = [] if flags else ["-s"]
+    _link(compiler, ["-shared", *strip, *flags, *map(str, objects)], library)
+    return library
+
+
+def build_fuzzers() -> list[Path]:
+    """Compile and link the programs of ``fuzz/`` with all but the kernels."""
+    compiler = find_compiler()
+    sources = sorted(SOURCES.glob("fuzz/*.cpp"))
+    objects = _compile_all(compiler, [(source, "base") for source in [*sources, *_common_sources()]], SANITIZERS)
+    fuzzers = []
+    for source, main in zip(sources, objects, strict=False):
+        parts = [main, *objects[len(sources) :]]
+        fuzzers.append(FUZZERS / source.stem)
+        if _is_older(fuzzers[-1], parts):
+            _link(compiler, [*SANITIZERS, *map(str, parts)], fuzzers[-1])
+    return fuzzers
+
+
+def _common_sources() -> list[Path]:
+    """What is compiled once, for the oldest level."""
+    return sorted(path for path in SOURCES.rglob("*.cpp") if path.parent.name not in ("kernels", "fuzz"))
+
+
+def _compile_all(compiler: Compiler, jobs: Sequence[tuple[Path, str]], flags: Sequence[str]) -> list[Path]:
+    """Compile sources for levels -> the objects, in this order."""
     key = json.dumps([compiler.command, FLAGS, list(flags)])
     folder = OBJECTS / f"{compiler.machine}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
-    kernels = sorted(SOURCES.glob("kernels/*.cpp"))
-    others = sorted(set(SOURCES.rglob("*.cpp")) - set(kernels))
-    jobs = [(source, "base") for source in others]
-    jobs += [(source, level) for level in levels for source in kernels]
-    # Files that take longest come first.
-    jobs.sort(key=lambda job: -job[0].stat().st_size)
+    objects = {job: folder / job[1] / f"{job[0].parent.name}-{job[0].stem}.o" for job in jobs}
 
-    def compile_one(job: tuple[Path, str]) -> Path:
-        source, level = job
-        target = folder / level / f"{source.parent.name}-{source.stem}.o"
-        if not _is_current(target, compiler, level):
-            _compile(compiler, source, level, target, flags)
-        return target
+    def compile_one(job: tuple[Path, str]) -> None:
+        if not _is_current(objects[job], compiler, job[1]):
+            _compile(compiler, *job, objects[job], flags)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(compile_one, jobs))
-    objects.sort()
-    if library.exists() and all(target.stat().st_mtime_ns <= library.stat().st_mtime_ns for target in objects):
-        return library
-    library.parent.mkdir(parents=True, exist_ok=True)
+        # Files that take longest come first.
+        list(pool.map(compile_one, sorted(jobs, key=lambda job: -job[0].stat().st_size)))
+    return list(objects.values())
+
+
+def _is_older(target: Path, objects: Sequence[Path]) -> bool:
+    """True if an object was compiled since, or there is no target."""
+    return not target.exists() or any(path.stat().st_mtime_ns > target.stat().st_mtime_ns for path in objects)
+
+
+def _link(compiler: Compiler, arguments: Sequence[str], target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
     # Written beside it and renamed: a process may have the old one mapped.
-    made = library.with_suffix(f".{os.getpid()}")
-    strip = [] if flags else ["-s"]
-    subprocess.run(
-        [*compiler.command, "-shared", *strip, *flags, *map(str, objects), "-lm", "-o", str(made)], check=True
-    )
-    made.replace(library)
-    return library
+    made = target.with_suffix(f".{os.getpid()}")
+    subprocess.run([*compiler.command, *arguments, "-lm", "-o", str(made)], check=True)
+    made.replace(target)
 
 
 def _compile(compiler: Compiler, source: Path, level: str, target: Path, flags: Sequence[str]) -> None:
@@ -196,7 +222,11 @@ def main() -> None:
     parser.add_argument("--levels", choices=("host", "all"), default="host", help="levels of x86-64 (host)")
     parser.add_argument("--out", type=Path, default=LIBRARY, help="the library")
     parser.add_argument("--sanitize", action="store_true", help="with ASan and UBSan")
+    parser.add_argument("--fuzz", action="store_true", help="the programs of fuzz/ instead")
     arguments = parser.parse_args()
+    if arguments.fuzz:
+        print(*build_fuzzers(), sep="\n")
+        return
     levels = None if arguments.levels == "all" else host_levels()
     print(build(arguments.out, levels, SANITIZERS if arguments.sanitize else ()))
 

@@ -355,6 +355,123 @@ enum : int {
 
 constexpr i64 ENDLESS = 4503599627370496;
 
+// The packed program of a GPU: see variegate/executors/cuda/layout.py.
+
+namespace Section {
+enum : int {
+  HEADERS = 0,
+  CODE = 1,
+  ARGS = 2,
+  CONSTANTS = 3,
+  LISTS = 4,
+  LUTS = 5,
+  MATRICES = 6,
+  KERNELS = 7,
+  RECTANGLES = 8,
+  GRIDS = 9,
+  INDICES = 10,
+  MAPS = 11,
+  BLEND_HEADERS = 12,
+  BEGINS = 13,
+  STARTS = 14,
+  LAST_CANVASES = 15,
+  BLEND_WEIGHTS = 16,
+  BOXES = 17,
+  ALPHA_AT = 18,
+  ALPHA = 19,
+  STATISTICS = 20,
+  RESIZE_WEIGHTS = 21,
+  CANVASES = 22,
+};
+}  // namespace Section
+
+constexpr int NUM_SECTIONS = 23;
+
+namespace HeaderField {
+enum : int {
+  IMAGE = 20,
+  STRIDE_Y = 21,
+  STRIDE_X = 22,
+  STRIDE_C = 23,
+  CHANNELS = 24,
+  IN_HEIGHT = 25,
+  IN_WIDTH = 26,
+  TARGET = 27,
+  IS_FINAL = 28,
+  ID_LOW = 29,
+  ID_HIGH = 30,
+  TAPS_X = 31,
+  TAPS_Y = 32,
+  WEIGHTS = 33,
+  ERASES = 34,
+  KEY = 35,
+  REGION_X = 36,
+  REGION_Y = 37,
+  REGION_OF = 38,
+};
+}  // namespace HeaderField
+
+constexpr int HEADER_FIELDS = 40;
+
+namespace CodeField {
+enum : int {
+  OP = 0,
+  CLASS = 1,
+  FLAG = 2,
+  ARG = 3,
+  COUNT = 4,
+  WINDOW = 5,
+  FILL = 9,
+  COEFFICIENT = 10,
+};
+}  // namespace CodeField
+
+constexpr int CODE_FIELDS = 16;
+
+namespace CodeClass {
+enum : int {
+  SKIP = 0,
+  LOOKUP = 1,
+  VALUE = 2,
+  POSITION = 3,
+  POSITION_NORMALIZED = 4,
+  MAP = 5,
+};
+}  // namespace CodeClass
+
+namespace LaunchField {
+enum : int {
+  NUM_ROWS = 0,
+  NUM_TILES = 1,
+  ABILITIES = 2,
+};
+}  // namespace LaunchField
+
+constexpr int LAUNCH_FIELDS = 3;
+
+namespace Ability {
+enum : int {
+  HAS_REAL = 1,
+  HAS_FILTER = 2,
+  HAS_RESAMPLE = 4,
+  HAS_HUE = 8,
+  HAS_NOISE = 16,
+  MEASURES = 32,
+  HAS_GRID = 64,
+  HAS_CLAHE = 128,
+  HAS_FOLD = 256,
+  HAS_OVERLAY = 512,
+  HAS_WARP = 1024,
+  IS_REGION = 2048,
+};
+}  // namespace Ability
+
+constexpr int TABLE_SIZE = 768;
+
+constexpr int WEIGHTS_BLOCK = 128;
+
+constexpr int SCALES_AND_BIASES = 12;
+
 // Results.
 
 namespace Storage {
@@ -516,7 +633,7 @@ struct Layers {
   u8 * nodes;
 };
 
-// Noise between -1 and 1 at the nodes of grids, blurred, times gains.
+// Noise at the nodes of grids, blurred, times gains.
 struct FieldNoise {
   i64 rows;
   const u64 * ids;
@@ -615,4 +732,70 @@ struct PickCall {
   i64 channels;
   u8 * target;
   i64 * sources;
+};
+
+// A fused program of R rows, K slots and P passes that is packed for a GPU: see native/cuda.
+struct DeviceProgram {
+  i64 rows;
+  i64 slots;
+  i64 max_passes;
+  const i16 * opcode;
+  const f64 * args;
+  const i16 * flags;
+  const u8 * fill;
+  const i32 * out_size;
+  const i32 * window;
+  const i32 * passes;
+  const i32 * length;
+  const i32 * num_passes;
+  const i32 * source;
+  const i32 * in_shape;
+  const u64 * ids;
+  const u32 * key;
+  const u8 * luts;
+  i64 luts_size;
+  const u8 * matrices;
+  i64 matrices_size;
+  const u8 * kernels;
+  i64 kernels_size;
+  const u8 * rectangles;
+  i64 rectangles_size;
+  const u8 * grids;
+  i64 grids_size;
+  const u8 * segments;
+  i64 segments_size;
+  const f32 * scale_and_bias;
+  i64 outputs;
+  const i64 * begins;
+  const i64 * entry_row;
+  const f32 * weight;
+  const i32 * box;
+  const f32 * start;
+  const i64 * alpha_at;
+  const u8 * alpha;
+  i64 alpha_size;
+  i64 * at;
+  i64 depth;
+  i64 draws_noise;
+  i64 list_length;
+  i64 uploaded;
+  i64 buffer_size;
+  i64 canvas_size;
+};
+
+// One call of vg_pack.
+struct PackCall {
+  const DeviceProgram * program;
+  u8 * memory;
+  const i64 * addresses;
+  const i64 * strides;
+  i64 images;
+  const i64 * targets;
+  i64 canvases;
+  i64 block_y;
+  i64 block_x;
+  i64 region_x;
+  i64 region_y;
+  i64 region_width;
+  i64 * launches;
 };

@@ -11,6 +11,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from variegate.apps.curate import fingerprint, near_search, pixels
+from variegate.executors.cuda import layout
 from variegate.native import structs
 from variegate.ops import fields
 from variegate.program import ops, passes, places, rng
@@ -139,6 +140,20 @@ def header() -> str:
         _enum("StageNumber", ((name, getattr(stages, name)) for name in stages.NUMBERS)),
         _int_enum(structs.PointState),
         _number("ENDLESS", stages.ENDLESS),
+        "// The packed program of a GPU: see variegate/executors/cuda/layout.py.\n",
+        _enum("Section", zip(map(str.upper, layout.Sections._fields), range(len(layout.Sections._fields)), strict=True)),
+        _number("NUM_SECTIONS", len(layout.Sections._fields)),
+        _enum("HeaderField", ((name, getattr(layout, name)) for name in layout.HEADER_NAMES)),
+        _number("HEADER_FIELDS", layout.HEADER),
+        _enum("CodeField", ((name, getattr(layout, name)) for name in layout.CODE_NAMES)),
+        _number("CODE_FIELDS", layout.CODE),
+        _enum("CodeClass", ((name, getattr(layout, name)) for name in layout.CLASS_NAMES)),
+        _enum("LaunchField", ((name, getattr(layout, name)) for name in layout.LAUNCH_NAMES)),
+        _number("LAUNCH_FIELDS", len(layout.LAUNCH_NAMES)),
+        _int_enum(layout.Ability),
+        _number("TABLE_SIZE", layout.TABLE),
+        _number("WEIGHTS_BLOCK", layout.WEIGHTS_BLOCK),
+        _number("SCALES_AND_BIASES", layout.SEGMENTS),
         "// Results.\n",
         _int_enum(structs.Storage),
         _int_enum(structs.BandStep),
@@ -151,14 +166,14 @@ def header() -> str:
         _int_enum(structs.JpegRefusal),
         _struct("JpegHead", structs.JPEG_HEAD, "Header of a JPEG file; zeros if the file is not plain."),
         _struct("Layers", structs.LAYERS, "Layers that brushes draw: u8[count, planes, lines, columns]."),
-        _struct(
-            "FieldNoise", structs.FIELD_NOISE, "Noise between -1 and 1 at the nodes of grids, blurred, times gains."
-        ),
+        _struct("FieldNoise", structs.FIELD_NOISE, "Noise at the nodes of grids, blurred, times gains."),
         _struct("HashSearch", structs.HASH_SEARCH, "A search for images of near hashes in one index of them."),
         _struct("RunCall", structs.RUN_CALL, "One call of vg_run."),
         _struct("BandCall", structs.BAND_CALL, structs.BAND_COMMENT),
         _struct("BlendCall", structs.BLEND_CALL, structs.BLEND_COMMENT),
         _struct("PickCall", structs.PICK_CALL, structs.PICK_COMMENT),
+        _struct("DeviceProgram", structs.DEVICE_PROGRAM, structs.DEVICE_PROGRAM_COMMENT),
+        _struct("PackCall", structs.PACK_CALL, structs.PACK_COMMENT),
     ]
     return "\n".join(sections)
 

@@ -135,7 +135,8 @@ bool may_hit(const f64 *a, const i32 *window, i64 height, i64 width);
 
 // -- maps of real numbers --------------------------------------------------------------------------------------------
 
-// Rounds `count` coefficients to multiples of 2**-36 (a denominator's to 2**-48): sums with whole pixels are exact then.
+// Rounds `count` coefficients to multiples of 2**-36 (a denominator's to 2**-48), so that sums with whole pixels are
+// exact.
 void quantize(f64 *a, i64 count);
 
 // True if sums of coefficients times columns and lines of an output of this size are exact in float64.

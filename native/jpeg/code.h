@@ -11,9 +11,7 @@ constexpr i64 BROKEN = -1;
 constexpr i64 SLACK = 512;
 
 // Flags bytes that are 0xFF by their highest bit, exactly up to the first (lowest) of them. 0: there is none.
-VG_INLINE u64 flag_ff(u64 word) {
-  return (~word - 0x0101010101010101) & word & 0x8080808080808080;
-}
+VG_INLINE u64 flag_ff(u64 word) { return (~word - 0x0101010101010101) & word & 0x8080808080808080; }
 
 // 64 bits of which the upper 57 are those from `bit` on.
 VG_INLINE u64 bits_at(const u8 *buffer, i64 bit) {
@@ -109,8 +107,8 @@ VG_INLINE i64 skip_ac(const u8 *buffer, i64 bit, const HuffmanTable &table) {
   return position == 64 || position >= END_OF_BLOCK ? bit : BROKEN;
 }
 
-// Reads MCUs from `bit` on, and adds to the three DC values. The bit behind them; BROKEN: they are not code, or go beyond
-// bit `end`.
+// Reads MCUs from `bit` on, and adds to the three DC values. The bit behind them; BROKEN: they are not code, or go
+// beyond bit `end`.
 inline i64 skip_units(const u8 *buffer, i64 bit, i64 end, i64 units, const Layout &layout, const HuffmanTables &tables,
                       i64 *dc) {
   for (; units > 0; units--) {
@@ -127,10 +125,10 @@ inline i64 skip_units(const u8 *buffer, i64 bit, i64 end, i64 units, const Layou
   return bit;
 }
 
-// Writes code with a zero behind each 0xFF. The caller sees to it that there is room.
+// Writes code with a zero behind each 0xFF. The caller sees to it that there is room, for one byte more than the code.
 struct CodeWriter {
   u8 *to;
-  u64 bits = 0;  // not written yet, the first of them the highest
+  u64 bits = 0;     // not written yet, the first of them the highest
   int pending = 0;  // how many; fewer than 64
 
   void put_word(u64 word) {
@@ -141,9 +139,11 @@ struct CodeWriter {
     }
     for (int shift = 56; shift >= 0; shift -= 8) put_byte((u8)(word >> shift));
   }
+  // The zero is always written, and kept behind 0xFF: which bytes are is too random for branches.
   void put_byte(u8 byte) {
-    *to++ = byte;
-    if (byte == 0xFF) *to++ = 0;
+    to[0] = byte;
+    to[1] = 0;
+    to += 1 + (byte == 0xFF);
   }
   // The upper `number` bits of a word whose others are 0; at most 64.
   void put(u64 word, int number) {

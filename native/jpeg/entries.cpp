@@ -12,8 +12,8 @@ constexpr f64 SHARE = 0.0185, ENTRY_BYTES = 4.0;
 
 // Little-endian u16: step, entries of a row, rows; then a parameter of each field, and the checksum.
 constexpr i64 HEAD = 14, PARAMETERS = 6, CHECKSUM = 10;
-// Fields: bits from the entry before, and three DC values. Each value is a Golomb-Rice code with k bits; ESCAPE ones mean
-// that the value follows in RAW bits.
+// Fields: bits from the entry before, and three DC values. Each value is a Golomb-Rice code with k bits; ESCAPE ones
+// mean that the value follows in RAW bits.
 constexpr int FIELDS = 4, ESCAPE = 20, RAW = 34, MAX_K = 24;
 constexpr i64 MAX_DC = (i64)1 << RAW;
 constexpr i64 MAX_ENTRY_BITS = FIELDS * (ESCAPE + RAW);
@@ -39,7 +39,7 @@ int best_k(i64 total, i64 number) {
 
 struct RiceWriter {
   u8 *to;
-  u64 bits = 0;  // not written yet, the first of them the highest
+  u64 bits = 0;     // not written yet, the first of them the highest
   int pending = 0;  // how many; fewer than 8 between calls
 
   void put(i64 value, int k) {

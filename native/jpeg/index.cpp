@@ -6,8 +6,8 @@
 // The key by which a file is known.
 VG_EXPORT u64 vg_hash_bytes(const u8 *data, i64 size) { return vg::hash_bytes(data, size); }
 
-// Packs the entries of a file into `out`. Returns the number of bytes; minus a JpegRefusal if the file has no entries; 0:
-// no memory, or no room.
+// Packs the entries of a file into `out`. Returns the number of bytes; minus a JpegRefusal if the file has no entries;
+// 0: no memory, or no room.
 VG_EXPORT i64 vg_jpeg_pack_entries(const u8 *data, i64 size, u8 *out, i64 room) {
   using namespace vg::jpeg;
   const Bytes file = {data, size};
@@ -22,8 +22,9 @@ VG_EXPORT i64 vg_jpeg_pack_entries(const u8 *data, i64 size, u8 *out, i64 room) 
   return packed ? packed : -JpegRefusal::DAMAGED;
 }
 
-// Cuts a JPEG out of a file whose key is among the ascending `keys`, u64[number]; its entries are between two of `offsets`,
-// u64[number + 1], in `packed`. `box`: see splice. Returns the size of the JPEG; 0: none can be made; -1: unknown key.
+// Cuts a JPEG out of a file whose key is among the ascending `keys`, u64[number]; its entries are between two of
+// `offsets`, u64[number + 1], in `packed`. `box`: see splice. Returns the size of the JPEG; 0: none can be made; -1:
+// unknown key.
 VG_EXPORT i64 vg_jpeg_cut(const u8 *data, i64 size, const u64 *keys, const u64 *offsets, i64 number, const u8 *packed,
                           i64 packed_size, i64 divisor, vg::jpeg::Box *box, u8 *out, i64 room) {
   using namespace vg::jpeg;

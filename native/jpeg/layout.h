@@ -45,8 +45,8 @@ struct Block {
 
 struct Layout {
   Frame frame;
-  i64 scan;  // offset of the scan's marker
-  i64 code;  // offset of the Huffman code
+  i64 scan;                   // offset of the scan's marker
+  i64 code;                   // offset of the Huffman code
   i64 mcu_height, mcu_width;  // in pixels
   i64 mcu_rows, mcu_columns;
   int blocks;  // of an MCU

@@ -39,8 +39,8 @@ struct Segment {
   i64 end() const { return at + 4 + size; }
 };
 
-// Reads the segment that begins at `at`. False if none does: at bytes between segments, fill bytes, markers that have no
-// segment, and where the file ends first.
+// Reads the segment that begins at `at`. False if none does: at bytes between segments, fill bytes, markers that have
+// no segment, and where the file ends first.
 inline bool read_segment(Bytes file, i64 at, Segment *segment) {
   if (at + 4 > file.size) return false;
   const u8 *head = file.at + at;

@@ -11,8 +11,8 @@ i64 ceil_div(i64 value, i64 by) { return (value + by - 1) / by; }
 // From pixels to MCUs. False if `box` is none of the picture.
 //
 // Where chroma has fewer pixels, fancy upsampling of the outermost pixels of an MCU (`divisor` pixels of the picture)
-// looks at the MCU beside it, which is taken then, too. There is no such upsampling if a row has fewer than three chroma
-// pixels.
+// looks at the MCU beside it, which is taken then, too. There is no such upsampling if a row has fewer than three
+// chroma pixels.
 bool round_out(const Layout &layout, i64 divisor, Box *box) {
   const i64 height = layout.frame.height, width = layout.frame.width;
   const i64 tall = layout.mcu_height, wide = layout.mcu_width;
@@ -66,7 +66,8 @@ u8 *write_dc_table(int number, const HuffmanTable &table, const DcCodes &codes, 
 }
 
 // All before the code, with the size of the crop. Returns the end; null: there is no room.
-u8 *write_header(Bytes file, const Layout &layout, const HuffmanTables &tables, const Box &crop, u8 *to, const u8 *end) {
+u8 *write_header(Bytes file, const Layout &layout, const HuffmanTables &tables, const Box &crop, u8 *to,
+                 const u8 *end) {
   if (end - to < 2) return nullptr;
   write_u16(to, 0xFFD8);
   to += 2;
@@ -92,9 +93,9 @@ u8 *write_header(Bytes file, const Layout &layout, const HuffmanTables &tables, 
 
 // The code of a row of MCUs of the crop.
 struct Row {
-  i64 begin, end;    // bits
-  i64 before[3];     // DC values that the file's code has before the crop
-  i64 after[3];      // and at its end
+  i64 begin, end;  // bits
+  i64 before[3];   // DC values that the file's code has before the crop
+  i64 after[3];    // and at its end
 };
 
 struct Splicer {

@@ -55,7 +55,7 @@ void offsets_of(const i32 *__restrict columns, const i32 *__restrict lines, i32 
   }
 }
 
-// Vectors of PIXELS pixels of four channels, as int32. The taps of a pixel on one line are read by one load of 16 bytes.
+// Vectors of PIXELS pixels of four channels, as int32. One load of 16 bytes reads the taps of a pixel on one line.
 #if VG_AVX512  // vpmaddwd
 struct Vector {
   static constexpr int PIXELS = 4, STEP = 4;
@@ -89,7 +89,9 @@ struct Vector {
   static constexpr int PIXELS = 2, STEP = 8;
   __m256i value;
 
-  static Vector load_taps(const u8 *line, const i32 *offset) { return {load_halves(line + offset[0], line + offset[1])}; }
+  static Vector load_taps(const u8 *line, const i32 *offset) {
+    return {load_halves(line + offset[0], line + offset[1])};
+  }
   static Vector load_weights(const i32 *weights) {
     const __m256i positions = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1);
     const __m256i two = _mm256_castsi128_si256(_mm_loadl_epi64((const __m128i *)weights));

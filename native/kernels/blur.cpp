@@ -78,15 +78,16 @@ void scale_line(const u8 *__restrict line, i64 width, i16 *__restrict out) {
   for (i64 x = 0; x < width; x++) out[x] = (i16)((line[x] << KERNEL_LEVEL_BITS) + BIAS);
 }
 
-// The second pass. Even and odd columns are summed up apart, of the same pairs of columns with other weights, so that no
-// pair needs to be put together.
+// The second pass. Even and odd columns are summed up apart, of the same pairs of columns with other weights, so that
+// no pair needs to be put together.
 template <i64 RADIUS>
 void blur_along(const i16 *row, i64 radius, const i32 *even_pairs, const i32 *odd_pairs, i64 width, u8 *out) {
   constexpr i64 HALF = REGISTER / 2;
-  constexpr bool IS_FIXED = RADIUS >= 0;
-  if (IS_FIXED) radius = RADIUS;
-  Register even_weights[IS_FIXED ? RADIUS + 1 : 1], odd_weights[IS_FIXED ? RADIUS + 1 : 1];
-  if (IS_FIXED)
+  // 16 registers hold all weights of a radius of 2, beside the sums.
+  constexpr bool ARE_HELD = RADIUS >= 0 && (RADIUS <= 2 || VG_REGISTER_BITS == 512);
+  if (RADIUS >= 0) radius = RADIUS;
+  Register even_weights[ARE_HELD ? RADIUS + 1 : 1], odd_weights[ARE_HELD ? RADIUS + 1 : 1];
+  if (ARE_HELD)
     for (i64 k = 0; k <= RADIUS; k++) {
       even_weights[k] = all32(even_pairs[k]);
       odd_weights[k] = all32(odd_pairs[k]);
@@ -96,8 +97,8 @@ void blur_along(const i16 *row, i64 radius, const i32 *even_pairs, const i32 *od
     Register even[2] = {all32(0), all32(0)}, odd[2] = {all32(0), all32(0)};
     for (i64 k = 0; k <= radius; k++) {
       const Register first = load_register(at + 2 * k), second = load_register(at + 2 * k + HALF);
-      const Register of_even = IS_FIXED ? even_weights[k] : all32(even_pairs[k]);
-      const Register of_odd = IS_FIXED ? odd_weights[k] : all32(odd_pairs[k]);
+      const Register of_even = ARE_HELD ? even_weights[k] : all32(even_pairs[k]);
+      const Register of_odd = ARE_HELD ? odd_weights[k] : all32(odd_pairs[k]);
       even[0] = add_dot16(even[0], first, of_even);
       odd[0] = add_dot16(odd[0], first, of_odd);
       even[1] = add_dot16(even[1], second, of_even);
@@ -145,6 +146,8 @@ VG_NOINLINE void first_pass(const u8 *plane, const i64 *lines, const BlurScratch
       return blur_columns<2>(plane, lines, radius, pairs, width, out);
     case 3:
       return blur_columns<3>(plane, lines, radius, pairs, width, out);
+    case 4:
+      return blur_columns<4>(plane, lines, radius, pairs, width, out);
     default:
       return blur_columns<-1>(plane, lines, radius, pairs, width, out);
   }
@@ -163,6 +166,8 @@ VG_NOINLINE void second_pass(const i16 *row, const BlurScratch &blur, i64 width,
     case 3:
       return blur_along<3>(row, radius, even, odd, width, out);
     default:
+      // 32 registers hold the weights of more.
+      if (radius == 4 && VG_REGISTER_BITS == 512) return blur_along<4>(row, radius, even, odd, width, out);
       return blur_along<-1>(row, radius, even, odd, width, out);
   }
 }
@@ -224,7 +229,8 @@ void weigh_cells(const u8 *plane, const i64 *cells, const i16 *weights, i64 coun
 }
 
 void add_row(u8 *row, const u8 *more, i64 width) {
-  for (i64 x = 0; x < width; x += REGISTER) store(row + x, add_saturated_u8(load_register(row + x), load_register(more + x)));
+  for (i64 x = 0; x < width; x += REGISTER)
+    store(row + x, add_saturated_u8(load_register(row + x), load_register(more + x)));
 }
 
 }  // namespace

@@ -23,9 +23,14 @@ void repeat_edges(const FilterImage &image, i64 radius) {
   if (radius == 0) return;
   for (i64 y = 0; y < image.height; y++)
     for (i64 c = 0; c < image.channels; c++) {
-      u8 *row = image.line(y, c);
-      memset(row - radius, row[0], (size_t)radius);
-      memset(row + image.width, row[image.width - 1], (size_t)radius);
+      u8 *row = image.line(y, c), *end = row + image.width;
+      const u8 first = row[0], last = end[-1];
+      for (i64 i = 0; i < radius; i++) {
+        row[-1 - i] = first;
+        end[i] = last;
+        // For a few pixels, a call of memset, which compilers make of loops, takes longer than the pixels.
+        __asm__ volatile("" ::: "memory");
+      }
     }
 }
 

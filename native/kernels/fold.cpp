@@ -9,7 +9,7 @@ namespace vg {
 namespace VG_LEVEL {
 namespace {
 
-// Fraction bits of whole pixels, whose places are their centers; and by which 16.16 numbers are shifted to become these.
+// Fraction bits of whole pixels, whose places are their centers; and by how much 16.16 numbers are shifted for that.
 constexpr int WHOLE_BITS = 1, TO_CENTERS = FIXED_BITS - WHOLE_BITS;
 // What fits into 32 bits.
 constexpr i64 MOST = ((i64)1 << 31) - 1;
@@ -278,7 +278,8 @@ void read_folded_row(const Row &, const Image &image, i64 count, i64 y, i64 widt
     const i64 *record = s.interpolate.record(i);
     if (record[Record::FOLD] != 0) fold_fixed(record, reach, width, s);
     else enter_fixed(record, s.tables.map_slots[i], width, s);
-    reach = max_of(record[Record::ORIGIN_U] + record[Record::SPAN_U], record[Record::ORIGIN_V] + record[Record::SPAN_V]);
+    const i64 right = record[Record::ORIGIN_U] + record[Record::SPAN_U];
+    reach = max_of(right, record[Record::ORIGIN_V] + record[Record::SPAN_V]);
   }
   read_coordinates(image, y, width, s);
 }

@@ -169,19 +169,16 @@ Range inside_columns(const i64 *record, i64 y, i64 width, i64 sign) {
   return inside;
 }
 
-void mark_outside(Range inside, Range behind, i32 slot, i64 width, i32 *stage) {
+Range mark_outside(const i64 *record, i64 y, i32 slot, i64 width, i32 *stage) {
+  Range inside = inside_columns(record, y, width, 1), behind = {0, 0};
+  if (record[Record::BEHIND] != 0) behind = inside_columns(record, y, width, -1);
   const bool is_sorted = inside.first <= behind.first;
   const Range one = is_sorted ? inside : behind, two = is_sorted ? behind : inside;
   mark(stage, 0, one.first, slot);
   mark(stage, one.end, two.first, slot);
   mark(stage, max_of(one.end, two.end), width, slot);
-}
-
-void mark_outside(const i64 *record, i64 y, i32 slot, i64 width, i32 *stage) {
-  const Range inside = inside_columns(record, y, width, 1);
-  Range behind = {0, 0};
-  if (record[Record::BEHIND] != 0) behind = inside_columns(record, y, width, -1);
-  mark_outside(inside, behind, slot, width, stage);
+  if (one.is_empty()) return two;
+  return two.is_empty() ? one : Range{one.first, max_of(one.end, two.end)};
 }
 
 void place_row(const i64 *record, i64 y, Range columns, int bits, Scratch &s) {
@@ -209,16 +206,8 @@ Range read_interpolated_row(const Row &row, const Image &image, i64 slot, i64 co
     columns = inside_columns(own.record(0), y, width, 1);
   } else {
     memset(stage, 0xff, (size_t)width * sizeof *stage);
-    for (i64 i = count - 1; i >= 0; i--) {
-      const i64 *record = own.record(i);
-      Range behind = {0, 0};
-      columns = inside_columns(record, y, width, 1);
-      if (record[Record::BEHIND] != 0) behind = inside_columns(record, y, width, -1);
-      mark_outside(columns, behind, s.tables.map_slots[i], width, stage);
-      if (columns.is_empty()) columns = behind;
-      else if (!behind.is_empty())
-        columns = {min_of(columns.first, behind.first), max_of(columns.end, behind.end)};
-    }
+    for (i64 i = count - 1; i >= 0; i--)
+      columns = mark_outside(own.record(i), y, s.tables.map_slots[i], width, stage);
   }
   if (!columns.is_empty()) {
     if (!own.has_grid) place_row(own.record(0), y, columns, is_bilinear ? BILINEAR_BITS : BICUBIC_BITS, s);

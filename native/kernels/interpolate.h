@@ -44,9 +44,8 @@ VG_INLINE i64 whole_blocks(i64 count) { return count & -16; }
 
 // Columns of row `y` where a map is inside its window. `sign` -1: those behind the viewer.
 Range inside_columns(const i64 *record, i64 y, i64 width, i64 sign);
-// Marks the pixels that a map leaves outside, of those that none left before.
-void mark_outside(const i64 *record, i64 y, i32 slot, i64 width, i32 *stage);
-void mark_outside(Range inside, Range behind, i32 slot, i64 width, i32 *stage);
+// Marks the pixels that a map leaves outside, of those that none left before. Returns the columns that have the others.
+Range mark_outside(const i64 *record, i64 y, i32 slot, i64 width, i32 *stage);
 
 // Places of columns first..end, rounded up to a block of 16, into `s.row.column` and `s.row.line`. Places have `bits`
 // fraction bits; these are less half a pixel, so that their whole part is the first of two taps.

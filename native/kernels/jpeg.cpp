@@ -86,7 +86,9 @@ VG_INLINE Two add_weighed(Two sum, Two pair, i32 first, i32 second) {
   return {add_dot16(sum.low, pair.low, weights), add_dot16(sum.high, pair.high, weights)};
 }
 template <int bits> VG_INLINE Two half_of() { return {all32(1 << (bits - 1)), all32(1 << (bits - 1))}; }
-template <int bits> VG_INLINE Register shifted(Two sum) { return pack32(right32<bits>(sum.low), right32<bits>(sum.high)); }
+template <int bits> VG_INLINE Register shifted(Two sum) {
+  return pack32(right32<bits>(sum.low), right32<bits>(sum.high));
+}
 
 // The part that the transform has in common with its inverse, of (a, b) and (c, d), added to `start`: libjpeg's
 // rotations, multiplied out.

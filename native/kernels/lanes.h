@@ -102,8 +102,8 @@ VG_INLINE void store_packed(u8 *at, Halves low) {
 #endif
 }
 
-// Stores columns of planes: compute(x, values) writes those of 2 * LANES pixels from x on, packed, by channel. Runs over
-// the end by less than 2 * LANES.
+// Stores columns of planes: compute(x, values) writes those of 2 * LANES pixels from x on, packed, by channel. Runs
+// over the end by less than 2 * LANES.
 template <int channels, class F> VG_INLINE void store_columns(u8 *const (&planes)[channels], Range columns, F compute) {
   Halves low[channels], high[channels];
   i64 x = columns.first;

@@ -112,10 +112,9 @@ void look_up_vectors(u8 *bytes, const u8 *table, i64 count) { look_up_each(bytes
 
 }  // namespace
 
-void look_up(u8 *plane, const u8 *table, Range columns) {
-  const i64 count = columns.size();
-  if (count < FEW) look_up_each(plane + columns.first, table, count);
-  else look_up_vectors(plane + columns.first, table, count);
+void look_up(u8 *bytes, const u8 *table, i64 count) {
+  if (count < FEW) look_up_each(bytes, table, count);
+  else look_up_vectors(bytes, table, count);
 }
 
 }  // namespace VG_LEVEL

@@ -8,14 +8,17 @@ namespace vg {
 namespace VG_LEVEL {
 namespace {
 
-// Of pixels in 32-bit lanes: red and twice the green in 16 bits each (bytes 0 and 3 as numbers, doubled by weights),
-// and green and blue. Of a stretch of 16 bytes, four pixels of three.
-constexpr ByteTable RED_GREEN([](int j) { return j % 4 == 0 ? 3 * (j % 16 / 4) : j % 4 == 2 ? 3 * (j % 16 / 4) + 1 : 128; });
-constexpr ByteTable GREEN_BLUE([](int j) {
-  return j % 4 == 0 ? 3 * (j % 16 / 4) + 1 : j % 4 == 2 ? 3 * (j % 16 / 4) + 2 : 128;
-});
-// Weights of 16 bits for pmaddwd, which a half of the green's fits in, once for each pair.
-constexpr i32 WEIGHTS_RED_GREEN = LUMA_RED | (LUMA_GREEN / 2) << 16, WEIGHTS_GREEN_BLUE = LUMA_GREEN / 2 | LUMA_BLUE << 16;
+// Moves of bytes within stretches of 16, of which four pixels of three bytes become four lanes of two channels in 16
+// bits each: red and green, and green and blue.
+constexpr int pair_byte(int j, int first) {
+  const int pixel = j % 16 / 4;
+  return j % 2 == 1 ? 128 : 3 * pixel + first + j % 4 / 2;
+}
+constexpr ByteTable RED_GREEN([](int j) { return pair_byte(j, 0); });
+constexpr ByteTable GREEN_BLUE([](int j) { return pair_byte(j, 1); });
+// Weights of 16 bits for pmaddwd: half of the green's fits into them, once in each pair.
+constexpr i32 WEIGHTS_RED_GREEN = LUMA_RED | (LUMA_GREEN / 2) << 16;
+constexpr i32 WEIGHTS_GREEN_BLUE = LUMA_GREEN / 2 | LUMA_BLUE << 16;
 
 // The sum of the luma of pixels at `bytes`, at most a million; how many bytes they were is added to `done`. Reads
 // nothing after `count` bytes.
@@ -80,6 +83,19 @@ i64 sum_luma(const u8 *bytes, i64 count, i64 channels) {
     total += sum_luma_vectors(bytes + first, end - first, i);
     for (; i < end; i += 3) total += luma(bytes[i], bytes[i + 1], bytes[i + 2]);
   }
+  return total;
+}
+
+i64 sum_luma(Planes planes, i64 pixels) {
+  const u8 *red = planes[0], *green = planes[1], *blue = planes[2];
+  i64 total = 0, x = 0;
+  while (x + LANES <= pixels) {
+    Ints sum = {};
+    for (const i64 end = min_of(pixels, x + MOST_PIXELS); x + LANES <= end; x += LANES)
+      sum += luma_of(load_bytes(red + x), load_bytes(green + x), load_bytes(blue + x));
+    for (i64 k = 0; k < LANES; k++) total += sum[k];
+  }
+  for (; x < pixels; x++) total += luma(red[x], green[x], blue[x]);
   return total;
 }
 

@@ -13,16 +13,21 @@
 namespace vg {
 namespace VG_LEVEL {
 
-#if VG_AVX512
+// Files whose code needs many registers, or gains nothing by the widest ones, define VG_NARROW_REGISTERS.
+#if VG_AVX512 && !defined(VG_NARROW_REGISTERS)
+#define VG_REGISTER_BITS 512
 using Register = __m512i;
 #define VG_MM(name) _mm512_##name
 #elif VG_AVX2
+#define VG_REGISTER_BITS 256
 using Register = __m256i;
 #define VG_MM(name) _mm256_##name
 #elif defined(__SSE2__) && !defined(VG_PLAIN_REGISTERS)
+#define VG_REGISTER_BITS 128
 using Register = __m128i;
 #define VG_MM(name) _mm_##name
 #else
+#define VG_REGISTER_BITS 128
 typedef u8 Register __attribute__((vector_size(16)));
 #endif
 
@@ -97,9 +102,9 @@ VG_INLINE Register multiply_rounded16(Register a, Register b) {
 
 // REGISTER / 2 bytes as 16-bit lanes.
 VG_INLINE Register load_wide8(const u8 *at) {
-#if VG_AVX512
+#if VG_REGISTER_BITS == 512
   return _mm512_cvtepu8_epi16(load<__m256i>(at));
-#elif VG_AVX2
+#elif VG_REGISTER_BITS == 256
   return _mm256_cvtepu8_epi16(load<__m128i>(at));
 #else
   return _mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)at), _mm_setzero_si128());
@@ -108,10 +113,10 @@ VG_INLINE Register load_wide8(const u8 *at) {
 
 // The first and the second half of a register.
 VG_INLINE void store_halves(u8 *first, u8 *second, Register a) {
-#if VG_AVX512
+#if VG_REGISTER_BITS == 512
   store(first, _mm512_castsi512_si256(a));
   store(second, _mm512_extracti64x4_epi64(a, 1));
-#elif VG_AVX2
+#elif VG_REGISTER_BITS == 256
   store(first, _mm256_castsi256_si128(a));
   store(second, _mm256_extracti128_si256(a, 1));
 #else
@@ -123,9 +128,9 @@ VG_INLINE void store_halves(u8 *first, u8 *second, Register a) {
 // The upper halves of 32-bit lanes: of `even` in even 16-bit lanes, of `odd` in odd ones.
 VG_INLINE Register upper_halves(Register even, Register odd) {
   even = VG_MM(srli_epi32)(even, 16);
-#if VG_AVX512
+#if VG_REGISTER_BITS == 512
   return _mm512_mask_blend_epi16(0xaaaaaaaa, even, odd);
-#elif VG_AVX2
+#elif VG_REGISTER_BITS == 256
   return _mm256_blend_epi16(even, odd, 0xaa);
 #elif defined(__SSE4_1__)
   return _mm_blend_epi16(even, odd, 0xaa);
@@ -250,9 +255,9 @@ VG_INLINE FloatLanes all_floats(f32 value) { return FloatLanes{} + value; }
 
 // Two registers of i16 in the order of memory, saturated to bytes in the order of memory.
 VG_INLINE Register natural8(Register a, Register b) {
-#if VG_AVX512
+#if VG_REGISTER_BITS == 512
   return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), pack16(a, b));
-#elif VG_AVX2
+#elif VG_REGISTER_BITS == 256
   return _mm256_permute4x64_epi64(pack16(a, b), 0xd8);
 #else
   return pack16(a, b);
@@ -261,11 +266,11 @@ VG_INLINE Register natural8(Register a, Register b) {
 
 // Stores two registers of i16 that `low8` and `high8` gave in the order of memory.
 VG_INLINE void store_natural16(i16 *at, Register low, Register high) {
-#if VG_AVX512
+#if VG_REGISTER_BITS == 512
   const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
   store(at, _mm512_permutex2var_epi64(low, first, high));
   store(at + 32, _mm512_permutex2var_epi64(low, _mm512_add_epi64(first, _mm512_set1_epi64(4)), high));
-#elif VG_AVX2
+#elif VG_REGISTER_BITS == 256
   store(at, _mm256_permute2x128_si256(low, high, 0x20));
   store(at + 16, _mm256_permute2x128_si256(low, high, 0x31));
 #else
@@ -279,7 +284,7 @@ VG_INLINE Register all_pairs(i32 even, i32 odd) { return all32((i32)(((u32)even 
 
 // sum + dot16(a, b).
 VG_INLINE Register add_dot16(Register sum, Register a, Register b) {
-#if VG_VNNI
+#if VG_VNNI && VG_REGISTER_BITS == 512
   return _mm512_dpwssd_epi32(sum, a, b);
 #else
   return add32(sum, dot16(a, b));
@@ -291,9 +296,9 @@ VG_INLINE Register interleaved8(Register even, Register odd) {
   const Register packed = pack16(even, odd);
 #if VG_SSSE3
   const __m128i in_16 = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
-#if VG_AVX512
+#if VG_REGISTER_BITS == 512
   return _mm512_shuffle_epi8(packed, _mm512_broadcast_i32x4(in_16));
-#elif VG_AVX2
+#elif VG_REGISTER_BITS == 256
   return _mm256_shuffle_epi8(packed, _mm256_broadcastsi128_si256(in_16));
 #else
   return _mm_shuffle_epi8(packed, in_16);

@@ -31,7 +31,8 @@ template <class F> constexpr ByteTable byte_table(F of) {
 }
 
 typedef u8 Bytes16 __attribute__((vector_size(16)));
-#define VG_EACH_16(F) F(0), F(1), F(2), F(3), F(4), F(5), F(6), F(7), F(8), F(9), F(10), F(11), F(12), F(13), F(14), F(15)
+#define VG_EACH_8(F, i) F(i), F(i + 1), F(i + 2), F(i + 3), F(i + 4), F(i + 5), F(i + 6), F(i + 7)
+#define VG_EACH_16(F) VG_EACH_8(F, 0), VG_EACH_8(F, 8)
 
 // `split_step` takes SPLIT_STEP RGB pixels apart; `is_mirrored`: the last pixel comes first.
 #if VG_VBMI  // vpermi2b

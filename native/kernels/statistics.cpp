@@ -29,13 +29,18 @@ void join_tables(const Row &row, i64 begin, i64 stop, i64 channels, const u8 *lu
   for (i64 k = begin; k < stop; k++) apply_value(row, k, channels, luts, {tables.at[0], 256}, {0, 256});
 }
 
-// `pixels` pixels from number `first` on through the tables, interleaved.
-const u8 *look_up_pixels(const View &view, i64 first, i64 pixels, Scratch &s) {
-  const Image &image = view.image;
+// `pixels` pixels from number `first` on through the tables.
+Planes look_up_planes(const View &view, i64 first, i64 pixels, Scratch &s) {
   const Planes planes = s.row.planes();
-  copy_pixels(image, first, pixels, false, planes, 0);
-  for (i64 c = 0; c < image.channels; c++) look_up(planes[c], view.tables.at[c], {0, pixels});
-  if (image.channels == 1) return planes[0];
+  copy_pixels(view.image, first, pixels, false, planes, 0);
+  for (i64 c = 0; c < view.image.channels; c++) look_up(planes[c], view.tables.at[c], pixels);
+  return planes;
+}
+
+// The same, interleaved.
+const u8 *look_up_pixels(const View &view, i64 first, i64 pixels, Scratch &s) {
+  const Planes planes = look_up_planes(view, first, pixels, s);
+  if (view.image.channels == 1) return planes[0];
   interleave(planes[0], planes[1], planes[2], pixels, s.row.interleaved.at);
   return s.row.interleaved.at;
 }
@@ -57,11 +62,24 @@ template <class Measure> void for_each_row(const View &view, bool through_tables
   }
 }
 
-void contrast(const View &view, f32 factor, u8 *table, Scratch &s) {
+i64 sum_seen_luma(const View &view, Scratch &s) {
   const i64 channels = view.image.channels;
   i64 sum = 0;
-  for_each_row(view, !view.tables.are_identity, s,
-               [&](const u8 *bytes, i64 count) { sum += sum_luma(bytes, count, channels); });
+  if (view.tables.are_identity || channels == 1) {
+    for_each_row(view, !view.tables.are_identity, s,
+                 [&](const u8 *bytes, i64 count) { sum += sum_luma(bytes, count, channels); });
+    return sum;
+  }
+  const Rectangle &part = view.seen.part;
+  const i64 pixels = part.right - part.left;
+  for (i64 line = part.top; line < part.bottom && pixels > 0; line++)
+    sum += sum_luma(look_up_planes(view, line * view.image.width + part.left, pixels, s), pixels);
+  return sum;
+}
+
+void contrast(const View &view, f32 factor, u8 *table, Scratch &s) {
+  const i64 channels = view.image.channels;
+  i64 sum = sum_seen_luma(view, s);
   const Rectangle &part = view.seen.part;
   const u8 *color = view.color;
   const i64 inside = max_of<i64>(0, part.bottom - part.top) * max_of<i64>(0, part.right - part.left);

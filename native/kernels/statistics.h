@@ -9,7 +9,8 @@ struct Scratch;
 
 struct StatisticsScratch {};
 
-// Tables (`s.tables.lut`) of the statistics of a pass. Only tables and at most one map of whole pixels come before them.
+// Tables (`s.tables.lut`) of the statistics of a pass. Only tables and at most one map of whole pixels come before
+// them. False where there is no memory.
 bool build_tables(const Row &row, const i32 *pass, const Image &image, Scratch &s);
 // The fill color of the map at `slot` after the value operations between it and `stop`.
 void color_after(const Row &row, i64 slot, i64 stop, i64 channels, Scratch &s, u8 *out);
@@ -18,6 +19,8 @@ void color_after(const Row &row, i64 slot, i64 stop, i64 channels, Scratch &s, u
 
 // The sum of Pillow's L of pixels of three channels, or of the bytes of one channel.
 i64 sum_luma(const u8 *bytes, i64 count, i64 channels);
+// The same of pixels in three planes.
+i64 sum_luma(Planes planes, i64 pixels);
 
 // Least and greatest bytes, by place: channel c of three has the places c, c + 3 and so on.
 struct Extremes {

@@ -70,23 +70,11 @@ void call_point(const Row &row, i64 slot, Planes planes, Range columns) {
   function(planes[0] + first, planes[1] + first, planes[2] + first, columns.size(), (f32)a[1]);
 }
 
-}  // namespace
-
-void apply_value(const Row &row, i64 slot, i64 channels, const u8 *luts, Planes planes, Range columns) {
-  const int op = row.opcode[slot], kind = row.kind(slot);
+// Bounds by themselves: compilers would load the pair as a vector, which waits for its halves to be written.
+VG_NOINLINE void change_colors(const Row &row, i64 slot, Planes planes, i64 first, i64 end) {
+  const Range columns = {first, end};
   const f64 *a = row.args[slot];
-  if (columns.is_empty()) return;
-  if (kind == Kind::STATISTIC || op == Op::LUT) {
-    const u8 *table = op == Op::LUT ? row.lut(slot) : luts + 768 * slot;
-    for (i64 c = 0; c < channels; c++) look_up(planes[c], table + 256 * c, columns);
-    return;
-  }
-  if (kind != Kind::VALUE) return;
-  if (channels == 1) {
-    if (op != Op::COLOR_MATRIX && op != Op::POINT) return;
-    for (i64 c = 1; c < 3; c++) memcpy(planes[c] + columns.first, planes[0] + columns.first, (size_t)columns.size());
-  }
-  switch (op) {
+  switch (row.opcode[slot]) {
     case Op::MIX:
       return mix(planes, columns, (f32)a[0]);
     case Op::HUE:
@@ -98,6 +86,26 @@ void apply_value(const Row &row, i64 slot, i64 channels, const u8 *luts, Planes 
     case Op::POINT:
       return call_point(row, slot, planes, columns);
   }
+}
+
+}  // namespace
+
+// Short, as most operations are tables, whose rows take no longer than a few calls.
+void apply_value(const Row &row, i64 slot, i64 channels, const u8 *luts, Planes planes, const Range &columns) {
+  const i64 first = columns.first, end = columns.end;
+  const int op = row.opcode[slot], kind = row.kind(slot);
+  if (end <= first) return;
+  if (kind == Kind::STATISTIC || op == Op::LUT) {
+    const u8 *table = op == Op::LUT ? row.lut(slot) : luts + 768 * slot;
+    for (i64 c = 0; c < channels; c++) look_up(planes[c] + first, table + 256 * c, end - first);
+    return;
+  }
+  if (kind != Kind::VALUE) return;
+  if (channels == 1) {
+    if (op != Op::COLOR_MATRIX && op != Op::POINT) return;
+    for (i64 c = 1; c < 3; c++) memcpy(planes[c] + first, planes[0] + first, (size_t)(end - first));
+  }
+  change_colors(row, slot, planes, first, end);
 }
 
 }  // namespace VG_LEVEL

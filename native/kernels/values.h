@@ -7,10 +7,15 @@ namespace VG_LEVEL {
 
 struct Scratch;
 
-// plane[x] = table[plane[x]] for columns first..end, and harmlessly for some padding after them.
-void look_up(u8 *plane, const u8 *table, Range columns);
-// Runs the value or statistic operation at `slot`. `luts`: TableScratch's. Runs over into the padding after the columns.
-void apply_value(const Row &row, i64 slot, i64 channels, const u8 *luts, Planes planes, Range columns);
+// bytes[i] = table[bytes[i]] for `count` bytes, and harmlessly for some padding after them.
+void look_up(u8 *bytes, const u8 *table, i64 count);
+// The same of columns first..end.
+VG_INLINE void look_up(u8 *plane, const u8 *table, Range columns) {
+  look_up(plane + columns.first, table, columns.size());
+}
+// Runs the value or statistic operation at `slot`. `luts`: TableScratch's. Runs over into the padding after the
+// columns.
+void apply_value(const Row &row, i64 slot, i64 channels, const u8 *luts, Planes planes, const Range &columns);
 // HUE of three planes; `shift`: 0 to 255, added to the hue byte.
 void turn_hue(Planes planes, Range columns, i32 shift);
 // Runs an operation that depends on position (noise, ERASE, OVERLAY) on row `y`.

@@ -1,3 +1,4 @@
+// Zooms, fringes of color and scattered pixels: a row of levels from other parts of an image in planes.
 #include "warp.h"
 #include "noise.h"
 
@@ -104,8 +105,8 @@ bool prepare_zoom(const FilterImage &image, const f64 *a, ZoomScratch &zoom) {
 
 void zoom_row(const FilterImage &image, i64 y, const f64 *a, ZoomScratch &zoom, Planes out) {
   const i64 zooms = (i64)a[0], width = image.width;
-  const u64 *line = zoom.line.at;
-  u64 *totals = zoom.totals.at;
+  const u64 *__restrict line = zoom.line.at;
+  u64 *__restrict totals = zoom.totals.at;
   mix_rows(image, y, y, 0, zoom.mixed.at, zoom.line.at);
   for (i64 x = 0; x < width; x++) totals[x] = line[x] << 5;
   for (i64 number = 1; number <= zooms; number++) {

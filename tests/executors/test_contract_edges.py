@@ -90,8 +90,7 @@ def test_resizes_to_a_few_pixels(name: str, flags: int) -> None:
     """The weights of a tiny output need room. In a process whose scratch memory nothing has grown."""
     code = f"""
         import numpy as np
-        from tests import oracle
-from tests.executors.contract import DEVICES, check
+        from tests.executors.contract import DEVICES, check
         from tests.images import noise
         from tests.programs import program_of, resized_crop
         device = next(d for d in DEVICES if d.name == "{name}")
@@ -161,8 +160,7 @@ def test_works_in_a_forked_child_of_a_process_that_used_it() -> None:
     code = """
         import os, signal
         import numpy as np
-        from tests import oracle
-from tests.executors.contract import DEVICES
+        from tests.executors.contract import DEVICES
         from tests.programs import SEMANTIC, random_program
         from variegate.executors.cpu import run
         program, images, _ = random_program(3, SEMANTIC, rows=30)

@@ -24,7 +24,7 @@ def test_torch_devices_are_names() -> None:
 
 @pytest.mark.parametrize("name", ["gpu", "cuda:", "cuda:-1", "cuda:x", "cpu:x", "CUDA", "", None])
 def test_unknown_names(name: object) -> None:
-    with pytest.raises(ValueError, match=r"device: got .*; accepted: 'cpu' \(compiled\), 'cuda' or 'cuda:N'"):
+    with pytest.raises(ValueError, match=r"device: got .*; accepted: 'cpu', 'cuda' or 'cuda:N'"):
         resolve(name)
 
 
@@ -47,7 +47,7 @@ def test_a_cpu_only_torch_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -
 
 def test_no_gpu_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     _machine(monkeypatch, 0)
-    with pytest.raises(ValueError, match=r"device: got 'cuda', but PyTorch finds no NVIDIA GPU; accepted: 'cpu' or"):
+    with pytest.raises(ValueError, match=r"device: got 'cuda', but PyTorch finds no NVIDIA GPU; accepted: 'cpu'"):
         resolve("cuda")
     assert resolve("auto") == "cpu"
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests import oracle
+from variegate import program
 from variegate import transforms as T
+from variegate.executors import cpu
 from variegate.program.ops import Op
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (6, 9, 3), np.uint8)
@@ -222,3 +228,67 @@ def test_a_wrong_point_function_is_named_with_its_result(draw: Any, function: An
     message = str(refused.value)
     assert message.endswith("; accepted: f(r, g, b, m) -> (r, g, b), three numbers on 0..255, of what Numba compiles")
     assert "\n" not in message
+
+
+def _half(red: Any, green: Any, blue: Any, count: int, magnitude: float) -> None:
+    for channel in (red, blue):
+        for i in range(count):
+            channel[i] = int(channel[i] * magnitude)
+
+
+_BYTES = ctypes.POINTER(ctypes.c_uint8)
+_ROW = ctypes.CFUNCTYPE(None, _BYTES, _BYTES, _BYTES, ctypes.c_int64, ctypes.c_float)
+
+
+def _compiled(folder: Path) -> Any:
+    """``_half`` in C."""
+    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if compiler is None:
+        pytest.skip("no C compiler")
+    source, library = folder / "half.c", folder / "half.so"
+    source.write_text("""
+#include <stdint.h>
+void half(uint8_t *r, uint8_t *g, uint8_t *b, int64_t n, float m) {
+  for (int64_t i = 0; i < n; i++) { r[i] = (uint8_t)(r[i] * m); b[i] = (uint8_t)(b[i] * m); }
+}
+""")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    return ctypes.CDLL(str(library)).half
+
+
+@pytest.mark.process
+def test_point_function_in_c(draw: Any, tmp_path: Path) -> None:
+    half = _compiled(tmp_path)
+    address = ctypes.cast(half, ctypes.c_void_p).value
+    expected = IMAGE.copy()
+    expected[..., ::2] = IMAGE[..., ::2] // 2
+    for pointer in (half, SimpleNamespace(address=address), _ROW(_half)):
+
+        class Half(T.CustomOp):
+            magnitude = T.Magnitude(0, 1)
+            point = pointer
+
+        np.testing.assert_array_equal(run(draw, Half(0.5)), expected)
+        (fused,) = cpu.run(draw(Half(0.5), [IMAGE.shape]), [IMAGE], 1)
+        np.testing.assert_array_equal(np.asarray(fused).reshape(3, *IMAGE.shape[:2]), expected.transpose(2, 0, 1))
+
+
+def test_a_null_pointer_is_refused() -> None:
+    with pytest.raises(
+        TypeError, match=r"class Null: point=.*; accepted: a function \(r, g, b, m\) -> \(r, g, b\), or a"
+    ):
+
+        class Null(T.CustomOp):
+            point = _ROW(0)
+
+
+def test_without_numba_a_python_function_is_refused(draw: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.delitem(sys.modules, "variegate.program.numba_points", raising=False)
+    monkeypatch.delattr(program, "numba_points", raising=False)
+
+    class Same(T.CustomOp):
+        point = staticmethod(lambda r, g, b, m: (r, g, b))
+
+    with pytest.raises(ImportError, match=r"Same.point is a Python function, .*: pip install 'variegate\[custom\]'"):
+        draw(Same(), 1)

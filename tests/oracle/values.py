@@ -126,13 +126,20 @@ def color_matrix(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def point(img_HWC: Image, ins: Instruction) -> Image:
-    """A user's scalar function of a pixel, called from Python once per colour of the image."""
-    known = ins.side_tables().points[int(ins.args[0])].function
-    function = getattr(known, "py_func", known)
+    """A user's function of a pixel: a scalar one is called from Python once per colour of the image, a compiled one for
+    all of its pixels."""
+    known = ins.side_tables().points[int(ins.args[0])]
     magnitude = np.float32(ins.args[1])
-    colours, where = np.unique(np.stack(_three_channels(img_HWC), axis=-1).reshape(-1, 3), axis=0, return_inverse=True)
-    results = np.array([function(r, g, b, magnitude) for r, g, b in colours], np.float32).reshape(-1, 3)
-    out = to_uint8(results + np.float32(0.5))[where.reshape(-1)]
+    pixels = np.stack(_three_channels(img_HWC), axis=-1).reshape(-1, 3)
+    if known.is_compiled:
+        channels = np.ascontiguousarray(pixels.T, np.uint8)
+        known.apply(channels, float(magnitude))
+        out = channels.T
+    else:
+        function = getattr(known.function, "py_func", known.function)
+        colours, where = np.unique(pixels, axis=0, return_inverse=True)
+        results = np.array([function(r, g, b, magnitude) for r, g, b in colours], np.float32).reshape(-1, 3)
+        out = to_uint8(results + np.float32(0.5))[where.reshape(-1)]
     return out.reshape(*img_HWC.shape[:2], 3)[..., : img_HWC.shape[2]]
 
 

@@ -36,7 +36,8 @@ def rgb_of(image: Image.Image) -> npt.NDArray[np.uint8] | None:
         _, capsule = export()  # which keeps the memory alive
     except ValueError:  # an image of more than 16 MB, in several pieces
         return None
-    img_HWC = np.empty((image.height, image.width, 3), np.uint8)
+    width, height = image.size
+    img_HWC = np.empty((height, width, 3), np.uint8)
     return img_HWC if unpack_rgb(capsule, img_HWC) else None
 
 

@@ -30,6 +30,7 @@ from variegate.decode.limits import (
     room_for,
     webp_size,
 )
+from variegate.decode.memory import rgb_of
 from variegate.errors import DecodeError
 
 Image_HWC = npt.NDArray[np.uint8]
@@ -234,11 +235,7 @@ def pixels_of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
             note_depth(name)
             plain = Image.fromarray(_scaled_gray(plain, full))
         plain = plain if plain.mode == mode else plain.convert(mode)
-        pixels = None
-        if mode == "RGB":
-            from variegate.decode.memory import rgb_of  # compiled code, which most who read files do without
-
-            pixels = rgb_of(plain)
+        pixels = rgb_of(plain)
         if pixels is None:
             pixels = np.array(plain)
     except MemoryError:

@@ -1,7 +1,7 @@
 """Headers of many JPEG files read in one compiled call, without Python's lock.
 
-Reading one in Python takes as long as decoding a small picture, and other threads wait for it. Only plain files are read
-here: everything that ``header.read_header`` would have to look at more closely is left to it.
+Reading one in Python takes as long as decoding a small picture, and other threads wait for it. Only plain files are
+read here: everything that ``header.read_header`` would have to look at more closely is left to it.
 """
 
 from __future__ import annotations

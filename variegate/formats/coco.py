@@ -18,6 +18,7 @@ from variegate.formats.annotated import values as check
 from variegate.formats.annotated.folders import AnnotatedFolder, names_below
 from variegate.formats.annotated.frames import EXIF
 from variegate.formats.annotated.objects import Faults, ObjectsBuilder, leave_out
+from variegate.formats.annotated.outlines import fill_rings
 from variegate.formats.annotated.shapes import Runs, decode_runs
 from variegate.formats.annotated.values import shown_value
 from variegate.formats.annotated.written import DIGITS, Content, Row, Rows, targets_in
@@ -334,7 +335,5 @@ def _segmentation(outline: Any, size: tuple[int, int]) -> tuple[Any, int]:
         return {"size": list(size), "counts": outline}, int(mask.sum())
     mask = np.zeros(size, np.bool_)
     if rings := [np.reshape(ring, (-1, 2)) for ring in outline or ()]:
-        from variegate.formats.annotated.outlines import fill_rings  # here: Numba takes a while
-
         fill_rings(mask, np.concatenate(rings), np.cumsum([len(ring) for ring in rings]))
     return outline or [], int(mask.sum())

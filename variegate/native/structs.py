@@ -267,6 +267,73 @@ PICK_CALL = [
     ("sources", "i64 *"),  # [N]: where the results begin
 ]
 
+DEVICE_PROGRAM_COMMENT = "A fused program of R rows, K slots and P passes that is packed for a GPU: see native/cuda."
+DEVICE_PROGRAM = [
+    ("rows", "i64"),
+    ("slots", "i64"),
+    ("max_passes", "i64"),
+    ("opcode", "const i16 *"),  # [R, K]
+    ("args", "const f64 *"),  # [R, K, 8]
+    ("flags", "const i16 *"),  # [R, K]
+    ("fill", "const u8 *"),  # [R, K, 3]
+    ("out_size", "const i32 *"),  # [R, K, 2]
+    ("window", "const i32 *"),  # [R, K, 4]
+    ("passes", "const i32 *"),  # [R, P, PASS_FIELDS]
+    ("length", "const i32 *"),  # [R]
+    ("num_passes", "const i32 *"),  # [R]
+    ("source", "const i32 *"),  # [R]: the image that a row reads
+    ("in_shape", "const i32 *"),  # [R, 3]
+    ("ids", "const u64 *"),  # [R]
+    ("key", "const u32 *"),  # [R, 2]
+    ("luts", "const u8 *"),
+    ("luts_size", "i64"),  # sizes are bytes
+    ("matrices", "const u8 *"),
+    ("matrices_size", "i64"),
+    ("kernels", "const u8 *"),
+    ("kernels_size", "i64"),
+    ("rectangles", "const u8 *"),
+    ("rectangles_size", "i64"),
+    ("grids", "const u8 *"),
+    ("grids_size", "i64"),
+    ("segments", "const u8 *"),  # rng.SEGMENTS
+    ("segments_size", "i64"),
+    ("scale_and_bias", "const f32 *"),  # [4, 3]: for images of one channel, then of three
+    ("outputs", "i64"),  # of the blend; 0: rows are not blended
+    ("begins", "const i64 *"),  # [outputs + 1]; this and what follows: see program.BlendEntries
+    ("entry_row", "const i64 *"),  # [E]
+    ("weight", "const f32 *"),  # [E]
+    ("box", "const i32 *"),  # [E, 4]
+    ("start", "const f32 *"),  # [outputs]
+    ("alpha_at", "const i64 *"),  # [E]
+    ("alpha", "const u8 *"),
+    ("alpha_size", "i64"),
+    ("at", "i64 *"),  # out: [NUM_SECTIONS], offsets of the sections
+    ("depth", "i64"),  # out: passes of the row that has most
+    ("draws_noise", "i64"),  # out: instructions read the table of normal numbers
+    ("list_length", "i64"),  # out: entries that each list of rows has room for
+    ("uploaded", "i64"),  # out: bytes that are packed
+    ("buffer_size", "i64"),  # out: bytes of the buffer on the device, which begins with these
+    ("canvas_size", "i64"),  # out: bytes of the images between passes
+]
+"""Fields of the C++ struct ``DeviceProgram``; those that vg_lay_out writes are marked ``out``."""
+
+PACK_COMMENT = "One call of vg_pack."
+PACK_CALL = [
+    ("program", "const DeviceProgram *"),
+    ("memory", "u8 *"),  # the bytes that are uploaded
+    ("addresses", "const i64 *"),  # [images], on the device
+    ("strides", "const i64 *"),  # [images, 3], bytes along y, x and channels
+    ("images", "i64"),
+    ("targets", "const i64 *"),  # [outputs]: addresses of results
+    ("canvases", "i64"),  # address of the images between passes
+    ("block_y", "i64"),  # height and width of a tile
+    ("block_x", "i64"),
+    ("region_x", "i64"),  # column, line and width of the image that all rows show a region of; width 0: of none
+    ("region_y", "i64"),
+    ("region_width", "i64"),
+    ("launches", "i64 *"),  # out: [1 + depth + 1, 3], fields of launches: of the preparation, the passes, the blend
+]
+
 
 def pack_struct(fields: list[tuple[str, str]], **values: npt.NDArray[np.generic] | int) -> npt.NDArray[np.int64]:
     """A struct in memory. Arrays are given by their address: they must outlive it, and neither move nor grow."""

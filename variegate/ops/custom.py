@@ -18,7 +18,7 @@ from variegate.ops.magnitude import BORDER_FLAGS, INTERPOLATION_FLAGS, between, 
 from variegate.program.ops import Op
 from variegate.program.planes import needs_colour
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.program.table_builder import PointFunction
+from variegate.program.table_builder import PointFunction, row_address
 
 FORMS = ("lut", "affine", "color_matrix", "point")
 
@@ -52,6 +52,7 @@ class CustomOp(Transform, abstract=True):
         def affine(self, m, height, width): ... # six coefficients: output (x, y) reads input (ax+by+c, dx+ey+f)
         def color_matrix(self, m): ...          # [3, 4], times (r, g, b, 1) on 0..255
         point = staticmethod(f)                 # f(r, g, b, m) -> (r, g, b) on 0..255, compiled by Numba
+        point = pointer                         # to a function in C (see docs/custom.md)
 
     To run a ``point`` operation on CUDA devices, also set ``point_triton``, a ``@triton.jit`` function of the same
     arguments and results (float32 tensors). The other forms need nothing more.
@@ -156,8 +157,9 @@ def _declare(cls: type[CustomOp]) -> None:
     if cls._form == "point":
         function: Any = inspect.getattr_static(cls, "point")
         function = function.__func__ if isinstance(function, staticmethod) else function
-        if not callable(function):
-            raise TypeError(f"class {cls.__name__}: point={function!r}; accepted: a function (r, g, b, m) -> (r, g, b)")
+        if row_address(function) == 0 or not (callable(function) or row_address(function)):
+            accepted = "a function (r, g, b, m) -> (r, g, b), or a pointer to a compiled function of a row"
+            raise TypeError(f"class {cls.__name__}: point={function!r}; accepted: {accepted}")
         cls._point = PointFunction(function, cls.__name__, _triton_form(cls))
 
 

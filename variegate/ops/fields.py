@@ -218,9 +218,9 @@ def blurred_noise(
     grids, farthest = np.empty((number, over.lines, over.columns, fields), np.int16), np.empty(number, np.int64)
     ids, keys = map(as_c_contiguous, sampling.streams(rows))
     read = {"ids": ids, "keys": keys, "gains": as_c_contiguous(gains)}
-    read |= {f"taps_{axis}": as_c_contiguous(taps) for axis, taps in zip("xy", taps, strict=True)}
-    counts = {"num_taps_x": len(taps[0]), "num_taps_y": len(taps[1]), "rows": number, "slot": slot, "num_fields": fields}
+    read |= {"taps_x": as_c_contiguous(taps[0]), "taps_y": as_c_contiguous(taps[1])}
+    counts = {"rows": number, "num_fields": fields, "num_taps_x": len(taps[0]), "num_taps_y": len(taps[1])}
     shape = {"lines": over.lines, "columns": over.columns}
-    noise = pack_struct(FIELD_NOISE, **read, **counts, **shape, grids=grids, farthest=farthest)
+    noise = pack_struct(FIELD_NOISE, **read, **counts, **shape, slot=slot, grids=grids, farthest=farthest)
     check_status(_draw_noise(data_ptr(noise)))
     return grids, farthest

@@ -2,39 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ctypes
+import sys
 from dataclasses import dataclass
 from typing import Any
 
-import numba as nb
 import numpy as np
 import numpy.typing as npt
-from numba.core.errors import NumbaError
 
 from variegate.checks import as_number
 from variegate.errors import shown
+from variegate.native.library import data_ptr
 from variegate.program.program import Tables
 from variegate.threads import computed_once
 
-PointScalar = Callable[[Any, Any, Any, Any], tuple[Any, Any, Any]]
+# Of red, green and blue, uint8 each, changed in place; how many there are; and the magnitude.
+_ROW_FUNCTION = ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * 3, ctypes.c_int64, ctypes.c_float)
+
+
+def row_address(function: Any) -> int | None:
+    """The address of a compiled ``void row(uint8_t *r, uint8_t *g, uint8_t *b, int64_t n, float magnitude)``.
+
+    ``function``: an object with an integer ``address`` (``numba.cfunc``), or a function pointer of ctypes or cffi; of
+    others, the result is None.
+    """
+    address = getattr(function, "address", None)
+    if isinstance(address, int):
+        return address
+    if isinstance(function, ctypes._CFuncPtr):
+        return ctypes.cast(function, ctypes.c_void_p).value or 0
+    # Whoever has a pointer of cffi has loaded it.
+    cffi = sys.modules.get("_cffi_backend")
+    if cffi is not None and isinstance(function, cffi._CDataBase):
+        return int(cffi.FFI().cast("uintptr_t", function))
+    return None
 
 
 @dataclass(frozen=True, eq=False)
 class PointFunction:
-    """A user's scalar function and its compiled row form. Results are rounded to nearest and clipped to 0..255.
+    """A user's function of a pixel, and its compiled form for rows of pixels.
 
-    ``triton_function``: the same as a ``@triton.jit`` function of float32 tensors, for CUDA devices.
+    ``function``: compiled (see ``row_address``), or a Python function ``(r, g, b, m) -> (r, g, b)``, which Numba
+    compiles; its results are rounded to nearest and clipped to 0..255. ``triton_function``: the same as a
+    ``@triton.jit`` function of float32 tensors, for CUDA devices.
     """
 
-    function: PointScalar
+    function: Any
     name: str
     triton_function: Any = None
 
+    @property
+    def is_compiled(self) -> bool:
+        return row_address(self.function) is not None
+
     def check(self) -> None:
         """Compile the function. Raises ValueError naming it, with what it returned or raised, if that fails."""
+        if self.is_compiled:
+            return
+        numba_points = self._compiler()
         try:
             _ = self.address
-        except (NumbaError, NotImplementedError) as error:
+        except numba_points.COMPILE_ERRORS as error:
             accepted = "f(r, g, b, m) -> (r, g, b), three numbers on 0..255, of what Numba compiles"
             raise ValueError(f"{self.name}.point: {self._outcome(error)}; accepted: {accepted}") from None
 
@@ -51,32 +79,31 @@ class PointFunction:
             return f"does not compile: {shown(next(iter(reasons[1:]), 'no reason'))}"
         return f"returned {shown(result)}"
 
-    @computed_once
-    def scalar(self) -> Any:
-        """The function as Numba compiles it, callable from Python as well."""
-        is_compiled = hasattr(self.function, "py_func")
-        return self.function if is_compiled else nb.njit(self.function, nogil=True, inline="always")
+    def _compiler(self) -> Any:
+        try:
+            from variegate.program import numba_points
+        except ImportError as error:
+            raise ImportError(
+                f"{self.name}.point is a Python function, which Numba compiles ({error}): "
+                "pip install 'variegate[custom]', or give a pointer to a compiled function"
+            ) from None
+        return numba_points
 
     @computed_once
     def address(self) -> int:
-        """Address of ``void row(uint8* r, uint8* g, uint8* b, int64 n, float32 magnitude)``."""
-        scalar = self.scalar
-        pointer = nb.types.CPointer(nb.uint8)
-
-        @nb.cfunc(nb.void(pointer, pointer, pointer, nb.int64, nb.float32), nopython=True)
-        def row(r_pointer: Any, g_pointer: Any, b_pointer: Any, n: Any, magnitude: Any) -> None:
-            r = nb.carray(r_pointer, (n,))
-            g = nb.carray(g_pointer, (n,))
-            b = nb.carray(b_pointer, (n,))
-            for x in range(n):
-                red, green, blue = scalar(np.float32(r[x]), np.float32(g[x]), np.float32(b[x]), magnitude)
-                r[x] = np.uint8(min(max(np.float32(red) + np.float32(0.5), np.float32(0)), np.float32(255)))
-                g[x] = np.uint8(min(max(np.float32(green) + np.float32(0.5), np.float32(0)), np.float32(255)))
-                b[x] = np.uint8(min(max(np.float32(blue) + np.float32(0.5), np.float32(0)), np.float32(255)))
-
+        """Address of the compiled form: see ``row_address``."""
+        known = row_address(self.function)
+        if known is not None:
+            return known
+        numba_points = self._compiler()
+        row = numba_points.compile_row(numba_points.compile_scalar(self.function))
         # The compiled object must outlive its address; two threads may make one each, and either be used.
         self.__dict__.setdefault("_kept_alive", []).append(row)
         return int(row.address)
+
+    def apply(self, channels: npt.NDArray[np.uint8], magnitude: float) -> None:
+        """Run the compiled form on uint8[3, N], in C order, in place."""
+        _ROW_FUNCTION(self.address)(*map(data_ptr, channels), channels.shape[1], magnitude)
 
 
 _NONE = Tables()

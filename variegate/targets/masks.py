@@ -35,11 +35,10 @@ def read_masks(
     if not len(regions):
         return
     regions, layers = as_c_contiguous(regions), as_c_contiguous(layers)
-    packed, _arrays = stages.pack()
 
     def work(results: npt.NDArray[np.int64]) -> None:
         some = regions[begin[results[0]] : begin[results[-1] + 1]]
         if len(some):
-            check_status(_native_read(data_ptr(packed), data_ptr(some), len(some), data_ptr(layers)))
+            check_status(_native_read(data_ptr(stages.packed), data_ptr(some), len(some), data_ptr(layers)))
 
     share_out(work, len(begin) - 1, num_threads, _AT_A_TIME)

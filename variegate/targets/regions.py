@@ -12,9 +12,7 @@ from variegate.native.structs import PointState
 from variegate.targets.stages import Stages
 
 _native_points = entry("vg_move_points", c_void_p, c_void_p, c_int64, c_void_p, c_void_p, result=None)
-_native_boxes = entry(
-    "vg_move_boxes", c_void_p, c_void_p, c_int64, c_void_p, c_void_p, c_void_p, c_void_p
-)
+_native_boxes = entry("vg_move_boxes", c_void_p, c_void_p, c_int64, c_void_p, c_void_p, c_void_p, c_void_p)
 
 LEFT_IMAGE, ERASED, SEEN = PointState
 
@@ -27,8 +25,7 @@ def move_points(
     moved = np.array(points, np.float64, order="C")
     state = np.empty(len(moved), np.uint8)
     rows = np.ascontiguousarray(row, np.int64)
-    packed, _arrays = stages.pack()
-    _native_points(data_ptr(packed), data_ptr(rows), len(moved), data_ptr(moved), data_ptr(state))
+    _native_points(data_ptr(stages.packed), data_ptr(rows), len(moved), data_ptr(moved), data_ptr(state))
     return moved.astype(np.float32), state
 
 
@@ -56,7 +53,6 @@ def move_boxes(
     rows, sizes = np.ascontiguousarray(row, np.int64), np.ascontiguousarray(size, np.int64)
     boxes = np.ascontiguousarray(corners, np.float64)
     seen, share = np.empty((len(boxes), 2, 4)), np.empty(len(boxes))
-    packed, _arrays = stages.pack()
     addresses = map(data_ptr, (boxes, sizes, seen, share))
-    check_status(_native_boxes(data_ptr(packed), data_ptr(rows), len(boxes), *addresses))
+    check_status(_native_boxes(data_ptr(stages.packed), data_ptr(rows), len(boxes), *addresses))
     return seen, share

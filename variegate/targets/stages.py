@@ -62,11 +62,7 @@ class Stages(NamedTuple):
     grids: Any  # int16[...]
     rectangles: Any  # int32[T, 4]
     tables: Any  # float64[...]: the places that a scale's columns read, then those of its lines
-
-    def pack(self) -> tuple[npt.NDArray[np.int64], list[npt.NDArray[Any]]]:
-        """The native struct, and the arrays that it points to, which must outlive it."""
-        arrays = [as_c_contiguous(array) for array in self]
-        return pack_struct(STAGES, rows=len(self.begin) - 1, **dict(zip(self._fields, arrays, strict=True))), arrays
+    packed: Any  # the native struct of all these
 
 
 def _are(*ops: Op) -> npt.NDArray[np.bool_]:
@@ -112,6 +108,7 @@ def stages_of(program: Program, resized_by_corners: bool = False) -> Stages:
         grids=program.tables.grids,
         rectangles=program.tables.rectangles,
         tables=np.empty(0),
+        packed=None,
     )
     for code in sorted(set(op.tolist())):
         at = np.flatnonzero(op == code)
@@ -124,7 +121,9 @@ def stages_of(program: Program, resized_by_corners: bool = False) -> Stages:
     if len(real):
         steps.back[real, 0:3] += _NUDGE * steps.back[real, 6:9]
         steps.back[real, 3:6] += _NUDGE * steps.back[real, 6:9]
-    return steps._replace(tables=_tables(steps, by_corners))
+    arrays = steps._replace(tables=_tables(steps, by_corners))._asdict()
+    read = {name: as_c_contiguous(arrays[name]) for name in arrays if name != "packed"}
+    return Stages(**read, packed=pack_struct(STAGES, rows=program.num_rows, **read))
 
 
 def _tables(steps: Stages, by_corners: npt.NDArray[np.bool_]) -> Floats:

@@ -73,9 +73,7 @@ def test_an_operation_without_a_triton_form_is_named() -> None:
     class Halve(T.CustomOp):
         point = staticmethod(lambda r, g, b, m: (r / 2, g / 2, b / 2))
 
-    with pytest.raises(
-        ValueError, match=r"Halve: its point function is written for Numba only and cannot run on a CUDA"
-    ):
+    with pytest.raises(ValueError, match=r"Halve: its point function is compiled for CPUs and cannot run on a CUDA"):
         _compare(Halve(), [photo(9, 9)])
 
 

@@ -91,8 +91,7 @@ def cut_out(
     """A file that holds at least ``box`` (top, left, bottom, right) of the picture, to be decoded at a scale of 1 by
     ``divisor``. None if no such file can be made of it, "unknown" if the file is not among those that are ``known``."""
     file, buffer, place = _array_of(data), _output_buffer(len(data)), np.array(box, np.int64)
-    keys, offsets, packed = map(data_ptr, known)
-    index = keys, offsets, len(known.keys), packed, len(known.packed)
+    index = data_ptr(known.keys), data_ptr(known.offsets), len(known.keys), data_ptr(known.packed), len(known.packed)
     size = _cut(data_ptr(file), len(file), *index, divisor, data_ptr(place), data_ptr(buffer), len(buffer))
     if size < 0:
         return "unknown"

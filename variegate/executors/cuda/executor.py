@@ -17,7 +17,7 @@ from variegate.executors.batches import check_fits, layout, shapes_of, write_ima
 from variegate.executors.cuda.images import DeviceImages, Memory, place_packed
 from variegate.executors.cuda.launch import BLOCK, KernelSettings, Launch, launches, triton_functions
 from variegate.executors.cuda.layout import ABILITIES
-from variegate.executors.cuda.pack import Packer, refuse_jpeg
+from variegate.executors.cuda.pack import Packer
 from variegate.program.lowering import lower
 from variegate.program.program import Program
 
@@ -61,9 +61,9 @@ class CudaExecutor:
         """A fused program (lowered with ``measured_once``) -> the batch, or the outputs one by one if shapes differ.
 
         ``results``: where each output goes; None for room of its own. ``region``: column and line at which outputs
-        begin in a larger image, and its width. Raises DeviceMemoryError where the device has no room for it.
+        begin in a larger image, and its width. Raises DeviceMemoryError where the device has no room for it, and
+        ValueError for a JPEG.
         """
-        refuse_jpeg(program)
         with self._one_at_a_time, self.current():
             stacked, results = self.allocate(program) if results is None else (None, results)
             if program.num_outputs:
@@ -85,7 +85,6 @@ class CudaExecutor:
         region: tuple[int, int, int] = (0, 0, 0),
     ) -> PreparedLaunches:
         """Copy the program over and return what is to be run. ``targets``: addresses of the outputs."""
-        refuse_jpeg(program)
         settings = settings_of(program, images, self.block)
         packer = Packer(program)
         canvases = self.memory.empty(packer.canvases)
@@ -128,7 +127,11 @@ def settings_of(program: Program, images: DeviceImages, block: tuple[int, int]) 
     """Raises ValueError naming a point function that has no Triton form."""
     # Steps come after all kernels, and kernels are kept by their settings.
     output = replace(program.output, steps=()) if program.output.steps else program.output
-    return KernelSettings(output, triton_functions(program.tables.points), images.format, block)
+    return _settings(output, triton_functions(program.tables.points), images.format, block)
+
+
+# Kept with the arguments of kernels that settings make once.
+_settings = lru_cache(maxsize=64)(KernelSettings)
 
 
 def _result_shapes(program: Program) -> npt.NDArray[np.int64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -89,7 +90,7 @@ def triton_functions(points: list[PointFunction]) -> PointFunctions:
     for point in points:
         if point.triton_function is None:
             raise ValueError(
-                f"{point.name}: its point function is written for Numba only and cannot run on a CUDA device; accepted "
+                f"{point.name}: its point function is compiled for CPUs and cannot run on a CUDA device; accepted "
                 "there: a class that also has point_triton, a @triton.jit function (r, g, b, m) -> (r, g, b)"
             )
     return PointFunctions(point.triton_function for point in points)
@@ -104,16 +105,57 @@ class KernelSettings:
     source_format: int
     block: tuple[int, int] = BLOCK
 
-    @property
+    @cached_property
     def tiles(self) -> dict[str, Any]:
         """Compile-time arguments of every kernel."""
         return {"BLOCK_Y": self.block[0], "BLOCK_X": self.block[1], "VERSION": L.VERSION}
 
-    @property
+    @cached_property
     def results(self) -> dict[str, Any]:
         """And of those that write results."""
         dtype = self.output.dtype if self.output.is_float else "uint8"
         return {"RESULT": RESULTS[dtype], "IS_PLANAR": self.output.layout == "NCHW", **self.tiles}
+
+    @cached_property
+    def preparation(self) -> KernelForm:
+        constants = {"FORMAT": self.source_format, "WEIGHTS_BLOCK": L.WEIGHTS_BLOCK, **self.tiles}
+        return KernelForm(statistics.prepare, constants, _LIGHT)
+
+    @cached_property
+    def _forms(self) -> dict[Any, KernelForm]:
+        return {}
+
+    def of_pass(self, abilities: int, is_first: bool, is_last: bool) -> KernelForm:
+        key = abilities, is_first, is_last
+        form = self._forms.get(key)
+        if form is None:
+            constants = {
+                "FORMAT": self.source_format if is_first else L.CANVAS,
+                **{name: abilities & ability != 0 for name, ability in _FLAGS},
+                "POINTS": self.points,
+                **self.results,
+            }
+            constants["MEASURES"] &= not is_last
+            is_heavy = bool(abilities & _HEAVY_ABILITIES or self.points)
+            form = self._forms[key] = _kernel_form(run_pass, constants, is_heavy)
+        return form
+
+    def of_blend(self, abilities: int, has_alpha: bool) -> KernelForm:
+        has_noise = bool(abilities & Ability.HAS_NOISE)
+        return _kernel_form(blend_rows, {"HAS_NOISE": has_noise, "HAS_ALPHA": has_alpha, **self.results}, has_noise)
+
+
+@dataclass(frozen=True)
+class KernelForm:
+    """A kernel, its compile-time arguments and options. ``tiles``: programs per tile of the plan."""
+
+    kernel: Any
+    constants: dict[str, Any]
+    options: dict[str, Any]
+    tiles: int = 1
+
+    def launch(self, rows: int, tiles: int, arguments: tuple[Any, ...]) -> Launch:
+        return Launch(self.kernel, rows, tiles * self.tiles, arguments, self.constants, self.options)
 
 
 def launches(
@@ -129,62 +171,44 @@ def launches(
     ``abilities``: what the kernels of every pass must be able to do, at least what the pass itself needs.
     """
     at, queue = packer.at, []
-    if counts[0, L.NUM_ROWS]:
-        rows, tiles, _ = counts[0].tolist()
-        arguments: tuple[Any, ...] = (
-            buffer,
-            workspace,
-            at["code"],
-            at["args"],
-            packer.header_at(0),
-            packer.list_at(0),
-            rows,
-        )
-        constants = {"FORMAT": settings.source_format, "WEIGHTS_BLOCK": L.WEIGHTS_BLOCK, **settings.tiles}
-        queue.append(Launch(statistics.prepare, rows, tiles, arguments, constants, _LIGHT))
-    for p, needed in enumerate(abilities):
-        rows, tiles, _ = counts[1 + p].tolist()
+    arguments: tuple[Any, ...]
+    preparation, *passes, blend = counts.tolist()
+    if preparation[L.NUM_ROWS]:
+        rows, tiles, _ = preparation
+        arguments = (buffer, workspace, at.code, at.args, packer.header_at(0), packer.list_at(0), rows)
+        queue.append(settings.preparation.launch(rows, tiles, arguments))
+    for p, ((rows, tiles, _), needed) in enumerate(zip(passes, abilities, strict=True)):
         is_last = p + 1 == packer.num_passes
         arguments = (
             buffer,
             workspace,
-            at["code"],
-            at["args"],
+            at.code,
+            at.args,
             packer.header_at(p),
             packer.header_at(p if is_last else p + 1),
             packer.list_at(1 + p),
-            at["constants"],
+            at.constants,
             rows,
         )
-        constants = {
-            "FORMAT": settings.source_format if p == 0 else L.CANVAS,
-            **{name: needed & ability != 0 for name, ability in _FLAGS},
-            "POINTS": settings.points,
-            **settings.results,
-        }
-        constants["MEASURES"] &= not is_last
-        is_heavy = bool(needed & _HEAVY_ABILITIES or settings.points)
-        queue.append(_launch(run_pass, rows, tiles, arguments, constants, is_heavy))
+        queue.append(settings.of_pass(needed, p == 0, is_last).launch(rows, tiles, arguments))
     if packer.is_blended:
-        rows, tiles, needed = counts[-1].tolist()
+        rows, tiles, needed = blend
         arguments = (
             buffer,
-            at["code"],
-            at["args"],
-            at["blend_headers"],
-            at["begins"],
-            at["starts"],
-            at["last_canvases"],
-            at["blend_weights"],
-            at["boxes"],
-            at["alpha_at"],
-            at["alpha"],
-            at["constants"],
+            at.code,
+            at.args,
+            at.blend_headers,
+            at.begins,
+            at.starts,
+            at.last_canvases,
+            at.blend_weights,
+            at.boxes,
+            at.alpha_at,
+            at.alpha,
+            at.constants,
             rows,
         )
-        has_noise = bool(needed & Ability.HAS_NOISE)
-        constants = {"HAS_NOISE": has_noise, "HAS_ALPHA": packer.sections["alpha"] > 0, **settings.results}
-        queue.append(_launch(blend_rows, rows, tiles, arguments, constants, has_noise))
+        queue.append(settings.of_blend(needed, packer.has_alpha).launch(rows, tiles, arguments))
     return queue
 
 
@@ -193,10 +217,7 @@ def heavy_height(height: int) -> int:
     return max(height // 2, 1)
 
 
-def _launch(
-    kernel: Any, rows: int, tiles: int, arguments: tuple[Any, ...], constants: dict[str, Any], is_heavy: bool
-) -> Launch:
+def _kernel_form(kernel: Any, constants: dict[str, Any], is_heavy: bool) -> KernelForm:
     if not is_heavy:
-        return Launch(kernel, rows, tiles, arguments, constants, _LIGHT)
-    constants = {**constants, "BLOCK_Y": heavy_height(constants["BLOCK_Y"])}
-    return Launch(kernel, rows, 2 * tiles, arguments, constants, _HEAVY)
+        return KernelForm(kernel, constants, _LIGHT)
+    return KernelForm(kernel, {**constants, "BLOCK_Y": heavy_height(constants["BLOCK_Y"])}, _HEAVY, tiles=2)

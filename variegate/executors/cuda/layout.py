@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from enum import IntEnum
+from typing import NamedTuple
 
 from variegate.program import ops, passes, places, rng
 from variegate.program.lowering import blurs
@@ -37,6 +38,10 @@ from variegate.program.lowering import blurs
     REGION_OF,  # the width of the whole image
 ) = range(passes.PASS_FIELDS, passes.PASS_FIELDS + 19)
 HEADER = 40
+HEADER_NAMES = (
+    "IMAGE", "STRIDE_Y", "STRIDE_X", "STRIDE_C", "CHANNELS", "IN_HEIGHT", "IN_WIDTH", "TARGET", "IS_FINAL", "ID_LOW",
+    "ID_HIGH", "TAPS_X", "TAPS_Y", "WEIGHTS", "ERASES", "KEY", "REGION_X", "REGION_Y", "REGION_OF",
+)  # fmt: skip
 
 # Fields of an instruction.
 (
@@ -52,9 +57,11 @@ FILL = 9  # red in the lowest byte
 COEFFICIENT = 10  # six of a fixed map; what a CONVOLVE holds from its sizes on; offset of the lines of a table map, or
 # of a grid's nodes; what an OVERLAY holds from its lines on
 CODE = 16
+CODE_NAMES = ("OP", "CLASS", "FLAG", "ARG", "COUNT", "WINDOW", "FILL", "COEFFICIENT")
 
 # CLASS.
 SKIP, LOOKUP, VALUE, POSITION, POSITION_NORMALIZED, MAP = range(6)
+CLASS_NAMES = ("SKIP", "LOOKUP", "VALUE", "POSITION", "POSITION_NORMALIZED", "MAP")
 
 # How pixels of a source lie in memory: interleaved bytes; 4 bytes a pixel (canvases); channels STRIDE_C apart.
 INTERLEAVED, CANVAS, PLANAR = range(3)
@@ -98,6 +105,38 @@ class Ability(IntEnum):
 
 # Fields of a launch: rows in its list, tiles of the largest, abilities.
 NUM_ROWS, NUM_TILES, ABILITIES = range(3)
+LAUNCH_NAMES = ("NUM_ROWS", "NUM_TILES", "ABILITIES")
+
+
+class Sections(NamedTuple):
+    """Offsets of the sections of the buffer, in order. Each is aligned to 16 bytes."""
+
+    headers: int  # int64[P, R, HEADER]
+    code: int  # int32[R, K, CODE]
+    args: int  # float64[R, K, 8]
+    constants: int  # float32: scale and bias for one channel and for three; rng.SEGMENTS, if the program draws noise
+    lists: int  # int32[1 + P, n]: headers that need preparation, then the rows of every pass; -1 behind them
+    luts: int
+    matrices: int
+    kernels: int
+    rectangles: int
+    grids: int
+    indices: int  # int32: source columns and lines of maps that are tables
+    maps: int  # int64[maps, RECORD]: see program/places.py
+    # Of a program with a blend (program.BlendEntries); else empty.
+    blend_headers: int  # int64[outputs, HEADER]: of each output's first row
+    begins: int  # int32[outputs + 1]
+    starts: int  # float32[outputs]
+    last_canvases: int  # int64[entries]: addresses of what their rows' last passes write
+    blend_weights: int  # float32[entries]
+    boxes: int  # int32[entries, 4]
+    alpha_at: int  # int64[entries]
+    alpha: int  # uint8
+    # Not uploaded: written on the device.
+    statistics: int  # uint8[statistics, TABLE]
+    resize_weights: int  # int32
+    # The images between passes are in memory of their own.
+    canvases: int
 
 # What kernels read from here and from the program's modules, as one number. Every kernel takes it as a compile-time
 # argument: Triton keeps machine code on disk by a kernel's source and arguments, which these constants are no part of,

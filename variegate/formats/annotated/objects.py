@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.formats.annotated.outlines import masks_of
 from variegate.formats.annotated.shapes import NO_OUTLINE, Shapes, ShapesBuilder
 from variegate.formats.annotated.values import FINITE, IGNORED_VALUE, MOST, MaskOptions
 from variegate.formats.base import SourceError, first_names
@@ -101,8 +102,6 @@ class Objects:
         """bool [M, H, W] of objects with an outline, and the part of each that may be True."""
         if self.shapes is None:
             return np.zeros((len(some), *size), np.bool_), [(slice(0), slice(0))] * len(some)
-        from variegate.formats.annotated.outlines import masks_of  # here: Numba takes a while
-
         return masks_of(self.shapes, some, size, scale)
 
     @staticmethod

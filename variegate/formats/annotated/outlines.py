@@ -21,9 +21,7 @@ Area = tuple[slice, slice]
 Ring = npt.NDArray[np.float64]
 TOLERANCE = 0.3
 
-_fill_rings = entry(
-    "vg_fill_rings", c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_int64, c_int64, c_void_p
-)
+_fill_rings = entry("vg_fill_rings", c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_int64, c_int64, c_void_p)
 _count_sides = entry("vg_count_sides", c_void_p, c_int64, c_int64, c_void_p, result=None)
 _trace = entry("vg_trace", c_void_p, c_int64, c_int64, c_int64, c_double, c_void_p, c_void_p)
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from variegate.formats.annotated.outlines import outline_of
 from variegate.formats.annotated.shapes import NO_OUTLINE, RUNS, runs_of
 
 # Digits behind the point, of pixels.
@@ -123,8 +124,6 @@ def _some(values: Any, order: Any) -> list[Any]:
 def _outline(mask_HW: Any, kind: int, is_single: bool) -> Any:
     if kind == RUNS:
         return runs_of(mask_HW) if mask_HW.any() else None
-    from variegate.formats.annotated.outlines import outline_of  # here: Numba takes a while
-
     return [ring.ravel().tolist() for ring in outline_of(mask_HW, is_single)]
 
 

@@ -92,11 +92,6 @@ class ExpansionSpec:
     noted: set[str] = field(default_factory=set)  # notes that jobs of this process have given (``decode/depth.py``)
     index: str | None = None  # file of an entropy index of the source's JPEGs, whose pixels are the same without
 
-    @property
-    def has_targets(self) -> bool:
-        """Boxes, masks or key points follow the images."""
-        return bool(getattr(self.plan.source, "has_targets", False))
-
     def cold_job(self, device: str, num_threads: int) -> ExpansionJob:
         """A job whose first task compiles its kernels."""
         kind: type[ExpansionJob] = self.plan.job_kind or ExpansionJob

@@ -101,10 +101,6 @@ class PartSpec:
     shared: str | None = None
     sharing: int = 1
 
-    @property
-    def has_targets(self) -> bool:
-        return self.targets is not None
-
     def open(self, device: str, num_threads: int) -> PartJob:
         return PartJob(self, device, num_threads)
 

@@ -1,0 +1,213 @@
+// A header for every pass of every row: what it reads, does and writes.
+#include "pack.h"
+
+namespace vg {
+namespace {
+
+// Pixels that a pass reads: an image of the batch, or what the pass before wrote.
+struct Source {
+  i64 address, stride_y, stride_x, stride_c, height, width;
+};
+
+// Kernels of a launch are compiled with the abilities that its rows need.
+struct Launch {
+  i64 *fields;  // [LAUNCH_FIELDS]
+  i32 *list;
+
+  void need(i64 abilities) const { fields[LaunchField::ABILITIES] |= abilities; }
+  void add(i64 entry, i64 tiles) const {
+    list[fields[LaunchField::NUM_ROWS]++] = (i32)entry;
+    fields[LaunchField::NUM_TILES] = max_of(fields[LaunchField::NUM_TILES], tiles);
+  }
+};
+
+// Number 0 is the preparation, 1 + p is pass p.
+Launch launch_of(const PackCall &call, i64 number) {
+  return {call.launches + number * LAUNCH_FIELDS,
+          section<i32>(call, Section::LISTS, number * call.program->list_length)};
+}
+
+i64 *header_of(const PackCall &call, i64 p, i64 row) {
+  return section<i64>(call, Section::HEADERS, (p * call.program->rows + row) * HEADER_FIELDS);
+}
+
+i64 tiles_of_area(const PackCall &call, i64 height, i64 width) {
+  return tiles_of(height, call.block_y) * tiles_of(width, call.block_x);
+}
+
+int abilities_of_source(i64 source) {
+  switch (source) {
+    case PassSource::INTERPOLATED: return Ability::HAS_REAL;
+    case PassSource::FILTER: return Ability::HAS_FILTER;
+    case PassSource::RESAMPLE: return Ability::HAS_RESAMPLE;
+    case PassSource::FOLDED: return Ability::HAS_FOLD;
+    default: return 0;
+  }
+}
+
+int abilities_of(const DeviceRow &row, i64 k) {
+  const int op = row.opcode(k);
+  switch (op) {
+    case Op::HUE: return Ability::HAS_HUE;
+    case Op::CLAHE: return Ability::HAS_CLAHE;
+    case Op::ERASE: return row.args(k)[2] != 0 ? Ability::HAS_NOISE : 0;
+    case Op::OVERLAY: return Ability::HAS_OVERLAY;
+    case Op::MAP_GRID: return Ability::HAS_GRID;
+    default: return IS_WARP[op] ? Ability::HAS_WARP : KIND_OF[op] == Kind::POSITION ? Ability::HAS_NOISE : 0;
+  }
+}
+
+bool erases_result(const DeviceRow &row, i64 k) { return row.opcode(k) == Op::ERASE && row.args(k)[7] != 0; }
+
+// Returns the abilities that slots begin..end need, and says in the header whether they erase in the result.
+int describe_slots(const DeviceRow &row, i64 begin, i64 end, i64 *header) {
+  int abilities = 0;
+  for (i64 k = begin; k < end; k++) {
+    abilities |= abilities_of(row, k);
+    if (erases_result(row, k)) header[HeaderField::ERASES] = 1;
+  }
+  return abilities;
+}
+
+// A map that folds has the PadMode in its flags.
+bool has_folding_map(const DeviceRow &row, i64 begin, i64 end) {
+  for (i64 k = begin; k < end; k++)
+    if (IS_REAL_MAP[row.opcode(k)] && row.flags(k) > INTERPOLATION_MASK) return true;
+  return false;
+}
+
+void copy_pass(const DeviceRow &row, const i32 *pass, i64 *header) {
+  for (int i = 0; i < PASS_FIELDS; i++) header[i] = pass[i];
+  memset(header + PASS_FIELDS, 0, (HEADER_FIELDS - PASS_FIELDS) * sizeof(i64));
+  constexpr int SLOTS[] = {PassField::BEGIN,  PassField::END,      PassField::FIRST,      PassField::MAPS_END,
+                           PassField::VALUES, PassField::POSITION, PassField::STATISTICS, PassField::STATISTICS_END};
+  for (int field : SLOTS) header[field] += row.first_slot();
+}
+
+void copy_source(const Source &from, i64 *header) {
+  header[HeaderField::IMAGE] = from.address;
+  header[HeaderField::STRIDE_Y] = from.stride_y;
+  header[HeaderField::STRIDE_X] = from.stride_x;
+  header[HeaderField::STRIDE_C] = from.stride_c;
+  header[HeaderField::IN_HEIGHT] = from.height;
+  header[HeaderField::IN_WIDTH] = from.width;
+}
+
+void copy_row(const PackCall &call, const DeviceRow &row, i64 *header) {
+  const u64 id = row.all->ids[row.row];
+  const u32 *key = row.all->key + row.row * 2;
+  header[HeaderField::CHANNELS] = row.in_shape()[2];
+  header[HeaderField::ID_LOW] = (i64)(id & 0xffffffff);
+  header[HeaderField::ID_HIGH] = (i64)(id >> 32);
+  header[HeaderField::KEY] = (i64)((u64)key[1] << 32 | key[0]);
+  header[HeaderField::REGION_X] = call.region_x;
+  header[HeaderField::REGION_Y] = call.region_y;
+  header[HeaderField::REGION_OF] = call.region_width ? call.region_width : header[PassField::WIDTH];
+}
+
+// Returns the number of weight blocks that a resize makes before pass p, whose weights begin at the offset `weights`.
+i64 describe_resize(const DeviceRow &row, const i32 *pass, i64 &weights, i64 *header) {
+  const i64 k = pass[PassField::FIRST], height = pass[PassField::HEIGHT], width = pass[PassField::WIDTH];
+  const Taps taps = count_taps(row.args(k), row.flags(k));
+  header[HeaderField::TAPS_X] = taps.x;
+  header[HeaderField::TAPS_Y] = taps.y;
+  header[HeaderField::WEIGHTS] = weights;
+  weights += 4 * ((taps.x + 1) * width + (taps.y + 1) * height);
+  return tiles_of(height, WEIGHTS_BLOCK) + tiles_of(width, WEIGHTS_BLOCK);
+}
+
+// Tiles of the part of the image that statistics see: one at least.
+i64 tiles_seen(const PackCall &call, const i32 *pass) {
+  const i64 height = max_of(pass[PassField::BOTTOM] - pass[PassField::TOP], 0);
+  const i64 width = max_of(pass[PassField::RIGHT] - pass[PassField::LEFT], 0);
+  return max_of<i64>(tiles_of(height, call.block_y), 1) * max_of<i64>(tiles_of(width, call.block_x), 1);
+}
+
+// The header of pass p. `target`: the address that it writes to. `weights`: the offset of the next resize's weights.
+void write_pass(const PackCall &call, const DeviceRow &row, i64 p, const Source &from, i64 target, i64 &weights) {
+  const i32 *pass = row.pass(p);
+  i64 *header = header_of(call, p, row.row);
+  copy_pass(row, pass, header);
+  copy_source(from, header);
+  copy_row(call, row, header);
+  header[HeaderField::IS_FINAL] = p == row.num_passes() - 1 && !row.is_blended();
+  header[HeaderField::TARGET] = target;
+  const i64 begin = pass[PassField::BEGIN], end = pass[PassField::END], source = pass[PassField::SOURCE];
+  const Launch launch = launch_of(call, 1 + p);
+  launch.need(abilities_of_source(source) | describe_slots(row, begin, end, header));
+  if (call.region_width) launch.need(Ability::IS_REGION);
+  if (has_folding_map(row, begin, end)) launch.need(Ability::HAS_FOLD);
+  launch.add(row.row, tiles_of_area(call, pass[PassField::HEIGHT], pass[PassField::WIDTH]));
+  i64 prepared = source == PassSource::RESAMPLE ? describe_resize(row, pass, weights, header) : 0;
+  if (pass[PassField::NEEDS]) {
+    // The pass before measures what it writes; images of the batch are measured by the preparation.
+    if (p > 0) launch_of(call, p).need(Ability::MEASURES);
+    else prepared = tiles_seen(call, pass);
+  }
+  if (prepared) launch_of(call, 0).add(p * row.all->rows + row.row, prepared);
+}
+
+Source image_of_row(const PackCall &call, const DeviceRow &row) {
+  const i64 image = row.all->source[row.row];
+  const i64 *strides = call.strides + image * 3;
+  return {call.addresses[image], strides[0], strides[1], strides[2], row.in_shape()[0], row.in_shape()[1]};
+}
+
+}  // namespace
+
+void write_headers(const PackCall &call) {
+  const DeviceProgram &program = *call.program;
+  const i64 lists = (1 + program.depth) * program.list_length;
+  memset(section<i32>(call, Section::LISTS), 0xff, (size_t)lists * sizeof(i32));
+  i64 canvases = call.canvases, weights = program.at[Section::RESIZE_WEIGHTS];
+  for (i64 r = 0; r < program.rows; r++) {
+    const DeviceRow row = {&program, r};
+    const CanvasSizes sizes = canvas_sizes(row);
+    const i64 canvas[2] = {canvases, canvases + 4 * sizes.first};
+    canvases += 4 * (sizes.first + sizes.second);
+    Source from = image_of_row(call, row);
+    const i64 count = row.num_passes();
+    for (i64 p = 0; p < count; p++) {
+      const i32 *pass = row.pass(p);
+      const bool is_final = p == count - 1 && !row.is_blended();
+      write_pass(call, row, p, from, is_final ? call.targets[r] : canvas[p % 2], weights);
+      const i64 height = pass[PassField::HEIGHT], width = pass[PassField::WIDTH];
+      from = {canvas[p % 2], 4 * width, 4, 1, height, width};
+    }
+    for (i64 p = count; p < program.depth; p++) header_of(call, p, r)[PassField::NEEDS] = 0;
+  }
+}
+
+void write_blend(const PackCall &call) {
+  const DeviceProgram &program = *call.program;
+  i64 *launch = call.launches + (1 + program.depth) * LAUNCH_FIELDS;
+  launch[LaunchField::NUM_ROWS] = program.outputs;
+  for (i64 n = 0; n < program.outputs; n++) {
+    // The header of the first row's last pass, but over all its instructions.
+    const DeviceRow row = {&program, program.entry_row[program.begins[n]]};
+    i64 *header = section<i64>(call, Section::BLEND_HEADERS, n * HEADER_FIELDS);
+    memcpy(header, header_of(call, row.num_passes() - 1, row.row), HEADER_FIELDS * sizeof(i64));
+    header[PassField::BEGIN] = row.first_slot();
+    header[PassField::END] = row.first_slot() + row.length();
+    header[HeaderField::TARGET] = call.targets[n];
+    header[HeaderField::ERASES] = 0;
+    const i64 tiles = tiles_of_area(call, header[PassField::HEIGHT], header[PassField::WIDTH]);
+    launch[LaunchField::NUM_TILES] = max_of(launch[LaunchField::NUM_TILES], tiles);
+    launch[LaunchField::ABILITIES] |= describe_slots(row, 0, row.length(), header);
+  }
+  const i64 entries = program.begins[program.outputs];
+  for (i64 n = 0; n <= program.outputs; n++) section<i32>(call, Section::BEGINS)[n] = (i32)program.begins[n];
+  for (i64 e = 0; e < entries; e++) {
+    const DeviceRow row = {&program, program.entry_row[e]};
+    const i64 *last = header_of(call, row.num_passes() - 1, row.row);
+    section<i64>(call, Section::LAST_CANVASES)[e] = last[HeaderField::TARGET];
+  }
+  const size_t outputs = (size_t)program.outputs, count = (size_t)entries;
+  memcpy(section<u8>(call, Section::STARTS), program.start, outputs * sizeof(f32));
+  memcpy(section<u8>(call, Section::BLEND_WEIGHTS), program.weight, count * sizeof(f32));
+  memcpy(section<u8>(call, Section::BOXES), program.box, count * 4 * sizeof(i32));
+  memcpy(section<u8>(call, Section::ALPHA_AT), program.alpha_at, count * sizeof(i64));
+  if (program.alpha_size) memcpy(section<u8>(call, Section::ALPHA), program.alpha, (size_t)program.alpha_size);
+}
+
+}  // namespace vg
