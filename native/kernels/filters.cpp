@@ -47,6 +47,22 @@ i64 filter_margin(const Row &row, i64 slot) {
   }
 }
 
+i64 filter_reach(const Row &row, i64 slot) {
+  const f64 *a = row.args[slot];
+  switch (row.opcode[slot]) {
+    case Op::SHARPNESS:
+      return 1;
+    case Op::CONVOLVE:
+      return (i64)a[2] / 2;
+    case Op::MEDIAN:
+      return (i64)a[0] / 2;
+    case Op::MORPHOLOGY:
+      return (i64)a[1] / 2;
+    default:
+      return -1;
+  }
+}
+
 i64 filter_bytes(const Row &row, i64 slot, i64 height, i64 width) { return 3 * height * stride_of(row, slot, width); }
 
 bool reserve_filter(const Row &row, i64 slot, i64 height, i64 width, Scratch &s) {

@@ -68,6 +68,8 @@ struct FilterScratch {
 
 // Room beyond the image's width that rows of the filter at `slot` need on either side, in pixels.
 i64 filter_margin(const Row &row, i64 slot);
+// Lines above and below a pixel that the filter at `slot` reads; -1 where it may read any.
+i64 filter_reach(const Row &row, i64 slot);
 // Makes room for the image that the filter at `slot` sees. False where there is no memory.
 bool reserve_filter(const Row &row, i64 slot, i64 height, i64 width, Scratch &s);
 // Bytes of that image.

@@ -292,11 +292,26 @@ Status run_row(const Batch *batch, i64 r, i64 end, Scratch &s) {
   return OK;
 }
 
-// Bytes of the memory that a pass's filter, or its map through tables, reads; 0 for passes that read their image.
+// Bytes of the memory that a pass's filter, or its map through tables, reads. 0 for passes that read their image, and
+// for filters that read few lines: a band makes these by itself.
 i64 input_bytes(const Row &row, const i32 *pass, const Image &image) {
   if (!has_input(pass)) return 0;
   if (pass[PassField::SOURCE] != PassSource::FILTER) return image.bytes() + BLOCK;
+  if (filter_reach(row, pass[PassField::FIRST]) >= 0) return 0;
   return filter_bytes(row, pass[PassField::FIRST], pass[PassField::HEIGHT], pass[PassField::WIDTH]) + BLOCK;
+}
+
+// What the filter of a pass reads for its lines `y`, into a thread's own memory.
+Status make_filter_input(const Row &row, const i32 *pass, const Image &image, const Target &target, Range y,
+                         Scratch &s) {
+  const i64 slot = pass[PassField::FIRST], reach = filter_reach(row, slot);
+  const Range seen = {max_of<i64>(0, y.first - reach), min_of(target.height, y.end + reach)};
+  const i64 line = filter_bytes(row, slot, 1, target.width);
+  if (!s.filter.image.reserve(line * seen.size())) return OUT_OF_MEMORY;
+  share_filter(row, slot, target.width, s.filter.image.at - line * seen.first, nullptr, s);
+  const Status status = make_input(row, pass, image, target, seen, nullptr, {nullptr, 0}, s);
+  repeat_edges_of(row, slot, target.width, image.channels, seen, s);
+  return status;
 }
 
 // One step of a pass whose memory several workers share. The steps before it are done.
@@ -333,6 +348,10 @@ Status run_band(const BandCall &call, Scratch &s) {
     return OK;
   }
   if (has_input(pass) && !is_filter) image.pixels = call.input;
+  if (is_filter && filter_reach(row, slot) >= 0) {
+    const Status status = make_filter_input(row, pass, image, target, y, s);
+    if (status != OK) return status;
+  }
   return run_step(row, {pass, image, target}, y, next, s);
 }
 

@@ -226,9 +226,9 @@ class Engine:
             image: path of a .npy, TIFF (tiled, or in uncompressed strips) or Zarr file; or a uint8 array [H, W, C] with
                 up to 32 channels, or [H, W].
             transform: replaces the engine's own; must not mix images.
-            out: path of the result, .npy, .tif, .tiff or .zarr, which replaces an existing one when complete. None
-                returns an array. TIFF and Zarr need ``pip install 'variegate[tiles]'``. Images between passes lie beside
-                it until it is complete. With ``workers="ray"``, all machines must see both files.
+            out: path of the result, .npy, .tif, .tiff or .zarr, which replaces an existing one when complete; until
+                then, images between passes lie in the same folder. None returns an array. TIFF and Zarr need
+                ``pip install 'variegate[tiles]'``. With ``workers="ray"``, all machines must see both files.
             tile: side of tiles and chunks in the result, and the most lines of a band, 1 to 16,384; for .tif a multiple
                 of 16.
             id, epoch, copy: further inputs of the random numbers.

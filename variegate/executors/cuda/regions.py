@@ -16,6 +16,7 @@ import torch
 from variegate.executors.cpu.kernels import INSTRUCTION_ARRAYS
 from variegate.executors.cuda.images import DeviceImages, place_tensor
 from variegate.executors.cuda.pack import refuse_jpeg
+from variegate.executors.steps import Step
 from variegate.native.structs import BandStep
 from variegate.program import passes as P
 from variegate.program.ops import (
@@ -34,7 +35,6 @@ from variegate.program.program import Output, Program
 
 if TYPE_CHECKING:
     from variegate.executors.cuda.executor import CudaExecutor
-    from variegate.jobs.tiles.steps import Step
 
 # Places have 15 fraction bits, in 32; those that a grid moves may leave the image by as much again.
 _MOST_MAPPED, _MOST_BENT = 65_535, 32_767
@@ -172,7 +172,7 @@ def _moved(program: Program, first: int, end: int, top: int) -> npt.NDArray[np.f
 
 
 def _reach(op: int, args: npt.NDArray[np.float64]) -> int:
-    """How many lines beyond a pixel's own a filter reads."""
+    """Number of lines above and below a pixel that a filter reads."""
     if op == Op.SHARPNESS:
         return 1
     return int(args[{Op.MEDIAN: 0, Op.CONVOLVE: 2, Op.MORPHOLOGY: 1}[Op(op)]]) // 2

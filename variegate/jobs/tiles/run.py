@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import PIXEL_VERSION, integer
+from variegate.executors.steps import Step, Steps, Work
 from variegate.formats.base import SourceError
 from variegate.jobs.drive import FailedItem
 from variegate.jobs.jobs import EngineError
 from variegate.jobs.mapping import MapSpec
 from variegate.jobs.tiles import reading
 from variegate.jobs.tiles.memory import MappedFile, Memory, SharedArray, mapped, num_bytes
-from variegate.jobs.tiles.steps import Step, Steps, Work
 from variegate.jobs.tiles.worker import Band, BandSpec
 from variegate.jobs.tiles.writing import BandsDone, ResultFile, checked_result, remove, reserve
 from variegate.program.program import Program
