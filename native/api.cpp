@@ -24,7 +24,7 @@ VG_EXPORT i64 vg_host_level() {
   if (!(saves_avx && fma && movbe && avx && f16c && bmi && avx2 && has(lzcnt, 5))) return 1;
   bool v4 = has(b7, 16) && has(b7, 17) && has(b7, 28) && has(b7, 30) && has(b7, 31);  // AVX-512 F, DQ, CD, BW, VL
   if (!saves_avx512 || !v4) return 2;
-  return has(c7, 1) && has(c7, 11) ? 4 : 3;  // VBMI, VNNI
+  return has(c7, 1) && has(c7, 11) && has(c7, 14) ? 4 : 3;  // VBMI, VNNI, VPOPCNTDQ
 #else
   return 0;
 #endif

@@ -2,11 +2,8 @@
 
 The sources are C++17 without a C++ library, so that the C driver of any compiler links them: ``$CC``, gcc, clang, or
 the compiler of PyPI's ``ziglang``. Files of ``kernels/`` are compiled once for each level of x86-64, from what every
-processor has to AVX-512 with VBMI and VNNI; Python picks a level when it loads the library. All others are compiled for
-the oldest. Only what changed is compiled again.
-
-``--fuzz`` makes a program of each file of ``fuzz/`` instead, which feeds mutated bytes to a parser under sanitizers:
-``build/native/fuzz/NAME [ITERATIONS [SEED]]``.
+processor has to AVX-512 with VBMI, VNNI and VPOPCNTDQ; Python picks a level when it loads the library. All others are
+compiled for the oldest. Only what changed is compiled again.
 """
 
 from __future__ import annotations
@@ -57,7 +54,7 @@ X86_LEVELS = {
     "v2": ("-march=x86-64-v2",),
     "v3": ("-march=x86-64-v3",),
     "v4": ("-march=x86-64-v4",),
-    "vbmi": ("-march=x86-64-v4", "-mavx512vbmi", "-mavx512vnni"),
+    "vbmi": ("-march=x86-64-v4", "-mavx512vbmi", "-mavx512vnni", "-mavx512vpopcntdq"),
 }
 
 
@@ -118,7 +115,7 @@ def host_levels() -> list[str]:
         "v2": {"ssse3", "sse4_2", "popcnt"},
         "v3": {"avx2", "bmi2", "fma", "movbe"},
         "v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
-        "vbmi": {"avx512vbmi", "avx512_vnni"},
+        "vbmi": {"avx512vbmi", "avx512_vnni", "avx512_vpopcntdq"},
     }
     for level, features in needed.items():
         if not features <= flags:
@@ -171,10 +168,16 @@ def _common_sources() -> list[Path]:
     return sorted(path for path in SOURCES.rglob("*.cpp") if path.parent.name not in ("kernels", "fuzz"))
 
 
+def objects_folder(compiler: Compiler | None = None, flags: Sequence[str] = ()) -> Path:
+    """The folder of the objects that these flags make, by level."""
+    compiler = compiler or find_compiler()
+    key = json.dumps([compiler.command, FLAGS, X86_LEVELS, list(flags)])
+    return OBJECTS / f"{compiler.machine}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
+
+
 def _compile_all(compiler: Compiler, jobs: Sequence[tuple[Path, str]], flags: Sequence[str]) -> list[Path]:
     """Compile sources for levels -> the objects, in this order."""
-    key = json.dumps([compiler.command, FLAGS, list(flags)])
-    folder = OBJECTS / f"{compiler.machine}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
+    folder = objects_folder(compiler, flags)
     objects = {job: folder / job[1] / f"{job[0].parent.name}-{job[0].stem}.o" for job in jobs}
 
     def compile_one(job: tuple[Path, str]) -> None:

@@ -212,7 +212,7 @@ constexpr u8 IS_WARP[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 
 
 constexpr u8 IS_BLUR[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 
-// Coordinates: see variegate/program/places.py.
+// Coordinates: see variegate/program/coords.py.
 
 constexpr f64 MAX_COORD = 0x1.0000000000000p+46;
 
@@ -352,6 +352,8 @@ enum : int {
   SEEN = 2,
 };
 }  // namespace PointState
+
+constexpr u8 IS_FOLLOWED[] = {0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 
 constexpr i64 ENDLESS = 4503599627370496;
 
@@ -563,18 +565,31 @@ struct Lowering {
 // Steps of the geometry of R rows: see variegate/targets/stages.py.
 struct Stages {
   i64 rows;
-  const i64 * begin;
-  const i64 * kind;
-  const f64 * back;
-  const f64 * ahead;
-  const i64 * before;
-  const i64 * after;
-  const u8 * is_aligned;
-  const u8 * rounds;
-  const i64 * numbers;
+  i64 * begin;
+  i64 * kind;
+  f64 * back;
+  f64 * ahead;
+  i64 * before;
+  i64 * after;
+  u8 * is_aligned;
+  u8 * rounds;
+  i64 * numbers;
   const i16 * grids;
   const i32 * rectangles;
-  const f64 * tables;
+  f64 * tables;
+};
+
+// Sampled programs whose geometry becomes Stages.
+struct StagesCall {
+  i64 rows;
+  i64 slots;
+  const i16 * opcode;
+  const f64 * args;
+  const i16 * flags;
+  const i32 * out_size;
+  const i32 * length;
+  const i32 * in_shape;
+  i64 resized_by_corners;
 };
 
 // A rectangle of a row's result, and the layers read in it.
@@ -633,7 +648,7 @@ struct Layers {
   u8 * nodes;
 };
 
-// Noise at the nodes of grids, blurred, times gains.
+// Noise between -1 and 1 at the nodes of grids, blurred, times gains.
 struct FieldNoise {
   i64 rows;
   const u64 * ids;

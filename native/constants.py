@@ -14,7 +14,7 @@ from variegate.apps.curate import fingerprint, near_search, pixels
 from variegate.executors.cuda import layout
 from variegate.native import structs
 from variegate.ops import fields
-from variegate.program import ops, passes, places, rng
+from variegate.program import coords, ops, passes, rng
 from variegate.program.lowering import blurs, rewrites
 from variegate.targets import stages
 
@@ -90,12 +90,12 @@ def header() -> str:
         _array("IS_REAL_MAP", "u8", map(int, ops.IS_REAL_MAP)),
         _array("IS_WARP", "u8", map(int, ops.IS_WARP)),
         _array("IS_BLUR", "u8", map(int, ops.IS_BLUR)),
-        "// Coordinates: see variegate/program/places.py.\n",
-        _number("MAX_COORD", places.FAR),
-        _enum("Record", ((name, getattr(places, name)) for name in places.RECORD_FIELDS)),
-        _number("RECORD_FIELDS", places.RECORD),
+        "// Coordinates: see variegate/program/coords.py.\n",
+        _number("MAX_COORD", coords.MAX_COORD),
+        _enum("Record", ((name, getattr(coords, name)) for name in coords.RECORD_FIELDS)),
+        _number("RECORD_FIELDS", coords.RECORD),
         *(
-            _number(name, getattr(places, name))
+            _number(name, getattr(coords, name))
             for name in (
                 "STEP_BITS",
                 "WEIGHT_BITS",
@@ -139,9 +139,12 @@ def header() -> str:
         _enum("StageKind", ((name, getattr(stages, name)) for name in ("MAP", "GRID", "REPEAT", "ERASE", "SCALE"))),
         _enum("StageNumber", ((name, getattr(stages, name)) for name in stages.NUMBERS)),
         _int_enum(structs.PointState),
+        _array("IS_FOLLOWED", "u8", map(int, stages.IS_FOLLOWED)),
         _number("ENDLESS", stages.ENDLESS),
         "// The packed program of a GPU: see variegate/executors/cuda/layout.py.\n",
-        _enum("Section", zip(map(str.upper, layout.Sections._fields), range(len(layout.Sections._fields)), strict=True)),
+        _enum(
+            "Section", zip(map(str.upper, layout.Sections._fields), range(len(layout.Sections._fields)), strict=True)
+        ),
         _number("NUM_SECTIONS", len(layout.Sections._fields)),
         _enum("HeaderField", ((name, getattr(layout, name)) for name in layout.HEADER_NAMES)),
         _number("HEADER_FIELDS", layout.HEADER),
@@ -160,13 +163,18 @@ def header() -> str:
         _struct("Batch", structs.BATCH, structs.BATCH_COMMENT),
         _struct("Lowering", structs.LOWERING, "R programs of K slots, rewritten in place: see native/lowering."),
         _struct("Stages", structs.STAGES, "Steps of the geometry of R rows: see variegate/targets/stages.py."),
+        _struct("StagesCall", structs.STAGES_CALL, "Sampled programs whose geometry becomes Stages."),
         _struct("MaskRegion", structs.MASK_REGION, "A rectangle of a row's result, and the layers read in it."),
         _struct("MaskLayer", structs.MASK_LAYER, "A mask and its result."),
         "// JPEG files: see native/jpeg.\n",
         _int_enum(structs.JpegRefusal),
         _struct("JpegHead", structs.JPEG_HEAD, "Header of a JPEG file; zeros if the file is not plain."),
         _struct("Layers", structs.LAYERS, "Layers that brushes draw: u8[count, planes, lines, columns]."),
-        _struct("FieldNoise", structs.FIELD_NOISE, "Noise at the nodes of grids, blurred, times gains."),
+        _struct(
+            "FieldNoise",
+            structs.FIELD_NOISE,
+            "Noise between -1 and 1 at the nodes of grids, blurred, times gains.",
+        ),
         _struct("HashSearch", structs.HASH_SEARCH, "A search for images of near hashes in one index of them."),
         _struct("RunCall", structs.RUN_CALL, "One call of vg_run."),
         _struct("BandCall", structs.BAND_CALL, structs.BAND_COMMENT),

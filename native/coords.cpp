@@ -1,4 +1,4 @@
-// Tables of nearest maps, and integer records by which interpolating maps are read: see variegate/program/places.py and
+// Tables of nearest maps, and integer records by which interpolating maps are read: see variegate/program/coords.py and
 // variegate/executors/reference/places.py.
 #include "coords.h"
 

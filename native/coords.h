@@ -1,4 +1,4 @@
-// Where pixels are read: integer coordinates of maps. See variegate/program/places.py.
+// Where pixels are read: integer coordinates of maps. See variegate/program/coords.py.
 #pragma once
 #include "constants.h"
 

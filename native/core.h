@@ -44,6 +44,8 @@ using f64 = double;
 #endif
 
 #define VG_INLINE static inline __attribute__((always_inline))
+// Of members of structs that files of several levels share: a copy that is not inlined would be one for all levels.
+#define VG_MEMBER inline __attribute__((always_inline))
 #define VG_NOINLINE __attribute__((noinline))
 
 // An entry that Python calls. Kernels have one for each level, whose name ends in it: vg_run_v3.
@@ -81,13 +83,13 @@ template <class T> struct Buffer {
   T *at = nullptr;
   i64 capacity = 0;
 
-  Buffer() = default;
+  VG_MEMBER Buffer() {}
   Buffer(const Buffer &) = delete;
   Buffer &operator=(const Buffer &) = delete;
-  ~Buffer() { free(at); }
+  VG_MEMBER ~Buffer() { free(at); }
 
   // Makes room for `count` values, with a block of bytes behind them. False where there is no memory.
-  bool reserve(i64 count) {
+  VG_MEMBER bool reserve(i64 count) {
     if (count <= capacity) return true;
     free(at);
     at = nullptr;
@@ -100,6 +102,6 @@ template <class T> struct Buffer {
     capacity = count;
     return true;
   }
-  T &operator[](i64 i) { return at[i]; }
-  const T &operator[](i64 i) const { return at[i]; }
+  VG_MEMBER T &operator[](i64 i) { return at[i]; }
+  VG_MEMBER const T &operator[](i64 i) const { return at[i]; }
 };

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tests.images import Image, gray, noise, photo
 from tests.oracle.geometry import rotation
 from variegate.ops import tone  # noqa: F401  # which declares instructions
+from variegate.program.coords import STEP_BITS, WEIGHS_TWICE
 from variegate.program.ops import (
     INTERPOLATION_BITS,
     LAYER_PLANES,
@@ -24,7 +25,6 @@ from variegate.program.ops import (
     Op,
     PadMode,
 )
-from variegate.program.places import STEP_BITS, WEIGHS_TWICE
 from variegate.program.program import Output, Program
 from variegate.program.rng import stream_key
 from variegate.program.sampling import Sampling

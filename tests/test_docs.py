@@ -41,6 +41,7 @@ NOT_RUN = {
     "docs/command-line.md": ["vg.doctor("],
     "docs/converting.md": ["from torchvision", "import albumentations"],
     "docs/deploy.md": ["vg.RayWorkers("],
+    "docs/custom.md": ["ctypes.CDLL"],
     "docs/gpu.md": [""],
     "docs/keras.md": [""],
     "docs/loader.md": ["batch.padding", "dcp.save(", "vg.RayWorkers(", "vg.ProcessWorkers("],

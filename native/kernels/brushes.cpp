@@ -1,8 +1,9 @@
 // Brushes that draw layers, u8[count, planes, lines, columns], into what is there. Places and sizes are in nodes, f32.
 //
-// They add, multiply, divide and take roots alone, which all processors round alike. Loops over a line's nodes are
+// They add, multiply, divide and take roots alone, which all processors round alike. Long loops over a line's nodes are
 // vectorized by the compiler.
-#include "../constants.h"
+#include "lanes.h"
+#include "split.h"
 
 namespace vg {
 namespace VG_LEVEL {
@@ -35,17 +36,31 @@ VG_INLINE Nodes nodes_near(f32 middle, f32 radius, i64 size) {
   return {max_of<i64>(0, (i64)ceilf(middle - radius)), min_of<i64>(size, (i64)(middle + radius) + 1)};
 }
 
-VG_INLINE u8 *plane_of(const Layers *layers, i64 n, i64 plane) {
-  return layers->nodes + (n * layers->planes + plane) * layers->lines * layers->columns;
+VG_INLINE u8 *plane_of(const Layers &layers, i64 n, i64 plane) {
+  return layers.nodes + (n * layers.planes + plane) * layers.lines * layers.columns;
 }
 
-// Darkens what is clear of a line by a disc, `down` from its middle.
-VG_INLINE void draw_puff_line(f32 *__restrict clear, Nodes nodes, f32 x, f32 down, f32 part, f32 alpha) {
-  for (i32 j = (i32)nodes.first; j < (i32)nodes.end; j++) {
-    const f32 across = (f32)j - x;
-    const f32 near = most(1.0f - (across * across + down * down) * part, 0.0f);
-    clear[j] *= 1.0f - alpha * near * near;
+// The part of a disc on a line, `down` from its middle.
+struct Disc {
+  f32 x, down, part, alpha;
+
+  // Darkens what is clear. Runs over the end by less than LANES: nothing is left of the disc there.
+  void draw(f32 *clear, Nodes nodes) const {
+    const Floats one = all_floats(1.0f), none = {}, place = all_floats(x), square = all_floats(down * down);
+    Floats numbers;
+    for (int i = 0; i < LANES; i++) numbers[i] = (f32)i;
+    for (i64 j = nodes.first; j < nodes.end; j += LANES) {
+      const Floats across = numbers + (f32)(i32)j - place, near = one - (across * across + square) * part;
+      const Floats inside = near > none ? near : none;
+      store(clear + j, load<Floats>(clear + j) * (one - alpha * inside * inside));
+    }
   }
+};
+
+// A few nodes: vectors would take longer to begin than to end.
+VG_SCALAR_FUNCTION void cover_streak(u8 *line, Nodes nodes, f32 share, f32 at, f32 wide, f32 limit) {
+  VG_SCALAR_LOOP
+  for (i64 j = nodes.first; j < nodes.end; j++) cover(line[j], share * least(wide - fabsf(distance(j, at)), limit));
 }
 
 }  // namespace
@@ -54,48 +69,51 @@ VG_INLINE void draw_puff_line(f32 *__restrict clear, Nodes nodes, f32 x, f32 dow
 
 // Haze, `haze[n]` at the top and a fifth of it at the bottom, and soft discs [n, discs, 4]: x, y, radius, and alpha in
 // the middle.
-VG_EXPORT i64 VG_ENTRY(vg_draw_puffs)(const Layers *layers, const f32 *puffs, i64 discs, const f32 *haze) {
+VG_EXPORT i64 VG_ENTRY(vg_draw_puffs)(const Layers *given, const f32 *puffs, i64 discs, const f32 *haze) {
   using namespace vg;
   using namespace vg::VG_LEVEL;
-  const i64 lines = layers->lines, columns = layers->columns;
+  const Layers layers = *given;
+  const i64 lines = layers.lines, columns = layers.columns, stride = columns + LANES;
   Buffer<f32> clear;
-  if (!clear.reserve(lines * columns)) return OUT_OF_MEMORY;
-  for (i64 n = 0; n < layers->count; n++) {
+  if (!clear.reserve(lines * stride)) return OUT_OF_MEMORY;
+  for (i64 n = 0; n < layers.count; n++) {
     for (i64 i = 0; i < lines; i++) {
       const f32 value = 1.0f - haze[n] * (1.0f - 0.8f * (f32)i / (f32)lines);
-      for (i64 j = 0; j < columns; j++) clear[i * columns + j] = value;
+      for (i64 j = 0; j < stride; j++) clear[i * stride + j] = value;
     }
     for (i64 p = 0; p < discs; p++) {
       const f32 *puff = puffs + 4 * (n * discs + p);
       const f32 x = puff[0], y = puff[1], radius = puff[2], alpha = puff[3], part = 1.0f / (radius * radius);
       const Nodes across = nodes_near(x, radius, columns), down = nodes_near(y, radius, lines);
       for (i64 i = down.first; i < down.end; i++)
-        draw_puff_line(clear.at + i * columns, across, x, distance(i, y), part, alpha);
+        Disc{x, distance(i, y), part, alpha}.draw(clear.at + i * stride, across);
     }
-    cover_all(clear.at, plane_of(layers, n, 0), lines * columns);
+    u8 *nodes = plane_of(layers, n, 0);
+    for (i64 i = 0; i < lines; i++) cover_all(clear.at + i * stride, nodes + i * columns, columns);
   }
   return OK;
 }
 
 // Lines [n, number, 4] (x, y, half the height, alpha), as a box of `blur` nodes leaves them; `slopes[n]`: nodes along x
 // per node along y.
-VG_EXPORT i64 VG_ENTRY(vg_draw_streaks)(const Layers *layers, const f32 *streaks, i64 number, const f32 *slopes,
+VG_EXPORT i64 VG_ENTRY(vg_draw_streaks)(const Layers *given, const f32 *streaks, i64 number, const f32 *slopes,
                                         f32 width, f32 blur) {
   using namespace vg;
   using namespace vg::VG_LEVEL;
+  const Layers layers = *given;
   const f32 wide = 0.5f * (width + blur), limit = least(width, blur), part = 1.0f / (blur * blur);
-  for (i64 n = 0; n < layers->count; n++) {
+  for (i64 n = 0; n < layers.count; n++) {
+    const f32 slope = slopes[n];
+    u8 *plane = plane_of(layers, n, 0);
     for (i64 p = 0; p < number; p++) {
       const f32 *streak = streaks + 4 * (n * number + p);
       const f32 x = streak[0], y = streak[1], tall = streak[2], alpha = streak[3];
-      const Nodes rows = nodes_near(y, tall, layers->lines);
+      const Nodes rows = nodes_near(y, tall, layers.lines);
       for (i64 i = rows.first; i < rows.end; i++) {
         const f32 down = distance(i, y), share = alpha * least(tall - fabsf(down), blur) * part;
-        const f32 at = x + slopes[n] * down;
-        const Nodes across = nodes_near(at, wide, layers->columns);
-        u8 *line = plane_of(layers, n, 0) + i * layers->columns;
-        for (i64 j = across.first; j < across.end; j++)
-          cover(line[j], share * least(wide - fabsf(distance(j, at)), limit));
+        const f32 at = x + slope * down;
+        const Nodes across = nodes_near(at, wide, layers.columns);
+        cover_streak(plane + i * layers.columns, across, share, at, wide, limit);
       }
     }
   }
@@ -131,18 +149,19 @@ void draw_stone(u8 *alpha, u8 *gray, i64 lines, i64 columns, f32 y, f32 x, f32 r
 
 // Stones, counts[n, p] in the rectangle patches[n, p] (top, left, height, width), each by the next four of
 // units[n, stones, 4]: alpha and gray.
-VG_EXPORT i64 VG_ENTRY(vg_draw_stones)(const Layers *layers, const f32 *units, i64 stones, const f32 *patches,
+VG_EXPORT i64 VG_ENTRY(vg_draw_stones)(const Layers *given, const f32 *units, i64 stones, const f32 *patches,
                                        const i64 *counts, i64 number, f32 scale) {
   using namespace vg;
   using namespace vg::VG_LEVEL;
-  for (i64 n = 0; n < layers->count; n++) {
+  const Layers layers = *given;
+  for (i64 n = 0; n < layers.count; n++) {
     const f32 *unit = units + 4 * n * stones, *end = unit + 4 * stones;
     for (i64 p = 0; p < number; p++) {
       const f32 *patch = patches + 4 * (n * number + p);
       for (i64 k = counts[n * number + p]; k > 0 && unit < end; k--, unit += 4) {
         const f32 turn = 256.0f * unit[2];
         const f32 radius = scale * (1.0f + 2.0f * unit[2] * unit[2]), flat = 1.0f - 0.4f * (turn - (f32)(i32)turn);
-        draw_stone(plane_of(layers, n, 0), plane_of(layers, n, 1), layers->lines, layers->columns,
+        draw_stone(plane_of(layers, n, 0), plane_of(layers, n, 1), layers.lines, layers.columns,
                    patch[0] + unit[0] * patch[2], patch[1] + unit[1] * patch[3], radius, flat,
                    60.0f + 110.0f * unit[3]);
       }
@@ -201,15 +220,16 @@ struct Edges {
 
 // Polygons corners[n, number, sides, 2] (x, y), the first counts[n], of alpha alphas[n, p]; none of their sides cross.
 // They are four times finer along y than nodes, and exact along x.
-VG_EXPORT i64 VG_ENTRY(vg_draw_polygons)(const Layers *layers, const f32 *corners, i64 number, i64 sides,
+VG_EXPORT i64 VG_ENTRY(vg_draw_polygons)(const Layers *given, const f32 *corners, i64 number, i64 sides,
                                          const i64 *counts, const f32 *alphas) {
   using namespace vg;
   using namespace vg::VG_LEVEL;
-  const i64 lines = layers->lines, columns = layers->columns;
+  const Layers layers = *given;
+  const i64 lines = layers.lines, columns = layers.columns;
   Buffer<f32> more;
   if (!more.reserve(lines * (columns + 2))) return OUT_OF_MEMORY;
   const Edges edges = {more.at, lines, columns};
-  for (i64 n = 0; n < layers->count; n++) {
+  for (i64 n = 0; n < layers.count; n++) {
     for (i64 p = 0; p < min_of(counts[n], number); p++) {
       const f32 *polygon = corners + 2 * sides * (n * number + p);
       i64 top = 4 * lines, bottom = 0;
@@ -227,14 +247,15 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_polygons)(const Layers *layers, const f32 *corner
 
 // Drops where field[n, lines, columns] is above limits[n]: alpha, which rises by `slope` per unit, and the color
 // (red, green, blue), lit from the upper left by `relief` per unit.
-VG_EXPORT i64 VG_ENTRY(vg_draw_drops)(const Layers *layers, const i16 *field, const f32 *limits, f32 slope,
+VG_EXPORT i64 VG_ENTRY(vg_draw_drops)(const Layers *given, const i16 *field, const f32 *limits, f32 slope,
                                       const f32 *color, f32 relief) {
   using namespace vg;
   using namespace vg::VG_LEVEL;
-  const i64 lines = layers->lines, columns = layers->columns;
+  const Layers layers = *given;
+  const i64 lines = layers.lines, columns = layers.columns;
   Buffer<f32> lights;
   if (!lights.reserve(columns)) return OUT_OF_MEMORY;
-  for (i64 n = 0; n < layers->count; n++) {
+  for (i64 n = 0; n < layers.count; n++) {
     const i16 *__restrict nodes = field + n * lines * columns;
     for (i64 i = 0; i < lines; i++) {
       const i16 *row = nodes + i * columns;
@@ -311,15 +332,16 @@ VG_INLINE void draw_ring_line(f32 *__restrict clear, Nodes nodes, f32 x, f32 dow
 // Light of suns[n, 3 + 2 * most_rays] (x, y, radius of the glow, normals of rays, of which `rays` count), and of the
 // first counts[n] of rings[n, number, 7] (x, y, radius, alpha, red, green, blue), for each channel spread[c] times as
 // large.
-VG_EXPORT i64 VG_ENTRY(vg_draw_flare)(const Layers *layers, const f32 *suns, i64 sun_values, i64 rays,
+VG_EXPORT i64 VG_ENTRY(vg_draw_flare)(const Layers *given, const f32 *suns, i64 sun_values, i64 rays,
                                       const f32 *rings, i64 number, const i64 *counts, const f32 *color,
                                       const f32 *spread) {
   using namespace vg;
   using namespace vg::VG_LEVEL;
-  const i64 lines = layers->lines, columns = layers->columns, size = lines * columns;
+  const Layers layers = *given;
+  const i64 lines = layers.lines, columns = layers.columns, size = lines * columns;
   Buffer<f32> clear, glare, away;
   if (!clear.reserve(3 * size) || !glare.reserve(columns) || !away.reserve(columns)) return OUT_OF_MEMORY;
-  for (i64 n = 0; n < layers->count; n++) {
+  for (i64 n = 0; n < layers.count; n++) {
     const Glow glow = {suns + n * sun_values, rays, color, spread};
     for (i64 i = 0; i < lines; i++) {
       f32 *const line[3] = {clear.at + i * columns, clear.at + size + i * columns, clear.at + 2 * size + i * columns};

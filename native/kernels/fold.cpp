@@ -4,6 +4,7 @@
 #include "../coords.h"
 #include "interpolate.h"
 #include "scratch.h"
+#include "split.h"
 
 namespace vg {
 namespace VG_LEVEL {
@@ -115,6 +116,8 @@ bool move_row(const i64 *record, const FoldingMap &map, i64 y, int bits, i64 wid
 
 void move_affine(const FoldingMap &map, i64 width, const i32 *__restrict column, const i32 *__restrict line,
                  i32 *__restrict to_u, i32 *__restrict to_v) {
+  // The vectors that clang 20 makes of it for AVX-512 are wrong.
+  VG_SCALAR_LOOP
   for (i64 x = 0; x < width; x++) {
     to_u[x] = (i32)clamp(map.u.at(column[x], line[x]) >> map.shift, -MOST, MOST);
     to_v[x] = (i32)clamp(map.v.at(column[x], line[x]) >> map.shift, -MOST, MOST);
@@ -191,7 +194,7 @@ void enter_fixed(const i64 *record, i32 slot, i64 width, Scratch &s) {
   for (i64 x = 0; x < width; x++) {
     const i64 u = form_u.at(column[x], line[x]) >> FIXED_BITS, v = form_v.at(column[x], line[x]) >> FIXED_BITS;
     const bool is_inside = (u >= 0) & (u < end_u) & (v >= 0) & (v < end_v);
-    const i32 now = (stage[x] < 0) & !is_inside ? slot : stage[x];
+    const i32 now = ((stage[x] < 0) & !is_inside) ? slot : stage[x];
     column[x] = (i32)(left + (now < 0 ? u : 0));
     line[x] = (i32)(top + (now < 0 ? v : 0));
     stage[x] = now;

@@ -9,7 +9,7 @@ namespace VG_LEVEL {
 struct Scratch;
 
 struct InterpolateScratch {
-  Buffer<i64> records;  // [slots, RECORD_FIELDS], see program/places.py
+  Buffer<i64> records;  // [slots, RECORD_FIELDS], see program/coords.py
   Buffer<i16> fractions;  // [2, stride]: bilinear weights of the second taps, along x and along y
   Buffer<i32> weights;  // [4, stride]: pairs of bicubic weights: the first two along x, the last two; along y
   Buffer<u8> is_at_border;  // of pixels whose taps no vector can read

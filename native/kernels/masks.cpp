@@ -100,7 +100,8 @@ void gather_or_fill(const T *__restrict source, const i32 *places, T value, i64 
   });
 }
 
-template <class T> void write_line(const Line &line, Run run, const MaskLayer &layer, const i32 *places, i64 width, T *out) {
+template <class T>
+void write_line(const Line &line, Run run, const MaskLayer &layer, const i32 *places, i64 width, T *out) {
   const T *source = (const T *)layer.source + line.base;
   const T value = (T)(u64)layer.fill;
   const i64 count = line.end - line.begin;

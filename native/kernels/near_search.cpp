@@ -12,8 +12,13 @@ constexpr i32 MOST_FAILURES = 32;
 // Where so many hashes have one value, they are compared only as far as rows are earlier ones.
 constexpr i64 LONG = 64;
 
-#if VG_AVX512  // vpshufb, vpsadbw
+// Flips that are searched together, at most.
+constexpr i64 FLIPS = 4;
+
+#if defined(__AVX512VPOPCNTDQ__)
 // Bits that are set in each of the 64-bit lanes.
+VG_INLINE __m512i count_bits(__m512i value) { return _mm512_popcnt_epi64(value); }
+#elif VG_AVX512  // vpshufb, vpsadbw
 VG_INLINE __m512i count_bits(__m512i value) {
   const __m512i low = _mm512_set1_epi8(15);
   const __m512i counts = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
@@ -120,22 +125,29 @@ struct ImageSearch {
     return true;
   }
 
+  // The same of each flip; near[k]: of flip k.
+  VG_NOINLINE bool take_flips(i64 at, i64 number, const u32 *near, i64 flips) const {
+    bool goes_on = true;
+    for (i64 k = 0; k < flips; k++)
+      if (near[k]) goes_on &= take_partners(at, number, near[k], all.flips[k]);
+    return goes_on;
+  }
+
   // Compares `mine` with hashes start..stop of one value, of which `left` may be looked at.
   void search(u64 mine, i64 start, i64 stop, i64 &left) const {
     const bool is_long = stop - start > LONG;
-    const i64 until = min_of(stop, start + left);
+    const i64 until = min_of(stop, start + left), flips = min_of(all.num_flips, FLIPS), distance = all.distance;
+    const u64 *hashes = all.hashes;
+    u64 flipped[FLIPS];
+    for (i64 k = 0; k < flips; k++) flipped[k] = mine ^ all.inverted[k];
     i64 at = start;
     for (; at < until; at += HASH_GROUP) {
       if (is_long && all.rows[at] >= row) break;
-      bool goes_on = true;
-      for (i64 k = 0; k < all.num_flips; k++) {
-        const u32 near = near_hashes(all.hashes + at, mine ^ all.inverted[k], all.distance);
-        if (near) goes_on &= take_partners(at, min_of<i64>(HASH_GROUP, until - at), near, all.flips[k]);
-      }
-      if (!goes_on) {
-        if (has_failed()) left = 0;
-        break;
-      }
+      u32 near[FLIPS], any = 0;
+      for (i64 k = 0; k < flips; k++) any |= near[k] = near_hashes(hashes + at, flipped[k], distance);
+      if (any == 0 || take_flips(at, min_of<i64>(HASH_GROUP, until - at), near, flips)) continue;
+      if (has_failed()) left = 0;
+      break;
     }
     left -= at - start;
   }

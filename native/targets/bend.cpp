@@ -49,7 +49,8 @@ struct Scan {
            (p.y < box.low[1] && q.y < box.low[1]) || (p.y > box.high[1] && q.y > box.high[1]);
   }
 
-  // The first place along a line (axis 1) or a column (0) that reads within the polygon, right to a pixel; NaN for none.
+  // The first place along a line (axis 1) or a column (0) that reads within the polygon, right to a pixel; NaN without
+  // any.
   f64 hit(int axis, f64 line, Range along) const {
     const f64 low = (f64)along.begin, high = (f64)along.end;
     Point last = {NAN, NAN};
@@ -142,7 +143,8 @@ void bend(Polygon *polygon, const Grid &grid, const i64 *size, f64 far) {
   const Box box = bounds(*polygon);
   const Range columns = between_lines(grid, box, far, 0, size[1]), lines = between_lines(grid, box, far, 1, size[0]);
   const Scan scan(grid, *polygon, box);
-  Border top = scan.border(1, lines.begin, lines.end, columns), bottom = scan.border(1, lines.end, lines.begin, columns);
+  Border top = scan.border(1, lines.begin, lines.end, columns);
+  Border bottom = scan.border(1, lines.end, lines.begin, columns);
   if (top.is_missing() && bottom.is_missing()) {
     // It is smaller than a pixel: its corners alone, as points.
     for (i64 n = 0; n < polygon->count; n++) polygon->at[n] = solve_grid(grid, size, polygon->at[n]).at;

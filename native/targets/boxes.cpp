@@ -103,7 +103,8 @@ struct Traveler {
   // Edges of a box along an axis become those of the pixels whose centers lie between; false, and no change, without
   // any. As a mask does, a box has what lies on its first edge, and not what lies on its last one.
   bool scale_edges(const Stage &stage, int axis, Box *box) {
-    const bool falls = is_upright && (axis == 0 ? polygon.at[0].x > polygon.at[2].x : polygon.at[0].y > polygon.at[2].y);
+    const Point first = polygon.at[0], opposite = polygon.at[2];
+    const bool falls = is_upright && (axis == 0 ? first.x > opposite.x : first.y > opposite.y);
     const f64 least = box->low[axis] + (falls ? ON_EDGE : -ON_EDGE);
     const f64 most = box->high[axis] + (falls || !is_upright ? ON_EDGE : -ON_EDGE);
     return read_between(stage, axis, least, most, &box->low[axis], &box->high[axis]);

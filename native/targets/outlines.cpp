@@ -191,9 +191,9 @@ void simplify(const Corner *points, i64 length, f64 tolerance, u8 *is_kept, Piec
 }  // namespace
 }  // namespace vg
 
-// Sets pixels of a mask, u8[height, width], whose centers are inside of a ring, each filled even-odd. `points`: x and y,
-// f64[count, 2]; those of a ring end before its number of `ends`. `area`: top, left, bottom and right of what may have
-// changed. Points may be any numbers; ends that lead outside of the points are an error: UNSUPPORTED.
+// Sets pixels of a mask, u8[height, width], whose centers are inside of a ring, each filled even-odd. `points`: x and
+// y, f64[count, 2]; those of a ring end before its number of `ends`. `area`: top, left, bottom and right of what may
+// have changed. Points may be any numbers; ends that lead outside of the points are an error: UNSUPPORTED.
 VG_EXPORT i64 vg_fill_rings(const f64 *points, i64 count, const i64 *ends, i64 rings, u8 *mask, i64 height, i64 width,
                             i64 *area) {
   vg::Filler filler = {mask, height, width, {}};
@@ -207,8 +207,8 @@ VG_EXPORT i64 vg_fill_rings(const f64 *points, i64 count, const i64 *ends, i64 r
   return OK;
 }
 
-// Sides of a mask's pixels beyond which there is no pixel, and how many of them are tops: counts i64[2]. `mask`: u8[pixels]
-// in lines of `width`, with a border of zeros.
+// Sides of a mask's pixels beyond which there is no pixel, and how many of them are tops: counts i64[2]. `mask`:
+// u8[pixels] in lines of `width`, with a border of zeros.
 VG_EXPORT void vg_count_sides(const u8 *mask, i64 pixels, i64 width, i64 *counts) {
   counts[0] = counts[1] = 0;
   for (i64 pixel = width; pixel < pixels - width; pixel++) {
@@ -218,8 +218,8 @@ VG_EXPORT void vg_count_sides(const u8 *mask, i64 pixels, i64 width, i64 *counts
   }
 }
 
-// Outlines of such a mask, simplified: outer ones clockwise, holes the other way. Writes x and y of points, f64[sides, 2],
-// and where rings end, i64[tops]. Returns how many rings there are, or -1 for no memory.
+// Outlines of such a mask, simplified: outer ones clockwise, holes the other way. Writes x and y of points, f64[sides,
+// 2], and where rings end, i64[tops]. Returns how many rings there are, or -1 for no memory.
 VG_EXPORT i64 vg_trace(const u8 *mask, i64 pixels, i64 width, i64 sides, f64 tolerance, f64 *kept, i64 *ends) {
   Buffer<vg::Corner> points;
   Buffer<vg::Piece> pieces;

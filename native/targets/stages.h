@@ -2,6 +2,8 @@
 #pragma once
 #include "../coords.h"
 
+// Members of types that files of several levels share: a copy that is not inlined would be that of any level.
+
 namespace vg {
 
 // The first of two numbers where neither is smaller, or one is NaN, as Python's min and max have it.
@@ -13,16 +15,16 @@ struct Stage {
   const Stages *all;
   i64 at;
 
-  int kind() const { return (int)all->kind[at]; }
-  const f64 *inverse() const { return all->back + 9 * at; }
-  const f64 *forward() const { return all->ahead + 9 * at; }
-  const i64 *before() const { return all->before + 2 * at; }  // height and width that it reads
-  const i64 *after() const { return all->after + 2 * at; }
-  const i64 *numbers() const { return all->numbers + 6 * at; }
-  bool is_aligned() const { return all->is_aligned[at]; }
-  bool rounds() const { return all->rounds[at]; }
+  VG_MEMBER int kind() const { return (int)all->kind[at]; }
+  VG_MEMBER const f64 *inverse() const { return all->back + 9 * at; }
+  VG_MEMBER const f64 *forward() const { return all->ahead + 9 * at; }
+  VG_MEMBER const i64 *before() const { return all->before + 2 * at; }  // height and width that it reads
+  VG_MEMBER const i64 *after() const { return all->after + 2 * at; }
+  VG_MEMBER const i64 *numbers() const { return all->numbers + 6 * at; }
+  VG_MEMBER bool is_aligned() const { return all->is_aligned[at]; }
+  VG_MEMBER bool rounds() const { return all->rounds[at]; }
   // Places that the columns (axis 0) or lines (1) of a scale's output read.
-  const f64 *table(int axis) const {
+  VG_MEMBER const f64 *table(int axis) const {
     return all->tables + numbers()[StageNumber::FIRST] + (axis == 1 ? after()[1] : 0);
   }
 };
@@ -50,7 +52,7 @@ struct Grid {
   f64 step[2];   // nodes in a pixel
   f64 unit;      // pixels in a unit of the nodes
 
-  explicit Grid(const Stage &stage) {
+  explicit VG_MEMBER Grid(const Stage &stage) {
     constexpr f64 NODES_PER_STEP = 0x1p-26;
     const i64 *numbers = stage.numbers();
     nodes = stage.all->grids + numbers[StageNumber::FIRST];
@@ -62,18 +64,18 @@ struct Grid {
   }
 
   // The node, with a fraction, at a place of an axis. NaN for NaN.
-  f64 node(f64 place, int axis) const {
+  VG_MEMBER f64 node(f64 place, int axis) const {
     return smaller(larger((place - 0.5) * step[axis], 0.0), (f64)count[axis] - 1.0);
   }
   // The node before it that has another behind it, if there are two.
-  i64 cell(f64 node, int axis) const {
+  VG_MEMBER i64 cell(f64 node, int axis) const {
     return max_of<i64>(min_of<i64>(node > 0.0 ? (i64)node : 0, count[axis] - 2), 0);
   }
   // From a node to the next of an axis, in `nodes`.
-  i64 stride(int axis) const { return axis == 0 ? 2 : 2 * count[0]; }
+  VG_MEMBER i64 stride(int axis) const { return axis == 0 ? 2 : 2 * count[0]; }
 
   // Of a place. Beyond the nodes it is the displacement of the nearest.
-  Point displacement(Point p) const {
+  VG_MEMBER Point displacement(Point p) const {
     const f64 u = node(p.x, 0), v = node(p.y, 1);
     const i64 j = cell(u, 0), i = cell(v, 1);
     const f64 s = u - (f64)j, t = v - (f64)i;
@@ -87,12 +89,12 @@ struct Grid {
     return {moved[0] * unit, moved[1] * unit};
   }
   // The place of the image before the grid that a place of its output shows.
-  Point source(Point p) const {
+  VG_MEMBER Point source(Point p) const {
     const Point moved = displacement(p);
     return {p.x + moved.x, p.y + moved.y};
   }
   // The greatest displacement along either axis, in pixels.
-  f64 farthest() const {
+  VG_MEMBER f64 farthest() const {
     int most = 0;
     for (i64 n = 0; n < 2 * count[0] * count[1]; n++) most = max_of(most, abs((int)nodes[n]));
     return most * unit;

@@ -7,10 +7,10 @@ import pytest
 
 from tests import oracle
 from tests.images import gray, noise, photo
+from tests.oracle.blurs import half_weights, motion_kernel
 from tests.programs import program_of, step
 from variegate.executors import cpu
 from variegate.program.lowering import lower
-from variegate.program.lowering.blurs import half_weights, motion_kernel
 from variegate.program.ops import Op
 
 ODD_SIZES = ((1, 1), (1, 9), (9, 1), (3, 2), (17, 31), (5, 64), (9, 65), (40, 224))

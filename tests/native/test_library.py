@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 
@@ -54,3 +55,19 @@ def test_build_is_current() -> None:
     before = build.LIBRARY.stat().st_mtime_ns
     build.build(levels=build.host_levels())
     assert build.LIBRARY.stat().st_mtime_ns == before
+
+
+@pytest.mark.process
+@pytest.mark.skipif(shutil.which("nm") is None, reason="nm lists symbols")
+def test_no_code_of_a_level_serves_another() -> None:
+    """A weak symbol of several levels would be linked once, perhaps with instructions that a processor lacks."""
+    build.build(levels=build.host_levels())
+    folder = build.objects_folder()
+    levels_of: dict[str, set[str]] = {}
+    for compiled in folder.glob("*/*.o"):
+        symbols = subprocess.run(["nm", compiled], capture_output=True, text=True, check=True).stdout
+        for line in symbols.splitlines():
+            *_, kind, name = line.split()
+            if kind in "WV":
+                levels_of.setdefault(name, set()).add(compiled.parent.name)
+    assert {name: found for name, found in levels_of.items() if found != {"base"}} == {}

@@ -28,7 +28,7 @@ from variegate.program.ops import Interpolation, PadMode
 Integers = npt.NDArray[np.integer]
 
 STEP_BITS, WEIGHT_BITS, NODE_BITS = 26, 14, 6
-# Of the argument that says how the source lies (``program/places.py``).
+# Of the argument that says how the source lies (``program/coords.py``).
 WEIGHS_TWICE = 8
 
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tests.oracle.instruction import Image, Instruction, to_uint8
-from tests.oracle.position import noise_words
-from tests.oracle.values import blend, luma
-from variegate.program.lowering.blurs import (
+from tests.oracle.blurs import (
     AMOUNT_BITS,
     LEVEL_BITS,
     WEIGHT_BITS,
@@ -17,6 +14,9 @@ from variegate.program.lowering.blurs import (
     whole_amount,
     whole_weights,
 )
+from tests.oracle.instruction import Image, Instruction, to_uint8
+from tests.oracle.position import noise_words
+from tests.oracle.values import blend, luma
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.oracle.instruction import Image, Instruction, to_uint8
+from variegate.program.coords import STEP_BITS
 from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, LayerMode
-from variegate.program.places import STEP_BITS
 from variegate.program.rng import FIRST_SEGMENT, MAGNITUDE, SEGMENT_SHIFT, SEGMENTS, SIGN, philox4x32
 
 Floats = npt.NDArray[np.float32]

@@ -37,6 +37,14 @@ def test_compiled_words_equal_the_plain_ones() -> None:
             assert compiled[n, slot].tolist() == plain.tolist()
 
 
+def test_words_of_noise_count_blocks() -> None:
+    ids, keys = np.array([5, 2**40], np.uint64), np.array([[1, 2], [3, 4]], np.uint32)
+    compiled = rng.noise_words(ids, keys, 7, 3)
+    for n, sample in enumerate(ids.tolist()):
+        plain = rng.philox4x32([[i, 7, sample & 0xFFFFFFFF, sample >> 32] for i in range(3)], keys[n])
+        assert compiled[n].tolist() == plain.tolist()
+
+
 def test_broadcasting() -> None:
     counters = np.random.default_rng(0).integers(0, 2**32, (3, 5, 4))
     together = rng.philox4x32(counters, [7, 9])

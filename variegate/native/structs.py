@@ -111,18 +111,30 @@ LOWERING = [
 
 STAGES = [
     ("rows", "i64"),
-    ("begin", "const i64 *"),  # [R + 1]
-    ("kind", "const i64 *"),  # [S]
-    ("back", "const f64 *"),  # [S, 9]
-    ("ahead", "const f64 *"),  # [S, 9]
-    ("before", "const i64 *"),  # [S, 2]
-    ("after", "const i64 *"),  # [S, 2]
-    ("is_aligned", "const u8 *"),  # [S]
-    ("rounds", "const u8 *"),  # [S]
-    ("numbers", "const i64 *"),  # [S, 6]
+    ("begin", "i64 *"),  # [R + 1]
+    ("kind", "i64 *"),  # [S]
+    ("back", "f64 *"),  # [S, 9]
+    ("ahead", "f64 *"),  # [S, 9]
+    ("before", "i64 *"),  # [S, 2]
+    ("after", "i64 *"),  # [S, 2]
+    ("is_aligned", "u8 *"),  # [S]
+    ("rounds", "u8 *"),  # [S]
+    ("numbers", "i64 *"),  # [S, 6]
     ("grids", "const i16 *"),
     ("rectangles", "const i32 *"),  # [T, 4]
-    ("tables", "const f64 *"),
+    ("tables", "f64 *"),
+]
+
+STAGES_CALL = [
+    ("rows", "i64"),
+    ("slots", "i64"),
+    ("opcode", "const i16 *"),  # [R, K]
+    ("args", "const f64 *"),  # [R, K, 8]
+    ("flags", "const i16 *"),  # [R, K]
+    ("out_size", "const i32 *"),  # [R, K, 2]
+    ("length", "const i32 *"),  # [R]
+    ("in_shape", "const i32 *"),  # [R, 3]
+    ("resized_by_corners", "i64"),
 ]
 
 MASK_REGION = [

@@ -41,7 +41,7 @@ from variegate.ops.fields import (
     units_for,
 )
 from variegate.ops.magnitude import Resampled, between, span
-from variegate.program.places import NODE_BITS
+from variegate.program.coords import NODE_BITS
 from variegate.program.program import MAX_SIDE
 from variegate.program.rng import to_normal, to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
@@ -63,7 +63,7 @@ class Flow:
         return np.frombuffer(self.numbers, "<f4").reshape(self.height, self.width, 2)
 
     def grid(self) -> tuple[npt.NDArray[np.int16], float, float]:
-        """A node for every pixel, and those behind the last ones; their unit (``program/places.py``); and the greatest
+        """A node for every pixel, and those behind the last ones; their unit (``program/coords.py``); and the greatest
         displacement."""
         return _grid(self)
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 from variegate.native.structs import FIELD_NOISE, pack_struct
+from variegate.program.coords import MAX_UNIT, NODE_BITS, STEP_BITS, WEIGHS_TWICE
 from variegate.program.ops import Op
-from variegate.program.places import MAX_UNIT, NODE_BITS, STEP_BITS, WEIGHS_TWICE
 from variegate.program.sampling import Floats, Rows, Sampling
 
 # What an int16 holds of a displacement's units.
@@ -82,7 +82,7 @@ def emit_nodes(
 
 
 def units_for(farthest: npt.ArrayLike) -> Floats:
-    """The least unit in which displacements so far find room, for each; see ``program/places.py``."""
+    """The least unit in which displacements so far find room, for each; see ``program/coords.py``."""
     room = np.maximum(farthest, 1e-9) * (2.0**NODE_BITS / LARGEST_NODE)
     return np.clip(np.ceil(np.log2(room)), -MAX_UNIT, MAX_UNIT)
 
@@ -216,8 +216,8 @@ def blurred_noise(
     int16[R, lines, columns, fields] and the greatest magnitude in each of R."""
     number, fields = gains.shape
     grids, farthest = np.empty((number, over.lines, over.columns, fields), np.int16), np.empty(number, np.int64)
-    ids, keys = map(as_c_contiguous, sampling.streams(rows))
-    read = {"ids": ids, "keys": keys, "gains": as_c_contiguous(gains)}
+    ids, keys = sampling.streams(rows)
+    read = {"ids": as_c_contiguous(ids), "keys": as_c_contiguous(keys), "gains": as_c_contiguous(gains)}
     read |= {"taps_x": as_c_contiguous(taps[0]), "taps_y": as_c_contiguous(taps[1])}
     counts = {"rows": number, "num_fields": fields, "num_taps_x": len(taps[0]), "num_taps_y": len(taps[1])}
     shape = {"lines": over.lines, "columns": over.columns}

@@ -19,8 +19,8 @@ from variegate.ops.base import UsefulRange
 from variegate.ops.fields import Lattice
 from variegate.ops.layers import WHITE, Layers, Overlaid, emit_layers
 from variegate.ops.magnitude import between, span
+from variegate.program.coords import STEP_BITS
 from variegate.program.ops import LayerMode
-from variegate.program.places import STEP_BITS
 from variegate.program.sampling import Floats, Rows, Sampling
 
 _FORMATS = ("PNG", "WEBP", "TIFF", "GIF", "BMP", "JPEG")

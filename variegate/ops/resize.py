@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from ctypes import c_int64, c_void_p
+from ctypes import c_double, c_int64, c_void_p
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_args
@@ -37,9 +37,8 @@ from variegate.program.sampling import Rows, Sampling
 
 TRIES = 10  # of a box; one slot each: area, aspect, top, left
 
-_draw_boxes = entry(
-    "vg_draw_boxes", c_void_p, c_int64, c_int64, c_void_p, c_void_p, c_int64, c_void_p, c_void_p, result=None
-)
+_DRAW_BOXES = c_void_p, c_int64, c_int64, c_void_p, c_double, c_double, c_double, c_double, c_int64, c_void_p, c_void_p
+_draw_boxes = entry("vg_draw_boxes", *_DRAW_BOXES, result=None)
 
 Sizes = npt.NDArray[np.int32]
 Boxes = npt.NDArray[np.int64]
@@ -220,9 +219,8 @@ def sample_boxes(
     """
     boxes = np.zeros((len(rows), 4), np.int64)
     found = np.zeros(len(rows), np.bool_)
-    log_ratio = math.log(ratio[0]), math.log(ratio[1])
-    limits = np.array([*scale, *log_ratio], np.float64)
     words, size = as_c_contiguous(sampling.words(rows, slot, TRIES)), sampling.size[rows].astype(np.int64)
-    read = data_ptr(words), len(rows), TRIES, data_ptr(size), data_ptr(limits), upright
+    limits = (*scale, math.log(ratio[0]), math.log(ratio[1]))
+    read = data_ptr(words), len(rows), TRIES, data_ptr(size), *limits, upright
     _draw_boxes(*read, data_ptr(boxes), data_ptr(found))
     return boxes, found

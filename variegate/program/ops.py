@@ -327,7 +327,7 @@ IS_BLUR = np.zeros(MAX_OPCODE, np.bool_)
 # Of the first argument, the first and last value at which no pixel changes; NaN, which equals nothing, for none. Handed
 # to kernels, which may be compiled before all operations are declared.
 NEUTRAL_OF = np.full((MAX_OPCODE, 2), np.nan)
-# Maps of real places, whose records program/places.py writes.
+# Maps of real places, whose records program/coords.py writes.
 IS_REAL_MAP = np.zeros(MAX_OPCODE, np.bool_)
 IS_REAL_MAP[[Op.MAP_FLOAT, Op.MAP_PERSPECTIVE, Op.MAP_GRID]] = True
 # Filters that read far from a pixel.

@@ -29,7 +29,7 @@ def row_address(function: Any) -> int | None:
     address = getattr(function, "address", None)
     if isinstance(address, int):
         return address
-    if isinstance(function, ctypes._CFuncPtr):
+    if isinstance(function, ctypes._CFuncPtr):  # type: ignore[attr-defined]
         return ctypes.cast(function, ctypes.c_void_p).value or 0
     # Whoever has a pointer of cffi has loaded it.
     cffi = sys.modules.get("_cffi_backend")

@@ -78,6 +78,12 @@ def test_any_number_fills_within_the_mask(odd: float, at: int) -> None:
     assert not whole[14:].any()
 
 
+@pytest.mark.parametrize("ends", [[4], [2, 1], [-1], [2**62]])
+def test_rings_that_end_elsewhere(ends: list[int]) -> None:
+    with pytest.raises(ValueError, match=r"ends: got .*; accepted: ascending numbers, up to that of 3 points"):
+        fill_rings(np.zeros((4, 4), np.bool_), np.zeros((3, 2)), ends)
+
+
 def test_compressed_counts_that_run_over() -> None:
     """Differences add up past int64, and back to the sum that is expected."""
     largest = b"o" * 11 + b"?"  # 2 ** 59 - 1

@@ -86,8 +86,8 @@ def fingerprint(image: npt.NDArray[np.uint8]) -> Fingerprint:
     digest = hashlib.sha256(b"%d %d\n" % (height, width), usedforsecurity=False)
     digest.update(image.data)
     hashes, signature = np.empty(2, np.uint64), np.empty(SIGNATURE_BYTES, np.uint8)
-    tables, written = map(data_ptr, (_WAVES, _COSINES)), map(data_ptr, (hashes, signature))
-    check_status(_describe_look(data_ptr(image), height, width, *tables, *written))
+    read, written = (data_ptr(_WAVES), data_ptr(_COSINES)), (data_ptr(hashes), data_ptr(signature))
+    check_status(_describe_look(data_ptr(image), height, width, *read, *written))
     return Fingerprint(digest.digest()[:16], int(hashes[0]), int(hashes[1]), signature.tobytes())
 
 

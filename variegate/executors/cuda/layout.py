@@ -11,7 +11,7 @@ import zlib
 from enum import IntEnum
 from typing import NamedTuple
 
-from variegate.program import ops, passes, places, rng
+from variegate.program import coords, ops, passes, rng
 from variegate.program.lowering import blurs
 
 # A header begins with the pass's row of the pass table (program/passes.py). These fields follow; its source is
@@ -48,7 +48,7 @@ HEADER_NAMES = (
     OP,
     CLASS,  # what the value loop does with it
     FLAG,  # interpolation alone; of a CONVOLVE: is separable; of a SHARPNESS: sees its source as it is or flipped
-    ARG,  # offset of its table, matrix, weights, rectangles, columns or record (program/places.py); the number of a
+    ARG,  # offset of its table, matrix, weights, rectangles, columns or record (program/coords.py); the number of a
     # point function
     COUNT,  # of rectangles; the strength of a layer, with 15 fraction bits; of a map, the PadMode beyond its image
     WINDOW,  # top, left, bottom, right
@@ -122,7 +122,7 @@ class Sections(NamedTuple):
     rectangles: int
     grids: int
     indices: int  # int32: source columns and lines of maps that are tables
-    maps: int  # int64[maps, RECORD]: see program/places.py
+    maps: int  # int64[maps, RECORD]: see program/coords.py
     # Of a program with a blend (program.BlendEntries); else empty.
     blend_headers: int  # int64[outputs, HEADER]: of each output's first row
     begins: int  # int32[outputs + 1]
@@ -138,10 +138,11 @@ class Sections(NamedTuple):
     # The images between passes are in memory of their own.
     canvases: int
 
+
 # What kernels read from here and from the program's modules, as one number. Every kernel takes it as a compile-time
 # argument: Triton keeps machine code on disk by a kernel's source and arguments, which these constants are no part of,
 # and would go on running with those of an older version.
-_CONSTANTS = {**vars(ops), **vars(passes), **vars(places), **vars(rng), **globals()}
+_CONSTANTS = {**vars(ops), **vars(passes), **vars(coords), **vars(rng), **globals()}
 VERSION = zlib.crc32(
     repr(
         sorted(

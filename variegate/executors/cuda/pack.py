@@ -138,9 +138,7 @@ class Packer:
 
 
 def _blend_values(entries: BlendEntries) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        name: as_c_contiguous(getattr(entries, field)) for field, name in _BLEND_ARRAYS.items()
-    }
+    values: dict[str, Any] = {name: as_c_contiguous(getattr(entries, field)) for field, name in _BLEND_ARRAYS.items()}
     return values | {"outputs": len(entries.begins) - 1, "alpha_size": entries.alpha.nbytes}
 
 

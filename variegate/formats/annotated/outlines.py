@@ -36,7 +36,12 @@ def fill_rings(mask: Mask, points: npt.NDArray[np.floating], ends: npt.ArrayLike
     corners, rings = np.ascontiguousarray(points, np.float64), np.array(ends, np.int64)
     found = np.empty(4, np.int64)
     polygons = data_ptr(corners), len(corners), data_ptr(rings), len(rings)
-    check_status(_fill_rings(*polygons, data_ptr(mask), *mask.shape, data_ptr(found)))
+    status = _fill_rings(*polygons, data_ptr(mask), *mask.shape, data_ptr(found))
+    check_status(status)
+    if status:
+        raise ValueError(
+            f"ends: got {rings.tolist()}; accepted: ascending numbers, up to that of {len(corners)} points"
+        )
     top, left, bottom, right = found.tolist()
     return slice(top, max(top, bottom)), slice(left, max(left, right))
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.program import passes as P
+from variegate.program.coords import MAX_UNIT, STEP_BITS
 from variegate.program.lowering.rewrites import rewrite_program
 from variegate.program.ops import (
     KIND_OF,
@@ -28,7 +29,6 @@ from variegate.program.ops import (
     LayerMode,
     Op,
 )
-from variegate.program.places import MAX_UNIT, STEP_BITS
 from variegate.program.program import INSTRUCTION_ARRAYS, STAGES, Program
 
 GEOMETRY_MODES = ("composed", "exact")

@@ -6,9 +6,9 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
+from variegate.program import coords as R
 from variegate.program import ops
 from variegate.program import passes as P
-from variegate.program import places as R
 
 
 @triton.jit
@@ -158,7 +158,7 @@ def walk_tables(buffer, code, header, x, y, inside):
 
 @triton.jit
 def walk_folded(buffer, code, begin, end, x, y):
-    """As ``walk``, by the maps' records (``program/places.py``): where one folds, no pixel leaves."""
+    """As ``walk``, by the maps' records (``program/coords.py``): where one folds, no pixel leaves."""
     stage = tl.full(x.shape, -1, tl.int32)
     for i in range(end - begin):
         slot = end - 1 - i
@@ -185,7 +185,7 @@ def _modulo(a, n):
 
 @triton.jit
 def fold_index(i, n, mode):
-    """``program/places.py``'s, of integers of any width."""
+    """``program/coords.py``'s, of integers of any width."""
     period = tl.where(mode == ops.PadMode.REFLECT, tl.maximum(2 * n - 2, 1), 2 * n)
     period = tl.where(mode == ops.PadMode.WRAP, n, period)
     within = _modulo(i, period)
@@ -196,7 +196,7 @@ def fold_index(i, n, mode):
 
 @triton.jit
 def fold_place(place, n, mode, bits, slack):
-    """``program/places.py``'s, of int64."""
+    """``program/coords.py``'s, of int64."""
     half = (n * 0 + 1) << (bits - 1)
     span = n << bits
     lead = tl.where(mode == ops.PadMode.REFLECT, half, 0)
@@ -235,7 +235,7 @@ def _far_quotient(numerator, divisor, factor):
 
 @triton.jit
 def form(numbers, x, y):
-    """A linear function of columns and lines, int64; see ``program/places.py``."""
+    """A linear function of columns and lines, int64; see ``program/coords.py``."""
     return tl.load(numbers) * x.to(tl.int64) + tl.load(numbers + 1) * y.to(tl.int64) + tl.load(numbers + 2)
 
 

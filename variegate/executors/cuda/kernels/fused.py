@@ -31,9 +31,9 @@ from variegate.executors.cuda.kernels.resample import read_resampled
 from variegate.executors.cuda.kernels.statistics import is_last, measure, write_tables
 from variegate.executors.cuda.kernels.store import load_key, store_result
 from variegate.executors.cuda.kernels.values import apply_position, apply_value, look_up
+from variegate.program import coords as R
 from variegate.program import ops
 from variegate.program import passes as P
-from variegate.program import places as R
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -281,9 +281,9 @@ def _nearest(a, op, window, x, y, mode, HAS_FOLD: tl.constexpr):
 
 @triton.jit
 def _pixel_in(place, low, high, mode):
-    """``program/places.py``'s ``fold_real``, as float64."""
+    """``program/coords.py``'s ``fold_real``, as float64."""
     place = tl.where(place == place, place, 0.0)
-    index = tl.floor(tl.minimum(tl.maximum(place, -R.FAR), R.FAR)).to(tl.int64) - low
+    index = tl.floor(tl.minimum(tl.maximum(place, -R.MAX_COORD), R.MAX_COORD)).to(tl.int64) - low
     return (low + fold_index(index, (high - low).to(tl.int64), mode)).to(tl.float64)
 
 

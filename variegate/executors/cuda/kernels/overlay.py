@@ -7,8 +7,8 @@ import triton.language as tl
 
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, green, red
+from variegate.program import coords as R
 from variegate.program import ops
-from variegate.program import places as R
 
 
 @triton.jit

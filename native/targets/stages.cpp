@@ -1,0 +1,273 @@
+// The geometry of sampled programs as steps: see variegate/targets/stages.py.
+#include "stages.h"
+
+namespace vg {
+namespace {
+
+constexpr f64 PI = 3.14159265358979323846;
+// Pillow's affine_fixed is taken only where every coordinate stays below this.
+constexpr f64 FIXED_LIMIT = 32768.0;
+// An executor adds this to every place it interpolates at (docs/operations.md).
+constexpr f64 NUDGE = 0x1p-24;
+
+// An instruction that becomes a step; of a map whose image goes on beyond its edges, the pad or the map.
+struct Instruction {
+  int op, flags;
+  const f64 *args;
+  i64 before[2], after[2];
+  bool is_endless;  // the map of an image that goes on
+};
+
+bool may_be_scale(int op) {
+  return op == Op::RESIZED_CROP || op == Op::ROTATE || op == Op::AFFINE || op == Op::SHEAR_X || op == Op::SHEAR_Y ||
+         op == Op::TRANSLATE_X || op == Op::TRANSLATE_Y;
+}
+
+bool is_real(int op) { return op == Op::PERSPECTIVE || (may_be_scale(op) && op != Op::RESIZED_CROP); }
+
+// Calls use(row, instruction) for every step, in order.
+template <class Use> void for_each_step(const StagesCall *call, Use use) {
+  static const f64 NO_ARGS[NUM_ARGS] = {};
+  for (i64 row = 0; row < call->rows; row++)
+    for (i64 slot = 0; slot < call->length[row]; slot++) {
+      const i64 at = row * call->slots + slot;
+      const int op = call->opcode[at], flags = call->flags[at];
+      if (!IS_FOLLOWED[op]) continue;
+      // What is not geometry changes no size.
+      const i32 *after = call->out_size + 2 * at, *before = slot ? after - 2 : call->in_shape + 3 * row;
+      const bool goes_on = flags > INTERPOLATION_MASK;
+      if (goes_on)
+        use(row, Instruction{Op::PAD, flags >> INTERPOLATION_BITS, NO_ARGS, {before[0], before[1]},
+                             {before[0], before[1]}, false});
+      use(row, Instruction{op, flags & INTERPOLATION_MASK, call->args + at * NUM_ARGS, {before[0], before[1]},
+                           {after[0], after[1]}, goes_on});
+    }
+}
+
+// -- maps ------------------------------------------------------------------------------------------------------------
+
+void set_affine(f64 *m, f64 a, f64 b, f64 c, f64 d, f64 e, f64 f) {
+  const f64 values[6] = {a, b, c, d, e, f};
+  memcpy(m, values, sizeof values);
+}
+
+// Counter-clockwise.
+void set_quarter_turns(f64 *m, i64 turns, f64 height, f64 width) {
+  switch (turns) {
+    case 0: return set_affine(m, 1, 0, 0, 0, 1, 0);
+    case 1: return set_affine(m, 0, -1, width, 1, 0, 0);
+    case 2: return set_affine(m, -1, 0, width, 0, -1, height);
+    default: return set_affine(m, 0, 1, 0, -1, 0, height);
+  }
+}
+
+// The remainder that has the sign of the divisor, as Python's.
+f64 positive_angle(f64 degrees) {
+  const f64 rest = fmod(degrees, 360.0);
+  return rest < 0.0 ? rest + 360.0 : rest;
+}
+
+// Quarter turns of a rotation that Pillow does by transposing; else -1.
+i64 exact_turns(const f64 *args, f64 height, f64 width) {
+  const f64 angle = positive_angle(args[0]);
+  const bool fits = args[3] != 0.0 || height == width;
+  if (!isnan(args[1])) return -1;
+  if (angle == 0.0 || angle == 180.0 || ((angle == 90.0 || angle == 270.0) && fits)) return (i64)(angle / 90.0);
+  return -1;
+}
+
+f64 round_to_15_decimals(f64 value) { return rint(value * 1e15) / 1e15; }
+
+// Pillow's Image.rotate, as lowering writes it.
+void set_rotation(f64 *m, const f64 *args, f64 height, f64 width, const i64 *after) {
+  const f64 radians = -(positive_angle(args[0]) * (PI / 180.0));
+  const f64 cosine = round_to_15_decimals(cos(radians)), sine = round_to_15_decimals(sin(radians));
+  const f64 x = isnan(args[1]) ? width / 2.0 : args[1], y = isnan(args[2]) ? height / 2.0 : args[2];
+  const f64 c = -cosine * x - sine * y + x, f = sine * x - cosine * y + y;
+  const bool grows = args[3] != 0.0;
+  const f64 dx = grows ? -((f64)after[1] - width) / 2.0 : 0.0, dy = grows ? -((f64)after[0] - height) / 2.0 : 0.0;
+  set_affine(m, cosine, sine, cosine * dx + sine * dy + c, -sine, cosine, -sine * dx + cosine * dy + f);
+}
+
+bool fits_fixed(const f64 *m, const i64 *size) {
+  const f64 width = (f64)size[1], height = (f64)size[0];
+  const f64 corners[4][2] = {{0, 0}, {width, 0}, {0, height}, {width, height}};
+  for (const f64 *corner : corners)
+    for (int axis = 0; axis < 2; axis++) {
+      const f64 *line = m + 3 * axis;
+      if (!(fabs(line[0] * corner[0] + line[1] * corner[1] + line[2]) < FIXED_LIMIT)) return false;
+    }
+  return true;
+}
+
+// A map of real places that leads from pixels' centers to the places that 16.16 fixed point has.
+void snap_to_fixed(f64 *m) {
+  auto snap = [](f64 value) { return floor(value * FIXED_ONE + 0.5) / FIXED_ONE; };
+  for (int axis = 0; axis < 2; axis++) {
+    f64 *line = m + 3 * axis;
+    const f64 center = line[2] + 0.5 * (line[0] + line[1]);
+    line[0] = snap(line[0]);
+    line[1] = snap(line[1]);
+    line[2] = snap(center) - 0.5 * (line[0] + line[1]);
+  }
+}
+
+// The inverse of a 3x3 matrix, NaN where there is none.
+void invert(const f64 *m, f64 *out) {
+  // Each element of the adjugate is the product of the first two less that of the last two.
+  static const u8 MINORS[9][4] = {{4, 8, 5, 7}, {2, 7, 1, 8}, {1, 5, 2, 4}, {5, 6, 3, 8}, {0, 8, 2, 6},
+                                  {2, 3, 0, 5}, {3, 7, 4, 6}, {1, 6, 0, 7}, {0, 4, 1, 3}};
+  f64 adjugate[9];
+  for (int i = 0; i < 9; i++) {
+    const u8 *of = MINORS[i];
+    adjugate[i] = m[of[0]] * m[of[1]] - m[of[2]] * m[of[3]];
+  }
+  const f64 determinant = m[0] * adjugate[0] + m[1] * adjugate[3] + m[2] * adjugate[6];
+  for (int i = 0; i < 9; i++) out[i] = fabs(determinant) < 1e-12 ? (f64)NAN : adjugate[i] / determinant;
+}
+
+// -- steps -----------------------------------------------------------------------------------------------------------
+
+struct StepWriter {
+  const Stages *all;
+  i64 at;
+  f64 *m;
+  i64 *numbers;
+
+  StepWriter(const Stages *all, i64 at) : all(all), at(at), m(all->back + 9 * at), numbers(all->numbers + 6 * at) {}
+
+  void set(int kind, bool is_aligned, bool rounds) {
+    all->kind[at] = kind;
+    all->is_aligned[at] = is_aligned;
+    all->rounds[at] = rounds;
+  }
+
+  void write(const Instruction &of, bool by_corners) {
+    static const f64 IDENTITY[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+    memcpy(m, IDENTITY, sizeof IDENTITY);
+    memset(numbers, 0, 6 * sizeof(i64));
+    memcpy(all->before + 2 * at, of.before, sizeof of.before);
+    memcpy(all->after + 2 * at, of.after, sizeof of.after);
+    set(StageKind::MAP, true, false);
+    fill(of, by_corners);
+    invert(m, all->ahead + 9 * at);
+    if (of.is_endless) all->before[2 * at] = all->before[2 * at + 1] = ENDLESS;
+    if (!is_real(of.op) || all->rounds[at]) return;
+    for (int i = 0; i < 6; i++) m[i] += NUDGE * m[6 + i % 3];
+  }
+
+  void fill(const Instruction &of, bool by_corners) {
+    const f64 *a = of.args, height = (f64)of.before[0], width = (f64)of.before[1];
+    const bool is_nearest = of.flags == Interpolation::NEAREST;
+    switch (of.op) {
+      case Op::HFLIP: return set_affine(m, -1, 0, width, 0, 1, 0);
+      case Op::VFLIP: return set_affine(m, 1, 0, 0, 0, -1, height);
+      case Op::ROT90: return set_quarter_turns(m, (i64)a[0] & 3, height, width);
+      case Op::CROP: return set_affine(m, 1, 0, trunc(a[1]), 0, 1, trunc(a[0]));
+      case Op::PAD: return pad(trunc(a[0]), trunc(a[1]), of.flags);
+      case Op::RESIZED_CROP: return resize(a, is_nearest || by_corners);
+      case Op::DISPLACE: {
+        const f64 fields[6] = {a[0], a[1], a[2], a[4], a[5], a[6]};
+        for (int i = 0; i < 6; i++) numbers[i] = to_i64(fields[i]);
+        return set(StageKind::GRID, false, is_nearest);
+      }
+      case Op::ERASE:
+        for (int i = 0; i < 2; i++) numbers[i] = to_i64(a[i]);
+        return set(StageKind::ERASE, true, false);
+      case Op::PERSPECTIVE:
+        memcpy(m, a, 8 * sizeof(f64));
+        return set(StageKind::MAP, a[1] == 0.0 && a[3] == 0.0 && a[6] == 0.0 && a[7] == 0.0, is_nearest);
+      case Op::ROTATE: {
+        const i64 turns = exact_turns(a, height, width);
+        if (turns >= 0) return set_quarter_turns(m, turns, height, width);
+        set_rotation(m, a, height, width, of.after);
+        break;
+      }
+      case Op::SHEAR_X: m[1] = a[0]; break;
+      case Op::SHEAR_Y: m[3] = a[0]; break;
+      case Op::TRANSLATE_X: m[2] = -a[0]; break;
+      case Op::TRANSLATE_Y: m[5] = -a[0]; break;
+      default: memcpy(m, a, 6 * sizeof(f64));  // AFFINE
+    }
+    affine(of.after, is_nearest);
+  }
+
+  void pad(f64 left, f64 top, int mode) {
+    set_affine(m, 1, 0, -left, 0, 1, -top);
+    numbers[StageNumber::LEFT] = to_i64(left);
+    numbers[StageNumber::TOP] = to_i64(top);
+    numbers[StageNumber::MODE] = mode;
+    set(mode == PadMode::CONSTANT ? StageKind::MAP : StageKind::REPEAT, true, false);
+  }
+
+  void resize(const f64 *a, bool rounds) {
+    const f64 top = (f32)a[0], left = (f32)a[1], bottom = (f32)(a[0] + a[2]), right = (f32)(a[1] + a[3]);
+    const f64 scale_x = (right - left) / a[5], scale_y = (bottom - top) / a[4];
+    const bool is_mirrored = a[6] == 1.0;
+    set_affine(m, is_mirrored ? -scale_x : scale_x, 0, is_mirrored ? right : left, 0, scale_y, top);
+    set(rounds ? StageKind::SCALE : StageKind::MAP, true, rounds);
+  }
+
+  // Affine maps as the image's executor takes them: nearest ones in 16.16 fixed point, or by whole pixels.
+  void affine(const i64 *size, bool is_nearest) {
+    const bool is_scale = m[1] == 0.0 && m[3] == 0.0;
+    set(StageKind::MAP, is_scale || (m[0] == 0.0 && m[4] == 0.0), is_nearest);
+    if (!is_nearest) return;
+    if (is_scale && m[0] == 1.0 && m[4] == 1.0) {
+      for (int i = 0; i < 6; i++) m[i] = floor(m[i] + 0.5);
+    } else if (is_scale) {
+      // A mirror that is written as a scale is added up from its other end; that is left to the product.
+      if (m[0] > 0.0 && m[4] > 0.0) all->kind[at] = StageKind::SCALE;
+    } else if (fits_fixed(m, size)) {
+      snap_to_fixed(m);
+    }
+  }
+};
+
+// Places that an axis of a scale reads, added up pixel by pixel as Pillow does, or in float32 as torch: a product would
+// break ties otherwise.
+void fill_axis(f64 scale, f64 start, i64 count, bool by_corners, f64 *table) {
+  // A mirror reads the same places from the other end.
+  const f64 step = fabs(scale), first = scale >= 0.0 ? start : start - step * (f64)count;
+  f64 at = first + step * 0.5;
+  for (i64 i = 0; i < count; i++, at += step) {
+    const f64 place = by_corners ? first + (f64)floorf((f32)i * (f32)step) + 0.5 : at;
+    table[scale >= 0.0 ? i : count - 1 - i] = place;
+  }
+}
+
+}  // namespace
+}  // namespace vg
+
+// Counts the steps of a batch, and the most places that their scales can read: i64[2].
+VG_EXPORT void vg_count_stages(const StagesCall *call, i64 *counts) {
+  counts[0] = counts[1] = 0;
+  vg::for_each_step(call, [=](i64, const vg::Instruction &of) {
+    counts[0]++;
+    if (vg::may_be_scale(of.op) && (of.flags == Interpolation::NEAREST || call->resized_by_corners))
+      counts[1] += of.after[0] + of.after[1];
+  });
+}
+
+// Writes the steps, into arrays that have room for them. Returns how many places scales read.
+VG_EXPORT i64 vg_write_stages(const StagesCall *call, const Stages *stages) {
+  i64 step = 0, places = 0;
+  memset(stages->begin, 0, (size_t)(call->rows + 1) * sizeof(i64));
+  vg::for_each_step(call, [&](i64 row, const vg::Instruction &of) {
+    const bool by_corners = call->resized_by_corners && of.op == Op::RESIZED_CROP;
+    vg::StepWriter writer(stages, step);
+    writer.write(of, by_corners);
+    if (stages->kind[step] == StageKind::SCALE) {
+      const f64 *m = writer.m;
+      writer.numbers[StageNumber::FIRST] = places;
+      vg::fill_axis(m[0], m[2], of.after[1], by_corners, stages->tables + places);
+      vg::fill_axis(m[4], m[5], of.after[0], by_corners, stages->tables + places + of.after[1]);
+      places += of.after[0] + of.after[1];
+    }
+    stages->begin[row + 1] = ++step;
+  });
+  // Rows without steps end where the row before does.
+  for (i64 row = 0; row < call->rows; row++)
+    stages->begin[row + 1] = max_of(stages->begin[row], stages->begin[row + 1]);
+  return places;
+}
