@@ -486,6 +486,16 @@ enum : int {
 };
 }  // namespace Storage
 
+namespace BandStep {
+enum : int {
+  CODE = 0,
+  MEASURE = 1,
+  INPUT = 2,
+  TILES = 3,
+  PASS = 4,
+};
+}  // namespace BandStep
+
 // R rows of fused programs of K slots and P passes, and where their pixels are.
 struct Batch {
   i64 rows;
@@ -687,6 +697,26 @@ struct RunCall {
   void * scratch;
   i64 begin;
   i64 end;
+};
+
+// One call of vg_run_band: lines begin..end of a BandStep of one pass of one row.
+struct BandCall {
+  const Batch * batch;
+  void * scratch;
+  i64 row;
+  i64 pass;
+  i64 step;
+  i64 begin;
+  i64 end;
+  const u8 * source;
+  i64 height;
+  i64 width;
+  i64 channels;
+  u8 * input;
+  u8 * target;
+  i64 is_last;
+  u8 * tables;
+  u8 * tiles;
 };
 
 // One call of vg_blend: rows of a batch joined into outputs begin..end; arrays as in program.BlendEntries.

@@ -105,9 +105,8 @@ void move_row(const u8 *__restrict row, const u8 *__restrict before, const u8 *_
 bool prepare_tiles(const FilterImage &image, const f64 *a, TileScratch &tiles) {
   const i64 tiles_x = tiles.tiles_x = (i64)a[1], tiles_y = tiles.tiles_y = (i64)a[2];
   const TileSides sides = tile_sides(image, tiles_y, tiles_x);
-  const i64 padded = round_up(image.width, BLOCK) + BLOCK, area = sides.height * sides.width;
-  if (!tiles.counts.reserve(TURNS * LEVELS * tiles_x) || !tiles.luts.reserve(LEVELS * tiles_x * tiles_y) ||
-      !tiles.joined.reserve(LEVELS * (tiles_x + 1)) || !tiles.shares.reserve(padded) ||
+  const i64 padded = round_up(image.width, BLOCK) + BLOCK;
+  if (!tiles.joined.reserve(LEVELS * (tiles_x + 1)) || !tiles.shares.reserve(padded) ||
       !tiles.found.reserve(padded) || !tiles.luma.reserve(2 * padded) || !tiles.ends.reserve(tiles_x + 1))
     return false;
   tiles.scale = 1.0f / (f32)sides.height;
@@ -120,6 +119,15 @@ bool prepare_tiles(const FilterImage &image, const f64 *a, TileScratch &tiles) {
     tiles.ends[clamp<i64>(at.tile + 1, 0, tiles_x)] = x + 1;
   }
   for (i64 i = 1; i <= tiles_x; i++) tiles.ends[i] = max_of(tiles.ends[i], tiles.ends[i - 1]);
+  return true;
+}
+
+bool measure_tiles(const FilterImage &image, const f64 *a, TileScratch &tiles) {
+  const i64 tiles_x = tiles.tiles_x, tiles_y = tiles.tiles_y;
+  const TileSides sides = tile_sides(image, tiles_y, tiles_x);
+  const i64 area = sides.height * sides.width;
+  if (!tiles.counts.reserve(TURNS * LEVELS * tiles_x) || !tiles.luts.reserve(TILE_TABLES)) return false;
+  tiles.tables = tiles.luts.at;
   const i32 limit = (i32)clamp<f64>(a[0] * (f64)area / 256.0, 1.0, 2147483647.0);
   for (i64 tile_y = 0; tile_y < tiles_y; tile_y++) {
     memset(tiles.counts.at, 0, (size_t)(TURNS * LEVELS * tiles_x) * sizeof(i32));
@@ -139,8 +147,8 @@ void equalize_row(const FilterImage &image, i64 y, TileScratch &tiles, Planes ou
   const Position at = position_of(y, tiles.scale);
   if (at.tile != tiles.band) {
     tiles.band = at.tile;
-    const u8 *above = tiles.luts.at + LEVELS * tiles_x * max_of<i64>(at.tile, 0);
-    const u8 *below = tiles.luts.at + LEVELS * tiles_x * min_of(at.tile + 1, tiles.tiles_y - 1);
+    const u8 *above = tiles.tables + LEVELS * tiles_x * max_of<i64>(at.tile, 0);
+    const u8 *below = tiles.tables + LEVELS * tiles_x * min_of(at.tile + 1, tiles.tiles_y - 1);
     for (i64 i = 0; i <= tiles_x; i++)
       join_tables(above, below, LEVELS * max_of<i64>(i - 1, 0), LEVELS * min_of(i, tiles_x - 1),
                   tiles.joined.at + LEVELS * i);

@@ -12,6 +12,11 @@ FilterImage image_of(const FilterScratch &filter, i64 height, i64 width, i64 cha
 
 bool is_separable(const f64 *a) { return a[3] != 0.0; }
 
+// Bytes of a row of a plane, which may be written and read a block past its end.
+i64 stride_of(const Row &row, i64 slot, i64 width) {
+  return round_up(width + 2 * filter_margin(row, slot), BLOCK) + BLOCK;
+}
+
 }  // namespace
 
 void repeat_edges(const FilterImage &image, i64 radius) {
@@ -42,20 +47,53 @@ i64 filter_margin(const Row &row, i64 slot) {
   }
 }
 
+i64 filter_reach(const Row &row, i64 slot) {
+  const f64 *a = row.args[slot];
+  switch (row.opcode[slot]) {
+    case Op::SHARPNESS:
+      return 1;
+    case Op::CONVOLVE:
+      return (i64)a[2] / 2;
+    case Op::MEDIAN:
+      return (i64)a[0] / 2;
+    case Op::MORPHOLOGY:
+      return (i64)a[1] / 2;
+    default:
+      return -1;
+  }
+}
+
+i64 filter_bytes(const Row &row, i64 slot, i64 height, i64 width) { return 3 * height * stride_of(row, slot, width); }
+
 bool reserve_filter(const Row &row, i64 slot, i64 height, i64 width, Scratch &s) {
-  const i64 margin = filter_margin(row, slot);
-  // Rows may be written and read a block past their end.
-  const i64 stride = round_up(width + 2 * margin, BLOCK) + BLOCK;
-  if (!s.filter.image.reserve(3 * height * stride)) return false;
-  s.filter.first = s.filter.image.at + margin;
-  s.filter.stride = stride;
+  if (!s.filter.image.reserve(filter_bytes(row, slot, height, width))) return false;
+  s.filter.first = s.filter.image.at + filter_margin(row, slot);
+  s.filter.stride = stride_of(row, slot, width);
+  s.filter.is_shared = false;
   return true;
+}
+
+void share_filter(const Row &row, i64 slot, i64 width, u8 *memory, const u8 *tiles, Scratch &s) {
+  s.filter.first = memory + filter_margin(row, slot);
+  s.filter.stride = stride_of(row, slot, width);
+  s.filter.is_shared = true;
+  s.filter.tiles.tables = tiles;
+}
+
+void repeat_edges_of(const Row &row, i64 slot, i64 width, i64 channels, Range y, Scratch &s) {
+  u8 *first = s.filter.first + 3 * y.first * s.filter.stride;
+  repeat_edges({first, s.filter.stride, y.size(), width, channels}, filter_margin(row, slot));
+}
+
+bool measure_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channels, Scratch &s) {
+  const FilterImage image = image_of(s.filter, height, width, channels);
+  return prepare_tiles(image, row.args[slot], s.filter.tiles) && measure_tiles(image, row.args[slot], s.filter.tiles);
 }
 
 bool prepare_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channels, Scratch &s) {
   const f64 *a = row.args[slot];
   const FilterImage image = image_of(s.filter, height, width, channels);
-  repeat_edges(image, filter_margin(row, slot));
+  if (!s.filter.is_shared) repeat_edges(image, filter_margin(row, slot));
   switch (row.opcode[slot]) {
     case Op::SHARPNESS:
       prepare_sharpen((f32)a[0], s.filter.sharpen);
@@ -66,7 +104,8 @@ bool prepare_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channel
     case Op::MORPHOLOGY:
       return s.filter.blur.lines.reserve((i64)a[0] * (i64)a[1]);
     case Op::CLAHE:
-      return prepare_tiles(image, a, s.filter.tiles);
+      if (!prepare_tiles(image, a, s.filter.tiles)) return false;
+      return s.filter.is_shared || measure_tiles(image, a, s.filter.tiles);
     case Op::ZOOM_BLUR:
       return prepare_zoom(image, a, s.filter.zoom);
     default:

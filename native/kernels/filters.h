@@ -7,6 +7,9 @@ namespace VG_LEVEL {
 
 struct Scratch;
 
+// Bytes of the tables of as many tiles as CLAHE may have.
+constexpr i64 TILE_TABLES = 256 * MAX_TILES * MAX_TILES;
+
 // Weights of a separable blur, as sums of products of 16-bit pairs take them, and room for rows between its passes.
 struct BlurScratch {
   i64 radius_x, radius_y;
@@ -25,7 +28,8 @@ struct TileScratch {
   f32 scale;  // 1 / a tile's height
   i64 band;  // tiles above the rows that `joined` is of
   Buffer<i32> counts;  // of one line of tiles
-  Buffer<u8> luts;  // [tiles_y, tiles_x, 256]
+  const u8 *tables;  // [tiles_y, tiles_x, 256]
+  Buffer<u8> luts;  // where they are a thread's own
   Buffer<u32> joined;  // [tiles_x + 1, 256]: what four tiles make of a level
   Buffer<i64> ends;  // [tiles_x + 1]: where columns of the next four begin
   Buffer<f32> shares;  // by column: of the tiles to the right
@@ -54,6 +58,8 @@ struct FilterScratch {
   u8 *first;
   i64 stride;
   Buffer<u8> image;  // where that is a thread's own
+  // Several workers share the image: its edges are repeated, and tables of CLAHE's tiles measured, by steps of their own.
+  bool is_shared;
   BlurScratch blur;
   TileScratch tiles;
   SharpenScratch sharpen;
@@ -62,8 +68,18 @@ struct FilterScratch {
 
 // Room beyond the image's width that rows of the filter at `slot` need on either side, in pixels.
 i64 filter_margin(const Row &row, i64 slot);
+// Lines above and below a pixel that the filter at `slot` reads; -1 where it may read any.
+i64 filter_reach(const Row &row, i64 slot);
 // Makes room for the image that the filter at `slot` sees. False where there is no memory.
 bool reserve_filter(const Row &row, i64 slot, i64 height, i64 width, Scratch &s);
+// Bytes of that image.
+i64 filter_bytes(const Row &row, i64 slot, i64 height, i64 width);
+// The same for an image in memory that several workers share. `tiles`: tables of CLAHE's tiles, or null.
+void share_filter(const Row &row, i64 slot, i64 width, u8 *memory, const u8 *tiles, Scratch &s);
+// Repeats the outermost pixels of lines `y` as far as the filter reads beyond them.
+void repeat_edges_of(const Row &row, i64 slot, i64 width, i64 channels, Range y, Scratch &s);
+// Measures what a filter needs of its image as a whole: tables of CLAHE's tiles. False where there is no memory.
+bool measure_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channels, Scratch &s);
 // Prepares a filter once its image in planes is complete: edges continued, tables of tiles. False where there is no
 // memory.
 bool prepare_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channels, Scratch &s);

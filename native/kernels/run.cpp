@@ -206,6 +206,19 @@ bool has_input(const i32 *pass) {
          (source == PassSource::INTERPOLATED && pass[PassField::FIRST] > pass[PassField::BEGIN]);
 }
 
+// Lines `y` of what a pass's filter sees, into the planes of the scratch; or of what its map reads through tables, into
+// `tabled`. `target`: the pass's.
+Status make_input(const Row &row, const i32 *pass, const Image &image, const Target &target, Range y, u8 *tabled,
+                  NextImage next, Scratch &s) {
+  i32 input[PASS_FIELDS];
+  describe_input(row, pass, input);
+  Step step = {input, image, target};
+  if (pass[PassField::SOURCE] == PassSource::FILTER) step.target.storage = Storage::PLANES;
+  else
+    step.target = {tabled, Storage::BYTES_HWC, image.height, image.width, image.channels, false, nullptr, nullptr};
+  return run_step(row, step, y, next, s);
+}
+
 // A pass: what its filter sees (or an interpolating map, through tables) is made first, as a whole.
 Status run_pass(const Row &row, const i32 *pass, const Image &source, const Target &target, NextImage &next,
                 Scratch &s) {
@@ -213,20 +226,15 @@ Status run_pass(const Row &row, const i32 *pass, const Image &source, const Targ
   if (pass[PassField::QUALITY] != 0 && !code_jpeg(image, pass[PassField::QUALITY], s)) return OUT_OF_MEMORY;
   if (pass[PassField::NEEDS] != 0 && !build_tables(row, pass, image, s)) return OUT_OF_MEMORY;
   if (has_input(pass)) {
-    i32 input[PASS_FIELDS];
-    describe_input(row, pass, input);
-    Step step = {input, image, target};
-    if (pass[PassField::SOURCE] == PassSource::FILTER) {
-      if (!reserve_filter(row, pass[PassField::FIRST], target.height, target.width, s)) return OUT_OF_MEMORY;
-      step.target.storage = Storage::PLANES;
-    } else {
-      if (!s.tabled.reserve(image.bytes() + BLOCK)) return OUT_OF_MEMORY;
-      step.target = {s.tabled.at, Storage::BYTES_HWC, image.height, image.width, image.channels, false, nullptr, nullptr};
-    }
-    const Status status = run_step(row, step, {0, step.target.height}, next, s);
+    const i64 slot = pass[PassField::FIRST];
+    const bool is_filter = pass[PassField::SOURCE] == PassSource::FILTER;
+    if (is_filter ? !reserve_filter(row, slot, target.height, target.width, s) : !s.tabled.reserve(image.bytes() + BLOCK))
+      return OUT_OF_MEMORY;
+    const Range all = {0, is_filter ? target.height : image.height};
+    const Status status = make_input(row, pass, image, target, all, s.tabled.at, next, s);
     if (status != OK) return status;
     next.bytes = 0;
-    if (step.target.storage != Storage::PLANES) image.pixels = s.tabled.at;
+    if (!is_filter) image.pixels = s.tabled.at;
   }
   const Status status = run_step(row, {pass, image, target}, {0, target.height}, next, s);
   next.bytes = 0;
@@ -243,26 +251,36 @@ i64 longest_side(const Row &row, const i32 *shape, i64 length) {
   return side + 2 * margin;
 }
 
+// What a pass writes to: its row's result if it is the last one, else interleaved bytes.
+Target target_of(const Batch *batch, const i32 *pass, u8 *at, i64 channels, bool is_last) {
+  Target target = {at, Storage::BYTES_HWC, pass[PassField::HEIGHT], pass[PassField::WIDTH], channels,
+                   false, nullptr, nullptr};
+  if (!is_last) return target;
+  const i64 of_channels = channels == 1 ? 0 : 3;
+  target.storage = (int)batch->storage;
+  target.streams = batch->streams != 0;
+  target.scale = batch->scale + of_channels;
+  target.bias = batch->bias + of_channels;
+  return target;
+}
+
+bool reserve_row(const Row &row, i64 r, Scratch &s) {
+  const i64 length = row.batch->length[r];
+  return s.row.reserve(longest_side(row, row.batch->in_shape + 3 * r, length)) && s.tables.reserve(row.slots + 1) &&
+         reserve_overlays(row, length, s);
+}
+
 Status run_row(const Batch *batch, i64 r, i64 end, Scratch &s) {
   const Row row = row_of(batch, r);
   const i32 *shape = batch->in_shape + 3 * r;
   Image image = {batch->sources[r], shape[0], shape[1], shape[2]};
-  if (!s.row.reserve(longest_side(row, shape, batch->length[r])) || !s.tables.reserve(row.slots + 1) ||
-      !reserve_overlays(row, batch->length[r], s))
-    return OUT_OF_MEMORY;
+  if (!reserve_row(row, r, s)) return OUT_OF_MEMORY;
   NextImage next = next_image(batch, r + 1, end);
-  const i64 of_channels = image.channels == 1 ? 0 : 3;
   for (i64 p = 0; p < batch->num_passes[r]; p++) {
     const i32 *pass = pass_of(batch, r, p);
-    Target target = {nullptr, Storage::BYTES_HWC, pass[PassField::HEIGHT], pass[PassField::WIDTH], image.channels,
-                     false, nullptr, nullptr};
-    if (p == batch->num_passes[r] - 1) {
-      target.at = batch->targets[r];
-      target.storage = (int)batch->storage;
-      target.streams = batch->streams != 0;
-      target.scale = batch->scale + of_channels;
-      target.bias = batch->bias + of_channels;
-    } else {
+    const bool is_last = p == batch->num_passes[r] - 1;
+    Target target = target_of(batch, pass, batch->targets[r], image.channels, is_last);
+    if (!is_last) {
       Buffer<u8> &canvas = s.canvas[p & 1];
       if (!canvas.reserve(target.height * target.width * target.channels + BLOCK)) return OUT_OF_MEMORY;
       target.at = canvas.at;
@@ -272,6 +290,69 @@ Status run_row(const Batch *batch, i64 r, i64 end, Scratch &s) {
     image = {target.at, target.height, target.width, target.channels};
   }
   return OK;
+}
+
+// Bytes of the memory that a pass's filter, or its map through tables, reads. 0 for passes that read their image, and
+// for filters that read few lines: a band makes these by itself.
+i64 input_bytes(const Row &row, const i32 *pass, const Image &image) {
+  if (!has_input(pass)) return 0;
+  if (pass[PassField::SOURCE] != PassSource::FILTER) return image.bytes() + BLOCK;
+  if (filter_reach(row, pass[PassField::FIRST]) >= 0) return 0;
+  return filter_bytes(row, pass[PassField::FIRST], pass[PassField::HEIGHT], pass[PassField::WIDTH]) + BLOCK;
+}
+
+// What the filter of a pass reads for its lines `y`, into a thread's own memory.
+Status make_filter_input(const Row &row, const i32 *pass, const Image &image, const Target &target, Range y,
+                         Scratch &s) {
+  const i64 slot = pass[PassField::FIRST], reach = filter_reach(row, slot);
+  const Range seen = {max_of<i64>(0, y.first - reach), min_of(target.height, y.end + reach)};
+  const i64 line = filter_bytes(row, slot, 1, target.width);
+  if (!s.filter.image.reserve(line * seen.size())) return OUT_OF_MEMORY;
+  share_filter(row, slot, target.width, s.filter.image.at - line * seen.first, nullptr, s);
+  const Status status = make_input(row, pass, image, target, seen, nullptr, {nullptr, 0}, s);
+  repeat_edges_of(row, slot, target.width, image.channels, seen, s);
+  return status;
+}
+
+// One step of a pass whose memory several workers share. The steps before it are done.
+Status run_band(const BandCall &call, Scratch &s) {
+  const Row row = row_of(call.batch, call.row);
+  const i32 *pass = pass_of(call.batch, call.row, call.pass);
+  Image image = {call.source, call.height, call.width, call.channels};
+  const Target target = target_of(call.batch, pass, call.target, image.channels, call.is_last != 0);
+  const Range y = {call.begin, call.end};
+  const i64 slot = pass[PassField::FIRST], table_bytes = 768 * row.slots;
+  const bool is_filter = pass[PassField::SOURCE] == PassSource::FILTER;
+  if (!reserve_row(row, call.row, s)) return OUT_OF_MEMORY;
+  if (call.step == BandStep::CODE) {
+    if (!code_jpeg(image, pass[PassField::QUALITY], s)) return OUT_OF_MEMORY;
+    memcpy(call.target, image.pixels, (size_t)image.bytes());
+    return OK;
+  }
+  if (call.step == BandStep::MEASURE) {
+    if (!build_tables(row, pass, image, s)) return OUT_OF_MEMORY;
+    memcpy(call.tables, s.tables.luts.at, (size_t)table_bytes);
+    return OK;
+  }
+  if (pass[PassField::NEEDS] != 0) memcpy(s.tables.luts.at, call.tables, (size_t)table_bytes);
+  if (is_filter) share_filter(row, slot, target.width, call.input, call.step == BandStep::PASS ? call.tiles : nullptr, s);
+  NextImage next = {nullptr, 0};
+  if (call.step == BandStep::INPUT) {
+    const Status status = make_input(row, pass, image, target, y, call.input, next, s);
+    if (is_filter) repeat_edges_of(row, slot, target.width, image.channels, y, s);
+    return status;
+  }
+  if (call.step == BandStep::TILES) {
+    if (!measure_filter(row, slot, target.height, target.width, image.channels, s)) return OUT_OF_MEMORY;
+    memcpy(call.tiles, s.filter.tiles.luts.at, TILE_TABLES);
+    return OK;
+  }
+  if (has_input(pass) && !is_filter) image.pixels = call.input;
+  if (is_filter && filter_reach(row, slot) >= 0) {
+    const Status status = make_filter_input(row, pass, image, target, y, s);
+    if (status != OK) return status;
+  }
+  return run_step(row, {pass, image, target}, y, next, s);
 }
 
 }  // namespace
@@ -289,6 +370,23 @@ VG_EXPORT i64 VG_ENTRY(vg_run)(const RunCall *call) {
   __builtin_ia32_sfence();  // results that went past the caches are there for other threads
 #endif
   return OK;
+}
+
+// A step of a pass, on some of its lines.
+VG_EXPORT i64 VG_ENTRY(vg_run_band)(const BandCall *call) {
+  auto &scratch = *(vg::VG_LEVEL::Scratch *)call->scratch;
+  const Status status = vg::VG_LEVEL::run_band(*call, scratch);
+#if defined(__x86_64__)
+  __builtin_ia32_sfence();
+#endif
+  return status;
+}
+
+// Bytes of `input` that the pass of a call needs.
+VG_EXPORT i64 VG_ENTRY(vg_input_bytes)(const BandCall *call) {
+  const vg::VG_LEVEL::Row row = vg::VG_LEVEL::row_of(call->batch, call->row);
+  const vg::VG_LEVEL::Image image = {nullptr, call->height, call->width, call->channels};
+  return vg::VG_LEVEL::input_bytes(row, vg::VG_LEVEL::pass_of(call->batch, call->row, call->pass), image);
 }
 
 // 1 if these kernels can run every row of the batch.

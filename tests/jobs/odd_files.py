@@ -8,8 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from variegate.executors.cpu.tiled.areas import Area
-from variegate.jobs.tiles.reading import HeldArray, RectangleFile
+from variegate.jobs.tiles.reading import HeldArray, ImageFile
 
 
 @dataclass(frozen=True)
@@ -19,31 +18,29 @@ class DeadlyImage:
     ``loads``: a file that gets a line for each process that opens the image: whether it has loaded torch.
     """
 
-    image: HeldArray | RectangleFile
+    image: HeldArray | ImageFile
     mark: str
     line: int
     loads: str = os.devnull
 
-    @property
-    def array(self) -> Any:
-        return getattr(self.image, "array", None)
-
     def open(self) -> Any:
         with open(self.loads, "a") as file:
             file.write(f"{os.getpid()} {'torch' in sys.modules}\n")
-        return _DeadlyStage(self.image.open(), self)
+        return _DeadlyReader(self.image.open(), self)
 
 
-class _DeadlyStage:
-    def __init__(self, stage: Any, of: DeadlyImage) -> None:
-        self.height, self.width, self.channels = stage.height, stage.width, stage.channels
-        self._stage, self._of = stage, of
+class _DeadlyReader:
+    mapped = None
 
-    def make(self, area: Area) -> Any:
-        if area.bottom > self._of.line:
+    def __init__(self, reader: Any, of: DeadlyImage) -> None:
+        self.shape, self.lines = reader.shape, reader.lines
+        self._reader, self._of = reader, of
+
+    def read(self, begin: int, end: int, into: Any) -> None:
+        if end > self._of.line:
             try:
                 os.remove(self._of.mark)
             except FileNotFoundError:
-                return self._stage.make(area)
+                return self._reader.read(begin, end, into)
             os.kill(os.getpid(), signal.SIGKILL)
-        return self._stage.make(area)
+        return self._reader.read(begin, end, into)

@@ -1,13 +1,11 @@
-"""Files of large images that claim anything: refused, or made tile by tile in bounded memory."""
+"""Files of large images that claim anything: refused, or made in bounded memory."""
 
 from __future__ import annotations
 
 import io
 import re
 import struct
-import tracemalloc
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -17,9 +15,9 @@ import tifffile
 from tests.images import photo
 from tests.soak.mutating import check
 from variegate import transforms as T
-from variegate.executors.cpu.tiled.areas import Area
 from variegate.formats.base import SourceError
 from variegate.jobs.engine import Engine
+from variegate.jobs.jobs import EngineError
 from variegate.jobs.mapping import MapSpec
 from variegate.jobs.tiles.reading import file_of
 from variegate.jobs.tiles.run import ImageRun
@@ -49,23 +47,6 @@ def tiff_of(folder: Path, tags: dict[int, int], image: Any = None, **options: An
     path = folder / "a.tif"
     path.write_bytes(data)
     return path
-
-
-def test_blocks_are_those_of_a_list() -> None:
-    for area, side in (
-        (Area(3, 5, 40, 61), 16),
-        (Area(0, 0, 64, 32), 32),
-        (Area(7, 7, 8, 8), 3),
-        (Area(4, 4, 4, 9), 2),
-    ):
-        tops = range(area.top // side * side, area.bottom, side)
-        lefts = range(area.left // side * side, area.right, side)
-        wanted = [Area(top, left, top + side, left + side).meet(area) for top in tops for left in lefts]
-        found = area.blocks(side)
-        if not area.is_empty:
-            assert (list(found), len(found), found[1:3]) == (wanted, len(wanted), wanted[1:3])
-    assert len(Area(0, 0, HUGE, HUGE).blocks(16)) == 1 << 32
-    assert Area(0, 0, HUGE, HUGE).blocks(16)[-1] == Area(HUGE - 16, HUGE - 16, HUGE, HUGE)
 
 
 @pytest.mark.parametrize(
@@ -111,28 +92,17 @@ def test_a_head_of_numpy_with_a_negative_side(tmp_path: Path) -> None:
         file_of(tmp_path / "b.npy").open()
 
 
-def test_a_zarr_without_chunks_is_made_as_far_as_one_looks(tmp_path: Path) -> None:
-    path, stop = zarr_with(tmp_path, [HUGE, HUGE, 3], [1024, 1024, 3]), Event()
-    tracemalloc.start()
-    try:
-        run = run_of(path, out=str(tmp_path / "out.zarr"), tile=256, stop=stop, on_progress=lambda _: stop.set())
-        assert run.total == 1 << 24
-        run._plan.statistics.clear()  # it would look at all of it first
-        run.run()
-        assert run.is_interrupted
-        assert tracemalloc.get_traced_memory()[1] < 100 << 20
-    finally:
-        tracemalloc.stop()
-    assert 0 < run.done < 100
-
-
-def test_more_than_can_be_cut_or_read(tmp_path: Path) -> None:
+def test_more_than_a_disk_or_memory_holds(tmp_path: Path) -> None:
     path = zarr_with(tmp_path, [HUGE, HUGE, 3], [1024, 1024, 3])
-    with pytest.raises(
-        SourceError,
-        match=r"a\.zarr: tile: got 4, which cuts 1,048,576 x 1,048,576 pixels into 68,719,476,736 tiles; accepted",
-    ):
-        run_of(path, out=str(tmp_path / "out.npy"), tile=4)
+    run = run_of(path, out=str(tmp_path / "out.npy"), tile=4)
+    with pytest.raises(EngineError, match=r"out\.npy: cannot be written .* bytes, of which its disk has"):
+        run.run()
+    with pytest.raises(EngineError, match="out: got None for 1,048,576 x 1,048,576 x 3 uint8, more than memory holds"):
+        run_of(path).run()
+    assert {path.name for path in tmp_path.iterdir()} == {"a.zarr"}
+
+
+def test_chunks_of_any_size_are_refused(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     one = zarr_with(tmp_path / "one", [HUGE, HUGE, 3], [HUGE, HUGE, 3])
     with pytest.raises(SourceError, match=r"a\.zarr: tiles of 1,048,576 x 1,048,576 pixels; accepted: up to 512 MiB"):

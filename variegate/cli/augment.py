@@ -84,8 +84,8 @@ class AugmentOptions(ResumeOptions, DeviceOptions, TargetOptions, SourceOptions,
     )
     tile: int | None = option(
         None,
-        "Process images of any size in tiles of this side. SRC is a .npy, TIFF or Zarr image, or a folder of them; "
-        "outputs have the same format.",
+        "Process images larger than memory in bands of at most so many lines, and write tiles of this side. SRC is a "
+        ".npy, TIFF or Zarr image, or a folder of them; outputs have the same format.",
         "Output",
         low=1,
         high=16_384,

@@ -97,8 +97,8 @@ class Engine:
 
     Args:
         devices: "auto" (all GPUs or, without one, the CPU in parts of about four cores), or a list of names of one
-            kind: "cuda:0", ...; "cpu:0", "cpu:1", ... (virtual devices: parts of the CPU with a worker each); or
-            "reference:0", ... (plain NumPy). With ``workers="ray"``, devices of the cluster.
+            kind: "cuda:0", ...; "cpu:0", "cpu:1", ... (virtual devices: parts of the CPU with a worker each). With
+            ``workers="ray"``, devices of the cluster.
         workers: "process" (one spawned process per device; crashes are survived), "thread" (starts immediately) or
             "ray" (actors of a Ray cluster, ``pip install 'variegate[ray]'``).
         allocation: queue of a new task: "least_loaded" (the device expected to finish it first, by measured speed),
@@ -217,19 +217,20 @@ class Engine:
         conditions: Mapping[str, Any] | None = None,
         resume: bool = True,
     ) -> Any:
-        """Augment one image that may exceed memory, tile by tile, on all devices: CPUs or GPUs, also of a Ray cluster.
+        """Augment one image that may exceed memory, band by band, on all devices: CPUs or GPUs, also of a Ray cluster.
 
-        Sides may have any length. Pixels are, to the bit, those of ``Augmenter(transform, seed=seed)([image], [id],
-        epoch, copy)``.
+        Pixels are, to the bit, those of ``Augmenter(transform, seed=seed)([image], [id], epoch, copy)``. Sides may be
+        longer than that accepts, unless the transform moves pixels by more than whole shifts and resizes.
 
         Args:
-            image: path of a .npy, TIFF (tiled, or in uncompressed strips) or Zarr file, which is read by rectangles; or
-                a uint8 array [H, W, C] with up to 32 channels, or [H, W].
+            image: path of a .npy, TIFF (tiled, or in uncompressed strips) or Zarr file; or a uint8 array [H, W, C] with
+                up to 32 channels, or [H, W].
             transform: replaces the engine's own; must not mix images.
-            out: path of the result, .npy, .tif, .tiff or .zarr, which replaces an existing one when complete. None
-                returns an array. TIFF and Zarr need ``pip install 'variegate[tiles]'``. With ``workers="ray"``, all
-                machines must see both files.
-            tile: side of a tile, 1 to 16,384; for .tif a multiple of 16.
+            out: path of the result, .npy, .tif, .tiff or .zarr, which replaces an existing one when complete; until
+                then, images between passes lie in the same folder. None returns an array. TIFF and Zarr need
+                ``pip install 'variegate[tiles]'``. With ``workers="ray"``, all machines must see both files.
+            tile: side of tiles and chunks in the result, and the most lines of a band, 1 to 16,384; for .tif a multiple
+                of 16.
             id, epoch, copy: further inputs of the random numbers.
             conditions: values for ``Cond``, such as ``{"label": 3}``.
             resume: resume an interrupted run of the same result; False starts over.

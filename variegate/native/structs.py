@@ -214,6 +214,37 @@ HASH_SEARCH = [
 
 RUN_CALL = [("batch", "const Batch *"), ("scratch", "void *"), ("begin", "i64"), ("end", "i64")]
 
+
+class BandStep(IntEnum):
+    """Steps of a pass over memory that workers share, each complete before the next begins."""
+
+    CODE = 0  # the image through a JPEG, to the target
+    MEASURE = 1  # statistics of the image, to the tables
+    INPUT = 2  # lines of what a filter, or a map through tables, reads
+    TILES = 3  # statistics of a CLAHE's input, to the tiles
+    PASS = 4  # lines of the result
+
+
+BAND_COMMENT = "One call of vg_run_band: lines begin..end of a BandStep of one pass of one row."
+BAND_CALL = [
+    ("batch", "const Batch *"),
+    ("scratch", "void *"),
+    ("row", "i64"),
+    ("pass", "i64"),
+    ("step", "i64"),  # a BandStep
+    ("begin", "i64"),
+    ("end", "i64"),
+    ("source", "const u8 *"),  # the image that the pass reads
+    ("height", "i64"),
+    ("width", "i64"),
+    ("channels", "i64"),
+    ("input", "u8 *"),  # vg_input_bytes of the call
+    ("target", "u8 *"),
+    ("is_last", "i64"),  # 1: the target is as the batch's results; else interleaved bytes
+    ("tables", "u8 *"),  # [K, 3, 256]
+    ("tiles", "u8 *"),  # [MAX_TILES * MAX_TILES, 256]
+]
+
 BLEND_COMMENT = (
     "One call of vg_blend: rows of a batch joined into outputs begin..end; arrays as in program.BlendEntries."
 )

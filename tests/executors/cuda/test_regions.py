@@ -1,4 +1,4 @@
-"""Regions of one image on a GPU, in Triton's interpreter: the pixels of the CPU's run of the whole image."""
+"""Bands of one image on a GPU, in Triton's interpreter: the pixels of the CPU's run of the whole image."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ import numpy as np
 import pytest
 
 import variegate as vg
-from tests.executors.cpu.tiled import Pixels, in_tiles
+from tests.executors.cpu.bands import in_bands
 from tests.executors.poison import poisoned_executor, run_poisoned
-from tests.images import Image, gray, noise, photo
+from tests.images import Image, gray, photo
 from variegate import transforms as T
-from variegate.executors.cpu.tiled import areas
-from variegate.executors.cpu.tiled.chain import TiledImage
-from variegate.executors.cuda.regions import DevicePixels, refuse_regions
+from variegate.executors.cuda.regions import DeviceBands, refuse_regions
 
 NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
 FILL = (200, 10, 90)
 # One tile of the kernel's for each of the image's: the interpreter takes as long for small ones.
-ON = DevicePixels(poisoned_executor("cpu", (32, 64)))
+ON = poisoned_executor("cpu", (32, 64))
 
 PIPELINES: dict[str, list[Any]] = {
     "normalize": [NORMALIZE],
@@ -52,7 +50,7 @@ def check_regions(transform: Any, image: Image, tile: int, **options: Any) -> No
     augmenter = vg.Augmenter(transform, device="cpu", seed=1, num_threads=1, **options)
     program = augmenter.plan_one(image.shape, 5)[1]
     refuse_regions(program)
-    made = in_tiles(program, Pixels(image), tile, ON)
+    made = in_bands(program, image, tile, DeviceBands(ON))
     expected = augmenter([image], ids=[5])[0].numpy()
     if augmenter.layout == "NCHW":
         expected = expected.transpose(1, 2, 0)
@@ -72,24 +70,8 @@ def test_whole_images_after_regions_are_none() -> None:
     transform = T.Compose([T.GaussianNoise(), T.Rotate((20, 20), interpolation="bilinear")])
     check_regions(transform, photo(50, 70), 40)
     augmenter = vg.Augmenter(transform, device="cpu", seed=1, num_threads=1)
-    made = run_poisoned(ON.executor, augmenter.program([photo(50, 70)], ids=[5]), [photo(50, 70)])[0]
+    made = run_poisoned(ON, augmenter.program([photo(50, 70)], ids=[5]), [photo(50, 70)])[0]
     np.testing.assert_array_equal(made, augmenter([photo(50, 70)], ids=[5])[0].numpy())
-
-
-def test_what_reads_too_much_is_made_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(areas, "MOST_BYTES", 4000)
-    check_regions(T.Compose([T.Rotate((40, 40), interpolation="bilinear"), T.Resize((30, 20))]), photo(50, 60), 64)
-
-
-def test_places_of_an_image_that_is_long_are_its_own() -> None:
-    """Bytes from its first are counted in 32 bits, the region's own in fewer."""
-    transform = T.Compose([T.RandomAffine(0.01, (0.1, 0.1), interpolation="bilinear"), T.GaussianNoise()])
-    image = noise(3, 60_000)
-    augmenter = vg.Augmenter(transform, device="cpu", seed=1, layout="NHWC", num_threads=1)
-    program = augmenter.plan_one(image.shape, 5)[1]
-    area = areas.Area(0, 51_000, 3, 51_100)
-    made = ON.fetched(TiledImage(program, Pixels(image), ON).make(area))
-    np.testing.assert_array_equal(made, TiledImage(program, Pixels(image)).make(area))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Files of large images: opened, planned, and made as far as two tiles."""
+"""Files of large images: opened, planned, and read as far as two bands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ import tifffile
 from tests.images import photo
 from tests.soak.mutating import NUMBERS, Parser, mutated, mutated_json
 from variegate import transforms as T
-from variegate.executors.cpu.tiled.chain import TiledImage
 from variegate.jobs.engine import Engine
 from variegate.jobs.mapping import MapSpec
 from variegate.jobs.tiles.reading import file_of
@@ -90,15 +89,18 @@ def _make_npy(random: Random, folder: Path) -> Path:
 
 
 def _parse(path: Path) -> None:
-    """What ``augment --tile`` does before the first tile is written, and two tiles."""
+    """What ``augment --tile`` does before the first band is made, and reads two bands."""
     engine = Engine(["cpu:0"], "thread", num_threads=1)
     transform = T.Compose([T.RandomHorizontalFlip(1.0), T.Invert()])
     work = MapSpec(transform, 0, "float32", "NHWC", "composed", 0, 0)
     run = ImageRun(engine, work, file_of(path), out=str(path.parent / "out.npy"), tile=64)
-    image = TiledImage(run.program, run.image.open())
-    tiles = run.whole.blocks(64)
-    image.make(tiles[0])
-    image.make(tiles[len(tiles) - 1])
+    reader = run.image.open()
+    height, width, channels = reader.shape
+    for begin in (0, (height - 1) // reader.lines * reader.lines):
+        end = min(begin + reader.lines, height)
+        # Of claims that no test has room for, nothing is read.
+        if (end - begin) * width * channels < 1 << 28:
+            reader.read(begin, end, np.empty((end - begin, width, channels), np.uint8))
 
 
 PARSERS = (

@@ -1,13 +1,11 @@
-"""Regions of one image on a GPU: the stages of ``executors/cpu/tiled``, whose rectangles lie on the device.
+"""Bands of lines of one image on a GPU: launches of the ordinary kernels for one pass at a time.
 
-Plans, weights of resizes and tables of statistics are made on the host, as they are of the whole image; every pixel is
-read, made and counted on the device. A pass is a launch of the ordinary kernels for one rectangle: maps in whole pixels
-are moved to it, and whatever depends on the place in the whole image is told where the rectangle lies.
+Statistics are measured on the host, and are tables here. Maps in whole pixels are moved to the band, and whatever
+depends on the place in the whole image is told where the band lies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from variegate.executors.cpu.layout import Instructions
-from variegate.executors.cpu.resizing import PRECISION
-from variegate.executors.cpu.tiled.areas import Area, Image, Stage
-from variegate.executors.cpu.tiled.host import HostPixels
-from variegate.executors.cpu.tiled.workspace import PassWorkspace
-from variegate.executors.cuda.images import place_tensor
+from variegate.executors.cpu.kernels import INSTRUCTION_ARRAYS
+from variegate.executors.cuda.images import DeviceImages, place_tensor
 from variegate.executors.cuda.pack import refuse_jpeg
+from variegate.executors.steps import Step
+from variegate.native.structs import BandStep
 from variegate.program import passes as P
 from variegate.program.ops import (
     INTERPOLATION_BITS,
@@ -29,11 +25,6 @@ from variegate.program.ops import (
     IS_REAL_MAP,
     IS_WARP,
     KIND_OF,
-    LUMA_BLUE,
-    LUMA_GREEN,
-    LUMA_HALF,
-    LUMA_RED,
-    LUMA_SHIFT,
     SPECS,
     Interpolation,
     Kind,
@@ -69,113 +60,119 @@ def refuse_regions(program: Program) -> None:
             raise ValueError(f"{point.name}: has no point_triton, by which it runs on a CUDA device")
 
 
-class DevicePixels(HostPixels):
-    """Tensors instead of arrays."""
-
-    # So that the last byte of as many lines is counted in 32 bits.
-    most_read = 21_000
+class DeviceBands:
+    """Passes on bands of lines. The image that a pass reads lies on the device as a whole, if its maps may read any of
+    it."""
 
     def __init__(self, executor: CudaExecutor) -> None:
-        self.executor = executor
+        self._executor = executor
+        self._uploaded: tuple[Step, torch.Tensor] | None = None
 
-    def source(self, stage: Stage) -> Stage:
-        return _Upload(self.executor, stage)
-
-    def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Any:
-        return self.executor.memory.empty(shape, getattr(torch, np.dtype(dtype).name))
-
-    def packed(self, pixels: Any) -> Any:
-        return pixels.contiguous()
-
-    def fetched(self, pixels: Any) -> Image:
-        return pixels.cpu().numpy()
-
-    def workspace(self, *of: Any) -> PassWorkspace:
-        return _RegionPass(self.executor, *of)
-
-    def resize(self, levels: Any, axis: int, bounds: Any, weights: Any, first: int) -> Any:
-        device, last = self.executor.device, levels.shape[axis] - 1
-        lows = torch.from_numpy(bounds[:, 0] - first).to(device)
-        shape = (-1, 1, 1) if axis == 0 else (1, -1, 1)
-        total = torch.full((), 1 << (PRECISION - 1), dtype=torch.int32, device=device)
-        # Weights beyond an output's own are 0.
-        for tap, weight in enumerate(torch.from_numpy(weights).to(device).unbind(1)):
-            total = total + levels.index_select(axis, (lows + tap).clamp(max=last)).int() * weight.view(shape)
-        return (total >> PRECISION).clamp(0, 255).to(torch.uint8)
-
-    def blend(self, total: Any, weights: Any, rows: Iterable[Any]) -> Any:
-        # A product and a sum are two operations, each rounded.
-        for row, weight in zip(rows, weights, strict=True):
-            total += float(weight) * row.float()
-        return total.clamp(0.0, 255.0).to(torch.uint8)
-
-    def count(self, levels: Any) -> npt.NDArray[np.int64]:
-        channels = levels.reshape(-1, levels.shape[2]).unbind(1)
-        return torch.stack([torch.bincount(channel, minlength=256) for channel in channels]).cpu().numpy()
-
-    def add_lumas(self, levels: Any, tables: npt.NDArray[np.uint8]) -> int:
-        table = torch.from_numpy(tables).to(self.executor.device, torch.int32)
-        channels = [table[c][level.int()] for c, level in enumerate(levels.unbind(2))]
-        if len(channels) == 1:
-            return int(channels[0].sum())
-        red, green, blue = channels
-        luma = LUMA_RED * red + LUMA_GREEN * green + LUMA_BLUE * blue + LUMA_HALF
-        return int((luma >> LUMA_SHIFT).sum())
-
-
-class _Upload:
-    """Rectangles of a stage of the host, copied over."""
-
-    def __init__(self, executor: CudaExecutor, stage: Stage) -> None:
-        self.height, self.width, self.channels = stage.height, stage.width, stage.channels
-        self._executor, self._stage = executor, stage
-
-    def make(self, area: Area) -> Any:
-        levels = self._stage.make(area)
-        memory = self._executor.memory
-        staging = memory.staging(levels.size)
-        staging.numpy()[:] = levels.reshape(-1)
-        return memory.upload(staging, levels.size).view(levels.shape)
-
-
-class _RegionPass(PassWorkspace):
-    """A pass as a launch for one rectangle."""
-
-    def __init__(
+    def run(
         self,
-        executor: CudaExecutor,
         program: Program,
-        row: int,
-        plan: npt.NDArray[np.int32],
-        size: tuple[int, int],
-        is_last: bool,
-        records: npt.NDArray[np.int64],
-    ) -> None:
-        super().__init__(program, row, plan, is_last)
-        self._executor, self._width = executor, size[1]
-        output = program.output if is_last else Output(layout="NHWC")
-        self.dtype = np.dtype(output.dtype if output.is_float else np.uint8)
-        # As the whole image has them: interpolating maps are not moved, but told where the rectangle lies.
-        self._whole = {"window": self.program.window.copy(), "out_size": self.program.out_size.copy()}
-        one = {name: getattr(program, name)[row : row + 1] for name in ("label", "pass_of")}
-        self._program = program.replace(
-            **one, source=np.zeros(1, np.int32), output=output, blend=None, grouping=None, mixture=None
-        )
+        step: Step,
+        levels: npt.NDArray[np.uint8],
+        tables: npt.NDArray[np.uint8] | None,
+        lines: tuple[int, int],
+    ) -> npt.NDArray[Any]:
+        """Run ``lines`` of a step of a fused program, whose image is ``levels`` -> [H, W, C].
 
-    def run(self, area: Area, levels: Any, source: Area | None) -> Any:
-        """Tensors, on the executor's device."""
-        self.program.in_shape[0] = levels.shape
-        self.plan[P.HEIGHT], self.plan[P.WIDTH] = area.height, area.width
-        fields: dict[str, Any] = {name: getattr(self.program, name) for name in Instructions._fields}
-        images = place_tensor(levels[None], is_channels_last=True)
-        if self.plan[P.SOURCE] == PassSource.INTERPOLATED:
-            fields |= self._whole
-            if source is not None:
-                # As if the whole image lay there, of which nothing else is read.
-                images.addresses -= source.top * images.strides[:, 0] + source.left * images.strides[:, 1]
-        program = self._program.replace(**fields, tables=replace(self._program.tables, luts=self.luts))
-        shape = area.height, area.width, levels.shape[2]
-        planar = (shape[2], *shape[:2]) if self.is_planar else shape
-        made = self._executor.memory.empty(planar, getattr(torch, np.dtype(self.dtype).name))
-        self._executor.run(program, images, [made], (area.left, area.top, self._width))
-        return made.permute(1, 2, 0) if self.is_planar else made
+        ``tables``: of its statistics, uint8[K, 3, 256] by slot.
+        """
+        single, plan = _of_pass(program, step, tables)
+        top, bottom = lines
+        source, first = plan[P.SOURCE], int(plan[P.FIRST])
+        fields: dict[str, npt.NDArray[Any]] = {}
+        if source == PassSource.FILTER:
+            reach = _reach(int(single.opcode[0, first]), single.args[0, first])
+            top, bottom = max(0, top - reach), min(int(plan[P.HEIGHT]), bottom + reach)
+        if source in (PassSource.DIRECT, PassSource.FILTER):
+            image = torch.from_numpy(np.array(levels[top:bottom])).to(self._executor.device)
+        else:
+            image = self._upload(step, levels)
+        if source in (PassSource.STRETCH, PassSource.FIXED, PassSource.CHAIN):
+            fields["args"] = _moved(single, first, int(plan[P.MAPS_END]), top)
+        plan[P.HEIGHT] = bottom - top
+        if source != PassSource.INTERPOLATED:
+            fields["out_size"] = single.out_size.copy()
+            fields["out_size"][0, max(int(plan[P.MAPS_END]) - 1, int(plan[P.BEGIN])) :] = plan[P.HEIGHT], plan[P.WIDTH]
+        images = place_tensor(image[None], is_channels_last=True)
+        made = self._run(single.replace(**fields, in_shape=np.array([image.shape], np.int32)), images, plan, top)
+        return made[lines[0] - top : lines[1] - top].cpu().numpy()
+
+    def _run(self, single: Program, images: DeviceImages, plan: npt.NDArray[np.int32], top: int) -> torch.Tensor:
+        """[H, W, C]."""
+        output = single.output
+        height, width, channels = int(plan[P.HEIGHT]), int(plan[P.WIDTH]), int(single.in_shape[0, 2])
+        shape = (channels, height, width) if output.layout == "NCHW" else (height, width, channels)
+        dtype = getattr(torch, output.dtype if output.is_float else "uint8")
+        made = self._executor.memory.empty(shape, dtype)
+        self._executor.run(single, images, [made], (0, top, width))
+        return made.permute(1, 2, 0) if output.layout == "NCHW" else made
+
+    def _upload(self, step: Step, levels: npt.NDArray[np.uint8]) -> torch.Tensor:
+        """The image of a step, as often as it changes."""
+        if self._uploaded is None or self._uploaded[0] != step:
+            self._uploaded = step, torch.from_numpy(np.array(levels)).to(self._executor.device)
+        return self._uploaded[1]
+
+
+def _of_pass(
+    program: Program, step: Step, tables: npt.NDArray[np.uint8] | None
+) -> tuple[Program, npt.NDArray[np.int32]]:
+    """A program of one row and one pass, whose statistics are tables; and the pass."""
+    row = slice(step.row, step.row + 1)
+    arrays = {name: getattr(program, name)[row].copy() for name in (*INSTRUCTION_ARRAYS, "label", "pass_of")}
+    plan: npt.NDArray[np.int32] = arrays["passes"][0, step.number].copy()
+    if step.work == BandStep.INPUT:
+        plan = _plan_of_input(arrays["opcode"][0], plan)
+    elif plan[P.SOURCE] == PassSource.FILTER:
+        # What comes before it was a step of its own.
+        plan[P.BEGIN] = plan[P.FIRST]
+    plan[[P.NEEDS, P.QUALITY]] = 0
+    opcode = arrays["opcode"][0]
+    opcode[: plan[P.BEGIN]] = opcode[plan[P.END] :] = Op.NOP
+    luts = [program.tables.luts]
+    for slot in np.flatnonzero(KIND_OF[opcode] == Kind.STATISTIC):
+        assert tables is not None
+        opcode[slot] = Op.LUT
+        arrays["args"][0, slot, 0] = sum(map(len, luts))
+        luts.append(tables.reshape(-1)[768 * slot : 768 * (slot + 1)].reshape(1, 3, 256))
+    arrays |= {"passes": plan[None, None], "num_passes": np.ones(1, np.int32), "length": plan[P.END : P.END + 1].copy()}
+    arrays |= {"source": np.zeros(1, np.int32)}
+    output = program.output if step.is_last else Output(layout="NHWC")
+    joined = replace(program.tables, luts=np.concatenate(luts))
+    single = program.replace(
+        **arrays, tables=joined, output=output, blend=None, grouping=None, mixture=None, further=()
+    )
+    return single, plan
+
+
+def _plan_of_input(opcode: npt.NDArray[np.int16], plan: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """The pass of what comes before a filter: tables, and at most one map of whole pixels."""
+    begin, end = int(plan[P.BEGIN]), int(plan[P.FIRST])
+    made = np.zeros_like(plan)
+    made[[P.BEGIN, P.FIRST, P.MAPS_END, P.VALUES]] = begin
+    made[[P.END, P.POSITION, P.STATISTICS, P.STATISTICS_END]] = end
+    made[[P.HEIGHT, P.WIDTH]] = plan[[P.HEIGHT, P.WIDTH]]
+    for slot in begin + np.flatnonzero(KIND_OF[opcode[begin:end]] == Kind.GEOMETRY):
+        made[P.FIRST], made[P.MAPS_END] = slot, slot + 1
+        made[P.SOURCE] = PassSource.FIXED if opcode[slot] == Op.MAP_FIXED else PassSource.TABLE
+    return made
+
+
+def _moved(program: Program, first: int, end: int, top: int) -> npt.NDArray[np.float64]:
+    """Arguments of maps in fixed point, whose last one begins at line ``top``. All numbers are whole."""
+    args = program.args.copy()
+    last = max(k for k in range(first, end) if KIND_OF[program.opcode[0, k]] == Kind.GEOMETRY)
+    args[0, last, 2] += args[0, last, 1] * top
+    args[0, last, 5] += args[0, last, 4] * top
+    return args
+
+
+def _reach(op: int, args: npt.NDArray[np.float64]) -> int:
+    """Number of lines above and below a pixel that a filter reads."""
+    if op == Op.SHARPNESS:
+        return 1
+    return int(args[{Op.MEDIAN: 0, Op.CONVOLVE: 2, Op.MORPHOLOGY: 1}[Op(op)]]) // 2

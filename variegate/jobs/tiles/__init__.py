@@ -1,1 +1,1 @@
-"""One image on many devices: tiles of the result are tasks of an engine. ``executors/cpu/tiled`` makes them."""
+"""One image on many devices: bands of lines of each pass are tasks of an engine."""

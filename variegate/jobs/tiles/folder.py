@@ -111,7 +111,7 @@ class FolderRun(DiskRun):
             work = MapSpec(self.transform, self.seed, "float32", "NHWC", "composed", self.epoch, copy)
             places = file_of(place), index, out, self.tile, None
             self.image = ImageRun(self.engine, work, *places, self.resume, lambda _: self._show(), self.stop)
-            if self.image.program.output.is_float:
+            if self.image.plan.program.output.is_float:
                 raise SourceError("the policy ends in Normalize; images on disk hold bytes, so leave it out")
             self.image.run()
         except (SourceError, EngineError) as error:

@@ -1,4 +1,4 @@
-"""Images of which rectangles can be read: arrays, .npy, TIFF and Zarr, by ordinary reads, not mapped."""
+"""Images that are read in bands of lines: arrays, .npy, TIFF and Zarr."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.errors import shown
-from variegate.executors.cpu.memory import place_of
-from variegate.executors.cpu.tiled.areas import Area, Stage, read_lines
 from variegate.formats.base import SourceError
-from variegate.io.recent import RecentValues
-from variegate.jobs.tiles.shared import SharedArray, mapped
+from variegate.jobs.tiles.memory import MappedFile
 from variegate.program.program import MAX_CHANNELS
 
 Image = npt.NDArray[np.uint8]
@@ -27,22 +24,31 @@ SUFFIXES = (".npy", ".tif", ".tiff", ".zarr")
 _PACKAGES = {".tif": "tifffile", ".tiff": "tifffile", ".zarr": "zarr"}
 _ACCEPTED_TIFF = "tiles of 8-bit gray, RGB or up to 32 channels, or strips that are not compressed"
 _CUT_OFF = "cut off: it ends before its last pixel"
-# Decoded chunks of a file that are kept, as the next rectangle may need them again.
-_CACHED_BYTES = 48 << 20
 # Characters of another package's reason.
 _LONGEST = 300
 # What a file may claim: sides, bytes of a chunk (each is read as a whole), and decoded bytes for each of a TIFF.
 _MOST_SIDE, _MOST_CHUNK, _MOST_RATIO = 1 << 30, 1 << 29, 100_000
 
 
+class Reader(Protocol):
+    """An open image. ``lines``: as many are read together; bands begin at multiples of them."""
+
+    shape: Shape
+    lines: int
+    mapped: MappedFile | None  # where its pixels lie one after another in a file
+
+    def read(self, begin: int, end: int, into: Image) -> None:
+        """Lines ``begin..end`` into uint8 [H, W, C]. Raises SourceError."""
+
+
 @dataclass(frozen=True)
 class HeldArray:
-    """An image in the memory of this process, or of several."""
+    """An image in memory."""
 
-    array: Image | SharedArray
+    array: Image
 
-    def open(self) -> Stage:
-        return _OpenArray(mapped(self.array))
+    def open(self) -> Reader:
+        return _OpenArray(self.array)
 
 
 @dataclass(frozen=True)
@@ -53,17 +59,17 @@ class RawFile:
     offset: int
     shape: Shape
 
-    def open(self) -> Stage:
+    def open(self) -> Reader:
         return _OpenLines(self.path, self.shape, [(0, self.shape[0], self.offset)])
 
 
 @dataclass(frozen=True)
-class RectangleFile:
+class ImageFile:
     """A .npy, TIFF or Zarr file. ``open`` raises SourceError naming it."""
 
     path: str
 
-    def open(self) -> Stage:
+    def open(self) -> Reader:
         suffix = Path(self.path).suffix.lower()
         package = imported(self.path)
         try:
@@ -75,10 +81,10 @@ class RectangleFile:
             raise _unreadable(self.path, error, accepted) from error
 
 
-PixelFile = HeldArray | RawFile | RectangleFile  # pickled to every worker
+PixelFile = HeldArray | RawFile | ImageFile  # pickled to every worker
 
 
-def _open_npy(path: str, _: Any) -> Stage:
+def _open_npy(path: str, _: Any) -> Reader:
     with open(path, "rb") as file:
         version = np.lib.format.read_magic(file)
         read: Any = np.lib.format
@@ -93,7 +99,7 @@ def _open_npy(path: str, _: Any) -> Stage:
     return _OpenLines(path, shape, [(0, shape[0], offset)])
 
 
-def _open_tiff(path: str, tifffile: Any) -> Stage:
+def _open_tiff(path: str, tifffile: Any) -> Reader:
     with tifffile.TiffFile(path) as file:
         pages = file.series[0].pages
         if len(pages) != 1:
@@ -115,7 +121,7 @@ def _open_tiff(path: str, tifffile: Any) -> Stage:
     return open_places(path, shape, page, places, os.path.getsize(path))
 
 
-def _open_tiff_strips(path: str, shape: Shape, page: Any, places: list[tuple[int, int]], size: int) -> Stage:
+def _open_tiff_strips(path: str, shape: Shape, page: Any, places: list[tuple[int, int]], size: int) -> Reader:
     if page.compression != 1:
         name = getattr(page.compression, "name", page.compression)
         raise SourceError(f"{path}: strips compressed by {name}; accepted: {_ACCEPTED_TIFF}")
@@ -130,7 +136,7 @@ def _open_tiff_strips(path: str, shape: Shape, page: Any, places: list[tuple[int
     return _OpenLines(path, shape, strips)
 
 
-def _open_tiff_tiles(path: str, shape: Shape, page: Any, places: list[tuple[int, int]], size: int) -> Stage:
+def _open_tiff_tiles(path: str, shape: Shape, page: Any, places: list[tuple[int, int]], size: int) -> Reader:
     """Tiles of no bytes are no pixels, and several may share theirs."""
     tile = *(sides := (int(page.tilelength), int(page.tilewidth))), shape[2]
     is_plain = page.compression == 1
@@ -164,7 +170,7 @@ def _open_tiff_tiles(path: str, shape: Shape, page: Any, places: list[tuple[int,
     return _OpenChunks(path, shape, sides, read)
 
 
-def _open_zarr(path: str, zarr: Any) -> Stage:
+def _open_zarr(path: str, zarr: Any) -> Reader:
     array = zarr.open_array(path, mode="r")
     shape = checked_shape(array.shape, array.dtype, path)
     lines, columns = sides = int(array.chunks[0]), int(array.chunks[1])
@@ -180,14 +186,14 @@ def _open_zarr(path: str, zarr: Any) -> Stage:
 _OPENERS = {".npy": _open_npy, ".zarr": _open_zarr}
 
 
-def file_of(path: str | os.PathLike[str]) -> RectangleFile:
-    """Raises SourceError for a name that says no kind of file that has rectangles."""
+def file_of(path: str | os.PathLike[str]) -> ImageFile:
+    """Raises SourceError for a name that says no kind of file that is read in bands."""
     name = os.fspath(path)
     if Path(name).suffix.lower() not in SUFFIXES:
         raise SourceError(f"{name}: accepted: {', '.join(SUFFIXES)}")
     if not os.path.exists(name):
         raise SourceError(f"{name}: no such file")
-    return RectangleFile(name)
+    return ImageFile(name)
 
 
 def checked_shape(shape: tuple[int, ...], dtype: Any, name: str) -> Shape:
@@ -224,76 +230,61 @@ def _unreadable(path: str, error: Exception, accepted: str = "") -> SourceError:
 
 
 class _OpenArray:
-    def __init__(self, array: Image) -> None:
-        self._array = array if array.ndim == 3 else array[..., None]
-        self.height, self.width, self.channels = self._array.shape
+    mapped: MappedFile | None = None
 
-    def make(self, area: Area) -> Image:
-        part = self._array[area.top : area.bottom, area.left : area.right]
-        # To kernels, memory that may not be written to is of another type, and they would be compiled again.
-        return np.ascontiguousarray(part) if part.flags.writeable else part.copy()
+    def __init__(self, array: Image) -> None:
+        self.lines = 1
+        self._array = array if array.ndim == 3 else array[..., None]
+        self.shape = self._array.shape
+
+    def read(self, begin: int, end: int, into: Image) -> None:
+        into[:] = self._array[begin:end]
 
 
 class _OpenLines:
     """``strips``: first and end line, and the byte at which the first begins."""
 
     def __init__(self, path: str, shape: Shape, strips: list[tuple[int, int, int]]) -> None:
-        self.height, self.width, self.channels = shape
-        self._path, self._strips = path, strips
+        self.shape, self.lines = shape, strips[0][1]
+        self._path, self._strips, self._line = path, strips, shape[1] * shape[2]
+        begin = strips[0][2]
+        is_whole = all(offset == begin + first * self._line for first, _, offset in strips)
+        self.mapped = MappedFile(os.path.abspath(path), shape, "uint8", begin, "r") if is_whole else None
         self._file = open(path, "rb", buffering=0)  # noqa: SIM115
 
-    def make(self, area: Area) -> Image:
-        made = np.empty((area.height, area.width, self.channels), np.uint8)
-        line, size = self.width * self.channels, area.width * self.channels
-        lines = self._strips[0][1] - self._strips[0][0]
-        y = area.top
-        while y < area.bottom:
-            first, end, offset = self._strips[min(y // lines, len(self._strips) - 1)]
-            end = min(end, area.bottom)
-            at = offset + (y - first) * line + area.left * self.channels
-            part = made[y - area.top : end - area.top]
-            read = read_lines(self._file.fileno(), place_of(part), end - y, size, at, line)
-            if read < end - y:
-                # Python says why.
-                self._read(part[read], at + read * line)
-            y = end if read == end - y else y + read + 1
-        return made
-
-    def _read(self, into: Image, at: int) -> None:
-        view = into.reshape(-1).data
-        while view:
-            try:
-                number = os.preadv(self._file.fileno(), [view[: 1 << 30]], at)
-            except OSError as error:
-                raise _unreadable(self._path, error) from error
-            if not number:
-                raise SourceError(f"{self._path}: {_CUT_OFF}")
-            view, at = view[number:], at + number
+    def read(self, begin: int, end: int, into: Image) -> None:
+        for first, last, offset in self._strips[begin // self.lines : -(-end // self.lines)]:
+            top, bottom = max(first, begin), min(last, end)
+            view = into[top - begin : bottom - begin].reshape(-1).data
+            at = offset + (top - first) * self._line
+            while view:
+                try:
+                    number = os.preadv(self._file.fileno(), [view[: 1 << 30]], at)
+                except OSError as error:
+                    raise _unreadable(self._path, error) from error
+                if not number:
+                    raise SourceError(f"{self._path}: {_CUT_OFF}")
+                view, at = view[number:], at + number
 
 
 class _OpenChunks:
-    """Chunks of ``sides`` pixels, read whole by ``read(row, column)`` (less beyond the image), the last few cached."""
+    """Chunks of ``sides`` pixels, read by ``read(row, column)`` (less beyond the image)."""
+
+    mapped: MappedFile | None = None
 
     def __init__(self, path: str, shape: Shape, sides: tuple[int, int], read: Callable[[int, int], Image]) -> None:
-        self.height, self.width, self.channels = shape
+        self.shape, self.lines = shape, sides[0]
         self._path, self._sides, self._read = path, sides, read
-        self._recent: RecentValues[tuple[int, int], Image] = RecentValues(_CACHED_BYTES)
 
-    def make(self, area: Area) -> Image:
-        made = np.empty((area.height, area.width, self.channels), np.uint8)
+    def read(self, begin: int, end: int, into: Image) -> None:
         lines, columns = self._sides
-        for i in range(area.top // lines, -(-area.bottom // lines)):
-            for j in range(area.left // columns, -(-area.right // columns)):
-                whole = Area(i * lines, j * columns, (i + 1) * lines, (j + 1) * columns)
-                shared = whole.meet(area)
-                made[shared.within(area)] = self._chunk(i, j)[shared.within(whole)]
-        return made
-
-    def _chunk(self, i: int, j: int) -> Image:
-        if (chunk := self._recent.get((i, j))) is not None:
-            return chunk
-        try:
-            chunk = self._read(i, j)
-        except Exception as error:
-            raise _unreadable(f"{self._path}: chunk in row {i}, column {j}", error) from error
-        return self._recent.put((i, j), chunk, chunk.nbytes)
+        for i in range(begin // lines, -(-end // lines)):
+            top, bottom = max(i * lines, begin), min((i + 1) * lines, end)
+            for j in range(-(-self.shape[1] // columns)):
+                left, right = j * columns, min((j + 1) * columns, self.shape[1])
+                try:
+                    chunk = self._read(i, j)
+                except Exception as error:
+                    raise _unreadable(f"{self._path}: chunk in row {i}, column {j}", error) from error
+                of_chunk = chunk[top - i * lines : bottom - i * lines, : right - left]
+                into[top - begin : bottom - begin, left:right] = of_chunk

@@ -1,13 +1,15 @@
-"""One image on many devices: ``ImageRun`` has workers gather statistics, and then make and write tiles."""
+"""One image on several devices: ``ImageRun`` has workers run its steps, band by band."""
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,33 +17,28 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import PIXEL_VERSION, integer
-from variegate.executors.cpu.tiled.areas import Area
+from variegate.executors.steps import Step, Steps, Work
 from variegate.formats.base import SourceError
 from variegate.jobs.drive import FailedItem
 from variegate.jobs.jobs import EngineError
 from variegate.jobs.mapping import MapSpec
 from variegate.jobs.tiles import reading
-from variegate.jobs.tiles.channels import tiled
-from variegate.jobs.tiles.shared import SharedArray, mapped, share
-from variegate.jobs.tiles.worker import Tables, TileSpec, TileTask
-from variegate.jobs.tiles.writing import HeldResult, ResultFile, TilesDone, WriteTile, checked_result
+from variegate.jobs.tiles.memory import MappedFile, Memory, SharedArray, mapped, num_bytes
+from variegate.jobs.tiles.worker import Band, BandSpec
+from variegate.jobs.tiles.writing import BandsDone, ResultFile, checked_result, remove, reserve
 from variegate.program.program import Program
 
 if TYPE_CHECKING:
     from variegate.jobs.engine import Engine
 
 MOST_TILE = 16_384
-# Of every thread: tasks that are under way.
+# Of every thread: bands that are under way.
 _AHEAD = 3
-# A task for so many pixels of the source, up to so many tasks, of tiles no smaller than this.
-_TASK_PIXELS, _TASKS, _LEAST_SIDE = 1 << 20, 64, 32
-# Tile numbers are stored in four bytes.
-_MOST_TILES = 1 << 32
 
 
 @dataclass
 class ImageRun:
-    """One image, one result. ``done`` of ``total`` tiles; ``resumed`` of them by an earlier run."""
+    """One image, one result. ``done`` of ``total`` bands, of all steps; ``resumed`` of them by an earlier run."""
 
     engine: Engine
     work: MapSpec
@@ -57,115 +54,134 @@ class ImageRun:
     def __post_init__(self) -> None:
         """Raises ValueError, SourceError or ImportError for what is not accepted, before anything is written."""
         self.tile = integer("tile", self.tile, 1, MOST_TILE)
-        if self.engine.executor == "reference":
-            devices = ", ".join(self.engine.devices)
-            raise ValueError(f"devices: got {devices} for an image in tiles; accepted: cpu:0, ... or cuda:0, ...")
         if "bfloat16" in str(self.work.dtype):
             raise ValueError("dtype: got bfloat16, which arrays do not have; accepted: float32 or float16")
         if self.out is not None:
             self.out = checked_result(self.out, self.tile)
-        source = self.image.open()
-        shape, work = (source.height, source.width, source.channels), self.work
+        self._reader = self.image.open()
+        shape, work = self._reader.shape, self.work
         self.sampled: Program
         # GPUs run the passes of the CPU: their statistics are tables by then.
         self.sampled, program = work.augmenter("cpu", 1).plan_one(
             shape, self.id, work.epoch, work.copy, self.conditions
         )
-        # Planes are copied line by line into those of an array; elsewhere channels come last.
-        is_planar = work.layout == "NCHW" and self.out is None and self.engine.workers != "ray"
-        layout = "NCHW" if is_planar else "NHWC"
-        self.program = program.replace(output=replace(program.output, layout=layout))
-        if self.engine.executor == "cuda":
+        self._is_planar = work.layout == "NCHW" and self.out is None
+        program = program.replace(output=replace(program.output, layout="NCHW" if self._is_planar else "NHWC"))
+        is_cuda = self.engine.executor == "cuda"
+        if is_cuda:
             from variegate.executors.cuda.regions import refuse_regions
 
-            refuse_regions(self.program)
-        # Refuses what cannot be done.
-        self._plan = tiled(self.program, source)
-        self.shape = self._plan.height, self._plan.width, self._plan.channels
-        self.dtype = np.dtype(self.program.output.dtype if self.program.output.is_float else "uint8")
-        self.whole = Area(0, 0, *self.shape[:2])
-        self._tiles = self.whole.blocks(self._side(shape[0] * shape[1]))
-        self.total, self.done, self.resumed = len(self._tiles), 0, 0
-        if self.total > _MOST_TILES:
-            got = f"got {self.tile}, which cuts {self.shape[0]:,} x {self.shape[1]:,} pixels into {self.total:,} tiles"
-            place = getattr(self.image, "path", "image")
-            raise SourceError(f"{place}: tile: {got}; accepted: {_MOST_TILES:,} tiles at most")
+            refuse_regions(program)
+        self.dtype = np.dtype(program.output.dtype if program.output.is_float else "uint8")
+        # A pass writes its result where it belongs: what comes out in other numbers is written by a step of its own.
+        is_mapped = self.out is None or self.out.lower().endswith(".npy")
+        self.plan = Steps(program, shape, self.tile, is_mapped and self.dtype != np.float16, is_cuda)
+        self.shape = self.plan.made
+        if not self._is_in_place:
+            lines = self._reader.lines
+            band = lines * max(1, self.plan.band(shape[0]) // lines)
+            self.plan.steps.insert(0, Step(Work.READ, "", "source", shape, shape[0], band))
+        self.total, self.done, self.resumed = sum(len(step.bands()) for step in self.plan.steps), 0, 0
         self.is_interrupted = False
 
-    def _side(self, pixels: int) -> int:
-        """Of the tiles that are tasks: smaller where a huge image is reduced to few. It depends on no device."""
-        side = self.tile
-        if self.out is None or self.out.lower().endswith(".npy"):
-            wanted = min(_TASKS, max(pixels, self.shape[0] * self.shape[1]) // _TASK_PIXELS)
-            while side > _LEAST_SIDE and len(self.whole.blocks(side)) < wanted:
-                side = -(-side // 2)
-        return side
+    @property
+    def _is_in_place(self) -> bool:
+        """Whether workers see the image without reading it first."""
+        return isinstance(self.image, reading.HeldArray) or self._reader.mapped is not None
 
     def run(self) -> npt.NDArray[Any] | None:
         """-> the result, in the engine's layout; None where it is in a file, or interrupted."""
         with ExitStack() as stack:
             if self.out is None:
-                is_planar = self.work.layout == "NCHW"
-                shape = (self.shape[2], *self.shape[:2]) if is_planar else self.shape
                 try:
-                    array = self._room(stack, shape, self.dtype.name)
-                except (MemoryError, ValueError):  # too much, or too much to be counted
+                    return self._run_in_memory(stack)
+                except MemoryError:
                     size = f"{self.shape[0]:,} x {self.shape[1]:,} x {self.shape[2]} {self.dtype.name}"
                     raise EngineError(f"out: got None for {size}, more than memory holds; accepted: a file") from None
-                made = mapped(array)
-                if self.engine.workers == "ray":
-                    # Actors may be on other machines, and give tiles back.
-                    self._make(stack, None, HeldResult(made, is_planar).open())
-                else:
-                    self._make(stack, HeldResult(array, is_planar))
-                return made
-            result = ResultFile(self.out, self.shape, self.dtype.name, self.tile)
-            progress = TilesDone(result, self._settings())
+            result = ResultFile(os.path.abspath(self.out), self.shape, self.dtype.name, self.tile)
+            progress = BandsDone(result.folder, self._settings())
             stack.callback(progress.close)
             try:
-                if not (self.resume and progress.take_up()):
-                    progress.remove()
+                if not (self.resume and result.partial.exists() and progress.take_up()):
+                    remove(result.folder)
+                    self._check_room(result)
+                    result.folder.mkdir()
                     result.begin()
+                    files = self._files(result.folder)
+                    for file in files.values():
+                        reserve(Path(file.path), 0, num_bytes(file.shape, file.dtype))
                     progress.begin()
-                self._make(stack, result, None, progress)
+                memory: dict[str, Memory] = {**self._files(result.folder)}
+                if self.plan.is_direct:
+                    memory["result"] = result.mapped()
+                self._make(memory, result, progress)
                 if not self.is_interrupted:
                     result.finish()
+                    remove(result.folder)
             except OSError as error:
                 raise EngineError(f"{self.out}: cannot be written ({error})") from error
-            if not self.is_interrupted:
-                progress.remove()
         return None
 
-    def _room(self, stack: ExitStack, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any] | SharedArray:
-        """Memory that all workers of this machine see. Raises MemoryError or ValueError."""
-        if self.engine.workers != "process":
-            return np.empty(shape, dtype)
-        shared = share(shape, dtype)
-        stack.callback(shared.close)
-        return shared
-
-    def _make(
-        self,
-        stack: ExitStack,
-        result: ResultFile | HeldResult | None,
-        write: WriteTile | None = None,
-        progress: TilesDone | None = None,
-    ) -> None:
-        """``write``: of what workers give back."""
-        image, rounds = self.image, _Rounds(self, progress)
-        feed = rounds.tasks()
+    def _run_in_memory(self, stack: ExitStack) -> npt.NDArray[Any] | None:
+        """Raises MemoryError."""
+        sizes, shape = self._sizes(), self.shape
+        if self._is_planar:
+            shape = shape[2], shape[0], shape[1]
+        of_result = num_bytes(shape, self.dtype.name)
+        if sum(sizes.values()) + of_result > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
+            raise MemoryError
+        shapes = {name: ((size,), "uint8") for name, size in sizes.items()} | {"result": (shape, self.dtype.name)}
+        memory: dict[str, Memory] = {}
         if self.engine.workers == "ray":
-            # Other machines find files by their whole paths, and the object store keeps arrays without gaps.
-            image, result = _absolute(image), _absolute(result)
-            if isinstance(image, reading.HeldArray):
-                image = reading.HeldArray(np.ascontiguousarray(mapped(image.array)))
-        if isinstance(image, reading.HeldArray) and self.engine.workers == "process":
-            shared, held = self._room(stack, image.array.shape, "uint8"), mapped(image.array)
-            # Processes start meanwhile.
-            feed = _placed(held, mapped(shared), feed)
-            image = reading.HeldArray(shared)
+            # Actors may be other processes of this machine, or of others that see its files.
+            folder = tempfile.mkdtemp(prefix="variegate-tiles-")
+            stack.callback(remove, Path(folder))
+            for name, (sides, dtype) in shapes.items():
+                memory[name] = MappedFile(os.path.join(folder, name), sides, dtype)
+                reserve(Path(folder, name), 0, num_bytes(sides, dtype))
+        elif self.engine.workers == "process":
+            for name, (sides, dtype) in shapes.items():
+                memory[name] = shared = SharedArray.of(sides, dtype)
+                stack.callback(shared.close)
+        else:
+            memory = {name: np.empty(sides, dtype) for name, (sides, dtype) in shapes.items()}
+        made = mapped(memory["result"])
+        self._make(memory, None, None)
+        return None if self.is_interrupted else made
+
+    def _sizes(self) -> dict[str, int]:
+        """Bytes of memory by its name, without the result."""
+        sizes = dict(self.plan.sizes)
+        is_copied = isinstance(self.image, reading.HeldArray) and self.engine.workers == "process"
+        if not self._is_in_place or is_copied:
+            sizes["source"] = num_bytes(self._reader.shape, "uint8")
+        return sizes
+
+    def _files(self, folder: Path) -> dict[str, MappedFile]:
+        return {name: MappedFile(str(folder / name), (size,), "uint8") for name, size in self._sizes().items()}
+
+    def _check_room(self, result: ResultFile) -> None:
+        """Raises OSError."""
+        wanted = sum(self._sizes().values()) + num_bytes(self.shape, self.dtype.name)
+        if wanted > (free := shutil.disk_usage(result.folder.parent).free):
+            raise OSError(errno.ENOSPC, f"{wanted:,} bytes, of which its disk has {free:,}")
+
+    def _make(self, memory: dict[str, Memory], file: ResultFile | None, progress: BandsDone | None) -> None:
+        rounds = _Rounds(self, progress)
+        feed = rounds.tasks()
+        if isinstance(self.image, reading.HeldArray):
+            array = self.image.array.reshape(self._reader.shape)
+            if "source" in memory:
+                # Processes start meanwhile.
+                feed = _copied(array, mapped(memory["source"]).reshape(array.shape), feed)
+            else:
+                memory["source"] = np.ascontiguousarray(array)
+        elif self._reader.mapped is not None:
+            memory["source"] = self._reader.mapped
+        is_ray = self.engine.workers == "ray"
+        image = None if self._is_in_place else _absolute(self.image)
         results = self.engine.run(
-            TileSpec(self.program, image, result),
+            BandSpec(self.plan, image, file, memory, self._is_planar, is_ray),
             feed,
             ordered=False,
             max_items=_AHEAD * len(self.engine.devices) * max(1, self.engine.num_threads),
@@ -175,90 +191,71 @@ class ImageRun:
         with closing(results):
             for finished in results:
                 if isinstance(finished, FailedItem):
-                    raise EngineError(f"tile {rounds.areas[finished.item][1]}: {finished.reason}")
-                for item, made in enumerate(finished.outputs, finished.start):
-                    area = rounds.settle(item, made)
-                    if area is None:
-                        continue
-                    if write is not None:
-                        write(area, made)
+                    raise EngineError(f"lines {rounds.under_way[finished.item]}: {finished.reason}")
+                for item in range(finished.start, finished.stop):
+                    rounds.settle(item)
                     if self.on_progress is not None:
                         self.on_progress(self)
-        self.is_interrupted = rounds.left > 0
+        self.is_interrupted = self.done < self.total
 
     def _settings(self) -> dict[str, Any]:
         work = self.work
         return {
             "transform": work.transform.to_dict(), "seed": int(work.seed), "epoch": work.epoch, "copy": work.copy,
             "geometry": work.geometry, "id": self.id, "tile": self.tile, "shape": list(self.shape),
-            "dtype": self.dtype.name,
+            "dtype": self.dtype.name, "executor": self.engine.executor,
             "conditions": None if self.conditions is None else {k: repr(v) for k, v in self.conditions.items()},
             "source": _stamp_of(self.image), "pixels": PIXEL_VERSION,
         }  # fmt: skip
 
 
 class _Rounds:
-    """Rounds of tasks, one for each statistic, then the tiles; each begins when the one before it has come in."""
+    """Bands of one step after another; each step begins when the one before it is complete."""
 
-    def __init__(self, run: ImageRun, progress: TilesDone | None) -> None:
+    def __init__(self, run: ImageRun, progress: BandsDone | None) -> None:
         self._run, self._progress = run, progress
-        self._tables: list[Tables] = []
-        self.areas: dict[int, tuple[int, Area]] = {}
-        self._statistic = -1
-        self._is_between = False
         self._done = frozenset(number for number in (progress.done if progress else ()) if number < run.total)
         run.done = run.resumed = len(self._done)
-        self.left = run.total - run.done
-        self._next = 0
+        self.under_way: dict[int, Band] = {}
+        self._is_between = False
 
     def has_room(self) -> bool:
-        """True if the feed may be asked: not for the first task of a round while the last one is under way."""
-        return not self._is_between or not self.areas
+        """True if the feed may be asked: not for the first task of a step while the one before is under way."""
+        return not self._is_between or not self.under_way
 
-    def tasks(self) -> Iterator[tuple[int, int, list[TileTask]]]:
-        counted: dict[tuple[int, tuple[object, ...]], Any] = {}
-        for number, statistic in enumerate(self._run._plan.statistics if self.left else ()):
-            key = id(statistic.stage), statistic.key
-            if key not in counted:
-                self._statistic, self._sum = number, statistic.zero()
-                areas = [] if statistic.seen.is_empty else statistic.seen.blocks(max(self._run.tile, 256))
-                yield from self._round(enumerate(areas), len(areas))
-                counted[key] = self._sum
-            self._tables.append(statistic.resolve(counted[key]))
-            statistic.set(self._tables[-1])
-        self._statistic = -1
-        yield from self._round((one for one in enumerate(self._run._tiles) if one[0] not in self._done), self.left)
-
-    def _round(self, areas: Iterator[tuple[int, Area]], left: int) -> Iterator[tuple[int, int, list[TileTask]]]:
-        """``areas``: with their numbers; ``left``: how many."""
-        threads, tables, statistic = max(1, self._run.engine.num_threads), tuple(self._tables), self._statistic
-        while some := list(islice(areas, threads)):
-            start = self._next
-            self._next += len(some)
-            self.areas.update(zip(range(start, self._next), some, strict=True))
-            left -= len(some)
-            self._is_between = left == 0
-            yield start, self._next, [TileTask(area, tables, statistic) for _, area in some]
+    def tasks(self) -> Iterator[tuple[int, int, list[Band]]]:
+        """Items are numbers of bands."""
+        first = 0
+        for number, step in enumerate(self._run.plan.steps):
+            bands = {first + i: Band(number, *lines) for i, lines in enumerate(step.bands())}
+            first += len(bands)
+            yield from self._step({item: band for item, band in bands.items() if item not in self._done})
         # Whoever asks for more finds that all of it is in: see ``drive``.
 
-    def settle(self, item: int, made: Any) -> Area | None:
-        """Settle an item -> the tile that was made, if it was one."""
-        number, area = self.areas.pop(item)
-        if self._statistic >= 0:
-            self._sum += made
-            return None
+    def _step(self, bands: dict[int, Band]) -> Iterator[tuple[int, int, list[Band]]]:
+        left = sorted(bands)
+        threads = max(1, self._run.engine.num_threads)
+        while left:
+            # Items of a task follow each other.
+            count = next((i for i, item in enumerate(left[:threads]) if item != left[0] + i), len(left[:threads]))
+            items, left = left[:count], left[count:]
+            self.under_way.update((item, bands[item]) for item in items)
+            self._is_between = not left
+            yield items[0], items[-1] + 1, [bands[item] for item in items]
+
+    def settle(self, item: int) -> None:
+        del self.under_way[item]
         if self._progress is not None:
-            self._progress.add(number)
-        self.left -= 1
+            self._progress.add(item)
         self._run.done += 1
-        return area
 
 
 def _absolute(file: Any) -> Any:
+    """Other machines find files by their whole paths."""
     return replace(file, path=os.path.abspath(file.path)) if hasattr(file, "path") else file
 
 
-def _placed(image: npt.NDArray[Any], into: npt.NDArray[Any], feed: Iterator[Any]) -> Iterator[Any]:
+def _copied(image: npt.NDArray[Any], into: npt.NDArray[Any], feed: Iterator[Any]) -> Iterator[Any]:
     """``feed``, once the image is where workers see it."""
     np.copyto(into, image)
     yield from feed

@@ -1,106 +1,175 @@
-"""Tiles on one device: statistics gathered, tiles made and written to their places. For a CPU, it loads no torch."""
+"""Bands of one image on one device. For a CPU, it loads no torch."""
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import wait
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.tiled.areas import Area
-from variegate.executors.cpu.tiled.chain import TiledImage
-from variegate.executors.cpu.tiled.host import HostPixels
+from variegate.executors.cpu.bands import BandProgram
+from variegate.executors.steps import Step, Steps, Work
 from variegate.formats.base import SourceError
 from variegate.jobs.jobs import FatalError, Result
-from variegate.jobs.tiles.channels import TiledParts, tiled
+from variegate.jobs.tiles.memory import Memory, SharedArray, flush, mapped
 from variegate.jobs.tiles.reading import PixelFile
-from variegate.jobs.tiles.shared import SharedArray
-from variegate.jobs.tiles.writing import HeldResult, ResultFile, WriteTile
-from variegate.program.program import Program
+from variegate.jobs.tiles.writing import ResultFile, written_into
+from variegate.native.structs import BandStep
 from variegate.threads import Threads
 
-Tables = npt.NDArray[np.uint8]
-_MOST_REDUCED = 4096
+# Memory of steps that is no image; all workers see it.
+_SHARED = ("input", "tables", "tiles")
+# Between signs of life while a band is made.
+_BEAT_SECONDS = 5.0
 
 
-class TileTask(NamedTuple):
-    """A rectangle: of the result, or of what statistic ``statistic`` sees. ``tables``: of the statistics before it."""
+class Band(NamedTuple):
+    """Lines of a step, by its number."""
 
-    area: Area
-    tables: tuple[Tables, ...]
-    statistic: int = -1
+    step: int
+    begin: int
+    end: int
 
 
 @dataclass(frozen=True)
-class TileSpec:
-    """``program``: fused, of this one image; ``result``: None where tiles are given back."""
+class BandSpec:
+    """How the bands of one image are made. Pickled to every worker."""
 
-    program: Program
-    image: PixelFile
-    result: ResultFile | HeldResult | None
+    plan: Steps
+    image: PixelFile | None  # for READ
+    file: ResultFile | None  # for WRITE; None: into memory
+    memory: Mapping[str, Memory]
+    result_is_planar: bool  # [C, H, W]
+    flushes: bool  # workers on other machines see files alone
     # Nothing writes to its arrays: Ray's actors read them in the object store.
     shares_arrays: ClassVar[bool] = True
 
     @property
     def descriptors(self) -> list[int]:
         """Open files that a process needs."""
-        arrays = [getattr(held, "array", None) for held in (self.image, self.result)]
-        return [array.descriptor for array in arrays if isinstance(array, SharedArray)]
+        return [memory.descriptor for memory in self.memory.values() if isinstance(memory, SharedArray)]
 
-    def open(self, device: str, num_threads: int) -> TileJob:
-        return TileJob(self, device, num_threads)
+    def open(self, device: str, num_threads: int) -> BandJob:
+        return BandJob(self, device, num_threads)
 
 
-class TileJob:
-    """On one device; each thread makes a tile."""
+class BandJob:
+    """On one device; each thread makes a band. ``on``: a ``DeviceBands``, where there is one already."""
 
-    def __init__(self, spec: TileSpec, device: str, num_threads: int) -> None:
-        self._spec, self._local = spec, threading.local()
-        self._on = HostPixels()
+    def __init__(self, spec: BandSpec, device: str, num_threads: int, on: Any = None) -> None:
+        self._spec, self._local, self._device = spec, threading.local(), on
         if device.startswith("cuda"):
             from variegate.executors.cuda.executor import executor_of
-            from variegate.executors.cuda.regions import DevicePixels
+            from variegate.executors.cuda.regions import DeviceBands
 
-            self._on = DevicePixels(executor_of(device))
-        self._pool = Threads(num_threads, "variegate-tiles") if num_threads > 1 else None
-        height, width, _ = spec.program.in_shape[0].tolist()
-        try:
-            # Compiles kernels, or loads them, before a task has to show that it gets on.
-            image = self._image()[0]
-            # Of a great reduction even a few pixels are made of much.
-            if height * width <= _MOST_REDUCED * image.height * image.width:
-                image.make(Area(0, 0, min(image.height, 8), min(image.width, 8)))
-        except (SourceError, OSError) as error:
-            raise FatalError(str(error)) from error
+            self._device = DeviceBands(executor_of(device))
+        self._programs = [BandProgram(program) for program in spec.plan.programs]
+        self._pool = Threads(num_threads, "variegate-bands")
 
     def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
         """Raises FatalError where the image cannot be read, or the result not written: trying again is of no use."""
-        beat()
-        each = map if self._pool is None or len(payload) == 1 else self._pool.map
+        made = [self._pool.submit(self._make, band) for band in payload]
+        pending = set(made)
+        while pending:
+            beat()
+            pending = wait(pending, _BEAT_SECONDS).not_done
         try:
-            return Result(list(each(lambda task: self._make(task, beat), payload)), {})
+            return Result([future.result() for future in made], {})
         except (SourceError, OSError) as error:
             raise FatalError(str(error)) from error
 
-    def _make(self, task: TileTask, beat: Callable[[], None]) -> Any:
-        image, write = self._image()
-        image.set_tables(list(task.tables))
-        beat()
-        if task.statistic >= 0:
-            return image.gather(task.statistic, task.area)
-        made, output = self._on.fetched(image.make(task.area)), self._spec.program.output
-        beat()
-        if made.dtype == np.float32 and output.dtype != "float32":
-            made = made.astype(output.dtype)
-        return made if write is None else write(task.area, made)
+    def _make(self, band: Band) -> None:
+        spec, step = self._spec, self._spec.plan.steps[band.step]
+        if step.work == Work.READ:
+            self._read(band)
+        elif step.work == Work.PICK:
+            self._pick(step, band)
+        elif step.work == Work.BLEND:
+            self._blend(step, band)
+        elif step.work == Work.WRITE:
+            self._write(band)
+        elif self._device is not None and step.work in (BandStep.INPUT, BandStep.PASS):
+            self._run_on_device(step, band)
+        else:
+            memory = {name: mapped(spec.memory[name]) for name in _SHARED if name in spec.memory}
+            memory |= {"source": mapped(spec.memory[step.source]), "target": mapped(spec.memory[step.target])}
+            lines = band.begin, band.end
+            program = self._programs[step.program]
+            program.run(step.work, step.row, step.number, step.shape, lines, memory, step.is_last)
+            self._flush(*memory.values())
 
-    def _image(self) -> tuple[TiledImage | TiledParts, WriteTile | None]:
-        """Of this thread."""
-        if not hasattr(self._local, "image"):
-            result = self._spec.result
-            self._local.image = tiled(self._spec.program, self._spec.image.open(), self._on)
-            self._local.write = None if result is None else result.open()
-        return self._local.image, self._local.write
+    def _read(self, band: Band) -> None:
+        """Files are opened by each thread."""
+        assert self._spec.image is not None
+        if not hasattr(self._local, "reader"):
+            self._local.reader = self._spec.image.open()
+        reader = self._local.reader
+        target = self._image("source", reader.shape)
+        reader.read(band.begin, band.end, target[band.begin : band.end])
+        self._flush(target)
+
+    def _pick(self, step: Step, band: Band) -> None:
+        planes = self._spec.plan.programs[step.program].planes
+        assert planes is not None
+        source, target = self._image(step.source, step.shape), self._image(step.target, (*step.shape[:2], 3))
+        for i, channel in enumerate(planes.read):
+            target[band.begin : band.end, :, i] = source[band.begin : band.end, :, channel]
+        self._flush(target)
+
+    def _blend(self, step: Step, band: Band) -> None:
+        blend = self._spec.plan.programs[step.program].blend
+        assert blend is not None
+        entries, target = blend.entries(), self._image(step.target, step.shape)
+        lines = slice(band.begin, band.end)
+        total = np.full(target[lines].shape, entries.start[0], np.float32)
+        for row, weight in zip(entries.row, entries.weight, strict=True):
+            total += weight * self._image(f"row{row}", step.shape)[lines].astype(np.float32)
+        target[lines] = np.clip(total, 0.0, 255.0, out=total)
+        self._flush(target)
+
+    def _write(self, band: Band) -> None:
+        spec = self._spec
+        output = spec.plan.program.output
+        dtype = "float32" if output.is_float else "uint8"
+        made = [
+            self._image(part.name, part.shape, dtype)[band.begin : band.end, :, part.begin : part.end]
+            for part in spec.plan.parts
+        ]
+        levels = np.concatenate(made, axis=2)
+        if output.is_float:
+            levels = levels.astype(output.dtype, copy=False)
+        if not hasattr(self._local, "write"):
+            self._local.write = written_into(self._result()) if spec.file is None else spec.file.open()
+        self._local.write(band.begin, levels)
+
+    def _run_on_device(self, step: Step, band: Band) -> None:
+        spec = self._spec
+        tables = mapped(spec.memory["tables"]) if "tables" in spec.memory else None
+        levels = self._image(step.source, step.shape)
+        made = self._device.run(spec.plan.programs[step.program], step, levels, tables, (band.begin, band.end))
+        if step.target == "result":
+            target = self._result()
+        else:
+            target = self._image(step.target, (step.lines, *made.shape[1:]), made.dtype)
+        target[band.begin : band.end] = made
+        self._flush(target)
+
+    def _flush(self, *arrays: npt.NDArray[Any]) -> None:
+        if self._spec.flushes:
+            for array in arrays:
+                flush(array)
+
+    def _result(self) -> npt.NDArray[Any]:
+        """[H, W, C]."""
+        result = mapped(self._spec.memory["result"])
+        return result.transpose(1, 2, 0) if self._spec.result_is_planar else result
+
+    def _image(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike = "uint8") -> npt.NDArray[Any]:
+        """The image that is at the beginning of memory."""
+        memory = mapped(self._spec.memory[name]).reshape(-1).view(np.uint8)
+        return memory[: math.prod(shape) * np.dtype(dtype).itemsize].view(dtype).reshape(shape)

@@ -1,4 +1,4 @@
-"""Images written tile by tile by several workers: .npy, TIFF and Zarr, as ``.name.partial`` until whole."""
+"""Images written in bands of lines by several workers: .npy, TIFF and Zarr; and what a run has done so far."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.executors.cpu.memory import place_of
-from variegate.executors.cpu.tiled.areas import Area, write_lines
 from variegate.formats.base import SourceError
+from variegate.jobs.tiles.memory import MappedFile, num_bytes
 from variegate.jobs.tiles.reading import SUFFIXES, imported
-from variegate.jobs.tiles.shared import SharedArray, mapped
 
 Pixels = npt.NDArray[Any]
-WriteTile = Callable[[Area, Pixels], None]  # levels [H, W, C] to their place; raises OSError
+WriteBand = Callable[[int, Pixels], None]  # lines [H, W, C] from a line on; raises OSError
 # Sides of a TIFF's own tiles are the largest of these that divides a tile of ours: they must be multiples of 16.
 _TIFF_SIDES = (512, 256, 128, 64, 32, 16)
 _CLASSIC_BYTES = 3 << 30
@@ -30,7 +28,7 @@ _CANNOT_RESERVE = (errno.EINVAL, errno.EOPNOTSUPP)
 
 @dataclass(frozen=True)
 class ResultFile:
-    """An image of ``shape`` [H, W, C]: ``begin`` makes it, workers ``open`` it, ``finish`` gives it its name."""
+    """An image of ``shape`` [H, W, C], made in a folder of the run, from which ``finish`` moves it to its name."""
 
     path: str
     shape: tuple[int, int, int]
@@ -42,30 +40,28 @@ class ResultFile:
         return Path(self.path).suffix.lower()
 
     @property
-    def partial(self) -> Path:
+    def folder(self) -> Path:
+        """Of the run, beside the result."""
         path = Path(self.path)
         return path.with_name(f".{path.name}.partial")
 
     @property
-    def _num_bytes(self) -> int:
-        return self.shape[0] * self.shape[1] * self.shape[2] * np.dtype(self.dtype).itemsize
+    def partial(self) -> Path:
+        return self.folder / f"result{self.suffix}"
 
     def begin(self) -> None:
-        """Make the partial file anew. Raises OSError, ImportError."""
-        remove(self.partial)
+        """Make the partial file. Raises OSError, ImportError."""
         package, shape, dtype = imported(self.path), self.shape, self.dtype
         if self.suffix == ".npy":
             with open(self.partial, "wb") as file:
                 header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
                 np.lib.format.write_array_header_2_0(file, header)
-                file.flush()
-                _reserve(file.fileno(), file.tell(), self._num_bytes)
+                begin = file.tell()
+            reserve(self.partial, begin, num_bytes(shape, dtype))
         elif self.suffix == ".zarr":
             chunks = *(min(self.tile, side) for side in shape[:2]), shape[2]
             package.create_array(store=str(self.partial), shape=shape, chunks=chunks, dtype=dtype, fill_value=0)
         else:
-            if self._num_bytes > (free := shutil.disk_usage(self.partial.parent).free):
-                raise OSError(errno.ENOSPC, f"{self._num_bytes:,} bytes, of which its disk has {free:,}")
             package.imwrite(
                 self.partial,
                 shape=shape if shape[2] > 1 else shape[:2],
@@ -73,56 +69,44 @@ class ResultFile:
                 tile=(next(side for side in _TIFF_SIDES if self.tile % side == 0),) * 2,
                 photometric="rgb" if shape[2] == 3 else "minisblack",
                 planarconfig="contig" if shape[2] > 1 else None,
-                bigtiff=self._num_bytes > _CLASSIC_BYTES,
+                bigtiff=num_bytes(shape, dtype) > _CLASSIC_BYTES,
             )
 
-    def open(self) -> WriteTile:
-        """For one worker."""
+    def mapped(self) -> MappedFile:
+        """The pixels of a .npy."""
+        with open(self.partial, "rb") as file:
+            np.lib.format.read_magic(file)
+            np.lib.format.read_array_header_2_0(file)
+            return MappedFile(os.path.abspath(self.partial), self.shape, self.dtype, file.tell())
+
+    def open(self) -> WriteBand:
+        """For one worker. Bands begin at multiples of ``tile``."""
         writers = {".npy": self._open_npy, ".zarr": self._open_zarr}
         return writers.get(self.suffix, self._open_tiff)()
 
-    def _open_npy(self) -> WriteTile:
-        file = open(self.partial, "r+b", buffering=0)  # noqa: SIM115
-        np.lib.format.read_magic(file)
-        np.lib.format.read_array_header_2_0(file)
-        begin, pixel = file.tell(), self.shape[2] * np.dtype(self.dtype).itemsize
-        step = self.shape[1] * pixel
+    def _open_npy(self) -> WriteBand:
+        return written_into(self.mapped().map())
 
-        def write(area: Area, levels: Pixels) -> None:
-            levels, size = np.ascontiguousarray(levels), area.width * pixel
-            at, i = begin + area.top * step + area.left * pixel, 0
-            while i < area.height:
-                part = levels[i:]
-                i += write_lines(file.fileno(), place_of(part), area.height - i, size, at + i * step, step)
-                if i < area.height:
-                    # Python says why.
-                    _write(file.fileno(), levels[i], at + i * step)
-                    i += 1
-
-        return write
-
-    def _open_tiff(self) -> WriteTile:
+    def _open_tiff(self) -> WriteBand:
         with imported(self.path).TiffFile(self.partial) as opened:
             page: Any = opened.pages[0]
             places, side = page.dataoffsets, int(page.tilewidth)
         across = -(-self.shape[1] // side)
         file = open(self.partial, "r+b", buffering=0)  # noqa: SIM115
 
-        def write(area: Area, levels: Pixels) -> None:
-            for block in area.blocks(side):
-                whole = np.zeros((side, side, levels.shape[2]), levels.dtype)
-                whole[: block.height, : block.width] = levels[block.within(area)]
-                _write(file.fileno(), whole, places[block.top // side * across + block.left // side])
+        def write(begin: int, levels: Pixels) -> None:
+            whole = np.zeros((side, side, levels.shape[2]), levels.dtype)
+            for top in range(0, len(levels), side):
+                for column in range(across):
+                    part = levels[top : top + side, column * side : (column + 1) * side]
+                    whole[:] = 0
+                    whole[: part.shape[0], : part.shape[1]] = part
+                    _write(file.fileno(), whole, places[(begin + top) // side * across + column])
 
         return write
 
-    def _open_zarr(self) -> WriteTile:
-        array: Any = imported(self.path).open_array(str(self.partial), mode="r+")
-
-        def write(area: Area, levels: Pixels) -> None:
-            array[area.top : area.bottom, area.left : area.right] = levels
-
-        return write
+    def _open_zarr(self) -> WriteBand:
+        return written_into(imported(self.path).open_array(str(self.partial), mode="r+"))
 
     def finish(self) -> None:
         """Give it its name, in the place of what had it before."""
@@ -130,31 +114,17 @@ class ResultFile:
             with open(self.partial, "r+b") as file:  # Windows syncs no file that is opened to be read
                 os.fsync(file.fileno())
         elif os.path.isdir(self.path):
-            before = self.partial.with_suffix(".before")
+            before = self.folder / "before.zarr"
             remove(before)
             os.replace(self.path, before)
-            os.replace(self.partial, self.path)
-            remove(before)
-            return
         os.replace(self.partial, self.path)
 
 
-@dataclass(frozen=True)
-class HeldResult:
-    """An array in memory, [C, H, W] if ``is_planar``, else [H, W, C]."""
+def written_into(array: Any) -> WriteBand:
+    def write(begin: int, levels: Pixels) -> None:
+        array[begin : begin + len(levels)] = levels
 
-    array: Pixels | SharedArray
-    is_planar: bool
-
-    def open(self) -> WriteTile:
-        """For one worker."""
-        array = mapped(self.array)
-        whole = array.transpose(1, 2, 0) if self.is_planar else array
-
-        def write(area: Area, levels: Pixels) -> None:
-            whole[area.top : area.bottom, area.left : area.right] = levels
-
-        return write
+    return write
 
 
 def checked_result(path: str | os.PathLike[str], tile: int) -> str:
@@ -176,16 +146,17 @@ def checked_result(path: str | os.PathLike[str], tile: int) -> str:
     return name
 
 
-def _reserve(descriptor: int, begin: int, size: int) -> None:
-    """Room for so many bytes, so that a disk that is too small says so at once."""
-    os.ftruncate(descriptor, begin + size)
-    if hasattr(os, "posix_fallocate"):
-        try:
-            os.posix_fallocate(descriptor, begin, max(size, 1))
-        except OSError as error:
-            # Not every file system can.
-            if error.errno not in _CANNOT_RESERVE:
-                raise
+def reserve(path: Path, begin: int, size: int) -> None:
+    """Room for so many bytes from ``begin`` on, as a mapped file that finds none ends the process."""
+    with open(path, "ab") as file:
+        os.ftruncate(file.fileno(), begin + size)
+        if hasattr(os, "posix_fallocate"):
+            try:
+                os.posix_fallocate(file.fileno(), begin, max(size, 1))
+            except OSError as error:
+                # Not every file system can.
+                if error.errno not in _CANNOT_RESERVE:
+                    raise
 
 
 def remove(path: Path) -> None:
@@ -203,23 +174,24 @@ def _write(descriptor: int, levels: Pixels, at: int) -> None:
         view, at = view[number:], at + number
 
 
-class TilesDone:
-    """Beside the partial file: ``.json``, what it is a part of; ``.done``, numbers of its tiles, of four bytes. Nothing
-    is synced: a process that is killed loses nothing, a machine that loses its power may."""
+class BandsDone:
+    """In the run's folder: ``settings.json``, what it is a part of; ``done``, numbers of its bands, of four bytes.
 
-    def __init__(self, result: ResultFile, settings: dict[str, Any]) -> None:
-        self._partial = result.partial
+    Nothing is synced: a process that is killed loses nothing, a machine that loses its power may.
+    """
+
+    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self._settings = json.dumps(settings, sort_keys=True)
         # Of a source that nothing tells apart, nothing is taken up.
         self._is_known = settings.get("source") is not None
-        self._json, self._done = Path(f"{self._partial}.json"), Path(f"{self._partial}.done")
+        self._json, self._done = folder / "settings.json", folder / "done"
         self._file: Any = None
         self.done: frozenset[int] = frozenset()
 
     def take_up(self) -> bool:
-        """True if an earlier run made a part of this very result; then ``done`` has its tiles."""
+        """True if an earlier run made a part of this very result; then ``done`` has its bands."""
         try:
-            is_same = self._is_known and self._json.read_text() == self._settings and self._partial.exists()
+            is_same = self._is_known and self._json.read_text() == self._settings
             data = self._done.read_bytes() if is_same else b""
         except OSError:
             return False
@@ -231,19 +203,13 @@ class TilesDone:
         return is_same
 
     def begin(self) -> None:
-        """After the partial file has been begun."""
-        self._done.write_bytes(b"")
+        """After all files of the run have been begun."""
+        self._file = open(self._done, "wb", buffering=0)  # noqa: SIM115
         self._json.write_text(self._settings)
-        self._file = open(self._done, "ab", buffering=0)  # noqa: SIM115
 
-    def add(self, tile: int) -> None:
-        self._file.write(np.uint32(tile).astype("<u4").tobytes())
+    def add(self, band: int) -> None:
+        self._file.write(np.uint32(band).astype("<u4").tobytes())
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
-
-    def remove(self) -> None:
-        """The result is whole, and has its name."""
-        remove(self._json)
-        remove(self._done)

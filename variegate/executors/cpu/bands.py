@@ -1,0 +1,71 @@
+"""Passes of a fused program on bands of lines, in memory that several workers share.
+
+The pixels are those of ``run_rows`` on the whole image: bands are lines of the same kernels, which know the place of a
+line in the whole image. What needs the image as a whole (statistics, a JPEG) is a step of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ctypes import c_void_p
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.executors.cpu.kernels import pack_batch, result_format, scratch_address
+from variegate.native.library import check_status, data_ptr, entry
+from variegate.native.structs import BAND_CALL, BandStep, pack_struct
+from variegate.program.program import Program
+
+_run_band = entry("vg_run_band", c_void_p)
+_input_bytes = entry("vg_input_bytes", c_void_p)
+_MEMORY = ("source", "input", "target", "tables", "tiles")
+
+
+class BandProgram:
+    """A fused program, packed once for any number of calls."""
+
+    def __init__(self, program: Program) -> None:
+        none = np.zeros(program.num_rows, np.int64)
+        self._batch = pack_batch(program, none, none, result_format(program.output), streams=False)
+
+    def input_bytes(self, row: int, number: int, shape: tuple[int, int, int]) -> int:
+        """Bytes that INPUT of pass ``number`` of a row writes, whose image has this shape; 0 if it has no INPUT."""
+        call = self._call(row, number, shape, {})
+        return int(_input_bytes(data_ptr(call)))
+
+    def run(
+        self,
+        step: BandStep,
+        row: int,
+        number: int,
+        shape: tuple[int, int, int],
+        lines: tuple[int, int],
+        memory: Mapping[str, npt.NDArray[Any]],
+        is_last: bool,
+    ) -> None:
+        """Run a step on ``lines``, on this thread.
+
+        Args:
+            step: what to do; the steps before it are complete.
+            row, number: the row of the program, and its pass.
+            shape: height, width and channels of the image that the pass reads.
+            lines: begin and end, of what the step writes.
+            memory: ``source``, ``target``, ``input``, ``tables`` and ``tiles``, as far as the step uses them.
+            is_last: write results in the output's format, else uint8[H, W, C].
+
+        Raises:
+            MemoryError: without memory for the thread's scratch.
+        """
+        call = self._call(row, number, shape, memory, step=step, begin=lines[0], end=lines[1], is_last=is_last)
+        check_status(_run_band(data_ptr(call)))
+
+    def _call(
+        self, row: int, number: int, shape: tuple[int, int, int], memory: Mapping[str, npt.NDArray[Any]], **fields: int
+    ) -> npt.NDArray[np.int64]:
+        height, width, channels = shape
+        values: dict[str, Any] = dict.fromkeys((*_MEMORY, "step", "begin", "end", "is_last"), 0)
+        values |= {"batch": self._batch.memory, "scratch": scratch_address(), "row": row, "pass": number}
+        values |= {"height": height, "width": width, "channels": channels}
+        return pack_struct(BAND_CALL, **{**values, **fields, **memory})
