@@ -134,10 +134,10 @@ def test_what_bands_refuse() -> None:
         fused = vg.Augmenter(transform, device="cpu").plan_one((3, 70_000, 3), 0)[1]
         with pytest.raises(ValueError, match=r"tiles: got 3 x 70,000 pixels, .*; accepted: sides of at most 32,767"):
             in_bands(fused, noise(3, 70_000), 1000)
-    for transform, said in (
+    for other, said in (
         (T.MixUp(), "MixUp for one image"),
         (T.FiveCrop(20), "5 crops of 20x20 is done to a finished tensor"),
         (T.MultiView([T.Invert(), T.Invert()]), "MultiView"),
     ):
         with pytest.raises(ValueError, match=said):
-            vg.Augmenter(transform, device="cpu").plan_one((50, 50, 3), 0)
+            vg.Augmenter(other, device="cpu").plan_one((50, 50, 3), 0)
