@@ -74,7 +74,7 @@ def race(
         epochs: of each training run; by default what fits the images. Required for a ``step``.
         workers: training runs at a time, in threads, or with Ray as many as its CPUs. On images, one on each of
             ``devices``.
-        backend: "ray" runs your own training on a cluster at ``address`` (None: the one of this machine, or a new
+        backend: "ray" runs trainings of your own on a cluster at ``address`` (None: the one of this machine, or a new
             one), each with ``gpus_per_training`` GPUs.
         on_training: called after each training run, one at a time.
         stop: once set, no training begins.
