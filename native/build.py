@@ -208,9 +208,13 @@ def _link(compiler: Compiler, arguments: Sequence[str], target: Path) -> None:
 
 def _compile(compiler: Compiler, source: Path, level: str, target: Path, flags: Sequence[str]) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
+    # Written beside the target and renamed: two builds may run at once, and a build may be killed.
+    made, rule = target.with_suffix(f".{os.getpid()}.o"), target.with_suffix(f".{os.getpid()}.d")
     command = [*compiler.command, *FLAGS, *flags, *compiler.flags(level), f"-DVG_LEVEL={level}"]
-    command += ["-MMD", "-MF", str(target.with_suffix(".d")), "-c", str(source), "-o", str(target)]
+    command += ["-MMD", "-MF", str(rule), "-c", str(source), "-o", str(made)]
     subprocess.run(command, check=True)
+    rule.replace(target.with_suffix(".d"))
+    made.replace(target)
 
 
 def _is_current(target: Path, compiler: Compiler, level: str) -> bool:
