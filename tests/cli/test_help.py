@@ -17,7 +17,7 @@ GROUPS = {
     "Prepare": ["check", "clean", "pack", "index"],
     "Augment": ["augment", "preview", "verify", "replay", "demo", "studio"],
     "Learn": ["train", "search", "evaluate"],
-    "Measure": ["doctor", "warm"],
+    "Measure": ["doctor"],
 }
 
 

@@ -127,10 +127,6 @@ def lay(folder: Path, counts: dict[str, int], side: int = 8) -> Path:
             ["search", "{src}", *PBA, "--train", "32", "--model", "resnet", "--batch-size", "9"],
             "model: got 'resnet'; accepted: wrn-",
         ),
-        (
-            ["search", "{src}", *PBA, "--train", "32", "--devices", "cpu"],
-            "devices: got 'reference:0', which trains",
-        ),
         (["search", "{src}", *PBA, "--address", "auto"], "--address: got 'auto'; accepted: with backend='ray'"),
         (
             ["search", "{src}", *PBA, "--gpus-per-member", "1"],

@@ -177,13 +177,6 @@ DEFECTS: tuple[Defect, ...] = (
         tests=("tests/targets/test_mirrored_points.py",),
     ),
     Defect(
-        name="cuda-regions-that-all-begin-the-image",
-        anchor="_RegionPass.run",
-        search="(area.left, area.top, self._width)",
-        replace="(0, 0, self._width)",
-        tests=("tests/executors/cuda/test_regions.py",),
-    ),
-    Defect(
         name="hidden-pixels-stay-in-masks",
         anchor="hide",
         search="common.masked_fill_(hidden, 0)",

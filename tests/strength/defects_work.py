@@ -124,13 +124,6 @@ _OF_ENGINES = (
         tests=(f"{_ENGINE}/augment/test_expansion.py",),
     ),
     Defect(
-        name="tiles-go-on-behind-half-a-number",
-        anchor="TilesDone.take_up",
-        search="os.truncate(self._done, len(data) // 4 * 4)",
-        replace="os.truncate(self._done, len(data))",
-        tests=(f"{_ENGINE}/test_tiling.py",),
-    ),
-    Defect(
         name="sinks-rename-before-a-shard-lasts",
         anchor="LocalStorage.writer",
         search="self.place_of(relative), put, is_synced=True)",

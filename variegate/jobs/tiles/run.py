@@ -86,7 +86,7 @@ class ImageRun:
 
     @property
     def _is_in_place(self) -> bool:
-        """Whether workers see the image without reading it first."""
+        """True if workers see the image without reading it first."""
         return isinstance(self.image, reading.HeldArray) or self._reader.mapped is not None
 
     def run(self) -> npt.NDArray[Any] | None:
