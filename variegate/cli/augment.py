@@ -84,7 +84,7 @@ class AugmentOptions(ResumeOptions, DeviceOptions, TargetOptions, SourceOptions,
     )
     tile: int | None = option(
         None,
-        "Process images of any size in bands of at most this number of lines, and write tiles of this side. SRC is a "
+        "Process images of any size in bands of this number of lines, and write tiles of this side. SRC is a "
         ".npy, TIFF or Zarr image, or a folder of them; outputs have the same format.",
         "Output",
         low=1,

@@ -38,7 +38,7 @@ class Band(NamedTuple):
 
 @dataclass(frozen=True)
 class BandSpec:
-    """How the bands of one image are made. Pickled to every worker."""
+    """The plan of one image's bands. Pickled to every worker."""
 
     plan: Steps
     image: PixelFile | None  # for READ
