@@ -288,6 +288,78 @@ i64 read_by_pairs(const ResizeScratch &r, const u8 *source, const u8 *end, i64 s
   return output;
 }
 
+#elif VG_SSSE3
+
+// The same in 16 bytes: four outputs at a time, each in a register of its own.
+constexpr int SPLIT_BITS = 12;
+constexpr i64 PAIR_OUTPUTS = 4;
+constexpr i64 READ = 16;
+
+VG_INLINE i32 low_part(i32 weight) { return ((weight + 2048) & 4095) - 2048; }
+VG_INLINE i32 high_part(i32 weight) { return (weight - low_part(weight)) >> SPLIT_BITS; }
+VG_INLINE i32 pair_of(i32 first, i32 second) { return (i32)((u32)(first & 0xffff) | (u32)second << 16); }
+
+VG_INLINE __m128i join_parts(__m128i low, __m128i high) {
+  return _mm_srai_epi32(_mm_add_epi32(low, _mm_slli_epi32(high, SPLIT_BITS)), PRECISION);
+}
+
+VG_INLINE __m128i add_products(__m128i sum, __m128i levels, __m128i weights) {
+  return _mm_add_epi32(sum, _mm_madd_epi16(levels, weights));
+}
+
+bool pack_pairs(ResizeScratch &r) {
+  const ResizeAxis &x = r.x;
+  const i64 blocks = (x.size + PAIR_OUTPUTS - 1) / PAIR_OUTPUTS, pairs = (x.most + 1) / 2;
+  if (!r.packed.reserve(blocks * pairs * 128)) return false;
+  r.packing = ResizePacking::PAIRS;
+  for (i64 block = 0; block < blocks; block++) {
+    for (i64 output = 0; output < PAIR_OUTPUTS; output++) {
+      const i32 *weights = x.weights_of(PAIR_OUTPUTS * block + output);
+      for (i64 pair = 0; pair < pairs; pair++) {
+        const i32 first = weights[2 * pair], second = weights[2 * pair + 1];
+        u8 *to = r.packed.at + (block * pairs + pair) * 128 + output * 32;
+        for (int c = 0; c < 4; c++) {
+          store(to + 4 * c, pair_of(low_part(first), low_part(second)));
+          store(to + 16 + 4 * c, pair_of(high_part(first), high_part(second)));
+        }
+      }
+    }
+  }
+  return true;
+}
+
+VG_INLINE void add_pair(const u8 *at, const u8 *weights, __m128i spread, __m128i &low, __m128i &high) {
+  const __m128i levels = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)at), spread);
+  low = add_products(low, levels, _mm_loadu_si128((const __m128i *)weights));
+  high = add_products(high, levels, _mm_loadu_si128((const __m128i *)(weights + 16)));
+}
+
+i64 read_by_pairs(const ResizeScratch &r, const u8 *source, const u8 *end, i64 shift, u8 *out) {
+  const ResizeAxis &x = r.x;
+  const i64 pairs = (x.most + 1) / 2;
+  const __m128i half = _mm_set1_epi32(HALF), zero = _mm_setzero_si128();
+  const __m128i spread = _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1);
+  i64 output = 0;
+  for (; output < x.size; output += PAIR_OUTPUTS) {
+    if (source + 3 * (x.first[output + PAIR_OUTPUTS - 1] - shift) + 6 * (pairs - 1) + READ > end) break;
+    const u8 *weights = r.packed.at + output / PAIR_OUTPUTS * pairs * 128;
+    const u8 *at[PAIR_OUTPUTS];
+    for (i64 i = 0; i < PAIR_OUTPUTS; i++) at[i] = source + 3 * (x.first[output + i] - shift);
+    __m128i low_0 = half, low_1 = half, low_2 = half, low_3 = half;
+    __m128i high_0 = zero, high_1 = zero, high_2 = zero, high_3 = zero;
+    for (i64 pair = 0; pair < pairs; pair++, weights += 128) {
+      add_pair(at[0] + 6 * pair, weights, spread, low_0, high_0);
+      add_pair(at[1] + 6 * pair, weights + 32, spread, low_1, high_1);
+      add_pair(at[2] + 6 * pair, weights + 64, spread, low_2, high_2);
+      add_pair(at[3] + 6 * pair, weights + 96, spread, low_3, high_3);
+    }
+    const __m128i first = _mm_packs_epi32(join_parts(low_0, high_0), join_parts(low_1, high_1));
+    const __m128i second = _mm_packs_epi32(join_parts(low_2, high_2), join_parts(low_3, high_3));
+    _mm_storeu_si128((__m128i *)(out + 4 * output), _mm_packus_epi16(first, second));
+  }
+  return output;
+}
+
 #endif
 
 // Weights along x for the vectors of this level, where there are any. False where there is no memory.
@@ -296,7 +368,7 @@ bool pack_weights(ResizeScratch &r) {
 #if VG_VNNI
   if (fit_windows(r.x)) return pack_picks(r);
 #endif
-#if VG_AVX2
+#if VG_SSSE3
   return pack_pairs(r);
 #else
   return true;
@@ -307,7 +379,7 @@ i64 read_in_vectors(const ResizeScratch &r, const u8 *source, const u8 *end, i64
 #if VG_VNNI
   if (r.packing == ResizePacking::PICKS) return read_by_picks(r, source, end, shift, out);
 #endif
-#if VG_AVX2
+#if VG_SSSE3
   if (r.packing == ResizePacking::PAIRS) return read_by_pairs(r, source, end, shift, out);
 #endif
   (void)r, (void)source, (void)end, (void)shift, (void)out;
@@ -392,6 +464,43 @@ VG_INLINE void mix_block(const u8 *source, i64 stride, i64 count, const i32 *wei
   const __m256i first = _mm256_packs_epi32(join_parts(low_0, high_0), join_parts(low_1, high_1));
   const __m256i second = _mm256_packs_epi32(join_parts(low_2, high_2), join_parts(low_3, high_3));
   _mm256_storeu_si256((__m256i *)out, _mm256_packus_epi16(first, second));
+}
+
+#elif VG_SSSE3
+
+constexpr i64 MIXED = 16;
+
+void pack_row_weights(const i32 *weights, i64 count, i32 *packed) {
+  for (i64 tap = 0; tap < count; tap += 2) {
+    const i32 first = weights[tap], second = tap + 1 < count ? weights[tap + 1] : 0;
+    packed[tap] = pair_of(low_part(first), low_part(second));
+    packed[tap + 1] = pair_of(high_part(first), high_part(second));
+  }
+}
+
+VG_INLINE void mix_block(const u8 *source, i64 stride, i64 count, const i32 *weights, u8 *out) {
+  const __m128i half = _mm_set1_epi32(HALF), zero = _mm_setzero_si128();
+  __m128i low_0 = half, low_1 = half, low_2 = half, low_3 = half;
+  __m128i high_0 = zero, high_1 = zero, high_2 = zero, high_3 = zero;
+  for (i64 tap = 0; tap < count; tap += 2) {
+    const u8 *first = source + tap * stride, *second = source + min_of(tap + 1, count - 1) * stride;
+    const __m128i a = _mm_loadu_si128((const __m128i *)first), b = _mm_loadu_si128((const __m128i *)second);
+    const __m128i low = _mm_unpacklo_epi8(a, b), high = _mm_unpackhi_epi8(a, b);
+    const __m128i w_low = _mm_set1_epi32(weights[tap]), w_high = _mm_set1_epi32(weights[tap + 1]);
+    const __m128i levels_0 = _mm_unpacklo_epi8(low, zero), levels_1 = _mm_unpackhi_epi8(low, zero);
+    const __m128i levels_2 = _mm_unpacklo_epi8(high, zero), levels_3 = _mm_unpackhi_epi8(high, zero);
+    low_0 = add_products(low_0, levels_0, w_low);
+    low_1 = add_products(low_1, levels_1, w_low);
+    low_2 = add_products(low_2, levels_2, w_low);
+    low_3 = add_products(low_3, levels_3, w_low);
+    high_0 = add_products(high_0, levels_0, w_high);
+    high_1 = add_products(high_1, levels_1, w_high);
+    high_2 = add_products(high_2, levels_2, w_high);
+    high_3 = add_products(high_3, levels_3, w_high);
+  }
+  const __m128i first = _mm_packs_epi32(join_parts(low_0, high_0), join_parts(low_1, high_1));
+  const __m128i second = _mm_packs_epi32(join_parts(low_2, high_2), join_parts(low_3, high_3));
+  _mm_storeu_si128((__m128i *)out, _mm_packus_epi16(first, second));
 }
 
 #else
