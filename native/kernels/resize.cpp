@@ -579,6 +579,18 @@ void spread_row(const u8 *row, i64 width, i64 channels, bool is_mirrored, Planes
       _mm_storel_epi64((__m128i *)(planes[2] + x), _mm256_extracti128_si256(channels_of_8, 1));
     }
   }
+#elif VG_SSSE3
+  if (channels == 3) {
+    const __m128i by_channel = is_mirrored ? _mm_setr_epi8(12, 8, 4, 0, 13, 9, 5, 1, 14, 10, 6, 2, 15, 11, 7, 3)
+                                           : _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    for (; x + 4 <= width; x += 4) {
+      const u8 *at = row + 4 * (is_mirrored ? width - 4 - x : x);
+      const __m128i pixels = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)at), by_channel);
+      store(planes[0] + x, _mm_cvtsi128_si32(pixels));
+      store(planes[1] + x, _mm_cvtsi128_si32(_mm_srli_si128(pixels, 4)));
+      store(planes[2] + x, _mm_cvtsi128_si32(_mm_srli_si128(pixels, 8)));
+    }
+  }
 #endif
   for (; x < width; x++) {
     const u8 *at = row + pixel * (is_mirrored ? width - 1 - x : x);
