@@ -2,7 +2,6 @@
 #include "../coords.h"
 #include "scratch.h"
 #include "store.h"
-#include "supported.h"
 #include "values.h"
 
 namespace vg {
@@ -387,16 +386,6 @@ VG_EXPORT i64 VG_ENTRY(vg_input_bytes)(const BandCall *call) {
   const vg::VG_LEVEL::Row row = vg::VG_LEVEL::row_of(call->batch, call->row);
   const vg::VG_LEVEL::Image image = {nullptr, call->height, call->width, call->channels};
   return vg::VG_LEVEL::input_bytes(row, vg::VG_LEVEL::pass_of(call->batch, call->row, call->pass), image);
-}
-
-// 1 if these kernels can run every row of the batch.
-VG_EXPORT i64 VG_ENTRY(vg_supports)(const Batch *batch) {
-  for (i64 r = 0; r < batch->rows; r++) {
-    const vg::VG_LEVEL::Row row = vg::VG_LEVEL::row_of(batch, r);
-    for (i64 p = 0; p < batch->num_passes[r]; p++)
-      if (!vg::VG_LEVEL::supports(row, vg::VG_LEVEL::pass_of(batch, r, p))) return 0;
-  }
-  return 1;
 }
 
 // A thread's memory, empty; null where there is none.
