@@ -205,9 +205,9 @@ i64 read_by_picks(const ResizeScratch &r, const u8 *source, const u8 *end, i64 s
 
 #endif
 
-#if VG_AVX2
+#if VG_SSSE3
 
-// Waits for PMADDWD: products of 16 bits are added up in twos. A weight is two signed numbers of 12 bits and fewer,
+// For PMADDWD: products of 16 bits are added up in twos. A weight is two signed numbers of 12 bits and fewer,
 // w = low + 4096 high.
 constexpr int SPLIT_BITS = 12;
 
@@ -215,6 +215,13 @@ VG_INLINE i32 low_part(i32 weight) { return ((weight + 2048) & 4095) - 2048; }
 VG_INLINE i32 high_part(i32 weight) { return (weight - low_part(weight)) >> SPLIT_BITS; }
 // Two numbers of 16 bits in a word.
 VG_INLINE i32 pair_of(i32 first, i32 second) { return (i32)((u32)(first & 0xffff) | (u32)second << 16); }
+
+// Bytes that are read of each pair of source pixels, which takes six.
+constexpr i64 READ = 16;
+
+#endif
+
+#if VG_AVX2
 
 VG_INLINE __m256i join_parts(__m256i low, __m256i high) {
   return _mm256_srai_epi32(_mm256_add_epi32(low, _mm256_slli_epi32(high, SPLIT_BITS)), PRECISION);
@@ -226,8 +233,6 @@ VG_INLINE __m256i add_products(__m256i sum, __m256i levels, __m256i weights) {
 
 // 8 outputs at a time; output i and i + 4 share a register: R, G, B and nothing of each.
 constexpr i64 PAIR_OUTPUTS = 8;
-// Bytes that are read of each pair of source pixels, which takes six.
-constexpr i64 READ = 16;
 
 bool pack_pairs(ResizeScratch &r) {
   const ResizeAxis &x = r.x;
@@ -291,13 +296,7 @@ i64 read_by_pairs(const ResizeScratch &r, const u8 *source, const u8 *end, i64 s
 #elif VG_SSSE3
 
 // The same in 16 bytes: four outputs at a time, each in a register of its own.
-constexpr int SPLIT_BITS = 12;
 constexpr i64 PAIR_OUTPUTS = 4;
-constexpr i64 READ = 16;
-
-VG_INLINE i32 low_part(i32 weight) { return ((weight + 2048) & 4095) - 2048; }
-VG_INLINE i32 high_part(i32 weight) { return (weight - low_part(weight)) >> SPLIT_BITS; }
-VG_INLINE i32 pair_of(i32 first, i32 second) { return (i32)((u32)(first & 0xffff) | (u32)second << 16); }
 
 VG_INLINE __m128i join_parts(__m128i low, __m128i high) {
   return _mm_srai_epi32(_mm_add_epi32(low, _mm_slli_epi32(high, SPLIT_BITS)), PRECISION);
@@ -429,9 +428,9 @@ VG_INLINE void mix_block(const u8 *source, i64 stride, i64 count, const i32 *wei
   _mm512_storeu_si512(out, _mm512_packus_epi16(first, second));
 }
 
-#elif VG_AVX2
+#else
 
-constexpr i64 MIXED = 32;
+#if VG_SSSE3
 
 void pack_row_weights(const i32 *weights, i64 count, i32 *packed) {
   for (i64 tap = 0; tap < count; tap += 2) {
@@ -440,6 +439,12 @@ void pack_row_weights(const i32 *weights, i64 count, i32 *packed) {
     packed[tap + 1] = pair_of(high_part(first), high_part(second));
   }
 }
+
+#endif
+
+#if VG_AVX2
+
+constexpr i64 MIXED = 32;
 
 VG_INLINE void mix_block(const u8 *source, i64 stride, i64 count, const i32 *weights, u8 *out) {
   const __m256i half = _mm256_set1_epi32(HALF), zero = _mm256_setzero_si256();
@@ -469,14 +474,6 @@ VG_INLINE void mix_block(const u8 *source, i64 stride, i64 count, const i32 *wei
 #elif VG_SSSE3
 
 constexpr i64 MIXED = 16;
-
-void pack_row_weights(const i32 *weights, i64 count, i32 *packed) {
-  for (i64 tap = 0; tap < count; tap += 2) {
-    const i32 first = weights[tap], second = tap + 1 < count ? weights[tap + 1] : 0;
-    packed[tap] = pair_of(low_part(first), low_part(second));
-    packed[tap + 1] = pair_of(high_part(first), high_part(second));
-  }
-}
 
 VG_INLINE void mix_block(const u8 *source, i64 stride, i64 count, const i32 *weights, u8 *out) {
   const __m128i half = _mm_set1_epi32(HALF), zero = _mm_setzero_si128();
@@ -520,6 +517,7 @@ VG_INLINE void mix_block(const u8 *source, i64 stride, i64 count, const i32 *wei
   for (i64 i = 0; i < MIXED; i++) out[i] = to_level(sums[i]);
 }
 
+#endif
 #endif
 
 // A row of the source, from column `shift` on, resized along x into `out`: RGBX for colors, bytes for gray. `end`: of what
