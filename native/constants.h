@@ -474,6 +474,95 @@ constexpr int WEIGHTS_BLOCK = 128;
 
 constexpr int SCALES_AND_BIASES = 12;
 
+// Draws: see variegate/program/draws.
+
+namespace DrawOp {
+enum : int {
+  HEIGHT = 1,
+  WIDTH = 2,
+  CHANNELS = 3,
+  COLUMN = 4,
+  BASE = 5,
+  SLOT = 6,
+  WORDS = 7,
+  UNIT = 8,
+  ADD = 9,
+  SUBTRACT = 10,
+  MULTIPLY = 11,
+  DIVIDE = 12,
+  FLOOR_DIVIDE = 13,
+  MODULO = 14,
+  MINIMUM = 15,
+  MAXIMUM = 16,
+  LESS = 17,
+  LESS_EQUAL = 18,
+  EQUAL = 19,
+  NOT_EQUAL = 20,
+  AND = 21,
+  OR = 22,
+  NOT = 23,
+  NEGATE = 24,
+  ABSOLUTE = 25,
+  RINT = 26,
+  FLOOR = 27,
+  CEIL = 28,
+  TRUNC = 29,
+  SQRT = 30,
+  FLOAT32 = 31,
+  EXP = 32,
+  LOG = 33,
+  SIN = 34,
+  COS = 35,
+  TAN = 36,
+  SELECT = 37,
+  ASSIGN = 38,
+  LOOKUP = 39,
+  SEARCH = 40,
+  SORT = 41,
+  RECTANGLE = 42,
+  EMIT = 43,
+  CHECK = 44,
+  SKIP = 45,
+};
+}  // namespace DrawOp
+
+// One call of vg_draw: instructions begin..end of a record, see variegate/program/draws.
+struct DrawCall {
+  const void * code;
+  i64 begin;
+  i64 end;
+  const f64 * constants;
+  i64 num_constants;
+  const f64 * arrays;
+  const void * emissions;
+  f64 * registers;
+  i64 register_stride;
+  i64 rows;
+  const i64 * row_index;
+  i64 first_slot;
+  i64 slots;
+  i16 * opcode;
+  f64 * args;
+  i16 * flags;
+  u8 * fill;
+  i32 * out_size;
+  i16 * label;
+  i32 * length;
+  i32 * size;
+  const i32 * in_shape;
+  const u64 * ids;
+  const u32 * key;
+  const f64 * columns;
+  i64 column_rows;
+  const f64 * bases;
+  i64 first_label;
+  i32 * rectangles;
+  i64 * num_rectangles;
+  i64 first_rectangle;
+  i64 max_side;
+  f64 * failure;
+};
+
 // Results.
 
 namespace Storage {

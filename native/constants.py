@@ -15,6 +15,7 @@ from variegate.executors.cuda import layout
 from variegate.native import structs
 from variegate.ops import fields
 from variegate.program import coords, ops, passes, rng
+from variegate.program.draws.instructions import DrawOp
 from variegate.program.lowering import blurs, rewrites
 from variegate.targets import stages
 
@@ -155,6 +156,9 @@ def header() -> str:
         _number("TABLE_SIZE", layout.TABLE),
         _number("WEIGHTS_BLOCK", layout.WEIGHTS_BLOCK),
         _number("SCALES_AND_BIASES", layout.SEGMENTS),
+        "// Draws: see variegate/program/draws.\n",
+        _int_enum(DrawOp),
+        _struct("DrawCall", structs.DRAW_CALL, structs.DRAW_COMMENT),
         "// Results.\n",
         _int_enum(structs.Storage),
         _int_enum(structs.BandStep),

@@ -15,8 +15,6 @@ void unpack_records(const Rewritten &program) {
   all->key[1] = (u32)header[5];
   const i64 length = header[6];
   program.length() = (i32)length;
-  for (i64 k = 0; k < all->slots; k++) program.opcode(k) = Op::NOP;
-  memset(program.pass(0), 0, PASS_FIELDS * sizeof(i32));  // a program without instructions has one, too
   for (i64 k = 0; k < length; k++) {
     const i64 *record = all->records + (k + 1) * INSTRUCTION_RECORD;
     program.opcode(k) = (i16)record[0];
@@ -26,9 +24,15 @@ void unpack_records(const Rewritten &program) {
     program.label(k) = (i16)record[4];
     for (int i = 0; i < 3; i++) program.fill(k)[i] = (u8)record[5 + i];
     memcpy(program.args(k), record + INSTRUCTION_RECORD - NUM_ARGS, NUM_ARGS * sizeof(f64));
-    memset(program.pass(k), 0, PASS_FIELDS * sizeof(i32));
-    memset(program.window(k), 0, 4 * sizeof(i32));
   }
+}
+
+// Clears what lowering writes, and slots behind the last instruction.
+void clear_rest(const Rewritten &program) {
+  const i64 used = max_of<i64>(1, program.length());  // a program without instructions has a pass, too
+  for (i64 k = program.length(); k < program.all->slots; k++) program.opcode(k) = Op::NOP;
+  memset(program.pass(0), 0, used * PASS_FIELDS * sizeof(i32));
+  memset(program.window(0), 0, used * 4 * sizeof(i32));
 }
 
 }  // namespace
@@ -41,6 +45,7 @@ VG_EXPORT i64 vg_lower(Lowering *all) {
   all->longest = 1;
   for (i64 r = 0; r < all->rows; r++) {
     const Rewritten program = {all, r};
+    clear_rest(program);
     remove_neutral(program);
     all->longest = max_of<i64>(all->longest, program.length());
   }

@@ -46,7 +46,6 @@ from variegate.executors.runners.images import (
 from variegate.ops.arguments import MAX_SLOTS
 from variegate.ops.base import Transform, refuse_views
 from variegate.policies import load_policy
-from variegate.policies.views import MultiView
 from variegate.program.describe import explain_row
 from variegate.program.program import Output, Program
 from variegate.removed import RemovedMethods
@@ -307,10 +306,10 @@ class Augmenter(CopiedByState, RemovedMethods):
         ``pixels`` is a contiguous uint8 array [H, W, C]; the other arguments are those of a call. Returns a tensor, or
         a tuple of tensors for several views.
         """
-        if self.consistent or pixels.shape[2] not in (1, 3) or not isinstance(self._runner, CpuRunner):
-            made: Any = self([pixels], ids, epoch, copy, conditions)
-            return tuple(group[0] for group in made) if isinstance(made, tuple) else made[0]
-        return self._alone(self._runner, pixels, Request(ids, epoch, copy, conditions))
+        if (alone := self._alone_runner) and pixels.shape[2] in (1, 3):
+            return self._alone(alone, pixels, Request(ids, epoch, copy, conditions))
+        made: Any = self([pixels], ids, epoch, copy, conditions)
+        return tuple(group[0] for group in made) if isinstance(made, tuple) else made[0]
 
     @property
     def _alone_runner(self) -> CpuRunner | None:
@@ -319,15 +318,13 @@ class Augmenter(CopiedByState, RemovedMethods):
         return self._runner if is_plain and isinstance(self._runner, CpuRunner) else None
 
     def _alone(self, runner: CpuRunner, pixels: npt.NDArray[np.uint8], call: Request) -> Any:
-        image = self._planner.one_image(pixels.shape, call)
-        if isinstance(self.transform, MultiView):
-            groups = self.transform.sample_views(image)
-            output = groups[0][0].output
-            views = (with_wanted_channels(runner.run_views(group, pixels, output), output) for group in groups)
-            return tuple(group[0] if self.transform.counts is None else group for group in views)
-        self.transform.draw(image, 0)
-        output = image.sampling.output
-        return with_wanted_channels(runner.run_one(image, pixels, output), output, is_batch=False)
+        record, sample_id, key = self._planner.draw_of_one(call)
+        if not runner.fits_one(record):
+            program = self._planner.program(np.array([pixels.shape], np.int32), call._replace(ids=[sample_id]))
+            batch = runner.take([pixels])
+            made = with_wanted_channels(runner.run(program, batch), program.output)
+            return made[0]
+        return with_wanted_channels(runner.draw_one(record, pixels, sample_id, key), record.output, is_batch=False)
 
     def _frames(self, images: Any) -> tuple[Any, list[int] | None]:
         """Frames of clips, and how many each has; None for images."""

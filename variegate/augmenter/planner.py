@@ -20,7 +20,7 @@ from variegate.executors.runners.grouping import over_frames, shapes_of_clips
 from variegate.ops.base import Transform, refuse_views
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
-from variegate.program.one_image import OneImage
+from variegate.program.draws.record import Record, record_of
 from variegate.program.planes import for_planes, planes_of
 from variegate.program.program import Mixed, Output, Program
 from variegate.program.sampling import Sampling
@@ -105,19 +105,16 @@ class Planner:
 
         return self._sampled(np.array([shape], np.int32), call, finish)
 
-    def one_image(self, shape: tuple[int, ...], call: Request) -> OneImage:
-        """An image of height, width and channels for the transform's ``draw``, of which nothing is sampled yet."""
+    def draw_of_one(self, call: Request) -> tuple[Record, int, tuple[int, int]]:
+        """The transform's record for a batch of one, and the image's id and key."""
         check_running("Augmenter")
-        ids, epoch, copy, conditions, _, boxes = call
-        values = None if conditions is None else check_conditions(conditions, 1)
+        ids, epoch, copy, conditions, _, _ = call
+        if conditions is not None:
+            check_conditions(conditions, 1)
         if not (type(epoch) is int and type(copy) is int and 0 <= epoch <= _LAST_EPOCH and 0 <= copy < 1 << 32):
             epoch, copy = integer("epoch", epoch, 0, _LAST_EPOCH), int(check_copies(copy, 1)[0])
-        key = rng.stream_of(self._seed, epoch, copy)
-        first_key = key if not epoch else rng.stream_of(self._seed, 0, copy)
         sample_id = int(self._count.take(1)[0]) if ids is None else check_id(ids)
-        image = OneImage(shape, sample_id, key, self.transform.num_slots, epoch, values, first_key)  # type: ignore[arg-type]
-        image.output, image.boxes = self._output, boxes
-        return image
+        return record_of(self.transform, self._output, None, epoch), sample_id, rng.stream_of(self._seed, epoch, copy)
 
     def _sampling(self, shapes: npt.NDArray[np.int32], call: Request) -> Sampling:
         check_running("Augmenter")

@@ -100,15 +100,7 @@ def follow(
         objects = objects_of(wanted, [of.lists.get("labels") for of in of_samples], classes)
         request["conditions"] = {**(request["conditions"] or {}), "objects": objects}
     call = Request(**{**request, "boxes": boxes_of(of_samples, options)})
-    made: Any = None
-    is_alone = not is_encoded and batch.shapes[:, 2].tolist() in ([1], [3])
-    if is_alone and call.partners is None and (alone := augmenter._alone_runner):
-        one = planner.one_image(tuple(batch.shapes[0].tolist()), call)
-        planner.transform.draw(one, 0)
-        made = alone.run_one(one, batch.images[0], one.sampling.output)[None]
-        program = one.finish(one.sampling.output)
-    else:
-        program = planner.program(batch.shapes, call, None if clips is None else clips.counts)
+    program = planner.program(batch.shapes, call, None if clips is None else clips.counts)
     if clips is not None:
         program = clips.with_dropped(program, belonging)
     if (cut := cuts_of(program.output)) is not None:
@@ -116,7 +108,6 @@ def follow(
     # Before a batch is made: a decoder that reads a part of a picture puts its size into the program.
     follower = Follower(program, belonging, options, augmenter.num_threads, runner.mask_executor)
     follower.lay_objects()
-    if made is None:
-        made = (runner.decode_and_run if is_encoded else runner.run)(program, batch)
+    made: Any = (runner.decode_and_run if is_encoded else runner.run)(program, batch)
     mixed = None if labels is None or program.mixture is None else labels_of(program, labels, planner.transform)
     return Followed(with_wanted_channels(made, program.output), mixed, follower.results(), program)

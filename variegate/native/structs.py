@@ -90,10 +90,10 @@ LOWERING = [
     ("in_shape", "i32 *"),  # [R, 3]
     ("ids", "u64 *"),  # [R]
     ("key", "u32 *"),  # [R, 2]
-    ("window", "i32 *"),  # [R, K, 4], zeros
+    ("window", "i32 *"),  # [R, K, 4]
     ("pass_of", "i16 *"),  # [R, K]
     ("num_passes", "i32 *"),  # [R]
-    ("passes", "i32 *"),  # [R, K, PASS_FIELDS], zeros
+    ("passes", "i32 *"),  # [R, K, PASS_FIELDS]
     ("breaks", "i32 *"),  # [R, K, 2]: a PassBreak, and the slot that an instruction could not join
     ("emitted", "const u8 *"),  # [E, 3, 256]: the tables of LUTs as they were emitted
     ("luts", "u8 *"),  # [T, 3, 256]: room for the tables of all instructions that become LUTs
@@ -277,6 +277,43 @@ PICK_CALL = [
     ("channels", "i64"),  # of the images
     ("target", "u8 *"),
     ("sources", "i64 *"),  # [N]: where the results begin
+]
+
+DRAW_COMMENT = "One call of vg_draw: instructions begin..end of a record, see variegate/program/draws."
+DRAW_CALL = [
+    ("code", "const void *"),
+    ("begin", "i64"),
+    ("end", "i64"),
+    ("constants", "const f64 *"),  # the first registers
+    ("num_constants", "i64"),
+    ("arrays", "const f64 *"),  # of LOOKUP and SEARCH
+    ("emissions", "const void *"),
+    ("registers", "f64 *"),
+    ("register_stride", "i64"),
+    ("rows", "i64"),
+    ("row_index", "const i64 *"),  # [rows]: the rows of the program; null: all, in order
+    ("first_slot", "i64"),  # of random numbers
+    ("slots", "i64"),
+    ("opcode", "i16 *"),  # [R, K]
+    ("args", "f64 *"),  # [R, K, 8]
+    ("flags", "i16 *"),  # [R, K]
+    ("fill", "u8 *"),  # [R, K, 3]
+    ("out_size", "i32 *"),  # [R, K, 2]
+    ("label", "i16 *"),  # [R, K]
+    ("length", "i32 *"),  # [R]
+    ("size", "i32 *"),  # [R, 2]: of images so far
+    ("in_shape", "const i32 *"),  # [R, 3]
+    ("ids", "const u64 *"),  # [R]
+    ("key", "const u32 *"),  # [R, 2]
+    ("columns", "const f64 *"),  # [C, column_rows]
+    ("column_rows", "i64"),
+    ("bases", "const f64 *"),  # where the side tables of this record begin
+    ("first_label", "i64"),
+    ("rectangles", "i32 *"),  # room for the record's rectangles
+    ("num_rectangles", "i64 *"),  # so far
+    ("first_rectangle", "i64"),  # rectangles of the program before these
+    ("max_side", "i64"),
+    ("failure", "f64 *"),  # out: what failed, the row, and numbers for the message
 ]
 
 DEVICE_PROGRAM_COMMENT = "A fused program of R rows, K slots and P passes that is packed for a GPU: see native/cuda."

@@ -11,33 +11,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from variegate.ops.arguments import ArgumentError, Check
-from variegate.program.one_image import Images, OneImage, Selection
+from variegate.program.draws.record import record_of
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.one_image import OneImage
 from variegate.program.program import Output
 from variegate.program.sampling import Rows, Sampling
 
 # What runs a transform that is called stands far above what describes one, and brings torch along, so that it is looked
 # up by its name when somebody calls one.
 _CALLED_BY = "variegate.integrations.one_sample"
-
-
-def _of_rows(cls: type[Any]) -> dict[str, Any]:
-    """Methods of arrays that ask those of ``Images``."""
-    return {
-        "sample": lambda self, sampling, rows, slot: cls.draw(self, Selection(sampling, rows), slot),
-        "emit_magnitude": lambda self, sampling, rows, values, slot: cls.emit_at(
-            self, Selection(sampling, rows), values, slot
-        ),
-    }
-
-
-def _of_images(cls: type[Any]) -> dict[str, Any]:
-    """Methods of ``Images`` that ask those of arrays."""
-    return {
-        "draw": lambda self, images, slot: cls.sample(self, images.sampling, images.rows, slot),
-        "emit_at": lambda self, images, value, slot: cls.emit_magnitude(
-            self, images.sampling, images.rows, images.column(value), slot
-        ),
-    }
 
 
 def set_field(owner: object, name: str, value: Any) -> None:
@@ -98,6 +80,10 @@ class Transform:
     # What those functions call the class's arguments, where it is another name.
     _called: ClassVar[Mapping[str, str]] = {}
     num_slots: int = 0
+    # It defines ``draw``, which is recorded once; else ``sample``, which runs for every batch.
+    _is_recorded: ClassVar[bool] = True
+    # Likewise ``emit_at``, else ``emit_magnitude``.
+    _is_magnitude_recorded: ClassVar[bool] = True
     # Of the tree that this is the root of: how many transforms, and how many within one another.
     _tree_size: int = 1
     # The transform of this tree that decides about the format in which all images of a batch leave, if one does; and
@@ -133,12 +119,13 @@ class Transform:
         Transform.functions |= dict.fromkeys(function.split(), cls)
         cls._called = called or {}
         cls._checks = {k: v for base in reversed(cls.__mro__) for k, v in base.__dict__.get("_checks", {}).items()}
-        # A class defines one of each pair, and the other follows.
-        for of_rows, of_images in (("sample", "draw"), ("emit_magnitude", "emit_at")):
-            if of_rows in cls.__dict__ and of_images not in cls.__dict__:
-                setattr(cls, of_images, _of_images(cls)[of_images])
-            elif of_images in cls.__dict__ and of_rows not in cls.__dict__:
-                setattr(cls, of_rows, _of_rows(cls)[of_rows])
+        # Which of two methods a class defines, the last one in its line of bases.
+        if "sample" in cls.__dict__ or "draw" in cls.__dict__:
+            cls._is_recorded = "draw" in cls.__dict__
+            if cls._is_recorded and "sample" not in cls.__dict__:
+                cls.sample = Transform.sample  # type: ignore[method-assign]
+        if "emit_magnitude" in cls.__dict__ or "emit_at" in cls.__dict__:
+            cls._is_magnitude_recorded = "emit_at" in cls.__dict__
         # Before the dataclass decorator, which would write one of its own that lists every argument.
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
@@ -153,13 +140,19 @@ class Transform:
             object.__setattr__(self, "_format_setter", self)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        """Draw and emit for ``rows`` (indices into the batch) using slots ``slot .. slot + num_slots - 1``."""
-        raise NotImplementedError(f"{type(self).__name__} does not define sample()")
+        """Draw and emit for ``rows`` (indices into the batch) using slots ``slot .. slot + num_slots - 1``.
 
-    def draw(self, images: Images, slot: int) -> None:
-        """The same in place of ``sample``, for one image in plain numbers, which costs a tenth, or for rows of a batch
-        in arrays: ``images`` says which."""
-        self.sample(images.sampling, images.rows, slot)
+        In place of ``draw``, for what only arrays of a whole batch can say; it runs for every batch.
+        """
+        record_of(self, sampling.output, sampling.planes, sampling.epoch).run(sampling, rows, slot)
+
+    def draw(self, image: DrawContext, slot: int) -> None:
+        """Draw numbers of ``image`` and emit its instructions, using slots ``slot .. slot + num_slots - 1``.
+
+        Runs once, on symbols, and is recorded. A draw that needs the numbers themselves, such as for an ``if``, runs
+        for one image after another instead.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define draw()")
 
     def __call__(self, image: Any, *others: Any, targets: Any = None, **named: Any) -> Any:
         """Augment one image, as torchvision's transforms do: ``ImageFolder(root, transform=t)``.
@@ -209,7 +202,7 @@ class Transform:
         return f"{type(self).__name__}({', '.join(arguments)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_alone"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_alone", "_records")}
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-compatible description, ``{"type": name, argument: value, ...}``, without default values."""

@@ -24,8 +24,8 @@ from variegate.ops.arguments import (
     optional,
 )
 from variegate.ops.base import Transform
-from variegate.ops.crop import emit_crop
-from variegate.ops.resize import ANTIALIAS, crops_first, emit_resized_crop
+from variegate.ops.magnitude import INTERPOLATION_FLAGS
+from variegate.ops.resize import ANTIALIAS, crops_first
 from variegate.program.boxes import boxes_to_choose_by, known_boxes
 from variegate.program.mixing import mixed_by
 from variegate.program.ops import Op
@@ -86,7 +86,9 @@ class RandomResizedBoxSafeCrop(Transform):
             cut = (size != sampling.size[rows]).any(axis=1)
             sampling.emit(rows[cut], Op.CROP, *crops[cut].T, size=size[cut])
             crops[:, :2] = 0
-        emit_resized_crop(sampling, rows, crops.T, np.array(self.size, np.int32), self.interpolation)
+        wanted = np.broadcast_to(np.array(self.size, np.int32), (len(rows), 2))
+        flags = INTERPOLATION_FLAGS[self.interpolation]
+        sampling.emit(rows, Op.RESIZED_CROP, *crops.T, *wanted.T, flags=flags, size=wanted)
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ class RandomAtLeastOneBoxCrop(Transform):
             low, high = self._range(edges[some, box], wanted)
             first[some], last[some] = np.clip(low, 0.0, last[some]), np.clip(high, 0.0, last[some])
         origin = first + np.floor(unit[:, 1:3] * (last - first + 1.0))
-        emit_crop(sampling, rows, origin.astype(np.int32), wanted, None)
+        _emit_crops(sampling, rows, np.concatenate([origin, np.broadcast_to(wanted, origin.shape)], axis=1))
 
     def _range(self, edges: Floats, wanted: npt.NDArray[np.int32]) -> tuple[Floats, Floats]:
         """Top and left of the crops that hold enough of boxes [R, 4] -> the first, the last, whole numbers [R, 2]."""

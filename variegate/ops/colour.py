@@ -29,7 +29,9 @@ from variegate.ops.base import Transform, UsefulRange, set_field
 from variegate.ops.filters import Sharpness
 from variegate.ops.magnitude import MagnitudeOp, PlainOp, WithProbability, between, ends, span
 from variegate.ops.tone import Brightness
-from variegate.program.one_image import Images
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.draws.values import Number as Drawn
+from variegate.program.draws.values import floor, select
 from variegate.program.ops import MAX_TILES, Op
 from variegate.program.planes import needs_colour, wrong_number
 from variegate.program.rng import to_normal
@@ -89,8 +91,8 @@ class CLAHE(MagnitudeOp):
     _number, _bounds, _useful = "clip_limit", (1.0, 256.0), UsefulRange(1.0, 20.0)
     _checks = checks(tile_grid_size=partial(two_integers, high=MAX_TILES, accepted=_TILES))
 
-    def emit_at(self, images: Images, value: Any, slot: int) -> None:
-        images.add(Op.CLAHE, value, *self.tile_grid_size)  # type: ignore[misc]
+    def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
+        image.add(Op.CLAHE, value, *self.tile_grid_size)  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
@@ -114,8 +116,8 @@ class ChannelPermutation(Transform, function="permute_channels", called={"order"
     order: Sequence[int] = (2, 1, 0)
     _checks = checks(order=channel_order)
 
-    def draw(self, images: Images, slot: int) -> None:
-        images.add(Op.PERMUTE, *self.order)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        image.add(Op.PERMUTE, *self.order)
 
 
 WHITE_KELVIN = 6500.0
@@ -242,23 +244,21 @@ class ChannelDropout(WithProbability):
     p: float = 0.5
     _checks = checks(channel_drop_range=ends(1, 2, whole=True), fill=check_colour)
 
-    def _apply(self, images: Images, slot: int) -> None:
-        sampling = images.sampling
-        rows = images.rows[sampling.channels[images.rows] > 1]
-        unit = sampling.uniform(rows, slot)
+    def _apply(self, image: DrawContext, slot: int) -> None:
         low, high = self.channel_drop_range  # type: ignore[misc]
-        count = low + (unit[:, 1] * (high - low + 1)).astype(np.int64)
-        channels = 3 if sampling.planes is None else sampling.planes.channels
+        chosen = image.where(image.channels > 1)
+        if not chosen:
+            return
+        count = low + floor(image.unit(slot, 1) * (high - low + 1))
+        channels = 3 if image.planes is None else image.planes.channels
         drops = _drops(channels)
-        ways = np.where(count == 1, channels, len(drops) - channels)
-        chosen = channels * (count - 1) + (unit[:, 2] * ways).astype(np.int64)
-        distinct, which = np.unique(chosen, return_inverse=True)
-        tables = [self._table(drops[i], channels) for i in distinct.tolist()]
-        if sampling.planes is not None:
-            sampling.differs_by_channel = True
-            tables = [table[sampling.planes.read] for table in tables]
-        index = np.array([sampling.add_lut(table) for table in tables], np.float64)
-        sampling.emit(rows, Op.LUT, index[which.reshape(-1)], count, name="ChannelDropout")
+        ways = select(count == 1, channels, len(drops) - channels)
+        number = channels * (count - 1) + floor(image.unit(slot, 2) * ways)
+        tables = np.stack([self._table(dropped, channels) for dropped in drops])
+        if image.planes is not None:
+            tables = image.of_planes("ChannelDropout", np.moveaxis(tables, 1, -1))
+            tables = np.moveaxis(tables, -1, 1)
+        chosen.add(Op.LUT, chosen.table("luts", tables) + number, count, name="ChannelDropout")
 
     def _table(self, dropped: tuple[int, ...], channels: int) -> npt.NDArray[np.uint8]:
         fill: Any = self.fill
@@ -306,14 +306,14 @@ class ColorJitter(Transform):
         hue=optional(partial(_jitter, low=-0.5, high=0.5, centre=0.0)),
     )
 
-    def draw(self, images: Images, slot: int) -> None:
+    def draw(self, image: DrawContext, slot: int) -> None:
         ops, factors = [], []
         for i, (name, op) in enumerate(_COMPONENTS.items()):
             if (limits := getattr(self, name)) is not None:
                 ops.append(op)
-                factors.append(between(limits, images.unit(slot, i)))
-        for k in images.order(slot + 1, len(ops)):
-            images.add(images.choose(k, ops), images.choose(k, factors), title=CHOICE)
+                factors.append(between(limits, image.unit(slot, i)))
+        for k in image.order(slot + 1, len(ops)):
+            image.add(image.choose(k, ops), image.choose(k, factors), title=CHOICE, among=ops)
 
 
 @dataclass(frozen=True)
@@ -337,23 +337,21 @@ class RandomPhotometricDistort(Transform):
         p=PROBABILITY,
     )
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        is_drawn = sampling.uniform(rows, slot) < self.p
-        unit = sampling.uniform(rows, slot + 1)
-        factors = {name: between(getattr(self, name), unit[:, i]) for i, name in enumerate(_COMPONENTS)}
-        drawn = {name: is_drawn[:, i] for i, name in enumerate(_COMPONENTS)}
-        last = sampling.uniform(rows, slot + 2)
-        early = last[:, 0] < 0.5
+    def draw(self, image: DrawContext, slot: int) -> None:
+        drawn = {name: image.unit(slot, i) < self.p for i, name in enumerate(_COMPONENTS)}
+        is_early = image.unit(slot + 2) < 0.5
 
-        def emit(name: str, chosen: npt.NDArray[np.bool_]) -> None:
-            sampling.emit(rows[chosen], _COMPONENTS[name], factors[name][chosen])
+        def add(name: str, condition: Drawn) -> None:
+            factor = between(getattr(self, name), image.unit(slot + 1, list(_COMPONENTS).index(name)))
+            image.where(condition).add(_COMPONENTS[name], factor)  # type: ignore[union-attr]
 
-        emit("brightness", drawn["brightness"])
-        emit("contrast", drawn["contrast"] & early)
-        emit("saturation", drawn["saturation"])
-        emit("hue", drawn["hue"])
-        emit("contrast", drawn["contrast"] & ~early)
-        _emit_permutation(sampling, rows[last[:, 1] < self.p], slot + 3)
+        add("brightness", drawn["brightness"])
+        add("contrast", drawn["contrast"] & is_early)
+        add("saturation", drawn["saturation"])
+        add("hue", drawn["hue"])
+        add("contrast", drawn["contrast"] & ~is_early)
+        if permuted := image.by_chance(self.p, slot + 2, 1):
+            _add_permutation(permuted, slot + 3)
 
 
 @dataclass(frozen=True)
@@ -362,14 +360,15 @@ class RandomChannelPermutation(Transform):
 
     num_slots = 1
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        _emit_permutation(sampling, rows, slot)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        _add_permutation(image, slot)
 
 
-def _emit_permutation(sampling: Sampling, rows: Rows, slot: int) -> None:
-    order = np.argsort(sampling.words(rows, slot)[:, 0, :3], axis=1, kind="stable")
-    changed = (order != np.arange(3)).any(axis=1) & (sampling.channels[rows] == 3)
-    sampling.emit(rows[changed], Op.PERMUTE, *order[changed].T)
+def _add_permutation(image: DrawContext, slot: int) -> None:
+    order = image.order(slot, 3)
+    is_changed = (order[0] != 0) | (order[1] != 1)
+    if changed := image.where(is_changed & (image.channels == 3)):
+        changed.add(Op.PERMUTE, *order)
 
 
 @dataclass(frozen=True)

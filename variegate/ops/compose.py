@@ -14,8 +14,9 @@ from variegate.checks import as_integer, as_number, as_numbers
 from variegate.ops.arguments import PROBABILITY, ArgumentError, checks
 from variegate.ops.base import Transform, set_field
 from variegate.ops.container import Container, Verbatim, adopt
-from variegate.program.one_image import Images
-from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.draws.values import Number, floor, maximum, minimum, select
+from variegate.program.sampling import Floats, Sampling
 
 # Any of them may come at any place, so that the time grows with the square.
 _MOST_TO_ORDER = 128
@@ -44,8 +45,8 @@ class Compose(Container):
     def __post_init__(self) -> None:
         self._adopt(own=0, is_choice=False, in_a_row=True)
 
-    def draw(self, images: Images, slot: int) -> None:
-        self._draw_all(images, slot)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        self._draw_all(image, slot)
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,8 @@ class RandomApply(Container):
         super().__post_init__()
         self._adopt(own=1, is_choice=0 < self.p < 1, in_a_row=True)
 
-    def draw(self, images: Images, slot: int) -> None:
-        if chosen := images.where(images.unit(slot) < self.p):
+    def draw(self, image: DrawContext, slot: int) -> None:
+        if chosen := image.by_chance(self.p, slot):
             self._draw_all(chosen, slot)
 
 
@@ -76,8 +77,8 @@ class RandomChoice(Container):
         self._adopt(own=1)
         set_field(self, "_cumulative", _cumulative(self, "p"))
 
-    def draw(self, images: Images, slot: int) -> None:
-        self._draw_one_of(images, _choose(self._cumulative, images.unit(slot)), slot)  # type: ignore[attr-defined]
+    def draw(self, image: DrawContext, slot: int) -> None:
+        self._draw_one_of(image, _choose(image, self._cumulative, slot), slot)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -94,9 +95,9 @@ class OneOf(Container):
         self._adopt(own=1)
         set_field(self, "_cumulative", _cumulative(self, "weights"))
 
-    def draw(self, images: Images, slot: int) -> None:
-        if chosen := images.where(images.unit(slot, 1) < self.p):
-            self._draw_one_of(chosen, _choose(self._cumulative, chosen.unit(slot)), slot)  # type: ignore[attr-defined]
+    def draw(self, image: DrawContext, slot: int) -> None:
+        if chosen := image.by_chance(self.p, slot, 1):
+            self._draw_one_of(chosen, _choose(chosen, self._cumulative, slot), slot)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -115,19 +116,13 @@ class SomeOf(Container):
             raise ArgumentError(self, "n", self.n, f"an integer, or a pair (low, high) of them, from 0 to {most}")
         set_field(self, "n", pair if single is None else single)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        sampling = sampling.as_batch() if self._forks else sampling
+    def draw(self, image: DrawContext, slot: int) -> None:
         low, high = self.n if isinstance(self.n, tuple) else (self.n, self.n)
-        count = low + np.floor((high - low + 1) * sampling.uniform(rows, slot)[:, 0])
-        order = _random_order(sampling, rows, slot + 1, len(self.transforms))
-        rank = np.argsort(order, axis=1)
-        sources = sampling.source[rows]
-        for i in range(len(self.transforms)):
-            chosen = rows[rank[:, i] < count]
-            if sampling.is_blended:
-                is_chosen = np.isin(sampling.source, sources[rank[:, i] < count])
-                chosen = np.flatnonzero(is_chosen)
-            self._run_child(i, sampling, chosen, slot)
+        count = low + floor((high - low + 1) * image.unit(slot))
+        rank = image.argsort(image.order(slot + 1, len(self.transforms)))
+        for i, child in enumerate(self.transforms):
+            if chosen := image.where(rank[i] < count):
+                chosen.run(child, slot + self._first_slots[i])
 
 
 @dataclass(frozen=True)
@@ -142,14 +137,9 @@ class RandomOrder(Container):
             got = Verbatim(f"{len(self.transforms):,} transforms")
             raise ArgumentError(self, "transforms", got, f"at most {_MOST_TO_ORDER}")
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        sampling = sampling.as_batch() if self._forks else sampling
-        count = len(self.transforms)
-        for position in range(count):
-            order = _random_order(sampling, rows, slot, count)[:, position]
-            for i in range(count):
-                self._run_child(i, sampling, rows[order == i], slot)
-            rows = sampling.with_forks(rows)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        for number in image.order(slot, len(self.transforms)):
+            self._draw_one_of(image, number, slot)
 
 
 # -- drawing a choice --------------------------------------------------------------------------------------------
@@ -167,10 +157,10 @@ def _cumulative(owner: Container, argument: str) -> Floats:
     return np.cumsum(weights) / sum(weights)
 
 
-def _choose(cumulative: Floats, unit: Any) -> Any:
+def _choose(image: DrawContext, cumulative: Floats, slot: int) -> Number:
     # The last sum may fall short of 1 by rounding, and trailing weights of 0 must never be hit.
     last = int(np.flatnonzero(np.diff(cumulative, prepend=0.0) > 0)[-1])
-    return np.minimum(np.searchsorted(cumulative, unit, side="right"), last)
+    return minimum(image.search(cumulative, image.unit(slot)), last)
 
 
 def _key_slots(children: Any) -> int:
@@ -178,22 +168,14 @@ def _key_slots(children: Any) -> int:
     return (len(children) + 3) // 4 if isinstance(children, (list, tuple)) else 1
 
 
-def _random_order(sampling: Sampling, rows: Rows, slot: int, count: int) -> npt.NDArray[np.intp]:
-    """intp[R, count]: for every row a permutation of 0 .. count - 1, all equally likely."""
-    slots = (count + 3) // 4
-    keys = sampling.words(rows, slot, slots).reshape(len(rows), 4 * slots)[:, :count]
-    return np.argsort(keys, axis=1, kind="stable")
-
-
 Range = tuple[float | None, float | None, Transform]
 
-# Of images, by their sizes [R, 2] and numbers of channels [R].
-IMAGE_VALUES: dict[str, Callable[[Any, Any], npt.NDArray[Any]]] = {
-    "height": lambda size, channels: size[:, 0].astype(np.int64),
-    "width": lambda size, channels: size[:, 1].astype(np.int64),
-    "channels": lambda size, channels: channels.astype(np.int64),
-    "area": lambda size, channels: size[:, 0].astype(np.int64) * size[:, 1],
-    "aspect": lambda size, channels: size[:, 1] / np.maximum(size[:, 0], 1),
+IMAGE_VALUES: dict[str, Callable[[Number, Number, Number], Number]] = {
+    "height": lambda height, width, channels: height,
+    "width": lambda height, width, channels: width,
+    "channels": lambda height, width, channels: channels,
+    "area": lambda height, width, channels: height * width,
+    "aspect": lambda height, width, channels: width / maximum(height, 1),
 }
 KNOWN = ("uniform", "epoch", *IMAGE_VALUES)
 
@@ -255,25 +237,39 @@ class Cond(Transform):
         adopt(self, "cases", branches, own=1 if self.by == "uniform" else 0, is_choice=self.by != "epoch")
         set_field(self, "_object_labels", (*labels, *self._object_labels))
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        values = self._values(sampling, rows, slot)
-        is_open = np.ones(len(rows), np.bool_)
-        matches = []
-        cases: Any = {"True": self.then} if self.cases is None else self.cases
-        for case in cases.items() if isinstance(cases, Mapping) else cases:
-            fits = is_open & (_equals(values, case[0]) if len(case) == 2 else _is_within(values, case[0], case[1]))
-            matches.append(fits)
-            is_open &= ~fits
-        matches.append(is_open)
-        for branch, first, fits in zip(self._branches, self._first_slots, matches, strict=False):  # type: ignore[attr-defined]
-            if fits.any():
-                branch.sample(sampling, rows[fits], slot + first)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        number = self._number(image, slot)
+        children = [(branch, slot + first) for branch, first in zip(self._branches, self._first_slots, strict=True)]  # type: ignore[attr-defined]
+        image.run_one_of(number, children)
 
-    def _values(self, sampling: Sampling, rows: Rows, slot: int) -> npt.NDArray[Any]:
+    def _number(self, image: DrawContext, slot: int) -> Number:
+        """The number of the first case that fits, and of the default if none does."""
+        if self.by not in KNOWN:
+            return image.column(self._numbers_of_given)
+        value = image.unit(slot) if self.by == "uniform" else image.epoch
         if self.by in IMAGE_VALUES:
-            return IMAGE_VALUES[self.by](sampling.size[rows], sampling.channels[rows])
-        if self.by in KNOWN:
-            return sampling.uniform(rows, slot)[:, 0] if self.by == "uniform" else np.full(len(rows), sampling.epoch)
+            value = IMAGE_VALUES[self.by](image.height, image.width, image.channels)
+        number: Number = len(self._cases)
+        for i, case in reversed(list(enumerate(self._cases))):
+            fits = _equals(value, case[0]) if len(case) == 2 else _is_within(value, case[0], case[1])
+            number = select(fits, i, number)
+        return number
+
+    @property
+    def _cases(self) -> list[Any]:
+        cases: Any = {"True": self.then} if self.cases is None else self.cases
+        return list(cases.items() if isinstance(cases, Mapping) else cases)
+
+    def _numbers_of_given(self, sampling: Sampling) -> npt.NDArray[np.intp]:
+        values = self._given(sampling)
+        number = np.full(len(values), len(self._cases))
+        for i, case in reversed(list(enumerate(self._cases))):
+            fits = _are_equal(values, case[0]) if len(case) == 2 else _are_within(values, case[0], case[1])
+            number[fits] = i
+        return number
+
+    def _given(self, sampling: Sampling) -> npt.NDArray[Any]:
+        """Values of the rows that came with the batch."""
         if self.by not in sampling.given:
             if self.by == _OBJECTS:
                 accepted = "samples that are dicts with 'labels', or a source with annotations"
@@ -284,7 +280,7 @@ class Cond(Transform):
         count = int(sampling.source.max(initial=-1)) + 1
         if given.ndim != 1 or len(given) < count:
             raise ArgumentError(self, "by", self.by, f"one value per sample ({count}), but its shape is {given.shape}")
-        found = np.asarray(given[sampling.source[rows]])
+        found = np.asarray(given[sampling.source])
         return np.array([self._is_met(set(labels)) for labels in found], np.bool_) if self.by == _OBJECTS else found
 
     def _is_met(self, labels: set[Any]) -> bool:
@@ -348,7 +344,23 @@ def _or(value: float | None, otherwise: float) -> float:
     return otherwise if value is None else value
 
 
-def _equals(values: npt.NDArray[Any], key: str) -> npt.NDArray[np.bool_]:
+def _equals(value: Number, key: str) -> Number:
+    number = as_number(_number_or_text(key))
+    return False if number is None else value == number
+
+
+def _number_or_text(key: str) -> float | str:
+    try:
+        return float(key)
+    except ValueError:
+        return key
+
+
+def _is_within(value: Number, low: float | None, high: float | None) -> Number:
+    return (value >= _or(low, -math.inf)) & (value < _or(high, math.inf))
+
+
+def _are_equal(values: npt.NDArray[Any], key: str) -> npt.NDArray[np.bool_]:
     """Values of a case, read as the values' own type, since keys become strings on their way through JSON."""
     meant: Any = {"true": True, "false": False}.get(key.lower()) if values.dtype.kind == "b" else key
     if values.dtype.kind in "iuf":
@@ -361,5 +373,5 @@ def _equals(values: npt.NDArray[Any], key: str) -> npt.NDArray[np.bool_]:
     return np.zeros(len(values), np.bool_) if meant is None else np.asarray(values == meant)
 
 
-def _is_within(values: npt.NDArray[Any], low: float | None, high: float | None) -> npt.NDArray[np.bool_]:
+def _are_within(values: npt.NDArray[Any], low: float | None, high: float | None) -> npt.NDArray[np.bool_]:
     return np.asarray((values >= _or(low, -math.inf)) & (values < _or(high, math.inf)))

@@ -13,7 +13,8 @@ import numpy as np
 
 from variegate.ops.arguments import MAX_DEPTH, MAX_SLOTS, MAX_TRANSFORMS, ArgumentError
 from variegate.ops.base import Transform, set_field
-from variegate.program.one_image import Images
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.draws.values import Number
 from variegate.program.sampling import Rows, Sampling
 
 
@@ -57,16 +58,14 @@ class Container(Transform, abstract=True):
         if len(rows):
             self.transforms[i].sample(sampling, rows, slot + self._first_slots[i])
 
-    def _draw_all(self, images: Images, slot: int) -> None:
+    def _draw_all(self, image: DrawContext, slot: int) -> None:
         for child, first in zip(self.transforms, self._first_slots, strict=True):
-            if images:
-                child.draw(images, slot + first)
-            images = images.forked()
+            image.run(child, slot + first)
 
-    def _draw_one_of(self, images: Images, choice: Any, slot: int) -> None:
-        """``choice``: the number of a child, one for all of ``images`` or one for each."""
-        for i, chosen in images.by_number(choice, len(self.transforms)):
-            self.transforms[i].draw(chosen, slot + self._first_slots[i])
+    def _draw_one_of(self, image: DrawContext, choice: Number, slot: int) -> None:
+        """``choice``: the number of a child."""
+        children = [(child, slot + first) for child, first in zip(self.transforms, self._first_slots, strict=True)]
+        image.run_one_of(choice, children)
 
 
 def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: int, is_choice: bool) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.ops.arguments import (
     BLACK,
@@ -24,11 +23,11 @@ from variegate.ops.arguments import (
 )
 from variegate.ops.base import Transform
 from variegate.ops.magnitude import WithProbability
-from variegate.program.one_image import Images, Selection
+from variegate.ops.resize import Sides
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.draws.values import Number, floor, logical_not, maximum, minimum, rint, select
 from variegate.program.ops import Op, PadMode
 from variegate.program.sampling import Rows, Sampling
-
-Sizes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -38,9 +37,9 @@ class CenterCrop(Transform, function="center_crop", called={"size": "output_size
     size: int | Sequence[int]
     _checks = checks(size=check_size)
 
-    def draw(self, images: Images, slot: int) -> None:
+    def draw(self, image: DrawContext, slot: int) -> None:
         height, width = self.size  # type: ignore[misc]
-        add_crop(images, _central(images.height - height), _central(images.width - width), (height, width), BLACK)
+        add_crop(image, _central(image.height - height), _central(image.width - width), (height, width), BLACK)
 
 
 @dataclass(frozen=True)
@@ -66,31 +65,30 @@ class RandomCrop(Transform):
         padding_mode=PADDING_MODE,
     )
 
-    def draw(self, images: Images, slot: int) -> None:
+    def draw(self, image: DrawContext, slot: int) -> None:
         height, width = size = self.size  # type: ignore[misc]
         left, top, right, bottom = padding_sides(self.padding or 0)
-        lines, columns = images.height + (top + bottom), images.width + (left + right)
+        lines, columns = image.height + (top + bottom), image.width + (left + right)
         before: tuple[Any, Any] = (top, left)
         if self.pad_if_needed:
             missing = (height - lines) * (lines < height), (width - columns) * (columns < width)
             before = top + missing[0], left + missing[1]
             lines, columns = lines + 2 * missing[0], columns + 2 * missing[1]
-        too_small, *sides = images.filtered((lines < height) | (columns < width), lines, columns)
-        if too_small:
-            worst = tuple(int(np.ravel(side)[0]) for side in sides)
-            raise ValueError(
-                f"RandomCrop: size={self.size} (height, width) is larger than an image of {worst} after padding; "
-                "pass pad_if_needed=True, a larger padding, or resize first"
-            )
-        y = images.whole(images.unit(slot) * (lines - height + 1))
-        x = images.whole(images.unit(slot, 1) * (columns - width + 1))
+        image.check((lines >= height) & (columns >= width), self._too_small, lines, columns)
+        y = floor(image.unit(slot) * (lines - height + 1))
+        x = floor(image.unit(slot, 1) * (columns - width + 1))
         if self.padding_mode == "constant":
-            add_crop(images, y - before[0], x - before[1], size, self.fill)  # type: ignore[arg-type]
+            add_crop(image, y - before[0], x - before[1], size, self.fill)  # type: ignore[arg-type]
         else:
-            after = lines - images.height - before[0], columns - images.width - before[1]
-            first, last = (np.stack(np.broadcast_arrays(*ends, images.rows)[:2], axis=-1) for ends in (before, after))
-            emit_pad(images.sampling, images.rows, first, last, self.fill, self.padding_mode)
-            add_crop(images, y, x, size, self.fill)  # type: ignore[arg-type]
+            after = lines - image.height - before[0], columns - image.width - before[1]
+            add_pad(image, before, after, self.fill, self.padding_mode)
+            add_crop(image, y, x, size, self.fill)  # type: ignore[arg-type]
+
+    def _too_small(self, lines: float, columns: float) -> ValueError:
+        return ValueError(
+            f"RandomCrop: size={self.size} (height, width) is larger than an image of {int(lines), int(columns)} after "
+            "padding; pass pad_if_needed=True, a larger padding, or resize first"
+        )
 
 
 @dataclass(frozen=True)
@@ -109,15 +107,9 @@ class Pad(Transform, function="pad"):
     padding_mode: PaddingMode = "constant"
     _checks = checks(padding=check_padding, fill=check_colour, padding_mode=PADDING_MODE)
 
-    def draw(self, images: Images, slot: int) -> None:
-        left, top, right, bottom = sides = padding_sides(self.padding)
-        if min(sides) < 0:
-            before = np.broadcast_to(np.array([top, left], np.int32), (len(images.rows), 2))
-            after = np.broadcast_to(np.array([bottom, right], np.int32), (len(images.rows), 2))
-            emit_pad(images.sampling, images.rows, before, after, self.fill, self.padding_mode)
-        elif any(sides):
-            size = images.height + top + bottom, images.width + left + right
-            images.add(Op.PAD, *sides, flags=int(PadMode[self.padding_mode.upper()]), fill=self.fill, size=size)  # type: ignore[arg-type]
+    def draw(self, image: DrawContext, slot: int) -> None:
+        left, top, right, bottom = padding_sides(self.padding)
+        add_pad(image, (top, left), (bottom, right), self.fill, self.padding_mode)
 
 
 @dataclass(frozen=True)
@@ -157,73 +149,72 @@ class RandomRotate90(WithProbability):
 
     p: float = 0.5
 
-    def _apply(self, images: Images, slot: int) -> None:
-        turns = 1 + images.whole(images.unit(slot, 1) * 3)
-        height, width = images.height, images.width
-        spare = turns % 2 * (width - height)
-        images.add(Op.ROT90, turns, size=(height + spare, width - spare))
+    def _apply(self, image: DrawContext, slot: int) -> None:
+        turns = 1 + floor(image.unit(slot, 1) * 3)
+        add_turns(image, turns)
 
 
-def _central(spare: Any) -> Any:
+def _central(spare: Number) -> Number:
     """Start of the crop that leaves ``spare`` pixels (or fewer than none) of a side."""
     # torchvision rounds an odd rest half to even when it cuts, and puts it last when it pads.
-    if isinstance(spare, int):
-        return -(-spare // 2) if spare < 0 else round(spare / 2.0)
-    return np.where(spare < 0, -((-spare) // 2), np.rint(spare / 2.0).astype(np.int32))
+    return select(spare < 0, -((-spare) // 2), rint(spare / 2.0))
 
 
-def emit_crop(sampling: Sampling, rows: Rows, origin: Sizes, size: Sizes, fill: Fill) -> None:
-    """``add_crop`` at ``origin[R, 2]`` (top, left)."""
-    height, width = size.tolist()
-    add_crop(Selection(sampling, rows), origin[:, 0], origin[:, 1], (height, width), fill)
-
-
-def add_crop(images: Images, top: Any, left: Any, size: tuple[int, int], fill: Fill) -> None:
+def add_crop(image: DrawContext, top: Number, left: Number, size: tuple[int, int], fill: Fill) -> None:
     """Crop boxes of one size; images that would not change are left alone."""
-    changed = (top != 0) | (left != 0) | (images.height != size[0]) | (images.width != size[1])
-    chosen, top, left = images.filtered(changed, top, left)
-    if chosen:
+    if chosen := image.where((top != 0) | (left != 0) | (image.height != size[0]) | (image.width != size[1])):
         chosen.add(Op.CROP, top, left, *size, fill=fill, size=size)
 
 
-def emit_shifts(sampling: Sampling, rows: Rows, share: float, slot: int, fill: Fill = BLACK) -> None:
+def add_shift(image: DrawContext, share: float, slot: int, fill: Fill = BLACK) -> None:
     """A random crop of the image's own size, after padding by a ``share`` of its shorter side."""
-    size, unit = sampling.size[rows], sampling.uniform(rows, slot)[:, :2]
-    padding = np.rint(share * size.min(axis=1)).astype(np.int32)[:, None]
-    origin = (unit * (2 * padding + 1)).astype(np.int32) - padding
-    moved = origin.any(axis=1)
-    sampling.emit(rows[moved], Op.CROP, *origin[moved].T, *size[moved].T, fill=fill, size=size[moved])  # type: ignore[arg-type]
+    height, width = image.height, image.width
+    padding = rint(share * minimum(height, width))
+    top, left = (floor(image.unit(slot, word) * (2 * padding + 1)) - padding for word in (0, 1))
+    if moved := image.where((top != 0) | (left != 0)):
+        moved.add(Op.CROP, top, left, height, width, fill=fill, size=(height, width))
 
 
-def emit_pad(sampling: Sampling, rows: Rows, before: Sizes, after: Sizes, fill: Fill, mode: str) -> None:
-    """Pad by ``before`` and ``after``, int[R, 2] of (vertical, horizontal); rows without padding are left alone.
+def add_pad(image: DrawContext, before: Sides, after: Sides, fill: Fill, mode: str) -> None:
+    """Pad by ``before`` and ``after``, (vertical, horizontal); images without padding are left alone.
 
     What is negative cuts off: together with the border where that is one colour, else before there is a border.
     """
-    cut = ((before < 0) | (after < 0)).any(axis=1)
-    if cut.any():
-        first, last = (before, after) if mode == "constant" else (np.minimum(before, 0), np.minimum(after, 0))
-        origin, size = -first[cut], sampling.size[rows[cut]] + first[cut] + last[cut]
-        if (size < 1).any():
-            raise ValueError(
-                f"padding: cuts {-first[cut][0] - last[cut][0]} pixels off an image of {sampling.size[rows[cut]][0]} "
-                "(height, width); accepted: paddings that leave at least one pixel"
-            )
-        sampling.emit(rows[cut], Op.CROP, *origin.T, *size.T, fill=fill, size=size)  # type: ignore[arg-type]
-        kept = ~cut if mode == "constant" else np.ones(len(rows), np.bool_)
-        rows, before, after = rows[kept], np.maximum(before[kept], 0), np.maximum(after[kept], 0)
-    changed = ((before > 0) | (after > 0)).any(axis=1)
-    rows, before, after = rows[changed], before[changed], after[changed]
-    sampling.emit(
-        rows,
-        Op.PAD,
-        before[:, 1],
-        before[:, 0],
-        after[:, 1],
-        after[:, 0],
-        flags=int(PadMode[mode.upper()]),
-        fill=fill,  # type: ignore[arg-type]
-        size=sampling.size[rows] + before + after,
+    is_constant = mode == "constant"
+    is_cut: Number = False
+    for side in (*before, *after):
+        is_cut = (side < 0) | is_cut
+    if cut := image.where(is_cut):
+        first, last = (before, after) if is_constant else (_below_zero(before), _below_zero(after))
+        size = (image.height + first[0] + last[0], image.width + first[1] + last[1])
+        numbers = (image.height, image.width, *size)
+        cut.check((size[0] >= 1) & (size[1] >= 1), _cuts_all, *numbers)
+        cut.add(Op.CROP, -first[0], -first[1], *size, fill=fill, size=size)
+    before, after = _above_zero(before), _above_zero(after)
+    is_padded: Number = False
+    for side in (*before, *after):
+        is_padded = (side > 0) | is_padded
+    if is_constant:
+        is_padded = is_padded & logical_not(is_cut)
+    if padded := image.where(is_padded):
+        size = (image.height + before[0] + after[0], image.width + before[1] + after[1])
+        flags = int(PadMode[mode.upper()])
+        padded.add(Op.PAD, before[1], before[0], after[1], after[0], flags=flags, fill=fill, size=size)  # type: ignore[arg-type]
+
+
+def _below_zero(sides: Sides) -> Sides:
+    return minimum(sides[0], 0), minimum(sides[1], 0)
+
+
+def _above_zero(sides: Sides) -> Sides:
+    return maximum(sides[0], 0), maximum(sides[1], 0)
+
+
+def _cuts_all(height: float, width: float, new_height: float, new_width: float) -> ValueError:
+    cut = int(height - new_height), int(width - new_width)
+    return ValueError(
+        f"padding: cuts {cut} pixels off an image of {int(height), int(width)} (height, width); accepted: paddings "
+        "that leave at least one pixel"
     )
 
 
@@ -233,9 +224,9 @@ class Transpose(WithProbability):
 
     p: float = 0.5
 
-    def _apply(self, images: Images, slot: int) -> None:
-        images.add(Op.ROT90, 1, size=(images.width, images.height))
-        images.add(Op.VFLIP)
+    def _apply(self, image: DrawContext, slot: int) -> None:
+        image.add(Op.ROT90, 1, size=(image.width, image.height))
+        image.add(Op.VFLIP)
 
 
 @dataclass(frozen=True)
@@ -244,11 +235,17 @@ class D4(WithProbability):
 
     p: float = 1.0
 
-    def _apply(self, images: Images, slot: int) -> None:
-        sampling, rows = images.sampling, images.rows
-        element = (sampling.uniform(rows, slot)[:, 1] * 8).astype(np.int64)
-        turned, mirrored = element % 4 > 0, element >= 4
-        sampling.emit(rows[mirrored], Op.HFLIP)
-        turns, size = element[turned] % 4, sampling.size[rows[turned]]
-        size = np.where((turns % 2 == 1)[:, None], size[:, ::-1], size)
-        sampling.emit(rows[turned], Op.ROT90, turns, size=size)
+    def _apply(self, image: DrawContext, slot: int) -> None:
+        element = floor(image.unit(slot, 1) * 8)
+        turns = element % 4
+        if mirrored := image.where(element >= 4):
+            mirrored.add(Op.HFLIP)
+        if turned := image.where(turns > 0):
+            add_turns(turned, turns)
+
+
+def add_turns(image: DrawContext, turns: Number) -> None:
+    """Quarter turns counter-clockwise, one to three."""
+    height, width = image.height, image.width
+    spare = turns % 2 * (width - height)
+    image.add(Op.ROT90, turns, size=(height + spare, width - spare))

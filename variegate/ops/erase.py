@@ -29,11 +29,14 @@ from variegate.ops.arguments import (
 )
 from variegate.ops.base import Transform, UsefulRange, set_field
 from variegate.ops.magnitude import MagnitudeOp, between, ends, integers_between, limits, span
-from variegate.ops.resize import TRIES, sample_boxes
+from variegate.ops.resize import TRIES, draw_box
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.draws.values import Number as Drawn
+from variegate.program.draws.values import floor
 from variegate.program.ops import Op
 from variegate.program.planes import needs_colour, wrong_number
 from variegate.program.program import MAX_CHANNELS
-from variegate.program.rng import to_normal, to_unit
+from variegate.program.rng import to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
 
 MAX_HOLES = 4096
@@ -128,35 +131,38 @@ class RandomErasing(Transform):
         if self.value == "colour":  # three normal numbers are of two blocks
             set_field(self, "num_slots", type(self).num_slots + 1)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        rows = rows[sampling.uniform(rows, slot)[:, 0] < self.p]
-        boxes, found = sample_boxes(sampling, rows, slot + 1, self.scale, self.ratio, upright=True)
-        found &= (boxes[:, 2:] > 0).all(axis=1)
-        rows, boxes = rows[found], boxes[found]
-        if len(rows) == 0:
+    def draw(self, image: DrawContext, slot: int) -> None:
+        if not (chosen := image.by_chance(self.p, slot)):
             return
-        is_float, is_random = sampling.output.is_float, self.value == "random"
+        found, box = draw_box(chosen, slot + 1, self.scale, self.ratio, (0, 0, 0, 0), upright=True)
+        erased = chosen.where(found & (box[2] > 0) & (box[3] > 0))
+        if not erased:
+            return
+        is_float, is_random = erased.output.is_float, self.value == "random"
+        noise_slot = slot + 1 + TRIES
+        values = self._values(erased, noise_slot, is_float)
+        args = (erased.rectangle(*box), 1, float(is_random), image.slot(noise_slot) if is_random else 0)
+        fill = None if is_float else values
+        if fill is not None and erased.planes is not None:
+            fill = (0,) if is_random else np.atleast_1d(np.array(self.value)).tolist()
+        erased.add(Op.ERASE, *args, *values, float(is_float), fill=fill, name="RandomErasing")
+
+    def _values(self, image: DrawContext, slot: int, is_float: bool) -> Sequence[Drawn]:
+        """Of red, green and blue."""
         if self.value == "colour":
-            if sampling.planes is not None:
-                raise needs_colour("RandomErasing(value='colour')", sampling.planes)
-            words = sampling.words(rows, slot + 1 + TRIES, 2)
-            values = to_normal(words).reshape(-1, 4) if is_float else np.floor(256 * to_unit(words[:, 0]))
-            levels = values = values[:, :3]
-        else:
-            levels = values = np.array(0.0 if is_random else self.value, np.float64, ndmin=2)
-            if sampling.planes is not None:
-                values = sampling.of_planes("RandomErasing: value", values)
-            elif values.shape[1] not in (1, 3):
-                raise wrong_number("RandomErasing: value", self.value, 3)
-            else:
-                levels = values = np.resize(values, (1, 3))
-        if not is_float and not ((levels >= 0) & (levels <= 255)).all():
+            if image.planes is not None:
+                raise needs_colour("RandomErasing(value='colour')", image.planes)
+            if is_float:
+                return [image.normal(slot), image.normal(slot, 1), image.normal(slot + 1)]
+            return [floor(256 * image.unit(slot, i)) for i in range(3)]
+        values = np.atleast_1d(np.array(0.0 if self.value == "random" else self.value, np.float64))
+        if not is_float and not ((values >= 0) & (values <= 255)).all():
             raise ArgumentError(self, "value", self.value, "levels from 0 to 255, as there is no Normalize before it")
-        first = sampling.add_rectangles(boxes.astype(np.int32)) + np.arange(len(rows))
-        noise_slot = slot + 1 + TRIES if is_random else 0
-        args = (first, 1, float(is_random), noise_slot, *values.T, float(is_float))
-        fill = None if is_float else levels.astype(np.uint8)
-        sampling.emit(rows, Op.ERASE, *args, fill=fill, name="RandomErasing")
+        if image.planes is not None:
+            return image.of_planes("RandomErasing: value", values).tolist()
+        if len(values) not in (1, 3):
+            raise wrong_number("RandomErasing: value", self.value, 3)
+        return np.resize(values, 3).tolist()
 
 
 def colour_or_random(name: str, value: Any, *, error: Refusal = refused) -> Any:

@@ -18,7 +18,8 @@ from variegate.checks import Refusal, as_numbers, integer, interval, number, one
 from variegate.ops.arguments import LARGEST, MAX_KERNEL, PROBABILITY, Number, checks, two_integers
 from variegate.ops.base import Transform, UsefulRange
 from variegate.ops.magnitude import MagnitudeOp, between, integers_between, limits, span
-from variegate.program.one_image import Images
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.draws.values import select
 from variegate.program.ops import MAX_ELEMENT, MEDIAN_SIZES, Op
 from variegate.program.sampling import Floats, Rows, Sampling
 
@@ -65,8 +66,8 @@ class GaussianBlur(MagnitudeOp, function="gaussian_blur"):
     _number, _bounds, _useful = "sigma", (1e-6, 1000.0), UsefulRange(0.5, 5.0)
     _checks = checks(kernel_size=kernel_sizes)
 
-    def emit_at(self, images: Images, value: Any, slot: int) -> None:
-        images.add(Op.GAUSSIAN_BLUR, *self.kernel_size, value, value)  # type: ignore[misc]
+    def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
+        image.add(Op.GAUSSIAN_BLUR, *self.kernel_size, value, value)  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
@@ -85,13 +86,12 @@ class MotionBlur(Transform):
     _useful = UsefulRange(1, 31, 1.0, lambda length: MotionBlur(int(length) | 1), odd_sizes)
     _checks = checks(kernel_size=odd_span, angle=span(-math.inf, math.inf), direction=span(-1.0, 1.0))
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        unit = sampling.uniform(rows, slot)
+    def draw(self, image: DrawContext, slot: int) -> None:
         low, high = limits(self.kernel_size)
-        kernel = 2 * integers_between(((low - 1) // 2, (high - 1) // 2), unit[:, 0]) + 1
-        angle, direction = between(self.angle, unit[:, 1]), between(self.direction, unit[:, 2])
-        changed = np.flatnonzero(kernel > 1)
-        sampling.emit(rows[changed], Op.MOTION_BLUR, kernel[changed], angle[changed], direction[changed])
+        kernel = 2 * integers_between(((low - 1) // 2, (high - 1) // 2), image.unit(slot)) + 1
+        angle, direction = between(self.angle, image.unit(slot, 1)), between(self.direction, image.unit(slot, 2))
+        if changed := image.where(kernel > 1):
+            changed.add(Op.MOTION_BLUR, kernel, angle, direction)
 
 
 @dataclass(frozen=True)
@@ -129,10 +129,9 @@ class MedianBlur(Transform):
     _useful = UsefulRange(3, 7, None, lambda size: MedianBlur(int(size) | 1), odd_sizes)
     _checks = checks(kernel_size=window_sizes)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+    def draw(self, image: DrawContext, slot: int) -> None:
         low, high = limits(self.kernel_size)
-        steps = integers_between((low // 2, high // 2), sampling.uniform(rows, slot)[:, 0])
-        sampling.emit(rows, Op.MEDIAN, 2 * steps + 1)
+        image.add(Op.MEDIAN, 2 * integers_between((low // 2, high // 2), image.unit(slot)) + 1)
 
 
 _ELEMENT = f"an integer from 1 to {MAX_ELEMENT}, or a pair (width, height) of them"
@@ -158,9 +157,9 @@ class Morphological(Transform):
         operation=partial(one_of, choices=get_args(MorphologyName)),
     )
 
-    def draw(self, images: Images, slot: int) -> None:
+    def draw(self, image: DrawContext, slot: int) -> None:
         if self.scale != (1, 1):
-            images.add(Op.MORPHOLOGY, *self.scale, float(self.operation == "dilation"))  # type: ignore[misc]
+            image.add(Op.MORPHOLOGY, *self.scale, float(self.operation == "dilation"))  # type: ignore[misc]
 
 
 def clipped(name: str, value: object, *, error: Refusal = refused) -> bool:
@@ -183,8 +182,8 @@ class GaussianNoise(MagnitudeOp, function="gaussian_noise"):
     _number, _bounds, _useful = "sigma", (0.0, math.inf), UsefulRange(0.0, 0.4, 0.0)
     _checks = checks(mean=partial(number, low=-LARGEST, high=LARGEST), clip=clipped)
 
-    def emit_at(self, images: Images, value: Any, slot: int) -> None:
-        images.add(Op.GAUSSIAN_NOISE, self.mean, value, slot + 1)
+    def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
+        image.add(Op.GAUSSIAN_NOISE, self.mean, value, image.slot(slot + 1))
 
 
 @dataclass(frozen=True)
@@ -197,8 +196,8 @@ class SaltAndPepper(MagnitudeOp):
     _number, _bounds, _useful = "amount", (0.0, 1.0), UsefulRange(0.0, 0.5, 0.0)
     _checks = checks(salt=PROBABILITY)
 
-    def emit_at(self, images: Images, value: Any, slot: int) -> None:
-        images.add(Op.SALT_AND_PEPPER, value, self.salt, slot + 1)
+    def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
+        image.add(Op.SALT_AND_PEPPER, value, self.salt, image.slot(slot + 1))
 
 
 @dataclass(frozen=True)
@@ -211,8 +210,8 @@ class PixelDropout(MagnitudeOp):
     _number, _bounds, _useful = "dropout_prob", (0.0, 1.0), UsefulRange(0.0, 0.5, 0.0)
     _checks = checks(drop_value=partial(one_of, choices=(0, 255)))
 
-    def emit_at(self, images: Images, value: Any, slot: int) -> None:
-        images.add(Op.SALT_AND_PEPPER, value, float(self.drop_value == 255), slot + 1, name="PixelDropout")
+    def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
+        image.add(Op.SALT_AND_PEPPER, value, float(self.drop_value == 255), image.slot(slot + 1), name="PixelDropout")
 
 
 @dataclass(frozen=True)
@@ -223,8 +222,8 @@ class ShotNoise(MagnitudeOp):
     num_slots = 2
     _number, _bounds, _useful = "scale", (0.0, 255.0), UsefulRange(0.0, 60.0, 0.0)
 
-    def emit_at(self, images: Images, value: Any, slot: int) -> None:
-        images.add(Op.SHOT_NOISE, value, slot + 1)
+    def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
+        image.add(Op.SHOT_NOISE, value, image.slot(slot + 1))
 
 
 MAX_FULL_KERNEL = 31
@@ -287,9 +286,10 @@ class Convolve(Transform):
     kernel: Sequence[Sequence[float]]
     _checks = checks(kernel=kernel_weights)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        if len(rows):
-            emit_filters(sampling, rows, np.array(self.kernel)[None])
+    def draw(self, image: DrawContext, slot: int) -> None:
+        kernel = np.array(self.kernel)
+        height, width = kernel.shape
+        image.add(Op.FILTER, image.table("filters", kernel.reshape(-1)), width, height, 1)
 
 
 @dataclass(frozen=True)
@@ -353,11 +353,10 @@ class UnsharpMask(Transform):
         threshold=partial(integer, low=0, high=255),
     )
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        unit = sampling.uniform(rows, slot)
+    def draw(self, image: DrawContext, slot: int) -> None:
         low, high = limits(self.blur_limit)
-        kernel = 2 * integers_between(((low - 1) // 2, (high - 1) // 2), unit[:, 0]) + 1
-        sigma = between(self.sigma_limit, unit[:, 1])
-        sigma = np.where(sigma < 1e-6, 0.3 * ((kernel - 1) / 2 - 1) + 0.8, sigma)
-        alpha = between(self.alpha, unit[:, 2])
-        sampling.emit(rows, Op.UNSHARP_MASK, kernel, kernel, sigma, sigma, alpha, self.threshold)
+        kernel = 2 * integers_between(((low - 1) // 2, (high - 1) // 2), image.unit(slot)) + 1
+        sigma = between(self.sigma_limit, image.unit(slot, 1))
+        sigma = select(sigma < 1e-6, 0.3 * ((kernel - 1) / 2 - 1) + 0.8, sigma)
+        alpha = between(self.alpha, image.unit(slot, 2))
+        image.add(Op.UNSHARP_MASK, kernel, kernel, sigma, sigma, alpha, self.threshold)

@@ -11,13 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from variegate.checks import Refusal, refused
 from variegate.ops.arguments import FLAG, ArgumentError, Size, check_size, checks
 from variegate.ops.base import Transform
+from variegate.program.draws.recorder import DrawContext
 from variegate.program.program import Output
-from variegate.program.sampling import Rows, Sampling
 
 if TYPE_CHECKING:
     import torch
@@ -161,8 +159,8 @@ class _Finishing(Transform, abstract=True):
     def _step(self) -> Any:
         raise NotImplementedError
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        sampling.output = followed_by(sampling.output, self._step())
+    def draw(self, image: DrawContext, slot: int) -> None:
+        image.set_output(followed_by(image.output, self._step()), self, "put it last, outside of the choice.")
 
 
 @dataclass(frozen=True)
@@ -180,14 +178,15 @@ class FiveCrop(_Finishing):
         height, width = self.size  # type: ignore[misc]
         return Crops(height, width)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        small = (sampling.size[rows] < np.asarray(self.size)).any(axis=1)
-        if small.any():
-            got = tuple(sampling.size[rows[small][0]].tolist())
-            raise ValueError(
-                f"{type(self).__name__}: size={self.size} (height, width) is larger than an image of {got}"
-            )
-        super().sample(sampling, rows, slot)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        height, width = self.size  # type: ignore[misc]
+        lines, columns = image.height, image.width
+        image.check((lines >= height) & (columns >= width), self._too_small, lines, columns)
+        super().draw(image, slot)
+
+    def _too_small(self, lines: float, columns: float) -> ValueError:
+        got = (int(lines), int(columns))
+        return ValueError(f"{type(self).__name__}: size={self.size} (height, width) is larger than an image of {got}")
 
 
 @dataclass(frozen=True)

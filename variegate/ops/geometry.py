@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
-import numpy as np
-
 from variegate.checks import Refusal, one_of, pair, refused
 from variegate.ops.arguments import (
     BLACK,
@@ -31,20 +29,19 @@ from variegate.ops.matrices import (
     inverse_affine_of,
     inverse_rotated_then_sheared_of,
     perspective_coefficients,
-    plain_or_array,
     rotated_size,
     stretch,
 )
-from variegate.program.one_image import Images, Selection
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.draws.values import floor, rint
 from variegate.program.ops import Op
-from variegate.program.sampling import Rows, Sampling
 
 
 class _Map(MagnitudeOp, Resampled):
     """A coordinate map with one number."""
 
-    def emit_at(self, images: Images, value: Any, slot: int) -> None:
-        self._add_map(images, self._op, value, *self.constants())
+    def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
+        self._add_map(image, self._op, value, *self.constants())
 
 
 @dataclass(frozen=True)
@@ -92,10 +89,10 @@ class _Translate(_Map):
     _axis: ClassVar[int]
     _checks = checks(relative=_shares)
 
-    def emit_at(self, images: Images, value: Any, slot: int) -> None:
+    def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
         if self.relative:
-            value = value * (images.width if self._axis else images.height)
-        super().emit_at(images, value, slot)
+            value = value * (image.width if self._axis else image.height)
+        super().emit_at(image, value, slot)
 
 
 @dataclass(frozen=True)
@@ -138,11 +135,10 @@ class Stretch(Resampled):
     num_slots = 1
     _checks = checks(x=span(1e-3, 1e3), y=span(1e-3, 1e3))
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        unit = sampling.uniform(rows, slot)
-        center = sampling.size[rows, ::-1] / np.float64(2.0)
-        matrix = stretch(center, between(self.x, unit[:, 0]), between(self.y, unit[:, 1]))
-        self._add_map(Selection(sampling, rows), Op.AFFINE, *matrix.T)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        center = (image.width / 2.0, image.height / 2.0)
+        matrix = stretch(center, between(self.x, image.unit(slot, 0)), between(self.y, image.unit(slot, 1)))
+        self._add_map(image, Op.AFFINE, *matrix)
 
 
 AffineOrder = Literal["shear_rotate", "rotate_shear"]
@@ -165,11 +161,11 @@ class RandomRotation(Resampled):
     num_slots = 1
     _checks = checks(degrees=angles, expand=FLAG, center=CENTER)
 
-    def draw(self, images: Images, slot: int) -> None:
-        angle, size = between(self.degrees, images.unit(slot)), None
+    def draw(self, image: DrawContext, slot: int) -> None:
+        angle, size = between(self.degrees, image.unit(slot)), None
         if self.expand:
-            size = images.numbers(rotated_size(images.sizes, angle, self.center))
-        self._add_map(images, Op.ROTATE, angle, *(self.center or (math.nan, math.nan)), float(self.expand), size=size)
+            size = rotated_size(image.height, image.width, angle, self.center)
+        self._add_map(image, Op.ROTATE, angle, *(self.center or (math.nan, math.nan)), float(self.expand), size=size)
 
 
 @dataclass(frozen=True)
@@ -210,23 +206,21 @@ class RandomAffine(Resampled):
         order=partial(one_of, choices=get_args(AffineOrder)),
     )
 
-    def draw(self, images: Images, slot: int) -> None:
-        width, height = images.width * 1.0, images.height * 1.0
+    def draw(self, image: DrawContext, slot: int) -> None:
+        width, height = image.width, image.height
         shift, scale, shear = (0.0, 0.0), 1.0, [0.0, 0.0]
         if self.translate is not None:
-            x, y = 2.0 * images.unit(slot, 1) - 1.0, 2.0 * images.unit(slot, 2) - 1.0
-            kind = plain_or_array(x)
-            shift = kind(np.rint(width * self.translate[0] * x)), kind(np.rint(height * self.translate[1] * y))
+            x, y = 2.0 * image.unit(slot, 1) - 1.0, 2.0 * image.unit(slot, 2) - 1.0
+            shift = rint(width * self.translate[0] * x), rint(height * self.translate[1] * y)
         if self.scale is not None:
-            scale = between(self.scale, images.unit(slot, 3))
+            scale = between(self.scale, image.unit(slot, 3))
         if isinstance(self.shear, tuple):
             for i in range(len(self.shear) // 2):
-                shear[i] = between(self.shear[2 * i : 2 * i + 2], images.unit(slot + 1, i))
+                shear[i] = between(self.shear[2 * i : 2 * i + 2], image.unit(slot + 1, i))
         center = (width * 0.5, height * 0.5) if self.center is None else self.center
         inverse = inverse_affine_of if self.order == "shear_rotate" else inverse_rotated_then_sheared_of
-        self._add_map(
-            images, Op.AFFINE, *inverse(center, between(self.degrees, images.unit(slot)), shift, scale, shear)
-        )
+        angle = between(self.degrees, image.unit(slot))
+        self._add_map(image, Op.AFFINE, *inverse(center, angle, shift, scale, shear))
 
 
 @dataclass(frozen=True)
@@ -245,19 +239,18 @@ class RandomPerspective(Resampled):
     _useful = UsefulRange(0.0, 0.9, 0.0, lambda scale: RandomPerspective(scale, 1.0))
     _checks = checks(distortion_scale=PROBABILITY, p=PROBABILITY)
 
-    def draw(self, images: Images, slot: int) -> None:
-        chosen = images.where(images.unit(slot) < self.p)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        chosen = image.by_chance(self.p, slot)
         if not chosen:
             return
         far = (chosen.width - 1, chosen.height - 1)
-        bounds = [chosen.whole(self.distortion_scale * ((side + 1) // 2)) + 1 for side in far]
+        bounds = [floor(self.distortion_scale * ((side + 1) // 2)) + 1 for side in far]
         start, end = [], []
         for corner, is_far in enumerate(((0, 0), (1, 0), (1, 1), (0, 1))):
             x, y = (is_far[axis] * far[axis] for axis in (0, 1))
-            inwards = [chosen.whole(chosen.unit(slot + 1 + axis, corner) * bounds[axis]) for axis in (0, 1)]
+            inwards = [floor(chosen.unit(slot + 1 + axis, corner) * bounds[axis]) for axis in (0, 1)]
             start.append((x, y))
             end.append((x + (1 - 2 * is_far[0]) * inwards[0], y + (1 - 2 * is_far[1]) * inwards[1]))
         coefficients, is_valid = perspective_coefficients(start, end)
-        valid, *numbers = chosen.filtered(is_valid, *coefficients.T)
-        if valid:
-            self._add_map(valid, Op.PERSPECTIVE, *numbers)
+        if valid := chosen.where(is_valid):
+            self._add_map(valid, Op.PERSPECTIVE, *coefficients)

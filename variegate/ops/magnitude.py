@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from variegate.checks import Refusal, integer, interval, number, refused
 from variegate.ops.arguments import (
@@ -24,9 +24,8 @@ from variegate.ops.arguments import (
     checks,
 )
 from variegate.ops.base import Transform
-from variegate.program.one_image import Images
+from variegate.program.draws.recorder import DrawContext
 from variegate.program.ops import INTERPOLATION_BITS, Interpolation, Kind, Op, OpSpec, PadMode, declare
-from variegate.program.sampling import Floats, Rows, Sampling
 
 INTERPOLATION_FLAGS = {name: int(Interpolation[name.upper()]) for name in FILTERS}
 BORDER_FLAGS = {mode.name.lower(): int(mode) << INTERPOLATION_BITS for mode in PadMode}
@@ -65,9 +64,9 @@ class MagnitudeOp(Transform, abstract=True):
 
     Most are one instruction, ``_op``: the number and then ``_constants``, which are numbers or names of arguments.
 
-    ``emit_magnitude`` is the door for policies: it emits the operation with a number *given* for every row, in the
+    ``emit_at`` is what policies call: it emits the operation with a *given* number, in the
     unit of the class's own argument, and uses only the chances besides it (such as a place, or noise). It takes the
-    first of the same ``num_slots`` slots as ``sample``.
+    first of the same ``num_slots`` slots as ``draw``.
     """
 
     _number: ClassVar[str]
@@ -96,20 +95,15 @@ class MagnitudeOp(Transform, abstract=True):
         """Arguments after the number: of ``owner``, or by default."""
         return tuple(getattr(owner or cls, name) if isinstance(name, str) else name for name in cls._constants)
 
-    def draw(self, images: Images, slot: int) -> None:
+    def draw(self, image: DrawContext, slot: int) -> None:
         value = getattr(self, self._number)
         if isinstance(value, tuple):
-            value = (integers_between if self._integral else between)(value, images.unit(slot))
-        self.emit_at(images, value, slot)
+            value = (integers_between if self._integral else between)(value, image.unit(slot))
+        image.run_at(self, value, slot)
 
-    if TYPE_CHECKING:
-
-        def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-            """Emit with ``values[R]`` as the numbers of ``rows``."""
-
-    def emit_at(self, images: Images, value: Any, slot: int) -> None:
-        """Emit with one number for all of ``images``, or one for each."""
-        images.add(self._op, value, *self.constants(self))
+    def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
+        """Emit with this number; in its place, ``emit_magnitude(sampling, rows, values, slot)`` emits for a batch."""
+        image.add(self._op, value, *self.constants(self))
 
 
 class PlainOp(Transform, abstract=True):
@@ -121,11 +115,11 @@ class PlainOp(Transform, abstract=True):
     def constants(cls) -> tuple[float, ...]:
         return ()
 
-    def draw(self, images: Images, slot: int) -> None:
-        images.add(self._op)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        image.add(self._op)
 
-    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        self.sample(sampling, rows, slot)
+    def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
+        self.draw(image, slot)
 
 
 class TableOp(Transform, abstract=True):
@@ -181,13 +175,13 @@ class WithProbability(Transform, abstract=True):
                 cls._checks = {cls._at: of.check_number}
         super().__init_subclass__(**kwargs)
 
-    def draw(self, images: Images, slot: int) -> None:
-        if chosen := images.where(images.unit(slot) < self.p):
+    def draw(self, image: DrawContext, slot: int) -> None:
+        if chosen := image.by_chance(self.p, slot):
             self._apply(chosen, slot)
 
-    def _apply(self, images: Images, slot: int) -> None:
+    def _apply(self, image: DrawContext, slot: int) -> None:
         numbers = () if self._at is None else (getattr(self, self._at),)
-        images.add(self._op, *numbers, *self._constants)
+        image.add(self._op, *numbers, *self._constants)
 
 
 class Resampled(Transform, abstract=True):
@@ -202,5 +196,5 @@ class Resampled(Transform, abstract=True):
     def _flags(self) -> int:
         return INTERPOLATION_FLAGS[self.interpolation] | BORDER_FLAGS[self.padding_mode]
 
-    def _add_map(self, images: Images, op: Op, *args: Any, size: Any = None) -> None:
-        images.add(op, *args, flags=self._flags, fill=self.fill, size=size)  # type: ignore[arg-type]
+    def _add_map(self, image: DrawContext, op: Op, *args: Any, size: Any = None) -> None:
+        image.add(op, *args, flags=self._flags, fill=self.fill, size=size)  # type: ignore[arg-type]

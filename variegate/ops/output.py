@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
@@ -15,14 +15,17 @@ from variegate.ops.arguments import FLAG, LARGEST, ArgumentError, checks
 from variegate.ops.base import Transform, set_field
 from variegate.ops.finish import Cast, Standardise, followed_by, is_cut_only
 from variegate.ops.magnitude import PlainOp
-from variegate.program.one_image import Images, Selection
+from variegate.program.draws.recorder import DrawContext
 from variegate.program.ops import Op
 from variegate.program.program import MAX_CHANNELS, Output
-from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.program.sampling import Rows, Sampling
 
 if TYPE_CHECKING:
     import torch
 
+
+# What a transform inside of a choice is to do instead.
+_LAST = "put it last, outside of the choice."
 
 DtypeName = Literal["float32", "float16", "bfloat16"]
 FinishedName = Literal["float64", "uint8", "int8", "int16", "int32", "int64", "uint16"]
@@ -102,11 +105,8 @@ class Normalize(Transform, function="normalize"):
             )
         return cast("tuple[tuple[float, ...], tuple[float, ...]]", (self.mean, self.std))
 
-    def draw(self, images: Images, slot: int) -> None:
-        if isinstance(images, Selection):
-            _check_is_for_all(self, images.sampling, images.rows, "put it last, outside of the choice.")
-        sampling = images.sampling
-        sampling.output = _normalized(sampling.output, *self.numbers)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        image.set_output(_normalized(image.output, *self.numbers), self, _LAST)
 
 
 @dataclass(frozen=True)
@@ -130,19 +130,17 @@ class ToDtype(Transform):
         super().__post_init__()
         set_field(self, "_finisher", None if self.dtype == "uint8" else self)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        output = sampling.output
+    def draw(self, image: DrawContext, slot: int) -> None:
+        output, dtype = image.output, cast(str, self.dtype)
         is_cut = is_cut_only(output)
-        if not is_cut or self.dtype not in get_args(DtypeName):
-            if self.dtype != "uint8" or output.is_float or not is_cut:
-                _check_is_for_all(self, sampling, rows, "put it last, outside of the choice.")
-                sampling.output = followed_by(output, Cast(cast(str, self.dtype), self.scale))
+        if not is_cut or dtype not in get_args(DtypeName):
+            if dtype != "uint8" or output.is_float or not is_cut:
+                image.set_output(followed_by(output, Cast(dtype, self.scale)), self, _LAST)
             return
-        if output.is_float:  # of which it changes the dtype alone, as in torchvision
-            _check_is_for_all(self, sampling, rows, "put it last, outside of the choice.")
-        else:
-            _normalize(self, sampling, rows, (0.0,), (1.0 if self.scale else 1.0 / 255.0,))
-        sampling.output = replace(sampling.output, dtype=cast(str, self.dtype))
+        if not output.is_float:
+            output = _normalized(output, (0.0,), (1.0 if self.scale else 1.0 / 255.0,))
+        # Of floats it changes the dtype alone, as in torchvision.
+        image.set_output(replace(output, dtype=dtype), self, _LAST)
 
 
 @dataclass(frozen=True)
@@ -179,20 +177,24 @@ class Grayscale(PlainOp, function="grayscale rgb_to_grayscale to_grayscale"):
         if self.num_output_channels == 3:
             set_field(self, "_format_setter", None)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+    def draw(self, image: DrawContext, slot: int) -> None:
         if self.num_output_channels == 3:
             title = "Grayscale(num_output_channels=3)"
-            if isinstance(sampling.output, OneChannel):
+            if isinstance(image.output, OneChannel):
                 raise ValueError(f"{title} after Grayscale(), of which one channel leaves; accepted: one of the two")
-            sampling.widen(rows, title)
-        super().sample(sampling, rows, slot)
+            image.call_back(partial(_widen, title), slot)
+        super().draw(image, slot)
         if self.num_output_channels == 1:
-            _check_is_for_all(self, sampling, rows, "take num_output_channels=3, or RandomGrayscale")
-            before = sampling.output
-            sampling.output = OneChannel(**{field.name: getattr(before, field.name) for field in fields(Output)})
+            before = image.output
+            one_channel = OneChannel(**{field.name: getattr(before, field.name) for field in fields(Output)})
+            image.set_output(one_channel, self, "take num_output_channels=3, or RandomGrayscale")
 
-    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        super().sample(sampling, rows, slot)
+    def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
+        super().draw(image, slot)
+
+
+def _widen(title: str, sampling: Sampling, rows: Rows, slot: int) -> None:
+    sampling.widen(rows, title)
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,7 @@ class Identity(Transform):
 
     _changes_bytes = False
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+    def draw(self, image: DrawContext, slot: int) -> None:
         return
 
 
@@ -233,13 +235,6 @@ class ToPureTensor(Identity):
 @dataclass(frozen=True)
 class ToTensor(ConvertImageDtype):
     """Apply ``ToDtype(dtype, scale)``, by default to floats on 0..1, under torchvision's oldest name."""
-
-
-def _normalize(
-    owner: Transform, sampling: Sampling, rows: Rows, mean: tuple[float, ...], std: tuple[float, ...]
-) -> None:
-    _check_is_for_all(owner, sampling, rows, "put it last, outside of the choice.")
-    sampling.output = _normalized(sampling.output, mean, std)
 
 
 def check_fractions(
@@ -275,11 +270,3 @@ def _normalized(before: Output, mean: tuple[float, ...], std: tuple[float, ...])
         m1, s1, m2, s2 = (np.resize(v, size) for v in (before.mean, before.std, mean, std))
         mean, std = tuple((m1 + s1 * m2).tolist()), tuple((s1 * s2).tolist())
     return replace(before, mean=mean, std=std)
-
-
-def _check_is_for_all(owner: Transform, sampling: Sampling, rows: Rows, advice: str) -> None:
-    if not sampling.are_all(rows):
-        raise ValueError(
-            f"{type(owner).__name__} inside a choice (OneOf, RandomApply, Cond, ...): all images of a batch leave in "
-            f"one format; {advice}"
-        )

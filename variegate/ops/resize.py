@@ -5,18 +5,12 @@ Boxes are drawn at random: area uniform, aspect log-uniform, place uniform, trie
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from ctypes import c_double, c_int64, c_void_p
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_args
 
-import numpy as np
-import numpy.typing as npt
-
 from variegate.checks import Refusal, as_integer, one_of, refused
-from variegate.native.library import as_c_contiguous, data_ptr, entry
 from variegate.ops.arguments import (
     AREA_PAIR,
     MAX_LENGTH,
@@ -30,42 +24,40 @@ from variegate.ops.arguments import (
     optional,
 )
 from variegate.ops.base import Transform, set_field
-from variegate.ops.magnitude import INTERPOLATION_FLAGS
-from variegate.program.one_image import Images, Selection
+from variegate.ops.magnitude import INTERPOLATION_FLAGS, between
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.draws.values import Number, exp, floor, log, maximum, minimum, rint, select, sqrt, trunc
 from variegate.program.ops import Op
-from variegate.program.sampling import Rows, Sampling
 
 TRIES = 10  # of a box; one slot each: area, aspect, top, left
 
-_DRAW_BOXES = c_void_p, c_int64, c_int64, c_void_p, c_double, c_double, c_double, c_double, c_int64, c_void_p, c_void_p
-_draw_boxes = entry("vg_draw_boxes", *_DRAW_BOXES, result=None)
-
-Sizes = npt.NDArray[np.int32]
-Boxes = npt.NDArray[np.int64]
+# Height and width; top, left, height and width.
+Sides = tuple[Number, Number]
+Box = tuple[Number, ...]
 
 # PIL images are always antialiased, and torchvision ignores the argument for them.
 ANTIALIAS = partial(one_of, choices=(True, False, None))
 EDGES = partial(one_of, choices=get_args(Edges))
 
 
-def resized_size(size: npt.NDArray[Any], short: Any, max_size: int | None) -> Sizes:
-    """int[R, 2] heights and widths whose short side becomes ``short`` (one, or [R]), the long one at most ``max_size``.
+def resized_size(height: Number, width: Number, short: Number | None, max_size: int | None) -> tuple[Number, Number]:
+    """Height and width where the short side becomes ``short``, and the long one at most ``max_size``.
 
     Aspect is kept, fractions are cut off as torchvision does; a side never falls below one pixel.
     """
-    shortest, longest = size.min(axis=1).astype(np.float64), size.max(axis=1).astype(np.float64)
+    shortest, longest = minimum(height, width), maximum(height, width)
     if short is None:
         assert max_size is not None
-        new_short, new_long = np.trunc(max_size * shortest / longest), np.full(len(size), max_size, np.float64)
+        new_short, new_long = trunc(max_size * shortest / longest), max_size
     else:
-        new_short, new_long = np.full(len(size), short, np.float64), np.trunc(short * longest / shortest)
+        new_short, new_long = short, trunc(short * longest / shortest)
         if max_size is not None:
-            over = new_long > max_size
-            new_short = np.where(over, np.trunc(max_size * new_short / new_long), new_short)
-            new_long = np.where(over, max_size, new_long)
-    wide = size[:, 0] <= size[:, 1]
-    resized = np.stack([np.where(wide, new_short, new_long), np.where(wide, new_long, new_short)], axis=1)
-    return np.asarray(np.maximum(resized, 1), np.int32)
+            is_over = new_long > max_size
+            new_short = select(is_over, trunc(max_size * new_short / new_long), new_short)
+            new_long = minimum(new_long, max_size)
+    is_tall = width < height
+    new_height, new_width = select(is_tall, new_long, new_short), select(is_tall, new_short, new_long)
+    return maximum(new_height, 1), maximum(new_width, 1)
 
 
 def side_or_size(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, int]:
@@ -106,11 +98,11 @@ class Resize(Transform, function="resize"):
                 raise ArgumentError(self, "max_size", self.max_size, accepted)
             set_field(self, "max_size", longest)
 
-    def draw(self, images: Images, slot: int) -> None:
+    def draw(self, image: DrawContext, slot: int) -> None:
         wanted: Any = self.size
         if not isinstance(wanted, tuple):
-            wanted = images.numbers(resized_size(images.sizes, wanted, self.max_size))
-        add_resize(images, wanted, self.interpolation)
+            wanted = resized_size(image.height, image.width, wanted, self.max_size)
+        add_resize(image, wanted, self.interpolation)
 
 
 @dataclass(frozen=True)
@@ -142,37 +134,27 @@ class RandomResizedCrop(Transform):
         edges=EDGES,
     )
 
-    def draw(self, images: Images, slot: int) -> None:
-        boxes, found = sample_boxes(images.sampling, images.rows, slot, self.scale, self.ratio)
-        if not all(found.tolist()):
-            boxes[~found] = _central_boxes(images.sizes[~found], self.ratio)
-        box = images.numbers(boxes)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        otherwise = _central_box(image.height, image.width, self.ratio)
+        _, box = draw_box(image, slot, self.scale, self.ratio, otherwise)
         if crops_first(self.interpolation, self.edges):
-            box = cut_out(images, box)
-        add_resized_crop(images, box, self.size, self.interpolation)
+            box = cut_out(image, box)
+        add_resized_crop(image, box, self.size, self.interpolation)  # type: ignore[arg-type]
 
 
-def _central_boxes(size: Sizes, ratio: Sequence[float]) -> npt.NDArray[np.int64]:
-    """int64[R, 4]: the largest box about the centre whose width / height is within ``ratio``."""
-    height, width = size[:, 0].astype(np.float64), size[:, 1].astype(np.float64)
+def _central_box(height: Number, width: Number, ratio: Sequence[float]) -> Box:
+    """The largest box about the centre whose width / height is within ``ratio``."""
     aspect = width / height
-    h = np.where(aspect < ratio[0], np.maximum(np.rint(width / ratio[0]), 1), height)
-    w = np.where(aspect > ratio[1], np.maximum(np.rint(height * ratio[1]), 1), width)
-    return np.stack([(height - h) // 2, (width - w) // 2, h, w], axis=1).astype(np.int64)
+    h = select(aspect < ratio[0], maximum(rint(width / ratio[0]), 1), height)
+    w = select(aspect > ratio[1], maximum(rint(height * ratio[1]), 1), width)
+    return (height - h) // 2, (width - w) // 2, h, w
 
 
-def emit_resize(sampling: Sampling, rows: Rows, wanted: npt.NDArray[Any], interpolation: FilterName) -> None:
-    """Resize whole images to ``wanted``, int[R, 2]; those that have the size already are left alone."""
-    add_resize(Selection(sampling, rows), wanted.T, interpolation)
-
-
-def add_resize(images: Images, wanted: Any, interpolation: FilterName) -> None:
-    """``emit_resize`` to ``wanted``, height and width."""
-    (new_height, new_width), height, width = wanted, images.height, images.width
-    changed = (new_height != height) | (new_width != width)
-    chosen, height, width, *sides = images.filtered(changed, height, width, new_height, new_width)
-    if chosen:
-        add_resized_crop(chosen, (0, 0, height, width), tuple(sides), interpolation)
+def add_resize(image: DrawContext, wanted: Sides, interpolation: FilterName) -> None:
+    """Resize whole images to ``wanted``, height and width; those that have the size already are left alone."""
+    (new_height, new_width), height, width = wanted, image.height, image.width
+    if chosen := image.where((new_height != height) | (new_width != width)):
+        add_resized_crop(chosen, (0, 0, height, width), wanted, interpolation)
 
 
 def crops_first(interpolation: FilterName, edges: Edges) -> bool:
@@ -180,47 +162,49 @@ def crops_first(interpolation: FilterName, edges: Edges) -> bool:
     return edges == "crop" or interpolation == "nearest"
 
 
-def emit_resized_crop(
-    sampling: Sampling, rows: Rows, box: Iterable[npt.ArrayLike], wanted: Sizes, interpolation: FilterName
-) -> None:
-    """Resample the box (top, left, height, width) to ``wanted``, int[2] or [R, 2]."""
-    add_resized_crop(Selection(sampling, rows), tuple(box), wanted.T, interpolation)
+def add_resized_crop(image: DrawContext, box: Box, wanted: Sides, interpolation: FilterName) -> None:
+    """Resample the box (top, left, height, width) to ``wanted``, height and width."""
+    image.add(Op.RESIZED_CROP, *box, *wanted, flags=INTERPOLATION_FLAGS[interpolation], size=wanted)
 
 
-def add_resized_crop(images: Images, box: Sequence[Any], wanted: Any, interpolation: FilterName) -> None:
-    """``emit_resized_crop`` to ``wanted``, height and width."""
-    images.add(Op.RESIZED_CROP, *box, *wanted, flags=INTERPOLATION_FLAGS[interpolation], size=wanted)
-
-
-def cut_out(images: Images, box: Sequence[Any]) -> Sequence[Any]:
+def cut_out(image: DrawContext, box: Box) -> Box:
     """Crop the box of whole pixels, where it is not all of the image -> what of that is to be resized."""
     height, width = box[2:]
-    chosen, *cut = images.filtered((height != images.height) | (width != images.width), *box)
-    if chosen:
-        chosen.add(Op.CROP, *cut, size=cut[2:])
+    if chosen := image.where((height != image.height) | (width != image.width)):
+        chosen.add(Op.CROP, *box, size=(height, width))
     return 0, 0, height, width
 
 
-def sample_boxes(
-    sampling: Sampling,
-    rows: Rows,
+def draw_box(
+    image: DrawContext,
     slot: int,
     scale: Sequence[float],
     ratio: Sequence[float],
+    otherwise: Box,
     upright: bool = False,
-) -> tuple[Boxes, npt.NDArray[np.bool_]]:
-    """Draw a box for every row from slots ``slot .. slot + TRIES - 1``.
+) -> tuple[Number, Box]:
+    """Draw a box (top, left, height, width) from slots ``slot .. slot + TRIES - 1``.
 
     ``scale``: range of the box's share of the area. ``ratio``: range of width / height, of boxes of at least one
     pixel that fit in the image; or with ``upright``, of height / width, of boxes smaller than the image on both sides,
     which may be empty (that is ``RandomErasing``'s rule).
 
-    Returns int[R, 4] of top, left, height, width, and bool[R]: whether one of the ten tries fitted.
+    Returns whether one of the ten tries fitted, and the first that did, else ``otherwise``.
     """
-    boxes = np.zeros((len(rows), 4), np.int64)
-    found = np.zeros(len(rows), np.bool_)
-    words, size = as_c_contiguous(sampling.words(rows, slot, TRIES)), sampling.size[rows].astype(np.int64)
-    limits = (*scale, math.log(ratio[0]), math.log(ratio[1]))
-    read = data_ptr(words), len(rows), TRIES, data_ptr(size), *limits, upright
-    _draw_boxes(*read, data_ptr(boxes), data_ptr(found))
-    return boxes, found
+    height, width = image.height, image.width
+    area, logarithms = height * width, (log(ratio[0]), log(ratio[1]))
+
+    def attempt(i: int) -> tuple[Number, Box]:
+        shape, aspect, y, x = (image.unit(slot + i, word) for word in range(4))
+        wanted = area * between(scale, shape)  # type: ignore[arg-type]
+        proportion = exp(between(logarithms, aspect))
+        if upright:
+            h, w = rint(sqrt(wanted * proportion)), rint(sqrt(wanted / proportion))
+            fits = (h < height) & (w < width)
+        else:
+            h, w = rint(sqrt(wanted / proportion)), rint(sqrt(wanted * proportion))
+            fits = (h > 0) & (h <= height) & (w > 0) & (w <= width)
+        return fits, (floor(y * (height - h + 1)), floor(x * (width - w + 1)), h, w)
+
+    found, box = image.first_of(TRIES, attempt, otherwise)
+    return found, box

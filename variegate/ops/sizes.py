@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.checks import Refusal, as_integer, as_numbers, integer, pair, refused
 from variegate.ops.arguments import (
@@ -31,18 +30,21 @@ from variegate.ops.arguments import (
     optional,
 )
 from variegate.ops.base import Transform, UsefulRange
-from variegate.ops.crop import emit_pad
+from variegate.ops.crop import add_pad
 from variegate.ops.magnitude import MagnitudeOp, between
-from variegate.ops.resize import ANTIALIAS, emit_resize, resized_size
+from variegate.ops.resize import ANTIALIAS, Sides, add_resize, resized_size
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.draws.values import Number as Drawn
+from variegate.program.draws.values import clip, floor, maximum, minimum, rint, trunc
 from variegate.program.ops import Op
-from variegate.program.sampling import Floats, Rows, Sampling
 
 _LENGTH = partial(integer, low=1, high=MAX_LENGTH)
 
 
-def _scaled(size: npt.NDArray[np.int32], factor: Floats) -> npt.NDArray[np.int32]:
-    """int32[R, 2]: both sides times the factor, fractions cut off, at least one pixel."""
-    return np.asarray(np.clip(np.trunc(size * factor[:, None]), 1, MAX_LENGTH), np.int32)
+def _scaled(image: DrawContext, factor: Drawn) -> Sides:
+    """Height and width times the factor, fractions cut off, at least one pixel."""
+    height, width = (clip(trunc(side * factor), 1, MAX_LENGTH) for side in (image.height, image.width))
+    return height, width
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,9 @@ class RandomResize(Transform):
         if self.max_size <= self.min_size:
             raise ArgumentError(self, "max_size", self.max_size, f"an integer above min_size ({self.min_size})")
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        drawn = self.min_size + np.floor((self.max_size - self.min_size) * sampling.uniform(rows, slot)[:, 0])
-        emit_resize(sampling, rows, resized_size(sampling.size[rows], drawn, None), self.interpolation)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        short = self.min_size + floor((self.max_size - self.min_size) * image.unit(slot))
+        add_resize(image, resized_size(image.height, image.width, short, None), self.interpolation)
 
 
 def _lengths(name: str, value: Any, *, most: int, listed: str, error: Refusal = refused) -> int | tuple[int, ...]:
@@ -75,10 +77,10 @@ def _lengths(name: str, value: Any, *, most: int, listed: str, error: Refusal = 
     return every if single is None else single
 
 
-def _drawn(sampling: Sampling, rows: Rows, slot: int, lengths: int | Sequence[int]) -> Floats:
-    """float64[R]: one of them for each row, all equally likely."""
+def _one_of(image: DrawContext, slot: int, lengths: int | Sequence[int]) -> Drawn:
+    """One of the lengths, all equally likely."""
     choices = np.atleast_1d(np.array(lengths, np.float64))
-    return np.asarray(choices[(sampling.uniform(rows, slot)[:, 0] * len(choices)).astype(np.intp)])
+    return image.lookup(choices, floor(image.unit(slot) * len(choices)))
 
 
 @dataclass(frozen=True)
@@ -100,12 +102,12 @@ class RandomShortestSize(Transform):
         antialias=ANTIALIAS,
     )
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        size = sampling.size[rows]
-        factor = _drawn(sampling, rows, slot, self.min_size) / size.min(axis=1)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        height, width = image.height, image.width
+        factor = _one_of(image, slot, self.min_size) / minimum(height, width)
         if self.max_size is not None:
-            factor = np.minimum(factor, self.max_size / size.max(axis=1))
-        emit_resize(sampling, rows, _scaled(size, factor), self.interpolation)
+            factor = minimum(factor, self.max_size / maximum(height, width))
+        add_resize(image, _scaled(image, factor), self.interpolation)
 
 
 @dataclass(frozen=True)
@@ -123,11 +125,10 @@ class ScaleJitter(Transform):
     num_slots = 1
     _checks = checks(target_size=check_size, scale_range=POSITIVE_PAIR, interpolation=check_filter, antialias=ANTIALIAS)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        size = sampling.size[rows]
-        fitting = (np.array(self.target_size[::-1], np.float64) / size).min(axis=1)
-        factor = fitting * between(self.scale_range, sampling.uniform(rows, slot)[:, 0])
-        emit_resize(sampling, rows, _scaled(size, factor), self.interpolation)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        fitting = minimum(self.target_size[1] / image.height, self.target_size[0] / image.width)
+        factor = fitting * between(self.scale_range, image.unit(slot))
+        add_resize(image, _scaled(image, factor), self.interpolation)
 
 
 @dataclass(frozen=True)
@@ -150,25 +151,22 @@ class RandomZoomOut(Transform):
         p=PROBABILITY,
     )
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        unit = sampling.uniform(rows, slot)
-        chosen = unit[:, 0] < self.p
-        rows, unit = rows[chosen], unit[chosen]
-        size = sampling.size[rows]
-        canvas = _scaled(size, between(self.side_range, unit[:, 1]))
-        top, left = np.floor((canvas - size) * unit[:, :1:-1]).astype(np.int32).T
-        grown = ((canvas - size) > 0).any(axis=1)
-        bottom, right = (canvas - size).T - (top, left)
-        sides = (side[grown] for side in (left, top, right, bottom))
-        sampling.emit(rows[grown], Op.PAD, *sides, fill=self.fill, size=canvas[grown])  # type: ignore[arg-type]
+    def draw(self, image: DrawContext, slot: int) -> None:
+        if not (chosen := image.by_chance(self.p, slot)):
+            return
+        canvas = _scaled(chosen, between(self.side_range, chosen.unit(slot, 1)))
+        spare = canvas[0] - chosen.height, canvas[1] - chosen.width
+        top, left = floor(spare[0] * chosen.unit(slot, 3)), floor(spare[1] * chosen.unit(slot, 2))
+        if grown := chosen.where((spare[0] > 0) | (spare[1] > 0)):
+            grown.add(Op.PAD, left, top, spare[1] - left, spare[0] - top, fill=self.fill, size=canvas)  # type: ignore[arg-type]
 
 
 MAX_LENGTHS = 256
 
 
-def _rounded(size: npt.NDArray[np.int32], factor: Floats) -> npt.NDArray[np.int64]:
-    """int[R, 2] times float[R], rounded half to even, at least one pixel."""
-    return np.asarray(np.maximum(np.rint(size * factor[:, None]), 1), np.int64)
+def _rounded(image: DrawContext, factor: Drawn) -> Sides:
+    """Height and width times the factor, rounded half to even, at least one pixel."""
+    return maximum(rint(image.height * factor), 1), maximum(rint(image.width * factor), 1)
 
 
 class _SideResize(Transform, abstract=True):
@@ -176,15 +174,15 @@ class _SideResize(Transform, abstract=True):
 
     max_size: int | Sequence[int]
     interpolation: FilterName
-    _side: ClassVar[str]
+    _side: ClassVar[Callable[[Drawn, Drawn], Drawn]]
     num_slots = 1
     _checks = checks(
         max_size=partial(_lengths, most=MAX_LENGTHS, listed=f"1 to {MAX_LENGTHS} of "), interpolation=check_filter
     )
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        size, wanted = sampling.size[rows], _drawn(sampling, rows, slot, self.max_size)
-        emit_resize(sampling, rows, _rounded(size, wanted / getattr(size, self._side)(axis=1)), self.interpolation)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        factor = _one_of(image, slot, self.max_size) / type(self)._side(image.height, image.width)
+        add_resize(image, _rounded(image, factor), self.interpolation)
 
 
 @dataclass(frozen=True)
@@ -197,7 +195,7 @@ class LongestMaxSize(_SideResize):
 
     max_size: int | Sequence[int] = 1024
     interpolation: FilterName = "bilinear"
-    _side = "max"
+    _side = staticmethod(maximum)
 
 
 @dataclass(frozen=True)
@@ -206,7 +204,7 @@ class SmallestMaxSize(_SideResize):
 
     max_size: int | Sequence[int] = 1024
     interpolation: FilterName = "bilinear"
-    _side = "min"
+    _side = staticmethod(minimum)
 
 
 @dataclass(frozen=True)
@@ -223,15 +221,17 @@ class LetterBox(Transform):
     upscale: bool = True
     _checks = checks(size=check_size, interpolation=check_filter, fill=check_colour, upscale=FLAG)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        frame, size = np.array(self.size, np.int32), sampling.size[rows]
-        factor = (frame / size).min(axis=1)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        height, width = self.size  # type: ignore[misc]
+        factor = minimum(height / image.height, width / image.width)
         if not self.upscale:
-            factor = np.minimum(factor, 1.0)
-        wanted = np.minimum(_rounded(size, factor), frame)
-        emit_resize(sampling, rows, wanted, self.interpolation)
-        rest = frame - wanted
-        emit_pad(sampling, rows, rest // 2, rest - rest // 2, self.fill, "constant")
+            factor = minimum(factor, 1.0)
+        lines, columns = _rounded(image, factor)
+        wanted = minimum(lines, height), minimum(columns, width)
+        add_resize(image, wanted, self.interpolation)
+        rest = height - wanted[0], width - wanted[1]
+        before = rest[0] // 2, rest[1] // 2
+        add_pad(image, before, (rest[0] - before[0], rest[1] - before[1]), self.fill, "constant")
 
 
 @dataclass(frozen=True)
@@ -248,9 +248,8 @@ class Downscale(MagnitudeOp):
     _number, _bounds, _useful = "scale_range", (0.001, 1.0), UsefulRange(0.1, 1.0, 1.0)
     _checks = checks(downscale=check_filter, upscale=check_filter)
 
-    def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        size = sampling.size[rows]
+    def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
+        height, width = image.height, image.width
         # Albumentations cuts the fraction off.
-        small = np.maximum((size * np.asarray(values)[:, None]).astype(np.int64), 1)
-        emit_resize(sampling, rows, small, self.downscale)
-        emit_resize(sampling, rows, size, self.upscale)
+        add_resize(image, (maximum(trunc(height * value), 1), maximum(trunc(width * value), 1)), self.downscale)
+        add_resize(image, (height, width), self.upscale)

@@ -11,7 +11,7 @@ import numpy as np
 from variegate.ops.arguments import Number
 from variegate.ops.base import UsefulRange
 from variegate.ops.magnitude import MagnitudeOp, PlainOp, TableOp, WithProbability, integers_between, span
-from variegate.program.sampling import Rows, Sampling
+from variegate.program.draws.recorder import DrawContext
 
 _BRIGHTNESS = {"factor": "brightness_factor"}
 
@@ -127,7 +127,6 @@ class RGBShift(TableOp, opcode=30, per_channel=True):
     def level(x: int, shift: float) -> int:
         return x + int(shift)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        unit = sampling.uniform(rows, slot)
-        shifts = [integers_between(r, unit[:, i]) for i, r in enumerate((self.red, self.green, self.blue))]
-        sampling.emit(rows, self._op, *shifts)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        ranges = (self.red, self.green, self.blue)
+        image.add(self._op, *(integers_between(each, image.unit(slot, i)) for i, each in enumerate(ranges)))

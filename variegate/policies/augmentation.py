@@ -19,8 +19,10 @@ from variegate.ops.magnitude import WithProbability
 from variegate.policies import table
 from variegate.policies.spaces import Space, space
 from variegate.policies.table import EMISSIONS, Emission, Entry, Policy, emission_of
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.draws.values import NotRecordable, Number, Value, floor
 from variegate.program.ops import Op
-from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.program.sampling import Floats
 from variegate.threads import computed_once
 
 Mapping = Literal["identity", "one_plus", "truncate", "round"]
@@ -86,10 +88,10 @@ class Augmentation(Policy):
         if isinstance(self.op, type):
             set_field(self, "op", _instance(self, self.op))
         is_known = isinstance(self.op, str) and (self.op in EMISSIONS or has_magnitude(self.op))
-        takes_magnitude = isinstance(self.op, Transform) and callable(getattr(self.op, "emit_magnitude", None))
+        takes_magnitude = isinstance(self.op, Transform) and table.takes_magnitude(self.op)
         if not (is_known or takes_magnitude or isinstance(self.op, WithProbability)):
             names = ", ".join(sorted({*EMISSIONS, *filter(has_magnitude, Transform.registry)}))
-            raise ArgumentError(self, "op", self.op, f"a transform with emit_magnitude(), or one of {names}")
+            raise ArgumentError(self, "op", self.op, f"a transform with emit_at(), or one of {names}")
         if self.magnitude is None and not isinstance(self.op, str):
             self._take_domain(self.op)
         error = partial(ArgumentError, self)
@@ -149,7 +151,7 @@ class Augmentation(Policy):
             num_slots = max(cls._useful.make(strength).num_slots for strength in strengths.tolist())
         except ArgumentError as error:
             raise ArgumentError(self, "magnitude", self.magnitude, f"{self.op}: {error.accepted}") from error
-        return Emission(Op.NOP, (), partial(_emit_each, cls), num_slots)
+        return Emission(Op.NOP, (), partial(_add_each, cls, np.unique(strengths)), num_slots)
 
     @computed_once
     def _table(self) -> table.OperationTable:
@@ -160,11 +162,11 @@ class Augmentation(Policy):
     def _grid(self) -> Floats:
         return self._table.grid(range(self.bins or DEFAULT_BINS))
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        draw = sampling.uniform(rows, slot)
-        bins = (draw[:, 0] * self._grid.shape[1]).astype(np.intp)
-        negative = (draw[:, 1] * 2).astype(np.intp)
-        self._table.emit(sampling, rows, np.zeros(len(rows), np.intp), self._grid[negative, bins], slot + 1)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        columns = self._grid.shape[1]
+        column = floor(image.unit(slot) * columns)
+        negative = floor(image.unit(slot, 1) * 2)
+        self._table.add(image, 0, image.lookup(self._grid, negative * columns + column), slot + 1)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a description, as for every transform; raises ValueError if ``mag_to_param`` is a function."""
@@ -195,6 +197,13 @@ class _Declared:
         else:
             argument = np.array([chosen(float(m)) for m in np.ravel(magnitude)]).reshape(np.shape(magnitude))
         return np.asarray(np.rint(argument) if self.augmentation.takes_whole else argument, np.float64)
+
+
+    def argument(self, level: Number, negative: Number) -> Number:
+        """``parameters`` of numbers that are drawn: known ones, as ``mag_to_param`` may be any function."""
+        if isinstance(level, Value):
+            raise NotRecordable(self.augmentation.name)
+        return float(self.parameters(level, negative))
 
 
 def entry_of(owner: object, where: str, operation: Any, source: Space, full: float | None = None) -> Entry:
@@ -245,15 +254,18 @@ def has_magnitude(name: str) -> bool:
     return hasattr(cls, "_number") or (useful is not None and useful.make is not None)
 
 
-def _emit_each(cls: Any, sampling: Sampling, rows: Rows, strengths: Floats, slot: int, fill: Colour) -> None:
-    """A transform for each strength."""
-    for strength in np.unique(strengths).tolist():
-        cls._useful.make(strength).sample(sampling, rows[strengths == strength], slot)
+def _add_each(cls: Any, strengths: Floats, image: DrawContext, strength: Number, slot: int, fill: Colour) -> None:
+    """A transform for each strength that there may be."""
+    with image.alternatives() as alternative:
+        for each in strengths.tolist():
+            if chosen := image.where(strength == each):
+                with alternative():
+                    chosen.run(cls._useful.make(each), slot)
 
 
 def _instance(owner: object, cls: type) -> Any:
-    if not hasattr(cls, "emit_magnitude"):
-        accepted = "a transform that takes a magnitude: a class with emit_magnitude()"
+    if not table.takes_magnitude(cls):
+        accepted = "a transform that takes a magnitude: a class with emit_at()"
         raise ArgumentError(owner, "op", cls.__name__, accepted)
     try:
         return cls()

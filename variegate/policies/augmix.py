@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.checks import integer, number
 from variegate.ops.arguments import FLAG, MAX_STEPS, ArgumentError, Fill, InterpolationName, checks
-from variegate.ops.base import set_field
+from variegate.ops.base import Transform, set_field
 from variegate.policies.augmentation import entries_of
 from variegate.policies.spaces import space
 from variegate.policies.table import OperationTable, Policy
 from variegate.program import rng
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.draws.values import floor
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
 
@@ -44,9 +45,9 @@ class ChainMixture(Policy, abstract=True):
             raise ArgumentError(self, "chain_depth", 0, f"an integer from 1 to {MAX_STEPS}, or -1 for one to three")
         set_field(self, "num_slots", self._weight_slots + self.mixture_width * self._chain_slots)
 
-    def emit_step(self, sampling: Sampling, rows: Rows, words: npt.NDArray[np.uint32], slot: int) -> None:
-        """Append one operation to each of ``rows``, by its own ``words[R, step slots, 4]``."""
-        raise NotImplementedError(f"{type(self).__name__} does not define emit_step()")
+    def draw_step(self, image: DrawContext, slot: int) -> None:
+        """Append one operation."""
+        raise NotImplementedError(f"{type(self).__name__} does not define draw_step()")
 
     @property
     def _weight_slots(self) -> int:
@@ -64,10 +65,10 @@ class ChainMixture(Policy, abstract=True):
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         if len(rows) == 0:
             return
-        sampling = sampling.as_batch()
         original, chains = self._weights(sampling, rows, slot)
         forks = sampling.fork(rows, self.mixture_width)
-        self._run_chains(sampling, forks, slot + self._weight_slots)
+        for i, fork in enumerate(forks):
+            self._chain.sample(sampling, fork, slot + self._weight_slots + i * self._chain_slots)
         sampling.blend(rows, original)
         sampling.blend(forks.ravel(), chains.T.ravel())
 
@@ -83,20 +84,23 @@ class ChainMixture(Policy, abstract=True):
         shares = gamma[:, 2:] / gamma[:, 2:].sum(axis=1, keepdims=True)
         return 1.0 - mixed, shares * mixed[:, None]
 
-    def _run_chains(self, sampling: Sampling, forks: npt.NDArray[np.intp], slot: int) -> None:
-        """All chains of all images side by side, step by step, each by slots of its own."""
-        first = [slot + chain * self._chain_slots for chain in range(self.mixture_width)]
-        depth = np.full(forks.shape, self._deepest)
-        if self.chain_depth < 0:
-            drawn = [sampling.uniform(row, begin)[:, 0] for row, begin in zip(forks, first, strict=True)]
-            depth = 1 + (np.stack(drawn) * DEEPEST).astype(np.intp)
-        for step in range(self._deepest):
-            own = 1 + step * self._step_slots
-            words = np.concatenate(
-                [sampling.words(row, begin + own, self._step_slots) for row, begin in zip(forks, first, strict=True)]
-            )
-            alive = np.flatnonzero(depth.ravel() > step)
-            self.emit_step(sampling, forks.ravel()[alive], words[alive], slot)
+    @computed_once
+    def _chain(self) -> _Chain:
+        return _Chain(self)
+
+
+@dataclass(frozen=True)
+class _Chain(Transform):
+    """One chain of a mixture: its depth, then step after step."""
+
+    mixture: ChainMixture
+
+    def draw(self, image: DrawContext, slot: int) -> None:
+        mixture = self.mixture
+        depth = mixture.chain_depth if mixture.chain_depth > 0 else 1 + floor(image.unit(slot) * DEEPEST)
+        for step in range(mixture._deepest):
+            if deep_enough := image.where(depth > step):
+                mixture.draw_step(deep_enough, slot + 1 + step * mixture._step_slots)
 
 
 # The enhancements overlap with ImageNet-C's corruptions; the paper leaves them out.
@@ -138,8 +142,7 @@ class AugMix(ChainMixture):
     def _grid(self) -> Floats:
         return self._table.grid(range(self.severity))
 
-    def emit_step(self, sampling: Sampling, rows: Rows, words: npt.NDArray[np.uint32], slot: int) -> None:
-        draw = rng.to_unit(words[:, 0])
-        variant = (draw[:, 0] * len(self._grid)).astype(np.intp)
-        level = (draw[:, 1] * self.severity).astype(np.intp)
-        self._table.emit(sampling, rows, variant >> 1, self._grid[variant, level], slot)
+    def draw_step(self, image: DrawContext, slot: int) -> None:
+        variant = floor(image.unit(slot) * len(self._grid))
+        level = floor(image.unit(slot, 1) * self.severity)
+        self._table.draw(image, self._grid, variant, level, slot + self._step_slots)

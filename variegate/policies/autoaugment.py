@@ -17,8 +17,9 @@ from variegate.ops.base import set_field
 from variegate.policies.augmentation import Augmentation, entry_of
 from variegate.policies.spaces import DATA, Space, check_deviation, noisy, space_of
 from variegate.policies.table import AnyInterpolation, Entry, Index, OperationTable, Policy, check_any_interpolation
-from variegate.program.one_image import Images
-from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.draws.values import floor
+from variegate.program.sampling import Floats
 from variegate.threads import computed_once
 
 Step = tuple[str | Augmentation, float, int | None]
@@ -134,31 +135,24 @@ class AutoAugment(Policy):
         # One for the chance, the sign and the interpolation, and one for noise where there is some.
         return 1 + (self.magnitude_std > 0) + self._table.num_slots
 
-    def draw(self, images: Images, slot: int) -> None:
+    def draw(self, image: DrawContext, slot: int) -> None:
         table, index, probability, parameter = self._built
-        chosen = images.whole(images.unit(slot) * len(index))
+        chosen = floor(image.unit(slot) * len(index))
         for k in range(index.shape[1]):
             step = slot + 1 + k * self._step_slots
-            fires, fired = images.filtered(images.unit(step) < probability[chosen, k], chosen)
+            fires = image.where(image.unit(step) < image.lookup(probability[:, k], chosen))
             if not fires:
                 continue
-            negative = fires.whole(fires.unit(step, 1) * 2)
-            if self.magnitude_std > 0 or self.interpolation == "random":
-                self._emit_drawn(fires.sampling, fires.rows, step, np.atleast_1d(fired), k, np.atleast_1d(negative))
-            else:
-                table.add(fires, index[fired, k], parameter[fired, k, negative], step + 1)
-
-    def _emit_drawn(self, sampling: Sampling, rows: Rows, step: int, fired: Index, k: int, negative: Index) -> None:
-        """Step ``k`` of the sub-policies ``fired`` with a bin or an interpolation that is drawn."""
-        table, index, _, parameter = self._built
-        entry, arguments = index[fired, k], parameter[fired, k, negative]
-        interpolation = self._drawn(sampling.uniform(rows, step)[:, 2])
-        if self.magnitude_std > 0:
-            step += 1
-            words = sampling.words(rows, step)[:, 0]
-            level = noisy(self._levels[entry], self.magnitude_std, words, float(self._space.full))
-            arguments = table.arguments(entry, level, negative)
-        table.emit(sampling, rows, entry, arguments, step + 1, interpolation)
+            negative = floor(fires.unit(step, 1) * 2)
+            entry = image.lookup(index[:, k], chosen)
+            argument = image.lookup(parameter[:, k], 2 * chosen + negative)
+            interpolation = self._drawn(fires.unit(step, 2))
+            if self.magnitude_std > 0:
+                step += 1
+                level = fires.lookup(self._levels, entry)
+                level = noisy(fires, level, self.magnitude_std, step, float(self._space.full))
+                argument = table.argument(fires, entry, level, negative)
+            table.add(fires, entry, argument, step + 1, interpolation)
 
     @computed_once
     def _levels(self) -> Floats:

@@ -13,15 +13,16 @@ from variegate.checks import one_of
 from variegate.errors import PolicyError
 from variegate.ops.arguments import ArgumentError, Fill, InterpolationName, checks
 from variegate.ops.base import set_field
-from variegate.ops.crop import emit_shifts
+from variegate.ops.crop import add_shift
 from variegate.policies.augmentation import entries_of
 from variegate.policies.custom_space import CustomSpace, magnitudes
 from variegate.policies.schedule import PUBLISHED_SCHEDULES, Schedule, Tuple3, published_schedule, schedule_from_dict
 from variegate.policies.spaces import SPACES, Rule, Space
 from variegate.policies.table import Entry, Index, OperationTable, Policy, emission_of, emit_cutout
-from variegate.program import rng
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.draws.values import minimum
 from variegate.program.ops import Op
-from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.program.sampling import Floats
 from variegate.threads import computed_once
 
 # How many operations an image gets at most: 0, 1 or 2 (the reference also lists 3, with probability 0).
@@ -146,41 +147,40 @@ class PBA(Policy):
             for segment in self.resolved.segments
         ]
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+    def draw(self, image: DrawContext, slot: int) -> None:
         if not self._around:
-            return self._sample_drawn(sampling, rows, slot)
-        steps, first = self._steps_around[self.resolved.segment_at(sampling.epoch)], slot + self._first_around
-        unit = sampling.uniform(rows, first)
+            self._draw_counted(image, slot)
+            return
+        steps, first = self._steps_around[self.resolved.segment_at(image.epoch)], slot + self._first_around
         if "Crop" in steps:
             probability, share = steps["Crop"]
-            emit_shifts(sampling, rows[unit[:, 0] < probability], share, first + 1)
-        if "Flip" in steps:
-            sampling.emit(rows[unit[:, 1] < steps["Flip"][0] / 2], Op.HFLIP)
-        self._sample_drawn(sampling, rows, slot)
+            if chosen := image.by_chance(probability, first):
+                add_shift(chosen, share, first + 1)
+        if "Flip" in steps and (chosen := image.by_chance(steps["Flip"][0] / 2, first, 1)):
+            chosen.add(Op.HFLIP)
+        self._draw_counted(image, slot)
         if "Cutout" in steps:
             probability, share = steps["Cutout"]
-            chosen = rows[unit[:, 2] < probability]
-            emit_cutout(sampling, chosen, share * sampling.size[chosen].min(axis=1), first + 2, self._table.fill)
-        return None
+            if chosen := image.by_chance(probability, first, 2):
+                emit_cutout(chosen, share * minimum(image.height, image.width), first + 2, self._table.fill)
 
-    def _sample_drawn(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        index, probability, parameter = self._policies[self.resolved.segment_at(sampling.epoch)]
+    def _draw_counted(self, image: DrawContext, slot: int) -> None:
+        index, probability, parameter = self._policies[self.resolved.segment_at(image.epoch)]
         # A tuple that fires can only come from those with a probability; most of a young policy has none.
         possible = np.flatnonzero(probability)
-        if len(possible) == 0 or len(rows) == 0:
+        if len(possible) == 0:
             return
-        words = sampling.words(rows, slot, self._draw_slots).reshape(len(rows), -1)
-        count = np.searchsorted(_COUNT_EDGES, rng.to_unit(words[:, self._longest]), side="right")
-        signs = words[:, self._longest + 1]
+        count = image.search(_COUNT_EDGES, image.unit(slot, self._longest))
+        signs = image.word(slot, self._longest + 1)
         # A tuple fires where u < p. Of those that fire, u / p is uniform and independent of the firing, so that it can
         # serve as their place in the shuffled list: the first ``count`` are those with the smallest.
-        place = rng.to_unit(words[:, possible]) / probability[possible]
-        for step in range(_MOST):
-            first = np.argmin(place, axis=1)
-            found = place[np.arange(len(rows)), first] < 1.0
-            fires = np.flatnonzero(found & (step < count))
-            chosen = possible[first[fires]]
-            negative = (signs[fires] >> np.uint32(31 - step)) & 1
-            own = slot + self._draw_slots + step * self._table.num_slots
-            self._table.emit(sampling, rows[fires], index[chosen], parameter[chosen, negative], own)
-            place[np.arange(len(rows)), first] = np.inf
+        places = [image.unit(slot, i) / probability[i] for i in possible.tolist()]
+        order = image.argsort(places)
+        for step in range(min(_MOST, len(possible))):
+            place = image.choose(order[step], places)
+            if fires := image.where((place < 1.0) & (step < count)):
+                chosen = image.lookup(possible, order[step])
+                negative = signs // 2.0 ** (31 - step) % 2
+                own = slot + self._draw_slots + step * self._table.num_slots
+                argument = image.lookup(parameter, 2 * chosen + negative)
+                self._table.add(fires, image.lookup(index, chosen), argument, own)

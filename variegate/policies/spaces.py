@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.checks import Refusal, number, refused
-from variegate.program import rng
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.draws.values import Number, clip, float32, rint, select
 from variegate.program.sampling import Floats
 
 
@@ -32,16 +33,18 @@ def linspace(low: Any, high: Any, full: Any, level: Any) -> Floats:
     return np.asarray(value.astype(np.float32), np.float64)
 
 
-def elements(end: Any, full: Any, fraction: Any, side: Any) -> Floats:
+def drawn_linspace(low: Number, high: Number, full: Number, level: Number) -> Number:
+    """``linspace`` of numbers that are drawn."""
+    first, last = float32(low), float32(high)
+    step = float32(float32(last - first) / full)
+    return float32(select(level < (full + 1) // 2, first + step * level, last - step * (full - level)))
+
+
+def element(end: Number, full: Number, fraction: Number, side: Number) -> Number:
     """Element of a linspace from 0 to ``end * side`` pixels at ``fraction`` of ``side``, with the fraction's sign."""
-    level = np.round(np.abs(fraction) * (full / end), 6)
-    return np.asarray(np.copysign(linspace(0.0, end * side, full, level), fraction))
-
-
-@functools.lru_cache(maxsize=4096)  # single images often have one size, and NumPy is slow with single numbers
-def one_element(end: float, full: float, fraction: float, side: int) -> float:
-    """``elements`` for one number."""
-    return float(elements(end, full, fraction, side))
+    level = rint(abs(fraction) * (full / end) * 1e6) / 1e6
+    value = drawn_linspace(0.0, end * side, full, level)
+    return select(fraction < 0, -value, value)
 
 
 DATA = Path(__file__).parent / "data"
@@ -164,11 +167,10 @@ def check_deviation(name: str, value: Any, *, error: Refusal = refused) -> float
     return number(name, value, low=0, high=1e6, error=error)
 
 
-def noisy(level: npt.ArrayLike, deviation: float, words: npt.NDArray[np.uint32], most: float) -> Floats:
-    """``level`` with Gaussian noise by ``words[R, 4]``, within 0 .. ``most``; infinite: uniform from 0 to ``level``."""
-    level = np.asarray(level, np.float64)
+def noisy(image: DrawContext, level: Number, deviation: float, slot: int, most: float) -> Number:
+    """``level`` with Gaussian noise of ``slot``, within 0 .. ``most``; infinite: uniform from 0 to ``level``."""
     if np.isinf(deviation):
-        level = level * rng.to_unit(words)[:, 0]
+        level = level * image.unit(slot)
     elif deviation > 0:
-        level = level + deviation * rng.to_normal(words)[:, 0]
-    return np.asarray(np.clip(np.broadcast_to(level, len(words)), 0.0, most))
+        level = level + deviation * image.normal(slot)
+    return clip(level, 0.0, most)

@@ -16,13 +16,13 @@ from variegate.ops import arguments, colour, filters, geometry, output, tone
 from variegate.ops.arguments import BLACK, Colour, Fill, InterpolationName
 from variegate.ops.base import Transform
 from variegate.ops.magnitude import MagnitudeOp, PlainOp
-from variegate.policies.spaces import Rule, elements, one_element
-from variegate.program.one_image import ROW, Images, Selection
+from variegate.policies.spaces import Rule, drawn_linspace, element
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.draws.values import Number, ceil, clip, floor, maximum, minimum, rint, select, trunc
 from variegate.program.ops import KIND_OF, SPECS, Interpolation, Kind, Op
-from variegate.program.sampling import CHOICE, Floats, Rows, Sampling
-from variegate.threads import computed_once
+from variegate.program.sampling import CHOICE, Floats
 
-Emitter = Callable[[Sampling, Rows, Floats, int, Colour], None]
+Emitter = Callable[[DrawContext, Number, int, Colour], None]
 
 
 @dataclass(frozen=True)
@@ -35,36 +35,34 @@ class Emission:
     num_slots: int = 0
 
 
-def emit_cutout(sampling: Sampling, rows: Rows, sides: Floats, slot: int, fill: Colour) -> None:
+def emit_cutout(image: DrawContext, side: Number, slot: int, fill: Colour) -> None:
     """A square about a uniform centre, clipped at the borders; PBA and TF round its side down to an even number."""
-    half = sides.astype(np.int32) // 2
-    rows, half = rows[half > 0], half[half > 0]
-    if len(rows) == 0:
+    half = trunc(side) // 2
+    if not (chosen := image.where(half > 0)):
         return
-    size = sampling.size[rows]
-    centre = (sampling.uniform(rows, slot)[:, :2] * size).astype(np.int32)
-    start = np.maximum(centre - half[:, None], 0)
-    end = np.minimum(centre + half[:, None], size)
-    first = sampling.add_rectangles(np.concatenate([start, end - start], axis=1))
-    sampling.emit(rows, Op.ERASE, first + np.arange(len(rows)), 1, fill=fill, name="Cutout")
+    starts, sides = [], []
+    for word, length in enumerate((chosen.height, chosen.width)):
+        center = floor(chosen.unit(slot, word) * length)
+        start = maximum(center - half, 0)
+        starts.append(start)
+        sides.append(minimum(center + half, length) - start)
+    chosen.add(Op.ERASE, chosen.rectangle(*starts, *sides), 1, fill=fill, name="Cutout")
 
 
-def emit_blur(sampling: Sampling, rows: Rows, sigmas: npt.ArrayLike, slot: int = 0, fill: Colour = BLACK) -> None:
-    """A Gaussian blur of ``sigmas`` pixels with a kernel that reaches three of them to each side."""
-    sigma = np.asarray(sigmas, dtype=np.float64)
+def emit_blur(image: DrawContext, sigma: Number, slot: int = 0, fill: Colour = BLACK) -> None:
+    """A Gaussian blur of ``sigma`` pixels with a kernel that reaches three of them to each side."""
     kernel = kernel_for(sigma)
-    sampling.emit(rows, Op.GAUSSIAN_BLUR, kernel, kernel, sigma, sigma)
+    image.add(Op.GAUSSIAN_BLUR, kernel, kernel, sigma, sigma)
 
 
-def kernel_for(sigma: Any) -> Any:
+def kernel_for(sigma: Number) -> Number:
     """Pixels of a kernel that reaches three deviations to each side."""
-    kernel = 2 * np.ceil(3 * sigma) + 1
-    return kernel if np.ndim(kernel) else int(kernel)
+    return 2 * ceil(3 * sigma) + 1
 
 
-def _random_blur(sampling: Sampling, rows: Rows, widest: Floats, slot: int, fill: Colour) -> None:
+def _random_blur(image: DrawContext, widest: Number, slot: int, fill: Colour) -> None:
     """A Gaussian blur of 0.1 to ``widest`` pixels, uniform."""
-    emit_blur(sampling, rows, 0.1 + (widest - 0.1) * sampling.uniform(rows, slot)[:, 0])
+    emit_blur(image, 0.1 + (widest - 0.1) * image.unit(slot))
 
 
 # Policies mean what the classes declare: SolarizeAdd's threshold is 128 and Gamma's gain 1 wherever they are published,
@@ -86,20 +84,25 @@ EMISSIONS: dict[str, Emission] = {
 _WITHIN_SPACES = {"GaussianBlurRand": Emission(Op.NOP, emitter=_random_blur, num_slots=1)}
 
 
-def _drive(transform: Any, sampling: Sampling, rows: Rows, values: Floats, slot: int, fill: Colour) -> None:
-    transform.emit_magnitude(sampling, rows, values, slot)
+def _emit_at(transform: Any, image: DrawContext, value: Number, slot: int, fill: Colour) -> None:
+    image.run_at(transform, value, slot)
 
 
-def _apply(transform: Transform, sampling: Sampling, rows: Rows, values: Floats, slot: int, fill: Colour) -> None:
-    transform.sample(sampling, rows, slot)
+def _apply(transform: Transform, image: DrawContext, value: Number, slot: int, fill: Colour) -> None:
+    image.run(transform, slot)
 
 
 def emission_of(op: str | Transform) -> Emission:
-    """Emission of a name, or of a transform: at a magnitude if it has ``emit_magnitude``, else as it is."""
+    """Emission of a name, or of a transform: at a magnitude if it takes one, else as it is."""
     if isinstance(op, str):
         return EMISSIONS[op] if op in EMISSIONS else _WITHIN_SPACES[op]
-    emit = _drive if hasattr(op, "emit_magnitude") else _apply
+    emit = _emit_at if takes_magnitude(op) else _apply
     return Emission(Op.NOP, emitter=partial(emit, op), num_slots=op.num_slots)
+
+
+def takes_magnitude(op: object) -> bool:
+    """True for a transform, or a class of them, that emits at a number which somebody else draws."""
+    return hasattr(op, "emit_at") or hasattr(op, "emit_magnitude")
 
 
 Index = npt.NDArray[np.intp]
@@ -123,7 +126,6 @@ class OperationTable:
         self.fill = fill
         self.num_slots = max(emission.num_slots for emission in emissions)
         self._opcode = np.array([int(emission.opcode) for emission in emissions], np.int16)
-        self._has_nop = bool((self._opcode == Op.NOP).any())
         self._tails = [np.array(tail) for tail in zip_longest(*(e.tail for e in emissions), fillvalue=0.0)]
         self._geometric = np.array([KIND_OF[emission.opcode] == Kind.GEOMETRY for emission in emissions])
         # Where all rows would get the same zeros, the scalar saves a lookup per step.
@@ -143,100 +145,71 @@ class OperationTable:
         rows = [entry.rule.parameters(levels, negative) for entry in self.entries for negative in (False, True)]
         return np.array([np.broadcast_to(row, len(levels)) for row in rows], np.float64)
 
-    def arguments(self, index: Index, level: Floats, negative: npt.NDArray[Any]) -> Floats:
-        """float64[R]: those of operations ``index[R]`` at ``level[R]``."""
-        found = self._rules.take(index).parameters(level, negative)
+    def argument(self, image: DrawContext, index: Number, level: Number, negative: Number) -> Number:
+        """Of operation ``index`` at ``level``: ``Rule.parameters`` of numbers that are drawn."""
+        rules = self._rules
+
+        def of(values: npt.ArrayLike) -> Number:
+            return image.lookup(values, index)
+
+        low, high, full = of(rules.low), of(rules.high), of(rules.full)
+        magnitude = low + (high - low) * level / full
+        is_spaced = rules.linspace & ~self._is_sized
+        if is_spaced.any():
+            magnitude = select(of(is_spaced), drawn_linspace(low, high, full, level), magnitude)
+        rounding = np.where(self._is_sized, 0, rules.rounding)
+        if rounding.any():
+            magnitude = select(of(rounding == 1), trunc(magnitude), magnitude)
+            magnitude = select(of(rounding == 2), rint(magnitude), magnitude)
+        magnitude = select(of(rules.signed) * negative, -magnitude, magnitude)
+        argument = clip(of(rules.base) + of(rules.factor) * magnitude, of(rules.floor), of(rules.ceiling))
         for i, rule in self._declared:
-            own = index == i
-            found[own] = rule.parameters(level[own], negative[own])
-        return found
+            argument = select(index == i, rule.argument(level, negative), argument)
+        return argument
 
-    def emit(
-        self,
-        sampling: Sampling,
-        rows: Rows,
-        index: Index,
-        parameter: Floats,
-        slot: int,
-        interpolation: npt.NDArray[np.int16] | None = None,
+    def draw(self, image: DrawContext, grid: Floats, variant: Number, column: Number | None, slot: int) -> None:
+        """Append operation ``variant`` // 2 with the argument ``grid[variant, column]``, see ``grid``."""
+        place = variant if column is None else variant * grid.shape[1] + column
+        self.add(image, variant // 2, image.lookup(grid, place), slot)
+
+    def add(
+        self, image: DrawContext, index: Number, parameter: Number, slot: int, interpolation: Number | None = None
     ) -> None:
-        """Append operations ``index[R]`` with arguments ``parameter[R]``; their own chances come from ``slot`` on."""
-        sized = np.flatnonzero(self._is_sized[index])
-        if len(sized):
-            parameter = parameter.copy()
-            parameter[sized] = self._pixels(sampling.size[rows[sized]], index[sized], parameter[sized])
-        for i, emitter in self._emitters:
-            chosen = np.flatnonzero(index == i)
-            if len(chosen):
-                emitter(sampling, rows[chosen], parameter[chosen], slot, self.fill)
-        if self._has_nop:
-            kept = np.flatnonzero(self._opcode[index])
-            rows, index, parameter = rows[kept], index[kept], parameter[kept]
-            interpolation = None if interpolation is None else interpolation[kept]
-        if interpolation is not None:
-            flags: npt.ArrayLike = np.where(self._geometric[index], interpolation, 0)
-        else:
-            flags = 0 if self._flag is None else self._flag[index]
-        sampling.emit(
-            rows,
-            self._opcode[index],
-            parameter,
-            *(tail[index] for tail in self._tails),
-            flags=flags,
-            fill=None if self._fill is None else self._fill[index],
-        )
+        """Append operation ``index`` with the argument ``parameter``; its own chances come from ``slot`` on."""
+        if self._is_sized.any():
+            parameter = select(image.lookup(self._is_sized, index), self._pixels(image, index, parameter), parameter)
+        with image.alternatives() as alternative:
+            for i, emitter in self._emitters:
+                if chosen := image.where(index == i):
+                    with alternative():
+                        emitter(chosen, parameter, slot, self.fill)
+            if not self._opcode.any():
+                return
+            flags: Number = 0 if self._flag is None else image.lookup(self._flag, index)
+            if interpolation is not None:
+                flags = select(image.lookup(self._geometric, index), interpolation, 0)
+            fill = None if self._fill is None else [image.lookup(channel, index) for channel in self._fill.T]
+            with alternative():
+                image.add(
+                    image.lookup(self._opcode, index),
+                    parameter,
+                    *(image.lookup(tail, index) for tail in self._tails),
+                    flags=flags,
+                    fill=fill,
+                    title=CHOICE,
+                    among=self._opcode[self._opcode > 0].tolist(),
+                )
 
-    def draw(self, images: Images, grid: Floats, variant: Any, column: Any, slot: int) -> None:
-        """Append operations ``variant[R] // 2`` with the arguments ``grid[variant, column]``, see ``grid``."""
-        place = variant if column is None else (variant, column)
-        self.add(images, variant >> 1, grid[place], slot)
-
-    def add(self, images: Images, index: Any, parameter: Any, slot: int) -> None:
-        """``emit`` for one image or rows of a batch."""
-        if isinstance(images, Selection):
-            return self.emit(images.sampling, images.rows, index, parameter, slot)
-        image, parameter = images, float(parameter)
-        opcode, tail, flag, fill, emitter, size, is_truncated = self._plain[index]
-        if size >= 0:
-            side = (image.height, image.width, min(image.height, image.width))[size]
-            if self._is_spaced[index]:
-                parameter = one_element(self._rules.high.item(index), self._rules.full.item(index), parameter, side)
-            else:
-                parameter *= side
-            if is_truncated:
-                parameter = float(np.trunc(parameter))
-        if emitter is not None:
-            emitter(image, ROW, np.array([parameter], np.float64), slot, self.fill)
-        if opcode:
-            image.add(opcode, parameter, *tail, flags=flag, fill=fill, title=CHOICE)
-        return None
-
-    @computed_once
-    def _plain(self) -> list[tuple[Any, ...]]:
-        """Arrays of ``emit``, by operation."""
-        count = len(self.entries)
-        return list(
-            zip(
-                self._opcode.tolist(),
-                zip(*(tail.tolist() for tail in self._tails), strict=True) if self._tails else [()] * count,
-                [0] * count if self._flag is None else self._flag.tolist(),
-                [None] * count if self._fill is None else map(tuple, self._fill.tolist()),
-                (entry.emission.emitter for entry in self.entries),
-                self._rules.size.tolist(),
-                self._truncated.tolist(),
-                strict=True,
-            )
-        )
-
-    def _pixels(self, sizes: npt.NDArray[Any], index: Index, fraction: Floats) -> Floats:
-        """Fractions of the ``sizes`` [R, 2] of images as pixels, for operations ``index[R]``."""
-        height, width = sizes.T
-        side = np.choose(self._rules.size[index], (height, width, np.minimum(height, width)))
+    def _pixels(self, image: DrawContext, index: Number, fraction: Number) -> Number:
+        """A fraction of the image's size as pixels, for operation ``index``."""
+        height, width = image.height, image.width
+        side = image.choose(image.lookup(self._rules.size, index), (height, width, minimum(height, width)))
         pixels = fraction * side
-        if (spaced := self._is_spaced[index]).any():
-            end, full = self._rules.high[index[spaced]], self._rules.full[index[spaced]]
-            pixels[spaced] = elements(end, full, fraction[spaced], side[spaced])
-        return np.asarray(np.where(self._truncated[index], np.trunc(pixels), pixels))
+        if self._is_spaced.any():
+            end, full = image.lookup(self._rules.high, index), image.lookup(self._rules.full, index)
+            is_spaced = image.lookup(self._is_spaced, index)
+            pixels = select(is_spaced, element(end, full, fraction, side), pixels)
+        return select(image.lookup(self._truncated, index), trunc(pixels), pixels) if self._truncated.any() else pixels
 
 
 AnyInterpolation = InterpolationName | Literal["random"]
@@ -260,8 +233,8 @@ class Policy(Transform, abstract=True):
         fixed = "bilinear" if self.interpolation == "random" else self.interpolation
         return OperationTable(entries, fixed, fill if self.fill is None else self.fill)  # type: ignore[arg-type]
 
-    def _drawn(self, unit: Floats) -> npt.NDArray[np.int16] | None:
-        """Interpolations by ``unit[R]``, bicubic below a half and else bilinear, where they are "random"."""
+    def _drawn(self, unit: Number) -> Number | None:
+        """An interpolation by ``unit``, bicubic below a half and else bilinear, where it is "random"."""
         if self.interpolation != "random":
             return None
-        return np.where(unit < 0.5, Interpolation.BICUBIC, Interpolation.BILINEAR).astype(np.int16)
+        return select(unit < 0.5, int(Interpolation.BICUBIC), int(Interpolation.BILINEAR))

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.checks import integer, number, one_of
 from variegate.errors import PolicyError
@@ -22,10 +21,11 @@ from variegate.policies.augmentation import entries_of
 from variegate.policies.augmix import ChainMixture
 from variegate.policies.autoaugment import AutoAugment
 from variegate.policies.spaces import DATA, check_deviation, noisy, space
-from variegate.policies.table import AnyInterpolation, Index, OperationTable, Policy, check_any_interpolation
+from variegate.policies.table import AnyInterpolation, OperationTable, Policy, check_any_interpolation
 from variegate.policies.uniform import ThreeAugment
-from variegate.program import rng
-from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.draws.values import Number, floor, log
+from variegate.program.sampling import Floats
 from variegate.threads import computed_once
 
 # timm's own boundary: a standard deviation above it means "uniform from 0 to the magnitude".
@@ -109,28 +109,25 @@ class TimmRandAugment(Policy):
         default = "timm-increasing" if self.increasing else "timm"
         return _scaled_table(self, self._names, operation_sets()[self.operations].get("space", default))
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        ordered = self._ordered(sampling, rows, slot) if self._weights is not None else None
-        deviation = np.inf if self.magnitude_std > UNIFORM_ABOVE else self.magnitude_std
+    def draw(self, image: DrawContext, slot: int) -> None:
+        ordered = None if self._weights is None else self._ordered(image, slot)
+        deviation = math.inf if self.magnitude_std > UNIFORM_ABOVE else self.magnitude_std
         for step in range(self.num_ops):
             first = slot + self._choice_slots + step * self._step_slots
-            draw = sampling.uniform(rows, first)
-            if ordered is None:
-                index = (draw[:, 0] * len(self._names)).astype(np.intp)
-            else:
-                index = ordered[:, step]
-            fires = np.flatnonzero(draw[:, 1] < self.p)
-            words = sampling.words(rows[fires], first + 1)[:, 0]
-            level = noisy(self.magnitude, deviation, words, self.magnitude_max)
-            parameter = self._table.arguments(index[fires], level, draw[fires, 2] < 0.5)
-            self._table.emit(sampling, rows[fires], index[fires], parameter, first + 2, self._drawn(draw[fires, 3]))
+            index = floor(image.unit(first) * len(self._names)) if ordered is None else ordered[step]
+            if fires := image.by_chance(self.p, first, 1):
+                level = noisy(fires, self.magnitude, deviation, first + 1, self.magnitude_max)
+                argument = self._table.argument(fires, index, level, fires.unit(first, 2) < 0.5)
+                self._table.add(fires, index, argument, first + 2, self._drawn(fires.unit(first, 3)))
 
-    def _ordered(self, sampling: Sampling, rows: Rows, slot: int) -> Index:
+    def _ordered(self, image: DrawContext, slot: int) -> list[Number]:
         """A weighted draw without replacement: the operations in the order of exponential clocks of their rates."""
-        words = sampling.words(rows, slot, self._choice_slots).reshape(len(rows), -1)[:, : len(self._names)]
-        with np.errstate(divide="ignore"):
-            clocks = -np.log(rng.to_unit(words) + 2.0**-33) / self._weights
-        return np.argsort(clocks, axis=1, kind="stable")[:, : self.num_ops]
+        assert self._weights is not None
+        clocks = [
+            -log(image.unit(slot, i) + 2.0**-33) / rate if rate > 0 else math.inf
+            for i, rate in enumerate(self._weights.tolist())
+        ]
+        return image.argsort(clocks)
 
 
 def _scaled_table(policy: Any, names: Sequence[str], space_name: str) -> OperationTable:
@@ -206,12 +203,11 @@ class TimmAugMix(ChainMixture):
     def _table(self) -> OperationTable:
         return _scaled_table(self, _NAMES, "timm-increasing")
 
-    def emit_step(self, sampling: Sampling, rows: Rows, words: npt.NDArray[np.uint32], slot: int) -> None:
-        draw = rng.to_unit(words[:, 0])
-        index = (draw[:, 0] * len(_NAMES)).astype(np.intp)
-        level = noisy(self.magnitude, self.magnitude_std, words[:, 1], 10.0)
-        parameter = self._table.arguments(index, level, draw[:, 1] < 0.5)
-        self._table.emit(sampling, rows, index, parameter, slot, self._drawn(draw[:, 2]))
+    def draw_step(self, image: DrawContext, slot: int) -> None:
+        index = floor(image.unit(slot) * len(_NAMES))
+        level = noisy(image, self.magnitude, self.magnitude_std, slot + 1, 10.0)
+        argument = self._table.argument(image, index, level, image.unit(slot, 1) < 0.5)
+        self._table.add(image, index, argument, slot + self._step_slots, self._drawn(image.unit(slot, 2)))
 
 
 # timm's AutoAugment policies: the published table and the space that make them. "v0" alone is TensorFlow's.

@@ -18,10 +18,11 @@ from variegate.ops.magnitude import between, ends
 from variegate.ops.tone import Solarize
 from variegate.policies.augmentation import check_operations, entries_of
 from variegate.policies.spaces import space_of
-from variegate.policies.table import Index, OperationTable, Policy, emit_blur
-from variegate.program.one_image import Images
+from variegate.policies.table import OperationTable, Policy, emit_blur
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.draws.values import Number, floor
 from variegate.program.ops import Op
-from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.program.sampling import Floats, Sampling
 from variegate.threads import computed_once
 
 # In "dali" translations end at so many pixels, in "dali-relative" at a share of the image's size.
@@ -58,15 +59,15 @@ class UniformPolicy(Policy, abstract=True):
     def _grid(self) -> Floats:
         return self._table.grid(range(self.num_magnitude_bins))
 
-    def _column(self, images: Images, slot: int) -> Any:
-        """Columns of ``_grid`` for the images; None where it has one axis alone."""
+    def _column(self, image: DrawContext, slot: int) -> Number | None:
+        """The column of ``_grid`` for the image; None where it has one axis alone."""
         return None
 
-    def draw(self, images: Images, slot: int) -> None:
-        table, grid, column = self._table, self._grid, self._column(images, slot)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        table, grid, column = self._table, self._grid, self._column(image, slot)
         for step in range(slot, slot + self.num_slots, 1 + table.num_slots):
             # One number chooses both operation and sign.
-            table.draw(images, grid, images.whole(images.unit(step) * len(grid)), column, step + 1)
+            table.draw(image, grid, floor(image.unit(step) * len(grid)), column, step + 1)
 
 
 @dataclass(frozen=True)
@@ -127,8 +128,8 @@ class TrivialAugmentWide(UniformPolicy):
     num_ops = 1
     _ranges = "trivialaugment"
 
-    def _column(self, images: Images, slot: int) -> Any:
-        return images.whole(images.unit(slot, 1) * self.num_magnitude_bins)
+    def _column(self, image: DrawContext, slot: int) -> Number:
+        return floor(image.unit(slot, 1) * self.num_magnitude_bins)
 
 
 @dataclass(frozen=True)
@@ -145,13 +146,11 @@ class ThreeAugment(Transform):
     num_slots = 1
     _checks = checks(threshold=Solarize.check_number, sigma=ends(1e-3, 100.0))
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        draw = sampling.uniform(rows, slot)
-        choice = (draw[:, 0] * 3).astype(np.intp)
-        blurred = np.flatnonzero(choice == 2)
-        sampling.emit(rows[choice == 0], Op.GRAYSCALE)
-        sampling.emit(rows[choice == 1], Solarize._op, self.threshold)
-        emit_blur(sampling, rows[blurred], between(self.sigma, draw[blurred, 1]))
+    def draw(self, image: DrawContext, slot: int) -> None:
+        choice = floor(image.unit(slot) * 3)
+        image.where(choice == 0).add(Op.GRAYSCALE)
+        image.where(choice == 1).add(Solarize._op, self.threshold)
+        emit_blur(image.where(choice == 2), between(self.sigma, image.unit(slot, 1)))
 
 
 MAGNITUDE = "magnitude"
@@ -178,10 +177,10 @@ class AdaptiveRandAugment(UniformPolicy):
     operations: Sequence[str | Transform | type[Transform]] | None = None
     space: SpaceName = "torchvision"
 
-    def _column(self, images: Images, slot: int) -> Any:
-        return images.numbers(self._bins(images.sampling, images.rows)[:, None])[0]
+    def _column(self, image: DrawContext, slot: int) -> Number:
+        return image.column(self._bins)
 
-    def _bins(self, sampling: Sampling, rows: Rows) -> Index:
+    def _bins(self, sampling: Sampling) -> Floats:
         accepted = 'conditions={"magnitude": magnitudes}, one number from 0 to 1 per image'
         if MAGNITUDE not in sampling.given:
             raise ArgumentError(self, MAGNITUDE, Verbatim("none given with this batch"), accepted)
@@ -189,10 +188,10 @@ class AdaptiveRandAugment(UniformPolicy):
         if given.ndim != 1 or given.dtype.kind not in "iuf":
             got = Verbatim(f"an array of {given.dtype} with shape {given.shape}")
             raise ArgumentError(self, MAGNITUDE, got, accepted)
-        magnitude = given[sampling.source[rows]].astype(np.float64)
+        magnitude = given[sampling.source].astype(np.float64)
         if not (is_good := (magnitude >= 0) & (magnitude <= 1)).all():
             raise ArgumentError(self, MAGNITUDE, Verbatim(f"{magnitude[~is_good][0]:g}"), accepted)
-        return np.rint(magnitude * (self.num_magnitude_bins - 1)).astype(np.intp)
+        return np.rint(magnitude * (self.num_magnitude_bins - 1))
 
 
 def at_given_magnitude(policy: Transform) -> Transform:

@@ -20,7 +20,6 @@ from variegate.ops.filters import GaussianBlur
 from variegate.ops.output import Normalize, ToDtype
 from variegate.ops.resize import RandomResizedCrop
 from variegate.ops.tone import RandomSolarize
-from variegate.program.one_image import OneImage
 from variegate.program.program import Output
 from variegate.program.sampling import Rows, Sampling
 
@@ -81,7 +80,6 @@ class MultiView(Transform):
         set_field(self, "_counts", counts)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        sampling = sampling.as_batch()
         before, outputs = sampling.output, []
         counts: tuple[int, ...] = self._counts  # type: ignore[attr-defined]
         parts = sampling.split(counts, self._view_slots, self.counts is not None)  # type: ignore[attr-defined]
@@ -95,19 +93,6 @@ class MultiView(Transform):
                 one.sample(sampling, share, 0)  # type: ignore[union-attr]
                 outputs.append(sampling.output)
         _check_alike(outputs, sampling.channels.reshape(len(rows), -1))
-
-    def sample_views(self, image: OneImage) -> list[list[OneImage]]:
-        """Sample a batch of one: each view as an image of its own, by group."""
-        counts: tuple[int, ...] = self._counts  # type: ignore[attr-defined]
-        places = tuple((g, i) for g, count in enumerate(counts) for i in range(count))
-        groups: list[list[OneImage]] = [[] for _ in counts]
-        views = image.views(places, self._view_slots)  # type: ignore[attr-defined]
-        for (g, i), view in zip(places, views, strict=True):
-            group = self.transforms[g]
-            (group[i] if isinstance(group, tuple) else group).draw(view, 0)  # type: ignore[union-attr]
-            groups[g].append(view)
-        _check_alike([view.output for view in views], np.array([[view.in_shape[2] for view in views]]))
-        return groups
 
 
 def _check_alike(outputs: Sequence[Output], channels: npt.NDArray[np.integer]) -> None:

@@ -1,322 +1,144 @@
-"""Sampling one image: draws and instructions of a batch of one, as plain numbers, without arrays.
+"""The instructions of one image, written one after another in plain numbers: the way of functions on one image.
 
-Transforms draw from ``Images``: rows of a batch (``Selection``), or one image (``OneImage``), whose records a compiled
-call reads (``lowering/rewrites.py``). Transforms that know arrays alone see it as a ``Sampling`` of one row."""
+A native call reads its records (``lowering/rewrites.py``)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.program import rng
+from variegate.program.draws.row_draw import KnownDraw
 from variegate.program.ops import NUM_ARGS, SPECS, Op
 from variegate.program.planes import wrong_number
-from variegate.program.program import MAX_SIDE, Output, Program, empty_instructions
-from variegate.program.sampling import CHOICE, Floats, Rows, Sampling, after_steps, check_equal
-
-# The only row. Nobody writes to it.
-ROW: Rows = np.zeros(1, np.intp)
-ROW.flags.writeable = False
+from variegate.program.program import MAX_SIDE, Output, Program
+from variegate.program.sampling import Sampling, after_steps
+from variegate.program.table_builder import TableBuilder
 
 _UNUSED = [(0.0,) * (NUM_ARGS - used) for used in range(NUM_ARGS + 1)]
 _BLACK = (0, 0, 0)
-_UNIT = 2.0**-32
-
 _RECTANGLES = {"rectangles"}
 
 # opcode, flags, height, width, label, fill colour, arguments: see ``lowering.rewrites.RECORD``.
 Record = tuple[Any, ...]
 
 
-class Selection:
-    """Rows of a batch, of which a transform asks numbers, as arrays, and into which it emits."""
-
-    __slots__ = ("rows", "sampling")
-
-    def __init__(self, sampling: Sampling, rows: Rows) -> None:
-        self.sampling, self.rows = sampling, rows
-
-    def __bool__(self) -> bool:
-        return len(self.rows) > 0
-
-    @property
-    def sizes(self) -> npt.NDArray[np.int32]:
-        """Heights and widths, int[R, 2]."""
-        return self.sampling.size[self.rows]
-
-    @property
-    def height(self) -> Any:
-        return self.sampling.size[self.rows, 0]
-
-    @property
-    def width(self) -> Any:
-        return self.sampling.size[self.rows, 1]
-
-    def unit(self, slot: int, word: int = 0) -> Any:
-        """A number in [0, 1) for each."""
-        return self.sampling.uniform(self.rows, slot, word)
-
-    def word(self, slot: int, word: int = 0) -> Any:
-        """A whole number of 32 bits for each."""
-        return self.sampling.words(self.rows, slot)[:, 0, word]
-
-    def add(
-        self,
-        op: Any,
-        *args: Any,
-        flags: Any = 0,
-        fill: Any = None,
-        size: Any = None,
-        name: str | None = None,
-        title: str | None = None,
-    ) -> None:
-        """Append an instruction. ``size``: height and width, where it changes them. ``title``: what errors call it."""
-        if size is not None:
-            size = np.stack(np.broadcast_arrays(*size), axis=-1)
-        self.sampling.emit(self.rows, op, *args, flags=flags, fill=fill, size=size, name=name)
-
-    def where(self, condition: Any) -> Selection | None:
-        """Those for which it holds; nothing for none."""
-        return Selection(self.sampling, self.rows[condition])
-
-    def filtered(self, condition: Any, *values: Any) -> tuple[Any, ...]:
-        """``where``, and of each of ``values`` those that belong to them."""
-        return self.where(condition), *(v[condition] if isinstance(v, np.ndarray) else v for v in values)
-
-    def by_number(self, number: Any, count: int) -> Iterator[tuple[int, Selection]]:
-        """Those of each number from 0 to ``count`` - 1 that some have."""
-        for i in range(count):
-            if chosen := Selection(self.sampling, self.rows[number == i]):
-                yield i, chosen
-
-    def order(self, slot: int, count: int) -> Any:
-        """A permutation of 0 to ``count`` - 1 for each, place by place; ``count`` is at most 4."""
-        return np.argsort(self.sampling.words(self.rows, slot)[:, 0, :count], axis=1, kind="stable").T
-
-    def choose(self, number: Any, options: Sequence[Any]) -> Any:
-        return np.choose(number, options)
-
-    def whole(self, value: Any) -> Any:
-        """Numbers of 0 or more, cut off to whole ones that may be indices."""
-        return value.astype(np.intp)
-
-    def numbers(self, columns: npt.NDArray[Any]) -> Sequence[Any]:
-        """Of an array [R, K] the K numbers of each."""
-        return tuple(columns.T)
-
-    def column(self, value: Any) -> Floats:
-        """float64[R] of a number, or one for each."""
-        return value if isinstance(value, np.ndarray) else np.full(len(self.rows), value, np.float64)
-
-    def forked(self) -> Selection:
-        """With all rows that were forked from their samples."""
-        return Selection(self.sampling, self.sampling.with_forks(self.rows))
+class NeedsBatch(Exception):
+    """A transform draws for rows of a batch, in Python."""
 
 
-class OneImage(Sampling):
-    """One image, until a transform makes several rows of it; see ``Selection`` for what its methods do."""
+class OneImage(KnownDraw, TableBuilder):
+    """``key``: of the numbers of its pixels, such as noise."""
 
-    rows = ROW
-
-    def __init__(
-        self,
-        shape: tuple[int, int, int],
-        sample_id: int,
-        key: tuple[int, int],
-        num_slots: int,
-        epoch: int = 0,
-        given: Mapping[str, npt.NDArray[np.generic]] | None = None,
-        first_key: tuple[int, int] | None = None,
-    ) -> None:
+    def __init__(self, shape: tuple[int, int, int], sample_id: int, key: tuple[int, int]) -> None:
         self.in_shape = shape
-        self.height, self.width = shape[0], shape[1]
+        self._height, self._width = shape[0], shape[1]
         self.sample_id, self.stream = sample_id, key
-        self.epoch = epoch
-        self.given = given or {}  # type: ignore[assignment]
-        self.output = Output()
+        self._output = Output()
         self.records: list[Record] = []
-        self._num_slots = num_slots
+        self._names: list[str] = []
         self._start_tables()
-        self._names = []
-        self._blend_weight = None
-        self._first_stream = key if first_key is None and not epoch else first_key
-        self._grouping, self._alike = None, 1
-        self._batch: Sampling | None = None
-
-    # -- what a Sampling has as arrays -------------------------------------------------------------------------
-
-    def __getattr__(self, name: str) -> Any:
-        # Asked for where there is no such attribute yet: arrays that most images are made without.
-        if name not in _MADE_WHEN_ASKED:
-            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-        value = self.__dict__[name] = _MADE_WHEN_ASKED[name](self)
-        return value
 
     @property
-    def size(self) -> npt.NDArray[np.int32]:  # type: ignore[override]
-        return np.array([[self.height, self.width]], np.int32)
+    def height(self) -> int:
+        return self._height
 
     @property
-    def sizes(self) -> npt.NDArray[np.int32]:
-        return self.sampling.size
+    def width(self) -> int:
+        return self._width
 
     @property
-    def length(self) -> npt.NDArray[np.int32]:  # type: ignore[override]
-        return np.array([len(self.records)], np.int32)
+    def channels(self) -> int:
+        return self.in_shape[2]
 
-    # -- drawing -----------------------------------------------------------------------------------------------
+    @property
+    def planes(self) -> None:
+        return None
 
-    def unit(self, slot: int, word: int = 0) -> float:
-        """The same number as ``uniform(rows, slot)[0, word]``."""
-        return self._words.item(4 * slot + word) * _UNIT
+    @property
+    def epoch(self) -> int:
+        return 0
+
+    @property
+    def output(self) -> Output:
+        return self._output
+
+    def set_output(self, output: Output, owner: Any, advice: str) -> None:
+        self._output = output
 
     def word(self, slot: int, word: int = 0) -> int:
-        """The same number as ``words(rows, slot)[0, 0, word]``."""
-        return self._words.item(4 * slot + word)
+        words = rng.words_of_one(self.sample_id, self.stream, slot + 1 + word // 4)
+        return int(words[0, slot + word // 4, word % 4])
 
-    def order(self, slot: int, count: int) -> list[int]:
-        return sorted(range(count), key=[self.word(slot, i) for i in range(count)].__getitem__)
+    def run(self, transform: Any, slot: int) -> None:
+        if not transform._is_recorded:
+            raise NeedsBatch
+        transform.draw(self, slot)
 
-    def choose(self, number: int, options: Sequence[Any]) -> Any:
-        return options[number]
+    def run_at(self, transform: Any, value: float, slot: int) -> None:
+        if not transform._is_magnitude_recorded:
+            raise NeedsBatch
+        transform.emit_at(self, value, slot)
 
-    def whole(self, value: float) -> int:
-        return int(value)
+    def call_back(self, function: Callable[..., None], slot: int, *values: float) -> None:
+        raise NeedsBatch
 
-    def numbers(self, columns: npt.NDArray[Any]) -> Sequence[Any]:
-        return columns[0].tolist()
+    def table(self, name: str, values: npt.ArrayLike) -> int:
+        return self._add(name, values)
 
-    def column(self, value: float) -> Floats:
-        return np.array([value], np.float64)
-
-    def where(self, condition: Any) -> OneImage | None:
-        return self if condition else None
-
-    def filtered(self, condition: Any, *values: Any) -> tuple[Any, ...]:
-        return self if condition else None, *values
-
-    def by_number(self, number: Any, count: int) -> tuple[tuple[int, OneImage], ...]:
-        return ((int(number), self),)
-
-    def words(self, rows: Rows, slot: int, count: int = 1) -> npt.NDArray[np.uint32]:
-        return self._words[:, slot : slot + count] if len(rows) == 1 else super().words(rows, slot, count)
-
-    def uniform(self, rows: Rows, slot: int, word: Any = slice(None)) -> Floats:
-        return rng.to_unit(self._words[:, slot, word]) if len(rows) == 1 else super().uniform(rows, slot, word)
-
-    # -- emitting ----------------------------------------------------------------------------------------------
-
-    def emit(
-        self,
-        rows: Rows,
-        op: Op | npt.NDArray[np.int16],
-        *args: npt.ArrayLike,
-        flags: npt.ArrayLike = 0,
-        fill: Sequence[int] | npt.NDArray[np.uint8] | None = None,
-        size: npt.NDArray[np.int32] | None = None,
-        name: str | None = None,
-    ) -> None:
-        if len(rows) == 0:
-            return
-        if size is not None:
-            size = tuple(np.reshape(size, -1).tolist())  # type: ignore[assignment]
-        if fill is not None and not (type(fill) is tuple and len(fill) == 3 and {*map(type, fill)} == {int}):
-            fill = tuple(np.asarray(fill, np.uint8).reshape(-1).tolist())
-        self.add(
-            op if isinstance(op, Op) else _plain(op),
-            *map(_plain, args),
-            flags=_plain(flags),
-            fill=fill,
-            size=size,  # type: ignore[arg-type]
-            name=name,
-            title=None if isinstance(op, Op) else CHOICE,
-        )
+    def rectangle(self, top: float, left: float, height: float, width: float) -> int:
+        return self.add_rectangles(np.array([[top, left, height, width]], np.int32))
 
     def add(
         self,
         op: int,
         *args: float,
         flags: int = 0,
-        fill: Sequence[int] | None = None,
-        size: tuple[int, int] | None = None,
+        fill: Sequence[float] | None = None,
+        size: tuple[float, float] | None = None,
         name: str | None = None,
         title: str | None = None,
+        among: Sequence[int] = (),
     ) -> None:
+        if op == Op.NOP:
+            return
         if self.output.steps:
             raise after_steps(title or SPECS[Op(op)].name, self.output.steps)
-        if self.output.is_float and not (op == Op.ERASE and title is None and len(args) > 7 and args[7]):
-            raise ValueError(
-                f"{title or SPECS[Op(op)].name} after Normalize: only RandomErasing may follow it. Put Normalize last."
-            )
         if size is not None:
             if max(size) > MAX_SIDE:
                 raise ValueError(
-                    f"{title or SPECS[Op(op)].name} to {size[0]}x{size[1]}; accepted: sides of at most {MAX_SIDE:,} "
-                    "pixels"
+                    f"{title or SPECS[Op(op)].name} to {int(size[0])}x{int(size[1])}; accepted: sides of at most "
+                    f"{MAX_SIDE:,} pixels"
                 )
-            self.height, self.width = size
+            self._height, self._width = int(size[0]), int(size[1])
         label = -1 if name is None else self._name_index(name)
         if fill is not None and len(fill) != 3:
             raise wrong_number(f"{name or title or SPECS[Op(op)].name}: fill", fill, 3)
-        red, green, blue = _BLACK if fill is None else fill
-        self.records.append((op, flags, self.height, self.width, label, red, green, blue, *args, *_UNUSED[len(args)]))
+        red, green, blue = _BLACK if fill is None else map(int, fill)
+        head = (int(op), int(flags), self._height, self._width, label, red, green, blue)
+        self.records.append((*head, *args, *_UNUSED[len(args)]))
 
-    def widen(self, rows: Rows, title: str) -> None:
-        if self.in_shape[2] == 3 or len(rows) == 0:
-            return
-        for op, *_, random in (record[:11] for record in self.records):
-            check_equal(op, bool(random), title)
-        self.records = [(*record[:5], *[record[5]] * 3, *record[8:]) for record in self.records]
-        height, width, _ = self.in_shape
-        self.in_shape = (height, width, 3)
-        self.__dict__.pop("shape", None)
+    def _name_index(self, name: str) -> int:
+        if name not in self._names:
+            self._names.append(name)
+        return self._names.index(name)
 
-    # -- views -------------------------------------------------------------------------------------------------
+    # -- as a batch of one ---------------------------------------------------------------------------------------
 
-    def views(self, places: tuple[tuple[int, int], ...], num_slots: int) -> list[OneImage]:
-        """One for each view, (group, place in it), as ``split`` makes rows of them."""
-        keys = _streams(self.stream, places)
-        first = None if self._first_stream is None else _streams(self._first_stream, places)
-        made = []
-        for i, key in enumerate(keys):
-            first_key = None if first is None else first[i]
-            view = OneImage(self.in_shape, self.sample_id, key, num_slots, self.epoch, self.given, first_key)
-            view.output = self.output
-            made.append(view)
-        return made
-
-    # -- becoming a batch --------------------------------------------------------------------------------------
-
-    @property
-    def sampling(self) -> Sampling:
-        """The sampling that goes on: this, or the batch that it has become."""
-        return self if self._batch is None else self._batch
-
-    def forked(self) -> OneImage | Selection:
-        return self if self._batch is None else Selection(self._batch, self._batch.with_forks(ROW))
-
-    @property
-    def instructions(self) -> dict[str, npt.NDArray[Any]]:
-        grids: dict[str, Any] = empty_instructions(1, max(8, len(self.records)))
+    def finish(self, output: Output) -> Program:
+        sampling = single_sampling(self.in_shape, self.sample_id, self.stream)
+        sampling.reserve(len(self.records))
+        grids: dict[str, Any] = sampling.instructions
         for k, (op, flags, height, width, label, *rest) in enumerate(self.records):
             grids["opcode"][0, k], grids["flags"][0, k], grids["label"][0, k] = op, flags, label
             grids["out_size"][0, k], grids["fill"][0, k], grids["args"][0, k] = (height, width), rest[:3], rest[3:]
-        return grids
-
-    def finish(self, output: Output) -> Program:
-        return self.as_batch().finish(output)
-
-    def as_batch(self) -> Sampling:
-        if self._batch is None:
-            batch = object.__new__(Sampling)
-            own = {name: getattr(self, name) for name in (*_MADE_WHEN_ASKED, "size", "length")}
-            batch.__dict__.update(self.__dict__, **own, _grids=self.instructions)
-            self._batch = batch
-        return self._batch
+        sampling.length[:] = len(self.records)
+        sampling.adopt_tables(self)
+        sampling._names = self._names
+        return sampling.finish(output)
 
     @property
     def num_rectangles(self) -> int:
@@ -333,34 +155,7 @@ class OneImage(Sampling):
         return bool(self._points or self._parts.keys() - _RECTANGLES)
 
 
-def _read_only(*numbers: Any) -> npt.NDArray[np.uint32]:
-    """As a batch's keys are, so that kernels have one type for both."""
-    array = np.array(numbers, np.uint32)
-    array.flags.writeable = False
-    return array
-
-
-_MADE_WHEN_ASKED: dict[str, Callable[[OneImage], Any]] = {
-    "_ids": lambda one: np.array([one.sample_id], np.uint64),
-    "key": lambda one: _read_only(one.stream),
-    "_first_key": lambda one: None if one._first_stream is None else np.array([one._first_stream], np.uint32),
-    "_words": lambda one: rng.words_of_one(one.sample_id, one.stream, one._num_slots),
-    "shape": lambda one: np.array([one.in_shape], np.int32),
-    "source": lambda one: np.zeros(1, np.int32),
-    "_is_mixed": lambda one: np.zeros(1, np.bool_),
-}
-
-
-@lru_cache(maxsize=256)
-def _streams(stream: tuple[int, int], places: tuple[tuple[int, int], ...]) -> list[tuple[int, int]]:
-    """``rng.view_keys`` as plain integers."""
-    keys = rng.view_keys(np.array([stream], np.uint32), places)[0]
-    return [(low, high) for low, high in keys.tolist()]
-
-
-Images = OneImage | Selection
-
-
-def _plain(value: Any) -> Any:
-    """The number that one row has."""
-    return value if type(value) is float or type(value) is int else np.asarray(value).item()
+def single_sampling(shape: tuple[int, int, int], sample_id: int, key: tuple[int, int]) -> Sampling:
+    """A batch of one image."""
+    ids, keys = np.array([sample_id], np.uint64), np.array([key], np.uint32)
+    return Sampling(np.array([shape], np.int32), ids, keys, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,7 +64,7 @@ class Sampling(TableBuilder):
         self.output = Output()
         self._ids = ids
         self._first_key = self.key if first_key is None and not epoch else first_key
-        self._words = rng.sample_words(ids, self.key, num_slots)
+        self._num_slots = num_slots
         self._grids = empty_instructions(count, 8)
         self._names: list[str] = []
         self._blend_weight: npt.NDArray[np.float32] | None = None
@@ -83,6 +84,20 @@ class Sampling(TableBuilder):
         return self.planes.of(name, values)
 
     # -- drawing -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _words(self) -> npt.NDArray[np.uint32]:
+        return rng.sample_words(self._ids, self.key, self._num_slots)
+
+    @property
+    def row_ids(self) -> npt.NDArray[np.uint64]:
+        """Of each row, uint64[R]."""
+        return self._ids if len(self.source) == len(self._ids) else self._ids[self.source]
+
+    @property
+    def row_keys(self) -> npt.NDArray[np.uint32]:
+        """Of each row, uint32[R, 2]."""
+        return self.key if len(self.source) == len(self._ids) else self.key[self.source]
 
     def words(self, rows: Rows, slot: int, count: int = 1) -> npt.NDArray[np.uint32]:
         """uint32[R, count, 4]; rows over the same sample see the same words."""
@@ -195,10 +210,6 @@ class Sampling(TableBuilder):
 
     # -- blending ----------------------------------------------------------------------------------------------
 
-    def as_batch(self) -> Sampling:
-        """Sampling whose rows can be forked, blended and split: one image alone becomes a batch for it."""
-        return self
-
     def fork(self, rows: Rows, copies: int) -> npt.NDArray[np.intp]:
         """Copy ``rows`` (with what they hold so far) ``copies`` times -> the new rows int[copies, R]."""
         start = len(self.length)
@@ -245,7 +256,8 @@ class Sampling(TableBuilder):
         self.given = {name: np.repeat(values, number, axis=0) for name, values in self.given.items()}
         self.source = np.arange(count * number, dtype=np.int32)
         self._grids = empty_instructions(count * number, 8)
-        self._words = rng.sample_words(self._ids, self.key, num_slots)
+        self._num_slots = num_slots
+        self.__dict__.pop("_words", None)
         self._grouping = Grouping(tuple(counts), has_axis)
         places = np.arange(count)[:, None] * number + np.arange(number)
         return [part.reshape(-1) for part in np.split(places, np.cumsum(counts)[:-1], axis=1)]
@@ -305,6 +317,16 @@ class Sampling(TableBuilder):
         if name not in self._names:
             self._names.append(name)
         return self._names.index(name)
+
+    @property
+    def slots(self) -> int:
+        """Instructions that each row has room for."""
+        return int(self._grids["opcode"].shape[1])
+
+    def reserve(self, slots: int) -> None:
+        """Make room for so many instructions in each row."""
+        while self.slots < slots:
+            self._widen()
 
     def _widen(self) -> None:
         for name, cleared in empty_instructions(*self._grids["opcode"].shape).items():

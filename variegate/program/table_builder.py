@@ -126,6 +126,14 @@ class TableBuilder:
         self._counts[table] = first + len(part)
         return first
 
+    def adopt_tables(self, other: TableBuilder) -> None:
+        """Take the tables of another builder in place of its own."""
+        self._parts, self._counts, self._points = other._parts, other._counts, other._points
+
+    def table_size(self, table: str) -> int:
+        """Entries of a side table so far."""
+        return self._counts.get(table, 0)
+
     def add_lut(self, lut: npt.NDArray[np.uint8]) -> int:
         """uint8[256] or [3, 256] -> its index, for Op.LUT."""
         return self._add("luts", np.broadcast_to(lut, (3, 256)))

@@ -16,9 +16,9 @@ from variegate.executors.runners.channels import as_laid_out, planar, plane_load
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.grouping import make_room
 from variegate.executors.runners.images import NAMES, RaggedBatch, check_images
+from variegate.program.draws.record import Record
 from variegate.program.lowering import lower
-from variegate.program.one_image import OneImage
-from variegate.program.program import Output, Program
+from variegate.program.program import Program
 from variegate.threads import by_openmp
 
 
@@ -33,11 +33,6 @@ def widened(batch: Any, program: Program) -> Any:
     shapes = shapes.copy()
     shapes[source[is_wide], 2] = 3
     return batch.widened(shapes)
-
-
-def as_read(image: OneImage, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """The same of an image alone."""
-    return pixels if pixels.shape[2] == 3 or image.channels[0] == 1 else np.repeat(pixels, 3, axis=2)
 
 
 Image = npt.NDArray[np.uint8]
@@ -112,19 +107,13 @@ class CpuRunner(HostRunner):
         cpu.run_into(fused, None, results, None, self._num_threads, loader)
         return as_laid_out(each_tensor(room, self._dtype), program)
 
-    def run_one(self, image: OneImage, pixels: Image, output: Output) -> torch.Tensor:
-        """Run one sampled image -> its tensor [C, H, W] or [H, W, C]."""
-        return _to_tensor(cpu.run_one(image, as_read(image, pixels), output, self._is_composed), self._dtype)
+    def fits_one(self, record: Record) -> bool:
+        """True if ``draw_one`` runs what the record draws."""
+        return cpu.fits_workspace(record)
 
-    def run_views(self, views: list[OneImage], pixels: Image, output: Output) -> Any:
-        """Run sampled views of one image -> a tensor [views, C, H, W]; a list of them where sizes differ."""
-        made = [cpu.run_one(view, as_read(view, pixels), output, self._is_composed) for view in views]
-        if len({view.shape for view in made}) > 1:
-            return [_to_tensor(view, self._dtype) for view in made]
-        whole = cpu.take_results(output, (len(made), *made[0].shape))
-        for place, view in zip(whole, made, strict=True):
-            place[...] = view
-        return _to_tensor(whole, self._dtype)
+    def draw_one(self, record: Record, pixels: Image, sample_id: int, key: tuple[int, int]) -> torch.Tensor:
+        """Draw and run one image -> its tensor [C, H, W] or [H, W, C]."""
+        return _to_tensor(cpu.draw_one(record, pixels, sample_id, key, self._is_composed), self._dtype)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
         if program.planes is not None:

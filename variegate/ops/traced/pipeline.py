@@ -13,7 +13,7 @@ from variegate.ops.arguments import ArgumentError, checks
 from variegate.ops.base import Traced, Transform, set_field
 from variegate.ops.container import Container
 from variegate.ops.traced.values import SIDES, PipelineValues, Recipes, check_definitions, is_name, measured_as
-from variegate.program.one_image import Images
+from variegate.program.draws.recorder import DrawContext
 from variegate.program.sampling import Rows, Sampling
 
 _LONGEST_NAME = 200
@@ -47,13 +47,13 @@ class TracedPipeline(Container):
         set_field(self, "_recipes", Recipes(definitions))
         self._adopt(own=len(self._recipes.slots), is_choice=False, in_a_row=True)
 
-    def draw(self, images: Images, slot: int) -> None:
-        sampling = images.sampling
+    def draw(self, image: DrawContext, slot: int) -> None:
+        sampling = image.sampling
         outer, sampling.given = sampling.given, PipelineValues(self, self._recipes, sampling, slot)
         try:
-            self._draw_all(images, slot)
+            self._draw_all(image, slot)
         finally:
-            sampling.given = images.sampling.given = outer
+            sampling.given = image.sampling.given = outer
 
     def __call__(self, image: Any, *others: Any, **constants: Any) -> Any:
         """Augment one image; or within a function that is traced, do to its image what this one does.

@@ -19,11 +19,8 @@ from variegate.ops.arguments import (
     check_interpolation,
     check_size,
 )
-from variegate.ops.crop import emit_pad
 from variegate.ops.erase import emit_rectangles
 from variegate.ops.magnitude import BORDER_FLAGS, INTERPOLATION_FLAGS
-from variegate.ops.matrices import inverse_affine, perspective_coefficients, rotated_size
-from variegate.ops.resize import emit_resize, emit_resized_crop
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
 

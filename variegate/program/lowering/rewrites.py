@@ -63,7 +63,7 @@ def new_work(
     composed: bool = True,
     measured_once: bool = False,
 ) -> LoweringWork:
-    """``program``: arrays of R programs of K slots, in C order and writable; windows and passes are zeros.
+    """``program``: arrays of R programs of K slots, in C order and writable.
 
     ``luts``, ``kernel_values``: room for tables, and weights of convolutions. ``records``: int64[K + 1, RECORD], where
     one program comes as records.
@@ -98,10 +98,10 @@ def empty_program(rows: int, slots: int) -> ProgramArrays:
 
 def _lowered_arrays(rows: int, slots: int) -> dict[str, npt.NDArray[Any]]:
     return {
-        "window": np.zeros((rows, slots, 4), np.int32),
+        "window": np.empty((rows, slots, 4), np.int32),
         "pass_of": np.empty((rows, slots), np.int16),
         "num_passes": np.empty(rows, np.int32),
-        "passes": np.zeros((rows, slots, PASS_FIELDS), np.int32),
+        "passes": np.empty((rows, slots, PASS_FIELDS), np.int32),
     }
 
 

@@ -66,7 +66,7 @@ def rotate(
     turn = number("angle", angle, -LARGEST, LARGEST, error=refused)
     about = CENTER("center", center, error=refused)
     height, width, _ = shape_of(img)
-    size = rotated_size([[height, width]], turn, about) if expand else None
+    size = rotated_size(height, width, turn, about) if expand else None
     args = (turn, *(about or (math.nan, math.nan)), float(bool(expand)))
     return run_map(img, device, Op.ROTATE, args, interpolation, fill, padding_mode, size)
 
@@ -130,7 +130,7 @@ def perspective(
         solved, is_valid = perspective_coefficients(start.tolist(), end.tolist())
         if not is_valid:
             raise refused("endpoints", endpoints, "corners, as startpoints are, of which no three are in line")
-        values = tuple(solved.tolist())
+        values = tuple(solved)
     shape_of(img)
     return run_map(img, device, Op.PERSPECTIVE, values, interpolation, fill, padding_mode)
 
@@ -329,7 +329,7 @@ def resized_crop(
         raise refused("edges", edges, '"image" for a box with fractions of pixels')
     sides = wanted.size
     if isinstance(sides, int):
-        sides = tuple(resized_size(np.array([box[2:]]), sides, None)[0].tolist())
+        sides = resized_size(box[2], box[3], sides, None)
     single = Single(img)
     if box[0] < 0 or box[1] < 0 or box[0] + box[2] > single.height or box[1] + box[3] > single.width:
         _cut(single, *box)

@@ -28,7 +28,7 @@ from variegate.ops.arguments import (
 )
 from variegate.ops.base import StandIn, Traced, Transform
 from variegate.ops.magnitude import BORDER_FLAGS, INTERPOLATION_FLAGS, MagnitudeOp
-from variegate.program.one_image import OneImage
+from variegate.program.one_image import NeedsBatch, OneImage, single_sampling
 from variegate.program.ops import Op
 from variegate.program.program import MAX_SIDE, Output
 from variegate.program.rng import stream_of
@@ -115,7 +115,7 @@ class Single(Generic[Img]):
     def __init__(self, img: Img, seed: int = 0) -> None:
         self.img = img
         shape = self.height, self.width, self.channels = shape_of(img)
-        self.sampling = OneImage(shape, 0, stream_of(seed, 0, 0), 0)
+        self.sampling = OneImage(shape, 0, stream_of(seed, 0, 0))
 
     def emit(
         self,
@@ -123,14 +123,14 @@ class Single(Generic[Img]):
         *args: float,
         interpolation: FilterName = "nearest",
         fill: Sequence[int] | None = None,
-        size: npt.NDArray[np.int32] | None = None,
+        size: tuple[float, float] | None = None,
         padding_mode: PaddingMode = "constant",
     ) -> Single[Img]:
-        """Append an instruction; ``size`` int[1, 2] where it changes."""
+        """Append an instruction; ``size``: height and width, where it changes them."""
         if interpolation != "nearest" and max(self.height, self.width) > MAX_SIDE:
             accepted = f'sides of at most {MAX_SIDE:,} pixels, or interpolation="nearest"'
             raise refused("img.shape", (self.height, self.width), accepted)
-        sides = None if size is None else tuple(size[0].tolist())
+        sides = None if size is None else (int(size[0]), int(size[1]))
         flags = INTERPOLATION_FLAGS[interpolation] | BORDER_FLAGS[padding_mode]
         self.sampling.add(op, *args, flags=flags, fill=fill, size=sides)
         return self
@@ -140,6 +140,16 @@ class Single(Generic[Img]):
         if type(self.img) is StandIn:
             return cast(Img, self.img.take(self.sampling, output))
         return like(self.img, self.result(device, output))
+
+    def run_as_batch(self, transform: Transform, device: str) -> Img:
+        """The image through a transform that draws for batches alone."""
+        image = self.sampling
+        sampling = single_sampling(image.in_shape, image.sample_id, image.stream)
+        transform.sample(sampling, np.zeros(1, np.intp), 0)
+        program = sampling.finish(sampling.output)
+        pixels = pixels_of(self.img)
+        read = np.ascontiguousarray(np.broadcast_to(pixels, program.in_shape[0]))
+        return like(self.img, get_executor(device)(program, [read])[0])
 
     def result(self, device: str, output: Output = UINT8) -> npt.NDArray[Any]:
         """The image after all instructions as an array with three axes, in the layout of ``output``."""
@@ -161,7 +171,10 @@ def run(img: Img, device: str, declare: Callable[[], Transform], **names: str) -
     """``img`` through the transform that ``declare`` makes, which draws nothing; ``names`` as for ``declared``."""
     transform = declared(declare, **names)
     single = Single(img)
-    transform.draw(single.sampling, 0)
+    try:
+        single.sampling.run(transform, 0)
+    except NeedsBatch:
+        return single.run_as_batch(transform, device)
     return single.run(device)
 
 

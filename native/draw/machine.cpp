@@ -1,0 +1,240 @@
+// The machine of draws: runs the record of a transform's chances (variegate/program/draws) for a batch or one image.
+//
+// A record is a list of instructions on registers, one number per image and register. Images are taken in blocks, so
+// that an instruction costs a loop over a block, and what a block needs stays in the nearest cache.
+#include "../philox.h"
+#include "mathematics.h"
+
+namespace vg {
+namespace {
+
+// Images of a block.
+constexpr int LANES = 64;
+
+struct Instruction {
+  i32 op, to, a, b, c, unused;
+  f64 k;
+};
+static_assert(sizeof(Instruction) == 32, "as variegate/program/draws/record.py writes it");
+
+// An instruction of a program, or a rectangle, whose numbers are registers; -1 for none.
+struct Emission {
+  i32 opcode, flags, where, height, width, count, label, args[NUM_ARGS], fill[3];
+};
+static_assert(sizeof(Emission) == 72, "as variegate/program/draws/record.py writes it");
+
+// Of a call that fails, which check did, for which row, and the numbers that its message needs.
+enum Failure : i64 { NO_FAILURE = 0, CHECK_FAILED = 16, TOO_LARGE = 17, NO_SLOT = 18 };
+
+struct Block {
+  const DrawCall &call;
+  i64 first;  // position of the first row
+  int count;
+  f64 *registers;  // [num_registers, LANES]
+
+  f64 *at(i32 index) const { return registers + (i64)index * LANES; }
+  i64 row(int i) const { return call.row_index ? call.row_index[first + i] : first + i; }
+  bool is_on(i32 where, int i) const { return where < 0 || at(where)[i] != 0; }
+  bool is_on_anywhere(i32 where) const {
+    for (int i = 0; i < count; i++) {
+      if (at(where)[i] != 0) return true;
+    }
+    return false;
+  }
+};
+
+void draw_words(const Block &block, const Instruction &in) {
+  f64 *to = block.at(in.to);
+  for (int i = 0; i < block.count; i++) {
+    const i64 row = block.row(i);
+    const u64 id = block.call.ids[row];
+    const u32 *key = block.call.key + 2 * row;
+    const u32 slot = (u32)(block.call.first_slot + (i64)in.k) + (in.a < 0 ? 0 : (u32)block.at(in.a)[i]);
+    const PhiloxWords words = philox4x32({{0, slot, (u32)id, (u32)(id >> 32)}}, key[0], key[1]);
+    for (int w = 0; w < 4; w++) to[w * LANES + i] = words.at[w];
+  }
+}
+
+// A permutation of 0..count - 1 by `count` keys in registers from `a` on: positions of the keys in ascending order.
+void sort_keys(const Block &block, const Instruction &in) {
+  const f64 *keys = block.at(in.a);
+  f64 *to = block.at(in.to);
+  for (int i = 0; i < block.count; i++) {
+    for (int j = 0; j < in.b; j++) {
+      const f64 key = keys[j * LANES + i];
+      int place = j;
+      for (; place > 0 && keys[(int)to[(place - 1) * LANES + i] * LANES + i] > key; place--) {
+        to[place * LANES + i] = to[(place - 1) * LANES + i];
+      }
+      to[place * LANES + i] = j;
+    }
+  }
+}
+
+void add_rectangles(const Block &block, const Instruction &in) {
+  const DrawCall &call = block.call;
+  const Emission &emission = ((const Emission *)call.emissions)[(i64)in.k];
+  for (int i = 0; i < block.count; i++) {
+    if (!block.is_on(emission.where, i)) continue;
+    i32 *rectangle = call.rectangles + 4 * call.num_rectangles[0];
+    for (int j = 0; j < 4; j++) rectangle[j] = (i32)block.at(emission.args[j])[i];
+    block.at(in.to)[i] = (f64)(call.first_rectangle + call.num_rectangles[0]++);
+  }
+}
+
+i64 emit(const Block &block, const Instruction &in) {
+  const DrawCall &call = block.call;
+  const Emission &emission = ((const Emission *)call.emissions)[(i64)in.k];
+  const f64 *opcode = block.at(emission.opcode), *flags = block.at(emission.flags);
+  for (int i = 0; i < block.count; i++) {
+    if (!block.is_on(emission.where, i) || opcode[i] == Op::NOP) continue;
+    const i64 row = block.row(i);
+    i32 *size = call.size + 2 * row;
+    if (emission.height >= 0) {
+      const f64 height = block.at(emission.height)[i], width = block.at(emission.width)[i];
+      if (!(max_of(height, width) <= (f64)call.max_side)) {
+        call.failure[0] = in.k;
+        call.failure[1] = (f64)row;
+        call.failure[2] = height;
+        call.failure[3] = width;
+        return TOO_LARGE;
+      }
+      size[0] = (i32)height;
+      size[1] = (i32)width;
+    }
+    if (call.length[row] >= call.slots) return NO_SLOT;
+    const i64 to = row * call.slots + call.length[row]++;
+    call.opcode[to] = (i16)opcode[i];
+    call.flags[to] = (i16)flags[i];
+    call.label[to] = (i16)(emission.label < 0 ? -1 : call.first_label + emission.label);
+    memcpy(call.out_size + 2 * to, size, 2 * sizeof(i32));
+    f64 *args = call.args + NUM_ARGS * to;
+    for (int j = 0; j < NUM_ARGS; j++) args[j] = j < emission.count ? block.at(emission.args[j])[i] : 0.0;
+    u8 *fill = call.fill + 3 * to;
+    for (int j = 0; j < 3; j++) fill[j] = emission.fill[j] < 0 ? 0 : (u8)block.at(emission.fill[j])[i];
+  }
+  return OK;
+}
+
+i64 check(const Block &block, const Instruction &in) {
+  for (int i = 0; i < block.count; i++) {
+    if (block.at(in.a)[i] != 0 || !block.is_on(in.b, i)) continue;
+    const Emission &values = ((const Emission *)block.call.emissions)[(i64)in.k];
+    block.call.failure[0] = in.k;
+    block.call.failure[1] = (f64)block.row(i);
+    for (int j = 0; j < values.count; j++) block.call.failure[2 + j] = block.at(values.args[j])[i];
+    return CHECK_FAILED;
+  }
+  return OK;
+}
+
+// Numbers of `edges`, ascending, that are at most x.
+int count_edges(const f64 *edges, int count, f64 x) {
+  int below = 0;
+  while (below < count && edges[below] <= x) below++;
+  return below;
+}
+
+#define VG_EACH(NAME, VALUE)                                     \
+  case DrawOp::NAME:                                             \
+    for (int i = 0; i < block.count; i++) to[i] = (f64)(VALUE); \
+    break;
+
+i64 run_block(const Block &block) {
+  const DrawCall &call = block.call;
+  const Instruction *code = (const Instruction *)call.code;
+  for (i64 pc = call.begin; pc < call.end; pc++) {
+    const Instruction &in = code[pc];
+    f64 *to = block.at(max_of(in.to, 0));
+    const f64 *a = block.at(max_of(in.a, 0)), *b = block.at(max_of(in.b, 0)), *c = block.at(max_of(in.c, 0));
+    i64 failure = OK;
+    switch (in.op) {
+      VG_EACH(HEIGHT, call.size[2 * block.row(i)])
+      VG_EACH(WIDTH, call.size[2 * block.row(i) + 1])
+      VG_EACH(CHANNELS, call.in_shape[3 * block.row(i) + 2])
+      VG_EACH(COLUMN, call.columns[(i64)in.k * call.column_rows + block.row(i)])
+      VG_EACH(BASE, call.bases[(i64)in.k])
+      VG_EACH(SLOT, call.first_slot + (i64)in.k)
+      VG_EACH(UNIT, a[i] * 0x1p-32)
+      VG_EACH(ADD, a[i] + b[i])
+      VG_EACH(SUBTRACT, a[i] - b[i])
+      VG_EACH(MULTIPLY, a[i] * b[i])
+      VG_EACH(DIVIDE, a[i] / b[i])
+      VG_EACH(FLOOR_DIVIDE, floor(a[i] / b[i]))
+      VG_EACH(MODULO, a[i] - b[i] * floor(a[i] / b[i]))
+      VG_EACH(MINIMUM, min_of(a[i], b[i]))
+      VG_EACH(MAXIMUM, max_of(a[i], b[i]))
+      VG_EACH(LESS, a[i] < b[i])
+      VG_EACH(LESS_EQUAL, a[i] <= b[i])
+      VG_EACH(EQUAL, a[i] == b[i])
+      VG_EACH(NOT_EQUAL, a[i] != b[i])
+      VG_EACH(AND, a[i] != 0 && b[i] != 0)
+      VG_EACH(OR, a[i] != 0 || b[i] != 0)
+      VG_EACH(NOT, a[i] == 0)
+      VG_EACH(NEGATE, -a[i])
+      VG_EACH(ABSOLUTE, fabs(a[i]))
+      VG_EACH(RINT, nearbyint(a[i]))
+      VG_EACH(FLOOR, floor(a[i]))
+      VG_EACH(CEIL, ceil(a[i]))
+      VG_EACH(TRUNC, trunc(a[i]))
+      VG_EACH(SQRT, sqrt(a[i]))
+      VG_EACH(FLOAT32, (f32)a[i])
+      VG_EACH(EXP, exp_of(a[i]))
+      VG_EACH(LOG, log_of(a[i]))
+      VG_EACH(SIN, sin_of(a[i]))
+      VG_EACH(COS, cos_of(a[i]))
+      VG_EACH(TAN, tan_of(a[i]))
+      VG_EACH(SELECT, a[i] != 0 ? b[i] : c[i])
+      VG_EACH(ASSIGN, a[i] != 0 ? b[i] : to[i])
+      VG_EACH(LOOKUP, call.arrays[(i64)in.k + (i64)clamp(a[i], 0.0, (f64)(in.b - 1))])
+      VG_EACH(SEARCH, count_edges(call.arrays + (i64)in.k, in.b, a[i]))
+      case DrawOp::WORDS: draw_words(block, in); break;
+      case DrawOp::SORT: sort_keys(block, in); break;
+      case DrawOp::RECTANGLE: add_rectangles(block, in); break;
+      case DrawOp::EMIT: failure = emit(block, in); break;
+      case DrawOp::CHECK: failure = check(block, in); break;
+      case DrawOp::SKIP:
+        if (!block.is_on_anywhere(in.a)) pc = (i64)in.k - 1;
+        break;
+      default: return UNSUPPORTED;
+    }
+    if (failure) return failure;
+  }
+  return OK;
+}
+#undef VG_EACH
+
+}  // namespace
+}  // namespace vg
+
+// Run instructions begin..end of a record. Registers of a block follow `register_stride` after those of the one before:
+// 0 where no number is needed by a later call.
+VG_EXPORT i64 vg_draw(const DrawCall *call) {
+  using namespace vg;
+  for (i64 first = 0; first < call->rows; first += LANES) {
+    const int count = (int)min_of<i64>(LANES, call->rows - first);
+    const Block block = {*call, first, count, call->registers + first / LANES * call->register_stride};
+    if (first == 0 || call->register_stride) {
+      for (i64 c = 0; c < call->num_constants; c++) {
+        f64 *to = block.at((i32)c);
+        for (int i = 0; i < count; i++) to[i] = call->constants[c];
+      }
+    }
+    const i64 failure = run_block(block);
+    if (failure) return failure;
+  }
+  return OK;
+}
+
+// The elementary functions by their DrawOp, for draws outside of the machine.
+VG_EXPORT f64 vg_evaluate(i64 op, f64 x) {
+  using namespace vg;
+  switch (op) {
+    case DrawOp::EXP: return exp_of(x);
+    case DrawOp::LOG: return log_of(x);
+    case DrawOp::SIN: return sin_of(x);
+    case DrawOp::COS: return cos_of(x);
+    case DrawOp::TAN: return tan_of(x);
+    default: return NAN;
+  }
+}

@@ -1,0 +1,69 @@
+"""Instructions of the machine that draws (``native/draw``): on registers, one number per image each."""
+
+from __future__ import annotations
+
+from enum import IntEnum, auto
+
+
+class DrawOp(IntEnum):
+    """``to``, ``a``, ``b`` and ``c`` are registers, ``k`` is a constant. Conditions are 0 or 1."""
+
+    HEIGHT = auto()
+    WIDTH = auto()
+    CHANNELS = auto()
+    COLUMN = auto()
+    """Column ``k`` of the numbers that come with a batch."""
+    BASE = auto()
+    """Where the record's entries of side table ``k`` begin."""
+    SLOT = auto()
+    """The number of slot ``k`` of the record."""
+    WORDS = auto()
+    """Four random words of 32 bits of slot ``k``, or ``k`` + ``a``."""
+    UNIT = auto()
+    """A word as a number in [0, 1)."""
+    ADD = auto()
+    SUBTRACT = auto()
+    MULTIPLY = auto()
+    DIVIDE = auto()
+    FLOOR_DIVIDE = auto()
+    MODULO = auto()
+    MINIMUM = auto()
+    MAXIMUM = auto()
+    LESS = auto()
+    LESS_EQUAL = auto()
+    EQUAL = auto()
+    NOT_EQUAL = auto()
+    AND = auto()
+    OR = auto()
+    NOT = auto()
+    NEGATE = auto()
+    ABSOLUTE = auto()
+    RINT = auto()
+    FLOOR = auto()
+    CEIL = auto()
+    TRUNC = auto()
+    SQRT = auto()
+    FLOAT32 = auto()
+    EXP = auto()
+    LOG = auto()
+    SIN = auto()
+    COS = auto()
+    TAN = auto()
+    SELECT = auto()
+    """``b`` if ``a``, else ``c``."""
+    ASSIGN = auto()
+    """``b`` if ``a``, else what ``to`` holds already."""
+    LOOKUP = auto()
+    """Number ``a`` of the ``b`` constants that begin at ``k``."""
+    SEARCH = auto()
+    """How many of the ``b`` ascending constants that begin at ``k`` are at most ``a``."""
+    SORT = auto()
+    """Positions of the ``b`` numbers in registers from ``a`` on, in ascending order: a random permutation."""
+    RECTANGLE = auto()
+    """The index of a new rectangle, emission ``k``."""
+    EMIT = auto()
+    """Append emission ``k`` to the program."""
+    CHECK = auto()
+    """Fail unless ``a`` holds in all images where ``b`` does; the message needs the numbers of emission ``k``."""
+    SKIP = auto()
+    """Go on at instruction ``k`` if ``a`` holds in no image of the block."""

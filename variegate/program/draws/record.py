@@ -1,0 +1,273 @@
+"""A record: what a transform draws, as instructions that the native machine runs for batches and single images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from ctypes import c_void_p
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.native.library import data_ptr, entry
+from variegate.native.structs import DRAW_CALL, pack_struct
+from variegate.program.draws.instructions import DrawOp
+from variegate.program.draws.recorder import NONE, SIDE_TABLES, Callback, Emission, Recorder
+from variegate.program.ops import NUM_ARGS
+from variegate.program.planes import Planes
+from variegate.program.program import Output
+from variegate.program.sampling import Rows, Sampling
+
+if TYPE_CHECKING:
+    from variegate.ops.base import Transform
+
+# Images that the machine takes at once: LANES of native/draw/machine.cpp.
+LANES = 64
+_INSTRUCTION = np.dtype(
+    [(name, np.int32) for name in ("op", "to", "a", "b", "c", "unused")] + [("k", np.float64)]
+)
+_EMISSION_HEAD = ("opcode", "flags", "where", "height", "width", "count", "label")
+_EMISSION = np.dtype(
+    [*((name, np.int32) for name in _EMISSION_HEAD), ("args", np.int32, NUM_ARGS), ("fill", np.int32, 3)]
+)
+_CHECK_FAILED, _TOO_LARGE, _NO_SLOT = 16, 17, 18
+_FIELD = {name: i for i, (name, _) in enumerate(DRAW_CALL)}
+_NOTHING = np.zeros(1, np.float64)
+
+_draw = entry("vg_draw", c_void_p)
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What ``draw`` of a transform recorded.
+
+    ``segments``: the instructions begin..end before each callback, and before the end. ``output``: the format in which
+    images leave.
+    """
+
+    code: npt.NDArray[Any]
+    emissions: npt.NDArray[Any]
+    constants: npt.NDArray[np.float64]
+    arrays: npt.NDArray[np.float64]
+    callbacks: tuple[Callback, ...]
+    columns: tuple[Callable[[Sampling], npt.ArrayLike], ...]
+    names: tuple[str, ...]
+    tables: dict[str, npt.NDArray[Any]]
+    points: tuple[Any, ...]
+    output: Output
+    num_registers: int
+    num_rectangles: int
+    max_emissions: int
+    uses_epoch: bool
+    differs_by_channel: bool
+    notes: tuple[Emission, ...]
+
+    @cached_property
+    def is_for_one(self) -> bool:
+        """True if the native calls for one image are enough: nothing is drawn in Python or comes with a batch."""
+        return not (self.callbacks or self.columns or self.points or "grids" in self.tables)
+
+    # -- running ---------------------------------------------------------------------------------------------------
+
+    def run(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        """Draw for these rows of a batch, by slots from ``slot`` on."""
+        count = len(rows)
+        if count == 0:
+            return
+        call = _Call(self, sampling, rows, slot)
+        begin = 0
+        for callback in self.callbacks:
+            call.run(begin, callback.at)
+            begin = callback.at
+            chosen = call.rows_where(callback.where)
+            if len(chosen):
+                values = [call.values(register, chosen) for register in callback.values]
+                callback.function(sampling, chosen, slot + callback.slot, *values)
+                call.follow_forks()
+        call.run(begin, len(self.code))
+        sampling.output = self.output
+        sampling.differs_by_channel |= self.differs_by_channel
+
+
+    def error(self, status: int, failure: npt.NDArray[np.float64], max_side: int) -> Exception:
+        """What to raise for the status of a call of vg_draw."""
+        number, row, *values = failure.tolist()
+        note = self.notes[int(number)]
+        if status == _CHECK_FAILED and note.error is not None:
+            return note.error(*values[: len(note.args)])
+        if status == _TOO_LARGE:
+            height, width = int(values[0]), int(values[1])
+            return ValueError(f"{note.title} to {height}x{width}; accepted: sides of at most {max_side:,} pixels")
+        return RuntimeError(f"vg_draw: status {status} in row {int(row)}")
+
+
+class _Call:
+    """One run of a record: the memory that segments share."""
+
+    def __init__(self, record: Record, sampling: Sampling, rows: Rows, slot: int) -> None:
+        self.record, self.sampling, self.rows = record, sampling, rows
+        self.failure = np.zeros(2 + NUM_ARGS, np.float64)
+        self.counts = np.zeros(1, np.int64)
+        self.bases = np.array([_add_table(sampling, name, record.tables.get(name)) for name in SIDE_TABLES], np.float64)
+        columns = [np.asarray(values(sampling), np.float64) for values in record.columns]
+        self.columns = np.stack(columns) if columns else _NOTHING
+        self.label = _add_names(sampling, record.names)
+        self.slot = slot
+        self._allocate()
+
+    def _allocate(self) -> None:
+        blocks = -(-len(self.rows) // LANES) if self.record.callbacks else 1
+        self.registers = np.empty((blocks, self.record.num_registers, LANES), np.float64)
+
+    def run(self, begin: int, end: int) -> None:
+        """Run instructions begin..end. Raises what a check says."""
+        record, sampling, rows = self.record, self.sampling, self.rows
+        sampling.reserve(int(sampling.length.max(initial=0)) + record.max_emissions)
+        rectangles = np.empty((len(rows) * record.num_rectangles, 4), np.int32)
+        self.counts[0] = 0
+        is_all = len(rows) == len(sampling.length)
+        index = np.ascontiguousarray(rows, np.int64)
+        memory = pack_struct(
+            DRAW_CALL,
+            code=record.code,
+            begin=begin,
+            end=end,
+            constants=record.constants,
+            num_constants=len(record.constants),
+            arrays=record.arrays,
+            emissions=record.emissions,
+            registers=self.registers,
+            register_stride=record.num_registers * LANES if record.callbacks else 0,
+            rows=len(rows),
+            row_index=0 if is_all else index,
+            first_slot=self.slot,
+            slots=sampling.slots,
+            **sampling.instructions,
+            length=sampling.length,
+            size=sampling.size,
+            in_shape=sampling.shape,
+            ids=sampling.row_ids,
+            key=sampling.row_keys,
+            columns=self.columns,
+            column_rows=self.columns.shape[-1],
+            bases=self.bases,
+            first_label=self.label,
+            rectangles=rectangles,
+            num_rectangles=self.counts,
+            first_rectangle=sampling.table_size("rectangles"),
+            max_side=sampling.max_side,
+            failure=self.failure,
+        )
+        status = _draw(data_ptr(memory))
+        if status:
+            raise record.error(status, self.failure, sampling.max_side)
+        if self.counts[0]:
+            sampling.add_rectangles(rectangles[: self.counts[0]])
+
+    def rows_where(self, where: int) -> Rows:
+        if where == NONE:
+            return self.rows
+        mask = self.registers[:, where].reshape(-1)[: len(self.rows)] != 0
+        return self.rows[mask]
+
+    def values(self, register: int, rows: Rows) -> npt.NDArray[np.float64]:
+        """float64[rows] of a register."""
+        all_values = self.registers[:, register].reshape(-1)[: len(self.rows)]
+        return all_values[np.isin(self.rows, rows)]
+
+    def follow_forks(self) -> None:
+        """Go on with rows that a callback has forked, with the numbers of the rows that they come from."""
+        sampling, known = self.sampling, len(self.rows)
+        if not len(sampling.length) > int(self.rows.max()) + 1 or not sampling.is_blended:
+            return
+        forked = np.setdiff1d(sampling.with_forks(self.rows), self.rows)
+        if len(forked) == 0:
+            return
+        position = np.empty(len(sampling.length), np.intp)
+        position[sampling.source[self.rows]] = np.arange(known)
+        before, number = self.registers, np.concatenate([np.arange(known), position[sampling.source[forked]]])
+        self.rows = np.concatenate([self.rows, forked])
+        self._allocate()
+        block, lane = np.divmod(number, LANES)
+        to_block, to_lane = np.divmod(np.arange(len(number)), LANES)
+        self.registers[to_block, :, to_lane] = before[block, :, lane]
+
+
+def _add_table(sampling: Sampling, name: str, values: npt.NDArray[Any] | None) -> int:
+    return 0 if values is None else sampling._add(name, values)
+
+
+def _add_names(sampling: Sampling, names: Sequence[str]) -> int:
+    """Where the names of a record's labels begin among the batch's."""
+    known = sampling._names
+    for first in range(len(known) - len(names) + 1):
+        if tuple(known[first : first + len(names)]) == tuple(names):
+            return first
+    known.extend(names)
+    return len(known) - len(names)
+
+
+# -- making a record -----------------------------------------------------------------------------------------------
+
+
+def record_of(transform: Transform, output: Output, planes: Planes | None, epoch: int) -> Record:
+    """The record of a transform, made when it is first needed."""
+    records: dict[Any, Record] = transform.__dict__.setdefault("_records", {})
+    known = records.get((output, planes)) or records.get((output, planes, epoch))
+    if known is None:
+        known = _record(transform, output, planes, epoch)
+        if known.uses_epoch and len(records) > _MOST_RECORDS:
+            records.clear()
+        records[(output, planes, epoch) if known.uses_epoch else (output, planes)] = known
+    return known
+
+
+# Of one transform: those of epochs long past are made again.
+_MOST_RECORDS = 64
+
+
+def _record(transform: Transform, output: Output, planes: Planes | None, epoch: int) -> Record:
+    recorder = Recorder(planes, epoch, output=output)
+    recorder.run(transform, NONE, 0)
+    first = len(recorder.constants)
+
+    def register(number: int) -> int:
+        """Constants come first, then the results of instructions."""
+        return number if number == NONE else -2 - number if number < NONE else first + number
+
+    code = np.zeros(len(recorder.code), _INSTRUCTION)
+    for i, (op, to, a, b, c, k) in enumerate(recorder.code):
+        is_length = op in _COUNTED
+        code[i] = (op, register(to), register(a), b if is_length else register(b), register(c), 0, k)
+    emissions = np.zeros(len(recorder.emissions), _EMISSION)
+    for i, each in enumerate(recorder.emissions):
+        head = (each.opcode, each.flags, each.where, each.height, each.width)
+        args = [*map(register, each.args), *[NONE] * (NUM_ARGS - len(each.args))]
+        emissions[i] = (*map(register, head), len(each.args), each.label, args, [*map(register, each.fill)])
+    for callback in recorder.callbacks:
+        callback.where = register(callback.where)
+        callback.values = tuple(map(register, callback.values))
+    return Record(
+        code,
+        emissions,
+        np.array([float.fromhex(key) for key in recorder.constants], np.float64),
+        np.concatenate([_NOTHING, *recorder.arrays])[1:] if recorder.arrays else _NOTHING,
+        tuple(recorder.callbacks),
+        tuple(recorder.columns),
+        tuple(recorder.names),
+        {name: np.concatenate(parts) for name, parts in recorder.tables.items()},
+        tuple(recorder.points),
+        recorder.output,
+        first + recorder.num_registers,
+        recorder.num_rectangles,
+        recorder.max_emissions,
+        recorder.uses_epoch,
+        recorder.differs_by_channel,
+        tuple(recorder.emissions),
+    )
+
+
+# Their ``b`` is a number of values, not a register.
+_COUNTED = {DrawOp.LOOKUP, DrawOp.SEARCH, DrawOp.SORT}

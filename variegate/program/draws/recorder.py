@@ -1,0 +1,518 @@
+"""Recording: ``draw`` of a transform runs once, on symbols, and leaves instructions for the machine of draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.program.draws.instructions import DrawOp
+from variegate.program.draws.values import NotRecordable, Number, Value, cos, log, sqrt
+from variegate.program.ops import NUM_ARGS, SPECS, Op
+from variegate.program.planes import Planes, refuse_colour, wrong_number
+from variegate.program.program import Output
+from variegate.program.sampling import CHOICE, Rows, Sampling, after_steps
+from variegate.program.table_builder import PointFunction
+
+if TYPE_CHECKING:
+    from variegate.ops.base import Transform
+
+NONE = -1
+# Registers of constants are numbered downwards from here while a draw is recorded: how many there will be is not known.
+_FIRST_CONSTANT = -2
+
+# (to, a, b, c, k) of a DrawOp.
+Instruction = tuple[DrawOp, int, int, int, int, float]
+
+
+@dataclass
+class Emission:
+    """An instruction of a program, or the numbers of a rectangle or a message, as registers; NONE for none."""
+
+    opcode: int = NONE
+    flags: int = NONE
+    where: int = NONE
+    height: int = NONE
+    width: int = NONE
+    label: int = NONE
+    args: tuple[int, ...] = ()
+    fill: tuple[int, ...] = (NONE, NONE, NONE)
+    title: str = ""
+    error: Callable[..., Exception] | None = None
+
+
+@dataclass
+class Callback:
+    """What is drawn in Python, for the rows in which ``where`` holds, before instruction ``at``."""
+
+    at: int
+    where: int
+    function: Callable[..., None]
+    slot: int
+    values: tuple[int, ...] = ()
+
+
+@dataclass
+class Recorder:
+    """What has been recorded so far."""
+
+    planes: Planes | None = None
+    epoch: int = 0
+    uses_epoch: bool = False
+    differs_by_channel: bool = False
+    output: Output = field(default_factory=Output)
+    code: list[Instruction] = field(default_factory=list)
+    constants: dict[str, int] = field(default_factory=dict)
+    emissions: list[Emission] = field(default_factory=list)
+    callbacks: list[Callback] = field(default_factory=list)
+    columns: list[Callable[[Sampling], npt.ArrayLike]] = field(default_factory=list)
+    arrays: list[npt.NDArray[np.float64]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    tables: dict[str, list[npt.NDArray[Any]]] = field(default_factory=dict)
+    points: list[PointFunction] = field(default_factory=list)
+    num_registers: int = 0
+    num_rectangles: int = 0
+    max_emissions: int = 0
+    _next_register: int = 0
+    _known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+
+    # -- numbers -------------------------------------------------------------------------------------------------
+
+    def compute(self, op: DrawOp, *operands: Number, k: float = 0.0) -> Value:
+        registers = [self.register(operand) for operand in operands]
+        return self.append(op, *registers, k=k)
+
+    def append(self, op: DrawOp, a: int = NONE, b: int = NONE, c: int = NONE, k: float = 0.0, count: int = 1) -> Value:
+        """Append an instruction whose result takes ``count`` registers -> the first of them."""
+        to = self._next_register
+        self._next_register += count
+        self.num_registers = max(self.num_registers, self._next_register)
+        self.code.append((op, to, a, b, c, k))
+        return Value(self, to)
+
+    def register(self, number: Number) -> int:
+        if isinstance(number, Value):
+            return number.register
+        if isinstance(number, (int, float, np.integer, np.floating, np.bool_)):
+            key = float(number).hex()
+            return self.constants.setdefault(key, _FIRST_CONSTANT - len(self.constants))
+        raise NotRecordable(f"got {type(number).__name__}; accepted: numbers")
+
+    def array(self, values: npt.ArrayLike) -> int:
+        """Where a constant array begins among those of the record."""
+        flat = np.ascontiguousarray(values, np.float64).reshape(-1)
+        begin = 0
+        for known in self.arrays:
+            if known.tobytes() == flat.tobytes():
+                return begin
+            begin += len(known)
+        self.arrays.append(flat)
+        return begin
+
+    def once(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        """What ``make`` records, once in a region and those within it."""
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
+
+    # -- structure -----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def region(self, where: int) -> Iterator[None]:
+        """Instructions that are skipped where no image of a block needs them. Nothing after uses their results."""
+        skip = len(self.code)
+        known, register = self._known, self._next_register
+        self._known = dict(known)
+        if where != NONE:
+            self.code.append((DrawOp.SKIP, NONE, where, NONE, NONE, 0.0))
+        yield
+        self._known, self._next_register = known, register
+        if where != NONE:
+            self.code[skip] = (DrawOp.SKIP, NONE, where, NONE, NONE, float(len(self.code)))
+
+    def run(self, transform: Transform, where: int, slot: int) -> None:
+        """Record ``transform.draw``, or that it draws in Python."""
+        is_recorded = transform._is_recorded and self._try(where, lambda image: transform.draw(image, slot))
+        if not is_recorded:
+            self.call_back(where, partial(draw_in_python, transform), slot)
+
+    def run_at(self, transform: Any, where: int, value: Number, slot: int) -> None:
+        """Record ``transform.emit_at``, or that it emits in Python."""
+        is_recorded = transform._is_magnitude_recorded and self._try(
+            where, lambda image: transform.emit_at(image, value, slot)
+        )
+        if not is_recorded:
+            self.call_back(where, partial(emit_in_python, transform), slot, value)
+
+    def call_back(self, where: int, function: Callable[..., None], slot: int, *values: Number) -> None:
+        """Run ``function(sampling, rows, slot, *values)`` for every batch, with values float64[rows]."""
+        registers = tuple(map(self.register, values))
+        self.callbacks.append(Callback(len(self.code), where, function, slot, registers))
+        # What it emits may change the size of images; what has been drawn stays.
+
+    def _try(self, where: int, draw: Callable[[DrawContext], None]) -> bool:
+        before = self._state()
+        try:
+            with self.region(where):
+                draw(DrawContext(self, where))
+        except (NotRecordable, TypeError):
+            self._restore(before)
+            return False
+        return True
+
+    def _state(self) -> tuple[Any, ...]:
+        lists = (self.code, self.emissions, self.callbacks, self.columns, self.names, self.points)
+        return ([len(each) for each in lists], self._known, self._next_register, self.output, self.max_emissions)
+
+    def _restore(self, state: tuple[Any, ...]) -> None:
+        lists: tuple[list[Any], ...] = (
+            self.code, self.emissions, self.callbacks, self.columns, self.names, self.points,
+        )  # fmt: skip
+        lengths, self._known, self._next_register, self.output, self.max_emissions = state
+        for each, length in zip(lists, lengths, strict=True):
+            del each[length:]
+
+
+def draw_in_python(transform: Transform, sampling: Sampling, rows: Rows, slot: int) -> None:
+    """Draw what is not recorded: for all rows at once by ``sample``, or for one after another by ``draw``."""
+    if not transform._is_recorded:
+        transform.sample(sampling, rows, slot)
+        return
+    for row in rows.tolist():
+        transform.draw(_row_draw(sampling, row), slot)
+
+
+def emit_in_python(transform: Any, sampling: Sampling, rows: Rows, slot: int, values: npt.NDArray[np.float64]) -> None:
+    """``draw_in_python`` of a transform of one number, at these numbers."""
+    if not transform._is_magnitude_recorded:
+        transform.emit_magnitude(sampling, rows, values, slot)
+        return
+    for row, value in zip(rows.tolist(), values.tolist(), strict=True):
+        transform.emit_at(_row_draw(sampling, row), value, slot)
+
+
+def _row_draw(sampling: Sampling, row: int) -> DrawContext:
+    from variegate.program.draws.row_draw import RowDraw
+
+    return RowDraw(sampling, row)
+
+
+class DrawContext:
+    """The images that a transform draws for: their sizes and random numbers, and where it puts its instructions.
+
+    Numbers are symbols (``Value``). ``where``: the register of a condition under which images are meant; NONE for all.
+    """
+
+    def __init__(self, recorder: Recorder, where: int = NONE) -> None:
+        self.recorder, self._where = recorder, where
+
+    # -- numbers of an image -------------------------------------------------------------------------------------
+
+    @property
+    def height(self) -> Number:
+        """Of the image after the operations so far, in pixels."""
+        return self.recorder.append(DrawOp.HEIGHT)
+
+    @property
+    def width(self) -> Number:
+        return self.recorder.append(DrawOp.WIDTH)
+
+    @property
+    def channels(self) -> Number:
+        planes = self.recorder.planes
+        return self.recorder.append(DrawOp.CHANNELS) if planes is None else planes.channels
+
+    @property
+    def planes(self) -> Planes | None:
+        return self.recorder.planes
+
+    def of_planes(self, name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+        """``Planes.of``, of values that are to be emitted: those of the three channels that are drawn for."""
+        assert self.recorder.planes is not None
+        self.recorder.differs_by_channel |= np.shape(values)[-1] == self.recorder.planes.channels
+        return self.recorder.planes.of(name, values)
+
+    @property
+    def epoch(self) -> int:
+        self.recorder.uses_epoch = True
+        return self.recorder.epoch
+
+    def word(self, slot: int, word: int = 0) -> Number:
+        """A whole number of 32 bits."""
+        recorder = self.recorder
+        slot, word = slot + word // 4, word % 4
+        first = recorder.once(("words", slot), lambda: recorder.append(DrawOp.WORDS, k=slot, count=4))
+        return Value(recorder, first.register + word)
+
+    def unit(self, slot: int, word: int = 0) -> Number:
+        """A number in [0, 1)."""
+        drawn = self.word(slot, word)
+        return self.recorder.once(("unit", slot, word), lambda: self.recorder.compute(DrawOp.UNIT, drawn))
+
+    def normal(self, slot: int, number: int = 0) -> Number:
+        """A standard normal number, one of two of a slot, by Box and Muller."""
+        radius = sqrt(-2.0 * log(self.unit(slot, 2 * number) + 2.0**-32))
+        return radius * cos(2.0 * math.pi * self.unit(slot, 2 * number + 1))
+
+    def order(self, slot: int, count: int) -> list[Number]:
+        """A permutation of 0 to ``count`` - 1, from slot ``slot`` on, four keys in each."""
+        return self.argsort([self.word(slot, i) for i in range(count)])
+
+    def argsort(self, keys: Sequence[Number]) -> list[Number]:
+        """Positions of the keys in ascending order."""
+        if not keys:
+            return []
+        recorder = self.recorder
+        copies = [recorder.compute(DrawOp.ADD, key, 0.0) for key in keys]
+        place = recorder.append(DrawOp.SORT, copies[0].register, count=len(keys)).register
+        recorder.code[-1] = (*recorder.code[-1][:3], len(keys), NONE, 0.0)
+        return [Value(recorder, place + i) for i in range(len(keys))]
+
+    def slot(self, number: int) -> Number:
+        """The number of a slot of random numbers, for an instruction that draws a number for each pixel."""
+        return self.recorder.append(DrawOp.SLOT, k=number)
+
+    def column(self, values: Callable[[Sampling], npt.ArrayLike]) -> Number:
+        """A number per image that comes with the batch: ``values`` makes float64[rows] of its Sampling."""
+        recorder = self.recorder
+        recorder.columns.append(values)
+        return recorder.append(DrawOp.COLUMN, k=len(recorder.columns) - 1)
+
+    def lookup(self, values: npt.ArrayLike, index: Number) -> Number:
+        """``values[index]`` of a constant array, whose axes are joined."""
+        flat = np.asarray(values, np.float64).reshape(-1)
+        if not isinstance(index, Value):
+            return float(flat[int(index)])
+        if len(flat) and (flat == flat[0]).all():
+            return float(flat[0])
+        recorder = self.recorder
+        begin = recorder.array(flat)
+        recorder_value = recorder.append(DrawOp.LOOKUP, index.register, k=begin)
+        recorder.code[-1] = (*recorder.code[-1][:3], len(flat), NONE, float(begin))
+        return recorder_value
+
+    def search(self, edges: npt.ArrayLike, x: Number) -> Number:
+        """How many of the ascending ``edges`` are at most ``x``."""
+        flat = np.asarray(edges, np.float64).reshape(-1)
+        if not isinstance(x, Value):
+            return int(np.searchsorted(flat, x, side="right"))
+        recorder = self.recorder
+        begin = recorder.array(flat)
+        recorder_value = recorder.append(DrawOp.SEARCH, x.register, k=begin)
+        recorder.code[-1] = (*recorder.code[-1][:3], len(flat), NONE, float(begin))
+        return recorder_value
+
+    def choose(self, number: Number, options: Sequence[Number]) -> Number:
+        """``options[number]``."""
+        if not any(isinstance(option, Value) for option in options):
+            return self.lookup(options, number)
+        if not isinstance(number, Value):
+            return options[int(number)]
+        result = options[-1]
+        for i in range(len(options) - 2, -1, -1):
+            result = self.recorder.compute(DrawOp.SELECT, number == i, options[i], result)
+        return result
+
+    # -- structure -----------------------------------------------------------------------------------------------
+
+    def where(self, condition: Number) -> DrawContext | None:
+        """The images for which it holds; None if it is known to hold for none."""
+        if not isinstance(condition, Value):
+            return self if condition else None
+        recorder = self.recorder
+        where = condition.register
+        if self._where != NONE:
+            where = recorder.append(DrawOp.AND, self._where, where).register
+        return DrawContext(recorder, where)
+
+    def by_chance(self, p: float, slot: int, word: int = 0) -> DrawContext | None:
+        """The images for which a number in [0, 1) is below ``p``."""
+        return self.where(self.unit(slot, word) < p if 0.0 < p < 1.0 else p >= 1.0)
+
+    def run(self, transform: Transform, slot: int) -> None:
+        """Draw another transform for these images."""
+        self.recorder.run(transform, self._where, slot)
+
+    def call_back(self, function: Callable[..., None], slot: int, *values: Number) -> None:
+        """Run ``function(sampling, rows, slot, *values)`` for every batch: the rows meant here, float64[rows] each."""
+        self.recorder.call_back(self._where, function, slot, *values)
+
+    def run_at(self, transform: Transform, value: Number, slot: int) -> None:
+        """Emit a transform of one number at this number."""
+        self.recorder.run_at(transform, self._where, value, slot)
+
+    def run_one_of(self, number: Number, transforms: Sequence[tuple[Transform, int]]) -> None:
+        """Draw that one of (transform, slot) that has the number."""
+        with self.alternatives() as alternative:
+            for i, (transform, slot) in enumerate(transforms):
+                if chosen := self.where(number == i):
+                    with alternative():
+                        chosen.run(transform, slot)
+
+    @contextmanager
+    def alternatives(self) -> Iterator[Callable[[], Any]]:
+        """``with`` its result: what is emitted for images that nothing else within is emitted for."""
+        recorder = self.recorder
+        before = longest = recorder.max_emissions
+
+        @contextmanager
+        def alternative() -> Iterator[None]:
+            nonlocal longest
+            recorder.max_emissions = before
+            yield
+            longest = max(longest, recorder.max_emissions)
+
+        yield alternative
+        recorder.max_emissions = longest
+
+    def first_of(
+        self,
+        count: int,
+        attempt: Callable[[int], tuple[Number, tuple[Number, ...]]],
+        otherwise: tuple[Number, ...],
+    ) -> tuple[Number, tuple[Number, ...]]:
+        """The numbers of the first of ``count`` tries that succeeds.
+
+        ``attempt(i)``: whether try i does, and its numbers. -> whether one succeeded, and its numbers, else
+        ``otherwise``.
+        """
+        recorder = self.recorder
+        found = recorder.compute(DrawOp.MULTIPLY, 0.0, 0.0)
+        results = [recorder.compute(DrawOp.ADD, value, 0.0) for value in otherwise]
+        for i in range(count):
+            is_open = recorder.compute(DrawOp.NOT, found)
+            if self._where != NONE:
+                is_open = recorder.append(DrawOp.AND, self._where, is_open.register)
+            with recorder.region(is_open.register):
+                succeeds, numbers = attempt(i)
+                succeeds = succeeds & is_open
+                for result, value in zip(results, numbers, strict=True):
+                    self._assign(result, succeeds, value)
+                self._assign(found, succeeds, 1.0)
+        return found, tuple(results)
+
+    def _assign(self, to: Value, condition: Value, value: Number) -> None:
+        recorder = self.recorder
+        instruction = (DrawOp.ASSIGN, to.register, condition.register, recorder.register(value), NONE, 0.0)
+        recorder.code.append(instruction)
+
+    def check(self, condition: Number, error: Callable[..., Exception], *numbers: Number) -> None:
+        """Raise ``error(*numbers)``, of the first image for which the condition does not hold."""
+        if not isinstance(condition, Value):
+            if condition:
+                return
+            condition = self.recorder.compute(DrawOp.MULTIPLY, 0.0, 0.0)
+        recorder = self.recorder
+        recorder.emissions.append(Emission(args=tuple(map(recorder.register, numbers)), error=error))
+        number = float(len(recorder.emissions) - 1)
+        recorder.code.append((DrawOp.CHECK, NONE, condition.register, self._where, NONE, number))
+
+    # -- side tables -----------------------------------------------------------------------------------------------
+
+    def rectangle(self, top: Number, left: Number, height: Number, width: Number) -> Number:
+        """The index of a new rectangle, in pixels, for Op.ERASE."""
+        recorder = self.recorder
+        args = tuple(map(recorder.register, (top, left, height, width)))
+        recorder.emissions.append(Emission(where=self._where, args=args))
+        recorder.num_rectangles += 1
+        return recorder.append(DrawOp.RECTANGLE, k=len(recorder.emissions) - 1)
+
+    def table(self, name: str, values: npt.ArrayLike) -> Number:
+        """Where ``values``, the same for all images, begin in the side table (``program.Tables``) of this name."""
+        recorder = self.recorder
+        parts = recorder.tables.setdefault(name, [])
+        first = sum(map(len, parts))
+        parts.append(np.asarray(values))
+        base = recorder.append(DrawOp.BASE, k=list(SIDE_TABLES).index(name))
+        return base + first
+
+    # -- emitting ------------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        op: Number,
+        *args: Number,
+        flags: Number = 0,
+        fill: Sequence[Number] | None = None,
+        size: tuple[Number, Number] | None = None,
+        name: str | None = None,
+        title: str | None = None,
+        among: Sequence[int] = (),
+    ) -> None:
+        """Append an instruction.
+
+        ``size``: height and width, where it changes them. ``title``: what errors call it. ``among``: opcodes that
+        ``op`` may be, where it is drawn.
+        """
+        recorder = self.recorder
+        shown_as = title or (SPECS[Op(op)].name if not isinstance(op, Value) else CHOICE)
+        self._check_place(op, args, shown_as)
+        if recorder.planes is not None:
+            refuse_colour(np.array(among or [int(op)], np.int16), name, recorder.planes)
+            fill = None if fill is None else self._planes_of(f"{name or shown_as}: fill", fill)
+        elif fill is not None and len(fill) != 3:
+            raise wrong_number(f"{name or shown_as}: fill", fill, 3)
+        height, width = (NONE, NONE) if size is None else map(recorder.register, size)
+        recorder.emissions.append(
+            Emission(
+                recorder.register(op),
+                recorder.register(flags),
+                self._where,
+                height,
+                width,
+                NONE if name is None else self._label(name),
+                tuple(map(recorder.register, args)),
+                (NONE,) * 3 if fill is None else tuple(map(recorder.register, fill)),
+                shown_as,
+            )
+        )
+        recorder.max_emissions += 1
+        recorder.code.append((DrawOp.EMIT, NONE, NONE, NONE, NONE, float(len(recorder.emissions) - 1)))
+
+    def _check_place(self, op: Number, args: Sequence[Number], title: str) -> None:
+        output = self.recorder.output
+        if output.steps:
+            raise after_steps(title, output.steps)
+        # Only an erasing whose argument "normalized" is set can write into the float output.
+        is_last = not isinstance(op, Value) and op == Op.ERASE and len(args) >= NUM_ARGS and args[7] == 1
+        if output.is_float and not is_last:
+            raise ValueError(f"{title} after Normalize: only RandomErasing may follow it. Put Normalize last.")
+
+    def _planes_of(self, name: str, values: Sequence[Number]) -> Sequence[Number]:
+        if any(isinstance(value, Value) for value in values):
+            raise NotRecordable("fill colors of several planes")
+        return tuple(self.of_planes(name, values).tolist())
+
+    def _label(self, name: str) -> int:
+        names = self.recorder.names
+        if name not in names:
+            names.append(name)
+        return names.index(name)
+
+    # -- the format of results -----------------------------------------------------------------------------------
+
+    @property
+    def output(self) -> Output:
+        return self.recorder.output
+
+    def set_output(self, output: Output, owner: Transform, advice: str) -> None:
+        """Set the format in which images leave. Raises ValueError if these are not all images."""
+        if self._where != NONE:
+            raise self.not_for_all(owner, advice)
+        self.recorder.output = output
+
+    @staticmethod
+    def not_for_all(owner: Transform, advice: str) -> ValueError:
+        return ValueError(
+            f"{type(owner).__name__} inside a choice (OneOf, RandomApply, Cond, ...): all images of a batch leave in "
+            f"one format; {advice}"
+        )
+
+
+SIDE_TABLES = {"luts": (3, 256), "matrices": (3, 4), "filters": (), "grids": ()}

@@ -1,0 +1,136 @@
+"""Drawing for one image, in known numbers: for a ``draw`` that cannot be recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from variegate.program.draws.recorder import DrawContext
+from variegate.program.draws.values import Number
+from variegate.program.ops import Op
+from variegate.program.planes import Planes
+from variegate.program.program import Output
+from variegate.program.sampling import Rows, Sampling
+
+if TYPE_CHECKING:
+    from variegate.ops.base import Transform
+
+
+class KnownDraw(DrawContext):
+    """An image of known size. Methods do at once what those of ``DrawContext`` record."""
+
+    def unit(self, slot: int, word: int = 0) -> float:
+        return self.word(slot, word) * 2.0**-32
+
+    def slot(self, number: int) -> int:
+        return number
+
+    def argsort(self, keys: Sequence[Number]) -> list[Number]:
+        return sorted(range(len(keys)), key=keys.__getitem__)
+
+    @contextmanager
+    def alternatives(self) -> Iterator[Callable[[], Any]]:
+        yield nullcontext
+
+    def first_of(
+        self,
+        count: int,
+        attempt: Callable[[int], tuple[Number, tuple[Number, ...]]],
+        otherwise: tuple[Number, ...],
+    ) -> tuple[Number, tuple[Number, ...]]:
+        for i in range(count):
+            succeeds, numbers = attempt(i)
+            if succeeds:
+                return True, numbers
+        return False, otherwise
+
+    def check(self, condition: Number, error: Callable[..., Exception], *numbers: Number) -> None:
+        if not condition:
+            raise error(*numbers)
+
+
+class RowDraw(KnownDraw):
+    """One row of a batch."""
+
+    def __init__(self, sampling: Sampling, row: int) -> None:
+        self._sampling, self._rows = sampling, np.array([row], np.intp)
+
+    # -- numbers of an image -------------------------------------------------------------------------------------
+
+    @property
+    def height(self) -> int:
+        return int(self._sampling.size[self._rows[0], 0])
+
+    @property
+    def width(self) -> int:
+        return int(self._sampling.size[self._rows[0], 1])
+
+    @property
+    def channels(self) -> int:
+        return int(self._sampling.channels[self._rows[0]])
+
+    @property
+    def planes(self) -> Planes | None:
+        return self._sampling.planes
+
+    @property
+    def epoch(self) -> int:
+        return self._sampling.epoch
+
+    def word(self, slot: int, word: int = 0) -> int:
+        return int(self._sampling.words(self._rows, slot + word // 4)[0, 0, word % 4])
+
+    def column(self, values: Callable[[Sampling], npt.ArrayLike]) -> float:
+        return float(np.asarray(values(self._sampling))[self._rows[0]])
+
+    # -- structure -----------------------------------------------------------------------------------------------
+
+    def run(self, transform: Transform, slot: int) -> None:
+        transform.sample(self._sampling, self._rows, slot)
+
+    def run_at(self, transform: Any, value: Number, slot: int) -> None:
+        if transform._is_magnitude_recorded:
+            transform.emit_at(self, value, slot)
+        else:
+            transform.emit_magnitude(self._sampling, self._rows, np.array([value], np.float64), slot)
+
+    def call_back(self, function: Callable[..., None], slot: int, *values: Number) -> None:
+        function(self._sampling, self._rows, slot, *(np.array([value], np.float64) for value in values))
+
+    # -- emitting ------------------------------------------------------------------------------------------------
+
+    def rectangle(self, top: Number, left: Number, height: Number, width: Number) -> int:
+        return self._sampling.add_rectangles(np.array([[top, left, height, width]], np.int32))
+
+    def table(self, name: str, values: npt.ArrayLike) -> int:
+        return self._sampling._add(name, values)
+
+    def add(
+        self,
+        op: Number,
+        *args: Number,
+        flags: Number = 0,
+        fill: Sequence[Number] | None = None,
+        size: tuple[Number, Number] | None = None,
+        name: str | None = None,
+        title: str | None = None,
+        among: Sequence[int] = (),
+    ) -> None:
+        if op == Op.NOP:
+            return
+        sides = None if size is None else np.array([size], np.int32)
+        self._sampling.emit(self._rows, Op(int(op)), *args, flags=int(flags), fill=fill, size=sides, name=name)  # type: ignore[arg-type]
+
+    @property
+    def output(self) -> Output:
+        return self._sampling.output
+
+    def set_output(self, output: Output, owner: Transform, advice: str) -> None:
+        rows: Rows = self._rows
+        if not self._sampling.are_all(rows):
+            raise self.not_for_all(owner, advice)
+        self._sampling.output = output

@@ -1,0 +1,134 @@
+"""Numbers of draws: known ones, and symbols for numbers that differ from image to image.
+
+``draw`` methods compute with both alike, by operators and the functions of this module. On known numbers they
+compute at once, with the same elementary functions as the machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from ctypes import c_double, c_float, c_int64
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from variegate.native.library import entry
+from variegate.program.draws.instructions import DrawOp
+
+if TYPE_CHECKING:
+    from variegate.program.draws.recorder import Recorder
+
+Number = Any
+"""A Python number, or a ``Value``."""
+
+_evaluate = entry("vg_evaluate", c_int64, c_double, result=c_double)
+
+
+class NotRecordable(Exception):
+    """A draw needs the number itself, such as for an ``if``: it runs once per image instead of being recorded."""
+
+
+def _binary(op: DrawOp, is_swapped: bool = False) -> Callable[[Value, Number], Any]:
+    def operator(self: Value, other: Number) -> Any:
+        if not isinstance(other, (Value, int, float)):
+            return NotImplemented
+        pair = (other, self) if is_swapped else (self, other)
+        return self.recorder.compute(op, *pair)
+
+    return operator
+
+
+def _refuse(self: Value) -> NoReturn:
+    raise NotRecordable("the number of an image is not known while its draw is recorded")
+
+
+class Value:
+    """A number that each image has of its own, in a register of the machine."""
+
+    __slots__ = ("recorder", "register")
+    # NumPy's arrays and numbers leave operators to this class, and its functions refuse it.
+    __array_ufunc__ = None
+
+    def __init__(self, recorder: Recorder, register: int) -> None:
+        self.recorder, self.register = recorder, register
+
+    __add__, __radd__ = _binary(DrawOp.ADD), _binary(DrawOp.ADD, True)
+    __sub__, __rsub__ = _binary(DrawOp.SUBTRACT), _binary(DrawOp.SUBTRACT, True)
+    __mul__, __rmul__ = _binary(DrawOp.MULTIPLY), _binary(DrawOp.MULTIPLY, True)
+    __truediv__, __rtruediv__ = _binary(DrawOp.DIVIDE), _binary(DrawOp.DIVIDE, True)
+    __floordiv__, __rfloordiv__ = _binary(DrawOp.FLOOR_DIVIDE), _binary(DrawOp.FLOOR_DIVIDE, True)
+    __mod__, __rmod__ = _binary(DrawOp.MODULO), _binary(DrawOp.MODULO, True)
+    __lt__, __gt__ = _binary(DrawOp.LESS), _binary(DrawOp.LESS, True)
+    __le__, __ge__ = _binary(DrawOp.LESS_EQUAL), _binary(DrawOp.LESS_EQUAL, True)
+    __eq__, __ne__ = _binary(DrawOp.EQUAL), _binary(DrawOp.NOT_EQUAL)  # type: ignore[assignment]
+    __and__, __rand__ = _binary(DrawOp.AND), _binary(DrawOp.AND, True)
+    __or__, __ror__ = _binary(DrawOp.OR), _binary(DrawOp.OR, True)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __invert__(self) -> Value:
+        return self.recorder.compute(DrawOp.NOT, self)
+
+    def __neg__(self) -> Value:
+        return self.recorder.compute(DrawOp.NEGATE, self)
+
+    def __abs__(self) -> Value:
+        return self.recorder.compute(DrawOp.ABSOLUTE, self)
+
+    __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __array__ = _refuse
+
+
+def _function(op: DrawOp, known: Callable[[float], float]) -> Callable[[Number], Any]:
+    def function(x: Number) -> Any:
+        return x.recorder.compute(op, x) if isinstance(x, Value) else known(x)
+
+    function.__name__ = op.name.lower()
+    return function
+
+
+def _elementary(op: DrawOp) -> Callable[[Number], Any]:
+    return _function(op, lambda x: _evaluate(op, x))
+
+
+rint = _function(DrawOp.RINT, lambda x: float(round(x)))
+floor = _function(DrawOp.FLOOR, lambda x: float(math.floor(x)))
+ceil = _function(DrawOp.CEIL, lambda x: float(math.ceil(x)))
+trunc = _function(DrawOp.TRUNC, lambda x: float(math.trunc(x)))
+sqrt = _function(DrawOp.SQRT, math.sqrt)
+exp, log = _elementary(DrawOp.EXP), _elementary(DrawOp.LOG)
+sin, cos, tan = _elementary(DrawOp.SIN), _elementary(DrawOp.COS), _elementary(DrawOp.TAN)
+
+
+def float32(x: Number) -> Any:
+    """Round to the nearest float32."""
+    return x.recorder.compute(DrawOp.FLOAT32, x) if isinstance(x, Value) else c_float(x).value
+
+
+def radians(degrees: Number) -> Any:
+    return degrees * (math.pi / 180.0)
+
+
+def minimum(x: Number, y: Number) -> Any:
+    return _of_two(DrawOp.MINIMUM, min, x, y)
+
+
+def maximum(x: Number, y: Number) -> Any:
+    return _of_two(DrawOp.MAXIMUM, max, x, y)
+
+
+def clip(x: Number, low: Number, high: Number) -> Any:
+    return minimum(maximum(x, low), high)
+
+
+def select(condition: Number, x: Number, y: Number) -> Any:
+    """``x`` if the condition holds, else ``y``."""
+    if isinstance(condition, Value):
+        return condition.recorder.compute(DrawOp.SELECT, condition, x, y)
+    return x if condition else y
+
+
+def logical_not(condition: Number) -> Any:
+    return ~condition if isinstance(condition, Value) else not condition
+
+
+def _of_two(op: DrawOp, known: Callable[[float, float], float], x: Number, y: Number) -> Any:
+    value = x if isinstance(x, Value) else y
+    return value.recorder.compute(op, x, y) if isinstance(value, Value) else known(x, y)
