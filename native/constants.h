@@ -529,12 +529,12 @@ enum : int {
 // One call of vg_draw: instructions begin..end of a record, see variegate/program/draws.
 struct DrawCall {
   const void * code;
-  i64 begin;
-  i64 end;
   const f64 * constants;
   i64 num_constants;
   const f64 * arrays;
   const void * emissions;
+  i64 begin;
+  i64 end;
   f64 * registers;
   i64 register_stride;
   i64 rows;

@@ -282,12 +282,12 @@ PICK_CALL = [
 DRAW_COMMENT = "One call of vg_draw: instructions begin..end of a record, see variegate/program/draws."
 DRAW_CALL = [
     ("code", "const void *"),
-    ("begin", "i64"),
-    ("end", "i64"),
     ("constants", "const f64 *"),  # the first registers
     ("num_constants", "i64"),
     ("arrays", "const f64 *"),  # of LOOKUP and SEARCH
     ("emissions", "const void *"),
+    ("begin", "i64"),
+    ("end", "i64"),
     ("registers", "f64 *"),
     ("register_stride", "i64"),
     ("rows", "i64"),

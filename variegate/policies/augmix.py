@@ -13,9 +13,9 @@ from variegate.ops.base import Transform, set_field
 from variegate.policies.augmentation import entries_of
 from variegate.policies.spaces import space
 from variegate.policies.table import OperationTable, Policy
-from variegate.program import rng
 from variegate.program.draws.recorder import DrawContext
-from variegate.program.draws.values import floor
+from variegate.program.draws.values import Number, floor, log
+from variegate.program.rng import GAMMA_SLOTS
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.threads import computed_once
 
@@ -52,7 +52,7 @@ class ChainMixture(Policy, abstract=True):
     @property
     def _weight_slots(self) -> int:
         numbers = 2 + self.mixture_width
-        return -(-numbers // 4) if self.alpha == 1.0 else numbers * rng.GAMMA_SLOTS
+        return -(-numbers // 4) if self.alpha == 1.0 else numbers * GAMMA_SLOTS
 
     @property
     def _chain_slots(self) -> int:
@@ -62,27 +62,27 @@ class ChainMixture(Policy, abstract=True):
     def _deepest(self) -> int:
         return DEEPEST if self.chain_depth < 0 else self.chain_depth
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        if len(rows) == 0:
-            return
-        original, chains = self._weights(sampling, rows, slot)
-        forks = sampling.fork(rows, self.mixture_width)
-        for i, fork in enumerate(forks):
-            self._chain.sample(sampling, fork, slot + self._weight_slots + i * self._chain_slots)
-        sampling.blend(rows, original)
-        sampling.blend(forks.ravel(), chains.T.ravel())
+    def draw(self, image: DrawContext, slot: int) -> None:
+        gamma = [self._gamma(image, slot, i) for i in range(2 + self.mixture_width)]
+        mixed = gamma[1] / (gamma[0] + gamma[1])
+        total = sum(gamma[2:])
+        # Normalised gamma numbers are Dirichlet's.
+        chains = [share / total * mixed for share in gamma[2:]]
+        image.call_back(self._add_chains, slot + self._weight_slots, 1.0 - mixed, *chains)
 
-    def _weights(self, sampling: Sampling, rows: Rows, slot: int) -> tuple[Floats, Floats]:
-        """float64[R] of the images and [R, width] of their chains: normalised gamma numbers are Dirichlet's."""
-        words = sampling.words(rows, slot, self._weight_slots)
+    def _gamma(self, image: DrawContext, slot: int, number: int) -> Number:
         if self.alpha == 1.0:
             # Gamma(1) is the exponential distribution: one number each, and no rejections.
-            gamma = -np.log(rng.to_unit(words.reshape(len(rows), -1)[:, : 2 + self.mixture_width]) + 2.0**-33)
-        else:
-            gamma = rng.to_gamma(words.reshape(len(rows), -1, rng.GAMMA_SLOTS, 4), self.alpha)
-        mixed = gamma[:, 1] / gamma[:, :2].sum(axis=1)
-        shares = gamma[:, 2:] / gamma[:, 2:].sum(axis=1, keepdims=True)
-        return 1.0 - mixed, shares * mixed[:, None]
+            return -log(image.unit(slot, number) + 2.0**-33)
+        return image.gamma(slot + number * GAMMA_SLOTS, self.alpha)
+
+    def _add_chains(self, sampling: Sampling, rows: Rows, slot: int, original: Floats, *chains: Floats) -> None:
+        """Chains as rows of their own, with the weights of the image and of its chains."""
+        forks = sampling.fork(rows, self.mixture_width)
+        for i, fork in enumerate(forks):
+            self._chain.sample(sampling, fork, slot + i * self._chain_slots)
+        sampling.blend(rows, original)
+        sampling.blend(forks.ravel(), np.concatenate(chains))
 
     @computed_once
     def _chain(self) -> _Chain:

@@ -85,13 +85,14 @@ def stream_keys(
 def view_keys(keys: npt.NDArray[np.uint32], views: Sequence[tuple[int, int]]) -> npt.NDArray[np.uint32]:
     """The keys of V views (group, place in it) of each sample, uint32[N, V, 2]; view (0, 0) has the sample's own."""
     packed = np.ascontiguousarray(keys).view(np.uint64)[:, 0]
-    unique, inverse = np.unique(packed, return_inverse=True)  # nearly always one
+    unique, inverse = (packed[:1], 0) if (packed == packed[0]).all() else np.unique(packed, return_inverse=True)
     counters = np.zeros((len(views), 4), np.uint32)
     counters[:, 0], counters[:, 1:3] = VIEW_DOMAIN, views
-    own = unique.view(np.uint32).reshape(-1, 1, 2)
-    made = philox4x32(counters, own)[..., :2]
-    made = np.where((counters[:, 1:3] == 0).all(axis=1)[:, None], own, made)
-    return np.ascontiguousarray(made[inverse.reshape(-1)])
+    made = np.empty((len(unique), len(views), 2), np.uint32)
+    for key, out in zip(unique.view(np.uint32).reshape(-1, 2), made, strict=True):
+        _fill_keys(data_ptr(counters), len(views), data_ptr(key), data_ptr(out))
+        out[(counters[:, 1:3] == 0).all(axis=1)] = key
+    return np.ascontiguousarray(np.broadcast_to(made[inverse], (len(keys), len(views), 2)))
 
 
 def sample_words(ids: npt.NDArray[np.uint64], key: npt.NDArray[np.uint32], num_slots: int) -> npt.NDArray[np.uint32]:

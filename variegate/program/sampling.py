@@ -65,7 +65,7 @@ class Sampling(TableBuilder):
         self._ids = ids
         self._first_key = self.key if first_key is None and not epoch else first_key
         self._num_slots = num_slots
-        self._grids = empty_instructions(count, 8)
+        self._grids = empty_instructions(count, 0)
         self._names: list[str] = []
         self._blend_weight: npt.NDArray[np.float32] | None = None
         self._is_mixed = np.zeros(count, np.bool_)  # per image of the batch: joined from several rows already?
@@ -89,12 +89,12 @@ class Sampling(TableBuilder):
     def _words(self) -> npt.NDArray[np.uint32]:
         return rng.sample_words(self._ids, self.key, self._num_slots)
 
-    @property
+    @cached_property
     def row_ids(self) -> npt.NDArray[np.uint64]:
         """Of each row, uint64[R]."""
         return self._ids if len(self.source) == len(self._ids) else self._ids[self.source]
 
-    @property
+    @cached_property
     def row_keys(self) -> npt.NDArray[np.uint32]:
         """Of each row, uint32[R, 2]."""
         return self.key if len(self.source) == len(self._ids) else self.key[self.source]
@@ -172,8 +172,8 @@ class Sampling(TableBuilder):
     ) -> None:
         """``emit``, wherever it is."""
         at = self.length[rows]
-        if int(at.max()) >= self._grids["opcode"].shape[1]:
-            self._widen()
+        if int(at.max()) >= self.slots:
+            self.reserve(max(8, 2 * self.slots))
         # Writing through one flat index is several times faster than through a pair; unused slots are clear.
         grids = self._grids
         flat = rows * grids["opcode"].shape[1] + at
@@ -218,6 +218,8 @@ class Sampling(TableBuilder):
             self._grids[name] = np.concatenate([grid, grid[again]])
         for name in ("source", "shape", "size", "length"):
             setattr(self, name, np.concatenate([getattr(self, name), getattr(self, name)[again]]))
+        self.__dict__.pop("row_ids", None)
+        self.__dict__.pop("row_keys", None)
         if self.boxes is not None:
             self.boxes.fork(again)
         return np.arange(start, start + len(again)).reshape(copies, len(rows))
@@ -255,9 +257,10 @@ class Sampling(TableBuilder):
             setattr(self, name, np.repeat(getattr(self, name), number, axis=0))
         self.given = {name: np.repeat(values, number, axis=0) for name, values in self.given.items()}
         self.source = np.arange(count * number, dtype=np.int32)
-        self._grids = empty_instructions(count * number, 8)
+        self._grids = empty_instructions(count * number, 0)
         self._num_slots = num_slots
-        self.__dict__.pop("_words", None)
+        for name in ("_words", "row_ids", "row_keys"):
+            self.__dict__.pop(name, None)
         self._grouping = Grouping(tuple(counts), has_axis)
         places = np.arange(count)[:, None] * number + np.arange(number)
         return [part.reshape(-1) for part in np.split(places, np.cumsum(counts)[:-1], axis=1)]
@@ -294,6 +297,7 @@ class Sampling(TableBuilder):
         elif self._blend_weight is not None:
             blend = Blend(target=self.source.copy(), weight=self._blend_weight)
         longest = max(1, int(self.length.max(initial=0)))
+        self.reserve(longest)
         source = self.source[kept]
         program = Program(
             **{name: np.ascontiguousarray(grid[kept, :longest]) for name, grid in self._grids.items()},  # type: ignore[arg-type]
@@ -325,12 +329,13 @@ class Sampling(TableBuilder):
 
     def reserve(self, slots: int) -> None:
         """Make room for so many instructions in each row."""
-        while self.slots < slots:
-            self._widen()
-
-    def _widen(self) -> None:
-        for name, cleared in empty_instructions(*self._grids["opcode"].shape).items():
-            self._grids[name] = np.concatenate([self._grids[name], cleared], axis=1)
+        if slots <= self.slots:
+            return
+        widened: dict[str, Any] = empty_instructions(len(self.length), slots)
+        if self.slots:
+            for name, grid in self._grids.items():
+                widened[name][:, : self.slots] = grid
+        self._grids = widened
 
 
 def after_steps(title: str, steps: tuple[object, ...]) -> ValueError:

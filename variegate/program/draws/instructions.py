@@ -18,7 +18,7 @@ class DrawOp(IntEnum):
     SLOT = auto()
     """The number of slot ``k`` of the record."""
     WORDS = auto()
-    """Four random words of 32 bits of slot ``k``, or ``k`` + ``a``."""
+    """Four random words of 32 bits of slot ``k``."""
     UNIT = auto()
     """A word as a number in [0, 1)."""
     ADD = auto()

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.native.library import data_ptr, entry
-from variegate.native.structs import DRAW_CALL, pack_struct
 from variegate.program.draws.instructions import DrawOp
 from variegate.program.draws.recorder import NONE, SIDE_TABLES, Callback, Emission, Recorder
 from variegate.program.ops import NUM_ARGS
@@ -33,8 +32,8 @@ _EMISSION = np.dtype(
     [*((name, np.int32) for name in _EMISSION_HEAD), ("args", np.int32, NUM_ARGS), ("fill", np.int32, 3)]
 )
 _CHECK_FAILED, _TOO_LARGE, _NO_SLOT = 16, 17, 18
-_FIELD = {name: i for i, (name, _) in enumerate(DRAW_CALL)}
 _NOTHING = np.zeros(1, np.float64)
+_NO_BASES = np.zeros(len(SIDE_TABLES), np.float64)
 
 _draw = entry("vg_draw", c_void_p)
 
@@ -65,6 +64,13 @@ class Record:
     notes: tuple[Emission, ...]
 
     @cached_property
+    def addresses(self) -> tuple[int, ...]:
+        """The first fields of a DrawCall."""
+        arrays = (self.code, self.constants, self.arrays, self.emissions)
+        code, constants, values, emissions = map(data_ptr, arrays)
+        return code, constants, len(self.constants), values, emissions
+
+    @cached_property
     def is_for_one(self) -> bool:
         """True if the native calls for one image are enough: nothing is drawn in Python or comes with a batch."""
         return not (self.callbacks or self.columns or self.points or "grids" in self.tables)
@@ -82,10 +88,11 @@ class Record:
             call.run(begin, callback.at)
             begin = callback.at
             chosen = call.rows_where(callback.where)
+            known = len(sampling.length)
             if len(chosen):
                 values = [call.values(register, chosen) for register in callback.values]
                 callback.function(sampling, chosen, slot + callback.slot, *values)
-                call.follow_forks()
+                call.follow_forks(known)
         call.run(begin, len(self.code))
         sampling.output = self.output
         sampling.differs_by_channel |= self.differs_by_channel
@@ -110,9 +117,13 @@ class _Call:
         self.record, self.sampling, self.rows = record, sampling, rows
         self.failure = np.zeros(2 + NUM_ARGS, np.float64)
         self.counts = np.zeros(1, np.int64)
-        self.bases = np.array([_add_table(sampling, name, record.tables.get(name)) for name in SIDE_TABLES], np.float64)
-        columns = [np.asarray(values(sampling), np.float64) for values in record.columns]
-        self.columns = np.stack(columns) if columns else _NOTHING
+        self.bases = _NO_BASES
+        if record.tables:
+            bases = [_add_table(sampling, name, record.tables.get(name)) for name in SIDE_TABLES]
+            self.bases = np.array(bases, np.float64)
+        self.columns = _NOTHING
+        if record.columns:
+            self.columns = np.stack([np.asarray(values(sampling), np.float64) for values in record.columns])
         self.label = _add_names(sampling, record.names)
         self.slot = slot
         self._allocate()
@@ -120,6 +131,7 @@ class _Call:
     def _allocate(self) -> None:
         blocks = -(-len(self.rows) // LANES) if self.record.callbacks else 1
         self.registers = np.empty((blocks, self.record.num_registers, LANES), np.float64)
+        self.register_stride = self.record.num_registers * LANES if blocks > 1 else 0
 
     def run(self, begin: int, end: int) -> None:
         """Run instructions begin..end. Raises what a check says."""
@@ -129,36 +141,21 @@ class _Call:
         self.counts[0] = 0
         is_all = len(rows) == len(sampling.length)
         index = np.ascontiguousarray(rows, np.int64)
-        memory = pack_struct(
-            DRAW_CALL,
-            code=record.code,
-            begin=begin,
-            end=end,
-            constants=record.constants,
-            num_constants=len(record.constants),
-            arrays=record.arrays,
-            emissions=record.emissions,
-            registers=self.registers,
-            register_stride=record.num_registers * LANES if record.callbacks else 0,
-            rows=len(rows),
-            row_index=0 if is_all else index,
-            first_slot=self.slot,
-            slots=sampling.slots,
-            **sampling.instructions,
-            length=sampling.length,
-            size=sampling.size,
-            in_shape=sampling.shape,
-            ids=sampling.row_ids,
-            key=sampling.row_keys,
-            columns=self.columns,
-            column_rows=self.columns.shape[-1],
-            bases=self.bases,
-            first_label=self.label,
-            rectangles=rectangles,
-            num_rectangles=self.counts,
-            first_rectangle=sampling.table_size("rectangles"),
-            max_side=sampling.max_side,
-            failure=self.failure,
+        arrays = (
+            *sampling.instructions.values(),
+            *(sampling.length, sampling.size, sampling.shape, sampling.row_ids, sampling.row_keys),
+        )
+        memory = np.array(
+            (
+                *record.addresses,
+                *(begin, end, data_ptr(self.registers), self.register_stride),
+                *(len(rows), 0 if is_all else data_ptr(index), self.slot, sampling.slots),
+                *map(data_ptr, arrays),
+                *(data_ptr(self.columns), self.columns.shape[-1], data_ptr(self.bases), self.label),
+                *(data_ptr(rectangles), data_ptr(self.counts), sampling.table_size("rectangles")),
+                *(sampling.max_side, data_ptr(self.failure)),
+            ),
+            np.int64,
         )
         status = _draw(data_ptr(memory))
         if status:
@@ -177,15 +174,13 @@ class _Call:
         all_values = self.registers[:, register].reshape(-1)[: len(self.rows)]
         return all_values[np.isin(self.rows, rows)]
 
-    def follow_forks(self) -> None:
-        """Go on with rows that a callback has forked, with the numbers of the rows that they come from."""
+    def follow_forks(self, first: int) -> None:
+        """Go on with rows from ``first`` on, which a callback has forked, with the numbers of those they come from."""
         sampling, known = self.sampling, len(self.rows)
-        if not len(sampling.length) > int(self.rows.max()) + 1 or not sampling.is_blended:
+        if len(sampling.length) == first:
             return
-        forked = np.setdiff1d(sampling.with_forks(self.rows), self.rows)
-        if len(forked) == 0:
-            return
-        position = np.empty(len(sampling.length), np.intp)
+        forked = np.arange(first, len(sampling.length))
+        position = np.empty(first, np.intp)
         position[sampling.source[self.rows]] = np.arange(known)
         before, number = self.registers, np.concatenate([np.arange(known), position[sampling.source[forked]]])
         self.rows = np.concatenate([self.rows, forked])

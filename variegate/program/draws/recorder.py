@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.program.draws.instructions import DrawOp
-from variegate.program.draws.values import NotRecordable, Number, Value, cos, log, sqrt
+from variegate.program.draws.values import NotRecordable, Number, Value, cos, exp, log, select, sqrt
 from variegate.program.ops import NUM_ARGS, SPECS, Op
 from variegate.program.planes import Planes, refuse_colour, wrong_number
 from variegate.program.program import Output
+from variegate.program.rng import GAMMA_SLOTS
 from variegate.program.sampling import CHOICE, Rows, Sampling, after_steps
 from variegate.program.table_builder import PointFunction
 
@@ -259,6 +260,25 @@ class DrawContext:
         """A standard normal number, one of two of a slot, by Box and Muller."""
         radius = sqrt(-2.0 * log(self.unit(slot, 2 * number) + 2.0**-32))
         return radius * cos(2.0 * math.pi * self.unit(slot, 2 * number + 1))
+
+    def gamma(self, slot: int, alpha: float) -> Number:
+        """A Gamma(alpha, 1) number from ``rng.GAMMA_SLOTS`` slots, as ``rng.to_gamma`` draws it."""
+        d = (alpha if alpha >= 1.0 else alpha + 1.0) - 1.0 / 3.0
+
+        def attempt(i: int) -> tuple[Number, tuple[Number, ...]]:
+            normal = self.normal(slot + i)
+            root = 1.0 + normal / math.sqrt(9.0 * d)
+            v = root * root * root
+            uniform = self.unit(slot + i, 2) + 2.0**-33
+            bound = 0.5 * normal * normal + d - d * v + d * log(select(v > 0.0, v, 1.0))
+            # The last try counts as accepted.
+            is_accepted = ((v > 0.0) & (log(uniform) < bound)) | (i == GAMMA_SLOTS - 1)
+            return is_accepted, (d * abs(v),)
+
+        _, (drawn,) = self.first_of(GAMMA_SLOTS, attempt, (0.0,))
+        if alpha < 1.0:
+            drawn = drawn * exp(log(self.unit(slot, 3) + 2.0**-33) / alpha)
+        return drawn
 
     def order(self, slot: int, count: int) -> list[Number]:
         """A permutation of 0 to ``count`` - 1, from slot ``slot`` on, four keys in each."""

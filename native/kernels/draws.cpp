@@ -2,10 +2,9 @@
 //
 // A record is a list of instructions on registers, one number per image and register. Images are taken in blocks, so
 // that an instruction costs a loop over a block, and what a block needs stays in the nearest cache.
-#include "../philox.h"
+#include "../constants.h"
 #include "mathematics.h"
 
-namespace vg {
 namespace {
 
 // Images of a block.
@@ -43,15 +42,38 @@ struct Block {
   }
 };
 
+// philox4x32 of philox.h for all images of a block at once, which the compiler vectorizes.
 void draw_words(const Block &block, const Instruction &in) {
+  u64 c0[LANES], c1[LANES], c2[LANES], c3[LANES], k0[LANES], k1[LANES];
+  const u32 slot = (u32)(block.call.first_slot + (i64)in.k);
+  for (int i = 0; i < LANES; i++) {
+    const i64 row = block.row(min_of(i, block.count - 1));
+    const u64 id = block.call.ids[row];
+    c0[i] = 0;
+    c1[i] = slot;
+    c2[i] = (u32)id;
+    c3[i] = id >> 32;
+    k0[i] = block.call.key[2 * row];
+    k1[i] = block.call.key[2 * row + 1];
+  }
+  const int lanes = block.count == 1 ? 1 : LANES;
+  for (int round = 0; round < PHILOX_ROUNDS; round++) {
+    for (int i = 0; i < lanes; i++) {
+      const u64 product0 = c0[i] * (u32)PHILOX_M0, product1 = c2[i] * (u32)PHILOX_M1;
+      c0[i] = (product1 >> 32) ^ c1[i] ^ k0[i];
+      c1[i] = (u32)product1;
+      c2[i] = (product0 >> 32) ^ c3[i] ^ k1[i];
+      c3[i] = (u32)product0;
+      k0[i] = (u32)(k0[i] + (u32)PHILOX_W0);
+      k1[i] = (u32)(k1[i] + (u32)PHILOX_W1);
+    }
+  }
   f64 *to = block.at(in.to);
   for (int i = 0; i < block.count; i++) {
-    const i64 row = block.row(i);
-    const u64 id = block.call.ids[row];
-    const u32 *key = block.call.key + 2 * row;
-    const u32 slot = (u32)(block.call.first_slot + (i64)in.k) + (in.a < 0 ? 0 : (u32)block.at(in.a)[i]);
-    const PhiloxWords words = philox4x32({{0, slot, (u32)id, (u32)(id >> 32)}}, key[0], key[1]);
-    for (int w = 0; w < 4; w++) to[w * LANES + i] = words.at[w];
+    to[i] = (f64)(u32)c0[i];
+    to[LANES + i] = (f64)(u32)c1[i];
+    to[2 * LANES + i] = (f64)(u32)c2[i];
+    to[3 * LANES + i] = (f64)(u32)c3[i];
   }
 }
 
@@ -205,12 +227,10 @@ i64 run_block(const Block &block) {
 #undef VG_EACH
 
 }  // namespace
-}  // namespace vg
 
 // Run instructions begin..end of a record. Registers of a block follow `register_stride` after those of the one before:
 // 0 where no number is needed by a later call.
-VG_EXPORT i64 vg_draw(const DrawCall *call) {
-  using namespace vg;
+VG_EXPORT i64 VG_ENTRY(vg_draw)(const DrawCall *call) {
   for (i64 first = 0; first < call->rows; first += LANES) {
     const int count = (int)min_of<i64>(LANES, call->rows - first);
     const Block block = {*call, first, count, call->registers + first / LANES * call->register_stride};
@@ -227,8 +247,7 @@ VG_EXPORT i64 vg_draw(const DrawCall *call) {
 }
 
 // The elementary functions by their DrawOp, for draws outside of the machine.
-VG_EXPORT f64 vg_evaluate(i64 op, f64 x) {
-  using namespace vg;
+VG_EXPORT f64 VG_ENTRY(vg_evaluate)(i64 op, f64 x) {
   switch (op) {
     case DrawOp::EXP: return exp_of(x);
     case DrawOp::LOG: return log_of(x);
