@@ -248,8 +248,8 @@ def test_a_class_that_draws_anew_is_asked_as_it_says() -> None:
             sampling.emit(rows, Op.VFLIP)
 
     class Twice(T.Brightness):
-        def emit_magnitude(self, sampling: Any, rows: Any, values: Any, slot: int) -> None:
-            super().emit_magnitude(sampling, rows, values * 2, slot)
+        def emit_at(self, image: Any, value: Any, slot: int) -> None:
+            super().emit_at(image, value * 2, slot)
 
     image = noise(8, 9)
     for t in (Always(p=0.0), T.Compose([Twice(0.5), Always(p=0.0)])):

@@ -111,7 +111,7 @@ def test_functions_cannot_be_written() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"op": "Rotat"}, "op='Rotat'; accepted: a transform with emit_magnitude(), or one of AutoContrast"),
+        ({"op": "Rotat"}, "op='Rotat'; accepted: a transform with emit_at(), or one of AutoContrast"),
         ({"op": T.Compose}, "op='Compose'; accepted: a transform that takes a magnitude"),
         ({"op": "Rotate", "magnitude": 3}, "magnitude=3; accepted: a pair (low, high)"),
         ({"op": "Rotate", "bins": 1}, "bins=1; accepted: an integer from 2 to 1024"),

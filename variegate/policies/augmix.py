@@ -68,6 +68,7 @@ class ChainMixture(Policy, abstract=True):
         total = sum(gamma[2:])
         # Normalised gamma numbers are Dirichlet's.
         chains = [share / total * mixed for share in gamma[2:]]
+        image.set_blended()
         image.call_back(self._add_chains, slot + self._weight_slots, 1.0 - mixed, *chains)
 
     def _gamma(self, image: DrawContext, slot: int, number: int) -> Number:

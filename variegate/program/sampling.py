@@ -140,19 +140,13 @@ class Sampling(TableBuilder):
         # What follows a blend runs on every row of it.
         commutes = isinstance(op, Op) and SPECS[op].commutes_with_blend
         if self._blend_weight is not None and not commutes and self._is_mixed[self.source[rows]].any():
-            raise ValueError(
-                f"{_title(op)} after AugMix: images are already mixed there; only flips, quarter turns, crops, "
-                "constant pads, erasing with a constant and Normalize may follow. Put it before AugMix."
-            )
+            raise after_blend(_title(op))
         if self.output.steps:
             raise after_steps(_title(op), self.output.steps)
         # Only an erasing whose argument "normalized" is set can write into the float output.
         is_last = isinstance(op, Op) and op is Op.ERASE and len(args) > 7 and np.all(args[7])
         if self.mixes and not is_last and (mixer := mixed_by(self.mixes, self.source[rows])):
-            raise ValueError(
-                f"{_title(op)} after {mixer}: images are already mixed with others there; only Normalize may follow. "
-                f"Put it before {mixer}."
-            )
+            raise after_mixer(_title(op), mixer)
         if self.output.is_float and not is_last:
             raise ValueError(f"{_title(op)} after Normalize: only RandomErasing may follow it. Put Normalize last.")
         if size is not None and int(np.max(size)) > self.max_side:
@@ -290,14 +284,14 @@ class Sampling(TableBuilder):
     # -- the result --------------------------------------------------------------------------------------------
 
     def finish(self, output: Output) -> Program:
+        longest = max(1, int(self.length.max(initial=0)))
+        self.reserve(longest)
         blend = mixture = None
         kept: Any = slice(None)
         if self.partners is not None:
             blend, mixture, kept = join(self, self._blend_weight)
         elif self._blend_weight is not None:
             blend = Blend(target=self.source.copy(), weight=self._blend_weight)
-        longest = max(1, int(self.length.max(initial=0)))
-        self.reserve(longest)
         source = self.source[kept]
         program = Program(
             **{name: np.ascontiguousarray(grid[kept, :longest]) for name, grid in self._grids.items()},  # type: ignore[arg-type]
@@ -336,6 +330,22 @@ class Sampling(TableBuilder):
             for name, grid in self._grids.items():
                 widened[name][:, : self.slots] = grid
         self._grids = widened
+
+
+def after_blend(title: str) -> ValueError:
+    """Refuse an operation on images whose chains are blended."""
+    return ValueError(
+        f"{title} after AugMix: images are already mixed there; only flips, quarter turns, crops, constant pads, "
+        "erasing with a constant and Normalize may follow. Put it before AugMix."
+    )
+
+
+def after_mixer(title: str, mixer: str) -> ValueError:
+    """Refuse an operation on images that are mixed with others."""
+    return ValueError(
+        f"{title} after {mixer}: images are already mixed with others there; only Normalize may follow. "
+        f"Put it before {mixer}."
+    )
 
 
 def after_steps(title: str, steps: tuple[object, ...]) -> ValueError:

@@ -234,7 +234,7 @@ def _record(transform: Transform, output: Output, planes: Planes | None, epoch: 
 
     code = np.zeros(len(recorder.code), _INSTRUCTION)
     for i, (op, to, a, b, c, k) in enumerate(recorder.code):
-        is_length = op in _COUNTED
+        is_length = op in COUNTED
         code[i] = (op, register(to), register(a), b if is_length else register(b), register(c), 0, k)
     emissions = np.zeros(len(recorder.emissions), _EMISSION)
     for i, each in enumerate(recorder.emissions):
@@ -265,4 +265,4 @@ def _record(transform: Transform, output: Output, planes: Planes | None, epoch: 
 
 
 # Their ``b`` is a number of values, not a register.
-_COUNTED = {DrawOp.LOOKUP, DrawOp.SEARCH, DrawOp.SORT}
+COUNTED = {DrawOp.LOOKUP, DrawOp.SEARCH, DrawOp.SORT}

@@ -18,7 +18,7 @@ from variegate.program.ops import NUM_ARGS, SPECS, Op
 from variegate.program.planes import Planes, refuse_colour, wrong_number
 from variegate.program.program import Output
 from variegate.program.rng import GAMMA_SLOTS
-from variegate.program.sampling import CHOICE, Rows, Sampling, after_steps
+from variegate.program.sampling import CHOICE, Rows, Sampling, after_blend, after_mixer, after_steps
 from variegate.program.table_builder import PointFunction
 
 if TYPE_CHECKING:
@@ -67,6 +67,9 @@ class Recorder:
     epoch: int = 0
     uses_epoch: bool = False
     differs_by_channel: bool = False
+    # What has mixed images so far, of which some may be meant by what comes next.
+    is_blended: bool = False
+    mixer: str | None = None
     output: Output = field(default_factory=Output)
     code: list[Instruction] = field(default_factory=list)
     constants: dict[str, int] = field(default_factory=dict)
@@ -142,6 +145,8 @@ class Recorder:
         is_recorded = transform._is_recorded and self._try(where, lambda image: transform.draw(image, slot))
         if not is_recorded:
             self.call_back(where, partial(draw_in_python, transform), slot)
+        if transform._mixers and transform._mixers[0] is transform:
+            self.mixer = type(transform).__name__
 
     def run_at(self, transform: Any, where: int, value: Number, slot: int) -> None:
         """Record ``transform.emit_at``, or that it emits in Python."""
@@ -155,7 +160,6 @@ class Recorder:
         """Run ``function(sampling, rows, slot, *values)`` for every batch, with values float64[rows]."""
         registers = tuple(map(self.register, values))
         self.callbacks.append(Callback(len(self.code), where, function, slot, registers))
-        # What it emits may change the size of images; what has been drawn stays.
 
     def _try(self, where: int, draw: Callable[[DrawContext], None]) -> bool:
         before = self._state()
@@ -380,16 +384,28 @@ class DrawContext:
         """``with`` its result: what is emitted for images that nothing else within is emitted for."""
         recorder = self.recorder
         before = longest = recorder.max_emissions
+        known = (recorder.is_blended, recorder.mixer)
+        mixed = [known]
 
         @contextmanager
         def alternative() -> Iterator[None]:
             nonlocal longest
             recorder.max_emissions = before
+            recorder.is_blended, recorder.mixer = known
             yield
             longest = max(longest, recorder.max_emissions)
+            mixed.append((recorder.is_blended, recorder.mixer))
 
         yield alternative
         recorder.max_emissions = longest
+        recorder.is_blended = any(is_blended for is_blended, _ in mixed)
+        recorder.mixer = next((mixer for _, mixer in mixed if mixer is not None), None)
+
+    def set_blended(self) -> None:
+        """Only what may as well be done to each row of a blend may follow."""
+        if self.recorder.is_blended:
+            raise after_blend(CHOICE)
+        self.recorder.is_blended = True
 
     def first_of(
         self,
@@ -496,11 +512,16 @@ class DrawContext:
         recorder.code.append((DrawOp.EMIT, NONE, NONE, NONE, NONE, float(len(recorder.emissions) - 1)))
 
     def _check_place(self, op: Number, args: Sequence[Number], title: str) -> None:
-        output = self.recorder.output
+        recorder, output = self.recorder, self.recorder.output
+        is_known = not isinstance(op, Value)
+        if recorder.is_blended and not (is_known and SPECS[Op(op)].commutes_with_blend):
+            raise after_blend(title)
         if output.steps:
             raise after_steps(title, output.steps)
         # Only an erasing whose argument "normalized" is set can write into the float output.
-        is_last = not isinstance(op, Value) and op == Op.ERASE and len(args) >= NUM_ARGS and args[7] == 1
+        is_last = is_known and op == Op.ERASE and len(args) >= NUM_ARGS and args[7] == 1
+        if recorder.mixer is not None and not is_last:
+            raise after_mixer(title, recorder.mixer)
         if output.is_float and not is_last:
             raise ValueError(f"{title} after Normalize: only RandomErasing may follow it. Put Normalize last.")
 

@@ -88,10 +88,10 @@ def _elementary(op: DrawOp) -> Callable[[Number], Any]:
     return _function(op, lambda x: _evaluate(op, x))
 
 
-rint = _function(DrawOp.RINT, lambda x: float(round(x)))
-floor = _function(DrawOp.FLOOR, lambda x: float(math.floor(x)))
-ceil = _function(DrawOp.CEIL, lambda x: float(math.ceil(x)))
-trunc = _function(DrawOp.TRUNC, lambda x: float(math.trunc(x)))
+rint = _function(DrawOp.RINT, round)
+floor = _function(DrawOp.FLOOR, math.floor)
+ceil = _function(DrawOp.CEIL, math.ceil)
+trunc = _function(DrawOp.TRUNC, math.trunc)
 sqrt = _function(DrawOp.SQRT, math.sqrt)
 exp, log = _elementary(DrawOp.EXP), _elementary(DrawOp.LOG)
 sin, cos, tan = _elementary(DrawOp.SIN), _elementary(DrawOp.COS), _elementary(DrawOp.TAN)

@@ -145,6 +145,7 @@ class Single(Generic[Img]):
         """The image through a transform that draws for batches alone."""
         image = self.sampling
         sampling = single_sampling(image.in_shape, image.sample_id, image.stream)
+        sampling.output = UINT8
         transform.sample(sampling, np.zeros(1, np.intp), 0)
         program = sampling.finish(sampling.output)
         pixels = pixels_of(self.img)
