@@ -57,7 +57,9 @@ def as_integer(value: Any) -> int | None:
 
 def as_number(value: Any) -> Number | None:
     """A finite number of any library as an ``int`` or ``float``; None for anything else. Bools are none."""
-    if type(value) is float or type(value) is int:  # as nearly all are; to ask for the kinds of others takes longer
+    if type(value) is float:  # as nearly all are; to ask for the kinds of others takes longer
+        return value if math.isfinite(value) else None
+    if type(value) is int:
         pass
     elif not isinstance(value, Real) and getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         return as_number(value.item())  # a tensor's element

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -40,18 +40,32 @@ class UsefulRange(NamedTuple):
     unit: str | None = None
 
 
-class Traced:
-    """An image of which there are no pixels yet: that of a function which is traced (``variegate/pipelines``)."""
+class Recorded:
+    """An image without pixels, which records what is done to it: that of a pipeline's function
+    (``variegate/pipelines``)."""
 
     __slots__ = ()
+    shape: tuple[int, int, int]
 
     def through(self, transform: Transform, others: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Run a transform that is called with it."""
+        """The image after a transform that is called with it."""
         raise NotImplementedError(f"{type(self).__name__} does not define through()")
 
-    def through_function(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Run a function of ``variegate.transforms.functional`` on it."""
-        raise NotImplementedError(f"{type(self).__name__} does not define through_function()")
+    def function_recorder(self) -> OneImage:
+        """What records the instructions of a function of ``variegate.transforms.functional``."""
+        raise NotImplementedError(f"{type(self).__name__} does not define function_recorder()")
+
+    def recorded(self, recorder: OneImage, device: str, output: Output) -> Any:
+        """The image after these instructions."""
+        raise NotImplementedError(f"{type(self).__name__} does not define recorded()")
+
+    def noise_slot(self) -> int:
+        """The slot of the noise of a function."""
+        raise NotImplementedError(f"{type(self).__name__} does not define noise_slot()")
+
+    def refuse_pixels(self, what: str) -> NoReturn:
+        """Raise an error that names ``what`` needs pixels."""
+        raise NotImplementedError(f"{type(self).__name__} does not define refuse_pixels()")
 
 
 class Transform:
@@ -179,7 +193,7 @@ class Transform:
         Raises:
             TypeError, ValueError: naming what was given and what is accepted; no ``named`` arguments are.
         """
-        if isinstance(image, Traced):
+        if isinstance(image, Recorded):
             return image.through(self, others, {})
         if named:
             accepted = (
@@ -246,20 +260,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(v) for v in value]
     return value
-
-
-class StandIn:
-    """Given to a function of ``variegate.transforms.functional`` as an image, it keeps the instructions."""
-
-    dtype = "uint8"
-
-    def __init__(self, shape: tuple[int, int, int]) -> None:
-        self.shape, self.ndim = shape, 3
-        self.told: OneImage | None = None
-
-    def take(self, program: OneImage, output: Output) -> Any:
-        """Instead of running ``program``."""
-        if self.told is not None or output.is_float or program.sampling is not program or program.has_tables:
-            raise TypeError("it is more than instructions on one uint8 image")
-        self.told = program
-        return self

@@ -1,13 +1,11 @@
-"""Pipelines in plain Python: a function with ``if`` that is traced once into a transform.
+"""Pipelines in plain Python: a function that runs once for each sample, on an image that records operations.
 
-``tracing.py`` begins: the function is rewritten (``jumps.py``, ``rewrite.py``, ``convert.py``) into
-calls of ``runtime.py``, and run on an image without pixels (``image.py``) and values without numbers (``scalar.py``).
-Branches leave as it was what they share with others (``reach.py``), and nobody draws for all samples (``calling.py``).
-What it did to the image becomes a tree of transforms (``tracing.py``).
+``pipeline.py`` has the transform and its decorator, ``run.py`` runs the function for the rows of a batch, ``image.py``
+is the image that it gets, ``draws.py`` are its random numbers, and ``sites.py`` gives each of their calls a slot.
 """
 
 from variegate.pipelines.draws import choice, coin, normal, randint, select, uniform
-from variegate.pipelines.graph import PipelineError
-from variegate.pipelines.tracing import pipeline
+from variegate.pipelines.image import PipelineError
+from variegate.pipelines.pipeline import Pipeline, pipeline
 
-__all__ = ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", "select", "uniform"]
+__all__ = ["Pipeline", "PipelineError", "choice", "coin", "normal", "pipeline", "randint", "select", "uniform"]

@@ -1,121 +1,202 @@
-"""The image of a function that is traced, step by step since it came in; and what a variable is where two branches
-meet, behind an ``if`` whose condition differs from sample to sample."""
+"""The image that a pipeline's function gets: it has sizes and no pixels, and records what is done to it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from copy import copy
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from variegate.checks import as_number
 from variegate.errors import shown
-from variegate.ops.arguments import ArgumentError
-from variegate.ops.base import Traced, Transform, set_field
-from variegate.ops.traced import Function
-from variegate.pipelines.graph import Graph, place, refuse
-from variegate.pipelines.scalar import Scalar, is_plain, make, operand, same
+from variegate.ops.base import Recorded, Transform
+from variegate.program.boxes import SampledBoxes
+from variegate.program.one_image import OneImage
+from variegate.program.program import Output
+from variegate.program.sampling import Sampling
 
-_NOT_PIXELS = "conditions on values that are drawn or given with the batch, and on image.height, .width and .channels"
+if TYPE_CHECKING:
+    from variegate.pipelines.run import Run
 
+# Of one sample: a loop without an end would go on forever.
+MAX_STEPS = 10_000
 
-@dataclass(frozen=True, eq=False)
-class Fork:
-    """One of two images, by a condition."""
-
-    condition: Scalar
-    yes: TracedImage
-    no: TracedImage
+_NO_PIXELS = "values that are drawn, values given with the batch, and image.height, .width and .channels"
 
 
-class TracedImage(Traced):
-    """An image after ``step``, done to ``parent``. It never changes: what is done to it makes another."""
+class PipelineError(ValueError):
+    """Raised for a pipeline's function that fails, naming it, its line and the sample; and for draws outside of one."""
 
-    __slots__ = ("depth", "graph", "measured", "parent", "step", "where")
+
+def refuse(what: str, accepted: str = "") -> NoReturn:
+    raise PipelineError(what + (f"; accepted: {accepted}" if accepted else ""))
+
+
+class State(NamedTuple):
+    """What few operations change: the output, the shape of what is read, the boxes, and the rows made by AugMix."""
+
+    output: Output
+    in_shape: tuple[int, int, int]
+    boxes: SampledBoxes | None
+    batch: Sampling | None
+
+    @property
+    def is_shared(self) -> bool:
+        """True if several images may be in one recorder, each with the records up to its own."""
+        return self.boxes is None and self.batch is None
+
+
+class Recorder(OneImage):
+    """Records the operations on an image. ``state``: of the newest image in it; None where it can have one alone."""
+
+    state: State | None = None
+
+    def update_state(self) -> State:
+        """The state after an operation."""
+        state = self.state
+        sampling = self.sampling
+        if state is not None and sampling is self and state.output is self.output and state.in_shape is self.in_shape:
+            return state
+        state = State(sampling.output, self.in_shape, sampling.boxes, self._batch)
+        self.state = state if state.is_shared else None
+        return state
+
+    def copied(self, number: int, size: tuple[int, int], state: State) -> Recorder:
+        """A recorder of its own for an image of which this one has the first ``number`` records."""
+        copied = object.__new__(Recorder)
+        copied.__dict__.update(self.__dict__)
+        copied.__dict__.pop("shape", None)
+        copied.records = self.records[:number]
+        copied.height, copied.width = size
+        copied.output, copied.in_shape, copied.boxes, copied._batch = state
+        copied.state = state
+        if not state.is_shared:
+            copied.boxes = None if state.boxes is None else _copied_boxes(state.boxes)
+            copied._batch = None if state.batch is None else _copied_batch(state.batch, copied.boxes)
+            copied.state = None
+        return copied
+
+
+class PipelineImage(Recorded):
+    """An image after some operations. It never changes: each operation returns another image.
+
+    The operations are in a ``Recorder``, to which those on the newest image append. An operation on an older image
+    copies what was recorded up to there.
+
+    Attributes:
+        height, width: in pixels.
+        channels: 1, 3, or those of an image of many channels.
+    """
+
+    __slots__ = ("_number", "_recorder", "_run", "_state", "channels", "height", "width")
     __hash__ = object.__hash__
 
-    def __init__(self, graph: Graph, parent: TracedImage | None = None, step: Transform | Fork | None = None) -> None:
-        self.graph, self.parent, self.step = graph, parent, step
-        self.depth: int = 0 if parent is None else parent.depth + 1
-        self.measured: str | None = None
-        self.where = place()
-        graph.count_step()
-
-    def through(self, transform: Transform, others: tuple[Any, ...], named: dict[str, Any]) -> TracedImage:
-        function = transform.__dict__.get("_function")
-        if function is not None:
-            made: TracedImage = function.inline(self, others, named)
-            return made
-        if others or named:
-            refuse(f"{type(transform).__name__} takes one image", "t(image)")
-        return TracedImage(self.graph, self, transform)
-
-    def through_function(self, name: str, arguments: Mapping[str, Any]) -> TracedImage:
-        try:
-            function = Function(name, {key: _named(value) for key, value in arguments.items()})
-        except ArgumentError as error:
-            argument = error.argument.removeprefix("arguments['").removesuffix("']")
-            refuse(f"F.{name}: {argument}={shown(error.got)}", error.accepted)
-        set_field(function, "_where", place())
-        return self.through(function, (), {})
+    def __init__(self, run: Run, recorder: Recorder, state: State, channels: int) -> None:
+        self._run, self._recorder, self._state, self.channels = run, recorder, state, channels
+        self._number = len(recorder.records)
+        if state.batch is None:
+            self.height, self.width = recorder.height, recorder.width
+        else:
+            self.height, self.width = state.batch.size[0].tolist()
 
     def __repr__(self) -> str:
-        return "<image>"
-
-    # -- its size ----------------------------------------------------------------------------------------------
+        return f"<image {self.height}x{self.width}>"
 
     @property
-    def height(self) -> Scalar:
-        return self._side("height")
-
-    @property
-    def width(self) -> Scalar:
-        return self._side("width")
-
-    @property
-    def channels(self) -> Scalar:
-        return Scalar(self.graph, self.graph.define("given", "channels"))
-
-    @property
-    def shape(self) -> tuple[Scalar, Scalar, Scalar]:
+    def shape(self) -> tuple[int, int, int]:
         return self.height, self.width, self.channels
 
     @property
-    def area(self) -> Any:
-        return make("*", self.height, self.width)
+    def area(self) -> int:
+        return self.height * self.width
 
     @property
-    def aspect(self) -> Any:
-        return make("/", self.width, self.height)
+    def aspect(self) -> float:
+        return self.width / self.height
 
-    def _side(self, name: str) -> Scalar:
-        if self.parent is None:
-            return Scalar(self.graph, self.graph.define("given", name))
-        if self.measured is None:
-            self.measured = self.graph.new_name("size")
-            self.graph.measured[self.measured] = place()
-        return Scalar(self.graph, f"{self.measured}.{name}")
+    # -- operations --------------------------------------------------------------------------------------------
 
-    # -- its pixels --------------------------------------------------------------------------------------------
+    def through(self, transform: Transform, others: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        return self._run.apply(transform, self, others, named)
+
+    def recorder(self) -> Recorder:
+        """What records the next operation."""
+        recorder = self._recorder
+        if self._is_newest_in(recorder):
+            return recorder
+        return recorder.copied(self._number, (self.height, self.width), self._state)
+
+    def function_recorder(self) -> OneImage:
+        if self._state.batch is None:
+            return self.recorder()
+        # One row, which ``recorded`` repeats for all.
+        return self._run.new_recorder((self.height, self.width, self._state.in_shape[2]), self._state.output)
+
+    def recorded(self, recorder: OneImage, device: str, output: Output) -> PipelineImage:
+        if device != "cpu":
+            refuse(f"device={shown(device)}", "nothing: the Augmenter has a device")
+        if output.is_float:
+            refuse("F.normalize of an image of a pipeline", "T.Normalize(mean, std)(image)")
+        if self._state.batch is not None:
+            recorder = self._repeated(recorder)
+        if len(recorder.records) > MAX_STEPS:
+            refuse(f"more than {MAX_STEPS:,} operations on one image", "loops that end")
+        assert isinstance(recorder, Recorder)
+        state = self._state if recorder.state is self._state else recorder.update_state()
+        return PipelineImage(self._run, recorder, state, self.channels)
+
+    def _repeated(self, recorder: OneImage) -> Recorder:
+        """The instructions of ``recorder`` for all rows of this image."""
+        all_rows = self.recorder()
+        images = all_rows.forked()
+        for op, flags, height, width, label, red, green, blue, *args in recorder.records:
+            size = (height, width) if (height, width) != (self.height, self.width) else None
+            name = recorder._names[label] if label >= 0 else None
+            images.add(op, *args, flags=flags, fill=(red, green, blue), size=size, name=name)
+        return all_rows
+
+    def noise_slot(self) -> int:
+        return self._run.noise_slot()
+
+    def result(self) -> Recorder:
+        """What is recorded of this image, and of none that came after it."""
+        return self.recorder() if self._state.is_shared else self._recorder
+
+    def _is_newest_in(self, recorder: Recorder) -> bool:
+        return (
+            recorder.state is self._state
+            and len(recorder.records) == self._number
+            and recorder.height == self.height
+            and recorder.width == self.width
+        )
+
+    # -- pixels ------------------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        self._refused(f"image.{name}")
+        self.refuse_pixels(f"image.{name}")
 
-    def _refused(self, what: str) -> NoReturn:
-        refuse(f"{what} depends on pixels, which do not exist while the function is traced", _NOT_PIXELS)
+    def refuse_pixels(self, what: str) -> NoReturn:
+        self._run.refuse(f"{what} depends on pixels, which do not exist while operations are chosen", _NO_PIXELS)
 
 
-def _named(value: Any) -> Any:
-    """An argument of a function, with the names of values in their place."""
-    if isinstance(value, (list, tuple)):
-        return [_named(entry) for entry in value]
-    return operand(value) if isinstance(value, (Scalar, str)) else value
+def _copied_boxes(boxes: SampledBoxes) -> SampledBoxes:
+    copied = copy(boxes)
+    copied.dropped, copied.least = boxes.dropped.copy(), boxes.least.copy()
+    return copied
+
+
+def _copied_batch(batch: Sampling, boxes: SampledBoxes | None) -> Sampling:
+    copied = copy(batch)
+    copied._grids = {name: grid.copy() for name, grid in batch._grids.items()}
+    copied.size, copied.length, copied._is_mixed = batch.size.copy(), batch.length.copy(), batch._is_mixed.copy()
+    copied.boxes = boxes
+    if batch._blend_weight is not None:
+        copied._blend_weight = batch._blend_weight.copy()
+    return copied
 
 
 def _pixels(what: str) -> Any:
-    def refused(self: TracedImage, *_: Any, **__: Any) -> NoReturn:
-        self._refused(what)
+    def refused(self: PipelineImage, *_: Any, **__: Any) -> NoReturn:
+        self.refuse_pixels(what)
 
     return refused
 
@@ -124,90 +205,4 @@ _UNARY = ["bool", "float", "int", "index", "len", "iter", "neg", "abs", "invert"
 _UNARY += ["array", "array_ufunc", "array_function"]
 _BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "matmul"]
 for _name in (*_UNARY, *_BINARY, *(f"r{_each}" for _each in _BINARY), "lt", "le", "gt", "ge", "eq", "ne", "getitem"):
-    setattr(TracedImage, f"__{_name}__", _pixels({"getitem": "image[...]", "bool": "bool(image)"}.get(_name, "this")))
-
-
-class Missing:
-    """In the place of a variable without a value that could be used; the first use says why."""
-
-    def __init__(self, reason: str, accepted: str = "", where: str | None = None) -> None:
-        self._reason, self._accepted, self._where = reason, accepted, where
-
-    def refused(self) -> NoReturn:
-        if not self._accepted:
-            raise UnboundLocalError(self._reason)
-        refuse(self._reason, self._accepted, self._where)
-
-
-def unset(name: str) -> Missing:
-    return Missing(f"cannot access local variable {name!r} where it is not associated with a value")
-
-
-def merge(condition: Scalar, yes: Any, no: Any, name: str, is_result: bool = False) -> Any:
-    """``yes`` where the condition holds, else ``no``. ``is_result``: a branch without one goes on, and gives its own
-    later."""
-    if yes is no:
-        return yes
-    if isinstance(yes, Missing) or isinstance(no, Missing):
-        if is_result:
-            return no if isinstance(yes, Missing) else yes
-        if isinstance(yes, Missing) and isinstance(no, Missing):
-            return yes
-        return Missing(f"{name} has a value in one branch only", "a value in both branches, or one before the `if`")
-    if isinstance(yes, TracedImage) and isinstance(no, TracedImage):
-        return merge_images(condition, yes, no)
-    if same_plain(yes, no):
-        return yes
-    if (_is_number(yes) and _is_number(no)) or (_is_text(yes) and _is_text(no)):
-        return make("where", condition, yes, no)
-    if type(yes) is type(no) and isinstance(yes, (list, tuple)) and len(yes) == len(no):
-        return type(yes)([merge(condition, a, b, name) for a, b in zip(yes, no, strict=True)])
-    if isinstance(yes, dict) and isinstance(no, dict) and list(yes) == list(no):
-        return {key: merge(condition, yes[key], no[key], name) for key in yes}
-    if is_result and no is not None and yes is None:
-        yes, no = no, yes
-    kinds = "the function returns" if is_result else f"{name} is"
-    return Missing(
-        f"{kinds} {_kind(yes)} in one branch and {_kind(no)} in the other",
-        "numbers, texts or images that differ; lists of them of one length",
-        place() if is_result else None,
-    )
-
-
-def merge_images(condition: Scalar, yes: TracedImage, no: TracedImage) -> TracedImage:
-    """Both have come a part of their way together."""
-    if yes is no:
-        return yes
-    first, second = yes, no
-    while first is not second:
-        if first.depth >= second.depth:
-            assert first.parent is not None
-            first = first.parent
-        else:
-            assert second.parent is not None
-            second = second.parent
-    return TracedImage(first.graph, first, Fork(condition, yes, no))
-
-
-def same_plain(yes: Any, no: Any) -> bool:
-    if isinstance(yes, Scalar) or isinstance(no, Scalar):
-        return same(yes, no)
-    if is_plain(yes) and is_plain(no):
-        return same(yes, no)
-    return False
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (Scalar, bool)) or (not isinstance(value, TracedImage) and as_number(value) is not None)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, (Scalar, str))
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, TracedImage):
-        return "an image"
-    if value is None:
-        return "nothing"
-    return f"{value!r}" if is_plain(value) else f"a {type(value).__name__}"
+    setattr(PipelineImage, f"__{_name}__", _pixels({"getitem": "image[...]", "bool": "bool(image)"}.get(_name, "this")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +51,14 @@ class SampledBoxes:
             seen[~((seen[:, :2] < seen[:, 2:]).all(axis=1) & np.isfinite(seen).all(axis=1))] = np.nan
             edges[row, box] = seen
         return edges
+
+    def of_row(self, row: int, image: int) -> SampledBoxes:
+        """The boxes of one row, of its image, as those of a batch of one."""
+        boxes = copy(self)
+        boxes.dropped = self.dropped[row : row + 1].copy()
+        boxes.least = self.least[image : image + 1].copy()
+        boxes._corners = self._corners[image : image + 1]
+        return boxes
 
     def drop(self, rows: Rows, which: Flags) -> None:
         """``which``: bool[R, M]."""

@@ -113,7 +113,7 @@ class Sampling(TableBuilder):
             raise ValueError(f"first_key: got None in epoch {self.epoch}; accepted: the key of epoch 0")
         source = self.source[rows]
         keys = rng.keys_of(self._first_key, len(self._ids))[source]
-        return rng.sample_words(self._ids[source], keys, slot + 1)[:, slot]
+        return rng.noise_words(self._ids[source], keys, slot, 1)[:, 0]
 
     def streams(self, rows: Rows) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]:
         """Ids uint64[R] and keys uint32[R, 2], for transforms that draw more than slots hold: see ``rng.py``."""

@@ -159,7 +159,6 @@ from variegate.ops.tone import (
     Solarize,
     SolarizeAdd,
 )
-from variegate.ops.traced import Function, Measure, TracedPipeline
 from variegate.ops.weather import (
     RandomFog,
     RandomGravel,
@@ -167,6 +166,7 @@ from variegate.ops.weather import (
     RandomSnow,
     Spatter,
 )
+from variegate.pipelines.pipeline import Pipeline
 from variegate.policies.augmentation import Augmentation
 from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import AutoAugment
@@ -218,7 +218,6 @@ __all__ = [
     "Emboss",
     "Equalize",
     "FiveCrop",
-    "Function",
     "Gamma",
     "GaussianBlur",
     "GaussianNoise",
@@ -235,7 +234,6 @@ __all__ = [
     "LetterBox",
     "LongestMaxSize",
     "Magnitude",
-    "Measure",
     "MedianBlur",
     "MixUp",
     "Morphological",
@@ -250,6 +248,7 @@ __all__ = [
     "Overlay",
     "PILToTensor",
     "Pad",
+    "Pipeline",
     "PixelDropout",
     "Posterize",
     "RGBShift",
@@ -316,7 +315,6 @@ __all__ = [
     "ToPureTensor",
     "ToSepia",
     "ToTensor",
-    "TracedPipeline",
     "Transform",
     "TranslateX",
     "TranslateY",

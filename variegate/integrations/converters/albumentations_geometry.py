@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from variegate.integrations.converters import drawn
 from variegate.integrations.converters.albumentations_arguments import Arguments, Pair
-from variegate.integrations.converters.drawing import Drawing, Drawn, Number
 from variegate.ops.base import Transform
 from variegate.ops.compose import Compose, RandomApply
 from variegate.ops.crop import RandomRotate90
@@ -38,56 +38,37 @@ def crop(given: Arguments) -> Transform:
     for name in ("pad_position", "border_mode", "fill"):
         given.take(name)
     given.note("beyond a smaller image it is black here, and an error there")
-    return Drawing(given.place).do("crop", top=top, left=left, height=height, width=width).build()
+    return drawn.build(given.place, drawn.crop, top=top, left=left, height=height, width=width)
 
 
 def crop_from_borders(given: Arguments) -> Transform:
-    drawing = Drawing(given.place)
-    height, width = drawing.size()
-
-    def draw(side: Drawn, first: str, last: str) -> tuple[Drawn, Drawn]:
-        """The start and the length of what is left of a side."""
-        start = drawing.randint(0, (side * given.take(first, 0.1)).to("int"))
-        stop = (side * (1 - given.take(last, 0.1))).to("int")
-        end = drawing.randint((start + 1).at_least(stop), side)
-        return start, end - start
-
-    top, rows = draw(height, "crop_top", "crop_bottom")
-    left, columns = draw(width, "crop_left", "crop_right")
-    return drawing.do("crop", top=top, left=left, height=rows, width=columns).build()
+    starts = given.take("crop_top", 0.1), given.take("crop_left", 0.1)
+    ends = given.take("crop_bottom", 0.1), given.take("crop_right", 0.1)
+    return drawn.build(given.place, drawn.crop_from_borders, starts=starts, ends=ends)
 
 
 def crop_and_pad(given: Arguments) -> Transform:
-    """Borders at the top, right, bottom and left; negative ones are cut off."""
     given.require("px_choices", None)
     given.require("percent_choices", None)
-    pixels = given.take("px")
-    shares = given.take("percent")
-    has_pixels = pixels is not None
-    limits = pixels if has_pixels else shares
+    pixels, shares = given.take("px"), given.take("percent")
+    limits = shares if pixels is None else pixels
     is_per_side = isinstance(limits, tuple) and len(limits) == 4
-    is_drawn_once = not given.take("sample_independently", True) and not is_per_side
-    drawing = Drawing(given.place)
-    height, width = drawing.size()
-
-    def draw(ends: Any) -> Number:
-        low, high = ends if isinstance(ends, tuple) else (ends, ends)
-        if not has_pixels:
-            return drawing.uniform((low, high))
-        return drawing.randint(low, high - 1) if low < high else low
-
-    drawn = [draw(ends) for ends in (limits if is_per_side else (limits,) * 4)]
-    if is_drawn_once:
-        drawn = drawn[:1] * 4
-    if not has_pixels:
-        sides = (height, width, height, width)
-        drawn = [(side * share).to("int") for side, share in zip(sides, drawn, strict=True)]
-    top, right, bottom, left = drawn
-    drawing.do("pad", padding=(left, top, right, bottom), **given.border())
-    if given.take("keep_size", True):
-        drawing.do("resize", size=(height, width), **given.resample())
+    arguments = given.border()
+    keep_size = given.take("keep_size", True)
+    if keep_size:
+        arguments |= given.resample()
     given.take("interpolation")
-    return drawing.build()
+    return drawn.build(
+        given.place,
+        drawn.crop_and_pad,
+        limits=[
+            ends if isinstance(ends, tuple) else (ends, ends) for ends in (limits if is_per_side else (limits,) * 4)
+        ],
+        is_drawn_once=not given.take("sample_independently", True) and not is_per_side,
+        are_pixels=pixels is not None,
+        keep_size=keep_size,
+        **arguments,
+    )
 
 
 _CORNERS = ("top_left", "top_right", "bottom_left", "bottom_right")
@@ -98,27 +79,12 @@ def pad_if_needed(given: Arguments) -> Transform:
     position = given.take("position", "center")
     if position not in ("center", "random", *_CORNERS):
         given.refuse("position", position, f"'center', 'random' or {', '.join(map(repr, _CORNERS))}")
-    drawing = Drawing(given.place)
-    height, width = drawing.size()
-
-    def draw(side: Drawn, name: str, first: str) -> tuple[Number, Number]:
-        """Borders before and after a side."""
-        divisor = given.take(f"pad_{name}_divisor")
-        least = given.take(f"min_{name}")
-        if divisor is None:
-            missing = (-side + (1024 if least is None else least)).at_least(0)
-        else:
-            missing = -side % divisor
-        before: Number = 0 if first in position else missing
-        if position == "random":
-            before = drawing.randint(0, missing)
-        if position == "center":
-            before = missing // 2
-        return before, missing - before
-
-    top, bottom = draw(height, "height", "top")
-    left, right = draw(width, "width", "left")
-    return drawing.do("pad", padding=(left, top, right, bottom), **given.border()).build()
+    divisors = [given.take(f"pad_{name}_divisor") for name in ("height", "width")]
+    sides = [given.take(f"min_{name}") for name in ("height", "width")]
+    least = [1024 if side is None else side for side in sides]
+    return drawn.build(
+        given.place, drawn.pad_if_needed, least=least, divisors=divisors, position=position, **given.border()
+    )
 
 
 # -- bands across the image ------------------------------------------------------------------------------------------
@@ -149,10 +115,10 @@ def _bands(given: Arguments, max_columns: int, max_rows: int) -> Transform | Non
     if fill != 0:
         given.refuse("fill", fill, "0")
     bands = [_band(given, "x", max_columns), _band(given, "y", max_rows)]
-    drawn = [band for band in bands if band is not None]
-    if len(drawn) == 2:
-        return Compose(drawn)
-    return drawn[0] if drawn else None
+    used = [band for band in bands if band is not None]
+    if len(used) == 2:
+        return Compose(used)
+    return used[0] if used else None
 
 
 def _band(given: Arguments, axis: str, longest: int) -> Transform | None:
@@ -162,19 +128,7 @@ def _band(given: Arguments, axis: str, longest: int) -> Transform | None:
         return None
     if numbers[1] != 1 or not isinstance(high, int):
         given.refuse(f"num_masks_{axis}_range", numbers, "one band along each axis, of a length in pixels")
-    drawing = Drawing(given.place)
-    height, width = drawing.size()
-    side = width if axis == "x" else height
-    length = drawing.randint(low, high).at_most(side)
-    start = drawing.randint(0, side - length)
-    if low == 0:  # a band of no length lies behind the image
-        start = (length < 1).where(side, start)
-        length = length.at_least(1)
-    if axis == "x":
-        drawing.do("erase", i=0, j=start, h=height, w=length, v=0)
-    else:
-        drawing.do("erase", i=start, j=0, h=length, w=width, v=0)
-    band = drawing.build()
+    band = drawn.build(given.place, drawn.band, is_column=axis == "x", lengths=(low, high))
     return band if numbers[0] == 1 else RandomApply([band], p=0.5)
 
 
@@ -195,23 +149,18 @@ def downscale(given: Arguments) -> Transform:
 
 def random_scale(given: Arguments) -> Transform:
     low, high = given.pair("scale_range scale_limit", (-0.1, 0.1))
-    drawing = Drawing(given.place)
-    height, width = drawing.size()
-    factor = drawing.uniform((1 + low, 1 + high))
-    size = ((height * factor).to("int"), (width * factor).to("int"))
-    return drawing.do("resize", size=size, **given.resample()).build()
+    return drawn.build(given.place, drawn.random_scale, factors=(1 + low, 1 + high), **given.resample())
 
 
 def sized_crop(given: Arguments) -> Transform:
-    drawing = Drawing(given.place)
-    height, width = drawing.size()
-    drawn = drawing.randint(*given.take("min_max_height"))
-    rows = drawn.at_most(height)
-    columns = (drawn * given.take("w2h_ratio", 1.0)).to("int").at_most(width)
-    top = drawing.randint(0, height - rows)
-    left = drawing.randint(0, width - columns)
-    box = {"top": top, "left": left, "height": rows, "width": columns}
-    return drawing.do("resized_crop", size=given.take("size"), **box, **given.resample()).build()
+    return drawn.build(
+        given.place,
+        drawn.sized_crop,
+        heights=given.take("min_max_height"),
+        aspect=given.take("w2h_ratio", 1.0),
+        size=given.take("size"),
+        **given.resample(),
+    )
 
 
 def resized_crop(given: Arguments) -> Transform:
@@ -264,32 +213,10 @@ def _axes(value: Any, default: float) -> Axes:
 
 
 def _affine(given: Arguments, degrees: Pair, scale: Axes, shear: Axes, shares: Axes, pixels: Axes) -> Transform:
-    """An affine map: the inverse of shear x rotation x scale. Without a "y", ``scale`` is one factor for both axes."""
-    drawing = Drawing(given.place)
-    height, width = drawing.size()
-    x_scale = drawing.uniform(scale["x"])
-    y_scale = drawing.uniform(scale["y"]) if "y" in scale else x_scale
-    turn = drawing.radians(degrees)
-    cos, sin = turn.to("cos"), turn.to("sin")
-    p = drawing.radians(shear["x"]).to("tan")
-    q = drawing.radians(shear["y"]).to("tan")
-    determinant = 1 - p * q  # of the shears, both of which are negative there
-
-    def moved(axis: str, side: Drawn) -> Drawn:
-        share = (side * drawing.uniform(shares[axis])).to("int")
-        return side / 2 + share + drawing.randint(*map(int, pixels[axis]))
-
-    x_middle, y_middle = moved("x", width), moved("y", height)
-
-    def line(a: Drawn, b: Drawn, factor: Drawn, side: Drawn) -> tuple[Drawn, Drawn, Drawn]:
-        """A line of the inverse, which takes the moved middle to the middle of the side."""
-        a = a / (determinant * factor)
-        b = b / (determinant * factor)
-        return a, b, side / 2 - (a * x_middle + b * y_middle)
-
-    x = line(cos - q * sin, p * cos - sin, x_scale, width)
-    y = line(sin + q * cos, p * sin + cos, y_scale, height)
-    return drawing.map(x, y, **given.warp()).build()
+    """Without a "y", ``scale`` is one factor for both axes."""
+    ranges = {"scales": scale, "shears": shear, "shares": shares, "pixels": pixels}
+    axes = {name: list(of_axes.values()) for name, of_axes in ranges.items()}
+    return drawn.build(given.place, drawn.affine, degrees=degrees, **axes, **given.warp())
 
 
 # Of the Affine that SafeRotate is in version 2.0.
@@ -297,60 +224,18 @@ _OF_AFFINE = ("rotate", "scale", "shear", "translate_px", "fit_output", "keep_ra
 
 
 def safe_rotate(given: Arguments) -> Transform:
-    """A rotation that shows the whole image, shrunk to the image's size."""
     boxes = "boxes move with their image here; there they are 0.5 pixels up and to the left of it"
     given.note_for("boxes", boxes)
     for name in _OF_AFFINE:
         given.take(name)
-    drawing = Drawing(given.place)
-    height, width = drawing.size()
-    turn = drawing.radians(given.pair("angle_range limit", (-90, 90)))
-    cos, sin = turn.to("cos"), turn.to("sin")
-    along, across = cos.to("abs"), sin.to("abs")
-    x_factor = (height * across + width * along).to("int") / width
-    y_factor = (height * along + width * across).to("int") / height
-
-    def line(a: Drawn, b: Drawn, side: Drawn) -> tuple[Drawn, Drawn, Drawn]:
-        a = a * x_factor
-        b = b * y_factor
-        # Where the middle of a pixel becomes that of the image.
-        there = a * (width / 2 + 0.5) + b * (height / 2 + 0.5)
-        return a, b, side / 2 - there
-
-    return drawing.map(line(cos, -sin, width), line(sin, cos, height), **given.warp()).build()
+    degrees = given.pair("angle_range limit", (-90, 90))
+    return drawn.build(given.place, drawn.safe_rotate, degrees=degrees, **given.warp())
 
 
 def perspective(given: Arguments) -> Transform:
-    """Corners move inwards by the magnitude of normal numbers; the quadrangle between them is drawn out."""
     given.require("keep_size", True, why="the size would depend on the corners")
     given.require("fit_output", False)
-    drawing = Drawing(given.place)
-    height, width = drawing.size()
-    scale = drawing.uniform(given.pair("scale", (0.05, 0.1)))
-
-    def inwards() -> Drawn:
-        return drawing.value("normal", 0, scale).to("abs") % 0.32
-
-    top_left = (width * inwards(), height * inwards())
-    top_right = (width * (1 - inwards()), height * inwards())
-    bottom_right = (width * (1 - inwards()), height * (1 - inwards()))
-    bottom_left = (width * inwards(), height * (1 - inwards()))
-
-    def longer(*edges: tuple[tuple[Drawn, Drawn], tuple[Drawn, Drawn]]) -> Drawn:
-        lengths = []
-        for start, end in edges:
-            x, y = end[0] - start[0], end[1] - start[1]
-            lengths.append((x * x + y * y).to("sqrt"))
-        return lengths[0].at_least(lengths[1]).to("int")
-
-    # As large as the longer edges are, and then as the image was: more than fills it.
-    right = width * width / longer((top_left, top_right), (bottom_left, bottom_right))
-    bottom = height * height / longer((top_left, bottom_left), (top_right, bottom_right))
-    # Corners of pixels have whole numbers here, their centers there.
-    corners = (top_left, top_right, bottom_right, bottom_left)
-    start = [(x + 0.5, y + 0.5) for x, y in corners]
-    end = [(0.5, 0.5), (right + 0.5, 0.5), (right + 0.5, bottom + 0.5), (0.5, bottom + 0.5)]
-    return drawing.do("perspective", startpoints=start, endpoints=end, **given.warp()).build()
+    return drawn.build(given.place, drawn.perspective, scales=given.pair("scale", (0.05, 0.1)), **given.warp())
 
 
 def elastic(given: Arguments) -> Transform:

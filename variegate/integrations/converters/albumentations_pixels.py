@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from variegate.integrations.converters import drawn
 from variegate.integrations.converters.albumentations_arguments import Arguments, Pair
-from variegate.integrations.converters.drawing import Drawing
 from variegate.ops import colour, filters, tone
 from variegate.ops.base import Transform
 from variegate.ops.compose import Compose, OneOf
@@ -55,23 +55,10 @@ def brightness_contrast(given: Arguments) -> Transform:
     if is_torchvision and not has_share_of_white:
         contrast = given.build(colour.Contrast, {"factor": "contrast_range"}, factor=factors)
         return Compose([contrast, given.build(tone.Brightness, factor=plus_one(shares))])
-    drawing = Drawing(given.place)
-    factor = drawing.uniform(factors)
-    share = drawing.uniform(shares)
     if has_share_of_white:
-        # Darkened before and brightened after the factor, so that nothing is cut off in between.
-        added = share * 255
-        before = (added.at_most(0) / factor.at_least(1e-3)).to("round").at_least(-255)
-        drawing.do("solarize_add", addition=before, threshold=256)
-        drawing.do("adjust_brightness", brightness_factor=factor)
-        drawing.do("solarize_add", addition=added.at_least(0).to("round"), threshold=256)
-        return drawing.build()
-    # c x + b mean is (b + c) times a contrast of c / (b + c); what is cut off in between would be at the end.
+        return drawn.build(given.place, drawn.linear, factors=factors, shares=shares)
     given.note("the mean of the luma here, of all channels there: 3 levels", "brightness_by_max", False)
-    total = (factor + share).at_least(1e-3)
-    drawing.do("adjust_brightness", brightness_factor=total.at_most(1))
-    drawing.do("adjust_contrast", contrast_factor=factor / total)
-    return drawing.do("adjust_brightness", brightness_factor=total.at_least(1)).build()
+    return drawn.build(given.place, drawn.linear_of_mean, factors=factors, shares=shares)
 
 
 def color_jitter(given: Arguments) -> Transform:
@@ -188,13 +175,7 @@ def sharpen(given: Arguments) -> Transform:
     growth = (1 + alpha[1] * (lightness[0] + 12)) / max(1 + alpha[1] * (lightness[0] - 1), 1e-3)
     mean = math.sqrt(min(growth, 255.0)) - 1
     given.note(f"made of a smoothed image of whole levels here: up to {mean:.0f} levels on average")
-    drawing = Drawing(given.place)
-    share = drawing.uniform(alpha)
-    light = drawing.uniform(lightness)
-    total = share * (light - 1) + 1
-    factor = (share * (light + 12) + 1) / total.at_least(1e-3)
-    drawing.do("adjust_brightness", brightness_factor=total)
-    return drawing.do("adjust_sharpness", sharpness_factor=factor).build()
+    return drawn.build(given.place, drawn.sharpen, alpha=alpha, lightness=lightness)
 
 
 def motion_blur(given: Arguments) -> Transform:

@@ -11,7 +11,7 @@ from typing import Any
 
 from variegate.checks import Refusal, as_integer, as_number, as_numbers, integer, meant, number, one_of
 from variegate.errors import PolicyError
-from variegate.integrations.converters.drawing import Drawing, Drawn, Number
+from variegate.integrations.converters import drawn
 from variegate.integrations.converters.report import ConversionError, Made, Notes, Place, plain
 from variegate.ops.arguments import AREA_PAIR, FLAG, MAX_LENGTH, POSITIVE_PAIR, PROBABILITY, Check, optional
 from variegate.ops.base import Transform
@@ -232,44 +232,12 @@ class _Timm:
     ) -> Transform:
         """The whole image, as large as fills ``frame``, or as fits ``inside`` it. By half a chance each, its area is
         divided by one of ``scale``, and its sides are by an aspect that is log-uniform in ``aspect``."""
-        drawing = Drawing(self._place)
-        height, width = drawing.size()
-        y_ratio = height / frame[0]
-        x_ratio = width / frame[1]
-        ratio = y_ratio.at_least(x_ratio) if inside else y_ratio.at_most(x_ratio)
-        if not (scale and aspect):
-            size = ((height / ratio).to("round"), (width / ratio).to("round"))
-            return drawing.do("resize", size=size, interpolation=kind).build()
-        area = drawing.value("coin", 0.5).where(drawing.uniform(scale), 1.0)
-        longer = drawing.uniform([math.log(end) / 2 for end in aspect])
-        by = drawing.value("coin", 0.5).where(longer, 0.0).to("exp")
-        zoom = 1.0 / area.to("sqrt")
-        rows = (height * (zoom / by) / ratio).to("round")
-        columns = (width * (zoom * by) / ratio).to("round")
-        return drawing.do("resize", size=(rows, columns), interpolation=kind).build()
+        chances = {"scale": scale, "aspect": aspect} if scale and aspect else {}
+        return drawn.build(self._place, drawn.keep_ratio, frame=frame, kind=kind, inside=inside, **chances)
 
     def _cut_or_padded(self, by_chance: bool = False, **padding: Any) -> Transform:
         """The central part of the input's size, or one of any place; smaller images are padded to it."""
-        drawing = Drawing(self._place)
-        height, width = drawing.size()
-
-        def place(side: Drawn, wanted: int) -> tuple[Number, Number, Number]:
-            """The start of the crop, and the borders before and after."""
-            spare = (side - wanted).at_least(0)
-            missing = (wanted - side).at_least(0)
-            if by_chance:
-                before = drawing.randint(0, missing)
-                start = drawing.randint(0, spare)
-            else:
-                before = missing // 2
-                start = (spare / 2).to("round")
-            return start, before, missing - before
-
-        rows, columns = _sides(self._size)
-        y, top, bottom = place(height, rows)
-        x, left, right = place(width, columns)
-        drawing.do("pad", padding=(left, top, right, bottom), **padding)
-        return drawing.do("crop", top=y, left=x, height=rows, width=columns).build()
+        return drawn.build(self._place, drawn.cut_or_padded, size=_sides(self._size), by_chance=by_chance, **padding)
 
     def _policy(self, text: Any) -> Transform:
         """The policy of timm's string, filled with the mean and resampled as the rest is."""

@@ -17,8 +17,8 @@ Args:
     inplace: for torchvision's signature; only False is accepted.
     size: (height, width) in pixels, or one integer.
 
-x points right, y down, in pixels. A ValueError names an argument that is out of range. In a traced function
-(``vg.pipeline``), an image without pixels is accepted, and returned with one more step.
+x points right, y down, in pixels. A ValueError names an argument that is out of range. In a function
+under ``vg.pipeline``, an image without pixels is accepted, and records the operation.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -70,7 +70,7 @@ from variegate.transforms.functional.pixels import (
     solarize_add,
     to_grayscale,
 )
-from variegate.transforms.functional.single import function_of, traceable
+from variegate.transforms.functional.single import function_of
 
 hflip, vflip = horizontal_flip, vertical_flip
 
@@ -120,13 +120,10 @@ __all__ = [
     "vflip",
 ]
 
-for _name in __all__:
-    globals()[_name] = traceable(_name, globals()[_name])
-
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         """Functions of operations that are declared elsewhere."""
         if name not in Transform.functions:
             raise missing_name(__name__, name, [*__all__, *Transform.functions])
-        return globals().setdefault(name, traceable(name, function_of(name)))
+        return globals().setdefault(name, function_of(name))

@@ -28,7 +28,6 @@ from variegate.ops.arguments import (
     Size,
     check_size,
 )
-from variegate.ops.base import StandIn
 from variegate.ops.crop import add_crop
 from variegate.ops.deform import ElasticFlow, flow_of
 from variegate.ops.magnitude import MagnitudeOp
@@ -196,11 +195,9 @@ def elastic(
     Output pixels show the image at their own place plus the displacement along x and y, in halves of the sides. It is
     stored to 2**-12 pixels, or to 2**-15 of its greatest value. Pixels from outside are ``fill``. Along the border,
     bilinear values are blended as by torchvision, with the weight w of the image: w image with ``fill`` None (black),
-    else w (w image) + (1 - w) fill. Not available in ``vg.pipeline``: use ``T.OpticalFlowWarp(flow)`` there.
+    else w (w image) + (1 - w) fill.
     """
     height, width, _ = shape_of(img)
-    if isinstance(img, StandIn):
-        raise refused("img", "an image of a pipeline", "an image; in a pipeline, T.OpticalFlowWarp(flow)")
     shape = tuple(getattr(displacement, "shape", None) or np.shape(displacement))
     accepted = f"float [1, {height}, {width}, 2] in halves of the sides, finite"
     if shape not in ((1, height, width, 2), (height, width, 2)):

@@ -6,7 +6,7 @@ Common arguments are described in ``variegate.transforms.functional``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from variegate import transforms as T
 from variegate.checks import as_integer, as_number, as_numbers, integer, number
 from variegate.ops.arguments import LARGEST, MAX_LENGTH, check_colour
+from variegate.ops.base import Recorded
 from variegate.ops.filters import clipped, kernel_sizes, odd_span
 from variegate.ops.output import check_fractions, one_or_three
 from variegate.program.ops import MEDIAN_SIZES, Op
@@ -96,6 +97,8 @@ def rgb_to_grayscale(img: Img, num_output_channels: Literal[1, 3] = 1, device: s
     One channel of an [H, W] image stays [H, W].
     """
     wanted = one_or_three("num_output_channels", num_output_channels, error=refused)
+    if isinstance(img, Recorded):
+        return cast(Img, T.Grayscale(wanted)(img))
     single = Single(img).emit(Op.GRAYSCALE)
     if wanted == 1:  # in planes, of which the first is taken as a whole
         return like(img, single.result(device, Output(layout="NCHW"))[0][..., None].copy())
@@ -173,8 +176,13 @@ def gaussian_noise(
     clipped("clip", clip, error=refused)
     level = number("mean", mean, error=refused)
     deviation = T.GaussianNoise.check_number("sigma", sigma, error=refused)
+    slot = 0
+    if isinstance(img, Recorded):
+        if seed != 0:
+            raise refused("seed", seed, "nothing in a pipeline, where noise follows from the sample")
+        slot = img.noise_slot()
     single = Single(img, integer("seed", seed, error=refused))
-    return single.emit(Op.GAUSSIAN_NOISE, level, deviation, 0.0).run(device)
+    return single.emit(Op.GAUSSIAN_NOISE, level, deviation, slot).run(device)
 
 
 def erase(img: Img, i: int, j: int, h: int, w: int, v: Any = 0, inplace: bool = False, device: str = "cpu") -> Img:

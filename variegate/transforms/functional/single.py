@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, partial, wraps
+from functools import cache, partial
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -26,7 +26,7 @@ from variegate.ops.arguments import (
     check_colour,
     check_interpolation,
 )
-from variegate.ops.base import StandIn, Traced, Transform
+from variegate.ops.base import Recorded, Transform
 from variegate.ops.magnitude import BORDER_FLAGS, INTERPOLATION_FLAGS, MagnitudeOp
 from variegate.program.one_image import NeedsBatch, OneImage, single_sampling
 from variegate.program.ops import Op
@@ -54,6 +54,8 @@ def shape_of(img: Any) -> tuple[int, int, int]:
             [1 or 3, H, W], or a PIL image, of at least one pixel.
     """
     if type(img) is np.ndarray and img.dtype is _UINT8 and img.ndim == 3 and img.shape[2] in (1, 3) and img.size:
+        return img.shape
+    if isinstance(img, Recorded):
         return img.shape
     if isinstance(img, PIL.Image.Image):
         if 0 in img.size:
@@ -115,7 +117,8 @@ class Single(Generic[Img]):
     def __init__(self, img: Img, seed: int = 0) -> None:
         self.img = img
         shape = self.height, self.width, self.channels = shape_of(img)
-        self.sampling = OneImage(shape, 0, stream_of(seed, 0, 0))
+        is_recorded = isinstance(img, Recorded)
+        self.sampling = img.function_recorder() if is_recorded else OneImage(shape, 0, stream_of(seed, 0, 0))
 
     def emit(
         self,
@@ -137,8 +140,8 @@ class Single(Generic[Img]):
 
     def run(self, device: str, output: Output = UINT8) -> Img:
         """The image after all instructions, in the rank and kind of the input (array, tensor or PIL image)."""
-        if type(self.img) is StandIn:
-            return cast(Img, self.img.take(self.sampling, output))
+        if isinstance(self.img, Recorded):
+            return cast(Img, self.img.recorded(self.sampling, device, output))
         return like(self.img, self.result(device, output))
 
     def run_as_batch(self, transform: Transform, device: str) -> Img:
@@ -154,6 +157,8 @@ class Single(Generic[Img]):
 
     def result(self, device: str, output: Output = UINT8) -> npt.NDArray[Any]:
         """The image after all instructions as an array with three axes, in the layout of ``output``."""
+        if isinstance(self.img, Recorded):
+            self.img.refuse_pixels("this function")
         pixels = pixels_of(self.img)
         if device == "cpu":
             return compiled_for_one()(self.sampling, pixels, output)
@@ -237,18 +242,3 @@ def run_map(
     colour = check_colour("fill", fill, error=refused)
     mode = PADDING_MODE("padding_mode", padding_mode, error=refused)
     return Single(img).emit(op, *args, interpolation=name, fill=colour, size=size, padding_mode=mode).run(device)
-
-
-def traceable(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function``, which also makes of an image without pixels, that of a traced pipeline, one with a step more."""
-
-    @wraps(function)
-    def either(*args: Any, **kwargs: Any) -> Any:
-        image = args[0] if args else kwargs.get("img")
-        if not isinstance(image, Traced):
-            return function(*args, **kwargs)
-        arguments = inspect.signature(function).bind(*args, **kwargs).arguments
-        del arguments["img"]
-        return image.through_function(name, arguments)
-
-    return either
