@@ -90,8 +90,7 @@ class Planner:
             raise ValueError(f"transform: got {mixer} for one image, which mixes several; accepted: others")
 
         def finish(sampling: Sampling) -> Program:
-            # Areas of such sides need more than 32 bits.
-            sampling.max_side, sampling.size = 2**31 - 1, sampling.size.astype(np.int64)
+            sampling.max_side = 2**31 - 1
             program = self._finished(sampling)
             if program.output.steps:
                 step = program.output.steps[0]

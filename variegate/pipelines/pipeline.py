@@ -19,7 +19,9 @@ from variegate.ops.base import Transform, set_field
 from variegate.pipelines.image import PipelineImage, refuse
 from variegate.pipelines.run import Run, run_one, run_rows, shown_place
 from variegate.pipelines.sites import CONVERTED
-from variegate.program.one_image import Images, OneImage
+from variegate.program.one_image import OneImage
+
+Images = Any
 
 # Pipelines of modules that are imported, by "module:function": files may name these.
 _named: dict[str, types.FunctionType] = {}

@@ -284,14 +284,14 @@ class Sampling(TableBuilder):
     # -- the result --------------------------------------------------------------------------------------------
 
     def finish(self, output: Output) -> Program:
-        longest = max(1, int(self.length.max(initial=0)))
-        self.reserve(longest)
+        self.reserve(1)
         blend = mixture = None
         kept: Any = slice(None)
         if self.partners is not None:
             blend, mixture, kept = join(self, self._blend_weight)
         elif self._blend_weight is not None:
             blend = Blend(target=self.source.copy(), weight=self._blend_weight)
+        longest = max(1, int(self.length.max(initial=0)))
         source = self.source[kept]
         program = Program(
             **{name: np.ascontiguousarray(grid[kept, :longest]) for name, grid in self._grids.items()},  # type: ignore[arg-type]

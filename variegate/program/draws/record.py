@@ -16,7 +16,7 @@ from variegate.program.draws.instructions import DrawOp
 from variegate.program.draws.recorder import NONE, SIDE_TABLES, Callback, Emission, Recorder
 from variegate.program.ops import NUM_ARGS
 from variegate.program.planes import Planes
-from variegate.program.program import Output
+from variegate.program.program import Output, Tables
 from variegate.program.sampling import Rows, Sampling
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ class Record:
             known = len(sampling.length)
             if len(chosen):
                 values = [call.values(register, chosen) for register in callback.values]
+                sampling.output = callback.output
                 callback.function(sampling, chosen, slot + callback.slot, *values)
                 call.follow_forks(known)
         call.run(begin, len(self.code))
@@ -252,7 +253,7 @@ def _record(transform: Transform, output: Output, planes: Planes | None, epoch: 
         tuple(recorder.callbacks),
         tuple(recorder.columns),
         tuple(recorder.names),
-        {name: np.concatenate(parts) for name, parts in recorder.tables.items()},
+        {name: _table(name, parts) for name, parts in recorder.tables.items()},
         tuple(recorder.points),
         recorder.output,
         first + recorder.num_registers,
@@ -262,6 +263,11 @@ def _record(transform: Transform, output: Output, planes: Planes | None, epoch: 
         recorder.differs_by_channel,
         tuple(recorder.emissions),
     )
+
+
+def _table(name: str, parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    like = getattr(Tables(), name)
+    return np.ascontiguousarray(np.concatenate(parts), like.dtype)
 
 
 # Their ``b`` is a number of values, not a register.

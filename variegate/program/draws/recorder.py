@@ -50,13 +50,17 @@ class Emission:
 
 @dataclass
 class Callback:
-    """What is drawn in Python, for the rows in which ``where`` holds, before instruction ``at``."""
+    """What is drawn in Python, for the rows in which ``where`` holds, before instruction ``at``.
+
+    ``values``: registers that it gets; ``output``: the format of results by then.
+    """
 
     at: int
     where: int
     function: Callable[..., None]
     slot: int
-    values: tuple[int, ...] = ()
+    values: tuple[int, ...]
+    output: Output
 
 
 @dataclass
@@ -159,7 +163,7 @@ class Recorder:
     def call_back(self, where: int, function: Callable[..., None], slot: int, *values: Number) -> None:
         """Run ``function(sampling, rows, slot, *values)`` for every batch, with values float64[rows]."""
         registers = tuple(map(self.register, values))
-        self.callbacks.append(Callback(len(self.code), where, function, slot, registers))
+        self.callbacks.append(Callback(len(self.code), where, function, slot, registers, self.output))
 
     def _try(self, where: int, draw: Callable[[DrawContext], None]) -> bool:
         before = self._state()
