@@ -84,13 +84,11 @@ struct Growth {
 };
 
 }  // namespace
-}  // namespace vg
 
 // Regions of `rows` images: `keys` u32[rows, 2], `sizes` i64[rows, 2], `sides`, `seeds`, `pixels` i64[rows];
 // `most_cells`: of an image. There is room for all `rectangles` of all; `counts`: how many each has.
 VG_EXPORT i64 vg_grow_regions(i64 rows, const u32 *keys, const i64 *sizes, const i64 *sides, const i64 *seeds,
                               const i64 *pixels, i64 most_cells, i64 *rectangles, i64 *counts) {
-  using namespace vg;
   Buffer<i8> cells;
   Buffer<i32> waiting;
   if (!cells.reserve(most_cells) || !waiting.reserve(most_cells)) return OUT_OF_MEMORY;
@@ -104,3 +102,5 @@ VG_EXPORT i64 vg_grow_regions(i64 rows, const u32 *keys, const i64 *sizes, const
   }
   return OK;
 }
+
+}  // namespace vg

@@ -3,8 +3,7 @@
 #include "../xxh64.h"
 #include "code.h"
 
-namespace vg {
-namespace jpeg {
+namespace vg::jpeg {
 namespace {
 
 // Part of the file's size that its entries may take, at about this many bytes each.
@@ -176,5 +175,4 @@ bool Entries::unpack(Bytes packed, u64 key, i64 file_size, Buffer<u8> *scratch) 
   return true;
 }
 
-}  // namespace jpeg
-}  // namespace vg
+}  // namespace vg::jpeg

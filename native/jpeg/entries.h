@@ -2,8 +2,7 @@
 #pragma once
 #include "layout.h"
 
-namespace vg {
-namespace jpeg {
+namespace vg::jpeg {
 
 struct Entry {
   i64 bit;    // in the file's code, zeros behind 0xFF counted
@@ -35,5 +34,4 @@ struct Entries {
   bool set_value(int field, i64 n, i64 value, i64 file_size);
 };
 
-}  // namespace jpeg
-}  // namespace vg
+}  // namespace vg::jpeg

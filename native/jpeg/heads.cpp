@@ -3,8 +3,7 @@
 #include "../constants.h"
 #include "segments.h"
 
-namespace vg {
-namespace jpeg {
+namespace vg::jpeg {
 namespace {
 
 // The end marker is looked for in the last bytes of a file.
@@ -114,16 +113,15 @@ bool is_within(const JpegHead &head, i64 max_side, i64 max_pixels, i64 max_bytes
 }
 
 }  // namespace
-}  // namespace jpeg
-}  // namespace vg
 
 // The header of each file; zeros for files that are not plain or go beyond a limit.
 VG_EXPORT void vg_jpeg_heads(const u8 *const *files, const i64 *sizes, i64 count, i64 max_side, i64 max_pixels,
                              i64 max_bytes, JpegHead *heads) {
-  using namespace vg::jpeg;
   for (i64 i = 0; i < count; i++) {
     JpegHead head;
     const bool is_plain = read_head({files[i], sizes[i]}, &head);
     heads[i] = is_plain && is_within(head, max_side, max_pixels, max_bytes) ? head : JpegHead{};
   }
 }
+
+}  // namespace vg::jpeg

@@ -1,7 +1,6 @@
 #include "layout.h"
 
-namespace vg {
-namespace jpeg {
+namespace vg::jpeg {
 namespace {
 
 // Gives categories that a table lacks the codes of 16 bits from `free` on. All ones is no code.
@@ -131,5 +130,4 @@ int read_layout(Bytes file, Layout *layout, HuffmanTables *tables) {
   return JpegRefusal::DAMAGED;
 }
 
-}  // namespace jpeg
-}  // namespace vg
+}  // namespace vg::jpeg

@@ -2,8 +2,7 @@
 
 #include "code.h"
 
-namespace vg {
-namespace jpeg {
+namespace vg::jpeg {
 namespace {
 
 i64 ceil_div(i64 value, i64 by) { return (value + by - 1) / by; }
@@ -214,5 +213,4 @@ i64 splice(Bytes file, const Entries &entries, i64 divisor, Box *box, Buffer<u8>
   return splicer.writer.to + 2 - out;
 }
 
-}  // namespace jpeg
-}  // namespace vg
+}  // namespace vg::jpeg

@@ -2,8 +2,7 @@
 #pragma once
 #include "entries.h"
 
-namespace vg {
-namespace jpeg {
+namespace vg::jpeg {
 
 // Top and left, then bottom and right or height and width.
 struct Box {
@@ -14,5 +13,4 @@ struct Box {
 // the JPEG: top, left, height, width. Returns its size in bytes; 0: none can be made, or there is no memory.
 i64 splice(Bytes file, const Entries &entries, i64 divisor, Box *box, Buffer<u8> *scratch, u8 *out, i64 room);
 
-}  // namespace jpeg
-}  // namespace vg
+}  // namespace vg::jpeg

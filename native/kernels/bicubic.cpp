@@ -4,8 +4,7 @@
 #include "scratch.h"
 #include "split.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 constexpr i32 ONE = 1 << BICUBIC_BITS, FRACTION = ONE - 1;
@@ -244,5 +243,4 @@ void read_bicubic_pixel(const Image &image, const i32 *window, i32 u, i32 v, Pla
   }
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -4,8 +4,7 @@
 #include "scratch.h"
 #include "split.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 constexpr i32 FRACTION = (1 << BILINEAR_BITS) - 1;
@@ -281,5 +280,4 @@ void read_bilinear_pixel(const Image &image, const i32 *window, i32 u, i32 v, Pl
   for (i64 c = 0; c < image.channels; c++) planes[c][x] = mix_taps(upper + c, lower + c, left, right, dx, dy);
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -5,8 +5,7 @@
 #include "store.h"
 #include "values.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // An output, or a plane of it: `step` values per pixel lie side by side.
@@ -194,14 +193,12 @@ Status blend_output(const BlendCall &call, i64 output, Scratch &s) {
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 // Joins the rows of each output.
 VG_EXPORT i64 VG_ENTRY(vg_blend)(const BlendCall *call) {
-  auto &scratch = *(vg::VG_LEVEL::Scratch *)call->scratch;
+  auto &scratch = *(Scratch *)call->scratch;
   for (i64 output = call->begin; output < call->end; output++) {
-    const Status status = vg::VG_LEVEL::blend_output(*call, output, scratch);
+    const Status status = blend_output(*call, output, scratch);
     if (status != OK) return status;
   }
 #if defined(__x86_64__)
@@ -209,3 +206,5 @@ VG_EXPORT i64 VG_ENTRY(vg_blend)(const BlendCall *call) {
 #endif
   return OK;
 }
+
+}  // namespace vg::VG_LEVEL

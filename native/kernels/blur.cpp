@@ -2,8 +2,7 @@
 #include "filter_rows.h"
 #include "registers.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Sums of products are shifted so far between the passes, and after them.
@@ -294,5 +293,4 @@ void convolve_row(const FilterImage &image, i64 y, const f64 *a, const i16 *kern
   }
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

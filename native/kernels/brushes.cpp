@@ -5,8 +5,7 @@
 #include "lanes.h"
 #include "split.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 VG_INLINE f32 least(f32 a, f32 b) { return a < b ? a : b; }
@@ -64,14 +63,10 @@ VG_SCALAR_FUNCTION void cover_streak(u8 *line, Nodes nodes, f32 share, f32 at, f
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 // Haze, `haze[n]` at the top and a fifth of it at the bottom, and soft discs [n, discs, 4]: x, y, radius, and alpha in
 // the middle.
 VG_EXPORT i64 VG_ENTRY(vg_draw_puffs)(const Layers *given, const f32 *puffs, i64 discs, const f32 *haze) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   const Layers layers = *given;
   const i64 lines = layers.lines, columns = layers.columns, stride = columns + LANES;
   Buffer<f32> clear;
@@ -98,8 +93,6 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_puffs)(const Layers *given, const f32 *puffs, i64
 // per node along y.
 VG_EXPORT i64 VG_ENTRY(vg_draw_streaks)(const Layers *given, const f32 *streaks, i64 number, const f32 *slopes,
                                         f32 width, f32 blur) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   const Layers layers = *given;
   const f32 wide = 0.5f * (width + blur), limit = least(width, blur), part = 1.0f / (blur * blur);
   for (i64 n = 0; n < layers.count; n++) {
@@ -120,8 +113,6 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_streaks)(const Layers *given, const f32 *streaks,
   return OK;
 }
 
-namespace vg {
-namespace VG_LEVEL {
 namespace {
 
 // Flattened by `flat`, as stones lie, and lighter at the upper left.
@@ -144,15 +135,11 @@ void draw_stone(u8 *alpha, u8 *gray, i64 lines, i64 columns, f32 y, f32 x, f32 r
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 // Stones, counts[n, p] in the rectangle patches[n, p] (top, left, height, width), each by the next four of
 // units[n, stones, 4]: alpha and gray.
 VG_EXPORT i64 VG_ENTRY(vg_draw_stones)(const Layers *given, const f32 *units, i64 stones, const f32 *patches,
                                        const i64 *counts, i64 number, f32 scale) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   const Layers layers = *given;
   for (i64 n = 0; n < layers.count; n++) {
     const f32 *unit = units + 4 * n * stones, *end = unit + 4 * stones;
@@ -170,8 +157,6 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_stones)(const Layers *given, const f32 *units, i6
   return OK;
 }
 
-namespace vg {
-namespace VG_LEVEL {
 namespace {
 
 // By how much more of a node is inside than of the one to its left: f32[lines, columns + 2], zeros between polygons.
@@ -215,15 +200,11 @@ struct Edges {
 };
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 // Polygons corners[n, number, sides, 2] (x, y), the first counts[n], of alpha alphas[n, p]; none of their sides cross.
 // They are four times finer along y than nodes, and exact along x.
 VG_EXPORT i64 VG_ENTRY(vg_draw_polygons)(const Layers *given, const f32 *corners, i64 number, i64 sides,
                                          const i64 *counts, const f32 *alphas) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   const Layers layers = *given;
   const i64 lines = layers.lines, columns = layers.columns;
   Buffer<f32> more;
@@ -249,8 +230,6 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_polygons)(const Layers *given, const f32 *corners
 // (red, green, blue), lit from the upper left by `relief` per unit.
 VG_EXPORT i64 VG_ENTRY(vg_draw_drops)(const Layers *given, const i16 *field, const f32 *limits, f32 slope,
                                       const f32 *color, f32 relief) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   const Layers layers = *given;
   const i64 lines = layers.lines, columns = layers.columns;
   Buffer<f32> lights;
@@ -280,8 +259,6 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_drops)(const Layers *given, const i16 *field, con
   return OK;
 }
 
-namespace vg {
-namespace VG_LEVEL {
 namespace {
 
 // What is clear of a line, by the glow of a sun (x, y, radius, normals of rays) `i` lines from the top.
@@ -326,8 +303,6 @@ VG_INLINE void draw_ring_line(f32 *__restrict clear, Nodes nodes, f32 x, f32 dow
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 // Light of suns[n, 3 + 2 * most_rays] (x, y, radius of the glow, normals of rays, of which `rays` count), and of the
 // first counts[n] of rings[n, number, 7] (x, y, radius, alpha, red, green, blue), for each channel spread[c] times as
@@ -335,8 +310,6 @@ VG_INLINE void draw_ring_line(f32 *__restrict clear, Nodes nodes, f32 x, f32 dow
 VG_EXPORT i64 VG_ENTRY(vg_draw_flare)(const Layers *given, const f32 *suns, i64 sun_values, i64 rays,
                                       const f32 *rings, i64 number, const i64 *counts, const f32 *color,
                                       const f32 *spread) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   const Layers layers = *given;
   const i64 lines = layers.lines, columns = layers.columns, size = lines * columns;
   Buffer<f32> clear, glare, away;
@@ -361,3 +334,5 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_flare)(const Layers *given, const f32 *suns, i64 
   }
   return OK;
 }
+
+}  // namespace vg::VG_LEVEL

@@ -3,8 +3,7 @@
 #include "filter_rows.h"
 #include "lanes.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 constexpr i64 LEVELS = 256;
@@ -164,5 +163,4 @@ void equalize_row(const FilterImage &image, i64 y, TileScratch &tiles, Planes ou
   for (i64 c = 0; c < image.channels; c++) move_row(image.line(y, c), luma, moved, width, out[c]);
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

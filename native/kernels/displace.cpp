@@ -5,8 +5,7 @@
 #include "interpolate.h"
 #include "scratch.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Of steps along nodes, the bits that are a weight.
@@ -321,5 +320,4 @@ void place_displaced_row(const Row &row, i64 count, i64 y, i64 width, Scratch &s
   }
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -2,8 +2,7 @@
 #pragma once
 #include "../constants.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 struct Image {
   const u8 *pixels;  // [height, width, channels]
@@ -104,5 +103,4 @@ struct TableScratch {
   bool reserve(i64 slots);
 };
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -1,8 +1,7 @@
 // Fields of displacements: blurred noise at the nodes of grids, and nodes rounded to 16 bits.
 #include "../constants.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Blocks of random numbers that are made together, so that the compiler vectorizes each round over them.
@@ -122,12 +121,8 @@ void blur_columns(const FieldNoise &all, f32 gain, i64 field, i16 *grid, Room &r
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 VG_EXPORT i64 VG_ENTRY(vg_draw_field_noise)(const FieldNoise *all) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   const i64 size = all->lines * all->columns, values = size * all->num_fields, blocks = (values + 7) / 8;
   Room room;
   if (!room.reserve(*all, blocks)) return OUT_OF_MEMORY;
@@ -164,7 +159,6 @@ VG_EXPORT void VG_ENTRY(vg_add_fields)(const f64 *parts, i64 num_parts, i64 coun
 
 // The greatest magnitude of nodes[rows, count].
 VG_EXPORT void VG_ENTRY(vg_find_farthest)(const f64 *nodes, i64 rows, i64 count, f64 *farthest) {
-  using namespace vg;
   for (i64 n = 0; n < rows; n++) {
     const f64 *values = nodes + n * count;
     f64 most[8] = {};  // side by side: the next comparison does not wait for the one before
@@ -180,7 +174,6 @@ VG_EXPORT void VG_ENTRY(vg_find_farthest)(const f64 *nodes, i64 rows, i64 count,
 
 // nodes[rows, count] times factors[rows], rounded half up and clipped.
 VG_EXPORT void VG_ENTRY(vg_round_nodes)(const f64 *nodes, i64 rows, i64 count, const f64 *factors, i16 *grids) {
-  using namespace vg;
   for (i64 n = 0; n < rows; n++) {
     const f64 *__restrict values = nodes + n * count;
     i16 *__restrict grid = grids + n * count;
@@ -189,3 +182,5 @@ VG_EXPORT void VG_ENTRY(vg_round_nodes)(const f64 *nodes, i64 rows, i64 count, c
       grid[i] = (i16)(i32)clamp(floor(values[i] * factor + 0.5), -(f64)LARGEST_NODE, (f64)LARGEST_NODE);
   }
 }
+
+}  // namespace vg::VG_LEVEL

@@ -2,8 +2,7 @@
 #pragma once
 #include "scratch.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 // The image that a filter sees, in planes.
 struct FilterImage {
@@ -49,5 +48,4 @@ bool prepare_tiles(const FilterImage &image, const f64 *a, TileScratch &tiles);
 bool measure_tiles(const FilterImage &image, const f64 *a, TileScratch &tiles);
 void equalize_row(const FilterImage &image, i64 y, TileScratch &tiles, Planes out);
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

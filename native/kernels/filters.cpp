@@ -2,8 +2,7 @@
 #include "filter_rows.h"
 #include "warp.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 FilterImage image_of(const FilterScratch &filter, i64 height, i64 width, i64 channels) {
@@ -140,5 +139,4 @@ void read_filtered_row(const Row &row, i64 slot, i64 height, i64 width, i64 chan
   }
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

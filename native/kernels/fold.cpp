@@ -6,8 +6,7 @@
 #include "scratch.h"
 #include "split.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Fraction bits of whole pixels, whose places are their centers; and by how much 16.16 numbers are shifted for that.
@@ -353,5 +352,4 @@ void read_seam(const Row &row, const Image &image, i64 slot, i64 width, Scratch 
   }
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

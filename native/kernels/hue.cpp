@@ -3,8 +3,7 @@
 #include "lanes.h"
 #include "values.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Values fade by v * (FADES - s * weight) / FADES, weight 0 to SIXTH: exact in float32 before the division.
@@ -124,5 +123,4 @@ void turn_hue(Planes planes, Range columns, i32 shift) {
   }
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

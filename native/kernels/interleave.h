@@ -3,8 +3,7 @@
 #include "../simd.h"
 #include "executor.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 // 64 bytes computed by a function of their number, as moves of vectors take them.
 struct ByteTable {
@@ -106,5 +105,4 @@ VG_INLINE void interleave(const u8 *r, const u8 *g, const u8 *b, i64 count, u8 *
   }
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -6,8 +6,7 @@
 #include "../simd.h"
 #include "scratch.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 bool InterpolateScratch::reserve(i64 slots, i64 row_stride) {
   stride = row_stride;
@@ -236,5 +235,4 @@ void read_real_nearest_row(const Row &row, const Image &image, i64 slot, i64 y, 
   read_coordinates(image, y, width, s);
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

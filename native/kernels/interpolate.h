@@ -3,8 +3,7 @@
 #pragma once
 #include "executor.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 struct Scratch;
 
@@ -75,5 +74,4 @@ void fold_real_row(const f64 *a, const i32 *window, int mode, bool is_perspectiv
 // Reads pixels again whose neighbors lie across a border: folded, or blended with the fill.
 void read_seam(const Row &row, const Image &image, i64 slot, i64 width, Scratch &s);
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

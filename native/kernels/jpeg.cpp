@@ -7,8 +7,7 @@
 #include "registers.h"
 #include "scratch.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Steps of quality 50, of luma and of chroma (ITU-T T.81, annex K).
@@ -357,5 +356,4 @@ bool code_jpeg(Image &image, int quality, Scratch &s) {
   return true;
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -2,8 +2,7 @@
 #pragma once
 #include "executor.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 struct Scratch;
 
@@ -23,5 +22,4 @@ struct JpegScratch {
 // The image through a JPEG; its pixels are in the scratch. False where there is no memory.
 bool code_jpeg(Image &image, int quality, Scratch &s);
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

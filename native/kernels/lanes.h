@@ -5,8 +5,7 @@
 #include "../simd.h"
 #include "executor.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 #if VG_AVX512
 constexpr i64 LANES = 16;
@@ -184,5 +183,4 @@ VG_INLINE Ints luma_of(Ints red, Ints green, Ints blue) {
           multiply_pairs(blue | 2 << 16, all_ints(LUMA_BLUE_HALF))) >> LUMA_SHIFT;
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -2,8 +2,7 @@
 #include "../simd.h"
 #include "values.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // So few bytes are looked up one by one: registers would take longer to load.
@@ -117,5 +116,4 @@ void look_up(u8 *bytes, const u8 *table, i64 count) {
   else look_up_vectors(bytes, table, count);
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -1,7 +1,6 @@
 #include "mask_lines.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // The first place of an image of this side: endless ones reach as far to the other side of their first pixel.
@@ -307,5 +306,4 @@ void places_of_line(const LineRoom &room, i64 image_width, Columns columns, i32 
     places[i] = isnan(x[i]) ? -1 : (i32)((u32)(i32)y[i] * (u32)width + (u32)(i32)x[i]);
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

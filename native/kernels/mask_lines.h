@@ -2,8 +2,7 @@
 #pragma once
 #include "../targets/stages.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 // A range of columns, its end not included.
 struct Columns {
@@ -63,5 +62,4 @@ void follow_line(const Stages *all, i64 last, i64 first, Columns columns, LineRo
 // Pixels at these places, -1 for none.
 void places_of_line(const LineRoom &room, i64 image_width, Columns columns, i32 *places);
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -1,8 +1,7 @@
 // Masks through rows of programs: pixels are followed back as real places, to the pixel that the last one lies in.
 #include "mask_lines.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Places of pixels that are kept at a time, for masks of one image.
@@ -254,14 +253,14 @@ bool reserve_for(const MaskRegion *regions, i64 count, Room *room) {
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 // Reads `count` regions, later ones on top of earlier ones.
 VG_EXPORT i64 VG_ENTRY(vg_read_masks)(const Stages *stages, const MaskRegion *regions, i64 count,
                                       const MaskLayer *layers) {
-  vg::VG_LEVEL::Room room;
-  if (!vg::VG_LEVEL::reserve_for(regions, count, &room)) return OUT_OF_MEMORY;
-  for (i64 r = 0; r < count; r++) vg::VG_LEVEL::RegionReader(stages, regions[r], layers, room).read();
+  Room room;
+  if (!reserve_for(regions, count, &room)) return OUT_OF_MEMORY;
+  for (i64 r = 0; r < count; r++) RegionReader(stages, regions[r], layers, room).read();
   return OK;
 }
+
+}  // namespace vg::VG_LEVEL

@@ -4,8 +4,7 @@
 #include "statistics.h"
 #include "values.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Moves of bytes within stretches of 16, of which four pixels of three bytes become four lanes of two channels in 16
@@ -142,5 +141,4 @@ void count_bytes(const u8 *bytes, i64 count, Histogram &histogram) {
   for (; i < count; i++) counts[i % 3][0][bytes[i]]++;
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

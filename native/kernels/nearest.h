@@ -2,8 +2,7 @@
 #pragma once
 #include "executor.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 struct Scratch;
 
@@ -45,5 +44,4 @@ void prefetch_slanted(const Image &image, f64 slant, i64 width);
 void fill_outside(Planes planes, i64 channels, const u8 *color, Range inside, i64 width);
 void fill_by_stage(i64 count, i64 width, Scratch &s);
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -3,8 +3,7 @@
 #include "lanes.h"
 #include "scratch.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 constexpr i64 WORDS = LANES / 2;
@@ -260,5 +259,4 @@ void apply_position(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Sc
   else add_noise(row, slot, y * width, width, channels, s.row.planes());
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

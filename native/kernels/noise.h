@@ -2,8 +2,7 @@
 #pragma once
 #include "values.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 // Pixels whose words are made before any is used: all stay in the nearest cache.
 constexpr i64 CHUNK = 256;
@@ -25,5 +24,4 @@ void add_noise(const Row &row, i64 slot, i64 pixel, i64 width, i64 channels, Pla
 // ERASE on row `y`, in place, unless it comes after Normalize.
 void erase_row(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Planes planes);
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

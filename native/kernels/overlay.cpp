@@ -4,8 +4,7 @@
 #include "lanes.h"
 #include "scratch.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 constexpr i64 ROWS = 14;
@@ -216,5 +215,4 @@ void overlay_row(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Scrat
   for (i64 c = 0; c < channels; c++) blend_row(layer, c, columns, s);
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -2,8 +2,7 @@
 #pragma once
 #include "executor.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 struct Scratch;
 
@@ -25,5 +24,4 @@ bool reserve_overlays(const Row &row, i64 length, Scratch &s);
 // OVERLAY on row `y`, in place.
 void overlay_row(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Scratch &s);
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

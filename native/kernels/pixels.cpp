@@ -2,8 +2,7 @@
 #include "lanes.h"
 #include "split.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Pixels whose squares are added up in 32 bits: each lane gets a quarter of them at most.
@@ -141,15 +140,11 @@ void measure_blocks(Measured &all, f32 *blocks) {
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 // Of an image u8[height, width, 3]: sums of channels and of their squares, u64[6]; the histogram of luma, i64[256];
 // and differences of luma, reduced by `factor`, by blocks: see measure_blocks.
 VG_EXPORT i64 VG_ENTRY(vg_measure_pixels)(const u8 *image, i64 height, i64 width, i64 factor, u64 *sums, i64 *counts,
                                           f32 *blocks) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   Measured all = {width, factor, height / factor, width / factor, {}, {}, {}, {}, {}, {}, {}};
   if (!all.reserve()) return OUT_OF_MEMORY;
   const i64 stride = all.stride();
@@ -168,3 +163,5 @@ VG_EXPORT i64 VG_ENTRY(vg_measure_pixels)(const u8 *image, i64 height, i64 width
   }
   return OK;
 }
+
+}  // namespace vg::VG_LEVEL

@@ -3,8 +3,7 @@
 #pragma once
 #include "executor.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 struct Scratch;
 
@@ -44,5 +43,4 @@ bool prepare_resize(const Row &row, i64 slot, const Image &image, i64 height, i6
 // Output row `y` into the planes.
 void read_resized_row(const Row &row, i64 slot, const Image &image, i64 y, i64 width, Scratch &s);
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

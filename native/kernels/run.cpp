@@ -4,8 +4,7 @@
 #include "store.h"
 #include "values.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 bool RowScratch::reserve(i64 side) {
   const i64 wanted = round_up(side, BLOCK) + BLOCK;
@@ -355,14 +354,12 @@ Status run_band(const BandCall &call, Scratch &s) {
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 // All passes of rows begin..end of a batch.
 VG_EXPORT i64 VG_ENTRY(vg_run)(const RunCall *call) {
-  auto &scratch = *(vg::VG_LEVEL::Scratch *)call->scratch;
+  auto &scratch = *(Scratch *)call->scratch;
   for (i64 r = call->begin; r < call->end; r++) {
-    const Status status = vg::VG_LEVEL::run_row(call->batch, r, call->end, scratch);
+    const Status status = run_row(call->batch, r, call->end, scratch);
     if (status != OK) return status;
   }
 #if defined(__x86_64__)
@@ -373,8 +370,8 @@ VG_EXPORT i64 VG_ENTRY(vg_run)(const RunCall *call) {
 
 // A step of a pass, on some of its lines.
 VG_EXPORT i64 VG_ENTRY(vg_run_band)(const BandCall *call) {
-  auto &scratch = *(vg::VG_LEVEL::Scratch *)call->scratch;
-  const Status status = vg::VG_LEVEL::run_band(*call, scratch);
+  auto &scratch = *(Scratch *)call->scratch;
+  const Status status = run_band(*call, scratch);
 #if defined(__x86_64__)
   __builtin_ia32_sfence();
 #endif
@@ -383,15 +380,17 @@ VG_EXPORT i64 VG_ENTRY(vg_run_band)(const BandCall *call) {
 
 // Bytes of `input` that the pass of a call needs.
 VG_EXPORT i64 VG_ENTRY(vg_input_bytes)(const BandCall *call) {
-  const vg::VG_LEVEL::Row row = vg::VG_LEVEL::row_of(call->batch, call->row);
-  const vg::VG_LEVEL::Image image = {nullptr, call->height, call->width, call->channels};
-  return vg::VG_LEVEL::input_bytes(row, vg::VG_LEVEL::pass_of(call->batch, call->row, call->pass), image);
+  const Row row = row_of(call->batch, call->row);
+  const Image image = {nullptr, call->height, call->width, call->channels};
+  return input_bytes(row, pass_of(call->batch, call->row, call->pass), image);
 }
 
 // A thread's memory, empty; null where there is none.
-VG_EXPORT void *VG_ENTRY(vg_new_scratch)() { return calloc(1, sizeof(vg::VG_LEVEL::Scratch)); }
+VG_EXPORT void *VG_ENTRY(vg_new_scratch)() { return calloc(1, sizeof(Scratch)); }
 
 VG_EXPORT void VG_ENTRY(vg_free_scratch)(void *memory) {
-  if (memory) ((vg::VG_LEVEL::Scratch *)memory)->~Scratch();
+  if (memory) ((Scratch *)memory)->~Scratch();
   free(memory);
 }
+
+}  // namespace vg::VG_LEVEL

@@ -9,8 +9,7 @@
 #include "resize.h"
 #include "statistics.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 struct Scratch {
   RowScratch row;
@@ -27,5 +26,4 @@ struct Scratch {
   BlendScratch blend;
 };
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -1,8 +1,7 @@
 // The comparison of two small pictures: a least-squares fit of six numbers, done twice.
 #include "similarity.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 constexpr int SIDE = SIGNATURE_SIDE, CHROMA = SIGNATURE_CHROMA_SIDE;
@@ -173,5 +172,4 @@ f64 unlikeness(const u8 *one, const u8 *other, int flip) {
   return fit.compare(mean, other, mean_other);
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

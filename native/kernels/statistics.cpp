@@ -5,8 +5,7 @@
 #include "scratch.h"
 #include "values.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Tables that come before a statistic, joined.
@@ -222,5 +221,4 @@ void color_after(const Row &row, i64 slot, i64 stop, i64 channels, Scratch &s, u
   for (i64 c = 0; c < 3; c++) out[c] = spare[c][0];
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -3,8 +3,7 @@
 #include "interleave.h"
 #include "lanes.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 constexpr i64 LINE = 16;  // floats of a cache line
@@ -103,5 +102,4 @@ void store_row(Planes planes, i64 y, const Target &target) {
   else store_as_bytes(planes, y, target);
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -2,8 +2,7 @@
 #include "values.h"
 #include "lanes.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Image.blend of Pillow in float32, truncated, to be clipped. Factors are small: no sum leaves 32 bits.
@@ -108,5 +107,4 @@ void apply_value(const Row &row, i64 slot, i64 channels, const u8 *luts, Planes 
   change_colors(row, slot, planes, first, end);
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -2,8 +2,7 @@
 #pragma once
 #include "executor.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 struct Scratch;
 
@@ -28,5 +27,4 @@ VG_INLINE i64 luma(i64 r, i64 g, i64 b) {
   return (r * LUMA_RED + g * LUMA_GREEN + b * LUMA_BLUE + LUMA_HALF) >> LUMA_SHIFT;
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

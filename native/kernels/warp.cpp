@@ -2,8 +2,7 @@
 #include "warp.h"
 #include "noise.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // -- zooms ------------------------------------------------------------------------------------------------------------
@@ -174,5 +173,4 @@ void scatter_row(const Row &row, const FilterImage &image, i64 y, const f64 *a, 
   }
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

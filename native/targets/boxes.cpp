@@ -182,7 +182,6 @@ void store_box(const Box &box, f64 *to) {
 }
 
 }  // namespace
-}  // namespace vg
 
 // Boxes f64[count, 4 corners, 2] of images of rows i64[count], of sizes i64[count, 2]. Writes f64[count, 2, 4]: edges
 // that are seen, and as they were before the last frame cut them (inverted or empty where nothing is); and f64[count]:
@@ -194,15 +193,17 @@ VG_EXPORT i64 vg_move_boxes(const Stages *stages, const i64 *rows, i64 count, co
   if (!far.reserve(steps)) return OUT_OF_MEMORY;
   for (i64 s = 0; s < steps; s++) far[s] = NAN;
   for (i64 n = 0; n < count; n++) {
-    vg::Traveler box;
+    Traveler box;
     box.polygon.count = 4;
     memcpy(box.polygon.at, corners + 8 * n, 8 * sizeof(f64));
-    box.frame = vg::box_of_size(sizes + 2 * n);
-    box.is_upright = vg::is_upright(box.polygon.at);
+    box.frame = box_of_size(sizes + 2 * n);
+    box.is_upright = is_upright(box.polygon.at);
     shares[n] = box.travel(stages, stages->begin[rows[n]], stages->begin[rows[n] + 1], far.at);
-    const vg::Box all = vg::bounds(box.polygon);
-    vg::store_box(vg::intersection(all, box.frame), edges + 8 * n);
-    vg::store_box(all, edges + 8 * n + 4);
+    const Box all = bounds(box.polygon);
+    store_box(intersection(all, box.frame), edges + 8 * n);
+    store_box(all, edges + 8 * n + 4);
   }
   return OK;
 }
+
+}  // namespace vg

@@ -189,19 +189,18 @@ void simplify(const Corner *points, i64 length, f64 tolerance, u8 *is_kept, Piec
 }
 
 }  // namespace
-}  // namespace vg
 
 // Sets pixels of a mask, u8[height, width], whose centers are inside of a ring, each filled even-odd. `points`: x and
 // y, f64[count, 2]; those of a ring end before its number of `ends`. `area`: top, left, bottom and right of what may
 // have changed. Points may be any numbers; ends that lead outside of the points are an error: UNSUPPORTED.
 VG_EXPORT i64 vg_fill_rings(const f64 *points, i64 count, const i64 *ends, i64 rings, u8 *mask, i64 height, i64 width,
                             i64 *area) {
-  vg::Filler filler = {mask, height, width, {}};
-  vg::Area all = {height, width, 0, 0};
+  Filler filler = {mask, height, width, {}};
+  Area all = {height, width, 0, 0};
   i64 begin = 0;
   for (i64 r = 0; r < rings; begin = ends[r++]) {
     if (ends[r] < begin || ends[r] > count) return UNSUPPORTED;
-    if (!filler.fill({(const vg::Corner *)points + begin, ends[r] - begin}, &all)) return OUT_OF_MEMORY;
+    if (!filler.fill({(const Corner *)points + begin, ends[r] - begin}, &all)) return OUT_OF_MEMORY;
   }
   memcpy(area, &all, sizeof all);
   return OK;
@@ -221,24 +220,26 @@ VG_EXPORT void vg_count_sides(const u8 *mask, i64 pixels, i64 width, i64 *counts
 // Outlines of such a mask, simplified: outer ones clockwise, holes the other way. Writes x and y of points, f64[sides,
 // 2], and where rings end, i64[tops]. Returns how many rings there are, or -1 for no memory.
 VG_EXPORT i64 vg_trace(const u8 *mask, i64 pixels, i64 width, i64 sides, f64 tolerance, f64 *kept, i64 *ends) {
-  Buffer<vg::Corner> points;
-  Buffer<vg::Piece> pieces;
+  Buffer<Corner> points;
+  Buffer<Piece> pieces;
   Buffer<u8> is_traced, is_kept;
   if (!points.reserve(sides) || !pieces.reserve(sides + 8) || !is_traced.reserve(pixels) || !is_kept.reserve(sides))
     return -1;
-  const vg::Tracer tracer = {mask, pixels, width};
+  const Tracer tracer = {mask, pixels, width};
   i64 rings = 0, count = 0;
   for (i64 first = width; first < pixels - width; first++) {
     // Every ring has a top; that of a hole is at the pixel below.
     if (!tracer.is_top(first) || is_traced[first]) continue;
     const i64 length = tracer.trace(first, is_traced.at, points.at);
-    vg::simplify(points.at, length, tolerance, is_kept.at, pieces.at);
+    simplify(points.at, length, tolerance, is_kept.at, pieces.at);
     for (i64 k = 0; k < length; k++)
       if (is_kept[k]) {
-        memcpy(kept + 2 * count, &points[k], sizeof(vg::Corner));
+        memcpy(kept + 2 * count, &points[k], sizeof(Corner));
         count++;
       }
     ends[rings++] = count;
   }
   return rings;
 }
+
+}  // namespace vg

@@ -43,14 +43,15 @@ int move_point(const Stages *all, i64 row, Point *point) {
 }
 
 }  // namespace
-}  // namespace vg
 
 // Points f64[count, 2] of images of rows i64[count], moved in place; what becomes of each: u8[count].
 VG_EXPORT void vg_move_points(const Stages *stages, const i64 *rows, i64 count, f64 *points, u8 *states) {
   for (i64 n = 0; n < count; n++) {
-    vg::Point p = {points[2 * n], points[2 * n + 1]};
-    states[n] = (u8)vg::move_point(stages, rows[n], &p);
+    Point p = {points[2 * n], points[2 * n + 1]};
+    states[n] = (u8)move_point(stages, rows[n], &p);
     points[2 * n] = p.x;
     points[2 * n + 1] = p.y;
   }
 }
+
+}  // namespace vg

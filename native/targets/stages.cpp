@@ -237,14 +237,13 @@ void fill_axis(f64 scale, f64 start, i64 count, bool by_corners, f64 *table) {
 }
 
 }  // namespace
-}  // namespace vg
 
 // Counts the steps of a batch, and the most places that their scales can read: i64[2].
 VG_EXPORT void vg_count_stages(const StagesCall *call, i64 *counts) {
   counts[0] = counts[1] = 0;
-  vg::for_each_step(call, [=](i64, const vg::Instruction &of) {
+  for_each_step(call, [=](i64, const Instruction &of) {
     counts[0]++;
-    if (vg::may_be_scale(of.op) && (of.flags == Interpolation::NEAREST || call->resized_by_corners))
+    if (may_be_scale(of.op) && (of.flags == Interpolation::NEAREST || call->resized_by_corners))
       counts[1] += of.after[0] + of.after[1];
   });
 }
@@ -253,15 +252,15 @@ VG_EXPORT void vg_count_stages(const StagesCall *call, i64 *counts) {
 VG_EXPORT i64 vg_write_stages(const StagesCall *call, const Stages *stages) {
   i64 step = 0, places = 0;
   memset(stages->begin, 0, (size_t)(call->rows + 1) * sizeof(i64));
-  vg::for_each_step(call, [&](i64 row, const vg::Instruction &of) {
+  for_each_step(call, [&](i64 row, const Instruction &of) {
     const bool by_corners = call->resized_by_corners && of.op == Op::RESIZED_CROP;
-    vg::StepWriter writer(stages, step);
+    StepWriter writer(stages, step);
     writer.write(of, by_corners);
     if (stages->kind[step] == StageKind::SCALE) {
       const f64 *m = writer.m;
       writer.numbers[StageNumber::FIRST] = places;
-      vg::fill_axis(m[0], m[2], of.after[1], by_corners, stages->tables + places);
-      vg::fill_axis(m[4], m[5], of.after[0], by_corners, stages->tables + places + of.after[1]);
+      fill_axis(m[0], m[2], of.after[1], by_corners, stages->tables + places);
+      fill_axis(m[4], m[5], of.after[0], by_corners, stages->tables + places + of.after[1]);
       places += of.after[0] + of.after[1];
     }
     stages->begin[row + 1] = ++step;
@@ -271,3 +270,5 @@ VG_EXPORT i64 vg_write_stages(const StagesCall *call, const Stages *stages) {
     stages->begin[row + 1] = max_of(stages->begin[row], stages->begin[row + 1]);
   return places;
 }
+
+}  // namespace vg
