@@ -5,10 +5,6 @@
 namespace vg {
 namespace {
 
-// Of two numbers the first where one is NaN.
-f64 larger(f64 a, f64 b) { return b > a ? b : a; }
-f64 smaller(f64 a, f64 b) { return b < a ? b : a; }
-
 // A function of points: what a column adds, what a line adds, and the value at 0.
 struct Form {
   f64 x, y, at_0;

@@ -7,10 +7,6 @@ namespace vg {
 constexpr int FIXED_BITS = 16;
 constexpr f64 FIXED_ONE = 1 << FIXED_BITS;
 
-struct Rectangle {
-  i64 top, left, bottom, right;
-};
-
 // Whole numbers of floats, cut off. What does not fit, NaN too, becomes the least integer, as x86 has it.
 VG_INLINE i64 to_i64(f64 value) { return value > -0x1p63 && value < 0x1p63 ? (i64)value : INT64_MIN; }
 VG_INLINE i32 to_i32(f64 value) { return value > -0x1p31 - 1 && value < 0x1p31 ? (i32)value : INT32_MIN; }

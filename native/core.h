@@ -64,10 +64,28 @@ __asm__(".symver hypot,hypot@GLIBC_2.2.5");
 // Rows are padded by a block, so that vector moves may run past their end.
 constexpr i64 BLOCK = 64;
 
+constexpr f64 PI = 3.14159265358979323846;
+
 template <class T> VG_INLINE T min_of(T a, T b) { return a < b ? a : b; }
 template <class T> VG_INLINE T max_of(T a, T b) { return a > b ? a : b; }
 template <class T> VG_INLINE T clamp(T value, T low, T high) { return min_of(max_of(value, low), high); }
-VG_INLINE i64 round_up(i64 value, i64 multiple) { return (value + multiple - 1) / multiple * multiple; }
+// The first of two numbers if neither is smaller, or if one is NaN, as Python's min and max do.
+VG_INLINE f64 smaller(f64 a, f64 b) { return b < a ? b : a; }
+VG_INLINE f64 larger(f64 a, f64 b) { return b > a ? b : a; }
+VG_INLINE i64 ceil_div(i64 value, i64 divisor) { return (value + divisor - 1) / divisor; }
+VG_INLINE i64 round_up(i64 value, i64 multiple) { return ceil_div(value, multiple) * multiple; }
+
+// Columns, lines, nodes or slots first..end.
+struct Range {
+  i64 first, end;
+
+  VG_MEMBER i64 size() const { return end - first; }
+  VG_MEMBER bool is_empty() const { return end <= first; }
+};
+
+struct Rectangle {
+  i64 top, left, bottom, right;
+};
 
 // Unaligned loads and stores of any type.
 template <class T> VG_INLINE T load(const void *at) {

@@ -39,9 +39,6 @@ struct CanvasSizes {
 };
 CanvasSizes canvas_sizes(const DeviceRow &row);
 
-// Tiles of a size that cover a length.
-VG_INLINE i64 tiles_of(i64 length, i64 size) { return (length + size - 1) / size; }
-
 // The memory of a section, of which `offset` is a part.
 template <class T> VG_INLINE T *section(const PackCall &call, int which, i64 offset = 0) {
   return (T *)(call.memory + call.program->at[which]) + offset;

@@ -82,7 +82,7 @@ bool Entries::plan(const Layout &layout, i64 file_size) {
   const f64 wanted = max_of(1.0, SHARE * (f64)file_size / ENTRY_BYTES);
   const i64 columns = layout.mcu_columns;
   step = min_of((i64)ceil((f64)(layout.mcu_rows * columns) / wanted), columns);
-  in_row = (columns + step - 1) / step;
+  in_row = ceil_div(columns, step);
   number = layout.mcu_rows * in_row;
   return at.reserve(number);
 }

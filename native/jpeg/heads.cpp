@@ -54,7 +54,7 @@ i64 coefficient_bytes(const Frame &frame) {
     down = max_of(down, frame.down(i));
     blocks += frame.across(i) * frame.down(i);
   }
-  const i64 columns = (frame.width + 8 * across - 1) / (8 * across), rows = (frame.height + 8 * down - 1) / (8 * down);
+  const i64 columns = ceil_div(frame.width, 8 * across), rows = ceil_div(frame.height, 8 * down);
   return 128 * columns * rows * blocks;
 }
 

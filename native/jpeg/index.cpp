@@ -25,7 +25,7 @@ VG_EXPORT i64 vg_jpeg_pack_entries(const u8 *data, i64 size, u8 *out, i64 room) 
 // `offsets`, u64[number + 1], in `packed`. `box`: see splice. Returns the size of the JPEG; 0: none can be made; -1:
 // unknown key.
 VG_EXPORT i64 vg_jpeg_cut(const u8 *data, i64 size, const u64 *keys, const u64 *offsets, i64 number, const u8 *packed,
-                          i64 packed_size, i64 divisor, Box *box, u8 *out, i64 room) {
+                          i64 packed_size, i64 divisor, Rectangle *box, u8 *out, i64 room) {
   const u64 key = hash_bytes(data, size);
   i64 low = 0, high = number;
   while (low < high) {

@@ -97,8 +97,8 @@ int read_scan(const Segment &scan, const HuffmanTables &tables, Layout *layout) 
   layout->code = scan.end();
   layout->mcu_height = 8 * most_down;
   layout->mcu_width = 8 * most_across;
-  layout->mcu_rows = (frame.height + layout->mcu_height - 1) / layout->mcu_height;
-  layout->mcu_columns = (frame.width + layout->mcu_width - 1) / layout->mcu_width;
+  layout->mcu_rows = ceil_div(frame.height, layout->mcu_height);
+  layout->mcu_columns = ceil_div(frame.width, layout->mcu_width);
   return JpegRefusal::NONE;
 }
 

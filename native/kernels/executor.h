@@ -30,14 +30,6 @@ struct Planes {
   u8 *operator[](i64 channel) const { return at + channel * stride; }
 };
 
-// Columns (or lines) first..end.
-struct Range {
-  i64 first, end;
-
-  i64 size() const { return end - first; }
-  bool is_empty() const { return end <= first; }
-};
-
 // One program: its slots, and the batch whose side tables they refer to.
 struct Row {
   const i16 *opcode;

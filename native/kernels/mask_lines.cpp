@@ -88,9 +88,9 @@ void step_table(const Stage &stage, int axis, f64 *table, u8 *is_inside, i64 cou
 
 // Writes the places source(i) that a step reads, which have to be inside of its window.
 template <bool ROUNDS, class Source>
-VG_INLINE void write_line(const Window &window, Columns columns, f64 *__restrict x, f64 *__restrict y, Source source) {
+VG_INLINE void write_line(const Window &window, Range columns, f64 *__restrict x, f64 *__restrict y, Source source) {
   const f64 left = window.left, top = window.top, right = window.right, bottom = window.bottom;
-  for (i64 i = columns.begin; i < columns.end; i++) {
+  for (i64 i = columns.first; i < columns.end; i++) {
     const Point p = source(i);
     const bool is_inside = (p.x >= left) & (p.x < right) & (p.y >= top) & (p.y < bottom);
     x[i] = is_inside ? ROUNDS ? floor(p.x) + 0.5 : p.x : (f64)NAN;
@@ -99,12 +99,12 @@ VG_INLINE void write_line(const Window &window, Columns columns, f64 *__restrict
 }
 
 template <class Source>
-VG_INLINE void move_line(const Stage &stage, Columns columns, f64 *__restrict x, f64 *__restrict y, Source source) {
+VG_INLINE void move_line(const Stage &stage, Range columns, f64 *__restrict x, f64 *__restrict y, Source source) {
   if (stage.rounds()) write_line<true>(Window(stage), columns, x, y, source);
   else write_line<false>(Window(stage), columns, x, y, source);
 }
 
-void map_line(const Stage &stage, Columns columns, f64 *__restrict x, f64 *__restrict y) {
+void map_line(const Stage &stage, Range columns, f64 *__restrict x, f64 *__restrict y) {
   const f64 *m = stage.inverse();
   const f64 a = m[0], b = m[1], c = m[2], d = m[3], e = m[4], f = m[5], g = m[6], h = m[7], k = m[8];
   if (is_affine_map(m)) {
@@ -121,21 +121,21 @@ void map_line(const Stage &stage, Columns columns, f64 *__restrict x, f64 *__res
 }
 
 // Places along one axis. NaN stays.
-template <int MODE> void repeat_axis(f64 start, f64 side, Columns columns, f64 *__restrict places) {
-  for (i64 i = columns.begin; i < columns.end; i++) {
+template <int MODE> void repeat_axis(f64 start, f64 side, Range columns, f64 *__restrict places) {
+  for (i64 i = columns.first; i < columns.end; i++) {
     const f64 place = places[i] - start, repeated = repeat_place<MODE>(place, side);
     places[i] = isnan(place) ? place : repeated;
   }
 }
 
-template <int MODE> void repeat_line(const Stage &stage, Columns columns, f64 *__restrict x, f64 *__restrict y) {
+template <int MODE> void repeat_line(const Stage &stage, Range columns, f64 *__restrict x, f64 *__restrict y) {
   repeat_axis<MODE>((f64)stage.numbers()[StageNumber::LEFT], (f64)stage.before()[1], columns, x);
   repeat_axis<MODE>((f64)stage.numbers()[StageNumber::TOP], (f64)stage.before()[0], columns, y);
   move_line(stage, columns, x, y, [=](i64 i) { return Point{x[i], y[i]}; });
 }
 
 // One step of a line that tables do not cover.
-void step_line(const Stage &stage, Columns columns, f64 *__restrict x, f64 *__restrict y) {
+void step_line(const Stage &stage, Range columns, f64 *__restrict x, f64 *__restrict y) {
   switch (stage.kind()) {
     case StageKind::GRID: {
       const Grid grid(stage);
@@ -163,10 +163,10 @@ void step_line(const Stage &stage, Columns columns, f64 *__restrict x, f64 *__re
 }
 
 // The displacements of one of the grid's lines at all columns.
-void lengthen(const Grid &grid, i64 line, Columns columns, const i32 *__restrict cells, const f64 *__restrict shares,
+void lengthen(const Grid &grid, i64 line, Range columns, const i32 *__restrict cells, const f64 *__restrict shares,
               f64 *__restrict along_x, f64 *__restrict along_y) {
   const i16 *nodes = grid.nodes + line * grid.stride(1);
-  for (i64 i = columns.begin; i < columns.end; i++) {
+  for (i64 i = columns.first; i < columns.end; i++) {
     const f64 s = shares[i];
     const i16 *node = nodes + 2 * (i64)cells[i];
     // Right of the last node is none.
@@ -211,20 +211,20 @@ Extent extent_of(const f64 *table, const u8 *is_inside, i64 count) {
   return {{begin, end}, is_whole, is_whole && is_sorted ? direction : 0};
 }
 
-Run fill_places(const f64 *table, const u8 *is_inside, i64 step, Columns columns, i32 *places) {
+Run fill_places(const f64 *table, const u8 *is_inside, i64 step, Range columns, i32 *places) {
   bool ascends = true, descends = true;
-  for (i64 i = columns.begin; i < columns.end; i++) {
+  for (i64 i = columns.first; i < columns.end; i++) {
     places[i] = is_inside[i] ? (i32)((u32)(i32)table[i] * (u32)step) : -1;
-    if (i == columns.begin) continue;
+    if (i == columns.first) continue;
     ascends &= is_inside[i] && places[i] - places[i - 1] == 1;
     descends &= is_inside[i] && places[i] - places[i - 1] == -1;
   }
   return ascends ? ASCENDING : descends ? DESCENDING : ANY_ORDER;
 }
 
-Columns columns_inside(const Stage &stage, const f64 *table, f64 v, Columns columns, bool rises, i64 *borders) {
+Range columns_inside(const Stage &stage, const f64 *table, f64 v, Range columns, bool rises, i64 *borders) {
   const f64 *m = stage.inverse();
-  Columns inside = columns;
+  Range inside = columns;
   for (int axis = 0; axis < 2; axis++) {
     const f64 a = m[3 * axis], b = m[3 * axis + 1] * v, c = m[3 * axis + 2];
     const bool is_rising = (a >= 0.0) == rises;
@@ -233,31 +233,31 @@ Columns columns_inside(const Stage &stage, const f64 *table, f64 v, Columns colu
       auto is_beyond = [&](i64 k) { return (a * table[k] + b + c >= limits[end]) == is_rising; };
       i64 k = borders[2 * axis + end];
       while (k < columns.end && !is_beyond(k)) k++;
-      while (k > columns.begin && is_beyond(k - 1)) k--;
+      while (k > columns.first && is_beyond(k - 1)) k--;
       borders[2 * axis + end] = k;
     }
-    inside.begin = max_of(inside.begin, min_of(borders[2 * axis], borders[2 * axis + 1]));
+    inside.first = max_of(inside.first, min_of(borders[2 * axis], borders[2 * axis + 1]));
     inside.end = min_of(inside.end, max_of(borders[2 * axis], borders[2 * axis + 1]));
   }
-  return {inside.begin, max_of(inside.begin, inside.end)};
+  return {inside.first, max_of(inside.first, inside.end)};
 }
 
-void affine_places(const f64 *m, const f64 *__restrict table, f64 v, i64 image_width, Columns columns,
+void affine_places(const f64 *m, const f64 *__restrict table, f64 v, i64 image_width, Range columns,
                    i32 *__restrict places) {
   const f64 a = m[0], b = m[1] * v, c = m[2], d = m[3], e = m[4] * v, f = m[5];
   const i32 width = (i32)image_width;
-  for (i64 i = columns.begin; i < columns.end; i++) {
+  for (i64 i = columns.first; i < columns.end; i++) {
     const f64 u = table[i];
     places[i] = (i32)((u32)(i32)(d * u + e + f) * (u32)width + (u32)(i32)(a * u + b + c));
   }
 }
 
-void affine_line(const Stage &stage, f64 v, Columns columns, LineRoom &room) {
+void affine_line(const Stage &stage, f64 v, Range columns, LineRoom &room) {
   const f64 *m = stage.inverse(), *__restrict table = room.table[0];
   const f64 a = m[0], b = m[1] * v, c = m[2], d = m[3], e = m[4] * v, f = m[5];
   f64 *__restrict x = room.x, *__restrict y = room.y;
   const bool rounds = stage.rounds();
-  for (i64 i = columns.begin; i < columns.end; i++) {
+  for (i64 i = columns.first; i < columns.end; i++) {
     const f64 u = a * table[i] + b + c, w = d * table[i] + e + f;
     x[i] = rounds ? floor(u) + 0.5 : u;
     y[i] = rounds ? floor(w) + 0.5 : w;
@@ -274,7 +274,7 @@ void prepare_grid(const Grid &grid, i64 end, LineRoom &room) {
   }
 }
 
-void grid_line(const Stage &stage, f64 v, Columns columns, LineRoom &room) {
+void grid_line(const Stage &stage, f64 v, Range columns, LineRoom &room) {
   const Grid grid(stage);
   const f64 node = grid.node(v, 1);
   const i64 above = grid.cell(node, 1), below = min_of(above + 1, grid.count[1] - 1);
@@ -294,15 +294,15 @@ void grid_line(const Stage &stage, f64 v, Columns columns, LineRoom &room) {
   });
 }
 
-void follow_line(const Stages *all, i64 last, i64 first, Columns columns, LineRoom &room) {
+void follow_line(const Stages *all, i64 last, i64 first, Range columns, LineRoom &room) {
   for (i64 s = last; s >= first; s--)
     if (all->kind[s] != StageKind::ERASE) step_line({all, s}, columns, room.x, room.y);
 }
 
-void places_of_line(const LineRoom &room, i64 image_width, Columns columns, i32 *__restrict places) {
+void places_of_line(const LineRoom &room, i64 image_width, Range columns, i32 *__restrict places) {
   const f64 *__restrict x = room.x, *__restrict y = room.y;
   const i32 width = (i32)image_width;
-  for (i64 i = columns.begin; i < columns.end; i++)
+  for (i64 i = columns.first; i < columns.end; i++)
     places[i] = isnan(x[i]) ? -1 : (i32)((u32)(i32)y[i] * (u32)width + (u32)(i32)x[i]);
 }
 

@@ -4,11 +4,6 @@
 
 namespace vg::VG_LEVEL {
 
-// A range of columns, its end not included.
-struct Columns {
-  i64 begin, end;
-};
-
 // Memory for the lines of a region, each array as long as its longer side.
 struct LineRoom {
   f64 *table[2];     // what its columns, and its lines, read, where one does not depend on the other
@@ -36,7 +31,7 @@ Path fill_tables(const Stages *all, const MaskRegion &region, LineRoom &room);
 
 // What the columns of a region read: those inside, and how their places run.
 struct Extent {
-  Columns columns;  // from the first inside to the last
+  Range columns;  // from the first inside to the last
   bool is_whole;    // all between are inside
   int direction;    // places rise (1) or fall (-1), of an extent that is whole; else 0
 };
@@ -45,21 +40,21 @@ Extent extent_of(const f64 *table, const u8 *is_inside, i64 count);
 // Pixels of a line that its columns read, in a row: these are copied at once.
 enum Run { ANY_ORDER, ASCENDING, DESCENDING };
 // Fills in the pixels that columns read, `step` apart, -1 for none.
-Run fill_places(const f64 *table, const u8 *is_inside, i64 step, Columns columns, i32 *places);
+Run fill_places(const f64 *table, const u8 *is_inside, i64 step, Range columns, i32 *places);
 
 // The columns that are inside of what an affine step reads in a line. `borders`: of the line before, updated.
-Columns columns_inside(const Stage &stage, const f64 *table, f64 v, Columns columns, bool rises, i64 *borders);
+Range columns_inside(const Stage &stage, const f64 *table, f64 v, Range columns, bool rises, i64 *borders);
 // Pixels by an affine step of columns that are all inside; or their places, for the steps before.
-void affine_places(const f64 *m, const f64 *table, f64 v, i64 image_width, Columns columns, i32 *places);
-void affine_line(const Stage &stage, f64 v, Columns columns, LineRoom &room);
+void affine_places(const f64 *m, const f64 *table, f64 v, i64 image_width, Range columns, i32 *places);
+void affine_line(const Stage &stage, f64 v, Range columns, LineRoom &room);
 
 void prepare_grid(const Grid &grid, i64 end, LineRoom &room);
 // Places of a line by a grid.
-void grid_line(const Stage &stage, f64 v, Columns columns, LineRoom &room);
+void grid_line(const Stage &stage, f64 v, Range columns, LineRoom &room);
 
 // Places of a line through steps, from `last` back to `first`.
-void follow_line(const Stages *all, i64 last, i64 first, Columns columns, LineRoom &room);
+void follow_line(const Stages *all, i64 last, i64 first, Range columns, LineRoom &room);
 // Pixels at these places, -1 for none.
-void places_of_line(const LineRoom &room, i64 image_width, Columns columns, i32 *places);
+void places_of_line(const LineRoom &room, i64 image_width, Range columns, i32 *places);
 
 }  // namespace vg::VG_LEVEL

@@ -143,7 +143,7 @@ struct RegionReader {
       by_borders = extent.direction != 0 && is_bounded_affine(last);
       by_grid = last.kind() == StageKind::GRID;
       if (by_grid) prepare_grid(Grid(last), extent.columns.end, room.line);
-      for (i64 &border : room.line.borders) border = extent.columns.begin;
+      for (i64 &border : room.line.borders) border = extent.columns.first;
     }
   }
 
@@ -160,16 +160,16 @@ struct RegionReader {
   Line read_line(i64 number, i32 *places) {
     LineRoom &line = room.line;
     const f64 v = line.table[1][number];
-    Columns columns = extent.columns;
-    if (!line.is_inside[1][number]) return {columns.begin, columns.begin, 0, true};
+    Range columns = extent.columns;
+    if (!line.is_inside[1][number]) return {columns.first, columns.first, 0, true};
     if (path.is_covered())
-      return {columns.begin, columns.end, (i64)v * (path.is_turned ? 1 : region.image_width), extent.is_whole};
+      return {columns.first, columns.end, (i64)v * (path.is_turned ? 1 : region.image_width), extent.is_whole};
     const Stage stage = path.last_step();
     if (by_borders) {
       columns = columns_inside(stage, line.table[0], v, columns, extent.direction > 0, line.borders);
       if (path.last == path.first) {
         affine_places(stage.inverse(), line.table[0], v, region.image_width, columns, places);
-        return {columns.begin, columns.end, 0, true};
+        return {columns.first, columns.end, 0, true};
       }
       affine_line(stage, v, columns, line);
     } else if (by_grid) {
@@ -180,12 +180,12 @@ struct RegionReader {
     const i64 last = by_borders || by_grid ? path.last - 1 : path.last;
     follow_line(path.all, last, path.first, columns, line);
     places_of_line(line, region.image_width, columns, places);
-    return {columns.begin, columns.end, 0, false};
+    return {columns.first, columns.end, 0, false};
   }
 
-  void begin_line(f64 v, Columns columns) {
+  void begin_line(f64 v, Range columns) {
     LineRoom &line = room.line;
-    for (i64 i = columns.begin; i < columns.end; i++) {
+    for (i64 i = columns.first; i < columns.end; i++) {
       const f64 u = line.table[0][i];
       line.x[i] = !line.is_inside[0][i] ? NAN : path.is_turned ? v : u;
       line.y[i] = path.is_turned ? u : v;

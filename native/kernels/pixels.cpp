@@ -115,8 +115,8 @@ VG_INLINE void add_down(const u8 *__restrict row, i64 width, i32 *__restrict fir
 // differences are not known and first ones are left out, too.
 void measure_blocks(Measured &all, f32 *blocks) {
   const i64 height = all.plane_height, width = all.plane_width;
-  const i64 block_rows = (height + SHARPNESS_BLOCK - 1) / SHARPNESS_BLOCK;
-  const i64 block_columns = (width + SHARPNESS_BLOCK - 1) / SHARPNESS_BLOCK;
+  const i64 block_rows = ceil_div(height, SHARPNESS_BLOCK);
+  const i64 block_columns = ceil_div(width, SHARPNESS_BLOCK);
   i32 *squares = all.columns.at;
   for (i64 v = 0; v < block_rows; v++) {
     const i64 top = v * SHARPNESS_BLOCK, bottom = min_of(height, top + SHARPNESS_BLOCK);

@@ -13,7 +13,6 @@ namespace {
 constexpr f64 ONE = 1 << KERNEL_WEIGHT_BITS;
 constexpr i64 LARGEST = (1 << 15) - 1;
 constexpr i64 LEAST_APART = 4;
-constexpr f64 PI = 3.14159265358979323846;
 
 // The table that is written: its length, and its values as far as there is room.
 struct Table {

@@ -9,7 +9,6 @@ namespace {
 
 // Pillow's affine_fixed is taken only where every coordinate stays below this.
 constexpr f64 FIXED_LIMIT = 32768.0;
-constexpr f64 PI = 3.14159265358979323846;
 
 struct Size {
   i64 height, width;

@@ -1,12 +1,8 @@
 // Polygons to the pixels that they cover, and masks to their outlines. See variegate/formats/annotated/outlines.py.
-#include "../core.h"
+#include "stages.h"
 
 namespace vg {
 namespace {
-
-struct Corner {
-  f64 x, y;
-};
 
 // -- polygons to pixels ----------------------------------------------------------------------------------------------
 
@@ -16,25 +12,16 @@ i64 clamp_place(f64 place, i64 limit) {
   return place >= (f64)limit ? limit : (i64)place;
 }
 
-// Rows and columns; the end of columns is included where it is that of edges.
-struct Area {
-  i64 top, left, bottom, right;
-};
-
 // Edges of a ring, from each corner to the next.
 struct Ring {
-  const Corner *at;
+  const Point *at;
   i64 count;
 
-  Corner after(i64 n) const { return at[n + 1 < count ? n + 1 : 0]; }
-};
-
-struct Range {
-  i64 begin, end;
+  Point after(i64 n) const { return at[n + 1 < count ? n + 1 : 0]; }
 };
 
 // An edge crosses the rows whose centers are from its upper end on, and before its lower one.
-Range rows_of_edge(Corner p, Corner q, i64 height) {
+Range rows_of_edge(Point p, Point q, i64 height) {
   const f64 upper = q.y < p.y ? q.y : p.y, lower = q.y > p.y ? q.y : p.y;
   return {clamp_place(ceil(upper - 0.5), height), clamp_place(ceil(lower - 0.5), height)};
 }
@@ -43,7 +30,7 @@ Range rows_of_ring(const Ring &ring, i64 height) {
   Range all = {height, 0};
   for (i64 n = 0; n < ring.count; n++) {
     const Range rows = rows_of_edge(ring.at[n], ring.after(n), height);
-    if (rows.begin < rows.end) all = {min_of(all.begin, rows.begin), max_of(all.end, rows.end)};
+    if (rows.first < rows.end) all = {min_of(all.first, rows.first), max_of(all.end, rows.end)};
   }
   return all;
 }
@@ -58,13 +45,13 @@ struct Filler {
   Range cross(const Ring &ring, Range rows) {
     Range columns = {width, 0};
     for (i64 n = 0; n < ring.count; n++) {
-      const Corner p = ring.at[n], q = ring.after(n);
+      const Point p = ring.at[n], q = ring.after(n);
       const Range crossed = rows_of_edge(p, q, height);
       const f64 slope = (q.x - p.x) / (q.y - p.y);
-      for (i64 row = crossed.begin; row < crossed.end; row++) {
+      for (i64 row = crossed.first; row < crossed.end; row++) {
         const i64 column = clamp_place(ceil(p.x + ((f64)row + 0.5 - p.y) * slope - 0.5), width);
-        flips[(row - rows.begin) * (width + 1) + column] ^= 1;
-        columns = {min_of(columns.begin, column), max_of(columns.end, column)};
+        flips[(row - rows.first) * (width + 1) + column] ^= 1;
+        columns = {min_of(columns.first, column), max_of(columns.end, column)};
       }
     }
     return columns;
@@ -73,10 +60,10 @@ struct Filler {
   // Sets the pixels between an odd crossing of a row and the next one.
   void set_pixels(Range rows, Range columns) {
     const i64 end = min_of(columns.end + 1, width);
-    for (i64 row = rows.begin; row < rows.end; row++) {
-      u8 *__restrict crossings = flips.at + (row - rows.begin) * (width + 1), *__restrict pixels = mask + row * width;
+    for (i64 row = rows.first; row < rows.end; row++) {
+      u8 *__restrict crossings = flips.at + (row - rows.first) * (width + 1), *__restrict pixels = mask + row * width;
       u8 inside = 0;
-      for (i64 column = columns.begin; column < end; column++) {
+      for (i64 column = columns.first; column < end; column++) {
         inside ^= crossings[column];
         crossings[column] = 0;
         pixels[column] |= inside;
@@ -85,14 +72,14 @@ struct Filler {
     }
   }
 
-  // Fills one ring, even-odd, and widens `area` by what it may have changed. False if there is no memory.
-  bool fill(const Ring &ring, Area *area) {
+  // Fills one ring, even-odd, and widens `area` by what it may have changed; its last column is included. False if there is no memory.
+  bool fill(const Ring &ring, Rectangle *area) {
     const Range rows = rows_of_ring(ring, height);
-    if (rows.begin >= rows.end) return true;
-    if (!flips.reserve((rows.end - rows.begin) * (width + 1))) return false;
+    if (rows.first >= rows.end) return true;
+    if (!flips.reserve((rows.end - rows.first) * (width + 1))) return false;
     const Range columns = cross(ring, rows);
     set_pixels(rows, columns);
-    *area = {min_of(area->top, rows.begin), min_of(area->left, columns.begin), max_of(area->bottom, rows.end),
+    *area = {min_of(area->top, rows.first), min_of(area->left, columns.first), max_of(area->bottom, rows.end),
              max_of(area->right, columns.end)};
     return true;
   }
@@ -111,7 +98,7 @@ struct Tracer {
 
   // The ring that begins at the top of pixel `first`: points through the middles of sides; returns how many.
   // `is_traced`: of pixels whose tops have been passed.
-  i64 trace(i64 first, u8 *is_traced, Corner *points) const {
+  i64 trace(i64 first, u8 *is_traced, Point *points) const {
     const struct {
       i64 ahead, outside;
       f64 x, y;
@@ -142,8 +129,8 @@ struct Piece {
 };
 
 // The point of a piece that is farthest from the line between its ends, beyond the tolerance; -1 for none.
-i64 farthest_point(const Corner *points, i64 length, Piece piece, f64 tolerance) {
-  const Corner from = points[piece.begin], to = points[piece.end % length];
+i64 farthest_point(const Point *points, i64 length, Piece piece, f64 tolerance) {
+  const Point from = points[piece.begin], to = points[piece.end % length];
   const f64 way_x = to.x - from.x, way_y = to.y - from.y, square = way_x * way_x + way_y * way_y;
   const f64 divisor = square < 1e-12 ? 1e-12 : square;
   f64 most = tolerance;
@@ -162,7 +149,7 @@ i64 farthest_point(const Corner *points, i64 length, Piece piece, f64 tolerance)
 
 // Douglas and Peucker's, between the outermost points, which stay, so that the ring's bounds do. `pieces`: room for
 // length + 8.
-void simplify(const Corner *points, i64 length, f64 tolerance, u8 *is_kept, Piece *pieces) {
+void simplify(const Point *points, i64 length, f64 tolerance, u8 *is_kept, Piece *pieces) {
   i64 left = 0, top = 0, right = 0, bottom = 0;
   for (i64 k = 0; k < length; k++) {
     left = points[k].x < points[left].x ? k : left;
@@ -196,11 +183,11 @@ void simplify(const Corner *points, i64 length, f64 tolerance, u8 *is_kept, Piec
 VG_EXPORT i64 vg_fill_rings(const f64 *points, i64 count, const i64 *ends, i64 rings, u8 *mask, i64 height, i64 width,
                             i64 *area) {
   Filler filler = {mask, height, width, {}};
-  Area all = {height, width, 0, 0};
+  Rectangle all = {height, width, 0, 0};
   i64 begin = 0;
   for (i64 r = 0; r < rings; begin = ends[r++]) {
     if (ends[r] < begin || ends[r] > count) return UNSUPPORTED;
-    if (!filler.fill({(const Corner *)points + begin, ends[r] - begin}, &all)) return OUT_OF_MEMORY;
+    if (!filler.fill({(const Point *)points + begin, ends[r] - begin}, &all)) return OUT_OF_MEMORY;
   }
   memcpy(area, &all, sizeof all);
   return OK;
@@ -220,7 +207,7 @@ VG_EXPORT void vg_count_sides(const u8 *mask, i64 pixels, i64 width, i64 *counts
 // Outlines of such a mask, simplified: outer ones clockwise, holes the other way. Writes x and y of points, f64[sides,
 // 2], and where rings end, i64[tops]. Returns how many rings there are, or -1 for no memory.
 VG_EXPORT i64 vg_trace(const u8 *mask, i64 pixels, i64 width, i64 sides, f64 tolerance, f64 *kept, i64 *ends) {
-  Buffer<Corner> points;
+  Buffer<Point> points;
   Buffer<Piece> pieces;
   Buffer<u8> is_traced, is_kept;
   if (!points.reserve(sides) || !pieces.reserve(sides + 8) || !is_traced.reserve(pixels) || !is_kept.reserve(sides))
@@ -234,7 +221,7 @@ VG_EXPORT i64 vg_trace(const u8 *mask, i64 pixels, i64 width, i64 sides, f64 tol
     simplify(points.at, length, tolerance, is_kept.at, pieces.at);
     for (i64 k = 0; k < length; k++)
       if (is_kept[k]) {
-        memcpy(kept + 2 * count, &points[k], sizeof(Corner));
+        memcpy(kept + 2 * count, &points[k], sizeof(Point));
         count++;
       }
     ends[rings++] = count;

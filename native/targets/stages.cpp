@@ -4,7 +4,6 @@
 namespace vg {
 namespace {
 
-constexpr f64 PI = 3.14159265358979323846;
 // Pillow's affine_fixed is taken only where every coordinate stays below this.
 constexpr f64 FIXED_LIMIT = 32768.0;
 // An executor adds this to every place it interpolates at (docs/operations.md).

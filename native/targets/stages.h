@@ -6,10 +6,6 @@
 
 namespace vg {
 
-// The first of two numbers where neither is smaller, or one is NaN, as Python's min and max have it.
-VG_INLINE f64 smaller(f64 a, f64 b) { return b < a ? b : a; }
-VG_INLINE f64 larger(f64 a, f64 b) { return b > a ? b : a; }
-
 // One step of `all`.
 struct Stage {
   const Stages *all;
