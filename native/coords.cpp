@@ -163,7 +163,47 @@ bool write_real(const Joined &joined, const f64 *a, bool is_affine, bool is_pers
   return mode != 0;
 }
 
+// The remainder that has the sign of the divisor, as Python's.
+f64 positive_angle(f64 degrees) {
+  const f64 rest = fmod(degrees, 360.0);
+  return rest < 0 ? rest + 360.0 : rest;
+}
+
+f64 round_to_15_decimals(f64 value) { return rint(value * 1e15) / 1e15; }
+
 }  // namespace
+
+bool fits_fixed(const f64 *m, Size out) {
+  const f64 width = (f64)out.width, height = (f64)out.height;
+  const f64 corners[4][2] = {{0, 0}, {width, 0}, {0, height}, {width, height}};
+  for (const f64 *corner : corners)
+    for (const f64 *line = m; line < m + 6; line += 3)
+      if (!(fabs(corner[0] * line[0] + corner[1] * line[1] + line[2]) < FIXED_LIMIT)) return false;
+  return true;
+}
+
+i64 exact_turns(const f64 *a, Size in) {
+  if (!isnan(a[1])) return -1;
+  const f64 angle = positive_angle(a[0]);
+  const bool may_transpose = in.height == in.width || a[3] != 0;
+  if (angle == 0 || angle == 180 || ((angle == 90 || angle == 270) && may_transpose)) return (i64)(angle / 90);
+  return -1;
+}
+
+void set_rotation(const f64 *a, Size in, Size out, f64 *m) {
+  const f64 radians = -(positive_angle(a[0]) * (PI / 180.0));
+  const f64 center_x = isnan(a[1]) ? (f64)in.width / 2.0 : a[1], center_y = isnan(a[2]) ? (f64)in.height / 2.0 : a[2];
+  const f64 cosine = round_to_15_decimals(cos(radians)), sine = round_to_15_decimals(sin(radians));
+  f64 x0 = cosine * -center_x + sine * -center_y + center_x;
+  f64 y0 = -sine * -center_x + cosine * -center_y + center_y;
+  if (a[3] != 0) {
+    const f64 dx = -(f64)(out.width - in.width) / 2.0, dy = -(f64)(out.height - in.height) / 2.0;
+    x0 = cosine * dx + sine * dy + x0;
+    y0 = -sine * dx + cosine * dy + y0;
+  }
+  const f64 values[6] = {cosine, sine, x0, -sine, cosine, y0};
+  memcpy(m, values, sizeof values);
+}
 
 void scale_table(f64 start, f64 step, i64 in_size, i32 *table, i64 n, bool is_mirrored, int mode) {
   f64 at = start + step * 0.5;

@@ -64,6 +64,24 @@ VG_INLINE i64 fold_real(f64 place, i64 low, i64 high, int mode) {
   return low + fold_index((i64)floor(clamp(place, -MAX_COORD, MAX_COORD)) - low, high - low, mode);
 }
 
+// -- Pillow's rotations ----------------------------------------------------------------------------------------------
+
+struct Size {
+  i64 height, width;
+};
+
+// Pillow's affine_fixed is used only if every coordinate of an output stays below this.
+constexpr f64 FIXED_LIMIT = 32768.0;
+
+// True if the affine map `m` keeps the corners of an output below FIXED_LIMIT.
+bool fits_fixed(const f64 *m, Size out);
+
+// Quarter turns of a ROTATE with arguments `a`, if Pillow transposes instead; else -1.
+i64 exact_turns(const f64 *a, Size in);
+
+// Image.rotate's matrix from output to input.
+void set_rotation(const f64 *a, Size in, Size out, f64 *m);
+
 // -- tables of source indices, by output column or line --------------------------------------------------------------
 
 // Of Pillow's ImagingScaleAffine, which adds `step` up. Outside: -1, or by `mode` (a PadMode, 0 for none).

@@ -201,9 +201,7 @@ VG_EXPORT i64 VG_ENTRY(vg_blend)(const BlendCall *call) {
     const Status status = blend_output(*call, output, scratch);
     if (status != OK) return status;
   }
-#if defined(__x86_64__)
-  __builtin_ia32_sfence();  // outputs that went past the caches are there for other threads
-#endif
+  finish_streams();
   return OK;
 }
 

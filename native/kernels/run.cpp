@@ -362,9 +362,7 @@ VG_EXPORT i64 VG_ENTRY(vg_run)(const RunCall *call) {
     const Status status = run_row(call->batch, r, call->end, scratch);
     if (status != OK) return status;
   }
-#if defined(__x86_64__)
-  __builtin_ia32_sfence();  // results that went past the caches are there for other threads
-#endif
+  finish_streams();
   return OK;
 }
 
@@ -372,9 +370,7 @@ VG_EXPORT i64 VG_ENTRY(vg_run)(const RunCall *call) {
 VG_EXPORT i64 VG_ENTRY(vg_run_band)(const BandCall *call) {
   auto &scratch = *(Scratch *)call->scratch;
   const Status status = run_band(*call, scratch);
-#if defined(__x86_64__)
-  __builtin_ia32_sfence();
-#endif
+  finish_streams();
   return status;
 }
 
