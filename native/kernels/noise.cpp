@@ -11,12 +11,8 @@ typedef u64 Words __attribute__((vector_size(8 * WORDS)));
 
 // Products of the lower halves (pmuludq).
 VG_INLINE Words multiply(Words a, Words b) {
-#if VG_AVX512
-  return (Words)_mm512_mul_epu32((__m512i)a, (__m512i)b);
-#elif VG_AVX2
-  return (Words)_mm256_mul_epu32((__m256i)a, (__m256i)b);
-#elif defined(__SSE2__)
-  return (Words)_mm_mul_epu32((__m128i)a, (__m128i)b);
+#if defined(VG_WIDE)
+  return (Words)VG_WIDE(mul_epu32)((WideInts)a, (WideInts)b);
 #else
   return (a & 0xffffffff) * (b & 0xffffffff);
 #endif
@@ -134,14 +130,10 @@ VG_INLINE void split_lines(const u64 *lines, Floats &base, Floats &slope) {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   base = (Floats)_mm512_permutex2var_ps(a, even, b);
   slope = (Floats)_mm512_permutex2var_ps(a, _mm512_add_epi32(even, _mm512_set1_epi32(1)), b);
-#elif VG_AVX2
-  const __m256 a = _mm256_load_ps((const f32 *)lines), b = _mm256_load_ps((const f32 *)(lines + 4));
-  base = (Floats)_mm256_shuffle_ps(a, b, 0x88);
-  slope = (Floats)_mm256_shuffle_ps(a, b, 0xdd);
-#elif defined(__SSE2__)
-  const __m128 a = _mm_load_ps((const f32 *)lines), b = _mm_load_ps((const f32 *)(lines + 2));
-  base = (Floats)_mm_shuffle_ps(a, b, 0x88);
-  slope = (Floats)_mm_shuffle_ps(a, b, 0xdd);
+#elif defined(VG_WIDE)  // shufps
+  const WideFloats a = load<WideFloats>(lines), b = load<WideFloats>(lines + LANES / 2);
+  base = (Floats)VG_WIDE(shuffle_ps)(a, b, 0x88);
+  slope = (Floats)VG_WIDE(shuffle_ps)(a, b, 0xdd);
 #else
   for (int i = 0; i < LANES; i++) {
     base[i] = load<f32>((const f32 *)lines + 2 * i);
