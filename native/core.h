@@ -87,6 +87,9 @@ struct Rectangle {
   i64 top, left, bottom, right;
 };
 
+// Two numbers of 16 bits in a word.
+VG_INLINE i32 pair_of(i32 low, i32 high) { return (i32)(((u32)low & 0xffff) | (u32)high << 16); }
+
 // Unaligned loads and stores of any type.
 template <class T> VG_INLINE T load(const void *at) {
   T value;
