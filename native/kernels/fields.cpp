@@ -1,47 +1,17 @@
 // Fields of displacements: blurred noise at the nodes of grids, and nodes rounded to 16 bits.
-#include "../constants.h"
+#include "noise.h"
 
 namespace vg::VG_LEVEL {
 namespace {
 
-// Blocks of random numbers that are made together, so that the compiler vectorizes each round over them.
-constexpr i64 TOGETHER = 64;
-
-struct PhiloxBlocks {
-  u32 words[4][TOGETHER];
-};
-
-// The words of counters (first, slot, id), (first + 1, slot, id) and so on.
-void draw_blocks(u32 first, u32 slot, u64 id, u32 key0, u32 key1, PhiloxBlocks &blocks) {
-  u32 *__restrict c0 = blocks.words[0], *__restrict c1 = blocks.words[1];
-  u32 *__restrict c2 = blocks.words[2], *__restrict c3 = blocks.words[3];
-  for (u32 i = 0; i < TOGETHER; i++) {
-    c0[i] = first + i;
-    c1[i] = slot;
-    c2[i] = (u32)id;
-    c3[i] = (u32)(id >> 32);
-  }
-  for (int round = 0; round < PHILOX_ROUNDS; round++) {
-    for (i64 i = 0; i < TOGETHER; i++) {
-      const u64 product0 = (u64)c0[i] * (u32)PHILOX_M0, product1 = (u64)c2[i] * (u32)PHILOX_M1;
-      c0[i] = (u32)(product1 >> 32) ^ c1[i] ^ key0;
-      c1[i] = (u32)product1;
-      c2[i] = (u32)(product0 >> 32) ^ c3[i] ^ key1;
-      c3[i] = (u32)product0;
-    }
-    key0 += (u32)PHILOX_W0;
-    key1 += (u32)PHILOX_W1;
-  }
-}
-
 // Two numbers of each word, odd multiples of 2**-16 between -1 and 1: f32[8, blocks].
 void draw_white(const FieldNoise &all, i64 n, i64 blocks, f32 *white) {
-  PhiloxBlocks made;
-  for (i64 first = 0; first < blocks; first += TOGETHER) {
-    draw_blocks((u32)first, (u32)all.slot, all.ids[n], all.keys[2 * n], all.keys[2 * n + 1], made);
-    const i64 count = min_of(TOGETHER, blocks - first);
+  NoiseChunk chunk;
+  for (i64 first = 0; first < blocks; first += CHUNK) {
+    const i64 count = min_of(CHUNK, blocks - first);
+    draw_four_words({all.ids[n], all.keys[2 * n], all.keys[2 * n + 1], (u32)all.slot}, first, count, chunk);
     for (i64 k = 0; k < 4; k++) {
-      const u32 *__restrict words = made.words[k];
+      const u32 *__restrict words = chunk.words[k];
       f32 *__restrict low = white + k * blocks + first, *__restrict high = white + (4 + k) * blocks + first;
       for (i64 i = 0; i < count; i++) {
         low[i] = (f32)(2 * (i32)(words[i] & 0xffff) - 65535) * 0x1p-16f;
