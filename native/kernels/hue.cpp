@@ -52,14 +52,10 @@ VG_INLINE void find_sextants(Block r, Block g, Block b, Pixels &to, i64 x) {
 
 // v / 6, correctly rounded: the remainder of the first quotient corrects it (Markstein), without a division.
 VG_INLINE Floats sixth(Floats v) {
-#if VG_AVX512
-  const __m512 by = _mm512_set1_ps(1.0f / 6.0f), quotient = _mm512_mul_ps((__m512)v, by);
-  const __m512 rest = _mm512_fnmadd_ps(quotient, _mm512_set1_ps(6), (__m512)v);
-  return (Floats)_mm512_fmadd_ps(rest, by, quotient);
-#elif VG_AVX2 && defined(__FMA__)
-  const __m256 by = _mm256_set1_ps(1.0f / 6.0f), quotient = _mm256_mul_ps((__m256)v, by);
-  const __m256 rest = _mm256_fnmadd_ps(quotient, _mm256_set1_ps(6), (__m256)v);
-  return (Floats)_mm256_fmadd_ps(rest, by, quotient);
+#if defined(VG_WIDE) && defined(__FMA__)  // vfmadd
+  const WideFloats part = (WideFloats)all_floats(1.0f / 6.0f), quotient = (WideFloats)((Floats)v * (Floats)part);
+  const WideFloats rest = VG_WIDE(fnmadd_ps)(quotient, (WideFloats)all_floats(6), (WideFloats)v);
+  return (Floats)VG_WIDE(fmadd_ps)(rest, part, quotient);
 #else
   return v / 6.0f;
 #endif

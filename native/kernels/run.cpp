@@ -142,8 +142,7 @@ Range read_row(const Row &row, const Step &step, const Reader &reader, i64 y, Pl
       copy_pixels(image, copy.first_pixel, copy.columns.size(), copy.is_mirrored, planes, copy.columns.first);
       return copy.columns;
     }
-    case PassSource::FIXED:
-      return read_fixed_row(image, row.args[slot], row.window[slot], y, width, planes, s);
+    case PassSource::FIXED: return read_fixed_row(image, row.args[slot], row.window[slot], y, width, planes, s);
     case PassSource::CHAIN:
       read_chain_row(image, reader.num_maps, y, width, s);
       return all;

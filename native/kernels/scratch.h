@@ -16,7 +16,6 @@ struct Scratch {
   TableScratch tables;
   Buffer<u8> canvas[2];  // images between passes
   Buffer<u8> tabled;  // an image read through tables, for maps that interpolate
-  StatisticsScratch statistics;
   NearestScratch nearest;
   InterpolateScratch interpolate;
   ResizeScratch resize;

@@ -6,8 +6,6 @@ namespace vg::VG_LEVEL {
 
 struct Scratch;
 
-struct StatisticsScratch {};
-
 // Tables (`s.tables.lut`) of the statistics of a pass. Only tables and at most one map of whole pixels come before
 // them. False where there is no memory.
 bool build_tables(const Row &row, const i32 *pass, const Image &image, Scratch &s);
