@@ -110,7 +110,7 @@ enum : int {
 namespace PassSource {
 enum : int {
   DIRECT = 0,
-  STRETCH = 1,
+  ROW_COPY = 1,
   FIXED = 2,
   CHAIN = 3,
   TABLE = 4,
@@ -153,9 +153,9 @@ enum : int {
   LEFT = 11,
   BOTTOM = 12,
   RIGHT = 13,
-  OUTSIDE = 14,
+  NUM_FILL = 14,
   BREAK = 15,
-  BREAKER = 16,
+  BLOCKING_SLOT = 16,
   HEIGHT = 17,
   WIDTH = 18,
   QUALITY = 19,

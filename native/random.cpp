@@ -1,4 +1,5 @@
-// Words of random numbers for whole batches, and shuffled orders. See variegate/program/rng.py, variegate/loader/shuffle.py.
+// Words of random numbers for whole batches, and shuffled orders. See variegate/program/rng.py,
+// variegate/loader/shuffle.py.
 #include "philox.h"
 
 namespace vg {
@@ -93,7 +94,10 @@ VG_EXPORT void vg_fill_keys(const u32 *counters, i64 count, const u32 *key, u32 
 // What stands at positions of a shuffled order of 0..length-1; `inverse`: at which positions values stand. i64[count].
 VG_EXPORT void vg_permute(const i64 *values, i64 count, u64 length, const u32 *key, i64 inverse, i64 *out) {
   const Permutation order = {length, half_bits(length), 0, key[0], key[1]};
-  for (i64 i = 0; i < count; i++) out[i] = (i64)(inverse ? order.inverse((u64)values[i]) : order.forward((u64)values[i]));
+  for (i64 i = 0; i < count; i++) {
+    const u64 value = (u64)values[i];
+    out[i] = (i64)(inverse ? order.inverse(value) : order.forward(value));
+  }
 }
 
 // Many orders at once: that of group groups[i], of 0..lengths[i]-1, at positions[i].

@@ -37,9 +37,9 @@ struct Growth {
       if (step < seeds) {
         cell = (i64)(word * (u64)(lines * columns) >> 32);
       } else {
-        const i64 place = (i64)(word * (u64)num_waiting >> 32);
-        cell = waiting[place];
-        waiting[place] = waiting[--num_waiting];
+        const i64 position = (i64)(word * (u64)num_waiting >> 32);
+        cell = waiting[position];
+        waiting[position] = waiting[--num_waiting];
       }
       if (cells[cell] == COVERED) continue;
       cells[cell] = COVERED;
@@ -52,7 +52,8 @@ struct Growth {
     }
   }
 
-  // Writes the covered runs of lines, joined to equal ones above, as [.., 4]: top, left, height, width; returns how many.
+  // Writes the covered runs of lines, joined to equal ones above, as [.., 4]: top, left, height, width; returns how
+  // many.
   i64 write_rectangles(i64 *rectangles) {
     // By column: the rectangle that begins there and reaches down to this line.
     i32 *open = waiting;

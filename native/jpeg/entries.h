@@ -16,7 +16,7 @@ struct Entries {
   i64 number = 0;
   Buffer<Entry> at;
 
-  // Decides where entries are, by the size of the file, and makes room for them. False: no memory.
+  // Decides where entries are, by the size of the file, and allocates memory for them. False: no memory.
   bool plan(const Layout &layout, i64 file_size);
   // Fills in entries that were planned. JpegRefusal::NONE, or why the file has none. `code`: room for the bytes of the
   // file, and SLACK.

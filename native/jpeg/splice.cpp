@@ -42,7 +42,7 @@ void write_u16(u8 *at, i64 value) {
   at[1] = (u8)value;
 }
 
-// A DC table with the categories that the file's lacks. Returns its end; null: there is no room, or the table has too
+// A DC table with the categories that the file's lacks. Returns its end; null: it does not fit, or the table has too
 // many codes of 16 bits.
 u8 *write_dc_table(int number, const HuffmanTable &table, const DcCodes &codes, u8 *to, const u8 *end) {
   const i64 length = 19 + table.number + codes.added;
@@ -62,7 +62,7 @@ u8 *write_dc_table(int number, const HuffmanTable &table, const DcCodes &codes, 
   return to;
 }
 
-// All before the code, with the size of the crop. Returns the end; null: there is no room.
+// All before the code, with the size of the crop. Returns the end; null: it does not fit.
 u8 *write_header(Bytes file, const Layout &layout, const HuffmanTables &tables, const Rectangle &crop, u8 *to,
                  const u8 *end) {
   if (end - to < 2) return nullptr;
@@ -119,7 +119,7 @@ struct Splicer {
     return begin < end;
   }
 
-  // False: the entries or the code are damaged, or there is no room.
+  // False: the entries or the code are damaged, or the row does not fit.
   bool read_row(i64 row, Row *found) {
     Bytes bytes;
     if (!find_bytes(row, &bytes)) return false;
@@ -183,16 +183,17 @@ struct Splicer {
 
 }  // namespace
 
-i64 splice(Bytes file, const Entries &entries, i64 divisor, Rectangle *box, Buffer<u8> *scratch, u8 *out, i64 room) {
+i64 splice(Bytes file, const Entries &entries, i64 divisor, Rectangle *box, Buffer<u8> *scratch, u8 *out,
+           i64 capacity) {
   Layout layout;
   HuffmanTables tables;
   if (read_layout(file, &layout, &tables) != JpegRefusal::NONE || !round_out(layout, divisor, box)) return 0;
   if (entries.in_row != ceil_div(layout.mcu_columns, entries.step)) return 0;
   if (entries.number != layout.mcu_rows * entries.in_row) return 0;
   const Rectangle pixels = in_pixels(layout, *box);
-  u8 *to = write_header(file, layout, tables, pixels, out, out + room);
+  u8 *to = write_header(file, layout, tables, pixels, out, out + capacity);
   if (!to) return 0;
-  Splicer splicer = {file, layout, tables, entries, *box, nullptr, {to}, out + room};
+  Splicer splicer = {file, layout, tables, entries, *box, nullptr, {to}, out + capacity};
   Bytes bytes;
   i64 longest = 0;
   for (i64 row = box->top; row < box->bottom; row++) {

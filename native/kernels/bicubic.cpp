@@ -30,14 +30,14 @@ struct Frame {
   i32 left, top, right, bottom;
 };
 
-// Places of one axis to first taps, to which of them lie elsewhere, and to pairs of weights.
-void split_axis(const i32 *__restrict places, i32 low, i32 high, i64 count, i32 *__restrict taps,
+// Positions of one axis to first taps, to which of them lie elsewhere, and to pairs of weights.
+void split_axis(const i32 *__restrict positions, i32 low, i32 high, i64 count, i32 *__restrict taps,
                 i32 *__restrict first_two, i32 *__restrict last_two, u8 *__restrict is_at_border) {
-  for (i64 i = 0; i < whole_blocks(count); i++) {
-    const CubicWeights weights(places[i] & FRACTION);
+  for (i64 i = 0; i < floor_to_block(count); i++) {
+    const CubicWeights weights(positions[i] & FRACTION);
     first_two[i] = pair_of(weights.first, weights.second);
     last_two[i] = pair_of(weights.third, weights.fourth);
-    const i32 at = (places[i] >> BICUBIC_BITS) - 1, inside = clamp(at, low, high);
+    const i32 at = (positions[i] >> BICUBIC_BITS) - 1, inside = clamp(at, low, high);
     taps[i] = inside;
     is_at_border[i] |= at != inside;
   }
@@ -45,7 +45,7 @@ void split_axis(const i32 *__restrict places, i32 low, i32 high, i64 count, i32 
 
 void offsets_of(const i32 *__restrict columns, const i32 *__restrict lines, i32 row_bytes, i32 last, i64 count,
                 i32 *__restrict offset, u8 *__restrict is_at_border) {
-  for (i64 i = 0; i < whole_blocks(count); i++) {
+  for (i64 i = 0; i < floor_to_block(count); i++) {
     const i32 at = lines[i] * row_bytes + columns[i] * 3;
     is_at_border[i] |= at > last;
     offset[i] = min_of(at, last);
@@ -54,8 +54,8 @@ void offsets_of(const i32 *__restrict columns, const i32 *__restrict lines, i32 
 
 // `count` RGB pixels, rounded up to a multiple of 16, as words R, G, B, 0. `weights`: four arrays, `stride` apart.
 #if VG_SSSE3  // pshufb, pmaddwd
-// Pixels i + k, i + k + 4 and so on, of four channels each, as sums with 20 fraction bits. One load of 16 bytes reads the
-// taps of a pixel on one line.
+// Pixels i + k, i + k + 4 and so on, of four channels each, as sums with 20 fraction bits. One load of 16 bytes reads
+// the taps of a pixel on one line.
 template <int k>
 VG_INLINE Register weigh_taps(const u8 *image, i64 row_bytes, const i32 *offset, const Register (&weights)[4]) {
   // Channels of the first two taps side by side, as int16; and of the last two, 6 bytes further.
@@ -71,8 +71,8 @@ VG_INLINE Register weigh_taps(const u8 *image, i64 row_bytes, const i32 *offset,
   };
   // Pairs of int16: sums of two lines without 8 fraction bits.
   auto weigh_two_lines = [&](const u8 *line) {
-    const Register above = VG_MM(slli_epi32)(weigh_line(line), 8), below = VG_MM(slli_epi32)(weigh_line(line + row_bytes), 8);
-    return upper_halves(above, below);
+    const Register above = weigh_line(line), below = weigh_line(line + row_bytes);
+    return upper_halves(VG_MM(slli_epi32)(above, 8), VG_MM(slli_epi32)(below, 8));
   };
   const Register upper = dot16(weigh_two_lines(image), repeat32<k>(weights[2]));
   return add32(upper, dot16(weigh_two_lines(image + 2 * row_bytes), repeat32<k>(weights[3])));
@@ -123,8 +123,8 @@ void read_bicubic(const Image &image, const i32 *window, Range columns, Scratch 
   // From where one load reads a line.
   const i64 last = size - 3 * row_bytes - 16;
   const Planes planes = s.row.planes();
-  const bool has_room = frame.bottom >= frame.top && frame.right >= frame.left && last >= 0;
-  if (image.channels != 3 || !has_room || size >= (i64)1 << 31) {
+  const bool fits_taps = frame.bottom >= frame.top && frame.right >= frame.left && last >= 0;
+  if (image.channels != 3 || !fits_taps || size >= (i64)1 << 31) {
     for (i64 i = 0; i < columns.size(); i++) read_bicubic_pixel(image, window, u[i], v[i], planes, columns.first + i);
     return;
   }

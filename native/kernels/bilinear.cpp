@@ -22,19 +22,19 @@ VG_INLINE u8 mix_taps(const u8 *upper, const u8 *lower, i64 left, i64 right, i16
   return (u8)(mix(above, below, dy) >> 7);
 }
 
-// Where places may lie: the centers of the outermost pixels.
+// Where positions may lie: the centers of the outermost pixels.
 struct Frame {
   i32 left, top, right, bottom;
 };
 
-i32 place_of(i64 pixel) { return (i32)((u32)pixel << BILINEAR_BITS); }
+i32 to_position(i64 pixel) { return (i32)((u32)pixel << BILINEAR_BITS); }
 
-// Places to byte offsets of the first of each two by two taps, and weights of the others; returns the greatest offset.
-// Clamping a place has the effect that clamping its taps has.
-i32 split_places(const i32 *__restrict columns, const i32 *__restrict lines, Frame frame, i32 row_bytes,
+// Positions to byte offsets of the first of each two by two taps, and weights of the others; returns the greatest
+// offset. Clamping a position has the effect that clamping its taps has.
+i32 split_positions(const i32 *__restrict columns, const i32 *__restrict lines, Frame frame, i32 row_bytes,
                  i32 pixel_bytes, i64 count, i32 *__restrict offset, i16 *__restrict dx, i16 *__restrict dy) {
   i32 most = 0;
-  for (i64 i = 0; i < whole_blocks(count); i++) {
+  for (i64 i = 0; i < floor_to_block(count); i++) {
     const i32 u = clamp(columns[i], frame.left, frame.right), v = clamp(lines[i], frame.top, frame.bottom);
     dx[i] = (i16)(u & FRACTION);
     dy[i] = (i16)(v & FRACTION);
@@ -148,8 +148,9 @@ void read_bilinear(const Image &image, const i32 *window, Range columns, Scratch
   i16 *dx = s.interpolate.fractions.at, *dy = dx + s.interpolate.stride;
   i32 *offset = s.row.offset.at;
   u8 *is_at_border = s.interpolate.is_at_border.at;
-  const Frame frame = {place_of(window[1]), place_of(window[0]), place_of(window[3] - 1), place_of(window[2] - 1)};
-  const i32 most = split_places(u, v, frame, (i32)row_bytes, (i32)image.channels, count, offset, dx, dy);
+  const Frame frame = {to_position(window[1]), to_position(window[0]), to_position(window[3] - 1),
+                       to_position(window[2] - 1)};
+  const i32 most = split_positions(u, v, frame, (i32)row_bytes, (i32)image.channels, count, offset, dx, dy);
   if (most > last) keep_inside((i32)last, count, offset, is_at_border);
   if (image.channels == 3) {
     mix_words(image.pixels, row_bytes, offset, dx, dy, count, s.row.words.at);

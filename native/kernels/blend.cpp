@@ -119,7 +119,7 @@ void sum_bytes(const BlendCall &call, i64 output, const BlendTerm *terms, i64 co
   else sum_terms<0>(start, terms, count, size, to);
 }
 
-void sum_whole(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *terms, u8 *to) {
+void sum_all(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *terms, u8 *to) {
   i64 count = 0;
   for (i64 entry = call.begins[output]; entry < call.begins[output + 1]; entry++)
     terms[count++] = {canvas_of(call, entry, plane), call.weight[entry]};
@@ -148,10 +148,10 @@ void sum_line(const BlendCall &call, i64 output, const Plane &plane, i64 y, Blen
 
 void join(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *terms, u8 *to) {
   if (call.pastes[output]) return join_rectangles(call, output, plane, to);
-  bool is_whole = true;
+  bool covers_all = true;
   for (i64 entry = call.begins[output]; entry < call.begins[output + 1]; entry++)
-    is_whole &= covers(call, entry, plane);
-  if (is_whole) return sum_whole(call, output, plane, terms, to);
+    covers_all &= covers(call, entry, plane);
+  if (covers_all) return sum_all(call, output, plane, terms, to);
   for (i64 y = 0; y < plane.height; y++) sum_line(call, output, plane, y, terms, to);
 }
 

@@ -8,8 +8,8 @@ namespace {
 // Sums of products are shifted so far between the passes, and after them.
 constexpr int COLUMN_SHIFT = KERNEL_WEIGHT_BITS + 1 - KERNEL_LEVEL_BITS;
 constexpr int ROW_SHIFT = KERNEL_WEIGHT_BITS + 1 + KERNEL_LEVEL_BITS;
-constexpr i32 WHOLE = 1 << (KERNEL_WEIGHT_BITS + 1);  // the sum of a kernel's weights
-// Levels between the passes are this much too high: times the sum of all weights along the row, which is WHOLE, it
+constexpr i32 WEIGHT_SUM = 1 << (KERNEL_WEIGHT_BITS + 1);  // the sum of a kernel's weights
+// Levels between the passes are this much too high: times the sum of all weights along the row, which is WEIGHT_SUM, it
 // rounds the second pass.
 constexpr i32 BIAS = 1 << (KERNEL_LEVEL_BITS - 1);
 // What rounds the first pass, with BIAS: a product, for the free lane beside an odd number of terms.
@@ -135,7 +135,7 @@ VG_NOINLINE void first_pass(const u8 *plane, const i64 *lines, const BlurScratch
   switch (radius) {
     case 0:
       // A weight of 1 does not fit into its 16 bits.
-      if ((pairs[0] & 0xffff) == WHOLE) return scale_line(plane + lines[0], width, out);
+      if ((pairs[0] & 0xffff) == WEIGHT_SUM) return scale_line(plane + lines[0], width, out);
       return blur_columns<0>(plane, lines, radius, pairs, width, out);
     case 1: return blur_columns<1>(plane, lines, radius, pairs, width, out);
     case 2: return blur_columns<2>(plane, lines, radius, pairs, width, out);

@@ -1,4 +1,5 @@
-// Brushes that draw layers, u8[count, planes, lines, columns], into what is there. Places and sizes are in nodes, f32.
+// Brushes that draw layers, u8[count, planes, lines, columns], into what is there. Positions and sizes are in nodes,
+// f32.
 //
 // They add, multiply, divide and take roots alone, which all processors round alike. Long loops over a line's nodes are
 // vectorized by the compiler.
@@ -8,7 +9,7 @@
 namespace vg::VG_LEVEL {
 namespace {
 
-VG_INLINE f32 distance(i64 node, f32 place) { return (f32)(i32)node - place; }
+VG_INLINE f32 distance(i64 node, f32 position) { return (f32)(i32)node - position; }
 // Of 0..255 and a fraction.
 VG_INLINE u8 truncated(f32 value) { return (u8)(i32)value; }
 
@@ -23,7 +24,7 @@ void cover_all(const f32 *__restrict clear, u8 *__restrict nodes, i64 count) {
   for (i64 i = 0; i < count; i++) nodes[i] = truncated(255.5f - 255.0f * clear[i]);
 }
 
-// The nodes of 0..size within `radius` of a place.
+// The nodes of 0..size within `radius` of a position.
 VG_INLINE Range nodes_near(f32 middle, f32 radius, i64 size) {
   return {max_of<i64>(0, (i64)ceilf(middle - radius)), min_of<i64>(size, (i64)(middle + radius) + 1)};
 }
@@ -38,11 +39,11 @@ struct Disc {
 
   // Darkens what is clear. Runs over the end by less than LANES: nothing is left of the disc there.
   void draw(f32 *clear, Range nodes) const {
-    const Floats one = all_floats(1.0f), none = {}, place = all_floats(x), square = all_floats(down * down);
+    const Floats one = all_floats(1.0f), none = {}, position = all_floats(x), square = all_floats(down * down);
     Floats numbers;
     for (int i = 0; i < LANES; i++) numbers[i] = (f32)i;
     for (i64 j = nodes.first; j < nodes.end; j += LANES) {
-      const Floats across = numbers + (f32)(i32)j - place, near = one - (across * across + square) * part;
+      const Floats across = numbers + (f32)(i32)j - position, near = one - (across * across + square) * part;
       const Floats inside = near > none ? near : none;
       store(clear + j, load<Floats>(clear + j) * (one - alpha * inside * inside));
     }
@@ -50,9 +51,9 @@ struct Disc {
 };
 
 // A few nodes: vectors would take longer to begin than to end.
-VG_SCALAR_FUNCTION void cover_streak(u8 *line, Range nodes, f32 share, f32 at, f32 wide, f32 limit) {
+VG_SCALAR_FUNCTION void cover_streak(u8 *line, Range nodes, f32 fraction, f32 at, f32 wide, f32 limit) {
   VG_SCALAR_LOOP
-  for (i64 j = nodes.first; j < nodes.end; j++) cover(line[j], share * min_of(wide - fabsf(distance(j, at)), limit));
+  for (i64 j = nodes.first; j < nodes.end; j++) cover(line[j], fraction * min_of(wide - fabsf(distance(j, at)), limit));
 }
 
 }  // namespace
@@ -96,10 +97,10 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_streaks)(const Layers *given, const f32 *streaks,
       const f32 x = streak[0], y = streak[1], tall = streak[2], alpha = streak[3];
       const Range rows = nodes_near(y, tall, layers.lines);
       for (i64 i = rows.first; i < rows.end; i++) {
-        const f32 down = distance(i, y), share = alpha * min_of(tall - fabsf(down), blur) * part;
+        const f32 down = distance(i, y), fraction = alpha * min_of(tall - fabsf(down), blur) * part;
         const f32 at = x + slope * down;
         const Range across = nodes_near(at, wide, layers.columns);
-        cover_streak(plane + i * layers.columns, across, share, at, wide, limit);
+        cover_streak(plane + i * layers.columns, across, fraction, at, wide, limit);
       }
     }
   }
@@ -168,7 +169,7 @@ struct Edges {
       b = lower;
       sign = -sign;
     }
-    // In f64, where four times a place and its half are exact.
+    // In f64, where four times a position and its half are exact.
     const i64 first = max_of<i64>((i64)ceil(4 * (f64)a[1] + 1.5), 0);
     const i64 end = min_of<i64>((i64)ceil(4 * (f64)b[1] + 1.5), 4 * lines);
     for (i64 k = first; k < end; k++) {
@@ -316,8 +317,8 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_flare)(const Layers *given, const f32 *suns, i64 
     for (i64 p = 0; p < min_of(counts[n], number); p++) {
       const f32 *ring = rings + 7 * (n * number + p);
       for (int c = 0; c < 3; c++) {
-        const f32 radius = ring[2] * spread[c], reach = 1.1f * radius + 1.0f;
-        const Range across = nodes_near(ring[0], reach, columns), down = nodes_near(ring[1], reach, lines);
+        const f32 radius = ring[2] * spread[c], extent = 1.1f * radius + 1.0f;
+        const Range across = nodes_near(ring[0], extent, columns), down = nodes_near(ring[1], extent, lines);
         for (i64 i = down.first; i < down.end; i++)
           draw_ring_line(clear.at + c * size + i * columns, across, ring[0], distance(i, ring[1]), radius, ring[3],
                          ring[4 + c]);

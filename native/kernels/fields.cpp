@@ -46,7 +46,7 @@ VG_INLINE void add_weighted(f32 *__restrict target, i64 count, i64 taps, Source 
   }
 }
 
-struct Room {
+struct FieldScratch {
   Buffer<f32> white, blurred, line;
 
   bool reserve(const FieldNoise &all, i64 blocks) {
@@ -55,9 +55,9 @@ struct Room {
   }
 };
 
-void blur_lines(const FieldNoise &all, const f32 *white, Room &room) {
+void blur_lines(const FieldNoise &all, const f32 *white, FieldScratch &scratch) {
   const i64 columns = all.columns, radius = all.num_taps_x / 2;
-  f32 *line = room.line.at;
+  f32 *line = scratch.line.at;
   for (i64 i = 0; i < all.lines; i++) {
     const f32 *source = white + i * columns;
     memcpy(line + radius, source, (size_t)columns * sizeof(f32));
@@ -66,7 +66,7 @@ void blur_lines(const FieldNoise &all, const f32 *white, Room &room) {
       line[radius + columns + j] = source[mirror(columns + j, columns)];
     }
     add_weighted(
-        room.blurred.at + i * columns, columns, all.num_taps_x, [=](i64 t) { return line + t; },
+        scratch.blurred.at + i * columns, columns, all.num_taps_x, [=](i64 t) { return line + t; },
         [&](i64 t) { return all.taps_x[t]; });
   }
 }
@@ -76,17 +76,17 @@ void round_line(const f32 *__restrict values, i64 columns, i64 fields, i16 *__re
     nodes[fields * j] = (i16)(i32)clamp(floorf(values[j] + 0.5f), -(f32)LARGEST_NODE, (f32)LARGEST_NODE);
 }
 
-void blur_columns(const FieldNoise &all, f32 gain, i64 field, i16 *grid, Room &room) {
+void blur_columns(const FieldNoise &all, f32 gain, i64 field, i16 *grid, FieldScratch &scratch) {
   const i64 columns = all.columns, radius = all.num_taps_y / 2;
   for (i64 i = 0; i < all.lines; i++) {
     add_weighted(
-        room.line.at, columns, all.num_taps_y,
-        [&](i64 t) { return room.blurred.at + mirror(i + t - radius, all.lines) * columns; },
+        scratch.line.at, columns, all.num_taps_y,
+        [&](i64 t) { return scratch.blurred.at + mirror(i + t - radius, all.lines) * columns; },
         [&](i64 t) { return all.taps_y[t] * gain; });
     i16 *nodes = grid + i * columns * all.num_fields + field;
     // The compiler knows the distance of what it stores then.
-    if (all.num_fields == 2) round_line(room.line.at, columns, 2, nodes);
-    else round_line(room.line.at, columns, all.num_fields, nodes);
+    if (all.num_fields == 2) round_line(scratch.line.at, columns, 2, nodes);
+    else round_line(scratch.line.at, columns, all.num_fields, nodes);
   }
 }
 
@@ -94,14 +94,14 @@ void blur_columns(const FieldNoise &all, f32 gain, i64 field, i16 *grid, Room &r
 
 VG_EXPORT i64 VG_ENTRY(vg_draw_field_noise)(const FieldNoise *all) {
   const i64 size = all->lines * all->columns, values = size * all->num_fields, blocks = (values + 7) / 8;
-  Room room;
-  if (!room.reserve(*all, blocks)) return OUT_OF_MEMORY;
+  FieldScratch scratch;
+  if (!scratch.reserve(*all, blocks)) return OUT_OF_MEMORY;
   for (i64 n = 0; n < all->rows; n++) {
     i16 *grid = all->grids + n * values;
-    draw_white(*all, n, blocks, room.white.at);
+    draw_white(*all, n, blocks, scratch.white.at);
     for (i64 field = 0; field < all->num_fields; field++) {
-      blur_lines(*all, room.white.at + field * size, room);
-      blur_columns(*all, all->gains[n * all->num_fields + field], field, grid, room);
+      blur_lines(*all, scratch.white.at + field * size, scratch);
+      blur_columns(*all, all->gains[n * all->num_fields + field], field, grid, scratch);
     }
     i32 most = 0;
     for (i64 i = 0; i < values; i++) most = max_of(most, grid[i] < 0 ? -(i32)grid[i] : (i32)grid[i]);

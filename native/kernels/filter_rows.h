@@ -44,7 +44,7 @@ void morphology_row(const FilterImage &image, i64 y, const f64 *a, i64 *cells, P
 
 // CLAHE. `a`: its arguments.
 bool prepare_tiles(const FilterImage &image, const f64 *a, TileScratch &tiles);
-// Tables of all tiles, once they are prepared. False where there is no memory.
+// Tables of all tiles, once they are prepared. False if there is no memory.
 bool measure_tiles(const FilterImage &image, const f64 *a, TileScratch &tiles);
 void equalize_row(const FilterImage &image, i64 y, TileScratch &tiles, Planes out);
 

@@ -43,7 +43,7 @@ i64 filter_margin(const Row &row, i64 slot) {
   }
 }
 
-i64 filter_reach(const Row &row, i64 slot) {
+i64 filter_radius(const Row &row, i64 slot) {
   const f64 *a = row.args[slot];
   switch (row.opcode[slot]) {
     case Op::SHARPNESS: return 1;
@@ -64,7 +64,7 @@ bool reserve_filter(const Row &row, i64 slot, i64 height, i64 width, Scratch &s)
   return true;
 }
 
-void share_filter(const Row &row, i64 slot, i64 width, u8 *memory, const u8 *tiles, Scratch &s) {
+void use_shared_filter(const Row &row, i64 slot, i64 width, u8 *memory, const u8 *tiles, Scratch &s) {
   s.filter.first = memory + filter_margin(row, slot);
   s.filter.stride = stride_of(row, slot, width);
   s.filter.is_shared = true;

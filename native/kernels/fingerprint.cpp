@@ -96,7 +96,8 @@ void write_signature(const Areas &areas, const Luma &luma, i64 pixels, u8 *signa
 
 }  // namespace
 
-// The hashes, u64[2], and the signature of an image u8[height, width, 3]. `waves`: i64[64, 2]; `cosines`: i64[9, AREAS].
+// The hashes, u64[2], and the signature of an image u8[height, width, 3]. `waves`: i64[64, 2]; `cosines`: i64[9,
+// AREAS].
 VG_EXPORT i64 VG_ENTRY(vg_describe_look)(const u8 *image, i64 height, i64 width, const i64 *waves, const i64 *cosines,
                                          u64 *hashes, u8 *signature) {
   const i64 pixels = height * width;

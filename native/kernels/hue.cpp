@@ -83,7 +83,7 @@ VG_INLINE void find_weights(Block hue, Pixels &to, i64 x) {
   store(to.weights[2] + x, is_late ? subtract_to_zero(twice, all_bytes(169)) : min_of(~twice, full));
 }
 
-void turn_pixels(u8 *const (&planes)[3], i64 count, i32 shift) {
+void shift_pixels(u8 *const (&planes)[3], i64 count, i32 shift) {
   Pixels p;
   for (i64 x = 0; x < count; x += SIZE)
     find_sextants(load<Block>(planes[0] + x), load<Block>(planes[1] + x), load<Block>(planes[2] + x), p, x);
@@ -110,10 +110,10 @@ void turn_pixels(u8 *const (&planes)[3], i64 count, i32 shift) {
 
 }  // namespace
 
-void turn_hue(Planes planes, Range columns, i32 shift) {
+void shift_hue(Planes planes, Range columns, i32 shift) {
   for (i64 x = columns.first; x < columns.end; x += MANY) {
     u8 *const at[] = {planes[0] + x, planes[1] + x, planes[2] + x};
-    turn_pixels(at, min_of(MANY, columns.end - x), shift);
+    shift_pixels(at, min_of(MANY, columns.end - x), shift);
   }
 }
 

@@ -7,7 +7,7 @@
 namespace vg::VG_LEVEL {
 namespace {
 
-// Moves of bytes within stretches of 16, of which four pixels of three bytes become four lanes of two channels in 16
+// Moves of bytes within groups of 16, of which four pixels of three bytes become four lanes of two channels in 16
 // bits each: red and green, and green and blue.
 constexpr int pair_byte(int j, int first) {
   const int pixel = j % 16 / 4;
@@ -92,8 +92,8 @@ i64 sum_luma(Planes planes, i64 pixels) {
 }
 
 void widen_extremes(const u8 *bytes, i64 count, Extremes &extremes) {
-  constexpr i64 PLACES = Extremes::PLACES;
-  if (count < PLACES) {
+  constexpr i64 SIZE = Extremes::SIZE;
+  if (count < SIZE) {
     for (i64 i = 0; i < count; i++) {
       extremes.low[i] = min_of(extremes.low[i], bytes[i]);
       extremes.high[i] = max_of(extremes.high[i], bytes[i]);
@@ -108,9 +108,9 @@ void widen_extremes(const u8 *bytes, i64 count, Extremes &extremes) {
     low = v < low ? v : low;
     high = v > high ? v : high;
   };
-  for (i64 x = 0; x < count; x += PLACES) {
+  for (i64 x = 0; x < count; x += SIZE) {
     // The last bytes overlap those before them; rows of three channels end at a whole pixel.
-    const u8 *at = bytes + min_of(x, count - PLACES);
+    const u8 *at = bytes + min_of(x, count - SIZE);
     widen(load<Block>(at), low0, high0);
     widen(load<Block>(at + 32), low1, high1);
     widen(load<Block>(at + 64), low2, high2);
@@ -124,12 +124,12 @@ void widen_extremes(const u8 *bytes, i64 count, Extremes &extremes) {
 }
 
 void count_bytes(const u8 *bytes, i64 count, Histogram &histogram) {
-  u32(*counts)[Histogram::TURNS][256] = histogram.counts;
+  u32(*counts)[Histogram::COPIES][256] = histogram.counts;
   i64 i = 0;
   for (; i + 24 <= count; i += 24) {
     const u64 words[] = {load<u64>(bytes + i), load<u64>(bytes + i + 8), load<u64>(bytes + i + 16)};
 #pragma GCC unroll 24
-    for (int k = 0; k < 24; k++) counts[k % 3][k / 3 % Histogram::TURNS][(u8)(words[k / 8] >> k % 8 * 8)]++;
+    for (int k = 0; k < 24; k++) counts[k % 3][k / 3 % Histogram::COPIES][(u8)(words[k / 8] >> k % 8 * 8)]++;
   }
   for (; i < count; i++) counts[i % 3][0][bytes[i]]++;
 }

@@ -105,7 +105,7 @@ struct ImageSearch {
 
   bool has_failed() const { return all.failures[row] >= MOST_FAILURES; }
 
-  // Takes partners of those of `number` hashes from `at` on that are near; -> whether later ones can be partners, too.
+  // Takes partners of those of `number` hashes from `at` on that are near; returns whether later ones can be partners.
   bool take_partners(i64 at, i64 number, u32 near, int flip) const {
     for (i64 k = 0; k < number; k++) {
       if (!(near >> k & 1)) continue;

@@ -8,7 +8,7 @@ namespace {
 // Pixels whose squares are added up in 32 bits: each lane gets a quarter of them at most.
 constexpr i64 PIECE = 1 << 16;
 // Neighbors are often equal, and a counter cannot be raised twice at once: pixels take turns between the tables.
-constexpr int TURNS = 4;
+constexpr int COPIES = 4;
 
 // What all rows of an image share.
 struct Measured {
@@ -20,7 +20,7 @@ struct Measured {
   Buffer<u8> plane;  // luma, reduced
   Buffer<i32> columns;  // [4, plane_width]: squares of differences of a row of blocks
   u64 sums[6] = {};
-  u64 counts[TURNS][256] = {};
+  u64 counts[COPIES][256] = {};
 
   i64 stride() const { return round_up(width, BLOCK) + BLOCK; }
 
@@ -66,7 +66,7 @@ void count_luma(Measured &all) {
   i64 x = 0;
   for (; x + 8 <= all.width; x += 8) {
     const u64 bytes = load<u64>(luma + x);
-    for (int i = 0; i < 8; i++) all.counts[i % TURNS][bytes >> 8 * i & 255]++;
+    for (int i = 0; i < 8; i++) all.counts[i % COPIES][bytes >> 8 * i & 255]++;
   }
   for (; x < all.width; x++) all.counts[0][luma[x]]++;
 }
@@ -129,7 +129,8 @@ void measure_blocks(Measured &all, f32 *blocks) {
     const i64 rows = min_of(bottom, height - 1) - max_of<i64>(top, 1);
     for (i64 u = 0; u < block_columns; u++) {
       const i64 left = u * SHARPNESS_BLOCK, right = min_of(width, left + SHARPNESS_BLOCK);
-      const i64 across = (min_of(right, width - 1) - max_of<i64>(left, 1)) * (bottom - top), down = rows * (right - left);
+      const i64 across = (min_of(right, width - 1) - max_of<i64>(left, 1)) * (bottom - top);
+      const i64 down = rows * (right - left);
       for (int i = 0; i < 4; i++) {
         i64 total = 0;
         for (i64 x = left; x < right; x++) total += squares[i * width + x];

@@ -1,5 +1,5 @@
-// Antialiased resize of a box, bit for bit as Pillow's ImagingResample: a horizontal pass, rows of 8 bits, and a vertical
-// pass; or the vertical one first, where that is less work.
+// Antialiased resize of a box, bit for bit as Pillow's ImagingResample: a horizontal pass, rows of 8 bits, and a
+// vertical pass; or the vertical one first, where that is less work.
 #pragma once
 #include "executor.h"
 
@@ -37,8 +37,8 @@ struct ResizeScratch {
   Buffer<u8> mixed, row;  // a row of source pixels, a row of outputs
 };
 
-// Weights of both axes; and the horizontal pass of the lines that output lines `y` read, where it comes first. False where
-// there is no memory.
+// Weights of both axes; and the horizontal pass of the lines that output lines `y` read, where it comes first. False
+// where there is no memory.
 bool prepare_resize(const Row &row, i64 slot, const Image &image, i64 height, i64 width, Range y, Scratch &s);
 // Output row `y` into the planes.
 void read_resized_row(const Row &row, i64 slot, const Image &image, i64 y, i64 width, Scratch &s);

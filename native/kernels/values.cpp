@@ -75,7 +75,7 @@ VG_NOINLINE void change_colors(const Row &row, i64 slot, Planes planes, i64 firs
   const f64 *a = row.args[slot];
   switch (row.opcode[slot]) {
     case Op::MIX: return mix(planes, columns, (f32)a[0]);
-    case Op::HUE: return turn_hue(planes, columns, (i32)(a[0] * 255.0) & 255);
+    case Op::HUE: return shift_hue(planes, columns, (i32)(a[0] * 255.0) & 255);
     case Op::PERMUTE: return permute(planes, columns, a);
     case Op::COLOR_MATRIX: return multiply_by_matrix(planes, columns, row.batch->matrices + 12 * (i64)a[0]);
     case Op::POINT: return call_point(row, slot, planes, columns);

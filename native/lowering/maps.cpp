@@ -1,7 +1,7 @@
 // Geometry becomes maps from output pixels to coordinates of the input.
 //
-// MAP_FIXED: six 16.16 integers, source = (a x + b y + c) >> 16, (d x + e y + f) >> 16, as Pillow steps them. MAP_FLOAT,
-// MAP_PERSPECTIVE: real coefficients. MAP_GRID: displacements. MAP_SCALE, MAP_PAD: tables by axis.
+// MAP_FIXED: six 16.16 integers, source = (a x + b y + c) >> 16, (d x + e y + f) >> 16, as Pillow steps them.
+// MAP_FLOAT, MAP_PERSPECTIVE: real coefficients. MAP_GRID: displacements. MAP_SCALE, MAP_PAD: tables by axis.
 #include "lowering.h"
 
 namespace vg {
@@ -113,7 +113,8 @@ void rewrite_maps(const Rewritten &program) {
     } else if (KIND_OF[op] == Kind::GEOMETRY || op == Op::RESIZED_CROP) {
       program.opcode(k) = (i16)to_map(op, a, program.interpolation(k), in, out);
       // What never leaves the image has nothing to fold.
-      if (program.is_whole_pixel_map(k) && stays_inside(a, window, out.height, out.width)) program.flags(k) &= INTERPOLATION_MASK;
+      if (program.is_integer_map(k) && stays_inside(a, window, out.height, out.width))
+        program.flags(k) &= INTERPOLATION_MASK;
     }
     in = out;
   }

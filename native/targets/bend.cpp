@@ -4,7 +4,7 @@
 namespace vg {
 namespace {
 
-// A line of an image whose pixels read within the polygon, and the first place along it that does; NaN for none.
+// A line of an image whose pixels read within the polygon, and the first position along it that does; NaN for none.
 struct Border {
   f64 line, along;
 
@@ -26,7 +26,7 @@ struct Scan {
     }
   }
 
-  // True if a line between two places meets the polygon.
+  // True if a line between two positions meets the polygon.
   bool meets(Point p, Point next) const {
     f64 begin = 0.0, end = 1.0;
     for (i64 n = 0; n < count; n++) {
@@ -38,21 +38,21 @@ struct Scan {
     return begin <= end && count > 2;
   }
 
-  // True if both places are beyond the same side of the box.
-  bool are_beside(Point p, Point q) const {
+  // True if both positions are beyond the same side of the box.
+  bool miss_box(Point p, Point q) const {
     return (p.x < box.low[0] && q.x < box.low[0]) || (p.x > box.high[0] && q.x > box.high[0]) ||
            (p.y < box.low[1] && q.y < box.low[1]) || (p.y > box.high[1] && q.y > box.high[1]);
   }
 
-  // The first place along a line (axis 1) or a column (0) that reads within the polygon, right to a pixel; NaN without
-  // any.
+  // The first position along a line (axis 1) or a column (0) that reads within the polygon, right to a pixel; NaN
+  // without any.
   f64 hit(int axis, f64 line, Range along) const {
     const f64 low = (f64)along.first, high = (f64)along.end;
     Point last = {NAN, NAN};
     for (i64 n = along.first; n < along.end + 2; n++) {
       const f64 across = smaller(larger((f64)n - 0.5, low), high);
       const Point p = grid.source(axis == 1 ? Point{across, line} : Point{line, across});
-      if (n > along.first && !are_beside(p, last) && meets(last, p)) return across;
+      if (n > along.first && !miss_box(p, last) && meets(last, p)) return across;
       last = p;
     }
     return NAN;
@@ -62,7 +62,8 @@ struct Scan {
   Border border(int axis, i64 begin, i64 end, Range along) const;
 };
 
-// The nodes of an axis that say what is added to places from `low` to `high`. Without a number as a place: node 0.
+// The nodes of an axis that say what is added to positions from `low` to `high`. Without a number as a position: node
+// 0.
 Range nodes_between(const Grid &grid, int axis, f64 low, f64 high) {
   const i64 first = to_i64(grid.node(low, axis)), last = to_i64(grid.node(high, axis)) + 1;
   const i64 most = grid.count[axis] - 1;
@@ -76,12 +77,12 @@ bool Scan::misses(int axis, f64 line, Range along) const {
   const Range range = nodes_between(grid, other, (f64)along.first, (f64)along.end);
   const f64 node = grid.node(line, axis);
   const i64 cell = grid.cell(node, axis), step = grid.stride(other);
-  const f64 share = node - (f64)cell;
+  const f64 fraction = node - (f64)cell;
   const i16 *values = grid.nodes + cell * grid.stride(axis) + axis;
   const i64 next = grid.count[axis] > 1 ? grid.stride(axis) : 0;
   f64 least = INFINITY, most = -INFINITY;
   for (i64 n = range.first; n < range.end; n++) {
-    const f64 value = values[n * step] * (1.0 - share) + values[n * step + next] * share;
+    const f64 value = values[n * step] * (1.0 - fraction) + values[n * step + next] * fraction;
     least = smaller(least, value);
     most = larger(most, value);
   }

@@ -6,10 +6,10 @@ namespace {
 
 // -- polygons to pixels ----------------------------------------------------------------------------------------------
 
-// From 0 to `limit`, whatever the place is; NaN is 0.
-i64 clamp_place(f64 place, i64 limit) {
-  if (!(place > 0.0)) return 0;
-  return place >= (f64)limit ? limit : (i64)place;
+// From 0 to `limit`, whatever the position is; NaN is 0.
+i64 clamp_position(f64 position, i64 limit) {
+  if (!(position > 0.0)) return 0;
+  return position >= (f64)limit ? limit : (i64)position;
 }
 
 // Edges of a ring, from each corner to the next.
@@ -23,7 +23,7 @@ struct Ring {
 // An edge crosses the rows whose centers are from its upper end on, and before its lower one.
 Range rows_of_edge(Point p, Point q, i64 height) {
   const f64 upper = q.y < p.y ? q.y : p.y, lower = q.y > p.y ? q.y : p.y;
-  return {clamp_place(ceil(upper - 0.5), height), clamp_place(ceil(lower - 0.5), height)};
+  return {clamp_position(ceil(upper - 0.5), height), clamp_position(ceil(lower - 0.5), height)};
 }
 
 Range rows_of_ring(const Ring &ring, i64 height) {
@@ -49,7 +49,7 @@ struct Filler {
       const Range crossed = rows_of_edge(p, q, height);
       const f64 slope = (q.x - p.x) / (q.y - p.y);
       for (i64 row = crossed.first; row < crossed.end; row++) {
-        const i64 column = clamp_place(ceil(p.x + ((f64)row + 0.5 - p.y) * slope - 0.5), width);
+        const i64 column = clamp_position(ceil(p.x + ((f64)row + 0.5 - p.y) * slope - 0.5), width);
         flips[(row - rows.first) * (width + 1) + column] ^= 1;
         columns = {min_of(columns.first, column), max_of(columns.end, column)};
       }
@@ -72,7 +72,8 @@ struct Filler {
     }
   }
 
-  // Fills one ring, even-odd, and widens `area` by what it may have changed; its last column is included. False if there is no memory.
+  // Fills one ring, even-odd, and widens `area` by what it may have changed; its last column is included. False if
+  // there is no memory.
   bool fill(const Ring &ring, Rectangle *area) {
     const Range rows = rows_of_ring(ring, height);
     if (rows.first >= rows.end) return true;
@@ -137,8 +138,8 @@ i64 farthest_point(const Point *points, i64 length, Piece piece, f64 tolerance) 
   i64 farthest = -1;
   for (i64 k = piece.begin + 1; k < piece.end; k++) {
     const f64 apart_x = points[k].x - from.x, apart_y = points[k].y - from.y;
-    const f64 share = clamp((apart_x * way_x + apart_y * way_y) / divisor, 0.0, 1.0);
-    const f64 away = hypot(apart_x - share * way_x, apart_y - share * way_y);
+    const f64 fraction = clamp((apart_x * way_x + apart_y * way_y) / divisor, 0.0, 1.0);
+    const f64 away = hypot(apart_x - fraction * way_x, apart_y - fraction * way_y);
     if (away > most) {
       most = away;
       farthest = k;

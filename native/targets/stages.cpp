@@ -4,7 +4,7 @@
 namespace vg {
 namespace {
 
-// An executor adds this to every place it interpolates at (docs/operations.md).
+// An executor adds this to every position it interpolates at (docs/operations.md).
 constexpr f64 NUDGE = 0x1p-24;
 
 // An instruction that becomes a step; of a map whose image goes on beyond its edges, the pad or the map.
@@ -56,7 +56,7 @@ void set_quarter_turns(f64 *m, i64 turns, f64 height, f64 width) {
   }
 }
 
-// A map of real places that leads from pixels' centers to the places that 16.16 fixed point has.
+// A map of real positions that leads from pixels' centers to the positions that 16.16 fixed point has.
 void snap_to_fixed(f64 *m) {
   auto snap = [](f64 value) { return floor(value * FIXED_ONE + 0.5) / FIXED_ONE; };
   for (int axis = 0; axis < 2; axis++) {
@@ -180,21 +180,21 @@ struct StepWriter {
   }
 };
 
-// Places that an axis of a scale reads, added up pixel by pixel as Pillow does, or in float32 as torch: a product would
-// break ties otherwise.
+// Positions that an axis of a scale reads, added up pixel by pixel as Pillow does, or in float32 as torch: a product
+// would break ties otherwise.
 void fill_axis(f64 scale, f64 start, i64 count, bool by_corners, f64 *table) {
-  // A mirror reads the same places from the other end.
+  // A mirror reads the same positions from the other end.
   const f64 step = fabs(scale), first = scale >= 0.0 ? start : start - step * (f64)count;
   f64 at = first + step * 0.5;
   for (i64 i = 0; i < count; i++, at += step) {
-    const f64 place = by_corners ? first + (f64)floorf((f32)i * (f32)step) + 0.5 : at;
-    table[scale >= 0.0 ? i : count - 1 - i] = place;
+    const f64 position = by_corners ? first + (f64)floorf((f32)i * (f32)step) + 0.5 : at;
+    table[scale >= 0.0 ? i : count - 1 - i] = position;
   }
 }
 
 }  // namespace
 
-// Counts the steps of a batch, and the most places that their scales can read: i64[2].
+// Counts the steps of a batch, and the most positions that their scales can read: i64[2].
 VG_EXPORT void vg_count_stages(const StagesCall *call, i64 *counts) {
   counts[0] = counts[1] = 0;
   for_each_step(call, [=](i64, const Instruction &of) {
@@ -204,9 +204,9 @@ VG_EXPORT void vg_count_stages(const StagesCall *call, i64 *counts) {
   });
 }
 
-// Writes the steps, into arrays that have room for them. Returns how many places scales read.
+// Writes the steps, into arrays that have room for them. Returns how many positions scales read.
 VG_EXPORT i64 vg_write_stages(const StagesCall *call, const Stages *stages) {
-  i64 step = 0, places = 0;
+  i64 step = 0, positions = 0;
   memset(stages->begin, 0, (size_t)(call->rows + 1) * sizeof(i64));
   for_each_step(call, [&](i64 row, const Instruction &of) {
     const bool by_corners = call->resized_by_corners && of.op == Op::RESIZED_CROP;
@@ -214,17 +214,17 @@ VG_EXPORT i64 vg_write_stages(const StagesCall *call, const Stages *stages) {
     writer.write(of, by_corners);
     if (stages->kind[step] == StageKind::SCALE) {
       const f64 *m = writer.m;
-      writer.numbers[StageNumber::FIRST] = places;
-      fill_axis(m[0], m[2], of.after.width, by_corners, stages->tables + places);
-      fill_axis(m[4], m[5], of.after.height, by_corners, stages->tables + places + of.after.width);
-      places += of.after.height + of.after.width;
+      writer.numbers[StageNumber::FIRST] = positions;
+      fill_axis(m[0], m[2], of.after.width, by_corners, stages->tables + positions);
+      fill_axis(m[4], m[5], of.after.height, by_corners, stages->tables + positions + of.after.width);
+      positions += of.after.height + of.after.width;
     }
     stages->begin[row + 1] = ++step;
   });
   // Rows without steps end where the row before does.
   for (i64 row = 0; row < call->rows; row++)
     stages->begin[row + 1] = max_of(stages->begin[row], stages->begin[row + 1]);
-  return places;
+  return positions;
 }
 
 }  // namespace vg

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, SPECS, Interpolation, Kind, Op, PadMode
-from variegate.program.passes import BEGIN, BREAK, BREAKER, END, QUALITY, PassBreak
+from variegate.program.passes import BEGIN, BLOCKING_SLOT, BREAK, END, QUALITY, PassBreak
 from variegate.program.program import Program
 
 _OFF_AT_ZERO = frozenset({"expand", "random", "normalized", "magnitude", "shade"})
@@ -244,9 +244,9 @@ def _passes(fused: Program, row: int, ends: str) -> list[tuple[str, str]]:
 def _why_apart(fused: Program, row: int, p: int) -> str:
     """Why pass ``p`` of a row could not be one with the pass before it."""
     assert fused.passes is not None
-    begin, breaker, reason, quality = fused.passes[row, p, [BEGIN, BREAKER, BREAK, QUALITY]].tolist()
+    begin, blocking_slot, reason, quality = fused.passes[row, p, [BEGIN, BLOCKING_SLOT, BREAK, QUALITY]].tolist()
     this = "JPEG" if quality else _step(fused, row, begin)
-    return _WHY_APART[PassBreak(reason)].format(this=this, that=_step(fused, row, breaker))
+    return _WHY_APART[PassBreak(reason)].format(this=this, that=_step(fused, row, blocking_slot))
 
 
 def _step(fused: Program, row: int, k: int) -> str:

@@ -91,7 +91,7 @@ class DeviceBands:
             image = torch.from_numpy(np.array(levels[top:bottom])).to(self._executor.device)
         else:
             image = self._upload(step, levels)
-        if source in (PassSource.STRETCH, PassSource.FIXED, PassSource.CHAIN):
+        if source in (PassSource.ROW_COPY, PassSource.FIXED, PassSource.CHAIN):
             fields["args"] = _moved(single, first, int(plan[P.MAPS_END]), top)
         plan[P.HEIGHT] = bottom - top
         if source != PassSource.INTERPOLATED:

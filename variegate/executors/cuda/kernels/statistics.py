@@ -65,7 +65,7 @@ def write_tables(buffer, code, args, header, work):
     """The tables of all statistics of the pass, from the sums in ``work``, which is cleared."""
     bins = tl.arange(0, 256)
     begin, end = tl.load(header + P.BEGIN).to(tl.int32), tl.load(header + P.STATISTICS_END).to(tl.int32)
-    outside = tl.load(header + P.OUTSIDE)
+    outside = tl.load(header + P.NUM_FILL)
     mean = _mean_luma(buffer, code, header, work)
     for channel in range(tl.load(header + L.CHANNELS).to(tl.int32)):
         counts = tl.load(work + 256 * channel + bins, cache_modifier=".cg")
@@ -99,7 +99,7 @@ def write_tables(buffer, code, args, header, work):
 def _mean_luma(buffer, code, header, work):
     """The mean at the first statistic, rounded as Pillow rounds it."""
     channels = tl.load(header + L.CHANNELS)
-    outside = tl.load(header + P.OUTSIDE)
+    outside = tl.load(header + P.NUM_FILL)
     height = tl.maximum(tl.load(header + P.BOTTOM) - tl.load(header + P.TOP), 0)
     width = tl.maximum(tl.load(header + P.RIGHT) - tl.load(header + P.LEFT), 0)
     r, g, b = 0, 0, 0
