@@ -63,11 +63,8 @@ X86_LEVELS = {
     "v4": _AVX512,
     "vbmi": (*_AVX512, "-mavx512vbmi", "-mavx512vnni", "-mavx512vpopcntdq"),
 }
-# Kernels that are no faster at other levels than FEW_LEVELS. Python calls their entries of the next lower level there.
-KERNELS_OF_FEW_LEVELS = (
-    *("brushes", "fields", "fingerprint", "mask_lines", "masks", "near_search", "pick", "pixels", "rgb", "similarity"),
-)
-FEW_LEVELS = ("base", "v3")
+# Kernels that use nothing of VBMI and VNNI: a library with v4 has no other code of them for vbmi.
+KERNELS_WITHOUT_VBMI = ("brushes", "fields", "fingerprint", "mask_lines", "masks")
 # Levels whose simd.h includes all intrinsics.
 PRECOMPILED_LEVELS = ("v3", "v4", "vbmi")
 
@@ -154,7 +151,8 @@ def build(library: Path = LIBRARY, levels: Sequence[str] | None = None, flags: S
     compiler = find_compiler()
     levels = list(levels or X86_LEVELS) if compiler.machine == "x86_64" else ["base"]
     jobs = [(source, "base") for source in _common_sources()]
-    jobs += [(source, level) for source in sorted(SOURCES.glob("kernels/*.cpp")) for level in _levels_of(source, levels)]
+    kernels = sorted(SOURCES.glob("kernels/*.cpp"))
+    jobs += [(kernel, level) for kernel in kernels for level in _levels_of(kernel, levels)]
     with _lock():
         objects = sorted(_compile_all(compiler, jobs, flags))
         if not _is_older(library, objects):
@@ -181,11 +179,8 @@ def build_fuzzers() -> list[Path]:
 
 def _levels_of(kernel: Path, levels: Sequence[str]) -> list[str]:
     """The levels that a file of ``kernels/`` is compiled for, in a library of these levels."""
-    if kernel.stem not in KERNELS_OF_FEW_LEVELS:
-        return list(levels)
-    order = list(X86_LEVELS)
-    lower = [[few for few in FEW_LEVELS if order.index(few) <= order.index(level)] for level in levels]
-    return sorted({available[-1] for available in lower}, key=order.index)
+    is_same_as_v4 = kernel.stem in KERNELS_WITHOUT_VBMI and "v4" in levels
+    return [level for level in levels if not (is_same_as_v4 and level == "vbmi")]
 
 
 @contextmanager
