@@ -1,6 +1,6 @@
 # Every target works on a bare machine with Python 3.10+: it makes .venv, installs what it needs, and runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-unit test-lowest test-highest test-random-order test-strength test-migration test-converter lint lint-workflows bench bench-gpu wheel docs docs-links install native test-sanitized clean
+.PHONY: help demo test test-all test-unit test-lowest test-highest test-random-order test-strength test-migration test-converter lint lint-workflows bench bench-gpu wheel docs docs-links install native native-before-pip test-sanitized clean
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python3.10 python; do \
@@ -138,10 +138,17 @@ $(BIN)/python:
 
 # One stamp per set of extras: nothing is installed again until the requirements change. Bytecode is left to the first
 # import: most of what comes along is never imported, and to compile it takes half of the time. `dev` holds `test`.
-$(VENV)/.installed-%: pyproject.toml $(STUDIO)/pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.installed-%: pyproject.toml $(STUDIO)/pyproject.toml constraints.txt
+	@$(MAKE) --no-print-directory -j2 native-before-pip pip-install-$*
+	@touch $@ $(if $(filter dev,$*),$(VENV)/.installed-test)
+
+# The C++ is compiled while pip downloads. To build the project, pip waits for that and finds nothing left to compile.
+native-before-pip:
+	@test -z "$(PYTHON)" || $(PYTHON) native/build.py --before-pip >/dev/null
+
+pip-install-%: | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[$*]" \
 		$(if $(filter test dev docs,$*),-e ./$(STUDIO))
-	@touch $@ $(if $(filter dev,$*),$(VENV)/.installed-test)
 
 # The kernels of every level under ASan and UBSan, over the contracts of executors. Python itself leaks on purpose.
 SANITIZED = build/native/sanitized/_native.so

@@ -80,8 +80,13 @@ def entry(name: str, *arguments: Any, result: Any = ctypes.c_int64) -> Callable[
 
 
 def _find(name: str) -> Any:
-    function = getattr(_library(), name, None)
-    return getattr(_library(), f"{name}_{LEVELS[level()]}") if function is None else function
+    """The function without a level, or that of the best level up to the current one: some have few levels."""
+    suffixes = list(LEVELS.values())
+    allowed = suffixes[: suffixes.index(LEVELS[level()]) + 1]
+    for symbol in (name, *(f"{name}_{suffix}" for suffix in reversed(allowed))):
+        if hasattr(_library(), symbol):
+            return getattr(_library(), symbol)
+    raise AttributeError(f"{_PATH} has no such function")
 
 
 def _missing(name: str, error: Exception) -> Callable[..., Any]:
