@@ -56,7 +56,7 @@ template <int MODE> VG_INLINE f64 repeat_place(f64 place, f64 side) {
   }
   // Of a single pixel, its center.
   repeated = side == 1.0 ? 0.5 : repeated;
-  return (0.0 <= place) & (place < side) ? place : repeated;
+  return ((0.0 <= place) & (place < side)) ? place : repeated;
 }
 
 f64 repeat_place(f64 place, f64 side, i64 mode) {

@@ -10,7 +10,6 @@ namespace {
 
 constexpr i64 ROWS = 14;
 constexpr int SHARE_BITS = 15;  // fraction bits of shares
-constexpr i64 STRETCHED = 16;  // numbers of a stretched line that are made at a time
 
 // value * share / 2**15, in the form that compilers know as pmulhrsw.
 VG_INLINE i16 scaled(i16 value, i16 share) { return (i16)((((i32)value * share >> 14) + 1) >> 1); }
@@ -35,6 +34,8 @@ Layer layer_of(const Row &row, i64 slot) {
 }
 
 #if VG_SSSE3
+constexpr i64 STRETCHED = 16;  // numbers of a stretched line that are made at a time
+
 // `count` numbers between bytes, from `begin` on, `step` apart, both in 2**-STEP_BITS of a byte and at most one.
 void stretch_vectors(const u8 *nodes, i64 begin, i64 step, i64 count, i16 *to) {
   const __m128i zero = _mm_setzero_si128(), lower = _mm_set1_epi32(32767);
