@@ -47,8 +47,9 @@ FLAGS = (
     "-Wall",
     "-Wextra",
     "-Wno-psabi",
-    # In GCC's own headers of intrinsics.
+    # In GCC's own headers of intrinsics. clang does not know the first name.
     "-Wno-maybe-uninitialized",
+    "-Wno-unknown-warning-option",
     "-Wno-unknown-pragmas",
 )
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1")

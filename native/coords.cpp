@@ -209,8 +209,10 @@ void set_rotation(const f64 *a, Size in, Size out, f64 *m) {
 void scale_table(f64 start, f64 step, i64 in_size, i32 *table, i64 n, bool is_mirrored, int mode) {
   f64 at = start + step * 0.5;
   for (i64 i = 0; i < n; i++, at += step) {
-    const i64 index = mode != 0 ? fold_real(at, 0, in_size, mode) : at < 0 ? -1 : to_i64(at);
-    table[is_mirrored ? n - 1 - i : i] = index < in_size ? (i32)index : -1;
+    // Before the cast: no integer holds what lies far beyond the image.
+    const bool is_inside = at >= 0 && at < (f64)in_size;
+    const i64 index = mode != 0 ? fold_real(at, 0, in_size, mode) : is_inside ? (i64)at : -1;
+    table[is_mirrored ? n - 1 - i : i] = (i32)index;
   }
 }
 

@@ -55,7 +55,7 @@ template <int MODE> VG_INLINE f64 repeat_position(f64 position, f64 side) {
   }
   // Of a single pixel, its center.
   repeated = side == 1.0 ? 0.5 : repeated;
-  return (0.0 <= position) & (position < side) ? position : repeated;
+  return ((0.0 <= position) & (position < side)) ? position : repeated;
 }
 
 f64 repeat_position(f64 position, f64 side, i64 mode) {

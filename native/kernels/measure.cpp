@@ -7,6 +7,7 @@
 namespace vg::VG_LEVEL {
 namespace {
 
+#if VG_SSSE3  // pshufb, pmaddwd
 // Moves of bytes within groups of 16, of which four pixels of three bytes become four lanes of two channels in 16
 // bits each: red and green, and green and blue.
 constexpr int pair_byte(int j, int first) {
@@ -21,7 +22,6 @@ constexpr i32 WEIGHTS_GREEN_BLUE = LUMA_GREEN / 2 | LUMA_BLUE << 16;
 
 // The sum of the luma of pixels at `bytes`, at most a million; how many bytes they were is added to `done`. Reads
 // nothing after `count` bytes.
-#if VG_SSSE3  // pshufb, pmaddwd
 i64 sum_luma_vectors(const u8 *bytes, i64 count, i64 &done) {
   Ints sum = {};
   i64 i = 0;

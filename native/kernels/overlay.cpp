@@ -9,7 +9,6 @@ namespace {
 
 constexpr i64 ROWS = 14;
 constexpr int FRACTION_BITS = 15;  // of fractions between nodes
-constexpr i64 EXPANDED = 16;  // numbers of an expanded line that are made at a time
 
 // value * fraction / 2**15, in the form that compilers know as pmulhrsw.
 VG_INLINE i16 scaled(i16 value, i16 fraction) { return (i16)((((i32)value * fraction >> 14) + 1) >> 1); }
@@ -34,6 +33,8 @@ Layer layer_of(const Row &row, i64 slot) {
 }
 
 #if VG_SSSE3
+constexpr i64 EXPANDED = 16;  // numbers of an expanded line that are made at a time
+
 // `count` numbers between bytes, from `begin` on, `step` apart, both in 2**-STEP_BITS of a byte and at most one.
 void expand_vectors(const u8 *nodes, i64 begin, i64 step, i64 count, i16 *to) {
   const __m128i zero = _mm_setzero_si128(), lower = _mm_set1_epi32(32767);

@@ -44,7 +44,9 @@ int affine_to_map(f64 *a, int interpolation, Size out) {
     const f64 x = clamp(a[2], -limit, limit), y = clamp(a[5], -limit, limit);
     return set_integer(a, 1, 0, floor(x + 0.5), 0, 1, floor(y + 0.5));
   }
-  const bool is_near = fabs(a[2]) < MAX_COORD && fabs(a[5]) < MAX_COORD;
+  // No pixel of an image's sides is shifted to MAX_COORD, where nothing is read.
+  constexpr f64 near_limit = MAX_COORD - 2 * FIXED_LIMIT;
+  const bool is_near = fabs(a[2]) < near_limit && fabs(a[5]) < near_limit;
   // Interpolating at whole pixels reads one pixel with weight one.
   if (is_shift && is_near && a[2] == floor(a[2]) && a[5] == floor(a[5])) return set_integer(a, 1, 0, a[2], 0, 1, a[5]);
   if (interpolation != Interpolation::NEAREST) {
