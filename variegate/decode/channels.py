@@ -8,15 +8,15 @@ import io
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import UInt8Array
 from variegate.decode.depth import as_8_bits, is_16_bit
 from variegate.decode.header import as_stored
 from variegate.decode.limits import check_bytes, check_pixels, check_side, open_image_file, room_for
 from variegate.errors import DecodeError
 from variegate.program.program import MAX_CHANNELS
 
-Image_HWC = npt.NDArray[np.uint8]
+Image_HWC = UInt8Array
 
 NUMPY, _TIFFS = b"\x93NUMPY", (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
 _ACCEPTED = f"uint8 [H, W] or [H, W, C] with up to {MAX_CHANNELS} channels, or uint16, scaled to 8 bits"

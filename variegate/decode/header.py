@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
+from variegate.arrays import UInt8Array
 from variegate.decode.limits import JPEG_FORMATS, open_image_file
 
-Image_HWC = npt.NDArray[np.uint8]
+Image_HWC = UInt8Array
 
 _ORIENTATION_TAG = 0x0112
 # By equality, as Pillow looks them up: damaged EXIF may hold one as a fraction.

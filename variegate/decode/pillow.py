@@ -6,12 +6,10 @@ Pillow keeps four bytes for a pixel of colour. Its own way to an upright RGB arr
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
+from variegate.arrays import AnyArray, UInt8Array
 from variegate.decode.depth import ADVICE, note_depth, scaled_to_8_bits
 from variegate.decode.header import as_stored, pillow_orientation
 from variegate.decode.limits import (
@@ -33,7 +31,7 @@ from variegate.decode.limits import (
 from variegate.decode.memory import rgb_of
 from variegate.errors import DecodeError
 
-Image_HWC = npt.NDArray[np.uint8]
+Image_HWC = UInt8Array
 
 # Pixels of a strip; pictures of no more are converted in one go.
 _STRIP = 1 << 18
@@ -178,7 +176,7 @@ class PillowFile:
             reason = f"it has {count} channels, of which {some} unspecified; pass channels={count} to read all of them"
             raise DecodeError(self._path, reason)
 
-    def stored(self) -> npt.NDArray[Any]:
+    def stored(self) -> AnyArray:
         """[H, W, ...] as the file has it: palettes not looked up, not turned, a copy. Raises DecodeError."""
         with self._errors, room_for(self.needed), pillow_limit.lifted(self._image.height, self._image.width):
             self._image.load()
@@ -197,7 +195,7 @@ def gray_range(image: Image.Image, name: str) -> int:
     return (1 << int(bits[0] if isinstance(bits, tuple) else bits)) - 1
 
 
-def _scaled_gray(image: Image.Image, full: int) -> npt.NDArray[np.uint8]:
+def _scaled_gray(image: Image.Image, full: int) -> UInt8Array:
     """uint8 [H, W] of a gray image of 16 bits."""
     return scaled_to_8_bits(np.clip(np.asarray(image), 0, full), full)
 
@@ -219,7 +217,7 @@ def _converted(image: Image.Image, orientation: int, mode: str, full: int = 0) -
     return img_HWC
 
 
-def pixels_of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
+def pixels_of_pil(image: Image.Image, name: str) -> UInt8Array:
     """uint8 [H, W, 1] of gray images (modes 1, L, LA), [H, W, 3] of all others: palettes looked up, alpha dropped, and
     the EXIF orientation left alone, as torchvision does: an image in memory is the pixels that it holds, and only files
     are turned. One that was opened and not yet loaded is decoded here. More than 8 bits: see ``decode/depth.py``.

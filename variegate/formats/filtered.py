@@ -17,8 +17,8 @@ from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int64Array, UInt8Array, UInt64Array
 from variegate.errors import DecodeError
 from variegate.formats.base import (
     FileSource,
@@ -36,6 +36,7 @@ from variegate.formats.base import (
 )
 from variegate.formats.reading import parse_file, read_file
 from variegate.formats.stamps import printable
+from variegate.io.files import StrPath
 from variegate.io.location import Location
 from variegate.threads import computed_once
 
@@ -88,7 +89,7 @@ class FilteredSource(_WithTargetsOfWhole):
 
     is_remote = _of_whole("is_remote")
 
-    def __init__(self, whole: Any, kept: npt.NDArray[np.int64], notes: list[str], exclude: str = "") -> None:
+    def __init__(self, whole: Any, kept: Int64Array, notes: list[str], exclude: str = "") -> None:
         self.whole, self.kept, self.exclude = whole, kept, exclude
         self._notes = notes
 
@@ -116,10 +117,10 @@ class FilteredSource(_WithTargetsOfWhole):
     def name(self, index: int) -> SampleName:
         return cast(SampleName, self.whole.name(self._at(index)))
 
-    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        return cast("npt.NDArray[np.uint64]", self.whole.ids(self.kept[indices]))
+    def ids(self, indices: Int64Array) -> UInt64Array:
+        return cast("UInt64Array", self.whole.ids(self.kept[indices]))
 
-    def labels(self, indices: npt.NDArray[np.int64]) -> Any:
+    def labels(self, indices: Int64Array) -> Any:
         ask = getattr(self.whole, "labels", None)
         return None if ask is None else ask(self.kept[indices])
 
@@ -160,7 +161,7 @@ class FilteredPixels(FilteredSource):
 
     is_stacked = _of_whole("is_stacked")
 
-    def pixels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    def pixels(self, indices: Int64Array) -> UInt8Array:
         for index in (indices.min(), indices.max()) if len(indices) else ():
             check_index(int(index), len(self.kept))
         return cast(PixelSource, self.whole).pixels(self.kept[indices])
@@ -239,7 +240,7 @@ class PlaceWithout(os.PathLike[str]):
     """A place of samples, and the list of those to leave out, for functions that hand on to ``open_source``."""
 
     place: str
-    exclude: str | os.PathLike[str]
+    exclude: StrPath
 
     def __fspath__(self) -> str:
         return self.place
@@ -248,7 +249,7 @@ class PlaceWithout(os.PathLike[str]):
         return self.place
 
 
-def place_without(place: str, exclude: str | os.PathLike[str] | None) -> Any:
+def place_without(place: str, exclude: StrPath | None) -> Any:
     """The place itself where nothing is left out."""
     return place if exclude is None else PlaceWithout(place, exclude)
 

@@ -26,6 +26,7 @@ from variegate.formats.packed import index_beside
 from variegate.formats.reading import read_file
 from variegate.io.addresses import speakable
 from variegate.io.durable import WriteError, write_atomically
+from variegate.io.files import StrPath
 from variegate.threads import default_threads, in_order
 
 _AHEAD = 8  # files of each thread that are in memory
@@ -50,7 +51,7 @@ class Indexed:
 
 def index_source(
     source: Any,
-    path: str | os.PathLike[str] | None = None,
+    path: StrPath | None = None,
     num_threads: int | None = None,
     *,
     on_progress: Callable[[int, int], object] | None = None,
@@ -131,7 +132,7 @@ _LOWEST_PRIORITY = 19
 _ACCEPTED = "'auto', a path, or None"
 
 
-def open_entropy_index(where: str | os.PathLike[str] | None, source: Source | StreamSource) -> EntropyIndex | None:
+def open_entropy_index(where: StrPath | None, source: Source | StreamSource) -> EntropyIndex | None:
     """``where``: None, "auto" or a path. Raises ValueError for anything else, and for a file that is none."""
     if where is None:
         return None
@@ -179,7 +180,7 @@ class LoaderIndex(EntropyIndex):
     """Looks into unknown files that crops ask for in the background; they serve from the next epoch on. Nothing but
     time depends on it."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: StrPath) -> None:
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes, self._is_given_up = 0, False
         super().__init__(path)

@@ -15,6 +15,7 @@ from variegate.formats.filtered import PlaceWithout, without
 from variegate.formats.kinds import ACCEPTED, kinds_with
 from variegate.formats.resolving import are_places, is_place, resolve
 from variegate.io.addresses import without_secrets
+from variegate.io.files import StrPath
 
 
 def open_source(
@@ -23,9 +24,9 @@ def open_source(
     stream: bool | None = None,
     on_error: str = "raise",
     classes: Sequence[str] | None = None,
-    cache_dir: str | os.PathLike[str] | None = None,
-    image_root: str | os.PathLike[str] | None = None,
-    exclude: str | os.PathLike[str] | Iterable[str] | None = None,
+    cache_dir: StrPath | None = None,
+    image_root: StrPath | None = None,
+    exclude: StrPath | Iterable[str] | None = None,
     annotations: Any = None,
 ) -> Any:  # a Source or a StreamSource, of which a checker would not let anybody ask a length
     """Open a data set: files, folders, URLs, arrays or objects.

@@ -15,9 +15,9 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
+from variegate.arrays import UInt8Array
 from variegate.errors import DecodeError, shown
 from variegate.formats.base import Source, SourceError, StreamSource
 from variegate.formats.opening import open_source
@@ -40,7 +40,7 @@ class DatasetStatistics(NamedTuple):
     pixels: int
 
 
-def sums_of(image: npt.NDArray[np.uint8]) -> tuple[list[int], list[int]]:
+def sums_of(image: UInt8Array) -> tuple[list[int], list[int]]:
     """uint8[H, W, C], C = 1 or 3 -> the sum of each channel, and of its squares."""
     picture = Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image)
     counts = np.array(picture.histogram(), np.int64).reshape(-1, 256)

@@ -9,10 +9,10 @@ from operator import index
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch.utils.data import Dataset, IterableDataset, default_collate
 
+from variegate.arrays import UInt8Array, UInt64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.samples import follow
 from variegate.checks import as_integer
@@ -25,7 +25,7 @@ _ACCEPTED = (
     '(image, label), (image, label, id), or a dict with "image", "label" and, if there is one, "id"; '
     "targets=vg.Targets() for boxes and masks"
 )
-Ids = npt.NDArray[np.uint64]
+Ids = UInt64Array
 
 
 class WithIds(Dataset[Any]):
@@ -79,7 +79,7 @@ class WithIds(Dataset[Any]):
         return getattr(self.dataset, name)
 
 
-def take_apart(items: Sequence[Any]) -> tuple[list[npt.NDArray[np.uint8]], list[Any], list[int] | None]:
+def take_apart(items: Sequence[Any]) -> tuple[list[UInt8Array], list[Any], list[int] | None]:
     """Images as arrays [H, W, C], labels, and ids unless no item has one; refuses masks and boxes."""
     names = _names(items)
     parts = [_parts(item, name) for item, name in zip(items, names, strict=True)]

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import torch
 
+from variegate.arrays import AnyArray
 from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import integer, one_of
 from variegate.errors import DecodeError
@@ -154,7 +154,7 @@ class MapBatches:
             new["copy"] = columns.column(np.array(copies, np.int64), pa.int64())
         return columns.put(None if numbers == list(range(len(columns))) else numbers, new)
 
-    def _file(self, img_HWC: npt.NDArray[Any], path: str, copy: int) -> dict[str, Any]:
+    def _file(self, img_HWC: AnyArray, path: str, copy: int) -> dict[str, Any]:
         """Hugging Face's struct: the path is that of the original, by the new format's extension."""
         if img_HWC.dtype != np.uint8:
             got = f"got {img_HWC.dtype} pixels, as the transform ends in Normalize"
@@ -192,7 +192,7 @@ class MapBatches:
             for value in columns.first(name, _ROWS_LOOKED_AT):
                 check_entries({name: value}, None, "batch", size)
 
-    def _name(self, names: npt.NDArray[Any], images: Any, row: int) -> str:
+    def _name(self, names: AnyArray, images: Any, row: int) -> str:
         """Name of a row in errors: its id, and the path that the image brings along."""
         path = _path(images, row)
         return f"{self._id} {names[row : row + 1].tolist()[0]!r}" + (f" ({path})" if path else "")
@@ -207,7 +207,7 @@ class MapBatches:
         return {**self.__dict__, "_augmenter": None}
 
 
-def _one_per_row(values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+def _one_per_row(values: AnyArray, name: str) -> AnyArray:
     if values.ndim != 1:
         shape = list(values.shape[1:])
         raise ValueError(f"transform: Cond(by={name!r}) needs one value per row; column {name!r} holds arrays {shape}")

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from variegate.io.files import StrPath
+
 if sys.platform == "win32":
     import msvcrt
 
@@ -38,7 +40,7 @@ _TURNS = 100
 class FileLock:
     """Held by one process at a time, by whichever of its threads; the caller keeps its threads apart."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: StrPath) -> None:
         self.path = os.fspath(path)
         self._descriptor: int | None = None
 
@@ -105,7 +107,7 @@ class FileLock:
 
 
 @contextmanager
-def one_at_a_time(path: str | os.PathLike[str]) -> Iterator[None]:
+def one_at_a_time(path: StrPath) -> Iterator[None]:
     """Wait for the others, where there are locks. Raises OSError where the file cannot be made."""
     lock = FileLock(path)
     lock.acquire(lambda _: None)

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from variegate.checks import integer
 from variegate.formats.packed import INDEX_NAME, STATISTICS_NAME, DatasetStatistics, statistics_bytes
+from variegate.io.files import StrPath
 from variegate.jobs.arguments import absolute_place, open_by_index
 from variegate.jobs.augment.run import Expansion
 from variegate.jobs.engine import Engine
@@ -93,7 +94,7 @@ def _rows_of(destination: Destination) -> Iterator[Row]:
     return read_manifest(destination.storage.root).columns(*PACKED_COLUMNS)
 
 
-def pack(source: Any, destination: str | PathLike[str], *, stop: Event | None = None, **options: Any) -> Packed:
+def pack(source: Any, destination: StrPath, *, stop: Event | None = None, **options: Any) -> Packed:
     """Write a data set to shards that are faster to read: resized, re-encoded or as raw pixels.
 
     Statistics of the pixels and an entropy index of the JPEGs are stored next to the shards. To resume an interrupted
@@ -119,7 +120,7 @@ def pack(source: Any, destination: str | PathLike[str], *, stop: Event | None = 
     return packing.packed
 
 
-def packing_of(source: Any, destination: str | PathLike[str], options: PackingOptions) -> Packing:
+def packing_of(source: Any, destination: StrPath, options: PackingOptions) -> Packing:
     """Opened and checked, and nothing done. Raises ValueError (SourceError) naming the argument."""
     is_place, quality = isinstance(source, (str, PathLike)), options.quality
     opened = open_by_index(source, options.on_error)

@@ -10,8 +10,8 @@ from itertools import compress, islice
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import UInt8Array
 from variegate.checks import PIXEL_VERSION
 from variegate.decode import PillowFile, checked_header, is_jpeg, read_image
 from variegate.decode.entropy.cut import key_of_file, pack_file
@@ -87,7 +87,7 @@ class PackPlan(Plan):
         }
 
 
-Image_HWC = npt.NDArray[np.uint8]
+Image_HWC = UInt8Array
 
 
 class Origin(NamedTuple):

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import AnyArray, BoolArray, Int64Array, UInt32Array, UInt64Array
 from variegate.augmenter.planner import MixedLabels
 from variegate.checks import number, refused
 from variegate.formats.base import SampleName
@@ -52,7 +52,7 @@ def stacked_labels(labels: Any) -> torch.Tensor | MixedLabels:
     return torch.from_numpy(array.astype(np.float32) if array.dtype == np.float64 else array)
 
 
-def conditions_by_labels(labels: Any) -> dict[str, npt.NDArray[Any]] | None:
+def conditions_by_labels(labels: Any) -> dict[str, AnyArray] | None:
     """Conditions for ``Cond(by="label")``, where labels are classes."""
     if isinstance(labels, np.ndarray):
         return {"label": labels} if labels.dtype.kind in "iu" and labels.ndim == 1 else None
@@ -76,19 +76,19 @@ class Batch(tuple[Any, Any]):
             a replacement that is the replacement's source, while ``ids`` keeps the unreadable sample's id. Otherwise 0.
     """
 
-    ids: npt.NDArray[np.uint64]
-    padding: npt.NDArray[np.bool_]
-    copies: npt.NDArray[np.uint32]
-    source: npt.NDArray[np.int64]
+    ids: UInt64Array
+    padding: BoolArray
+    copies: UInt32Array
+    source: Int64Array
 
     def __new__(
         cls,
         images: Any,
         labels: Any = None,
-        ids: npt.NDArray[np.uint64] | None = None,
-        padding: npt.NDArray[np.bool_] | None = None,
-        copies: npt.NDArray[np.uint32] | None = None,
-        source: npt.NDArray[np.int64] | None = None,
+        ids: UInt64Array | None = None,
+        padding: BoolArray | None = None,
+        copies: UInt32Array | None = None,
+        source: Int64Array | None = None,
     ) -> Batch:
         # Frameworks that move a batch to a device make it anew from an iterable of its members, as any tuple.
         batch = super().__new__(cls, tuple(images) if labels is None else (images, labels))

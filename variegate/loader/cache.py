@@ -14,12 +14,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import UInt8Array
 from variegate.checks import a_path, integer
 from variegate.io.addresses import is_url, shown
-from variegate.io.files import BINARY, read_at, write_at
+from variegate.io.files import BINARY, StrPath, read_at, write_at
 from variegate.io.lock import FileLock
 from variegate.loader.targets import targets_nbytes
 from variegate.program.program import MAX_CHANNELS
@@ -28,7 +28,7 @@ from variegate.threads import at_fork
 if TYPE_CHECKING:
     from variegate.loader.options import LoaderOptions
 
-Picture = npt.NDArray[np.uint8]
+Picture = UInt8Array
 
 _VERSION = 3
 _RECORD = np.dtype(
@@ -75,9 +75,7 @@ class DiskCache:
 
     holds_device_memory = False
 
-    def __init__(
-        self, folder: str | os.PathLike[str], key: str, max_bytes: int | None = None, processes: int = 1
-    ) -> None:
+    def __init__(self, folder: StrPath, key: str, max_bytes: int | None = None, processes: int = 1) -> None:
         root = self._root = Path(folder) / f"pixels-v{_VERSION}-{key}"
         try:
             root.mkdir(parents=True, exist_ok=True)

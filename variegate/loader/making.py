@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import BoolArray, Int32Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import MixedLabels, check_partners, num_partners
 from variegate.augmenter.samples import follow
@@ -79,7 +79,7 @@ def settle(plan: StepPlan, made: MadeRows, maker: BatchMaker, replace_rows: Repl
     # Ids of the samples whose pixels the rows have: those of replacements differ from the plan's.
     shown_ids = plan.ids.copy()
 
-    def batch(outputs: Any, labels: Any, rows: Any, padding: npt.NDArray[np.bool_]) -> AnyBatch:
+    def batch(outputs: Any, labels: Any, rows: Any, padding: BoolArray) -> AnyBatch:
         images, ids, targets = batches.whole_of_rows(outputs), plan.ids[rows], maker.targets
         copies = None if plan.copies is None else plan.copies[rows]
         key = ids, padding, copies, None if maker.mixture is None else maker.mixture.source_of(shown_ids[rows])
@@ -348,7 +348,7 @@ class _OneBatch:
         targets = self._maker.targets
         assert targets is not None
 
-        def check(shapes: npt.NDArray[np.int32]) -> Any:
+        def check(shapes: Int32Array) -> Any:
             if failures:
                 raise RowsRefused(dict(failures))
             names = [str(rows.name_of(row)) for row in range(len(rows.labels))]

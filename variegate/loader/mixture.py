@@ -19,8 +19,8 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int64Array, UInt32Array, UInt64Array
 from variegate.checks import as_numbers, integer, meant, refused
 from variegate.formats.base import (
     IndexedSource,
@@ -40,7 +40,7 @@ from variegate.policies import MultiView, load_policy
 from variegate.threads import computed_once
 from variegate.transforms import Compose, Cond, Transform
 
-Indices = npt.NDArray[np.int64]
+Indices = Int64Array
 
 _BLOCK = 64
 # Of the weights' proportions; products with positions stay within int64.
@@ -145,7 +145,7 @@ class Mixture(IndexedSource):
         named = zip(self.names, self.sources, strict=True)
         return [f"{name}: {note}" for name, source in named for note in source.notes()]
 
-    def source_of(self, ids: npt.NDArray[np.uint64]) -> Indices:
+    def source_of(self, ids: UInt64Array) -> Indices:
         """The numbers of the samples' sources, int64[N], in the order of ``names``."""
         return np.searchsorted(self.starts, ids.astype(np.int64), "right") - 1
 
@@ -284,7 +284,7 @@ class MixedOrder:
         self.length = mixture.stop if isinstance(mixture.stop, int) else self._find_end(mixture.stop)
         self.taken = np.array(self._counts(self.length), np.int64)  # draws of each source in this epoch
 
-    def at(self, positions: Indices) -> tuple[Indices, npt.NDArray[np.uint32]]:
+    def at(self, positions: Indices) -> tuple[Indices, UInt32Array]:
         sources, draws_before = self._sources(positions)
         draws = draws_before[np.arange(len(sources)), sources]
         sizes = self._sizes[sources]

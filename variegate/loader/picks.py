@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from torch.utils.data import BatchSampler
 from torch.utils.data.distributed import DistributedSampler
 
+from variegate.arrays import Int64Array, UInt32Array
 from variegate.checks import as_integer, integer
 from variegate.formats.base import Source, StreamSource, digest_of
 from variegate.loader.mixture import MixedOrder, Mixture, MixtureOrders
@@ -20,8 +20,8 @@ from variegate.loader.options import LoaderOptions
 from variegate.loader.shuffle import OrderPurpose, Permutation
 from variegate.loader.weights import DrawnOrder, groups_of
 
-Indices = npt.NDArray[np.int64]
-Copies = npt.NDArray[np.uint32]
+Indices = Int64Array
+Copies = UInt32Array
 
 # Draws are counted in float64, which holds whole numbers and their fractions up to here.
 _MOST_DRAWS = 1 << 40

@@ -15,10 +15,10 @@ from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.distributed
 
+from variegate.arrays import BoolArray, Int64Array
 from variegate.checks import integer
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ class Share:
         """Samples of the epoch that are done after ``step``."""
         return min(self.length, self.start + (step + 1) * self.taken_at_once)
 
-    def positions(self, step: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    def positions(self, step: int) -> tuple[Int64Array, BoolArray]:
         """Positions in the epoch's order and which are padding, int64[n] and bool[n], n alike on all ranks."""
         first = self.start + step * self.taken_at_once
         positions = first + self.rank + self.world_size * np.arange(self._rows(self.length - first), dtype=np.int64)
@@ -103,7 +103,7 @@ class Share:
     def _rows(self, left: int) -> int:
         return min(self.batch_size, -(-left // self.world_size))
 
-    def steps_of(self, stream: Iterable[T]) -> Iterator[tuple[list[T], npt.NDArray[np.bool_], int]]:
+    def steps_of(self, stream: Iterable[T]) -> Iterator[tuple[list[T], BoolArray, int]]:
         """The same of a stream that begins at ``start``: (rows of this rank, padding, samples done) of each step."""
         left, done = iter(stream), self.start
         while together := list(islice(left, self.taken_at_once)):

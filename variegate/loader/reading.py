@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
+from variegate.arrays import BoolArray, Int32Array, UInt32Array, UInt64Array
 from variegate.decode import (
     PillowFile,
     check_side,
@@ -52,16 +52,16 @@ class StepPlan:
     items that came before it, the nearest last.
     """
 
-    ids: npt.NDArray[np.uint64]
-    padding: npt.NDArray[np.bool_]
+    ids: UInt64Array
+    padding: BoolArray
     done: int  # samples of the epoch that are done after this batch
     name_of: Callable[[int], SampleName]
     samples: Any
     before: Sequence[tuple[StreamItem, ...]] | None = None
-    copies: npt.NDArray[np.uint32] | None = None  # which copy of its sample a row is; None for the first
+    copies: UInt32Array | None = None  # which copy of its sample a row is; None for the first
     # int32[N, K]: rows that each of the batch is mixed with. Those that are no part of the batch come after it: there
     # is ``padding`` for N rows, everything else for all.
-    partners: npt.NDArray[np.int32] | None = None
+    partners: Int32Array | None = None
 
     def part(self, own: Sequence[int]) -> Self:
         """Rows ``own``, as a batch, with their partners."""
@@ -112,7 +112,7 @@ class Rows(StepPlan):
 
     data: Any
     labels: Any
-    shown_ids: npt.NDArray[np.uint64] | None = None
+    shown_ids: UInt64Array | None = None
 
     _BY_ROW: ClassVar[tuple[str, ...]] = (*StepPlan._BY_ROW, "data", "labels", "shown_ids")
 

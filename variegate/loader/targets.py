@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import BoolArray, Int32Array, Int64Array, UInt32Array, UInt64Array
 from variegate.errors import DecodeError
 from variegate.ops.base import refuse_views
 from variegate.targets.samples import OfImage, check_batch, of_images, unlike_most
@@ -49,10 +49,10 @@ class TargetBatch(dict[str, Any]):
     def __init__(
         self,
         values: Any = (),
-        ids: npt.NDArray[np.uint64] | None = None,
-        padding: npt.NDArray[np.bool_] | None = None,
-        copies: npt.NDArray[np.uint32] | None = None,
-        source: npt.NDArray[np.int64] | None = None,
+        ids: UInt64Array | None = None,
+        padding: BoolArray | None = None,
+        copies: UInt32Array | None = None,
+        source: Int64Array | None = None,
     ) -> None:
         # Frameworks that move a batch to a device make it anew from a dict of its values.
         super().__init__(values)
@@ -107,7 +107,7 @@ class BatchTargets:
         self.options, self.has_labels, self.classes = options, has_labels, classes
         self._given = options.of_edges() if has_edges else options
 
-    def check(self, targets: Sequence[Any], shapes: npt.NDArray[np.int32], names: Sequence[str]) -> list[OfImage]:
+    def check(self, targets: Sequence[Any], shapes: Int32Array, names: Sequence[str]) -> list[OfImage]:
         """Raises RowsRefused. ``shapes``: of the images, int32[N, 3]."""
         try:
             samples = [{"image": None, **of_row} for of_row in targets]
@@ -118,7 +118,7 @@ class BatchTargets:
             pass  # found again below, with all rows that are wrong
         return self._check_each(targets, shapes, names)
 
-    def _check_each(self, targets: Sequence[Any], shapes: npt.NDArray[np.int32], names: Sequence[str]) -> list[OfImage]:
+    def _check_each(self, targets: Sequence[Any], shapes: Int32Array, names: Sequence[str]) -> list[OfImage]:
         found, errors = [], {}
         known = {*KEYS, *self._given.per_box, *self._given.passed}
         # Each sample once: in the places of bad rows stand others of the batch.

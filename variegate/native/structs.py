@@ -7,6 +7,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import Int64Array
 from variegate.native.library import data_ptr
 
 
@@ -347,7 +348,7 @@ PACK_CALL = [
 ]
 
 
-def pack_struct(fields: list[tuple[str, str]], **values: npt.NDArray[np.generic] | int) -> npt.NDArray[np.int64]:
+def pack_struct(fields: list[tuple[str, str]], **values: npt.NDArray[np.generic] | int) -> Int64Array:
     """A struct in memory. Arrays are given by their address: they must outlive it, and neither move nor grow."""
     ordered = [values[name] for name, _ in fields]
     words = [data_ptr(value) if isinstance(value, np.ndarray) else value for value in ordered]

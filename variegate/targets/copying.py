@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import AnyArray, BoolArray, Float64Array, Int64Array, UInt8Array
 from variegate.native.library import data_ptr
 from variegate.program.program import Program
 from variegate.targets.masks import read_masks
@@ -16,7 +16,7 @@ from variegate.targets.pasting import Part, on_host
 from variegate.targets.samples import OfImage
 from variegate.targets.stages import Stages
 
-Plane = npt.NDArray[np.bool_]
+Plane = BoolArray
 
 
 class Pasted(NamedTuple):
@@ -25,7 +25,7 @@ class Pasted(NamedTuple):
     box: tuple[int, int, int, int]
     plane: Plane
 
-    def covers(self, places: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    def covers(self, places: AnyArray) -> BoolArray:
         """bool[P] of x and y [P, 2]."""
         left, top, right, bottom = self.box
         x, y = np.floor(np.nan_to_num(places, nan=-1.0, posinf=-1.0, neginf=-1.0)).astype(np.int64).T
@@ -66,7 +66,7 @@ def planes_of(
     return found
 
 
-def alpha_of(plane: Plane, feather: int) -> npt.NDArray[np.uint8]:
+def alpha_of(plane: Plane, feather: int) -> UInt8Array:
     """255 where the mask shows all of a square of ``2 * feather + 1`` pixels, in shares of it else; edges repeat."""
     side = 2 * feather + 1
     counts = np.pad(plane.view(np.uint8), feather, mode="edge") if feather else plane.view(np.uint8)
@@ -82,8 +82,8 @@ def alpha_of(plane: Plane, feather: int) -> npt.NDArray[np.uint8]:
 
 
 def hide(
-    pasted: Pasted, instances: torch.Tensor, edges: npt.NDArray[np.float64], min_visibility: float
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]:
+    pasted: Pasted, instances: torch.Tensor, edges: Float64Array, min_visibility: float
+) -> tuple[BoolArray, Float64Array]:
     """Remove what is hidden from masks [M, h, w], in place -> which objects are left, bool[M], and their edges.
 
     ``edges``: left, top, right, bottom of each. A side moves only if the mask ends elsewhere than before.
@@ -112,7 +112,7 @@ def hide(
     return is_left, edges
 
 
-def _bounds(mask: torch.Tensor) -> npt.NDArray[np.int64]:
+def _bounds(mask: torch.Tensor) -> Int64Array:
     """Left, top, right, bottom of what is set in a mask that is not empty."""
     is_set = mask != 0
     lines, columns = (is_set.any(dim).nonzero().flatten().cpu().numpy() for dim in (1, 0))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.arrays import AnyArray, IndexArray, Int64Array
 from variegate.executors.batches import share_out
 from variegate.executors.cuda import mask_layout as M
 from variegate.executors.cuda.executor import CudaExecutor
@@ -19,12 +20,10 @@ from variegate.targets.pasting import Joined, OutputMasks, checked_fill, order_o
 from variegate.targets.samples import MASK_TYPES, Mask, OfImage
 from variegate.targets.stages import Stages
 
-Words = npt.NDArray[np.int64]
-
 _STEP_KINDS = {S.MAP: M.MAP, S.GRID: M.GRID, S.REPEAT: M.REPEAT, S.SCALE: M.SCALE}
 
 
-def step_records(stages: Stages, nodes_at: int, places_at: int) -> tuple[Words, Words]:
+def step_records(stages: Stages, nodes_at: int, places_at: int) -> tuple[Int64Array, Int64Array]:
     """Records of steps int64[S', STEP], and each row's first. ``nodes_at``, ``places_at``: offsets of the tables."""
     kept = stages.kind != S.ERASE
     begin = np.concatenate([[0], np.cumsum(kept)])[stages.begin]
@@ -52,7 +51,7 @@ def step_records(stages: Stages, nodes_at: int, places_at: int) -> tuple[Words, 
     return records, begin
 
 
-def _put(records: npt.NDArray[Any], at: npt.NDArray[np.intp], number: int, values: npt.NDArray[Any]) -> None:
+def _put(records: AnyArray, at: IndexArray, number: int, values: AnyArray) -> None:
     records[at, M.NUMBERS + number] = values
 
 
@@ -158,9 +157,9 @@ class _Plan:
         self._sizes, self._mask_fill = sizes, mask_fill
         self.outputs: list[tuple[int, ...]] = []
         self.entries: list[tuple[int, ...]] = []
-        self.planes: list[npt.NDArray[np.int64]] = []  # of each entry
+        self.planes: list[Int64Array] = []  # of each entry
         self._num_planes = 0
-        self.uploads: list[npt.NDArray[Any]] = []
+        self.uploads: list[AnyArray] = []
         self.offsets: list[int] = []
         self.end = 0
         self._offset_of: dict[int, int] = {}
@@ -169,7 +168,7 @@ class _Plan:
     def add(self, joined: Sequence[Joined], made: OutputMasks) -> None:
         height, width = self._sizes[joined[0].part.row, 1].tolist()
         first_entry, first_kept = len(self.entries), 0
-        kept: list[tuple[int, npt.NDArray[np.intp]]] = []
+        kept: list[tuple[int, IndexArray]] = []
         if made.instances is not None:
             for each in joined:
                 kept.append((first_kept, each.kept_instances))
@@ -200,8 +199,8 @@ class _Plan:
             self.outputs.append((height, width, first_entry, len(self.entries)))
 
     def _planes(
-        self, source: Mask, numbers: npt.NDArray[np.intp], target: torch.Tensor, first: int, is_first: bool
-    ) -> npt.NDArray[np.int64]:
+        self, source: Mask, numbers: IndexArray, target: torch.Tensor, first: int, is_first: bool
+    ) -> Int64Array:
         """Masks ``numbers`` of a source, to those of the target from its ``first`` on -> int64[len(numbers), PLANE]."""
         dtype, result = dtype_of(source), _NUMPY[target.dtype]
         if not self._fill_fits.issuperset((dtype, result)):
@@ -218,7 +217,7 @@ class _Plan:
         planes[:, M.SOURCE_KIND], planes[:, M.TARGET_KIND] = _KINDS[dtype.itemsize], _KINDS[result.itemsize]
         return planes
 
-    def _upload(self, mask: npt.NDArray[Any]) -> int:
+    def _upload(self, mask: AnyArray) -> int:
         """Place among the masks that are sent; one that several outputs show is sent once."""
         if id(mask) not in self._offset_of:
             self._offset_of[id(mask)] = self.end
@@ -250,7 +249,7 @@ def _launch(executor: CudaExecutor, stages: Stages, plan: _Plan) -> Launch:
     for name, values in sections.items():
         memory[at[name] : at[name] + values.nbytes].view(values.dtype)[...] = values.reshape(-1)
 
-    def copy(numbers: npt.NDArray[np.int64]) -> None:
+    def copy(numbers: Int64Array) -> None:
         for n in numbers.tolist():
             mask, offset = plan.uploads[n], end + plan.offsets[n]
             memory[offset : offset + mask.nbytes] = mask.reshape(-1).view(np.uint8)

@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import AnyArray, Float64Array, Int32Array, Int64Array
 from variegate.program.boxes import SampledBoxes
 from variegate.program.program import Program
 from variegate.targets.copying import Pasted, alpha_of, hide, planes_of
@@ -30,7 +30,7 @@ def boxes_of(belonging: Sequence[OfImage], options: Targets) -> SampledBoxes | N
     return SampledBoxes(corners, _moved, options.box_format == "cxcywhr") if corners else None
 
 
-def boxes_alone(boxes: Sequence[object], shapes: npt.NDArray[np.int32]) -> SampledBoxes | None:
+def boxes_alone(boxes: Sequence[object], shapes: Int32Array) -> SampledBoxes | None:
     """Of images of ``shapes`` [N, 3], each numbers [M, 4]: left, top, right, bottom in pixels. Raises ValueError."""
     if len(boxes) != len(shapes):
         raise ValueError(f"boxes: got those of {len(boxes)} images; accepted: [M, 4] for each of {len(shapes)}")
@@ -38,12 +38,10 @@ def boxes_alone(boxes: Sequence[object], shapes: npt.NDArray[np.int32]) -> Sampl
     return boxes_of(of_images([{"boxes": of_one} for of_one in boxes], shapes, options), options)
 
 
-def _moved(program: Program, row: npt.NDArray[np.int64], corners: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _moved(program: Program, row: Int64Array, corners: Float64Array) -> Float64Array:
     seen, _ = move_boxes(stages_of(program), row, corners, program.in_shape[row, :2])
     return np.ascontiguousarray(seen[:, 0])
 
-
-Array = npt.NDArray[Any]
 
 # What is thinner, in pixels, is a box by rounding alone: as float32 its sides may be equal.
 _LEAST_SIDE = 1e-3
@@ -155,7 +153,7 @@ class Follower:
             instances = instances[torch.from_numpy(np.flatnonzero(kept)).to(instances.device)]
         return found, masks._replace(instances=instances)
 
-    def _join(self, parts: Sequence[Part], least: Array) -> list[Joined]:
+    def _join(self, parts: Sequence[Part], least: AnyArray) -> list[Joined]:
         """``least``: float64[parts, 2], the side and the area that boxes need to be kept."""
         of = [self._images[part.source] for part in parts]
         boxes, kept = self._boxes(parts, of, least)
@@ -164,7 +162,9 @@ class Follower:
 
     # -- boxes -------------------------------------------------------------------------------------------------
 
-    def _boxes(self, parts: Sequence[Part], of: Sequence[OfImage], least: Array) -> tuple[list[Array], list[Array]]:
+    def _boxes(
+        self, parts: Sequence[Part], of: Sequence[OfImage], least: AnyArray
+    ) -> tuple[list[AnyArray], list[AnyArray]]:
         """Of each part the boxes that are left, float32 as results write them, and which of its image's these are."""
         counts = [0 if each.corners is None else len(each.corners) for each in of]
         corners = np.concatenate([np.empty((0, 4, 2)), *(each.corners for each in of if each.corners is not None)])
@@ -188,7 +188,7 @@ class Follower:
         ends = np.cumsum([0, *map(len, each_kept)]).tolist()
         return [written[begin:end] for begin, end in pairwise(ends)], each_kept
 
-    def _as_written(self, row: Array, corners: Array, left: Array) -> Array:
+    def _as_written(self, row: AnyArray, corners: AnyArray, left: AnyArray) -> AnyArray:
         """Boxes as results write them, float32. ``left``: the edges of what is left of them."""
         options = self._options
         if options.box_format == "cxcywhr":
@@ -200,7 +200,7 @@ class Follower:
 
     # -- points ------------------------------------------------------------------------------------------------
 
-    def _points(self, parts: Sequence[Part], of: Sequence[OfImage], kept: Sequence[Array]) -> list[Array | None]:
+    def _points(self, parts: Sequence[Part], of: Sequence[OfImage], kept: Sequence[AnyArray]) -> list[AnyArray | None]:
         given = [each.points for each in of]
         if all(points is None for points in given):
             return [None] * len(parts)
@@ -216,7 +216,7 @@ class Follower:
         for part, (begin, end) in zip(parts, pairwise(ends), strict=True):
             if not part.is_whole:
                 places = moved[begin:end, None, :]
-                inside: Array = np.all((places >= part.boxes[:, :2]) & (places <= part.boxes[:, 2:]), axis=2)
+                inside: AnyArray = np.all((places >= part.boxes[:, :2]) & (places <= part.boxes[:, 2:]), axis=2)
                 state[begin:end][~inside.any(axis=1)] = LEFT_IMAGE
         over = [pasted for pasted, parts_of_one in zip(self._pasted, self._outputs, strict=True) for _ in parts_of_one]
         for pasted, part, points, (begin, end) in zip(over, parts, given, pairwise(ends), strict=True):
@@ -242,7 +242,7 @@ class Follower:
             for part, points, at, (begin, end) in zip(parts, given, kept, pairwise(ends), strict=True)
         ]
 
-    def _points_of(self, part: Part, points: Array, moved: Array, state: Array, kept: Array) -> Array:
+    def _points_of(self, part: Part, points: AnyArray, moved: AnyArray, state: AnyArray, kept: AnyArray) -> AnyArray:
         if points.ndim == 3:
             written = moved.reshape(points.shape)
             has_boxes = self._images[part.source].corners is not None
@@ -271,12 +271,12 @@ class Follower:
         return {**result, **own.passed}
 
 
-def _areas(edges: Array) -> Array:
+def _areas(edges: AnyArray) -> AnyArray:
     """Of left, top, right, bottom [B, 4], which may be inverted: 0 then."""
     return np.asarray(np.maximum(edges[:, 2:] - edges[:, :2], 0.0).prod(axis=1))
 
 
-def _within(edges: Array, boxes: Sequence[Array], number: Array) -> tuple[Array, Array]:
+def _within(edges: AnyArray, boxes: Sequence[AnyArray], number: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Bounds [B, 4] and area [B] of what is left of edges within the ``boxes`` of their ``number``, which do not
     overlap."""
     counts = np.array([len(each) for each in boxes], np.int64)[number]

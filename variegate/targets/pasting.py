@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import AnyArray, IndexArray, Int64Array
 from variegate.executors.cpu.memory import RESULTS
 from variegate.native.library import data_ptr
 from variegate.program.program import Program
@@ -25,7 +25,7 @@ class Part(NamedTuple):
     row: int
     source: int  # which image of the batch
     weight: float
-    boxes: npt.NDArray[np.int64]
+    boxes: Int64Array
     is_whole: bool  # it is all of the output
     is_pasted: bool = False  # its objects alone are seen, on top of others
 
@@ -35,12 +35,12 @@ class Joined(NamedTuple):
 
     part: Part
     of: OfImage
-    kept: npt.NDArray[np.intp]  # which of its boxes
-    boxes: npt.NDArray[Any]
-    points: npt.NDArray[Any] | None
+    kept: IndexArray  # which of its boxes
+    boxes: AnyArray
+    points: AnyArray | None
 
     @property
-    def kept_instances(self) -> npt.NDArray[np.intp]:
+    def kept_instances(self) -> IndexArray:
         """Indices of the instance masks of a sample that has some."""
         assert self.of.instances is not None
         return self.kept if self.of.corners is not None else np.arange(len(self.of.instances))
@@ -81,9 +81,6 @@ def parts_of(program: Program) -> list[list[Part]]:
     return outputs
 
 
-Array = npt.NDArray[Any]
-
-
 # Bytes from which on memory is asked for page by page.
 _LARGE = 1 << 16
 
@@ -97,7 +94,7 @@ class OutputMasks(NamedTuple):
 
 def masks_on_host(
     stages: Stages,
-    sizes: npt.NDArray[np.int64],
+    sizes: Int64Array,
     outputs: Sequence[Sequence[Joined]],
     mask_fill: int,
     num_threads: int | None,
@@ -131,11 +128,11 @@ class _Work:
     def __init__(self, mask_fill: int) -> None:
         self._fill = mask_fill
         self._begin, self._regions, self._layers = [0], list[tuple[int, ...]](), list[_Layer]()
-        self._alive: list[Array] = []
+        self._alive: list[AnyArray] = []
 
     def named(
         self,
-        masks: Sequence[Array],
+        masks: Sequence[AnyArray],
         size: tuple[int, ...],
         order: Sequence[int],
         is_covered: bool,
@@ -173,7 +170,7 @@ class _Work:
             begin += len(kept[n])
         return torch.from_numpy(out)
 
-    def _layer(self, mask: Array, out: int, width: int, fill: int) -> _Layer:
+    def _layer(self, mask: AnyArray, out: int, width: int, fill: int) -> _Layer:
         mask = np.ascontiguousarray(mask)
         self._alive.append(mask)
         return data_ptr(mask), out, width, mask.itemsize.bit_length() - 1, fill
@@ -196,7 +193,7 @@ class _Work:
             read_masks(stages, begin, regions, layers, num_threads)
 
 
-def _empty(size: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def _empty(size: tuple[int, ...], dtype: np.dtype[Any]) -> AnyArray:
     """Of memory that is used again, where that costs less than fresh memory."""
     num_bytes = math.prod(size) * dtype.itemsize
     if num_bytes < _LARGE:
@@ -227,5 +224,5 @@ def order_of(joined: Sequence[Joined]) -> list[int]:
     return sorted(range(len(joined)), key=lambda n: (joined[n].part.weight, -n))
 
 
-def on_host(mask: Mask) -> Array:
+def on_host(mask: Mask) -> AnyArray:
     return mask.cpu().numpy() if isinstance(mask, torch.Tensor) else mask

@@ -10,13 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import AnyArray, Float64Array
 from variegate.checks import as_integer, integer, number, one_of, refused
 from variegate.errors import shown
-
-Floats = npt.NDArray[np.float64]
 
 BOX_FORMATS = ("xyxy", "xywh", "cxcywh", "cxcywhr")
 
@@ -25,7 +23,7 @@ def columns_of(box_format: str) -> int:
     return 5 if box_format == "cxcywhr" else 4
 
 
-def corners_of(boxes: Floats, box_format: str) -> Floats:
+def corners_of(boxes: Float64Array, box_format: str) -> Float64Array:
     """Boxes [M, 4 or 5] -> float64[M, 4, 2]."""
     if box_format == "cxcywhr":
         radians = np.radians(boxes[:, 4])
@@ -37,7 +35,7 @@ def corners_of(boxes: Floats, box_format: str) -> Floats:
     return np.stack([left, top, right, top, right, bottom, left, bottom], axis=1).reshape(-1, 4, 2)
 
 
-def edges_of(boxes: Floats, box_format: str) -> Floats:
+def edges_of(boxes: Float64Array, box_format: str) -> Float64Array:
     """Upright boxes [M, 4] -> left, top, right, bottom."""
     first, second = boxes[:, :2], boxes[:, 2:]
     if box_format == "xywh":
@@ -47,7 +45,7 @@ def edges_of(boxes: Floats, box_format: str) -> Floats:
     return np.concatenate([first, second], axis=1)
 
 
-def from_edges(edges: Floats, box_format: str) -> Floats:
+def from_edges(edges: Float64Array, box_format: str) -> Float64Array:
     """left, top, right, bottom [M, 4] -> upright boxes in their format."""
     first, second = edges[:, :2], edges[:, 2:]
     if box_format == "xyxy":
@@ -55,7 +53,7 @@ def from_edges(edges: Floats, box_format: str) -> Floats:
     return np.concatenate([first if box_format == "xywh" else (first + second) / 2.0, second - first], axis=1)
 
 
-def from_corners(corners: Floats) -> Floats:
+def from_corners(corners: Float64Array) -> Float64Array:
     """The rectangle [M, 5] along the side that was the box's width, around all corners [M, 4, 2]."""
     side = corners[:, 1] - corners[:, 0] + corners[:, 2] - corners[:, 3]
     angle = np.arctan2(-side[:, 1], side[:, 0])
@@ -175,7 +173,7 @@ def _order(name: str, value: Any) -> tuple[int, ...]:
 _MOST = float(np.finfo(np.float32).max) / 1e3
 
 
-def as_array(name: str, value: Any, accepted: str) -> npt.NDArray[Any]:
+def as_array(name: str, value: Any, accepted: str) -> AnyArray:
     """In the order of this machine's bytes."""
     if isinstance(value, torch.Tensor):
         if value.layout != torch.strided or value.is_meta:
@@ -190,7 +188,7 @@ def as_array(name: str, value: Any, accepted: str) -> npt.NDArray[Any]:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def as_numbers(name: str, value: Any, accepted: str) -> Floats:
+def as_numbers(name: str, value: Any, accepted: str) -> Float64Array:
     array = as_array(name, value, accepted)
     if array.dtype.kind not in "iuf":
         what = f"{array.dtype}{list(array.shape)}" if array.ndim else shown(value)
@@ -198,7 +196,7 @@ def as_numbers(name: str, value: Any, accepted: str) -> Floats:
     return array.astype(np.float64)
 
 
-def not_finite(values: Floats) -> Any:
+def not_finite(values: Float64Array) -> Any:
     """bool[M]: which lines of [M, N] hold what is no finite number, or none as float32."""
     return ~(np.abs(values) <= _MOST).all(axis=1)
 
@@ -216,7 +214,7 @@ class GivenBoxes(NamedTuple):
     own_format: Any = None
 
 
-def read_boxes(given: Sequence[GivenBoxes], options: Targets) -> list[Floats]:
+def read_boxes(given: Sequence[GivenBoxes], options: Targets) -> list[Float64Array]:
     """Corners of each image's boxes, float64[M, 4, 2], in pixels. Raises TypeError or ValueError for the first wrong
     box."""
     each = [_numbers(of_one, options) for of_one in given]
@@ -225,7 +223,7 @@ def read_boxes(given: Sequence[GivenBoxes], options: Targets) -> list[Floats]:
     boxes = np.concatenate(each)
     whole = np.repeat([(width, height) * 2 for _, _, (height, width), _ in given], counts, axis=0).astype(np.float64)
 
-    def refuse(values: Floats, wrong: Any, accepted: str) -> None:
+    def refuse(values: Float64Array, wrong: Any, accepted: str) -> None:
         n = int(np.searchsorted(ends, wrong.argmax(), side="right"))
         own = slice(ends[n] - counts[n], ends[n])
         height, width = given[n].size
@@ -251,7 +249,7 @@ def read_boxes(given: Sequence[GivenBoxes], options: Targets) -> list[Floats]:
     return [corners[end - count : end] for count, end in zip(counts, ends.tolist(), strict=True)]
 
 
-def refuse_line(name: str, values: Floats, wrong: Any, accepted: str) -> None:
+def refuse_line(name: str, values: Float64Array, wrong: Any, accepted: str) -> None:
     """Raises ValueError for the first of the lines that are ``wrong``, bool[M]."""
     at = int(wrong.argmax())
     raise ValueError(f"{name}[{at}]: got {[round(v, 4) for v in values[at].tolist()]}; accepted: {accepted}")
@@ -261,7 +259,7 @@ def _accepted(box_format: str) -> str:
     return f"finite numbers [M, {columns_of(box_format)}], {box_format}"
 
 
-def _numbers(given: GivenBoxes, options: Targets) -> Floats:
+def _numbers(given: GivenBoxes, options: Targets) -> Float64Array:
     name, box_format = given.name, options.box_format
     if given.own_format is not None and given.own_format.name.lower() != box_format:
         own = given.own_format.name

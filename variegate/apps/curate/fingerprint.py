@@ -21,8 +21,8 @@ from ctypes import c_int64, c_void_p
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int64Array, UInt8Array, UInt64Array
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 
 _describe_look = entry("vg_describe_look", c_void_p, c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_void_p)
@@ -59,7 +59,7 @@ def frequencies() -> list[tuple[int, int]]:
     return [(v, u) for kind in kinds for v, u in waves if (v % 2, u % 2) == kind]
 
 
-def _cosines() -> npt.NDArray[np.int64]:
+def _cosines() -> Int64Array:
     """[9, 32]; the right half is made from the left one, so that the two mirror each other to the last bit."""
     table = np.zeros((9, AREAS), np.int64)
     for u in range(9):
@@ -75,7 +75,7 @@ _COSINES = _cosines()
 LEAST_WAVE = int(_LEAST_LEVELS * FINENESS * 16 * 16 * _SCALE**2)
 
 
-def fingerprint(image: npt.NDArray[np.uint8]) -> Fingerprint:
+def fingerprint(image: UInt8Array) -> Fingerprint:
     """Of an image uint8 [H, W, 3], RGB, upright, at least one pixel. Releases the GIL for most of its time.
 
     Images of one size and the same pixels have one ``pixel_hash``. Images that look alike have ``look_hash`` of few
@@ -95,7 +95,7 @@ def fingerprint(image: npt.NDArray[np.uint8]) -> Fingerprint:
 _TURNED_AT_ONCE = 1 << 14
 
 
-def turned(signatures: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]:
+def turned(signatures: UInt8Array) -> tuple[UInt64Array, UInt8Array]:
     """Look hashes uint64 [n] and signatures [n, SIGNATURE_BYTES] of images turned by 90 degrees counterclockwise.
 
     They come from ``signatures`` alone. Rounding to bytes may change a few bits of the hashes.

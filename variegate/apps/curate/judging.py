@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from variegate.apps.curate.findings import READ, DataFinding, coded, floats
 from variegate.apps.curate.sample import DEEP, DEEP_GRAY
+from variegate.arrays import BoolArray, Float64Array
 from variegate.options.datasets import ThresholdOptions
 
-Values = npt.NDArray[np.float64]
+Values = Float64Array
 # A kind of finding, the rows that have it, its measure by row, and the sentence of a row.
-Verdict = tuple[str, npt.NDArray[np.bool_], Values | None, Callable[[int], str]]
+Verdict = tuple[str, BoolArray, Values | None, Callable[[int], str]]
 
 DARK, BRIGHT, LOW_CONTRAST, ASPECT, IMBALANCE = 0.25, 0.75, 0.05, 4.0, 10.0
 # Of a data set that is sharp throughout, what is odd in it is a little sharper than what is blurred elsewhere.
@@ -176,7 +176,7 @@ def _of_pixels(table: pa.Table, limits: Thresholds) -> Iterator[Verdict]:
         is_blurred = (sharpness < limits.blurred) & is_seen & ~is_flat & (np.minimum(height, width) >= _LEAST_SIDE)
         is_tiny, is_huge, is_long = side < limits.tiny, side > limits.huge, aspect > limits.aspect
 
-    def verdict(finding: str, holds: npt.NDArray[np.bool_], measure: Values, limit: float, text: str) -> Verdict:
+    def verdict(finding: str, holds: BoolArray, measure: Values, limit: float, text: str) -> Verdict:
         def why(row: int) -> str:
             return text.format(value=measure[row], limit=limit, width=width[row], height=height[row])
 

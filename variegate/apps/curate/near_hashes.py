@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from variegate.apps.curate.fingerprint import frequencies
 from variegate.apps.curate.near_search import GROUP, KEPT, KINDS, NOBODY, Given, Hashes, Index, Search
+from variegate.arrays import Int64Array, UInt8Array, UInt32Array, UInt64Array
 from variegate.native.library import as_c_contiguous, data_ptr, entry
 from variegate.threads import default_threads
 
@@ -35,7 +36,7 @@ DISTANCE = 11
 _SIGMAS = 5.0
 _PAIRS, _FEWEST = 100_000, 20
 
-Rows = npt.NDArray[np.int64]
+Rows = Int64Array
 
 _find_first_alike = entry("vg_find_first_alike", c_void_p, c_int64, c_void_p, result=None)
 
@@ -49,13 +50,13 @@ def flip_mask(flip: int) -> np.uint64:
 
 def find_partners(
     hashes: Hashes,
-    signatures: npt.NDArray[np.uint8],
-    splits: npt.NDArray[np.uint8],
-    labels: npt.NDArray[np.int64],
+    signatures: UInt8Array,
+    splits: UInt8Array,
+    labels: Int64Array,
     distance: int,
     most_unlike: float,
-    turned: tuple[Hashes, npt.NDArray[np.uint8]] | None = None,
-) -> npt.NDArray[np.uint32]:
+    turned: tuple[Hashes, UInt8Array] | None = None,
+) -> UInt32Array:
     """For every image, earlier ones (by index) that it looks like -> uint32 [n, KINDS, KEPT], ascending, ``NOBODY``
     where there are no more. Kind 0 are those of its own split, 1 those of the other, 2 those of another class.
 
@@ -106,7 +107,7 @@ def find_partners(
     return partners[:n]
 
 
-def _add_pairs(partners: npt.NDArray[np.uint32], later: Rows, earlier: Rows) -> None:
+def _add_pairs(partners: UInt32Array, later: Rows, earlier: Rows) -> None:
     """Add the pairs to ``partners`` [n, KEPT] of ``find_partners``: ascending, each once, the first ``KEPT``."""
     changed = np.unique(later)
     row, place = np.nonzero(partners[changed] != NOBODY)
@@ -151,7 +152,7 @@ def _index(hashes: Hashes, part: int, bits: int, first_row: int = 0) -> Index:
     return Index(np.append(hashes[rows], np.zeros(GROUP, np.uint64)), rows + np.uint32(first_row), starts)
 
 
-def first_of_same(keys: npt.NDArray[np.uint64]) -> Rows:
+def first_of_same(keys: UInt64Array) -> Rows:
     """For each row of ``keys`` [n, words], the first one that is equal to it."""
     order = np.lexsort([*reversed(keys.T)])  # stable: rows ascend among equal ones
     begins = np.ones(len(keys), bool)
@@ -161,7 +162,7 @@ def first_of_same(keys: npt.NDArray[np.uint64]) -> Rows:
     return first
 
 
-def first_of_alike(partners: npt.NDArray[np.uint32]) -> Rows:
+def first_of_alike(partners: UInt32Array) -> Rows:
     """For each image, the first one of its group, by ``partners`` [n, KEPT] of ``find_partners``.
 
     An image belongs to the earliest group whose first image it looks like itself; one that looks like no first image

@@ -13,8 +13,8 @@ from ctypes import c_int64, c_void_p
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Float32Array, UInt8Array
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 
 # Pictures whose shorter side has twice as many pixels are reduced by 2 before sharpness is measured, and so on.
@@ -49,7 +49,7 @@ class PixelMeasures(NamedTuple):
     sharpness: float | None
 
 
-def measure_pixels(image: npt.NDArray[np.uint8]) -> PixelMeasures:
+def measure_pixels(image: UInt8Array) -> PixelMeasures:
     """Of an image uint8 [H, W, 3], RGB, upright, at least one pixel. Releases the GIL for most of its time."""
     height, width = image.shape[:2]
     pixels, factor = height * width, reduction_of(height, width)
@@ -83,7 +83,7 @@ def reduction_of(height: int, width: int) -> int:
     return max(1, min(height, width) // SHARPNESS_SIDE)
 
 
-def sharpness_of(blocks: npt.NDArray[np.float32]) -> float | None:
+def sharpness_of(blocks: Float32Array) -> float | None:
     """``blocks`` [direction, (first, second differences), ...]: mean squares by block. Of the duller direction."""
     found = []
     for first, second in blocks.reshape(2, 2, -1):

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.apps.curate.fingerprint import Fingerprint, fingerprint
 from variegate.apps.curate.pixels import PixelMeasures, measure_pixels
+from variegate.arrays import UInt8Array
 from variegate.checks import as_integer
 from variegate.decode import PillowFile, checked_header, decode_jpeg_warned, is_complete, is_jpeg
 from variegate.decode.channels import NUMPY, read_channels
@@ -21,7 +21,7 @@ from variegate.formats.base import Item, SampleName
 from variegate.formats.folder import FLAT_CLASS
 from variegate.formats.labels import MOST_LABEL, NO_LABEL
 
-Image_HWC = npt.NDArray[np.uint8]
+Image_HWC = UInt8Array
 T = TypeVar("T")
 Row = tuple[Any, ...]
 
@@ -94,7 +94,7 @@ def _measure(image: Image_HWC) -> Row:
     return (*measure_pixels(image), *fingerprint(image))
 
 
-def _measure_array(image: npt.NDArray[np.uint8], facts: FileFacts, is_deep: bool) -> Row | None:
+def _measure_array(image: UInt8Array, facts: FileFacts, is_deep: bool) -> Row | None:
     """``is_deep``: it had 16 bits."""
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] not in (1, 3):
         facts.error = f"pixels {image.dtype} {list(image.shape)}; accepted: uint8 [H, W, 3] or [H, W, 1]"

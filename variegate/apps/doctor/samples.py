@@ -11,9 +11,9 @@ from functools import partial
 from itertools import chain, islice
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
+from variegate.arrays import UInt8Array
 from variegate.errors import DecodeError
 from variegate.formats.base import IndexedSource, Item, SampleName, Source, SourceError, StreamItem, StreamSource
 from variegate.loader.reading import decode_picture
@@ -34,7 +34,7 @@ class HeldSample:
 
     name: SampleName
     item: Item
-    pixels: npt.NDArray[np.uint8]
+    pixels: UInt8Array
 
     @property
     def nbytes(self) -> int:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
 from variegate.apps.preview.text import NEUTRAL, RGB, ink_on, shorten
-
-Floats = npt.NDArray[np.float64]
+from variegate.arrays import AnyArray, BoolArray, Float64Array
 
 # Shares of a mask's colour: within it, and at its edge.
 _WITHIN, _AT_EDGE = 0.36, 0.95
@@ -34,7 +31,7 @@ _HIDDEN = 1
 class ShownMask:
     """A mask [H, W]. ``names``: of its numbers, None for those without a class; other numbers are not drawn."""
 
-    mask_HW: npt.NDArray[Any]
+    mask_HW: AnyArray
     names: Mapping[int, str | None]
 
 
@@ -43,7 +40,7 @@ class Points:
     """Key points [P, 3], x, y and visibility (2 seen, 1 hidden, 0 not there), of a class, or None. ``bones``: pairs of
     points with a line between."""
 
-    places: Floats
+    places: Float64Array
     name: str | None = None
     bones: Sequence[tuple[int, int]] = ()
 
@@ -53,7 +50,7 @@ class TargetOverlay:
     """Of one image, in its pixels from the top left corner. ``boxes``: [M, 4], left, top, right, bottom, or None where
     the data have none; ``names``: the class of each."""
 
-    boxes: Floats | None = None
+    boxes: Float64Array | None = None
     names: Sequence[str] = ()
     areas: Sequence[ShownMask] = ()
     points: Sequence[Points] = field(default_factory=list)
@@ -99,7 +96,7 @@ def _paint_areas(picture: Image.Image, areas: Sequence[ShownMask], colours: Mapp
                 _paint(picture, few == value, _colour(area.names[int(value)], colours))
 
 
-def _few(mask_HW: npt.NDArray[Any], size: tuple[int, int]) -> npt.NDArray[Any]:
+def _few(mask_HW: AnyArray, size: tuple[int, int]) -> AnyArray:
     """Fewer pixels of a mask that is much larger than the picture, at places as far apart."""
     height, width = mask_HW.shape
     rows, columns = _SAMPLES * size[1], _SAMPLES * size[0]
@@ -109,7 +106,7 @@ def _few(mask_HW: npt.NDArray[Any], size: tuple[int, int]) -> npt.NDArray[Any]:
     return np.asarray(mask_HW[np.ix_(ys, xs)])
 
 
-def _paint(picture: Image.Image, inside: npt.NDArray[np.bool_], colour: RGB) -> None:
+def _paint(picture: Image.Image, inside: BoolArray, colour: RGB) -> None:
     """Translucent within, a line along the edge. ``inside``: bool [h, w], which the picture shows in its own size."""
     is_enlarged = inside.shape[0] <= picture.height and inside.shape[1] <= picture.width
     resample = Image.Resampling.NEAREST if is_enlarged else Image.Resampling.BOX
@@ -126,7 +123,7 @@ def _paint(picture: Image.Image, inside: npt.NDArray[np.bool_], colour: RGB) -> 
 # -- boxes -------------------------------------------------------------------------------------------------------
 
 
-def _shown_boxes(overlay: TargetOverlay, scale: Floats, size: tuple[int, int]) -> list[tuple[int, int, int, int]]:
+def _shown_boxes(overlay: TargetOverlay, scale: Float64Array, size: tuple[int, int]) -> list[tuple[int, int, int, int]]:
     """Left, top, right, bottom of the boxes' first and last pixels on the picture."""
     if overlay.boxes is None:
         return []
@@ -195,7 +192,7 @@ def _overlap(a: tuple[int, int, int, int], b: tuple[int, int, int, int]) -> bool
 # -- key points --------------------------------------------------------------------------------------------------
 
 
-def _draw_points(layer: Image.Image, every: Sequence[Points], scale: Floats, colours: Mapping[str, RGB]) -> None:
+def _draw_points(layer: Image.Image, every: Sequence[Points], scale: Float64Array, colours: Mapping[str, RGB]) -> None:
     """Visible points filled, hidden ones hollow; lines between those that are there."""
     large = Image.new("RGBA", (layer.width * _SMOOTH, layer.height * _SMOOTH), (0, 0, 0, 0))
     draw = ImageDraw.Draw(large)

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
 from variegate.apps.plotting import FAINT, FRAME, INK
 from variegate.apps.preview.overlay import TargetOverlay, draw_overlay
 from variegate.apps.preview.text import RGB, Font, Key, colours_of, line_height, wrap, wrap_name
+from variegate.arrays import UInt8Array
 
-Image_HWC = npt.NDArray[np.uint8]
+Image_HWC = UInt8Array
 
 PAPER = (252, 252, 250)
 MARGIN, GAP, TEXT_GAP, ROW_GAP, KEY_GAP = 24, 12, 6, 18, 6

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.apps.plotting import GREEN, INK, LABEL, drawn_figure, line_handles
 from variegate.apps.search.history import History, Row, members_of
+from variegate.arrays import Float64Array, Int64Array
 from variegate.policies import Schedule
 from variegate.policies.custom_space import magnitudes
 
@@ -21,7 +21,6 @@ _OFTEN, _STRONGLY = ("#f4f7f8", "#9cc4c9", "#2f7f86", "#12393f"), ("#f8e6cf", "#
 
 Line = list[tuple[float, float]]
 Lines = dict[str, list[Line]]
-Floats = npt.NDArray[np.float64]
 
 
 def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was applied, and when") -> None:
@@ -55,7 +54,7 @@ def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was a
         both[1].set_xlabel("epoch")
 
 
-def tables_of(schedule: Schedule) -> tuple[list[str], list[Floats], list[Floats]]:
+def tables_of(schedule: Schedule) -> tuple[list[str], list[Float64Array], list[Float64Array]]:
     """Names, and for each: probability and magnitude [copy, segment]; NaN where there is no such tuple or it is off."""
     rows: dict[str, int] = {}
     for segment in schedule.segments:
@@ -76,7 +75,7 @@ def tables_of(schedule: Schedule) -> tuple[list[str], list[Floats], list[Floats]
     return list(rows), [np.nan_to_num(p) for p in probability.values()], list(magnitude.values())
 
 
-def _map(axes: Any, tables: list[Floats], edges: npt.NDArray[np.int64], most: float, colours: tuple[str, ...]) -> Any:
+def _map(axes: Any, tables: list[Float64Array], edges: Int64Array, most: float, colours: tuple[str, ...]) -> Any:
     from matplotlib.colors import LinearSegmentedColormap
 
     shades = LinearSegmentedColormap.from_list("", colours)

@@ -18,15 +18,14 @@ import bisect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.apps.search.compare import quantile
+from variegate.arrays import Float64Array
 
 Ending = Literal["won", "no difference", "budget", "rounds", "interrupted"]
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 # Rounds over which the first half of the error is spent evenly.
 EVEN_ROUNDS = 6
@@ -118,7 +117,7 @@ class Standings:
         width = float(half_widths[names.index(one), names.index(other)])
         return lead, lead - width, lead + width
 
-    def _table(self, number: int) -> tuple[list[str], Floats]:
+    def _table(self, number: int) -> tuple[list[str], Float64Array]:
         """Candidates that trained in the first ``number`` rounds, and half the width of each pair's interval."""
         names = self._trained(number)
         pooled, pooled_freedom = self.pooled_variance(number)
@@ -157,7 +156,7 @@ class Standings:
     def _trained(self, number: int) -> list[str]:
         return [name for name, each in self.scores.items() if len(each) >= number and math.isfinite(each[0])]
 
-    def _scores_of(self, names: Sequence[str], number: int) -> Floats:
+    def _scores_of(self, names: Sequence[str], number: int) -> Float64Array:
         return np.asarray([self.scores[name][:number] for name in names])
 
     def pooled_variance(self, number: int) -> tuple[float, int]:
@@ -170,18 +169,18 @@ class Standings:
         return 2 * float((_residuals(table) ** 2).sum()) / freedom, freedom
 
 
-def _freedom(table: Floats) -> int:
+def _freedom(table: Float64Array) -> int:
     """Degrees of freedom of the residuals of a table of candidates and rounds."""
     candidates, rounds = table.shape
     return (candidates - 1) * (rounds - 1)
 
 
-def _residuals(table: Floats) -> Floats:
+def _residuals(table: Float64Array) -> Float64Array:
     """A table of candidates and rounds without the means of both."""
     return table - table.mean(0) - table.mean(1, keepdims=True) + table.mean()
 
 
-def pair_variances(table: Floats) -> tuple[Floats, Floats]:
+def pair_variances(table: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Variances of the differences of all pairs in a table of two or more candidates and rounds, and their degrees of
     freedom.
 
@@ -210,7 +209,7 @@ def pair_variances(table: Floats) -> tuple[Floats, Floats]:
     return sums, (rounds - 1) * ratios
 
 
-def _mean(each: Sequence[float] | Floats) -> float:
+def _mean(each: Sequence[float] | Float64Array) -> float:
     return float(np.mean(each)) if len(each) else math.nan
 
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from variegate.apps.train.magnitudes import Ids, MagnitudeTable
+from variegate.arrays import BoolArray, Int32Array
 from variegate.formats.base import Source, StreamSource
 from variegate.loader.options import ConditionsOfIds
 from variegate.options.training import TrainOptions
@@ -21,7 +21,7 @@ from variegate.policies.uniform import at_given_magnitude, needs_magnitude, refu
 from variegate.transforms import Transform
 
 # int32 [N] -> the maximum of each element over all ranks.
-OverRanks = Callable[[npt.NDArray[np.int32]], npt.NDArray[np.int32]]
+OverRanks = Callable[[Int32Array], Int32Array]
 
 _DIGITS = 6
 _PREFIX = "adaptation/"
@@ -40,7 +40,7 @@ class Adaptation:
     def of_epoch(self, epoch: int) -> ConditionsOfIds:
         return lambda ids: {}
 
-    def trained(self, ids: Ids, keep: npt.NDArray[np.bool_] | None = None) -> None:
+    def trained(self, ids: Ids, keep: BoolArray | None = None) -> None:
         """Take the ids of the scores that were noted last. ``keep``: bool [N], False for padding rows."""
 
     def end_step(self) -> list[float]:
@@ -90,7 +90,7 @@ class EntropyAdaptation(Adaptation):
     def _note(self, scores: torch.Tensor) -> None:
         self._codes = confidence_codes(scores)
 
-    def trained(self, ids: Ids, keep: npt.NDArray[np.bool_] | None = None) -> None:
+    def trained(self, ids: Ids, keep: BoolArray | None = None) -> None:
         codes = self._codes
         if keep is not None:
             ids = ids[keep]

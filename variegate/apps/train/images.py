@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from variegate import transforms as T
 from variegate.apps.train.step import in_channels_last
+from variegate.arrays import Float64Array, Int64Array, UInt64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import read_image
 from variegate.errors import DecodeError
@@ -34,7 +34,7 @@ class LabelledImages:
 
     pixels: torch.Tensor
     labels: torch.Tensor
-    ids: npt.NDArray[np.uint64]
+    ids: UInt64Array
     classes: tuple[str, ...]
     names: tuple[str, ...] = ()
 
@@ -48,7 +48,7 @@ class LabelledImages:
     def to(self, device: str) -> LabelledImages:
         return replace(self, pixels=self.pixels.to(device), labels=self.labels.to(device))
 
-    def take(self, rows: npt.NDArray[np.int64]) -> LabelledImages:
+    def take(self, rows: Int64Array) -> LabelledImages:
         chosen = torch.from_numpy(rows).to(self.pixels.device)
         names = tuple(self.names[row] for row in rows.tolist()) if self.names else ()
         return LabelledImages(self.pixels[chosen], self.labels[chosen], self.ids[rows], self.classes, names)
@@ -73,7 +73,7 @@ def load_images(source: Any, size: tuple[int, int] | None = None, device: str = 
     transform: T.Transform = T.Identity() if size is None else T.Compose([T.Resize(size)])
     options: dict[str, Any] = {"shuffle": False, "on_error": "skip", "layout": "NHWC", "prefetch": 1, "targets": False}
     loader = Loader(source, transform, _BATCH, device, **options)
-    parts: list[tuple[torch.Tensor, torch.Tensor, npt.NDArray[np.uint64]]] = []
+    parts: list[tuple[torch.Tensor, torch.Tensor, UInt64Array]] = []
     for batch in loader:
         images, marks = batch
         if not isinstance(images, torch.Tensor) or (parts and images.shape[1:] != parts[0][0].shape[1:]):
@@ -113,7 +113,7 @@ def fitting_size(source: Source) -> tuple[int, int] | None:
     return None if is_kept_size(sampled_sizes(source)) else (_SIDE, _SIDE)
 
 
-def _names(source: Source | StreamSource, ids: npt.NDArray[np.uint64]) -> tuple[str, ...]:
+def _names(source: Source | StreamSource, ids: UInt64Array) -> tuple[str, ...]:
     """Of the samples with these ids; none of a stream, which knows a name only as it comes by."""
     # Asked of the class, since isinstance() of a protocol would compute the fingerprint.
     if not hasattr(type(source), "read"):
@@ -165,9 +165,7 @@ def split(
     return images.take(np.sort(np.concatenate(first))), images.take(np.sort(np.concatenate(second)))
 
 
-def _apportion(
-    exact: npt.NDArray[np.float64], least: npt.NDArray[np.int64], most: npt.NDArray[np.int64], size: int
-) -> npt.NDArray[np.int64]:
+def _apportion(exact: Float64Array, least: Int64Array, most: Int64Array, size: int) -> Int64Array:
     """int64[classes] of sum ``size``, within bounds, nearest to ``exact``: the largest remainders first."""
     parts = np.clip(np.floor(exact).astype(np.int64), least, most)
     while (missing := size - int(parts.sum())) != 0:

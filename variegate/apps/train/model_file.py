@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 import pickle
 import re
 import struct
@@ -24,6 +23,7 @@ from variegate.errors import PolicyError, shown
 from variegate.executors.runners.devices import resolve
 from variegate.formats.base import Source
 from variegate.io.durable import write_atomically
+from variegate.io.files import StrPath
 from variegate.jobs.arguments import absolute_place
 from variegate.ops.description import from_dict
 from variegate.program.program import MAX_CHANNELS
@@ -81,7 +81,7 @@ def write_model(folder: Path, feed: Feed, weights: dict[str, torch.Tensor]) -> N
 
 
 def load_model(
-    path: str | os.PathLike[str], *, model: str | torch.nn.Module | None = None, device: str = "cpu"
+    path: StrPath, *, model: str | torch.nn.Module | None = None, device: str = "cpu"
 ) -> tuple[torch.nn.Module, T.Transform, tuple[str, ...]]:
     """Load a model that ``variegate train`` wrote, ready to predict.
 

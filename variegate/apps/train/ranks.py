@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 import torch.distributed as dist
 
+from variegate.arrays import Int32Array
 from variegate.executors.runners.devices import resolve
 
 # Ranks wait this long for each other.
@@ -52,7 +51,7 @@ class Ranks:
         dist.all_reduce(highest, dist.ReduceOp.MAX, group=self.messages)
         return added.tolist(), highest.tolist()
 
-    def highest(self, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    def highest(self, values: Int32Array) -> Int32Array:
         """Of each place, over all ranks; every rank calls it."""
         if self.ranks > 1:
             dist.all_reduce(torch.from_numpy(values), dist.ReduceOp.MAX, group=self.messages)

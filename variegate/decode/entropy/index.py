@@ -15,18 +15,19 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import UInt8Array, UInt64Array
 from variegate.decode.entropy.cut import REASONS, Cut, Known, cut_out, key_of_file, pack_file
 from variegate.decode.header import JpegHeader, apply_orientation, shown_box, stored_box
 from variegate.decode.image import decode_plain
 from variegate.io.durable import write_errors_name, write_pieces
+from variegate.io.files import StrPath
 from variegate.io.location import cache_folder
 from variegate.io.lock import one_at_a_time
 from variegate.threads import at_fork
 
 SUFFIX = ".vgjpeg"
-Image_HWC = npt.NDArray[np.uint8]
+Image_HWC = UInt8Array
 _BLOCK = 8
 # Of what is decoded otherwise, no more than this part is to be left.
 WORTH_CUTTING = 0.85
@@ -44,7 +45,7 @@ class EntropyIndex:
     method.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: StrPath) -> None:
         self.path = Path(path)
         self._kept = load(self.path) if self.path.exists() else NONE
         self._fresh = NONE
@@ -178,7 +179,7 @@ class DamagedIndexError(ValueError):
     """A file that is not a complete index; ``variegate index`` recreates it."""
 
 
-def _read_only(keys: npt.NDArray[np.uint64], offsets: npt.NDArray[np.uint64], packed: npt.NDArray[np.uint8]) -> Known:
+def _read_only(keys: UInt64Array, offsets: UInt64Array, packed: UInt8Array) -> Known:
     for array in (keys, offsets, packed):
         array.flags.writeable = False
     return Known(keys, offsets, packed)

@@ -8,8 +8,8 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Int64Array, UInt8Array
 from variegate.executors.batches import ROWS_AT_A_TIME, check_fits, shapes_of, share_out
 from variegate.executors.cpu import kernels
 from variegate.executors.cpu.blends import blend_rows
@@ -20,7 +20,7 @@ from variegate.native.structs import Storage
 from variegate.program.lowering import lower
 from variegate.program.program import Output, Program
 
-Image = npt.NDArray[np.uint8]
+Image = UInt8Array
 
 
 # (row, place) -> the image that the row reads, which lasts until the thread's next load into the same place.
@@ -29,7 +29,7 @@ Load = Callable[[int, int], Image]
 Loader = Callable[[Program], Any]
 
 
-Result = npt.NDArray[Any]
+Result = AnyArray
 
 # Small images, of which one takes microseconds, are handed out by larger numbers.
 _MOST_ROWS, _CHUNK_PIXELS = 64, ROWS_AT_A_TIME * 224 * 224
@@ -119,8 +119,8 @@ class _Run(NamedTuple):
     batch: NativeBatch
     result: ResultFormat
     streams: bool
-    sources: npt.NDArray[np.int64]  # addresses of images
-    targets: npt.NDArray[np.int64]  # of outputs
+    sources: Int64Array  # addresses of images
+    targets: Int64Array  # of outputs
     load: Any  # (begin, end, sources) -> what is to live until these rows are done
     canvases: list[Result]  # results of rows, where they are blended
     images: Any  # what ``sources`` points to
@@ -158,13 +158,13 @@ def _prepared(
     return _Run(program, batch, result, streams, sources, targets, load, canvases, kept)
 
 
-def _load_each(load: Load, begin: int, end: int, sources: npt.NDArray[np.int64]) -> list[Image]:
+def _load_each(load: Load, begin: int, end: int, sources: Int64Array) -> list[Image]:
     loaded = [load(row, place) for place, row in enumerate(range(begin, end))]
     sources[begin:end] = [data_ptr(image) for image in loaded]
     return loaded
 
 
-def _addresses(arrays: Sequence[Result], stacked: Any) -> npt.NDArray[np.int64]:
+def _addresses(arrays: Sequence[Result], stacked: Any) -> Int64Array:
     """Address of each array; they lie one after another in ``stacked``, if that is given."""
     if stacked is not None and len(arrays):
         return data_ptr(stacked) + np.arange(len(arrays), dtype=np.int64) * (stacked.nbytes // len(arrays))
@@ -182,7 +182,7 @@ def _run_rows(runs: Sequence[_Run], num_threads: int | None, together: int = 1) 
     in_pixels = int(program.in_shape[:, :2].prod(axis=1, dtype=np.int64).max(initial=1))
     at_a_time = max(_LOADED_AT_LEAST, _LOADED_BYTES // max(3 * in_pixels, 1))
 
-    def work(groups: npt.NDArray[np.int64]) -> None:
+    def work(groups: Int64Array) -> None:
         if len(groups) == 0:
             return
         begin, end = int(groups[0]) * together, (int(groups[-1]) + 1) * together

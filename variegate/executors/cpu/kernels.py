@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Float32Array, Int64Array
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 from variegate.native.structs import BATCH, RUN_CALL, Storage, pack_struct
 from variegate.program.program import Output, Program
@@ -31,8 +31,8 @@ class ResultFormat(NamedTuple):
     """Storage format of results."""
 
     storage: Storage
-    scale: npt.NDArray[np.float32]  # [2, 3]: for images of one channel, and of three
-    bias: npt.NDArray[np.float32]  # [2, 3]
+    scale: Float32Array  # [2, 3]: for images of one channel, and of three
+    bias: Float32Array  # [2, 3]
 
 
 def result_format(output: Output) -> ResultFormat:
@@ -52,14 +52,14 @@ def result_format(output: Output) -> ResultFormat:
 class NativeBatch:
     """A batch in memory, with the arrays that it points to."""
 
-    memory: npt.NDArray[np.int64]
+    memory: Int64Array
     arrays: tuple[Any, ...]
 
 
 def pack_batch(
     program: Program,
-    sources: npt.NDArray[np.int64],
-    targets: npt.NDArray[np.int64],
+    sources: Int64Array,
+    targets: Int64Array,
     result: ResultFormat,
     streams: bool,
 ) -> NativeBatch:
@@ -113,7 +113,7 @@ def scratch_address() -> int:
     return _scratch.memory.address
 
 
-def run_rows(batch: npt.NDArray[np.int64], begin: int, end: int) -> None:
+def run_rows(batch: Int64Array, begin: int, end: int) -> None:
     """Run rows ``begin..end`` of the native batch in this memory, on this thread. Raises MemoryError."""
     call = _scratch.call
     call[0], call[2], call[3] = data_ptr(batch), begin, end

@@ -10,11 +10,10 @@ from __future__ import annotations
 import threading
 from copy import copy
 from struct import Struct
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, UInt8Array
 from variegate.executors.cpu.executor import STREAM_FROM_BYTES, run
 from variegate.executors.cpu.kernels import INSTRUCTION_ARRAYS, result_format, run_rows
 from variegate.executors.cpu.memory import RESULTS
@@ -92,7 +91,7 @@ class SingleImageWorkspace:
 _local = threading.local()
 
 
-def run_one(image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, composed: bool = True) -> npt.NDArray[Any]:
+def run_one(image: OneImage, pixels: UInt8Array, output: Output, composed: bool = True) -> AnyArray:
     """Execute what was sampled for one image -> its result: uint8 or float32, CHW or HWC.
 
     ``pixels``: contiguous uint8[H, W, C] of the image's shape.
@@ -121,7 +120,7 @@ def run_one(image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, comp
     kind = _FLOAT if output.mean is not None else _BYTE
     shape = (channels, height, width) if output.layout == "NCHW" else (height, width, channels)
     if size < _SMALL_BYTES:
-        result: npt.NDArray[Any] = np.empty(shape, kind)
+        result: AnyArray = np.empty(shape, kind)
     else:
         result = RESULTS.take(size * kind.itemsize).view(kind).reshape(shape)
     _ENDS.pack_into(workspace.ends, 0, data_ptr(pixels), data_ptr(result))

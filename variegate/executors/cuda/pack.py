@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Float32Array, Int64Array, UInt8Array
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.images import DeviceImages
 from variegate.native.library import as_c_contiguous, data_ptr, entry
@@ -16,8 +16,6 @@ from variegate.native.structs import DEVICE_PROGRAM, PACK_CALL, pack_struct
 from variegate.program.ops import Op
 from variegate.program.program import BlendEntries, Output, Program
 from variegate.program.rng import SEGMENTS
-
-Array = npt.NDArray[Any]
 
 _lay_out = entry("vg_lay_out", c_void_p)
 _pack = entry("vg_pack", c_void_p)
@@ -94,13 +92,13 @@ class Packer:
 
     def fill(
         self,
-        memory: npt.NDArray[np.uint8],
+        memory: UInt8Array,
         images: DeviceImages,
-        targets: npt.NDArray[np.int64],
+        targets: Int64Array,
         canvases: int,
         block: tuple[int, int],
         region: tuple[int, int, int] = (0, 0, 0),
-    ) -> Array:
+    ) -> AnyArray:
         """Write the uploaded bytes -> the launches, int64[1 + P + 1, 3], see ``layout.NUM_ROWS``: of the preparation,
         of every pass, of the blend. Raises IndexError if a row reads an image that is not in the batch.
 
@@ -142,7 +140,7 @@ def _blend_values(entries: BlendEntries) -> dict[str, Any]:
     return values | {"outputs": len(entries.begins) - 1, "alpha_size": entries.alpha.nbytes}
 
 
-def _scale_and_bias(output: Output) -> npt.NDArray[np.float32]:
+def _scale_and_bias(output: Output) -> Float32Array:
     """float32[4, 3]: for images of one channel, then of three."""
     return _NO_SCALE if output.mean is None or output.std is None else _joined_scales(output.mean, output.std)
 
@@ -151,6 +149,6 @@ _NO_SCALE = np.zeros((4, 3), np.float32)
 
 
 @lru_cache(maxsize=256)
-def _joined_scales(mean: tuple[float, ...], std: tuple[float, ...]) -> npt.NDArray[np.float32]:
+def _joined_scales(mean: tuple[float, ...], std: tuple[float, ...]) -> Float32Array:
     output = Output(mean, std)
     return np.stack([*output.scale_and_bias(1), *output.scale_and_bias(3)])

@@ -7,12 +7,12 @@ depends on the place in the whole image is told where the band lies.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import AnyArray, Float64Array, Int16Array, Int32Array, UInt8Array
 from variegate.executors.cpu.kernels import INSTRUCTION_ARRAYS
 from variegate.executors.cuda.images import DeviceImages, place_tensor
 from variegate.executors.cuda.pack import refuse_jpeg
@@ -72,10 +72,10 @@ class DeviceBands:
         self,
         program: Program,
         step: Step,
-        levels: npt.NDArray[np.uint8],
-        tables: npt.NDArray[np.uint8] | None,
+        levels: UInt8Array,
+        tables: UInt8Array | None,
         lines: tuple[int, int],
-    ) -> npt.NDArray[Any]:
+    ) -> AnyArray:
         """Run ``lines`` of a step of a fused program, whose image is ``levels`` -> [H, W, C].
 
         ``tables``: of its statistics, uint8[K, 3, 256] by slot.
@@ -83,7 +83,7 @@ class DeviceBands:
         single, plan = _of_pass(program, step, tables)
         top, bottom = lines
         source, first = plan[P.SOURCE], int(plan[P.FIRST])
-        fields: dict[str, npt.NDArray[Any]] = {}
+        fields: dict[str, AnyArray] = {}
         if source == PassSource.FILTER:
             reach = _reach(int(single.opcode[0, first]), single.args[0, first])
             top, bottom = max(0, top - reach), min(int(plan[P.HEIGHT]), bottom + reach)
@@ -101,7 +101,7 @@ class DeviceBands:
         made = self._run(single.replace(**fields, in_shape=np.array([image.shape], np.int32)), images, plan, top)
         return made[lines[0] - top : lines[1] - top].cpu().numpy()
 
-    def _run(self, single: Program, images: DeviceImages, plan: npt.NDArray[np.int32], top: int) -> torch.Tensor:
+    def _run(self, single: Program, images: DeviceImages, plan: Int32Array, top: int) -> torch.Tensor:
         """[H, W, C]."""
         output = single.output
         height, width, channels = int(plan[P.HEIGHT]), int(plan[P.WIDTH]), int(single.in_shape[0, 2])
@@ -111,20 +111,18 @@ class DeviceBands:
         self._executor.run(single, images, [made], (0, top, width))
         return made.permute(1, 2, 0) if output.layout == "NCHW" else made
 
-    def _upload(self, step: Step, levels: npt.NDArray[np.uint8]) -> torch.Tensor:
+    def _upload(self, step: Step, levels: UInt8Array) -> torch.Tensor:
         """The image of a step, as often as it changes."""
         if self._uploaded is None or self._uploaded[0] != step:
             self._uploaded = step, torch.from_numpy(np.array(levels)).to(self._executor.device)
         return self._uploaded[1]
 
 
-def _of_pass(
-    program: Program, step: Step, tables: npt.NDArray[np.uint8] | None
-) -> tuple[Program, npt.NDArray[np.int32]]:
+def _of_pass(program: Program, step: Step, tables: UInt8Array | None) -> tuple[Program, Int32Array]:
     """A program of one row and one pass, whose statistics are tables; and the pass."""
     row = slice(step.row, step.row + 1)
     arrays = {name: getattr(program, name)[row].copy() for name in (*INSTRUCTION_ARRAYS, "label", "pass_of")}
-    plan: npt.NDArray[np.int32] = arrays["passes"][0, step.number].copy()
+    plan: Int32Array = arrays["passes"][0, step.number].copy()
     if step.work == BandStep.INPUT:
         plan = _plan_of_input(arrays["opcode"][0], plan)
     elif plan[P.SOURCE] == PassSource.FILTER:
@@ -149,7 +147,7 @@ def _of_pass(
     return single, plan
 
 
-def _plan_of_input(opcode: npt.NDArray[np.int16], plan: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+def _plan_of_input(opcode: Int16Array, plan: Int32Array) -> Int32Array:
     """The pass of what comes before a filter: tables, and at most one map of whole pixels."""
     begin, end = int(plan[P.BEGIN]), int(plan[P.FIRST])
     made = np.zeros_like(plan)
@@ -162,7 +160,7 @@ def _plan_of_input(opcode: npt.NDArray[np.int16], plan: npt.NDArray[np.int32]) -
     return made
 
 
-def _moved(program: Program, first: int, end: int, top: int) -> npt.NDArray[np.float64]:
+def _moved(program: Program, first: int, end: int, top: int) -> Float64Array:
     """Arguments of maps in fixed point, whose last one begins at line ``top``. All numbers are whole."""
     args = program.args.copy()
     last = max(k for k in range(first, end) if KIND_OF[program.opcode[0, k]] == Kind.GEOMETRY)
@@ -171,7 +169,7 @@ def _moved(program: Program, first: int, end: int, top: int) -> npt.NDArray[np.f
     return args
 
 
-def _reach(op: int, args: npt.NDArray[np.float64]) -> int:
+def _reach(op: int, args: Float64Array) -> int:
     """Number of lines above and below a pixel that a filter reads."""
     if op == Op.SHARPNESS:
         return 1

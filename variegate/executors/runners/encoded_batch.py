@@ -11,8 +11,8 @@ from itertools import groupby
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Float64Array, IndexArray, Int32Array, UInt8Array
 from variegate.decode import (
     MAX_DECODE_BYTES,
     MAX_PIXELS,
@@ -46,7 +46,7 @@ from variegate.executors.runners.decode_plan import (
 from variegate.executors.runners.images import as_tensor, check_image
 from variegate.program.program import Program
 
-Image = npt.NDArray[np.uint8]
+Image = UInt8Array
 # (row, place of the buffer) -> the image that the row reads.
 Load = Callable[[int, int], Image]
 
@@ -101,7 +101,7 @@ class EncodedBatch:
         self.decode_seconds: list[float] = []
         self.scales: tuple[int, ...] = ()
         self.index: EntropyIndex | None = None
-        self._parts: dict[tuple[float, ...], tuple[Image, npt.NDArray[np.float64]]] = {}
+        self._parts: dict[tuple[float, ...], tuple[Image, Float64Array]] = {}
         # Of a JPEG with a number of channels that it cannot have, nothing is read.
         plain = [data if type(data) is bytes and channels in (None, 3) else b"" for data in files]
         self._heads = scan_headers(plain, *self._limits)
@@ -114,7 +114,7 @@ class EncodedBatch:
                 shapes[i], self.decoded[i] = good, np.zeros(good, np.uint8)
         self.shapes = np.array(shapes, np.int32).reshape(-1, 3)
 
-    def widened(self, shapes: npt.NDArray[np.int32]) -> EncodedBatch:
+    def widened(self, shapes: Int32Array) -> EncodedBatch:
         """The same with gray images, which are pixels already, as three equal channels, where ``shapes`` say so."""
         batch, places = copy(self), np.flatnonzero(shapes[:, 2] != self.shapes[:, 2])
         batch.shapes, batch._first = shapes, self._first.copy()
@@ -236,11 +236,11 @@ class EncodedBatch:
 
         return alone if shared is None else _one_decode_for_all(self, fused, plans, shared.tolist(), alone)
 
-    def first_of(self, fused: Program) -> npt.NDArray[np.intp]:
+    def first_of(self, fused: Program) -> IndexArray:
         """For each row its file, by the number of the first that holds the same bytes."""
         return self._first[fused.source]
 
-    def _shared_by(self, fused: Program) -> npt.NDArray[np.intp] | None:
+    def _shared_by(self, fused: Program) -> IndexArray | None:
         """``first_of``; None where no two rows read one file, and for blends, whose rows share parts instead."""
         shared = self.first_of(fused)
         return None if fused.blend is not None or len(np.unique(shared)) == len(shared) else shared

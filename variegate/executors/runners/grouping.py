@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import Int64Array
 from variegate.executors.runners.images import as_tensor, channels_last
 from variegate.program.program import Blend, Grouping, Program
 
@@ -123,7 +123,7 @@ def make_room(program: Program, grouping: Grouping, new: New) -> tuple[Any, list
     return tuple(groups) if grouping.is_split else groups[0], results
 
 
-def _places(grouping: Grouping, outputs: int) -> Iterator[npt.NDArray[np.int64]]:
+def _places(grouping: Grouping, outputs: int) -> Iterator[Int64Array]:
     """For each image its outputs by number, int64[views, frames]."""
     views = grouping.views
     frames = grouping.frames if grouping.frames is not None else (1,) * (outputs // views)
@@ -133,9 +133,7 @@ def _places(grouping: Grouping, outputs: int) -> Iterator[npt.NDArray[np.int64]]
         begin += views * number
 
 
-def _fill(
-    places: Sequence[npt.NDArray[np.int64]], grouping: Grouping, shapes: list[Shape], results: list[Any], new: New
-) -> Any:
+def _fill(places: Sequence[Int64Array], grouping: Grouping, shapes: list[Shape], results: list[Any], new: New) -> Any:
     """Room for the outputs ``places`` of one group."""
     every = [place.reshape(-1).tolist() for place in places]
     kinds = {shapes[n] for numbers in every for n in numbers}

@@ -28,6 +28,7 @@ from variegate.formats.tar.members import StreamReader
 from variegate.formats.tar.read import TarStream, WebDatasetSource, open_webdataset
 from variegate.formats.tar.samples import SEVERAL_IMAGES, TarSample, TarSamples, split_name, too_large
 from variegate.formats.yolo import add_rows
+from variegate.io.files import StrPath
 from variegate.io.location import Location
 from variegate.threads import computed_once
 
@@ -197,7 +198,7 @@ def open_members(
     stream: bool | None,
     on_error: str,
     classes: Sequence[str] | None,
-    cache_dir: str | os.PathLike[str] | None,
+    cache_dir: StrPath | None,
 ) -> AnnotatedShards | AnnotatedStream:
     """Raises SourceError."""
     options = Options(MEMBER_OPTIONS, annotations)

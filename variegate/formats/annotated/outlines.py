@@ -8,17 +8,17 @@ the centres of pixels, even-odd, it gives the mask again. The loops are in ``nat
 from __future__ import annotations
 
 from ctypes import c_double, c_int64, c_void_p
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import AnyArray, BoolArray, Float64Array
 from variegate.formats.annotated.shapes import Mask, Shapes, decode_runs
 from variegate.native.library import check_status, data_ptr, entry
 
 # Lines and columns that hold all of a mask.
 Area = tuple[slice, slice]
-Ring = npt.NDArray[np.float64]
+Ring = Float64Array
 TOLERANCE = 0.3
 
 _fill_rings = entry("vg_fill_rings", c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_int64, c_int64, c_void_p)
@@ -48,7 +48,7 @@ def fill_rings(mask: Mask, points: npt.NDArray[np.floating], ends: npt.ArrayLike
 
 def masks_of(
     shapes: Shapes, some: range, size: tuple[int, int], scale: tuple[float, float]
-) -> tuple[npt.NDArray[np.bool_], list[Area]]:
+) -> tuple[BoolArray, list[Area]]:
     """bool [M, height, width] of objects ``some``, and where in each they are. ``scale``: what x and y are multiplied
     by. Raises ValueError for runs of another size."""
     masks, areas = np.zeros((len(some), *size), np.bool_), []
@@ -63,7 +63,7 @@ def masks_of(
     return masks, areas
 
 
-def outline_of(mask_HW: npt.NDArray[Any], is_single: bool = False) -> list[Ring]:
+def outline_of(mask_HW: AnyArray, is_single: bool = False) -> list[Ring]:
     """Rings float64 [N, 2] (x, y) of a mask's pixels that are not 0; none where all are.
 
     One for each part, where parts touch at their corners at most. Where a part has holes, or ``is_single``, there is
@@ -84,7 +84,7 @@ def outline_of(mask_HW: npt.NDArray[Any], is_single: bool = False) -> list[Ring]
     return [np.concatenate(parts[:-1])]
 
 
-def trace(mask_HW: npt.NDArray[Any]) -> list[Ring]:
+def trace(mask_HW: AnyArray) -> list[Ring]:
     """Rings float64 [N, 2] (x, y) through the middles of sides, simplified: outlines clockwise, holes the other way."""
     inside = mask_HW != 0
     rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Float32Array, Float64Array, Int64Array, UInt64Array
 from variegate.errors import DecodeError
 from variegate.formats.annotated import values as check
 from variegate.formats.annotated.frames import EXIF, STORED, Frame, Frames
@@ -187,7 +187,7 @@ class ObjectFields:
     def _scale(self, size: tuple[int, int]) -> tuple[float, float]:
         return (float(size[1]), float(size[0])) if self.normalized else (1.0, 1.0)
 
-    def _edges(self, boxes: npt.NDArray[np.float64], box_format: str, size: tuple[int, int]) -> npt.NDArray[np.float64]:
+    def _edges(self, boxes: Float64Array, box_format: str, size: tuple[int, int]) -> Float64Array:
         """Boxes [M, 4] as they are written -> edges in pixels."""
         first, second = boxes[:, :2], boxes[:, 2:]
         if box_format == "xywh":
@@ -209,7 +209,7 @@ class ObjectFields:
             raise check.refusal(name, label, accepted)
         return int(label)
 
-    def _points(self, points: Any, size: tuple[int, int]) -> npt.NDArray[np.float32]:
+    def _points(self, points: Any, size: tuple[int, int]) -> Float32Array:
         """float32 [K, 3] of an object, or of an image."""
         if points is None:
             raise ValueError("no key points")
@@ -301,10 +301,10 @@ class SourceOver(IndexedSource):
     def name(self, index: int) -> SampleName:
         return self._images.name(index)
 
-    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    def ids(self, indices: Int64Array) -> UInt64Array:
         return self._images.ids(indices)
 
-    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    def labels(self, indices: Int64Array) -> AnyArray:
         return np.full(len(indices), NO_LABEL)
 
     def stored_files(self) -> list[StoredFile]:

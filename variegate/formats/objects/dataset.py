@@ -9,8 +9,8 @@ from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Int64Array
 from variegate.errors import DecodeError
 from variegate.formats.annotated.folders import size_of
 from variegate.formats.base import IndexedSource, Item, SampleName, check_index, describe, digest_of
@@ -126,7 +126,7 @@ class DatasetSource(IndexedSource):
             return SampleName(os.fspath(files[index][0]))
         return SampleName(type(inner).__name__, f"item {index}")
 
-    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any] | None:
+    def labels(self, indices: Int64Array) -> AnyArray | None:
         """As far as the data set tells them without reading an image; else None."""
         if self.has_targets:
             return None
@@ -190,7 +190,7 @@ def _is_subset(dataset: Any) -> bool:
     return len(indices) == len(dataset)
 
 
-def _innermost(dataset: Any, chosen: npt.NDArray[np.int64] | None = None) -> tuple[Any, npt.NDArray[np.int64] | None]:
+def _innermost(dataset: Any, chosen: Int64Array | None = None) -> tuple[Any, Int64Array | None]:
     """The data set that Subsets of Subsets are of, and the places in it of the samples ``chosen`` of the outermost
     (None: all); None where it is that one itself."""
     while _is_subset(dataset):
@@ -247,7 +247,7 @@ def _label_column(dataset: Any) -> Any:
     return None if column is None else list(dataset.with_format(None)[column])
 
 
-def _as_labels(targets: Any, length: int) -> npt.NDArray[Any] | None:
+def _as_labels(targets: Any, length: int) -> AnyArray | None:
     array = np.asarray(targets)
     is_known = array.ndim > 0 and len(array) == length and array.dtype.kind in "biufU"
     return array if is_known else None

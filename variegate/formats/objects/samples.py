@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
+from variegate.arrays import UInt8Array
 from variegate.decode import check_side, pixels_of_pil, read_bytes
 from variegate.decode.depth import ADVICE, as_8_bits, tensor_as_8_bits
 from variegate.errors import DecodeError
@@ -65,7 +65,7 @@ def _first(names: Sequence[str], sample: Mapping[Any, Any]) -> str | None:
     return next((name for name in names if name in sample), None)
 
 
-def check_rest(sample: Any, image: bytes | npt.NDArray[np.uint8], name: str) -> None:
+def check_rest(sample: Any, image: bytes | UInt8Array, name: str) -> None:
     """Refuse masks, boxes and the like beside the image that ``image_of`` made of the sample's. Raises TypeError."""
     size = None if isinstance(image, bytes) else (image.shape[0], image.shape[1])
     if isinstance(sample, Mapping):
@@ -76,7 +76,7 @@ def check_rest(sample: Any, image: bytes | npt.NDArray[np.uint8], name: str) -> 
             check_beside(value, f"{name}[{i}]", size)
 
 
-def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | npt.NDArray[np.uint8]:
+def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | UInt8Array:
     """Bytes as they are; anything else as uint8 [H, W, 3] or [H, W, 1]: arrays have their channels last, tensors first
     wherever these can be. PIL images are the pixels that they hold: their EXIF orientation is not applied, as with
     torchvision (that of files and their bytes is); one that was opened and not yet

@@ -12,10 +12,10 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from variegate.arrays import AnyArray, Int64Array
 from variegate.decode import read_bytes
 from variegate.errors import DecodeError
 from variegate.formats import reading
@@ -33,7 +33,7 @@ from variegate.formats.labels import NO_LABEL, Labels, check_classes, hash_label
 from variegate.formats.parquet.columns import check_alike, find_columns, read_labels
 from variegate.formats.parquet.row_groups import GroupCache, GroupReader, choose_unpacking
 from variegate.io.addresses import without_secrets
-from variegate.io.files import NotRegularError, open_regular
+from variegate.io.files import NotRegularError, StrPath, open_regular
 from variegate.io.location import Location, LocationLike, cache_folder
 
 _ACCEPTED = "a Parquet file with a column of images"
@@ -124,7 +124,7 @@ def _handle(location: Location) -> Iterator[tuple[Any, int, str]]:
         yield handle, int(system.size(inner)), stamp
 
 
-def check_root(image_root: str | os.PathLike[str]) -> str:
+def check_root(image_root: StrPath) -> str:
     """The folder that named files are read from. Raises SourceError for what is none of this machine."""
     location = Location.parse(image_root, chain=True)
     if location.is_url or not os.path.isdir(location.address()):
@@ -222,7 +222,7 @@ class ParquetSource(FilesSource):
         file, row = self._place(index)
         return SampleName(str(self._stored[file].location), f"row {row}")
 
-    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    def labels(self, indices: Int64Array) -> AnyArray:
         return np.full(len(indices), NO_LABEL) if self._labels is None else self._labels[indices]
 
     def notes(self) -> list[str]:
@@ -246,8 +246,8 @@ def open_parquet(
     image: str | None = None,
     *,
     memory: int = MEMORY,
-    cache_dir: str | os.PathLike[str] | None = None,
-    image_root: str | os.PathLike[str] | None = None,
+    cache_dir: StrPath | None = None,
+    image_root: StrPath | None = None,
     has_labels: bool = True,
 ) -> ParquetSource:
     """Open Parquet files, in the given order, by path or by any address that fsspec understands.

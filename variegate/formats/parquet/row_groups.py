@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from variegate.arrays import Int64Array
 from variegate.formats.base import digest_of
 from variegate.io.durable import write_pieces
 from variegate.threads import at_fork
@@ -44,8 +44,8 @@ Row = tuple[bytes | None, str]
 @dataclass(frozen=True)
 class UnpackedRows:
     path: Path
-    lengths: npt.NDArray[np.int64]
-    starts: npt.NDArray[np.int64]
+    lengths: Int64Array
+    starts: Int64Array
 
     @property
     def nbytes(self) -> int:

@@ -13,8 +13,8 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import UInt8Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import check_side, checked_header, read_image
 from variegate.decode.depth import one_note
@@ -37,7 +37,7 @@ _GROUP_BYTES = 64 << 20
 # Files that are open at the same time, at most, in a thread.
 _FILES_AT_ONCE = 64
 
-Image_HWC = npt.NDArray[np.uint8]
+Image_HWC = UInt8Array
 
 
 class Decoded(NamedTuple):

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
 from variegate.checks import PIXEL_VERSION
@@ -133,7 +133,7 @@ class Plan:
     def names(self) -> OutputNames:
         return OutputNames(self.source)
 
-    def partners(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def partners(self, indices: Int64Array) -> Int64Array:
         """The indices of those that samples are mixed with, [N, K], the same ones as by a ``Loader``."""
         number = num_partners(self.transform)
         if not number:

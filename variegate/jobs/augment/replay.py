@@ -11,6 +11,7 @@ from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
 from variegate.formats.filtered import place_without
 from variegate.io.addresses import is_url, shown
+from variegate.io.files import StrPath
 from variegate.jobs.arguments import open_by_index, recorded_place, texts_in
 from variegate.jobs.augment.annotated import plan_for, with_outlines
 from variegate.jobs.augment.job import ExpansionSpec
@@ -31,9 +32,7 @@ class Replayed(NamedTuple):
     targets: str | None = None  # text of the column
 
 
-def replay(
-    manifest: str | PathLike[str], row: int, source: Any = None, exclude: str | PathLike[str] | None = None
-) -> Replayed:
+def replay(manifest: StrPath, row: int, source: Any = None, exclude: StrPath | None = None) -> Replayed:
     """Make the output of a row of a manifest again, on what made it: a GPU, where there is one. Raises SourceError.
 
     ``source``, ``exclude``: where the samples, and the list of those left out, are now, if not where they were. Without

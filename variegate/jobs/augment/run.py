@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from os import PathLike
 from pathlib import Path
 from threading import Event
 from typing import Any, ClassVar
@@ -22,6 +21,7 @@ from variegate.formats.packed import index_beside
 from variegate.formats.stamps import Stamps
 from variegate.formats.storage import open_storage
 from variegate.formats.tar.write import has_class_names, write_class_names
+from variegate.io.files import StrPath
 from variegate.io.location import Location
 from variegate.jobs.augment.commit import FileCommit, Report, ShardCommit, labels_of
 from variegate.jobs.augment.job import ExpansionSpec
@@ -50,13 +50,13 @@ class Expansion(DiskRun):
     """Outputs and manifest depend on the plan, and on whether GPUs or CPUs run it; on nothing else."""
 
     plan: Plan
-    destination: str | PathLike[str] = field(repr=False)  # a folder or an address, which may hold a password
+    destination: StrPath = field(repr=False)  # a folder or an address, which may hold a password
     engine: Engine
     on_error: OnError = "skip"  # passes over samples that failed three times; "raise" ends the run at the first
     resume: bool = True  # False: an earlier run's outputs are replaced
     on_progress: Callable[[Report], None] | None = None
     stop: Event = field(default_factory=Event)  # once set, the run ends with what it has begun
-    index: str | PathLike[str] | None = "auto"  # an entropy index, or None; "auto": what ``variegate index`` has made
+    index: StrPath | None = "auto"  # an entropy index, or None; "auto": what ``variegate index`` has made
     verb: ClassVar[str] = "augmenting"
     _shard_commit: ClassVar[Any] = ShardCommit
 

@@ -17,6 +17,7 @@ import numpy as np
 from variegate.formats.base import SourceError, check_index
 from variegate.formats.labels import NO_LABEL
 from variegate.formats.storage import Storage
+from variegate.io.files import StrPath
 from variegate.io.location import Location
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Manifest:
             raise SourceError(f"{place} cannot be read: {reason_for(error, self._file.location)}") from None
 
 
-def read_manifest(path: str | os.PathLike[str]) -> Manifest:
+def read_manifest(path: StrPath) -> Manifest:
     """``path``: of the manifest or its folder; an address too. Raises SourceError where there is none."""
     import pyarrow as pa
 

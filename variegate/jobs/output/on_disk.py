@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import groupby
@@ -17,6 +16,7 @@ from variegate.formats.base import Source, SourceError
 from variegate.formats.stamps import Stamps, printable, stamps_of
 from variegate.formats.storage import Storage
 from variegate.io.addresses import shown
+from variegate.io.files import StrPath
 from variegate.io.location import Location, LocationLike
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.journal import Journal
@@ -26,7 +26,7 @@ from variegate.jobs.output.manifest import is_row, read_manifest
 class DiskRun:
     """``num_items`` items whose outputs are recorded in the journal of ``destination`` until all of them are there."""
 
-    destination: str | os.PathLike[str]
+    destination: StrPath
     resume: bool
     stop: Event
     is_sharded = False
@@ -86,7 +86,7 @@ def source_settings(source: Source, place: str) -> dict[str, Any]:
     }
 
 
-def check_apart(source: LocationLike, destination: str | os.PathLike[str]) -> None:
+def check_apart(source: LocationLike, destination: StrPath) -> None:
     """Raise SourceError where the destination is the source, lies in it, or is a file."""
     inner, outer = (Location.parse(place, chain=True) for place in (destination, source))
     if inner.is_url or outer.is_url:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int64Array
 from variegate.formats.base import SourceError
 from variegate.formats.stamps import UNKNOWN, Stamps, describe_change, differences
 from variegate.formats.storage import Storage
@@ -130,7 +130,7 @@ def read_source(storage: Storage) -> Stamps | None:
         ) from None
 
 
-def describe_changed(was: Stamps, now: Stamps, files: npt.NDArray[np.int64]) -> str:
+def describe_changed(was: Stamps, now: Stamps, files: Int64Array) -> str:
     """``photos/a.jpg: was ..., is ...; and 3 more``."""
     lines = [f"{now.place(file)}: {describe_change(was.at(file), now.at(file))}" for file in files[:_SHOWN].tolist()]
     return "; ".join(lines) + (f"; and {len(files) - _SHOWN:,} more" if len(files) > _SHOWN else "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from variegate.errors import shortened
 from variegate.formats.base import SourceError
 from variegate.formats.stamps import printable
 from variegate.formats.storage import Storage, open_storage
+from variegate.io.files import StrPath
 from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, read_manifest
 from variegate.jobs.output.on_disk import Row, real_name, size_lookup
 from variegate.jobs.output.run_record import SETTINGS_NAME, SOURCE_NAME
@@ -55,7 +55,7 @@ class Verified:
         return sum(problem.kind == kind for problem in self.problems)
 
 
-def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress: OnProgress | None = None) -> Verified:
+def verify(spec: StrPath, threads: int | None = None, on_progress: OnProgress | None = None) -> Verified:
     """Compare what is there with the manifest. Nothing is changed. Raises SourceError where no run has been.
 
     ``on_progress``: called with the outputs looked at, and all.
@@ -95,7 +95,7 @@ def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress
     return found
 
 
-def delete_damaged(spec: str | os.PathLike[str], verified: Verified) -> list[str]:
+def delete_damaged(spec: StrPath, verified: Verified) -> list[str]:
     """Remove the files that are damaged, so that the command that made them makes them again -> their names."""
     storage = open_storage(spec)
     names = sorted({problem.file for problem in verified.problems if problem.kind == "damaged"})

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import UInt8Array
 from variegate.errors import shown
 from variegate.formats.base import SourceError
+from variegate.io.files import StrPath
 from variegate.jobs.tiles.memory import MappedFile
 from variegate.program.program import MAX_CHANNELS
 
-Image = npt.NDArray[np.uint8]
+Image = UInt8Array
 Shape = tuple[int, int, int]
 
 ACCEPTED = "uint8 [H, W, C] with up to 32 channels, or [H, W]"
@@ -186,7 +187,7 @@ def _open_zarr(path: str, zarr: Any) -> Reader:
 _OPENERS = {".npy": _open_npy, ".zarr": _open_zarr}
 
 
-def file_of(path: str | os.PathLike[str]) -> ImageFile:
+def file_of(path: StrPath) -> ImageFile:
     """Raises SourceError for a name that says no kind of file that is read in bands."""
     name = os.fspath(path)
     if Path(name).suffix.lower() not in SUFFIXES:

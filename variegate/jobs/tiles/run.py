@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray
 from variegate.checks import PIXEL_VERSION, integer
 from variegate.executors.steps import Step, Steps, Work
 from variegate.formats.base import SourceError
@@ -89,7 +89,7 @@ class ImageRun:
         """True if workers see the image without reading it first."""
         return isinstance(self.image, reading.HeldArray) or self._reader.mapped is not None
 
-    def run(self) -> npt.NDArray[Any] | None:
+    def run(self) -> AnyArray | None:
         """-> the result, in the engine's layout; None where it is in a file, or interrupted."""
         with ExitStack() as stack:
             if self.out is None:
@@ -122,7 +122,7 @@ class ImageRun:
                 raise EngineError(f"{self.out}: cannot be written ({error})") from error
         return None
 
-    def _run_in_memory(self, stack: ExitStack) -> npt.NDArray[Any] | None:
+    def _run_in_memory(self, stack: ExitStack) -> AnyArray | None:
         """Raises MemoryError."""
         sizes, shape = self._sizes(), self.shape
         if self._is_planar:
@@ -255,7 +255,7 @@ def _absolute(file: Any) -> Any:
     return replace(file, path=os.path.abspath(file.path)) if hasattr(file, "path") else file
 
 
-def _copied(image: npt.NDArray[Any], into: npt.NDArray[Any], feed: Iterator[Any]) -> Iterator[Any]:
+def _copied(image: AnyArray, into: AnyArray, feed: Iterator[Any]) -> Iterator[Any]:
     """``feed``, once the image is where workers see it."""
     np.copyto(into, image)
     yield from feed

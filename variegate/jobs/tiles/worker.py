@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import AnyArray
 from variegate.executors.cpu.bands import BandProgram
 from variegate.executors.steps import Step, Steps, Work
 from variegate.formats.base import SourceError
@@ -159,17 +160,17 @@ class BandJob:
         target[band.begin : band.end] = made
         self._flush(target)
 
-    def _flush(self, *arrays: npt.NDArray[Any]) -> None:
+    def _flush(self, *arrays: AnyArray) -> None:
         if self._spec.flushes:
             for array in arrays:
                 flush(array)
 
-    def _result(self) -> npt.NDArray[Any]:
+    def _result(self) -> AnyArray:
         """[H, W, C]."""
         result = mapped(self._spec.memory["result"])
         return result.transpose(1, 2, 0) if self._spec.result_is_planar else result
 
-    def _image(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike = "uint8") -> npt.NDArray[Any]:
+    def _image(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike = "uint8") -> AnyArray:
         """The image that is at the beginning of memory."""
         memory = mapped(self._spec.memory[name]).reshape(-1).view(np.uint8)
         return memory[: math.prod(shape) * np.dtype(dtype).itemsize].view(dtype).reshape(shape)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import Int64Array, UInt64Array
 from variegate.augmenter.planner import MixedLabels
 from variegate.errors import DecodeError
 from variegate.executors.cpu.memory import RESULTS
@@ -40,8 +40,8 @@ class BatchPart(Sequence[int]):
 
     epoch: int
     plan: StepPlan
-    numbers: npt.NDArray[np.int64]
-    given: tuple[npt.NDArray[np.uint64], Mapping[str, Any]] | None = None
+    numbers: Int64Array
+    given: tuple[UInt64Array, Mapping[str, Any]] | None = None
     candidates: Sequence[tuple[int, Any]] = ()
     bad: DecodeError | None = None
 
@@ -60,7 +60,7 @@ class BatchPart(Sequence[int]):
         # Names are those of the worker's source.
         return self.__dict__ | {"plan": replace(self.plan, name_of=_unnamed, before=None)}
 
-    def conditions(self, ids: npt.NDArray[np.uint64]) -> Mapping[str, Any]:
+    def conditions(self, ids: UInt64Array) -> Mapping[str, Any]:
         assert self.given is not None
         places = np.searchsorted(self.given[0], ids)
         return {name: values[places] for name, values in self.given[1].items()}
@@ -75,7 +75,7 @@ class MadePart(Sequence[Any]):
     """A part as a worker made it; rows in ``made`` count within the batch. ``error``: nothing was made, for this."""
 
     length: int
-    numbers: npt.NDArray[np.int64]
+    numbers: Int64Array
     made: MadeRows | None = None
     error: Exception | None = None
     stages: Mapping[Stage, StageStats] | None = None

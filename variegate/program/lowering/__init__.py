@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import BoolArray, Float64Array
 from variegate.program import passes as P
 from variegate.program.coords import MAX_UNIT, STEP_BITS
 from variegate.program.lowering.rewrites import rewrite_program
@@ -56,9 +57,8 @@ def verified(program: Program) -> Program:
     return program
 
 
-Flags = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.integer]
-Refuse = Callable[[Flags, str], None]
+Refuse = Callable[[BoolArray, str], None]
 
 _PRIMITIVE = np.arange(MAX_OPCODE) >= Op.MAP_FIXED
 
@@ -102,11 +102,11 @@ def validate(program: Program) -> Program:
     return program
 
 
-def _check_instructions(program: Program, used: Flags) -> None:
+def _check_instructions(program: Program, used: BoolArray) -> None:
     opcode, args = np.where(used, program.opcode, Op.HFLIP), program.args
     first = args[..., 0]
 
-    def refuse(broken: Flags, message: str) -> None:
+    def refuse(broken: BoolArray, message: str) -> None:
         if (broken & used).any():
             r, k = np.argwhere(broken & used)[0]
             op = int(opcode[r, k])
@@ -151,7 +151,7 @@ def _check_instructions(program: Program, used: Flags) -> None:
     refuse((opcode == Op.OVERLAY) & beyond, "layer {first:.0f} does not exist")
 
 
-def _check_filters(opcode: Ints, args: npt.NDArray[np.float64], refuse: Refuse) -> None:
+def _check_filters(opcode: Ints, args: Float64Array, refuse: Refuse) -> None:
     first, second = args[..., 0], args[..., 1]
     refuse((opcode == Op.JPEG) & ((first < 1) | (first > 100)), "no such quality")
     wrong = (args[..., :2] < 1).any(axis=2) | (args[..., :2] > MAX_ELEMENT).any(axis=2)
@@ -161,7 +161,7 @@ def _check_filters(opcode: Ints, args: npt.NDArray[np.float64], refuse: Refuse) 
     refuse((opcode == Op.SCATTER) & wrong, "no such distance or times")
 
 
-def _check_grids(opcode: Ints, args: npt.NDArray[np.float64], program: Program, refuse: Refuse) -> None:
+def _check_grids(opcode: Ints, args: Float64Array, program: Program, refuse: Refuse) -> None:
     is_grid, first = np.isin(opcode, (Op.DISPLACE, Op.MAP_GRID)), args[..., 0]
     if not is_grid.any():
         return
@@ -176,7 +176,7 @@ def _check_grids(opcode: Ints, args: npt.NDArray[np.float64], program: Program, 
     refuse(is_grid & wrong, "a grid of unknown steps or units")
 
 
-def _check_passes(program: Program, used: Flags) -> None:
+def _check_passes(program: Program, used: BoolArray) -> None:
     if program.pass_of is None or program.num_passes is None or program.window is None or program.passes is None:
         raise InvalidProgram("a fused program lacks pass_of, num_passes, passes or window")
     for r, n in enumerate(program.length.tolist()):

@@ -12,18 +12,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from PIL import Image
 
 from variegate.apps.curate.findings import floats
 from variegate.apps.curate.scan import reads_of
+from variegate.arrays import Float64Array, Int64Array, UInt8Array
 from variegate.decode import read_image
 from variegate.errors import DecodeError
 from variegate.formats.base import Item, Source, SourceError, StreamSource
 from variegate.threads import default_threads
 
-Floats = npt.NDArray[np.float64]
 # Of each split that loaders read and that has images, the rows of the table.
 Charted = Mapping[str, pa.Table]
 # Of a histogram, in the units of its drawing.
@@ -106,7 +105,7 @@ def histograms(charted: Charted, limits: Sequence[tuple[str, ChartedMeasure, flo
     return found
 
 
-def _values(table: pa.Table, column: str) -> Floats:
+def _values(table: pa.Table, column: str) -> Float64Array:
     if column not in ("pixels", "aspect"):
         return floats(table, column)
     height, width = floats(table, "height"), floats(table, "width")
@@ -117,7 +116,7 @@ def _values(table: pa.Table, column: str) -> Floats:
 
 
 def _histogram(
-    measure: ChartedMeasure, values: dict[str, Floats], limits: Sequence[tuple[str, float]]
+    measure: ChartedMeasure, values: dict[str, Float64Array], limits: Sequence[tuple[str, float]]
 ) -> dict[str, Any]:
     """``bars``: by split, an SVG path; ``ticks``: x, text, anchor; ``thresholds``: vertical lines, and what begins
     there; ``summary``: the histogram in words.
@@ -163,7 +162,7 @@ def _histogram(
     }
 
 
-def _bars(counts: npt.NDArray[np.int64], is_outline: bool) -> str:
+def _bars(counts: Int64Array, is_outline: bool) -> str:
     """A path of bars, or one along their tops. Few images are still seen: a bar has a height of 1 at least."""
     top, step = max(int(counts.max()), 1), WIDTH / len(counts)
     heights = [0.0 if count == 0 else max(1.0, HEIGHT * count / top) for count in counts.tolist()]
@@ -208,7 +207,7 @@ SIDE = 224
 _QUALITY = 72
 # Of all pictures, as base64.
 MOST_BYTES = 12 << 20
-Data = bytes | npt.NDArray[np.uint8]
+Data = bytes | UInt8Array
 Place = tuple[str, int]  # split, index
 
 
