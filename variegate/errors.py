@@ -52,6 +52,11 @@ def shown(value: object) -> str:
     return shortened(text, _LONGEST)
 
 
+def one_line(error: BaseException | str) -> str:
+    """The message of an error, on one line."""
+    return " ".join(str(error).split())
+
+
 class PolicyError(ValueError):
     """Raised for an invalid transform description (dict, JSON or YAML).
 
@@ -60,7 +65,7 @@ class PolicyError(ValueError):
 
     def __init__(self, where: str, got: object, accepted: str) -> None:
         self.where, self.got, self.accepted = where, got, accepted
-        place = " ".join(where.split())
+        place = one_line(where)
         place = place if len(place) <= _LONGEST else f"{place[:_LONGEST]} ..."
         super().__init__(speakable(f"{place}: got {shown(got)}; accepted: {accepted}"))
 

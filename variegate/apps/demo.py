@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from variegate.apps.preview import policy_sheet
-from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import read_image
-from variegate.formats.folder import FolderSource, open_folder
+from variegate.formats.folder import open_folder
 from variegate.formats.samples import sample_photo
 from variegate.io.durable import write_atomically
 from variegate.jobs.arguments import build_transform, parse_size
@@ -19,7 +17,6 @@ from variegate.jobs.augment import Expansion, Plan, Report
 from variegate.jobs.engine import Engine
 from variegate.jobs.output.files import encode_image
 from variegate.jobs.output.run_record import SETTINGS_NAME
-from variegate.transforms import Transform
 
 PHOTOS = ("astronaut", "cameraman", "cat", "coffee", "rocket", "space")
 # Views of a photo: top, left, height and width as shares of it.
@@ -37,13 +34,12 @@ SHEET_SAMPLES = 6
 
 @dataclass(frozen=True)
 class Demo:
-    """Places and speeds of the demo. ``prepare_seconds`` is not part of the report's."""
+    """Places of the demo, and the report of its run."""
 
     photos: Path
     augmented: Path
     sheet: Path
     num_photos: int
-    prepare_seconds: float
     report: Report
 
 
@@ -61,7 +57,6 @@ def run_demo(
     write_photos(photos)
     source = open_folder(photos)
     transform = build_transform(POLICY, parse_size(SIZE))
-    prepare_seconds = warm_up(transform, source, seed, copies, threads)
     if (augmented / SETTINGS_NAME).exists():  # of an earlier demo, perhaps with other settings
         shutil.rmtree(augmented)
     plan = Plan(source, transform, copies, seed, place=str(photos.absolute()))
@@ -70,7 +65,7 @@ def run_demo(
     run(expansion)
     samples = min(copies, SHEET_SAMPLES)
     policy_sheet(photos, POLICY, size=SIZE, images=len(PHOTOS), samples=samples, seed=seed).save(sheet)
-    return Demo(photos, augmented, sheet, len(source), prepare_seconds, expansion.report)
+    return Demo(photos, augmented, sheet, len(source), expansion.report)
 
 
 def write_photos(root: Path) -> None:
@@ -82,14 +77,3 @@ def write_photos(root: Path) -> None:
             top, left, height, width = (round(share * side) for share, side in zip(view, sides, strict=True))
             pixels = img_HWC[top : top + height, left : left + width]
             write_atomically(root / name / f"view{number}.jpg", encode_image(pixels, "jpg", 92))
-
-
-def warm_up(transform: Transform, source: FolderSource, seed: int, copies: int, threads: int | None) -> float:
-    """Augment a few images and throw them away -> seconds."""
-    started = time.perf_counter()
-    augmenter = Augmenter(transform, seed=seed, num_threads=threads, layout="NHWC")
-    ids = list(range(0, len(source), 4))
-    images = [read_image(source.name(index).file) for index in ids]
-    for copy in range(min(copies, 2)):
-        augmenter(images, ids=ids, copy=copy)
-    return time.perf_counter() - started

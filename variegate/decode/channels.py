@@ -13,7 +13,7 @@ from variegate.arrays import UInt8Array
 from variegate.decode.depth import as_8_bits, is_16_bit
 from variegate.decode.header import as_stored
 from variegate.decode.limits import check_bytes, check_pixels, check_side, open_image_file, room_for
-from variegate.errors import DecodeError
+from variegate.errors import DecodeError, one_line
 from variegate.program.program import MAX_CHANNELS
 
 Image_HWC = UInt8Array
@@ -94,7 +94,7 @@ def _read_tiff(data: bytes, path: str, max_pixels: int | None, max_decode_bytes:
     except DecodeError:
         raise
     except Exception as error:  # of a parser of damaged bytes
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        reason = one_line(error)[:200] or type(error).__name__
         raise DecodeError(path, f"damaged: {reason}") from error
     if values.size != size[0] * size[1] * size[2]:
         raise DecodeError(path, "damaged: its headers disagree about its size")

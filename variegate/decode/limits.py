@@ -22,7 +22,7 @@ from typing import Any
 from PIL import Image, ImageFile, UnidentifiedImageError
 
 from variegate.checks import integer
-from variegate.errors import DecodeError
+from variegate.errors import DecodeError, one_line
 from variegate.program.program import MAX_SIDE
 from variegate.threads import at_fork
 
@@ -191,7 +191,7 @@ def _gigabytes(count: int) -> str:
 def reason_for(error: BaseException, data: bytes) -> str:
     """One plain sentence without the file's name."""
     size = f"{len(data):,} bytes"
-    text = " ".join(str(error).split()).rstrip(".")
+    text = one_line(error).rstrip(".")
     if not data:
         return "zero bytes: the file is empty"
     if isinstance(error, UnidentifiedImageError):

@@ -6,7 +6,7 @@ import hashlib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -218,6 +218,9 @@ class StreamSource(Protocol):
         ...
 
     def notes(self) -> list[str]: ...
+
+
+AnySource: TypeAlias = Source | StreamSource
 
 
 def digest_of(*parts: str | bytes) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from variegate.errors import DecodeError
+from variegate.errors import DecodeError, one_line
 from variegate.formats.annotated import values as check
 from variegate.formats.annotated.folders import AnnotatedFolder, names_below
 from variegate.formats.annotated.frames import EXIF
@@ -160,7 +160,7 @@ class _Parsed:
                 raise TypeError(f"is {shown_value(entry)}; accepted: an object")
             self._add[member](entry)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            what = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+            what = f"no {error}" if isinstance(error, KeyError) else one_line(error)
             id = shown_value(entry.get("id") if isinstance(entry, dict) else entry)
             where = f"{self._file}: {member}, the entry with id {id}"
             if member != "annotations":

@@ -21,6 +21,7 @@ import numpy as np
 from variegate.arrays import Int64Array, UInt8Array, UInt64Array
 from variegate.errors import DecodeError
 from variegate.formats.base import (
+    AnySource,
     FileSource,
     Item,
     PixelSource,
@@ -214,14 +215,14 @@ class FilteredStream(_WithTargetsOfWhole):
         return lines
 
 
-def whole_of(source: Source | StreamSource) -> Source | StreamSource:
+def whole_of(source: AnySource) -> AnySource:
     """The source that some samples of are kept; itself, where all are."""
     while isinstance(source, (FilteredSource, FilteredStream)):
         source = source.whole
     return source
 
 
-def excluded_from(source: Source | StreamSource) -> dict[str, Any]:
+def excluded_from(source: AnySource) -> dict[str, Any]:
     """Entries to open a source again: ``exclude``, the place of its list, and ``left_out``, the number of samples."""
     if not isinstance(source, FilteredSource):
         return {}
@@ -254,7 +255,7 @@ def place_without(place: str, exclude: StrPath | None) -> Any:
     return place if exclude is None else PlaceWithout(place, exclude)
 
 
-def without(source: Source | StreamSource, exclude: Any) -> Source | StreamSource:
+def without(source: AnySource, exclude: Any) -> AnySource:
     """The source without the samples that ``exclude`` names; itself, where that names none at all. Raises
     SourceError for a list that cannot be read, or names none of the source's; TypeError for what is no list."""
     names, place = read_names(exclude)

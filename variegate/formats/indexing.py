@@ -19,7 +19,7 @@ from variegate.decode import is_jpeg
 from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex, index_path
 from variegate.decode.limits import MAX_DECODE_BYTES
 from variegate.errors import DecodeError
-from variegate.formats.base import Item, Source, StreamSource
+from variegate.formats.base import AnySource, Item, Source
 from variegate.formats.filtered import whole_of
 from variegate.formats.opening import open_source
 from variegate.formats.packed import index_beside
@@ -63,7 +63,7 @@ def index_source(
     ``on_progress``: called with images done, and of how many (0: not known). ``stop``: ends it; what was found is kept.
     Raises SourceError, WriteError.
     """
-    opened: Source | StreamSource = open_source(source)
+    opened: AnySource = open_source(source)
     place = index_path(whole_of(opened).fingerprint) if path is None else path
     try:
         index = EntropyIndex(place)
@@ -96,7 +96,7 @@ def index_source(
 Found = tuple[str | None, int, int]  # why a file has no entry points, its bytes, and those of its entry points
 
 
-def _tasks(source: Source | StreamSource, index: EntropyIndex, broken: list[str]) -> Iterator[Callable[[], Found]]:
+def _tasks(source: AnySource, index: EntropyIndex, broken: list[str]) -> Iterator[Callable[[], Found]]:
     if isinstance(source, Source):
         for number in range(len(source)):
             yield lambda number=number: _add(lambda: source.read(number), index)  # type: ignore[misc]
@@ -132,7 +132,7 @@ _LOWEST_PRIORITY = 19
 _ACCEPTED = "'auto', a path, or None"
 
 
-def open_entropy_index(where: StrPath | None, source: Source | StreamSource) -> EntropyIndex | None:
+def open_entropy_index(where: StrPath | None, source: AnySource) -> EntropyIndex | None:
     """``where``: None, "auto" or a path. Raises ValueError for anything else, and for a file that is none."""
     if where is None:
         return None
@@ -157,7 +157,7 @@ def open_entropy_index(where: StrPath | None, source: Source | StreamSource) -> 
         raise ValueError(f"index: {speakable(str(path))} cannot be read ({error.strerror})") from error
 
 
-def _packed_index(source: Source | StreamSource) -> EntropyIndex | None:
+def _packed_index(source: AnySource) -> EntropyIndex | None:
     """The one that ``variegate pack`` put beside shards, which is not written to; None where none can be used. What
     lies at an address is copied to where "auto" looks, once."""
     place = index_beside(source)

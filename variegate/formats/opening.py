@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from variegate.formats.base import Source, SourceError, StreamSource, check_on_error, cut_off
+from variegate.formats.base import AnySource, Source, SourceError, StreamSource, check_on_error, cut_off
 from variegate.formats.filtered import PlaceWithout, without
 from variegate.formats.kinds import ACCEPTED, kinds_with
 from variegate.formats.resolving import are_places, is_place, resolve
@@ -87,7 +87,7 @@ def open_source(
     return opened if exclude is None else without(opened, exclude)
 
 
-def _open_object(spec: Any, options: dict[str, Any]) -> Source | StreamSource:
+def _open_object(spec: Any, options: dict[str, Any]) -> AnySource:
     kind = f"a {type(spec).__name__}"
     # Asked of the class, since isinstance() of a protocol would compute the properties, the fingerprint among them.
     if _has(spec, "read", "name", "ids", "notes", "__len__"):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
-from variegate.errors import DecodeError, shown
+from variegate.errors import DecodeError, one_line, shown
 from variegate.formats.annotated import folders
 from variegate.formats.annotated import values as check
 from variegate.formats.annotated.frames import EXIF
@@ -181,7 +181,7 @@ def _read_data_yaml(root: Location) -> _Data:
     except DecodeError as error:
         raise SourceError(str(error)) from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise SourceError(f"{place}: no YAML: {' '.join(str(error).split())}") from None
+        raise SourceError(f"{place}: no YAML: {one_line(error)}") from None
 
     def wanted(name: str, value: Any, is_fit: bool, accepted: str) -> None:
         if not is_fit:

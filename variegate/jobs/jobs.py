@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from variegate.errors import DeviceMemoryError
+from variegate.errors import DeviceMemoryError, one_line
 
 _NO_ITEMS: Mapping[int, str] = {}
 
@@ -249,7 +249,7 @@ class WorkerPool(Protocol):
 
 def end_of(error: BaseException) -> str:
     """An error in one line: ``ValueError: what was wrong``."""
-    text = " ".join(str(error).split())
+    text = one_line(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

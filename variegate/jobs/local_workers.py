@@ -159,8 +159,8 @@ UNGUARDED_REASON = (
     "it does under\n\n    if __name__ == '__main__':\n        ...\n\nor use workers=\"thread\""
 )
 
-# Read by OpenMP (torch), BLAS libraries (NumPy) and Numba when they are loaded, and never again.
-_THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+# Read by OpenMP (torch) and BLAS libraries (NumPy) when they are loaded, and never again.
+_THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _lock = threading.Lock()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from variegate.errors import one_line
 from variegate.io.addresses import shown_host, without_secrets
 from variegate.jobs import wire
 from variegate.jobs.jobs import GRACE, Assignment, JobSpec, Task, WorkerEvent, WorkerInfo, WorkerLost, end_of, serve
@@ -200,6 +201,6 @@ def _copied(parts: Parts) -> Parts:
 
 def how_it_died(error: BaseException) -> str:
     """Ray's account of an actor's death without its addresses and advice."""
-    text = " ".join(str(error).split())
+    text = one_line(error)
     text = text[max(text.find("The actor is dead because"), 0) :]
     return text.partition(" Some common causes")[0]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from variegate.augmenter.pickling import CopiedByState, check_copied
 from variegate.checks import integer
 from variegate.errors import shown
+from variegate.formats.base import AnySource
 from variegate.loader.batch import Failure
 from variegate.loader.epochs import BatchIterator, Epochs
 from variegate.loader.options import LoaderArguments, with_fields_of
@@ -19,7 +20,6 @@ from variegate.removed import RemovedMethods
 from variegate.threads import at_fork, check_running
 
 if TYPE_CHECKING:
-    from variegate.formats.base import Source, StreamSource
     from variegate.loader.mixture import Mixture
     from variegate.loader.targets import AnyBatch
 
@@ -146,7 +146,7 @@ class Loader(CopiedByState, RemovedMethods):
         return self.augmenter.seed
 
     @property
-    def dataset(self) -> Source | StreamSource | Mixture:
+    def dataset(self) -> AnySource | Mixture:
         """The opened source, by the name that torch's DataLoader has for it: ``len(loader.dataset)``."""
         return self.source
 

@@ -14,7 +14,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from variegate.arrays import Int64Array, UInt32Array
 from variegate.checks import as_integer, integer
-from variegate.formats.base import Source, StreamSource, digest_of
+from variegate.formats.base import AnySource, Source, StreamSource, digest_of
 from variegate.loader.mixture import MixedOrder, Mixture, MixtureOrders
 from variegate.loader.options import LoaderOptions
 from variegate.loader.shuffle import OrderPurpose, Permutation
@@ -103,7 +103,7 @@ class Picks:
     is_known: bool = True
 
 
-def check_picking(source: Source | StreamSource, options: LoaderOptions) -> bool:
+def check_picking(source: AnySource, options: LoaderOptions) -> bool:
     """True if the order is shuffled. Raises ValueError for arguments that do not go together."""
     shuffle, sampler, weights, number = options.shuffle, options.sampler, options.weights, options.num_samples
     is_stream = isinstance(source, StreamSource)

@@ -28,16 +28,11 @@ U, V, DEPTH = 0, 3, 6
     GRID,  # of a grid: where its nodes begin, and 1 more; else 0
     FOLD,  # the PadMode of what lies beyond the window: if it is not 0, nothing is outside
 ) = range(9, 20)
-RECORD = 20
-RECORD_FIELDS = (
-    "U", "V", "DEPTH", "SPAN_U", "SPAN_V", "SHIFT", "EXPONENT", "ORIGIN_U", "SIGN_U", "ORIGIN_V", "SIGN_V", "BEHIND",
-    "GRID", "FOLD", "STEP_X", "STEP_Y", "COLUMNS", "SWAPS", "TWICE",
-)  # fmt: skip
-
 # What the first fields of a grid's record say. SPAN_U and SPAN_V are the sides of the image that it makes; sums of
 # nodes, weighed, are shifted right by SHIFT to become distances between places. ORIGIN and SIGN lead to the source.
 # TWICE: whether blends with the fill multiply by the weight of the image twice.
 STEP_X, STEP_Y, COLUMNS, SWAPS, TWICE = range(5)
+RECORD = 20
 # Steps are nodes per pixel; node 0 lies at the centre of pixel 0. Weights of nodes have WEIGHT_BITS. A node's
 # displacement counts in 2**(unit - NODE_BITS) pixels, the unit no greater than MAX_UNIT and no less than -MAX_UNIT.
 STEP_BITS, WEIGHT_BITS, NODE_BITS, MAX_UNIT = 26, 14, 6, 6

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from variegate.arrays import Float64Array, Int64Array
-from variegate.formats.base import Source, SourceError, StreamSource
+from variegate.formats.base import AnySource, SourceError
 from variegate.io.durable import write_errors_name, write_pieces
 from variegate.io.files import check_regular
 
@@ -187,7 +187,7 @@ class CheckResult:
 
     table: pa.Table
     findings: tuple[DataFinding, ...]
-    sources: dict[str, Source | StreamSource]
+    sources: dict[str, AnySource]
     classes: tuple[str, ...]
     mean: tuple[float, ...] | None
     std: tuple[float, ...] | None

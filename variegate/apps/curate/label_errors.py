@@ -26,7 +26,7 @@ from variegate.arrays import Float64Array, Int64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import Item, Source, SourceError, StreamSource, first_names
+from variegate.formats.base import AnySource, Item, SourceError, first_names
 from variegate.loader.shuffle import Permutation
 from variegate.ops.resize import Resize
 from variegate.options.search import Hyperparameters
@@ -56,7 +56,7 @@ def check_cleanlab() -> Any:
 
 def doubtful_labels(
     table: pa.Table,
-    source: Source | StreamSource,
+    source: AnySource,
     findings: Sequence[DataFinding] = (),
     seed: int = 0,
     tell: Callable[[int, int], object] = lambda done, total: None,
@@ -182,9 +182,7 @@ def size_for(heights: Int64Array, widths: Int64Array) -> tuple[int, int]:
     return (height, width) if is_one and is_small else (_SIDE, _SIDE)
 
 
-def small_pixels(
-    source: Source | StreamSource, indices: Int64Array, size: tuple[int, int]
-) -> tuple[torch.Tensor, Int64Array]:
+def small_pixels(source: AnySource, indices: Int64Array, size: tuple[int, int]) -> tuple[torch.Tensor, Int64Array]:
     """-> uint8 [N, height, width, 3], and int64[N]: which of ``indices`` they are; all that can still be read.
 
     ``indices``: in the source, ascending; of a stream, in its order. Raises SourceError where none can be read.

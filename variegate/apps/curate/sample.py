@@ -85,11 +85,6 @@ def row_of(index: int, key: str, name: SampleName, fetch: Callable[[], Item], cl
     )
 
 
-def prepare() -> None:
-    """Have what measures compiled, or loaded, before threads need it."""
-    _measure(np.zeros((8, 8, 3), np.uint8))
-
-
 def _measure(image: Image_HWC) -> Row:
     return (*measure_pixels(image), *fingerprint(image))
 

@@ -34,7 +34,7 @@ import pyarrow as pa
 from variegate.apps.curate.findings import MEASURED
 from variegate.apps.curate.sample import FIELDS, Row, row_of
 from variegate.errors import DecodeError
-from variegate.formats.base import Item, Source, StreamItem, StreamSource
+from variegate.formats.base import AnySource, Item, Source, StreamItem, StreamSource
 from variegate.formats.filtered import sample_key, stream_key
 from variegate.io.durable import AppendOnlyFile, write_errors_name
 from variegate.io.files import read_regular
@@ -117,7 +117,7 @@ class ScanJournal:
 
 
 def record_pass(
-    source: Source | StreamSource,
+    source: AnySource,
     split: str,
     begin: Position,
     threads: int,
@@ -166,9 +166,7 @@ def batch_of(split: str, rows: Sequence[Row]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(values[one.name], one.type) for one in MEASURED], schema=MEASURED)
 
 
-def pass_over(
-    source: Source | StreamSource, threads: int, begin: Position
-) -> Generator[tuple[list[Row], Position], None, None]:
+def pass_over(source: AnySource, threads: int, begin: Position) -> Generator[tuple[list[Row], Position], None, None]:
     """Rows of all samples from ``begin`` on in the source's order, and the positions behind them. Closing the iterator
     ends the pass with what its threads have begun."""
     if isinstance(source, Source):
@@ -220,7 +218,7 @@ def _by_shard(source: StreamSource, begin: Position) -> Iterator[Work]:
                 some, size = [], 0
 
 
-def reads_of(source: Source | StreamSource, indices: Sequence[int]) -> Iterator[tuple[int, Callable[[], Item]]]:
+def reads_of(source: AnySource, indices: Sequence[int]) -> Iterator[tuple[int, Callable[[], Item]]]:
     """Index, and what reads the sample; of a stream in its order, which is read up to the last of ``indices``."""
     # Asked of the class: isinstance() of a protocol would compute the fingerprint.
     if not hasattr(type(source), "read_shard"):

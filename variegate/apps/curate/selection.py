@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from variegate.apps.curate.findings import FINDING_KINDS, METADATA_KEY, READ, SCHEMA
 from variegate.arrays import Int64Array
 from variegate.checks import meant, refused
+from variegate.errors import one_line
 from variegate.formats.base import SourceError
 from variegate.io.files import StrPath, open_regular
 
@@ -124,7 +125,7 @@ def _read(place: str) -> pa.Table:
     except FileNotFoundError:
         raise SourceError(f"{place}: no such file; accepted: {ACCEPTED}") from None
     except (OSError, ValueError, pa.ArrowException) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
+        reason = one_line(error).rstrip(".")
         raise SourceError(f"{place}: cannot be read ({reason}); accepted: {ACCEPTED}") from None
 
 

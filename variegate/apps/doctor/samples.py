@@ -15,7 +15,15 @@ from PIL import Image
 
 from variegate.arrays import UInt8Array
 from variegate.errors import DecodeError
-from variegate.formats.base import IndexedSource, Item, SampleName, Source, SourceError, StreamItem, StreamSource
+from variegate.formats.base import (
+    AnySource,
+    IndexedSource,
+    Item,
+    SampleName,
+    Source,
+    SourceError,
+    StreamItem,
+)
 from variegate.loader.reading import decode_picture
 from variegate.loader.shuffle import Permutation
 
@@ -67,7 +75,7 @@ class MemorySource(IndexedSource):
         return self._items[index % len(self._items)]
 
 
-def hold_samples(source: Source | StreamSource, limit: int, seconds: float, threads: int) -> HeldSamples:
+def hold_samples(source: AnySource, limit: int, seconds: float, threads: int) -> HeldSamples:
     """Read and decode up to ``limit`` random samples (of a stream the first), for about ``seconds``.
 
     Raises SourceError if none of them is readable.
@@ -93,7 +101,7 @@ def hold_samples(source: Source | StreamSource, limit: int, seconds: float, thre
     return held
 
 
-def _candidates(source: Source | StreamSource, limit: int) -> Iterator[tuple[SampleName, Fetch]]:
+def _candidates(source: AnySource, limit: int) -> Iterator[tuple[SampleName, Fetch]]:
     if isinstance(source, Source):
         number = min(limit, len(source))
         indices = Permutation(len(source), seed=0, epoch=0)(np.arange(number, dtype=np.int64))

@@ -17,7 +17,7 @@ from variegate.apps.search.trainings import check_folder, claimed_folder
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, TrainingImages
 from variegate.checks import PIXEL_VERSION, check_pixel_version
-from variegate.formats.base import SourceError
+from variegate.formats.base import SourceError, cut_off
 from variegate.io.addresses import shown
 from variegate.io.durable import write_atomically
 from variegate.options.search import Hyperparameters, SearchOptions
@@ -259,5 +259,4 @@ def _difference(path: str, one: Any, other: Any) -> tuple[str, Any, Any]:
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 100 else text[:97] + "..."
+    return cut_off(json.dumps(value), 100)

@@ -14,7 +14,7 @@ import torch
 
 from variegate.apps.train.magnitudes import Ids, MagnitudeTable
 from variegate.arrays import BoolArray, Int32Array
-from variegate.formats.base import Source, StreamSource
+from variegate.formats.base import AnySource, Source
 from variegate.loader.options import ConditionsOfIds
 from variegate.options.training import TrainOptions
 from variegate.policies.uniform import at_given_magnitude, needs_magnitude, refuse_given_magnitude
@@ -142,9 +142,7 @@ def confidence_codes(scores: torch.Tensor) -> torch.Tensor:
     return (confidence.clamp(0, 1) * 255).round().nan_to_num(0).to(torch.uint8)
 
 
-def adapted(
-    policy: Transform | None, source: Source | StreamSource, options: TrainOptions
-) -> tuple[Transform | None, Adaptation]:
+def adapted(policy: Transform | None, source: AnySource, options: TrainOptions) -> tuple[Transform | None, Adaptation]:
     """The policy with its magnitudes left open if ``options.adapt`` says so, and what gives them. Raises ValueError."""
     if options.adapt == "none":
         refuse_given_magnitude(policy, "policy", "with adapt='entropy'")

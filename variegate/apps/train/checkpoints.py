@@ -21,6 +21,7 @@ from variegate.apps.train.model_file import DAMAGE, read_saved
 from variegate.apps.train.ranks import Ranks
 from variegate.apps.train.step import Tensors
 from variegate.checks import PIXEL_VERSION, as_integer, as_numbers, check_pixel_version, integer
+from variegate.errors import one_line
 from variegate.formats.base import SourceError
 from variegate.io.durable import sync_folder, write_atomically, write_error
 from variegate.options.training import FREE, FREE_ON_OTHER_RANKS, TrainOptions
@@ -251,7 +252,7 @@ class Checkpoints:
         except ResumeError:
             raise
         except (OSError, *DAMAGE) as error:
-            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            reason = one_line(error)[:200] or type(error).__name__
             raise ResumeError(
                 f"{path}: is damaged, or no checkpoint of a training run ({reason}); delete it to resume from the one "
                 "before it"

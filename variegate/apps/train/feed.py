@@ -23,7 +23,7 @@ from variegate.apps.train.step import in_channels_last
 from variegate.augmenter.planner import MixedLabels, num_partners
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import Source, SourceError, StreamSource, first_names
+from variegate.formats.base import AnySource, Source, SourceError, StreamSource, first_names
 from variegate.formats.opening import open_source
 from variegate.io.addresses import shown, speakable
 from variegate.jobs.arguments import WHOLE, parse_size
@@ -242,7 +242,7 @@ class Feed:
             f"{self.place}: has no images that can be read, of one size; accepted: --size cuts them to one"
         )
 
-    def _check_same_classes(self, others: Source | StreamSource, place: str) -> None:
+    def _check_same_classes(self, others: AnySource, place: str) -> None:
         if others.classes and self.source.classes and tuple(others.classes) != tuple(self.classes):
             wanted = set(self.classes) ^ set(others.classes)
             names = first_names(sorted(wanted)) or "in another order"
@@ -251,7 +251,7 @@ class Feed:
             )
 
 
-def classes_of(source: Source | StreamSource, place: str) -> tuple[str, ...]:
+def classes_of(source: AnySource, place: str) -> tuple[str, ...]:
     """Their names, or numbers; warns of those without images. Raises SourceError where they are not known."""
     ask = getattr(source, "labels", None)
     if not isinstance(source, Source) or ask is None:
@@ -302,14 +302,14 @@ def tensors_of(batch: Batch, device: str) -> tuple[torch.Tensor, Any, torch.Tens
     return in_channels_last(images).to(device), moved, weights
 
 
-def _open(given: Any) -> tuple[Source | StreamSource, str]:
-    opened: Source | StreamSource = open_source(given)
+def _open(given: Any) -> tuple[AnySource, str]:
+    opened: AnySource = open_source(given)
     for one in opened.notes() if opened is not given else []:
         warnings.warn(speakable(f"{given}: {one}"), stacklevel=4)
     return opened, shown(str(given)) if isinstance(given, str) or hasattr(given, "__fspath__") else "source"
 
 
-def _first_image(source: Source | StreamSource, place: str) -> tuple[int, tuple[int, int]]:
+def _first_image(source: AnySource, place: str) -> tuple[int, tuple[int, int]]:
     """-> channels, (height, width), of the first image that can be read."""
     if not isinstance(source, Source):
         return 3, (_DEFAULT_SIDE, _DEFAULT_SIDE)

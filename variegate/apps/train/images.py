@@ -15,7 +15,7 @@ from variegate.arrays import Float64Array, Int64Array, UInt64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import Source, SourceError, StreamSource
+from variegate.formats.base import AnySource, Source, SourceError
 from variegate.io.addresses import shown
 from variegate.loader import Loader
 from variegate.loader.shuffle import Permutation
@@ -113,7 +113,7 @@ def fitting_size(source: Source) -> tuple[int, int] | None:
     return None if is_kept_size(sampled_sizes(source)) else (_SIDE, _SIDE)
 
 
-def _names(source: Source | StreamSource, ids: UInt64Array) -> tuple[str, ...]:
+def _names(source: AnySource, ids: UInt64Array) -> tuple[str, ...]:
     """Of the samples with these ids; none of a stream, which knows a name only as it comes by."""
     # Asked of the class, since isinstance() of a protocol would compute the fingerprint.
     if not hasattr(type(source), "read"):

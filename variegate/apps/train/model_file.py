@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from variegate import transforms as T
 from variegate.apps.train.models import ModelError, model_to_train
-from variegate.errors import PolicyError, shown
+from variegate.errors import PolicyError, one_line, shown
 from variegate.executors.runners.devices import resolve
 from variegate.formats.base import Source
 from variegate.io.durable import write_atomically
@@ -209,4 +209,4 @@ class _SizeLimit(TorchFunctionMode):
 
 
 def _said(error: BaseException) -> str:
-    return (" ".join(str(error).split()) or type(error).__name__)[:200]
+    return (one_line(error) or type(error).__name__)[:200]

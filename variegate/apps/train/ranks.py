@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 
 from variegate.arrays import Int32Array
+from variegate.errors import one_line
 from variegate.executors.runners.devices import resolve
 
 # Ranks wait this long for each other.
@@ -102,7 +103,7 @@ def joined(device: str, seconds: float = TIMEOUT_SECONDS) -> Iterator[Ranks]:
 
 def _message(error: RuntimeError, has_joined: bool, seconds: float) -> str | None:
     """The message for an error of torch.distributed; None for any other error."""
-    text = " ".join(str(error).split())
+    text = one_line(error)
     is_distributed = isinstance(error, dist.DistError) or any(word in text for word in _DISTRIBUTED)
     if not is_distributed:
         return None

@@ -12,19 +12,13 @@ import numpy as np
 
 from variegate.arrays import Float32Array, Int64Array
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
-from variegate.native.structs import BATCH, RUN_CALL, Storage, pack_struct
+from variegate.native.structs import BATCH, FUSED_ARRAYS, RUN_CALL, TABLES, Storage, pack_struct
 from variegate.program.program import Output, Program
 from variegate.program.rng import SEGMENTS
 
 _run = entry("vg_run", c_void_p)
 _new_scratch = entry("vg_new_scratch", result=c_void_p)
 _free_scratch = entry("vg_free_scratch", c_void_p, result=None)
-
-INSTRUCTION_ARRAYS = (
-    "opcode", "args", "flags", "fill", "out_size", "window", "passes", "length", "num_passes", "in_shape", "ids", "key",
-)  # fmt: skip
-"""Arrays of a fused program that kernels read."""
-_TABLES = ("luts", "matrices", "kernels", "rectangles", "grids")
 
 
 class ResultFormat(NamedTuple):
@@ -67,8 +61,8 @@ def pack_batch(
 
     ``streams``: whether results are written past the caches.
     """
-    arrays = {name: as_c_contiguous(getattr(program, name)) for name in INSTRUCTION_ARRAYS}
-    arrays |= {name: as_c_contiguous(getattr(program.tables, name)) for name in _TABLES}
+    arrays = {name: as_c_contiguous(getattr(program, name)) for name in FUSED_ARRAYS}
+    arrays |= {name: as_c_contiguous(getattr(program.tables, name)) for name in TABLES}
     arrays["points"] = np.array([point.address for point in program.tables.points], np.int64)
     arrays |= {"sources": sources, "targets": targets, "scale": result.scale, "bias": result.bias}
     memory = pack_struct(

@@ -15,10 +15,10 @@ import numpy as np
 
 from variegate.arrays import AnyArray, UInt8Array
 from variegate.executors.cpu.executor import STREAM_FROM_BYTES, run
-from variegate.executors.cpu.kernels import INSTRUCTION_ARRAYS, result_format, run_rows
+from variegate.executors.cpu.kernels import result_format, run_rows
 from variegate.executors.cpu.memory import RESULTS
 from variegate.native.library import data_ptr
-from variegate.native.structs import BATCH, pack_struct
+from variegate.native.structs import BATCH, FUSED_ARRAYS, pack_struct
 from variegate.program import lowering
 from variegate.program.lowering.rewrites import RECORD, empty_program, new_work
 from variegate.program.one_image import OneImage
@@ -52,7 +52,7 @@ class SingleImageWorkspace:
         self.scale, self.bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
         self.batch = pack_struct(
             BATCH,
-            **{name: getattr(program, name) for name in INSTRUCTION_ARRAYS},
+            **{name: getattr(program, name) for name in FUSED_ARRAYS},
             rows=1,
             slots=SLOTS,
             max_passes=SLOTS,

@@ -12,7 +12,7 @@ from variegate.arrays import AnyArray, Float32Array, Int64Array, UInt8Array
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.images import DeviceImages
 from variegate.native.library import as_c_contiguous, data_ptr, entry
-from variegate.native.structs import DEVICE_PROGRAM, PACK_CALL, pack_struct
+from variegate.native.structs import DEVICE_PROGRAM, FUSED_ARRAYS, PACK_CALL, TABLES, pack_struct
 from variegate.program.ops import Op
 from variegate.program.program import BlendEntries, Output, Program
 from variegate.program.rng import SEGMENTS
@@ -20,11 +20,7 @@ from variegate.program.rng import SEGMENTS
 _lay_out = entry("vg_lay_out", c_void_p)
 _pack = entry("vg_pack", c_void_p)
 
-_PROGRAM_ARRAYS = (
-    "opcode", "args", "flags", "fill", "out_size", "window", "passes", "length", "num_passes", "source", "in_shape",
-    "ids", "key",
-)  # fmt: skip
-_TABLES = ("luts", "matrices", "kernels", "rectangles", "grids")
+_PROGRAM_ARRAYS = (*FUSED_ARRAYS, "source")
 # By field of BlendEntries. Those of a program without a blend are null.
 _BLEND_ARRAYS = {
     "begins": "begins", "row": "entry_row", "weight": "weight", "box": "box", "start": "start", "alpha_at": "alpha_at",
@@ -54,7 +50,7 @@ class Packer:
 
     def __init__(self, program: Program) -> None:
         values: dict[str, Any] = {name: as_c_contiguous(getattr(program, name)) for name in _PROGRAM_ARRAYS}
-        for name in _TABLES:
+        for name in TABLES:
             values[name] = table = as_c_contiguous(getattr(program.tables, name))
             values[f"{name}_size"] = table.nbytes
         values["scale_and_bias"] = _scale_and_bias(program.output)
@@ -113,7 +109,7 @@ class Packer:
         assert len(memory) >= self.uploaded
         assert len(targets) >= self._outputs
         read = [as_c_contiguous(values) for values in (images.addresses, images.strides, targets)]
-        launches = np.empty((2 + self.num_passes, len(L.LAUNCH_NAMES)), np.int64)
+        launches = np.empty((2 + self.num_passes, L.LAUNCH), np.int64)
         call = pack_struct(
             PACK_CALL,
             program=self._program,

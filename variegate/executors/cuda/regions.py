@@ -13,11 +13,10 @@ import numpy as np
 import torch
 
 from variegate.arrays import AnyArray, Float64Array, Int16Array, Int32Array, UInt8Array
-from variegate.executors.cpu.kernels import INSTRUCTION_ARRAYS
 from variegate.executors.cuda.images import DeviceImages, place_tensor
 from variegate.executors.cuda.pack import refuse_jpeg
 from variegate.executors.steps import Step
-from variegate.native.structs import BandStep
+from variegate.native.structs import FUSED_ARRAYS, BandStep
 from variegate.program import passes as P
 from variegate.program.ops import (
     INTERPOLATION_BITS,
@@ -121,7 +120,7 @@ class DeviceBands:
 def _of_pass(program: Program, step: Step, tables: UInt8Array | None) -> tuple[Program, Int32Array]:
     """A program of one row and one pass, whose statistics are tables; and the pass."""
     row = slice(step.row, step.row + 1)
-    arrays = {name: getattr(program, name)[row].copy() for name in (*INSTRUCTION_ARRAYS, "label", "pass_of")}
+    arrays = {name: getattr(program, name)[row].copy() for name in (*FUSED_ARRAYS, "label", "pass_of")}
     plan: Int32Array = arrays["passes"][0, step.number].copy()
     if step.work == BandStep.INPUT:
         plan = _plan_of_input(arrays["opcode"][0], plan)

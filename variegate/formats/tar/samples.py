@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from variegate.errors import DecodeError
+from variegate.errors import DecodeError, one_line
 from variegate.formats.base import cut_off, first_names
 from variegate.formats.kinds import IMAGE_EXTENSIONS, is_image_name, is_system_path
 from variegate.formats.tar.members import ForwardReader, Member, TarDamage, TarWalk
@@ -57,7 +57,7 @@ def parse_json(content: bytes, extension: str) -> Label:
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         return Label(LabelKind.BAD, text=f"not JSON ({reason}); {_ACCEPTED_JSON}", extension=extension)
     key = next((key for key in _JSON_KEYS if key in value), None) if isinstance(value, dict) else None
     if key is None:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from variegate.arrays import Int64Array
-from variegate.formats.base import SourceError
+from variegate.errors import one_line
+from variegate.formats.base import SourceError, first_names
 from variegate.formats.stamps import UNKNOWN, Stamps, describe_change, differences
 from variegate.formats.storage import Storage
 
@@ -37,7 +38,7 @@ def read_settings(storage: Storage) -> dict[str, Any]:
     try:
         settings = json.loads(storage.read(SETTINGS_NAME))
     except ValueError as error:
-        raise SourceError(f"{place}: not JSON ({' '.join(str(error).split())}); choose another folder") from None
+        raise SourceError(f"{place}: not JSON ({one_line(error)}); choose another folder") from None
     if not isinstance(settings, dict):
         raise SourceError(f"{place}: not the settings of a run; choose another folder")
     return settings
@@ -123,7 +124,7 @@ def read_source(storage: Storage) -> Stamps | None:
             np.zeros(0, np.int64),
         )
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
+        reason = one_line(error).rstrip(".")
         raise SourceError(
             f"{storage.place_of(SOURCE_NAME)}: damaged ({reason}); delete it to resume without a check "
             "that the source is unchanged"
@@ -142,8 +143,8 @@ def describe_other(was: Stamps, now: Stamps) -> str:
     new = [name for name in now.names if name not in before]
     gone = [name for name in was.names if name not in here]
     for names, word in ((new, "new"), (gone, "gone")):
-        more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-        found += [f"{', '.join(names[:_SHOWN])}{more} {'is' if len(names) == 1 else 'are'} {word}"] if names else []
+        if names:
+            found.append(f"{first_names(names, _SHOWN)} {'is' if len(names) == 1 else 'are'} {word}")
     if not found and len(files := differences(was, now)):
         return describe_changed(was, now, files)
     return " and ".join(found)

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import groupby, islice
 from typing import NamedTuple
 
-from variegate.errors import shortened
+from variegate.errors import one_line, shortened
 from variegate.formats.base import SourceError
 from variegate.formats.stamps import printable
 from variegate.formats.storage import Storage, open_storage
@@ -216,7 +216,7 @@ def _check_file(storage: Storage, name: str, wanted: int | None, sha256: str, si
     try:
         digest = storage.sha256(real_name(storage, name))
     except Exception as error:  # of the system, or of any package that fsspec reads with
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
+        reason = getattr(error, "strerror", None) or one_line(error) or type(error).__name__
         said = reason if reason.startswith("cannot be read") else f"cannot be read ({reason})"
         return Problem(name, printable(said), "unreadable")
     if digest != sha256:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from variegate.arrays import UInt8Array
-from variegate.errors import shown
+from variegate.errors import one_line, shown
 from variegate.formats.base import SourceError
 from variegate.io.files import StrPath
 from variegate.jobs.tiles.memory import MappedFile
@@ -226,7 +226,7 @@ def imported(path: str) -> Any:
 def _unreadable(path: str, error: Exception, accepted: str = "") -> SourceError:
     """Reason in plain words: Python's own, such as a division by zero in a parser, would mean nothing to a reader."""
     is_meant = isinstance(error, (OSError, ValueError)) or type(error).__module__.split(".")[0] in ("tifffile", "zarr")
-    reason = (" ".join(str(error).split())[:_LONGEST] if is_meant else "") or "its fields contradict one another"
+    reason = (one_line(error)[:_LONGEST] if is_meant else "") or "its fields contradict one another"
     return SourceError(f"{path}: cannot be read ({reason})" + (f"; {accepted}" if accepted else ""))
 
 

@@ -20,7 +20,7 @@ from variegate.apps.curate.scan import reads_of
 from variegate.arrays import Float64Array, Int64Array, UInt8Array
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import Item, Source, SourceError, StreamSource
+from variegate.formats.base import AnySource, Item, SourceError
 from variegate.threads import default_threads
 
 # Of each split that loaders read and that has images, the rows of the table.
@@ -224,7 +224,7 @@ class Thumbnail(NamedTuple):
         return max(self.width, self.height) * 2 <= SIDE
 
 
-def thumbnails(places: Iterable[Place], sources: Mapping[str, Source | StreamSource]) -> dict[Place, Thumbnail]:
+def thumbnails(places: Iterable[Place], sources: Mapping[str, AnySource]) -> dict[Place, Thumbnail]:
     """Of these images, each read once more. What cannot be read, or is beyond ``MOST_BYTES``, has its error instead.
 
     Streams are read from their beginning up to the last image that is wanted.

@@ -6,6 +6,7 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
+from variegate.executors.cuda.kernels.memory import int16s_at, int32s_at, int64s_at, load_inside, load_int
 from variegate.program import coords as R
 from variegate.program import ops
 from variegate.program import passes as P
@@ -49,6 +50,33 @@ def pack(r, g, b):
 
 
 @triton.jit
+def channels_of(pixel):
+    return red(pixel), green(pixel), blue(pixel)
+
+
+@triton.jit
+def add_weighted(r, g, b, weight, pixel):
+    """Sums of channels, and the channels of one more pixel times ``weight``."""
+    return r + weight * red(pixel), g + weight * green(pixel), b + weight * blue(pixel)
+
+
+@triton.jit
+def replaced(where, new_r, new_g, new_b, r, g, b):
+    """New channels where a condition holds."""
+    return tl.where(where, new_r, r), tl.where(where, new_g, g), tl.where(where, new_b, b)
+
+
+@triton.jit
+def clamp(value, low, high):
+    return tl.minimum(tl.maximum(value, low), high)
+
+
+@triton.jit
+def clipped(level):
+    return clamp(level, 0, 255)
+
+
+@triton.jit
 def fetch(header, x, y, inside, FORMAT: tl.constexpr):
     """Pixels at whole places ``x, y`` (int32), 0 where not ``inside``. Bytes above a pixel's channels are arbitrary."""
     if FORMAT == L.CANVAS:
@@ -66,7 +94,7 @@ def fetch_levels(header, x, y, inside, FORMAT: tl.constexpr):
     """As ``fetch``, but the three channels one by one: with a single pixel to read, the least instructions."""
     if FORMAT == L.CANVAS:
         pixel = _fetch_word(header, x, y, inside)
-        r, g, b = red(pixel), green(pixel), blue(pixel)
+        r, g, b = channels_of(pixel)
     else:
         r, g, b = _fetch_bytes(header, x, y, inside, FORMAT)
     return r, g, b
@@ -78,38 +106,38 @@ def fetch_levels(header, x, y, inside, FORMAT: tl.constexpr):
 @triton.jit
 def _fetch_word(header, x, y, inside):
     source = tl.load(header + L.IMAGE).to(tl.pointer_type(tl.int32))
-    at = (y * tl.load(header + L.IN_WIDTH).to(tl.int32) + x).to(tl.uint32)
-    return tl.load(source + at, mask=inside, other=0)
+    at = (y * load_int(header + L.IN_WIDTH) + x).to(tl.uint32)
+    return load_inside(source + at, inside)
 
 
 @triton.jit
 def _fetch_unaligned(header, x, y, inside):
     """One or two aligned words in place of three bytes: fewer requests, and no word without a wanted byte is read."""
     source = tl.load(header + L.IMAGE)
-    at = y * tl.load(header + L.STRIDE_Y).to(tl.int32) + x * tl.load(header + L.STRIDE_X).to(tl.int32)
-    channels = tl.load(header + L.CHANNELS).to(tl.int32)
+    at = y * load_int(header + L.STRIDE_Y) + x * load_int(header + L.STRIDE_X)
+    channels = load_int(header + L.CHANNELS)
     ahead = source & 3
     byte = (at + ahead.to(tl.int32)).to(tl.uint32)
     word = (source - ahead).to(tl.pointer_type(tl.uint32)) + (byte >> 2)
     lead = byte & 3
-    low = tl.load(word, mask=inside, other=0)
-    high = tl.load(word + 1, mask=inside & (lead.to(tl.int32) > 4 - channels), other=0)
+    low = load_inside(word, inside)
+    high = load_inside(word + 1, inside & (lead.to(tl.int32) > 4 - channels))
     # Two shifts, as one by all 32 bits is not defined.
     return ((low >> (8 * lead)) | ((high << 1) << (31 - 8 * lead))).to(tl.int32)
 
 
 @triton.jit
 def _fetch_bytes(header, x, y, inside, FORMAT: tl.constexpr):
-    at = y * tl.load(header + L.STRIDE_Y).to(tl.int32) + x * tl.load(header + L.STRIDE_X).to(tl.int32)
+    at = y * load_int(header + L.STRIDE_Y) + x * load_int(header + L.STRIDE_X)
     byte = tl.load(header + L.IMAGE).to(tl.pointer_type(tl.uint8)) + at.to(tl.uint32)
-    in_colour = inside & (x * 0 + tl.load(header + L.CHANNELS).to(tl.int32) == 3)
+    in_colour = inside & (x * 0 + load_int(header + L.CHANNELS) == 3)
     if FORMAT == L.PLANAR:
         next_channel = tl.load(header + L.STRIDE_C)
     else:
         next_channel = tl.full([], 1, tl.int64)
-    r = tl.load(byte, mask=inside, other=0).to(tl.int32)
-    g = tl.load(byte + next_channel, mask=in_colour, other=0).to(tl.int32)
-    b = tl.load(byte + 2 * next_channel, mask=in_colour, other=0).to(tl.int32)
+    r = load_inside(byte, inside).to(tl.int32)
+    g = load_inside(byte + next_channel, in_colour).to(tl.int32)
+    b = load_inside(byte + 2 * next_channel, in_colour).to(tl.int32)
     return r, g, b
 
 
@@ -147,10 +175,10 @@ def walk(code, begin, end, x, y):
 @triton.jit
 def walk_tables(buffer, code, header, x, y, inside):
     """Through a map that is a table of columns and one of lines (-1: outside) -> as ``walk``."""
-    slot = tl.load(header + P.FIRST).to(tl.int32)
+    slot = load_int(header + P.FIRST)
     at = code + slot * L.CODE
-    columns = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int32))
-    lines = (buffer + tl.load(at + L.COEFFICIENT)).to(tl.pointer_type(tl.int32))
+    columns = int32s_at(buffer, tl.load(at + L.ARG))
+    lines = int32s_at(buffer, tl.load(at + L.COEFFICIENT))
     u = tl.load(columns + x, mask=inside, other=-1)
     v = tl.load(lines + y, mask=inside, other=-1)
     return u, v, tl.where((u < 0) | (v < 0), slot, -1)
@@ -164,7 +192,7 @@ def walk_folded(buffer, code, begin, end, x, y):
         slot = end - 1 - i
         at = code + slot * L.CODE
         if tl.load(at + L.OP) == ops.Op.MAP_FIXED:
-            record = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
+            record = int64s_at(buffer, tl.load(at + L.ARG))
             u, v = form(record + R.U, x, y) >> 16, form(record + R.V, x, y) >> 16
             span_u, span_v, mode = tl.load(record + R.SPAN_U), tl.load(record + R.SPAN_V), tl.load(record + R.FOLD)
             if mode != 0:
@@ -191,7 +219,7 @@ def fold_index(i, n, mode):
     within = _modulo(i, period)
     back = tl.where(mode == ops.PadMode.REFLECT, period - within, period - 1 - within)
     within = tl.where(within >= n, back, within)
-    return tl.where(mode == ops.PadMode.EDGE, tl.minimum(tl.maximum(i, 0), n - 1), within)
+    return tl.where(mode == ops.PadMode.EDGE, clamp(i, 0, n - 1), within)
 
 
 @triton.jit
@@ -205,20 +233,18 @@ def fold_place(place, n, mode, bits, slack):
     turned = lead + tl.where(turned > length, 2 * length - turned, turned)
     folded = tl.where(mode == ops.PadMode.WRAP, _modulo(place, span), turned)
     low, high = half - slack, span - half + slack
-    return tl.where(mode == ops.PadMode.EDGE, tl.minimum(tl.maximum(place, low), high), folded)
+    return tl.where(mode == ops.PadMode.EDGE, clamp(place, low, high), folded)
 
 
 @triton.jit
 def _folded_places(record, a, b, depth, bits, slack):
     """Places in the source by the functions of a map that folds, int32, less half a pixel."""
-    exponent, shift = tl.load(record + R.EXPONENT).to(tl.int32), tl.load(record + R.SHIFT)
+    exponent, shift = load_int(record + R.EXPONENT), tl.load(record + R.SHIFT)
     mode, half = tl.load(record + R.FOLD), (1 << bits) >> 1
     if exponent == 0:
         a, b = a >> shift, b >> shift
     else:
-        divisor = (depth >> shift).to(tl.int32)
-        divisor = tl.where(divisor == 0, 1, divisor).to(tl.float32)
-        factor = ((exponent + 127) << 23).to(tl.float32, bitcast=True)
+        divisor, factor = _divisor(depth, shift, exponent)
         a, b = _far_quotient(a, divisor, factor), _far_quotient(b, divisor, factor)
     a = tl.load(record + R.SIGN_U) * fold_place(a, tl.load(record + R.SPAN_U), mode, bits, slack)
     b = tl.load(record + R.SIGN_V) * fold_place(b, tl.load(record + R.SPAN_V), mode, bits, slack)
@@ -227,9 +253,17 @@ def _folded_places(record, a, b, depth, bits, slack):
 
 
 @triton.jit
+def _divisor(depth, shift, exponent):
+    """What perspective divides by, and the power of two that quotients are multiplied by, float32."""
+    divisor = (depth >> shift).to(tl.int32)
+    factor = ((exponent + 127) << 23).to(tl.float32, bitcast=True)
+    return tl.where(divisor == 0, 1, divisor).to(tl.float32), factor
+
+
+@triton.jit
 def _far_quotient(numerator, divisor, factor):
     numerator = (numerator >> R.NUMERATOR_SHIFT).to(tl.int32).to(tl.float32)
-    quotient = tl.minimum(tl.maximum(tl.div_rn(numerator, divisor) * factor, -1073741824.0), 1073741824.0)
+    quotient = clamp(tl.div_rn(numerator, divisor) * factor, -1073741824.0, 1073741824.0)
     return tl.floor(quotient).to(tl.int64)
 
 
@@ -249,7 +283,7 @@ def walk_records(buffer, code, begin, end, record, u, v, depth, x, y):
         at = code + slot * L.CODE
         op = tl.load(at + L.OP)
         if (op == ops.Op.MAP_FLOAT) | (op == ops.Op.MAP_PERSPECTIVE):
-            later = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
+            later = int64s_at(buffer, tl.load(at + L.ARG))
             is_inside = is_in_span(later, form(later + R.U, x, y), form(later + R.V, x, y), form(later + R.DEPTH, x, y))
             stage = tl.maximum(stage, tl.where(is_inside, -1, slot))
     return tl.maximum(stage, tl.where(is_in_span(record, u, v, depth), -1, begin))
@@ -265,25 +299,29 @@ def is_in_span(record, u, v, depth):
 @triton.jit
 def place(record, u, v, depth, bits):
     """Places in the source by a map's functions, int32 with so many fraction bits. Anything where it is outside."""
-    exponent = tl.load(record + R.EXPONENT).to(tl.int32)
+    exponent = load_int(record + R.EXPONENT)
     shift = tl.load(record + R.SHIFT)
     if exponent == 0:
         along, across = (u >> shift).to(tl.int32), (v >> shift).to(tl.int32)
     else:
-        divisor = (depth >> shift).to(tl.int32)
-        divisor = tl.where(divisor == 0, 1, divisor).to(tl.float32)
-        factor = ((exponent + 127) << 23).to(tl.float32, bitcast=True)
-        along = _quotient(u, divisor, factor, tl.load(record + R.SPAN_U).to(tl.int32) << bits)
-        across = _quotient(v, divisor, factor, tl.load(record + R.SPAN_V).to(tl.int32) << bits)
-    along = tl.load(record + R.ORIGIN_U).to(tl.int32) + tl.load(record + R.SIGN_U).to(tl.int32) * along
-    return along, tl.load(record + R.ORIGIN_V).to(tl.int32) + tl.load(record + R.SIGN_V).to(tl.int32) * across
+        divisor, factor = _divisor(depth, shift, exponent)
+        along = _quotient(u, divisor, factor, load_int(record + R.SPAN_U) << bits)
+        across = _quotient(v, divisor, factor, load_int(record + R.SPAN_V) << bits)
+    return _in_source(record, along, across)
+
+
+@triton.jit
+def _in_source(record, u, v):
+    """Distances from the sides of a map's window as places in the source, int32."""
+    x = load_int(record + R.ORIGIN_U) + load_int(record + R.SIGN_U) * u
+    return x, load_int(record + R.ORIGIN_V) + load_int(record + R.SIGN_V) * v
 
 
 @triton.jit
 def _quotient(numerator, divisor, factor, end):
     numerator = (numerator >> R.NUMERATOR_SHIFT).to(tl.int32).to(tl.float32)
     quotient = tl.div_rn(numerator, divisor) * factor
-    return tl.minimum(tl.maximum(quotient, 0.0), end.to(tl.float32)).to(tl.int32)
+    return clamp(quotient, 0.0, end.to(tl.float32)).to(tl.int32)
 
 
 @triton.jit
@@ -306,7 +344,7 @@ def walk_grids(buffer, code, begin, end, x, y, bits, HAS_FOLD: tl.constexpr):
             moved_u, moved_v = u, v
             is_moved = 1
         elif (op == ops.Op.MAP_FLOAT) | (op == ops.Op.MAP_PERSPECTIVE):
-            record = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
+            record = int64s_at(buffer, tl.load(at + L.ARG))
             if is_moved == 0:
                 a, b, depth = form(record + R.U, x, y), form(record + R.V, x, y), form(record + R.DEPTH, x, y)
             else:
@@ -349,13 +387,13 @@ def _form_at(numbers, u, v, bits):
 def _displaced(buffer, at, u, v, bits, kept, added, is_first, HAS_FOLD: tl.constexpr):
     """Places less half a pixel, moved -> (u, v, whether they are inside the image that the map makes), in the source.
     Of the place in that image, the bits ``kept`` stay, and ``added`` comes to them. ``is_first``: of the chain."""
-    record = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
-    nodes = (buffer + tl.load(at + L.COEFFICIENT)).to(tl.pointer_type(tl.int16))
-    width, height = tl.load(record + R.SPAN_U).to(tl.int32), tl.load(record + R.SPAN_V).to(tl.int32)
+    record = int64s_at(buffer, tl.load(at + L.ARG))
+    nodes = int16s_at(buffer, tl.load(at + L.COEFFICIENT))
+    width, height = load_int(record + R.SPAN_U), load_int(record + R.SPAN_V)
     half = (1 << bits) >> 1
-    at_x = tl.minimum(tl.maximum(u, 0), (width - 1) << bits).to(tl.int64) * tl.load(record + R.STEP_X)
-    at_y = tl.minimum(tl.maximum(v, 0), (height - 1) << bits).to(tl.int64) * tl.load(record + R.STEP_Y)
-    columns = tl.load(record + R.COLUMNS).to(tl.int32)
+    at_x = clamp(u, 0, (width - 1) << bits).to(tl.int64) * tl.load(record + R.STEP_X)
+    at_y = clamp(v, 0, (height - 1) << bits).to(tl.int64) * tl.load(record + R.STEP_Y)
+    columns = load_int(record + R.COLUMNS)
     cell = (at_y >> (R.STEP_BITS + bits)).to(tl.int32) * columns + (at_x >> (R.STEP_BITS + bits)).to(tl.int32)
     across = (at_x >> (R.STEP_BITS - R.WEIGHT_BITS + bits)).to(tl.int32) & ((1 << R.WEIGHT_BITS) - 1)
     down = (at_y >> (R.STEP_BITS - R.WEIGHT_BITS + bits)).to(tl.int32) & ((1 << R.WEIGHT_BITS) - 1)
@@ -375,17 +413,15 @@ def _displaced(buffer, at, u, v, bits, kept, added, is_first, HAS_FOLD: tl.const
             v = fold_place(v.to(tl.int64), height.to(tl.int64), mode, bits, slack).to(tl.int32)
             is_inside = u == u
     swaps = tl.load(record + R.SWAPS) != 0
-    a, b = tl.where(swaps, v, u), tl.where(swaps, u, v)
-    a = tl.load(record + R.ORIGIN_U).to(tl.int32) + tl.load(record + R.SIGN_U).to(tl.int32) * a
-    b = tl.load(record + R.ORIGIN_V).to(tl.int32) + tl.load(record + R.SIGN_V).to(tl.int32) * b
+    a, b = _in_source(record, tl.where(swaps, v, u), tl.where(swaps, u, v))
     return a - half, b - half, is_inside
 
 
 @triton.jit
 def _weighed(node, line, across, down, shift):
     """The displacement between four nodes, as a distance between places, int32."""
-    a, b = tl.load(node).to(tl.int32), tl.load(node + line).to(tl.int32)
-    upper = (a << R.WEIGHT_BITS) + (tl.load(node + 2).to(tl.int32) - a) * across
-    lower = (b << R.WEIGHT_BITS) + (tl.load(node + line + 2).to(tl.int32) - b) * across
+    a, b = load_int(node), load_int(node + line)
+    upper = (a << R.WEIGHT_BITS) + (load_int(node + 2) - a) * across
+    lower = (b << R.WEIGHT_BITS) + (load_int(node + line + 2) - b) * across
     total = (upper.to(tl.int64) << R.WEIGHT_BITS) + (lower - upper).to(tl.int64) * down
     return ((total + ((shift * 0 + 1) << (shift - 1))) >> shift).to(tl.int32)

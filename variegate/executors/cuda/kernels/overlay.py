@@ -6,7 +6,8 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, green, red
+from variegate.executors.cuda.kernels.fetch import blue, clipped, green, red
+from variegate.executors.cuda.kernels.memory import int16s_at, load_inside, load_int
 from variegate.program import coords as R
 from variegate.program import ops
 
@@ -54,17 +55,17 @@ def _move(alpha, colours, columns, across, down, inside, at, mode, coloured, col
     colour = tl.where(coloured, own, colour)
     towards = tl.where(mode == ops.LayerMode.OVER, colour - level, colour)
     towards = tl.where(mode == ops.LayerMode.SCALE, level, towards)
-    moved = tl.minimum(tl.maximum(level + _scaled(towards, weight), 0), 255)
+    moved = clipped(level + _scaled(towards, weight))
     return tl.where(inside, moved, level)
 
 
 @triton.jit
 def _value(node, columns, across, down, inside):
     """Between four nodes, with 7 fraction bits."""
-    a = tl.load(node, mask=inside, other=0).to(tl.int32) << 7
-    b = tl.load(node + 1, mask=inside, other=0).to(tl.int32) << 7
-    c = tl.load(node + columns, mask=inside, other=0).to(tl.int32) << 7
-    d = tl.load(node + columns + 1, mask=inside, other=0).to(tl.int32) << 7
+    a = load_inside(node, inside).to(tl.int32) << 7
+    b = load_inside(node + 1, inside).to(tl.int32) << 7
+    c = load_inside(node + columns, inside).to(tl.int32) << 7
+    d = load_inside(node + columns + 1, inside).to(tl.int32) << 7
     upper, lower = a + _scaled(b - a, across), c + _scaled(d - c, across)
     return upper + _scaled(lower - upper, down)
 
@@ -81,8 +82,8 @@ def _bend(buffer, at, channels, r, g, b):
         g = r
         b = r
     lightness = tl.minimum(tl.minimum(r, g), b) + tl.maximum(tl.maximum(r, g), b)
-    curve = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int16)) + 2 * lightness
-    new, factor = tl.load(curve).to(tl.int32) << 6, tl.load(curve + 1).to(tl.int32)
+    curve = int16s_at(buffer, tl.load(at + L.ARG)) + 2 * lightness
+    new, factor = load_int(curve) << 6, load_int(curve + 1)
     return (
         _bent(new, factor, 2 * r - lightness),
         _bent(new, factor, 2 * g - lightness),
@@ -92,4 +93,4 @@ def _bend(buffer, at, channels, r, g, b):
 
 @triton.jit
 def _bent(new, factor, away):
-    return tl.minimum(tl.maximum((new + factor * away + (1 << 11)) >> 12, 0), 255)
+    return clipped((new + factor * away + (1 << 11)) >> 12)
