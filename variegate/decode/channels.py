@@ -5,6 +5,7 @@ Bytes are foreign: shapes are checked against limits before a pixel is decoded, 
 from __future__ import annotations
 
 import io
+import math
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def _read_numpy(data: bytes, path: str, max_pixels: int | None, max_decode_bytes
         raise DecodeError(path, "in Fortran's order; accepted: rows one after another")
     # A header may say True for 1.
     size = _check(path, tuple(map(int, shape)), dtype, max_pixels, max_decode_bytes)
-    count = size[0] * size[1] * size[2]
+    count = math.prod(size)
     if len(data) - file.tell() < count * dtype.itemsize:
         raise DecodeError(path, f"truncated: it ends after {len(data):,} bytes, before its last pixel")
     return as_8_bits(np.frombuffer(data, dtype, count, file.tell()).reshape(size), path)
@@ -88,7 +89,7 @@ def _read_tiff(data: bytes, path: str, max_pixels: int | None, max_decode_bytes:
             shape = int(page.imagelength), int(page.imagewidth), int(page.samplesperpixel)
             size = _check(path, shape, page.dtype, max_pixels, max_decode_bytes)
             orientation = int(getattr(page.tags.get(_ORIENTATION), "value", 1))
-            with room_for(2 * size[0] * size[1] * size[2] * page.dtype.itemsize):
+            with room_for(2 * math.prod(size) * page.dtype.itemsize):
                 values = page.asarray()
             planes_first = page.planarconfig != 1 and size[2] > 1
     except DecodeError:
@@ -96,7 +97,7 @@ def _read_tiff(data: bytes, path: str, max_pixels: int | None, max_decode_bytes:
     except Exception as error:  # of a parser of damaged bytes
         reason = one_line(error)[:200] or type(error).__name__
         raise DecodeError(path, f"damaged: {reason}") from error
-    if values.size != size[0] * size[1] * size[2]:
+    if values.size != math.prod(size):
         raise DecodeError(path, "damaged: its headers disagree about its size")
     values = as_8_bits(values, path)
     stored = np.moveaxis(values.reshape(size[2], *size[:2]), 0, 2) if planes_first else values.reshape(size)

@@ -60,7 +60,28 @@ def conditions_by_labels(labels: Any) -> dict[str, AnyArray] | None:
     return {"label": np.array(labels, np.int64)} if are_classes else None
 
 
-class Batch(tuple[Any, Any]):
+class RowFields:
+    """What a batch says of each of its rows; see ``Batch``."""
+
+    ids: UInt64Array
+    padding: BoolArray
+    copies: UInt32Array
+    source: Int64Array
+
+    def _set_rows(
+        self,
+        ids: UInt64Array | None,
+        padding: BoolArray | None,
+        copies: UInt32Array | None,
+        source: Int64Array | None,
+    ) -> None:
+        self.ids = np.zeros(0, np.uint64) if ids is None else ids
+        self.padding = np.zeros(0, np.bool_) if padding is None else padding
+        self.copies = np.zeros(len(self.ids), np.uint32) if copies is None else copies
+        self.source = np.zeros(len(self.ids), np.int64) if source is None else source
+
+
+class Batch(tuple[Any, Any], RowFields):
     """A batch of a ``Loader``: ``images, labels = batch``, with ids and flags per row as attributes.
 
     Attributes:
@@ -76,11 +97,6 @@ class Batch(tuple[Any, Any]):
             a replacement that is the replacement's source, while ``ids`` keeps the unreadable sample's id. Otherwise 0.
     """
 
-    ids: UInt64Array
-    padding: BoolArray
-    copies: UInt32Array
-    source: Int64Array
-
     def __new__(
         cls,
         images: Any,
@@ -92,10 +108,7 @@ class Batch(tuple[Any, Any]):
     ) -> Batch:
         # Frameworks that move a batch to a device make it anew from an iterable of its members, as any tuple.
         batch = super().__new__(cls, tuple(images) if labels is None else (images, labels))
-        batch.ids = np.zeros(0, np.uint64) if ids is None else ids
-        batch.padding = np.zeros(0, np.bool_) if padding is None else padding
-        batch.copies = np.zeros(len(batch.ids), np.uint32) if copies is None else copies
-        batch.source = np.zeros(len(batch.ids), np.int64) if source is None else source
+        batch._set_rows(ids, padding, copies, source)
         return batch
 
     def __getnewargs__(self) -> tuple[Any, ...]:

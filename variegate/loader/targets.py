@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import torch
 
 from variegate.arrays import BoolArray, Int32Array, Int64Array, UInt32Array, UInt64Array
 from variegate.errors import DecodeError
+from variegate.loader.batch import RowFields
 from variegate.ops.base import refuse_views
 from variegate.targets.samples import OfImage, check_batch, of_images, unlike_most
 from variegate.targets.settings import KEYS, Targets
@@ -30,7 +30,7 @@ class Annotated(NamedTuple):
     targets: Mapping[str, Any] | None
 
 
-class TargetBatch(dict[str, Any]):
+class TargetBatch(dict[str, Any], RowFields):
     """A batch of images with boxes, masks or key points: a dict with the keys of the source's samples.
 
     - "image": a tensor [N, C, H, W] or [N, H, W, C], or a list of tensors if shapes differ.
@@ -56,10 +56,7 @@ class TargetBatch(dict[str, Any]):
     ) -> None:
         # Frameworks that move a batch to a device make it anew from a dict of its values.
         super().__init__(values)
-        self.ids = np.zeros(0, np.uint64) if ids is None else ids
-        self.padding = np.zeros(0, np.bool_) if padding is None else padding
-        self.copies = np.zeros(len(self.ids), np.uint32) if copies is None else copies
-        self.source = np.zeros(len(self.ids), np.int64) if source is None else source
+        self._set_rows(ids, padding, copies, source)
 
     @property
     def images(self) -> torch.Tensor | list[torch.Tensor]:

@@ -13,11 +13,12 @@ import torch
 from variegate.arrays import AnyArray, Float64Array, Int32Array, Int64Array
 from variegate.program.boxes import SampledBoxes
 from variegate.program.program import Program
+from variegate.targets.box_formats import edges_of, from_corners, from_edges
 from variegate.targets.copying import Pasted, alpha_of, hide, planes_of
 from variegate.targets.pasting import Joined, OutputMasks, Part, masks_on_host, parts_of
 from variegate.targets.regions import ERASED, LEFT_IMAGE, SEEN, move_boxes, move_points, where_mirrored
 from variegate.targets.samples import OfImage, of_images
-from variegate.targets.settings import Targets, edges_of, from_corners, from_edges, wrap_results
+from variegate.targets.settings import Targets, wrap_results
 from variegate.targets.stages import Stages, stages_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Settings of targets: their names in samples, what of them is kept, and the ways to write a box; and the arrays, boxes
+"""Settings of targets: their names in samples, what of them is kept; and the arrays, boxes
 and torchvision's ``tv_tensors`` of samples, read by them, or an error that names the value."""
 
 from __future__ import annotations
@@ -15,56 +15,7 @@ import torch
 from variegate.arrays import AnyArray, Float64Array
 from variegate.checks import as_integer, integer, number, one_of, refused
 from variegate.errors import shown
-
-BOX_FORMATS = ("xyxy", "xywh", "cxcywh", "cxcywhr")
-
-
-def columns_of(box_format: str) -> int:
-    return 5 if box_format == "cxcywhr" else 4
-
-
-def corners_of(boxes: Float64Array, box_format: str) -> Float64Array:
-    """Boxes [M, 4 or 5] -> float64[M, 4, 2]."""
-    if box_format == "cxcywhr":
-        radians = np.radians(boxes[:, 4])
-        along = np.stack([np.cos(radians), -np.sin(radians)], axis=1) * boxes[:, 2:3] / 2.0
-        down = np.stack([np.sin(radians), np.cos(radians)], axis=1) * boxes[:, 3:4] / 2.0
-        centre = boxes[:, :2]
-        return np.stack([centre - along - down, centre + along - down, centre + along + down, centre - along + down], 1)
-    left, top, right, bottom = edges_of(boxes, box_format).T
-    return np.stack([left, top, right, top, right, bottom, left, bottom], axis=1).reshape(-1, 4, 2)
-
-
-def edges_of(boxes: Float64Array, box_format: str) -> Float64Array:
-    """Upright boxes [M, 4] -> left, top, right, bottom."""
-    first, second = boxes[:, :2], boxes[:, 2:]
-    if box_format == "xywh":
-        second = first + second
-    elif box_format == "cxcywh":
-        first, second = first - second / 2.0, first + second / 2.0
-    return np.concatenate([first, second], axis=1)
-
-
-def from_edges(edges: Float64Array, box_format: str) -> Float64Array:
-    """left, top, right, bottom [M, 4] -> upright boxes in their format."""
-    first, second = edges[:, :2], edges[:, 2:]
-    if box_format == "xyxy":
-        return edges
-    return np.concatenate([first if box_format == "xywh" else (first + second) / 2.0, second - first], axis=1)
-
-
-def from_corners(corners: Float64Array) -> Float64Array:
-    """The rectangle [M, 5] along the side that was the box's width, around all corners [M, 4, 2]."""
-    side = corners[:, 1] - corners[:, 0] + corners[:, 2] - corners[:, 3]
-    angle = np.arctan2(-side[:, 1], side[:, 0])
-    along = np.stack([np.cos(angle), -np.sin(angle)], axis=1)
-    down = np.stack([np.sin(angle), np.cos(angle)], axis=1)
-    u, v = np.einsum("mij,mj->mi", corners, along), np.einsum("mij,mj->mi", corners, down)
-    middle_u, middle_v = (u.min(axis=1) + u.max(axis=1)) / 2.0, (v.min(axis=1) + v.max(axis=1)) / 2.0
-    centre = middle_u[:, None] * along + middle_v[:, None] * down
-    sizes = np.stack([np.ptp(u, axis=1), np.ptp(v, axis=1), np.degrees(angle)], axis=1)
-    return np.concatenate([centre, sizes], axis=1)
-
+from variegate.targets.box_formats import BOX_FORMATS, columns_of, corners_of, edges_of
 
 # What samples may hold.
 KEYS = ("image", "mask", "masks", "boxes", "keypoints", "labels", "label")

@@ -20,6 +20,7 @@ from variegate.formats.annotated.objects import Faults, check_boxes
 from variegate.formats.annotated.written import RecordForm
 from variegate.formats.base import IndexedSource, SampleName, StoredFile
 from variegate.formats.labels import MOST_LABEL, NO_LABEL
+from variegate.targets.box_formats import edges_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -189,12 +190,7 @@ class ObjectFields:
 
     def _edges(self, boxes: Float64Array, box_format: str, size: tuple[int, int]) -> Float64Array:
         """Boxes [M, 4] as they are written -> edges in pixels."""
-        first, second = boxes[:, :2], boxes[:, 2:]
-        if box_format == "xywh":
-            second = first + second
-        elif box_format == "cxcywh":
-            first, second = first - second / 2, first + second / 2
-        return np.concatenate([first, second], axis=1) * np.tile(self._scale(size), 2)
+        return edges_of(boxes, box_format) * np.tile(self._scale(size), 2)
 
     def _label(self, label: Any, name: str) -> int:
         most = len(self.classes)

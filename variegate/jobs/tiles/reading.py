@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -95,7 +96,7 @@ def _open_npy(path: str, _: Any) -> Reader:
     shape = checked_shape(sides, dtype, path)
     if is_fortran:
         raise SourceError(f"{path}: in Fortran's order; accepted: rows one after another")
-    if os.path.getsize(path) < offset + shape[0] * shape[1] * shape[2]:
+    if os.path.getsize(path) < offset + math.prod(shape):
         raise SourceError(f"{path}: {_CUT_OFF}")
     return _OpenLines(path, shape, [(0, shape[0], offset)])
 
@@ -145,10 +146,10 @@ def _open_tiff_tiles(path: str, shape: Shape, page: Any, places: list[tuple[int,
     across = -(-shape[1] // sides[1])
     if len(places) != (wanted := -(-shape[0] // sides[0]) * across):
         raise SourceError(f"{path}: {len(places):,} tiles; accepted: {wanted:,} for its size")
-    claimed = shape[0] * shape[1] * shape[2] // _MOST_RATIO
+    claimed = math.prod(shape) // _MOST_RATIO
     if is_plain:
         stored = len({offset for offset, count in places if count})
-        claimed = max(stored * tile[0] * tile[1] * tile[2], claimed)
+        claimed = max(stored * math.prod(tile), claimed)
     if claimed > size:
         got = f"{size:,} bytes for {shape[0]:,} x {shape[1]:,} pixels"
         raise SourceError(f"{path}: {got}; accepted: {claimed:,} bytes or more")
@@ -164,7 +165,7 @@ def _open_tiff_tiles(path: str, shape: Shape, page: Any, places: list[tuple[int,
         if len(data) < count:
             raise ValueError("the file ends in it")
         if is_plain:
-            return np.frombuffer(data, np.uint8, tile[0] * tile[1] * tile[2]).reshape(tile)
+            return np.frombuffer(data, np.uint8, math.prod(tile)).reshape(tile)
         levels = np.asarray(decode(data, number, jpegtables=tables)[0], np.uint8)
         return levels.reshape(-1, *levels.shape[-2:])[-levels.shape[-3] :]
 
