@@ -22,7 +22,8 @@ class _Shown(reprlib.Repr):
 
     def __init__(self) -> None:
         super().__init__()
-        self.maxlevel, self.maxother = 6, 300
+        self.maxlevel = 6
+        self.maxother = 300
         self.maxlist = self.maxtuple = self.maxdict = self.maxset = self.maxfrozenset = self.maxdeque = 40
         self.maxstring = 200
 
@@ -34,7 +35,8 @@ class _Shown(reprlib.Repr):
         return repr(x) if len(x) <= 40 else f"{x[:40]!r}..."
 
 
-_LONGEST, _LONGEST_LINE = 400, 1000
+_LONGEST = 400
+_LONGEST_LINE = 1000
 _shown = _Shown()
 
 
@@ -64,7 +66,9 @@ class PolicyError(ValueError):
     """
 
     def __init__(self, where: str, got: object, accepted: str) -> None:
-        self.where, self.got, self.accepted = where, got, accepted
+        self.where = where
+        self.got = got
+        self.accepted = accepted
         place = one_line(where)
         place = place if len(place) <= _LONGEST else f"{place[:_LONGEST]} ..."
         super().__init__(speakable(f"{place}: got {shown(got)}; accepted: {accepted}"))

@@ -242,7 +242,8 @@ def fit(losses: Float64Array, is_drawn: Float64Array) -> tuple[Float64Array, Flo
     flat = centered.reshape(losses.size, -1)
     values, vectors = np.linalg.eigh(flat.T @ flat)
     is_null = values <= _NULL_SHARE * values.max(initial=1.0)
-    null, regular = vectors[:, is_null], vectors[:, ~is_null]
+    null = vectors[:, is_null]
+    regular = vectors[:, ~is_null]
     # Of all solutions, the one whose effects have a mean of 0 over the draws if every draw has one of several columns.
     weighted = null.T * is_drawn[..., varies].sum((0, 1))
     to_mean = np.eye(len(values)) - null @ np.linalg.solve(weighted @ null, weighted)

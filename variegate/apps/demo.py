@@ -28,7 +28,8 @@ VIEWS = [
     (0.25, 0.25, 0.75, 0.75),
     (0.1, 0.1, 0.8, 0.8),
 ]
-POLICY, SIZE = "randaugment", "224"
+POLICY = "randaugment"
+SIZE = "224"
 SHEET_SAMPLES = 6
 
 
@@ -51,7 +52,9 @@ def run_demo(
     run: Callable[[Expansion], object] = Expansion.run,
 ) -> Demo:
     """Write photos to ``root``, expand them by ``run`` (which may show progress), and draw the sheet."""
-    photos, augmented, sheet = root / "photos", root / "augmented", root / "contact-sheet.png"
+    photos = root / "photos"
+    augmented = root / "augmented"
+    sheet = root / "contact-sheet.png"
     if root.is_dir() and {path.name for path in root.iterdir()} - {photos.name, augmented.name, sheet.name}:
         raise ValueError(f"{root}: holds files that no demo wrote; accepted: a new folder, an empty one, or a demo's")
     write_photos(photos)

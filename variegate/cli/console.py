@@ -24,7 +24,9 @@ from rich.text import Text
 from variegate.errors import one_line
 from variegate.io.addresses import speakable, without_secrets
 
-BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+BAD_INPUT = 2
+FAILED = 1
+INTERRUPTED = 130
 
 
 class CommandError(Exception):
@@ -32,7 +34,8 @@ class CommandError(Exception):
 
     def __init__(self, error: BaseException | str, code: int = FAILED) -> None:
         super().__init__(str(error))
-        self.error, self.code = error, code
+        self.error = error
+        self.code = code
 
 
 _starting: list[Status] = []

@@ -19,11 +19,13 @@ from variegate.program.program import MAX_CHANNELS
 
 Image_HWC = UInt8Array
 
-NUMPY, _TIFFS = b"\x93NUMPY", (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
+NUMPY = b"\x93NUMPY"
+_TIFFS = (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
 _ACCEPTED = f"uint8 [H, W] or [H, W, C] with up to {MAX_CHANNELS} channels, or uint16, scaled to 8 bits"
 _ORIENTATION = 274
 # Numbers of channels that are read of files of every kind, and Pillow's mode of them.
-_GRAY, _ALPHA = 1, 4
+_GRAY = 1
+_ALPHA = 4
 _PILLOW_MODES = {_GRAY: "L", _ALPHA: "RGBA"}
 
 
@@ -52,7 +54,8 @@ def read_channels(
 
 
 def _read_numpy(data: bytes, path: str, max_pixels: int | None, max_decode_bytes: int | None) -> Image_HWC:
-    file, read = io.BytesIO(data), np.lib.format
+    file = io.BytesIO(data)
+    read = np.lib.format
     try:
         version = read.read_magic(file)
         header = (read.read_array_header_1_0 if version == (1, 0) else read.read_array_header_2_0)(file)

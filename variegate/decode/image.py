@@ -166,7 +166,8 @@ def _decode_whole(
 ) -> tuple[Image_HWC, str]:
     """All rows, upright, and simplejpeg's warning; ``divisor``: 2, 4 or 8 for a reduced scale."""
     warning = ""
-    height, width = -(-header.height // divisor), -(-header.width // divisor)
+    height = -(-header.height // divisor)
+    width = -(-header.width // divisor)
     if header.components != 4:
         options: dict[str, Any] = {"min_height": height, "min_width": width} if divisor > 1 else {}
         try:
@@ -176,7 +177,8 @@ def _decode_whole(
                     return apply_orientation(image, header.orientation), ""
         except ValueError as error:
             warning = str(error)  # strict about what Pillow passes over: Pillow decides below
-    limits, held = (header.height * header.width, max_decode_bytes), header.coefficient_bytes
+    limits = (header.height * header.width, max_decode_bytes)
+    held = header.coefficient_bytes
     with PillowFile(data, path, *limits, JPEG_FORMATS, divisor=divisor, decoder_bytes=held) as file:
         image = file.decode(header.orientation)
     if image.shape[:2] != ((width, height) if header.orientation >= 5 else (height, width)):
@@ -216,7 +218,8 @@ def read_image(
     1 GB) of memory to decode. ValueError for a limit that is no positive integer.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
-        path, data = name or "<bytes>", bytes(source)
+        path = name or "<bytes>"
+        data = bytes(source)
     else:
         path = name or fsdecode(source)
         data = read_bytes(source, path)

@@ -43,5 +43,6 @@ def rgb_of(image: Image.Image) -> UInt8Array | None:
 
 def unpack_rgb(capsule: object, img_HWC: UInt8Array) -> bool:
     """Fill an image from a capsule of Arrow's ``arrow_array``; False if that does not hold four bytes per pixel."""
-    array, pixels = _capsule_pointer(capsule, b"arrow_array"), img_HWC.shape[0] * img_HWC.shape[1]
+    array = _capsule_pointer(capsule, b"arrow_array")
+    pixels = img_HWC.shape[0] * img_HWC.shape[1]
     return bool(_unpack_rgb(array, pixels, data_ptr(img_HWC)))

@@ -47,7 +47,8 @@ class _DecodeErrors:
     """Whatever Pillow raises becomes a DecodeError of the file. (A class, as a generator takes longer.)"""
 
     def __init__(self, data: bytes, path: str) -> None:
-        self._data, self._path = data, path
+        self._data = data
+        self._path = path
 
     def __enter__(self) -> None:
         pass
@@ -77,7 +78,8 @@ class PillowFile:
     ) -> None:
         max_pixels = check_limit("max_pixels", max_pixels, MAX_PIXELS)
         max_decode_bytes = check_limit("max_decode_bytes", max_decode_bytes, MAX_DECODE_BYTES)
-        self._data, self._path = data, path
+        self._data = data
+        self._path = path
         self._errors = _DecodeErrors(data, path)
         with self._errors:  # damaged files make Pillow's plug-ins raise nearly anything
             if size := webp_size(data):
@@ -149,7 +151,8 @@ class PillowFile:
     @property
     def bits(self) -> int:
         """Bits of a channel by the header: 16, or 8 for all that have no more."""
-        image, data = self._image, self._data
+        image = self._image
+        data = self._data
         if image.mode.startswith("I") or image.mode == "F":
             return 32 if image.mode in ("I", "F") and image.format not in _UNSIGNED_16 else 16
         if image.format == "PNG":

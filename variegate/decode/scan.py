@@ -29,7 +29,8 @@ def scan_headers(
 ) -> Int64Array:
     """int64[N, 7], a row for each file; zeros for those that ``checked_header`` is to look at."""
     heads = np.empty((len(files), len(JPEG_HEAD)), np.int64)
-    addresses, sizes = (c_char_p * len(files))(*files), np.fromiter(map(len, files), np.int64, len(files))
+    addresses = (c_char_p * len(files))(*files)
+    sizes = np.fromiter(map(len, files), np.int64, len(files))
     limits = MAX_SIDE, max_pixels, max_decode_bytes
     _read_heads(addresses, data_ptr(sizes), len(files), *limits, data_ptr(heads))
     return heads

@@ -36,7 +36,8 @@ def share_out(
         work(every)
         return
     chunk = max(1, min(chunk, -(-number // threads)))
-    pool, extra = _thread_pool(threads), extra_seconds.get()
+    pool = _thread_pool(threads)
+    extra = extra_seconds.get()
     # Threads take what is next by themselves: a task for every chunk would cost a hand-over, and wake the caller.
     starts = deque(range(0, number, chunk))
     errors: dict[int, BaseException] = {}

@@ -141,7 +141,8 @@ class FilesSource(IndexedSource):
     """Samples of files that hold many each, one file after another. ``stored``: the files as they were when listed."""
 
     def __init__(self, stored: list[StoredFile], classes: tuple[str, ...]) -> None:
-        self._stored, self.classes = stored, classes
+        self._stored = stored
+        self.classes = classes
         self._starts = [0, *accumulate(file.samples for file in stored)]
         self.is_remote = any(file.location.is_url for file in stored)
 

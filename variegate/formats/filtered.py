@@ -50,7 +50,8 @@ def sample_key(source: Any, index: int) -> str:
 
 def sample_keys(source: Any) -> list[str]:
     """``sample_key`` of all."""
-    path, name = getattr(source, "relative_path", None), source.name
+    path = getattr(source, "relative_path", None)
+    name = source.name
     return [stream_key(name(index)) if path is None else as_line(path(index)) for index in range(len(source))]
 
 
@@ -91,12 +92,15 @@ class FilteredSource(_WithTargetsOfWhole):
     is_remote = _of_whole("is_remote")
 
     def __init__(self, whole: Any, kept: Int64Array, notes: list[str], exclude: str = "") -> None:
-        self.whole, self.kept, self.exclude = whole, kept, exclude
+        self.whole = whole
+        self.kept = kept
+        self.exclude = exclude
         self._notes = notes
 
     def __repr__(self) -> str:
         inside = repr(self.whole).removeprefix(f"{type(self.whole).__name__}(")
-        count, kept = f"{len(self.whole):,} sample", f"{len(self):,} sample"
+        count = f"{len(self.whole):,} sample"
+        kept = f"{len(self):,} sample"
         plural = "" if len(self) == 1 else "s"
         return f"{type(self).__name__}({inside.replace(f'{count}s', f'{kept}{plural}', 1)}"
 
@@ -174,7 +178,8 @@ class FilteredStream(_WithTargetsOfWhole):
     num_shards = _of_whole("num_shards")
 
     def __init__(self, whole: StreamSource, names: frozenset[str], exclude: str = "") -> None:
-        self.whole, self.exclude = whole, exclude
+        self.whole = whole
+        self.exclude = exclude
         self._names = names
         self._left_out: dict[int, frozenset[str]] = {}  # by shard that was read to its end
 

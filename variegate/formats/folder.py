@@ -150,8 +150,11 @@ class FolderSource(IndexedSource):
         else:
             # Without any image, files of other kinds in class folders tell why.
             further = [] if here else [path for _, others in listed.values() for path in others]
-            class_names, empty, ignored = [FLAT_CLASS], [], [*ignored_here, *further]
-            samples, here = [ImageFile(path, 0) for path in here], []
+            class_names = [FLAT_CLASS]
+            empty = []
+            ignored = [*ignored_here, *further]
+            samples = [ImageFile(path, 0) for path in here]
+            here = []
         left_out = (tuple(empty), tuple(ignored), tuple(walked.irregular), tuple(walked.unread), tuple(here))
         listing = cls(folder, tuple(class_names), tuple(samples), *left_out)
         if not samples:

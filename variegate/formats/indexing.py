@@ -30,7 +30,9 @@ from variegate.io.files import StrPath
 from variegate.threads import default_threads, in_order
 
 _AHEAD = 8  # files of each thread that are in memory
-NOT_JPEG, IN_MEMORY, UNREADABLE = "no JPEG", "pixels, not a file", "cannot be read"
+NOT_JPEG = "no JPEG"
+IN_MEMORY = "pixels, not a file"
+UNREADABLE = "cannot be read"
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,9 @@ def index_source(
         for reason, size, packed in in_order(pool, _tasks(opened, index, broken), threads * _AHEAD):
             images += 1
             if reason is None:
-                indexed, image_bytes, index_bytes = indexed + 1, image_bytes + size, index_bytes + packed
+                indexed = indexed + 1
+                image_bytes = image_bytes + size
+                index_bytes = index_bytes + packed
             else:
                 left_out[reason] += 1
             if on_progress is not None:
@@ -140,7 +144,8 @@ def open_entropy_index(where: StrPath | None, source: AnySource) -> EntropyIndex
         raise ValueError(f"index: got {where!r}; accepted: {_ACCEPTED}")
     if isinstance(where, str) and where != "auto":
         where = a_path("index", where, ("auto",), _ACCEPTED)
-    is_auto, fingerprint = where == "auto", whole_of(source).fingerprint
+    is_auto = where == "auto"
+    fingerprint = whole_of(source).fingerprint
     if is_auto and (packed := _packed_index(source)) is not None:
         return packed
     path = index_path(fingerprint) if is_auto else os.fspath(where)
@@ -182,7 +187,8 @@ class LoaderIndex(EntropyIndex):
 
     def __init__(self, path: StrPath) -> None:
         self._waiting: deque[bytes] = deque()
-        self._waiting_bytes, self._is_given_up = 0, False
+        self._waiting_bytes = 0
+        self._is_given_up = False
         super().__init__(path)
         # When nobody holds the loader any more, or the process ends.
         self._finalizer = weakref.finalize(self, _save_rest, self.path, self._added)

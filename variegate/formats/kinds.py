@@ -59,8 +59,10 @@ class Format:
         return f"{self.suffix} {self.noun}"
 
 
-_TAR, _PARQUET = (".tar", ".tar.gz", ".tgz"), (".parquet",)
-_OF_TAR, _OF_PARQUET = ("stream", "on_error", "classes", "cache_dir"), ("classes", "cache_dir", "image_root")
+_TAR = (".tar", ".tar.gz", ".tgz")
+_PARQUET = (".parquet",)
+_OF_TAR = ("stream", "on_error", "classes", "cache_dir")
+_OF_PARQUET = ("classes", "cache_dir", "image_root")
 FILE_KINDS = (
     Format(_TAR, "shards", "WebDataset", "tar.read:open_tar", _OF_TAR, annotated="members"),
     Format(_PARQUET, "files", "", "parquet.read:open_parquet", _OF_PARQUET, annotated="columns"),
@@ -68,7 +70,8 @@ FILE_KINDS = (
 )
 IMAGE = Format((), "an image", "", "folder:open_image", ())
 FOLDER = Format((), "a folder of images", "", "folder:open_folder", ())
-_WITH, _OF_LAYOUT = "a folder with annotations", ("annotations", "on_error", "classes")
+_WITH = "a folder with annotations"
+_OF_LAYOUT = ("annotations", "on_error", "classes")
 # By the name that ``annotations=`` has for them.
 LAYOUTS = {
     "coco": Format((), _WITH, "", "coco:open_coco", _OF_LAYOUT),

@@ -89,7 +89,8 @@ def parse_statistics(data: bytes, place: str) -> DatasetStatistics:
         mean, std = (tuple(map(_share, found[name])) for name in ("mean", "std"))
         if found["format"] != FORMAT or len(mean) not in (1, 3) or len(std) != len(mean):
             raise ValueError("of another format")
-        images, pixels = found["images"], found["pixels"]
+        images = found["images"]
+        pixels = found["pixels"]
         if type(images) is not int or type(pixels) is not int or not 0 < images <= pixels:
             raise ValueError(f"got {shown(images)} images of {shown(pixels)} pixels")
         return DatasetStatistics(mean, std, images, pixels)

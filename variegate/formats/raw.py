@@ -244,7 +244,8 @@ class RawSource(FilesSource):
         file, position = self._place(index)
         found = self.files[file]
         place = found.index.places[position]
-        offset, size = int(place["offset"]), found.index.size_of(position)
+        offset = int(place["offset"])
+        size = found.index.size_of(position)
         if found.location.is_url:
             data = read_range(found.location, offset, size, found.version.size, str(self.name(index)))
             flat = np.frombuffer(data, np.uint8)
@@ -325,7 +326,8 @@ def open_raw(files: Sequence[Location]) -> RawSource:
 
 def _open(location: Location) -> RawShardFile:
     version = version_of(location)
-    size, name = version.size, str(location)
+    size = version.size
+    name = str(location)
     try:
         if size < TAIL_SIZE + len(FIRST_LINE) or read_range(location, 0, len(FIRST_LINE), size, name) != FIRST_LINE:
             raise DamagedRawError("no file of raw pixels: it does not begin as such")

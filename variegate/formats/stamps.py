@@ -148,7 +148,8 @@ def _of_folder(source: Source, folder: Location, paths: list[str]) -> Stamps:
             mark = next((f"{key} {info[key]}" for key in (*_MARKS, *_TIMES) if info.get(key)), "")
             found[path] = Stamp(UNKNOWN if size is None else int(size), UNKNOWN, mark)
         stamps = [found.get(path, Stamp(UNKNOWN)) for path in paths]
-        sizes, marks = np.array([stamp.size for stamp in stamps], np.int64), [stamp.mark for stamp in stamps]
+        sizes = np.array([stamp.size for stamp in stamps], np.int64)
+        marks = [stamp.mark for stamp in stamps]
         times = np.full(len(paths), UNKNOWN)
     else:
         sizes, times = _stat_all([os.path.join(folder.address(), path) for path in paths])

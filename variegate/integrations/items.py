@@ -60,7 +60,8 @@ class WithIds(Dataset[Any]):
         return [self._with_id(item, place) for item, place in zip(items, places, strict=True)]
 
     def _place(self, i: int) -> int:
-        place, length = index(i), len(self)
+        place = index(i)
+        length = len(self)
         if not -length <= place < length:
             raise IndexError(f"index: got {place}; accepted: {-length} to {length - 1}")
         return place % length
@@ -153,7 +154,8 @@ def collate_samples(
 
     names = _names(items)
     parted = [_without_id(item, name, options) for item, name in zip(items, names, strict=True)]
-    samples, given = [sample for sample, _ in parted], [id for _, id in parted]
+    samples = [sample for sample, _ in parted]
+    given = [id for _, id in parted]
     images = [
         to_array(split_sample(sample, name)[0], f"the image of {name}")
         for sample, name in zip(samples, names, strict=True)

@@ -103,7 +103,8 @@ class _SetEpoch(keras.callbacks.Callback):  # type: ignore[misc, unused-ignore]
         self._dataset = dataset
 
     def on_train_begin(self, logs: Any = None) -> None:
-        steps, length = self.params.get("steps"), len(self._dataset)
+        steps = self.params.get("steps")
+        length = len(self._dataset)
         if steps is not None and steps != length:
             more = "for epochs of another length, pass no dataset.epochs()"
             raise refused("steps_per_epoch", steps, f"None, or the {length} batches of an epoch; {more}")
@@ -182,7 +183,8 @@ class BatchesAhead(Generic[T]):
     """``make(epoch, index)`` in threads: an epoch in order has ``depth`` batches on their way, jumps have none."""
 
     def __init__(self, make: Callable[[int, int], T], workers: int, depth: int) -> None:
-        self._make, self._depth = make, depth
+        self._make = make
+        self._depth = depth
         self._pool = Threads(workers, "variegate-ahead")
         self.after_fork()
         at_fork(self)

@@ -143,14 +143,17 @@ class ImageRows:
         name_of: Callable[[int], str],
     ) -> None:
         self.bad: dict[int, DecodeError] = {}
-        self._ids, self._given, self._name_of = ids, given, name_of
+        self._ids = ids
+        self._given = given
+        self._name_of = name_of
         # A whole that can be handed to an Augmenter without looking at each row.
         is_array = isinstance(images, np.ndarray) and images.dtype == np.uint8 and images.ndim == 4
         if is_array and images.shape[3] in (1, 3) and 0 not in images.shape:
             self._data: Any = images
             self._shapes = [images.shape[1:]] * len(images)
             return
-        self._data, self._shapes = [None] * len(images), [(1, 1, 3)] * len(images)
+        self._data = [None] * len(images)
+        self._shapes = [(1, 1, 3)] * len(images)
         for row, image in enumerate(images):
             try:
                 self._data[row], self._shapes[row] = _opened(image, name_of(row))

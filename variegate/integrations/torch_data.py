@@ -47,7 +47,8 @@ class _InWorkers:
         if not isinstance(targets, (Targets, type(None))):
             raise TypeError(f"targets: got {shown(targets)}; accepted: vg.Targets(...), or None")
         augmenter = Augmenter(**arguments)  # now, so that bad arguments are refused now
-        self._arguments, self._targets = {**arguments, "transform": augmenter.transform}, targets
+        self._arguments = {**arguments, "transform": augmenter.transform}
+        self._targets = targets
         self._device = augmenter.device
         if targets is not None:
             refuse_views(augmenter.transform, "t with targets")

@@ -142,7 +142,8 @@ def _split_one(part: str) -> tuple[str, list[str]]:
         break
     if inner := _SCHEME.search(kept):  # the address of a proxy, with that of the file as its path
         kept_inner, more = _split_one(kept[inner.start() :])
-        kept, hidden = kept[: inner.start()] + kept_inner, hidden + more
+        kept = kept[: inner.start()] + kept_inner
+        hidden = hidden + more
     return scheme[0] + kept, [text for text in hidden if text]
 
 

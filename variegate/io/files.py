@@ -21,7 +21,8 @@ BINARY = getattr(os, "O_BINARY", 0)  # Windows then changes no line ends
 # A pipe without a writer is then opened at once, and a terminal does not become ours.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | BINARY
 _MOVING = Lock()
-_PIECE, _LITTLE = 1 << 20, 4096
+_PIECE = 1 << 20
+_LITTLE = 4096
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe (FIFO)"),
     (stat.S_ISSOCK, "a socket"),

@@ -55,7 +55,9 @@ class FileLock:
         Without that function, raises BlockingIOError with the holder's mark where another process holds it. Returns
         without the lock where there are none, as on some network disks. Raises OSError.
         """
-        turns, began, pause = 0, time.monotonic(), 0.01
+        turns = 0
+        began = time.monotonic()
+        pause = 0.01
         while self._descriptor is None:
             try:
                 os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)

@@ -98,11 +98,13 @@ class SharedBlocks:
 
     def send(self, sock: socket.socket, head: Callable[[Message], bytes], parts: Parts) -> None:
         """Raises OSError where nobody reads any more."""
-        gone, self.gone = self.gone, []
+        gone = self.gone
+        self.gone = []
         self._sent.difference_update(gone)
         self._ticket += 1
         places: list[BlockPlace | None] = []
-        descriptors, inline = [], []
+        descriptors = []
+        inline = []
         for part in parts:
             view = memoryview(part)
             found = self._blocks.find(view) if view.nbytes >= _LEAST_BYTES else None

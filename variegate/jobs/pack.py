@@ -72,7 +72,8 @@ class Packing(Expansion):
 
     def write_side_files(self, destination: Destination, rows: Callable[[], Iterator[Row]]) -> None:
         """Write statistics and index."""
-        storage, found = destination.storage, totals_of(rows())
+        storage = destination.storage
+        found = totals_of(rows())
         self.packed = _packed_of(found)
         if not found.shards:
             return
@@ -83,7 +84,8 @@ class Packing(Expansion):
 
 
 def _packed_of(found: Totals, index_bytes: int = 0) -> Packed:
-    images, after = found.sums.images, sum(found.shards.values())
+    images = found.sums.images
+    after = sum(found.shards.values())
     statistics = found.sums.statistics() if images else None
     counts = images, len(found.shards), found.kept, found.skipped
     return Packed(*counts, found.bytes_before, after, index_bytes, statistics)
@@ -122,7 +124,8 @@ def pack(source: Any, destination: StrPath, *, stop: Event | None = None, **opti
 
 def packing_of(source: Any, destination: StrPath, options: PackingOptions) -> Packing:
     """Opened and checked, and nothing done. Raises ValueError (SourceError) naming the argument."""
-    is_place, quality = isinstance(source, (str, PathLike)), options.quality
+    is_place = isinstance(source, (str, PathLike))
+    quality = options.quality
     opened = open_by_index(source, options.on_error)
     if is_place:
         check_apart(source, destination)

@@ -80,7 +80,9 @@ class RayPool:
         self._pickler = self._ray.cloudpickle.CloudPickler
         self._spec = self._ray.put(_as_arrays(wire.encode_spec(spec, self._pickler)))
         self._shares_arrays = bool(getattr(spec, "shares_arrays", False))
-        self._devices, self._num_threads, self._needs = devices, num_threads, needs
+        self._devices = devices
+        self._num_threads = num_threads
+        self._needs = needs
         self._actor_class = self._ray.remote(concurrency_groups={"tasks": 1, "reports": 1})(_Actor)
         self._actors: dict[int, Any] = {}
         self._polls: dict[Any, WorkerInfo] = {}  # workers by the pending reply of ``next_reports``

@@ -89,7 +89,9 @@ class DiskCache:
         self._lock = Lock()
         self._own: _Part | None = None
         self._own_name: Path | None = None
-        self._own_index, self._end, self.nbytes = -1, 0, 0
+        self._own_index = -1
+        self._end = 0
+        self.nbytes = 0
         self._read: dict[Path, int] = {}  # bytes of others' records
         self.use_added()
         self._room += self.nbytes if max_bytes is None else 0
@@ -119,7 +121,8 @@ class DiskCache:
         place = self._places.get(sample_id)
         if place is None:
             return None
-        part, row = self._parts[place[0]], place[1]
+        part = self._parts[place[0]]
+        row = place[1]
         record = part.records[row]
         _, offset, *shape, is_float, int_label, float_label, checksum = record.item()
         picture = np.empty(shape, np.uint8)
@@ -311,7 +314,9 @@ def open_cache(options: LoaderOptions, device: str, processes: int = 1, shared: 
     host's memory. Raises ValueError for what is none of them, such as a misspelt word, and for a budget or side that
     is not positive.
     """
-    where, max_bytes, side = options.cache, options.cache_bytes, options.cache_side
+    where = options.cache
+    max_bytes = options.cache_bytes
+    side = options.cache_side
     for name, value in (("cache_bytes", max_bytes), ("cache_side", side)):
         if value is not None:
             integer(name, value, 1, accepted="a positive integer, or None")

@@ -106,9 +106,15 @@ class Loader(CopiedByState, RemovedMethods):
     def _start(self, arguments: LoaderArguments) -> None:
         pipeline = self._pipeline = Pipeline(arguments)
         options = pipeline.options
-        self.batch_size, self.drop_last, self.prefetch = options.batch_size, options.drop_last, options.prefetch
-        self.rank, self.world_size, self.num_threads = options.rank, options.world_size, options.num_threads
-        self.source, self.augmenter, self.cache = pipeline.source, pipeline.augmenter, pipeline.cache
+        self.batch_size = options.batch_size
+        self.drop_last = options.drop_last
+        self.prefetch = options.prefetch
+        self.rank = options.rank
+        self.world_size = options.world_size
+        self.num_threads = options.num_threads
+        self.source = pipeline.source
+        self.augmenter = pipeline.augmenter
+        self.cache = pipeline.cache
         self.shuffle = pipeline.shuffle
         self.targets = None if pipeline.targets is None else pipeline.targets.options
         self._epochs = Epochs(self.prefetch, pipeline.is_early, pipeline.run)

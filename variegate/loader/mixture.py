@@ -44,7 +44,8 @@ Indices = Int64Array
 
 _BLOCK = 64
 # Of the weights' proportions; products with positions stay within int64.
-_BITS, _MOST_SAMPLES = 26, 1 << 36
+_BITS = 26
+_MOST_SAMPLES = 1 << 36
 _STOPS = ("first_exhausted", "all_exhausted")
 
 
@@ -131,7 +132,9 @@ class Mixture(IndexedSource):
         """A source's ``labels`` among all classes. Raises ValueError for one outside the classes that it names."""
         table = self._tables[number]
         if (outside := (labels < NO_LABEL) | (labels > len(table) - 2)).any():
-            label, name, last = labels[outside].item(0), self.names[number], len(table) - 2
+            label = labels[outside].item(0)
+            name = self.names[number]
+            last = len(table) - 2
             accepted = f"0 to {last}, for its classes, or {NO_LABEL} for none"
             raise ValueError(f"sources[{name!r}]: a sample has the label {label}; accepted: {accepted}")
         return table[labels]
@@ -268,15 +271,19 @@ class MixedOrder:
     def __init__(
         self, mixture: Mixture, epoch_weights: EpochWeights, seed: int, epoch: int, drawn: Sequence[int]
     ) -> None:
-        self._seed, self._epoch = seed, epoch
-        self._sizes, self._starts = np.array(mixture.sizes), mixture.starts
+        self._seed = seed
+        self._epoch = epoch
+        self._sizes = np.array(mixture.sizes)
+        self._starts = mixture.starts
         passes, places = zip(*map(divmod, drawn, mixture.sizes), strict=True)
         # A number of 32 bits keys a pass.
-        self._passes, self._places = np.array([number % (1 << 31) for number in passes]), np.array(places)
+        self._passes = np.array([number % (1 << 31) for number in passes])
+        self._places = np.array(places)
         weights = self._weights = epoch_weights.weights
         words = random_words(0, len(weights), seed, epoch_weights.epoch, OrderPurpose.SOURCES)[:, 0]
         self._phases = (words >> (32 - _BITS)).tolist()
-        self._ratios, one = [], 1 << _BITS
+        self._ratios = []
+        one = 1 << _BITS
         for number, weight in enumerate(weights):
             later = sum(weights[number + 1 :])
             ratio = max(round(weight / (weight + later) * one), 1) if weight else 0
@@ -333,7 +340,8 @@ class MixtureOrders:
     """The orders of all epochs of a mixture. Raises ValueError if an epoch would not end."""
 
     def __init__(self, mixture: Mixture, seed: int) -> None:
-        self._mixture, self._seed = mixture, seed
+        self._mixture = mixture
+        self._seed = seed
         for weights in mixture.schedule:
             self._order(weights.epoch)
 

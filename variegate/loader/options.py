@@ -188,7 +188,8 @@ class LoaderOptions(LoaderArguments):
             raise TypeError(f"conditions: got {given['conditions']!r}; accepted: {accepted}")
         if given["targets"] not in (None, False) and not isinstance(given["targets"], Targets):
             raise TypeError(f"targets: got {given['targets']!r}; accepted: vg.Targets(...), False for none, or None")
-        on_error, max_errors = one_of("on_error", given["on_error"], get_args(OnError)), given["max_errors"]
+        on_error = one_of("on_error", given["on_error"], get_args(OnError))
+        max_errors = given["max_errors"]
         if max_errors is not None and on_error == "raise":
             got = f"got {max_errors!r} with on_error='raise'"
             raise ValueError(f"max_errors: {got}; accepted with on_error='skip' or 'replace'")

@@ -39,7 +39,8 @@ from variegate.policies import load_policy
 from variegate.threads import Threads
 
 # Steps that are being read beyond those being made.
-_REMOTE_READ_DEPTH, _READ_DEPTH = 4, 1
+_REMOTE_READ_DEPTH = 4
+_READ_DEPTH = 1
 # Batches made at the same time, so that threads do not wait for the last rows of one.
 _MAKERS = 2
 _SEEN_AT_LEAST = 1000

@@ -33,8 +33,10 @@ def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
             return torch.distributed.get_rank(), torch.distributed.get_world_size()
         if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
             return 0, 1
-        rank, world_size = _from_environment("RANK"), _from_environment("WORLD_SIZE")
-    rank, world_size = integer("rank", rank), integer("world_size", world_size)
+        rank = _from_environment("RANK")
+        world_size = _from_environment("WORLD_SIZE")
+    rank = integer("rank", rank)
+    world_size = integer("world_size", world_size)
     if world_size < 1 or not 0 <= rank < world_size:
         raise ValueError(f"rank: got {rank} of world_size {world_size}; accepted: 0 to world_size - 1")
     return rank, world_size
@@ -105,7 +107,8 @@ class Share:
 
     def steps_of(self, stream: Iterable[T]) -> Iterator[tuple[list[T], BoolArray, int]]:
         """The same of a stream that begins at ``start``: (rows of this rank, padding, samples done) of each step."""
-        left, done = iter(stream), self.start
+        left = iter(stream)
+        done = self.start
         while together := list(islice(left, self.taken_at_once)):
             if self.drop_last and len(together) < self.taken_at_once:
                 return

@@ -101,7 +101,9 @@ class BatchTargets:
     def __init__(
         self, options: Targets, has_labels: bool, has_edges: bool = False, classes: Sequence[str] = ()
     ) -> None:
-        self.options, self.has_labels, self.classes = options, has_labels, classes
+        self.options = options
+        self.has_labels = has_labels
+        self.classes = classes
         self._given = options.of_edges() if has_edges else options
 
     def check(self, targets: Sequence[Any], shapes: Int32Array, names: Sequence[str]) -> list[OfImage]:
@@ -116,7 +118,8 @@ class BatchTargets:
         return self._check_each(targets, shapes, names)
 
     def _check_each(self, targets: Sequence[Any], shapes: Int32Array, names: Sequence[str]) -> list[OfImage]:
-        found, errors = [], {}
+        found = []
+        errors = {}
         known = {*KEYS, *self._given.per_box, *self._given.passed}
         # Each sample once: in the places of bad rows stand others of the batch.
         distinct = {id(of_row): frozenset(of_row) for of_row in targets if of_row and known.issuperset(of_row)}
@@ -173,7 +176,8 @@ def targets_of(options: LoaderOptions, source: Any, transform: Any) -> BatchTarg
     if options.cache not in (None, "host", "device"):
         what = "with targets, which a folder does not keep"
         raise ValueError(f"cache: got {str(options.cache)!r} {what}{accepted.format(repr('host'))}")
-    has_labels, has_edges = getattr(source, "has_image_labels", True), getattr(source, "has_edges", False)
+    has_labels = getattr(source, "has_image_labels", True)
+    has_edges = getattr(source, "has_edges", False)
     classes = getattr(source, "classes", ()) or ()
     return BatchTargets(Targets() if asked is None else asked, has_labels, has_edges, classes)
 

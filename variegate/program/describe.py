@@ -61,7 +61,8 @@ def _chain(program: Program, output: int, row: int, entries: IndexArray, in_word
     """One row's part of an output, which it has by these entries of the blend."""
     assert program.blend is not None
     height, width = program.final_size(row)
-    weight, box = program.blend.weight[entries].astype(np.float64), program.blend.box
+    weight = program.blend.weight[entries].astype(np.float64)
+    box = program.blend.box
     described: dict[str, Any] = {}
     if program.source[row] != program.source[output]:
         described["id"] = int(program.ids[row])
@@ -105,11 +106,13 @@ def _row_operations(program: Program, row: int, in_words: bool) -> list[dict[str
 
 def _affine_in_words(args: Float64Array, height: int, width: int) -> str:
     """As the arguments of torchvision's ``affine``: turned clockwise, about the middle."""
-    there, middle = np.linalg.pinv([[*args[:3]], [*args[3:6]], [0.0, 0.0, 1.0]]), np.array([width / 2, height / 2, 1.0])
+    there = np.linalg.pinv([[*args[:3]], [*args[3:6]], [0.0, 0.0, 1.0]])
+    middle = np.array([width / 2, height / 2, 1.0])
     (a, b), (c, d) = there[:2, :2]
     scale_x = math.hypot(a, c)
     scale_y = (a * d - b * c) / scale_x
-    turn, shear = math.degrees(math.atan2(c, a)), math.degrees(math.atan2(-(a * b + c * d) / scale_x, scale_y))
+    turn = math.degrees(math.atan2(c, a))
+    shear = math.degrees(math.atan2(-(a * b + c * d) / scale_x, scale_y))
     shift = (there @ middle - middle)[:2].tolist()
     is_even = math.isclose(scale_x, scale_y, rel_tol=1e-4)
     scales = _short(scale_x) if is_even else f"{_short(scale_x)} x {_short(scale_y)}"
@@ -170,7 +173,8 @@ def _plain(value: float) -> int | float:
 
 
 def _caption(operation: dict[str, Any]) -> str:
-    name, args = operation["op"], {k: v for k, v in operation.items() if k != "op"}
+    name = operation["op"]
+    args = {k: v for k, v in operation.items() if k != "op"}
     if "words" in args:
         return f"{name} {args['words']}"
     if name in ("Crop", "ResizedCrop"):
@@ -251,7 +255,8 @@ def _why_apart(fused: Program, row: int, p: int) -> str:
 
 def _step(fused: Program, row: int, k: int) -> str:
     """One instruction of a pass. LUTs and maps may be several operations by now, so that they have no other name."""
-    op, label = Op(int(fused.opcode[row, k])), int(fused.label[row, k])
+    op = Op(int(fused.opcode[row, k]))
+    label = int(fused.label[row, k])
     has_own_name = label >= 0 and op in (Op.COLOR_MATRIX, Op.POINT, Op.ERASE)
     return fused.names[label] if has_own_name else SPECS[op].name
 

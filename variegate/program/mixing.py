@@ -121,11 +121,14 @@ def join(sampling: Sampling, weights: Float32Array | None) -> tuple[Blend, Mixed
     """The blend of outputs, the mixture, and the rows in use. ``weights``: of the first rows, where images have
     several."""
     assert sampling.partners is not None
-    mixes, partners, weight = sampling.mixes, sampling.partners, np.ones(len(sampling.source), np.float32)
+    mixes = sampling.mixes
+    partners = sampling.partners
+    weight = np.ones(len(sampling.source), np.float32)
     if weights is not None:
         weight[: len(weights)] = weights
     entries = entries_of(mixes, partners, sampling.source, weight)
-    feather, seen = np.full(len(entries.row), -1), np.ones(len(entries.row), np.bool_)
+    feather = np.full(len(entries.row), -1)
+    seen = np.ones(len(entries.row), np.bool_)
     for number, mix in enumerate(mixes):
         at = np.flatnonzero((entries.mix == number) & ~entries.is_own)
         feather[at] = mix.feather
@@ -134,7 +137,8 @@ def join(sampling: Sampling, weights: Float32Array | None) -> tuple[Blend, Mixed
             entries.row[at], entries.box[at] = placed
             seen[at] = (placed[1][:, :2] < placed[1][:, 2:]).all(axis=1)
     if not seen.all():
-        entries, feather = Entries(*(values[seen] for values in entries)), feather[seen]
+        entries = Entries(*(values[seen] for values in entries))
+        feather = feather[seen]
     check_sizes(mixes, entries, np.concatenate([sampling.size, sampling.shape[:, 2:]], axis=1))
     used = np.unique(entries.row).astype(np.intp)
     row = np.searchsorted(used, entries.row).astype(np.int32)
@@ -164,7 +168,8 @@ def show(sampling: Sampling, rows: Rows, parts: npt.NDArray[np.number], size: In
     """Forks of ``rows`` with ``parts`` of their pictures (top, left, height, width, 1 if mirrored) within ``boxes`` of
     outputs."""
     forks = sampling.fork(rows, 1)[0]
-    opcode, args = sampling.instructions["opcode"], sampling.instructions["args"]
+    opcode = sampling.instructions["opcode"]
+    args = sampling.instructions["args"]
     while True:  # what is erased of the normalised output is not in the picture
         last = np.maximum(sampling.length[forks] - 1, 0)
         is_late = (sampling.length[forks] > 0) & (opcode[forks, last] == Op.ERASE) & (args[forks, last, 7] != 0.0)

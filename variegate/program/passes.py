@@ -61,4 +61,5 @@ class PassBreak(IntEnum):
 ) = range(20)
 PASS_FIELDS = 20
 
-NEEDS_LUMA, NEEDS_COUNTS = 1, 2
+NEEDS_LUMA = 1
+NEEDS_COUNTS = 2

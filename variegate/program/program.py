@@ -69,9 +69,11 @@ def _scale_and_bias(
     if len(mean) not in (1, 3) or len(std) not in (1, 3):
         accepted = "one number or three of each, for an image of one or three channels"
         raise ValueError(f"Normalize: mean={mean}, std={std}; accepted: {accepted}")
-    means, stds = np.resize(mean, 3).astype(np.float64), np.resize(std, 3).astype(np.float64)
+    means = np.resize(mean, 3).astype(np.float64)
+    stds = np.resize(std, 3).astype(np.float64)
     if channels == 1 and len(mean) == 3:
-        means, stds = np.full(3, means.mean()), np.full(3, stds.mean())
+        means = np.full(3, means.mean())
+        stds = np.full(3, stds.mean())
     return (1.0 / (255.0 * stds)).astype(np.float32), (-means / stds).astype(np.float32)
 
 
@@ -125,7 +127,8 @@ class Blend:
         return self.alpha is None and self.feather is not None and bool((self.feather >= 0).any())
 
     def entries(self) -> BlendEntries:
-        number, outputs = len(self.target), int(self.target.max(initial=-1)) + 1
+        number = len(self.target)
+        outputs = int(self.target.max(initial=-1)) + 1
         order = np.argsort(self.target, kind="stable")
         counts = np.bincount(self.target, minlength=outputs)
         row = np.arange(number) if self.row is None else self.row
@@ -194,8 +197,10 @@ class ProgramArrays(NamedTuple):
     passes: Any
 
 
-_NO_WINDOWS, _NO_PASS_OF = np.empty((0, 0, 4), np.int32), np.empty((0, 0), np.int16)
-_NO_NUM_PASSES, _NO_PASSES = np.empty(0, np.int32), np.empty((0, 0, PASS_FIELDS), np.int32)
+_NO_WINDOWS = np.empty((0, 0, 4), np.int32)
+_NO_PASS_OF = np.empty((0, 0), np.int16)
+_NO_NUM_PASSES = np.empty(0, np.int32)
+_NO_PASSES = np.empty((0, 0, PASS_FIELDS), np.int32)
 
 
 @dataclass

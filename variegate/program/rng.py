@@ -33,7 +33,9 @@ ROUNDS = 10
 _MASK32 = 0xFFFFFFFF
 
 # First counter word of the blocks that make stream keys, so that they never meet a sample's blocks.
-SAMPLE_DOMAIN, SHUFFLE_DOMAIN, VIEW_DOMAIN = 0x53414D50, 0x53485546, 0x56494557
+SAMPLE_DOMAIN = 0x53414D50
+SHUFFLE_DOMAIN = 0x53485546
+VIEW_DOMAIN = 0x56494557
 
 
 def philox4x32(counter: npt.ArrayLike, key: npt.ArrayLike) -> UInt32Array:
@@ -44,17 +46,21 @@ def philox4x32(counter: npt.ArrayLike, key: npt.ArrayLike) -> UInt32Array:
     c = np.asarray(counter, dtype=np.uint64)
     k = np.asarray(key, dtype=np.uint64)
     c0, c1, c2, c3 = (c[..., i] for i in range(4))
-    k0, k1 = k[..., 0], k[..., 1]
-    mask, shift = np.uint64(_MASK32), np.uint64(32)
+    k0 = k[..., 0]
+    k1 = k[..., 1]
+    mask = np.uint64(_MASK32)
+    shift = np.uint64(32)
     for _ in range(ROUNDS):
-        product0, product1 = c0 * np.uint64(_M0), c2 * np.uint64(_M1)
+        product0 = c0 * np.uint64(_M0)
+        product1 = c2 * np.uint64(_M1)
         c0, c1, c2, c3 = (
             (product1 >> shift) ^ c1 ^ k0,
             product1 & mask,
             (product0 >> shift) ^ c3 ^ k1,
             product0 & mask,
         )
-        k0, k1 = (k0 + np.uint64(_W0)) & mask, (k1 + np.uint64(_W1)) & mask
+        k0 = (k0 + np.uint64(_W0)) & mask
+        k1 = (k1 + np.uint64(_W1)) & mask
     return np.stack(np.broadcast_arrays(c0, c1, c2, c3), axis=-1).astype(np.uint32)
 
 
@@ -95,7 +101,8 @@ def view_keys(keys: UInt32Array, views: Sequence[tuple[int, int]]) -> UInt32Arra
 
 def sample_words(ids: UInt64Array, key: UInt32Array, num_slots: int) -> UInt32Array:
     """All parameter words of a batch -> uint32[N, num_slots, 4]. ``key``: uint32[2] for all, or [N, 2]."""
-    read, keys = as_c_contiguous(ids), keys_of(key, len(ids))
+    read = as_c_contiguous(ids)
+    keys = keys_of(key, len(ids))
     out = np.empty((len(ids), num_slots, 4), np.uint32)
     _fill_words(data_ptr(read), data_ptr(keys), len(ids), num_slots, data_ptr(out))
     return out
@@ -103,7 +110,8 @@ def sample_words(ids: UInt64Array, key: UInt32Array, num_slots: int) -> UInt32Ar
 
 def noise_words(ids: UInt64Array, keys: UInt32Array, slot: int, count: int) -> UInt32Array:
     """The first ``count`` blocks of the noise of a slot, uint32[N, count, 4]. ``keys``: uint32[N, 2]."""
-    read, read_keys = as_c_contiguous(ids), as_c_contiguous(keys)
+    read = as_c_contiguous(ids)
+    read_keys = as_c_contiguous(keys)
     out = np.empty((len(ids), count, 4), np.uint32)
     _fill_noise_words(data_ptr(read), data_ptr(read_keys), len(ids), slot, count, data_ptr(out))
     return out
@@ -160,7 +168,8 @@ SEGMENT_BITS = 7
 # A float32's bit pattern without the bits below its segment, and the first segment, that of 1.0.
 SEGMENT_SHIFT = 23 - SEGMENT_BITS
 FIRST_SEGMENT = 127 << SEGMENT_BITS
-MAGNITUDE, SIGN = 0x7FFFFFFF, 0x80000000
+MAGNITUDE = 0x7FFFFFFF
+SIGN = 0x80000000
 _POWERS = 31
 _PARTS = 4
 
@@ -206,7 +215,8 @@ def _segments() -> Float32Array:
     part = (np.arange(_PARTS << SEGMENT_BITS) + 0.5) / (_PARTS << SEGMENT_BITS)
     odd = (np.floor(power * (1.0 + part)).astype(np.int64) | 1).reshape(-1, _PARTS).astype(np.float64)
     quantile = upper_quantile(odd * 2.0**-32)
-    mean, height = odd.mean(axis=1), quantile.mean(axis=1)
+    mean = odd.mean(axis=1)
+    height = quantile.mean(axis=1)
     offset = odd - mean[:, None]
     # Segments of one number have no slope.
     slope = (offset * (quantile - height[:, None])).sum(axis=1) / np.maximum((offset**2).sum(axis=1), 1.0)

@@ -121,7 +121,8 @@ class TableBuilder:
 
     def _add(self, table: str, values: npt.ArrayLike) -> int:
         """-> the place of the first of ``values`` in their table."""
-        like, first = getattr(_NONE, table), self._counts.get(table, 0)
+        like = getattr(_NONE, table)
+        first = self._counts.get(table, 0)
         part = np.ascontiguousarray(values, like.dtype).reshape(-1, *like.shape[1:])
         self._parts.setdefault(table, []).append(part)
         self._counts[table] = first + len(part)

@@ -27,7 +27,8 @@ def corners_of(boxes: Float64Array, box_format: str) -> Float64Array:
 
 def edges_of(boxes: Float64Array, box_format: str) -> Float64Array:
     """Upright boxes [M, 4] -> left, top, right, bottom."""
-    first, second = boxes[:, :2], boxes[:, 2:]
+    first = boxes[:, :2]
+    second = boxes[:, 2:]
     if box_format == "xywh":
         second = first + second
     elif box_format == "cxcywh":
@@ -37,7 +38,8 @@ def edges_of(boxes: Float64Array, box_format: str) -> Float64Array:
 
 def from_edges(edges: Float64Array, box_format: str) -> Float64Array:
     """left, top, right, bottom [M, 4] -> upright boxes in their format."""
-    first, second = edges[:, :2], edges[:, 2:]
+    first = edges[:, :2]
+    second = edges[:, 2:]
     if box_format == "xyxy":
         return edges
     return np.concatenate([first if box_format == "xywh" else (first + second) / 2.0, second - first], axis=1)
@@ -49,8 +51,10 @@ def from_corners(corners: Float64Array) -> Float64Array:
     angle = np.arctan2(-side[:, 1], side[:, 0])
     along = np.stack([np.cos(angle), -np.sin(angle)], axis=1)
     down = np.stack([np.sin(angle), np.cos(angle)], axis=1)
-    u, v = np.einsum("mij,mj->mi", corners, along), np.einsum("mij,mj->mi", corners, down)
-    middle_u, middle_v = (u.min(axis=1) + u.max(axis=1)) / 2.0, (v.min(axis=1) + v.max(axis=1)) / 2.0
+    u = np.einsum("mij,mj->mi", corners, along)
+    v = np.einsum("mij,mj->mi", corners, down)
+    middle_u = (u.min(axis=1) + u.max(axis=1)) / 2.0
+    middle_v = (v.min(axis=1) + v.max(axis=1)) / 2.0
     centre = middle_u[:, None] * along + middle_v[:, None] * down
     sizes = np.stack([np.ptp(u, axis=1), np.ptp(v, axis=1), np.degrees(angle)], axis=1)
     return np.concatenate([centre, sizes], axis=1)

@@ -90,9 +90,12 @@ def hide(
     """
     height, width = instances.shape[1:]
     plane, edges, is_left = torch.from_numpy(pasted.plane).to(instances.device), edges.copy(), np.ones(len(edges), bool)
-    begin, end = np.floor(edges[:, :2]).astype(np.int64) - 1, np.ceil(edges[:, 2:]).astype(np.int64) + 1
-    begin, end = np.maximum(begin, 0), np.minimum(end, [width, height])
-    low, high = np.maximum(begin, pasted.box[:2]), np.minimum(end, pasted.box[2:])
+    begin = np.floor(edges[:, :2]).astype(np.int64) - 1
+    end = np.ceil(edges[:, 2:]).astype(np.int64) + 1
+    begin = np.maximum(begin, 0)
+    end = np.minimum(end, [width, height])
+    low = np.maximum(begin, pasted.box[:2])
+    high = np.minimum(end, pasted.box[2:])
     for n in np.flatnonzero((low < high).all(axis=1)).tolist():
         (left, top), (right, bottom) = low[n].tolist(), high[n].tolist()
         common = instances[n, top:bottom, left:right]
@@ -102,7 +105,8 @@ def hide(
         if not number:
             continue
         whole = instances[n, begin[n, 1] : end[n, 1], begin[n, 0] : end[n, 0]]
-        before, share = _bounds(whole), 1.0 - number / int(whole.count_nonzero())
+        before = _bounds(whole)
+        share = 1.0 - number / int(whole.count_nonzero())
         common.masked_fill_(hidden, 0)
         is_left[n] = share > 0.0 and share >= min_visibility
         if is_left[n]:

@@ -27,7 +27,9 @@ def step_records(stages: Stages, nodes_at: int, places_at: int) -> tuple[Int64Ar
     """Records of steps int64[S', STEP], and each row's first. ``nodes_at``, ``places_at``: offsets of the tables."""
     kept = stages.kind != S.ERASE
     begin = np.concatenate([[0], np.cumsum(kept)])[stages.begin]
-    kind, numbers, back = stages.kind[kept], stages.numbers[kept], stages.back[kept]
+    kind = stages.kind[kept]
+    numbers = stages.numbers[kept]
+    back = stages.back[kept]
     records = np.zeros((len(kind), M.STEP), np.int64)
     reals = records.view(np.float64)
     for own, theirs in _STEP_KINDS.items():
@@ -91,7 +93,8 @@ def prepare_masks(
 ) -> tuple[list[OutputMasks], Launch | None]:
     """Memory for the masks, and the launch that writes them; masks that are read must stay until it is queued."""
     _check_places(executor.device, [each.of for joined in outputs for each in joined])
-    plan, made = _Plan(sizes, mask_fill), _room(executor, sizes, outputs)
+    plan = _Plan(sizes, mask_fill)
+    made = _room(executor, sizes, outputs)
     for joined, masks in zip(outputs, made, strict=True):
         plan.add(joined, masks)
     return made, _launch(executor, stages, plan) if plan.planes else None
@@ -154,7 +157,8 @@ class _Plan:
     """Records of outputs, entries and planes, and the host's masks that they read, in one run of bytes."""
 
     def __init__(self, sizes: npt.NDArray[np.integer], mask_fill: int) -> None:
-        self._sizes, self._mask_fill = sizes, mask_fill
+        self._sizes = sizes
+        self._mask_fill = mask_fill
         self.outputs: list[tuple[int, ...]] = []
         self.entries: list[tuple[int, ...]] = []
         self.planes: list[Int64Array] = []  # of each entry
@@ -167,7 +171,8 @@ class _Plan:
 
     def add(self, joined: Sequence[Joined], made: OutputMasks) -> None:
         height, width = self._sizes[joined[0].part.row, 1].tolist()
-        first_entry, first_kept = len(self.entries), 0
+        first_entry = len(self.entries)
+        first_kept = 0
         kept: list[tuple[int, IndexArray]] = []
         if made.instances is not None:
             for each in joined:
@@ -178,7 +183,8 @@ class _Plan:
         bottom = max((at for at, (_, box) in enumerate(pasted) if box == (0, 0, width, height)), default=0)
         seen: set[int] = set()
         for at, (n, box) in enumerate(pasted):
-            of, row = joined[n].of, joined[n].part.row
+            of = joined[n].of
+            row = joined[n].part.row
             planes = []
             if at >= bottom:
                 for name, target in made.named.items():
@@ -202,7 +208,8 @@ class _Plan:
         self, source: Mask, numbers: IndexArray, target: torch.Tensor, first: int, is_first: bool
     ) -> Int64Array:
         """Masks ``numbers`` of a source, to those of the target from its ``first`` on -> int64[len(numbers), PLANE]."""
-        dtype, result = dtype_of(source), _NUMPY[target.dtype]
+        dtype = dtype_of(source)
+        result = _NUMPY[target.dtype]
         if not self._fill_fits.issuperset((dtype, result)):
             self._fill_fits |= {dtype, result}
             checked_fill(self._mask_fill, dtype)
@@ -231,14 +238,17 @@ class _Plan:
 
 
 def _launch(executor: CudaExecutor, stages: Stages, plan: _Plan) -> Launch:
-    nodes, places = stages.grids.reshape(-1), stages.tables
+    nodes = stages.grids.reshape(-1)
+    places = stages.tables
     places_at = _whole(nodes.nbytes)
     records, begin = step_records(stages, 0, places_at)
-    outputs, entries = np.array(plan.outputs, np.int64), np.array(plan.entries, np.int64)
+    outputs = np.array(plan.outputs, np.int64)
+    entries = np.array(plan.entries, np.int64)
     planes = np.concatenate(plan.planes)
     sections = {"nodes": nodes, "places": places, "steps": records}
     sections |= {"outputs": outputs, "entries": entries, "planes": planes}
-    at, end = {}, 0
+    at = {}
+    end = 0
     for name, values in sections.items():
         at[name] = end
         end += _whole(values.nbytes)
@@ -251,12 +261,14 @@ def _launch(executor: CudaExecutor, stages: Stages, plan: _Plan) -> Launch:
 
     def copy(numbers: Int64Array) -> None:
         for n in numbers.tolist():
-            mask, offset = plan.uploads[n], end + plan.offsets[n]
+            mask = plan.uploads[n]
+            offset = end + plan.offsets[n]
             memory[offset : offset + mask.nbytes] = mask.reshape(-1).view(np.uint8)
 
     share_out(copy, len(plan.uploads), None if plan.end > _SHARED_BYTES else 1)
     buffer = executor.memory.upload(staging, len(staging))
-    height, width = heavy_height(executor.block[0]), executor.block[1]
+    height = heavy_height(executor.block[0])
+    width = executor.block[1]
     tiles = int((-(-outputs[:, M.HEIGHT] // height) * -(-outputs[:, M.WIDTH] // width)).max())
     arguments = (buffer, at["outputs"], at["entries"], at["planes"], at["steps"], len(outputs))
     constants = {"BLOCK_Y": height, "BLOCK_X": width, "VERSION": M.VERSION}

@@ -67,7 +67,8 @@ class Follower:
         self._final: list[tuple[int, int]] = [(height, width) for height, width in self._sizes[:, 1].tolist()]
         self._outputs = parts_of(program)
         self._pasted: list[Pasted | None] = [None] * len(self._outputs)
-        self._program, self._dropped = program, program.dropped
+        self._program = program
+        self._dropped = program.dropped
         # A side and an area, of each output.
         self._least = np.broadcast_to((options.min_size, options.min_area), (len(self._outputs), 2))
         if program.least is not None:
@@ -75,7 +76,8 @@ class Follower:
 
     def lay_objects(self) -> None:
         """Give the program's blend the alpha of objects that are pasted by their masks."""
-        blend, stages = self._program.blend, self._mask_stages
+        blend = self._program.blend
+        stages = self._mask_stages
         if blend is None or blend.feather is None or not blend.lacks_alpha:
             return
         self._pasted = planes_of(self._program, stages, self._outputs, self._images, self._threads)
@@ -118,7 +120,8 @@ class Follower:
                 continue
             left, top, right, bottom = pasted.box
             for name, above in next(named, OutputMasks({}, None)).named.items():
-                below, seen = masks[n].named[name], torch.from_numpy(pasted.plane).to(above.device)
+                below = masks[n].named[name]
+                seen = torch.from_numpy(pasted.plane).to(above.device)
                 below[top:bottom, left:right][seen] = above[top:bottom, left:right][seen].to(below.dtype)
             made[0][n], made[1][n] = self._hidden(n, pasted, outputs[n], masks[n])
         return made
@@ -129,8 +132,10 @@ class Follower:
         assert masks.instances is not None
         assert self._program.mixture is not None
         (own, *above), options, instances = joined, self._options, masks.instances
-        number, size = len(own.kept), np.tile(self._sizes[own.part.row, 1, ::-1], 2).astype(np.float64)
-        is_turned, scale = options.box_format == "cxcywhr", size if options.normalized else 1.0
+        number = len(own.kept)
+        size = np.tile(self._sizes[own.part.row, 1, ::-1], 2).astype(np.float64)
+        is_turned = options.box_format == "cxcywhr"
+        scale = size if options.normalized else 1.0
         boxes = own.boxes.astype(np.float64)
         whole = np.tile([0.0, 0.0, *size[:2]], (number, 1))
         edges = whole if is_turned else edges_of(boxes, options.box_format) * scale
@@ -141,7 +146,8 @@ class Follower:
             boxes[moved] = from_edges(new[moved] / scale, options.box_format)
         left, top, right, bottom = pasted.box
         seen = instances[number:, top:bottom, left:right].any(2).any(1).cpu().numpy()
-        kept, found = np.concatenate([is_left, seen]), []
+        kept = np.concatenate([is_left, seen])
+        found = []
         begin = 0
         for each, its in zip(joined, [boxes.astype(np.float32), *(top.boxes for top in above)], strict=True):
             some = np.flatnonzero(kept[begin : begin + len(each.kept)])
@@ -237,7 +243,8 @@ class Follower:
         if order := self._options.mirrored_points:
             rows = np.array([part.row for part in parts], np.int64)
             place = where_mirrored(self._stages, rows, np.array(list(map(len, flat)), np.int64), tuple(order))
-            moved, state = moved[place], state[place]
+            moved = moved[place]
+            state = state[place]
         return [
             None if points is None else self._points_of(part, points, moved[begin:end], state[begin:end], at)
             for part, points, at, (begin, end) in zip(parts, given, kept, pairwise(ends), strict=True)
@@ -292,7 +299,8 @@ def _within(edges: AnyArray, boxes: Sequence[AnyArray], number: AnyArray) -> tup
     is_seen = (cut[:, 2:] - cut[:, :2] > _LEAST_SIDE).all(axis=1)
     low = np.minimum.reduceat(np.where(is_seen[:, None], cut[:, :2], np.inf), first)
     high = np.maximum.reduceat(np.where(is_seen[:, None], cut[:, 2:], -np.inf), first)
-    bounds, area = np.concatenate([low, high], axis=1), np.add.reduceat(areas, first)
+    bounds = np.concatenate([low, high], axis=1)
+    area = np.add.reduceat(areas, first)
     unseen = ~np.logical_or.reduceat(is_seen, first)
     bounds[unseen], area[unseen] = 0.0, 0.0
     return bounds, area

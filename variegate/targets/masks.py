@@ -32,7 +32,8 @@ def read_masks(
     """
     if not len(regions):
         return
-    regions, layers = as_c_contiguous(regions), as_c_contiguous(layers)
+    regions = as_c_contiguous(regions)
+    layers = as_c_contiguous(layers)
 
     def work(results: Int64Array) -> None:
         some = regions[begin[results[0]] : begin[results[-1] + 1]]

@@ -52,7 +52,8 @@ def parts_of(program: Program) -> list[list[Part]]:
     if program.blend is None:
         whole = np.concatenate([np.zeros_like(sizes), sizes[:, ::-1]], axis=1).astype(np.int64)
         return [[Part(n, of, 1.0, whole[n : n + 1], True)] for n, of in enumerate(program.source.tolist())]
-    entries, outputs = program.blend.entries(), []
+    entries = program.blend.entries()
+    outputs = []
     masked: set[int] = set()
     if program.blend.feather is not None and program.blend.row is not None:
         masked = set(program.blend.row[program.blend.feather >= 0].tolist())
@@ -100,10 +101,12 @@ def masks_on_host(
     num_threads: int | None,
 ) -> list[OutputMasks]:
     """Masks of outputs. ``sizes``: int[R, 2, 2] of rows' images and results. ``outputs``: parts, own image first."""
-    work, sides = _Work(mask_fill), sizes.tolist()
+    work = _Work(mask_fill)
+    sides = sizes.tolist()
     made = []
     for joined in outputs:
-        size, own = tuple(sides[joined[0].part.row][1]), joined[0].of
+        size = tuple(sides[joined[0].part.row][1])
+        own = joined[0].of
         order, is_covered = _seen(joined)
         layers: list[list[_Layer]] = [[] for _ in joined]
         named = {}
@@ -127,7 +130,9 @@ class _Work:
 
     def __init__(self, mask_fill: int) -> None:
         self._fill = mask_fill
-        self._begin, self._regions, self._layers = [0], list[tuple[int, ...]](), list[_Layer]()
+        self._begin = [0]
+        self._regions = list[tuple[int, ...]]()
+        self._layers = list[_Layer]()
         self._alive: list[AnyArray] = []
 
     def named(
@@ -145,7 +150,8 @@ class _Work:
         if not is_covered:
             out[:] = fill
         for n in order:
-            mask, own_fill = masks[n], fill
+            mask = masks[n]
+            own_fill = fill
             if mask.dtype != dtype:
                 mask, own_fill = mask.astype(dtype), checked_fill(self._fill, mask.dtype)
             layers[n].append(self._layer(mask, data_ptr(out), size[1], own_fill))
@@ -157,7 +163,8 @@ class _Work:
         dtype = np.result_type(*every)
         kept = [each.kept_instances.tolist() for each in joined]
         out = _empty((sum(map(len, kept)), *size), dtype)
-        at, step = data_ptr(out), size[0] * size[1] * dtype.itemsize
+        at = data_ptr(out)
+        step = size[0] * size[1] * dtype.itemsize
         begin = 0
         for n, (each, masks) in enumerate(zip(joined, every, strict=True)):
             fill = checked_fill(self._fill, masks.dtype)

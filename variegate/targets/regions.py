@@ -47,9 +47,11 @@ def move_boxes(
     """Boxes [B, 4, 2] of images of ``row`` [B], ``size`` [B, 2] -> edges seen of each and before the last frame cut
     them, float64[B, 2, 4] (inverted or empty where nothing is), and the share that earlier frames have left,
     float64[B]."""
-    rows, sizes = np.ascontiguousarray(row, np.int64), np.ascontiguousarray(size, np.int64)
+    rows = np.ascontiguousarray(row, np.int64)
+    sizes = np.ascontiguousarray(size, np.int64)
     boxes = np.ascontiguousarray(corners, np.float64)
-    seen, share = np.empty((len(boxes), 2, 4)), np.empty(len(boxes))
+    seen = np.empty((len(boxes), 2, 4))
+    share = np.empty(len(boxes))
     addresses = map(data_ptr, (boxes, sizes, seen, share))
     check_status(_native_boxes(data_ptr(stages.packed), data_ptr(rows), len(boxes), *addresses))
     return seen, share

@@ -248,7 +248,8 @@ def _named_masks(made: OfImage, key: str, value: Any) -> None:
         return
     if made.masks:
         raise ValueError(f"{made.name}: got both 'mask' and 'masks' by name; accepted: one of them")
-    made.mask_key, made.has_mask_names = key, True
+    made.mask_key = key
+    made.has_mask_names = True
     for name, mask in value.items():
         made.masks[name] = _mask(f"{made.name}[{key!r}][{name!r}]", mask, made.size, 2)
 
@@ -274,7 +275,8 @@ def _list(made: OfImage, key: str, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         listed: Any = list(value)
     else:
-        name, accepted = f"{made.name}[{key!r}]", "a list, or an array of numbers or names, with an entry for each box"
+        name = f"{made.name}[{key!r}]"
+        accepted = "a list, or an array of numbers or names, with an entry for each box"
         listed = as_array(name, value, accepted)
         if listed.ndim == 0:
             raise ValueError(f"{name}: got {shown(value)}; accepted: {accepted}")

@@ -211,7 +211,8 @@ def _accepted(box_format: str) -> str:
 
 
 def _numbers(given: GivenBoxes, options: Targets) -> Float64Array:
-    name, box_format = given.name, options.box_format
+    name = given.name
+    box_format = options.box_format
     if given.own_format is not None and given.own_format.name.lower() != box_format:
         own = given.own_format.name
         same = "the same, as vg.Targets(box_format=) says"
@@ -219,7 +220,8 @@ def _numbers(given: GivenBoxes, options: Targets) -> Float64Array:
         raise ValueError(
             f"{name}: got BoundingBoxes with format={own}, and box_format={box_format!r}; accepted: {accepted}"
         )
-    columns, accepted = columns_of(box_format), _accepted(box_format)
+    columns = columns_of(box_format)
+    accepted = _accepted(box_format)
     boxes = as_numbers(name, given.value, accepted)
     boxes = boxes.reshape(0, columns) if boxes.size == 0 else boxes
     if boxes.ndim != 2 or boxes.shape[1] != columns:

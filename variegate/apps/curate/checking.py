@@ -95,7 +95,8 @@ class Checking:
                 self.sources[beside] = of.only_beside()
         self.notes = [text for one in self.sources.values() for text in one.notes()]
         self.notes += _notes_on_classes(self.sources)
-        self.resumed, self._seconds = 0, 0.0
+        self.resumed = 0
+        self._seconds = 0.0
 
     @property
     def total(self) -> int:
@@ -179,7 +180,8 @@ class Checking:
                 folder.rmdir()
 
     def _measured(self, journal: ScanJournal | None, report: OnProgress, stop: Event | None) -> pa.Table:
-        started, before = time.perf_counter(), 0
+        started = time.perf_counter()
+        before = 0
         batches: list[pa.RecordBatch] = []
         threads = self._options.threads or default_threads()
         for split, source in self.sources.items():

@@ -202,7 +202,8 @@ def _near_duplicates(first: Rows, partners: UInt32Array, images: Fingerprints) -
 
 
 def _leaks(same: Rows, copies: _Copies, pairs: Rows, images: Fingerprints) -> list[_Link]:
-    is_train, is_test = images.splits == _TRAIN, images.splits == _TEST
+    is_train = images.splits == _TRAIN
+    is_test = images.splits == _TEST
     tested = {int(same[row]): row for row in np.nonzero(is_test)[0][::-1].tolist()}  # the first of each picture
     exact = np.isin(same, np.fromiter(tested, np.int64, len(tested))) & is_train
     links = [_Link(row, tested[int(same[row])], tested[int(same[row])]) for row in np.nonzero(exact)[0].tolist()]

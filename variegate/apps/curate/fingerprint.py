@@ -29,8 +29,10 @@ _describe_look = entry("vg_describe_look", c_void_p, c_int64, c_int64, c_void_p,
 
 AREAS = 32
 # A signature: luminance on 16 x 16 areas, then Cb and Cr on 4 x 4, a byte each, by rows from the top.
-LUMA_SIDE, CHROMA_SIDE = 16, 4
-LUMA_BYTES, CHROMA_BYTES = LUMA_SIDE**2, 2 * CHROMA_SIDE**2
+LUMA_SIDE = 16
+CHROMA_SIDE = 4
+LUMA_BYTES = LUMA_SIDE**2
+CHROMA_BYTES = 2 * CHROMA_SIDE**2
 SIGNATURE_BYTES = LUMA_BYTES + CHROMA_BYTES
 # Luminance of areas is an integer, 64 to a level of a byte.
 FINENESS = 64
@@ -85,7 +87,8 @@ def fingerprint(image: UInt8Array) -> Fingerprint:
     image = as_c_contiguous(image)
     digest = hashlib.sha256(b"%d %d\n" % (height, width), usedforsecurity=False)
     digest.update(image.data)
-    hashes, signature = np.empty(2, np.uint64), np.empty(SIGNATURE_BYTES, np.uint8)
+    hashes = np.empty(2, np.uint64)
+    signature = np.empty(SIGNATURE_BYTES, np.uint8)
     tables = data_ptr(_WAVES), data_ptr(_COSINES)
     check_status(_describe_look(data_ptr(image), height, width, *tables, data_ptr(hashes), data_ptr(signature)))
     return Fingerprint(digest.digest()[:16], int(hashes[0]), int(hashes[1]), signature.tobytes())

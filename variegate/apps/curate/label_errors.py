@@ -86,7 +86,8 @@ def doubtful_labels(
     qualities = np.asarray(ranks.get_label_quality_scores(labels, probabilities), np.float64)
     doubts = []
     for row in doubtful[np.argsort(qualities[doubtful], kind="stable")].tolist():
-        suggested, quality = int(probabilities[row].argmax()), float(qualities[row])
+        suggested = int(probabilities[row].argmax())
+        quality = float(qualities[row])
         why = (
             f"labelled {names[labels[row]]!r} ({quality:.1%} likely); a model trained on the others says "
             f"{names[suggested]!r} ({probabilities[row][suggested]:.1%})"
@@ -165,10 +166,14 @@ def too_small(labels: Int64Array, units: Int64Array, classes: int) -> Int64Array
 
 
 _BATCH, _SIDE, _MOST_SIDE, _LEAST_SIDE = 256, 32, 64, 16
-_MODEL, _LR = "airbench-94x0.25", 0.5
+_MODEL = "airbench-94x0.25"
+_LR = 0.5
 # What trains a model: so many images in all, by epochs that are not too few to learn nor more than it needs.
-_TRAINED, _LEAST_EPOCHS, _MOST_EPOCHS = 30_000, 6, 20
-_EVALUATION_BATCH, _INITIALISED = 1024, 2048
+_TRAINED = 30_000
+_LEAST_EPOCHS = 6
+_MOST_EPOCHS = 20
+_EVALUATION_BATCH = 1024
+_INITIALISED = 2048
 
 
 def size_for(heights: Int64Array, widths: Int64Array) -> tuple[int, int]:
@@ -176,7 +181,8 @@ def size_for(heights: Int64Array, widths: Int64Array) -> tuple[int, int]:
     are smaller; else 32x32."""
     if max(int(heights.max()), int(widths.max())) < _LEAST_SIDE:
         return _LEAST_SIDE, _LEAST_SIDE
-    height, width = int(heights[0]), int(widths[0])
+    height = int(heights[0])
+    width = int(widths[0])
     is_one = bool((heights == height).all() and (widths == width).all())
     is_small = min(height, width) >= _LEAST_SIDE and max(height, width) <= _MOST_SIDE
     return (height, width) if is_one and is_small else (_SIDE, _SIDE)
@@ -229,18 +235,21 @@ def predicted(
     most = len(images) - len(images) // len(numbers)
     epochs = max(_LEAST_EPOCHS, min(_MOST_EPOCHS, round(_TRAINED / max(most, 1))))
     result = np.zeros((len(images), images.num_classes))
-    counting, done = Lock(), 0
+    counting = Lock()
+    done = 0
 
     def train(fold: int) -> None:
         nonlocal done
-        inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        inside = np.flatnonzero(folds != fold)
+        outside = np.flatnonzero(folds == fold)
         part = images.take(inside)
         # A crop. Mirrored, a digit or a hand may be of another class.
         crop = max(1, min(part.pixels.shape[1:3]) // 8)
         baseline = BaselineAugmentation.of(part, crop, flip=False, cutout=0)
         recipe = Hyperparameters(epochs=epochs, batch_size=fitting_batch(len(inside)), lr=_LR)
         model = Classifier(_MODEL, images.num_classes, recipe, device, seed + fold, 3, num_threads=1)
-        moved, transform = part.to(device), baseline.with_policy(None)
+        moved = part.to(device)
+        transform = baseline.with_policy(None)
         # The first weights follow from some of the images that train.
         some = np.sort(Permutation(len(part), seed, 0)(np.arange(min(len(part), _INITIALISED))))
         first = Augmenter(baseline.plain, "cpu", layout="NHWC", num_threads=1)(part.take(some).pixels)

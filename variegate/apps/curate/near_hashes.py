@@ -23,7 +23,8 @@ from variegate.arrays import Int64Array, UInt8Array, UInt32Array, UInt64Array
 from variegate.native.library import as_c_contiguous, data_ptr, entry
 from variegate.threads import default_threads
 
-PARTS, PART_BITS = 4, 16
+PARTS = 4
+PART_BITS = 16
 # Parts of hashes further from each other have so many neighbours that a comparison of all with all would be faster.
 MOST_DISTANCE = 15
 # flip: 1 left to right, + 2 upside down, which together are half a turn.
@@ -34,7 +35,8 @@ _PER_KEY = 12
 # Of photos, hashes of unlike ones differ in 28 bits or so, with a standard deviation of 3.
 DISTANCE = 11
 _SIGMAS = 5.0
-_PAIRS, _FEWEST = 100_000, 20
+_PAIRS = 100_000
+_FEWEST = 20
 
 Rows = Int64Array
 
@@ -82,14 +84,16 @@ def find_partners(
 
     with ThreadPoolExecutor(default_threads()) as pool:
         for part, radius in enumerate(radii(distance)):
-            index, masks = _index(hashes, part, bits), neighbours(radius, bits)
+            index = _index(hashes, part, bits)
+            masks = neighbours(radius, bits)
             searched = [index]
             if len(turned_hashes):
                 searched.append(_index(turned_hashes, part, bits, first_row=n))
             limits = PART_BITS * part, distance, 512 + 2 * n * len(masks) // (1 << bits)
             for queries in searched:
                 for together in _flips_of(part):
-                    flips, inverted = np.array(together, np.uint8), np.array([*map(flip_mask, together)], np.uint64)
+                    flips = np.array(together, np.uint8)
+                    inverted = np.array([*map(flip_mask, together)], np.uint64)
                     search = Search(index, queries, masks, flips, inverted, *limits, given, partners)
 
                     def run(begin: int, search: Search = search) -> None:
@@ -100,7 +104,8 @@ def find_partners(
     for kind in range(KINDS):
         row, place = np.nonzero(partners[n:, kind] != NOBODY)
         other = partners[n:, kind][row, place].astype(np.int64)
-        later, earlier = np.maximum(row, other), np.minimum(row, other)
+        later = np.maximum(row, other)
+        earlier = np.minimum(row, other)
         is_pair = later != earlier
         if is_pair.any():
             _add_pairs(partners[:n, kind], later[is_pair], earlier[is_pair])

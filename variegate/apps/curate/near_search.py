@@ -13,7 +13,8 @@ from variegate.native.library import check_status, data_ptr, entry
 from variegate.native.structs import HASH_SEARCH, pack_struct
 
 # Kinds of partners: of the same split, of another split, of another class; and how many of each are kept.
-KINDS, KEPT = 3, 6
+KINDS = 3
+KEPT = 6
 NOBODY = np.uint32(0xFFFFFFFF)
 # Hashes that are compared at once; an index has as many behind its last one.
 GROUP = 8

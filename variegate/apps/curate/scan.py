@@ -41,11 +41,13 @@ from variegate.io.files import read_regular
 from variegate.threads import in_order
 
 # So few that threads end together, and so many that handing them over costs nothing.
-_SAMPLES, _BYTES = 16, 8 << 20
+_SAMPLES = 16
+_BYTES = 8 << 20
 _AHEAD = 4  # for each thread
 # Reading an address is waiting.
 _REMOTE_THREADS = 16
-_ROWS_A_RECORD, _SECONDS_A_RECORD = 8192, 1.0
+_ROWS_A_RECORD = 8192
+_SECONDS_A_RECORD = 1.0
 _MAGIC = b"variegate check 1 "
 _HEAD = struct.Struct("<II")
 _MOST_BYTES = 1 << 40
@@ -131,7 +133,8 @@ def record_pass(
     """
     batches: list[pa.RecordBatch] = []
     rows: list[Row] = []
-    position, last = begin, time.monotonic()
+    position = begin
+    last = time.monotonic()
 
     def record() -> None:
         batches.append(batch_of(split, rows))
@@ -215,7 +218,8 @@ def _by_shard(source: StreamSource, begin: Position) -> Iterator[Work]:
                 behind = (shard + 1, 0) if sample is None else (shard, place + 1)
                 done += len(some)
                 yield partial(measure, some, Position(done, *behind))
-                some, size = [], 0
+                some = []
+                size = 0
 
 
 def reads_of(source: AnySource, indices: Sequence[int]) -> Iterator[tuple[int, Callable[[], Item]]]:
@@ -225,7 +229,8 @@ def reads_of(source: AnySource, indices: Sequence[int]) -> Iterator[tuple[int, C
         for index in indices:
             yield index, partial(cast(Source, source).read, index)
         return
-    stream, wanted = cast(StreamSource, source), set(indices)
+    stream = cast(StreamSource, source)
+    wanted = set(indices)
     samples = chain.from_iterable(map(stream.read_shard, range(stream.num_shards)))
     for index, sample in enumerate(islice(samples, max(wanted, default=-1) + 1)):
         if index in wanted:

@@ -31,7 +31,8 @@ _MAX_BYTES = 512 << 20  # of files and of pixels together
 _CHUNK = 8  # samples per thread between looks at the clock
 # Longer than any measurement, so that no epoch ends during one.
 _LENGTH = 1 << 31
-_MAX_SMALLER, _QUALITY = 256, 90
+_MAX_SMALLER = 256
+_QUALITY = 90
 
 Fetch = Callable[[], Item]
 

@@ -182,7 +182,8 @@ def choose_images(source: str | Path | PlaceWithout, count: int, annotations: An
     show.
     """
     annotations, targets = annotations if isinstance(annotations, Annotations) else Annotations(annotations)
-    location, given = Location.parse(source, chain=True), source
+    location = Location.parse(source, chain=True)
+    given = source
     if location.is_url:
         raise SourceError(f"{location}: is an address; accepted: a folder of images, or an image, of this machine")
     source = Path(location.address())

@@ -12,18 +12,21 @@ from variegate.apps.preview.text import NEUTRAL, RGB, ink_on, shorten
 from variegate.arrays import AnyArray, BoolArray, Float64Array
 
 # Shares of a mask's colour: within it, and at its edge.
-_WITHIN, _AT_EDGE = 0.36, 0.95
+_WITHIN = 0.36
+_AT_EDGE = 0.95
 # Mask pixels for one of the picture that are looked at, along each axis.
 _SAMPLES = 3
 _HALO = (0, 0, 0, 120)
 _SMOOTH = 4
 # Shorter sides of pictures, in pixels, that have room for names and for lines of two pixels.
-_ROOM_FOR_NAMES, _ROOM_FOR_LINES = 72, 140
+_ROOM_FOR_NAMES = 72
+_ROOM_FOR_LINES = 140
 # With more boxes than this lines are thin.
 _MANY = 24
 # Names that take more of the picture than this are left to the sheet's key.
 _MOST_COVERED = 0.2
-_NAME_SIZES, _NAME_PADDING = (11, 18), 3
+_NAME_SIZES = (11, 18)
+_NAME_PADDING = 3
 _HIDDEN = 1
 
 
@@ -99,7 +102,8 @@ def _paint_areas(picture: Image.Image, areas: Sequence[ShownMask], colours: Mapp
 def _few(mask_HW: AnyArray, size: tuple[int, int]) -> AnyArray:
     """Fewer pixels of a mask that is much larger than the picture, at places as far apart."""
     height, width = mask_HW.shape
-    rows, columns = _SAMPLES * size[1], _SAMPLES * size[0]
+    rows = _SAMPLES * size[1]
+    columns = _SAMPLES * size[0]
     if height <= rows or width <= columns:
         return mask_HW
     ys, xs = ((2 * np.arange(n) + 1) * side // (2 * n) for n, side in ((rows, height), (columns, width)))
@@ -158,7 +162,8 @@ def _write_names(
 ) -> None:
     """Beside each box where there is room that no other name has taken; the sheet's key has all names."""
     size = int(np.clip(min(layer.size) / 50, *_NAME_SIZES))
-    draw, font = ImageDraw.Draw(layer), ImageFont.load_default(size)
+    draw = ImageDraw.Draw(layer)
+    font = ImageFont.load_default(size)
     taken: list[tuple[int, int, int, int]] = []
     height = size + _NAME_PADDING
     texts = [shorten(name, font, 0.55 * layer.width) for name in names]
@@ -167,7 +172,8 @@ def _write_names(
         return
     for n in sorted(range(len(boxes)), key=lambda n: _area(boxes[n])):
         left, top, right, bottom = boxes[n]
-        text, width = texts[n], widths[n]
+        text = texts[n]
+        width = widths[n]
         # Above, below, or within, from the left or from the right.
         corners = [
             (x, y)
@@ -199,7 +205,8 @@ def _draw_points(layer: Image.Image, every: Sequence[Points], scale: Float64Arra
     radius = max(1.5, min(layer.size) ** 0.5 / 5.0)
     for points in every:
         colour = (*_colour(points.name, colours), 255)
-        places, there = points.places[:, :2] * scale * _SMOOTH, points.places[:, 2] > 0
+        places = points.places[:, :2] * scale * _SMOOTH
+        there = points.places[:, 2] > 0
         bones = [places[[a, b]].ravel().tolist() for a, b in points.bones if there[a] and there[b]]
         for fill, width in ((_HALO, 0.5 * radius + 2.0), (colour, 0.5 * radius)):
             for bone in bones:

@@ -36,7 +36,8 @@ def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was a
     remark = f"{schedule.epochs} epochs, {policies}, magnitudes of the space {magnitudes(schedule.space).name}"
     edges = np.cumsum([0, *(segment.epochs for segment in schedule.segments)])
     # By the longest name, for operations of one's own.
-    width, height = 9.3 + 0.075 * max(0, max(map(len, names)) - 12), 1.2 + 2 * 0.225 * len(names)
+    width = 9.3 + 0.075 * max(0, max(map(len, names)) - 12)
+    height = 1.2 + 2 * 0.225 * len(names)
     with drawn_figure(path, width, height, title, [remark]) as figure:
         panels = (
             ("probability", probability, 1.0, _OFTEN, 3),
@@ -95,7 +96,8 @@ def plot_population(history: History, path: str | Path, title: str = "The popula
 
     Raises PlotError without matplotlib, ValueError for a history without scores, OSError.
     """
-    size, best = history.settings.size, history.best
+    size = history.settings.size
+    best = history.best
     way = members_of(history, best)
     score = history.steps[-1][best].score
     is_share = all(0 <= row.score <= 1 for row in history.rows if math.isfinite(row.score))

@@ -165,7 +165,9 @@ class Population:
         values = [float(score) if math.isfinite(score) else math.nan for score in scores]
         if all(map(math.isnan, values)):
             raise LostPopulationError(f"epoch {self.until}: none of {len(values)} members has a score (all NaN)")
-        step, epoch, seed = self.step + 1, self.until, self.settings.seed
+        step = self.step + 1
+        epoch = self.until
+        seed = self.settings.seed
         donors: dict[int, int] = {}
         if step < self.settings.steps:
             donors = dict(exploit(values, seed=seed, step=step, fraction=self.settings.fraction))

@@ -146,7 +146,8 @@ def _training(objective: Any, candidates: Mapping[str, Any], seed: int, epochs: 
 
     def train(name: str, number: int) -> Outcome:
         started = time.perf_counter()
-        drawn, policy = repeat_seed(seed, number), candidates[name]
+        drawn = repeat_seed(seed, number)
+        policy = candidates[name]
         score = objective(policy, drawn) if step is None else step(policy, epochs or 1, None, drawn)[0]
         try:
             return checked_score(score), time.perf_counter() - started

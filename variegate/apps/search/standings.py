@@ -31,7 +31,8 @@ Ending = Literal["won", "no difference", "budget", "rounds", "interrupted"]
 EVEN_ROUNDS = 6
 MAX_ROUNDS = 1000
 # Quantiles of the normal distribution: 80 %, the probability to show a lead, and 69 %.
-_POWER, _LIMIT = 0.842, 0.5
+_POWER = 0.842
+_LIMIT = 0.5
 
 
 def error_share(number: int) -> float:
@@ -66,9 +67,11 @@ class Standings:
 
     def __init__(self, names: Sequence[str], error: float, grain: float = 0.0) -> None:
         self.scores: dict[str, list[float]] = {name: [] for name in names}
-        self.left, self.dropped = list(names), dict[str, int]()
+        self.left = list(names)
+        self.dropped = dict[str, int]()
         self.diverged = dict.fromkeys(names, 0)
-        self.error, self._grain = error, grain
+        self.error = error
+        self._grain = grain
         self._ended = 0
 
     def end_round(self, scores: Mapping[str, float]) -> None:
@@ -198,7 +201,8 @@ def pair_variances(table: Float64Array) -> tuple[Float64Array, Float64Array]:
     # i and j, W = scale * (c_i c_i' + c_j c_j' - common * C), with the centering matrix C and its columns c. So its
     # degrees of freedom are (rounds - 1) * variance^2 / trace(W D W D), with D = diag(variances).
     center = np.eye(candidates) - 1 / candidates
-    common, scale = 2 / (candidates * (candidates - 1)), candidates / (candidates - 2)
+    common = 2 / (candidates * (candidates - 1))
+    scale = candidates / (candidates - 2)
     centered = center * variances @ center
     squared = centered**2
     single = squared.diagonal() - 2 * common * squared.sum(1)
@@ -253,7 +257,8 @@ def stage_name(stage: int) -> str:
 def verdict(standings: Standings, ending: Ending, error: float, margin: float, is_share: bool) -> str:
     """Of the candidates given. ``error``: of the whole race. ``is_share``: scores are told in points."""
     rows = rows_of(standings, standings.winner, 0)
-    winner, number = f'"{rows[0].candidate}"', rows[0].rounds
+    winner = f'"{rows[0].candidate}"'
+    number = rows[0].rounds
     left = [row for row in rows[1:] if row.dropped is None]
     if not standings.left:
         return "No verdict: every training of every candidate diverged; a lower learning rate may help."
@@ -269,7 +274,8 @@ def verdict(standings: Standings, ending: Ending, error: float, margin: float, i
     if ending == "no difference":
         above = _told(margin, is_share)
         return f"No difference above {above}: {winner} has the highest mean, ahead of {others}.{diverged}"
-    high, lead = max(row.high for row in left), min(row.behind for row in left)
+    high = max(row.high for row in left)
+    lead = min(row.behind for row in left)
     more = " Their means are equal."
     if lead > 0:
         needed = standings.rounds_needed(lead)

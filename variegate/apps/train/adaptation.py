@@ -101,7 +101,8 @@ class EntropyAdaptation(Adaptation):
         self._pending.append((ids, codes))
 
     def end_step(self) -> list[float]:
-        used, self._used = self._used, [0.0, 0.0]
+        used = self._used
+        self._used = [0.0, 0.0]
         return used
 
     def told(self, steps: int, sums: list[float]) -> list[dict[str, float]]:

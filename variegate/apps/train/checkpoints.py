@@ -26,7 +26,9 @@ from variegate.formats.base import SourceError
 from variegate.io.durable import sync_folder, write_atomically, write_error
 from variegate.options.training import FREE, FREE_ON_OTHER_RANKS, TrainOptions
 
-LOG_NAME, SETTINGS_NAME, CHECKPOINTS_NAME = "log.jsonl", "train.json", "checkpoints"
+LOG_NAME = "log.jsonl"
+SETTINGS_NAME = "train.json"
+CHECKPOINTS_NAME = "checkpoints"
 LOCK_NAME = ".train.lock"
 # Runs of another format are refused, because their checkpoints cannot be read.
 _FORMAT = 3
@@ -147,7 +149,8 @@ def _as_typed(name: str) -> str:
 
 
 FACTS_NAME = "facts.json"
-_PREFIX, _PARTIAL_PREFIX = "step-", ".step-"
+_PREFIX = "step-"
+_PARTIAL_PREFIX = ".step-"
 # Complete checkpoints that are kept; a damaged one leaves another to resume from.
 _KEPT = 2
 
@@ -157,7 +160,8 @@ class Checkpoints:
     same steps."""
 
     def __init__(self, folder: Path, ranks: Ranks) -> None:
-        self.folder, self._ranks = folder, ranks
+        self.folder = folder
+        self._ranks = ranks
         self._thread = ThreadPoolExecutor(1, "variegate-checkpoint")
         self._saving: Future[None] | None = None
 
@@ -215,7 +219,8 @@ class Checkpoints:
 
     def wait(self) -> None:
         """Wait until the latest checkpoint is complete. Raises WriteError, and RuntimeError if another rank failed."""
-        saving, self._saving = self._saving, None
+        saving = self._saving
+        self._saving = None
         if saving is None:
             return
         try:

@@ -37,12 +37,17 @@ from variegate.policies.whole import is_whole, whole_size
 Size = tuple[int, int]
 
 # Statistics of ImageNet, whatever the images, so that a model is used as it was trained.
-_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-_GRAY_MEAN, _GRAY_STD = (0.449,), (0.226,)
-_DEFAULT_SIDE, _CENTER_SHARE = 224, 0.875
+_MEAN = (0.485, 0.456, 0.406)
+_STD = (0.229, 0.224, 0.225)
+_GRAY_MEAN = (0.449,)
+_GRAY_STD = (0.226,)
+_DEFAULT_SIDE = 224
+_CENTER_SHARE = 0.875
 _CACHE_BYTES = 1 << 30
 # Images for models that are initialised by images.
-_MIN_PLAIN, _MAX_PLAIN, _MAX_PLAIN_VALUES = 64, 2048, 1 << 23
+_MIN_PLAIN = 64
+_MAX_PLAIN = 2048
+_MAX_PLAIN_VALUES = 1 << 23
 _MAX_UNREADABLE = 100
 
 
@@ -100,7 +105,8 @@ class Feed:
         self.model, self.size, self.batch_size = self.fit.model, self.fit.size, self.fit.batch_size
         if options.pretrained and not self.model.startswith("timm:"):
             raise ValueError(f"pretrained: got True with model {self.model}; accepted with timm:NAME alone")
-        self._device, self._is_first = ranks.device, ranks.is_first
+        self._device = ranks.device
+        self._is_first = ranks.is_first
         self.transform, self.plain = self._transforms()
         common: dict[str, Any] = {
             "batch_size": self.batch_size,
@@ -137,7 +143,8 @@ class Feed:
 
     def _fit(self, ranks: Ranks) -> tuple[int, Fit]:
         """-> channels, and what the data and the memory decide; the same on every rank."""
-        options, together = self.options, ranks.ranks * self.options.accumulate
+        options = self.options
+        together = ranks.ranks * self.options.accumulate
         if self.length is not None and (options.batch_size or 0) * together > self.length:
             by = f" x {options.accumulate} batches x {ranks.ranks} ranks" if together > 1 else ""
             raise ValueError(
@@ -159,7 +166,9 @@ class Feed:
 
     def _transforms(self) -> tuple[T.Transform, T.Transform]:
         """-> of training images, and of images that are scored."""
-        options, row, size = self.options, self.options.row, self.size
+        options = self.options
+        row = self.options.row
+        size = self.size
         normalize, fill = self._normalize()
         crops_itself = self._policy is not None and is_whole(self._policy)
         if crops_itself:
@@ -290,7 +299,9 @@ def classes_of(source: AnySource, place: str) -> tuple[str, ...]:
 def tensors_of(batch: Batch, device: str) -> tuple[torch.Tensor, Any, torch.Tensor | None]:
     """-> images, labels (classes, soft ones or ``MixedLabels``) and, where there is padding, weights of 0 and 1, as
     models on the device take them. Raises SourceError for images of several sizes, and for several labels of each."""
-    images, labels, weights = batch.images, batch.labels, None
+    images = batch.images
+    labels = batch.labels
+    weights = None
     if not isinstance(images, torch.Tensor):
         raise SourceError("the images have several sizes, or views; give one size that all are cut to (--size)")
     if not isinstance(labels, (MixedLabels, torch.Tensor)):

@@ -22,7 +22,9 @@ from variegate.loader.shuffle import Permutation
 from variegate.policies.whole import is_whole, whole_size
 
 _BATCH = 256
-_LOOKED_AT, LARGEST_KEPT, _SIDE = 32, 64, 32
+_LOOKED_AT = 32
+LARGEST_KEPT = 64
+_SIDE = 32
 # Of the deviation, so that a channel that never changes is divided by something.
 _LEAST_STD = 1e-3
 
@@ -58,11 +60,13 @@ class TrainingImages:
     """Images of a training on its device: ``train``, and ``scored``, float32 [N, C, H, W], with their ``labels``."""
 
     def __init__(self, train: LabelledImages, scored: LabelledImages, plain: T.Transform, device: str) -> None:
-        self.device, self.train = device, train.to(device)
+        self.device = device
+        self.train = train.to(device)
         moved = scored.to(device)
         images = Augmenter(plain, device, layout="NHWC")(moved.pixels)
         assert isinstance(images, torch.Tensor)
-        self.scored, self.labels = in_channels_last(images), moved.labels
+        self.scored = in_channels_last(images)
+        self.labels = moved.labels
 
 
 def load_images(source: Any, size: tuple[int, int] | None = None, device: str = "auto") -> LabelledImages:
@@ -200,7 +204,8 @@ class BaselineAugmentation:
         """With the mean and deviation of these images' channels."""
         found = [_mean_and_std(images.pixels[..., channel]) for channel in range(images.pixels.shape[3])]
         height, width = images.pixels.shape[1:3]
-        mean, std = tuple(mean for mean, _ in found), tuple(max(std, _LEAST_STD) for _, std in found)
+        mean = tuple(mean for mean, _ in found)
+        std = tuple(max(std, _LEAST_STD) for _, std in found)
         return cls((height, width), mean, std, padding, flip, cutout)
 
     @property
@@ -239,15 +244,20 @@ def _mean_and_std(pixels: torch.Tensor) -> tuple[float, float]:
     total = sum(counts)
     first = sum(count * value for value, count in enumerate(counts))
     second = sum(count * value * value for value, count in enumerate(counts))
-    mean, variance = first / total, (total * second - first * first) / (total * total)
+    mean = first / total
+    variance = (total * second - first * first) / (total * total)
     return round(mean / 255, 6), round(math.sqrt(variance) / 255, 6)
 
 
 # Of Population Based Augmentation on CIFAR-10, which is what the rules come to for its 50,000 images.
-BATCH, LARGE_MODEL = 128, "wrn-28-2"
-_SMALL_MODEL, _SMALL_BELOW, _MOST_STEM = "wrn-16-1", 2_000, 8
+BATCH = 128
+LARGE_MODEL = "wrn-28-2"
+_SMALL_MODEL = "wrn-16-1"
+_SMALL_BELOW = 2_000
+_MOST_STEM = 8
 # Updates of an epoch: with fewer a short training hardly moves, and the last images of an epoch are often left out.
-_STEPS, _LEAST_BATCH = 8, 8
+_STEPS = 8
+_LEAST_BATCH = 8
 
 
 def fitting_batch(train: int) -> int:

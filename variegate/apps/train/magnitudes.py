@@ -13,7 +13,8 @@ from variegate.loader.options import ConditionsOfIds
 
 Ids = UInt64Array
 
-FOLDER, IDS_NAME = "magnitudes", "ids.npy"
+FOLDER = "magnitudes"
+IDS_NAME = "ids.npy"
 
 
 class MagnitudeTable:

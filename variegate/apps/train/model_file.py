@@ -104,7 +104,8 @@ def load_model(
         FileNotFoundError: if there is no such file.
         ValueError: naming ``device``.
     """
-    path, device = Path(path), resolve(device)
+    path = Path(path)
+    device = resolve(device)
     path = path / MODEL_NAME if path.is_dir() else path
     saved = _read(path)
     name, classes, weights, channels, described = (saved[key] for key in _KEYS)

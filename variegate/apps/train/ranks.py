@@ -47,7 +47,8 @@ class Ranks:
         """Over all ranks; every rank calls it."""
         if self.ranks == 1:
             return sums, most
-        added, highest = torch.tensor(sums, dtype=torch.float64), torch.tensor(most, dtype=torch.float64)
+        added = torch.tensor(sums, dtype=torch.float64)
+        highest = torch.tensor(most, dtype=torch.float64)
         dist.all_reduce(added, group=self.messages)
         dist.all_reduce(highest, dist.ReduceOp.MAX, group=self.messages)
         return added.tolist(), highest.tolist()

@@ -78,7 +78,8 @@ def key_of_file(data: bytes) -> int:
 
 def pack_file(data: bytes) -> bytes | JpegRefusal:
     """The packed entries of a file, or why it has none."""
-    file, buffer = _array_of(data), _output_buffer(len(data))
+    file = _array_of(data)
+    buffer = _output_buffer(len(data))
     size = _pack_entries(data_ptr(file), len(file), data_ptr(buffer), len(buffer))
     if size == 0:
         raise MemoryError(f"no memory for the entry points of a JPEG of {len(file):,} bytes")
@@ -90,7 +91,9 @@ def cut_out(
 ) -> Cut | Literal["unknown"] | None:
     """A file that holds at least ``box`` (top, left, bottom, right) of the picture, to be decoded at a scale of 1 by
     ``divisor``. None if no such file can be made of it, "unknown" if the file is not among those that are ``known``."""
-    file, buffer, place = _array_of(data), _output_buffer(len(data)), np.array(box, np.int64)
+    file = _array_of(data)
+    buffer = _output_buffer(len(data))
+    place = np.array(box, np.int64)
     index = data_ptr(known.keys), data_ptr(known.offsets), len(known.keys), data_ptr(known.packed), len(known.packed)
     size = _cut(data_ptr(file), len(file), *index, divisor, data_ptr(place), data_ptr(buffer), len(buffer))
     if size < 0:

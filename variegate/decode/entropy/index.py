@@ -91,7 +91,8 @@ class EntropyIndex:
         self, data: bytes, header: JpegHeader, box: tuple[int, int, int, int], divisor: int = 1
     ) -> tuple[Image_HWC, int, int] | None:
         """Decode a box of the image as displayed, as ``decode_jpeg_box``; returns None where this would save little."""
-        height, width = -(-header.height // divisor), -(-header.width // divisor)
+        height = -(-header.height // divisor)
+        width = -(-header.width // divisor)
         if (box[2] - box[0]) * (box[3] - box[1]) > WORTH_CUTTING * height * width:
             return None
         turned = header.orientation, height, width
@@ -203,14 +204,16 @@ def load(path: Path) -> Known:
     with open(path, "rb") as file:
         line = file.readline(len(_FIRST_LINE))
         head_line = file.readline(1000)
-        start, size = file.tell(), os.fstat(file.fileno()).st_size
+        start = file.tell()
+        size = os.fstat(file.fileno()).st_size
         # Of the very file that was read: another may have taken its name meanwhile.
         mapped = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8) if size else None
     try:
         if line != _FIRST_LINE:
             raise ValueError("its first line is another's")
         head = json.loads(head_line)
-        number, packed = int(head["files"]), int(head["packed"])
+        number = int(head["files"])
+        packed = int(head["packed"])
         start += -start % _ALIGNED
         if mapped is None or min(number, packed) < 0 or size != start + 8 * number + 8 * (number + 1) + packed:
             raise ValueError("it is cut, or longer than it should be")

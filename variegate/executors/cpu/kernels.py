@@ -30,7 +30,8 @@ class ResultFormat(NamedTuple):
 
 
 def result_format(output: Output) -> ResultFormat:
-    scale, bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
+    scale = np.ones((2, 3), np.float32)
+    bias = np.zeros((2, 3), np.float32)
     if output.is_float:
         scale[0], bias[0] = output.scale_and_bias(1)
         scale[1], bias[1] = output.scale_and_bias(3)

@@ -63,7 +63,8 @@ class ResultPool:
         # An array of its own: every tensor made of the result refers to it, and its death returns the block.
         result: UInt8Array = np.frombuffer(block, np.uint8, size)
         lease = _Lease(result, self._end)
-        lease.block, lease.room = block, room
+        lease.block = block
+        lease.room = room
         self._leases[id(lease)] = lease
         return result
 

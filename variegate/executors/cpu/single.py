@@ -26,14 +26,17 @@ from variegate.program.program import Output, Tables
 from variegate.program.rng import SEGMENTS
 
 # Instructions, rectangles and, to begin with, weights of blurs that a workspace has room for.
-SLOTS, RECTANGLES, WEIGHTS = 16, 16, 1024
+SLOTS = 16
+RECTANGLES = 16
+WEIGHTS = 1024
 # Results below this many bytes are not worth a place in the pool.
 _SMALL_BYTES = 1 << 15
 
 _RECORD = Struct("8q8d")
 _HEADER = Struct("3qQ3q")
 _ENDS = Struct("2q")
-_BYTE, _FLOAT = np.dtype(np.uint8), np.dtype(np.float32)
+_BYTE = np.dtype(np.uint8)
+_FLOAT = np.dtype(np.float32)
 _FIELD = {name: i for i, (name, _) in enumerate(BATCH)}
 
 
@@ -49,7 +52,8 @@ class SingleImageWorkspace:
         self.rectangles = np.zeros((RECTANGLES, 4), np.int32)
         self._ends = np.zeros(2, np.int64)  # addresses of the image and of its result
         self.ends = memoryview(self._ends.data).cast("B")
-        self.scale, self.bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
+        self.scale = np.ones((2, 3), np.float32)
+        self.bias = np.zeros((2, 3), np.float32)
         self.batch = pack_struct(
             BATCH,
             **{name: getattr(program, name) for name in FUSED_ARRAYS},
@@ -114,7 +118,8 @@ def run_one(image: OneImage, pixels: UInt8Array, output: Output, composed: bool 
     if image.num_rectangles:
         workspace.rectangles[: image.num_rectangles] = image.rectangles()
     workspace.lower(composed)
-    height, width = image.height, image.width
+    height = image.height
+    width = image.width
     workspace.set_output(output, 12 * height * width >= STREAM_FROM_BYTES)
     size = height * width * channels
     kind = _FLOAT if output.mean is not None else _BYTE

@@ -137,7 +137,8 @@ _settings = lru_cache(maxsize=64)(KernelSettings)
 def _result_shapes(program: Program) -> Int64Array:
     """int64[outputs, 3], in the output's layout."""
     number = program.num_outputs
-    sizes, channels = program.final_sizes()[:number], program.in_shape[:number, 2:]
+    sizes = program.final_sizes()[:number]
+    channels = program.in_shape[:number, 2:]
     parts = (channels, sizes) if program.output.layout == "NCHW" else (sizes, channels)
     return np.concatenate(parts, axis=1).astype(np.int64)
 

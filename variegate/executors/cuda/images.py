@@ -166,7 +166,8 @@ def _within_reach(tensor: torch.Tensor, images: int) -> torch.Tensor:
 
     ``images``: how many of the leading dimensions number images.
     """
-    sides, strides = tensor.shape[images:], tensor.stride()[images:]
+    sides = tensor.shape[images:]
+    strides = tensor.stride()[images:]
     span = sum((side - 1) * stride for side, stride in zip(sides, strides, strict=True))
     return tensor if span < _REACH else tensor.contiguous()
 

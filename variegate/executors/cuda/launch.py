@@ -171,7 +171,8 @@ def launches(
 
     ``abilities``: what the kernels of every pass must be able to do, at least what the pass itself needs.
     """
-    at, queue = packer.at, []
+    at = packer.at
+    queue = []
     arguments: tuple[Any, ...]
     preparation, *passes, blend = counts.tolist()
     if preparation[L.NUM_ROWS]:

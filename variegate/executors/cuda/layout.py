@@ -69,7 +69,9 @@ WORKSPACE = 1028
 SEGMENTS = 12
 
 # Fraction bits of a CONVOLVE's weights, of levels between its two passes, and of the amount of an unsharp mask.
-WEIGHT_BITS, LEVEL_BITS, AMOUNT_BITS = blurs.WEIGHT_BITS, blurs.LEVEL_BITS, blurs.AMOUNT_BITS
+WEIGHT_BITS = blurs.WEIGHT_BITS
+LEVEL_BITS = blurs.LEVEL_BITS
+AMOUNT_BITS = blurs.AMOUNT_BITS
 
 # Rows along the second axis of a launch's grid; more of them lie along the third.
 ROWS_SIDE_BY_SIDE = 1 << 15

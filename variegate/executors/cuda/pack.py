@@ -75,8 +75,10 @@ class Packer:
         results = self._program[-len(_RESULTS) :].tolist()
         self.num_passes, _, self._list_length, self.uploaded, self.buffer, self.canvases = results
         self.at = L.Sections(*offsets.tolist())
-        self.is_blended, self.has_alpha = program.blend is not None, values["alpha_size"] > 0
-        self._rows, self._outputs = rows, values["outputs"] or rows
+        self.is_blended = program.blend is not None
+        self.has_alpha = values["alpha_size"] > 0
+        self._rows = rows
+        self._outputs = values["outputs"] or rows
 
     def header_at(self, p: int) -> int:
         """Offset of the headers of pass ``p``."""

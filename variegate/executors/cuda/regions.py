@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from variegate.executors.cuda.executor import CudaExecutor
 
 # Places have 15 fraction bits, in 32; those that a grid moves may leave the image by as much again.
-_MOST_MAPPED, _MOST_BENT = 65_535, 32_767
+_MOST_MAPPED = 65_535
+_MOST_BENT = 32_767
 
 
 def refuse_regions(program: Program) -> None:
@@ -81,11 +82,13 @@ class DeviceBands:
         """
         single, plan = _of_pass(program, step, tables)
         top, bottom = lines
-        source, first = plan[P.SOURCE], int(plan[P.FIRST])
+        source = plan[P.SOURCE]
+        first = int(plan[P.FIRST])
         fields: dict[str, AnyArray] = {}
         if source == PassSource.FILTER:
             reach = _reach(int(single.opcode[0, first]), single.args[0, first])
-            top, bottom = max(0, top - reach), min(int(plan[P.HEIGHT]), bottom + reach)
+            top = max(0, top - reach)
+            bottom = min(int(plan[P.HEIGHT]), bottom + reach)
         if source in (PassSource.DIRECT, PassSource.FILTER):
             image = torch.from_numpy(np.array(levels[top:bottom])).to(self._executor.device)
         else:
@@ -103,7 +106,9 @@ class DeviceBands:
     def _run(self, single: Program, images: DeviceImages, plan: Int32Array, top: int) -> torch.Tensor:
         """[H, W, C]."""
         output = single.output
-        height, width, channels = int(plan[P.HEIGHT]), int(plan[P.WIDTH]), int(single.in_shape[0, 2])
+        height = int(plan[P.HEIGHT])
+        width = int(plan[P.WIDTH])
+        channels = int(single.in_shape[0, 2])
         shape = (channels, height, width) if output.layout == "NCHW" else (height, width, channels)
         dtype = getattr(torch, output.dtype if output.is_float else "uint8")
         made = self._executor.memory.empty(shape, dtype)
@@ -148,7 +153,8 @@ def _of_pass(program: Program, step: Step, tables: UInt8Array | None) -> tuple[P
 
 def _plan_of_input(opcode: Int16Array, plan: Int32Array) -> Int32Array:
     """The pass of what comes before a filter: tables, and at most one map of whole pixels."""
-    begin, end = int(plan[P.BEGIN]), int(plan[P.FIRST])
+    begin = int(plan[P.BEGIN])
+    end = int(plan[P.FIRST])
     made = np.zeros_like(plan)
     made[[P.BEGIN, P.FIRST, P.MAPS_END, P.VALUES]] = begin
     made[[P.END, P.POSITION, P.STATISTICS, P.STATISTICS_END]] = end

@@ -78,8 +78,10 @@ def plane_loader(images: Sequence[Image] | Image, fused: Program) -> Callable[[i
     than they read."""
     assert fused.planes is not None
     channels = fused.planes.channels
-    sizes, supports = fused.in_shape[:, :2].astype(np.int64), crop_supports(fused)
-    boxes, lines = np.hstack([np.zeros_like(sizes), sizes]), channels * sizes[:, 1]
+    sizes = fused.in_shape[:, :2].astype(np.int64)
+    supports = crop_supports(fused)
+    boxes = np.hstack([np.zeros_like(sizes), sizes])
+    lines = channels * sizes[:, 1]
     cropped = np.flatnonzero(~np.isnan(supports))
     if len(cropped):
         boxes[cropped] = crop_boxes(fused.args[cropped, 0, :6], supports[cropped], *sizes[cropped].T)

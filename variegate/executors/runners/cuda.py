@@ -60,7 +60,8 @@ class CudaRunner:
         self.lower = partial(lower_for_cuda, geometry=geometry)
         self._executor = executor_of(device) if executor is None else executor
         self._num_threads = num_threads
-        self._decode, self._decoder = decode, decoder
+        self._decode = decode
+        self._decoder = decoder
         if decode == "gpu" and decoder is None:
             self._decoder = self._find_decoder()
             if self._decoder is None:

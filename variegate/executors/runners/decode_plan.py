@@ -49,7 +49,8 @@ def crop_supports(fused: Program, rows: slice = slice(None)) -> Float64Array:
     supports = np.full(len(fused.length[rows]), np.nan)
     if not fused.opcode.shape[1]:
         return supports
-    opcode, flags = fused.opcode[rows, 0], fused.flags[rows, 0]
+    opcode = fused.opcode[rows, 0]
+    flags = fused.flags[rows, 0]
     is_crop = (fused.length[rows] > 0) & (opcode == _RESIZED_CROP) & (fused.args[rows, 0, 0] >= 0.0)
     for interpolation, support in _SUPPORT.items():
         supports[is_crop & (flags == interpolation)] = support
@@ -60,7 +61,9 @@ def crop_boxes(args: Any, supports: Any, in_heights: Any, in_widths: Any, margin
     """Boxes that resized crops read, int64[N, 4]: filters reach past the crop, further the more it shrinks."""
     out = np.empty((len(args), 4), np.int64)
     for axis, most in enumerate((in_heights, in_widths)):
-        first, length, out_length = args[:, axis], args[:, 2 + axis], args[:, 4 + axis]
+        first = args[:, axis]
+        length = args[:, 2 + axis]
+        out_length = args[:, 4 + axis]
         reach = np.ceil(supports * np.maximum(length / out_length, 1.0)) + (1 + margin)
         out[:, axis] = np.maximum(0, np.floor(first) - reach)
         out[:, 2 + axis] = np.minimum(most, np.ceil(first + length) + reach)
@@ -126,7 +129,9 @@ def plan_rows(
     plain = (head[:, COMPONENTS] > 0) & ~is_decoded[source] & ~is_shared(fused)
     if not plain.any():
         return [None] * len(source)
-    height, width, block = head[:, HEIGHT], head[:, WIDTH], head[:, MCU_HEIGHT]
+    height = head[:, HEIGHT]
+    width = head[:, WIDTH]
+    block = head[:, MCU_HEIGHT]
     support = crop_supports(fused)
     is_crop = ~np.isnan(support)
     args = fused.args[:, 0, :6] if fused.args.shape[1] else np.zeros((len(source), 6))
@@ -139,7 +144,8 @@ def plan_rows(
     is_scaled = divisor > 1
     # A picture of a few pixels is as large at a smaller scale.
     plain &= ~is_scaled | (np.minimum(height, width) > SCALES[0])
-    kept, offset = height.copy(), np.zeros(len(source), np.int64)
+    kept = height.copy()
+    offset = np.zeros(len(source), np.int64)
     needed = np.stack([np.zeros_like(height), np.zeros_like(width), height, width], axis=1)
     cropped = np.flatnonzero(is_crop & plain)
     if len(cropped):
@@ -163,7 +169,8 @@ def plan_rows(
     sides = needed[:, 2:] - needed[:, :2]
     may_cut &= sides.prod(axis=1) <= WORTH_CUTTING * kept * width
     boxes = [tuple(box) if may else None for box, may in zip(needed.tolist(), may_cut.tolist(), strict=True)]
-    out_height, out_width = -(-kept // divisor), -(-width // divisor)
+    out_height = -(-kept // divisor)
+    out_width = -(-width // divisor)
     room = 3 * width * (height + 2 * block)
     # Those may have to wait for others.
     plain &= 3 * out_height * out_width + head[:, COEFFICIENT_BYTES] < LARGE

@@ -100,7 +100,8 @@ New = Callable[[Shape], Any]
 def result_shapes(program: Program) -> list[Shape]:
     """Of every output, in the layout in which it leaves."""
     number = program.num_outputs
-    sizes, channels = program.final_sizes()[:number].tolist(), program.in_shape[:number, 2].tolist()
+    sizes = program.final_sizes()[:number].tolist()
+    channels = program.in_shape[:number, 2].tolist()
     planar = program.output.layout == "NCHW"
     return [(c, h, w) if planar else (h, w, c) for (h, w), c in zip(sizes, channels, strict=True)]
 

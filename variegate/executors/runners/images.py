@@ -291,9 +291,11 @@ def _check_shapes(shapes: npt.ArrayLike) -> Int32Array:
     array = np.asarray(shapes)
     if array.ndim != 2 or array.shape[1] != 3 or array.dtype.kind not in "iu":
         raise ValueError(f"shapes: got {array.dtype}{list(array.shape)}; accepted: int[N, 3]: height, width, channels")
-    sides, channels = array[:, :2], array[:, 2]
+    sides = array[:, :2]
+    channels = array[:, 2]
     wrong = np.flatnonzero((array < 1).any(axis=1) | (sides > MAX_SIDE).any(axis=1) | (channels > MAX_CHANNELS))
     if len(wrong):
-        i, most = int(wrong[0]), f"{MAX_SIDE:,} pixels, 1 to {MAX_CHANNELS} channels"
+        i = int(wrong[0])
+        most = f"{MAX_SIDE:,} pixels, 1 to {MAX_CHANNELS} channels"
         raise ValueError(f"shapes[{i}]: got {array[i].tolist()}; accepted: sides of 1 to {most}")
     return array.astype(np.int32)

@@ -75,7 +75,8 @@ class ForkedRunner:
     mask_executor = None
 
     def __init__(self, device: str, lower: Callable[[Program], Program]) -> None:
-        self._device, self.lower = device, lower
+        self._device = device
+        self.lower = lower
 
     def _refuse(self, *args: Any) -> NoReturn:
         raise RuntimeError(

@@ -16,7 +16,8 @@ from variegate.decode.header import apply_orientation, read_header, shown_box
 from variegate.formats.annotated.values import AnnotationOption
 from variegate.io.addresses import speakable
 
-STORED, DISPLAYED = "stored", "pixels"
+STORED = "stored"
+DISPLAYED = "pixels"
 EXIF = AnnotationOption(
     None,
     "'pixels' for the photo as displayed, 'stored' for its pixels before EXIF turns them",
@@ -123,7 +124,8 @@ def turned(targets: dict[str, Any], frame: Frame) -> dict[str, Any]:
 def _turned_points(points: Float32Array, frame: Frame) -> Float32Array:
     """[M, K, 3]; points at (0, 0) without visibility stand for none, and stay."""
     result = points.copy()
-    x, y = points[..., 0], points[..., 1]
+    x = points[..., 0]
+    y = points[..., 1]
     result[..., 1], result[..., 0], _, _ = shown_box(frame.orientation, *frame.stored, (y, x, y, x))
     is_none = ~points.any(axis=-1)
     result[is_none] = 0

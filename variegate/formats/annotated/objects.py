@@ -85,7 +85,8 @@ class Objects:
         ``mask``: one of ``values.MASKS``; ``unoutlined``: of ``values.UNOUTLINED``. Raises ValueError for shapes that
         do not fit the image."""
         some = slice(int(self.starts[image]), int(self.starts[image + 1]))
-        boxes, labels = self.boxes[some].copy(), self.labels[some].copy()
+        boxes = self.boxes[some].copy()
+        labels = self.labels[some].copy()
         scale = (float(size[1]), float(size[0])) if self.is_normalised and size is not None else (1.0, 1.0)
         boxes *= np.array(scale * 2, np.float32)
         found: dict[str, Any] = {"boxes": boxes, "labels": labels}

@@ -149,7 +149,8 @@ class ObjectFields:
                 wrong.append(f"object {k}: {error}")
                 continue
             read.append((k, box, label, own))
-        faults, box_format = Faults("skip"), self._format_of(boxes)
+        faults = Faults("skip")
+        box_format = self._format_of(boxes)
         edges, is_good = check_boxes(
             self._edges(np.array([one[1] for one in read]).reshape(-1, 4), box_format, size),
             np.tile(np.array(size, np.float64), (len(read), 1)),
@@ -209,7 +210,8 @@ class ObjectFields:
         """float32 [K, 3] of an object, or of an image."""
         if points is None:
             raise ValueError("no key points")
-        rows, scale = check.as_list("key points", points), self._scale(size)
+        rows = check.as_list("key points", points)
+        scale = self._scale(size)
         is_flat = bool(rows) and not isinstance(rows[0], (list, tuple, np.ndarray))
         rows = [rows[i : i + 3] for i in range(0, len(rows), 3)] if is_flat else rows
         found = np.zeros((len(rows), 3), np.float32)
@@ -275,7 +277,8 @@ class RecordReader:
 
     def notes(self) -> list[str]:
         """Of the samples that were read so far."""
-        wrong, flat = sum(list(self._wrong.values())), sum(list(self._flat.values()))
+        wrong = sum(list(self._wrong.values()))
+        flat = sum(list(self._flat.values()))
         return Faults("skip", bad=wrong, first=self._first, flat=flat).notes("", "were")
 
 
@@ -288,8 +291,10 @@ class SourceOver(IndexedSource):
     _images: ParquetSource | WebDatasetSource
 
     def __init__(self, images: ParquetSource | WebDatasetSource, reader: RecordReader) -> None:
-        self._images, self._reader = images, reader
-        self.classes, self.is_remote = reader.fields.classes, images.is_remote
+        self._images = images
+        self._reader = reader
+        self.classes = reader.fields.classes
+        self.is_remote = images.is_remote
 
     def __len__(self) -> int:
         return len(self._images)
@@ -333,7 +338,8 @@ def form_of_schema(fields: ObjectFields, schema: pa.Schema | None, objects: str 
 
     if schema is None:
         return RecordForm()
-    is_list, holder = False, schema
+    is_list = False
+    holder = schema
     if objects is not None:
         kind = schema.field(objects).type
         is_list = not pa.types.is_struct(kind)

@@ -84,7 +84,9 @@ class ShapesBuilder:
     def add_rings(self, rings: Sequence[Sequence[float]]) -> None:
         """An object of rings x, y, x, y, ...; those of fewer than three points are left out and counted. Raises
         ValueError for what is no ring, and is as before."""
-        points, ends, degenerate = array("f"), array("q"), 0
+        points = array("f")
+        ends = array("q")
+        degenerate = 0
         for ring in as_list("segmentation", rings):
             if not isinstance(ring, (list, tuple)):
                 raise ValueError(f"a polygon {shown_value(ring)}; accepted: a list of numbers")
@@ -173,7 +175,8 @@ def runs_of(mask_HW: AnyArray) -> str:
     letters = []
     for number in numbers.tolist():
         while True:
-            bits, number = number & 31, number >> 5
+            bits = number & 31
+            number = number >> 5
             is_last = number == (-1 if bits & 16 else 0)
             letters.append(chr(48 + (bits if is_last else bits | 32)))
             if is_last:

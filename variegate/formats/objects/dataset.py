@@ -53,7 +53,8 @@ class DatasetSource(IndexedSource):
         normalized: bool = False,
     ) -> None:
         self._length = _check_dataset(dataset)
-        self._dataset, self.has_targets = dataset, has_targets
+        self._dataset = dataset
+        self.has_targets = has_targets
         self._written = box_format, normalized
         self.is_locked = not _is_independent(dataset) if lock is None else lock
         self.after_fork()
@@ -120,7 +121,8 @@ class DatasetSource(IndexedSource):
         check_index(index, self._length)
         inner = self._dataset
         while _is_subset(inner):
-            index, inner = int(inner.indices[index]), inner.dataset
+            index = int(inner.indices[index])
+            inner = inner.dataset
         files = _files_of(inner)
         if files is not None:
             return SampleName(os.fspath(files[index][0]))
@@ -135,7 +137,8 @@ class DatasetSource(IndexedSource):
             return None  # what it lists are not the labels that it yields
         files = _files_of(inner)
         targets = [label for _, label in files] if files is not None else _stored_labels(inner)
-        targets, array = _label_column(inner) if targets is None else targets, None
+        targets = _label_column(inner) if targets is None else targets
+        array = None
         with suppress(TypeError, ValueError, RuntimeError):
             array = _as_labels(targets, len(inner))
         if array is None or array.dtype.kind != "U":
@@ -219,7 +222,8 @@ def _files_of(dataset: Any) -> Sequence[Any] | None:
 
 def class_names(dataset: Any) -> tuple[str, ...]:
     dataset, _ = _innermost(dataset)
-    names, features = getattr(dataset, "classes", None), getattr(dataset, "features", None)
+    names = getattr(dataset, "classes", None)
+    features = getattr(dataset, "features", None)
     if names is None and isinstance(features, Mapping):  # Hugging Face's
         columns = (*(name for name in LABEL_NAMES if name in features), *features)
         found = (getattr(features[column], "names", None) for column in columns)

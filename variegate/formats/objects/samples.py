@@ -39,7 +39,8 @@ _PLACES |= {"heatmap", "trimap"}
 _ALONE = {"seg", "semantic", "panoptic", "instance", "depth", "disparity", "flow", "normal", "point", "joint", "matte"}
 _ALONE |= {"saliency"}
 # How far a sample is looked through.
-_DEEPEST, _LONGEST = 6, 64
+_DEEPEST = 6
+_LONGEST = 64
 # Sides from which on a plane of bytes is taken for a picture, and not for a table.
 _PICTURE_SIDE = 8
 _FILE_STARTS = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*\0", b"MM\0*")
@@ -89,7 +90,8 @@ def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | UInt8Ar
     if isinstance(image, (bytes, bytearray, memoryview)):
         return bytes(image)
     if isinstance(image, Mapping) and "bytes" in image:
-        data, path = image["bytes"], image.get("path")
+        data = image["bytes"]
+        path = image.get("path")
         if data is None and path is not None and reads_files:
             return read_bytes(path, f"{name}: {os.fspath(path)}")
         if data is None:
@@ -113,7 +115,8 @@ def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | UInt8Ar
             "Normalize out of the data set's own transform: they belong to the transform given to Variegate, or "
             f"{ADVICE}"
         )
-    array, shape = image, tuple(image.shape)
+    array = image
+    shape = tuple(image.shape)
     if not isinstance(image, np.ndarray):
         if image.device.type != "cpu":
             raise TypeError(f"{name}: got a tensor on {image.device}; accepted: {_ACCEPTED_IMAGES}, on the CPU")
@@ -267,7 +270,8 @@ def _found(value: Any, size: Size | None) -> str:
         return "an image file" if isinstance(value.get("bytes"), bytes) else ""
     if isinstance(value, (list, tuple)):
         return f"{len(value)} boxes" if value and all(map(_is_box, value)) else ""
-    shape, dtype = getattr(value, "shape", None), str(getattr(value, "dtype", "")).removeprefix("torch.")
+    shape = getattr(value, "shape", None)
+    dtype = str(getattr(value, "dtype", "")).removeprefix("torch.")
     if not isinstance(shape, tuple) or len(shape) < 2:
         return ""
     if len(shape) == 2 and shape[1] == 4:

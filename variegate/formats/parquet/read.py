@@ -83,7 +83,8 @@ def open_file(path: LocationLike, accepted: str = _ACCEPTED) -> ParquetFile:
             if size == 0:
                 raise SourceError(f"{location}: zero bytes: the file is empty; accepted: {accepted}")
             opened = pq.ParquetFile(handle)
-            schema, metadata = opened.schema_arrow, opened.metadata
+            schema = opened.schema_arrow
+            metadata = opened.metadata
     except SourceError:
         raise
     except NotRegularError as error:
@@ -143,7 +144,8 @@ def read_named_file(path: str, table: Location, root: str | None, name: str) -> 
         raise DecodeError(name, f"no image: its bytes are null{what}")
     try:
         # What links and ".." come to, so that neither leads out.
-        place, top = os.path.realpath(os.path.join(root, path)), os.path.realpath(root)
+        place = os.path.realpath(os.path.join(root, path))
+        top = os.path.realpath(root)
         is_inside = os.path.splitdrive(place)[0] == os.path.splitdrive(top)[0]
         is_inside = is_inside and os.path.commonpath([place, top]) == top
     except (OSError, ValueError):  # NUL in it
@@ -182,8 +184,11 @@ class ParquetSource(FilesSource):
     ) -> None:
         files = [(reader.file, sum(reader.rows)) for reader in readers]
         super().__init__([StoredFile(file.location, rows, file.size, file.stamp) for file, rows in files], classes)
-        self._image_root, self._readers, self._labels = image_root, list(readers), labels
-        self._notes, self._memory = list(notes), memory
+        self._image_root = image_root
+        self._readers = list(readers)
+        self._labels = labels
+        self._notes = list(notes)
+        self._memory = memory
         self._groups = [(reader, group) for reader in readers for group in range(len(reader.rows))]
         self._group_starts = list(accumulate((reader.rows[group] for reader, group in self._groups), initial=0))[:-1]
         names = [(file, rows, reader.column) for (file, rows), reader in zip(files, readers, strict=True)]
@@ -280,7 +285,9 @@ def open_parquet(
         check_alike(files[0], columns, file, has_labels)
     if sum(file.metadata.num_rows for file in files) == 0:
         raise SourceError(f"{files[0].location}: no rows{' in any of the files' if len(files) > 1 else ''}")
-    labels, names, notes = None, given or columns.class_names, list(columns.notes)
+    labels = None
+    names = given or columns.class_names
+    notes = list(columns.notes)
     if columns.label is None and has_labels:
         notes.append(f"no column of labels in {files[0].name}: every label is -1")
     elif columns.label is not None:

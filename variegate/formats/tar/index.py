@@ -66,7 +66,8 @@ class ShardIndex:
         return len(self.offsets)
 
     def label(self, position: int) -> Label:
-        kind, value = LabelKind(self.kinds[position]), int(self.values[position])
+        kind = LabelKind(self.kinds[position])
+        value = int(self.values[position])
         if kind == LabelKind.NONE:
             return NO_LABEL
         if kind == LabelKind.NUMBER:
@@ -102,7 +103,8 @@ def _collect(reader: ForwardReader, version: FileVersion) -> ShardIndex:
     names: list[bytes] = []
     texts: dict[tuple[str, str], int] = {}
     for sample in walk:
-        image, label = sample.image, sample.label
+        image = sample.image
+        label = sample.label
         value = label.number
         if label.kind in (LabelKind.NAME, LabelKind.BAD):
             value = texts.setdefault((label.text, label.extension), len(texts))
@@ -189,7 +191,8 @@ def _parse(data: bytes, shard: FileVersion) -> ShardIndex:
     names = body[at:]
     if len(names) != head["names"] or names.count(0) != head["count"]:
         raise ValueError("its names are not whole")
-    begins, sizes = columns["offsets"], columns["sizes"]
+    begins = columns["offsets"]
+    sizes = columns["sizes"]
     if np.any(begins < 0) or np.any(sizes < 0) or np.any(sizes > shard.size) or np.any(begins > shard.size - sizes):
         raise ValueError("a member that is not in the shard")
     if np.any(columns["begins"] < 0) or np.any(columns["ends"] > shard.size) or np.any(columns["begins"] > begins):

@@ -82,15 +82,18 @@ class TarStream:
 
     def _read(self, shard: int) -> Iterator[StreamItem]:
         file = str(self._shards[shard])
-        position, counts = 0, ShardCounts()
+        position = 0
+        counts = ShardCounts()
         try:
             with open_stream(self._shards[shard]) as stream:
                 walk = TarSamples(unpacked_reader(stream), with_data=True, wanted=self._wanted)
                 for sample in walk:
-                    name, number = SampleName(file, sample.image.name), shard << 32 | position
+                    name = SampleName(file, sample.image.name)
+                    number = shard << 32 | position
                     yield StreamItem(number, name, self._item(sample, name, shard, number))
                     position += 1
-                counts, failure = walk.counts, walk.failure
+                counts = walk.counts
+                failure = walk.failure
         except SourceError as error:
             failure = ShardFailure(None, error.reason(file))
         except DecodeError as error:  # the first bytes could not be read
@@ -130,7 +133,8 @@ class WebDatasetSource(FilesSource):
     def __init__(self, shards: list[ListedShard], classes: tuple[str, ...], notes: list[str]) -> None:
         stored = [StoredFile(shard.location, len(shard.labels), *shard.index.version) for shard in shards]
         super().__init__(stored, classes)
-        self._shards, self._notes = shards, notes
+        self._shards = shards
+        self._notes = notes
 
     @computed_once
     def fingerprint(self) -> str:
@@ -145,7 +149,8 @@ class WebDatasetSource(FilesSource):
         shard, position = self.place(index)
         if position in shard.broken:
             raise DecodeError(str(self.name(index)), shard.broken[position])
-        offset, size = int(shard.index.offsets[position]), int(shard.index.sizes[position])
+        offset = int(shard.index.offsets[position])
+        size = int(shard.index.sizes[position])
         if problem := too_large(size):
             raise DecodeError(str(self.name(index)), problem)
         data = read_range(shard.location, offset, size, shard.index.version.size, str(self.name(index)))

@@ -210,7 +210,9 @@ class TarSamples:
     def __init__(self, reader: ForwardReader, with_data: bool, wanted: frozenset[str] = frozenset()) -> None:
         self.counts = ShardCounts()
         self.failure: ShardFailure | None = None
-        self._reader, self._with_data, self._wanted = reader, with_data, wanted
+        self._reader = reader
+        self._with_data = with_data
+        self._wanted = wanted
 
     def __iter__(self) -> Iterator[TarSample]:
         walk = TarWalk(self._reader)
@@ -265,11 +267,13 @@ class TarSamples:
             is_plain = "." not in extension
             group.images += 1
             if group.image is None or (is_plain and not group.is_plain):
-                group.image, group.is_plain = member, is_plain
+                group.image = member
+                group.is_plain = is_plain
             if kind in self._wanted:
                 pass
             elif group.picture is None or (is_plain and not group.is_plain_picture):
-                group.picture, group.is_plain_picture = member, is_plain
+                group.picture = member
+                group.is_plain_picture = is_plain
                 group.data = None
                 if self._with_data and member.size <= MOST_BYTES:
                     group.data = walk.content()

@@ -106,7 +106,8 @@ class Plan:
 
     def span_of(self, row: dict[str, Any]) -> tuple[int, int]:
         """The items that are made together with a row of the manifest: of its shard, or its own."""
-        item, size = self.item_of(row["index"], row["copy"]), self.items_per_shard or 1
+        item = self.item_of(row["index"], row["copy"])
+        size = self.items_per_shard or 1
         return item - item % size, min(item - item % size + size, self.num_items)
 
     def copies_of(self, item: int) -> range:

@@ -74,10 +74,12 @@ def _replayed(listed: Manifest, row: int, wanted: dict[str, Any], source: Any, e
 
 def _plan_of(manifest: Manifest, source: Any, exclude: Any) -> Plan:
     """The plan that an expansion was made by. Raises SourceError where the source holds other samples by now."""
-    settings, more = manifest.settings, dict[str, Any]()
+    settings = manifest.settings
+    more = dict[str, Any]()
     place = recorded_place(manifest.place, "source", settings["source"]) if source is None else source
     exclude = exclude or recorded_place(manifest.place, "exclude", settings.get("exclude")) or None
-    annotations, is_annotated = settings.get("annotations"), ANNOTATED in settings
+    annotations = settings.get("annotations")
+    is_annotated = ANNOTATED in settings
     if any(is_url(text) for text in texts_in(annotations)):
         raise SourceError(
             f"{manifest.place}: names an address as annotations; accepted: those of files of this machine"

@@ -70,7 +70,9 @@ class Expansion(DiskRun):
 
     def run(self) -> Report:
         """``self.report`` counts what was done even where this raises SourceError, DecodeError or EngineError."""
-        source, location, workers = self.plan.source, Location.parse(self.destination, chain=True), self.engine.workers
+        source = self.plan.source
+        location = Location.parse(self.destination, chain=True)
+        workers = self.engine.workers
         if isinstance(source, FileSource):
             check_apart(source.folder, self.destination)
         # Workers would write files to a memory that is theirs alone, and ends with them.
@@ -98,7 +100,9 @@ class Expansion(DiskRun):
         return self.plan.span_of(row)
 
     def restore(self, destination: Destination, num_lost: int) -> None:
-        report, labels, stamps = self.report, self._labels, self._stamps
+        report = self.report
+        labels = self._labels
+        stamps = self._stamps
         report.repaired = num_lost
         if num_lost:
             why = "files are missing or have another size"
@@ -142,7 +146,8 @@ class Expansion(DiskRun):
         plan, report, journal, engine = self.plan, self.report, destination.journal, self.engine
         report.missing = journal.num_missing
         report.resumed = sum(plan.outputs_in(start, stop) for start, stop in journal.covered) - report.missing
-        self._is_ready, self._began = engine.workers == "thread", time.perf_counter()
+        self._is_ready = engine.workers == "thread"
+        self._began = time.perf_counter()
         self._items = self._bytes = 0
         self._noted: set[str] = set()
         stamps = None if self._stamps is None else self._stamps.for_workers()
@@ -210,7 +215,8 @@ class Expansion(DiskRun):
     def _on_turn(self, snapshot: Snapshot) -> None:
         self.report.snapshot = snapshot
         if not self._is_ready and any(device.state == "ready" for device in snapshot.devices):
-            self._is_ready, self._began = True, time.perf_counter()
+            self._is_ready = True
+            self._began = time.perf_counter()
         self._count_time()
         if self.on_progress is not None:
             self.on_progress(self.report)

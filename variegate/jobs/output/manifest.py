@@ -114,7 +114,8 @@ class Manifest:
                 yield blank | row
 
     def _row(self, columns: dict[str, Any]) -> dict[str, Any]:
-        operations, source = columns["operations"], columns["source"]
+        operations = columns["operations"]
+        source = columns["source"]
         try:
             operations = None if operations is None else json.loads(operations)
         except ValueError:
@@ -194,7 +195,8 @@ def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
 
     stored = []
     for row in rows:
-        operations, label = row.get("operations"), row.get("label")
+        operations = row.get("operations")
+        label = row.get("label")
         is_stored = type(label) is int and label != NO_LABEL
         texts = {"operations": None if operations is None else _compact(operations)}
         stored.append(row | texts | {"label": label if is_stored else None})

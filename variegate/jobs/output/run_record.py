@@ -46,7 +46,8 @@ def read_settings(storage: Storage) -> dict[str, Any]:
 
 def describe_differences(there: dict[str, Any], here: dict[str, Any]) -> str:
     """``with seed 0, this one has seed 1``; "" where they are equal. Of many differences, the first few."""
-    values_there, values_here = dict(_values("", there)), dict(_values("", here))
+    values_there = dict(_values("", there))
+    values_here = dict(_values("", here))
     names = [name for name in values_here | values_there if values_there.get(name) != values_here.get(name)]
     if not names:
         return ""
@@ -139,7 +140,9 @@ def describe_changed(was: Stamps, now: Stamps, files: Int64Array) -> str:
 
 def describe_other(was: Stamps, now: Stamps) -> str:
     """Files that are new, and those that are gone; else those that have changed; "" where all are the same."""
-    before, here, found = set(was.names), set(now.names), []
+    before = set(was.names)
+    here = set(now.names)
+    found = []
     new = [name for name in now.names if name not in before]
     gone = [name for name in was.names if name not in here]
     for names, word in ((new, "new"), (gone, "gone")):

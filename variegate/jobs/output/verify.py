@@ -173,7 +173,8 @@ def _outputs(manifest: Manifest, is_sharded: bool) -> Iterator[_Output]:
 
 def _written(manifest: Manifest) -> Iterator[Row]:
     """The rows of outputs. Raises SourceError where rows are not those that the settings ask for."""
-    copies, samples = manifest.settings.get("copies"), manifest.settings.get("samples")
+    copies = manifest.settings.get("copies")
+    samples = manifest.settings.get("samples")
     if isinstance(copies, int) and isinstance(samples, int) and len(manifest) != copies * samples:
         raise SourceError(f"damaged: it has {len(manifest):,} rows, for {samples:,} samples of {copies:,} copies")
     for number, row in enumerate(manifest.columns(*_COLUMNS, all_read=True)):

@@ -29,7 +29,9 @@ _CUT_OFF = "cut off: it ends before its last pixel"
 # Characters of another package's reason.
 _LONGEST = 300
 # What a file may claim: sides, bytes of a chunk (each is read as a whole), and decoded bytes for each of a TIFF.
-_MOST_SIDE, _MOST_CHUNK, _MOST_RATIO = 1 << 30, 1 << 29, 100_000
+_MOST_SIDE = 1 << 30
+_MOST_CHUNK = 1 << 29
+_MOST_RATIO = 100_000
 
 
 class Reader(Protocol):
@@ -107,7 +109,9 @@ def _open_tiff(path: str, tifffile: Any) -> Reader:
         if len(pages) != 1:
             raise SourceError(f"{path}: {len(pages)} pages; accepted: one image (and its pyramid)")
         page = pages[0].aspage()
-    channels, is_planar, colours = page.samplesperpixel, page.planarconfig != 1, page.photometric.name
+    channels = page.samplesperpixel
+    is_planar = page.planarconfig != 1
+    colours = page.photometric.name
     refused = None
     if page.dtype != np.uint8 or page.bitspersample != 8:
         refused = f"got {page.dtype}"
@@ -153,7 +157,8 @@ def _open_tiff_tiles(path: str, shape: Shape, page: Any, places: list[tuple[int,
     if claimed > size:
         got = f"{size:,} bytes for {shape[0]:,} x {shape[1]:,} pixels"
         raise SourceError(f"{path}: {got}; accepted: {claimed:,} bytes or more")
-    decode, tables = page.decode, page.jpegtables
+    decode = page.decode
+    tables = page.jpegtables
     file = open(path, "rb", buffering=0)  # noqa: SIM115
 
     def read(i: int, j: int) -> Image:
@@ -247,8 +252,11 @@ class _OpenLines:
     """``strips``: first and end line, and the byte at which the first begins."""
 
     def __init__(self, path: str, shape: Shape, strips: list[tuple[int, int, int]]) -> None:
-        self.shape, self.lines = shape, strips[0][1]
-        self._path, self._strips, self._line = path, strips, shape[1] * shape[2]
+        self.shape = shape
+        self.lines = strips[0][1]
+        self._path = path
+        self._strips = strips
+        self._line = shape[1] * shape[2]
         begin = strips[0][2]
         is_whole = all(offset == begin + first * self._line for first, _, offset in strips)
         self.mapped = MappedFile(os.path.abspath(path), shape, "uint8", begin, "r") if is_whole else None
@@ -256,7 +264,8 @@ class _OpenLines:
 
     def read(self, begin: int, end: int, into: Image) -> None:
         for first, last, offset in self._strips[begin // self.lines : -(-end // self.lines)]:
-            top, bottom = max(first, begin), min(last, end)
+            top = max(first, begin)
+            bottom = min(last, end)
             view = into[top - begin : bottom - begin].reshape(-1).data
             at = offset + (top - first) * self._line
             while view:
@@ -266,7 +275,8 @@ class _OpenLines:
                     raise _unreadable(self._path, error) from error
                 if not number:
                     raise SourceError(f"{self._path}: {_CUT_OFF}")
-                view, at = view[number:], at + number
+                view = view[number:]
+                at = at + number
 
 
 class _OpenChunks:
@@ -275,15 +285,20 @@ class _OpenChunks:
     mapped: MappedFile | None = None
 
     def __init__(self, path: str, shape: Shape, sides: tuple[int, int], read: Callable[[int, int], Image]) -> None:
-        self.shape, self.lines = shape, sides[0]
-        self._path, self._sides, self._read = path, sides, read
+        self.shape = shape
+        self.lines = sides[0]
+        self._path = path
+        self._sides = sides
+        self._read = read
 
     def read(self, begin: int, end: int, into: Image) -> None:
         lines, columns = self._sides
         for i in range(begin // lines, -(-end // lines)):
-            top, bottom = max(i * lines, begin), min((i + 1) * lines, end)
+            top = max(i * lines, begin)
+            bottom = min((i + 1) * lines, end)
             for j in range(-(-self.shape[1] // columns)):
-                left, right = j * columns, min((j + 1) * columns, self.shape[1])
+                left = j * columns
+                right = min((j + 1) * columns, self.shape[1])
                 try:
                     chunk = self._read(i, j)
                 except Exception as error:

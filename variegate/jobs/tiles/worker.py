@@ -63,7 +63,9 @@ class BandJob:
     """On one device; each thread makes a band. ``on``: a ``DeviceBands``, where there is one already."""
 
     def __init__(self, spec: BandSpec, device: str, num_threads: int, on: Any = None) -> None:
-        self._spec, self._local, self._device = spec, threading.local(), on
+        self._spec = spec
+        self._local = threading.local()
+        self._device = on
         if device.startswith("cuda"):
             from variegate.executors.cuda.executor import executor_of
             from variegate.executors.cuda.regions import DeviceBands
@@ -85,7 +87,8 @@ class BandJob:
             raise FatalError(str(error)) from error
 
     def _make(self, band: Band) -> None:
-        spec, step = self._spec, self._spec.plan.steps[band.step]
+        spec = self._spec
+        step = self._spec.plan.steps[band.step]
         if step.work == Work.READ:
             self._read(band)
         elif step.work == Work.PICK:
@@ -117,7 +120,8 @@ class BandJob:
     def _pick(self, step: Step, band: Band) -> None:
         planes = self._spec.plan.programs[step.program].planes
         assert planes is not None
-        source, target = self._image(step.source, step.shape), self._image(step.target, (*step.shape[:2], 3))
+        source = self._image(step.source, step.shape)
+        target = self._image(step.target, (*step.shape[:2], 3))
         for i, channel in enumerate(planes.read):
             target[band.begin : band.end, :, i] = source[band.begin : band.end, :, channel]
         self._flush(target)
@@ -125,7 +129,8 @@ class BandJob:
     def _blend(self, step: Step, band: Band) -> None:
         blend = self._spec.plan.programs[step.program].blend
         assert blend is not None
-        entries, target = blend.entries(), self._image(step.target, step.shape)
+        entries = blend.entries()
+        target = self._image(step.target, step.shape)
         lines = slice(band.begin, band.end)
         total = np.full(target[lines].shape, entries.start[0], np.float32)
         for row, weight in zip(entries.row, entries.weight, strict=True):

@@ -51,7 +51,9 @@ class ResultFile:
 
     def begin(self) -> None:
         """Make the partial file. Raises OSError, ImportError."""
-        package, shape, dtype = imported(self.path), self.shape, self.dtype
+        package = imported(self.path)
+        shape = self.shape
+        dtype = self.dtype
         if self.suffix == ".npy":
             with open(self.partial, "wb") as file:
                 header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
@@ -90,7 +92,8 @@ class ResultFile:
     def _open_tiff(self) -> WriteBand:
         with imported(self.path).TiffFile(self.partial) as opened:
             page: Any = opened.pages[0]
-            places, side = page.dataoffsets, int(page.tilewidth)
+            places = page.dataoffsets
+            side = int(page.tilewidth)
         across = -(-self.shape[1] // side)
         file = open(self.partial, "r+b", buffering=0)  # noqa: SIM115
 
@@ -171,7 +174,8 @@ def _write(descriptor: int, levels: AnyArray, at: int) -> None:
     view = np.ascontiguousarray(levels).reshape(-1).data.cast("B")
     while view:
         number = os.pwrite(descriptor, view[: 1 << 30], at)
-        view, at = view[number:], at + number
+        view = view[number:]
+        at = at + number
 
 
 class BandsDone:
@@ -184,7 +188,8 @@ class BandsDone:
         self._settings = json.dumps(settings, sort_keys=True)
         # Of a source that nothing tells apart, nothing is taken up.
         self._is_known = settings.get("source") is not None
-        self._json, self._done = folder / "settings.json", folder / "done"
+        self._json = folder / "settings.json"
+        self._done = folder / "done"
         self._file: Any = None
         self.done: frozenset[int] = frozenset()
 

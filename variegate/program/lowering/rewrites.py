@@ -113,7 +113,8 @@ def rewrite_program(program: Program, composed: bool, measured_once: bool) -> Pr
     arrays = program.arrays()._replace(**changed, **read, **_lowered_arrays(rows, slots))
     luts = int(np.count_nonzero(IS_TABLE[program.opcode]))
     kernel_values = _WEIGHTS_OF_A_BLUR * int(np.count_nonzero(IS_BLUR[program.opcode]))
-    emitted, filters = program.tables.luts, program.tables.filters
+    emitted = program.tables.luts
+    filters = program.tables.filters
     work = new_work(arrays, luts, kernel_values, emitted, filters, composed=composed, measured_once=measured_once)
     work.lower()
     longest = work.field("longest")

@@ -54,7 +54,9 @@ def _page(result: Any) -> str:
     splits = {split: columns.filter(pc.equal(result.table["split"], split)) for split in SPLITS}
     splits = {split: table for split, table in splits.items() if len(table)}
     charted = {split: table for split, table in splits.items() if split in READ}
-    kinds, limits, found = shown_kinds(result.findings), limits_of(result.thresholds), listed(result.findings)
+    kinds = shown_kinds(result.findings)
+    limits = limits_of(result.thresholds)
+    found = listed(result.findings)
     places = [(one.split, one.index) for kind in kinds for one in kind.shown() if one.index is not None]
     own, script = ((_PARTS / name).read_text("utf-8") for name in ("report.css", "report.js"))
     style = THEME.read_text("utf-8") + own

@@ -149,7 +149,8 @@ def step(code, slot, x, y):
     u = (tl.load(a) * x + tl.load(a + 1) * y + tl.load(a + 2)) >> 16
     v = (tl.load(a + 3) * x + tl.load(a + 4) * y + tl.load(a + 5)) >> 16
     window = at + L.WINDOW
-    top, left = tl.load(window), tl.load(window + 1)
+    top = tl.load(window)
+    left = tl.load(window + 1)
     # Without a sign, what is negative is large: one comparison for both ends.
     in_y = (v - top).to(tl.uint32) < (tl.load(window + 2) - top).to(tl.uint32)
     in_x = (u - left).to(tl.uint32) < (tl.load(window + 3) - left).to(tl.uint32)
@@ -193,15 +194,21 @@ def walk_folded(buffer, code, begin, end, x, y):
         at = code + slot * L.CODE
         if tl.load(at + L.OP) == ops.Op.MAP_FIXED:
             record = int64s_at(buffer, tl.load(at + L.ARG))
-            u, v = form(record + R.U, x, y) >> 16, form(record + R.V, x, y) >> 16
-            span_u, span_v, mode = tl.load(record + R.SPAN_U), tl.load(record + R.SPAN_V), tl.load(record + R.FOLD)
+            u = form(record + R.U, x, y) >> 16
+            v = form(record + R.V, x, y) >> 16
+            span_u = tl.load(record + R.SPAN_U)
+            span_v = tl.load(record + R.SPAN_V)
+            mode = tl.load(record + R.FOLD)
             if mode != 0:
-                u, v = fold_index(u, span_u, mode), fold_index(v, span_v, mode)
+                u = fold_index(u, span_u, mode)
+                v = fold_index(v, span_v, mode)
             is_inside = (u >= 0) & (u < span_u) & (v >= 0) & (v < span_v)
             stage = tl.maximum(stage, tl.where(is_inside, -1, slot))
             # What has left may be anywhere, but not so far that it does not fit.
-            u, v = tl.where(is_inside, u, 0), tl.where(is_inside, v, 0)
-            x, y = (u + tl.load(record + R.ORIGIN_U)).to(tl.int32), (v + tl.load(record + R.ORIGIN_V)).to(tl.int32)
+            u = tl.where(is_inside, u, 0)
+            v = tl.where(is_inside, v, 0)
+            x = (u + tl.load(record + R.ORIGIN_U)).to(tl.int32)
+            y = (v + tl.load(record + R.ORIGIN_V)).to(tl.int32)
     return x, y, stage
 
 
@@ -232,23 +239,29 @@ def fold_place(place, n, mode, bits, slack):
     turned = _modulo(place - lead, tl.maximum(2 * length, 1))
     turned = lead + tl.where(turned > length, 2 * length - turned, turned)
     folded = tl.where(mode == ops.PadMode.WRAP, _modulo(place, span), turned)
-    low, high = half - slack, span - half + slack
+    low = half - slack
+    high = span - half + slack
     return tl.where(mode == ops.PadMode.EDGE, clamp(place, low, high), folded)
 
 
 @triton.jit
 def _folded_places(record, a, b, depth, bits, slack):
     """Places in the source by the functions of a map that folds, int32, less half a pixel."""
-    exponent, shift = load_int(record + R.EXPONENT), tl.load(record + R.SHIFT)
-    mode, half = tl.load(record + R.FOLD), (1 << bits) >> 1
+    exponent = load_int(record + R.EXPONENT)
+    shift = tl.load(record + R.SHIFT)
+    mode = tl.load(record + R.FOLD)
+    half = (1 << bits) >> 1
     if exponent == 0:
-        a, b = a >> shift, b >> shift
+        a >>= shift
+        b >>= shift
     else:
         divisor, factor = _divisor(depth, shift, exponent)
-        a, b = _far_quotient(a, divisor, factor), _far_quotient(b, divisor, factor)
+        a = _far_quotient(a, divisor, factor)
+        b = _far_quotient(b, divisor, factor)
     a = tl.load(record + R.SIGN_U) * fold_place(a, tl.load(record + R.SPAN_U), mode, bits, slack)
     b = tl.load(record + R.SIGN_V) * fold_place(b, tl.load(record + R.SPAN_V), mode, bits, slack)
-    u, v = tl.load(record + R.ORIGIN_U) + a - half, tl.load(record + R.ORIGIN_V) + b - half
+    u = tl.load(record + R.ORIGIN_U) + a - half
+    v = tl.load(record + R.ORIGIN_V) + b - half
     return u.to(tl.int32), v.to(tl.int32)
 
 
@@ -291,7 +304,8 @@ def walk_records(buffer, code, begin, end, record, u, v, depth, x, y):
 
 @triton.jit
 def is_in_span(record, u, v, depth):
-    far_u, far_v = tl.load(record + R.SPAN_U) * depth - u, tl.load(record + R.SPAN_V) * depth - v
+    far_u = tl.load(record + R.SPAN_U) * depth - u
+    far_v = tl.load(record + R.SPAN_V) * depth - v
     ahead = (u >= 0) & (far_u > 0) & (v >= 0) & (far_v > 0)
     return ahead | ((u <= 0) & (far_u < 0) & (v <= 0) & (far_v < 0))
 
@@ -302,7 +316,8 @@ def place(record, u, v, depth, bits):
     exponent = load_int(record + R.EXPONENT)
     shift = tl.load(record + R.SHIFT)
     if exponent == 0:
-        along, across = (u >> shift).to(tl.int32), (v >> shift).to(tl.int32)
+        along = (u >> shift).to(tl.int32)
+        across = (v >> shift).to(tl.int32)
     else:
         divisor, factor = _divisor(depth, shift, exponent)
         along = _quotient(u, divisor, factor, load_int(record + R.SPAN_U) << bits)
@@ -330,9 +345,11 @@ def walk_grids(buffer, code, begin, end, x, y, bits, HAS_FOLD: tl.constexpr):
     stage. What folds is a cut, as a grid is."""
     stage = tl.full(x.shape, -1, tl.int32)
     half = (1 << bits) >> 1
-    u, v = (x << bits).to(tl.int32), (y << bits).to(tl.int32)
+    u = (x << bits).to(tl.int32)
+    v = (y << bits).to(tl.int32)
     # Where the last grid has left a place, of which the maps before it are functions.
-    moved_u, moved_v = u, v
+    moved_u = u
+    moved_v = v
     is_moved = 0
     for i in range(end - begin):
         slot = end - 1 - i
@@ -341,12 +358,15 @@ def walk_grids(buffer, code, begin, end, x, y, bits, HAS_FOLD: tl.constexpr):
         if op == ops.Op.MAP_GRID:
             u, v, is_inside = _displaced(buffer, at, u, v, bits, -1, 0, slot == begin, HAS_FOLD)
             stage = tl.maximum(stage, tl.where(is_inside, -1, slot))
-            moved_u, moved_v = u, v
+            moved_u = u
+            moved_v = v
             is_moved = 1
         elif (op == ops.Op.MAP_FLOAT) | (op == ops.Op.MAP_PERSPECTIVE):
             record = int64s_at(buffer, tl.load(at + L.ARG))
             if is_moved == 0:
-                a, b, depth = form(record + R.U, x, y), form(record + R.V, x, y), form(record + R.DEPTH, x, y)
+                a = form(record + R.U, x, y)
+                b = form(record + R.V, x, y)
+                depth = form(record + R.DEPTH, x, y)
             else:
                 a = _form_at(record + R.U, moved_u, moved_v, bits)
                 b = _form_at(record + R.V, moved_u, moved_v, bits)
@@ -357,12 +377,14 @@ def walk_grids(buffer, code, begin, end, x, y, bits, HAS_FOLD: tl.constexpr):
             if folds != 0:
                 slack = tl.where((slot == begin) & (bits == R.BICUBIC_BITS), 1 << bits, 0)
                 u, v = _folded_places(record, a, b, depth, bits, slack)
-                moved_u, moved_v = u, v
+                moved_u = u
+                moved_v = v
                 is_moved = 1
             else:
                 stage = tl.maximum(stage, tl.where(is_in_span(record, a, b, depth), -1, slot))
                 u, v = place(record, a, b, depth, bits)
-                u, v = u - half, v - half
+                u -= half
+                v -= half
     return u, v, stage
 
 
@@ -379,7 +401,8 @@ def nearest_in_grid(buffer, at, x, y, HAS_FOLD: tl.constexpr):
 @triton.jit
 def _form_at(numbers, u, v, bits):
     """A linear function of columns and lines at a place between them; see ``maps.form``."""
-    along, across = tl.load(numbers) >> bits, tl.load(numbers + 1) >> bits
+    along = tl.load(numbers) >> bits
+    across = tl.load(numbers + 1) >> bits
     return along * u.to(tl.int64) + across * v.to(tl.int64) + tl.load(numbers + 2)
 
 
@@ -389,7 +412,8 @@ def _displaced(buffer, at, u, v, bits, kept, added, is_first, HAS_FOLD: tl.const
     Of the place in that image, the bits ``kept`` stay, and ``added`` comes to them. ``is_first``: of the chain."""
     record = int64s_at(buffer, tl.load(at + L.ARG))
     nodes = int16s_at(buffer, tl.load(at + L.COEFFICIENT))
-    width, height = load_int(record + R.SPAN_U), load_int(record + R.SPAN_V)
+    width = load_int(record + R.SPAN_U)
+    height = load_int(record + R.SPAN_V)
     half = (1 << bits) >> 1
     at_x = clamp(u, 0, (width - 1) << bits).to(tl.int64) * tl.load(record + R.STEP_X)
     at_y = clamp(v, 0, (height - 1) << bits).to(tl.int64) * tl.load(record + R.STEP_Y)
@@ -397,10 +421,12 @@ def _displaced(buffer, at, u, v, bits, kept, added, is_first, HAS_FOLD: tl.const
     cell = (at_y >> (R.STEP_BITS + bits)).to(tl.int32) * columns + (at_x >> (R.STEP_BITS + bits)).to(tl.int32)
     across = (at_x >> (R.STEP_BITS - R.WEIGHT_BITS + bits)).to(tl.int32) & ((1 << R.WEIGHT_BITS) - 1)
     down = (at_y >> (R.STEP_BITS - R.WEIGHT_BITS + bits)).to(tl.int32) & ((1 << R.WEIGHT_BITS) - 1)
-    node, shift = nodes + 2 * cell, tl.load(record + R.SHIFT)
+    node = nodes + 2 * cell
+    shift = tl.load(record + R.SHIFT)
     u += half + _weighed(node, 2 * columns, across, down, shift)
     v += half + _weighed(node + 1, 2 * columns, across, down, shift)
-    u, v = (u & kept) + added, (v & kept) + added
+    u = (u & kept) + added
+    v = (v & kept) + added
     # Beyond the border of the source, bilinear places blend it with the fill: see ``fused.read_interpolated``.
     beyond = tl.where(is_first & (bits == R.BILINEAR_BITS), half, 0)
     in_x = (u >= -beyond) & (u < (width << bits) + beyond)
@@ -420,7 +446,8 @@ def _displaced(buffer, at, u, v, bits, kept, added, is_first, HAS_FOLD: tl.const
 @triton.jit
 def _weighed(node, line, across, down, shift):
     """The displacement between four nodes, as a distance between places, int32."""
-    a, b = load_int(node), load_int(node + line)
+    a = load_int(node)
+    b = load_int(node + line)
     upper = (a << R.WEIGHT_BITS) + (load_int(node + 2) - a) * across
     lower = (b << R.WEIGHT_BITS) + (load_int(node + line + 2) - b) * across
     total = (upper.to(tl.int64) << R.WEIGHT_BITS) + (lower - upper).to(tl.int64) * down

@@ -102,7 +102,9 @@ def run_pass(
     x, y = pixels_of(tile, tiles_x, BLOCK_Y, BLOCK_X)
     inside = (y < height) & (x < width)
     # Columns and lines of the whole image, by which noise, erased rectangles and interpolating maps go.
-    whole_x, whole_y, whole_width = x, y, width
+    whole_x = x
+    whole_y = y
+    whole_width = width
     if IS_REGION:
         whole_x = x + load_int(header + L.REGION_X)
         whole_y = y + load_int(header + L.REGION_Y)
@@ -111,13 +113,16 @@ def run_pass(
     constants = float32s_at(buffer, constants_at)
     key_low, key_high = load_key(header)
     source = tl.load(header + P.SOURCE)
-    begin, end = load_int(header + P.BEGIN), load_int(header + P.END)
+    begin = load_int(header + P.BEGIN)
+    end = load_int(header + P.END)
     first = load_int(header + P.FIRST)
     stage = tl.full([BLOCK_Y * BLOCK_X], -1, tl.int32)
     r = tl.full([BLOCK_Y * BLOCK_X], 0, tl.int32)
-    g, b = r, r
+    g = r
+    b = r
     if source <= P.PassSource.TABLE:
-        u, v = x, y
+        u = x
+        v = y
         if source == P.PassSource.TABLE:
             u, v, stage = walk_tables(buffer, code, header, x, y, inside)
         elif source == P.PassSource.CHAIN:
@@ -201,7 +206,8 @@ def read_interpolated(
     buffer, code, args, header, x, y, inside, HAS_GRID: tl.constexpr, HAS_FOLD: tl.constexpr, FORMAT: tl.constexpr
 ):
     """The pixels that a chain of real maps shows at ``x, y`` -> (pixel, stage), see ``maps.walk``."""
-    first, end = load_int(header + P.FIRST), load_int(header + P.MAPS_END)
+    first = load_int(header + P.FIRST)
+    end = load_int(header + P.MAPS_END)
     at = code + first * L.CODE
     flag = tl.load(at + L.FLAG)
     window = at + L.WINDOW
@@ -222,19 +228,25 @@ def read_interpolated(
             u, v, stage = walk_grids(buffer, code, first, end, x, y, bits, HAS_FOLD)
         else:
             record = int64s_at(buffer, tl.load(at + L.ARG))
-            u, v, depth = form(record + R.U, x, y), form(record + R.V, x, y), form(record + R.DEPTH, x, y)
+            u = form(record + R.U, x, y)
+            v = form(record + R.V, x, y)
+            depth = form(record + R.DEPTH, x, y)
             stage = walk_records(buffer, code, first, end, record, u, v, depth, x, y)
             u, v = place(record, u, v, depth, bits)
-            u, v = u - half, v - half
-        inside = inside & (stage < 0)
-        column, line = u >> bits, v >> bits
-        dx, dy = u & ((1 << bits) - 1), v & ((1 << bits) - 1)
+            u -= half
+            v -= half
+        inside &= stage < 0
+        column = u >> bits
+        line = v >> bits
+        dx = u & ((1 << bits) - 1)
+        dy = v & ((1 << bits) - 1)
         if flag == ops.Interpolation.BILINEAR:
             p00 = _tap(buffer, code, header, first, window, column, line, inside, HAS_FOLD, FORMAT)
             p01 = _tap(buffer, code, header, first, window, column + 1, line, inside, HAS_FOLD, FORMAT)
             p10 = _tap(buffer, code, header, first, window, column, line + 1, inside, HAS_FOLD, FORMAT)
             p11 = _tap(buffer, code, header, first, window, column + 1, line + 1, inside, HAS_FOLD, FORMAT)
-            fill, weight = tl.full([], 0, tl.int32), tl.full(x.shape, 1 << 15, tl.int32)
+            fill = tl.full([], 0, tl.int32)
+            weight = tl.full(x.shape, 1 << 15, tl.int32)
             if HAS_GRID:
                 blends = (tl.load(at + L.OP) == ops.Op.MAP_GRID) & (tl.load(at + L.COUNT) == 0)
                 if blends:
@@ -242,8 +254,10 @@ def read_interpolated(
                     twice = tl.load(record + R.TWICE) != 0
                     fill = load_int(at + L.FILL)
                     outside = tl.where(twice, 0, fill)
-                    has_left, has_right = column >= tl.load(window + 1), column + 1 < tl.load(window + 3)
-                    has_upper, has_lower = line >= tl.load(window), line + 1 < tl.load(window + 2)
+                    has_left = column >= tl.load(window + 1)
+                    has_right = column + 1 < tl.load(window + 3)
+                    has_upper = line >= tl.load(window)
+                    has_lower = line + 1 < tl.load(window + 2)
                     p00 = tl.where(has_upper & has_left, p00, outside)
                     p01 = tl.where(has_upper & has_right, p01, outside)
                     p10 = tl.where(has_lower & has_left, p10, outside)
@@ -273,12 +287,14 @@ def read_interpolated(
 @triton.jit
 def _nearest(a, op, window, x, y, mode, HAS_FOLD: tl.constexpr):
     """The pixel that lies under a pixel's centre -> (column, line, whether it is inside)."""
-    x, y = x.to(tl.float64) + 0.5, y.to(tl.float64) + 0.5
+    x = x.to(tl.float64) + 0.5
+    y = y.to(tl.float64) + 0.5
     u = tl.load(a) * x + tl.load(a + 1) * y + tl.load(a + 2)
     v = tl.load(a + 3) * x + tl.load(a + 4) * y + tl.load(a + 5)
     if op == ops.Op.MAP_PERSPECTIVE:
         depth = tl.load(a + 6) * x + tl.load(a + 7) * y + 1.0
-        u, v = u / depth, v / depth
+        u = u / depth
+        v = v / depth
     # False for NaN, a point at infinity.
     in_x = (u >= tl.load(window + 1).to(tl.float64)) & (u < tl.load(window + 3).to(tl.float64))
     in_y = (v >= tl.load(window).to(tl.float64)) & (v < tl.load(window + 2).to(tl.float64))
@@ -302,7 +318,8 @@ def _pixel_in(place, low, high, mode):
 @triton.jit
 def _tap(buffer, code, header, first, window, column, line, inside, HAS_FOLD: tl.constexpr, FORMAT: tl.constexpr):
     """A pixel of the first map's window, clamped to it or folded into it, through the tables before that map."""
-    top, left = tl.load(window), tl.load(window + 1)
+    top = tl.load(window)
+    left = tl.load(window + 1)
     if HAS_FOLD:
         mode = tl.load(code + first * L.CODE + L.COUNT)
         if mode != 0:

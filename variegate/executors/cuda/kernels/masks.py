@@ -30,7 +30,8 @@ def read_masks(
     if n >= rows:
         return
     output = int64s_at(buffer, outputs_at) + n * M.OUTPUT
-    height, width = load_int(output + M.HEIGHT), load_int(output + M.WIDTH)
+    height = load_int(output + M.HEIGHT)
+    width = load_int(output + M.WIDTH)
     tiles_x = tl.cdiv(width, BLOCK_X)
     if tile >= tiles_x * tl.cdiv(height, BLOCK_Y):
         return
@@ -43,14 +44,17 @@ def read_masks(
     planes = int64s_at(buffer, planes_at)
     for e in range(tl.load(output + M.ENTRIES), tl.load(output + M.ENTRIES_END)):
         entry = int64s_at(buffer, entries_at) + e * M.ENTRY
-        left, right = load_int(entry + M.LEFT), load_int(entry + M.RIGHT)
-        top, bottom = load_int(entry + M.TOP), load_int(entry + M.BOTTOM)
+        left = load_int(entry + M.LEFT)
+        right = load_int(entry + M.RIGHT)
+        top = load_int(entry + M.TOP)
+        bottom = load_int(entry + M.BOTTOM)
         meets = (left < first_x + BLOCK_X) & (right > first_x) & (top < first_y + BLOCK_Y) & (bottom > first_y)
         if meets | (tl.load(entry + M.HAS_FIRST) != 0):
             seen = inside & (x >= left) & (x < right) & (y >= top) & (y < bottom)
             place = tl.full(x.shape, -1, tl.int64)
             if meets:
-                begin, end = tl.load(entry + M.STEPS), tl.load(entry + M.STEPS_END)
+                begin = tl.load(entry + M.STEPS)
+                end = tl.load(entry + M.STEPS_END)
                 place = _follow(buffer, steps, begin, end, x, y, seen, tl.load(entry + M.COLUMNS))
             for p in range(tl.load(entry + M.PLANES), tl.load(entry + M.PLANES_END)):
                 plane = planes + p * M.PLANE
@@ -63,15 +67,19 @@ def read_masks(
 def _follow(buffer, steps, begin, end, x, y, inside, columns):
     """The pixel of the image that is shown at columns and lines ``x, y`` (int32), counted line by line, int64; -1 where
     none is, and where not ``inside``."""
-    u, v = x.to(tl.float64) + 0.5, y.to(tl.float64) + 0.5
+    u = x.to(tl.float64) + 0.5
+    v = y.to(tl.float64) + 0.5
     for i in range(end - begin):
         step = steps + (end - 1 - i) * M.STEP
-        kind, numbers = tl.load(step + M.STEP_KIND), step + M.NUMBERS
+        kind = tl.load(step + M.STEP_KIND)
+        numbers = step + M.NUMBERS
         reals = numbers.to(tl.pointer_type(tl.float64))
         sides = step.to(tl.pointer_type(tl.float64))
-        height, width = tl.load(sides + M.BEFORE_HEIGHT), tl.load(sides + M.BEFORE_WIDTH)
+        height = tl.load(sides + M.BEFORE_HEIGHT)
+        width = tl.load(sides + M.BEFORE_WIDTH)
         # What is not inside stays at a place whose numbers are all harmless.
-        u, v = tl.where(inside, u, 0.5), tl.where(inside, v, 0.5)
+        u = tl.where(inside, u, 0.5)
+        v = tl.where(inside, v, 0.5)
         if kind == M.MAP:
             u, v, inside = _map_back(reals, u, v, inside)
         elif kind == M.GRID:
@@ -85,40 +93,48 @@ def _follow(buffer, steps, begin, end, x, y, inside, columns):
             line_places = float64s_at(buffer, tl.load(numbers + M.LINE_PLACES))
             u = tl.load(column_places + u.to(tl.int32), mask=inside, other=0.5)
             v = tl.load(line_places + v.to(tl.int32), mask=inside, other=0.5)
-        left, top = tl.where(width >= M.ENDLESS, -width, 0.0), tl.where(height >= M.ENDLESS, -height, 0.0)
+        left = tl.where(width >= M.ENDLESS, -width, 0.0)
+        top = tl.where(height >= M.ENDLESS, -height, 0.0)
         inside = inside & (u >= left) & (u < width) & (v >= top) & (v < height)
         if tl.load(step + M.ROUNDS) != 0:
-            u, v = tl.floor(u) + 0.5, tl.floor(v) + 0.5
-    u, v = tl.where(inside, u, 0.5), tl.where(inside, v, 0.5)
+            u = tl.floor(u) + 0.5
+            v = tl.floor(v) + 0.5
+    u = tl.where(inside, u, 0.5)
+    v = tl.where(inside, v, 0.5)
     return tl.where(inside, v.to(tl.int64) * columns + u.to(tl.int64), -1)
 
 
 @triton.jit
 def _map_back(m, u, v, inside):
-    g, h = tl.load(m + 6), tl.load(m + 7)
+    g = tl.load(m + 6)
+    h = tl.load(m + 7)
     across = tl.load(m) * u + tl.load(m + 1) * v + tl.load(m + 2)
     down = tl.load(m + 3) * u + tl.load(m + 4) * v + tl.load(m + 5)
     if (g != 0.0) | (h != 0.0):
         depth = g * u + h * v + tl.load(m + 8)
         # A quotient by zero is no place.
-        inside = inside & (depth != 0.0)
+        inside &= depth != 0.0
         depth = tl.where(depth != 0.0, depth, 1.0)
-        across, down = across / depth, down / depth
+        across = across / depth
+        down = down / depth
     return across, down, inside
 
 
 @triton.jit
 def _displace(buffer, numbers, reals, u, v):
     """Places moved by what a grid says between its nodes, of which (0, 0) lies at the centre of the first pixel."""
-    lines, columns = load_int(numbers + M.NODE_LINES), load_int(numbers + M.NODE_COLUMNS)
+    lines = load_int(numbers + M.NODE_LINES)
+    columns = load_int(numbers + M.NODE_COLUMNS)
     p = (u - 0.5) * tl.load(reals + M.NODES_PER_COLUMN)
     q = (v - 0.5) * tl.load(reals + M.NODES_PER_LINE)
     p = clamp(p, 0.0, columns.to(tl.float64) - 1.0)
     q = clamp(q, 0.0, lines.to(tl.float64) - 1.0)
     j = tl.maximum(tl.minimum(p.to(tl.int32), columns - 2), 0)
     i = tl.maximum(tl.minimum(q.to(tl.int32), lines - 2), 0)
-    s, t = p - j.to(tl.float64), q - i.to(tl.float64)
-    right, below = tl.where(columns > 1, 2, 0), tl.where(lines > 1, 2 * columns, 0)
+    s = p - j.to(tl.float64)
+    t = q - i.to(tl.float64)
+    right = tl.where(columns > 1, 2, 0)
+    below = tl.where(lines > 1, 2 * columns, 0)
     nodes = int16s_at(buffer, tl.load(numbers + M.NODES)) + 2 * (i.to(tl.int64) * columns + j)
     unit = tl.load(reals + M.UNIT)
     return u + _between(nodes, right, below, s, t) * unit, v + _between(nodes + 1, right, below, s, t) * unit
@@ -181,7 +197,8 @@ def _value(buffer, plane, place):
 
 @triton.jit
 def _store(plane, at, value, written):
-    address, kind = tl.load(plane + M.TARGET), tl.load(plane + M.TARGET_KIND)
+    address = tl.load(plane + M.TARGET)
+    kind = tl.load(plane + M.TARGET_KIND)
     if kind == M.BYTE:
         tl.store(address.to(tl.pointer_type(tl.uint8)) + at, value.to(tl.uint8), mask=written)
     elif kind == M.SHORT:

@@ -34,7 +34,8 @@ def equalize_tiles(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.co
     tiles_x = load_int(args + slot * 8 + 1)
     tiles_y = load_int(args + slot * 8 + 2)
     more = tl.where((height % tiles_y == 0) & (width % tiles_x == 0), 0, 1)
-    tile_h, tile_w = height // tiles_y + more, width // tiles_x + more
+    tile_h = height // tiles_y + more
+    tile_w = width // tiles_x + more
     left, right, share_x = _between(x, tile_w, tiles_x)
     above, below, share_y = _between(y, tile_h, tiles_y)
     pixel = before(buffer, code, header, slot, x, y, inside, FORMAT)
@@ -53,8 +54,10 @@ def equalize_tiles(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.co
             table = _clipped_table(counts, clip, tile_h * tile_w)
             value = tl.gather(table, level, 0)
             # A byte for each of the four tiles; several of them are one beyond the outermost centres.
-            is_above, is_below = above == tile_y, below == tile_y
-            is_left, is_right = left == tile_x, right == tile_x
+            is_above = above == tile_y
+            is_below = below == tile_y
+            is_left = left == tile_x
+            is_right = right == tile_x
             corners |= tl.where(is_above & is_left, value, 0) | tl.where(is_above & is_right, value << 8, 0)
             corners |= tl.where(is_below & is_left, value << 16, 0) | tl.where(is_below & is_right, value << 24, 0)
     upper = (corners & 255).to(tl.float32) * (1.0 - share_x) + ((corners >> 8) & 255).to(tl.float32) * share_x
@@ -151,13 +154,15 @@ def _sharpen(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexp
 def _sharpen_plain(code, args, header, slot, x, y, inside, is_inner, FORMAT: tl.constexpr):
     """The source as it is or flipped, so that a pixel's neighbours are those of its place there, and equally far."""
     begin = load_int(header + P.BEGIN)
-    u, v = x, y
+    u = x
+    v = y
     if begin < slot:
         u, v, _ = step(code, begin, x, y)
     r, g, b = fetch_levels(header, u, v, inside, FORMAT)
     centre = pack(r, g, b)
-    inside = inside & is_inner
-    outer, middle = 4 * (r + (b << 16)), 4 * g
+    inside &= is_inner
+    outer = 4 * (r + (b << 16))
+    middle = 4 * g
     for tap in range(9):
         r, g, b = fetch_levels(header, u + (tap % 3 - 1), v + (tap // 3 - 1), inside, FORMAT)
         outer += r + (b << 16)
@@ -169,9 +174,11 @@ def _sharpen_plain(code, args, header, slot, x, y, inside, is_inner, FORMAT: tl.
 def _sharpen_mapped(buffer, code, args, header, slot, x, y, inside, is_inner, FORMAT: tl.constexpr):
     """Every neighbour by itself, through whatever comes before."""
     centre = before(buffer, code, header, slot, x, y, inside, FORMAT)
-    outer, middle = 4 * (centre & 0xFF00FF), 4 * green(centre)
+    outer = 4 * (centre & 0xFF00FF)
+    middle = 4 * green(centre)
     for tap in range(9):
-        dx, dy = tap % 3 - 1, tap // 3 - 1
+        dx = tap % 3 - 1
+        dy = tap // 3 - 1
         pixel = before(buffer, code, header, slot, x + dx, y + dy, inside & is_inner, FORMAT)
         outer += pixel & 0xFF00FF
         middle += green(pixel)
@@ -210,15 +217,18 @@ def _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT: tl.constex
     """Reflect padding; sums along columns, rounded to LEVEL_BITS, then along the row."""
     height, width = size_of(header)
     at = code + slot * L.CODE
-    radius_x, radius_y = tl.load(at + L.COEFFICIENT) // 2, tl.load(at + L.COEFFICIENT + 1) // 2
+    radius_x = tl.load(at + L.COEFFICIENT) // 2
+    radius_y = tl.load(at + L.COEFFICIENT + 1) // 2
     along_x = int16s_at(buffer, tl.load(at + L.ARG))
     along_y = along_x + tl.load(at + L.COEFFICIENT + 2)
     total_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS + L.LEVEL_BITS), tl.int32)
-    total_g, total_b = total_r, total_r
+    total_g = total_r
+    total_b = total_r
     for i in range(2 * radius_x + 1):
         u = reflect(x + (i - radius_x), width)
         sum_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS - L.LEVEL_BITS), tl.int32)
-        sum_g, sum_b = sum_r, sum_r
+        sum_g = sum_r
+        sum_b = sum_r
         for j in range(2 * radius_y + 1):
             v = reflect(y + (j - radius_y), height)
             pixel = before(buffer, code, header, slot, u, v, inside, FORMAT)
@@ -229,8 +239,11 @@ def _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT: tl.constex
         total_g += weight * (sum_g >> (L.WEIGHT_BITS + 1 - L.LEVEL_BITS))
         total_b += weight * (sum_b >> (L.WEIGHT_BITS + 1 - L.LEVEL_BITS))
     bits: tl.constexpr = L.WEIGHT_BITS + 1 + L.LEVEL_BITS
-    r, g, b = total_r >> bits, total_g >> bits, total_b >> bits
-    amount, threshold = tl.load(at + L.COEFFICIENT + 4) - 1, tl.load(at + L.COEFFICIENT + 5)
+    r = total_r >> bits
+    g = total_g >> bits
+    b = total_b >> bits
+    amount = tl.load(at + L.COEFFICIENT + 4) - 1
+    threshold = tl.load(at + L.COEFFICIENT + 5)
     if amount >= 0:
         pixel = before(buffer, code, header, slot, x, y, inside, FORMAT)
         r = _unsharpened(red(pixel), r, amount, threshold)
@@ -258,13 +271,16 @@ def _convolve(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """The cells of full kernels, edge padding, rounded half up and clipped; of several, the results added up."""
     height, width = size_of(header)
     at = code + slot * L.CODE
-    apart, cells = tl.load(at + L.COEFFICIENT + 2), tl.load(at + L.COEFFICIENT + 3)
+    apart = tl.load(at + L.COEFFICIENT + 2)
+    cells = tl.load(at + L.COEFFICIENT + 3)
     weights = int16s_at(buffer, tl.load(at + L.ARG))
     r = tl.full(x.shape, 0, tl.int32)
-    g, b = r, r
+    g = r
+    b = r
     for _ in range(tl.load(at + L.COEFFICIENT + 4) + 1):
         total_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS - 1), tl.int32)
-        total_g, total_b = total_r, total_r
+        total_g = total_r
+        total_b = total_r
         for cell in range(cells):
             weight = load_int(weights + cell)
             u = clamp(x + tl.load(weights + apart + cell), 0, width - 1)
@@ -286,11 +302,13 @@ def _median(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr
     size = load_int(args + slot * 8)
     half = size * size // 2
     r = tl.full(x.shape, 0, tl.int32)
-    g, b = r, r
+    g = r
+    b = r
     for pair in range(4):
         step = 64 >> (2 * pair)
         below_r = tl.full(x.shape, 0, tl.int32)
-        below_g, below_b = below_r, below_r
+        below_g = below_r
+        below_b = below_r
         for cell in range(size * size):
             u = clamp(x + (cell % size - size // 2), 0, width - 1)
             v = clamp(y + (cell // size - size // 2), 0, height - 1)
@@ -313,7 +331,9 @@ def _below(away, step):
 @triton.jit
 def _reached(below, half):
     """Number of the three steps that have at most half of the levels below them."""
-    one, two, three = below & 255, (below >> 8) & 255, below >> 16
+    one = below & 255
+    two = (below >> 8) & 255
+    three = below >> 16
     return tl.where(one <= half, 1, 0) + tl.where(two <= half, 1, 0) + tl.where(three <= half, 1, 0)
 
 
@@ -322,11 +342,14 @@ def _erode_or_dilate(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.
     """The greatest level in OpenCV's ellipse, or the least by flipped bits. Cells beyond the image's edge count as
     those on it, which the ellipse has as well."""
     height, width = size_of(header)
-    columns, lines = load_int(args + slot * 8), load_int(args + slot * 8 + 1)
+    columns = load_int(args + slot * 8)
+    lines = load_int(args + slot * 8 + 1)
     flip = tl.where(tl.load(args + slot * 8 + 2) != 0.0, 0, 255)
-    middle, radius = columns // 2, lines // 2
+    middle = columns // 2
+    radius = lines // 2
     r = tl.full(x.shape, 0, tl.int32)
-    g, b = r, r
+    g = r
+    b = r
     for line in range(lines):
         away = line - radius
         half = radius * 0

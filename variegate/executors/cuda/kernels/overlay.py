@@ -16,7 +16,8 @@ from variegate.program import ops
 def lay(buffer, at, x, y, channels, r, g, b):
     """``at``: address of the instruction's code; see ``records.fill_instructions``."""
     flag = tl.load(at + L.FLAG)
-    mode, planes = flag % ops.LAYER_PLANES, flag // ops.LAYER_PLANES
+    mode = flag % ops.LAYER_PLANES
+    planes = flag // ops.LAYER_PLANES
     if mode == ops.LayerMode.CURVE:
         r, g, b = _bend(buffer, at, channels, r, g, b)
     else:
@@ -26,22 +27,27 @@ def lay(buffer, at, x, y, channels, r, g, b):
 
 @triton.jit
 def _lay_nodes(buffer, at, x, y, channels, mode, planes, r, g, b):
-    lines, columns = tl.load(at + L.COEFFICIENT), tl.load(at + L.COEFFICIENT + 1)
+    lines = tl.load(at + L.COEFFICIENT)
+    columns = tl.load(at + L.COEFFICIENT + 1)
     across = (x - tl.load(at + L.COEFFICIENT + 5)).to(tl.int64) * tl.load(at + L.COEFFICIENT + 3)
     down = (y - tl.load(at + L.COEFFICIENT + 4)).to(tl.int64) * tl.load(at + L.COEFFICIENT + 2)
-    j, i = (across >> R.STEP_BITS).to(tl.int32), (down >> R.STEP_BITS).to(tl.int32)
+    j = (across >> R.STEP_BITS).to(tl.int32)
+    i = (down >> R.STEP_BITS).to(tl.int32)
     inside = (j >= 0) & (j < columns - 1) & (i >= 0) & (i < lines - 1)
     across = (across >> (R.STEP_BITS - 15)).to(tl.int32) & 32767
     down = (down >> (R.STEP_BITS - 15)).to(tl.int32) & 32767
     node = buffer + tl.load(at + L.ARG).to(tl.int64) + tl.where(inside, i * columns + j, 0)
-    plane, fill = lines * columns, tl.load(at + L.FILL)
+    plane = lines * columns
+    fill = tl.load(at + L.FILL)
     # Of each channel, the planes of its alpha and of its colour.
-    apart, colours = tl.where(planes == 3, plane, 0), tl.where(planes == 4, plane, 0)
+    apart = tl.where(planes == 3, plane, 0)
+    colours = tl.where(planes == 4, plane, 0)
     # Of a tensor, as the interpreter makes bytes of a scalar truth.
     coloured = inside & ((planes + 0 * x) % 2 == 0)
     r = _move(node, node + plane, columns, across, down, inside, at, mode, coloured, red(fill), r)
     if channels == 3:
-        second, colour = node + apart, node + plane + colours
+        second = node + apart
+        colour = node + plane + colours
         g = _move(second, colour, columns, across, down, inside, at, mode, coloured, green(fill), g)
         b = _move(second + apart, colour + colours, columns, across, down, inside, at, mode, coloured, blue(fill), b)
     return r, g, b
@@ -66,7 +72,8 @@ def _value(node, columns, across, down, inside):
     b = load_inside(node + 1, inside).to(tl.int32) << 7
     c = load_inside(node + columns, inside).to(tl.int32) << 7
     d = load_inside(node + columns + 1, inside).to(tl.int32) << 7
-    upper, lower = a + _scaled(b - a, across), c + _scaled(d - c, across)
+    upper = a + _scaled(b - a, across)
+    lower = c + _scaled(d - c, across)
     return upper + _scaled(lower - upper, down)
 
 
@@ -83,7 +90,8 @@ def _bend(buffer, at, channels, r, g, b):
         b = r
     lightness = tl.minimum(tl.minimum(r, g), b) + tl.maximum(tl.maximum(r, g), b)
     curve = int16s_at(buffer, tl.load(at + L.ARG)) + 2 * lightness
-    new, factor = load_int(curve) << 6, load_int(curve + 1)
+    new = load_int(curve) << 6
+    factor = load_int(curve + 1)
     return (
         _bent(new, factor, 2 * r - lightness),
         _bent(new, factor, 2 * g - lightness),

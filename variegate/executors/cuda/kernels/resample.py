@@ -18,7 +18,8 @@ _ONE = tl.constexpr(float(1 << 22))
 _HALF = tl.constexpr(1 << 21)
 _PI = tl.constexpr(math.pi)
 # Pillow has these in single precision.
-_HAMMING_MEAN, _HAMMING_SWING = tl.constexpr(0.5400000214576721), tl.constexpr(0.46000000834465027)
+_HAMMING_MEAN = tl.constexpr(0.5400000214576721)
+_HAMMING_SWING = tl.constexpr(0.46000000834465027)
 
 
 @triton.jit
@@ -79,17 +80,20 @@ def write_weights(buffer, code, args, header, block, BLOCK: tl.constexpr):
     slot = load_int(header + P.FIRST)
     real = args + slot * 8
     height, width = size_of(header)
-    taps_x, taps_y = load_int(header + L.TAPS_X), load_int(header + L.TAPS_Y)
+    taps_x = load_int(header + L.TAPS_X)
+    taps_y = load_int(header + L.TAPS_Y)
     base = int32s_at(buffer, tl.load(header + L.WEIGHTS))
     column_blocks = tl.cdiv(width, BLOCK)
     kind = tl.load(code + slot * L.CODE + L.FLAG)
     if block < column_blocks:
-        start, extent = tl.load(real + 1), tl.load(real + 3)
+        start = tl.load(real + 1)
+        extent = tl.load(real + 3)
         in_size = load_int(header + L.IN_WIDTH)
         weights = base + width + height
         _weigh_axis(start, extent, in_size, width, taps_x, kind, block, base, weights, BLOCK)
     elif block < column_blocks + tl.cdiv(height, BLOCK):
-        start, extent = tl.load(real), tl.load(real + 2)
+        start = tl.load(real)
+        extent = tl.load(real + 2)
         in_size = load_int(header + L.IN_HEIGHT)
         weights = base + width + height + taps_x * width
         _weigh_axis(start, extent, in_size, height, taps_y, kind, block - column_blocks, base + width, weights, BLOCK)
@@ -133,8 +137,10 @@ def read_resampled(buffer, args, header, x, y, inside, FORMAT: tl.constexpr):
     """Resized pixels, with the flip and the order of directions that lowering chose (``args[6]``, ``args[7]``)."""
     real = args + tl.load(header + P.FIRST) * 8
     height, width = size_of(header)
-    in_height, in_width = load_int(header + L.IN_HEIGHT), load_int(header + L.IN_WIDTH)
-    taps_x, taps_y = load_int(header + L.TAPS_X), load_int(header + L.TAPS_Y)
+    in_height = load_int(header + L.IN_HEIGHT)
+    in_width = load_int(header + L.IN_WIDTH)
+    taps_x = load_int(header + L.TAPS_X)
+    taps_y = load_int(header + L.TAPS_Y)
     x = tl.where(tl.load(real + 6) != 0.0, width - 1 - x, x)
     base = int32s_at(buffer, tl.load(header + L.WEIGHTS))
     low_x = load_inside(base + x, inside)
@@ -142,12 +148,14 @@ def read_resampled(buffer, args, header, x, y, inside, FORMAT: tl.constexpr):
     along_x = base + width + height + x
     along_y = base + width + height + taps_x * width + y
     r = tl.full(x.shape, _HALF, tl.int32)
-    g, b = r, r
+    g = r
+    b = r
     if tl.load(real + 7) == 0.0:
         for j in range(taps_y):
             line = tl.minimum(low_y + j, in_height - 1)
             row_r = tl.full(x.shape, _HALF, tl.int32)
-            row_g, row_b = row_r, row_r
+            row_g = row_r
+            row_b = row_r
             for i in range(taps_x):
                 column = tl.minimum(low_x + i, in_width - 1)
                 weight = load_inside(along_x + i * width, inside)
@@ -161,7 +169,8 @@ def read_resampled(buffer, args, header, x, y, inside, FORMAT: tl.constexpr):
         for i in range(taps_x):
             column = tl.minimum(low_x + i, in_width - 1)
             line_r = tl.full(x.shape, _HALF, tl.int32)
-            line_g, line_b = line_r, line_r
+            line_g = line_r
+            line_b = line_r
             for j in range(taps_y):
                 line = tl.minimum(low_y + j, in_height - 1)
                 weight = load_inside(along_y + j * height, inside)

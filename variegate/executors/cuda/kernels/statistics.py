@@ -32,8 +32,10 @@ from variegate.program import passes as P
 @triton.jit
 def measure(buffer, code, header, work, x, y, inside, r, g, b):
     """Add a tile of source pixels ``r, g, b`` at ``x, y`` to the sums of the pass that ``header`` describes."""
-    top, left = load_int(header + P.TOP), load_int(header + P.LEFT)
-    bottom, right = load_int(header + P.BOTTOM), load_int(header + P.RIGHT)
+    top = load_int(header + P.TOP)
+    left = load_int(header + P.LEFT)
+    bottom = load_int(header + P.BOTTOM)
+    right = load_int(header + P.RIGHT)
     seen = inside & (y >= top) & (y < bottom) & (x >= left) & (x < right)
     needs = tl.load(header + P.NEEDS)
     channels = tl.load(header + L.CHANNELS)
@@ -74,7 +76,8 @@ def is_last(work, tiles):
 def write_tables(buffer, code, args, header, work):
     """The tables of all statistics of the pass, from the sums in ``work``, which is cleared."""
     bins = tl.arange(0, 256)
-    begin, end = load_int(header + P.BEGIN), load_int(header + P.STATISTICS_END)
+    begin = load_int(header + P.BEGIN)
+    end = load_int(header + P.STATISTICS_END)
     outside = tl.load(header + P.OUTSIDE)
     mean = _mean_luma(buffer, code, header, work)
     for channel in range(load_int(header + L.CHANNELS)):
@@ -112,7 +115,9 @@ def _mean_luma(buffer, code, header, work):
     outside = tl.load(header + P.OUTSIDE)
     height = tl.maximum(tl.load(header + P.BOTTOM) - tl.load(header + P.TOP), 0)
     width = tl.maximum(tl.load(header + P.RIGHT) - tl.load(header + P.LEFT), 0)
-    r, g, b = 0, 0, 0
+    r = 0
+    g = 0
+    b = 0
     for slot in range(load_int(header + P.BEGIN), load_int(header + P.STATISTICS)):
         at = code + slot * L.CODE
         if tl.load(at + L.OP) == ops.Op.MAP_FIXED:
@@ -135,7 +140,8 @@ def _stretch(counts, now, outside, fill):
     low = tl.min(tl.where(counts > 0, now, 255), axis=0)
     high = tl.max(tl.where(counts > 0, now, 0), axis=0)
     if outside > 0:
-        low, high = tl.minimum(low, fill), tl.maximum(high, fill)
+        low = tl.minimum(low, fill)
+        high = tl.maximum(high, fill)
     scale = 255.0 / tl.maximum(high - low, 1).to(tl.float64)
     stretched = (bins.to(tl.float64) * scale + -low.to(tl.float64) * scale).to(tl.int32)
     return tl.where(high > low, clipped(stretched), bins)
@@ -199,15 +205,18 @@ def prepare(
         return
     if tl.load(header + P.NEEDS) == 0:
         return
-    top, left = load_int(header + P.TOP), load_int(header + P.LEFT)
-    bottom, right = load_int(header + P.BOTTOM), load_int(header + P.RIGHT)
+    top = load_int(header + P.TOP)
+    left = load_int(header + P.LEFT)
+    bottom = load_int(header + P.BOTTOM)
+    right = load_int(header + P.RIGHT)
     # At least one tile, though the map may show nothing of the source: somebody must write the tables.
     tiles_x = tl.maximum(tl.cdiv(right - left, BLOCK_X), 1)
     all_tiles = tiles_x * tl.maximum(tl.cdiv(bottom - top, BLOCK_Y), 1)
     if tile >= all_tiles:
         return
     x, y = pixels_of(tile, tiles_x, BLOCK_Y, BLOCK_X)
-    x, y = x + left, y + top
+    x += left
+    y += top
     inside = (y < bottom) & (x < right)
     pixel = fetch(header, x, y, inside, FORMAT)
     work = workspace + row * L.WORKSPACE

@@ -138,12 +138,14 @@ def blend_rows(
     boxes = int32s_at(buffer, boxes_at)
     start = tl.load(float32s_at(buffer, starts_at) + n)
     total_r = tl.full([BLOCK_Y * BLOCK_X], 0.0, tl.float32) + start
-    total_g, total_b = total_r, total_r
+    total_g = total_r
+    total_b = total_r
     for i in range(tl.load(begins), tl.load(begins + 1)):
         canvas = tl.load(canvases + i).to(tl.pointer_type(tl.int32))
         weight = tl.load(weights + i)
         box = boxes + 4 * i
-        in_y, in_x = (y >= tl.load(box)) & (y < tl.load(box + 2)), (x >= tl.load(box + 1)) & (x < tl.load(box + 3))
+        in_y = (y >= tl.load(box)) & (y < tl.load(box + 2))
+        in_x = (x >= tl.load(box + 1)) & (x < tl.load(box + 3))
         # What is masked adds a weight times 0, which changes no sum: they are no less than 0.
         pixel = load_inside(canvas + (y * width + x).to(tl.uint32), inside & in_y & in_x)
         new_r = total_r + weight * red(pixel).to(tl.float32)
@@ -157,12 +159,16 @@ def blend_rows(
             alpha = load_inside(buffer + alphas_at + first + plane, inside & in_y & in_x & is_laid)
             share = alpha.to(tl.int32)
             over_r = _lay_over(total_r, red(pixel), share)
-            over_g, over_b = _lay_over(total_g, green(pixel), share), _lay_over(total_b, blue(pixel), share)
+            over_g = _lay_over(total_g, green(pixel), share)
+            over_b = _lay_over(total_b, blue(pixel), share)
             new_r, new_g, new_b = replaced(is_laid, over_r, over_g, over_b, new_r, new_g, new_b)
-        total_r, total_g, total_b = new_r, new_g, new_b
+        total_r = new_r
+        total_g = new_g
+        total_b = new_b
     constants = float32s_at(buffer, constants_at)
     key_low, key_high = load_key(header)
-    begin, end = load_int(header + P.BEGIN), load_int(header + P.END)
+    begin = load_int(header + P.BEGIN)
+    end = load_int(header + P.END)
     store_result(
         buffer, code, args, header, constants, begin, end, x, y, height, width, x, y, width, inside,
         to_level(total_r), to_level(total_g), to_level(total_b), key_low, key_high, HAS_NOISE, RESULT, IS_PLANAR,

@@ -57,7 +57,9 @@ def apply_value(buffer, at, real, r, g, b, channels, HAS_HUE: tl.constexpr, POIN
     if op == ops.Op.MIX:
         factor = load_float(real)
         gray = luma(r, g, b)
-        r, g, b = blend(gray, r, factor), blend(gray, g, factor), blend(gray, b, factor)
+        r = blend(gray, r, factor)
+        g = blend(gray, g, factor)
+        b = blend(gray, b, factor)
     elif op == ops.Op.PERMUTE:
         r, g, b = (
             _pick(load_int(real), r, g, b),
@@ -66,7 +68,9 @@ def apply_value(buffer, at, real, r, g, b, channels, HAS_HUE: tl.constexpr, POIN
         )
     elif op == ops.Op.COLOR_MATRIX:
         m = float32s_at(buffer, tl.load(at + L.ARG))
-        red, green, blue = r.to(tl.float32), g.to(tl.float32), b.to(tl.float32)
+        red = r.to(tl.float32)
+        green = g.to(tl.float32)
+        blue = b.to(tl.float32)
         r = _weigh(m, red, green, blue)
         g = _weigh(m + 4, red, green, blue)
         b = _weigh(m + 8, red, green, blue)
@@ -100,7 +104,8 @@ def _turn_hue(r, g, b, shift):
     high = tl.maximum(tl.maximum(r, g), b)
     low = tl.minimum(tl.minimum(r, g), b)
     span = high - low
-    red_is_low, blue_is_low = r == low, b == low
+    red_is_low = r == low
+    blue_is_low = b == low
     base = tl.where(g == high, tl.where(blue_is_low, 1, 3), tl.where(red_is_low, 3, 5))
     base = tl.where(r == high, tl.where(blue_is_low, 1, -1), base)
     falls = tl.where(r == high, blue_is_low, tl.where(g == high, b != low, r != low))
@@ -127,8 +132,10 @@ def _faded(value, s, weight):
 
 
 _UNIT = tl.constexpr(2.0**-24)
-_M0, _M1 = tl.constexpr(0xD2511F53), tl.constexpr(0xCD9E8D57)
-_W0, _W1 = tl.constexpr(0x9E3779B9), tl.constexpr(0xBB67AE85)
+_M0 = tl.constexpr(0xD2511F53)
+_M1 = tl.constexpr(0xCD9E8D57)
+_W0 = tl.constexpr(0x9E3779B9)
+_W1 = tl.constexpr(0xBB67AE85)
 
 
 @triton.jit
@@ -137,11 +144,13 @@ def philox(c0, c1, c2, c3, k0, k1):
     m0 = tl.full(c0.shape, _M0, tl.uint32)
     m1 = tl.full(c0.shape, _M1, tl.uint32)
     for _ in tl.static_range(10):
-        high0, low0 = tl.umulhi(c0, m0), c0 * m0
-        high1, low1 = tl.umulhi(c2, m1), c2 * m1
+        high0 = tl.umulhi(c0, m0)
+        low0 = c0 * m0
+        high1 = tl.umulhi(c2, m1)
+        low1 = c2 * m1
         c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
-        k0 = k0 + tl.full([], _W0, tl.uint32)
-        k1 = k1 + tl.full([], _W1, tl.uint32)
+        k0 += tl.full([], _W0, tl.uint32)
+        k1 += tl.full([], _W1, tl.uint32)
     return c0, c1, c2, c3
 
 
@@ -180,9 +189,11 @@ def is_erased(buffer, at, x, y):
     rectangles = int32s_at(buffer, tl.load(at + L.ARG))
     erased = tl.full(x.shape, 0, tl.int1)
     for q in range(tl.load(at + L.COUNT)):
-        top, left = tl.load(rectangles + 4 * q), tl.load(rectangles + 4 * q + 1)
-        bottom, right = top + tl.load(rectangles + 4 * q + 2), left + tl.load(rectangles + 4 * q + 3)
-        erased = erased | ((y >= top) & (y < bottom) & (x >= left) & (x < right))
+        top = tl.load(rectangles + 4 * q)
+        left = tl.load(rectangles + 4 * q + 1)
+        bottom = top + tl.load(rectangles + 4 * q + 2)
+        right = left + tl.load(rectangles + 4 * q + 3)
+        erased |= (y >= top) & (y < bottom) & (x >= left) & (x < right)
     return erased
 
 
@@ -213,12 +224,16 @@ def apply_position(
     if op == ops.Op.ERASE:
         erased = is_erased(buffer, at, x, y)
         fill = tl.load(at + L.FILL)
-        new_r, new_g, new_b = red(fill) + 0 * r, green(fill) + 0 * r, blue(fill) + 0 * r
+        new_r = red(fill) + 0 * r
+        new_g = green(fill) + 0 * r
+        new_b = blue(fill) + 0 * r
         if HAS_NOISE:
             if tl.load(real + 2) != 0.0:
                 slot = load_word(real + 3)
                 w0, w1, w2, _ = _words(header, x, y, width, slot, key_low, key_high)
-                new_r, new_g, new_b = (w0 >> 24).to(tl.int32), (w1 >> 24).to(tl.int32), (w2 >> 24).to(tl.int32)
+                new_r = (w0 >> 24).to(tl.int32)
+                new_g = (w1 >> 24).to(tl.int32)
+                new_b = (w2 >> 24).to(tl.int32)
         r, g, b = replaced(erased, new_r, new_g, new_b, r, g, b)
     elif HAS_NOISE:
         if op == ops.Op.SALT_AND_PEPPER:
@@ -228,7 +243,8 @@ def apply_position(
             extreme = tl.where(unit(w1) < load_float(real + 1), 255, 0)
             r, g, b = replaced(is_hit, extreme, extreme, extreme, r, g, b)
         elif op != ops.Op.OVERLAY:
-            first, second = load_float(real), load_float(real + 1)
+            first = load_float(real)
+            second = load_float(real + 1)
             is_gaussian = op == ops.Op.GAUSSIAN_NOISE
             slot = load_word(real + tl.where(is_gaussian, 2, 1))
             n0, n1, n2 = _normals(header, constants, x, y, width, slot, key_low, key_high)
@@ -269,11 +285,9 @@ def erase_normalized(
         if tl.load(at + L.CLASS) == L.POSITION_NORMALIZED:
             real = args + slot * 8
             erased = is_erased(buffer, at, x, y)
-            new_r, new_g, new_b = (
-                load_float(real + 4) + 0.0 * r,
-                load_float(real + 5) + 0.0 * r,
-                load_float(real + 6) + 0.0 * r,
-            )
+            new_r = load_float(real + 4) + 0.0 * r
+            new_g = load_float(real + 5) + 0.0 * r
+            new_b = load_float(real + 6) + 0.0 * r
             if HAS_NOISE:
                 if tl.load(real + 2) != 0.0:
                     noise_slot = load_word(real + 3)
