@@ -7,8 +7,20 @@ from dataclasses import dataclass
 from variegate.io.location import Location
 
 IMAGE_EXTENSIONS = (
-    *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp"),
-    *(".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm"),
+    ".jpg",
+    ".jpeg",
+    ".jpe",
+    ".jfif",
+    ".png",
+    ".webp",
+    ".gif",
+    ".bmp",
+    ".tif",
+    ".tiff",
+    ".ppm",
+    ".pgm",
+    ".pbm",
+    ".pnm",
 )
 # Images too, but of kinds that are not read: messages name them.
 UNSUPPORTED_IMAGES = frozenset(
@@ -112,7 +124,11 @@ def is_image_name(name: str) -> bool:
 _SYSTEM_NAMES = frozenset(
     (
         *("__macosx", "@eadir", "@__thumb", "#recycle", "#snapshot", "$recycle.bin", "system volume information"),
-        *("lost+found", "__pycache__", "thumbs.db", "ehthumbs.db", "desktop.ini"),
+        "lost+found",
+        "__pycache__",
+        "thumbs.db",
+        "ehthumbs.db",
+        "desktop.ini",
     )
 )
 

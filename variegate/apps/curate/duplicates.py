@@ -26,8 +26,13 @@ _BITS = 64
 _TRAIN, _TEST = 0, 1  # places in SPLITS; what is beside either, two further on
 # By what ``Fingerprints.distances`` returns.
 _TURNED = (
-    *("", ", mirrored left to right", ", mirrored upside down", ", turned by 180 degrees"),
-    *(", turned by 90 degrees", *(", mirrored and turned by 90 degrees",) * 2, ", turned by 270 degrees"),
+    "",
+    ", mirrored left to right",
+    ", mirrored upside down",
+    ", turned by 180 degrees",
+    ", turned by 90 degrees",
+    *(", mirrored and turned by 90 degrees",) * 2,
+    ", turned by 270 degrees",
 )
 
 

@@ -37,8 +37,21 @@ _PREMATURE = "premature end"
 
 # The columns that a pass fills in, but for the split, in the order of a row; findings come later.
 FIELDS = (
-    *("index", "file", "label", "class", "error", "warning", "bytes", "kind", "mode", "orientation", "is_truncated"),
-    *("height", "width", *PixelMeasures._fields, *Fingerprint._fields),
+    "index",
+    "file",
+    "label",
+    "class",
+    "error",
+    "warning",
+    "bytes",
+    "kind",
+    "mode",
+    "orientation",
+    "is_truncated",
+    "height",
+    "width",
+    *PixelMeasures._fields,
+    *Fingerprint._fields,
 )
 # Pillow's modes of more than 8 bits, and what follows the mode of color images of 16 bits.
 DEEP_GRAY = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F")
@@ -83,8 +96,19 @@ def row_of(index: int, key: str, name: SampleName, fetch: Callable[[], Item], cl
         label = NO_LABEL
         class_name = None
     return (
-        *(index, key, label, class_name, facts.error, facts.warning, size, facts.kind, facts.mode),
-        *(facts.orientation, facts.is_truncated, facts.height, facts.width),
+        index,
+        key,
+        label,
+        class_name,
+        facts.error,
+        facts.warning,
+        size,
+        facts.kind,
+        facts.mode,
+        facts.orientation,
+        facts.is_truncated,
+        facts.height,
+        facts.width,
         *(measures or _UNMEASURED),
     )
 

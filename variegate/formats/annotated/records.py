@@ -43,7 +43,8 @@ _NAME = check.optional("a name, or None for the usual ones", check.is_name)
 FIELD_OPTIONS = {
     **dict.fromkeys(USUAL_NAMES, _NAME),
     "per_box": check.AnnotationOption(
-        *((), "a list of names"),
+        (),
+        "a list of names",
         lambda value: check.is_name(value) or (isinstance(value, (list, tuple)) and all(map(check.is_name, value))),
     ),
     "box_format": check.AnnotationOption.one_of(None, *_BOX_FORMATS),

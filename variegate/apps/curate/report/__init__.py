@@ -32,8 +32,13 @@ THEME = _PARTS / "theme.css"  # shared with the studio
 _PIECE = 1 << 20
 # Keys, titles, and whether numbers are in it.
 _COLUMNS = (
-    *(("finding", "Finding", False), ("file", "File", False), ("split", "Split", False), ("class", "Class", False)),
-    *(("measure", "Measure", True), ("group", "Group", True), ("why", "Why", False)),
+    ("finding", "Finding", False),
+    ("file", "File", False),
+    ("split", "Split", False),
+    ("class", "Class", False),
+    ("measure", "Measure", True),
+    ("group", "Group", True),
+    ("why", "Why", False),
 )
 
 
