@@ -82,9 +82,9 @@ def index_source(
         for reason, size, packed in in_order(pool, _tasks(opened, index, broken), threads * _AHEAD):
             images += 1
             if reason is None:
-                indexed = indexed + 1
-                image_bytes = image_bytes + size
-                index_bytes = index_bytes + packed
+                indexed += 1
+                image_bytes += size
+                index_bytes += packed
             else:
                 left_out[reason] += 1
             if on_progress is not None:

@@ -142,7 +142,7 @@ class StreamOrder(EpochOrder):
                     "(open_source(..., stream=False))"
                 )
             yield item
-        place.shards = place.shards + 1
+        place.shards += 1
         place.samples = 0
 
     def candidates(self, plan: StepPlan, row: int, epoch: int) -> Iterator[tuple[int, StreamItem]]:

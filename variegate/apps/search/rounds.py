@@ -89,7 +89,7 @@ def run_race(
         if not (more := rules.variations(leader)):
             break
         names = [leader, *more]
-        share = share / 2
+        share /= 2
     # A stage with fewer than two rounds says nothing.
     told = [(n, one, best) for n, (one, best, _) in enumerate(stages) if n == 0 or one.rounds > 1]
     ordered = [row for stage, one, best in reversed(told) for row in rows_of(one, best, stage)]

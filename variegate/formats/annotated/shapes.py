@@ -176,7 +176,7 @@ def runs_of(mask_HW: AnyArray) -> str:
     for number in numbers.tolist():
         while True:
             bits = number & 31
-            number = number >> 5
+            number >>= 5
             is_last = number == (-1 if bits & 16 else 0)
             letters.append(chr(48 + (bits if is_last else bits | 32)))
             if is_last:

@@ -276,7 +276,7 @@ class _OpenLines:
                 if not number:
                     raise SourceError(f"{self._path}: {_CUT_OFF}")
                 view = view[number:]
-                at = at + number
+                at += number
 
 
 class _OpenChunks:

@@ -175,7 +175,7 @@ def _write(descriptor: int, levels: AnyArray, at: int) -> None:
     while view:
         number = os.pwrite(descriptor, view[: 1 << 30], at)
         view = view[number:]
-        at = at + number
+        at += number
 
 
 class BandsDone:

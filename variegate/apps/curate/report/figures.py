@@ -150,8 +150,8 @@ def _histogram(
     low = min([low, *inside])
     high = max([high, *inside])
     if high - low < 1e-9:
-        low = low - 0.5
-        high = high + 0.5
+        low -= 0.5
+        high += 0.5
     bars = {}
     for split, one in values.items():
         counts, _ = np.histogram(np.clip(scaled(one), low, high), _BINS, (low, high))
