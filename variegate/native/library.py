@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from variegate.arrays import AnyArray
 
 LEVELS = {
     "x86-64": "base",
@@ -102,12 +103,12 @@ _HEAD = object.__basicsize__
 _word_at = ctypes.c_size_t.from_address
 
 
-def data_ptr(array: npt.NDArray[Any]) -> int:
+def data_ptr(array: AnyArray) -> int:
     """The address of an array's first element."""
     return _word_at(id(array) + _HEAD).value
 
 
-def as_c_contiguous(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def as_c_contiguous(array: AnyArray) -> AnyArray:
     """The array, or a copy of one that is read-only or not contiguous."""
     return array if array.flags.carray else np.array(array, order="C")
 

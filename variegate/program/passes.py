@@ -60,9 +60,6 @@ class PassBreak(IntEnum):
     QUALITY,  # of the JPEG that the image goes through before the pass reads it, 1 to 100; 0 for none
 ) = range(20)
 PASS_FIELDS = 20
-FIELD_NAMES = (
-    "BEGIN", "END", "SOURCE", "FIRST", "MAPS_END", "VALUES", "POSITION", "STATISTICS", "STATISTICS_END", "NEEDS", "TOP",
-    "LEFT", "BOTTOM", "RIGHT", "NUM_FILL", "BREAK", "BLOCKING_SLOT", "HEIGHT", "WIDTH", "QUALITY",
-)  # fmt: skip
 
-NEEDS_LUMA, NEEDS_COUNTS = 1, 2
+NEEDS_LUMA = 1
+NEEDS_COUNTS = 2

@@ -270,7 +270,8 @@ def _affine(given: Arguments, degrees: Pair, scale: Axes, shear: Axes, shares: A
     x_scale = drawing.uniform(scale["x"])
     y_scale = drawing.uniform(scale["y"]) if "y" in scale else x_scale
     turn = drawing.radians(degrees)
-    cos, sin = turn.to("cos"), turn.to("sin")
+    cos = turn.to("cos")
+    sin = turn.to("sin")
     p = drawing.radians(shear["x"]).to("tan")
     q = drawing.radians(shear["y"]).to("tan")
     determinant = 1 - p * q  # of the shears, both of which are negative there
@@ -279,7 +280,8 @@ def _affine(given: Arguments, degrees: Pair, scale: Axes, shear: Axes, shares: A
         share = (side * drawing.uniform(shares[axis])).to("int")
         return side / 2 + share + drawing.randint(*map(int, pixels[axis]))
 
-    x_middle, y_middle = moved("x", width), moved("y", height)
+    x_middle = moved("x", width)
+    y_middle = moved("y", height)
 
     def line(a: Drawn, b: Drawn, factor: Drawn, side: Drawn) -> tuple[Drawn, Drawn, Drawn]:
         """A line of the inverse, which takes the moved middle to the middle of the side."""
@@ -305,8 +307,10 @@ def safe_rotate(given: Arguments) -> Transform:
     drawing = Drawing(given.place)
     height, width = drawing.size()
     turn = drawing.radians(given.pair("angle_range limit", (-90, 90)))
-    cos, sin = turn.to("cos"), turn.to("sin")
-    along, across = cos.to("abs"), sin.to("abs")
+    cos = turn.to("cos")
+    sin = turn.to("sin")
+    along = cos.to("abs")
+    across = sin.to("abs")
     x_factor = (height * across + width * along).to("int") / width
     y_factor = (height * along + width * across).to("int") / height
 
@@ -339,7 +343,8 @@ def perspective(given: Arguments) -> Transform:
     def longer(*edges: tuple[tuple[Drawn, Drawn], tuple[Drawn, Drawn]]) -> Drawn:
         lengths = []
         for start, end in edges:
-            x, y = end[0] - start[0], end[1] - start[1]
+            x = end[0] - start[0]
+            y = end[1] - start[1]
             lengths.append((x * x + y * y).to("sqrt"))
         return lengths[0].at_least(lengths[1]).to("int")
 
