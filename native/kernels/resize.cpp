@@ -156,7 +156,7 @@ i64 resize_by_pairs(const ResizeScratch &r, const u8 *source, const u8 *end, i64
 
 constexpr i64 WINDOW = 128, WINDOW_OUTPUTS = 16, WINDOW_WEIGHTS = 192;
 // From 4 bytes of red, 4 of green, 4 of blue and 4 unused ones, four times, to RGB.
-constexpr ByteTable BY_PIXEL([](int i) { return 16 * (i / 12) + 4 * (i % 3) + i % 12 / 3; });
+constexpr ByteTable BY_PIXEL = byte_table([](int i) { return 16 * (i / 12) + 4 * (i % 3) + i % 12 / 3; });
 
 struct DigitSums {
   Register digit[3] = {all32(HALF), all32(0), all32(0)};
