@@ -125,10 +125,8 @@ class Overlaid(MagnitudeOp, abstract=True):
     num_slots = 3
     _checks = checks(p=PROBABILITY)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        unit = sampling.uniform(rows, slot)
-        chosen = unit[:, 0] < self.p
-        value = getattr(self, self._number)
-        values = (integers_between if self._integral else between)(value, unit[chosen, 1])
-        if chosen.any():
-            self.emit_magnitude(sampling, rows[chosen], np.broadcast_to(values, chosen.sum()), slot)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        if chosen := image.by_chance(self.p, slot):
+            value = getattr(self, self._number)
+            drawn = (integers_between if self._integral else between)(value, chosen.unit(slot, 1))
+            chosen.run_at(self, drawn, slot)
