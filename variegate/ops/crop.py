@@ -199,7 +199,7 @@ def add_pad(image: DrawContext, before: Sides, after: Sides, fill: Any, mode: st
     if padded := image.where(is_padded):
         size = (image.height + before[0] + after[0], image.width + before[1] + after[1])
         flags = int(PadMode[mode.upper()])
-        padded.add(Op.PAD, before[1], before[0], after[1], after[0], flags=flags, fill=fill, size=size)  # type: ignore[arg-type]
+        padded.add(Op.PAD, before[1], before[0], after[1], after[0], flags=flags, fill=fill, size=size)
 
 
 def _below_zero(sides: Sides) -> Sides:

@@ -16,6 +16,7 @@ from variegate.checks import Refusal, as_numbers, refused
 from variegate.ops.arguments import PROBABILITY, Colour, checks
 from variegate.ops.fields import Lattice, lattice
 from variegate.ops.magnitude import MagnitudeOp, between, integers_between, span
+from variegate.program.draws.recorder import DrawContext
 from variegate.program.ops import LAYER_PLANES, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, LayerMode, Op
 from variegate.program.rng import noise_words, to_unit
 from variegate.program.sampling import Floats, Rows, Sampling

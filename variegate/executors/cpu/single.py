@@ -152,9 +152,7 @@ class SingleImageWorkspace:
         self.work.lower()
         self.batch[_FIELD["kernels"]] = data_ptr(self.work.kernels)
 
-    def run(
-        self, pixels: UInt8Array, size: tuple[int, int], output: Output, streams: bool
-    ) -> AnyArray:
+    def run(self, pixels: UInt8Array, size: tuple[int, int], output: Output, streams: bool) -> AnyArray:
         """Run the lowered program -> its result."""
         self._set_output(output, streams)
         height, width, channels = *size, pixels.shape[2]
@@ -202,7 +200,7 @@ def draw_one(
     ``pixels``: contiguous uint8[H, W, C], C = 1 or 3. ``record``: one that ``fits_workspace``.
     """
     workspace = _workspace()
-    size = workspace.draw(record, pixels.shape, sample_id, key)  # type: ignore[arg-type]
+    size = workspace.draw(record, pixels.shape, sample_id, key)
     workspace.lower(composed, from_records=False)
     return workspace.run(pixels, size, record.output, _streams(size))
 
