@@ -24,9 +24,7 @@ Corners = Sequence[Corner]
 Point3 = tuple[Number, Number, Number]
 
 
-def inverse_affine_of(
-    center: Corner, angle: Number, translate: Corner, scale: Number, shear: Corner
-) -> list[Number]:
+def inverse_affine_of(center: Corner, angle: Number, translate: Corner, scale: Number, shear: Corner) -> list[Number]:
     """Pillow's six coefficients of torchvision's ``affine``.
 
     ``center``, ``translate`` and ``shear`` are pairs (x, y). Positive angles turn clockwise here and shears are in

@@ -17,9 +17,9 @@ from variegate.errors import shown
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform, set_field
 from variegate.pipelines.image import PipelineImage, refuse
-from variegate.pipelines.run import Run, run_one, run_rows, shown_place
+from variegate.pipelines.run import Run, shown_place
 from variegate.pipelines.sites import CONVERTED
-from variegate.program.one_image import Images, OneImage
+from variegate.program.sampling import Rows, Sampling
 
 # Pipelines of modules that are imported, by "module:function": files may name these.
 _named: dict[str, types.FunctionType] = {}
@@ -142,13 +142,9 @@ class Pipeline(Transform):
 
     # -- running it --------------------------------------------------------------------------------------------
 
-    def draw(self, images: Images, slot: int) -> None:
-        sampling = images.sampling
-        run = Run(self, sampling, images.rows, slot)
-        if isinstance(sampling, OneImage):
-            run_one(run, sampling)
-        elif len(images.rows):
-            run_rows(run)
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        if len(rows):
+            Run(self, sampling, rows, slot).run()
 
     def __call__(self, image: Any, *others: Any, targets: Any = None, **named: Any) -> Any:
         """Augment one image; or within a function of a pipeline, do to its image what this one does.

@@ -198,7 +198,6 @@ class _Declared:
             argument = np.array([chosen(float(m)) for m in np.ravel(magnitude)]).reshape(np.shape(magnitude))
         return np.asarray(np.rint(argument) if self.augmentation.takes_whole else argument, np.float64)
 
-
     def argument(self, level: Number, negative: Number) -> Number:
         """``parameters`` of numbers that are drawn: known ones, as ``mag_to_param`` may be any function."""
         if isinstance(level, Value):

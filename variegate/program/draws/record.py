@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 # Images that the machine takes at once: LANES of native/draw/machine.cpp.
 LANES = 64
-_INSTRUCTION = np.dtype(
-    [(name, np.int32) for name in ("op", "to", "a", "b", "c", "unused")] + [("k", np.float64)]
-)
+_INSTRUCTION = np.dtype([(name, np.int32) for name in ("op", "to", "a", "b", "c", "unused")] + [("k", np.float64)])
 _EMISSION_HEAD = ("opcode", "flags", "where", "height", "width", "count", "label")
 _EMISSION = np.dtype(
     [*((name, np.int32) for name in _EMISSION_HEAD), ("args", np.int32, NUM_ARGS), ("fill", np.int32, 3)]
@@ -96,7 +94,6 @@ class Record:
         call.run(begin, len(self.code))
         sampling.output = self.output
         sampling.differs_by_channel |= self.differs_by_channel
-
 
     def error(self, status: int, failure: npt.NDArray[np.float64], max_side: int) -> Exception:
         """What to raise for the status of a call of vg_draw."""

@@ -18,7 +18,7 @@ from variegate.program.ops import NUM_ARGS, SPECS, Op
 from variegate.program.planes import Planes, refuse_colour, wrong_number
 from variegate.program.program import Output
 from variegate.program.rng import GAMMA_SLOTS
-from variegate.program.sampling import CHOICE, Rows, Sampling, after_blend, after_mixer, after_steps
+from variegate.program.sampling import CHOICE, Rows, Sampling, after_blend, after_mixer, after_normalize, after_steps
 from variegate.program.table_builder import PointFunction
 
 if TYPE_CHECKING:
@@ -523,7 +523,7 @@ class DrawContext:
         if recorder.mixer is not None and not is_last:
             raise after_mixer(title, recorder.mixer)
         if output.is_float and not is_last:
-            raise ValueError(f"{title} after Normalize: only RandomErasing may follow it. Put Normalize last.")
+            raise after_normalize(title)
 
     def _planes_of(self, name: str, values: Sequence[Number]) -> Sequence[Number]:
         if any(isinstance(value, Value) for value in values):

@@ -146,6 +146,8 @@ class Single(Generic[Img]):
 
     def run_as_batch(self, transform: Transform, device: str) -> Img:
         """The image through a transform that draws for batches alone."""
+        if isinstance(self.img, Recorded):
+            return cast(Img, transform(self.img.recorded(self.img.function_recorder(), device, UINT8)))
         image = self.sampling
         sampling = single_sampling(image.in_shape, image.sample_id, image.stream)
         sampling.output = UINT8
