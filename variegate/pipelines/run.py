@@ -18,7 +18,7 @@ from variegate.pipelines.image import MAX_STEPS, PipelineError, PipelineImage, e
 from variegate.pipelines.sites import chain_of, frames_below, is_users, slot_of
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
-from variegate.program.sampling import Rows, Sampling
+from variegate.program.sampling import Rows, Sampling, after_blend, after_mixer
 
 # Blocks of random numbers that are kept for a batch, in all.
 _MAX_BLOCKS = 1 << 16
@@ -233,10 +233,12 @@ class Run:
         widened = np.array([result.channels for result in results]) != before
         if widened.any():
             sampling.widen(rows[widened], "Grayscale(num_output_channels=3)")
-        if sampling.is_blended or sampling.mixes:
-            self._emit(results)
+        single = [n for n, result in enumerate(results) if result._batch is None]
+        if sampling.are_blended(rows) or sampling.mixer_of(rows):
+            # Checks what follows there.
+            for n in single:
+                emit_records(sampling, rows[n : n + 1], results[n].records())
         else:
-            single = [n for n, result in enumerate(results) if result._batch is None]
             sizes = [(results[n].height, results[n].width) for n in single]
             sampling.append_records(rows[single], [results[n].records() for n in single], sizes)
         for n, result in enumerate(results):
@@ -245,16 +247,13 @@ class Run:
             elif result._boxes is not None:
                 _keep_boxes(sampling, rows[n : n + 1], result._boxes)
 
-    def _emit(self, results: list[PipelineImage]) -> None:
-        """Append where images are joined of several already, which refuses most."""
-        for row, result in zip(self.rows, results, strict=True):
-            if result._batch is not None:
-                raise ValueError("AugMix after images are mixed; accepted: AugMix before that")
-            emit_records(self.sampling, np.array([row]), result.records())
-
     def _append_forks(self, row: int, batch: Sampling) -> None:
         """The rows that AugMix has made of one, and their weights."""
         sampling, number = self.sampling, len(batch.length)
+        if sampling.are_blended(np.array([row])):
+            raise after_blend("AugMix")
+        if mixer := sampling.mixer_of(np.array([row])):
+            raise after_mixer("AugMix", mixer)
         before = int(sampling.length[row])
         rows = np.concatenate([[row], sampling.fork(np.array([row]), number - 1).ravel()])
         sampling.append_records(rows, [batch.records_of(n, before) for n in range(number)], batch.size)

@@ -164,13 +164,13 @@ class Sampling(TableBuilder):
             return
         # What follows a blend runs on every row of it.
         commutes = isinstance(op, Op) and SPECS[op].commutes_with_blend
-        if self._blend_weight is not None and not commutes and self._is_mixed[self.source[rows]].any():
+        if not commutes and self.are_blended(rows):
             raise after_blend(_title(op))
         if self.output.steps:
             raise after_steps(_title(op), self.output.steps)
         # Only an erasing whose argument "normalized" is set can write into the float output.
         is_last = isinstance(op, Op) and op is Op.ERASE and len(args) > 7 and np.all(args[7])
-        if self.mixes and not is_last and (mixer := mixed_by(self.mixes, self.source[rows])):
+        if not is_last and (mixer := self.mixer_of(rows)):
             raise after_mixer(_title(op), mixer)
         if self.output.is_float and not is_last:
             raise after_normalize(_title(op))
@@ -303,6 +303,14 @@ class Sampling(TableBuilder):
     @property
     def is_blended(self) -> bool:
         return self._blend_weight is not None
+
+    def are_blended(self, rows: Rows) -> bool:
+        """True if some of the rows' images are joined of several rows already."""
+        return self._blend_weight is not None and bool(self._is_mixed[self.source[rows]].any())
+
+    def mixer_of(self, rows: Rows) -> str | None:
+        """What has mixed some of the rows' images with others; None if nothing has."""
+        return (mixed_by(self.mixes, self.source[rows]) or None) if self.mixes else None
 
     def with_forks(self, rows: Rows) -> Rows:
         """``rows`` and every row forked from their samples."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -48,29 +48,44 @@ class Emission:
     error: Callable[..., Exception] | None = None
 
 
+class State(NamedTuple):
+    """What decides which instructions may follow: the format in which images leave, and what has joined images, of
+    which some may be meant by what comes next."""
+
+    output: Output
+    is_blended: bool = False
+    mixer: str | None = None
+
+
 @dataclass
 class Callback:
-    """What is drawn in Python, for the rows in which ``where`` holds, before instruction ``at``."""
+    """What is drawn in Python, for the rows in which ``where`` holds, before instruction ``at``.
+
+    ``before``: the format of outputs before it. ``after``: the state for which the instructions from ``at`` on were
+    recorded.
+    """
 
     at: int
     where: int
     function: Callable[..., None]
     slot: int
+    before: Output
+    after: State
     values: tuple[int, ...] = ()
 
 
 @dataclass
 class Recorder:
-    """What has been recorded so far."""
+    """What has been recorded so far. ``known_states``: those after the first callbacks, where these change it."""
 
     planes: Planes | None = None
     epoch: int = 0
     uses_epoch: bool = False
     differs_by_channel: bool = False
-    # What has mixed images so far, of which some may be meant by what comes next.
+    output: Output = field(default_factory=Output)
     is_blended: bool = False
     mixer: str | None = None
-    output: Output = field(default_factory=Output)
+    known_states: Sequence[State] = ()
     code: list[Instruction] = field(default_factory=list)
     constants: dict[str, int] = field(default_factory=dict)
     emissions: list[Emission] = field(default_factory=list)
@@ -159,7 +174,11 @@ class Recorder:
     def call_back(self, where: int, function: Callable[..., None], slot: int, *values: Number) -> None:
         """Run ``function(sampling, rows, slot, *values)`` for every batch, with values float64[rows]."""
         registers = tuple(map(self.register, values))
-        self.callbacks.append(Callback(len(self.code), where, function, slot, registers))
+        before, after = self.output, State(self.output, self.is_blended, self.mixer)
+        if len(self.callbacks) < len(self.known_states):
+            after = self.known_states[len(self.callbacks)]
+            self.output, self.is_blended, self.mixer = after
+        self.callbacks.append(Callback(len(self.code), where, function, slot, before, after, registers))
 
     def _try(self, where: int, draw: Callable[[DrawContext], None]) -> bool:
         before = self._state()
