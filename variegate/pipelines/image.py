@@ -85,11 +85,11 @@ class PipelineImage(Recorded):
         channels: 1, 3, or those of an image of many channels.
     """
 
-    __slots__ = ("_number", "_recorder", "_run", "_state", "channels", "height", "width")
+    __slots__ = ("_number", "_recorder", "_row", "_run", "_state", "channels", "height", "width")
     __hash__ = object.__hash__
 
-    def __init__(self, run: Run, recorder: Recorder, state: State, channels: int) -> None:
-        self._run, self._recorder, self._state, self.channels = run, recorder, state, channels
+    def __init__(self, run: Run, row: int, recorder: Recorder, state: State, channels: int) -> None:
+        self._run, self._row, self._recorder, self._state, self.channels = run, row, recorder, state, channels
         self._number = len(recorder.records)
         if state.batch is None:
             self.height, self.width = recorder.height, recorder.width
@@ -140,7 +140,7 @@ class PipelineImage(Recorded):
             refuse(f"more than {MAX_STEPS:,} operations on one image", "loops that end")
         assert isinstance(recorder, Recorder)
         state = self._state if recorder.state is self._state else recorder.update_state()
-        return PipelineImage(self._run, recorder, state, self.channels)
+        return PipelineImage(self._run, self._row, recorder, state, self.channels)
 
     def _repeated(self, recorder: OneImage) -> Recorder:
         """The instructions of ``recorder`` for all rows of this image."""

@@ -87,7 +87,8 @@ class Pipeline(Transform):
         for name in constants:
             if name not in defaults:
                 listed = ", ".join(defaults) or "none"
-                refuse(f"{where}: the constant {name!r}", f"parameters of {self.name} with a default: {listed}")
+                accepted = f"parameters of {self.name} with a default: {listed}"
+                raise ArgumentError(self, f"constants[{name!r}]", constants[name], accepted)
         set_field(self, "constants", dict(constants) or None)
         set_field(self, "given_constants", dict(constants))
 

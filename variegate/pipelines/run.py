@@ -206,7 +206,7 @@ class Run:
         transform.draw(recorder.forked(), slot)
         if len(recorder.records) > MAX_STEPS:
             refuse(f"more than {MAX_STEPS:,} operations on one image", "loops that end")
-        return PipelineImage(self, recorder, recorder.update_state(), image.channels)
+        return PipelineImage(self, image._row, recorder, recorder.update_state(), image.channels)
 
     def new_recorder(self, shape: tuple[int, int, int], output: Output) -> Recorder:
         """A recorder of instructions alone, which shares the tables of the batch."""
@@ -224,7 +224,7 @@ class Run:
 
     def result_of(self, recorder: Recorder, channels: int) -> Recorder:
         """What the function records for the row at hand. Raises PipelineError naming its line, and the sample."""
-        image = PipelineImage(self, recorder, recorder.update_state(), channels)
+        image = PipelineImage(self, self.row, recorder, recorder.update_state(), channels)
         self._refusal = None
         try:
             result = self._call(image)
@@ -246,7 +246,7 @@ class Run:
             result = result[0]  # values come with the batch, and go on beside it
         if not isinstance(result, PipelineImage):
             refuse(f"{name} returns {'nothing' if result is None else shown(result)}", "the image")
-        if result._run is not self:
+        if result._run is not self or result._row != self.row:
             refuse(f"{name} returns an image of another sample", "its own")
         return result
 
@@ -390,7 +390,7 @@ def _records_of(sampling: Sampling, row: int) -> list[Record]:
 def _numbers_of(grids: Mapping[str, npt.NDArray[Any]], row: int, length: int) -> Floats:
     """Instructions of a row as float64[length, numbers of a record]."""
     parts = [grids[name][row, :length] for name in ("opcode", "flags", "out_size", "label", "fill", "args")]
-    return np.concatenate([part.reshape(length, -1).astype(np.float64) for part in parts], axis=1)
+    return np.column_stack([part.astype(np.float64) for part in parts])
 
 
 def _set_output(run: Run, results: list[Recorder]) -> None:
