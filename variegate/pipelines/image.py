@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -9,11 +10,14 @@ from variegate.errors import shown
 from variegate.ops.base import Recorded, Transform
 from variegate.program.boxes import SampledBoxes
 from variegate.program.one_image import OneImage
+from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.program.sampling import Sampling
 
 if TYPE_CHECKING:
     from variegate.pipelines.run import Run
+
+_UINT8 = Output(layout="NHWC")
 
 # Of one sample: a loop without an end would go on forever.
 MAX_STEPS = 10_000
@@ -30,10 +34,10 @@ def refuse(what: str, accepted: str = "") -> NoReturn:
 
 
 class State(NamedTuple):
-    """What few operations change: the output, the shape of what is read, the boxes, and the rows made by AugMix."""
+    """What few operations change: the output, the channels that are read, the boxes, and the rows made by AugMix."""
 
     output: Output
-    in_shape: tuple[int, int, int]
+    channels: int
     boxes: SampledBoxes | None
     batch: Sampling | None
 
@@ -52,10 +56,15 @@ class Recorder(OneImage):
         """The state after an operation."""
         state = self.state
         sampling = self.sampling
-        if state is not None and sampling is self and state.output is self.output and state.in_shape is self.in_shape:
-            return state
-        state = State(sampling.output, self.in_shape, sampling.boxes, self._batch)
-        self.state = state if state.is_shared else None
+        channels = self.in_shape[2]
+        if (
+            state is None
+            or state.output is not sampling.output
+            or state.channels != channels
+            or self._batch is not None
+        ):
+            state = State(sampling.output, channels, sampling.boxes, self._batch)
+            self.state = state if state.is_shared else None
         return state
 
     def copied(self, number: int, size: tuple[int, int], state: State) -> Recorder:
@@ -65,7 +74,8 @@ class Recorder(OneImage):
         copied.__dict__.pop("shape", None)
         copied.records = self.records[:number]
         copied.height, copied.width = size
-        copied.output, copied.in_shape, copied.boxes, copied._batch = state
+        copied.output, channels, copied.boxes, copied._batch = state
+        copied.in_shape = (*self.in_shape[:2], channels)
         copied.state = state
         if not state.is_shared:
             copied.boxes = None if state.boxes is None else _copied_boxes(state.boxes)
@@ -91,9 +101,8 @@ class PipelineImage(Recorded):
     def __init__(self, run: Run, row: int, recorder: Recorder, state: State, channels: int) -> None:
         self._run, self._row, self._recorder, self._state, self.channels = run, row, recorder, state, channels
         self._number = len(recorder.records)
-        if state.batch is None:
-            self.height, self.width = recorder.height, recorder.width
-        else:
+        self.height, self.width = recorder.height, recorder.width
+        if state.batch is not None:
             self.height, self.width = state.batch.size[0].tolist()
 
     def __repr__(self) -> str:
@@ -123,23 +132,35 @@ class PipelineImage(Recorded):
             return recorder
         return recorder.copied(self._number, (self.height, self.width), self._state)
 
+    def after(self, device: str, op: Op, args: Sequence[float], flags: int, fill: Any, size: Any) -> PipelineImage:
+        recorder = self._recorder
+        if device != "cpu" or self._number >= MAX_STEPS or not self._is_newest_in(recorder):
+            steps = self.function_recorder()
+            steps.add(op, *args, flags=flags, fill=fill, size=size)
+            return self.recorded(steps, device, _UINT8)
+        # As nearly always: without calls that can be left out.
+        recorder.add(op, *args, flags=flags, fill=fill, size=size)
+        return PipelineImage(self._run, self._row, recorder, self._state, self.channels)
+
     def function_recorder(self) -> OneImage:
         if self._state.batch is None:
             return self.recorder()
         # One row, which ``recorded`` repeats for all.
-        return self._run.new_recorder((self.height, self.width, self._state.in_shape[2]), self._state.output)
+        return self._run.new_recorder((self.height, self.width, self._state.channels), self._state.output)
 
     def recorded(self, recorder: OneImage, device: str, output: Output) -> PipelineImage:
         if device != "cpu":
             refuse(f"device={shown(device)}", "nothing: the Augmenter has a device")
-        if output.is_float:
+        if output is not _UINT8 and output.is_float:
             refuse("F.normalize of an image of a pipeline", "T.Normalize(mean, std)(image)")
         if self._state.batch is not None:
             recorder = self._repeated(recorder)
-        if len(recorder.records) > MAX_STEPS:
+        if self._number >= MAX_STEPS:
             refuse(f"more than {MAX_STEPS:,} operations on one image", "loops that end")
-        assert isinstance(recorder, Recorder)
-        state = self._state if recorder.state is self._state else recorder.update_state()
+        state = self._state
+        if recorder is not self._recorder:
+            assert isinstance(recorder, Recorder)
+            state = recorder.update_state()
         return PipelineImage(self._run, self._row, recorder, state, self.channels)
 
     def _repeated(self, recorder: OneImage) -> Recorder:
@@ -155,17 +176,13 @@ class PipelineImage(Recorded):
     def noise_slot(self) -> int:
         return self._run.noise_slot()
 
-    def result(self) -> Recorder:
+    def result(self) -> tuple[Recorder, State]:
         """What is recorded of this image, and of none that came after it."""
-        return self.recorder() if self._state.is_shared else self._recorder
+        return self.recorder() if self._state.is_shared else self._recorder, self._state
 
     def _is_newest_in(self, recorder: Recorder) -> bool:
-        return (
-            recorder.state is self._state
-            and len(recorder.records) == self._number
-            and recorder.height == self.height
-            and recorder.width == self.width
-        )
+        is_size = recorder.height == self.height and recorder.width == self.width
+        return is_size and recorder.state is self._state and len(recorder.records) == self._number
 
     # -- pixels ------------------------------------------------------------------------------------------------
 

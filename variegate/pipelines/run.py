@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import chain as chained
@@ -18,7 +18,7 @@ from variegate.errors import shown
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform
 from variegate.ops.compose import IMAGE_VALUES
-from variegate.pipelines.image import MAX_STEPS, PipelineError, PipelineImage, Recorder, refuse
+from variegate.pipelines.image import MAX_STEPS, PipelineError, PipelineImage, Recorder, State, refuse
 from variegate.pipelines.sites import chain_of, frames_below, is_users, slot_of
 from variegate.program import rng
 from variegate.program.one_image import OneImage, Record
@@ -119,6 +119,8 @@ class Run:
         self._given: dict[str, list[Any]] = {}
         self._in_order = [self.given(name) for name in pipeline.in_order]
         self._by_name = {name: self.given(name) for name in pipeline.by_name}
+        self._function: Callable[..., Any] = pipeline.function
+        self._has_names = bool(self._by_name or pipeline.given_constants)
         self._sites: dict[Any, Site] = {}
         self._by_chain: dict[str, Site] = {}
         self._refusal: PipelineError | None = None
@@ -150,6 +152,12 @@ class Run:
         ids, keys = self._ids[rows], self._keys[rows]
         blocks = [rng.noise_words(ids, keys, slot + place, 1) for place in range(count)]
         return blocks[0] if count == 1 else np.concatenate(blocks, axis=1)
+
+    def unit(self, frame: types.FrameType) -> float:
+        """The next number in [0, 1) at the site of ``frame``."""
+        draw = self.next_draw(frame)
+        units = draw.units
+        return draw.unit() if units is None else units[self.row]
 
     def next_draw(self, frame: types.FrameType) -> Draw:
         """The next draw at the site of ``frame``, or of the first of the user's frames around it."""
@@ -222,9 +230,9 @@ class Run:
 
     # -- the user's function -----------------------------------------------------------------------------------
 
-    def result_of(self, recorder: Recorder, channels: int) -> Recorder:
+    def result_of(self, recorder: Recorder, state: State, channels: int) -> tuple[Recorder, State]:
         """What the function records for the row at hand. Raises PipelineError naming its line, and the sample."""
-        image = PipelineImage(self, self.row, recorder, recorder.update_state(), channels)
+        image = PipelineImage(self, self.row, recorder, state, channels)
         self._refusal = None
         try:
             result = self._call(image)
@@ -237,14 +245,17 @@ class Run:
     def _call(self, image: PipelineImage) -> Any:
         row = self.row
         in_order = [values[row] for values in self._in_order]
+        if not self._has_names:
+            return self._function(image, *in_order)
         by_name = {name: values[row] for name, values in self._by_name.items()}
-        return self.pipeline.function(image, *in_order, **by_name, **self.pipeline.given_constants)
+        return self._function(image, *in_order, **by_name, **self.pipeline.given_constants)
 
     def image_of(self, result: Any, name: str) -> PipelineImage:
         """The image that the function ``name`` returns. Raises PipelineError for anything else."""
-        if isinstance(result, (tuple, list)) and result and all(isinstance(one, _VALUES) for one in result[1:]):
-            result = result[0]  # values come with the batch, and go on beside it
-        if not isinstance(result, PipelineImage):
+        if type(result) is not PipelineImage:
+            is_list = isinstance(result, (tuple, list)) and bool(result)
+            if is_list and all(isinstance(one, _VALUES) for one in result[1:]):
+                return self.image_of(result[0], name)  # values come with the batch, and go on beside it
             refuse(f"{name} returns {'nothing' if result is None else shown(result)}", "the image")
         if result._run is not self or result._row != self.row:
             refuse(f"{name} returns an image of another sample", "its own")
@@ -323,7 +334,7 @@ def run_one(run: Run, image: OneImage) -> None:
     recorder = object.__new__(Recorder)
     recorder.__dict__.update(image.__dict__)
     with running(run):
-        result = run.result_of(recorder, int(image.channels[0]))
+        result, _ = run.result_of(recorder, recorder.update_state(), int(image.channels[0]))
     image.__dict__.update(result.__dict__)
     # Calls of transforms have left words of their own slots there.
     image.__dict__.pop("_words", None)
@@ -337,26 +348,31 @@ def run_rows(run: Run) -> None:
     """Run the function for each of the rows, and append what it records."""
     sampling, rows = run.sampling, run.rows
     channels = sampling.channels[rows].tolist()
-    results, lengths = [], []
+    results, lengths, is_changed = [], [], sampling.boxes is not None
     with running(run):
-        for number, recorder in enumerate(_recorders(run)):
+        for number, (recorder, state) in enumerate(_recorders(run)):
             run.row = number
             lengths.append(len(recorder.records))
-            results.append(run.result_of(recorder, channels[number]))
-    _set_output(run, results)
-    for row, result, before in zip(rows.tolist(), results, sampling.shape[rows, 2].tolist(), strict=True):
-        if result.in_shape[2] != before:
-            sampling.widen(np.array([row]), "Grayscale(num_output_channels=3)")
-        sampling.differs_by_channel |= result.differs_by_channel
+            result, last_state = run.result_of(recorder, state, channels[number])
+            results.append(result)
+            is_changed = is_changed or last_state is not state
+    if is_changed:
+        _set_output(run, results)
+        for row, result, before in zip(rows.tolist(), results, sampling.shape[rows, 2].tolist(), strict=True):
+            if result.in_shape[2] != before:
+                sampling.widen(np.array([row]), "Grayscale(num_output_channels=3)")
+    if sampling.planes is not None:
+        sampling.differs_by_channel |= any(result.differs_by_channel for result in results)
     _append(sampling, rows, results, lengths)
 
 
-def _recorders(run: Run) -> Iterator[Recorder]:
-    """The recorder of each row."""
+def _recorders(run: Run) -> Iterator[tuple[Recorder, State]]:
+    """The recorder of each row, and its state."""
     sampling, rows = run.sampling, run.rows
-    template = Recorder((1, 1, 3), 0, (0, 0), 0, sampling.epoch)
-    run.share_tables(template)
-    template.output = sampling.output
+    first = run.new_recorder((1, 1, 3), sampling.output)
+    first.epoch = sampling.epoch
+    template = first.__dict__
+    states = {channels: State(sampling.output, channels, None, None) for channels in (1, 3)}
     sources = sampling.source[rows]
     first_keys: Any = [(None, None)] * len(rows)
     if sampling._first_key is not None:
@@ -366,20 +382,21 @@ def _recorders(run: Run) -> Iterator[Recorder]:
     for shape, sample_id, key, first_key in zip(shapes.tolist(), ids.tolist(), keys.tolist(), first_keys, strict=True):
         height, width, channels, length, row, source = shape
         recorder = object.__new__(Recorder)
-        fields = recorder.__dict__
-        fields.update(template.__dict__)
+        recorder.__dict__ = fields = template.copy()
         fields["height"], fields["width"], fields["in_shape"] = height, width, (height, width, channels)
         fields["sample_id"], fields["stream"], fields["_first_stream"] = sample_id, tuple(key), tuple(first_key)
-        fields["records"] = []
+        fields["records"], fields["state"] = [], states[channels]
         if sampling.given:
             fields["given"] = {name: values[source : source + 1] for name, values in sampling.given.items()}
         if length and (sampling.boxes is not None or channels == 1):
             # Boxes are where the instructions so far have moved them; and these may be widened to three channels.
             fields["records"] = _records_of(sampling, row)
             fields["in_shape"] = tuple(sampling.shape[row].tolist())
-        if sampling.boxes is not None:
-            fields["boxes"] = sampling.boxes.of_row(row, source)
-        yield recorder
+        if sampling.boxes is None:
+            yield recorder, states[channels]
+        else:
+            fields["boxes"], fields["state"] = sampling.boxes.of_row(row, source), None
+            yield recorder, recorder.update_state()
 
 
 def _records_of(sampling: Sampling, row: int) -> list[Record]:
