@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import variegate as vg
 from variegate import transforms as T
+from variegate.transforms import functional as F
 
 # Transforms that choose by the boxes of samples that are dicts.
 BY_BOXES: dict[str, list[T.Transform]] = {
@@ -21,6 +24,22 @@ BY_BOXES: dict[str, list[T.Transform]] = {
 STICKER = np.dstack([np.arange(60, dtype=np.uint8).reshape(6, 10) * step for step in (1, 2, 3, 4)])
 # Images of other domains.
 FLIP, GRAY = T.RandomHorizontalFlip(), T.RandomGrayscale(p=0.5)
+
+
+@vg.pipeline
+def turned(image: Any, degrees: float = 30.0) -> Any:
+    return FLIP(F.rotate(image, vg.uniform(-degrees, degrees)))
+
+
+@vg.pipeline
+def by_size(image: Any, height: int) -> Any:
+    if vg.coin():
+        side = vg.randint(3, 7)
+        image = F.crop(image, side, 1, 5, side)
+    elif height > 30:
+        image = T.GaussianNoise()(image)
+    return F.adjust_gamma(F.translate_x(image, image.width / 4), abs(vg.normal()))
+
 
 EXAMPLES: dict[str, list[T.Transform]] = {
     "AlternatingHorizontalFlip": [T.AlternatingHorizontalFlip()],
@@ -53,18 +72,6 @@ EXAMPLES: dict[str, list[T.Transform]] = {
     "Edges": [T.Edges(), T.Edges("sobel", (0.2, 1.0))],
     "Emboss": [T.Emboss(), T.Emboss(1.0, 0.5)],
     "Equalize": [T.Equalize()],
-    "Function": [
-        T.Function("rotate", {"angle": 30}),
-        T.Function("rotate", {"angle": 30, "expand": True, "fill": (1, 2, 3)}),
-        T.Function("gaussian_noise", {"sigma": 0.2}),
-        T.Function("erase", {"i": -0, "j": 1, "h": 5, "w": 60, "v": 9}),
-        T.Function(
-            "perspective",
-            {"startpoints": [(0, 0), (9, 0), (9, 9), (0, 9)], "endpoints": [(1, 1), (9, 0), (8, 9), (0, 9)]},
-        ),
-        T.Function("hflip"),
-        T.Function("pad", {"padding": [1, 2]}),
-    ],
     "Gamma": [T.Gamma((0.5, 2.0), gain=0.9)],
     "FiveCrop": [T.FiveCrop(1)],
     "GaussianBlur": [T.GaussianBlur(5), T.GaussianBlur((3, 7), 1.0)],
@@ -74,7 +81,6 @@ EXAMPLES: dict[str, list[T.Transform]] = {
     "Hue": [T.Hue((-0.5, 0.5))],
     "Identity": [T.Identity()],
     "Invert": [T.Invert()],
-    "Measure": [T.Measure("$size1")],
     "JPEG": [T.JPEG((5, 95)), T.JPEG(1)],
     "LetterBox": [T.LetterBox(24), T.LetterBox((40, 31), "bicubic", (1, 2, 3), upscale=False)],
     "LongestMaxSize": [T.LongestMaxSize(24), T.LongestMaxSize([16, 40], "nearest")],
@@ -118,29 +124,7 @@ EXAMPLES: dict[str, list[T.Transform]] = {
         T.Pad([1, 2, 3, 4], padding_mode="edge"),
         T.Pad([2, 0, -2, 3], 300),
     ],
-    "TracedPipeline": [
-        T.TracedPipeline([T.Function("rotate", {"angle": "$u"}), FLIP], [("$u", "uniform", -30, 30)], name="turned"),
-        T.TracedPipeline(
-            [
-                T.Cond("$c", {"True": T.Function("crop", {"top": "$r", "left": 1, "height": 5, "width": "$r"})}, FLIP),
-                T.Measure("$size1"),
-                T.Function("translate_x", {"pixels": "$w"}),
-            ],
-            [("$c", "coin", 0.5), ("$r", "randint", 3, 7), ("$w", "*", "$size1.width", 0.25)],
-        ),
-        T.TracedPipeline(
-            [T.Cond("$first", {"0": FLIP, "1": T.Invert()}), T.Function("adjust_gamma", {"gamma": "$n"})],
-            [
-                ("$h", "given", "height"),
-                ("$a", ">", "$h", 30),
-                ("$p", "pick", 1, 0, 2),
-                ("$b", "==", "$p", 2),
-                ("$first", "first", "$a", "$b"),
-                ("$normal", "normal", 0, 1),
-                ("$n", "abs", "$normal"),
-            ],
-        ),
-    ],
+    "Pipeline": [turned, vg.pipeline(turned, degrees=5.0), by_size],
     "OcclusionDiffusion": [T.OcclusionDiffusion(), T.OcclusionDiffusion((1, 9), (0.0, 1.0), "random", cells=5)],
     "PixelDropout": [T.PixelDropout(0.2), T.PixelDropout((0.0, 0.5), 255)],
     "Posterize": [T.Posterize(4), T.Posterize((1, 8))],

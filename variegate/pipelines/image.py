@@ -21,6 +21,8 @@ from variegate.program.sampling import Record, Sampling
 if TYPE_CHECKING:
     from variegate.pipelines.run import Run
 
+_UINT8 = Output(layout="NHWC")
+
 # Of one sample: a loop without an end would go on forever.
 MAX_STEPS = 10_000
 
@@ -136,13 +138,18 @@ class PipelineImage(Recorded):
         transform.sample(batch, np.arange(len(batch.length)), slot)
         return self._after_batch(batch)
 
+    def after(self, device: str, op: Op, args: Sequence[float], flags: int, fill: Any, size: Any) -> PipelineImage:
+        recorder = Recorder(self)
+        recorder.add(op, *args, flags=flags, fill=fill, size=size)
+        return self.recorded(recorder, device, _UINT8)
+
     def function_recorder(self) -> Recorder:
         return Recorder(self)
 
     def recorded(self, recorder: OneImage, device: str, output: Output) -> PipelineImage:
         if device != "cpu":
             refuse(f"device={shown(device)}", "nothing: the Augmenter has a device")
-        if output.is_float:
+        if output is not _UINT8 and output.is_float:
             refuse("F.normalize of an image of a pipeline", "T.Normalize(mean, std)(image)")
         if self._batch is None:
             return self._after(recorder)

@@ -16,6 +16,7 @@ from typing import Any, overload
 from variegate.errors import shown
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform, set_field
+from variegate.pipelines.chance import refuse_chance
 from variegate.pipelines.image import PipelineImage, refuse
 from variegate.pipelines.run import Run, shown_place
 from variegate.pipelines.sites import CONVERTED
@@ -56,6 +57,7 @@ class Pipeline(Transform):
         set_field(self, "__doc__", self.function.__doc__)
         set_field(self, "_chains", {})
         self._read_parameters()
+        refuse_chance(self.function)
         if self.source is not None and self.source != self.source_hash:
             accepted = f'{self.source_hash!r}: {self.full_name} was changed since; without "source" any is taken'
             raise ArgumentError(self, "source", self.source, accepted)
@@ -87,7 +89,8 @@ class Pipeline(Transform):
         for name in constants:
             if name not in defaults:
                 listed = ", ".join(defaults) or "none"
-                refuse(f"{where}: the constant {name!r}", f"parameters of {self.name} with a default: {listed}")
+                accepted = f"parameters of {self.name} with a default: {listed}"
+                raise ArgumentError(self, f"constants[{name!r}]", constants[name], accepted)
         set_field(self, "constants", dict(constants) or None)
         set_field(self, "given_constants", dict(constants))
 

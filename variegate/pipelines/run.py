@@ -78,6 +78,10 @@ class Run:
         """The four words of the next draw at the site of ``frame``, which is the user's."""
         return self.words(self._next_slot(frame))
 
+    def unit(self, frame: types.FrameType) -> float:
+        """The first of these as a number in [0, 1)."""
+        return self.words(self._next_slot(frame))[0] * 2.0**-32
+
     def words(self, slot: int) -> list[int]:
         """Four random numbers of 32 bits of the row at hand."""
         known = self._words.get(slot)
@@ -183,9 +187,10 @@ class Run:
 
     def image_of(self, result: Any, name: str) -> PipelineImage:
         """The image that the function ``name`` returns. Raises PipelineError for anything else."""
-        if isinstance(result, (tuple, list)) and result and all(isinstance(one, _VALUES) for one in result[1:]):
-            result = result[0]  # values come with the batch, and go on beside it
-        if not isinstance(result, PipelineImage):
+        if type(result) is not PipelineImage:
+            is_list = isinstance(result, (tuple, list)) and bool(result)
+            if is_list and all(isinstance(one, _VALUES) for one in result[1:]):
+                return self.image_of(result[0], name)  # values come with the batch, and go on beside it
             refuse(f"{name} returns {'nothing' if result is None else shown(result)}", "the image")
         if result._run is not self or result._row != self.row:
             refuse(f"{name} returns an image of another sample", "its own")
