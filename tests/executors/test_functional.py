@@ -262,7 +262,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.posterize(photo(), 0), r"bits=0; accepted: an integer from 1 to 8"),
     (lambda: F.posterize(photo(), 2.5), r"bits=2.5; accepted: an integer from 1 to 8"),
     (lambda: F.solarize(photo(), "x"), r"threshold='x'; accepted: a number from -1e\+09 to 1e\+09"),
-    (lambda: F.pad(photo(), -32), r"padding: cuts \[64 64\] pixels off an image of \[64 80\].* at least one pixel"),
+    (lambda: F.pad(photo(), -32), r"padding: cuts \(64, 64\) pixels off an image of \(64, 80\).* at least one pixel"),
     (lambda: F.pad(photo(), (1, 2, 3)), r"padding=\(1, 2, 3\); accepted: an integer, or two or four"),
     (lambda: F.pad(photo(), 1, padding_mode="around"), r"padding_mode='around'; accepted: one of 'constant', 'edge'"),
     (lambda: F.crop(photo(), 0, 0, 0, 5), r"height=0; accepted: an integer from 1 to 1,048,576"),

@@ -13,10 +13,8 @@ import variegate as vg
 from tests.ops.examples import EXAMPLES
 from variegate import transforms as T
 from variegate.ops.magnitude import MagnitudeOp, PlainOp
-from variegate.program import rng
 from variegate.program.ops import Op
 from variegate.program.program import Program
-from variegate.program.sampling import Sampling
 
 JITTERED = (Op.BRIGHTNESS, Op.CONTRAST, Op.SATURATION, Op.HUE)
 
@@ -121,16 +119,11 @@ BY_MAGNITUDE = [
 
 
 @pytest.mark.parametrize("transform", BY_MAGNITUDE)
-def test_policies_may_give_the_magnitude(transform: MagnitudeOp | PlainOp) -> None:
-    ids = np.arange(6, dtype=np.uint64)
-    shapes = np.full((6, 3), (8, 8, 3), np.int32)
-    sampling = Sampling(shapes, ids, rng.stream_key(0, 0), transform.num_slots)
-    values = np.array([0.5, 0.25, 0.125])
-    transform.emit_magnitude(sampling, np.array([1, 3, 4]), values, 0)
-    program = sampling.finish(sampling.output)
-    assert program.length.tolist() == [0, 1, 0, 1, 1, 0]
+def test_policies_may_give_the_magnitude(draw: Any, transform: MagnitudeOp | PlainOp) -> None:
+    program = draw(T.Augmentation("it", transform, magnitude=(0.25, 0.25)), 3, size=(8, 8, 3))
+    assert program.length.tolist() == [1, 1, 1]
     if isinstance(transform, MagnitudeOp):
-        assert any((program.args[[1, 3, 4], 0, i] == values).all() for i in range(4))
+        assert any((program.args[:, 0, i] == 0.25).all() for i in range(4))
 
 
 @pytest.mark.parametrize(

@@ -119,12 +119,8 @@ def test_point_function(draw: Any) -> None:
 
 
 def test_policies_may_give_the_magnitude(draw: Any) -> None:
-    from variegate.program import rng
-    from variegate.program.sampling import Sampling
-
-    sampling = Sampling(np.full((3, 3), 4, np.int32), np.arange(3, dtype=np.uint64), rng.stream_key(0, 0), 1)
-    declare_warm()().emit_magnitude(sampling, np.array([0, 2]), np.array([0.25, 0.75]), 0)  # type: ignore[attr-defined]
-    assert sampling.finish(sampling.output).args[:, 0, 1].tolist() == [0.25, 0, 0.75]
+    program = draw(T.Augmentation("it", declare_warm()(), magnitude=(0.25, 0.25)), 3)
+    assert program.args[:, 0, 1].tolist() == [0.25] * 3
 
 
 @pytest.mark.parametrize("magnitude", [0.3, (0.1, 0.5), None])

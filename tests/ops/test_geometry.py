@@ -12,7 +12,7 @@ from PIL import Image
 from tests import oracle
 from variegate import transforms as T
 from variegate.ops.matrices import (
-    inverse_affine,
+    inverse_affine_of,
     inverse_rotated_then_sheared_of,
     perspective_coefficients,
     rotated_size,
@@ -38,12 +38,12 @@ def test_affine_matrices_are_torchvisions() -> None:
     rng = np.random.default_rng(0)
     center, translate = rng.uniform(0, 99, (50, 2)), rng.uniform(-9, 9, (50, 2))
     angle, scale, shear = rng.uniform(-180, 180, 50), rng.uniform(0.3, 3, 50), rng.uniform(-40, 40, (50, 2))
-    ours = inverse_affine(center, angle, translate, scale, shear)
     for row in range(50):
+        ours = inverse_affine_of(center[row], angle[row], translate[row], scale[row], shear[row])
         theirs = torchvision_inverse(
             tuple(center[row]), angle[row], tuple(translate[row]), scale[row], tuple(shear[row])
         )
-        np.testing.assert_allclose(ours[row], theirs, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
 def test_affine_matrices_of_the_other_order_are_albumentations() -> None:
@@ -93,9 +93,9 @@ def test_rotation_draws_uniformly(draw: Any) -> None:
 def test_expanded_sizes_are_pillows(size: tuple[int, int], center: tuple[float, float] | None) -> None:
     image = Image.new("RGB", size[::-1])
     angles = [0, 30, 45, 60, 89.99, 90, 135, 180, 225.5, 270, 300, -45, 720.0, *np.linspace(0, 360, 41).tolist()]
-    ours = rotated_size([size] * len(angles), angles, center)
+    ours = [rotated_size(*size, angle, center) for angle in angles]
     theirs = [image.rotate(a, expand=True, center=center).size[::-1] for a in angles]
-    assert [tuple(s) for s in ours.tolist()] == theirs
+    assert ours == theirs
 
 
 def test_random_rotation_expands(draw: Any) -> None:
@@ -107,10 +107,9 @@ def test_random_rotation_expands(draw: Any) -> None:
 def test_perspective_moves_corners_to_corners() -> None:
     start = np.array([[[0, 0], [99, 0], [99, 49], [0, 49]]] * 20)
     end = start + np.random.default_rng(0).integers(-20, 21, start.shape)
-    coefficients, valid = perspective_coefficients(*(each.transpose(1, 2, 0) for each in (start, end)))
-    assert valid.all()
     for row in range(20):
-        a, b, c, d, e, f, g, h = coefficients[row]
+        (a, b, c, d, e, f, g, h), is_valid = perspective_coefficients(start[row].tolist(), end[row].tolist())
+        assert is_valid
         for (x, y), expected in zip(end[row], start[row], strict=True):
             w = g * x + h * y + 1
             # Coefficients are rounded to float32, as torchvision's are.

@@ -21,7 +21,6 @@ from variegate.ops.base import Transform, refuse_views
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
 from variegate.program.draws.record import Record, record_of
-from variegate.program.draws.recorder import State
 from variegate.program.planes import for_planes, planes_of
 from variegate.program.program import Mixed, Output, Program
 from variegate.program.sampling import Sampling
@@ -49,7 +48,6 @@ class Planner:
 
     def __init__(self, transform: Transform, seed: int, output: Output, count: RunningCount) -> None:
         self.transform, self._seed, self._output, self._count = transform, seed, output, count
-        self._start = State(output)
 
     def program(self, shapes: npt.NDArray[np.int32], call: Request, frames: list[int] | None = None) -> Program:
         """Of a batch. ``shapes``: int32[N, 3]; of clips those of all frames, and ``frames`` how many each clip has."""
@@ -92,8 +90,7 @@ class Planner:
             raise ValueError(f"transform: got {mixer} for one image, which mixes several; accepted: others")
 
         def finish(sampling: Sampling) -> Program:
-            # Areas of such sides need more than 32 bits.
-            sampling.max_side, sampling.size = 2**31 - 1, sampling.size.astype(np.int64)
+            sampling.max_side = 2**31 - 1
             program = self._finished(sampling)
             if program.output.steps:
                 step = program.output.steps[0]
@@ -116,7 +113,7 @@ class Planner:
         if not (type(epoch) is int and type(copy) is int and 0 <= epoch <= _LAST_EPOCH and 0 <= copy < 1 << 32):
             epoch, copy = integer("epoch", epoch, 0, _LAST_EPOCH), int(check_copies(copy, 1)[0])
         sample_id = int(self._count.take(1)[0]) if ids is None else check_id(ids)
-        return record_of(self.transform, self._start, None, epoch), sample_id, rng.stream_of(self._seed, epoch, copy)
+        return record_of(self.transform, self._output, None, epoch), sample_id, rng.stream_of(self._seed, epoch, copy)
 
     def _sampling(self, shapes: npt.NDArray[np.int32], call: Request) -> Sampling:
         check_running("Augmenter")

@@ -12,7 +12,7 @@ import numpy as np
 
 from variegate.ops.arguments import ArgumentError, Check
 from variegate.program.draws.record import record_of
-from variegate.program.draws.recorder import DrawContext, State
+from variegate.program.draws.recorder import DrawContext
 from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.program import Output
@@ -163,8 +163,7 @@ class Transform:
 
         In place of ``draw``, for what only arrays of a whole batch can say; it runs for every batch.
         """
-        start = State(sampling.output, sampling.are_blended(rows), sampling.mixer_of(rows))
-        record_of(self, start, sampling.planes, sampling.epoch).run(sampling, rows, slot)
+        record_of(self, sampling.output, sampling.planes, sampling.epoch).run(sampling, rows, slot)
 
     def draw(self, image: DrawContext, slot: int) -> None:
         """Draw numbers of ``image`` and emit its instructions, using slots ``slot .. slot + num_slots - 1``.

@@ -308,6 +308,15 @@ class Sampling(TableBuilder):
         """True if some of the rows' images are joined of several rows already."""
         return self._blend_weight is not None and bool(self._is_mixed[self.source[rows]].any())
 
+    def check_after_blend(self, lengths: npt.NDArray[np.int32]) -> None:
+        """Raises ValueError for instructions beyond ``lengths`` of rows that are blended and may not be followed by
+        them."""
+        slot = np.arange(self.slots)
+        is_new = (slot >= lengths[:, None]) & (slot < self.length[:, None]) & self._is_mixed[self.source][:, None]
+        for op in np.unique(self._grids["opcode"][is_new]).tolist():
+            if not SPECS[Op(op)].commutes_with_blend:
+                raise after_blend(SPECS[Op(op)].name)
+
     def mixer_of(self, rows: Rows) -> str | None:
         """What has mixed some of the rows' images with others; None if nothing has."""
         return (mixed_by(self.mixes, self.source[rows]) or None) if self.mixes else None
@@ -365,14 +374,14 @@ class Sampling(TableBuilder):
     # -- the result --------------------------------------------------------------------------------------------
 
     def finish(self, output: Output) -> Program:
-        longest = max(1, int(self.length.max(initial=0)))
-        self.reserve(longest)
+        self.reserve(1)
         blend = mixture = None
         kept: Any = slice(None)
         if self.partners is not None:
             blend, mixture, kept = join(self, self._blend_weight)
         elif self._blend_weight is not None:
             blend = Blend(target=self.source.copy(), weight=self._blend_weight)
+        longest = max(1, int(self.length.max(initial=0)))
         source = self.source[kept]
         program = Program(
             **{name: np.ascontiguousarray(grid[kept, :longest]) for name, grid in self._grids.items()},  # type: ignore[arg-type]

@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from variegate.native.library import data_ptr, entry
 from variegate.program.draws.instructions import DrawOp
-from variegate.program.draws.recorder import NONE, SIDE_TABLES, Callback, Emission, Recorder, State
+from variegate.program.draws.recorder import NONE, SIDE_TABLES, Callback, Emission, Recorder
 from variegate.program.ops import NUM_ARGS
 from variegate.program.planes import Planes
-from variegate.program.program import Output
+from variegate.program.program import Output, Tables
 from variegate.program.sampling import Rows, Sampling
 
 if TYPE_CHECKING:
@@ -60,12 +60,12 @@ class Record:
     uses_epoch: bool
     differs_by_channel: bool
     notes: tuple[Emission, ...]
-    # The record for other states after the first callbacks.
-    again: Callable[[Sequence[State]], Record]
+    # The record for other formats after the first callbacks.
+    again: Callable[[tuple[Output, ...]], Record]
 
-    def for_state(self, number: int, state: State) -> Record:
-        """The record for a state after callback ``number``."""
-        return self.again((*(callback.after for callback in self.callbacks[:number]), state))
+    def for_output(self, number: int, output: Output) -> Record:
+        """The record for another format of results after callback ``number``."""
+        return self.again((*(callback.next_output for callback in self.callbacks[:number]), output))
 
     @cached_property
     def addresses(self) -> tuple[int, ...]:
@@ -161,9 +161,12 @@ class _Call:
             ),
             np.int64,
         )
+        before = sampling.length.copy() if sampling.is_blended else None
         status = _draw(data_ptr(memory))
         if status:
             raise record.error(status, self.failure, sampling.max_side)
+        if before is not None:
+            sampling.check_after_blend(before)
         if self.counts[0]:
             sampling.add_rectangles(rectangles[: self.counts[0]])
 
@@ -172,14 +175,13 @@ class _Call:
         sampling, chosen = self.sampling, self.rows_where(callback.where)
         if not len(chosen):
             return
-        known, after = len(sampling.length), callback.after
-        sampling.output = callback.before
+        known = len(sampling.length)
+        sampling.output = callback.output
         values = [self.values(register, chosen) for register in callback.values]
         callback.function(sampling, chosen, self.slot + callback.slot, *values)
         self.follow_forks(known)
-        state = State(sampling.output, after.is_blended or sampling.are_blended(chosen), after.mixer)
-        if state != after:
-            self._continue_with(self.record.for_state(number, state))
+        if sampling.output != callback.next_output:
+            self._continue_with(self.record.for_output(number, sampling.output))
 
     def _continue_with(self, record: Record) -> None:
         """Go on by another record, which is the same up to here."""
@@ -233,14 +235,18 @@ def _add_names(sampling: Sampling, names: Sequence[str]) -> int:
 
 
 def record_of(
-    transform: Transform, start: State, planes: Planes | None, epoch: int, known_states: Sequence[State] = ()
+    transform: Transform, output: Output, planes: Planes | None, epoch: int, next_outputs: tuple[Output, ...] = ()
 ) -> Record:
-    """The record of a transform, made when it is first needed. ``start``: the state before it."""
+    """The record of a transform, made when it is first needed.
+
+    ``output``: the format in which images leave so far. ``next_outputs``: that after the first callbacks, where these
+    change it.
+    """
     records: dict[Any, Record] = transform.__dict__.setdefault("_records", {})
-    key = (start, planes, known_states)
+    key = (output, planes, next_outputs)
     known = records.get(key) or records.get((*key, epoch))
     if known is None:
-        known = _record(transform, start, planes, epoch, known_states)
+        known = _record(transform, output, planes, epoch, next_outputs)
         if len(records) > _MOST_RECORDS:
             records.clear()
         records[(*key, epoch) if known.uses_epoch else key] = known
@@ -252,9 +258,9 @@ _MOST_RECORDS = 64
 
 
 def _record(
-    transform: Transform, start: State, planes: Planes | None, epoch: int, known_states: Sequence[State]
+    transform: Transform, output: Output, planes: Planes | None, epoch: int, next_outputs: tuple[Output, ...]
 ) -> Record:
-    recorder = Recorder(planes, epoch, False, False, *start, known_states)
+    recorder = Recorder(planes, epoch, output=output, next_outputs=next_outputs)
     recorder.run(transform, NONE, 0)
     first = len(recorder.constants)
 
@@ -282,7 +288,7 @@ def _record(
         tuple(recorder.callbacks),
         tuple(recorder.columns),
         tuple(recorder.names),
-        {name: np.concatenate(parts) for name, parts in recorder.tables.items()},
+        {name: _table(name, parts) for name, parts in recorder.tables.items()},
         tuple(recorder.points),
         recorder.output,
         first + recorder.num_registers,
@@ -291,8 +297,13 @@ def _record(
         recorder.uses_epoch,
         recorder.differs_by_channel,
         tuple(recorder.emissions),
-        partial(record_of, transform, start, planes, epoch),
+        partial(record_of, transform, output, planes, epoch),
     )
+
+
+def _table(name: str, parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    like = getattr(Tables(), name)
+    return np.ascontiguousarray(np.concatenate(parts), like.dtype)
 
 
 # Their ``b`` is a number of values, not a register.

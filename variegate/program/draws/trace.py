@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from variegate.program.draws.instructions import DrawOp
 from variegate.program.draws.record import COUNTED, Record, record_of
-from variegate.program.draws.recorder import NONE, SIDE_TABLES, Emission, State
+from variegate.program.draws.recorder import NONE, SIDE_TABLES, Emission
 from variegate.program.ops import SPECS, Op
 from variegate.program.program import Output
 
@@ -27,7 +27,7 @@ def trace(transform: Transform) -> str:
     r5 = less(r4, 0.25)
     if r5: HorizontalFlip()
     """
-    record = record_of(transform, State(Output()), None, 0)
+    record = record_of(transform, Output(), None, 0)
     lines = []
     callbacks = list(record.callbacks)
     for at, instruction in enumerate(record.code):
