@@ -46,7 +46,11 @@ class Recorded:
     (``variegate/pipelines``)."""
 
     __slots__ = ()
-    shape: tuple[int, int, int]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Height, width and channels."""
+        raise NotImplementedError(f"{type(self).__name__} does not define shape")
 
     def through(self, transform: Transform, others: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """The image after a transform that is called with it."""

@@ -102,7 +102,7 @@ class PipelineImage(Recorded):
         self._run, self._row, self._output, self._records = run, row, output, records
         self._before, self._boxes, self._batch = before, boxes, batch
         self.height, self.width, self.channels = shape
-        self._number = len(records) if before is None else before._number + len(records)
+        self._number: int = len(records) if before is None else before._number + len(records)
         if self._number > MAX_STEPS:
             refuse(f"more than {MAX_STEPS:,} operations on one image", "loops that end")
 

@@ -8,7 +8,7 @@ import sys
 import textwrap
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from importlib import import_module
 from typing import Any, overload
@@ -44,6 +44,9 @@ class Pipeline(Transform):
     function: Any
     constants: Mapping[str, Any] | None = None
     source: str | None = None
+    # Names of the values that the function takes, in their order and by their names.
+    in_order: tuple[str, ...] = field(init=False)
+    by_name: tuple[str, ...] = field(init=False)
     num_slots = 1
     _forks = True  # where the function calls AugMix
 
@@ -53,7 +56,6 @@ class Pipeline(Transform):
             set_field(self, "function", self._named_function(self.function))
         if not isinstance(self.function, types.FunctionType):
             raise TypeError(f"function: got {shown(self.function)}; accepted: a Python function of an image")
-        set_field(self, "name", self.function.__name__.replace("<lambda>", "pipeline"))
         set_field(self, "__doc__", self.function.__doc__)
         set_field(self, "_chains", {})
         self._read_parameters()
@@ -73,7 +75,6 @@ class Pipeline(Transform):
         return _named[name]
 
     def _read_parameters(self) -> None:
-        """Which values the function takes, in their order and by their names, and its constants."""
         parameters = list(inspect.signature(self.function).parameters.values())
         where = shown_place(self.function.__code__.co_filename, self.function.__code__.co_firstlineno)
         if not parameters or any(p.kind not in _PLAIN for p in parameters) or parameters[0].default is not _EMPTY:
@@ -92,9 +93,16 @@ class Pipeline(Transform):
                 accepted = f"parameters of {self.name} with a default: {listed}"
                 raise ArgumentError(self, f"constants[{name!r}]", constants[name], accepted)
         set_field(self, "constants", dict(constants) or None)
-        set_field(self, "given_constants", dict(constants))
 
     # -- what it is called -------------------------------------------------------------------------------------
+
+    @cached_property
+    def name(self) -> str:
+        return str(self.function.__name__).replace("<lambda>", "pipeline")
+
+    @property
+    def given_constants(self) -> dict[str, Any]:
+        return dict(self.constants or {})
 
     @property
     def full_name(self) -> str:
@@ -120,8 +128,9 @@ class Pipeline(Transform):
         return f"pipeline({self.full_name}{constants})"
 
     def __eq__(self, other: object) -> bool:
-        is_same = isinstance(other, Pipeline) and self.function is other.function
-        return is_same and self.constants == other.constants  # type: ignore[union-attr]
+        if not isinstance(other, Pipeline):
+            return False
+        return self.function is other.function and self.constants == other.constants
 
     def __hash__(self) -> int:
         return hash((Pipeline, self.function))
@@ -183,7 +192,7 @@ def _restore(module: str, name: str, constants: Mapping[str, Any] | None) -> Pip
     """The pipeline of a function of a module, imported if need be: for pickle, which imports as well."""
     found = reduce(getattr, name.split("."), sys.modules.get(module) or import_module(module))
     function = found.function if isinstance(found, Pipeline) else found
-    _named.setdefault(f"{module}:{name}", function)
+    _named.setdefault(f"{module}:{name}", function)  # type: ignore[arg-type]
     return Pipeline(function, constants)
 
 

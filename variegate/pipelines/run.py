@@ -48,6 +48,7 @@ class Run:
         self._given: dict[str, list[Any]] = {}
         self._in_order = [self.given(name) for name in pipeline.in_order]
         self._by_name = {name: self.given(name) for name in pipeline.by_name}
+        self._constants = pipeline.given_constants
         self._sites: dict[Any, Site] = {}
         self._by_chain: dict[str, Site] = {}
         self._words: dict[int, list[list[int]]] = {}
@@ -70,7 +71,7 @@ class Run:
             accepted = f'conditions={{"{name}": values}}, one value per image; given with this batch: {listed}'
             raise ArgumentError(self.pipeline, name, None, accepted)
         found = np.asarray(sampling.given[name])
-        return found[sampling.source[self.rows]].tolist()  # type: ignore[no-any-return]
+        return found[sampling.source[self.rows]].tolist()
 
     # -- draws -------------------------------------------------------------------------------------------------
 
@@ -183,7 +184,7 @@ class Run:
         row = self.row
         in_order = [values[row] for values in self._in_order]
         by_name = {name: values[row] for name, values in self._by_name.items()}
-        return self.pipeline.function(image, *in_order, **by_name, **self.pipeline.given_constants)
+        return self.pipeline.function(image, *in_order, **by_name, **self._constants)
 
     def image_of(self, result: Any, name: str) -> PipelineImage:
         """The image that the function ``name`` returns. Raises PipelineError for anything else."""

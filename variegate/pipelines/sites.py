@@ -158,7 +158,7 @@ def _is_hidden(before: list[tuple[str, Any]]) -> bool:
 
 
 def _place(instruction: dis.Instruction, line: int) -> tuple[int, ...]:
-    if not _HAS_COLUMNS:
+    at = instruction.positions if _HAS_COLUMNS else None
+    if at is None:
         return line, instruction.offset
-    at = instruction.positions
     return at.lineno or 0, at.col_offset or 0, at.end_lineno or 0, at.end_col_offset or 0

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from variegate.program import rng
 from variegate.program.draws.row_draw import KnownDraw
 from variegate.program.ops import NUM_ARGS, SPECS, Op
-from variegate.program.planes import wrong_number
+from variegate.program.planes import Planes, wrong_number
 from variegate.program.program import MAX_SIDE, Output, Program
 from variegate.program.sampling import Record, Sampling, after_normalize, after_steps
 from variegate.program.table_builder import TableBuilder
@@ -52,7 +52,7 @@ class OneImage(KnownDraw, TableBuilder):
         return self.in_shape[2]
 
     @property
-    def planes(self) -> None:
+    def planes(self) -> Planes | None:
         return None
 
     @property
