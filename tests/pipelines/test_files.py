@@ -54,7 +54,7 @@ def test_a_description_names_the_function(tmp_path: Path) -> None:
     assert vg.load_policy("tests.pipelines.test_files:turned") == turned
     assert turned.__doc__ == "Turns some."
     assert repr(more.transforms[0]) == (
-        "pipeline(tests.pipelines.test_files:turned, degrees=5, then=Posterize(4))".replace("4", "3")
+        "Pipeline('tests.pipelines.test_files:turned', constants={'degrees': 5, 'then': Posterize(3)})"
     )
 
 

@@ -124,8 +124,8 @@ class Pipeline(Transform):
         return hashlib.sha256(source.encode()).hexdigest()[:16]
 
     def __repr__(self) -> str:
-        constants = "".join(f", {name}={value!r}" for name, value in self.given_constants.items())
-        return f"pipeline({self.full_name}{constants})"
+        constants = f", constants={self.constants!r}" if self.constants else ""
+        return f"Pipeline({self.full_name!r}{constants})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Pipeline):
