@@ -194,6 +194,19 @@ class PipelineImage(Recorded):
             image = image._before
         return list(chain.from_iterable(reversed(parts)))
 
+    def as_one_image(self) -> tuple[OneImage, Output] | None:
+        """The instructions of the only image of a batch, and its output; None if these are not all."""
+        sampling = self._run.sampling
+        if self._batch is not None or self.channels != sampling.shape[0, 2]:
+            return None
+        height, width, channels = sampling.shape[0].tolist()
+        low, high = sampling.key[0].tolist()
+        image = OneImage((height, width, channels), int(sampling.row_ids[0]), (low, high))
+        image.records, image._height, image._width = self.records(), self.height, self.width
+        image._names = sampling._names
+        image.adopt_tables(sampling)
+        return image, self._output
+
     def noise_slot(self) -> int:
         return self._run.slot_of_call()
 

@@ -13,6 +13,8 @@ from functools import cached_property, reduce
 from importlib import import_module
 from typing import Any, overload
 
+import numpy as np
+
 from variegate.errors import shown
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform, set_field
@@ -20,6 +22,8 @@ from variegate.pipelines.chance import refuse_chance
 from variegate.pipelines.image import PipelineImage, refuse
 from variegate.pipelines.run import Run, shown_place
 from variegate.pipelines.sites import CONVERTED
+from variegate.program.one_image import OneImage
+from variegate.program.program import Output
 from variegate.program.sampling import Rows, Sampling
 
 # Pipelines of modules that are imported, by "module:function": files may name these.
@@ -156,7 +160,20 @@ class Pipeline(Transform):
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         if len(rows):
-            Run(self, sampling, rows, slot).run()
+            run = Run(self, sampling, rows, slot)
+            run.append(run.results())
+
+    def draw_one(self, sampling: Sampling) -> tuple[OneImage, Output] | None:
+        """Run for the only image of a batch -> its instructions, and the format in which it leaves.
+
+        None if only ``sampling`` can hold them, which then does.
+        """
+        run = Run(self, sampling, np.zeros(1, np.intp), 0)
+        results = run.results()
+        one = results[0].as_one_image()
+        if one is None:
+            run.append(results)
+        return one
 
     def __call__(self, image: Any, *others: Any, targets: Any = None, **named: Any) -> Any:
         """Augment one image; or within a function of a pipeline, do to its image what this one does.

@@ -155,8 +155,8 @@ class Run:
 
     # -- the user's function -----------------------------------------------------------------------------------
 
-    def run(self) -> None:
-        """Run the function for each of the rows, and append what it records."""
+    def results(self) -> list[PipelineImage]:
+        """Run the function for each of the rows."""
         output = self.sampling.output
         results = []
         token = _current.set(self)
@@ -166,6 +166,10 @@ class Run:
                 results.append(self._result_of(PipelineImage(self, row, shape, output)))
         finally:
             _current.reset(token)
+        return results
+
+    def append(self, results: list[PipelineImage]) -> None:
+        """Append what is recorded for each of the rows."""
         self._set_output(results)
         self._append(results)
 
