@@ -57,11 +57,12 @@ def as_integer(value: Any) -> int | None:
 
 def as_number(value: Any) -> Number | None:
     """A finite number of any library as an ``int`` or ``float``; None for anything else. Bools are none."""
-    if type(value) is float:  # as nearly all are; to ask for the kinds of others takes longer
+    # As nearly all are; to ask for the kinds of others takes longer.
+    if type(value) is float:
         return value if math.isfinite(value) else None
-    if type(value) is int:
-        pass
-    elif not isinstance(value, Real) and getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+    if type(value) is int and -_LARGEST_IN_DIGITS < value < _LARGEST_IN_DIGITS:
+        return value
+    if not isinstance(value, Real) and getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         return as_number(value.item())  # a tensor's element
     elif isinstance(value, bool) or not isinstance(value, Real):
         return None

@@ -1,4 +1,4 @@
-"""What a function does to each sample, said by Python itself: images are tuples of the amounts they were moved by."""
+"""What a function does to each sample, by Python itself: images are tuples of the amounts that they were moved by."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def plain(function: types.FunctionType, **names: Any) -> types.FunctionType:
     return made
 
 
-def traced_amounts(traced: Any, values: Sequence[Any]) -> list[tuple[float, ...]]:
+def amounts_of(pipeline: Any, values: Sequence[Any]) -> list[tuple[float, ...]]:
     """The amounts of every sample, whose parameter ``x`` is one of ``values``."""
-    program = vg.Augmenter(traced).program([(40, 30)] * len(values), ids=range(len(values)), conditions={"x": values})
+    program = vg.Augmenter(pipeline).program([(40, 30)] * len(values), ids=range(len(values)), conditions={"x": values})
     return [tuple(args[0] for _, args in program.operations(row)) for row in range(len(values))]
 
 
-def assert_refused_here(function: Callable[..., Any], message: str, file: str) -> None:
-    """At the line that ends with ``# here``, in one line that says ``message``, a regular expression."""
-    with pytest.raises(vg.PipelineError, match=message) as refusal:
-        vg.pipeline(function)
-    said = str(refusal.value)
-    found = re.match(re.escape(file) + r":(\d+): `(.*?)`: ", said)
+def assert_fails_here(function: Callable[..., Any], message: str, file: str, **conditions: Any) -> None:
+    """For sample 7, at the line that ends with ``# here``, in one line that says ``message``, a regular expression."""
+    augmenter = vg.Augmenter(vg.pipeline(function))
+    with pytest.raises(vg.PipelineError, match=message) as failure:
+        augmenter.program([(20, 30)], ids=[7], conditions={name: [value] for name, value in conditions.items()})
+    said = str(failure.value)
+    found = re.match(re.escape(file) + rf":(\d+): `(.*)`: {function.__name__}, sample 7: ", said)
     assert found is not None, said
     assert "\n" not in said
-    assert not re.search(r"\$\w|_vg_", said), said
     line = Path(file).read_text().splitlines()[int(found[1]) - 1]
     assert line.strip() == found[2]
     assert line.endswith("# here"), said

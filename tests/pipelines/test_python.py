@@ -1,4 +1,4 @@
-"""Whatever Python a function is made of: traced, it does to every sample what the function itself does."""
+"""Whatever Python a function is made of, a pipeline does to every sample what the function itself does."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import variegate as vg
-from tests.pipelines.oracle import plain, traced_amounts
+from tests.pipelines.oracle import amounts_of, plain
 from variegate.transforms import functional as F
 
 LABELS = list(range(-3, 13))
@@ -126,7 +127,108 @@ def steps_of(image: Any, x: Any) -> Any:
     return image
 
 
+class Box:
+    def __init__(self) -> None:
+        self.v = 1
+
+    def up(self, by: int = 1) -> None:
+        self.v += by
+
+
+def loops(image: Any, x: Any) -> Any:
+    left = x
+    while left > 0:
+        image = F.translate_x(image, left)
+        left -= 2
+    else:
+        image = F.translate_x(image, 100)
+    for number in range(max(0, x - 3)):
+        if number == x - 5:
+            break
+        image = F.translate_x(image, number)
+    return image
+
+
+def mutation(image: Any, x: Any) -> Any:
+    items, table, box, array = [1], {"a": 1}, Box(), np.zeros(3)
+    left = iter(range(9))
+    if x > 2:
+        items.append(x)
+        table["b"] = 2
+        box.up(x)
+        array[x % 3] += x
+        next(left)
+    if x % 2:
+        del table["a"]
+        items += [3]
+        setattr(box, "v", box.v * 2)  # noqa: B010
+    for value in (sum(items), sum(table.values()), box.v, array.sum(), next(left)):
+        image = F.translate_x(image, value)
+    return image
+
+
+def sets_and_texts(image: Any, x: Any) -> Any:
+    image = F.translate_x(image, len({x, 3, x % 3}))
+    image = F.translate_x(image, {1: 3, 4: 5}.get(x, 2))
+    image = F.translate_x(image, len(f"{x}") + hash(x) % 5)
+    image = F.translate_x(image, 3 if type(x) is int and isinstance(x, int) else 4)
+    return F.translate_x(image, sorted([x, 3, 7])[1])
+
+
+def errors(image: Any, x: Any) -> Any:
+    try:
+        if x > 5:
+            raise ValueError(x)
+        image = F.translate_x(image, 10 // x)
+    except ZeroDivisionError:
+        return F.translate_x(image, 77)
+    except ValueError as error:
+        image = F.translate_x(image, error.args[0])
+    else:
+        image = F.translate_x(image, 1)
+    finally:
+        image = F.translate_x(image, 2)
+    return image
+
+
+def one_branch(image: Any, x: Any) -> Any:
+    if x > 3:
+        amount = x
+    return F.translate_x(image, amount) if x > 3 else image
+
+
+def images_are_values(image: Any, x: Any) -> Any:
+    first = F.translate_x(image, 1)
+    second = F.translate_x(image, 2)
+    third = F.translate_x(first, 3)
+    F.translate_x(third, 4)
+    dropped = [F.translate_x(third, n) for n in range(3)]
+    return {0: image, 1: first, 2: second, 3: third}.get(x, dropped[x % 3])
+
+
+def generators(image: Any, x: Any) -> Any:
+    def amounts() -> Iterator[int]:
+        number = 0
+        while number < x:
+            number += yield number
+
+    made = amounts()
+    with contextlib.suppress(StopIteration):
+        amount = next(made)
+        while True:
+            image = F.translate_x(image, amount)
+            amount = made.send(2)
+    return image
+
+
 FUNCTIONS = [
+    loops,
+    mutation,
+    sets_and_texts,
+    errors,
+    one_branch,
+    images_are_values,
+    generators,
     assigned,
     functions,
     recursion,
@@ -140,7 +242,7 @@ FUNCTIONS = [
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_it_does_what_the_function_does(function: Callable[..., Any]) -> None:
     wanted = [plain(function)((), x) for x in LABELS]
-    assert traced_amounts(vg.pipeline(function), LABELS) == wanted
+    assert amounts_of(vg.pipeline(function), LABELS) == wanted
 
 
 def test_a_long_chain_of_elifs(tmp_path: Any) -> None:

@@ -1,4 +1,4 @@
-"""Random functions that change things in and out of branches: traced, they are refused, or do what Python does."""
+"""Random functions that change things in and out of branches do to every sample what Python does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import variegate as vg
-from tests.pipelines.oracle import plain, traced_amounts
+from tests.pipelines.oracle import amounts_of, plain
 
 LABELS = list(range(-2, 7))
 HEAD = """
@@ -114,9 +114,7 @@ def written(seed: int) -> str:
                 lines.append("    " * indent + f"for i in range({rng.randrange(3)}):")
                 block(indent + 1, depth)
             else:
-                # Changes are rare in branches, so that some functions have none there.
-                pool = CHANGES if rng.random() < (0.12 if depth else 0.6) else ALLOWED
-                pool = CONDITIONAL if rng.random() < 0.03 else pool
+                pool = rng.choice([CHANGES, ALLOWED, CONDITIONAL])
                 lines.append("    " * indent + rng.choice(pool).format(n=rng.randrange(1, 6)))
 
     block(1, 0)
@@ -124,21 +122,12 @@ def written(seed: int) -> str:
     return HEAD + "\n".join(lines) + TAIL
 
 
-def outcome(seed: int, folder: Path) -> str:
-    source, path = written(seed), folder / f"changes{seed}.py"
-    path.write_text(source)
-    space: dict[str, Any] = {"__name__": "written"}
-    exec(compile(source, str(path), "exec", dont_inherit=True), space)
-    try:
-        traced = vg.pipeline(space["function"])
-    except vg.PipelineError as error:
-        return "refused" if str(error).startswith(f"{path}:") else str(error)
-    assert traced_amounts(traced, LABELS) == [plain(space["function"])((), x) for x in LABELS], source
-    return "equal"
-
-
-@pytest.mark.parametrize("seeds", [range(12), pytest.param(range(12, 2000), marks=pytest.mark.slow)])
-def test_they_are_refused_or_equal(seeds: range, tmp_path: Path) -> None:
-    outcomes = [outcome(seed, tmp_path) for seed in seeds]
-    assert {*outcomes} == {"refused", "equal"}
-    assert min(outcomes.count("refused"), outcomes.count("equal")) > len(seeds) // 5
+@pytest.mark.parametrize("seeds", [range(40), pytest.param(range(40, 2000), marks=pytest.mark.slow)])
+def test_they_do_what_they_do(seeds: range, tmp_path: Path) -> None:
+    for seed in seeds:
+        source, path = written(seed), tmp_path / f"changes{seed}.py"
+        path.write_text(source)
+        space: dict[str, Any] = {"__name__": "written"}
+        exec(compile(source, str(path), "exec", dont_inherit=True), space)
+        wanted = [plain(space["function"])((), x) for x in LABELS]
+        assert amounts_of(vg.pipeline(space["function"]), LABELS) == wanted, source

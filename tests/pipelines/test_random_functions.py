@@ -1,4 +1,4 @@
-"""Random functions of branches, loops and jumps: traced, they do to every sample what they do to its label."""
+"""Random functions of branches, loops and jumps do to every sample what they do to its label."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import variegate as vg
-from tests.pipelines.oracle import plain, traced_amounts
+from tests.pipelines.oracle import amounts_of, plain
 
 LABELS = list(range(-2, 9))
 HEAD = """
@@ -86,4 +86,4 @@ def test_they_do_what_they_do(first: int, tmp_path: Path) -> None:
         space: dict[str, Any] = {"__name__": "written"}
         exec(compile(source, str(path), "exec"), space)
         wanted = [plain(space["function"])((), x) for x in LABELS]
-        assert traced_amounts(vg.pipeline(space["function"]), LABELS) == wanted, source
+        assert amounts_of(vg.pipeline(space["function"]), LABELS) == wanted, source

@@ -45,6 +45,7 @@ from variegate.executors.runners.images import (
 )
 from variegate.ops.arguments import MAX_SLOTS
 from variegate.ops.base import Transform, refuse_views
+from variegate.pipelines.pipeline import Pipeline
 from variegate.policies import load_policy
 from variegate.program.describe import explain_row
 from variegate.program.program import Output, Program
@@ -318,13 +319,20 @@ class Augmenter(CopiedByState, RemovedMethods):
         return self._runner if is_plain and isinstance(self._runner, CpuRunner) else None
 
     def _alone(self, runner: CpuRunner, pixels: npt.NDArray[np.uint8], call: Request) -> Any:
+        if isinstance(self.transform, Pipeline):
+            drawn = self._planner.pipeline_of_one(self.transform, pixels.shape, call)  # type: ignore[arg-type]
+            if not isinstance(drawn, Program):
+                return with_wanted_channels(runner.run_one(drawn[0], pixels, drawn[1]), drawn[1], is_batch=False)
+            return self._run_alone(runner, drawn, pixels)
         record, sample_id, key = self._planner.draw_of_one(call)
         if not runner.fits_one(record):
             program = self._planner.program(np.array([pixels.shape], np.int32), call._replace(ids=[sample_id]))
-            batch = runner.take([pixels])
-            made = with_wanted_channels(runner.run(program, batch), program.output)
-            return made[0]
+            return self._run_alone(runner, program, pixels)
         return with_wanted_channels(runner.draw_one(record, pixels, sample_id, key), record.output, is_batch=False)
+
+    @staticmethod
+    def _run_alone(runner: CpuRunner, program: Program, pixels: npt.NDArray[np.uint8]) -> Any:
+        return with_wanted_channels(runner.run(program, runner.take([pixels])), program.output)[0]
 
     def _frames(self, images: Any) -> tuple[Any, list[int] | None]:
         """Frames of clips, and how many each has; None for images."""

@@ -18,9 +18,11 @@ from variegate.checks import as_integer, integer
 from variegate.errors import shown
 from variegate.executors.runners.grouping import over_frames, shapes_of_clips
 from variegate.ops.base import Transform, refuse_views
+from variegate.pipelines.pipeline import Pipeline
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
 from variegate.program.draws.record import Record, record_of
+from variegate.program.one_image import OneImage
 from variegate.program.planes import for_planes, planes_of
 from variegate.program.program import Mixed, Output, Program
 from variegate.program.sampling import Sampling
@@ -103,6 +105,13 @@ class Planner:
             return program
 
         return self._sampled(np.array([shape], np.int32), call, finish)
+
+    def pipeline_of_one(
+        self, pipeline: Pipeline, shape: tuple[int, int, int], call: Request
+    ) -> tuple[OneImage, Output] | Program:
+        """What a pipeline does to one image: its instructions and its output, if these are all."""
+        sampling = self._sampling(np.array([shape], np.int32), call)
+        return pipeline.draw_one(sampling) or sampling.finish(sampling.output)
 
     def draw_of_one(self, call: Request) -> tuple[Record, int, tuple[int, int]]:
         """The transform's record for a batch of one, and the image's id and key."""

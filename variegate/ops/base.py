@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, NoReturn
@@ -14,6 +14,7 @@ from variegate.ops.arguments import ArgumentError, Check
 from variegate.program.draws.record import record_of
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.one_image import OneImage
+from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.program.sampling import Rows, Sampling
 
@@ -45,14 +46,22 @@ class Recorded:
     (``variegate/pipelines``)."""
 
     __slots__ = ()
-    shape: tuple[int, int, int]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Height, width and channels."""
+        raise NotImplementedError(f"{type(self).__name__} does not define shape")
 
     def through(self, transform: Transform, others: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """The image after a transform that is called with it."""
         raise NotImplementedError(f"{type(self).__name__} does not define through()")
 
+    def after(self, device: str, op: Op, args: Sequence[float], flags: int, fill: Any, size: Any) -> Any:
+        """The image after one instruction of a function of ``variegate.transforms.functional``."""
+        raise NotImplementedError(f"{type(self).__name__} does not define after()")
+
     def function_recorder(self) -> OneImage:
-        """What records the instructions of a function of ``variegate.transforms.functional``."""
+        """What records several of them."""
         raise NotImplementedError(f"{type(self).__name__} does not define function_recorder()")
 
     def recorded(self, recorder: OneImage, device: str, output: Output) -> Any:

@@ -13,14 +13,15 @@ from variegate.checks import as_integer, as_number, as_numbers
 from variegate.errors import shown
 from variegate.pipelines.image import refuse
 from variegate.pipelines.run import run_for
+from variegate.program.draws.values import cos, log
 
 
 def coin(p: float = 0.5) -> bool:
     """Draw True with probability ``p``."""
-    number = as_number(p)
+    number = p if type(p) is float else as_number(p)
     if number is None or not 0 <= number <= 1:
         refuse(f"vg.coin: p={shown(p)}", "a number from 0 to 1")
-    return run_for("vg.coin").next_draw(sys._getframe(1)).unit() < number
+    return run_for("vg.coin").unit(sys._getframe(1)) < number
 
 
 def uniform(low: float = 0.0, high: float = 1.0) -> float:
@@ -28,7 +29,7 @@ def uniform(low: float = 0.0, high: float = 1.0) -> float:
     first, end = as_number(low), as_number(high)
     if first is None or end is None or first > end:
         refuse(f"vg.uniform: low={shown(low)}, high={shown(high)}", "finite numbers low <= high")
-    return first + (end - first) * run_for("vg.uniform").next_draw(sys._getframe(1)).unit()
+    return first + (end - first) * run_for("vg.uniform").unit(sys._getframe(1))
 
 
 def randint(low: int, high: int | None = None) -> int:
@@ -37,7 +38,8 @@ def randint(low: int, high: int | None = None) -> int:
     if first is None or end is None or first >= end:
         got = shown(low) if high is None else f"low={shown(low)}, high={shown(high)}"
         refuse(f"vg.randint: {got}", "whole numbers low < high")
-    return first + math.floor((end - first) * run_for("vg.randint").next_draw(sys._getframe(1)).unit())
+    unit = run_for("vg.randint").unit(sys._getframe(1))
+    return first + math.floor((end - first) * unit)
 
 
 def normal(mean: float = 0.0, std: float = 1.0) -> float:
@@ -45,9 +47,9 @@ def normal(mean: float = 0.0, std: float = 1.0) -> float:
     center, deviation = as_number(mean), as_number(std)
     if center is None or deviation is None or deviation < 0:
         refuse(f"vg.normal: mean={shown(mean)}, std={shown(std)}", "finite numbers, std of 0 or more")
-    draw = run_for("vg.normal").next_draw(sys._getframe(1))
-    radius = math.sqrt(-2.0 * math.log(draw.unit() + 2.0**-32))  # by Box and Muller
-    return center + deviation * (radius * math.cos(2.0 * math.pi * draw.second_unit()))
+    first, second, *_ = (word * 2.0**-32 for word in run_for("vg.normal").draw(sys._getframe(1)))
+    radius = math.sqrt(-2.0 * log(first + 2.0**-32))  # by Box and Muller
+    return float(center + deviation * (radius * cos(2.0 * math.pi * second)))
 
 
 def choice(values: Sequence[Any], p: Sequence[float] | None = None) -> Any:
@@ -55,7 +57,7 @@ def choice(values: Sequence[Any], p: Sequence[float] | None = None) -> Any:
     count = len(values)
     if not count:
         refuse(f"vg.choice: values={shown(values)}", "a list of at least one value")
-    unit = run_for("vg.choice").next_draw(sys._getframe(1)).unit()
+    unit = run_for("vg.choice").unit(sys._getframe(1))
     if p is None:
         return values[math.floor(count * unit)]
     weights = as_numbers(p)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from copy import copy
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
 
 from variegate.errors import shown
 from variegate.ops.base import Recorded, Transform
 from variegate.program.boxes import SampledBoxes
-from variegate.program.one_image import OneImage
+from variegate.program.one_image import NeedsBatch, OneImage
+from variegate.program.ops import Op
+from variegate.program.planes import Planes
 from variegate.program.program import Output
-from variegate.program.sampling import Sampling
+from variegate.program.sampling import Record, Sampling
 
 if TYPE_CHECKING:
     from variegate.pipelines.run import Run
+
+_UINT8 = Output(layout="NHWC")
 
 # Of one sample: a loop without an end would go on forever.
 MAX_STEPS = 10_000
@@ -29,72 +37,74 @@ def refuse(what: str, accepted: str = "") -> NoReturn:
     raise PipelineError(what + (f"; accepted: {accepted}" if accepted else ""))
 
 
-class State(NamedTuple):
-    """What few operations change: the output, the shape of what is read, the boxes, and the rows made by AugMix."""
+class Recorder(OneImage):
+    """Records one operation on an image. It shares the side tables of the batch."""
 
-    output: Output
-    in_shape: tuple[int, int, int]
-    boxes: SampledBoxes | None
-    batch: Sampling | None
+    def __init__(self, image: PipelineImage) -> None:
+        self._run = image._run
+        sampling = self._run.sampling
+        self._height, self._width, self._channels = image.shape
+        self._output = image._output
+        self.records = []
+        self._names = sampling._names
+        self.adopt_tables(sampling)
 
     @property
-    def is_shared(self) -> bool:
-        """True if several images may be in one recorder, each with the records up to its own."""
-        return self.boxes is None and self.batch is None
+    def channels(self) -> int:
+        return self._channels
 
+    @property
+    def planes(self) -> Planes | None:
+        return self._run.sampling.planes
 
-class Recorder(OneImage):
-    """Records the operations on an image. ``state``: of the newest image in it; None where it can have one alone."""
+    def of_planes(self, name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+        return self._run.sampling.of_planes(name, values)
 
-    state: State | None = None
+    @property
+    def epoch(self) -> int:
+        return self._run.sampling.epoch
 
-    def update_state(self) -> State:
-        """The state after an operation."""
-        state = self.state
-        sampling = self.sampling
-        if state is not None and sampling is self and state.output is self.output and state.in_shape is self.in_shape:
-            return state
-        state = State(sampling.output, self.in_shape, sampling.boxes, self._batch)
-        self.state = state if state.is_shared else None
-        return state
+    def word(self, slot: int, word: int = 0) -> int:
+        return self._run.words(slot + word // 4)[word % 4]
 
-    def copied(self, number: int, size: tuple[int, int], state: State) -> Recorder:
-        """A recorder of its own for an image of which this one has the first ``number`` records."""
-        copied = object.__new__(Recorder)
-        copied.__dict__.update(self.__dict__)
-        copied.__dict__.pop("shape", None)
-        copied.records = self.records[:number]
-        copied.height, copied.width = size
-        copied.output, copied.in_shape, copied.boxes, copied._batch = state
-        copied.state = state
-        if not state.is_shared:
-            copied.boxes = None if state.boxes is None else _copied_boxes(state.boxes)
-            copied._batch = None if state.batch is None else _copied_batch(state.batch, copied.boxes)
-            copied.state = None
-        return copied
+    def column(self, values: Callable[[Sampling], npt.ArrayLike]) -> NoReturn:
+        raise NeedsBatch
 
 
 class PipelineImage(Recorded):
     """An image after some operations. It never changes: each operation returns another image.
 
-    The operations are in a ``Recorder``, to which those on the newest image append. An operation on an older image
-    copies what was recorded up to there.
+    ``_records`` are the instructions since the image ``_before``. ``_batch`` holds the rows that AugMix makes of an
+    image, with all their instructions. ``_boxes`` are None until a transform changes them.
 
     Attributes:
         height, width: in pixels.
         channels: 1, 3, or those of an image of many channels.
     """
 
-    __slots__ = ("_number", "_recorder", "_run", "_state", "channels", "height", "width")
+    __slots__ = (
+        *("_batch", "_before", "_boxes", "_number", "_output", "_records", "_row", "_run"),
+        *("channels", "height", "width"),
+    )
     __hash__ = object.__hash__
 
-    def __init__(self, run: Run, recorder: Recorder, state: State, channels: int) -> None:
-        self._run, self._recorder, self._state, self.channels = run, recorder, state, channels
-        self._number = len(recorder.records)
-        if state.batch is None:
-            self.height, self.width = recorder.height, recorder.width
-        else:
-            self.height, self.width = state.batch.size[0].tolist()
+    def __init__(
+        self,
+        run: Run,
+        row: int,
+        shape: tuple[int, int, int],
+        output: Output,
+        records: Sequence[Record] = (),
+        before: PipelineImage | None = None,
+        boxes: SampledBoxes | None = None,
+        batch: Sampling | None = None,
+    ) -> None:
+        self._run, self._row, self._output, self._records = run, row, output, records
+        self._before, self._boxes, self._batch = before, boxes, batch
+        self.height, self.width, self.channels = shape
+        self._number: int = len(records) if before is None else before._number + len(records)
+        if self._number > MAX_STEPS:
+            refuse(f"more than {MAX_STEPS:,} operations on one image", "loops that end")
 
     def __repr__(self) -> str:
         return f"<image {self.height}x{self.width}>"
@@ -113,59 +123,92 @@ class PipelineImage(Recorded):
 
     # -- operations --------------------------------------------------------------------------------------------
 
-    def through(self, transform: Transform, others: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        return self._run.apply(transform, self, others, named)
+    def through(self, transform: Transform, others: tuple[Any, ...], named: dict[str, Any]) -> PipelineImage:
+        run = self._run
+        run.check_call(transform, others, named)
+        slot = run.slot_of_call() if transform.num_slots else 0
+        if self._batch is None:
+            recorder = Recorder(self)
+            try:
+                recorder.run(transform, slot)
+                return self._after(recorder)
+            except (NeedsBatch, ArithmeticError):
+                pass  # drawn in Python for rows, or 1 / 0 in a branch that is not chosen, which the machine can do
+        batch = self._as_batch(slot, transform.num_slots)
+        transform.sample(batch, np.arange(len(batch.length)), slot)
+        return self._after_batch(batch)
 
-    def recorder(self) -> Recorder:
-        """What records the next operation."""
-        recorder = self._recorder
-        if self._is_newest_in(recorder):
-            return recorder
-        return recorder.copied(self._number, (self.height, self.width), self._state)
+    def after(self, device: str, op: Op, args: Sequence[float], flags: int, fill: Any, size: Any) -> PipelineImage:
+        recorder = Recorder(self)
+        recorder.add(op, *args, flags=flags, fill=fill, size=size)
+        return self.recorded(recorder, device, _UINT8)
 
-    def function_recorder(self) -> OneImage:
-        if self._state.batch is None:
-            return self.recorder()
-        # One row, which ``recorded`` repeats for all.
-        return self._run.new_recorder((self.height, self.width, self._state.in_shape[2]), self._state.output)
+    def function_recorder(self) -> Recorder:
+        return Recorder(self)
 
     def recorded(self, recorder: OneImage, device: str, output: Output) -> PipelineImage:
         if device != "cpu":
             refuse(f"device={shown(device)}", "nothing: the Augmenter has a device")
-        if output.is_float:
+        if output is not _UINT8 and output.is_float:
             refuse("F.normalize of an image of a pipeline", "T.Normalize(mean, std)(image)")
-        if self._state.batch is not None:
-            recorder = self._repeated(recorder)
-        if len(recorder.records) > MAX_STEPS:
-            refuse(f"more than {MAX_STEPS:,} operations on one image", "loops that end")
-        assert isinstance(recorder, Recorder)
-        state = self._state if recorder.state is self._state else recorder.update_state()
-        return PipelineImage(self._run, recorder, state, self.channels)
+        if self._batch is None:
+            return self._after(recorder)
+        batch = self._as_batch(0, 0)
+        emit_records(batch, np.arange(len(batch.length)), recorder.records)
+        return self._after_batch(batch)
 
-    def _repeated(self, recorder: OneImage) -> Recorder:
-        """The instructions of ``recorder`` for all rows of this image."""
-        all_rows = self.recorder()
-        images = all_rows.forked()
-        for op, flags, height, width, label, red, green, blue, *args in recorder.records:
-            size = (height, width) if (height, width) != (self.height, self.width) else None
-            name = recorder._names[label] if label >= 0 else None
-            images.add(op, *args, flags=flags, fill=(red, green, blue), size=size, name=name)
-        return all_rows
+    def _after(self, recorder: OneImage) -> PipelineImage:
+        shape = recorder.height, recorder.width, self.channels
+        return PipelineImage(self._run, self._row, shape, recorder.output, recorder.records, self, self._boxes)
+
+    def _as_batch(self, first_slot: int, num_slots: int) -> Sampling:
+        """A batch of this image: one row, or those that AugMix made, with their instructions."""
+        if self._batch is not None:
+            batch = self._batch.of_rows(np.arange(len(self._batch.length)))
+        else:
+            batch = self._run.batch_of(self._row)
+            if batch.shape[0, 2] == 1 and self.channels == 3:
+                batch.shape[0, 2] = 3
+            batch.append_records(np.zeros(1, np.intp), [self.records()], [(self.height, self.width)])
+            batch.output = self._output
+            if self._boxes is not None:
+                batch.boxes = self._boxes.of_rows(np.zeros(1, np.intp), 0)
+        batch.set_slots(first_slot, num_slots)
+        return batch
+
+    def _after_batch(self, batch: Sampling) -> PipelineImage:
+        run = self._run
+        run.sampling.differs_by_channel |= batch.differs_by_channel
+        shape = (*batch.size[0].tolist(), int(batch.channels[0]))
+        # All of them, because a gray image that becomes three channels changes earlier ones.
+        records = batch.records_of(0, run.num_before(self._row))
+        rows = batch if len(batch.length) > 1 else None
+        return PipelineImage(run, self._row, shape, batch.output, records, None, batch.boxes, rows)
+
+    def records(self) -> list[Record]:
+        """Of all operations."""
+        parts = []
+        image: PipelineImage | None = self
+        while image is not None:
+            parts.append(image._records)
+            image = image._before
+        return list(chain.from_iterable(reversed(parts)))
+
+    def as_one_image(self) -> tuple[OneImage, Output] | None:
+        """The instructions of the only image of a batch, and its output; None if these are not all."""
+        sampling = self._run.sampling
+        if self._batch is not None or self.channels != sampling.shape[0, 2]:
+            return None
+        height, width, channels = sampling.shape[0].tolist()
+        low, high = sampling.key[0].tolist()
+        image = OneImage((height, width, channels), int(sampling.row_ids[0]), (low, high))
+        image.records, image._height, image._width = self.records(), self.height, self.width
+        image._names = sampling._names
+        image.adopt_tables(sampling)
+        return image, self._output
 
     def noise_slot(self) -> int:
-        return self._run.noise_slot()
-
-    def result(self) -> Recorder:
-        """What is recorded of this image, and of none that came after it."""
-        return self.recorder() if self._state.is_shared else self._recorder
-
-    def _is_newest_in(self, recorder: Recorder) -> bool:
-        return (
-            recorder.state is self._state
-            and len(recorder.records) == self._number
-            and recorder.height == self.height
-            and recorder.width == self.width
-        )
+        return self._run.slot_of_call()
 
     # -- pixels ------------------------------------------------------------------------------------------------
 
@@ -178,20 +221,13 @@ class PipelineImage(Recorded):
         self._run.refuse(f"{what} depends on pixels, which do not exist while operations are chosen", _NO_PIXELS)
 
 
-def _copied_boxes(boxes: SampledBoxes) -> SampledBoxes:
-    copied = copy(boxes)
-    copied.dropped, copied.least = boxes.dropped.copy(), boxes.least.copy()
-    return copied
-
-
-def _copied_batch(batch: Sampling, boxes: SampledBoxes | None) -> Sampling:
-    copied = copy(batch)
-    copied._grids = {name: grid.copy() for name, grid in batch._grids.items()}
-    copied.size, copied.length, copied._is_mixed = batch.size.copy(), batch.length.copy(), batch._is_mixed.copy()
-    copied.boxes = boxes
-    if batch._blend_weight is not None:
-        copied._blend_weight = batch._blend_weight.copy()
-    return copied
+def emit_records(sampling: Sampling, rows: npt.NDArray[np.intp], records: Sequence[Record]) -> None:
+    """Emit the instructions of one image for all of these rows, where images may be joined of several."""
+    for op, flags, height, width, label, red, green, blue, *args in records:
+        size = np.array([height, width], np.int32)
+        changed = None if (sampling.size[rows] == size).all() else size
+        name = sampling._names[int(label)] if label >= 0 else None
+        sampling.emit(rows, Op(op), *args, flags=flags, fill=(red, green, blue), size=changed, name=name)
 
 
 def _pixels(what: str) -> Any:

@@ -8,20 +8,23 @@ import sys
 import textwrap
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from importlib import import_module
 from typing import Any, overload
 
+import numpy as np
+
 from variegate.errors import shown
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform, set_field
+from variegate.pipelines.chance import refuse_chance
 from variegate.pipelines.image import PipelineImage, refuse
-from variegate.pipelines.run import Run, run_one, run_rows, shown_place
+from variegate.pipelines.run import Run, shown_place
 from variegate.pipelines.sites import CONVERTED
 from variegate.program.one_image import OneImage
-
-Images = Any
+from variegate.program.program import Output
+from variegate.program.sampling import Rows, Sampling
 
 # Pipelines of modules that are imported, by "module:function": files may name these.
 _named: dict[str, types.FunctionType] = {}
@@ -45,6 +48,9 @@ class Pipeline(Transform):
     function: Any
     constants: Mapping[str, Any] | None = None
     source: str | None = None
+    # Names of the values that the function takes, in their order and by their names.
+    in_order: tuple[str, ...] = field(init=False)
+    by_name: tuple[str, ...] = field(init=False)
     num_slots = 1
     _forks = True  # where the function calls AugMix
 
@@ -54,10 +60,10 @@ class Pipeline(Transform):
             set_field(self, "function", self._named_function(self.function))
         if not isinstance(self.function, types.FunctionType):
             raise TypeError(f"function: got {shown(self.function)}; accepted: a Python function of an image")
-        set_field(self, "name", self.function.__name__.replace("<lambda>", "pipeline"))
         set_field(self, "__doc__", self.function.__doc__)
         set_field(self, "_chains", {})
         self._read_parameters()
+        refuse_chance(self.function)
         if self.source is not None and self.source != self.source_hash:
             accepted = f'{self.source_hash!r}: {self.full_name} was changed since; without "source" any is taken'
             raise ArgumentError(self, "source", self.source, accepted)
@@ -73,7 +79,6 @@ class Pipeline(Transform):
         return _named[name]
 
     def _read_parameters(self) -> None:
-        """Which values the function takes, in their order and by their names, and its constants."""
         parameters = list(inspect.signature(self.function).parameters.values())
         where = shown_place(self.function.__code__.co_filename, self.function.__code__.co_firstlineno)
         if not parameters or any(p.kind not in _PLAIN for p in parameters) or parameters[0].default is not _EMPTY:
@@ -89,11 +94,19 @@ class Pipeline(Transform):
         for name in constants:
             if name not in defaults:
                 listed = ", ".join(defaults) or "none"
-                refuse(f"{where}: the constant {name!r}", f"parameters of {self.name} with a default: {listed}")
+                accepted = f"parameters of {self.name} with a default: {listed}"
+                raise ArgumentError(self, f"constants[{name!r}]", constants[name], accepted)
         set_field(self, "constants", dict(constants) or None)
-        set_field(self, "given_constants", dict(constants))
 
     # -- what it is called -------------------------------------------------------------------------------------
+
+    @cached_property
+    def name(self) -> str:
+        return str(self.function.__name__).replace("<lambda>", "pipeline")
+
+    @property
+    def given_constants(self) -> dict[str, Any]:
+        return dict(self.constants or {})
 
     @property
     def full_name(self) -> str:
@@ -115,12 +128,13 @@ class Pipeline(Transform):
         return hashlib.sha256(source.encode()).hexdigest()[:16]
 
     def __repr__(self) -> str:
-        constants = "".join(f", {name}={value!r}" for name, value in self.given_constants.items())
-        return f"pipeline({self.full_name}{constants})"
+        constants = f", constants={self.constants!r}" if self.constants else ""
+        return f"Pipeline({self.full_name!r}{constants})"
 
     def __eq__(self, other: object) -> bool:
-        is_same = isinstance(other, Pipeline) and self.function is other.function
-        return is_same and self.constants == other.constants  # type: ignore[union-attr]
+        if not isinstance(other, Pipeline):
+            return False
+        return self.function is other.function and self.constants == other.constants
 
     def __hash__(self) -> int:
         return hash((Pipeline, self.function))
@@ -144,13 +158,22 @@ class Pipeline(Transform):
 
     # -- running it --------------------------------------------------------------------------------------------
 
-    def draw(self, images: Images, slot: int) -> None:
-        sampling = images.sampling
-        run = Run(self, sampling, images.rows, slot)
-        if isinstance(sampling, OneImage):
-            run_one(run, sampling)
-        elif len(images.rows):
-            run_rows(run)
+    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
+        if len(rows):
+            run = Run(self, sampling, rows, slot)
+            run.append(run.results())
+
+    def draw_one(self, sampling: Sampling) -> tuple[OneImage, Output] | None:
+        """Run for the only image of a batch -> its instructions, and the format in which it leaves.
+
+        None if only ``sampling`` can hold them, which then does.
+        """
+        run = Run(self, sampling, np.zeros(1, np.intp), 0)
+        results = run.results()
+        one = results[0].as_one_image()
+        if one is None:
+            run.append(results)
+        return one
 
     def __call__(self, image: Any, *others: Any, targets: Any = None, **named: Any) -> Any:
         """Augment one image; or within a function of a pipeline, do to its image what this one does.
@@ -186,7 +209,7 @@ def _restore(module: str, name: str, constants: Mapping[str, Any] | None) -> Pip
     """The pipeline of a function of a module, imported if need be: for pickle, which imports as well."""
     found = reduce(getattr, name.split("."), sys.modules.get(module) or import_module(module))
     function = found.function if isinstance(found, Pipeline) else found
-    _named.setdefault(f"{module}:{name}", function)
+    _named.setdefault(f"{module}:{name}", function)  # type: ignore[arg-type]
     return Pipeline(function, constants)
 
 

@@ -1,110 +1,38 @@
-"""One call of a pipeline: its function runs for each row of a batch, or for one image, and draws are read in turn."""
+"""One call of a pipeline: its function runs for each row of a batch."""
 
 from __future__ import annotations
 
 import linecache
 import sys
 import types
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import chain as chained
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.errors import shown
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform
 from variegate.ops.compose import IMAGE_VALUES
-from variegate.pipelines.image import MAX_STEPS, PipelineError, PipelineImage, Recorder, refuse
+from variegate.pipelines.image import MAX_STEPS, PipelineError, PipelineImage, emit_records, refuse
 from variegate.pipelines.sites import chain_of, frames_below, is_users, slot_of
 from variegate.program import rng
-from variegate.program.one_image import OneImage, Record
-from variegate.program.ops import NUM_ARGS, Op
-from variegate.program.planes import refuse_colour
-from variegate.program.program import Output
-from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.program.boxes import SampledBoxes
+from variegate.program.sampling import Rows, Sampling, after_blend, after_mixer
 
-Words = npt.NDArray[np.uint32]
-
-# Of the numbers of a record, those of each array of instructions.
-_COLUMNS: dict[str, Any] = {
-    **{
-        "opcode": 0,
-        "flags": 1,
-        "out_size": slice(2, 4),
-        "label": 4,
-        "fill": slice(5, 8),
-        "args": slice(8, 8 + NUM_ARGS),
-    }
-}
-_RECORD = 8 + NUM_ARGS
 # Blocks of random numbers that are kept for a batch, in all.
 _MAX_BLOCKS = 1 << 16
-
-
-class _WordsAt:
-    """Words of the slots from ``first`` on, indexed by slot, as ``Sampling`` reads those from 0 on."""
-
-    __slots__ = ("_first", "_words")
-
-    def __init__(self, words: Words, first: int) -> None:
-        self._words, self._first = words, first
-
-    def item(self, place: int) -> int:
-        return self._words.item(place - 4 * self._first)
-
-    def __getitem__(self, where: Any) -> Any:
-        rows, slot, *rest = where
-        if isinstance(slot, slice):
-            return self._words[(rows, slice(slot.start - self._first, slot.stop - self._first), *rest)]
-        return self._words[(rows, slot - self._first, *rest)]
-
-
-class Draw:
-    """The numbers of all rows at one site and visit."""
-
-    __slots__ = ("_run", "_second", "_words", "slot", "units")
-
-    def __init__(self, run: Run, slot: int) -> None:
-        self._run, self.slot = run, slot
-        self.units: list[float] | None = None
-        self._second: list[float] | None = None
-        self._words: Words | None = None
-
-    def unit(self) -> float:
-        """A number in [0, 1) of the row at hand."""
-        if self.units is None:
-            self.units, self._second = rng.to_unit(self._run.words(self.slot, 1)[:, 0, :2]).T.tolist()
-        return self.units[self._run.row]
-
-    def second_unit(self) -> float:
-        """Another one."""
-        self.unit()
-        assert self._second is not None
-        return self._second[self._run.row]
-
-    def words(self, count: int) -> Words:
-        """Of the row at hand, those of ``count`` slots: uint32[1, count, 4]."""
-        run = self._run
-        if count * run.number > _MAX_BLOCKS:
-            return run.words(self.slot, count, slice(run.row, run.row + 1))
-        if self._words is None or self._words.shape[1] < count:
-            self._words = run.words(self.slot, count)
-        return self._words[run.row : run.row + 1]
 
 
 class Site:
     """A call that draws, and how often the row at hand has come by."""
 
-    __slots__ = ("chain", "draws", "row", "visits")
+    __slots__ = ("chain", "row", "slots", "visits")
 
     def __init__(self, chain: str) -> None:
         self.chain = chain
         self.row, self.visits = -1, 0
-        self.draws: list[Draw] = []
+        self.slots: list[int] = []
 
 
 class Run:
@@ -115,12 +43,15 @@ class Run:
         self.number, self.row = len(rows), 0
         self._slot = slot
         self._ids, self._keys = sampling.streams(rows)
-        self._size = sampling.size[rows]
+        shapes: list[tuple[int, int, int]] = np.column_stack([sampling.size[rows], sampling.channels[rows]]).tolist()
+        self._shapes = shapes
         self._given: dict[str, list[Any]] = {}
         self._in_order = [self.given(name) for name in pipeline.in_order]
         self._by_name = {name: self.given(name) for name in pipeline.by_name}
+        self._constants = pipeline.given_constants
         self._sites: dict[Any, Site] = {}
         self._by_chain: dict[str, Site] = {}
+        self._words: dict[int, list[list[int]]] = {}
         self._refusal: PipelineError | None = None
 
     def given(self, name: str) -> list[Any]:
@@ -134,25 +65,46 @@ class Run:
         if name == "epoch":
             return [sampling.epoch] * self.number
         if name in IMAGE_VALUES:
-            values: list[Any] = IMAGE_VALUES[name](self._size, sampling.channels[self.rows]).tolist()
-            return values
+            return [IMAGE_VALUES[name](*shape) for shape in self._shapes]
         if name not in sampling.given:
             listed = ", ".join(map(repr, sampling.given)) or "nothing"
             accepted = f'conditions={{"{name}": values}}, one value per image; given with this batch: {listed}'
             raise ArgumentError(self.pipeline, name, None, accepted)
         found = np.asarray(sampling.given[name])
-        return found[sampling.source[self.rows]].tolist()  # type: ignore[no-any-return]
+        return found[sampling.source[self.rows]].tolist()
 
     # -- draws -------------------------------------------------------------------------------------------------
 
-    def words(self, slot: int, count: int, rows: slice = slice(None)) -> Words:
-        """uint32[N, count, 4]"""
-        ids, keys = self._ids[rows], self._keys[rows]
-        blocks = [rng.noise_words(ids, keys, slot + place, 1) for place in range(count)]
-        return blocks[0] if count == 1 else np.concatenate(blocks, axis=1)
+    def draw(self, frame: types.FrameType) -> list[int]:
+        """The four words of the next draw at the site of ``frame``, which is the user's."""
+        return self.words(self._next_slot(frame))
 
-    def next_draw(self, frame: types.FrameType) -> Draw:
-        """The next draw at the site of ``frame``, or of the first of the user's frames around it."""
+    def unit(self, frame: types.FrameType) -> float:
+        """The first of these as a number in [0, 1)."""
+        return self.words(self._next_slot(frame))[0] * 2.0**-32
+
+    def words(self, slot: int) -> list[int]:
+        """Four random numbers of 32 bits of the row at hand."""
+        known = self._words.get(slot)
+        if known is None:
+            if len(self._words) * self.number >= _MAX_BLOCKS:
+                return self._words_of(slot, slice(self.row, self.row + 1))[0]
+            known = self._words[slot] = self._words_of(slot, slice(None))
+        return known[self.row]
+
+    def _words_of(self, slot: int, rows: slice) -> list[list[int]]:
+        words: list[list[int]] = rng.noise_words(self._ids[rows], self._keys[rows], slot, 1)[:, 0].tolist()
+        return words
+
+    def slot_of_call(self) -> int:
+        """The slot of the next draw at the call that the user's function is in."""
+        frame = sys._getframe(1)
+        while not is_users(frame.f_code):
+            assert frame.f_back is not None
+            frame = frame.f_back
+        return self._next_slot(frame)
+
+    def _next_slot(self, frame: types.FrameType) -> int:
         key: Any = frame.f_lasti
         caller = frame.f_back
         if caller is None or caller.f_code is not _ROOT:
@@ -166,11 +118,11 @@ class Run:
             site.row, site.visits = self.row, 0
         visit = site.visits
         site.visits = visit + 1
-        if visit == len(site.draws):
+        if visit == len(site.slots):
             if visit >= MAX_STEPS:
                 self.refuse(f"more than {MAX_STEPS:,} draws of one call", "loops that end")
-            site.draws.append(Draw(self, slot_of(site.chain, visit, self._slot)))
-        return site.draws[visit]
+            site.slots.append(slot_of(site.chain, visit, self._slot))
+        return site.slots[visit]
 
     def _chain(self, key: Any, frame: types.FrameType) -> str:
         known: dict[Any, tuple[str, Any]] = self.pipeline._chains
@@ -183,54 +135,52 @@ class Run:
             found = known[key] = chain_of(users[::-1]), [f.f_code for f in frames]  # whose ids are in the key
         return found[0]
 
-    def noise_slot(self) -> int:
-        return self.next_draw(sys._getframe(1)).slot
-
     # -- operations --------------------------------------------------------------------------------------------
 
-    def apply(self, transform: Transform, image: PipelineImage, others: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def check_call(self, transform: Transform, others: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Refuse what a transform cannot do to an image of a pipeline."""
         name = type(transform).__name__
         if others or named:
             refuse(f"{name}: got {len(others) + len(named)} arguments besides the image", "one image of a pipeline")
         if transform._mixers or transform._is_alone or transform._object_labels:
             self.refuse(f"{name} within a function of a pipeline", f"T.Compose with the pipeline and {name}")
-        recorder = image.recorder()
-        slot = 0
-        if transform.num_slots:
-            draw = self.next_draw(sys._getframe(3))
-            slot = draw.slot
-            words: Any = _WordsAt(draw.words(transform.num_slots), slot)
-            recorder._words = words
-            if recorder._batch is not None:
-                recorder._batch._words = words
-        transform.draw(recorder.forked(), slot)
-        if len(recorder.records) > MAX_STEPS:
-            refuse(f"more than {MAX_STEPS:,} operations on one image", "loops that end")
-        return PipelineImage(self, recorder, recorder.update_state(), image.channels)
 
-    def new_recorder(self, shape: tuple[int, int, int], output: Output) -> Recorder:
-        """A recorder of instructions alone, which shares the tables of the batch."""
-        recorder = Recorder(shape, 0, (0, 0), 0)
-        self.share_tables(recorder)
-        recorder.output = output
-        return recorder
+    def batch_of(self, row: int) -> Sampling:
+        """The row and its instructions before the pipeline, as a batch."""
+        return self.sampling.of_rows(self.rows[row : row + 1])
 
-    def share_tables(self, recorder: Recorder) -> None:
-        shared = self.sampling
-        recorder._parts, recorder._counts, recorder._points = shared._parts, shared._counts, shared._points
-        recorder._names, recorder.planes = shared._names, shared.planes
+    def num_before(self, row: int) -> int:
+        """Instructions of a row before the pipeline."""
+        return int(self.sampling.length[self.rows[row]])
 
     # -- the user's function -----------------------------------------------------------------------------------
 
-    def result_of(self, recorder: Recorder, channels: int) -> Recorder:
-        """What the function records for the row at hand. Raises PipelineError naming its line, and the sample."""
-        image = PipelineImage(self, recorder, recorder.update_state(), channels)
+    def results(self) -> list[PipelineImage]:
+        """Run the function for each of the rows."""
+        output = self.sampling.output
+        results = []
+        token = _current.set(self)
+        try:
+            for row, shape in enumerate(self._shapes):
+                self.row = row
+                results.append(self._result_of(PipelineImage(self, row, shape, output)))
+        finally:
+            _current.reset(token)
+        return results
+
+    def append(self, results: list[PipelineImage]) -> None:
+        """Append what is recorded for each of the rows."""
+        self._set_output(results)
+        self._append(results)
+
+    def _result_of(self, image: PipelineImage) -> PipelineImage:
+        """What the function returns for the row at hand. Raises PipelineError naming its line, and the sample."""
         self._refusal = None
         try:
             result = self._call(image)
             if self._refusal is not None:
                 raise self._refusal
-            return self.image_of(result, self.pipeline.name).result()
+            return self.image_of(result, self.pipeline.name)
         except Exception as error:  # the user's function may raise anything
             raise self._located(error) from error
 
@@ -238,15 +188,16 @@ class Run:
         row = self.row
         in_order = [values[row] for values in self._in_order]
         by_name = {name: values[row] for name, values in self._by_name.items()}
-        return self.pipeline.function(image, *in_order, **by_name, **self.pipeline.given_constants)
+        return self.pipeline.function(image, *in_order, **by_name, **self._constants)
 
     def image_of(self, result: Any, name: str) -> PipelineImage:
         """The image that the function ``name`` returns. Raises PipelineError for anything else."""
-        if isinstance(result, (tuple, list)) and result and all(isinstance(one, _VALUES) for one in result[1:]):
-            result = result[0]  # values come with the batch, and go on beside it
-        if not isinstance(result, PipelineImage):
+        if type(result) is not PipelineImage:
+            is_list = isinstance(result, (tuple, list)) and bool(result)
+            if is_list and all(isinstance(one, _VALUES) for one in result[1:]):
+                return self.image_of(result[0], name)  # values come with the batch, and go on beside it
             refuse(f"{name} returns {'nothing' if result is None else shown(result)}", "the image")
-        if result._run is not self:
+        if result._run is not self or result._row != self.row:
             refuse(f"{name} returns an image of another sample", "its own")
         return result
 
@@ -272,6 +223,55 @@ class Run:
         sample = self._ids[self.row].item()
         return PipelineError(f"{shown_place(code.co_filename, line)}: {self.pipeline.name}, sample {sample}: {message}")
 
+    # -- into the batch ----------------------------------------------------------------------------------------
+
+    def _set_output(self, results: list[PipelineImage]) -> None:
+        """The format in which all images of the batch leave."""
+        sampling = self.sampling
+        output, *others = {id(result._output): result._output for result in results}.values()
+        is_changed = output is not sampling.output and output != sampling.output
+        if any(other != output for other in others) or (is_changed and not sampling.are_all(self.rows)):
+            raise PipelineError(
+                f"{self.pipeline.name} normalizes or converts some images of a batch and not others; accepted: one "
+                "format for all of them: call Normalize, ToDtype or Grayscale() for every image"
+            )
+        sampling.output = output
+
+    def _append(self, results: list[PipelineImage]) -> None:
+        sampling, rows = self.sampling, self.rows
+        before = sampling.channels[rows]
+        widened = np.array([result.channels for result in results]) != before
+        if widened.any():
+            sampling.widen(rows[widened], "Grayscale(num_output_channels=3)")
+        single = [n for n, result in enumerate(results) if result._batch is None]
+        if sampling.are_blended(rows) or sampling.mixer_of(rows):
+            # Checks what follows there.
+            for n in single:
+                emit_records(sampling, rows[n : n + 1], results[n].records())
+        else:
+            sizes = [(results[n].height, results[n].width) for n in single]
+            sampling.append_records(rows[single], [results[n].records() for n in single], sizes)
+        for n, result in enumerate(results):
+            if result._batch is not None:
+                self._append_forks(int(rows[n]), result._batch)
+            elif result._boxes is not None:
+                _keep_boxes(sampling, rows[n : n + 1], result._boxes)
+
+    def _append_forks(self, row: int, batch: Sampling) -> None:
+        """The rows that AugMix has made of one, and their weights."""
+        sampling, number = self.sampling, len(batch.length)
+        if sampling.are_blended(np.array([row])):
+            raise after_blend("AugMix")
+        if mixer := sampling.mixer_of(np.array([row])):
+            raise after_mixer("AugMix", mixer)
+        before = int(sampling.length[row])
+        rows = np.concatenate([[row], sampling.fork(np.array([row]), number - 1).ravel()])
+        sampling.append_records(rows, [batch.records_of(n, before) for n in range(number)], batch.size)
+        assert batch._blend_weight is not None
+        sampling.blend(rows, batch._blend_weight)
+        if batch.boxes is not None:
+            _keep_boxes(sampling, rows, batch.boxes)
+
 
 _VALUES = (bool, int, float, str, np.generic)
 
@@ -282,15 +282,6 @@ def shown_place(file: str, line: int) -> str:
 
 
 _current: ContextVar[Run | None] = ContextVar("run", default=None)
-
-
-@contextmanager
-def running(run: Run) -> Iterator[None]:
-    token = _current.set(run)
-    try:
-        yield
-    finally:
-        _current.reset(token)
 
 
 def run_for(what: str) -> Run:
@@ -314,164 +305,7 @@ def _key_of(frame: types.FrameType | None) -> tuple[int, ...]:
     return tuple(key)
 
 
-# -- into programs -----------------------------------------------------------------------------------------------
-
-
-def run_one(run: Run, image: OneImage) -> None:
-    """Run the function for one image, and append what it records."""
-    words = image.__dict__.pop("_words", None)
-    recorder = object.__new__(Recorder)
-    recorder.__dict__.update(image.__dict__)
-    with running(run):
-        result = run.result_of(recorder, int(image.channels[0]))
-    image.__dict__.update(result.__dict__)
-    # Calls of transforms have left words of their own slots there.
-    image.__dict__.pop("_words", None)
-    if words is not None:
-        image._words = words
-    if image._batch is not None:
-        image._batch._words = image._words
-
-
-def run_rows(run: Run) -> None:
-    """Run the function for each of the rows, and append what it records."""
-    sampling, rows = run.sampling, run.rows
-    channels = sampling.channels[rows].tolist()
-    results, lengths = [], []
-    with running(run):
-        for number, recorder in enumerate(_recorders(run)):
-            run.row = number
-            lengths.append(len(recorder.records))
-            results.append(run.result_of(recorder, channels[number]))
-    _set_output(run, results)
-    for row, result, before in zip(rows.tolist(), results, sampling.shape[rows, 2].tolist(), strict=True):
-        if result.in_shape[2] != before:
-            sampling.widen(np.array([row]), "Grayscale(num_output_channels=3)")
-        sampling.differs_by_channel |= result.differs_by_channel
-    _append(sampling, rows, results, lengths)
-
-
-def _recorders(run: Run) -> Iterator[Recorder]:
-    """The recorder of each row."""
-    sampling, rows = run.sampling, run.rows
-    template = Recorder((1, 1, 3), 0, (0, 0), 0, sampling.epoch)
-    run.share_tables(template)
-    template.output = sampling.output
-    sources = sampling.source[rows]
-    first_keys: Any = [(None, None)] * len(rows)
-    if sampling._first_key is not None:
-        first_keys = rng.keys_of(sampling._first_key, len(sampling._ids))[sources].tolist()
-    ids, keys = sampling.streams(rows)
-    shapes = np.column_stack([sampling.size[rows], sampling.shape[rows, 2], sampling.length[rows], rows, sources])
-    for shape, sample_id, key, first_key in zip(shapes.tolist(), ids.tolist(), keys.tolist(), first_keys, strict=True):
-        height, width, channels, length, row, source = shape
-        recorder = object.__new__(Recorder)
-        fields = recorder.__dict__
-        fields.update(template.__dict__)
-        fields["height"], fields["width"], fields["in_shape"] = height, width, (height, width, channels)
-        fields["sample_id"], fields["stream"], fields["_first_stream"] = sample_id, tuple(key), tuple(first_key)
-        fields["records"] = []
-        if sampling.given:
-            fields["given"] = {name: values[source : source + 1] for name, values in sampling.given.items()}
-        if length and (sampling.boxes is not None or channels == 1):
-            # Boxes are where the instructions so far have moved them; and these may be widened to three channels.
-            fields["records"] = _records_of(sampling, row)
-            fields["in_shape"] = tuple(sampling.shape[row].tolist())
-        if sampling.boxes is not None:
-            fields["boxes"] = sampling.boxes.of_row(row, source)
-        yield recorder
-
-
-def _records_of(sampling: Sampling, row: int) -> list[Record]:
-    """The instructions of a row so far."""
-    return list(map(tuple, _numbers_of(sampling.instructions, row, int(sampling.length[row])).tolist()))
-
-
-def _numbers_of(grids: Mapping[str, npt.NDArray[Any]], row: int, length: int) -> Floats:
-    """Instructions of a row as float64[length, numbers of a record]."""
-    parts = [grids[name][row, :length] for name in ("opcode", "flags", "out_size", "label", "fill", "args")]
-    return np.concatenate([part.reshape(length, -1).astype(np.float64) for part in parts], axis=1)
-
-
-def _set_output(run: Run, results: list[Recorder]) -> None:
-    """The format in which all images of the batch leave."""
-    sampling = run.sampling
-    outputs = {id(output): output for output in (result.sampling.output for result in results)}
-    output, *others = outputs.values()
-    if any(other != output for other in others) or (output is not sampling.output and not sampling.are_all(run.rows)):
-        raise PipelineError(
-            f"{run.pipeline.name} normalizes or converts some images of a batch and not others; accepted: one format "
-            "for all of them: call Normalize, ToDtype or Grayscale() for every image"
-        )
-    sampling.output = output
-
-
-def _append(sampling: Sampling, rows: Rows, results: list[Recorder], lengths: list[int]) -> None:
-    """Append the records of each result beyond its ``lengths`` to its row."""
-    if sampling.is_blended or sampling.mixes:
-        for row, result, first in zip(rows, results, lengths, strict=True):
-            _emit(sampling, row, result, first)
-        return
-    plain = [n for n, result in enumerate(results) if result._batch is None]
-    recorded = [results[n].records[lengths[n] :] for n in plain]
-    counts = np.array([len(records) for records in recorded], np.intp)
-    flat = chained.from_iterable(chained.from_iterable(recorded))
-    numbers = np.fromiter(flat, np.float64, int(counts.sum()) * _RECORD).reshape(-1, _RECORD)
-    sizes = [(results[n].height, results[n].width) for n in plain]
-    _write(sampling, rows[plain], counts, numbers, sizes)
-    for n, result in enumerate(results):
-        if result._batch is not None:
-            _append_forks(sampling, rows[n], result._batch, lengths[n])
-        elif result.boxes is not None:
-            _keep_boxes(sampling, rows[n : n + 1], result)
-
-
-def _write(sampling: Sampling, rows: Rows, counts: Rows, numbers: Floats, sizes: Any) -> None:
-    """Append ``counts`` instructions to each of ``rows``. ``numbers``: all of them, as records."""
-    if not len(rows):
-        return
-    if sampling.planes is not None:
-        refuse_colour(numbers[:, 0].astype(np.int16), None, sampling.planes)
-    at = np.repeat(rows, counts)
-    ends = np.cumsum(counts)
-    place = sampling.length[at] + np.arange(len(at)) - np.repeat(ends - counts, counts)
-    while place.max(initial=0) >= sampling.instructions["opcode"].shape[1]:
-        sampling._widen()
-    grids = sampling.instructions
-    for name, columns in _COLUMNS.items():
-        grids[name][at, place] = numbers[:, columns]
-    sampling.length[rows] += counts
-    sampling.size[rows] = sizes
-
-
-def _append_forks(sampling: Sampling, row: int, batch: Sampling, first: int) -> None:
-    """The rows that a transform such as AugMix has made of one, and their weights."""
-    number = len(batch.length)
-    rows = np.concatenate([[row], sampling.fork(np.array([row]), number - 1).ravel()])
-    parts = [_numbers_of(batch.instructions, n, length)[first:] for n, length in enumerate(batch.length.tolist())]
-    _write(sampling, rows, batch.length - first, np.concatenate(parts), batch.size)
-    assert batch._blend_weight is not None
-    sampling.blend(rows, batch._blend_weight)
-    if batch.boxes is not None:
-        _keep_boxes(sampling, rows, batch)
-
-
-def _keep_boxes(sampling: Sampling, rows: Rows, result: Sampling) -> None:
+def _keep_boxes(sampling: Sampling, rows: Rows, boxes: SampledBoxes) -> None:
     assert sampling.boxes is not None
-    assert result.boxes is not None
-    sampling.boxes.dropped[rows] = result.boxes.dropped
-    sampling.boxes.least[sampling.source[rows]] = result.boxes.least[0]
-
-
-def _emit(sampling: Sampling, row: int, result: Recorder, first: int) -> None:
-    """Append where images are joined of several already, which refuses most."""
-    if result._batch is not None:
-        raise ValueError("AugMix after images are mixed; accepted: AugMix before that")
-    rows = np.array([row])
-    for op, flags, height, width, label, *others in result.records[first:]:
-        size = np.array([height, width], np.int32)
-        changed = None if (sampling.size[row] == size).all() else size
-        name = result._names[label] if label >= 0 else None
-        sampling.emit(rows, Op(op), *others[3:], flags=flags, fill=others[:3], size=changed, name=name)
-    if result.boxes is not None:
-        _keep_boxes(sampling, rows, result)
+    sampling.boxes.dropped[rows] = boxes.dropped
+    sampling.boxes.least[sampling.source[rows]] = boxes.least[0]

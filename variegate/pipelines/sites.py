@@ -16,6 +16,7 @@ import types
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
+from typing import Any
 
 Codes = Sequence[tuple[types.CodeType, int]]
 
@@ -134,22 +135,30 @@ def _within(code: types.CodeType) -> Iterator[types.CodeType]:
 def _places_of_calls(code: types.CodeType) -> Iterator[tuple[tuple[int, int], tuple[int, ...]]]:
     """Calls with their places in the source, those in comprehensions included. The compiler may write a call twice:
     both are at one place. Python 3.10 knows the lines alone."""
-    line, before = 0, ""
+    line = 0
+    before: list[tuple[str, Any]] = []
     for instruction in dis.get_instructions(code):
         if not _HAS_COLUMNS and instruction.starts_line is not None:
             line = instruction.starts_line
         name = instruction.opname
-        if "CALL" in name and "INTRINSIC" not in name and before != "GET_ITER":
+        if "CALL" in name and "INTRINSIC" not in name and not _is_hidden(before):
             yield (id(code), instruction.offset), _place(instruction, line)
         if name != "PRECALL":
-            before = name
+            before = [*before[-2:], (name, instruction.argval)]
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType) and constant.co_name in _COMPREHENSIONS:
             yield from _places_of_calls(constant)
 
 
+def _is_hidden(before: list[tuple[str, Any]]) -> bool:
+    """True for a call that only some versions of Python have: of a comprehension, and at the end of a ``with``."""
+    names, values = [name for name, _ in before], [value for _, value in before]
+    ends_with = names[-1:] == ["DUP_TOP"] or (names == ["LOAD_CONST"] * 3 and values == [None] * 3)
+    return ends_with or names[-1:] == ["GET_ITER"]
+
+
 def _place(instruction: dis.Instruction, line: int) -> tuple[int, ...]:
-    if not _HAS_COLUMNS:
+    at = instruction.positions if _HAS_COLUMNS else None
+    if at is None:
         return line, instruction.offset
-    at = instruction.positions
     return at.lineno or 0, at.col_offset or 0, at.end_lineno or 0, at.end_col_offset or 0

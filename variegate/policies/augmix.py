@@ -16,7 +16,7 @@ from variegate.policies.table import OperationTable, Policy
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import Number, floor, log
 from variegate.program.rng import GAMMA_SLOTS
-from variegate.program.sampling import Floats, Rows, Sampling
+from variegate.program.sampling import Floats, Rows, Sampling, after_blend
 from variegate.threads import computed_once
 
 # A chain without a depth of its own has one to so many operations, uniformly.
@@ -68,7 +68,6 @@ class ChainMixture(Policy, abstract=True):
         total = sum(gamma[2:])
         # Normalised gamma numbers are Dirichlet's.
         chains = [share / total * mixed for share in gamma[2:]]
-        image.set_blended()
         image.call_back(self._add_chains, slot + self._weight_slots, 1.0 - mixed, *chains)
 
     def _gamma(self, image: DrawContext, slot: int, number: int) -> Number:
@@ -79,6 +78,8 @@ class ChainMixture(Policy, abstract=True):
 
     def _add_chains(self, sampling: Sampling, rows: Rows, slot: int, original: Floats, *chains: Floats) -> None:
         """Chains as rows of their own, with the weights of the image and of its chains."""
+        if sampling.are_blended(rows):
+            raise after_blend(type(self).__name__)
         forks = sampling.fork(rows, self.mixture_width)
         for i, fork in enumerate(forks):
             self._chain.sample(sampling, fork, slot + i * self._chain_slots)

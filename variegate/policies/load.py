@@ -22,6 +22,7 @@ from variegate.ops.arguments import MAX_STEPS, ArgumentError
 from variegate.ops.base import Transform
 from variegate.ops.description import check_keys, check_tree, from_dict, substituted
 from variegate.options.rows import POLICY_SUFFIXES as SUFFIXES
+from variegate.pipelines.pipeline import Pipeline
 from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import PUBLISHED, AutoAugment
 from variegate.policies.pba import PBA
@@ -60,6 +61,7 @@ def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform
       (the same as "imagenet"), "randaugment", "trivialaugment", "augmix", "3-augment"; "randaugment-N-M" has N
       operations at magnitude M of 0..30;
     - a complete recipe of several views, from crop to normalization: "simclr", "byol", "dino", "mocov3";
+    - "module:function", a pipeline (``vg.pipeline``) of a module that is imported already;
     - a timm string, such as "rand-m9-mstd0.5-inc1", "augmix-m5-w4-d2", "original-mstd0.5", "v0r" and "3a";
     - a .json, .yaml or .yml file, or a dict: a description by ``to_dict``, a schedule ("format":
       "variegate-schedule/1"), or an AutoAugment policy ("format": "variegate-policy/1", "policy": [...], "space": ...).
@@ -94,6 +96,11 @@ def policy_by_name(source: str) -> Transform:
         return PBA(name)
     if name.startswith(_RANDAUGMENT):
         return _randaugment(source)
+    if ":" in source:
+        try:
+            return Pipeline(source)
+        except ArgumentError as error:
+            raise PolicyError("policy", source, error.accepted) from error
     if is_timm(name):
         return parse_timm(name, where=f"{shown(source)}")
     # Classes are written with words that names do without: TrivialAugmentWide, rand_augment.

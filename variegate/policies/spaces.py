@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from variegate.checks import Refusal, number, refused
 from variegate.program.draws.recorder import DrawContext
-from variegate.program.draws.values import Number, clip, float32, rint, select
+from variegate.program.draws.values import Number, clip, float32, maximum, rint, select
 from variegate.program.sampling import Floats
 
 
@@ -42,7 +42,8 @@ def drawn_linspace(low: Number, high: Number, full: Number, level: Number) -> Nu
 
 def element(end: Number, full: Number, fraction: Number, side: Number) -> Number:
     """Element of a linspace from 0 to ``end * side`` pixels at ``fraction`` of ``side``, with the fraction's sign."""
-    level = rint(abs(fraction) * (full / end) * 1e6) / 1e6
+    # Operations without such a range have an end of 0, and no use for the result.
+    level = rint(abs(fraction) * (full / maximum(end, 1e-9)) * 1e6) / 1e6
     value = drawn_linspace(0.0, end * side, full, level)
     return select(fraction < 0, -value, value)
 

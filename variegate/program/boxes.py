@@ -51,10 +51,10 @@ class SampledBoxes:
             edges[row, box] = seen
         return edges
 
-    def of_row(self, row: int, image: int) -> SampledBoxes:
-        """The boxes of one row, of its image, as those of a batch of one."""
+    def of_rows(self, rows: Rows, image: int) -> SampledBoxes:
+        """A copy of the boxes of these rows, of one image, as those of a batch of one."""
         boxes = copy(self)
-        boxes.dropped = self.dropped[row : row + 1].copy()
+        boxes.dropped = self.dropped[rows]
         boxes.least = self.least[image : image + 1].copy()
         boxes._corners = self._corners[image : image + 1]
         return boxes

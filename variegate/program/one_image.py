@@ -13,17 +13,14 @@ import numpy.typing as npt
 from variegate.program import rng
 from variegate.program.draws.row_draw import KnownDraw
 from variegate.program.ops import NUM_ARGS, SPECS, Op
-from variegate.program.planes import wrong_number
+from variegate.program.planes import Planes, wrong_number
 from variegate.program.program import MAX_SIDE, Output, Program
-from variegate.program.sampling import Sampling, after_steps
+from variegate.program.sampling import Record, Sampling, after_normalize, after_steps
 from variegate.program.table_builder import TableBuilder
 
 _UNUSED = [(0.0,) * (NUM_ARGS - used) for used in range(NUM_ARGS + 1)]
 _BLACK = (0, 0, 0)
 _RECTANGLES = {"rectangles"}
-
-# opcode, flags, height, width, label, fill colour, arguments: see ``lowering.rewrites.RECORD``.
-Record = tuple[Any, ...]
 
 
 class NeedsBatch(Exception):
@@ -55,7 +52,7 @@ class OneImage(KnownDraw, TableBuilder):
         return self.in_shape[2]
 
     @property
-    def planes(self) -> None:
+    def planes(self) -> Planes | None:
         return None
 
     @property
@@ -105,8 +102,11 @@ class OneImage(KnownDraw, TableBuilder):
     ) -> None:
         if op == Op.NOP:
             return
-        if self.output.steps:
-            raise after_steps(title or SPECS[Op(op)].name, self.output.steps)
+        if self._output.steps:
+            raise after_steps(title or SPECS[Op(op)].name, self._output.steps)
+        # Only an erasing whose argument "normalized" is set can write into the float output.
+        if self._output.is_float and not (op == Op.ERASE and len(args) >= NUM_ARGS and args[7] == 1):
+            raise after_normalize(title or SPECS[Op(op)].name)
         if size is not None:
             if max(size) > MAX_SIDE:
                 raise ValueError(
@@ -130,12 +130,7 @@ class OneImage(KnownDraw, TableBuilder):
 
     def finish(self, output: Output) -> Program:
         sampling = single_sampling(self.in_shape, self.sample_id, self.stream)
-        sampling.reserve(len(self.records))
-        grids: dict[str, Any] = sampling.instructions
-        for k, (op, flags, height, width, label, *rest) in enumerate(self.records):
-            grids["opcode"][0, k], grids["flags"][0, k], grids["label"][0, k] = op, flags, label
-            grids["out_size"][0, k], grids["fill"][0, k], grids["args"][0, k] = (height, width), rest[:3], rest[3:]
-        sampling.length[:] = len(self.records)
+        sampling.append_records(np.zeros(1, np.intp), [self.records], [(self.height, self.width)])
         sampling.adopt_tables(self)
         sampling._names = self._names
         return sampling.finish(output)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +23,19 @@ if TYPE_CHECKING:
 
 Rows = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.float64]
+
+# An instruction in plain numbers: opcode, flags, height, width, label, fill color and arguments (see ``_COLUMNS``).
+Record = tuple[Any, ...]
+# Of the numbers of a record, those of each array of instructions.
+_COLUMNS: dict[str, Any] = {
+    "opcode": 0,
+    "flags": 1,
+    "out_size": slice(2, 4),
+    "label": 4,
+    "fill": slice(5, 8),
+    "args": slice(8, 8 + NUM_ARGS),
+}
+_RECORD = 8 + NUM_ARGS
 
 # What errors call an operation that is not the same in every row.
 CHOICE = "a choice of operations"
@@ -53,6 +68,7 @@ class Sampling(TableBuilder):
     ) -> None:
         """``first_key``: what ``key`` is in epoch 0, for what is drawn once for all epochs."""
         self._start_tables()
+        self._first_slot = 0
         count = len(ids)
         self.epoch = epoch
         self.given = dict(given or {})
@@ -87,7 +103,15 @@ class Sampling(TableBuilder):
 
     @cached_property
     def _words(self) -> npt.NDArray[np.uint32]:
-        return rng.sample_words(self._ids, self.key, self._num_slots)
+        if not self._first_slot:
+            return rng.sample_words(self._ids, self.key, self._num_slots)
+        slots = range(self._first_slot, self._first_slot + max(self._num_slots, 1))
+        return np.concatenate([rng.noise_words(self._ids, self.key, slot, 1) for slot in slots], axis=1)
+
+    def set_slots(self, first: int, number: int) -> None:
+        """Draw from ``number`` slots, from ``first`` on."""
+        self._first_slot, self._num_slots = first, number
+        self.__dict__.pop("_words", None)
 
     @cached_property
     def row_ids(self) -> npt.NDArray[np.uint64]:
@@ -101,11 +125,12 @@ class Sampling(TableBuilder):
 
     def words(self, rows: Rows, slot: int, count: int = 1) -> npt.NDArray[np.uint32]:
         """uint32[R, count, 4]; rows over the same sample see the same words."""
-        return self._words[self.source[rows], slot : slot + count]
+        first = slot - self._first_slot
+        return self._words[self.source[rows], first : first + count]
 
     def uniform(self, rows: Rows, slot: int, word: Any = slice(None)) -> Floats:
         """float64[R, 4] in [0, 1) from one slot; of one word alone, float64[R]."""
-        return rng.to_unit(self._words[self.source[rows], slot, word])
+        return rng.to_unit(self._words[self.source[rows], slot - self._first_slot, word])
 
     def lasting_words(self, rows: Rows, slot: int) -> npt.NDArray[np.uint32]:
         """uint32[R, 4] from one slot, the same in every epoch."""
@@ -139,16 +164,16 @@ class Sampling(TableBuilder):
             return
         # What follows a blend runs on every row of it.
         commutes = isinstance(op, Op) and SPECS[op].commutes_with_blend
-        if self._blend_weight is not None and not commutes and self._is_mixed[self.source[rows]].any():
+        if not commutes and self.are_blended(rows):
             raise after_blend(_title(op))
         if self.output.steps:
             raise after_steps(_title(op), self.output.steps)
         # Only an erasing whose argument "normalized" is set can write into the float output.
         is_last = isinstance(op, Op) and op is Op.ERASE and len(args) > 7 and np.all(args[7])
-        if self.mixes and not is_last and (mixer := mixed_by(self.mixes, self.source[rows])):
+        if not is_last and (mixer := self.mixer_of(rows)):
             raise after_mixer(_title(op), mixer)
         if self.output.is_float and not is_last:
-            raise ValueError(f"{_title(op)} after Normalize: only RandomErasing may follow it. Put Normalize last.")
+            raise after_normalize(_title(op))
         if size is not None and int(np.max(size)) > self.max_side:
             height, width = np.reshape(size, (-1, 2)).max(axis=0)
             raise ValueError(f"{_title(op)} to {height}x{width}; accepted: sides of at most {self.max_side:,} pixels")
@@ -191,6 +216,54 @@ class Sampling(TableBuilder):
             grids["label"].reshape(-1)[flat] = self._name_index(name)
         self.length[rows] = at + 1
 
+    # -- instructions in plain numbers ---------------------------------------------------------------------------
+
+    def append_records(self, rows: Rows, records: Sequence[Sequence[Record]], sizes: npt.ArrayLike) -> None:
+        """Append instructions to each of the rows. ``sizes``: height and width after them, int[R, 2]."""
+        if not len(rows):
+            return
+        counts = np.array([len(each) for each in records], np.intp)
+        flat = chain.from_iterable(chain.from_iterable(records))
+        numbers = np.fromiter(flat, np.float64, int(counts.sum()) * _RECORD).reshape(-1, _RECORD)
+        if self.planes is not None:
+            refuse_colour(numbers[:, 0].astype(np.int16), None, self.planes)
+        at = np.repeat(rows, counts)
+        in_row = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
+        place = self.length[at] + in_row
+        self.reserve(int(place.max(initial=-1)) + 1)
+        for name, columns in _COLUMNS.items():
+            self._grids[name][at, place] = numbers[:, columns]
+        self.length[rows] += counts.astype(np.int32)
+        self.size[rows] = sizes
+
+    def records_of(self, row: int, first: int) -> list[Record]:
+        """Instructions of a row, from number ``first`` on."""
+        end = int(self.length[row])
+        parts = [self._grids[name][row, first:end].astype(np.float64) for name in _COLUMNS]
+        return list(map(tuple, np.column_stack(parts).tolist()))
+
+    def of_rows(self, rows: Rows) -> Sampling:
+        """A copy of these rows of one image, as a batch of their own, which shares the side tables."""
+        images = self.source[rows[:1]]
+        batch = copy(self)
+        for name in ("_words", "row_ids", "row_keys"):
+            batch.__dict__.pop(name, None)
+        batch._grids = {name: grid[rows] for name, grid in self._grids.items()}
+        for name in ("shape", "size", "length"):
+            setattr(batch, name, getattr(self, name)[rows])
+        for name in ("_ids", "key", "_is_mixed"):
+            setattr(batch, name, getattr(self, name)[images])
+        batch.source = np.zeros(len(rows), np.int32)
+        batch.given = {name: values[images] for name, values in self.given.items()}
+        if self._first_key is not None:
+            batch._first_key = rng.keys_of(self._first_key, len(self._ids))[images]
+        if self._blend_weight is not None:
+            batch._blend_weight = self._blend_weight[rows]
+        if self.boxes is not None:
+            batch.boxes = self.boxes.of_rows(rows, int(images[0]))
+        batch.partners, batch.mixes, batch._grouping, batch._alike = None, (), None, 1
+        return batch
+
     def widen(self, rows: Rows, title: str) -> None:
         """Make gray images among ``rows`` three equal channels from the start. Raises ValueError where channels would
         differ."""
@@ -230,6 +303,23 @@ class Sampling(TableBuilder):
     @property
     def is_blended(self) -> bool:
         return self._blend_weight is not None
+
+    def are_blended(self, rows: Rows) -> bool:
+        """True if some of the rows' images are joined of several rows already."""
+        return self._blend_weight is not None and bool(self._is_mixed[self.source[rows]].any())
+
+    def check_after_blend(self, lengths: npt.NDArray[np.int32]) -> None:
+        """Raises ValueError for instructions beyond ``lengths`` of rows that are blended and may not be followed by
+        them."""
+        slot = np.arange(self.slots)
+        is_new = (slot >= lengths[:, None]) & (slot < self.length[:, None]) & self._is_mixed[self.source][:, None]
+        for op in np.unique(self._grids["opcode"][is_new]).tolist():
+            if not SPECS[Op(op)].commutes_with_blend:
+                raise after_blend(SPECS[Op(op)].name)
+
+    def mixer_of(self, rows: Rows) -> str | None:
+        """What has mixed some of the rows' images with others; None if nothing has."""
+        return (mixed_by(self.mixes, self.source[rows]) or None) if self.mixes else None
 
     def with_forks(self, rows: Rows) -> Rows:
         """``rows`` and every row forked from their samples."""
@@ -346,6 +436,11 @@ def after_mixer(title: str, mixer: str) -> ValueError:
         f"{title} after {mixer}: images are already mixed with others there; only Normalize may follow. "
         f"Put it before {mixer}."
     )
+
+
+def after_normalize(title: str) -> ValueError:
+    """Refuse an operation on what is normalized."""
+    return ValueError(f"{title} after Normalize: only RandomErasing may follow it. Put Normalize last.")
 
 
 def after_steps(title: str, steps: tuple[object, ...]) -> ValueError:

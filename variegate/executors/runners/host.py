@@ -18,7 +18,8 @@ from variegate.executors.runners.grouping import make_room
 from variegate.executors.runners.images import NAMES, RaggedBatch, check_images
 from variegate.program.draws.record import Record
 from variegate.program.lowering import lower
-from variegate.program.program import Program
+from variegate.program.one_image import OneImage
+from variegate.program.program import Output, Program
 from variegate.threads import by_openmp
 
 
@@ -114,6 +115,10 @@ class CpuRunner(HostRunner):
     def draw_one(self, record: Record, pixels: Image, sample_id: int, key: tuple[int, int]) -> torch.Tensor:
         """Draw and run one image -> its tensor [C, H, W] or [H, W, C]."""
         return _to_tensor(cpu.draw_one(record, pixels, sample_id, key, self._is_composed), self._dtype)
+
+    def run_one(self, image: OneImage, pixels: Image, output: Output) -> torch.Tensor:
+        """Run the instructions of one image -> its tensor [C, H, W] or [H, W, C]."""
+        return _to_tensor(cpu.run_one(image, pixels, output, self._is_composed), self._dtype)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
         if program.planes is not None:

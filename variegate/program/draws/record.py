@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from ctypes import c_void_p
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,6 +60,12 @@ class Record:
     uses_epoch: bool
     differs_by_channel: bool
     notes: tuple[Emission, ...]
+    # The record for other formats after the first callbacks.
+    again: Callable[[tuple[Output, ...]], Record]
+
+    def for_output(self, number: int, output: Output) -> Record:
+        """The record for another format of results after callback ``number``."""
+        return self.again((*(callback.next_output for callback in self.callbacks[:number]), output))
 
     @cached_property
     def addresses(self) -> tuple[int, ...]:
@@ -81,20 +87,17 @@ class Record:
         if count == 0:
             return
         call = _Call(self, sampling, rows, slot)
-        begin = 0
-        for callback in self.callbacks:
+        begin = number = 0
+        while number < len(call.record.callbacks):
+            callback = call.record.callbacks[number]
             call.run(begin, callback.at)
             begin = callback.at
-            chosen = call.rows_where(callback.where)
-            known = len(sampling.length)
-            if len(chosen):
-                values = [call.values(register, chosen) for register in callback.values]
-                sampling.output = callback.output
-                callback.function(sampling, chosen, slot + callback.slot, *values)
-                call.follow_forks(known)
-        call.run(begin, len(self.code))
-        sampling.output = self.output
-        sampling.differs_by_channel |= self.differs_by_channel
+            call.call_back(number, callback)
+            number += 1
+        record = call.record
+        call.run(begin, len(record.code))
+        sampling.output = record.output
+        sampling.differs_by_channel |= record.differs_by_channel
 
     def error(self, status: int, failure: npt.NDArray[np.float64], max_side: int) -> Exception:
         """What to raise for the status of a call of vg_draw."""
@@ -112,9 +115,13 @@ class _Call:
     """One run of a record: the memory that segments share."""
 
     def __init__(self, record: Record, sampling: Sampling, rows: Rows, slot: int) -> None:
-        self.record, self.sampling, self.rows = record, sampling, rows
+        self.sampling, self.rows, self.slot = sampling, rows, slot
         self.failure = np.zeros(2 + NUM_ARGS, np.float64)
         self.counts = np.zeros(1, np.int64)
+        self._set_record(record)
+
+    def _set_record(self, record: Record) -> None:
+        self.record, sampling = record, self.sampling
         self.bases = _NO_BASES
         if record.tables:
             bases = [_add_table(sampling, name, record.tables.get(name)) for name in SIDE_TABLES]
@@ -123,7 +130,6 @@ class _Call:
         if record.columns:
             self.columns = np.stack([np.asarray(values(sampling), np.float64) for values in record.columns])
         self.label = _add_names(sampling, record.names)
-        self.slot = slot
         self._allocate()
 
     def _allocate(self) -> None:
@@ -155,11 +161,34 @@ class _Call:
             ),
             np.int64,
         )
+        before = sampling.length.copy() if sampling.is_blended else None
         status = _draw(data_ptr(memory))
         if status:
             raise record.error(status, self.failure, sampling.max_side)
+        if before is not None:
+            sampling.check_after_blend(before)
         if self.counts[0]:
             sampling.add_rectangles(rectangles[: self.counts[0]])
+
+    def call_back(self, number: int, callback: Callback) -> None:
+        """Run a callback, after which there may be further rows, and another format of what leaves."""
+        sampling, chosen = self.sampling, self.rows_where(callback.where)
+        if not len(chosen):
+            return
+        known = len(sampling.length)
+        sampling.output = callback.output
+        values = [self.values(register, chosen) for register in callback.values]
+        callback.function(sampling, chosen, self.slot + callback.slot, *values)
+        self.follow_forks(known)
+        if sampling.output != callback.next_output:
+            self._continue_with(self.record.for_output(number, sampling.output))
+
+    def _continue_with(self, record: Record) -> None:
+        """Go on by another record, which is the same up to here."""
+        before, first, to = self.registers, len(self.record.constants), len(record.constants)
+        number = min(self.record.num_registers - first, record.num_registers - to)
+        self._set_record(record)
+        self.registers[:, to : to + number] = before[:, first : first + number]
 
     def rows_where(self, where: int) -> Rows:
         if where == NONE:
@@ -205,15 +234,22 @@ def _add_names(sampling: Sampling, names: Sequence[str]) -> int:
 # -- making a record -----------------------------------------------------------------------------------------------
 
 
-def record_of(transform: Transform, output: Output, planes: Planes | None, epoch: int) -> Record:
-    """The record of a transform, made when it is first needed."""
+def record_of(
+    transform: Transform, output: Output, planes: Planes | None, epoch: int, next_outputs: tuple[Output, ...] = ()
+) -> Record:
+    """The record of a transform, made when it is first needed.
+
+    ``output``: the format in which images leave so far. ``next_outputs``: that after the first callbacks, where these
+    change it.
+    """
     records: dict[Any, Record] = transform.__dict__.setdefault("_records", {})
-    known = records.get((output, planes)) or records.get((output, planes, epoch))
+    key = (output, planes, next_outputs)
+    known = records.get(key) or records.get((*key, epoch))
     if known is None:
-        known = _record(transform, output, planes, epoch)
-        if known.uses_epoch and len(records) > _MOST_RECORDS:
+        known = _record(transform, output, planes, epoch, next_outputs)
+        if len(records) > _MOST_RECORDS:
             records.clear()
-        records[(output, planes, epoch) if known.uses_epoch else (output, planes)] = known
+        records[(*key, epoch) if known.uses_epoch else key] = known
     return known
 
 
@@ -221,8 +257,10 @@ def record_of(transform: Transform, output: Output, planes: Planes | None, epoch
 _MOST_RECORDS = 64
 
 
-def _record(transform: Transform, output: Output, planes: Planes | None, epoch: int) -> Record:
-    recorder = Recorder(planes, epoch, output=output)
+def _record(
+    transform: Transform, output: Output, planes: Planes | None, epoch: int, next_outputs: tuple[Output, ...]
+) -> Record:
+    recorder = Recorder(planes, epoch, output=output, next_outputs=next_outputs)
     recorder.run(transform, NONE, 0)
     first = len(recorder.constants)
 
@@ -259,6 +297,7 @@ def _record(transform: Transform, output: Output, planes: Planes | None, epoch: 
         recorder.uses_epoch,
         recorder.differs_by_channel,
         tuple(recorder.emissions),
+        partial(record_of, transform, output, planes, epoch),
     )
 
 

@@ -18,7 +18,7 @@ from variegate.program.ops import NUM_ARGS, SPECS, Op
 from variegate.program.planes import Planes, refuse_colour, wrong_number
 from variegate.program.program import Output
 from variegate.program.rng import GAMMA_SLOTS
-from variegate.program.sampling import CHOICE, Rows, Sampling, after_blend, after_mixer, after_steps
+from variegate.program.sampling import CHOICE, Rows, Sampling, after_mixer, after_normalize, after_steps
 from variegate.program.table_builder import PointFunction
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ class Emission:
 class Callback:
     """What is drawn in Python, for the rows in which ``where`` holds, before instruction ``at``.
 
-    ``values``: registers that it gets; ``output``: the format of results by then.
+    ``values``: registers that it gets; ``output``: the format of results by then; ``next_output``: the one after it for
+    which instructions from ``at`` on were recorded.
     """
 
     at: int
@@ -61,20 +62,21 @@ class Callback:
     slot: int
     values: tuple[int, ...]
     output: Output
+    next_output: Output
 
 
 @dataclass
 class Recorder:
-    """What has been recorded so far."""
+    """What has been recorded so far. ``next_outputs``: see ``record_of``."""
 
     planes: Planes | None = None
     epoch: int = 0
     uses_epoch: bool = False
     differs_by_channel: bool = False
-    # What has mixed images so far, of which some may be meant by what comes next.
-    is_blended: bool = False
-    mixer: str | None = None
     output: Output = field(default_factory=Output)
+    next_outputs: Sequence[Output] = ()
+    # What has mixed images with others so far, of which some may be meant by what comes next.
+    mixer: str | None = None
     code: list[Instruction] = field(default_factory=list)
     constants: dict[str, int] = field(default_factory=dict)
     emissions: list[Emission] = field(default_factory=list)
@@ -163,7 +165,10 @@ class Recorder:
     def call_back(self, where: int, function: Callable[..., None], slot: int, *values: Number) -> None:
         """Run ``function(sampling, rows, slot, *values)`` for every batch, with values float64[rows]."""
         registers = tuple(map(self.register, values))
-        self.callbacks.append(Callback(len(self.code), where, function, slot, registers, self.output))
+        output = self.output
+        if len(self.callbacks) < len(self.next_outputs):
+            self.output = self.next_outputs[len(self.callbacks)]
+        self.callbacks.append(Callback(len(self.code), where, function, slot, registers, output, self.output))
 
     def _try(self, where: int, draw: Callable[[DrawContext], None]) -> bool:
         before = self._state()
@@ -388,28 +393,21 @@ class DrawContext:
         """``with`` its result: what is emitted for images that nothing else within is emitted for."""
         recorder = self.recorder
         before = longest = recorder.max_emissions
-        known = (recorder.is_blended, recorder.mixer)
-        mixed = [known]
+        known = recorder.mixer
+        mixers = [known]
 
         @contextmanager
         def alternative() -> Iterator[None]:
             nonlocal longest
             recorder.max_emissions = before
-            recorder.is_blended, recorder.mixer = known
+            recorder.mixer = known
             yield
             longest = max(longest, recorder.max_emissions)
-            mixed.append((recorder.is_blended, recorder.mixer))
+            mixers.append(recorder.mixer)
 
         yield alternative
         recorder.max_emissions = longest
-        recorder.is_blended = any(is_blended for is_blended, _ in mixed)
-        recorder.mixer = next((mixer for _, mixer in mixed if mixer is not None), None)
-
-    def set_blended(self) -> None:
-        """Only what may as well be done to each row of a blend may follow."""
-        if self.recorder.is_blended:
-            raise after_blend(CHOICE)
-        self.recorder.is_blended = True
+        recorder.mixer = next((mixer for mixer in mixers if mixer is not None), None)
 
     def first_of(
         self,
@@ -518,8 +516,6 @@ class DrawContext:
     def _check_place(self, op: Number, args: Sequence[Number], title: str) -> None:
         recorder, output = self.recorder, self.recorder.output
         is_known = not isinstance(op, Value)
-        if recorder.is_blended and not (is_known and SPECS[Op(op)].commutes_with_blend):
-            raise after_blend(title)
         if output.steps:
             raise after_steps(title, output.steps)
         # Only an erasing whose argument "normalized" is set can write into the float output.
@@ -527,7 +523,7 @@ class DrawContext:
         if recorder.mixer is not None and not is_last:
             raise after_mixer(title, recorder.mixer)
         if output.is_float and not is_last:
-            raise ValueError(f"{title} after Normalize: only RandomErasing may follow it. Put Normalize last.")
+            raise after_normalize(title)
 
     def _planes_of(self, name: str, values: Sequence[Number]) -> Sequence[Number]:
         if any(isinstance(value, Value) for value in values):

@@ -48,9 +48,6 @@ class KnownDraw(DrawContext):
                 return True, numbers
         return False, otherwise
 
-    def set_blended(self) -> None:
-        """``Sampling.emit`` checks what follows."""
-
     def check(self, condition: Number, error: Callable[..., Exception], *numbers: Number) -> None:
         if not condition:
             raise error(*numbers)

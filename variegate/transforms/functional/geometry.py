@@ -34,17 +34,17 @@ from variegate.ops.magnitude import MagnitudeOp
 from variegate.ops.matrices import inverse_affine_of, perspective_coefficients, rotated_size
 from variegate.ops.resize import EDGES, add_resized_crop, crops_first, cut_out, resized_size
 from variegate.program.ops import Op
-from variegate.transforms.functional.single import Img, Single, declared, refused, run, run_map, shape_of
+from variegate.transforms.functional.single import Img, Single, declared, refused, run, run_map, run_step, shape_of
 
 
 def horizontal_flip(img: Img, device: str = "cpu") -> Img:
     """Mirror left-right."""
-    return Single(img).emit(Op.HFLIP).run(device)
+    return run_step(img, device, Op.HFLIP)
 
 
 def vertical_flip(img: Img, device: str = "cpu") -> Img:
     """Mirror top-bottom."""
-    return Single(img).emit(Op.VFLIP).run(device)
+    return run_step(img, device, Op.VFLIP)
 
 
 def rotate(

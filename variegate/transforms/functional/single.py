@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -19,8 +19,8 @@ from variegate.ops.arguments import (
     PADDING_MODE,
     ArgumentError,
     Check,
+    Colour,
     Fill,
-    FilterName,
     InterpolationName,
     PaddingMode,
     check_colour,
@@ -29,7 +29,7 @@ from variegate.ops.arguments import (
 from variegate.ops.base import Recorded, Transform
 from variegate.ops.magnitude import BORDER_FLAGS, INTERPOLATION_FLAGS, MagnitudeOp
 from variegate.program.one_image import NeedsBatch, OneImage, single_sampling
-from variegate.program.ops import Op
+from variegate.program.ops import INTERPOLATION_BITS, Op
 from variegate.program.program import MAX_SIDE, Output
 from variegate.program.rng import stream_of
 
@@ -40,6 +40,8 @@ Declared = TypeVar("Declared", bound=Transform)
 UINT8 = Output(layout="NHWC")
 # The error of every function here: the argument, the value it got and what is accepted.
 refused = partial(ArgumentError, None)
+# Flags of maps that read between pixels.
+INTERPOLATED = (1 << INTERPOLATION_BITS) - 1
 _UINT8 = np.dtype(np.uint8)
 _GRAY_MODES = ("1", "L", "LA", "La")
 _ACCEPTED = "a uint8 array [height, width, channels] with 1 or 3 channels, or [height, width]"
@@ -124,17 +126,15 @@ class Single(Generic[Img]):
         self,
         op: Op,
         *args: float,
-        interpolation: FilterName = "nearest",
+        flags: int = 0,
         fill: Sequence[int] | None = None,
         size: tuple[float, float] | None = None,
-        padding_mode: PaddingMode = "constant",
     ) -> Single[Img]:
         """Append an instruction; ``size``: height and width, where it changes them."""
-        if interpolation != "nearest" and max(self.height, self.width) > MAX_SIDE:
+        if flags & INTERPOLATED and max(self.height, self.width) > MAX_SIDE:
             accepted = f'sides of at most {MAX_SIDE:,} pixels, or interpolation="nearest"'
             raise refused("img.shape", (self.height, self.width), accepted)
         sides = None if size is None else (int(size[0]), int(size[1]))
-        flags = INTERPOLATION_FLAGS[interpolation] | BORDER_FLAGS[padding_mode]
         self.sampling.add(op, *args, flags=flags, fill=fill, size=sides)
         return self
 
@@ -146,6 +146,8 @@ class Single(Generic[Img]):
 
     def run_as_batch(self, transform: Transform, device: str) -> Img:
         """The image through a transform that draws for batches alone."""
+        if isinstance(self.img, Recorded):
+            return cast(Img, transform(self.img.recorded(self.img.function_recorder(), device, UINT8)))
         image = self.sampling
         sampling = single_sampling(image.in_shape, image.sample_id, image.stream)
         sampling.output = UINT8
@@ -187,8 +189,11 @@ def run(img: Img, device: str, declare: Callable[[], Transform], **names: str) -
 def run_declared(img: Img, device: str, function: str, *values: object) -> Img:
     """``img`` through the operation that declares ``function``: one instruction, at exactly these numbers, if any."""
     op, checks, defaults = _instruction_of(function)
-    args = [check(name, value, error=refused) for (name, check), value in zip(checks, values, strict=False)]
-    return Single(img).emit(op, *args, *defaults[len(values) :]).run(device)
+    args: list[Any] = []
+    for value in values:
+        name, check = checks[len(args)]
+        args.append(check(name, value, error=refused))
+    return run_step(img, device, op, (*args, *defaults[len(values) :]))
 
 
 @cache
@@ -238,7 +243,26 @@ def run_map(
     size: Any = None,
 ) -> Img:
     """``img`` through a map of coordinates."""
+    try:
+        flags, colour = _map_options(interpolation, fill, padding_mode)
+    except TypeError:  # a list, or what is refused
+        flags, colour = _map_options.__wrapped__(interpolation, fill, padding_mode)
+    return run_step(img, device, op, args, flags, colour, size)
+
+
+@lru_cache(maxsize=256, typed=True)
+def _map_options(interpolation: Any, fill: Any, padding_mode: Any) -> tuple[int, Colour]:
+    """The flags of a map, and its checked fill."""
     name = check_interpolation("interpolation", interpolation, error=refused)
     colour = check_colour("fill", fill, error=refused)
     mode = PADDING_MODE("padding_mode", padding_mode, error=refused)
-    return Single(img).emit(op, *args, interpolation=name, fill=colour, size=size, padding_mode=mode).run(device)
+    return INTERPOLATION_FLAGS[name] | BORDER_FLAGS[mode], colour
+
+
+def run_step(
+    img: Img, device: str, op: Op, args: Sequence[float] = (), flags: int = 0, fill: Any = None, size: Any = None
+) -> Img:
+    """``img`` through one instruction; ``size``: height and width, where it changes them."""
+    if isinstance(img, Recorded):
+        return cast(Img, img.after(device, op, args, flags, fill, size))
+    return Single(img).emit(op, *args, flags=flags, fill=fill, size=size).run(device)
