@@ -40,14 +40,16 @@ def refuse(what: str, accepted: str = "") -> NoReturn:
 class Recorder(OneImage):
     """Records one operation on an image. It shares the side tables of the batch."""
 
-    def __init__(self, image: PipelineImage) -> None:
-        self._run = image._run
-        sampling = self._run.sampling
-        self._height, self._width, self._channels = image.shape
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._names = run.sampling._names
+        self.adopt_tables(run.sampling)
+
+    def begin(self, image: PipelineImage) -> None:
+        """Record what comes next on this image."""
+        self._height, self._width, self._channels = image.height, image.width, image.channels
         self._output = image._output
         self.records = []
-        self._names = sampling._names
-        self.adopt_tables(sampling)
 
     @property
     def channels(self) -> int:
@@ -128,7 +130,7 @@ class PipelineImage(Recorded):
         run.check_call(transform, others, named)
         slot = run.slot_of_call() if transform.num_slots else 0
         if self._batch is None:
-            recorder = Recorder(self)
+            recorder = self.function_recorder()
             try:
                 recorder.run(transform, slot)
                 return self._after(recorder)
@@ -139,12 +141,17 @@ class PipelineImage(Recorded):
         return self._after_batch(batch)
 
     def after(self, device: str, op: Op, args: Sequence[float], flags: int, fill: Any, size: Any) -> PipelineImage:
-        recorder = Recorder(self)
+        recorder = self._run.step_recorder
+        recorder.begin(self)
         recorder.add(op, *args, flags=flags, fill=fill, size=size)
+        if device == "cpu" and self._batch is None:
+            return self._after(recorder)
         return self.recorded(recorder, device, _UINT8)
 
     def function_recorder(self) -> Recorder:
-        return Recorder(self)
+        recorder = Recorder(self._run)
+        recorder.begin(self)
+        return recorder
 
     def recorded(self, recorder: OneImage, device: str, output: Output) -> PipelineImage:
         if device != "cpu":
@@ -158,8 +165,8 @@ class PipelineImage(Recorded):
         return self._after_batch(batch)
 
     def _after(self, recorder: OneImage) -> PipelineImage:
-        shape = recorder.height, recorder.width, self.channels
-        return PipelineImage(self._run, self._row, shape, recorder.output, recorder.records, self, self._boxes)
+        shape = recorder._height, recorder._width, self.channels
+        return PipelineImage(self._run, self._row, shape, recorder._output, recorder.records, self, self._boxes)
 
     def _as_batch(self, first_slot: int, num_slots: int) -> Sampling:
         """A batch of this image: one row, or those that AugMix made, with their instructions."""

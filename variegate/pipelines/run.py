@@ -14,7 +14,7 @@ from variegate.errors import shown
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform
 from variegate.ops.compose import IMAGE_VALUES
-from variegate.pipelines.image import MAX_STEPS, PipelineError, PipelineImage, emit_records, refuse
+from variegate.pipelines.image import MAX_STEPS, PipelineError, PipelineImage, Recorder, emit_records, refuse
 from variegate.pipelines.sites import chain_of, frames_below, is_users, slot_of
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
@@ -49,6 +49,7 @@ class Run:
         self._in_order = [self.given(name) for name in pipeline.in_order]
         self._by_name = {name: self.given(name) for name in pipeline.by_name}
         self._constants = pipeline.given_constants
+        self.step_recorder = Recorder(self)
         self._sites: dict[Any, Site] = {}
         self._by_chain: dict[str, Site] = {}
         self._words: dict[int, list[list[int]]] = {}
