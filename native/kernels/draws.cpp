@@ -5,6 +5,7 @@
 #include "../constants.h"
 #include "mathematics.h"
 
+namespace vg::VG_LEVEL {
 namespace {
 
 // Images of a block.
@@ -257,3 +258,5 @@ VG_EXPORT f64 VG_ENTRY(vg_evaluate)(i64 op, f64 x) {
     default: return NAN;
   }
 }
+
+}  // namespace vg::VG_LEVEL

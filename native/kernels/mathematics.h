@@ -4,7 +4,7 @@
 #pragma once
 #include "../core.h"
 
-namespace {
+namespace vg::VG_LEVEL {
 
 constexpr f64 LN_2_HIGH = 0x1.62e42fee00000p-1, LN_2_LOW = 0x1.a39ef35793c76p-33;
 constexpr f64 PI_HALVES_HIGH = 0x1.921fb54400000p+0, PI_HALVES_MIDDLE = 0x1.0b4611a600000p-34;
@@ -101,4 +101,4 @@ VG_INLINE f64 cos_of(f64 x) {
 
 VG_INLINE f64 tan_of(f64 x) { return sin_of(x) / cos_of(x); }
 
-}  // namespace
+}  // namespace vg::VG_LEVEL

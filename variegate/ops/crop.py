@@ -160,13 +160,13 @@ def _central(spare: Number) -> Number:
     return select(spare < 0, -((-spare) // 2), rint(spare / 2.0))
 
 
-def add_crop(image: DrawContext, top: Number, left: Number, size: tuple[int, int], fill: Fill) -> None:
+def add_crop(image: DrawContext, top: Number, left: Number, size: tuple[int, int], fill: Any) -> None:
     """Crop boxes of one size; images that would not change are left alone."""
     if chosen := image.where((top != 0) | (left != 0) | (image.height != size[0]) | (image.width != size[1])):
         chosen.add(Op.CROP, top, left, *size, fill=fill, size=size)
 
 
-def add_shift(image: DrawContext, share: float, slot: int, fill: Fill = BLACK) -> None:
+def add_shift(image: DrawContext, share: float, slot: int, fill: Any = BLACK) -> None:
     """A random crop of the image's own size, after padding by a ``share`` of its shorter side."""
     height, width = image.height, image.width
     padding = rint(share * minimum(height, width))
@@ -175,7 +175,7 @@ def add_shift(image: DrawContext, share: float, slot: int, fill: Fill = BLACK) -
         moved.add(Op.CROP, top, left, height, width, fill=fill, size=(height, width))
 
 
-def add_pad(image: DrawContext, before: Sides, after: Sides, fill: Fill, mode: str) -> None:
+def add_pad(image: DrawContext, before: Sides, after: Sides, fill: Any, mode: str) -> None:
     """Pad by ``before`` and ``after``, (vertical, horizontal); images without padding are left alone.
 
     What is negative cuts off: together with the border where that is one colour, else before there is a border.
@@ -199,7 +199,7 @@ def add_pad(image: DrawContext, before: Sides, after: Sides, fill: Fill, mode: s
     if padded := image.where(is_padded):
         size = (image.height + before[0] + after[0], image.width + before[1] + after[1])
         flags = int(PadMode[mode.upper()])
-        padded.add(Op.PAD, before[1], before[0], after[1], after[0], flags=flags, fill=fill, size=size)  # type: ignore[arg-type]
+        padded.add(Op.PAD, before[1], before[0], after[1], after[0], flags=flags, fill=fill, size=size)
 
 
 def _below_zero(sides: Sides) -> Sides:

@@ -16,6 +16,7 @@ from variegate.checks import Refusal, as_numbers, refused
 from variegate.ops.arguments import PROBABILITY, Colour, checks
 from variegate.ops.fields import Lattice, lattice
 from variegate.ops.magnitude import MagnitudeOp, between, integers_between, span
+from variegate.program.draws.recorder import DrawContext
 from variegate.program.ops import LAYER_PLANES, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, LayerMode, Op
 from variegate.program.rng import noise_words, to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
@@ -125,10 +126,8 @@ class Overlaid(MagnitudeOp, abstract=True):
     num_slots = 3
     _checks = checks(p=PROBABILITY)
 
-    def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        unit = sampling.uniform(rows, slot)
-        chosen = unit[:, 0] < self.p
-        value = getattr(self, self._number)
-        values = (integers_between if self._integral else between)(value, unit[chosen, 1])
-        if chosen.any():
-            self.emit_magnitude(sampling, rows[chosen], np.broadcast_to(values, chosen.sum()), slot)
+    def draw(self, image: DrawContext, slot: int) -> None:
+        if chosen := image.by_chance(self.p, slot):
+            value = getattr(self, self._number)
+            drawn = (integers_between if self._integral else between)(value, chosen.unit(slot, 1))
+            chosen.run_at(self, drawn, slot)

@@ -196,7 +196,7 @@ def draw_box(
 
     def attempt(i: int) -> tuple[Number, Box]:
         shape, aspect, y, x = (image.unit(slot + i, word) for word in range(4))
-        wanted = area * between(scale, shape)  # type: ignore[arg-type]
+        wanted = area * between(scale, shape)
         proportion = exp(between(logarithms, aspect))
         if upright:
             h, w = rint(sqrt(wanted * proportion)), rint(sqrt(wanted / proportion))

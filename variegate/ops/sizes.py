@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -174,14 +174,15 @@ class _SideResize(Transform, abstract=True):
 
     max_size: int | Sequence[int]
     interpolation: FilterName
-    _side: ClassVar[Callable[[Drawn, Drawn], Drawn]]
+    _is_longer: ClassVar[bool]
     num_slots = 1
     _checks = checks(
         max_size=partial(_lengths, most=MAX_LENGTHS, listed=f"1 to {MAX_LENGTHS} of "), interpolation=check_filter
     )
 
     def draw(self, image: DrawContext, slot: int) -> None:
-        factor = _one_of(image, slot, self.max_size) / type(self)._side(image.height, image.width)
+        side = (maximum if self._is_longer else minimum)(image.height, image.width)
+        factor = _one_of(image, slot, self.max_size) / side
         add_resize(image, _rounded(image, factor), self.interpolation)
 
 
@@ -195,7 +196,7 @@ class LongestMaxSize(_SideResize):
 
     max_size: int | Sequence[int] = 1024
     interpolation: FilterName = "bilinear"
-    _side = staticmethod(maximum)
+    _is_longer = True
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,7 @@ class SmallestMaxSize(_SideResize):
 
     max_size: int | Sequence[int] = 1024
     interpolation: FilterName = "bilinear"
-    _side = staticmethod(minimum)
+    _is_longer = False
 
 
 @dataclass(frozen=True)

@@ -148,9 +148,16 @@ class ThreeAugment(Transform):
 
     def draw(self, image: DrawContext, slot: int) -> None:
         choice = floor(image.unit(slot) * 3)
-        image.where(choice == 0).add(Op.GRAYSCALE)
-        image.where(choice == 1).add(Solarize._op, self.threshold)
-        emit_blur(image.where(choice == 2), between(self.sigma, image.unit(slot, 1)))
+        with image.alternatives() as alternative:
+            if gray := image.where(choice == 0):
+                with alternative():
+                    gray.add(Op.GRAYSCALE)
+            if solarized := image.where(choice == 1):
+                with alternative():
+                    solarized.add(Solarize._op, self.threshold)
+            if blurred := image.where(choice == 2):
+                with alternative():
+                    emit_blur(blurred, between(self.sigma, image.unit(slot, 1)))
 
 
 MAGNITUDE = "magnitude"

@@ -115,9 +115,7 @@ class OneImage(KnownDraw, TableBuilder):
                 )
             self._height, self._width = int(size[0]), int(size[1])
         label = -1 if name is None else self._name_index(name)
-        if fill is not None and self.planes is not None:
-            fill = self.of_planes(f"{name or title or SPECS[Op(op)].name}: fill", fill).tolist()
-        elif fill is not None and len(fill) != 3:
+        if fill is not None and len(fill) != 3:
             raise wrong_number(f"{name or title or SPECS[Op(op)].name}: fill", fill, 3)
         red, green, blue = _BLACK if fill is None else map(int, fill)
         head = (int(op), int(flags), self._height, self._width, label, red, green, blue)

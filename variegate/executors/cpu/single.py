@@ -11,27 +11,27 @@ from __future__ import annotations
 import threading
 from ctypes import c_void_p
 from struct import Struct
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, UInt8Array
 from variegate.executors.cpu.executor import STREAM_FROM_BYTES, run
-from variegate.executors.cpu.kernels import INSTRUCTION_ARRAYS, result_format, run_rows
+from variegate.executors.cpu.kernels import result_format, run_rows
 from variegate.executors.cpu.memory import RESULTS
 from variegate.native.library import data_ptr, entry
-from variegate.native.structs import BATCH, DRAW_CALL, pack_struct
+from variegate.native.structs import BATCH, DRAW_CALL, FUSED_ARRAYS, pack_struct
 from variegate.program import lowering
 from variegate.program.draws.record import LANES, Record
 from variegate.program.lowering.rewrites import RECORD, empty_program, new_work
 from variegate.program.one_image import OneImage
 from variegate.program.ops import NUM_ARGS
-from variegate.program.program import INSTRUCTION_ARRAYS as SAMPLED_ARRAYS
-from variegate.program.program import MAX_SIDE, Output, Tables
+from variegate.program.program import INSTRUCTION_ARRAYS, MAX_SIDE, Output, Tables
 from variegate.program.rng import SEGMENTS
 
 # Instructions, rectangles and, to begin with, weights of blurs that a workspace has room for.
-SLOTS, RECTANGLES, WEIGHTS = 16, 16, 1024
+SLOTS = 16
+RECTANGLES = 16
+WEIGHTS = 1024
 # Registers of draws, to begin with.
 _REGISTERS = 256
 # Results below this many bytes are not worth a place in the pool.
@@ -44,7 +44,8 @@ _ENDS = Struct("2q")
 _DRAWN = Struct("3i2iiQ2I")
 _SIZE = Struct("2i")
 _SIZE_AT = 12
-_BYTE, _FLOAT = np.dtype(np.uint8), np.dtype(np.float32)
+_BYTE = np.dtype(np.uint8)
+_FLOAT = np.dtype(np.float32)
 _FIELD = {name: i for i, (name, _) in enumerate(BATCH)}
 _DRAW_FIELD = {name: i for i, (name, _) in enumerate(DRAW_CALL)}
 _NO_TABLES = Tables()
@@ -75,7 +76,7 @@ class SingleImageWorkspace:
         self.scale, self.bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
         self.batch = pack_struct(
             BATCH,
-            **{name: getattr(program, name) for name in INSTRUCTION_ARRAYS},
+            **{name: getattr(program, name) for name in FUSED_ARRAYS},
             rows=1,
             slots=SLOTS,
             max_passes=SLOTS,
@@ -101,7 +102,7 @@ class SingleImageWorkspace:
         self.call = pack_struct(
             DRAW_CALL,
             **dict.fromkeys((name for name, _ in DRAW_CALL), 0)
-            | {name: getattr(program, name) for name in SAMPLED_ARRAYS}
+            | {name: getattr(program, name) for name in INSTRUCTION_ARRAYS}
             | {"rows": 1, "slots": SLOTS, "max_side": MAX_SIDE, "registers": self.registers, "failure": self.failure}
             | {"length": length, "in_shape": image, "size": size, "ids": program.ids, "key": program.key}
             | {"bases": self._bases, "rectangles": self.rectangles, "num_rectangles": self._counts},
@@ -151,16 +152,14 @@ class SingleImageWorkspace:
         self.work.lower()
         self.batch[_FIELD["kernels"]] = data_ptr(self.work.kernels)
 
-    def run(
-        self, pixels: npt.NDArray[np.uint8], size: tuple[int, int], output: Output, streams: bool
-    ) -> npt.NDArray[Any]:
+    def run(self, pixels: UInt8Array, size: tuple[int, int], output: Output, streams: bool) -> AnyArray:
         """Run the lowered program -> its result."""
         self._set_output(output, streams)
         height, width, channels = *size, pixels.shape[2]
         kind = _FLOAT if output.mean is not None else _BYTE
         shape = (channels, height, width) if output.layout == "NCHW" else (height, width, channels)
         if height * width * channels < _SMALL_BYTES:
-            result: npt.NDArray[Any] = np.empty(shape, kind)
+            result: AnyArray = np.empty(shape, kind)
         else:
             result = RESULTS.take(height * width * channels * kind.itemsize).view(kind).reshape(shape)
         _ENDS.pack_into(self.ends, 0, data_ptr(pixels), data_ptr(result))
@@ -194,19 +193,19 @@ def fits_workspace(record: Record) -> bool:
 
 
 def draw_one(
-    record: Record, pixels: npt.NDArray[np.uint8], sample_id: int, key: tuple[int, int], composed: bool = True
-) -> npt.NDArray[Any]:
+    record: Record, pixels: UInt8Array, sample_id: int, key: tuple[int, int], composed: bool = True
+) -> AnyArray:
     """Draw and run one image -> its result: uint8 or float32, CHW or HWC.
 
     ``pixels``: contiguous uint8[H, W, C], C = 1 or 3. ``record``: one that ``fits_workspace``.
     """
     workspace = _workspace()
-    size = workspace.draw(record, pixels.shape, sample_id, key)  # type: ignore[arg-type]
+    size = workspace.draw(record, pixels.shape, sample_id, key)
     workspace.lower(composed, from_records=False)
     return workspace.run(pixels, size, record.output, _streams(size))
 
 
-def run_one(image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, composed: bool = True) -> npt.NDArray[Any]:
+def run_one(image: OneImage, pixels: UInt8Array, output: Output, composed: bool = True) -> AnyArray:
     """Execute the instructions of one image -> its result: uint8 or float32, CHW or HWC.
 
     ``pixels``: contiguous uint8[H, W, C] of the image's shape.

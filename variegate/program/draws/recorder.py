@@ -94,9 +94,9 @@ class Recorder:
 
     # -- numbers -------------------------------------------------------------------------------------------------
 
-    def compute(self, op: DrawOp, *operands: Number, k: float = 0.0) -> Value:
-        registers = [self.register(operand) for operand in operands]
-        return self.append(op, *registers, k=k)
+    def compute(self, op: DrawOp, *operands: Number) -> Value:
+        """Append an instruction on up to three numbers."""
+        return self.append(op, *map(self.register, operands))
 
     def append(self, op: DrawOp, a: int = NONE, b: int = NONE, c: int = NONE, k: float = 0.0, count: int = 1) -> Value:
         """Append an instruction whose result takes ``count`` registers -> the first of them."""

@@ -123,7 +123,7 @@ class RowDraw(KnownDraw):
         if op == Op.NOP:
             return
         sides = None if size is None else np.array([size], np.int32)
-        self._sampling.emit(self._rows, Op(int(op)), *args, flags=int(flags), fill=fill, size=sides, name=name)  # type: ignore[arg-type]
+        self._sampling.emit(self._rows, Op(int(op)), *args, flags=int(flags), fill=fill, size=sides, name=name)
 
     @property
     def output(self) -> Output:

@@ -59,7 +59,7 @@ class Value:
     __mod__, __rmod__ = _binary(DrawOp.MODULO), _binary(DrawOp.MODULO, True)
     __lt__, __gt__ = _binary(DrawOp.LESS), _binary(DrawOp.LESS, True)
     __le__, __ge__ = _binary(DrawOp.LESS_EQUAL), _binary(DrawOp.LESS_EQUAL, True)
-    __eq__, __ne__ = _binary(DrawOp.EQUAL), _binary(DrawOp.NOT_EQUAL)  # type: ignore[assignment]
+    __eq__, __ne__ = _binary(DrawOp.EQUAL), _binary(DrawOp.NOT_EQUAL)
     __and__, __rand__ = _binary(DrawOp.AND), _binary(DrawOp.AND, True)
     __or__, __ror__ = _binary(DrawOp.OR), _binary(DrawOp.OR, True)
     __hash__ = None  # type: ignore[assignment]

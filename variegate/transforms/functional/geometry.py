@@ -324,7 +324,7 @@ def resized_crop(
         raise refused("top, left, height, width", given, "a box in pixels, its height and width greater than 0")
     if edges == "crop" and any(value != int(value) for value in box):
         raise refused("edges", edges, '"image" for a box with fractions of pixels')
-    sides = wanted.size
+    sides: Any = wanted.size
     if isinstance(sides, int):
         sides = resized_size(box[2], box[3], sides, None)
     single = Single(img)
