@@ -64,7 +64,11 @@ class Recorded:
     (``variegate/pipelines``)."""
 
     __slots__ = ()
-    shape: tuple[int, int, int]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Height, width and channels."""
+        raise NotImplementedError(f"{type(self).__name__} does not define shape")
 
     def through(self, transform: Transform, others: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """The image after a transform that is called with it."""
@@ -75,7 +79,7 @@ class Recorded:
         raise NotImplementedError(f"{type(self).__name__} does not define after()")
 
     def function_recorder(self) -> OneImage:
-        """What records several of them."""
+        """The recorder of several instructions."""
         raise NotImplementedError(f"{type(self).__name__} does not define function_recorder()")
 
     def recorded(self, recorder: OneImage, device: str, output: Output) -> Any:

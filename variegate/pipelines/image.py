@@ -34,7 +34,7 @@ def refuse(what: str, accepted: str = "") -> NoReturn:
 
 
 class State(NamedTuple):
-    """What few operations change: the output, the channels that are read, the boxes, and the rows made by AugMix."""
+    """Properties that few operations change: output, channels that are read, boxes, and the rows made by AugMix."""
 
     output: Output
     channels: int
@@ -126,7 +126,7 @@ class PipelineImage(Recorded):
         return self._run.apply(transform, self, others, named)
 
     def recorder(self) -> Recorder:
-        """What records the next operation."""
+        """The recorder of the next operation."""
         recorder = self._recorder
         if self._is_newest_in(recorder):
             return recorder
@@ -177,7 +177,7 @@ class PipelineImage(Recorded):
         return self._run.noise_slot()
 
     def result(self) -> tuple[Recorder, State]:
-        """What is recorded of this image, and of none that came after it."""
+        """The record of this image, and of none that came after it."""
         return self.recorder() if self._state.is_shared else self._recorder, self._state
 
     def _is_newest_in(self, recorder: Recorder) -> bool:

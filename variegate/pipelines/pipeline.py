@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from importlib import import_module
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 from variegate.errors import shown
 from variegate.ops.arguments import ArgumentError
@@ -27,6 +27,7 @@ _named: dict[str, types.FunctionType] = {}
 
 _PARAMETERS = "an image first, then values given with the batch, then constants, which have a default"
 _PLAIN = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY)
+_FUNCTION = "a Python function of an image"
 _EMPTY = inspect.Parameter.empty
 
 
@@ -45,6 +46,10 @@ class Pipeline(Transform):
     constants: Mapping[str, Any] | None = None
     source: str | None = None
     num_slots = 1
+    # Values that the function takes, by their order and by their names.
+    in_order: ClassVar[tuple[str, ...]]
+    by_name: ClassVar[tuple[str, ...]]
+    given_constants: ClassVar[dict[str, Any]]
     _forks = True  # where the function calls AugMix
 
     def __post_init__(self) -> None:
@@ -52,13 +57,12 @@ class Pipeline(Transform):
         if isinstance(self.function, str):
             set_field(self, "function", self._named_function(self.function))
         if not isinstance(self.function, types.FunctionType):
-            raise TypeError(f"function: got {shown(self.function)}; accepted: a Python function of an image")
-        set_field(self, "name", self.function.__name__.replace("<lambda>", "pipeline"))
+            raise ArgumentError(self, "function", self.function, _FUNCTION)
         set_field(self, "__doc__", self.function.__doc__)
         set_field(self, "_chains", {})
         self._read_parameters()
         refuse_chance(self.function)
-        if self.source is not None and self.source != self.source_hash:
+        if self.source is not None and not (isinstance(self.source, str) and self.source == self.source_hash):
             accepted = f'{self.source_hash!r}: {self.full_name} was changed since; without "source" any is taken'
             raise ArgumentError(self, "source", self.source, accepted)
         set_field(self, "source", None)
@@ -73,7 +77,7 @@ class Pipeline(Transform):
         return _named[name]
 
     def _read_parameters(self) -> None:
-        """Which values the function takes, in their order and by their names, and its constants."""
+        """Note the values that the function takes, by their order and by their names, and its constants."""
         parameters = list(inspect.signature(self.function).parameters.values())
         where = shown_place(self.function.__code__.co_filename, self.function.__code__.co_firstlineno)
         if not parameters or any(p.kind not in _PLAIN for p in parameters) or parameters[0].default is not _EMPTY:
@@ -97,6 +101,11 @@ class Pipeline(Transform):
     # -- what it is called -------------------------------------------------------------------------------------
 
     @property
+    def name(self) -> str:
+        """In messages."""
+        return str(self.function.__name__).replace("<lambda>", "pipeline")
+
+    @property
     def full_name(self) -> str:
         """The function's module and name, "module:function"."""
         return f"{self.function.__module__}:{self.function.__qualname__}"
@@ -116,12 +125,13 @@ class Pipeline(Transform):
         return hashlib.sha256(source.encode()).hexdigest()[:16]
 
     def __repr__(self) -> str:
-        constants = "".join(f", {name}={value!r}" for name, value in self.given_constants.items())
-        return f"pipeline({self.full_name}{constants})"
+        constants = f", constants={self.constants!r}" if self.constants else ""
+        return f"Pipeline({self.full_name!r}{constants})"
 
     def __eq__(self, other: object) -> bool:
-        is_same = isinstance(other, Pipeline) and self.function is other.function
-        return is_same and self.constants == other.constants  # type: ignore[union-attr]
+        if not isinstance(other, Pipeline):
+            return False
+        return self.function is other.function and self.constants == other.constants
 
     def __hash__(self) -> int:
         return hash((Pipeline, self.function))
@@ -185,7 +195,7 @@ class Pipeline(Transform):
 
 def _restore(module: str, name: str, constants: Mapping[str, Any] | None) -> Pipeline:
     """The pipeline of a function of a module, imported if need be: for pickle, which imports as well."""
-    found = reduce(getattr, name.split("."), sys.modules.get(module) or import_module(module))
+    found: Any = reduce(getattr, name.split("."), sys.modules.get(module) or import_module(module))
     function = found.function if isinstance(found, Pipeline) else found
     _named.setdefault(f"{module}:{name}", function)
     return Pipeline(function, constants)
@@ -214,6 +224,8 @@ def pipeline(function: Callable[..., Any] | None = None, /, **constants: Any) ->
         return lambda decorated: pipeline(decorated, **constants)
     if isinstance(function, Pipeline):
         return Pipeline(function.function, {**function.given_constants, **constants})
+    if not isinstance(function, types.FunctionType):
+        raise TypeError(f"function: got {shown(function)}; accepted: {_FUNCTION}")
     made = Pipeline(function, constants)
     if "<" not in made.full_name:
         _named[made.full_name] = made.function

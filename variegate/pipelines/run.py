@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property
 from itertools import chain as chained
 from typing import Any, NoReturn
 
@@ -77,7 +78,12 @@ class Draw:
     def unit(self) -> float:
         """A number in [0, 1) of the row at hand."""
         if self.units is None:
-            self.units, self._second = rng.to_unit(self._run.words(self.slot, 1)[:, 0, :2]).T.tolist()
+            run = self._run
+            if run.number == 1:
+                first, second = run.reader.units(self.slot)
+                self.units, self._second = [first], [second]
+            else:
+                self.units, self._second = rng.to_unit(run.words(self.slot, 1)[:, 0, :2]).T.tolist()
         return self.units[self._run.row]
 
     def second_unit(self) -> float:
@@ -114,8 +120,6 @@ class Run:
         self.pipeline, self.sampling, self.rows = pipeline, sampling, rows
         self.number, self.row = len(rows), 0
         self._slot = slot
-        self._ids, self._keys = sampling.streams(rows)
-        self._size = sampling.size[rows]
         self._given: dict[str, list[Any]] = {}
         self._in_order = [self.given(name) for name in pipeline.in_order]
         self._by_name = {name: self.given(name) for name in pipeline.by_name}
@@ -136,20 +140,30 @@ class Run:
         if name == "epoch":
             return [sampling.epoch] * self.number
         if name in IMAGE_VALUES:
-            values: list[Any] = IMAGE_VALUES[name](self._size, sampling.channels[self.rows]).tolist()
+            values: list[Any] = IMAGE_VALUES[name](sampling.size[self.rows], sampling.channels[self.rows]).tolist()
             return values
         if name not in sampling.given:
             listed = ", ".join(map(repr, sampling.given)) or "nothing"
             accepted = f'conditions={{"{name}": values}}, one value per image; given with this batch: {listed}'
             raise ArgumentError(self.pipeline, name, None, accepted)
         found = np.asarray(sampling.given[name])
-        return found[sampling.source[self.rows]].tolist()  # type: ignore[no-any-return]
+        return found[sampling.source[self.rows]].tolist()
 
     # -- draws -------------------------------------------------------------------------------------------------
 
+    @cached_property
+    def streams(self) -> tuple[npt.NDArray[np.uint64], Words]:
+        """Ids and keys of the rows."""
+        return self.sampling.streams(self.rows)
+
+    @cached_property
+    def reader(self) -> rng.SlotReader:
+        """Of one row."""
+        return rng.SlotReader(*self.streams)
+
     def words(self, slot: int, count: int, rows: slice = slice(None)) -> Words:
         """uint32[N, count, 4]"""
-        ids, keys = self._ids[rows], self._keys[rows]
+        ids, keys = self.streams[0][rows], self.streams[1][rows]
         blocks = [rng.noise_words(ids, keys, slot + place, 1) for place in range(count)]
         return blocks[0] if count == 1 else np.concatenate(blocks, axis=1)
 
@@ -231,7 +245,7 @@ class Run:
     # -- the user's function -----------------------------------------------------------------------------------
 
     def result_of(self, recorder: Recorder, state: State, channels: int) -> tuple[Recorder, State]:
-        """What the function records for the row at hand. Raises PipelineError naming its line, and the sample."""
+        """The record of the function for the row at hand. Raises PipelineError naming its line, and the sample."""
         image = PipelineImage(self, self.row, recorder, state, channels)
         self._refusal = None
         try:
@@ -280,7 +294,7 @@ class Run:
             message = f"{error.argument}={shown(error.got)}; accepted: {error.accepted}"
         elif not isinstance(error, PipelineError):
             message = f"{type(error).__name__}: {message}"
-        sample = self._ids[self.row].item()
+        sample = self.streams[0][self.row].item()
         return PipelineError(f"{shown_place(code.co_filename, line)}: {self.pipeline.name}, sample {sample}: {message}")
 
 
@@ -466,7 +480,7 @@ def _append_forks(sampling: Sampling, row: int, batch: Sampling, first: int) -> 
     number = len(batch.length)
     rows = np.concatenate([[row], sampling.fork(np.array([row]), number - 1).ravel()])
     parts = [_numbers_of(batch.instructions, n, length)[first:] for n, length in enumerate(batch.length.tolist())]
-    _write(sampling, rows, batch.length - first, np.concatenate(parts), batch.size)
+    _write(sampling, rows, batch.length.astype(np.intp) - first, np.concatenate(parts), batch.size)
     assert batch._blend_weight is not None
     sampling.blend(rows, batch._blend_weight)
     if batch.boxes is not None:

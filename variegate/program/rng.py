@@ -119,6 +119,21 @@ def words_of_one(sample_id: int, key: tuple[int, int], num_slots: int) -> npt.ND
     return out
 
 
+class SlotReader:
+    """Reads the first words of one slot of one sample at a time, into memory that it keeps."""
+
+    def __init__(self, ids: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint32]) -> None:
+        self._out = np.empty(4, np.uint32)
+        self._kept = as_c_contiguous(ids), as_c_contiguous(keys)
+        self._addresses = *map(data_ptr, self._kept), 1
+        self._to = data_ptr(self._out)
+
+    def units(self, slot: int) -> tuple[float, float]:
+        """The first two words as numbers in [0, 1)."""
+        _fill_noise_words(*self._addresses, slot, 1, self._to)
+        return self._out.item(0) * 2.0**-32, self._out.item(1) * 2.0**-32
+
+
 def keys_of(key: npt.NDArray[np.uint32], number: int) -> npt.NDArray[np.uint32]:
     """One key for all, uint32[2], or one for each, [N, 2] -> contiguous uint32[N, 2]."""
     return np.ascontiguousarray(np.broadcast_to(key, (number, 2)))

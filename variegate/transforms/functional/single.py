@@ -173,7 +173,7 @@ def run(img: Img, device: str, declare: Callable[[], Transform], **names: str) -
 def run_declared(img: Img, device: str, function: str, *values: object) -> Img:
     """``img`` through the operation that declares ``function``: one instruction, at exactly these numbers, if any."""
     op, checks, defaults = _instruction_of(function)
-    args = []
+    args: list[Any] = []
     for value in values:
         name, check = checks[len(args)]
         args.append(check(name, value, error=refused))
