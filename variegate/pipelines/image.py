@@ -46,7 +46,7 @@ class Recorder(OneImage):
         self.adopt_tables(run.sampling)
 
     def begin(self, image: PipelineImage) -> None:
-        """Record what comes next on this image."""
+        """Start to record an operation on this image."""
         self._height, self._width, self._channels = image.height, image.width, image.channels
         self._output = image._output
         self.records = []

@@ -170,12 +170,12 @@ class Run:
         return results
 
     def append(self, results: list[PipelineImage]) -> None:
-        """Append what is recorded for each of the rows."""
+        """Append the instructions of each of the rows."""
         self._set_output(results)
         self._append(results)
 
     def _result_of(self, image: PipelineImage) -> PipelineImage:
-        """What the function returns for the row at hand. Raises PipelineError naming its line, and the sample."""
+        """The image that the function returns for the row at hand. Raises PipelineError naming its line, and the sample."""
         self._refusal = None
         try:
             result = self._call(image)
