@@ -31,7 +31,7 @@ from variegate.ops.magnitude import MagnitudeOp, PlainOp, WithProbability, betwe
 from variegate.ops.tone import Brightness
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import Number as Drawn
-from variegate.program.draws.values import floor, select
+from variegate.program.draws.values import floor, logical_not, select
 from variegate.program.ops import MAX_TILES, Op
 from variegate.program.planes import needs_colour, wrong_number
 from variegate.program.rng import to_normal
@@ -343,13 +343,14 @@ class RandomPhotometricDistort(Transform):
 
         def add(name: str, condition: Drawn) -> None:
             factor = between(getattr(self, name), image.unit(slot + 1, list(_COMPONENTS).index(name)))
-            image.where(condition).add(_COMPONENTS[name], factor)  # type: ignore[union-attr]
+            if chosen := image.where(condition):
+                chosen.add(_COMPONENTS[name], factor)
 
         add("brightness", drawn["brightness"])
         add("contrast", drawn["contrast"] & is_early)
         add("saturation", drawn["saturation"])
         add("hue", drawn["hue"])
-        add("contrast", drawn["contrast"] & ~is_early)
+        add("contrast", drawn["contrast"] & logical_not(is_early))
         if permuted := image.by_chance(self.p, slot + 2, 1):
             _add_permutation(permuted, slot + 3)
 

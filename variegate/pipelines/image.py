@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -62,12 +62,24 @@ class Recorder(OneImage):
     def of_planes(self, name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
         return self._run.sampling.of_planes(name, values)
 
+    def _levels(self, title: str, fill: Sequence[float]) -> Iterable[int]:
+        return super()._levels(title, fill if self.planes is None else self.of_planes(f"{title}: fill", fill).tolist())
+
     @property
     def epoch(self) -> int:
         return self._run.sampling.epoch
 
     def word(self, slot: int, word: int = 0) -> int:
         return self._run.words(slot + word // 4)[word % 4]
+
+    def table(self, name: str, values: npt.ArrayLike) -> int:
+        # A transform has the same tables for every sample.
+        array = np.asarray(values)
+        key = name, array.dtype.str, array.tobytes()
+        known = self._run.tables.get(key)
+        if known is None:
+            known = self._run.tables[key] = self._add(name, array)
+        return known
 
     def column(self, values: Callable[[Sampling], npt.ArrayLike]) -> NoReturn:
         raise NeedsBatch

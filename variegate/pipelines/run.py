@@ -50,6 +50,7 @@ class Run:
         self._by_name = {name: self.given(name) for name in pipeline.by_name}
         self._constants = pipeline.given_constants
         self.step_recorder = Recorder(self)
+        self.tables: dict[tuple[str, str, bytes], int] = {}
         self._sites: dict[Any, Site] = {}
         self._by_chain: dict[str, Site] = {}
         self._words: dict[int, list[list[int]]] = {}
@@ -175,7 +176,7 @@ class Run:
         self._append(results)
 
     def _result_of(self, image: PipelineImage) -> PipelineImage:
-        """The image that the function returns for the row at hand. Raises PipelineError naming its line, and the sample."""
+        """The image that the function returns for this row. Raises PipelineError naming its line, and the sample."""
         self._refusal = None
         try:
             result = self._call(image)
