@@ -218,12 +218,11 @@ FAMILIES: dict[str, tuple[str, list[list[str]]]] = {
 WITHOUT = {
     "changes no pixel": [
         *("ClampBoundingBoxes", "SanitizeBoundingBoxes", "Identity", "ToImage", "PILToTensor", "ToPureTensor"),
-        "Measure",
     ],
     "changes the form of the output": ["Normalize", "ToTensor", "ToDtype", "ConvertImageDtype"],
     "runs other transforms": [
         *("Compose", "OneOf", "SomeOf", "RandomApply", "RandomChoice", "RandomOrder", "Cond", "MultiView"),
-        *("TracedPipeline", "Function", "Lambda", "CustomOp", "Augmentation"),
+        *("Pipeline", "Lambda", "CustomOp", "Augmentation"),
     ],
     "needs pictures or objects of your own": ["CopyPaste", "Overlay"],
     "needs a magnitude for each image or epoch": ["AdaptiveRandAugment", "PBA"],

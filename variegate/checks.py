@@ -24,7 +24,7 @@ Refusal = Callable[[str, Any, str], Exception]
 
 _LARGEST_IN_DIGITS = 1 << 31
 # Raised when any (seed, epoch, sample id, copy) gives other bytes than before: docs/stability.md.
-PIXEL_VERSION = 1
+PIXEL_VERSION = 2
 
 
 def check_pixel_version(

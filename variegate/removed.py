@@ -13,6 +13,9 @@ REMOVED: dict[str, str] = {
     "diagnose": "call vg.doctor(source, transform, batch_size=64), which measures a loader and advises",
     # transforms.NAME, also as the type of a description
     "transforms.FDA": "use ColorJitter, or adapt the images to the references before they are read",
+    "transforms.Function": "use vg.pipeline, whose function calls those of transforms.functional",
+    "transforms.Measure": "use vg.pipeline, whose image has its size at any stage",
+    "transforms.TracedPipeline": "use vg.pipeline, whose function runs for each sample and is named in files",
     "transforms.HistogramMatching": "use ColorJitter, or match the images to the references before they are read",
     "transforms.PixelDistributionAdaptation": "use ColorJitter, or adapt the images before they are read",
     # policies.NAME

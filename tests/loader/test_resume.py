@@ -115,7 +115,7 @@ def test_state_is_small() -> None:
     assert len(json.dumps(state)) < 300
     assert state == {
         "version": 1,
-        "pixels": 1,
+        "pixels": vg.PIXEL_VERSION,
         "epoch": 0,
         "done": 0,
         "seed": 0,
@@ -166,7 +166,7 @@ def test_a_place_outside_of_the_epoch_is_refused(done: Any) -> None:
         loader.load_state_dict({**loader.state_dict(), "done": done})
 
 
-@pytest.mark.parametrize("state", [None, {}, {"version": 2}, {"version": 1, "pixels": 1, "epoch": 0}])
+@pytest.mark.parametrize("state", [None, {}, {"version": 2}, {"version": 1, "pixels": vg.PIXEL_VERSION, "epoch": 0}])
 def test_what_is_no_state_is_refused(state: Any) -> None:
     with pytest.raises(ValueError, match=r"state_dict: .*accepted: what Loader.state_dict gave"):
         load(MemorySource(31)).load_state_dict(state)

@@ -26,8 +26,8 @@ ODD_SIZES = [(1, 1, 3), (1, 7, 3), (7, 1, 1), (37, 53, 3), (223, 225, 3), (225, 
 
 
 def own_classes() -> set[str]:
-    package = "variegate.ops."
-    return {name for name, cls in T.Transform.registry.items() if cls.__module__.startswith(package)}
+    packages = ("variegate.ops.", "variegate.pipelines.")
+    return {name for name, cls in T.Transform.registry.items() if cls.__module__.startswith(packages)}
 
 
 def test_every_class_has_an_example_of_itself() -> None:

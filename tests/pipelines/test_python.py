@@ -207,10 +207,10 @@ def images_are_values(image: Any, x: Any) -> Any:
 
 
 def generators(image: Any, x: Any) -> Any:
-    def amounts() -> Iterator[int]:
+    def amounts() -> Any:
         number = 0
         while number < x:
-            number += yield number
+            number += (yield number) or 0
 
     made = amounts()
     with contextlib.suppress(StopIteration):

@@ -66,16 +66,16 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         name="pipeline-draws-share-a-slot",
-        anchor="PipelineValues._worked_out",
-        search="self._slot + place",
-        replace="self._slot",
+        anchor="Run.next_draw",
+        search="slot_of(site.chain, visit, self._slot)",
+        replace="slot_of(site.chain, 0, self._slot)",
         tests=("tests/pipelines",),
     ),
     Defect(
-        name="pipeline-keeps-what-was-measured-before",
-        anchor="PipelineValues.note",
-        search="self.pop(outdated, None)",
-        replace="self.get(outdated)",
+        name="pipeline-records-on-an-older-image",
+        anchor="Recorder.copied",
+        search="self.records[:number]",
+        replace="self.records[:]",
         tests=("tests/pipelines",),
     ),
     Defect(

@@ -320,7 +320,7 @@ class Augmenter(CopiedByState, RemovedMethods):
 
     def _alone(self, runner: CpuRunner, pixels: npt.NDArray[np.uint8], call: Request) -> Any:
         if isinstance(self.transform, Pipeline):
-            drawn = self._planner.pipeline_of_one(self.transform, pixels.shape, call)  # type: ignore[arg-type]
+            drawn = self._planner.pipeline_of_one(self.transform, pixels.shape, call)
             if not isinstance(drawn, Program):
                 return with_wanted_channels(runner.run_one(drawn[0], pixels, drawn[1]), drawn[1], is_batch=False)
             return self._run_alone(runner, drawn, pixels)

@@ -61,7 +61,7 @@ class Recorded:
         raise NotImplementedError(f"{type(self).__name__} does not define after()")
 
     def function_recorder(self) -> OneImage:
-        """What records several of them."""
+        """The recorder of several instructions."""
         raise NotImplementedError(f"{type(self).__name__} does not define function_recorder()")
 
     def recorded(self, recorder: OneImage, device: str, output: Output) -> Any:

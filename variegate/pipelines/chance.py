@@ -64,7 +64,7 @@ def _reason(value: Any) -> str:
 
 
 def _loaded(function: types.FunctionType) -> Iterator[tuple[str, int, Any]]:
-    """What a function loads by name: file, line, value."""
+    """Values that a function loads by name: file, line, value."""
     variables = inspect.getclosurevars(function)
     yield from _loaded_by(function.__code__, {**variables.builtins, **function.__globals__, **variables.nonlocals})
 

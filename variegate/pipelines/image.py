@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -40,14 +40,16 @@ def refuse(what: str, accepted: str = "") -> NoReturn:
 class Recorder(OneImage):
     """Records one operation on an image. It shares the side tables of the batch."""
 
-    def __init__(self, image: PipelineImage) -> None:
-        self._run = image._run
-        sampling = self._run.sampling
-        self._height, self._width, self._channels = image.shape
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._names = run.sampling._names
+        self.adopt_tables(run.sampling)
+
+    def begin(self, image: PipelineImage) -> None:
+        """Start to record an operation on this image."""
+        self._height, self._width, self._channels = image.height, image.width, image.channels
         self._output = image._output
         self.records = []
-        self._names = sampling._names
-        self.adopt_tables(sampling)
 
     @property
     def channels(self) -> int:
@@ -60,12 +62,24 @@ class Recorder(OneImage):
     def of_planes(self, name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
         return self._run.sampling.of_planes(name, values)
 
+    def _levels(self, title: str, fill: Sequence[float]) -> Iterable[int]:
+        return super()._levels(title, fill if self.planes is None else self.of_planes(f"{title}: fill", fill).tolist())
+
     @property
     def epoch(self) -> int:
         return self._run.sampling.epoch
 
     def word(self, slot: int, word: int = 0) -> int:
         return self._run.words(slot + word // 4)[word % 4]
+
+    def table(self, name: str, values: npt.ArrayLike) -> int:
+        # A transform has the same tables for every sample.
+        array = np.asarray(values)
+        key = name, array.dtype.str, array.tobytes()
+        known = self._run.tables.get(key)
+        if known is None:
+            known = self._run.tables[key] = self._add(name, array)
+        return known
 
     def column(self, values: Callable[[Sampling], npt.ArrayLike]) -> NoReturn:
         raise NeedsBatch
@@ -128,7 +142,7 @@ class PipelineImage(Recorded):
         run.check_call(transform, others, named)
         slot = run.slot_of_call() if transform.num_slots else 0
         if self._batch is None:
-            recorder = Recorder(self)
+            recorder = self.function_recorder()
             try:
                 recorder.run(transform, slot)
                 return self._after(recorder)
@@ -139,12 +153,17 @@ class PipelineImage(Recorded):
         return self._after_batch(batch)
 
     def after(self, device: str, op: Op, args: Sequence[float], flags: int, fill: Any, size: Any) -> PipelineImage:
-        recorder = Recorder(self)
+        recorder = self._run.step_recorder
+        recorder.begin(self)
         recorder.add(op, *args, flags=flags, fill=fill, size=size)
+        if device == "cpu" and self._batch is None:
+            return self._after(recorder)
         return self.recorded(recorder, device, _UINT8)
 
     def function_recorder(self) -> Recorder:
-        return Recorder(self)
+        recorder = Recorder(self._run)
+        recorder.begin(self)
+        return recorder
 
     def recorded(self, recorder: OneImage, device: str, output: Output) -> PipelineImage:
         if device != "cpu":
@@ -158,8 +177,8 @@ class PipelineImage(Recorded):
         return self._after_batch(batch)
 
     def _after(self, recorder: OneImage) -> PipelineImage:
-        shape = recorder.height, recorder.width, self.channels
-        return PipelineImage(self._run, self._row, shape, recorder.output, recorder.records, self, self._boxes)
+        shape = recorder._height, recorder._width, self.channels
+        return PipelineImage(self._run, self._row, shape, recorder._output, recorder.records, self, self._boxes)
 
     def _as_batch(self, first_slot: int, num_slots: int) -> Sampling:
         """A batch of this image: one row, or those that AugMix made, with their instructions."""

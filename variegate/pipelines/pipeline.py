@@ -8,10 +8,10 @@ import sys
 import textwrap
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from importlib import import_module
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
@@ -31,6 +31,7 @@ _named: dict[str, types.FunctionType] = {}
 
 _PARAMETERS = "an image first, then values given with the batch, then constants, which have a default"
 _PLAIN = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY)
+_FUNCTION = "a Python function of an image"
 _EMPTY = inspect.Parameter.empty
 
 
@@ -48,10 +49,11 @@ class Pipeline(Transform):
     function: Any
     constants: Mapping[str, Any] | None = None
     source: str | None = None
-    # Names of the values that the function takes, in their order and by their names.
-    in_order: tuple[str, ...] = field(init=False)
-    by_name: tuple[str, ...] = field(init=False)
     num_slots = 1
+    # Values that the function takes, by their order and by their names.
+    in_order: ClassVar[tuple[str, ...]]
+    by_name: ClassVar[tuple[str, ...]]
+    given_constants: ClassVar[dict[str, Any]]
     _forks = True  # where the function calls AugMix
 
     def __post_init__(self) -> None:
@@ -59,12 +61,12 @@ class Pipeline(Transform):
         if isinstance(self.function, str):
             set_field(self, "function", self._named_function(self.function))
         if not isinstance(self.function, types.FunctionType):
-            raise TypeError(f"function: got {shown(self.function)}; accepted: a Python function of an image")
+            raise ArgumentError(self, "function", self.function, _FUNCTION)
         set_field(self, "__doc__", self.function.__doc__)
         set_field(self, "_chains", {})
         self._read_parameters()
         refuse_chance(self.function)
-        if self.source is not None and self.source != self.source_hash:
+        if self.source is not None and not (isinstance(self.source, str) and self.source == self.source_hash):
             accepted = f'{self.source_hash!r}: {self.full_name} was changed since; without "source" any is taken'
             raise ArgumentError(self, "source", self.source, accepted)
         set_field(self, "source", None)
@@ -79,6 +81,7 @@ class Pipeline(Transform):
         return _named[name]
 
     def _read_parameters(self) -> None:
+        """Note the values that the function takes, by their order and by their names, and its constants."""
         parameters = list(inspect.signature(self.function).parameters.values())
         where = shown_place(self.function.__code__.co_filename, self.function.__code__.co_firstlineno)
         if not parameters or any(p.kind not in _PLAIN for p in parameters) or parameters[0].default is not _EMPTY:
@@ -97,16 +100,14 @@ class Pipeline(Transform):
                 accepted = f"parameters of {self.name} with a default: {listed}"
                 raise ArgumentError(self, f"constants[{name!r}]", constants[name], accepted)
         set_field(self, "constants", dict(constants) or None)
+        set_field(self, "given_constants", dict(constants))
 
     # -- what it is called -------------------------------------------------------------------------------------
 
-    @cached_property
-    def name(self) -> str:
-        return str(self.function.__name__).replace("<lambda>", "pipeline")
-
     @property
-    def given_constants(self) -> dict[str, Any]:
-        return dict(self.constants or {})
+    def name(self) -> str:
+        """In messages."""
+        return str(self.function.__name__).replace("<lambda>", "pipeline")
 
     @property
     def full_name(self) -> str:
@@ -164,9 +165,9 @@ class Pipeline(Transform):
             run.append(run.results())
 
     def draw_one(self, sampling: Sampling) -> tuple[OneImage, Output] | None:
-        """Run for the only image of a batch -> its instructions, and the format in which it leaves.
+        """Run for the only image of a batch -> its instructions, and the format of its output.
 
-        None if only ``sampling`` can hold them, which then does.
+        None if only ``sampling`` can hold the instructions, which then does.
         """
         run = Run(self, sampling, np.zeros(1, np.intp), 0)
         results = run.results()
@@ -207,9 +208,9 @@ class Pipeline(Transform):
 
 def _restore(module: str, name: str, constants: Mapping[str, Any] | None) -> Pipeline:
     """The pipeline of a function of a module, imported if need be: for pickle, which imports as well."""
-    found = reduce(getattr, name.split("."), sys.modules.get(module) or import_module(module))
+    found: Any = reduce(getattr, name.split("."), sys.modules.get(module) or import_module(module))
     function = found.function if isinstance(found, Pipeline) else found
-    _named.setdefault(f"{module}:{name}", function)  # type: ignore[arg-type]
+    _named.setdefault(f"{module}:{name}", function)
     return Pipeline(function, constants)
 
 
@@ -236,6 +237,8 @@ def pipeline(function: Callable[..., Any] | None = None, /, **constants: Any) ->
         return lambda decorated: pipeline(decorated, **constants)
     if isinstance(function, Pipeline):
         return Pipeline(function.function, {**function.given_constants, **constants})
+    if not isinstance(function, types.FunctionType):
+        raise TypeError(f"function: got {shown(function)}; accepted: {_FUNCTION}")
     made = Pipeline(function, constants)
     if "<" not in made.full_name:
         _named[made.full_name] = made.function

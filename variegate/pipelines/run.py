@@ -14,7 +14,7 @@ from variegate.errors import shown
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform
 from variegate.ops.compose import IMAGE_VALUES
-from variegate.pipelines.image import MAX_STEPS, PipelineError, PipelineImage, emit_records, refuse
+from variegate.pipelines.image import MAX_STEPS, PipelineError, PipelineImage, Recorder, emit_records, refuse
 from variegate.pipelines.sites import chain_of, frames_below, is_users, slot_of
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
@@ -49,6 +49,8 @@ class Run:
         self._in_order = [self.given(name) for name in pipeline.in_order]
         self._by_name = {name: self.given(name) for name in pipeline.by_name}
         self._constants = pipeline.given_constants
+        self.step_recorder = Recorder(self)
+        self.tables: dict[tuple[str, str, bytes], int] = {}
         self._sites: dict[Any, Site] = {}
         self._by_chain: dict[str, Site] = {}
         self._words: dict[int, list[list[int]]] = {}
@@ -169,12 +171,12 @@ class Run:
         return results
 
     def append(self, results: list[PipelineImage]) -> None:
-        """Append what is recorded for each of the rows."""
+        """Append the instructions of each of the rows."""
         self._set_output(results)
         self._append(results)
 
     def _result_of(self, image: PipelineImage) -> PipelineImage:
-        """What the function returns for the row at hand. Raises PipelineError naming its line, and the sample."""
+        """The image that the function returns for this row. Raises PipelineError naming its line, and the sample."""
         self._refusal = None
         try:
             result = self._call(image)

@@ -38,7 +38,7 @@ _MAX_CODES = 10_000
 
 
 class _Code:
-    """What is known of a code object, which is kept so that its id stays its own."""
+    """Facts about a code object, which is kept so that its id stays its own."""
 
     def __init__(self, code: types.CodeType) -> None:
         self.code = code
@@ -158,7 +158,7 @@ def _is_hidden(before: list[tuple[str, Any]]) -> bool:
 
 
 def _place(instruction: dis.Instruction, line: int) -> tuple[int, ...]:
-    at = instruction.positions if _HAS_COLUMNS else None
-    if at is None:
+    if not _HAS_COLUMNS:
         return line, instruction.offset
+    at: Any = instruction.positions
     return at.lineno or 0, at.col_offset or 0, at.end_lineno or 0, at.end_col_offset or 0

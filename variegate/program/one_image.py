@@ -4,7 +4,7 @@ A native call reads its records (``lowering/rewrites.py``)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -115,11 +115,15 @@ class OneImage(KnownDraw, TableBuilder):
                 )
             self._height, self._width = int(size[0]), int(size[1])
         label = -1 if name is None else self._name_index(name)
-        if fill is not None and len(fill) != 3:
-            raise wrong_number(f"{name or title or SPECS[Op(op)].name}: fill", fill, 3)
-        red, green, blue = _BLACK if fill is None else map(int, fill)
+        red, green, blue = _BLACK if fill is None else self._levels(name or title or SPECS[Op(op)].name, fill)
         head = (int(op), int(flags), self._height, self._width, label, red, green, blue)
         self.records.append((*head, *args, *_UNUSED[len(args)]))
+
+    def _levels(self, title: str, fill: Sequence[float]) -> Iterable[int]:
+        """Red, green and blue of a fill color."""
+        if len(fill) != 3:
+            raise wrong_number(f"{title}: fill", fill, 3)
+        return map(int, fill)
 
     def _name_index(self, name: str) -> int:
         if name not in self._names:

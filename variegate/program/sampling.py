@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from itertools import chain
+from itertools import chain, starmap
+from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +36,7 @@ _COLUMNS: dict[str, Any] = {
     "fill": slice(5, 8),
     "args": slice(8, 8 + NUM_ARGS),
 }
-_RECORD = 8 + NUM_ARGS
+_RECORD = Struct(f"{8 + NUM_ARGS}d")
 
 # What errors call an operation that is not the same in every row.
 CHOICE = "a choice of operations"
@@ -223,8 +224,8 @@ class Sampling(TableBuilder):
         if not len(rows):
             return
         counts = np.array([len(each) for each in records], np.intp)
-        flat = chain.from_iterable(chain.from_iterable(records))
-        numbers = np.fromiter(flat, np.float64, int(counts.sum()) * _RECORD).reshape(-1, _RECORD)
+        packed = b"".join(starmap(_RECORD.pack, chain.from_iterable(records)))
+        numbers = np.frombuffer(packed, np.float64).reshape(-1, 8 + NUM_ARGS)
         if self.planes is not None:
             refuse_colour(numbers[:, 0].astype(np.int16), None, self.planes)
         at = np.repeat(rows, counts)
