@@ -258,6 +258,24 @@ def test_noise_differs_from_sample_to_sample() -> None:
     assert 15 < one.float().std() < 60
 
 
+def test_noise_has_high_slots_on_every_device() -> None:
+    def augment(image: Any) -> Any:
+        image = T.SaltAndPepper(0.2)(F.gaussian_noise(image, sigma=0.1))
+        return T.RandomErasing(p=1.0, value="random")(T.ShotNoise()(image))
+
+    images = [image[:40, :50] for image in vg.sample_images(3)]
+    on_cpu, by_oracle = (
+        vg.Augmenter(vg.pipeline(augment), device)(images, ids=[0, 1, 2]) for device in ("cpu", "oracle")
+    )
+    assert (on_cpu.int() - by_oracle.int()).abs().max() <= 1
+    many = [np.dstack([image, image[..., :2]]) for image in images]
+    noisy = vg.pipeline(lambda image: F.gaussian_noise(image, sigma=vg.uniform(0.1, 0.2)))
+    batch = vg.Augmenter(noisy)(many, ids=[0, 1, 2])
+    assert batch.shape == (3, 5, 40, 50)
+    assert (batch[:, 3:] != batch[:, :2]).any()  # each channel has noise of its own
+    assert (vg.Augmenter(noisy)(many[1:2], ids=[1])[0] == batch[1]).all()
+
+
 @pytest.mark.parametrize("device", ["cpu", "oracle"])
 def test_any_batch_gives_the_same_pixels(device: str) -> None:
     @vg.pipeline
@@ -329,6 +347,7 @@ def test_it_runs_in_the_kernels_of_a_gpu() -> None:
     @vg.pipeline
     def augment(image: Any) -> Any:
         image = F.rotate(image, vg.uniform(-20, 20)) if vg.coin() else F.invert(image)
+        image = F.gaussian_noise(image)
         return F.adjust_gamma(F.hflip(image), vg.uniform(0.5, 1.5))
 
     images = [np.random.default_rng(i).integers(0, 256, (20, 30, 3), np.uint8) for i in range(2)]

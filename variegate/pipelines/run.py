@@ -468,9 +468,10 @@ def _write(sampling: Sampling, rows: Rows, counts: Rows, numbers: Floats, sizes:
     place = sampling.length[at] + np.arange(len(at)) - np.repeat(ends - counts, counts)
     while place.max(initial=0) >= sampling.instructions["opcode"].shape[1]:
         sampling._widen()
-    grids = sampling.instructions
+    flat = at * sampling.instructions["opcode"].shape[1] + place  # one index, which is faster than a pair
     for name, columns in _COLUMNS.items():
-        grids[name][at, place] = numbers[:, columns]
+        grid = sampling.instructions[name]
+        grid.reshape(-1, *grid.shape[2:])[flat] = numbers[:, columns]
     sampling.length[rows] += counts
     sampling.size[rows] = sizes
 
