@@ -240,7 +240,7 @@ class Run:
     def share_tables(self, recorder: Recorder) -> None:
         shared = self.sampling
         recorder._parts, recorder._counts, recorder._points = shared._parts, shared._counts, shared._points
-        recorder._names, recorder.planes = shared._names, shared.planes
+        recorder._names, recorder.planes, recorder.max_side = shared._names, shared.planes, shared.max_side
 
     # -- the user's function -----------------------------------------------------------------------------------
 
@@ -344,16 +344,18 @@ def _key_of(frame: types.FrameType | None) -> tuple[int, ...]:
 
 def run_one(run: Run, image: OneImage) -> None:
     """Run the function for one image, and append what it records."""
-    words = image.__dict__.pop("_words", None)
+    fields = image.__dict__
+    words = fields.pop("_words", None)
     recorder = object.__new__(Recorder)
-    recorder.__dict__.update(image.__dict__)
+    recorder.__dict__.update(fields)
     with running(run):
         result, _ = run.result_of(recorder, recorder.update_state(), int(image.channels[0]))
-    image.__dict__.update(result.__dict__)
-    # Calls of transforms have left words of their own slots there.
-    image.__dict__.pop("_words", None)
+    # Nothing stays of what was computed of the image before; and calls of transforms have left words of their slots.
+    fields.clear()
+    fields.update(result.__dict__)
+    fields.pop("_words", None)
     if words is not None:
-        image._words = words
+        fields["_words"] = words
     if image._batch is not None:
         image._batch._words = image._words
 
@@ -388,7 +390,7 @@ def _recorders(run: Run) -> Iterator[tuple[Recorder, State]]:
     template = first.__dict__
     states = {channels: State(sampling.output, channels, None, None) for channels in (1, 3)}
     sources = sampling.source[rows]
-    first_keys: Any = [(None, None)] * len(rows)
+    first_keys: Any = [None] * len(rows)
     if sampling._first_key is not None:
         first_keys = rng.keys_of(sampling._first_key, len(sampling._ids))[sources].tolist()
     ids, keys = sampling.streams(rows)
@@ -398,7 +400,8 @@ def _recorders(run: Run) -> Iterator[tuple[Recorder, State]]:
         recorder = object.__new__(Recorder)
         recorder.__dict__ = fields = template.copy()
         fields["height"], fields["width"], fields["in_shape"] = height, width, (height, width, channels)
-        fields["sample_id"], fields["stream"], fields["_first_stream"] = sample_id, tuple(key), tuple(first_key)
+        fields["sample_id"], fields["stream"] = sample_id, tuple(key)
+        fields["_first_stream"] = first_key and tuple(first_key)
         fields["records"], fields["state"] = [], states[channels]
         if sampling.given:
             fields["given"] = {name: values[source : source + 1] for name, values in sampling.given.items()}
@@ -439,11 +442,8 @@ def _set_output(run: Run, results: list[Recorder]) -> None:
 
 def _append(sampling: Sampling, rows: Rows, results: list[Recorder], lengths: list[int]) -> None:
     """Append the records of each result beyond its ``lengths`` to its row."""
-    if sampling.is_blended or sampling.mixes:
-        for row, result, first in zip(rows, results, lengths, strict=True):
-            _emit(sampling, row, result, first)
-        return
-    plain = [n for n, result in enumerate(results) if result._batch is None]
+    is_joined = sampling._is_mixed[sampling.source[rows]] | bool(sampling.mixes)
+    plain = [n for n, result in enumerate(results) if result._batch is None and not is_joined[n]]
     recorded = [results[n].records[lengths[n] :] for n in plain]
     counts = np.array([len(records) for records in recorded], np.intp)
     flat = chained.from_iterable(chained.from_iterable(recorded))
@@ -451,7 +451,9 @@ def _append(sampling: Sampling, rows: Rows, results: list[Recorder], lengths: li
     sizes = [(results[n].height, results[n].width) for n in plain]
     _write(sampling, rows[plain], counts, numbers, sizes)
     for n, result in enumerate(results):
-        if result._batch is not None:
+        if is_joined[n]:
+            _emit(sampling, rows[n], result, lengths[n])
+        elif result._batch is not None:
             _append_forks(sampling, rows[n], result._batch, lengths[n])
         elif result.boxes is not None:
             _keep_boxes(sampling, rows[n : n + 1], result)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from variegate.program import rng
 from variegate.program.ops import NUM_ARGS, SPECS, Op
 from variegate.program.planes import wrong_number
-from variegate.program.program import MAX_SIDE, Output, Program, empty_instructions
+from variegate.program.program import Output, Program, empty_instructions
 from variegate.program.sampling import CHOICE, Floats, Rows, Sampling, after_steps, check_equal
 
 # The only row. Nobody writes to it.
@@ -253,10 +253,10 @@ class OneImage(Sampling):
                 f"{title or SPECS[Op(op)].name} after Normalize: only RandomErasing may follow it. Put Normalize last."
             )
         if size is not None:
-            if max(size) > MAX_SIDE:
+            if max(size) > self.max_side:
                 raise ValueError(
-                    f"{title or SPECS[Op(op)].name} to {size[0]}x{size[1]}; accepted: sides of at most {MAX_SIDE:,} "
-                    "pixels"
+                    f"{title or SPECS[Op(op)].name} to {size[0]}x{size[1]}; accepted: sides of at most "
+                    f"{self.max_side:,} pixels"
                 )
             self.height, self.width = size
         label = -1 if name is None else self._name_index(name)
