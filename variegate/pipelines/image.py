@@ -42,7 +42,7 @@ class Recorder(OneImage):
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._names = run.sampling._names
+        self._names, self.max_side = run.sampling._names, run.sampling.max_side
         self.adopt_tables(run.sampling)
 
     def begin(self, image: PipelineImage) -> None:
