@@ -168,7 +168,7 @@ class Variegate(Library):
         if not case.is_single:
             return {}
         is_function = case.kind == "function"
-        t = T.Function(case.key, C.FUNCTIONS[case.key]) if is_function else transform(BY_NAME[case.key])
+        t = vg.pipeline(lambda image: function(case.key)(image)) if is_function else transform(BY_NAME[case.key])
         augmenter = vg.Augmenter(t, num_threads=1, layout="NHWC" if is_function else "NCHW")
         return {"in a batch": (lambda: augmenter(inputs), len(inputs))}
 

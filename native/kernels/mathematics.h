@@ -1,6 +1,6 @@
 // Elementary functions of draws, the same bits on every platform: those of the C library and of NumPy differ by a unit
 // in the last place. Only + - * / and sqrt are used, which IEEE 754 rounds alike everywhere. Errors are below 2 units
-// in the last place on the ranges that draws have: angles up to 1e5, exponents up to 700.
+// in the last place, of tangents 3, on the ranges that draws have: angles up to 1e5, exponents up to 700.
 #pragma once
 #include "../core.h"
 
@@ -39,7 +39,7 @@ VG_INLINE f64 exp_of(f64 x) {
 VG_INLINE f64 log_of(f64 x) {
   if (!(x > 0.0)) return x == 0.0 ? -HUGE_VAL : NAN;
   if (x == HUGE_VAL) return x;
-  constexpr f64 TERMS[] = {2.0,      2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9, 2.0 / 11,
+  constexpr f64 TERMS[] = {2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9,  2.0 / 11,
                            2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21};
   i64 k = 0;
   if (x < 0x1p-1022) {
@@ -54,9 +54,10 @@ VG_INLINE f64 log_of(f64 x) {
     m *= 0.5;
     k++;
   }
-  const f64 s = (m - 1.0) / (m + 1.0);
+  const f64 f = m - 1.0, s = f / (2.0 + f), square = s * s;
   const f64 high = (f64)k * LN_2_HIGH, low = (f64)k * LN_2_LOW;
-  return high + (s * polynomial(TERMS, s * s) + low);
+  // 2 s = f - s f, of which f is exact.
+  return high + (f - (s * (f - square * polynomial(TERMS, square)) - low));
 }
 
 struct Angle {

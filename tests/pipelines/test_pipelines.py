@@ -258,6 +258,24 @@ def test_noise_differs_from_sample_to_sample() -> None:
     assert 15 < one.float().std() < 60
 
 
+def test_noise_has_high_slots_on_every_device() -> None:
+    def augment(image: Any) -> Any:
+        image = T.SaltAndPepper(0.2)(F.gaussian_noise(image, sigma=0.1))
+        return T.RandomErasing(p=1.0, value="random")(T.ShotNoise()(image))
+
+    images = [image[:40, :50] for image in vg.sample_images(3)]
+    on_cpu, by_oracle = (
+        vg.Augmenter(vg.pipeline(augment), device)(images, ids=[0, 1, 2]) for device in ("cpu", "oracle")
+    )
+    assert (on_cpu.int() - by_oracle.int()).abs().max() <= 1
+    many = [np.dstack([image, image[..., :2]]) for image in images]
+    noisy = vg.pipeline(lambda image: F.gaussian_noise(image, sigma=vg.uniform(0.1, 0.2)))
+    batch = vg.Augmenter(noisy)(many, ids=[0, 1, 2])
+    assert batch.shape == (3, 5, 40, 50)
+    assert (batch[:, 3:] != batch[:, :2]).any()  # each channel has noise of its own
+    assert (vg.Augmenter(noisy)(many[1:2], ids=[1])[0] == batch[1]).all()
+
+
 @pytest.mark.parametrize("device", ["cpu", "oracle"])
 def test_any_batch_gives_the_same_pixels(device: str) -> None:
     @vg.pipeline
@@ -329,6 +347,7 @@ def test_it_runs_in_the_kernels_of_a_gpu() -> None:
     @vg.pipeline
     def augment(image: Any) -> Any:
         image = F.rotate(image, vg.uniform(-20, 20)) if vg.coin() else F.invert(image)
+        image = F.gaussian_noise(image)
         return F.adjust_gamma(F.hflip(image), vg.uniform(0.5, 1.5))
 
     images = [np.random.default_rng(i).integers(0, 256, (20, 30, 3), np.uint8) for i in range(2)]
@@ -346,3 +365,87 @@ def test_blends_loaders_and_choices_take_it() -> None:
     loader = vg.Loader(vg.WithIds(list(zip(images, labels, strict=True))), transform, 4, shuffle=False, device="cpu")
     loaded = [image for batch, _ in loader for image in batch]
     assert all((a == b).all() for a, b in zip(loaded, wanted, strict=True))
+
+
+class Warm(T.CustomOp):
+    magnitude = T.Magnitude(0, 1)
+
+    def lut(self, m: float) -> Any:
+        return np.clip(np.arange(256) * (1 + m), 0, 255).astype(np.uint8)
+
+
+@vg.pipeline
+def usual(image: Any) -> Any:
+    if vg.coin():
+        image = F.rotate(image, vg.uniform(-30, 30))
+    image = T.AlternatingHorizontalFlip()(image)
+    return F.resize(T.RandAugment()(T.ThreeAugment()(image)), (32, 32))
+
+
+@vg.pipeline
+def blended(image: Any) -> Any:
+    return T.AugMix()(F.rotate(image, vg.uniform(0, 9)))
+
+
+@vg.pipeline
+def with_tables(image: Any) -> Any:
+    image = Warm()(T.Cutout(8)(Warm(0.3)(image))) if vg.coin() else T.CoarseDropout()(image)
+    return T.ElasticTransform()(image)
+
+
+@vg.pipeline
+def in_gray(image: Any) -> Any:
+    if vg.coin():
+        return F.hflip(F.rgb_to_grayscale(F.rotate(image, 5), 3))
+    return T.Grayscale(3)(image)
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        usual,
+        with_tables,
+        T.Compose([T.Resize((32, 32)), blended, T.RandomHorizontalFlip(), T.Normalize(0.5, 0.5)]),
+        T.Compose([T.Resize((32, 32)), T.AugMix(), vg.pipeline(lambda image: F.hflip(image))]),
+        T.Compose([T.Resize((32, 32)), T.SomeOf([blended, usual, T.Invert()], 1), T.RandomHorizontalFlip()]),
+        T.Compose([T.Resize((32, 32)), T.RandomOrder([blended, T.RandomHorizontalFlip()])]),
+        T.Compose([T.Pad(2, fill=(9, 9, 9)), in_gray]),
+        T.MultiView([usual, T.Compose([T.Resize(16), usual])], counts=[2, 1]),
+    ],
+)
+def test_alone_as_in_a_batch(transform: T.Transform) -> None:
+    images = [image[:60, :80, :1] if i % 2 else image[:60, :80] for i, image in enumerate(vg.sample_images(6))]
+    together = vg.Augmenter(transform, num_threads=1)(images, ids=range(6))
+    for row in (1, 4, 3):
+        alone = vg.Augmenter(transform)([images[row]], ids=[row])
+        one = vg.as_transform(transform)(images[row], id=row)
+        if not isinstance(transform, T.MultiView):
+            together_row, alone_row, one = [together[row]], [alone[0]], [one]
+        else:
+            together_row, alone_row = [view[row] for view in together], [view[0] for view in alone]
+        for a, b, c in zip(together_row, alone_row, one, strict=True):
+            assert (a == b).all()
+            assert (b == c).all()
+
+
+def test_only_what_may_follow_a_mixed_image_follows_it() -> None:
+    images = [image[:32, :32] for image in vg.sample_images(4)]
+    turned = vg.pipeline(lambda image: F.rotate(image, 3))
+    with pytest.raises(ValueError, match="Rotate after AugMix: images are already mixed there"):
+        vg.Augmenter(T.Compose([T.AugMix(), turned]))(images, ids=range(4))
+    with pytest.raises(ValueError, match="AugMix after images are mixed"):
+        vg.Augmenter(T.Compose([T.AugMix(), blended]))(images, ids=range(4))
+    mixed, labels = vg.Augmenter(T.Compose([turned, T.MixUp(num_classes=2)]))(
+        images, ids=range(4), partners="batch", labels=[0, 1, 0, 1]
+    )
+    assert (mixed.shape, labels.shape) == ((4, 3, 32, 32), (4, 2))
+
+
+def test_values_are_plain() -> None:
+    def kinds(image: Any, name: Any, *, flag: Any, weight: Any, epoch: Any, area: Any, aspect: Any) -> Any:
+        assert (type(name), type(flag), type(weight), type(epoch)) == (str, bool, float, int)
+        assert (area, aspect, image.area, image.shape) == (4000, 1.6, 4000, (50, 80, 3))
+        return image
+
+    conditions = {"name": ["a", "b"], "flag": [True, False], "weight": np.ones(2, np.float32)}
+    vg.Augmenter(vg.pipeline(kinds)).program([(50, 80)] * 2, ids=[0, 1], conditions=conditions)

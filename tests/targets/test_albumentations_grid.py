@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import variegate as vg
+from tests.functions import function
 from tests.targets.make_albumentations_grid import HEIGHT, MASK, WIDTH
 from variegate import transforms as T
 
@@ -34,7 +35,9 @@ def run(transform: T.Transform, sample: dict[str, Any], **options: Any) -> dict[
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['op']}-{CASES.index(case)}")
 def test_as_albumentations(case: dict[str, Any]) -> None:
-    ours = T.Compose([getattr(T, name)(**arguments) for name, arguments in case["ours"]])
+    ours = T.Compose(
+        [function(**given) if name == "Function" else getattr(T, name)(**given) for name, given in case["ours"]]
+    )
     sample = {"boxes": BOXES, "labels": list(range(len(BOXES))), "keypoints": POINTS, "mask": MASK}
     result = run(ours, sample, point_origin="centre")
     assert list(result["mask"].shape) == case["size"]

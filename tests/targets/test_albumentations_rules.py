@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import variegate as vg
+from tests.functions import function
 from tests.targets.make_albumentations_rules import (
     BOXES,
     FILTERED,
@@ -34,7 +35,7 @@ def run(transform: T.Transform, boxes: list[list[float]], **options: Any) -> dic
 
 @pytest.mark.parametrize("rule", RULES["kept"], ids=lambda rule: str(rule["options"]))
 def test_the_same_boxes_are_kept(rule: dict[str, Any]) -> None:
-    crop = T.Function("crop", {"top": 6, "left": 5, "height": 18, "width": 23})
+    crop = function("crop", {"top": 6, "left": 5, "height": 18, "width": 23})
     result = run(crop, FILTERED, **rule["options"])
     assert result["labels"] == rule["labels"]
     np.testing.assert_allclose(result["boxes"], np.reshape(rule["boxes"], (-1, 4)), atol=1e-3)

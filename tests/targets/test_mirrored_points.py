@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import variegate as vg
+from tests.functions import function
 from tests.targets.test_samples import FLIP, IMAGE, WIDTH, run, sample
 from variegate import transforms as T
 
@@ -16,7 +17,7 @@ from variegate import transforms as T
 FACE = [[30.0, 10.0, 2.0], [40.0, 20.0, 2.0], [20.0, 20.0, 2.0], [50.0, 22.0, 1.0], [10.0, 22.0, 2.0]]
 ORDER = [0, 2, 1, 4, 3]
 TWICE = T.Compose([FLIP, T.RandomVerticalFlip(1.0)])
-SIDEWAYS = T.Function("rotate", {"angle": 90.0, "expand": True})
+SIDEWAYS = function("rotate", {"angle": 90.0, "expand": True})
 
 
 def turn(points: Any) -> float:

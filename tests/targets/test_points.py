@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import variegate as vg
+from tests.functions import function
 from tests.oracle.executor import instruction
 from tests.oracle.geometry import displaced
 from variegate import transforms as T
@@ -47,14 +48,14 @@ def test_a_chain_of_maps_is_followed_to_the_end() -> None:
 
 
 def test_what_leaves_the_image_at_any_step_is_not_visible() -> None:
-    chain = T.Compose([T.Function("crop", {"top": 10, "left": 10, "height": 20, "width": 20}), T.Pad(10)])
+    chain = T.Compose([function("crop", {"top": 10, "left": 10, "height": 20, "width": 20}), T.Pad(10)])
     points = [[5.0, 15.0, 2.0], [15.0, 15.0, 2.0], [10.0, 30.0, 1.0], [15.0, 31.0, 1.0], [-3.0, 15.0, 2.0]]
     [result] = vg.Augmenter(chain, device="cpu")([{"image": IMAGE, "keypoints": points}])
     assert result["keypoints"].tolist() == [[*xy, v] for (*xy, _), v in zip(points, [0, 2, 1, 0, 0], strict=True)]
 
 
 def test_erased_points_are_there_and_hidden() -> None:
-    erase = T.Function("erase", {"i": 10, "j": 20, "h": 5, "w": 6, "v": 9})
+    erase = function("erase", {"i": 10, "j": 20, "h": 5, "w": 6, "v": 9})
     points = [[20.0, 10.0, 2.0], [19.9, 10.0, 2.0], [25.9, 14.9, 1.0], [22.0, 12.0, 0.0]]
     sample = {"image": IMAGE, "keypoints": points, "boxes": [[20, 10, 26, 15]]}
     [result] = vg.Augmenter(erase, device="cpu")([sample])
@@ -68,7 +69,7 @@ def test_points_without_visibility_keep_their_places_outside() -> None:
 
 
 def test_a_point_that_a_map_crushes_has_left() -> None:
-    flat = T.Function("affine", {"angle": 0.0, "translate": [0, 0], "scale": 1e-7, "shear": [0.0, 0.0]})
+    flat = function("affine", {"angle": 0.0, "translate": [0, 0], "scale": 1e-7, "shear": [0.0, 0.0]})
     program = vg.Augmenter(flat, device="cpu").program([(HEIGHT, WIDTH)], ids=[0])
     program.args[0, 0, :6] = 0.0  # every pixel reads the same place
     _, state = move_points(stages_of(program), np.zeros(1, np.int64), np.array([[4.0, 5.0]]))

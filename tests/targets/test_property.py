@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import variegate as vg
+from tests.functions import function
 from variegate import transforms as T
 
 pytestmark = pytest.mark.usefixtures("validated")
@@ -147,7 +148,7 @@ def test_boxes_of_pixels_that_grow_are_those_of_their_masks() -> None:
 
 def test_a_box_that_ends_where_a_crop_begins_is_dropped_however_it_rounds() -> None:
     for begin in range(1, 40):
-        crop = T.Function("resized_crop", {"top": 0, "left": begin, "height": HEIGHT, "width": 1, "size": [86, 61]})
+        crop = function("resized_crop", {"top": 0, "left": begin, "height": HEIGHT, "width": 1, "size": [86, 61]})
         augmenter = vg.Augmenter(crop, device="cpu", num_threads=1)
         [result] = augmenter([sample((begin - 1, 0, begin, HEIGHT))])
         assert result["boxes"].shape == (0, 4)

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import variegate as vg
+from tests.functions import function
 from variegate import transforms as T
 
 HEIGHT, WIDTH = 40, 60
@@ -46,7 +47,7 @@ def test_box_formats(box_format: str, box: list[float], flipped: list[float]) ->
 
 
 def test_normalized_boxes_are_shares_of_the_new_image() -> None:
-    crop = T.Function("crop", {"top": 0, "left": 0, "height": 20, "width": 30})
+    crop = function("crop", {"top": 0, "left": 0, "height": 20, "width": 30})
     entries = {"boxes": [[0.25, 0.25, 0.75, 0.375]], "keypoints": [[0.25, 0.25]]}
     [result] = run(crop, sample(**entries), normalized=True)
     assert result["boxes"].tolist() == [[0.5, 0.5, 1.0, 0.75]]
@@ -54,7 +55,7 @@ def test_normalized_boxes_are_shares_of_the_new_image() -> None:
 
 
 def test_rotated_boxes_turn_with_the_image() -> None:
-    [result] = run(T.Function("rotate", {"angle": 30.0}), sample(boxes=[[30, 20, 16, 8, 10]]), box_format="cxcywhr")
+    [result] = run(function("rotate", {"angle": 30.0}), sample(boxes=[[30, 20, 16, 8, 10]]), box_format="cxcywhr")
     assert result["boxes"][0].tolist() == pytest.approx([30, 20, 16, 8, 40], abs=1e-3)
 
 
@@ -67,7 +68,7 @@ def test_boxes_that_leave_take_their_labels_and_masks_along() -> None:
         "iscrowd": np.arange(4),
         "keypoints": np.full((4, 2, 3), 25.0),
     }
-    crop = T.Function("crop", {"top": 10, "left": 20, "height": 20, "width": 20})
+    crop = function("crop", {"top": 10, "left": 20, "height": 20, "width": 20})
     [result] = run(crop, sample(**entries), per_box=["iscrowd"])
     assert result["labels"] == ["most left", "in", "small"]
     assert result["iscrowd"].tolist() == [1, 2, 3]

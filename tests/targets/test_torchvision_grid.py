@@ -15,8 +15,8 @@ import pytest
 import torch
 
 import variegate as vg
+from tests.functions import function
 from tests.targets.make_torchvision_grid import HEIGHT, MASK, WIDTH
-from variegate import transforms as T
 from variegate.targets.box_formats import corners_of
 
 GRID: dict[str, Any] = json.loads(Path(__file__).with_name("torchvision_grid.json").read_text())
@@ -26,7 +26,7 @@ IMAGE = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
 
 
 def run(case: dict[str, Any], sample: dict[str, Any], **options: Any) -> dict[str, Any]:
-    augmenter = vg.Augmenter(T.Function(case["function"], case["arguments"]), device="cpu", num_threads=1)
+    augmenter = vg.Augmenter(function(case["function"], case["arguments"]), device="cpu", num_threads=1)
     [result] = augmenter([{"image": IMAGE, **sample}], targets=vg.Targets(**options))
     return dict(result)
 

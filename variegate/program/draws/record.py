@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Float64Array
 from variegate.native.library import data_ptr, entry
 from variegate.program.draws.instructions import DrawOp
 from variegate.program.draws.recorder import NONE, SIDE_TABLES, Callback, Emission, Recorder
@@ -44,14 +45,14 @@ class Record:
     images leave.
     """
 
-    code: npt.NDArray[Any]
-    emissions: npt.NDArray[Any]
-    constants: npt.NDArray[np.float64]
-    arrays: npt.NDArray[np.float64]
+    code: AnyArray
+    emissions: AnyArray
+    constants: Float64Array
+    arrays: Float64Array
     callbacks: tuple[Callback, ...]
     columns: tuple[Callable[[Sampling], npt.ArrayLike], ...]
     names: tuple[str, ...]
-    tables: dict[str, npt.NDArray[Any]]
+    tables: dict[str, AnyArray]
     points: tuple[Any, ...]
     output: Output
     num_registers: int
@@ -99,7 +100,7 @@ class Record:
         sampling.output = record.output
         sampling.differs_by_channel |= record.differs_by_channel
 
-    def error(self, status: int, failure: npt.NDArray[np.float64], max_side: int) -> Exception:
+    def error(self, status: int, failure: Float64Array, max_side: int) -> Exception:
         """What to raise for the status of a call of vg_draw."""
         number, row, *values = failure.tolist()
         note = self.notes[int(number)]
@@ -140,10 +141,11 @@ class _Call:
     def run(self, begin: int, end: int) -> None:
         """Run instructions begin..end. Raises what a check says."""
         record, sampling, rows = self.record, self.sampling, self.rows
-        sampling.reserve(int(sampling.length.max(initial=0)) + record.max_emissions)
+        is_all = len(rows) == len(sampling.length)
+        length = sampling.length if is_all else sampling.length[rows]
+        sampling.reserve(int(length.max(initial=0)) + record.max_emissions)
         rectangles = np.empty((len(rows) * record.num_rectangles, 4), np.int32)
         self.counts[0] = 0
-        is_all = len(rows) == len(sampling.length)
         index = np.ascontiguousarray(rows, np.int64)
         arrays = (
             *sampling.instructions.values(),
@@ -172,12 +174,16 @@ class _Call:
 
     def call_back(self, number: int, callback: Callback) -> None:
         """Run a callback, after which there may be further rows, and another format of what leaves."""
-        sampling, chosen = self.sampling, self.rows_where(callback.where)
+        sampling, chosen = self.sampling, self.rows
+        meant: Any = slice(None)
+        if callback.where != NONE:
+            meant = np.flatnonzero(self._numbers(callback.where))
+            chosen = self.rows[meant]
         if not len(chosen):
             return
         known = len(sampling.length)
         sampling.output = callback.output
-        values = [self.values(register, chosen) for register in callback.values]
+        values = [self._numbers(register)[meant] for register in callback.values]
         callback.function(sampling, chosen, self.slot + callback.slot, *values)
         self.follow_forks(known)
         if sampling.output != callback.next_output:
@@ -190,16 +196,9 @@ class _Call:
         self._set_record(record)
         self.registers[:, to : to + number] = before[:, first : first + number]
 
-    def rows_where(self, where: int) -> Rows:
-        if where == NONE:
-            return self.rows
-        mask = self.registers[:, where].reshape(-1)[: len(self.rows)] != 0
-        return self.rows[mask]
-
-    def values(self, register: int, rows: Rows) -> npt.NDArray[np.float64]:
-        """float64[rows] of a register."""
-        all_values = self.registers[:, register].reshape(-1)[: len(self.rows)]
-        return all_values[np.isin(self.rows, rows)]
+    def _numbers(self, register: int) -> Float64Array:
+        """float64[rows]"""
+        return self.registers[:, register].reshape(-1)[: len(self.rows)]
 
     def follow_forks(self, first: int) -> None:
         """Go on with rows from ``first`` on, which a callback has forked, with the numbers of those they come from."""
@@ -217,7 +216,7 @@ class _Call:
         self.registers[to_block, :, to_lane] = before[block, :, lane]
 
 
-def _add_table(sampling: Sampling, name: str, values: npt.NDArray[Any] | None) -> int:
+def _add_table(sampling: Sampling, name: str, values: AnyArray | None) -> int:
     return 0 if values is None else sampling._add(name, values)
 
 
@@ -301,7 +300,7 @@ def _record(
     )
 
 
-def _table(name: str, parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+def _table(name: str, parts: Sequence[AnyArray]) -> AnyArray:
     like = getattr(Tables(), name)
     return np.ascontiguousarray(np.concatenate(parts), like.dtype)
 
