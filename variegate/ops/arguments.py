@@ -170,7 +170,7 @@ def check_colour(name: str, value: Any, *, error: Refusal = refused) -> Colour:
 def check_interpolation(name: str, value: Any, *, error: Refusal = refused) -> InterpolationName:
     """Of a map: a name, torchvision's InterpolationMode or Pillow's code."""
     if type(value) is str and value in INTERPOLATIONS:
-        return value  # type: ignore[return-value]
+        return value
     return one_of(name, _interpolation(value, INTERPOLATIONS), INTERPOLATIONS, error=error)
 
 

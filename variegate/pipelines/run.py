@@ -44,6 +44,8 @@ _COLUMNS: dict[str, Any] = {
 _RECORD = 8 + NUM_ARGS
 # Blocks of random numbers that are kept for a batch, in all.
 _MAX_BLOCKS = 1 << 16
+# Visits of a site that are drawn for all rows at once.
+_MAX_SHARED = 64
 
 
 class _WordsAt:
@@ -65,12 +67,12 @@ class _WordsAt:
 
 
 class Draw:
-    """The numbers of all rows at one site and visit."""
+    """The numbers of all rows at one site and visit, or of the row at hand alone."""
 
-    __slots__ = ("_run", "_second", "_words", "slot", "units")
+    __slots__ = ("_is_alone", "_run", "_second", "_words", "slot", "units")
 
-    def __init__(self, run: Run, slot: int) -> None:
-        self._run, self.slot = run, slot
+    def __init__(self, run: Run, slot: int, is_alone: bool) -> None:
+        self._run, self.slot, self._is_alone = run, slot, is_alone
         self.units: list[float] | None = None
         self._second: list[float] | None = None
         self._words: Words | None = None
@@ -83,19 +85,28 @@ class Draw:
                 first, second = run.reader.units(self.slot)
                 self.units, self._second = [first], [second]
             else:
-                self.units, self._second = rng.to_unit(run.words(self.slot, 1)[:, 0, :2]).T.tolist()
-        return self.units[self._run.row]
+                self.units, self._second = rng.to_unit(run.words(self.slot, 1, self._rows)[:, 0, :2]).T.tolist()
+        return self.units[self._place]
 
     def second_unit(self) -> float:
         """Another one."""
         self.unit()
         assert self._second is not None
-        return self._second[self._run.row]
+        return self._second[self._place]
+
+    @property
+    def _rows(self) -> slice:
+        row = self._run.row
+        return slice(row, row + 1) if self._is_alone else slice(None)
+
+    @property
+    def _place(self) -> int:
+        return 0 if self._is_alone else self._run.row
 
     def words(self, count: int) -> Words:
         """Of the row at hand, those of ``count`` slots: uint32[1, count, 4]."""
         run = self._run
-        if count * run.number > _MAX_BLOCKS:
+        if self._is_alone or count * run.number > _MAX_BLOCKS:
             return run.words(self.slot, count, slice(run.row, run.row + 1))
         if self._words is None or self._words.shape[1] < count:
             self._words = run.words(self.slot, count)
@@ -188,11 +199,16 @@ class Run:
             site.row, site.visits = self.row, 0
         visit = site.visits
         site.visits = visit + 1
-        if visit == len(site.draws):
-            if visit >= MAX_STEPS:
-                self.refuse(f"more than {MAX_STEPS:,} draws of one call", "loops that end")
-            site.draws.append(Draw(self, slot_of(site.chain, visit, self._slot)))
-        return site.draws[visit]
+        if visit < len(site.draws):
+            return site.draws[visit]
+        if visit >= MAX_STEPS:
+            self.refuse(f"more than {MAX_STEPS:,} draws of one call", "loops that end")
+        # In loops of many turns, few rows come this far.
+        is_alone = visit >= _MAX_SHARED and self.number > 1
+        draw = Draw(self, slot_of(site.chain, visit, self._slot), is_alone)
+        if not is_alone:
+            site.draws.append(draw)
+        return draw
 
     def _chain(self, key: Any, frame: types.FrameType) -> str:
         known: dict[Any, tuple[str, Any]] = self.pipeline._chains
