@@ -458,21 +458,24 @@ def _set_output(run: Run, results: list[Recorder]) -> None:
 
 def _append(sampling: Sampling, rows: Rows, results: list[Recorder], lengths: list[int]) -> None:
     """Append the records of each result beyond its ``lengths`` to its row."""
-    is_joined = sampling._is_mixed[sampling.source[rows]] | bool(sampling.mixes)
-    plain = [n for n, result in enumerate(results) if result._batch is None and not is_joined[n]]
+    is_joined = (sampling._is_mixed[sampling.source[rows]] | bool(sampling.mixes)).tolist()
+    plain, others = [], []
+    for n, result in enumerate(results):
+        (plain if result._batch is None and not is_joined[n] else others).append(n)
     recorded = [results[n].records[lengths[n] :] for n in plain]
     counts = np.array([len(records) for records in recorded], np.intp)
     flat = chained.from_iterable(chained.from_iterable(recorded))
     numbers = np.fromiter(flat, np.float64, int(counts.sum()) * _RECORD).reshape(-1, _RECORD)
     sizes = [(results[n].height, results[n].width) for n in plain]
     _write(sampling, rows[plain], counts, numbers, sizes)
-    for n, result in enumerate(results):
-        if is_joined[n]:
-            _emit(sampling, rows[n], result, lengths[n])
-        elif result._batch is not None:
-            _append_forks(sampling, rows[n], result._batch, lengths[n])
-        elif result.boxes is not None:
-            _keep_boxes(sampling, rows[n : n + 1], result)
+    for n in plain if sampling.boxes is not None else ():
+        _keep_boxes(sampling, rows[n : n + 1], results[n])
+    for n in others:
+        batch = results[n]._batch
+        if batch is None or is_joined[n]:
+            _emit(sampling, rows[n], results[n], lengths[n])
+        else:
+            _append_forks(sampling, rows[n], batch, lengths[n])
 
 
 def _write(sampling: Sampling, rows: Rows, counts: Rows, numbers: Floats, sizes: Any) -> None:
