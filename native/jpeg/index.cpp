@@ -3,6 +3,8 @@
 #include "code.h"
 #include "splice.h"
 
+namespace vg::jpeg {
+
 // The key by which a file is known.
 VG_EXPORT u64 vg_hash_bytes(const u8 *data, i64 size) { return hash_bytes(data, size); }
 
@@ -41,3 +43,5 @@ VG_EXPORT i64 vg_jpeg_cut(const u8 *data, i64 size, const u64 *keys, const u64 *
   if (!entries.unpack({packed + begin, (i64)(end - begin)}, key, size, &scratch)) return 0;
   return splice({data, size}, entries, divisor, box, &scratch, out, capacity);
 }
+
+}  // namespace vg::jpeg

@@ -14,14 +14,6 @@ struct FilterImage {
   i64 step() const { return 3 * stride; }
 };
 
-// Index `i` mirrored into 0..n - 1 about the border pixels, repeatedly.
-VG_INLINE i64 reflect(i64 i, i64 n) {
-  if (n == 1) return 0;
-  const i64 period = 2 * (n - 1);
-  i = (i < 0 ? -i : i) % period;
-  return i >= n ? period - i : i;
-}
-
 // Repeats the outermost pixels of all lines on both sides. Rows have a margin of at least `radius`.
 void repeat_edges(const FilterImage &image, i64 radius);
 
