@@ -1,6 +1,6 @@
 # Every target works on a bare machine with Python 3.10+: it makes .venv, installs what it needs, and runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-unit test-lowest test-highest test-random-order test-strength test-migration test-converter lint lint-workflows bench bench-gpu wheel docs docs-links install native test-sanitized clean
+.PHONY: help demo test test-all test-unit test-lowest test-highest test-random-order test-strength test-migration test-converter lint lint-workflows bench bench-gpu wheel docs docs-links install native native-before-pip test-sanitized test-aarch64 clean
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python3.10 python; do \
@@ -29,7 +29,8 @@ help:
 	@echo "make test-migration   both codes of every pair in docs/migration, in the peers' environment   (MIGRATION_ARGS='dali.md')"
 	@echo "make test-converter   what Albumentations and its conversions do to all targets        (CONVERTER_ARGS='--python PEER')"
 	@echo "make test-sanitized   the kernels of every processor level under ASan and UBSan"
-	@echo "make lint    ruff, and mypy and pyright, with the examples and the Python of the pages"
+	@echo "make test-aarch64   random programs, run here and in an emulator of aarch64: the same pixels"
+	@echo "make lint    ruff, clang-format, and mypy and pyright, with the examples and the Python of the pages"
 	@echo "make bench   speed beside the peers   (BENCH='w2 --out docs/results'; BENCH=--help names the others: loader, w8, ...)"
 	@echo "make bench-gpu   the same on a GPU (BENCH_GPU='w3 w3r'), in the Python that PYTHON names"
 	@echo "make lint-workflows   the workflows in .github, and the Dockerfile"
@@ -85,9 +86,11 @@ test-migration: $(VENV)/.installed-demo
 test-converter: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks.albumentations_audit $(CONVERTER_ARGS)
 
+CPP = $(shell find native -name '*.cpp' -o -name '*.h')
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(CPP)
 	$(BIN)/python -m tests.pages build/pages
 	$(BIN)/mypy variegate native packages tools benchmarks conftest.py tests examples build/pages
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
@@ -138,10 +141,17 @@ $(BIN)/python:
 
 # One stamp per set of extras: nothing is installed again until the requirements change. Bytecode is left to the first
 # import: most of what comes along is never imported, and to compile it takes half of the time. `dev` holds `test`.
-$(VENV)/.installed-%: pyproject.toml $(STUDIO)/pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.installed-%: pyproject.toml $(STUDIO)/pyproject.toml constraints.txt
+	@$(MAKE) --no-print-directory -j2 native-before-pip pip-install-$*
+	@touch $@ $(if $(filter dev,$*),$(VENV)/.installed-test)
+
+# The C++ is compiled while pip downloads. To build the project, pip waits for that and finds nothing left to compile.
+native-before-pip:
+	@test -z "$(PYTHON)" || $(PYTHON) native/build.py --before-pip >/dev/null
+
+pip-install-%: | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[$*]" \
 		$(if $(filter test dev docs,$*),-e ./$(STUDIO))
-	@touch $@ $(if $(filter dev,$*),$(VENV)/.installed-test)
 
 # The kernels of every level under ASan and UBSan, over the contracts of executors. Python itself leaks on purpose.
 SANITIZED = build/native/sanitized/_native.so
@@ -152,6 +162,17 @@ test-sanitized: $(VENV)/.installed-test
 		LD_PRELOAD=$$($${CC:-gcc} -print-file-name=libasan.so) $(BIN)/python -m pytest -q -n 0 -m "not slow" \
 			tests/executors/test_contract.py tests/executors/test_contract_edges.py -k "cpu and not fork" || exit; \
 	done
+
+# Programs that ran here run again on aarch64, in QEMU; PROGRAMS: how many. Installs nothing: see tools/aarch64_python.sh.
+AARCH64 = build/aarch64
+PROGRAMS ?= 4000
+test-aarch64: $(VENV)/.installed-test native
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "ziglang>=0.15"
+	env -u CC VARIEGATE_TARGET=aarch64 $(BIN)/python native/build.py --out $(AARCH64)/_native.so
+	PYTHON=$(BIN)/python tools/aarch64_python.sh $(AARCH64)
+	$(BIN)/python -m tests.native.replay record $(AARCH64)/programs $(PROGRAMS)
+	PYTHONPATH=$(CURDIR) VARIEGATE_LIBRARY=$(CURDIR)/$(AARCH64)/_native.so \
+		$(AARCH64)/python -m tests.native.replay compare $(AARCH64)/programs
 
 # Compiles what changed; pip has compiled all of it when it installed the project.
 native: | $(BIN)/python

@@ -110,7 +110,7 @@ enum : int {
 namespace PassSource {
 enum : int {
   DIRECT = 0,
-  STRETCH = 1,
+  ROW_COPY = 1,
   FIXED = 2,
   CHAIN = 3,
   TABLE = 4,
@@ -153,9 +153,9 @@ enum : int {
   LEFT = 11,
   BOTTOM = 12,
   RIGHT = 13,
-  OUTSIDE = 14,
+  NUM_FILL = 14,
   BREAK = 15,
-  BREAKER = 16,
+  BLOCKING_SLOT = 16,
   HEIGHT = 17,
   WIDTH = 18,
   QUALITY = 19,
@@ -739,7 +739,7 @@ struct BlendCall {
   i64 streams;
 };
 
-// One call of vg_pick_planes: three channels each of images begin..end, interleaved, one image after another.
+// One call of vg_pick_planes: three channels of each of images begin..end, interleaved, back to back.
 struct PickCall {
   const i64 * images;
   i64 begin;
@@ -763,10 +763,10 @@ struct DeviceProgram {
   const i32 * passes;
   const i32 * length;
   const i32 * num_passes;
-  const i32 * source;
   const i32 * in_shape;
   const u64 * ids;
   const u32 * key;
+  const i32 * source;
   const u8 * luts;
   i64 luts_size;
   const u8 * matrices;

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from pathlib import Path
+from types import ModuleType
 
 from variegate.apps.curate import fingerprint, near_search, pixels
 from variegate.executors.cuda import layout
@@ -28,6 +29,13 @@ def _enum(name: str, members: Iterable[tuple[str, int]]) -> str:
 
 def _int_enum(kind: type[IntEnum]) -> str:
     return _enum(kind.__name__, ((member.name, member.value) for member in kind))
+
+
+def _fields(module: ModuleType, first: str, last: str) -> Iterator[tuple[str, int]]:
+    """Constants of a module from ``first`` to ``last``, in the order of their definition."""
+    names = list(vars(module))
+    for name in names[names.index(first) : names.index(last) + 1]:
+        yield name, getattr(module, name)
 
 
 def _number(name: str, value: float) -> str:
@@ -59,7 +67,7 @@ def header() -> str:
         '#pragma once\n#include "core.h"\n',
         _enum("Op", ((op.name, op.value) for op in ops.Op)),
         *map(_int_enum, (ops.Kind, ops.Interpolation, ops.PadMode, ops.LayerMode, passes.PassSource, passes.PassBreak)),
-        _enum("PassField", zip(passes.FIELD_NAMES, range(passes.PASS_FIELDS), strict=True)),
+        _enum("PassField", _fields(passes, "BEGIN", "QUALITY")),
         _number("PASS_FIELDS", passes.PASS_FIELDS),
         _number("NEEDS_LUMA", passes.NEEDS_LUMA),
         _number("NEEDS_COUNTS", passes.NEEDS_COUNTS),
@@ -92,7 +100,7 @@ def header() -> str:
         _array("IS_BLUR", "u8", map(int, ops.IS_BLUR)),
         "// Coordinates: see variegate/program/coords.py.\n",
         _number("MAX_COORD", coords.MAX_COORD),
-        _enum("Record", ((name, getattr(coords, name)) for name in coords.RECORD_FIELDS)),
+        _enum("Record", _fields(coords, "U", "TWICE")),
         _number("RECORD_FIELDS", coords.RECORD),
         *(
             _number(name, getattr(coords, name))
@@ -136,7 +144,7 @@ def header() -> str:
         "// Of a single image's instruction, written as one record.\n",
         _number("INSTRUCTION_RECORD", rewrites.RECORD),
         "// Geometry of targets: see variegate/targets/stages.py.\n",
-        _enum("StageKind", ((name, getattr(stages, name)) for name in ("MAP", "GRID", "REPEAT", "ERASE", "SCALE"))),
+        _enum("StageKind", _fields(stages, "MAP", "SCALE")),
         _enum("StageNumber", ((name, getattr(stages, name)) for name in stages.NUMBERS)),
         _int_enum(structs.PointState),
         _array("IS_FOLLOWED", "u8", map(int, stages.IS_FOLLOWED)),
@@ -144,13 +152,13 @@ def header() -> str:
         "// The packed program of a GPU: see variegate/executors/cuda/layout.py.\n",
         _enum("Section", ((name.upper(), i) for i, name in enumerate(layout.Sections._fields))),
         _number("NUM_SECTIONS", len(layout.Sections._fields)),
-        _enum("HeaderField", ((name, getattr(layout, name)) for name in layout.HEADER_NAMES)),
+        _enum("HeaderField", _fields(layout, "IMAGE", "REGION_OF")),
         _number("HEADER_FIELDS", layout.HEADER),
-        _enum("CodeField", ((name, getattr(layout, name)) for name in layout.CODE_NAMES)),
+        _enum("CodeField", _fields(layout, "OP", "COEFFICIENT")),
         _number("CODE_FIELDS", layout.CODE),
-        _enum("CodeClass", ((name, getattr(layout, name)) for name in layout.CLASS_NAMES)),
-        _enum("LaunchField", ((name, getattr(layout, name)) for name in layout.LAUNCH_NAMES)),
-        _number("LAUNCH_FIELDS", len(layout.LAUNCH_NAMES)),
+        _enum("CodeClass", _fields(layout, "SKIP", "MAP")),
+        _enum("LaunchField", _fields(layout, "NUM_ROWS", "ABILITIES")),
+        _number("LAUNCH_FIELDS", layout.LAUNCH),
         _int_enum(layout.Ability),
         _number("TABLE_SIZE", layout.TABLE),
         _number("WEIGHTS_BLOCK", layout.WEIGHTS_BLOCK),
@@ -158,7 +166,9 @@ def header() -> str:
         "// Results.\n",
         _int_enum(structs.Storage),
         _int_enum(structs.BandStep),
-        _struct("Batch", structs.BATCH, structs.BATCH_COMMENT),
+        _struct(
+            "Batch", structs.BATCH, "R rows of fused programs of K slots and P passes, and where their pixels are."
+        ),
         _struct("Lowering", structs.LOWERING, "R programs of K slots, rewritten in place: see native/lowering."),
         _struct("Stages", structs.STAGES, "Steps of the geometry of R rows: see variegate/targets/stages.py."),
         _struct("StagesCall", structs.STAGES_CALL, "Sampled programs whose geometry becomes Stages."),
@@ -175,11 +185,27 @@ def header() -> str:
         ),
         _struct("HashSearch", structs.HASH_SEARCH, "A search for images of near hashes in one index of them."),
         _struct("RunCall", structs.RUN_CALL, "One call of vg_run."),
-        _struct("BandCall", structs.BAND_CALL, structs.BAND_COMMENT),
-        _struct("BlendCall", structs.BLEND_CALL, structs.BLEND_COMMENT),
-        _struct("PickCall", structs.PICK_CALL, structs.PICK_COMMENT),
-        _struct("DeviceProgram", structs.DEVICE_PROGRAM, structs.DEVICE_PROGRAM_COMMENT),
-        _struct("PackCall", structs.PACK_CALL, structs.PACK_COMMENT),
+        _struct(
+            "BandCall",
+            structs.BAND_CALL,
+            "One call of vg_run_band: lines begin..end of a BandStep of one pass of one row.",
+        ),
+        _struct(
+            "BlendCall",
+            structs.BLEND_CALL,
+            "One call of vg_blend: rows of a batch joined into outputs begin..end; arrays as in program.BlendEntries.",
+        ),
+        _struct(
+            "PickCall",
+            structs.PICK_CALL,
+            "One call of vg_pick_planes: three channels of each of images begin..end, interleaved, back to back.",
+        ),
+        _struct(
+            "DeviceProgram",
+            structs.DEVICE_PROGRAM,
+            "A fused program of R rows, K slots and P passes that is packed for a GPU: see native/cuda.",
+        ),
+        _struct("PackCall", structs.PACK_CALL, "One call of vg_pack."),
     ]
     return "\n".join(sections)
 

@@ -5,10 +5,6 @@
 namespace vg {
 namespace {
 
-// Of two numbers the first where one is NaN.
-f64 larger(f64 a, f64 b) { return b > a ? b : a; }
-f64 smaller(f64 a, f64 b) { return b < a ? b : a; }
-
 // A function of points: what a column adds, what a line adds, and the value at 0.
 struct Form {
   f64 x, y, at_0;
@@ -33,7 +29,7 @@ Form from_side(i64 side, f64 sign, const Form &form, const Form &depth) {
 // A function of points, as one of whole columns and lines.
 Form at_centers(const Form &form) { return {form.x, form.y, form.at_0 + (form.x + form.y) * 0.5}; }
 
-// Points on a border are inside, whatever was lost by rounding.
+// Keeps points on a border inside in spite of rounding.
 Form nudge(const Form &form, const Form &depth) {
   constexpr f64 NUDGE = 0x1p-24;
   return {form.x + NUDGE * depth.x, form.y + NUDGE * depth.y, form.at_0 + NUDGE * depth.at_0};
@@ -42,14 +38,14 @@ Form nudge(const Form &form, const Form &depth) {
 // The greatest magnitude of a function over whole columns and lines; it is at a corner.
 f64 greatest(const Form &form, i64 columns, i64 lines) {
   const f64 a = form.x * (f64)columns, b = form.y * (f64)lines, c = form.at_0;
-  const f64 found = larger(larger(fabs(c), fabs(a + c)), larger(fabs(b + c), fabs(a + b + c)));
-  return fabs(a) + fabs(b) + fabs(c) < INFINITY ? found : INFINITY;
+  const f64 corner_max = larger(larger(fabs(c), fabs(a + c)), larger(fabs(b + c), fabs(a + b + c)));
+  return fabs(a) + fabs(b) + fabs(c) < INFINITY ? corner_max : INFINITY;
 }
 
 i64 in_fixed_point(f64 value, int scale) { return to_i64(floor(ldexp(value, scale) + 0.5)); }
 
 void write_form(const Form &form, int scale, i64 columns, i64 lines, i64 *to) {
-  // A step that is never taken may be as large as it likes.
+  // A step that is never taken is not limited.
   to[0] = columns ? in_fixed_point(form.x, scale) : 0;
   to[1] = lines ? in_fixed_point(form.y, scale) : 0;
   to[2] = in_fixed_point(form.at_0, scale);
@@ -97,12 +93,12 @@ void write_fixed(const f64 *a, const i32 *window, int mode, i64 *record) {
   record[Record::SIGN_V] = 1;
 }
 
-int place_bits(int interpolation) { return interpolation == Interpolation::BICUBIC ? BICUBIC_BITS : BILINEAR_BITS; }
+int position_bits(int interpolation) { return interpolation == Interpolation::BICUBIC ? BICUBIC_BITS : BILINEAR_BITS; }
 
 void write_grid(const f64 *a, int interpolation, int mode, const i32 *window, const i32 *out_size, i64 *record) {
-  const int bits = place_bits(interpolation);
-  const i64 turn = to_i64(a[3]);
-  const bool is_far_x = (turn & FAR_X) != 0, is_far_y = (turn & FAR_Y) != 0;
+  const int bits = position_bits(interpolation);
+  const i64 orientation = to_i64(a[3]);
+  const bool is_far_x = (orientation & FAR_X) != 0, is_far_y = (orientation & FAR_Y) != 0;
   clear_record(record);
   record[Record::GRID] = to_i64(a[0]) + 1;
   record[Record::COLUMNS] = to_i64(a[2]);
@@ -110,8 +106,8 @@ void write_grid(const f64 *a, int interpolation, int mode, const i32 *window, co
   record[Record::STEP_X] = to_i64(a[5]);
   record[Record::SPAN_U] = out_size[1];
   record[Record::SPAN_V] = out_size[0];
-  record[Record::SWAPS] = turn & SWAPPED;
-  record[Record::TWICE] = turn & WEIGHS_TWICE;
+  record[Record::SWAPS] = orientation & SWAPPED;
+  record[Record::TWICE] = orientation & WEIGHS_TWICE;
   record[Record::SHIFT] = NODE_BITS + 2 * WEIGHT_BITS - to_i64(a[6]) - bits;
   record[Record::ORIGIN_U] = (i64)window[is_far_x ? 3 : 1] * (1 << bits);
   record[Record::SIGN_U] = is_far_x ? -1 : 1;
@@ -121,18 +117,19 @@ void write_grid(const f64 *a, int interpolation, int mode, const i32 *window, co
   record[Record::FOLD] = mode;
 }
 
-// The output that a chain of maps is a function of, and whether something has moved its points off the pixels.
+// The output whose pixels a chain of maps starts from; `is_moved`: a grid or a fold has moved the points off the
+// pixels.
 struct Domain {
-  i64 columns, lines;  // the last ones
+  i64 columns, lines;  // numbers of the last ones
   bool is_moved;
 };
 
-// The record of a real map. `joined`: with all maps after it. Returns whether it folds, which cuts the chain.
+// Writes the record of a real map. `joined`: this map and all after it. Returns whether it folds, which ends the chain.
 bool write_real(const Joined &joined, const f64 *a, bool is_affine, bool is_perspective, int flags, const i32 *window,
-                const Domain &of, i64 *record) {
+                const Domain &domain, i64 *record) {
   constexpr int AFFINE_BITS = 37, INTEGER_BITS = 61;
-  const int bits = place_bits(flags & INTERPOLATION_MASK), mode = flags >> INTERPOLATION_BITS;
-  // From the side that is inside: of a map that took in a flip, the far one.
+  const int bits = position_bits(flags & INTERPOLATION_MASK), mode = flags >> INTERPOLATION_BITS;
+  // Coordinates start at the side that is inside the window: the far side if the map contains a flip.
   const bool is_far_x = !is_perspective && a[6] != 0, is_far_y = !is_perspective && a[7] != 0;
   const i64 side_u = window[is_far_x ? 3 : 1], side_v = window[is_far_y ? 2 : 0];
   const i64 span_u = (i64)window[3] - window[1], span_v = (i64)window[2] - window[0];
@@ -151,29 +148,71 @@ bool write_real(const Joined &joined, const f64 *a, bool is_affine, bool is_pers
     record[Record::SPAN_U] = span_u;
     record[Record::SPAN_V] = span_v;
   }
-  f64 reach = larger(greatest(u, of.columns, of.lines), greatest(v, of.columns, of.lines));
-  reach = larger(reach, greatest(depth, of.columns, of.lines) * (f64)max_of(span_u, span_v));
-  // Also where it is not a number, and where the window is empty: with all 0, nothing is inside.
-  if (!(reach < MAX_COORD) || min_of(span_u, span_v) < 1) return mode != 0;
-  int scale = INTEGER_BITS - exponent_of(reach);
-  if (is_affine && !of.is_moved) scale = min_of(scale, AFFINE_BITS);
+  f64 magnitude = larger(greatest(u, domain.columns, domain.lines), greatest(v, domain.columns, domain.lines));
+  magnitude = larger(magnitude, greatest(depth, domain.columns, domain.lines) * (f64)max_of(span_u, span_v));
+  // NaN or an empty window: a record of zeros has nothing inside.
+  if (!(magnitude < MAX_COORD) || min_of(span_u, span_v) < 1) return mode != 0;
+  int scale = INTEGER_BITS - exponent_of(magnitude);
+  if (is_affine && !domain.is_moved) scale = min_of(scale, AFFINE_BITS);
   record[Record::SPAN_U] = span_u;
   record[Record::SPAN_V] = span_v;
-  write_form(u, scale, of.columns, of.lines, record + Record::U);
-  write_form(v, scale, of.columns, of.lines, record + Record::V);
-  write_form(depth, scale, of.columns, of.lines, record + Record::DEPTH);
+  write_form(u, scale, domain.columns, domain.lines, record + Record::U);
+  write_form(v, scale, domain.columns, domain.lines, record + Record::V);
+  write_form(depth, scale, domain.columns, domain.lines, record + Record::DEPTH);
   if (is_affine) record[Record::SHIFT] = scale - bits;
-  else write_division(record, of.columns, of.lines, bits);
+  else write_division(record, domain.columns, domain.lines, bits);
   return mode != 0;
 }
 
+// The remainder that has the sign of the divisor, as Python's.
+f64 positive_angle(f64 degrees) {
+  const f64 rest = fmod(degrees, 360.0);
+  return rest < 0 ? rest + 360.0 : rest;
+}
+
+f64 round_to_15_decimals(f64 value) { return rint(value * 1e15) / 1e15; }
+
 }  // namespace
+
+bool fits_fixed(const f64 *m, Size out) {
+  const f64 width = (f64)out.width, height = (f64)out.height;
+  const f64 corners[4][2] = {{0, 0}, {width, 0}, {0, height}, {width, height}};
+  for (const f64 *corner : corners)
+    for (const f64 *line = m; line < m + 6; line += 3)
+      if (!(fabs(corner[0] * line[0] + corner[1] * line[1] + line[2]) < FIXED_LIMIT)) return false;
+  return true;
+}
+
+i64 exact_turns(const f64 *a, Size in) {
+  if (!isnan(a[1])) return -1;
+  const f64 angle = positive_angle(a[0]);
+  const bool may_transpose = in.height == in.width || a[3] != 0;
+  if (angle == 0 || angle == 180 || ((angle == 90 || angle == 270) && may_transpose)) return (i64)(angle / 90);
+  return -1;
+}
+
+void set_rotation(const f64 *a, Size in, Size out, f64 *m) {
+  const f64 radians = -(positive_angle(a[0]) * (PI / 180.0));
+  const f64 center_x = isnan(a[1]) ? (f64)in.width / 2.0 : a[1], center_y = isnan(a[2]) ? (f64)in.height / 2.0 : a[2];
+  const f64 cosine = round_to_15_decimals(cos(radians)), sine = round_to_15_decimals(sin(radians));
+  f64 x0 = cosine * -center_x + sine * -center_y + center_x;
+  f64 y0 = -sine * -center_x + cosine * -center_y + center_y;
+  if (a[3] != 0) {
+    const f64 dx = -(f64)(out.width - in.width) / 2.0, dy = -(f64)(out.height - in.height) / 2.0;
+    x0 = cosine * dx + sine * dy + x0;
+    y0 = -sine * dx + cosine * dy + y0;
+  }
+  const f64 values[6] = {cosine, sine, x0, -sine, cosine, y0};
+  memcpy(m, values, sizeof values);
+}
 
 void scale_table(f64 start, f64 step, i64 in_size, i32 *table, i64 n, bool is_mirrored, int mode) {
   f64 at = start + step * 0.5;
   for (i64 i = 0; i < n; i++, at += step) {
-    const i64 index = mode != 0 ? fold_real(at, 0, in_size, mode) : at < 0 ? -1 : to_i64(at);
-    table[is_mirrored ? n - 1 - i : i] = index < in_size ? (i32)index : -1;
+    // Before the cast: no integer holds what lies far beyond the image.
+    const bool is_inside = at >= 0 && at < (f64)in_size;
+    const i64 index = mode != 0 ? fold_real(at, 0, in_size, mode) : is_inside ? (i64)at : -1;
+    table[is_mirrored ? n - 1 - i : i] = (i32)index;
   }
 }
 
@@ -236,7 +275,7 @@ i64 write_records(const MapSlots &slots, i64 first, i64 end, i64 *records) {
     if (cut >= 0) {
       joined = IDENTITY;
       is_affine = true;
-      // Half a pixel farther than centers: all that a place can be.
+      // Half a pixel farther than centers: the range of all positions.
       domain = {slots.window[cut][3], slots.window[cut][2], true};
       cut = -1;
     }

@@ -7,15 +7,11 @@ namespace vg {
 constexpr int FIXED_BITS = 16;
 constexpr f64 FIXED_ONE = 1 << FIXED_BITS;
 
-struct Rectangle {
-  i64 top, left, bottom, right;
-};
-
-// Whole numbers of floats, cut off. What does not fit, NaN too, becomes the least integer, as x86 has it.
+// Truncates to an integer. Values out of range and NaN become the least integer, as x86 instructions do.
 VG_INLINE i64 to_i64(f64 value) { return value > -0x1p63 && value < 0x1p63 ? (i64)value : INT64_MIN; }
 VG_INLINE i32 to_i32(f64 value) { return value > -0x1p31 - 1 && value < 0x1p31 ? (i32)value : INT32_MIN; }
 
-// Sums of products that wrap around: what is far outside of an image has any value.
+// Arithmetic that wraps around: far outside of an image, any value will do.
 VG_INLINE i64 times(i64 a, i64 b) { return (i64)((u64)a * (u64)b); }
 VG_INLINE i64 plus(i64 a, i64 b) { return (i64)((u64)a + (u64)b); }
 VG_INLINE i64 minus(i64 a, i64 b) { return (i64)((u64)a - (u64)b); }
@@ -23,7 +19,7 @@ VG_INLINE i64 linear(i64 a, i64 x, i64 b, i64 y, i64 c) {
   return (i64)((u64)a * (u64)x + (u64)b * (u64)y + (u64)c);
 }
 
-// Rounded down, of a positive divisor; and what remains, from 0 on.
+// Quotient rounded down, and remainder from 0 on. The divisor is positive.
 VG_INLINE i64 floor_div(i64 a, i64 b) { return a / b - (a % b < 0); }
 VG_INLINE i64 floor_mod(i64 a, i64 b) {
   const i64 rest = a % b;
@@ -40,7 +36,7 @@ VG_INLINE i64 reflect(i64 i, i64 n) {
   return rest >= n ? period - rest : rest;
 }
 
-// Pixel `i` of an image of `n` that a PadMode continues, as one of 0..n.
+// Maps pixel `i` of an image of `n`, continued by a PadMode, to one of 0..n.
 VG_INLINE i64 fold_index(i64 i, i64 n, int mode) {
   if (mode == PadMode::EDGE) return clamp<i64>(i, 0, n - 1);
   if (mode == PadMode::REFLECT) return reflect(i, n);
@@ -49,73 +45,103 @@ VG_INLINE i64 fold_index(i64 i, i64 n, int mode) {
   return rest >= n ? 2 * n - 1 - rest : rest;
 }
 
-// The same of a place with fraction bits. Beyond the centers of the outermost pixels an edge is level; `slack`: how far
-// beyond them places stay apart, for weights that still differ there.
-VG_INLINE i64 fold_place(i64 place, i64 n, int mode, int bits, i64 slack) {
+// The same for a position with fraction bits. EDGE clamps to the centers of the outermost pixels, or `slack` beyond
+// them: bicubic weights still change there.
+VG_INLINE i64 fold_position(i64 position, i64 n, int mode, int bits, i64 slack) {
   const i64 one = (i64)1 << bits, half = one >> 1;
-  if (mode == PadMode::EDGE) return min_of(max_of(place, half - slack), n * one - half + slack);
-  if (mode == PadMode::WRAP) return floor_mod(place, n * one);
+  if (mode == PadMode::EDGE) return min_of(max_of(position, half - slack), n * one - half + slack);
+  if (mode == PadMode::WRAP) return floor_mod(position, n * one);
   const i64 lead = mode == PadMode::REFLECT ? half : 0;
   const i64 length = n * one - 2 * lead;
   if (length == 0) return lead;
-  const i64 rest = floor_mod(place - lead, 2 * length);
+  const i64 rest = floor_mod(position - lead, 2 * length);
   return lead + (rest > length ? 2 * length - rest : rest);
 }
 
-// The pixel of low..high that a real place lies in, after folding; points at infinity are far away.
-VG_INLINE i64 fold_real(f64 place, i64 low, i64 high, int mode) {
-  if (place != place) place = 0;
-  return low + fold_index((i64)floor(clamp(place, -MAX_COORD, MAX_COORD)) - low, high - low, mode);
+// The pixel of low..high that contains a real position after folding.
+VG_INLINE i64 fold_real(f64 position, i64 low, i64 high, int mode) {
+  if (position != position) position = 0;
+  return low + fold_index((i64)floor(clamp(position, -MAX_COORD, MAX_COORD)) - low, high - low, mode);
 }
+
+// -- Pillow's rotations ----------------------------------------------------------------------------------------------
+
+struct Size {
+  i64 height, width;
+};
+
+// Pillow's affine_fixed is used only if every coordinate of an output stays below this.
+constexpr f64 FIXED_LIMIT = 32768.0;
+
+// True if the affine map `m` keeps the corners of an output below FIXED_LIMIT.
+bool fits_fixed(const f64 *m, Size out);
+
+// Quarter turns of a ROTATE with arguments `a`, if Pillow transposes instead; else -1.
+i64 exact_turns(const f64 *a, Size in);
+
+// Image.rotate's matrix from output to input.
+void set_rotation(const f64 *a, Size in, Size out, f64 *m);
 
 // -- tables of source indices, by output column or line --------------------------------------------------------------
 
-// Of Pillow's ImagingScaleAffine, which adds `step` up. Outside: -1, or by `mode` (a PadMode, 0 for none).
+// As Pillow's ImagingScaleAffine, which accumulates `step`. Outside: -1, or folded by `mode` (a PadMode; 0 for none).
 void scale_table(f64 start, f64 step, i64 in_size, i32 *table, i64 n, bool is_mirrored, int mode);
 
-// Of padding that is not constant, repeated as NumPy does.
+// For padding that is not constant, repeated as NumPy does.
 void pad_table(i64 before, int mode, i64 in_size, i32 *table, i64 n);
 
 // -- maps in fixed point, 16.16 --------------------------------------------------------------------------------------
 
-// A map in fixed point moves whole pixels: every step is 0, 1 or -1, and there is no fraction.
+// True if a map in fixed point moves whole pixels: every step is 0, 1 or -1, and the offsets are integers.
 VG_INLINE bool moves_whole_pixels(const f64 *a) {
   bool has_unit_steps = fabs(a[0]) + fabs(a[1]) == FIXED_ONE && fabs(a[3]) + fabs(a[4]) == FIXED_ONE &&
                         a[0] * a[1] == 0 && a[3] * a[4] == 0 && fabs(a[0]) == fabs(a[4]);
   return has_unit_steps && fmod(a[2], FIXED_ONE) == 0 && fmod(a[5], FIXED_ONE) == 0;
 }
 
-// The part of the source that a map of whole pixels shows in a rectangle of its output.
-VG_INLINE Rectangle source_rectangle(const f64 *a, Rectangle of) {
-  const i64 xa = (i64)a[0] * of.left + (i64)a[1] * of.top + (i64)a[2];
-  const i64 ya = (i64)a[3] * of.left + (i64)a[4] * of.top + (i64)a[5];
-  const i64 xb = xa + (i64)a[0] * (of.right - 1 - of.left) + (i64)a[1] * (of.bottom - 1 - of.top);
-  const i64 yb = ya + (i64)a[3] * (of.right - 1 - of.left) + (i64)a[4] * (of.bottom - 1 - of.top);
+// The part of the source that a map of whole pixels reads for a rectangle of its output.
+VG_INLINE Rectangle source_rectangle(const f64 *a, Rectangle output) {
+  const i64 xa = (i64)a[0] * output.left + (i64)a[1] * output.top + (i64)a[2];
+  const i64 ya = (i64)a[3] * output.left + (i64)a[4] * output.top + (i64)a[5];
+  const i64 xb = xa + (i64)a[0] * (output.right - 1 - output.left) + (i64)a[1] * (output.bottom - 1 - output.top);
+  const i64 yb = ya + (i64)a[3] * (output.right - 1 - output.left) + (i64)a[4] * (output.bottom - 1 - output.top);
   return {min_of(ya, yb) >> FIXED_BITS, min_of(xa, xb) >> FIXED_BITS, (max_of(ya, yb) >> FIXED_BITS) + 1,
           (max_of(xa, xb) >> FIXED_BITS) + 1};
 }
 
-// How the rows of a map are read where it is the first of its pass (PassSource).
+// The PassSource of a pass whose first map this is.
 VG_INLINE int source_of_map(int op, const f64 *a) {
   if (op == Op::MAP_SCALE || op == Op::MAP_PAD) return PassSource::TABLE;
   if (op != Op::MAP_FIXED) return PassSource::INTERPOLATED;
   // A quarter turn moves whole pixels too, but its rows are columns of the source.
-  return moves_whole_pixels(a) && a[1] == 0 ? PassSource::STRETCH : PassSource::FIXED;
+  return moves_whole_pixels(a) && a[1] == 0 ? PassSource::ROW_COPY : PassSource::FIXED;
 }
 
-// What a statistic sees of a source: a part of it, and so many pixels of its map's fill color besides.
+// Arrays of a program, by slot.
+struct MapSlots {
+  const i16 *opcode;
+  const f64 (*args)[NUM_ARGS];
+  const i16 *flags;
+  const i32 (*window)[4];  // top, left, bottom, right
+  const i32 (*out_size)[2];
+};
+VG_INLINE MapSlots map_slots_of(const i16 *opcode, const f64 *args, const i16 *flags, const i32 *window,
+                                const i32 *out_size) {
+  return {opcode, (const f64(*)[NUM_ARGS])args, flags, (const i32(*)[4])window, (const i32(*)[2])out_size};
+}
+
+// The pixels that a statistic measures: a part of the source, and `outside` pixels with the map's fill color.
 struct Seen {
   Rectangle part;
   i64 outside;
 };
 
-// `map_slot`: of the map of whole pixels before the statistic, -1 for none.
-VG_INLINE Seen seen_by_statistics(const f64 (*args)[NUM_ARGS], const i32 (*out_size)[2], const i32 (*window)[4],
-                                  i64 map_slot, i64 height, i64 width) {
+// `map_slot`: the map of whole pixels before the statistic, -1 for none.
+VG_INLINE Seen seen_by_statistics(const MapSlots &slots, i64 map_slot, i64 height, i64 width) {
   if (map_slot < 0) return {{0, 0, height, width}, 0};
-  const i64 h = out_size[map_slot][0], w = out_size[map_slot][1];
-  const i32 *inside = window[map_slot];
-  Rectangle part = source_rectangle(args[map_slot], {0, 0, h, w});
+  const i64 h = slots.out_size[map_slot][0], w = slots.out_size[map_slot][1];
+  const i32 *inside = slots.window[map_slot];
+  Rectangle part = source_rectangle(slots.args[map_slot], {0, 0, h, w});
   part.top = max_of<i64>(part.top, inside[0]);
   part.left = max_of<i64>(part.left, inside[1]);
   part.bottom = min_of<i64>(part.bottom, inside[2]);
@@ -124,13 +150,13 @@ VG_INLINE Seen seen_by_statistics(const f64 (*args)[NUM_ARGS], const i32 (*out_s
   return {part, h * w - seen};
 }
 
-// An integer map whose every output pixel reads inside the window.
+// True if every output pixel of a map of whole pixels reads inside the window.
 VG_INLINE bool stays_inside(const f64 *a, const i32 *window, i64 height, i64 width) {
-  const Rectangle of = source_rectangle(a, {0, 0, height, width});
-  return of.top >= window[0] && of.left >= window[1] && of.bottom <= window[2] && of.right <= window[3];
+  const Rectangle source = source_rectangle(a, {0, 0, height, width});
+  return source.top >= window[0] && source.left >= window[1] && source.bottom <= window[2] && source.right <= window[3];
 }
 
-// True if the bounding box of what a map in fixed point reads meets its window.
+// False if a map in fixed point reads nothing inside its window. Compares bounding boxes.
 bool may_hit(const f64 *a, const i32 *window, i64 height, i64 width);
 
 // -- maps of real numbers --------------------------------------------------------------------------------------------
@@ -142,17 +168,8 @@ void quantize(f64 *a, i64 count);
 // True if sums of coefficients times columns and lines of an output of this size are exact in float64.
 bool is_exact_f64(const f64 *a, i64 height, i64 width, bool is_perspective);
 
-// The slots of a program whose maps are recorded.
-struct MapSlots {
-  const i16 *opcode;
-  const f64 (*args)[NUM_ARGS];
-  const i16 *flags;
-  const i32 (*window)[4];  // top, left, bottom, right
-  const i32 (*out_size)[2];
-};
-
-// Writes Records of the maps in slots first..end, which are run from the last to the first, [slots, RECORD_FIELDS];
-// returns how many they are. All are real, or all are fixed: of these, from whole pixels to whole pixels.
+// Writes Records of the maps in slots first..end, [maps, RECORD_FIELDS]; returns their number. Positions pass from the
+// last map to the first. All maps are real, or all are in fixed point.
 i64 write_records(const MapSlots &slots, i64 first, i64 end, i64 *records);
 
 }  // namespace vg

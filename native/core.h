@@ -1,5 +1,5 @@
-// Integer types, levels of x86-64, memory, and the few functions that C++'s library would have had. Files with
-// intrinsics include simd.h, too: it alone takes the compiler half a second.
+// Integer types, levels of x86-64, memory, and replacements for the few functions of C++'s library that are needed.
+// Files with intrinsics also include simd.h, which takes the compiler half a second.
 #pragma once
 #include <math.h>
 #include <stdint.h>
@@ -16,7 +16,8 @@ using i64 = int64_t;
 using f32 = float;
 using f64 = double;
 
-// What this file is compiled for: intrinsics of a level are used where the macro is 1. Each such block has a plain twin.
+// What this file is compiled for: intrinsics of a level are used where the macro is 1. Each such block has a plain
+// twin.
 #if defined(__SSSE3__)
 #define VG_SSSE3 1
 #else
@@ -44,18 +45,18 @@ using f64 = double;
 #endif
 
 #define VG_INLINE static inline __attribute__((always_inline))
-// Of members of structs that files of several levels share: a copy that is not inlined would be one for all levels.
+// For members of structs that several levels share: a copy that is not inlined could be compiled for any of them.
 #define VG_MEMBER inline __attribute__((always_inline))
 #define VG_NOINLINE __attribute__((noinline))
 
-// Of the C library's functions the oldest versions, which every glibc since 2.14 has: they compute the same numbers.
+// The oldest versions of the C library's functions, which every glibc since 2.14 has. They compute the same numbers.
 #if defined(__x86_64__) && defined(__GLIBC__)
 __asm__(".symver exp,exp@GLIBC_2.2.5");
 __asm__(".symver pow,pow@GLIBC_2.2.5");
 __asm__(".symver hypot,hypot@GLIBC_2.2.5");
 #endif
 
-// An entry that Python calls. Kernels have one for each level, whose name ends in it: vg_run_v3.
+// A function that Python calls. Kernels have one per level, with the level at the end of its name: vg_run_v3.
 #define VG_JOIN_2(a, b) a##_##b
 #define VG_JOIN(a, b) VG_JOIN_2(a, b)
 #define VG_EXPORT extern "C" __attribute__((visibility("default")))
@@ -64,10 +65,31 @@ __asm__(".symver hypot,hypot@GLIBC_2.2.5");
 // Rows are padded by a block, so that vector moves may run past their end.
 constexpr i64 BLOCK = 64;
 
+constexpr f64 PI = 3.14159265358979323846;
+
 template <class T> VG_INLINE T min_of(T a, T b) { return a < b ? a : b; }
 template <class T> VG_INLINE T max_of(T a, T b) { return a > b ? a : b; }
 template <class T> VG_INLINE T clamp(T value, T low, T high) { return min_of(max_of(value, low), high); }
-VG_INLINE i64 round_up(i64 value, i64 multiple) { return (value + multiple - 1) / multiple * multiple; }
+// The first of two numbers if neither is smaller, or if one is NaN, as Python's min and max do.
+VG_INLINE f64 smaller(f64 a, f64 b) { return b < a ? b : a; }
+VG_INLINE f64 larger(f64 a, f64 b) { return b > a ? b : a; }
+VG_INLINE i64 ceil_div(i64 value, i64 divisor) { return (value + divisor - 1) / divisor; }
+VG_INLINE i64 round_up(i64 value, i64 multiple) { return ceil_div(value, multiple) * multiple; }
+
+// Columns, lines, nodes or slots first..end.
+struct Range {
+  i64 first, end;
+
+  VG_MEMBER i64 size() const { return end - first; }
+  VG_MEMBER bool is_empty() const { return end <= first; }
+};
+
+struct Rectangle {
+  i64 top, left, bottom, right;
+};
+
+// Two numbers of 16 bits in a word.
+VG_INLINE i32 pair_of(i32 low, i32 high) { return (i32)(((u32)low & 0xffff) | (u32)high << 16); }
 
 // Unaligned loads and stores of any type.
 template <class T> VG_INLINE T load(const void *at) {
@@ -85,7 +107,7 @@ VG_INLINE void prefetch(const u8 *at, i64 size) {
 // What entries return; Python raises MemoryError for the first.
 enum Status : i64 { OK = 0, OUT_OF_MEMORY = 1, UNSUPPORTED = 2 };
 
-// Memory that only grows, aligned to a cache line. Contents are lost where it grows, and new memory is zeroed.
+// Memory that only grows, aligned to a cache line. Growing discards its contents and zeroes it.
 template <class T> struct Buffer {
   T *at = nullptr;
   i64 capacity = 0;
@@ -95,7 +117,7 @@ template <class T> struct Buffer {
   Buffer &operator=(const Buffer &) = delete;
   VG_MEMBER ~Buffer() { free(at); }
 
-  // Makes room for `count` values, with a block of bytes behind them. False where there is no memory.
+  // Allocates `count` values, and a block of bytes behind them. False if there is no memory.
   VG_MEMBER bool reserve(i64 count) {
     if (count <= capacity) return true;
     free(at);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,12 @@ class NativeHook(BuildHookInterface):  # type: ignore[type-arg]
         if self.target_name != "wheel":
             return
         if version == "editable":
+            # For the processor that runs it: VARIEGATE_TARGET is about wheels.
+            os.environ.pop("VARIEGATE_TARGET", None)
             native_build.build(levels=native_build.host_levels())
         else:
-            library = native_build.build(native_build.OBJECTS / "wheel" / "_native.so")
+            # In the folder of its compiler and processor: one path for all would be taken for current.
+            library = native_build.build(native_build.objects_folder() / "_native.so")
             build_data["force_include"][str(library)] = "variegate/_native.so"
         build_data["tag"] = native_build.wheel_tag()
         build_data["pure_python"] = False

@@ -1,4 +1,5 @@
-// Words of random numbers for whole batches, and shuffled orders. See variegate/program/rng.py, variegate/loader/shuffle.py.
+// Words of random numbers for whole batches, and shuffled orders. See variegate/program/rng.py,
+// variegate/loader/shuffle.py.
 #include "philox.h"
 
 namespace vg {
@@ -55,12 +56,11 @@ u64 half_bits(u64 length) {
 }
 
 }  // namespace
-}  // namespace vg
 
 // The parameter words of a sample: u32[slots, 4].
 VG_EXPORT void vg_fill_words_of_one(u64 id, u32 key_0, u32 key_1, i64 slots, u32 *out) {
   for (i64 slot = 0; slot < slots; slot++) {
-    const vg::PhiloxWords words = vg::philox4x32({{0, (u32)slot, (u32)id, (u32)(id >> 32)}}, key_0, key_1);
+    const PhiloxWords words = philox4x32({{0, (u32)slot, (u32)id, (u32)(id >> 32)}}, key_0, key_1);
     memcpy(out + 4 * slot, words.at, sizeof words.at);
   }
 }
@@ -75,7 +75,7 @@ VG_EXPORT void vg_fill_noise_words(const u64 *ids, const u32 *keys, i64 rows, i6
   for (i64 r = 0; r < rows; r++) {
     const u32 low = (u32)ids[r], high = (u32)(ids[r] >> 32);
     for (i64 i = 0; i < count; i++, out += 4) {
-      const vg::PhiloxWords words = vg::philox4x32({{(u32)i, (u32)slot, low, high}}, keys[2 * r], keys[2 * r + 1]);
+      const PhiloxWords words = philox4x32({{(u32)i, (u32)slot, low, high}}, keys[2 * r], keys[2 * r + 1]);
       memcpy(out, words.at, sizeof words.at);
     }
   }
@@ -84,8 +84,8 @@ VG_EXPORT void vg_fill_noise_words(const u64 *ids, const u32 *keys, i64 rows, i6
 // The first two words of each counter, u32[count, 4], under one key: u32[count, 2].
 VG_EXPORT void vg_fill_keys(const u32 *counters, i64 count, const u32 *key, u32 *out) {
   for (i64 i = 0; i < count; i++, counters += 4) {
-    const vg::PhiloxWords words =
-        vg::philox4x32({{counters[0], counters[1], counters[2], counters[3]}}, key[0], key[1]);
+    const PhiloxWords words =
+        philox4x32({{counters[0], counters[1], counters[2], counters[3]}}, key[0], key[1]);
     out[2 * i] = words.at[0];
     out[2 * i + 1] = words.at[1];
   }
@@ -93,8 +93,11 @@ VG_EXPORT void vg_fill_keys(const u32 *counters, i64 count, const u32 *key, u32 
 
 // What stands at positions of a shuffled order of 0..length-1; `inverse`: at which positions values stand. i64[count].
 VG_EXPORT void vg_permute(const i64 *values, i64 count, u64 length, const u32 *key, i64 inverse, i64 *out) {
-  const vg::Permutation order = {length, vg::half_bits(length), 0, key[0], key[1]};
-  for (i64 i = 0; i < count; i++) out[i] = (i64)(inverse ? order.inverse((u64)values[i]) : order.forward((u64)values[i]));
+  const Permutation order = {length, half_bits(length), 0, key[0], key[1]};
+  for (i64 i = 0; i < count; i++) {
+    const u64 value = (u64)values[i];
+    out[i] = (i64)(inverse ? order.inverse(value) : order.forward(value));
+  }
 }
 
 // Many orders at once: that of group groups[i], of 0..lengths[i]-1, at positions[i].
@@ -102,7 +105,9 @@ VG_EXPORT void vg_permute_within(const i64 *positions, const i64 *lengths, const
                                  i64 *out) {
   for (i64 i = 0; i < count; i++) {
     const u64 length = (u64)lengths[i];
-    const vg::Permutation order = {length, vg::half_bits(length), (u32)groups[i], key[0], key[1]};
+    const Permutation order = {length, half_bits(length), (u32)groups[i], key[0], key[1]};
     out[i] = (i64)order.forward((u64)positions[i]);
   }
 }
+
+}  // namespace vg

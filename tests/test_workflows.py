@@ -27,7 +27,7 @@ def test_there_are_workflows() -> None:
     assert {path.stem for path in WORKFLOWS} == {"docs", "lint", "release", "test", "wheels"}
     commands = [command for path in WORKFLOWS for command in commands_of(path)]
     called = set(re.findall(r"\bmake ([\w-]+)", "\n".join(commands)))
-    assert called == {"docs", "lint", "lint-workflows", "test", "test-highest", "test-lowest", "wheel"}
+    assert called == {"docs", "lint", "lint-workflows", "test", "test-aarch64", "test-highest", "test-lowest", "wheel"}
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)

@@ -127,7 +127,8 @@ def interval(
     single = as_integer(value) if whole else as_number(value)
     pair = as_numbers(value, whole) if single is None else (single, single)
     if pair is not None and len(pair) == 1:
-        single, pair = pair[0], pair * 2
+        single = pair[0]
+        pair = pair * 2
     if pair is None or len(pair) != 2 or not low <= pair[0] <= pair[1] <= high:
         kind = "an integer" if whole else "a number"
         raise error(name, value, f"{kind}, or a pair (low, high) of them, from {low:g} to {high:g}")

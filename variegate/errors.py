@@ -22,7 +22,8 @@ class _Shown(reprlib.Repr):
 
     def __init__(self) -> None:
         super().__init__()
-        self.maxlevel, self.maxother = 6, 300
+        self.maxlevel = 6
+        self.maxother = 300
         self.maxlist = self.maxtuple = self.maxdict = self.maxset = self.maxfrozenset = self.maxdeque = 40
         self.maxstring = 200
 
@@ -34,7 +35,8 @@ class _Shown(reprlib.Repr):
         return repr(x) if len(x) <= 40 else f"{x[:40]!r}..."
 
 
-_LONGEST, _LONGEST_LINE = 400, 1000
+_LONGEST = 400
+_LONGEST_LINE = 1000
 _shown = _Shown()
 
 
@@ -52,6 +54,11 @@ def shown(value: object) -> str:
     return shortened(text, _LONGEST)
 
 
+def one_line(error: BaseException | str) -> str:
+    """The message of an error, on one line."""
+    return " ".join(str(error).split())
+
+
 class PolicyError(ValueError):
     """Raised for an invalid transform description (dict, JSON or YAML).
 
@@ -59,8 +66,10 @@ class PolicyError(ValueError):
     """
 
     def __init__(self, where: str, got: object, accepted: str) -> None:
-        self.where, self.got, self.accepted = where, got, accepted
-        place = " ".join(where.split())
+        self.where = where
+        self.got = got
+        self.accepted = accepted
+        place = one_line(where)
         place = place if len(place) <= _LONGEST else f"{place[:_LONGEST]} ..."
         super().__init__(speakable(f"{place}: got {shown(got)}; accepted: {accepted}"))
 

@@ -51,7 +51,8 @@ else:
         by another thread at a fork, it stays taken in the child. Two threads may compute a value twice instead."""
 
         def __init__(self, compute: Callable[[Any], Any]) -> None:
-            self._compute, self.__doc__ = compute, compute.__doc__
+            self._compute = compute
+            self.__doc__ = compute.__doc__
 
         def __set_name__(self, owner: type, name: str) -> None:
             self._name = name
@@ -80,14 +81,16 @@ class Threads(Executor):
     by whoever submits it."""
 
     def __init__(self, number: int, name: str) -> None:
-        self._number, self._name = number, name
+        self._number = number
+        self._name = name
         self._is_closed = False
         self._last: weakref.ref[Future[Any]] | None = None  # weak: its result is the caller's alone
         self._pool = ThreadPoolExecutor(number, name)
         at_fork(self)
 
     def after_fork(self) -> None:
-        self._pool, self._last = ThreadPoolExecutor(self._number, self._name), None
+        self._pool = ThreadPoolExecutor(self._number, self._name)
+        self._last = None
 
     def submit(self, function: Callable[..., T], /, *args: Any, **options: Any) -> Future[T]:
         """Raises RuntimeError after ``shutdown``."""

@@ -126,7 +126,7 @@ def make_index(jpegs: list[bytes]) -> vg.EntropyIndex:
 class Variegate(Library):
     """``is_indexed``: with an entropy index of the files. ``kind``: of a loader's workers. ``device``: cpu or a GPU."""
 
-    packages = ("numba", "numpy", "torch", "simplejpeg")
+    packages = ("numpy", "torch", "simplejpeg")
 
     def __init__(self, kind: str = "", is_indexed: bool = False, device: str = "cpu") -> None:
         self.name = f"Variegate, {kind}" if kind else "Variegate"

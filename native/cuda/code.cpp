@@ -4,8 +4,7 @@
 namespace vg {
 namespace {
 
-// A real number that holds a whole one.
-i32 whole(f64 value) { return (i32)to_i64(value); }
+i32 to_int32(f64 value) { return (i32)to_i64(value); }
 
 // The tables that the next instructions take: source columns and lines, and tables of statistics.
 struct Used {
@@ -98,9 +97,9 @@ void CodeWriter::write_tables(i64 k, i32 *code) const {
 void CodeWriter::write_convolution(i64 k, i32 *code) const {
   const f64 *a = row.args(k);
   code[CodeField::ARG] = (i32)(at(Section::KERNELS) + 2 * to_i64(a[0]));
-  code[CodeField::FLAG] = whole(a[3]);
+  code[CodeField::FLAG] = to_int32(a[3]);
   constexpr int ARGS[6] = {1, 2, 4, 5, 6, 7};
-  for (int i = 0; i < 6; i++) code[CodeField::COEFFICIENT + i] = whole(a[ARGS[i]]);
+  for (int i = 0; i < 6; i++) code[CodeField::COEFFICIENT + i] = to_int32(a[ARGS[i]]);
 }
 
 void CodeWriter::write_value(i64 k, i32 *code) const {
@@ -121,11 +120,11 @@ void CodeWriter::write_position(i64 k, i32 *code) const {
   if (op == Op::ERASE) {
     if (a[7] != 0) code[CodeField::CLASS] = CodeClass::POSITION_NORMALIZED;
     code[CodeField::ARG] = (i32)(at(Section::RECTANGLES) + RECTANGLE_SIZE * to_i64(a[0]));
-    code[CodeField::COUNT] = whole(a[1]);
+    code[CodeField::COUNT] = to_int32(a[1]);
   } else if (op == Op::OVERLAY) {
     code[CodeField::ARG] = (i32)(at(Section::GRIDS) + 2 * to_i64(a[0]));
-    code[CodeField::COUNT] = whole(floor(a[7] * 32767 + 0.5));
-    for (int i = 0; i < 6; i++) code[CodeField::COEFFICIENT + i] = whole(a[1 + i]);
+    code[CodeField::COUNT] = to_int32(floor(a[7] * 32767 + 0.5));
+    for (int i = 0; i < 6; i++) code[CodeField::COEFFICIENT + i] = to_int32(a[1 + i]);
   }
 }
 
@@ -164,15 +163,12 @@ void write_maps(const PackCall &call) {
   i64 used = 0;
   for (i64 r = 0; r < program.rows; r++) {
     const DeviceRow row = {&program, r};
-    const MapSlots slots = {program.opcode + row.at(0), (const f64(*)[NUM_ARGS])row.args(0),
-                            program.flags + row.at(0), (const i32(*)[4])row.window(0),
-                            (const i32(*)[2])row.out_size(0)};
     for (i64 p = 0; p < row.num_passes(); p++) {
       const i32 *pass = row.pass(p);
       const int source = pass[PassField::SOURCE];
       if (source != PassSource::INTERPOLATED && source != PassSource::FOLDED) continue;
       const i64 first = pass[PassField::FIRST], end = pass[PassField::MAPS_END];
-      write_records(slots, first, end, section<i64>(call, Section::MAPS, used * RECORD_FIELDS));
+      write_records(row.map_slots(), first, end, section<i64>(call, Section::MAPS, used * RECORD_FIELDS));
       for (i64 k = first; k < end; k++) {
         if (KIND_OF[row.opcode(k)] != Kind::GEOMETRY) continue;
         const i64 at = program.at[Section::MAPS] + 8 * RECORD_FIELDS * used++;

@@ -32,7 +32,7 @@ i64 *header_of(const PackCall &call, i64 p, i64 row) {
 }
 
 i64 tiles_of_area(const PackCall &call, i64 height, i64 width) {
-  return tiles_of(height, call.block_y) * tiles_of(width, call.block_x);
+  return ceil_div(height, call.block_y) * ceil_div(width, call.block_x);
 }
 
 int abilities_of_source(i64 source) {
@@ -120,14 +120,14 @@ i64 describe_resize(const DeviceRow &row, const i32 *pass, i64 &weights, i64 *he
   header[HeaderField::TAPS_Y] = taps.y;
   header[HeaderField::WEIGHTS] = weights;
   weights += 4 * ((taps.x + 1) * width + (taps.y + 1) * height);
-  return tiles_of(height, WEIGHTS_BLOCK) + tiles_of(width, WEIGHTS_BLOCK);
+  return ceil_div(height, WEIGHTS_BLOCK) + ceil_div(width, WEIGHTS_BLOCK);
 }
 
 // Tiles of the part of the image that statistics see: one at least.
 i64 tiles_seen(const PackCall &call, const i32 *pass) {
   const i64 height = max_of(pass[PassField::BOTTOM] - pass[PassField::TOP], 0);
   const i64 width = max_of(pass[PassField::RIGHT] - pass[PassField::LEFT], 0);
-  return max_of<i64>(tiles_of(height, call.block_y), 1) * max_of<i64>(tiles_of(width, call.block_x), 1);
+  return max_of<i64>(ceil_div(height, call.block_y), 1) * max_of<i64>(ceil_div(width, call.block_x), 1);
 }
 
 // The header of pass p. `target`: the address that it writes to. `weights`: the offset of the next resize's weights.

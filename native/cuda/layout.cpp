@@ -81,11 +81,8 @@ CanvasSizes canvas_sizes(const DeviceRow &row) {
   return {sizes[0], sizes[1]};
 }
 
-}  // namespace vg
-
 // Offsets and sizes of all sections. UNSUPPORTED if an instruction is a codec, which no kernel has.
 VG_EXPORT i64 vg_lay_out(DeviceProgram *program) {
-  using namespace vg;
   const Counts counts = count(*program);
   if (counts.has_codec) return UNSUPPORTED;
   const i64 slots = program->rows * program->slots, outputs = program->outputs;
@@ -128,3 +125,5 @@ VG_EXPORT i64 vg_lay_out(DeviceProgram *program) {
   program->buffer_size = end + ALIGNMENT;
   return OK;
 }
+
+}  // namespace vg

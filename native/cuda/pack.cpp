@@ -22,12 +22,10 @@ void copy_tables(const PackCall &call) {
 }
 
 }  // namespace
-}  // namespace vg
 
 // Writes all sections of a program whose layout is known, and its launches. UNSUPPORTED if a row reads an image that is
 // not in the batch.
 VG_EXPORT i64 vg_pack(const PackCall *call) {
-  using namespace vg;
   const DeviceProgram &program = *call->program;
   for (i64 r = 0; r < program.rows; r++)
     if (program.source[r] < 0 || program.source[r] >= call->images) return UNSUPPORTED;
@@ -39,3 +37,5 @@ VG_EXPORT i64 vg_pack(const PackCall *call) {
   if (program.outputs) write_blend(*call);
   return OK;
 }
+
+}  // namespace vg

@@ -20,6 +20,9 @@ struct DeviceRow {
   const i32 *window(i64 k) const { return all->window + at(k) * 4; }
   const i32 *pass(i64 p) const { return all->passes + (row * all->max_passes + p) * PASS_FIELDS; }
   const i32 *in_shape() const { return all->in_shape + row * 3; }
+  MapSlots map_slots() const {
+    return map_slots_of(all->opcode + at(0), args(0), all->flags + at(0), window(0), out_size(0));
+  }
   i64 length() const { return all->length[row]; }
   i64 num_passes() const { return all->num_passes[row]; }
   bool is_blended() const { return all->outputs > 0; }
@@ -38,9 +41,6 @@ struct CanvasSizes {
   i64 first, second;
 };
 CanvasSizes canvas_sizes(const DeviceRow &row);
-
-// Tiles of a size that cover a length.
-VG_INLINE i64 tiles_of(i64 length, i64 size) { return (length + size - 1) / size; }
 
 // The memory of a section, of which `offset` is a part.
 template <class T> VG_INLINE T *section(const PackCall &call, int which, i64 offset = 0) {

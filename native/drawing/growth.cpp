@@ -37,9 +37,9 @@ struct Growth {
       if (step < seeds) {
         cell = (i64)(word * (u64)(lines * columns) >> 32);
       } else {
-        const i64 place = (i64)(word * (u64)num_waiting >> 32);
-        cell = waiting[place];
-        waiting[place] = waiting[--num_waiting];
+        const i64 position = (i64)(word * (u64)num_waiting >> 32);
+        cell = waiting[position];
+        waiting[position] = waiting[--num_waiting];
       }
       if (cells[cell] == COVERED) continue;
       cells[cell] = COVERED;
@@ -52,7 +52,8 @@ struct Growth {
     }
   }
 
-  // Writes the covered runs of lines, joined to equal ones above, as [.., 4]: top, left, height, width; returns how many.
+  // Writes the covered runs of lines, joined to equal ones above, as [.., 4]: top, left, height, width; returns how
+  // many.
   i64 write_rectangles(i64 *rectangles) {
     // By column: the rectangle that begins there and reaches down to this line.
     i32 *open = waiting;
@@ -84,19 +85,17 @@ struct Growth {
 };
 
 }  // namespace
-}  // namespace vg
 
 // Regions of `rows` images: `keys` u32[rows, 2], `sizes` i64[rows, 2], `sides`, `seeds`, `pixels` i64[rows];
 // `most_cells`: of an image. There is room for all `rectangles` of all; `counts`: how many each has.
 VG_EXPORT i64 vg_grow_regions(i64 rows, const u32 *keys, const i64 *sizes, const i64 *sides, const i64 *seeds,
                               const i64 *pixels, i64 most_cells, i64 *rectangles, i64 *counts) {
-  using namespace vg;
   Buffer<i8> cells;
   Buffer<i32> waiting;
   if (!cells.reserve(most_cells) || !waiting.reserve(most_cells)) return OUT_OF_MEMORY;
   for (i64 n = 0; n < rows; n++) {
     const i64 height = sizes[2 * n], width = sizes[2 * n + 1], side = sides[n];
-    Growth growth = {height,      width,           side,     (height + side - 1) / side, (width + side - 1) / side,
+    Growth growth = {height,      width,           side,     ceil_div(height, side), ceil_div(width, side),
                      keys[2 * n], keys[2 * n + 1], cells.at, waiting.at,                 0};
     growth.grow(seeds[n], pixels[n]);
     counts[n] = growth.write_rectangles(rectangles);
@@ -104,3 +103,5 @@ VG_EXPORT i64 vg_grow_regions(i64 rows, const u32 *keys, const i64 *sizes, const
   }
   return OK;
 }
+
+}  // namespace vg

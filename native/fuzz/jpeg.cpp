@@ -188,14 +188,14 @@ struct Fuzzer {
     seed.draw(random);
     seeds++;
     left = 200;
-    const Input whole(seed.bytes, seed.size);
-    const JpegHead head = head_of(whole.at, whole.size);
+    const Input file_input(seed.bytes, seed.size);
+    const JpegHead head = head_of(file_input.at, file_input.size);
     expect(head.height == seed.height && head.width == seed.width && head.is_complete, "the seed's header");
-    seed_entries = vg_jpeg_pack_entries(whole.at, whole.size, packed, ROOM);
+    seed_entries = vg_jpeg_pack_entries(file_input.at, file_input.size, packed, ROOM);
     expect(seed_entries > 0 && seed_entries <= MAX_PACKED - 64, "entries of the seed");
     memcpy(entries, packed, (size_t)seed_entries);
     i64 box[4];
-    const i64 size = cut(whole, Input(entries, seed_entries), random, seed.height, seed.width, ROOM, out, box);
+    const i64 size = cut(file_input, Input(entries, seed_entries), random, seed.height, seed.width, ROOM, out, box);
     if (size <= 0) return;  // a DC difference of too many bits
     cuts++;
     const JpegHead of_cut = head_of(out, size);

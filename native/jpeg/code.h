@@ -2,8 +2,7 @@
 #pragma once
 #include "layout.h"
 
-namespace vg {
-namespace jpeg {
+namespace vg::jpeg {
 
 constexpr i64 BROKEN = -1;
 // Bytes behind buffers of code. A block that is damaged is read no further beyond the end before that is noticed: 64
@@ -177,5 +176,4 @@ struct CodeWriter {
   }
 };
 
-}  // namespace jpeg
-}  // namespace vg
+}  // namespace vg::jpeg

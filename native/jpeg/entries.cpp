@@ -3,8 +3,7 @@
 #include "../xxh64.h"
 #include "code.h"
 
-namespace vg {
-namespace jpeg {
+namespace vg::jpeg {
 namespace {
 
 // Part of the file's size that its entries may take, at about this many bytes each.
@@ -83,7 +82,7 @@ bool Entries::plan(const Layout &layout, i64 file_size) {
   const f64 wanted = max_of(1.0, SHARE * (f64)file_size / ENTRY_BYTES);
   const i64 columns = layout.mcu_columns;
   step = min_of((i64)ceil((f64)(layout.mcu_rows * columns) / wanted), columns);
-  in_row = (columns + step - 1) / step;
+  in_row = ceil_div(columns, step);
   number = layout.mcu_rows * in_row;
   return at.reserve(number);
 }
@@ -176,5 +175,4 @@ bool Entries::unpack(Bytes packed, u64 key, i64 file_size, Buffer<u8> *scratch) 
   return true;
 }
 
-}  // namespace jpeg
-}  // namespace vg
+}  // namespace vg::jpeg

@@ -2,8 +2,7 @@
 #pragma once
 #include "layout.h"
 
-namespace vg {
-namespace jpeg {
+namespace vg::jpeg {
 
 struct Entry {
   i64 bit;    // in the file's code, zeros behind 0xFF counted
@@ -17,7 +16,7 @@ struct Entries {
   i64 number = 0;
   Buffer<Entry> at;
 
-  // Decides where entries are, by the size of the file, and makes room for them. False: no memory.
+  // Decides where entries are, by the size of the file, and allocates memory for them. False: no memory.
   bool plan(const Layout &layout, i64 file_size);
   // Fills in entries that were planned. JpegRefusal::NONE, or why the file has none. `code`: room for the bytes of the
   // file, and SLACK.
@@ -35,5 +34,4 @@ struct Entries {
   bool set_value(int field, i64 n, i64 value, i64 file_size);
 };
 
-}  // namespace jpeg
-}  // namespace vg
+}  // namespace vg::jpeg

@@ -3,8 +3,7 @@
 #include "../constants.h"
 #include "segments.h"
 
-namespace vg {
-namespace jpeg {
+namespace vg::jpeg {
 namespace {
 
 // The end marker is looked for in the last bytes of a file.
@@ -55,7 +54,7 @@ i64 coefficient_bytes(const Frame &frame) {
     down = max_of(down, frame.down(i));
     blocks += frame.across(i) * frame.down(i);
   }
-  const i64 columns = (frame.width + 8 * across - 1) / (8 * across), rows = (frame.height + 8 * down - 1) / (8 * down);
+  const i64 columns = ceil_div(frame.width, 8 * across), rows = ceil_div(frame.height, 8 * down);
   return 128 * columns * rows * blocks;
 }
 
@@ -114,16 +113,15 @@ bool is_within(const JpegHead &head, i64 max_side, i64 max_pixels, i64 max_bytes
 }
 
 }  // namespace
-}  // namespace jpeg
-}  // namespace vg
 
 // The header of each file; zeros for files that are not plain or go beyond a limit.
 VG_EXPORT void vg_jpeg_heads(const u8 *const *files, const i64 *sizes, i64 count, i64 max_side, i64 max_pixels,
                              i64 max_bytes, JpegHead *heads) {
-  using namespace vg::jpeg;
   for (i64 i = 0; i < count; i++) {
     JpegHead head;
     const bool is_plain = read_head({files[i], sizes[i]}, &head);
     heads[i] = is_plain && is_within(head, max_side, max_pixels, max_bytes) ? head : JpegHead{};
   }
 }
+
+}  // namespace vg::jpeg

@@ -1,7 +1,6 @@
 #include "layout.h"
 
-namespace vg {
-namespace jpeg {
+namespace vg::jpeg {
 namespace {
 
 // Gives categories that a table lacks the codes of 16 bits from `free` on. All ones is no code.
@@ -98,8 +97,8 @@ int read_scan(const Segment &scan, const HuffmanTables &tables, Layout *layout) 
   layout->code = scan.end();
   layout->mcu_height = 8 * most_down;
   layout->mcu_width = 8 * most_across;
-  layout->mcu_rows = (frame.height + layout->mcu_height - 1) / layout->mcu_height;
-  layout->mcu_columns = (frame.width + layout->mcu_width - 1) / layout->mcu_width;
+  layout->mcu_rows = ceil_div(frame.height, layout->mcu_height);
+  layout->mcu_columns = ceil_div(frame.width, layout->mcu_width);
   return JpegRefusal::NONE;
 }
 
@@ -131,5 +130,4 @@ int read_layout(Bytes file, Layout *layout, HuffmanTables *tables) {
   return JpegRefusal::DAMAGED;
 }
 
-}  // namespace jpeg
-}  // namespace vg
+}  // namespace vg::jpeg

@@ -3,8 +3,7 @@
 #include "../constants.h"
 #include "segments.h"
 
-namespace vg {
-namespace jpeg {
+namespace vg::jpeg {
 
 // Bits by which codes are looked up at once; longer codes are few.
 constexpr int LOOK = 10;
@@ -62,5 +61,4 @@ VG_INLINE int look_value(bool is_ac, int symbol, int length) {
 // Reads all up to the first scan. JpegRefusal::NONE, or why the file has no entry points.
 int read_layout(Bytes file, Layout *layout, HuffmanTables *tables);
 
-}  // namespace jpeg
-}  // namespace vg
+}  // namespace vg::jpeg

@@ -2,8 +2,7 @@
 #pragma once
 #include "../core.h"
 
-namespace vg {
-namespace jpeg {
+namespace vg::jpeg {
 
 enum Marker : int {
   SOF0 = 0xC0,
@@ -80,5 +79,4 @@ inline bool read_frame(const Segment &segment, Frame *frame) {
   return true;
 }
 
-}  // namespace jpeg
-}  // namespace vg
+}  // namespace vg::jpeg

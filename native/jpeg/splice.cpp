@@ -2,18 +2,15 @@
 
 #include "code.h"
 
-namespace vg {
-namespace jpeg {
+namespace vg::jpeg {
 namespace {
-
-i64 ceil_div(i64 value, i64 by) { return (value + by - 1) / by; }
 
 // From pixels to MCUs. False if `box` is none of the picture.
 //
 // Where chroma has fewer pixels, fancy upsampling of the outermost pixels of an MCU (`divisor` pixels of the picture)
 // looks at the MCU beside it, which is taken then, too. There is no such upsampling if a row has fewer than three
 // chroma pixels.
-bool round_out(const Layout &layout, i64 divisor, Box *box) {
+bool round_out(const Layout &layout, i64 divisor, Rectangle *box) {
   const i64 height = layout.frame.height, width = layout.frame.width;
   const i64 tall = layout.mcu_height, wide = layout.mcu_width;
   if (box->top < 0 || box->top >= box->bottom || box->bottom > height) return false;
@@ -31,7 +28,7 @@ bool round_out(const Layout &layout, i64 divisor, Box *box) {
 }
 
 // From MCUs to top, left, height and width in pixels.
-Box in_pixels(const Layout &layout, const Box &box) {
+Rectangle in_pixels(const Layout &layout, const Rectangle &box) {
   const i64 top = box.top * layout.mcu_height, left = box.left * layout.mcu_width;
   const i64 height = (box.bottom - box.top) * layout.mcu_height, width = (box.right - box.left) * layout.mcu_width;
   return {top, left, min_of(height, layout.frame.height - top), min_of(width, layout.frame.width - left)};
@@ -45,7 +42,7 @@ void write_u16(u8 *at, i64 value) {
   at[1] = (u8)value;
 }
 
-// A DC table with the categories that the file's lacks. Returns its end; null: there is no room, or the table has too
+// A DC table with the categories that the file's lacks. Returns its end; null: it does not fit, or the table has too
 // many codes of 16 bits.
 u8 *write_dc_table(int number, const HuffmanTable &table, const DcCodes &codes, u8 *to, const u8 *end) {
   const i64 length = 19 + table.number + codes.added;
@@ -65,8 +62,8 @@ u8 *write_dc_table(int number, const HuffmanTable &table, const DcCodes &codes, 
   return to;
 }
 
-// All before the code, with the size of the crop. Returns the end; null: there is no room.
-u8 *write_header(Bytes file, const Layout &layout, const HuffmanTables &tables, const Box &crop, u8 *to,
+// All before the code, with the size of the crop. Returns the end; null: it does not fit.
+u8 *write_header(Bytes file, const Layout &layout, const HuffmanTables &tables, const Rectangle &crop, u8 *to,
                  const u8 *end) {
   if (end - to < 2) return nullptr;
   write_u16(to, 0xFFD8);
@@ -103,7 +100,7 @@ struct Splicer {
   const Layout &layout;
   const HuffmanTables &tables;
   const Entries &entries;
-  Box crop;  // in MCUs
+  Rectangle crop;  // in MCUs
   u8 *code;  // of a row, without the zeros behind 0xFF
   CodeWriter writer;
   const u8 *out_end;
@@ -122,7 +119,7 @@ struct Splicer {
     return begin < end;
   }
 
-  // False: the entries or the code are damaged, or there is no room.
+  // False: the entries or the code are damaged, or the row does not fit.
   bool read_row(i64 row, Row *found) {
     Bytes bytes;
     if (!find_bytes(row, &bytes)) return false;
@@ -186,16 +183,17 @@ struct Splicer {
 
 }  // namespace
 
-i64 splice(Bytes file, const Entries &entries, i64 divisor, Box *box, Buffer<u8> *scratch, u8 *out, i64 room) {
+i64 splice(Bytes file, const Entries &entries, i64 divisor, Rectangle *box, Buffer<u8> *scratch, u8 *out,
+           i64 capacity) {
   Layout layout;
   HuffmanTables tables;
   if (read_layout(file, &layout, &tables) != JpegRefusal::NONE || !round_out(layout, divisor, box)) return 0;
   if (entries.in_row != ceil_div(layout.mcu_columns, entries.step)) return 0;
   if (entries.number != layout.mcu_rows * entries.in_row) return 0;
-  const Box pixels = in_pixels(layout, *box);
-  u8 *to = write_header(file, layout, tables, pixels, out, out + room);
+  const Rectangle pixels = in_pixels(layout, *box);
+  u8 *to = write_header(file, layout, tables, pixels, out, out + capacity);
   if (!to) return 0;
-  Splicer splicer = {file, layout, tables, entries, *box, nullptr, {to}, out + room};
+  Splicer splicer = {file, layout, tables, entries, *box, nullptr, {to}, out + capacity};
   Bytes bytes;
   i64 longest = 0;
   for (i64 row = box->top; row < box->bottom; row++) {
@@ -214,5 +212,4 @@ i64 splice(Bytes file, const Entries &entries, i64 divisor, Box *box, Buffer<u8>
   return splicer.writer.to + 2 - out;
 }
 
-}  // namespace jpeg
-}  // namespace vg
+}  // namespace vg::jpeg

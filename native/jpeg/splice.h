@@ -2,17 +2,11 @@
 #pragma once
 #include "entries.h"
 
-namespace vg {
-namespace jpeg {
-
-// Top and left, then bottom and right or height and width.
-struct Box {
-  i64 top, left, bottom, right;
-};
+namespace vg::jpeg {
 
 // Writes a JPEG that holds at least `box`, in pixels, to be decoded at a scale of 1 by `divisor`. `box` becomes that of
-// the JPEG: top, left, height, width. Returns its size in bytes; 0: none can be made, or there is no memory.
-i64 splice(Bytes file, const Entries &entries, i64 divisor, Box *box, Buffer<u8> *scratch, u8 *out, i64 room);
+// the JPEG: top, left, and height and width in place of bottom and right. Returns its size in bytes; 0: none can be
+// made, or there is no memory.
+i64 splice(Bytes file, const Entries &entries, i64 divisor, Rectangle *box, Buffer<u8> *scratch, u8 *out, i64 capacity);
 
-}  // namespace jpeg
-}  // namespace vg
+}  // namespace vg::jpeg

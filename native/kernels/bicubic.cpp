@@ -2,10 +2,9 @@
 #include "../coords.h"
 #include "interpolate.h"
 #include "scratch.h"
-#include "split.h"
+#include "taps.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 constexpr i32 ONE = 1 << BICUBIC_BITS, FRACTION = ONE - 1;
@@ -26,21 +25,19 @@ struct CubicWeights {
   }
 };
 
-VG_INLINE i32 pair_of(i32 low, i32 high) { return (i32)(((u32)low & 0xffff) | (u32)high << 16); }
-
 // Where first taps may lie, so that all are in the window.
 struct Frame {
   i32 left, top, right, bottom;
 };
 
-// Places of one axis to first taps, to which of them lie elsewhere, and to pairs of weights.
-void split_axis(const i32 *__restrict places, i32 low, i32 high, i64 count, i32 *__restrict taps,
+// Positions of one axis to first taps, to which of them lie elsewhere, and to pairs of weights.
+void split_axis(const i32 *__restrict positions, i32 low, i32 high, i64 count, i32 *__restrict taps,
                 i32 *__restrict first_two, i32 *__restrict last_two, u8 *__restrict is_at_border) {
-  for (i64 i = 0; i < whole_blocks(count); i++) {
-    const CubicWeights weights(places[i] & FRACTION);
+  for (i64 i = 0; i < floor_to_block(count); i++) {
+    const CubicWeights weights(positions[i] & FRACTION);
     first_two[i] = pair_of(weights.first, weights.second);
     last_two[i] = pair_of(weights.third, weights.fourth);
-    const i32 at = (places[i] >> BICUBIC_BITS) - 1, inside = clamp(at, low, high);
+    const i32 at = (positions[i] >> BICUBIC_BITS) - 1, inside = clamp(at, low, high);
     taps[i] = inside;
     is_at_border[i] |= at != inside;
   }
@@ -48,125 +45,49 @@ void split_axis(const i32 *__restrict places, i32 low, i32 high, i64 count, i32 
 
 void offsets_of(const i32 *__restrict columns, const i32 *__restrict lines, i32 row_bytes, i32 last, i64 count,
                 i32 *__restrict offset, u8 *__restrict is_at_border) {
-  for (i64 i = 0; i < whole_blocks(count); i++) {
+  for (i64 i = 0; i < floor_to_block(count); i++) {
     const i32 at = lines[i] * row_bytes + columns[i] * 3;
     is_at_border[i] |= at > last;
     offset[i] = min_of(at, last);
   }
 }
 
-// Vectors of PIXELS pixels of four channels, as int32. One load of 16 bytes reads the taps of a pixel on one line.
-#if VG_AVX512  // vpmaddwd
-struct Vector {
-  static constexpr int PIXELS = 4, STEP = 4;
-  __m512i value;
-
-  static Vector load_taps(const u8 *line, const i32 *offset) {
-    __m512i taps = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(line + offset[0])));
-    taps = _mm512_inserti32x4(taps, _mm_loadu_si128((const __m128i *)(line + offset[1])), 1);
-    taps = _mm512_inserti32x4(taps, _mm_loadu_si128((const __m128i *)(line + offset[2])), 2);
-    return {_mm512_inserti32x4(taps, _mm_loadu_si128((const __m128i *)(line + offset[3])), 3)};
-  }
-  static Vector load_weights(const i32 *weights) {
-    const __m512i positions = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-    return {_mm512_permutexvar_epi32(positions, _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)weights)))};
-  }
-  Vector pick(const u8 *table) const { return {_mm512_shuffle_epi8(value, _mm512_load_si512(table))}; }
-  Vector weigh(Vector weights) const { return {_mm512_madd_epi16(value, weights.value)}; }
-  Vector operator+(Vector other) const { return {_mm512_add_epi32(value, other.value)}; }
-  Vector round_line() const { return {_mm512_srai_epi32(_mm512_add_epi32(value, _mm512_set1_epi32(1 << 7)), 8)}; }
-  // int16 pairs of two lines' sums.
-  Vector pair_with(Vector below) const {
-    return {_mm512_mask_blend_epi16(0xaaaaaaaa, value, _mm512_slli_epi32(below.value, 16))};
-  }
-  static void store(const Vector *totals, i32 *pixels) {
-    const __m512i levels = _mm512_max_epi32(_mm512_srai_epi32(totals[0].value, 20), _mm512_setzero_si512());
-    _mm_storeu_si128((__m128i *)pixels, _mm512_cvtusepi32_epi8(levels));
-  }
-};
-#elif VG_AVX2  // vpmaddwd
-struct Vector {
-  static constexpr int PIXELS = 2, STEP = 8;
-  __m256i value;
-
-  static Vector load_taps(const u8 *line, const i32 *offset) {
-    return {load_halves(line + offset[0], line + offset[1])};
-  }
-  static Vector load_weights(const i32 *weights) {
-    const __m256i positions = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1);
-    const __m256i two = _mm256_castsi128_si256(_mm_loadl_epi64((const __m128i *)weights));
-    return {_mm256_permutevar8x32_epi32(two, positions)};
-  }
-  Vector pick(const u8 *table) const {
-    return {_mm256_shuffle_epi8(value, _mm256_load_si256((const __m256i *)table))};
-  }
-  Vector weigh(Vector weights) const { return {_mm256_madd_epi16(value, weights.value)}; }
-  Vector operator+(Vector other) const { return {_mm256_add_epi32(value, other.value)}; }
-  Vector round_line() const { return {_mm256_srai_epi32(_mm256_add_epi32(value, _mm256_set1_epi32(1 << 7)), 8)}; }
-  Vector pair_with(Vector below) const {
-    return {_mm256_blend_epi16(value, _mm256_slli_epi32(below.value, 16), 0xaa)};
-  }
-  static void store(const Vector *totals, i32 *pixels) {
-    __m256i levels[4];
-    for (int k = 0; k < 4; k++) levels[k] = _mm256_srai_epi32(totals[k].value, 20);
-    const __m256i low = _mm256_packs_epi32(levels[0], levels[1]), high = _mm256_packs_epi32(levels[2], levels[3]);
-    // Pixels 0, 2, 4, 6, and 1, 3, 5, 7.
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    _mm256_storeu_si256((__m256i *)pixels, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order));
-  }
-};
-#elif VG_SSSE3  // pshufb, pmaddwd
-struct Vector {
-  static constexpr int PIXELS = 1, STEP = 4;
-  __m128i value;
-
-  static Vector load_taps(const u8 *line, const i32 *offset) {
-    return {_mm_loadu_si128((const __m128i *)(line + offset[0]))};
-  }
-  static Vector load_weights(const i32 *weights) { return {_mm_set1_epi32(*weights)}; }
-  Vector pick(const u8 *table) const { return {_mm_shuffle_epi8(value, _mm_load_si128((const __m128i *)table))}; }
-  Vector weigh(Vector weights) const { return {_mm_madd_epi16(value, weights.value)}; }
-  Vector operator+(Vector other) const { return {_mm_add_epi32(value, other.value)}; }
-  Vector round_line() const { return {_mm_srai_epi32(_mm_add_epi32(value, _mm_set1_epi32(1 << 7)), 8)}; }
-  Vector pair_with(Vector below) const {
-    const __m128i low = _mm_and_si128(value, _mm_set1_epi32(0xffff));
-    return {_mm_or_si128(low, _mm_slli_epi32(below.value, 16))};
-  }
-  static void store(const Vector *totals, i32 *pixels) {
-    __m128i levels[4];
-    for (int k = 0; k < 4; k++) levels[k] = _mm_srai_epi32(totals[k].value, 20);
-    const __m128i low = _mm_packs_epi32(levels[0], levels[1]), high = _mm_packs_epi32(levels[2], levels[3]);
-    _mm_storeu_si128((__m128i *)pixels, _mm_packus_epi16(low, high));
-  }
-};
-#endif
-
-// `count` RGB pixels, rounded up to a multiple of 8, as words R, G, B, 0. `weights`: four arrays, `stride` apart.
-#if VG_SSSE3
-void weigh_words(const u8 *image, i64 row_bytes, const i32 *offset, const i32 *weights, i64 stride, i64 count,
-                 i32 *words) {
+// `count` RGB pixels, rounded up to a multiple of 16, as words R, G, B, 0. `weights`: four arrays, `stride` apart.
+#if VG_SSSE3  // pshufb, pmaddwd
+// Pixels i + k, i + k + 4 and so on, of four channels each, as sums with 20 fraction bits. One load of 16 bytes reads
+// the taps of a pixel on one line.
+template <int k>
+VG_INLINE Register weigh_taps(const u8 *image, i64 row_bytes, const i32 *offset, const Register (&weights)[4]) {
   // Channels of the first two taps side by side, as int16; and of the last two, 6 bytes further.
   static constexpr ByteTable FIRST_TWO =
       byte_table([](int i) { return i % 2 == 1 || i % 16 >= 12 ? 128 : i % 16 / 4 + i % 4 / 2 * 3; });
   static constexpr ByteTable LAST_TWO =
       byte_table([](int i) { return i % 2 == 1 || i % 16 >= 12 ? 128 : i % 16 / 4 + i % 4 / 2 * 3 + 6; });
-  for (i64 i = 0; i < count; i += Vector::STEP) {
-    Vector totals[Vector::STEP / Vector::PIXELS];
-    // Else the totals would go through memory.
-#pragma GCC unroll 4
-    for (i64 k = 0; k < Vector::STEP; k += Vector::PIXELS) {
-      const i32 *of = weights + i + k;
-      const Vector x01 = Vector::load_weights(of), x23 = Vector::load_weights(of + stride);
-      Vector lines[4];
-#pragma GCC unroll 4
-      for (int j = 0; j < 4; j++) {
-        const Vector taps = Vector::load_taps(image + j * row_bytes, offset + i + k);
-        lines[j] = (taps.pick(FIRST_TWO.at).weigh(x01) + taps.pick(LAST_TWO.at).weigh(x23)).round_line();
-      }
-      const Vector y01 = Vector::load_weights(of + 2 * stride), y23 = Vector::load_weights(of + 3 * stride);
-      totals[k / Vector::PIXELS] = lines[0].pair_with(lines[1]).weigh(y01) + lines[2].pair_with(lines[3]).weigh(y23);
-    }
-    Vector::store(totals, words + i);
+  const Register x01 = repeat32<k>(weights[0]), x23 = repeat32<k>(weights[1]);
+  auto weigh_line = [&](const u8 *line) {
+    const Register taps = join_16([=](i64 i) { return load<__m128i>(line + offset[i + k]); });
+    const Register sum = add32(dot16(pick(taps, FIRST_TWO), x01), dot16(pick(taps, LAST_TWO), x23));
+    return add32(sum, all32(1 << 7));
+  };
+  // Pairs of int16: sums of two lines without 8 fraction bits.
+  auto weigh_two_lines = [&](const u8 *line) {
+    const Register above = weigh_line(line), below = weigh_line(line + row_bytes);
+    return upper_halves(VG_MM(slli_epi32)(above, 8), VG_MM(slli_epi32)(below, 8));
+  };
+  const Register upper = dot16(weigh_two_lines(image), repeat32<k>(weights[2]));
+  return add32(upper, dot16(weigh_two_lines(image + 2 * row_bytes), repeat32<k>(weights[3])));
+}
+
+void weigh_words(const u8 *image, i64 row_bytes, const i32 *offset, const i32 *weights, i64 stride, i64 count,
+                 i32 *words) {
+  for (i64 i = 0; i < count; i += REGISTER / 4) {
+    Register four[4];
+    for (int j = 0; j < 4; j++) four[j] = load_register(weights + j * stride + i);
+    const Register first = pack32(right32<20>(weigh_taps<0>(image, row_bytes, offset + i, four)),
+                                  right32<20>(weigh_taps<1>(image, row_bytes, offset + i, four)));
+    const Register last = pack32(right32<20>(weigh_taps<2>(image, row_bytes, offset + i, four)),
+                                 right32<20>(weigh_taps<3>(image, row_bytes, offset + i, four)));
+    store(words + i, pack16(first, last));
   }
 }
 #else
@@ -202,8 +123,8 @@ void read_bicubic(const Image &image, const i32 *window, Range columns, Scratch 
   // From where one load reads a line.
   const i64 last = size - 3 * row_bytes - 16;
   const Planes planes = s.row.planes();
-  const bool has_room = frame.bottom >= frame.top && frame.right >= frame.left && last >= 0;
-  if (image.channels != 3 || !has_room || size >= (i64)1 << 31) {
+  const bool fits_taps = frame.bottom >= frame.top && frame.right >= frame.left && last >= 0;
+  if (image.channels != 3 || !fits_taps || size >= (i64)1 << 31) {
     for (i64 i = 0; i < columns.size(); i++) read_bicubic_pixel(image, window, u[i], v[i], planes, columns.first + i);
     return;
   }
@@ -244,5 +165,4 @@ void read_bicubic_pixel(const Image &image, const i32 *window, i32 u, i32 v, Pla
   }
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

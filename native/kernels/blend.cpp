@@ -5,8 +5,7 @@
 #include "store.h"
 #include "values.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // An output, or a plane of it: `step` values per pixel lie side by side.
@@ -120,7 +119,7 @@ void sum_bytes(const BlendCall &call, i64 output, const BlendTerm *terms, i64 co
   else sum_terms<0>(start, terms, count, size, to);
 }
 
-void sum_whole(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *terms, u8 *to) {
+void sum_all(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *terms, u8 *to) {
   i64 count = 0;
   for (i64 entry = call.begins[output]; entry < call.begins[output + 1]; entry++)
     terms[count++] = {canvas_of(call, entry, plane), call.weight[entry]};
@@ -149,10 +148,10 @@ void sum_line(const BlendCall &call, i64 output, const Plane &plane, i64 y, Blen
 
 void join(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *terms, u8 *to) {
   if (call.pastes[output]) return join_rectangles(call, output, plane, to);
-  bool is_whole = true;
+  bool covers_all = true;
   for (i64 entry = call.begins[output]; entry < call.begins[output + 1]; entry++)
-    is_whole &= covers(call, entry, plane);
-  if (is_whole) return sum_whole(call, output, plane, terms, to);
+    covers_all &= covers(call, entry, plane);
+  if (covers_all) return sum_all(call, output, plane, terms, to);
   for (i64 y = 0; y < plane.height; y++) sum_line(call, output, plane, y, terms, to);
 }
 
@@ -194,18 +193,16 @@ Status blend_output(const BlendCall &call, i64 output, Scratch &s) {
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 // Joins the rows of each output.
 VG_EXPORT i64 VG_ENTRY(vg_blend)(const BlendCall *call) {
-  auto &scratch = *(vg::VG_LEVEL::Scratch *)call->scratch;
+  auto &scratch = *(Scratch *)call->scratch;
   for (i64 output = call->begin; output < call->end; output++) {
-    const Status status = vg::VG_LEVEL::blend_output(*call, output, scratch);
+    const Status status = blend_output(*call, output, scratch);
     if (status != OK) return status;
   }
-#if defined(__x86_64__)
-  __builtin_ia32_sfence();  // outputs that went past the caches are there for other threads
-#endif
+  finish_streams();
   return OK;
 }
+
+}  // namespace vg::VG_LEVEL

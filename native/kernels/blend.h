@@ -2,8 +2,7 @@
 #pragma once
 #include "executor.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 struct BlendTerm {
   const u8 *bytes;
@@ -15,5 +14,4 @@ struct BlendScratch {
   Buffer<u8> bytes;  // an output, or a plane of it, that becomes floats
 };
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -2,22 +2,19 @@
 #include "filter_rows.h"
 #include "registers.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Sums of products are shifted so far between the passes, and after them.
 constexpr int COLUMN_SHIFT = KERNEL_WEIGHT_BITS + 1 - KERNEL_LEVEL_BITS;
 constexpr int ROW_SHIFT = KERNEL_WEIGHT_BITS + 1 + KERNEL_LEVEL_BITS;
-constexpr i32 WHOLE = 1 << (KERNEL_WEIGHT_BITS + 1);  // the sum of a kernel's weights
-// Levels between the passes are this much too high: times the sum of all weights along the row, which is WHOLE, it
+constexpr i32 WEIGHT_SUM = 1 << (KERNEL_WEIGHT_BITS + 1);  // the sum of a kernel's weights
+// Levels between the passes are this much too high: times the sum of all weights along the row, which is WEIGHT_SUM, it
 // rounds the second pass.
 constexpr i32 BIAS = 1 << (KERNEL_LEVEL_BITS - 1);
 // What rounds the first pass, with BIAS: a product, for the free lane beside an odd number of terms.
 constexpr i32 ROUNDING = (1 << (COLUMN_SHIFT - 1)) + (BIAS << COLUMN_SHIFT), ROUNDING_FACTOR = 128;
 static_assert(ROUNDING % ROUNDING_FACTOR == 0, "an integer product");
-
-VG_INLINE i32 pair_of(i32 low, i32 high) { return (i32)(((u32)low & 0xffff) | (u32)high << 16); }
 
 // Levels of two lines that share a weight, added up in 16 bits; `low8` and `high8` halves.
 struct Words {
@@ -138,18 +135,13 @@ VG_NOINLINE void first_pass(const u8 *plane, const i64 *lines, const BlurScratch
   switch (radius) {
     case 0:
       // A weight of 1 does not fit into its 16 bits.
-      if ((pairs[0] & 0xffff) == WHOLE) return scale_line(plane + lines[0], width, out);
+      if ((pairs[0] & 0xffff) == WEIGHT_SUM) return scale_line(plane + lines[0], width, out);
       return blur_columns<0>(plane, lines, radius, pairs, width, out);
-    case 1:
-      return blur_columns<1>(plane, lines, radius, pairs, width, out);
-    case 2:
-      return blur_columns<2>(plane, lines, radius, pairs, width, out);
-    case 3:
-      return blur_columns<3>(plane, lines, radius, pairs, width, out);
-    case 4:
-      return blur_columns<4>(plane, lines, radius, pairs, width, out);
-    default:
-      return blur_columns<-1>(plane, lines, radius, pairs, width, out);
+    case 1: return blur_columns<1>(plane, lines, radius, pairs, width, out);
+    case 2: return blur_columns<2>(plane, lines, radius, pairs, width, out);
+    case 3: return blur_columns<3>(plane, lines, radius, pairs, width, out);
+    case 4: return blur_columns<4>(plane, lines, radius, pairs, width, out);
+    default: return blur_columns<-1>(plane, lines, radius, pairs, width, out);
   }
 }
 
@@ -157,14 +149,10 @@ VG_NOINLINE void second_pass(const i16 *row, const BlurScratch &blur, i64 width,
   const i64 radius = blur.radius_x;
   const i32 *even = blur.even_pairs.at, *odd = blur.odd_pairs.at;
   switch (radius) {
-    case 0:
-      return round_row(row, width, out);
-    case 1:
-      return blur_along<1>(row, radius, even, odd, width, out);
-    case 2:
-      return blur_along<2>(row, radius, even, odd, width, out);
-    case 3:
-      return blur_along<3>(row, radius, even, odd, width, out);
+    case 0: return round_row(row, width, out);
+    case 1: return blur_along<1>(row, radius, even, odd, width, out);
+    case 2: return blur_along<2>(row, radius, even, odd, width, out);
+    case 3: return blur_along<3>(row, radius, even, odd, width, out);
     default:
       // 32 registers hold the weights of more.
       if (radius == 4 && VG_REGISTER_BITS == 512) return blur_along<4>(row, radius, even, odd, width, out);
@@ -294,5 +282,4 @@ void convolve_row(const FilterImage &image, i64 y, const f64 *a, const i16 *kern
   }
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

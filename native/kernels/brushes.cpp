@@ -1,18 +1,15 @@
-// Brushes that draw layers, u8[count, planes, lines, columns], into what is there. Places and sizes are in nodes, f32.
+// Brushes that draw layers, u8[count, planes, lines, columns], into what is there. Positions and sizes are in nodes,
+// f32.
 //
 // They add, multiply, divide and take roots alone, which all processors round alike. Long loops over a line's nodes are
 // vectorized by the compiler.
 #include "lanes.h"
 #include "split.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
-VG_INLINE f32 least(f32 a, f32 b) { return a < b ? a : b; }
-VG_INLINE f32 most(f32 a, f32 b) { return a > b ? a : b; }
-VG_INLINE f32 within(f32 value, f32 low, f32 high) { return least(most(value, low), high); }
-VG_INLINE f32 distance(i64 node, f32 place) { return (f32)(i32)node - place; }
+VG_INLINE f32 distance(i64 node, f32 position) { return (f32)(i32)node - position; }
 // Of 0..255 and a fraction.
 VG_INLINE u8 truncated(f32 value) { return (u8)(i32)value; }
 
@@ -27,12 +24,8 @@ void cover_all(const f32 *__restrict clear, u8 *__restrict nodes, i64 count) {
   for (i64 i = 0; i < count; i++) nodes[i] = truncated(255.5f - 255.0f * clear[i]);
 }
 
-struct Nodes {
-  i64 first, end;
-};
-
-// The nodes of 0..size within `radius` of a place.
-VG_INLINE Nodes nodes_near(f32 middle, f32 radius, i64 size) {
+// The nodes of 0..size within `radius` of a position.
+VG_INLINE Range nodes_near(f32 middle, f32 radius, i64 size) {
   return {max_of<i64>(0, (i64)ceilf(middle - radius)), min_of<i64>(size, (i64)(middle + radius) + 1)};
 }
 
@@ -45,12 +38,12 @@ struct Disc {
   f32 x, down, part, alpha;
 
   // Darkens what is clear. Runs over the end by less than LANES: nothing is left of the disc there.
-  void draw(f32 *clear, Nodes nodes) const {
-    const Floats one = all_floats(1.0f), none = {}, place = all_floats(x), square = all_floats(down * down);
+  void draw(f32 *clear, Range nodes) const {
+    const Floats one = all_floats(1.0f), none = {}, position = all_floats(x), square = all_floats(down * down);
     Floats numbers;
     for (int i = 0; i < LANES; i++) numbers[i] = (f32)i;
     for (i64 j = nodes.first; j < nodes.end; j += LANES) {
-      const Floats across = numbers + (f32)(i32)j - place, near = one - (across * across + square) * part;
+      const Floats across = numbers + (f32)(i32)j - position, near = one - (across * across + square) * part;
       const Floats inside = near > none ? near : none;
       store(clear + j, load<Floats>(clear + j) * (one - alpha * inside * inside));
     }
@@ -58,20 +51,16 @@ struct Disc {
 };
 
 // A few nodes: vectors would take longer to begin than to end.
-VG_SCALAR_FUNCTION void cover_streak(u8 *line, Nodes nodes, f32 share, f32 at, f32 wide, f32 limit) {
+VG_SCALAR_FUNCTION void cover_streak(u8 *line, Range nodes, f32 fraction, f32 at, f32 wide, f32 limit) {
   VG_SCALAR_LOOP
-  for (i64 j = nodes.first; j < nodes.end; j++) cover(line[j], share * least(wide - fabsf(distance(j, at)), limit));
+  for (i64 j = nodes.first; j < nodes.end; j++) cover(line[j], fraction * min_of(wide - fabsf(distance(j, at)), limit));
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 // Haze, `haze[n]` at the top and a fifth of it at the bottom, and soft discs [n, discs, 4]: x, y, radius, and alpha in
 // the middle.
 VG_EXPORT i64 VG_ENTRY(vg_draw_puffs)(const Layers *given, const f32 *puffs, i64 discs, const f32 *haze) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   const Layers layers = *given;
   const i64 lines = layers.lines, columns = layers.columns, stride = columns + LANES;
   Buffer<f32> clear;
@@ -84,7 +73,7 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_puffs)(const Layers *given, const f32 *puffs, i64
     for (i64 p = 0; p < discs; p++) {
       const f32 *puff = puffs + 4 * (n * discs + p);
       const f32 x = puff[0], y = puff[1], radius = puff[2], alpha = puff[3], part = 1.0f / (radius * radius);
-      const Nodes across = nodes_near(x, radius, columns), down = nodes_near(y, radius, lines);
+      const Range across = nodes_near(x, radius, columns), down = nodes_near(y, radius, lines);
       for (i64 i = down.first; i < down.end; i++)
         Disc{x, distance(i, y), part, alpha}.draw(clear.at + i * stride, across);
     }
@@ -98,45 +87,41 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_puffs)(const Layers *given, const f32 *puffs, i64
 // per node along y.
 VG_EXPORT i64 VG_ENTRY(vg_draw_streaks)(const Layers *given, const f32 *streaks, i64 number, const f32 *slopes,
                                         f32 width, f32 blur) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   const Layers layers = *given;
-  const f32 wide = 0.5f * (width + blur), limit = least(width, blur), part = 1.0f / (blur * blur);
+  const f32 wide = 0.5f * (width + blur), limit = min_of(width, blur), part = 1.0f / (blur * blur);
   for (i64 n = 0; n < layers.count; n++) {
     const f32 slope = slopes[n];
     u8 *plane = plane_of(layers, n, 0);
     for (i64 p = 0; p < number; p++) {
       const f32 *streak = streaks + 4 * (n * number + p);
       const f32 x = streak[0], y = streak[1], tall = streak[2], alpha = streak[3];
-      const Nodes rows = nodes_near(y, tall, layers.lines);
+      const Range rows = nodes_near(y, tall, layers.lines);
       for (i64 i = rows.first; i < rows.end; i++) {
-        const f32 down = distance(i, y), share = alpha * least(tall - fabsf(down), blur) * part;
+        const f32 down = distance(i, y), fraction = alpha * min_of(tall - fabsf(down), blur) * part;
         const f32 at = x + slope * down;
-        const Nodes across = nodes_near(at, wide, layers.columns);
-        cover_streak(plane + i * layers.columns, across, share, at, wide, limit);
+        const Range across = nodes_near(at, wide, layers.columns);
+        cover_streak(plane + i * layers.columns, across, fraction, at, wide, limit);
       }
     }
   }
   return OK;
 }
 
-namespace vg {
-namespace VG_LEVEL {
 namespace {
 
 // Flattened by `flat`, as stones lie, and lighter at the upper left.
 void draw_stone(u8 *alpha, u8 *gray, i64 lines, i64 columns, f32 y, f32 x, f32 radius, f32 flat, f32 level) {
   const f32 along = 1.0f / (radius * radius), shade = 0.3f * level / (radius + 0.5f), upright = along / (flat * flat);
-  const Nodes nodes = nodes_near(x, radius + 0.5f, columns), rows = nodes_near(y, radius * flat + 0.5f, lines);
+  const Range nodes = nodes_near(x, radius + 0.5f, columns), rows = nodes_near(y, radius * flat + 0.5f, lines);
   for (i64 i = rows.first; i < rows.end; i++) {
     const f32 down = distance(i, y);
     for (i64 j = nodes.first; j < nodes.end; j++) {
       const f32 across = distance(j, x);
       const f32 away = sqrtf(across * across * along + down * down * upright);
-      const f32 covered = within((1.0f - away) * radius + 0.5f, 0.0f, 1.0f);
+      const f32 covered = clamp((1.0f - away) * radius + 0.5f, 0.0f, 1.0f);
       if (covered <= 0) continue;
       const i64 at = i * columns + j;
-      const f32 lit = within(level - shade * (across + down), 0.0f, 255.0f), before = (f32)gray[at];
+      const f32 lit = clamp(level - shade * (across + down), 0.0f, 255.0f), before = (f32)gray[at];
       gray[at] = truncated(alpha[at] == 0 ? lit : before + (lit - before) * covered);
       cover(alpha[at], covered);
     }
@@ -144,15 +129,11 @@ void draw_stone(u8 *alpha, u8 *gray, i64 lines, i64 columns, f32 y, f32 x, f32 r
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 // Stones, counts[n, p] in the rectangle patches[n, p] (top, left, height, width), each by the next four of
 // units[n, stones, 4]: alpha and gray.
 VG_EXPORT i64 VG_ENTRY(vg_draw_stones)(const Layers *given, const f32 *units, i64 stones, const f32 *patches,
                                        const i64 *counts, i64 number, f32 scale) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   const Layers layers = *given;
   for (i64 n = 0; n < layers.count; n++) {
     const f32 *unit = units + 4 * n * stones, *end = unit + 4 * stones;
@@ -170,8 +151,6 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_stones)(const Layers *given, const f32 *units, i6
   return OK;
 }
 
-namespace vg {
-namespace VG_LEVEL {
 namespace {
 
 // By how much more of a node is inside than of the one to its left: f32[lines, columns + 2], zeros between polygons.
@@ -182,7 +161,7 @@ struct Edges {
   f32 *line(i64 i) const { return more + i * (columns + 2); }
 
   // Adds a side; -> its first quarter of a line and the one behind the last.
-  Nodes add_side(const f32 *a, const f32 *b) const {
+  Range add_side(const f32 *a, const f32 *b) const {
     f32 sign = 0.25f;
     if (a[1] > b[1]) {
       const f32 *lower = a;
@@ -190,12 +169,12 @@ struct Edges {
       b = lower;
       sign = -sign;
     }
-    // In f64, where four times a place and its half are exact.
+    // In f64, where four times a position and its half are exact.
     const i64 first = max_of<i64>((i64)ceil(4 * (f64)a[1] + 1.5), 0);
     const i64 end = min_of<i64>((i64)ceil(4 * (f64)b[1] + 1.5), 4 * lines);
     for (i64 k = first; k < end; k++) {
       const f32 down = (distance(k, 1.5f) * 0.25f - a[1]) / (b[1] - a[1]);
-      const f32 x = within(a[0] + (b[0] - a[0]) * down + 0.5f, 0.0f, (f32)columns);
+      const f32 x = clamp(a[0] + (b[0] - a[0]) * down + 0.5f, 0.0f, (f32)columns);
       const i64 column = (i64)x;
       const f32 part = distance(column, x) * sign;
       f32 *at = line(k / 4) + column;
@@ -209,21 +188,17 @@ struct Edges {
     f32 *__restrict inside = line(i);
     f32 sum = 0;
     for (i64 j = 0; j < columns; j++) inside[j] = sum += inside[j];
-    for (i64 j = 0; j < columns; j++) cover(nodes[j], alpha * least(fabsf(inside[j]), 1.0f));
+    for (i64 j = 0; j < columns; j++) cover(nodes[j], alpha * min_of(fabsf(inside[j]), 1.0f));
     memset(inside, 0, (size_t)(columns + 2) * sizeof(f32));
   }
 };
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 // Polygons corners[n, number, sides, 2] (x, y), the first counts[n], of alpha alphas[n, p]; none of their sides cross.
 // They are four times finer along y than nodes, and exact along x.
 VG_EXPORT i64 VG_ENTRY(vg_draw_polygons)(const Layers *given, const f32 *corners, i64 number, i64 sides,
                                          const i64 *counts, const f32 *alphas) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   const Layers layers = *given;
   const i64 lines = layers.lines, columns = layers.columns;
   Buffer<f32> more;
@@ -234,7 +209,7 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_polygons)(const Layers *given, const f32 *corners
       const f32 *polygon = corners + 2 * sides * (n * number + p);
       i64 top = 4 * lines, bottom = 0;
       for (i64 s = 0; s < sides; s++) {
-        const Nodes quarters = edges.add_side(polygon + 2 * s, polygon + 2 * ((s + 1) % sides));
+        const Range quarters = edges.add_side(polygon + 2 * s, polygon + 2 * ((s + 1) % sides));
         top = min_of(top, quarters.first);
         bottom = max_of(bottom, quarters.end);
       }
@@ -249,8 +224,6 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_polygons)(const Layers *given, const f32 *corners
 // (red, green, blue), lit from the upper left by `relief` per unit.
 VG_EXPORT i64 VG_ENTRY(vg_draw_drops)(const Layers *given, const i16 *field, const f32 *limits, f32 slope,
                                       const f32 *color, f32 relief) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   const Layers layers = *given;
   const i64 lines = layers.lines, columns = layers.columns;
   Buffer<f32> lights;
@@ -263,7 +236,7 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_drops)(const Layers *given, const i16 *field, con
       u8 *__restrict alphas = plane_of(layers, n, 0) + i * columns;
       const f32 limit = limits[n];
       for (i64 j = 0; j < columns; j++)
-        alphas[j] = truncated(255.0f * within(slope * ((f32)row[j] - limit), 0.0f, 1.0f) + 0.5f);
+        alphas[j] = truncated(255.0f * clamp(slope * ((f32)row[j] - limit), 0.0f, 1.0f) + 0.5f);
       f32 *__restrict light = lights.at;
       // Bright where the surface of a drop rises towards the lower right.
       auto light_of = [=](i64 left, i64 right) { return 1.0f + relief * (f32)((i32)below[right] - (i32)above[left]); };
@@ -273,15 +246,13 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_drops)(const Layers *given, const i16 *field, con
       for (int c = 0; c < 3; c++) {
         u8 *__restrict plane = plane_of(layers, n, 1 + c) + i * columns;
         const f32 level = color[c];
-        for (i64 j = 0; j < columns; j++) plane[j] = truncated(within(level * light[j] + 0.5f, 0.0f, 255.0f));
+        for (i64 j = 0; j < columns; j++) plane[j] = truncated(clamp(level * light[j] + 0.5f, 0.0f, 255.0f));
       }
     }
   }
   return OK;
 }
 
-namespace vg {
-namespace VG_LEVEL {
 namespace {
 
 // What is clear of a line, by the glow of a sun (x, y, radius, normals of rays) `i` lines from the top.
@@ -306,28 +277,26 @@ struct Glow {
       f32 *__restrict line = clear[c];
       const f32 radius = glow * spread[c], level = color[c];
       for (i64 j = 0; j < columns; j++) {
-        const f32 near = most(1.0f - away[j] / radius, 0.0f);
+        const f32 near = max_of(1.0f - away[j] / radius, 0.0f);
         const f32 light = near * near * (rays ? near + 0.3f * glare[j] : 1.0f);
-        line[j] = 1.0f - least(light, 1.0f) * level;
+        line[j] = 1.0f - min_of(light, 1.0f) * level;
       }
     }
   }
 };
 
 // A disc that is brighter towards its rim.
-VG_INLINE void draw_ring_line(f32 *__restrict clear, Nodes nodes, f32 x, f32 down, f32 radius, f32 alpha, f32 level) {
+VG_INLINE void draw_ring_line(f32 *__restrict clear, Range nodes, f32 x, f32 down, f32 radius, f32 alpha, f32 level) {
   for (i32 j = (i32)nodes.first; j < (i32)nodes.end; j++) {
     const f32 across = (f32)j - x;
     const f32 away = sqrtf(across * across + down * down) / radius;
-    const f32 inside = within((1.05f - away) * radius, 0.0f, 1.0f);
+    const f32 inside = clamp((1.05f - away) * radius, 0.0f, 1.0f);
     const f32 light = alpha * inside * (0.55f + 0.45f * away * away);
-    clear[j] *= 1.0f - least(light, 1.0f) * level;
+    clear[j] *= 1.0f - min_of(light, 1.0f) * level;
   }
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 // Light of suns[n, 3 + 2 * most_rays] (x, y, radius of the glow, normals of rays, of which `rays` count), and of the
 // first counts[n] of rings[n, number, 7] (x, y, radius, alpha, red, green, blue), for each channel spread[c] times as
@@ -335,8 +304,6 @@ VG_INLINE void draw_ring_line(f32 *__restrict clear, Nodes nodes, f32 x, f32 dow
 VG_EXPORT i64 VG_ENTRY(vg_draw_flare)(const Layers *given, const f32 *suns, i64 sun_values, i64 rays,
                                       const f32 *rings, i64 number, const i64 *counts, const f32 *color,
                                       const f32 *spread) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   const Layers layers = *given;
   const i64 lines = layers.lines, columns = layers.columns, size = lines * columns;
   Buffer<f32> clear, glare, away;
@@ -350,8 +317,8 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_flare)(const Layers *given, const f32 *suns, i64 
     for (i64 p = 0; p < min_of(counts[n], number); p++) {
       const f32 *ring = rings + 7 * (n * number + p);
       for (int c = 0; c < 3; c++) {
-        const f32 radius = ring[2] * spread[c], reach = 1.1f * radius + 1.0f;
-        const Nodes across = nodes_near(ring[0], reach, columns), down = nodes_near(ring[1], reach, lines);
+        const f32 radius = ring[2] * spread[c], extent = 1.1f * radius + 1.0f;
+        const Range across = nodes_near(ring[0], extent, columns), down = nodes_near(ring[1], extent, lines);
         for (i64 i = down.first; i < down.end; i++)
           draw_ring_line(clear.at + c * size + i * columns, across, ring[0], distance(i, ring[1]), radius, ring[3],
                          ring[4 + c]);
@@ -361,3 +328,5 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_flare)(const Layers *given, const f32 *suns, i64 
   }
   return OK;
 }
+
+}  // namespace vg::VG_LEVEL

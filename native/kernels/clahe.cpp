@@ -3,13 +3,12 @@
 #include "filter_rows.h"
 #include "lanes.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 constexpr i64 LEVELS = 256;
 // Histograms of a tile that are filled in turn: an increment waits for the last one of the same level.
-constexpr i64 TURNS = 2;
+constexpr i64 COPIES = 2;
 
 struct TileSides {
   i64 height, width;
@@ -21,16 +20,17 @@ TileSides tile_sides(const FilterImage &image, i64 tiles_y, i64 tiles_x) {
   return {image.height / tiles_y + more, image.width / tiles_x + more};
 }
 
-// Where a row or column lies among centers of tiles: behind the first so many (-1 before all), by a share of the way.
+// Where a row or column lies among centers of tiles: behind the first so many (-1 before all), by a fraction of the
+// way.
 struct Position {
   i64 tile;
-  f32 share;
+  f32 fraction;
 };
 
 VG_INLINE Position position_of(i64 i, f32 scale) {
   const f32 at = (f32)i * scale - 0.5f;
-  const f32 whole = floorf(at);
-  return {(i64)whole, at - whole};
+  const f32 lower = floorf(at);
+  return {(i64)lower, at - lower};
 }
 
 void luma_row(const FilterImage &image, i64 y, u8 *out) {
@@ -46,10 +46,10 @@ void luma_row(const FilterImage &image, i64 y, u8 *out) {
 
 void count_row(const u8 *levels, i64 width, i64 tile_width, i64 tiles, i32 *counts) {
   for (i64 tile = 0; tile < tiles; tile++) {
-    i32 *of_tile = counts + TURNS * LEVELS * tile;
+    i32 *of_tile = counts + COPIES * LEVELS * tile;
     const i64 begin = tile * tile_width, end = begin + tile_width, inside = min_of(end, width);
     i64 x = begin;
-    for (; x + TURNS <= inside; x += TURNS) {
+    for (; x + COPIES <= inside; x += COPIES) {
       of_tile[levels[x]]++;
       of_tile[LEVELS + levels[x + 1]]++;
     }
@@ -83,12 +83,13 @@ void join_tables(const u8 *above, const u8 *below, i64 left, i64 right, u32 *__r
   for (i64 i = 0; i < LEVELS; i++) joined[i] = a[i] | (u32)b[i] << 8 | (u32)c[i] << 16 | (u32)d[i] << 24;
 }
 
-void blend_row(const u32 *__restrict found, const f32 *__restrict shares, f32 down, i64 width, u8 *__restrict out) {
+void blend_row(const u32 *__restrict joined_values, const f32 *__restrict fractions, f32 down, i64 width,
+               u8 *__restrict out) {
   constexpr f32 ROUNDING = 12582912.0f;
   const f32 up = 1.0f - down;
   for (i64 x = 0; x < width; x++) {
-    const u32 levels = found[x];
-    const f32 right = shares[x], left = 1.0f - right;
+    const u32 levels = joined_values[x];
+    const f32 right = fractions[x], left = 1.0f - right;
     const f32 upper = (f32)(i32)(levels & 255) * left + (f32)(i32)(levels >> 8 & 255) * right;
     const f32 lower = (f32)(i32)(levels >> 16 & 255) * left + (f32)(i32)(levels >> 24) * right;
     out[x] = (u8)min_of((i32)((upper * up + lower * down) + ROUNDING) - (i32)ROUNDING, 255);
@@ -106,8 +107,8 @@ bool prepare_tiles(const FilterImage &image, const f64 *a, TileScratch &tiles) {
   const i64 tiles_x = tiles.tiles_x = (i64)a[1], tiles_y = tiles.tiles_y = (i64)a[2];
   const TileSides sides = tile_sides(image, tiles_y, tiles_x);
   const i64 padded = round_up(image.width, BLOCK) + BLOCK;
-  if (!tiles.joined.reserve(LEVELS * (tiles_x + 1)) || !tiles.shares.reserve(padded) ||
-      !tiles.found.reserve(padded) || !tiles.luma.reserve(2 * padded) || !tiles.ends.reserve(tiles_x + 1))
+  if (!tiles.joined.reserve(LEVELS * (tiles_x + 1)) || !tiles.fractions.reserve(padded) ||
+      !tiles.joined_values.reserve(padded) || !tiles.luma.reserve(2 * padded) || !tiles.ends.reserve(tiles_x + 1))
     return false;
   tiles.scale = 1.0f / (f32)sides.height;
   tiles.band = -2;
@@ -115,7 +116,7 @@ bool prepare_tiles(const FilterImage &image, const f64 *a, TileScratch &tiles) {
   for (i64 i = 0; i <= tiles_x; i++) tiles.ends[i] = 0;
   for (i64 x = 0; x < image.width; x++) {
     const Position at = position_of(x, scale);
-    tiles.shares[x] = at.share;
+    tiles.fractions[x] = at.fraction;
     tiles.ends[clamp<i64>(at.tile + 1, 0, tiles_x)] = x + 1;
   }
   for (i64 i = 1; i <= tiles_x; i++) tiles.ends[i] = max_of(tiles.ends[i], tiles.ends[i - 1]);
@@ -126,17 +127,17 @@ bool measure_tiles(const FilterImage &image, const f64 *a, TileScratch &tiles) {
   const i64 tiles_x = tiles.tiles_x, tiles_y = tiles.tiles_y;
   const TileSides sides = tile_sides(image, tiles_y, tiles_x);
   const i64 area = sides.height * sides.width;
-  if (!tiles.counts.reserve(TURNS * LEVELS * tiles_x) || !tiles.luts.reserve(TILE_TABLES)) return false;
+  if (!tiles.counts.reserve(COPIES * LEVELS * tiles_x) || !tiles.luts.reserve(TILE_TABLES)) return false;
   tiles.tables = tiles.luts.at;
   const i32 limit = (i32)clamp<f64>(a[0] * (f64)area / 256.0, 1.0, 2147483647.0);
   for (i64 tile_y = 0; tile_y < tiles_y; tile_y++) {
-    memset(tiles.counts.at, 0, (size_t)(TURNS * LEVELS * tiles_x) * sizeof(i32));
+    memset(tiles.counts.at, 0, (size_t)(COPIES * LEVELS * tiles_x) * sizeof(i32));
     for (i64 y = tile_y * sides.height; y < (tile_y + 1) * sides.height; y++) {
       luma_row(image, reflect(y, image.height), tiles.luma.at);
       count_row(tiles.luma.at, image.width, sides.width, tiles_x, tiles.counts.at);
     }
     for (i64 tile_x = 0; tile_x < tiles_x; tile_x++)
-      fill_table(tiles.counts.at + TURNS * LEVELS * tile_x, limit, area,
+      fill_table(tiles.counts.at + COPIES * LEVELS * tile_x, limit, area,
                  tiles.luts.at + LEVELS * (tile_y * tiles_x + tile_x));
   }
   return true;
@@ -158,11 +159,10 @@ void equalize_row(const FilterImage &image, i64 y, TileScratch &tiles, Planes ou
   i64 x = 0;
   for (i64 i = 0; i <= tiles_x; i++) {
     const u32 *joined = tiles.joined.at + LEVELS * i;
-    for (const i64 end = tiles.ends[i]; x < end; x++) tiles.found[x] = joined[luma[x]];
+    for (const i64 end = tiles.ends[i]; x < end; x++) tiles.joined_values[x] = joined[luma[x]];
   }
-  blend_row(tiles.found.at, tiles.shares.at, at.share, width, moved);
+  blend_row(tiles.joined_values.at, tiles.fractions.at, at.fraction, width, moved);
   for (i64 c = 0; c < image.channels; c++) move_row(image.line(y, c), luma, moved, width, out[c]);
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

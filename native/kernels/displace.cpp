@@ -1,15 +1,14 @@
-// Places through grids of displacements. Along a line of nodes, displacements are worked out for all columns once, and
-// every row between two lines weighs theirs. Of rows that other maps have turned, each place is weighed between its own
-// four nodes. What a grid has moved goes through the maps before it pixel by pixel.
+// Positions through grids of displacements. Displacements along a line of nodes are computed once for all columns; rows
+// between two lines interpolate them. If other maps come after the grid, each position interpolates its four nodes.
+// Maps before the grid transform the displaced positions one by one.
 #include "../coords.h"
 #include "interpolate.h"
 #include "scratch.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
-// Of steps along nodes, the bits that are a weight.
+// Shift from steps along nodes to weights.
 constexpr int PART_BITS = STEP_BITS - WEIGHT_BITS;
 constexpr i32 WEIGHT = (1 << WEIGHT_BITS) - 1;
 
@@ -44,8 +43,8 @@ void follow_every_fourth(const i16 *__restrict nodes, i64 width, i32 *__restrict
   }
 }
 
-// Between two displacements, to a distance between places. Of 64 bits the lower half is kept: so that the shift is
-// without a sign, which processors have.
+// Between two displacements, to a distance between positions. Only the lower half of
+// the 64 bits is used, so the shift may be unsigned: vectors have no signed one.
 VG_INLINE i32 distance_between(i32 a, i32 b, i64 weight, int shift) {
   const i64 half = (i64)1 << (shift - 1);
   const i64 total = (i64)a * (1 << WEIGHT_BITS) + (i64)(i32)((u32)b - (u32)a) * weight + half;
@@ -53,23 +52,23 @@ VG_INLINE i32 distance_between(i32 a, i32 b, i64 weight, int shift) {
 }
 
 void weigh_lines(const i32 *__restrict upper, const i32 *__restrict lower, i64 weight, int shift, i32 start, i32 step,
-                 i64 width, i32 *__restrict places) {
+                 i64 width, i32 *__restrict positions) {
   u32 at = (u32)start;
   for (i64 x = 0; x < width; x++) {
-    places[x] = (i32)(at + (u32)distance_between(upper[x], lower[x], weight, shift));
+    positions[x] = (i32)(at + (u32)distance_between(upper[x], lower[x], weight, shift));
     at += (u32)step;
   }
 }
 
-// Places of a row that nothing else has moved.
+// Positions of a row that nothing else has moved.
 void displace_row(const i64 *record, const i16 *grids, i64 y, i64 width, int bits, Scratch &s) {
-  InterpolateScratch &own = s.interpolate;
+  InterpolateScratch &maps = s.interpolate;
   const i64 at = y * record[Record::STEP_Y], upper = at >> STEP_BITS, step = record[Record::STEP_X];
-  auto along = [&](i64 line, int axis) { return own.along.at + (2 * (line & 1) + axis) * own.stride; };
+  auto along = [&](i64 line, int axis) { return maps.along.at + (2 * (line & 1) + axis) * maps.stride; };
   for (i64 line = upper; line <= upper + 1; line++) {
-    i64 &held = line & 1 ? own.odd_line : own.even_line;
-    if (held == line) continue;
-    held = line;
+    i64 &cached_line = line & 1 ? maps.odd_line : maps.even_line;
+    if (cached_line == line) continue;
+    cached_line = line;
     const i16 *nodes = grids + record[Record::GRID] - 1 + 2 * record[Record::COLUMNS] * line;
     if (step == 1 << (STEP_BITS - 2)) follow_every_fourth(nodes, width, along(line, 0), along(line, 1));
     else follow_nodes(nodes, step, width, along(line, 0), along(line, 1));
@@ -80,20 +79,20 @@ void displace_row(const i64 *record, const i16 *grids, i64 y, i64 width, int bit
   weigh_lines(along(upper, 1), along(upper + 1, 1), weight, shift, (i32)(y << bits), 0, width, s.row.line.at);
 }
 
-// The nodes that a place lies between, and its weights. Places beyond the grid have those of its border.
+// The nodes that a position lies between, and its weights. Positions beyond the grid have those of its border.
 void find_nodes(const i64 *record, int bits, i64 width, const i32 *__restrict column, const i32 *__restrict line,
                 i32 *__restrict offset, i32 *__restrict across, i32 *__restrict down) {
   const i32 far_x = (i32)((u64)(record[Record::SPAN_U] - 1) << bits);
   const i32 far_y = (i32)((u64)(record[Record::SPAN_V] - 1) << bits);
   const i64 step_x = (i32)record[Record::STEP_X], step_y = (i32)record[Record::STEP_Y];
   const u32 columns = (u32)record[Record::COLUMNS];
-  const int whole = STEP_BITS + bits, part = PART_BITS + bits;
+  const int integer_bits = STEP_BITS + bits, weight_shift = PART_BITS + bits;
   for (i64 x = 0; x < width; x++) {
     const u64 at_x = (u64)(min_of(max_of(column[x], 0), far_x) * step_x);
     const u64 at_y = (u64)(min_of(max_of(line[x], 0), far_y) * step_y);
-    across[x] = (i32)(at_x >> part) & WEIGHT;
-    down[x] = (i32)(at_y >> part) & WEIGHT;
-    offset[x] = (i32)((u32)(at_y >> whole) * columns + (u32)(at_x >> whole));
+    across[x] = (i32)(at_x >> weight_shift) & WEIGHT;
+    down[x] = (i32)(at_y >> weight_shift) & WEIGHT;
+    offset[x] = (i32)((u32)(at_y >> integer_bits) * columns + (u32)(at_x >> integer_bits));
   }
 }
 
@@ -107,8 +106,8 @@ VG_INLINE i32 between_upper(i32 a, i32 b, i32 t) {
   return (i32)((u32)from * (1 << WEIGHT_BITS) + (u32)(to - from) * (u32)t);
 }
 
-// Moves places by what four nodes say, [4, width] at `nodes`.
-void move_places(const i32 *__restrict nodes, const i32 *__restrict across, const i32 *__restrict down, int shift,
+// Moves positions by their four nodes, [4, width] at `nodes`.
+void move_positions(const i32 *__restrict nodes, const i32 *__restrict across, const i32 *__restrict down, int shift,
                  i64 width, i32 *__restrict column, i32 *__restrict line) {
   const i32 *__restrict right = nodes + width, *__restrict below = nodes + 2 * width;
   const i32 *__restrict opposite = nodes + 3 * width;
@@ -121,8 +120,8 @@ void move_places(const i32 *__restrict nodes, const i32 *__restrict across, cons
   }
 }
 
-// Moves places anywhere. In three loops, of which only the one that fetches nodes is not made of vectors.
-void displace_places(const i64 *record, const i16 *grids, i64 width, int bits, Scratch &s) {
+// Displaces any positions. Three loops, so that compilers vectorize all but the one that fetches nodes.
+void displace_positions(const i64 *record, const i16 *grids, i64 width, int bits, Scratch &s) {
   i32 *column = s.row.column.at, *line = s.row.line.at, *nodes = s.row.words.at, *offset = s.row.offset.at;
   i32 *across = s.interpolate.weights.at, *down = across + s.interpolate.stride;
   find_nodes(record, bits, width, column, line, offset, across, down);
@@ -135,10 +134,10 @@ void displace_places(const i64 *record, const i16 *grids, i64 width, int bits, S
     nodes[2 * width + x] = (i32)lower;
     nodes[3 * width + x] = (i32)(lower >> 32);
   }
-  move_places(nodes, across, down, (int)record[Record::SHIFT], width, column, line);
+  move_positions(nodes, across, down, (int)record[Record::SHIFT], width, column, line);
 }
 
-// The centers of the pixels that places lie in.
+// The centers of the pixels that positions lie in.
 void drop_fractions(i64 width, int bits, i32 *__restrict column, i32 *__restrict line) {
   const u32 half = 1u << (bits - 1), kept = ~0u << bits;
   for (i64 x = 0; x < width; x++) {
@@ -147,34 +146,34 @@ void drop_fractions(i64 width, int bits, i32 *__restrict column, i32 *__restrict
   }
 }
 
-void add_to(i32 *__restrict places, i64 width, i32 summand) {
-  for (i64 x = 0; x < width; x++) places[x] = (i32)((u32)places[x] + (u32)summand);
+void add_to(i32 *__restrict positions, i64 width, i32 summand) {
+  for (i64 x = 0; x < width; x++) positions[x] = (i32)((u32)positions[x] + (u32)summand);
 }
 
 // Folds what a grid has moved out of its image.
 void fold_displaced(const i64 *record, int bits, i64 slack, i64 width, Scratch &s) {
   const i32 half = 1 << (bits - 1);
   const int mode = (int)record[Record::FOLD];
-  i32 *places[2] = {s.row.column.at, s.row.line.at};
+  i32 *positions[2] = {s.row.column.at, s.row.line.at};
   for (int axis = 0; axis < 2; axis++) {
-    add_to(places[axis], width, half);
-    fold_places(places[axis], width, record[Record::SPAN_U + axis], mode, bits, slack);
-    add_to(places[axis], width, -half);
+    add_to(positions[axis], width, half);
+    fold_positions(positions[axis], width, record[Record::SPAN_U + axis], mode, bits, slack);
+    add_to(positions[axis], width, -half);
   }
 }
 
-// What is outside reads this place, which nobody sees.
+// Pixels outside read this position; the fill color replaces them.
 struct Safe {
   i32 u, v;
 };
 
 // From the image that a grid makes to its source, which may lie turned.
-struct Turn {
+struct Orientation {
   u32 from_u, from_v;
   u32 sign_u, sign_v;  // 1, or -1
   bool swaps;
 
-  Turn(const i64 *record, int bits)
+  Orientation(const i64 *record, int bits)
       : from_u((u32)(record[Record::ORIGIN_U] - (1 << (bits - 1)))),
         from_v((u32)(record[Record::ORIGIN_V] - (1 << (bits - 1)))),
         sign_u(record[Record::SIGN_U] < 0 ? ~0u : 1),
@@ -183,7 +182,7 @@ struct Turn {
 };
 
 template <bool swaps>
-void enter_turned(const Turn &turn, bool folds, u32 half, u32 beyond, u32 end_u, u32 end_v, i32 slot, Safe safe,
+void enter_image(const Orientation &turn, bool folds, u32 half, u32 beyond, u32 end_u, u32 end_v, i32 slot, Safe safe,
                   i64 width, i32 *__restrict column, i32 *__restrict line, i32 *__restrict stage) {
   const i32 always = folds ? -1 : 0;
   const u32 from_u = turn.from_u, from_v = turn.from_v, sign_u = turn.sign_u, sign_v = turn.sign_v;
@@ -201,14 +200,14 @@ void enter_turned(const Turn &turn, bool folds, u32 half, u32 beyond, u32 end_u,
   }
 }
 
-// Marks places that a grid has moved out of its image by more than `beyond`; then goes from the image to the source.
+// Marks positions that a grid has moved out of its image by more than `beyond`; then goes from the image to the source.
 // What has been folded may lie on the border, or for cubic weights beyond it.
 void enter_grid(const i64 *record, i32 slot, i64 beyond, i64 width, int bits, Safe safe, Scratch &s) {
-  const Turn turn(record, bits);
+  const Orientation turn(record, bits);
   const u32 end_u = (u32)(((u64)record[Record::SPAN_U] << bits) + 2 * (u64)beyond);
   const u32 end_v = (u32)(((u64)record[Record::SPAN_V] << bits) + 2 * (u64)beyond);
   const bool folds = record[Record::FOLD] != 0;
-  auto enter = turn.swaps ? enter_turned<true> : enter_turned<false>;
+  auto enter = turn.swaps ? enter_image<true> : enter_image<false>;
   enter(turn, folds, 1u << (bits - 1), (u32)beyond, end_u, end_v, slot, safe, width, s.row.column.at, s.row.line.at,
         s.row.stage.at);
 }
@@ -222,9 +221,10 @@ VG_INLINE i32 quotient(i32 numerator, f32 divisor, f32 factor, f32 end) {
 // All bits if any of the numbers is negative, else none.
 VG_INLINE i32 sign_mask(i64 numbers) { return (i32)((u64)numbers >> 32) >> 31; }
 
-// Marks the places that a real map leaves outside; and where `moves`, goes through it. Without branches: vectors.
+// Marks the positions that a real map leaves outside; if `moves`, transforms all. Has no branches, so that it
+// vectorizes.
 template <bool is_affine, bool moves>
-void walk_through(const i64 *record, i32 slot, i64 width, int bits, Safe safe, i32 *__restrict column,
+void apply_map_row(const i64 *record, i32 slot, i64 width, int bits, Safe safe, i32 *__restrict column,
                   i32 *__restrict line, i32 *__restrict stage) {
   const i64 u_x = record[Record::U] >> bits, u_y = record[Record::U + 1] >> bits, u_0 = record[Record::U + 2];
   const i64 v_x = record[Record::V] >> bits, v_y = record[Record::V + 1] >> bits, v_0 = record[Record::V + 2];
@@ -268,17 +268,17 @@ void walk_through(const i64 *record, i32 slot, i64 width, int bits, Safe safe, i
   }
 }
 
-void walk(const i64 *record, bool moves, i32 slot, i64 width, int bits, Safe safe, Scratch &s) {
+void apply_map(const i64 *record, bool moves, i32 slot, i64 width, int bits, Safe safe, Scratch &s) {
   const bool is_affine = record[Record::EXPONENT] == 0;
-  auto through = is_affine ? moves ? walk_through<true, true> : walk_through<true, false>
-                 : moves   ? walk_through<false, true>
-                           : walk_through<false, false>;
+  auto through = is_affine ? moves ? apply_map_row<true, true> : apply_map_row<true, false>
+                 : moves   ? apply_map_row<false, true>
+                           : apply_map_row<false, false>;
   through(record, slot, width, bits, safe, s.row.column.at, s.row.line.at, s.row.stage.at);
 }
 
 }  // namespace
 
-void place_displaced_row(const Row &row, i64 count, i64 y, i64 width, Scratch &s) {
+void compute_displaced_positions(const Row &row, i64 count, i64 y, i64 width, Scratch &s) {
   const i64 slot = s.tables.map_slots[0];
   const i16 *grids = row.batch->grids;
   const int interpolation = row.flags[slot] & INTERPOLATION_MASK;
@@ -293,7 +293,7 @@ void place_displaced_row(const Row &row, i64 count, i64 y, i64 width, Scratch &s
     mark_outside(record_of(last), y, s.tables.map_slots[last], width, stage);
   if (is_grid(last)) {
     if (last == count - 1) displace_row(record_of(last), grids, y, width, bits, s);
-    else place_row(record_of(last + 1), y, {0, width}, bits, s);
+    else compute_positions(record_of(last + 1), y, {0, width}, bits, s);
   }
   const Safe safe = {(i32)((u32)row.window[slot][1] << bits), (i32)((u32)row.window[slot][0] << bits)};
   for (i64 i = last; i >= 0; i--) {
@@ -304,13 +304,13 @@ void place_displaced_row(const Row &row, i64 count, i64 y, i64 width, Scratch &s
       continue;
     }
     if (!is_grid(i)) {
-      walk(record, i == 0 || is_grid(i - 1), s.tables.map_slots[i], width, bits, safe, s);
+      apply_map(record, i == 0 || is_grid(i - 1), s.tables.map_slots[i], width, bits, safe, s);
       continue;
     }
-    if (i < count - 1) displace_places(record, grids, width, bits, s);
+    if (i < count - 1) displace_positions(record, grids, width, bits, s);
     if (interpolation == Interpolation::NEAREST) drop_fractions(width, bits, column, line);
     if (folds(i)) fold_displaced(record, bits, slack, width, s);
-    // Beyond the border of the source, bilinear places blend it with the fill: see `read_seam`.
+    // Beyond the border of the source, bilinear positions blend it with the fill: see `read_seam`.
     const i64 beyond = i == 0 && interpolation == Interpolation::BILINEAR ? 1 << (bits - 1) : 0;
     enter_grid(record, s.tables.map_slots[i], beyond, width, bits, safe, s);
   }
@@ -321,5 +321,4 @@ void place_displaced_row(const Row &row, i64 count, i64 y, i64 width, Scratch &s
   }
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -2,8 +2,7 @@
 #include "lanes.h"
 #include "noise.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 struct Rectangles {
@@ -110,5 +109,4 @@ void erase_normalized(const Row &row, i64 first, i64 end, const Target &target, 
   }
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

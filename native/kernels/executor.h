@@ -1,9 +1,8 @@
-// What the kernels share: a row of a batch, the image and the result of a pass, and a thread's memory.
+// Types that all kernels use: a row of a batch, the image and the result of a pass, and a thread's memory.
 #pragma once
-#include "../constants.h"
+#include "../coords.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 struct Image {
   const u8 *pixels;  // [height, width, channels]
@@ -12,31 +11,23 @@ struct Image {
   i64 bytes() const { return height * width * channels; }
 };
 
-// Memory that the rows of a pass are stored to.
+// The output of a pass.
 struct Target {
   u8 *at;
   int storage;  // a Storage; FLOATS_* hold float32
   i64 height, width, channels;
-  bool streams;  // past the caches
+  bool streams;  // stores bypass the caches
   const f32 *scale, *bias;  // by channel, of floats
 
   bool is_float() const { return storage >= Storage::FLOATS_CHW; }
 };
 
-// One row of pixels (or an image, row by row), each channel by itself.
+// One row of pixels (or an image, row by row), with a plane per channel.
 struct Planes {
   u8 *at;
   i64 stride;  // bytes from channel to channel
 
   u8 *operator[](i64 channel) const { return at + channel * stride; }
-};
-
-// Columns (or lines) first..end.
-struct Range {
-  i64 first, end;
-
-  i64 size() const { return end - first; }
-  bool is_empty() const { return end <= first; }
 };
 
 // One program: its slots, and the batch whose side tables they refer to.
@@ -53,6 +44,7 @@ struct Row {
   const Batch *batch;
 
   int kind(i64 slot) const { return KIND_OF[opcode[slot]]; }
+  MapSlots map_slots() const { return {opcode, args, flags, window, out_size}; }
   const u8 *lut(i64 slot) const { return batch->luts + 768 * (i64)args[slot][0]; }  // [3, 256]
 };
 
@@ -75,7 +67,7 @@ VG_INLINE const i32 *pass_of(const Batch *batch, i64 r, i64 p) {
   return batch->passes + (r * batch->max_passes + p) * PASS_FIELDS;
 }
 
-// The row that is being made, and what its pixels are read from. All have room for the widest row and a block more.
+// Buffers for the output row and its source positions. All hold the widest row and a block more.
 struct RowScratch {
   i64 stride = 0;  // bytes of a plane's row: the widest side, padded
   Buffer<u8> pixels;  // [3, stride]
@@ -88,14 +80,14 @@ struct RowScratch {
 
   Planes planes() { return {pixels.at, stride}; }
   Planes spare_planes() { return {spare.at, stride}; }
-  // Makes room for rows of `side` pixels. False where there is no memory.
+  // Allocates rows of `side` pixels. False if there is no memory.
   bool reserve(i64 side);
 };
 
-// By slot: tables of statistics, and colors of what lies outside of maps.
+// By slot: tables of statistics, and fill colors of maps.
 struct TableScratch {
   Buffer<u8> luts;  // [slots, 3, 256]: of statistics
-  Buffer<u8> fills;  // [slots, 3]: of pixels that left at a slot, at the end of the value operations
+  Buffer<u8> fills;  // [slots, 3]: final colors of pixels that a slot's map leaves outside
   Buffer<i32> colors;  // [slots]: the same, packed: red in the lowest byte
   Buffer<i32> map_slots;  // the slots of a pass's maps, in order
 
@@ -104,5 +96,4 @@ struct TableScratch {
   bool reserve(i64 slots);
 };
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

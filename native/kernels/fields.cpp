@@ -1,48 +1,17 @@
 // Fields of displacements: blurred noise at the nodes of grids, and nodes rounded to 16 bits.
-#include "../constants.h"
+#include "noise.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
-
-// Blocks of random numbers that are made together, so that the compiler vectorizes each round over them.
-constexpr i64 TOGETHER = 64;
-
-struct PhiloxBlocks {
-  u32 words[4][TOGETHER];
-};
-
-// The words of counters (first, slot, id), (first + 1, slot, id) and so on.
-void draw_blocks(u32 first, u32 slot, u64 id, u32 key0, u32 key1, PhiloxBlocks &blocks) {
-  u32 *__restrict c0 = blocks.words[0], *__restrict c1 = blocks.words[1];
-  u32 *__restrict c2 = blocks.words[2], *__restrict c3 = blocks.words[3];
-  for (u32 i = 0; i < TOGETHER; i++) {
-    c0[i] = first + i;
-    c1[i] = slot;
-    c2[i] = (u32)id;
-    c3[i] = (u32)(id >> 32);
-  }
-  for (int round = 0; round < PHILOX_ROUNDS; round++) {
-    for (i64 i = 0; i < TOGETHER; i++) {
-      const u64 product0 = (u64)c0[i] * (u32)PHILOX_M0, product1 = (u64)c2[i] * (u32)PHILOX_M1;
-      c0[i] = (u32)(product1 >> 32) ^ c1[i] ^ key0;
-      c1[i] = (u32)product1;
-      c2[i] = (u32)(product0 >> 32) ^ c3[i] ^ key1;
-      c3[i] = (u32)product0;
-    }
-    key0 += (u32)PHILOX_W0;
-    key1 += (u32)PHILOX_W1;
-  }
-}
 
 // Two numbers of each word, odd multiples of 2**-16 between -1 and 1: f32[8, blocks].
 void draw_white(const FieldNoise &all, i64 n, i64 blocks, f32 *white) {
-  PhiloxBlocks made;
-  for (i64 first = 0; first < blocks; first += TOGETHER) {
-    draw_blocks((u32)first, (u32)all.slot, all.ids[n], all.keys[2 * n], all.keys[2 * n + 1], made);
-    const i64 count = min_of(TOGETHER, blocks - first);
+  NoiseChunk chunk;
+  for (i64 first = 0; first < blocks; first += CHUNK) {
+    const i64 count = min_of(CHUNK, blocks - first);
+    draw_four_words({all.ids[n], all.keys[2 * n], all.keys[2 * n + 1], (u32)all.slot}, first, count, chunk);
     for (i64 k = 0; k < 4; k++) {
-      const u32 *__restrict words = made.words[k];
+      const u32 *__restrict words = chunk.words[k];
       f32 *__restrict low = white + k * blocks + first, *__restrict high = white + (4 + k) * blocks + first;
       for (i64 i = 0; i < count; i++) {
         low[i] = (f32)(2 * (i32)(words[i] & 0xffff) - 65535) * 0x1p-16f;
@@ -77,7 +46,7 @@ VG_INLINE void add_weighted(f32 *__restrict target, i64 count, i64 taps, Source 
   }
 }
 
-struct Room {
+struct FieldScratch {
   Buffer<f32> white, blurred, line;
 
   bool reserve(const FieldNoise &all, i64 blocks) {
@@ -86,9 +55,9 @@ struct Room {
   }
 };
 
-void blur_lines(const FieldNoise &all, const f32 *white, Room &room) {
+void blur_lines(const FieldNoise &all, const f32 *white, FieldScratch &scratch) {
   const i64 columns = all.columns, radius = all.num_taps_x / 2;
-  f32 *line = room.line.at;
+  f32 *line = scratch.line.at;
   for (i64 i = 0; i < all.lines; i++) {
     const f32 *source = white + i * columns;
     memcpy(line + radius, source, (size_t)columns * sizeof(f32));
@@ -97,7 +66,7 @@ void blur_lines(const FieldNoise &all, const f32 *white, Room &room) {
       line[radius + columns + j] = source[mirror(columns + j, columns)];
     }
     add_weighted(
-        room.blurred.at + i * columns, columns, all.num_taps_x, [=](i64 t) { return line + t; },
+        scratch.blurred.at + i * columns, columns, all.num_taps_x, [=](i64 t) { return line + t; },
         [&](i64 t) { return all.taps_x[t]; });
   }
 }
@@ -107,36 +76,32 @@ void round_line(const f32 *__restrict values, i64 columns, i64 fields, i16 *__re
     nodes[fields * j] = (i16)(i32)clamp(floorf(values[j] + 0.5f), -(f32)LARGEST_NODE, (f32)LARGEST_NODE);
 }
 
-void blur_columns(const FieldNoise &all, f32 gain, i64 field, i16 *grid, Room &room) {
+void blur_columns(const FieldNoise &all, f32 gain, i64 field, i16 *grid, FieldScratch &scratch) {
   const i64 columns = all.columns, radius = all.num_taps_y / 2;
   for (i64 i = 0; i < all.lines; i++) {
     add_weighted(
-        room.line.at, columns, all.num_taps_y,
-        [&](i64 t) { return room.blurred.at + mirror(i + t - radius, all.lines) * columns; },
+        scratch.line.at, columns, all.num_taps_y,
+        [&](i64 t) { return scratch.blurred.at + mirror(i + t - radius, all.lines) * columns; },
         [&](i64 t) { return all.taps_y[t] * gain; });
     i16 *nodes = grid + i * columns * all.num_fields + field;
     // The compiler knows the distance of what it stores then.
-    if (all.num_fields == 2) round_line(room.line.at, columns, 2, nodes);
-    else round_line(room.line.at, columns, all.num_fields, nodes);
+    if (all.num_fields == 2) round_line(scratch.line.at, columns, 2, nodes);
+    else round_line(scratch.line.at, columns, all.num_fields, nodes);
   }
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 VG_EXPORT i64 VG_ENTRY(vg_draw_field_noise)(const FieldNoise *all) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   const i64 size = all->lines * all->columns, values = size * all->num_fields, blocks = (values + 7) / 8;
-  Room room;
-  if (!room.reserve(*all, blocks)) return OUT_OF_MEMORY;
+  FieldScratch scratch;
+  if (!scratch.reserve(*all, blocks)) return OUT_OF_MEMORY;
   for (i64 n = 0; n < all->rows; n++) {
     i16 *grid = all->grids + n * values;
-    draw_white(*all, n, blocks, room.white.at);
+    draw_white(*all, n, blocks, scratch.white.at);
     for (i64 field = 0; field < all->num_fields; field++) {
-      blur_lines(*all, room.white.at + field * size, room);
-      blur_columns(*all, all->gains[n * all->num_fields + field], field, grid, room);
+      blur_lines(*all, scratch.white.at + field * size, scratch);
+      blur_columns(*all, all->gains[n * all->num_fields + field], field, grid, scratch);
     }
     i32 most = 0;
     for (i64 i = 0; i < values; i++) most = max_of(most, grid[i] < 0 ? -(i32)grid[i] : (i32)grid[i]);
@@ -164,7 +129,6 @@ VG_EXPORT void VG_ENTRY(vg_add_fields)(const f64 *parts, i64 num_parts, i64 coun
 
 // The greatest magnitude of nodes[rows, count].
 VG_EXPORT void VG_ENTRY(vg_find_farthest)(const f64 *nodes, i64 rows, i64 count, f64 *farthest) {
-  using namespace vg;
   for (i64 n = 0; n < rows; n++) {
     const f64 *values = nodes + n * count;
     f64 most[8] = {};  // side by side: the next comparison does not wait for the one before
@@ -180,7 +144,6 @@ VG_EXPORT void VG_ENTRY(vg_find_farthest)(const f64 *nodes, i64 rows, i64 count,
 
 // nodes[rows, count] times factors[rows], rounded half up and clipped.
 VG_EXPORT void VG_ENTRY(vg_round_nodes)(const f64 *nodes, i64 rows, i64 count, const f64 *factors, i16 *grids) {
-  using namespace vg;
   for (i64 n = 0; n < rows; n++) {
     const f64 *__restrict values = nodes + n * count;
     i16 *__restrict grid = grids + n * count;
@@ -189,3 +152,5 @@ VG_EXPORT void VG_ENTRY(vg_round_nodes)(const f64 *nodes, i64 rows, i64 count, c
       grid[i] = (i16)(i32)clamp(floor(values[i] * factor + 0.5), -(f64)LARGEST_NODE, (f64)LARGEST_NODE);
   }
 }
+
+}  // namespace vg::VG_LEVEL

@@ -2,8 +2,7 @@
 #pragma once
 #include "scratch.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 // The image that a filter sees, in planes.
 struct FilterImage {
@@ -14,14 +13,6 @@ struct FilterImage {
   // Bytes from a plane's line to its next one.
   i64 step() const { return 3 * stride; }
 };
-
-// Index `i` mirrored into 0..n - 1 about the border pixels, repeatedly.
-VG_INLINE i64 reflect(i64 i, i64 n) {
-  if (n == 1) return 0;
-  const i64 period = 2 * (n - 1);
-  i = (i < 0 ? -i : i) % period;
-  return i >= n ? period - i : i;
-}
 
 // Repeats the outermost pixels of all lines on both sides. Rows have a margin of at least `radius`.
 void repeat_edges(const FilterImage &image, i64 radius);
@@ -45,9 +36,8 @@ void morphology_row(const FilterImage &image, i64 y, const f64 *a, i64 *cells, P
 
 // CLAHE. `a`: its arguments.
 bool prepare_tiles(const FilterImage &image, const f64 *a, TileScratch &tiles);
-// Tables of all tiles, once they are prepared. False where there is no memory.
+// Tables of all tiles, once they are prepared. False if there is no memory.
 bool measure_tiles(const FilterImage &image, const f64 *a, TileScratch &tiles);
 void equalize_row(const FilterImage &image, i64 y, TileScratch &tiles, Planes out);
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -2,8 +2,7 @@
 #include "filter_rows.h"
 #include "warp.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 FilterImage image_of(const FilterScratch &filter, i64 height, i64 width, i64 channels) {
@@ -37,29 +36,21 @@ void repeat_edges(const FilterImage &image, i64 radius) {
 i64 filter_margin(const Row &row, i64 slot) {
   const f64 *a = row.args[slot];
   switch (row.opcode[slot]) {
-    case Op::CONVOLVE:
-      return is_separable(a) ? 0 : (i64)a[1] / 2;
+    case Op::CONVOLVE: return is_separable(a) ? 0 : (i64)a[1] / 2;
     case Op::MEDIAN:
-    case Op::MORPHOLOGY:
-      return (i64)a[0] / 2;
-    default:
-      return 0;
+    case Op::MORPHOLOGY: return (i64)a[0] / 2;
+    default: return 0;
   }
 }
 
-i64 filter_reach(const Row &row, i64 slot) {
+i64 filter_radius(const Row &row, i64 slot) {
   const f64 *a = row.args[slot];
   switch (row.opcode[slot]) {
-    case Op::SHARPNESS:
-      return 1;
-    case Op::CONVOLVE:
-      return (i64)a[2] / 2;
-    case Op::MEDIAN:
-      return (i64)a[0] / 2;
-    case Op::MORPHOLOGY:
-      return (i64)a[1] / 2;
-    default:
-      return -1;
+    case Op::SHARPNESS: return 1;
+    case Op::CONVOLVE: return (i64)a[2] / 2;
+    case Op::MEDIAN: return (i64)a[0] / 2;
+    case Op::MORPHOLOGY: return (i64)a[1] / 2;
+    default: return -1;
   }
 }
 
@@ -73,7 +64,7 @@ bool reserve_filter(const Row &row, i64 slot, i64 height, i64 width, Scratch &s)
   return true;
 }
 
-void share_filter(const Row &row, i64 slot, i64 width, u8 *memory, const u8 *tiles, Scratch &s) {
+void use_shared_filter(const Row &row, i64 slot, i64 width, u8 *memory, const u8 *tiles, Scratch &s) {
   s.filter.first = memory + filter_margin(row, slot);
   s.filter.stride = stride_of(row, slot, width);
   s.filter.is_shared = true;
@@ -101,15 +92,12 @@ bool prepare_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channel
     case Op::CONVOLVE:
       if (is_separable(a)) return prepare_blur(image, a, row.batch->kernels, s.filter.blur);
       return prepare_convolution(a, s.filter.blur);
-    case Op::MORPHOLOGY:
-      return s.filter.blur.lines.reserve((i64)a[0] * (i64)a[1]);
+    case Op::MORPHOLOGY: return s.filter.blur.lines.reserve((i64)a[0] * (i64)a[1]);
     case Op::CLAHE:
       if (!prepare_tiles(image, a, s.filter.tiles)) return false;
       return s.filter.is_shared || measure_tiles(image, a, s.filter.tiles);
-    case Op::ZOOM_BLUR:
-      return prepare_zoom(image, a, s.filter.zoom);
-    default:
-      return true;
+    case Op::ZOOM_BLUR: return prepare_zoom(image, a, s.filter.zoom);
+    default: return true;
   }
 }
 
@@ -118,27 +106,19 @@ void read_filtered_row(const Row &row, i64 slot, i64 height, i64 width, i64 chan
   const FilterImage image = image_of(s.filter, height, width, channels);
   const Planes out = s.row.planes();
   switch (row.opcode[slot]) {
-    case Op::SHARPNESS:
-      return sharpen_row(image, y, s.filter.sharpen, out);
+    case Op::SHARPNESS: return sharpen_row(image, y, s.filter.sharpen, out);
     case Op::CONVOLVE:
       if (is_separable(a)) return blur_row(image, y, s.filter.blur, out);
       return convolve_row(image, y, a, row.batch->kernels, s.filter.blur, s.row.spare.at, out);
-    case Op::MEDIAN:
-      return median_row(image, y, (i64)a[0], (u8 *)s.row.words.at, s.row.stride, out);
-    case Op::MORPHOLOGY:
-      return morphology_row(image, y, a, s.filter.blur.lines.at, out);
-    case Op::CLAHE:
-      return equalize_row(image, y, s.filter.tiles, out);
-    case Op::ZOOM_BLUR:
-      return zoom_row(image, y, a, s.filter.zoom, out);
-    case Op::ABERRATION:
-      return bend_row(image, y, a, s.row, out);
-    case Op::SCATTER:
-      return scatter_row(row, image, y, a, s.row, out);
+    case Op::MEDIAN: return median_row(image, y, (i64)a[0], (u8 *)s.row.words.at, s.row.stride, out);
+    case Op::MORPHOLOGY: return morphology_row(image, y, a, s.filter.blur.lines.at, out);
+    case Op::CLAHE: return equalize_row(image, y, s.filter.tiles, out);
+    case Op::ZOOM_BLUR: return zoom_row(image, y, a, s.filter.zoom, out);
+    case Op::ABERRATION: return bend_row(image, y, a, s.row, out);
+    case Op::SCATTER: return scatter_row(row, image, y, a, s.row, out);
     default:
       return;
   }
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -2,8 +2,7 @@
 #pragma once
 #include "executor.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 struct Scratch;
 
@@ -29,11 +28,11 @@ struct TileScratch {
   i64 band;  // tiles above the rows that `joined` is of
   Buffer<i32> counts;  // of one line of tiles
   const u8 *tables;  // [tiles_y, tiles_x, 256]
-  Buffer<u8> luts;  // where they are a thread's own
+  Buffer<u8> luts;  // private tables, if workers do not share them
   Buffer<u32> joined;  // [tiles_x + 1, 256]: what four tiles make of a level
   Buffer<i64> ends;  // [tiles_x + 1]: where columns of the next four begin
-  Buffer<f32> shares;  // by column: of the tiles to the right
-  Buffer<u32> found;  // a row's words of `joined`
+  Buffer<f32> fractions;  // by column: of the tiles to the right
+  Buffer<u32> joined_values;  // a row's words of `joined`
   Buffer<u8> luma;  // of a row, before and after
 };
 
@@ -47,7 +46,7 @@ struct SharpenScratch {
 };
 
 struct ZoomScratch {
-  Buffer<i32> places;  // [zooms, width]: columns that are read
+  Buffer<i32> positions;  // [zooms, width]: columns that are read
   Buffer<u64> line, totals;  // levels of three channels in a word, and their sums
   Buffer<u16> mixed;  // [3, width]: levels between two lines
 };
@@ -57,8 +56,9 @@ struct FilterScratch {
   // a kernel's radius on both sides of a plane's row.
   u8 *first;
   i64 stride;
-  Buffer<u8> image;  // where that is a thread's own
-  // Several workers share the image: its edges are repeated, and tables of CLAHE's tiles measured, by steps of their own.
+  Buffer<u8> image;  // private memory, if workers do not share it
+  // Several workers share the image: its edges are repeated, and tables of CLAHE's tiles measured, by steps of their
+  // own.
   bool is_shared;
   BlurScratch blur;
   TileScratch tiles;
@@ -66,25 +66,23 @@ struct FilterScratch {
   ZoomScratch zoom;
 };
 
-// Room beyond the image's width that rows of the filter at `slot` need on either side, in pixels.
+// Pixels to the left and to the right of the image that the filter at `slot` reads.
 i64 filter_margin(const Row &row, i64 slot);
-// Lines above and below a pixel that the filter at `slot` reads; -1 where it may read any.
-i64 filter_reach(const Row &row, i64 slot);
-// Makes room for the image that the filter at `slot` sees. False where there is no memory.
+// Lines above and below a pixel that the filter at `slot` reads; -1 if it may read any.
+i64 filter_radius(const Row &row, i64 slot);
+// Allocates the input of the filter at `slot`. False if there is no memory.
 bool reserve_filter(const Row &row, i64 slot, i64 height, i64 width, Scratch &s);
-// Bytes of that image.
+// Bytes of that input.
 i64 filter_bytes(const Row &row, i64 slot, i64 height, i64 width);
-// The same for an image in memory that several workers share. `tiles`: tables of CLAHE's tiles, or null.
-void share_filter(const Row &row, i64 slot, i64 width, u8 *memory, const u8 *tiles, Scratch &s);
+// Uses an input that several workers share. `tiles`: tables of CLAHE's tiles, or null.
+void use_shared_filter(const Row &row, i64 slot, i64 width, u8 *memory, const u8 *tiles, Scratch &s);
 // Repeats the outermost pixels of lines `y` as far as the filter reads beyond them.
 void repeat_edges_of(const Row &row, i64 slot, i64 width, i64 channels, Range y, Scratch &s);
-// Measures what a filter needs of its image as a whole: tables of CLAHE's tiles. False where there is no memory.
+// Builds the tables of CLAHE's tiles. False if there is no memory.
 bool measure_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channels, Scratch &s);
-// Prepares a filter once its image in planes is complete: edges continued, tables of tiles. False where there is no
-// memory.
+// Prepares a filter whose input is complete: continued edges, tables of tiles. False if there is no memory.
 bool prepare_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channels, Scratch &s);
 // Row `y` of the filtered image into the planes.
 void read_filtered_row(const Row &row, i64 slot, i64 height, i64 width, i64 channels, i64 y, Scratch &s);
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -1,8 +1,7 @@
 // Hashes of how an image looks, and a small picture of it: see variegate/apps/curate/fingerprint.py. All in integers.
 #include "../coords.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 constexpr int AREAS = FINGERPRINT_AREAS, SIDE = SIGNATURE_SIDE, CHROMA = SIGNATURE_CHROMA_SIDE;
@@ -96,14 +95,11 @@ void write_signature(const Areas &areas, const Luma &luma, i64 pixels, u8 *signa
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
-// The hashes, u64[2], and the signature of an image u8[height, width, 3]. `waves`: i64[64, 2]; `cosines`: i64[9, AREAS].
+// The hashes, u64[2], and the signature of an image u8[height, width, 3]. `waves`: i64[64, 2]; `cosines`: i64[9,
+// AREAS].
 VG_EXPORT i64 VG_ENTRY(vg_describe_look)(const u8 *image, i64 height, i64 width, const i64 *waves, const i64 *cosines,
                                          u64 *hashes, u8 *signature) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   const i64 pixels = height * width;
   Buffer<u32> line;
   if (!line.reserve(3 * width)) return OUT_OF_MEMORY;
@@ -120,3 +116,5 @@ VG_EXPORT i64 VG_ENTRY(vg_describe_look)(const u8 *image, i64 height, i64 width,
   write_signature(areas, luma, pixels, signature);
   return OK;
 }
+
+}  // namespace vg::VG_LEVEL

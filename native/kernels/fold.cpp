@@ -1,73 +1,72 @@
-// Maps that fold what lies beyond their images back into them: places of a stage, chains of nearest maps, and pixels
-// whose neighbors lie across a border. Places within an image's length of it, as nearly all are, fold without a
+// Maps that fold what lies beyond their images back into them: positions of a stage, chains of nearest maps, and pixels
+// whose neighbors lie across a border. Positions within an image's length of it, as nearly all are, fold without a
 // division, many at a time.
 #include "../coords.h"
 #include "interpolate.h"
 #include "scratch.h"
 #include "split.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
-// Fraction bits of whole pixels, whose places are their centers; and by how much 16.16 numbers are shifted for that.
-constexpr int WHOLE_BITS = 1, TO_CENTERS = FIXED_BITS - WHOLE_BITS;
+// Fraction bits of whole pixels, whose positions are their centers; and by how much 16.16 numbers are shifted for that.
+constexpr int PIXEL_BITS = 1, TO_CENTERS = FIXED_BITS - PIXEL_BITS;
 // What fits into 32 bits.
 constexpr i64 MOST = ((i64)1 << 31) - 1;
-// Beyond these, a perspective's places are not told apart.
+// A perspective's positions are clamped to this.
 constexpr f32 FAR = 1 << 30;
 
-// Where folded places go: from the first pixel on, or from the last.
+// Where folded positions go: from the first pixel on, or from the last.
 struct Origin {
   i64 base, sign;
 };
 
-// All of the places are near: they fold once.
-void fold_near(const i32 *places, i64 width, Origin origin, i64 n, int mode, int bits, i64 slack, i32 *out) {
+// Folds positions that are near: within one image's length, they fold once.
+void fold_near(const i32 *positions, i64 width, Origin origin, i64 n, int mode, int bits, i64 slack, i32 *out) {
   const i32 half = 1 << (bits - 1), span = (i32)((u64)n << bits);
   const u32 base = (u32)origin.base, sign = (u32)origin.sign;
   if (mode == PadMode::EDGE) {
     const i32 low = (i32)(half - slack), high = (i32)(span - half + slack);
-    for (i64 x = 0; x < width; x++) out[x] = (i32)(base + sign * (u32)min_of(max_of(places[x], low), high));
+    for (i64 x = 0; x < width; x++) out[x] = (i32)(base + sign * (u32)min_of(max_of(positions[x], low), high));
   } else if (mode == PadMode::WRAP) {
     for (i64 x = 0; x < width; x++) {
-      const i32 at = places[x];
+      const i32 at = positions[x];
       out[x] = (i32)(base + sign * (u32)(at + (at < 0 ? span : 0) - (at >= span ? span : 0)));
     }
   } else {
     const i32 lead = mode == PadMode::REFLECT ? half : 0, twice = 2 * (span - 2 * lead);
     for (i64 x = 0; x < width; x++) {
-      const i32 from_lead = places[x] - lead, at = from_lead < 0 ? -from_lead : from_lead;
+      const i32 from_lead = positions[x] - lead, at = from_lead < 0 ? -from_lead : from_lead;
       out[x] = (i32)(base + sign * (u32)(lead + min_of(at, twice - at)));
     }
   }
 }
 
-bool are_near(const i32 *__restrict places, i64 width, i64 n, int mode, int bits) {
+bool are_near(const i32 *__restrict positions, i64 width, i64 n, int mode, int bits) {
   i32 low = 0, high = 0;
-  const i64 reach = (i64)((u64)(mode == PadMode::REFLECT ? n - 1 : n) << bits);
+  const i64 max_coord = (i64)((u64)(mode == PadMode::REFLECT ? n - 1 : n) << bits);
   for (i64 x = 0; x < width; x++) {
-    low = min_of(low, places[x]);
-    high = max_of(high, places[x]);
+    low = min_of(low, positions[x]);
+    high = max_of(high, positions[x]);
   }
-  return low >= -reach && high < 2 * reach;
+  return low >= -max_coord && high < 2 * max_coord;
 }
 
-// A place that a perspective leads to, no farther than FAR.
+// A position that a perspective leads to, no farther than FAR.
 VG_INLINE i32 divide(i32 numerator, i32 depth, f32 factor) {
   const f32 value = (f32)numerator / (f32)(depth != 0 ? depth : 1) * factor;
   return (i32)floorf(clamp(value, -FAR, FAR));
 }
 
 // The pixels of a row themselves.
-void begin_places(i64 y, i64 width, i32 *__restrict column, i32 *__restrict line) {
+void begin_positions(i64 y, i64 width, i32 *__restrict column, i32 *__restrict line) {
   for (i32 x = 0; x < (i32)width; x++) {
     column[x] = x;
     line[x] = (i32)y;
   }
 }
 
-// A function of places (or of whole columns and lines), as steps and the value at 0.
+// A function of positions (or of whole columns and lines), as steps and the value at 0.
 struct Form {
   i64 x, y, at_0;
 
@@ -96,18 +95,18 @@ struct FoldingMap {
   i32 depth_at(i64 column, i64 line) const { return (i32)(depth.at(column, line) >> shift); }
 };
 
-// Places of a row, not folded yet, as int32. False if some do not fit.
+// Positions of a row, not folded yet, as int32. False if some do not fit.
 bool move_row(const i64 *record, const FoldingMap &map, i64 y, int bits, i64 width, i32 *to_u, i32 *to_v, Scratch &s) {
   const i64 half = 1 << (bits - 1);
-  // Along a row, places rise or fall all the way: the ends tell.
+  // Positions along a row are monotone: if both ends fit, all do.
   for (i64 x = 0; x < width; x += max_of<i64>(width - 1, 1)) {
     const i64 u = map.u.at(x, y) >> map.shift, v = map.v.at(x, y) >> map.shift;
     if (u >= MOST || u <= -MOST || v >= MOST || v <= -MOST) return false;
   }
-  place_row(record, y, {0, width}, bits, s);
-  auto from_side = [&](const i32 *__restrict places, int axis, i32 *__restrict to) {
+  compute_positions(record, y, {0, width}, bits, s);
+  auto from_side = [&](const i32 *__restrict positions, int axis, i32 *__restrict to) {
     const u32 base = (u32)(record[Record::ORIGIN_U + 2 * axis] - half), sign = (u32)record[Record::SIGN_U + 2 * axis];
-    for (i64 x = 0; x < width; x++) to[x] = (i32)(sign * ((u32)places[x] - base));
+    for (i64 x = 0; x < width; x++) to[x] = (i32)(sign * ((u32)positions[x] - base));
   };
   from_side(s.row.column.at, 0, to_u);
   from_side(s.row.line.at, 1, to_v);
@@ -146,8 +145,8 @@ void move_row_by_perspective(const i64 *record, const FoldingMap &map, i64 y, i6
   }
 }
 
-// Whole pixels of a row through a 16.16 map that folds. `reach`: the greatest column or line that they have.
-void fold_fixed(const i64 *record, i64 reach, i64 width, Scratch &s) {
+// Whole pixels of a row through a 16.16 map that folds. `max_coord`: the greatest column or line that they have.
+void fold_fixed(const i64 *record, i64 max_coord, i64 width, Scratch &s) {
   i32 *__restrict column = s.row.column.at, *__restrict line = s.row.line.at;
   i32 *__restrict to_u = s.row.offset.at, *__restrict to_v = s.row.words.at;
   const int mode = (int)record[Record::FOLD];
@@ -155,7 +154,7 @@ void fold_fixed(const i64 *record, i64 reach, i64 width, Scratch &s) {
   const Form u(record + Record::U, 0), v(record + Record::V, 0);
   auto farthest = [=](const Form &form) {
     auto magnitude = [](i64 value) { return value < 0 ? minus(0, value) : value; };
-    return plus(times(plus(magnitude(form.x), magnitude(form.y)), reach), magnitude(form.at_0));
+    return plus(times(plus(magnitude(form.x), magnitude(form.y)), max_coord), magnitude(form.at_0));
   };
   bool is_near = max_of(farthest(u), farthest(v)) <= MOST;
   if (is_near) {
@@ -165,27 +164,27 @@ void fold_fixed(const i64 *record, i64 reach, i64 width, Scratch &s) {
       to_u[x] = (i32)(a * at_x + b * at_y + c) >> TO_CENTERS | 1;
       to_v[x] = (i32)(d * at_x + e * at_y + f) >> TO_CENTERS | 1;
     }
-    is_near = are_near(to_u, width, span_u, mode, WHOLE_BITS) && are_near(to_v, width, span_v, mode, WHOLE_BITS);
+    is_near = are_near(to_u, width, span_u, mode, PIXEL_BITS) && are_near(to_v, width, span_v, mode, PIXEL_BITS);
   }
   if (is_near) {
-    fold_near(to_u, width, {0, 1}, span_u, mode, WHOLE_BITS, 0, column);
-    fold_near(to_v, width, {0, 1}, span_v, mode, WHOLE_BITS, 0, line);
+    fold_near(to_u, width, {0, 1}, span_u, mode, PIXEL_BITS, 0, column);
+    fold_near(to_v, width, {0, 1}, span_v, mode, PIXEL_BITS, 0, line);
   } else {
     for (i64 x = 0; x < width; x++) {
       const i64 to_x = u.at(column[x], line[x]) >> TO_CENTERS | 1, to_y = v.at(column[x], line[x]) >> TO_CENTERS | 1;
-      column[x] = (i32)fold_place(to_x, span_u, mode, WHOLE_BITS, 0);
-      line[x] = (i32)fold_place(to_y, span_v, mode, WHOLE_BITS, 0);
+      column[x] = (i32)fold_position(to_x, span_u, mode, PIXEL_BITS, 0);
+      line[x] = (i32)fold_position(to_y, span_v, mode, PIXEL_BITS, 0);
     }
   }
   const i32 left = (i32)record[Record::ORIGIN_U], top = (i32)record[Record::ORIGIN_V];
   for (i64 x = 0; x < width; x++) {
-    column[x] = left + (column[x] >> WHOLE_BITS);
-    line[x] = top + (line[x] >> WHOLE_BITS);
+    column[x] = left + (column[x] >> PIXEL_BITS);
+    line[x] = top + (line[x] >> PIXEL_BITS);
   }
 }
 
-// Whole pixels of a row through a 16.16 map that does not fold. What is outside reads the window's first pixel, which
-// nobody sees.
+// Whole pixels of a row through a 16.16 map that does not fold. Pixels outside read the window's first pixel; the
+// fill color replaces them.
 void enter_fixed(const i64 *record, i32 slot, i64 width, Scratch &s) {
   i32 *__restrict column = s.row.column.at, *__restrict line = s.row.line.at, *__restrict stage = s.row.stage.at;
   const Form form_u(record + Record::U, 0), form_v(record + Record::V, 0);
@@ -229,9 +228,10 @@ void blend_with_fill(const Image &image, const i32 *window, i32 u, i32 v, const 
 
 }  // namespace
 
-void fold_places(i32 *places, i64 width, i64 n, int mode, int bits, i64 slack) {
-  if (are_near(places, width, n, mode, bits)) return fold_near(places, width, {0, 1}, n, mode, bits, slack, places);
-  for (i64 x = 0; x < width; x++) places[x] = (i32)fold_place(places[x], n, mode, bits, slack);
+void fold_positions(i32 *positions, i64 width, i64 n, int mode, int bits, i64 slack) {
+  if (are_near(positions, width, n, mode, bits))
+    return fold_near(positions, width, {0, 1}, n, mode, bits, slack, positions);
+  for (i64 x = 0; x < width; x++) positions[x] = (i32)fold_position(positions[x], n, mode, bits, slack);
 }
 
 void fold_through(const i64 *record, i64 y, bool is_moved, int bits, i64 slack, i64 width, Scratch &s) {
@@ -251,15 +251,15 @@ void fold_through(const i64 *record, i64 y, bool is_moved, int bits, i64 slack, 
     fold_near(to_v, width, origin_v, map.span_v, map.mode, bits, slack, line);
     return;
   }
-  if (!is_moved) begin_places(y, width, column, line);
+  if (!is_moved) begin_positions(y, width, column, line);
   for (i64 x = 0; x < width; x++) {
     const i64 at_x = column[x], at_y = line[x];
     i64 u = map.u.at(at_x, at_y), v = map.v.at(at_x, at_y);
     const i32 depth = map.depth_at(at_x, at_y);
     u = map.is_affine ? u >> map.shift : divide((i32)(u >> NUMERATOR_SHIFT), depth, map.factor);
     v = map.is_affine ? v >> map.shift : divide((i32)(v >> NUMERATOR_SHIFT), depth, map.factor);
-    column[x] = (i32)(origin_u.base + origin_u.sign * fold_place(u, map.span_u, map.mode, bits, slack));
-    line[x] = (i32)(origin_v.base + origin_v.sign * fold_place(v, map.span_v, map.mode, bits, slack));
+    column[x] = (i32)(origin_u.base + origin_u.sign * fold_position(u, map.span_u, map.mode, bits, slack));
+    line[x] = (i32)(origin_v.base + origin_v.sign * fold_position(v, map.span_v, map.mode, bits, slack));
   }
 }
 
@@ -274,15 +274,15 @@ void fold_real_row(const f64 *a, const i32 *window, int mode, bool is_perspectiv
 }
 
 void read_folded_row(const Row &, const Image &image, i64 count, i64 y, i64 width, Scratch &s) {
-  begin_places(y, width, s.row.column.at, s.row.line.at);
+  begin_positions(y, width, s.row.column.at, s.row.line.at);
   memset(s.row.stage.at, 0xff, (size_t)width * sizeof(i32));
-  i64 reach = max_of(width, y + 1);
+  i64 max_coord = max_of(width, y + 1);
   for (i64 i = count - 1; i >= 0; i--) {
     const i64 *record = s.interpolate.record(i);
-    if (record[Record::FOLD] != 0) fold_fixed(record, reach, width, s);
+    if (record[Record::FOLD] != 0) fold_fixed(record, max_coord, width, s);
     else enter_fixed(record, s.tables.map_slots[i], width, s);
     const i64 right = record[Record::ORIGIN_U] + record[Record::SPAN_U];
-    reach = max_of(right, record[Record::ORIGIN_V] + record[Record::SPAN_V]);
+    max_coord = max_of(right, record[Record::ORIGIN_V] + record[Record::SPAN_V]);
   }
   read_coordinates(image, y, width, s);
 }
@@ -290,7 +290,7 @@ void read_folded_row(const Row &, const Image &image, i64 count, i64 y, i64 widt
 namespace {
 
 // Marks the pixels of a row some of whose neighbors lie across a border; `before`: how many lines and columns before a
-// place, and one more behind it, are its neighbors.
+// position, and one more behind it, are its neighbors.
 void mark_seam(const i32 *__restrict column, const i32 *__restrict line, const i32 *__restrict stage,
                const i32 *window, int bits, i32 before, i64 width, u8 *__restrict is_at_border) {
   const i32 left = window[1] + before, right = window[3] - 2 - before;
@@ -301,7 +301,7 @@ void mark_seam(const i32 *__restrict column, const i32 *__restrict line, const i
   }
 }
 
-// The pixels around a place, four by four, folded; and the place among them.
+// The pixels around a position, four by four, folded; and the position among them.
 struct Surroundings {
   u8 pixels[16 * 3];
   i32 u, v;
@@ -338,7 +338,7 @@ void read_seam(const Row &row, const Image &image, i64 slot, i64 width, Scratch 
   memset(is_at_border + width, 0, 8);
   for (i64 x = 0; x < width; x++) {
     if (!is_at_border[x]) {
-      // On to the next eight that have any.
+      // Skip eight pixels without any.
       if (load<u64>(is_at_border + x) == 0) x += 7;
       continue;
     }
@@ -353,5 +353,4 @@ void read_seam(const Row &row, const Image &image, i64 slot, i64 width, Scratch 
   }
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -3,8 +3,7 @@
 #include "lanes.h"
 #include "values.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Values fade by v * (FADES - s * weight) / FADES, weight 0 to SIXTH: exact in float32 before the division.
@@ -18,9 +17,7 @@ typedef u8 Block __attribute__((vector_size(SIZE)));
 typedef i8 SignedBlock __attribute__((vector_size(SIZE)));
 
 VG_INLINE Block all_bytes(u8 value) { return Block{} + value; }
-VG_INLINE Block least(Block a, Block b) { return a < b ? a : b; }
-VG_INLINE Block most(Block a, Block b) { return a > b ? a : b; }
-VG_INLINE Block subtract_to_zero(Block a, Block b) { return most(a, b) - b; }
+VG_INLINE Block subtract_to_zero(Block a, Block b) { return max_of(a, b) - b; }
 
 // Pixels that go through each of three stages together: within one, no vector waits for another.
 constexpr i64 MANY = 256;
@@ -38,8 +35,8 @@ struct Pixels {
 
 // Of six sextants, the hue is at a base plus or minus the share that the distance from the middle has of the span.
 VG_INLINE void find_sextants(Block r, Block g, Block b, Pixels &to, i64 x) {
-  const Block both = most(r, g), less = least(r, g), high = most(both, b), low = least(less, b);
-  const Block middle = most(least(both, b), less), span = high - low;
+  const Block both = max_of(r, g), less = min_of(r, g), high = max_of(both, b), low = min_of(less, b);
+  const Block middle = max_of(min_of(both, b), less), span = high - low;
   const Block blue_is_low = (Block)(b == low), red_is_low = (Block)(r == low);
   const Block rises1 = all_bytes(2), falls1 = all_bytes(2 + 128), rises3 = all_bytes(4), falls3 = all_bytes(4 + 128);
   const Block of_red = blue_is_low != 0 ? falls1 : all_bytes(0);
@@ -48,21 +45,17 @@ VG_INLINE void find_sextants(Block r, Block g, Block b, Pixels &to, i64 x) {
   store(to.sextant + x, r == high ? of_red : g == high ? of_green : of_blue);
   store(to.from_middle + x, high - middle);
   store(to.saturated + x, span);
-  store(to.span + x, most(span, all_bytes(1)));
+  store(to.span + x, max_of(span, all_bytes(1)));
   store(to.value + x, high);
-  store(to.divisor + x, most(high, all_bytes(1)));
+  store(to.divisor + x, max_of(high, all_bytes(1)));
 }
 
 // v / 6, correctly rounded: the remainder of the first quotient corrects it (Markstein), without a division.
 VG_INLINE Floats sixth(Floats v) {
-#if VG_AVX512
-  const __m512 by = _mm512_set1_ps(1.0f / 6.0f), quotient = _mm512_mul_ps((__m512)v, by);
-  const __m512 rest = _mm512_fnmadd_ps(quotient, _mm512_set1_ps(6), (__m512)v);
-  return (Floats)_mm512_fmadd_ps(rest, by, quotient);
-#elif VG_AVX2 && defined(__FMA__)
-  const __m256 by = _mm256_set1_ps(1.0f / 6.0f), quotient = _mm256_mul_ps((__m256)v, by);
-  const __m256 rest = _mm256_fnmadd_ps(quotient, _mm256_set1_ps(6), (__m256)v);
-  return (Floats)_mm256_fmadd_ps(rest, by, quotient);
+#if defined(VG_WIDE) && defined(__FMA__)  // vfmadd
+  const WideFloats part = (WideFloats)all_floats(1.0f / 6.0f), quotient = (WideFloats)((Floats)v * (Floats)part);
+  const WideFloats rest = VG_WIDE(fnmadd_ps)(quotient, (WideFloats)all_floats(6), (WideFloats)v);
+  return (Floats)VG_WIDE(fmadd_ps)(rest, part, quotient);
 #else
   return v / 6.0f;
 #endif
@@ -85,12 +78,12 @@ VG_INLINE void find_weights(Block hue, Pixels &to, i64 x) {
   const Block twice = hue + hue, full = all_bytes(SIXTH);
   const auto is_late = (SignedBlock)hue < 0;  // 128 and more, where twice the hue leaves the byte
   const Block distance = is_late ? twice | 1 : ~twice;  // from 255
-  store(to.weights[0] + x, least(subtract_to_zero(all_bytes(2 * SIXTH), distance), full));
-  store(to.weights[1] + x, is_late ? least(twice | 1, full) : subtract_to_zero(full, twice));
-  store(to.weights[2] + x, is_late ? subtract_to_zero(twice, all_bytes(169)) : least(~twice, full));
+  store(to.weights[0] + x, min_of(subtract_to_zero(all_bytes(2 * SIXTH), distance), full));
+  store(to.weights[1] + x, is_late ? min_of(twice | 1, full) : subtract_to_zero(full, twice));
+  store(to.weights[2] + x, is_late ? subtract_to_zero(twice, all_bytes(169)) : min_of(~twice, full));
 }
 
-void turn_pixels(u8 *const (&planes)[3], i64 count, i32 shift) {
+void shift_pixels(u8 *const (&planes)[3], i64 count, i32 shift) {
   Pixels p;
   for (i64 x = 0; x < count; x += SIZE)
     find_sextants(load<Block>(planes[0] + x), load<Block>(planes[1] + x), load<Block>(planes[2] + x), p, x);
@@ -117,12 +110,11 @@ void turn_pixels(u8 *const (&planes)[3], i64 count, i32 shift) {
 
 }  // namespace
 
-void turn_hue(Planes planes, Range columns, i32 shift) {
+void shift_hue(Planes planes, Range columns, i32 shift) {
   for (i64 x = columns.first; x < columns.end; x += MANY) {
     u8 *const at[] = {planes[0] + x, planes[1] + x, planes[2] + x};
-    turn_pixels(at, min_of(MANY, columns.end - x), shift);
+    shift_pixels(at, min_of(MANY, columns.end - x), shift);
   }
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

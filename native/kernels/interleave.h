@@ -1,29 +1,18 @@
 // Pixels of three planes, interleaved.
 #pragma once
-#include "../simd.h"
-#include "executor.h"
+#include "split.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
-// 64 bytes computed by a function of their number, as moves of vectors take them.
-struct ByteTable {
-  alignas(64) u8 at[64];
-
-  template <class F> constexpr explicit ByteTable(F function) : at{} {
-    for (int i = 0; i < 64; i++) at[i] = (u8)function(i);
-  }
-};
-
-// Vectors move bytes within stretches of 16. Of 16 pixels, byte j of chunk k (of three) has the channel (16 k + j) % 3.
+// Vectors move bytes within groups of 16. Of 16 pixels, byte j of chunk k (of three) has the channel (16 k + j) % 3.
 // Shuffle c brings every byte of that channel to its place, modulo 16: 11 is the inverse of 3.
-constexpr ByteTable SHUFFLE_0([](int j) { return 11 * (j % 16) % 16; });
-constexpr ByteTable SHUFFLE_1([](int j) { return 11 * (j % 16 + 15) % 16; });
-constexpr ByteTable SHUFFLE_2([](int j) { return 11 * (j % 16 + 14) % 16; });
-// All bits of the bytes of a stretch whose number, modulo 3, is k.
-constexpr ByteTable EVERY_0([](int j) { return j % 16 % 3 == 0 ? 255 : 0; });
-constexpr ByteTable EVERY_1([](int j) { return j % 16 % 3 == 1 ? 255 : 0; });
-constexpr ByteTable EVERY_2([](int j) { return j % 16 % 3 == 2 ? 255 : 0; });
+constexpr ByteTable SHUFFLE_0 = byte_table([](int j) { return 11 * (j % 16) % 16; });
+constexpr ByteTable SHUFFLE_1 = byte_table([](int j) { return 11 * (j % 16 + 15) % 16; });
+constexpr ByteTable SHUFFLE_2 = byte_table([](int j) { return 11 * (j % 16 + 14) % 16; });
+// All bits of the bytes of a group whose number, modulo 3, is k.
+constexpr ByteTable EVERY_0 = byte_table([](int j) { return j % 16 % 3 == 0 ? 255 : 0; });
+constexpr ByteTable EVERY_1 = byte_table([](int j) { return j % 16 % 3 == 1 ? 255 : 0; });
+constexpr ByteTable EVERY_2 = byte_table([](int j) { return j % 16 % 3 == 2 ? 255 : 0; });
 
 // 16 pixels.
 VG_INLINE void interleave_16(const u8 *r, const u8 *g, const u8 *b, u8 *to) {
@@ -51,7 +40,8 @@ VG_INLINE void interleave_16(const u8 *r, const u8 *g, const u8 *b, u8 *to) {
 // Of 64 pixels, byte j of vector k: bytes of red and green by vpermi2b, then those of blue by vpermb.
 constexpr i64 INTERLEAVED = 64;
 template <int k> struct InterleaveTables {
-  static constexpr ByteTable RED_GREEN{[](int j) { return (64 * k + j) / 3 + ((64 * k + j) % 3 == 1 ? 64 : 0); }};
+  static constexpr ByteTable RED_GREEN =
+      byte_table([](int j) { return (64 * k + j) / 3 + ((64 * k + j) % 3 == 1 ? 64 : 0); });
 };
 template <int k> VG_INLINE void interleave_vector(__m512i r, __m512i g, __m512i b, u8 *to) {
   constexpr u64 first_blue = 1ull << (2 + 2 * k) % 3;  // of 64 k + j with 2 modulo 3
@@ -68,7 +58,7 @@ VG_INLINE void interleave_step(const u8 *r, const u8 *g, const u8 *b, u8 *to) {
   interleave_vector<2>(red, green, blue, to);
 }
 #elif VG_AVX2
-// 32 pixels: two stretches at a time.
+// 32 pixels: two groups at a time.
 constexpr i64 INTERLEAVED = 32;
 VG_INLINE void interleave_step(const u8 *r, const u8 *g, const u8 *b, u8 *to) {
   auto read = [](const void *at) { return _mm256_loadu_si256((const __m256i *)at); };
@@ -106,5 +96,4 @@ VG_INLINE void interleave(const u8 *r, const u8 *g, const u8 *b, i64 count, u8 *
   }
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

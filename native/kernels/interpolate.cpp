@@ -6,8 +6,7 @@
 #include "../simd.h"
 #include "scratch.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 bool InterpolateScratch::reserve(i64 slots, i64 row_stride) {
   stride = row_stride;
@@ -16,38 +15,37 @@ bool InterpolateScratch::reserve(i64 slots, i64 row_stride) {
 }
 
 i64 prepare_maps(const Row &row, i64 first, i64 end, Scratch &s) {
-  InterpolateScratch &own = s.interpolate;
-  const MapSlots slots = {row.opcode, row.args, row.flags, row.window, row.out_size};
-  const i64 count = write_records(slots, first, end, own.records.at);
-  own.even_line = own.odd_line = -1;
-  own.has_grid = false;
+  InterpolateScratch &maps = s.interpolate;
+  const i64 count = write_records(row.map_slots(), first, end, maps.records.at);
+  maps.even_line = maps.odd_line = -1;
+  maps.has_grid = false;
   for (i64 i = 0; i < count; i++)
-    if (own.record(i)[Record::GRID] != 0 || own.record(i)[Record::FOLD] != 0) own.has_grid = true;
-  const i64 mode = own.record(0)[Record::FOLD], interpolation = row.flags[first] & INTERPOLATION_MASK;
-  if (own.record(0)[Record::GRID] != 0 && mode == 0) own.has_seam = interpolation == Interpolation::BILINEAR;
-  else if (mode == 0 || mode == PadMode::EDGE) own.has_seam = false;
-  else own.has_seam = mode == PadMode::WRAP || interpolation == Interpolation::BICUBIC;
+    if (maps.record(i)[Record::GRID] != 0 || maps.record(i)[Record::FOLD] != 0) maps.has_grid = true;
+  const i64 mode = maps.record(0)[Record::FOLD], interpolation = row.flags[first] & INTERPOLATION_MASK;
+  if (maps.record(0)[Record::GRID] != 0 && mode == 0) maps.has_seam = interpolation == Interpolation::BILINEAR;
+  else if (mode == 0 || mode == PadMode::EDGE) maps.has_seam = false;
+  else maps.has_seam = mode == PadMode::WRAP || interpolation == Interpolation::BICUBIC;
   return count;
 }
 
 namespace {
 
 // The x of a range with start + step x >= 0.
-Range not_negative(i64 start, i64 step, Range of) {
-  if (of.is_empty()) return {0, 0};
-  if (step == 0) return start >= 0 ? of : Range{0, 0};
-  // Near the place where the sign changes, as well as floats can tell; the rest by trying.
+Range not_negative(i64 start, i64 step, Range range) {
+  if (range.is_empty()) return {0, 0};
+  if (step == 0) return start >= 0 ? range : Range{0, 0};
+  // Start near the change of sign, as exactly as floats can; then search.
   const f64 zero = clamp(-(f64)start / (f64)step, -1.0, 65536.0);
-  i64 x = clamp((i64)zero, of.first, of.end);
+  i64 x = clamp((i64)zero, range.first, range.end);
   auto is_inside = [=](i64 at) { return start + step * at >= 0; };
   if (step > 0) {
-    while (x > of.first && is_inside(x - 1)) x--;
-    while (x < of.end && !is_inside(x)) x++;
-    return {x, of.end};
+    while (x > range.first && is_inside(x - 1)) x--;
+    while (x < range.end && !is_inside(x)) x++;
+    return {x, range.end};
   }
-  while (x < of.end && is_inside(x)) x++;
-  while (x > of.first && !is_inside(x - 1)) x--;
-  return {of.first, x};
+  while (x < range.end && is_inside(x)) x++;
+  while (x > range.first && !is_inside(x - 1)) x--;
+  return {range.first, x};
 }
 
 void mark(i32 *__restrict stage, i64 first, i64 end, i32 slot) {
@@ -91,7 +89,7 @@ Along affine_axis(const i64 *record, int axis, i64 y, i64 first) {
   const int shift = (int)record[Record::SHIFT];
   u64 step = (u64)form[0], start = (u64)form[1] * (u64)y + (u64)form[2];
   if (record[Record::SIGN_U + 2 * axis] < 0) {
-    // What falls is cut off upwards, so that it mirrors what grows.
+    // Falling coordinates round up, so that they mirror rising ones.
     start = ((u64)1 << shift) - 1 - start;
     step = 0 - step;
   }
@@ -99,26 +97,26 @@ Along affine_axis(const i64 *record, int axis, i64 y, i64 first) {
 }
 
 void divide(const i32 *__restrict numerators, const i32 *__restrict depths, f32 factor, f32 end, i32 origin, i64 count,
-            i32 *__restrict places) {
+            i32 *__restrict positions) {
   for (i64 i = 0; i < count; i++) {
     const i32 depth = depths[i] == 0 ? 1 : depths[i];
     f32 value = (f32)numerators[i] / (f32)depth * factor;
     value = value > 0 ? value : 0;
     value = value < end ? value : end;
-    places[i] = (i32)value + origin;
+    positions[i] = (i32)value + origin;
   }
 }
 
-void place_perspective(const i64 *record, i64 y, Range columns, i64 count, int bits, Scratch &s) {
+void compute_perspective_positions(const i64 *record, i64 y, Range columns, i64 count, int bits, Scratch &s) {
   const i64 half = 1 << (bits - 1);
-  i32 *numerators = s.row.words.at, *depths = s.row.offset.at, *places[2] = {s.row.column.at, s.row.line.at};
+  i32 *numerators = s.row.words.at, *depths = s.row.offset.at, *positions[2] = {s.row.column.at, s.row.line.at};
   const f32 factor = (f32)ldexp(1.0, (int)record[Record::EXPONENT]);
   follow_form(record + Record::DEPTH, y, columns.first, count, (int)record[Record::SHIFT], depths);
   for (int axis = 0; axis < 2; axis++) {
     follow_form(record + Record::U + 3 * axis, y, columns.first, count, NUMERATOR_SHIFT, numerators);
     const f32 end = (f32)((u64)record[Record::SPAN_U + axis] << bits);
     const i32 origin = (i32)(record[Record::ORIGIN_U + 2 * axis] - half);
-    divide(numerators, depths, factor, end, origin, count, places[axis] + columns.first);
+    divide(numerators, depths, factor, end, origin, count, positions[axis] + columns.first);
   }
 }
 
@@ -134,7 +132,7 @@ VG_INLINE void store_chosen(Reals values, Masks chosen, i32 *at) {
 
 // Coordinates of a nearest map, in Pillow's arithmetic. Of an affine map the depth is 1.
 template <bool is_perspective>
-void place_real_row(const f64 *a, const i32 *window, i32 slot, i64 y, i64 width, RowScratch &row) {
+void compute_nearest_positions(const f64 *a, const i32 *window, i32 slot, i64 y, i64 width, RowScratch &row) {
   const f64 top = window[0], left = window[1], bottom = window[2], right = window[3], yc = (f64)y + 0.5;
   Reals xc;
   for (int i = 0; i < LANES; i++) xc[i] = i + 0.5;
@@ -181,9 +179,9 @@ Range mark_outside(const i64 *record, i64 y, i32 slot, i64 width, i32 *stage) {
   return two.is_empty() ? one : Range{one.first, max_of(one.end, two.end)};
 }
 
-void place_row(const i64 *record, i64 y, Range columns, int bits, Scratch &s) {
+void compute_positions(const i64 *record, i64 y, Range columns, int bits, Scratch &s) {
   const i64 count = round_up(columns.size(), 16);
-  if (record[Record::EXPONENT] != 0) return place_perspective(record, y, columns, count, bits, s);
+  if (record[Record::EXPONENT] != 0) return compute_perspective_positions(record, y, columns, count, bits, s);
   const i32 half = 1 << (bits - 1);
   follow(affine_axis(record, 0, y, columns.first), -half, count, s.row.column.at + columns.first);
   follow(affine_axis(record, 1, y, columns.first), -half, count, s.row.line.at + columns.first);
@@ -196,25 +194,25 @@ void follow_form(const i64 *form, i64 y, i64 first, i64 count, int shift, i32 *n
 
 Range read_interpolated_row(const Row &row, const Image &image, i64 slot, i64 count, bool is_range, i64 y, i64 width,
                             Scratch &s) {
-  InterpolateScratch &own = s.interpolate;
+  InterpolateScratch &maps = s.interpolate;
   i32 *stage = s.row.stage.at;
   const bool is_bilinear = (row.flags[slot] & INTERPOLATION_MASK) == Interpolation::BILINEAR;
   Range columns = {0, width};
-  if (own.has_grid) {
-    place_displaced_row(row, count, y, width, s);
+  if (maps.has_grid) {
+    compute_displaced_positions(row, count, y, width, s);
   } else if (is_range) {
-    columns = inside_columns(own.record(0), y, width, 1);
+    columns = inside_columns(maps.record(0), y, width, 1);
   } else {
     memset(stage, 0xff, (size_t)width * sizeof *stage);
     for (i64 i = count - 1; i >= 0; i--)
-      columns = mark_outside(own.record(i), y, s.tables.map_slots[i], width, stage);
+      columns = mark_outside(maps.record(i), y, s.tables.map_slots[i], width, stage);
   }
   if (!columns.is_empty()) {
-    if (!own.has_grid) place_row(own.record(0), y, columns, is_bilinear ? BILINEAR_BITS : BICUBIC_BITS, s);
+    if (!maps.has_grid) compute_positions(maps.record(0), y, columns, is_bilinear ? BILINEAR_BITS : BICUBIC_BITS, s);
     if (is_bilinear) read_bilinear(image, row.window[slot], columns, s);
     else read_bicubic(image, row.window[slot], columns, s);
   }
-  if (own.has_seam) read_seam(row, image, slot, width, s);
+  if (maps.has_seam) read_seam(row, image, slot, width, s);
   return is_range ? columns : Range{0, width};
 }
 
@@ -224,17 +222,16 @@ void read_real_nearest_row(const Row &row, const Image &image, i64 slot, i64 y, 
   const bool is_perspective = row.opcode[slot] == Op::MAP_PERSPECTIVE;
   const int mode = row.flags[slot] >> INTERPOLATION_BITS;
   if (row.opcode[slot] == Op::MAP_GRID) {
-    place_displaced_row(row, 1, y, width, s);
+    compute_displaced_positions(row, 1, y, width, s);
   } else if (mode != 0) {
     memset(s.row.stage.at, 0xff, (size_t)width * sizeof(i32));
     fold_real_row(a, window, mode, is_perspective, y, width, s);
   } else if (is_perspective) {
-    place_real_row<true>(a, window, (i32)slot, y, width, s.row);
+    compute_nearest_positions<true>(a, window, (i32)slot, y, width, s.row);
   } else {
-    place_real_row<false>(a, window, (i32)slot, y, width, s.row);
+    compute_nearest_positions<false>(a, window, (i32)slot, y, width, s.row);
   }
   read_coordinates(image, y, width, s);
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -3,8 +3,7 @@
 #pragma once
 #include "executor.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 struct Scratch;
 
@@ -17,63 +16,62 @@ struct InterpolateScratch {
   i64 stride;
   i64 even_line, odd_line;  // the lines of nodes that `along` holds, -1 for none
   bool has_grid;  // a grid, or a map that folds, is among the maps
-  bool has_seam;  // neighbors across a border are others than those along it
+  bool has_seam;  // taps across a border are folded, or blended with the fill
 
   i64 *record(i64 i) { return records.at + RECORD_FIELDS * i; }
   bool reserve(i64 slots, i64 row_stride);
 };
 
-// Records of the maps in slots first..end; returns how many they are.
+// Writes the records of the maps in slots first..end; returns their number.
 i64 prepare_maps(const Row &row, i64 first, i64 end, Scratch &s);
 
-// Row `y` through `count` maps that interpolate. `is_range`: one map, with nothing behind the viewer, whose inside is a
-// range of columns, which is returned; else all columns, see `RowScratch::stage`.
+// Reads row `y` through `count` interpolating maps. `is_range`: the columns inside are one range, which is returned (a
+// single map, with nothing behind the viewer). Otherwise returns all columns, see `RowScratch::stage`.
 Range read_interpolated_row(const Row &row, const Image &image, i64 slot, i64 count, bool is_range, i64 y, i64 width,
                             Scratch &s);
 
-// Row `y` of a nearest map that 16.16 fixed point does not hold. All columns.
+// Reads row `y` through a nearest map that 16.16 fixed point cannot represent. All columns.
 void read_real_nearest_row(const Row &row, const Image &image, i64 slot, i64 y, i64 width, Scratch &s);
 
-// Row `y` through `count` nearest maps, some of which fold (PassSource FOLDED). All columns.
+// Reads row `y` through `count` nearest maps, some of which fold (PassSource FOLDED). All columns.
 void read_folded_row(const Row &row, const Image &image, i64 count, i64 y, i64 width, Scratch &s);
 
 // -- among the files of this family ----------------------------------------------------------------------------------
 
-// Rows of places are rounded up to blocks of 16. Said in a way that compilers see, so that loops end with a vector.
-VG_INLINE i64 whole_blocks(i64 count) { return count & -16; }
+// Positions are rounded up to blocks of 16; this form tells compilers, so that loops need no remainder.
+VG_INLINE i64 floor_to_block(i64 count) { return count & -16; }
 
-// Columns of row `y` where a map is inside its window. `sign` -1: those behind the viewer.
+// Columns of row `y` at which a map reads inside its window. `sign` -1: those behind the viewer.
 Range inside_columns(const i64 *record, i64 y, i64 width, i64 sign);
-// Marks the pixels that a map leaves outside, of those that none left before. Returns the columns that have the others.
+// Marks the pixels that a map leaves outside, unless a later map has. Returns a range with all others.
 Range mark_outside(const i64 *record, i64 y, i32 slot, i64 width, i32 *stage);
 
-// Places of columns first..end, rounded up to a block of 16, into `s.row.column` and `s.row.line`. Places have `bits`
-// fraction bits; these are less half a pixel, so that their whole part is the first of two taps.
-void place_row(const i64 *record, i64 y, Range columns, int bits, Scratch &s);
+// Positions of columns first..end, rounded up to a block of 16, into `s.row.column` and `s.row.line`. Positions have
+// `bits` fraction bits; these are less half a pixel, so that their whole part is the first of two taps.
+void compute_positions(const i64 *record, i64 y, Range columns, int bits, Scratch &s);
 
-// A number along row `y`, shifted right, of columns from `first` on, rounded up to a block of 16: what a perspective
-// divides.
+// Values of a form along row `y`, shifted right, from column `first` on, rounded up to a block of 16. A perspective
+// divides them.
 void follow_form(const i64 *form, i64 y, i64 first, i64 count, int shift, i32 *numbers);
 
-// The pixels at these places into the planes.
+// Reads the pixels at these positions into the planes.
 void read_bilinear(const Image &image, const i32 *window, Range columns, Scratch &s);
 void read_bicubic(const Image &image, const i32 *window, Range columns, Scratch &s);
-// One of them, whose taps are clamped to the window.
+// Reads one pixel, whose taps are clamped to the window.
 void read_bilinear_pixel(const Image &image, const i32 *window, i32 u, i32 v, Planes planes, i64 x);
 void read_bicubic_pixel(const Image &image, const i32 *window, i32 u, i32 v, Planes planes, i64 x);
 
-// Places of row `y` through `count` maps, one of them a grid at least, or one that folds; whole pixels where the first
-// map is nearest. `stage` says what is outside, which has any place inside.
-void place_displaced_row(const Row &row, i64 count, i64 y, i64 width, Scratch &s);
+// Positions of row `y` through `count` maps, one of them a grid at least, or one that folds; whole pixels where the
+// first map is nearest. Pixels outside, by `stage`, have some position inside.
+void compute_displaced_positions(const Row &row, i64 count, i64 y, i64 width, Scratch &s);
 
-// Folds places of one axis into an image of `n` pixels.
-void fold_places(i32 *places, i64 width, i64 n, int mode, int bits, i64 slack);
-// Places of a row through a map that folds. `is_moved`: they are functions of those that there are, else of pixels.
+// Folds positions of one axis into an image of `n` pixels.
+void fold_positions(i32 *positions, i64 width, i64 n, int mode, int bits, i64 slack);
+// Positions of a row through a map that folds. `is_moved`: of the positions so far, else of the row's pixels.
 void fold_through(const i64 *record, i64 y, bool is_moved, int bits, i64 slack, i64 width, Scratch &s);
 // Whole pixels of a row through a nearest map of real numbers that folds.
 void fold_real_row(const f64 *a, const i32 *window, int mode, bool is_perspective, i64 y, i64 width, Scratch &s);
 // Reads pixels again whose neighbors lie across a border: folded, or blended with the fill.
 void read_seam(const Row &row, const Image &image, i64 slot, i64 width, Scratch &s);
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

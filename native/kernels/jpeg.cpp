@@ -2,13 +2,12 @@
 //
 // To the bit what libjpeg-turbo, and so Pillow and torchvision, make of a file that was written and read: baseline,
 // chroma in 4:2:0, the accurate integer DCT and fancy upsampling. Samples and coefficients have 16 bits, as many blocks
-// side by side as a register has stretches of 16 bytes; products are added up in 32 bits.
+// side by side as a register has groups of 16 bytes; products are added up in 32 bits.
 #include "interleave.h"
 #include "registers.h"
 #include "scratch.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Steps of quality 50, of luma and of chroma (ITU-T T.81, annex K).
@@ -74,7 +73,7 @@ struct Two {
   Register low, high;
 };
 
-VG_INLINE Two beside(Register a, Register b) { return {low16(a, b), high16(a, b)}; }
+VG_INLINE Two interleave_lanes(Register a, Register b) { return {low16(a, b), high16(a, b)}; }
 VG_INLINE Two add(Two a, Two b) { return {add32(a.low, b.low), add32(a.high, b.high)}; }
 VG_INLINE Two subtract(Two a, Two b) { return {sub32(a.low, b.low), sub32(a.high, b.high)}; }
 VG_INLINE Two weigh(Two pair, i32 first, i32 second) {
@@ -103,9 +102,10 @@ template <bool IS_FIRST> VG_INLINE void forward(Block &b) {
   constexpr int SHIFT = IS_FIRST ? BITS - MORE : BITS + MORE;
   Register *d = b.row;
   const Register sum0 = add16(d[0], d[7]), sum1 = add16(d[1], d[6]), sum2 = add16(d[2], d[5]), sum3 = add16(d[3], d[4]);
-  const Two ab = beside(sub16(d[3], d[4]), sub16(d[2], d[5])), cd = beside(sub16(d[1], d[6]), sub16(d[0], d[7]));
+  const Two ab = interleave_lanes(sub16(d[3], d[4]), sub16(d[2], d[5]));
+  const Two cd = interleave_lanes(sub16(d[1], d[6]), sub16(d[0], d[7]));
   const Register outer = add16(sum0, sum3), inner = add16(sum1, sum2);
-  const Two rest = beside(sub16(sum0, sum3), sub16(sum1, sum2));
+  const Two rest = interleave_lanes(sub16(sum0, sum3), sub16(sum1, sum2));
   const Two half = half_of<SHIFT>();
   if (IS_FIRST) {
     d[0] = left16<MORE>(add16(outer, inner));
@@ -125,9 +125,9 @@ template <bool IS_FIRST> VG_INLINE void forward(Block &b) {
 // `offset`: added to all results.
 template <int SHIFT> VG_INLINE void inverse(Block &b, i32 offset) {
   Register *c = b.row;
-  const Two outer = beside(c[0], c[4]), inner = beside(c[2], c[6]);
+  const Two outer = interleave_lanes(c[0], c[4]), inner = interleave_lanes(c[2], c[6]);
   Two odd[4];
-  add_odd(beside(c[7], c[5]), beside(c[3], c[1]), {all32(0), all32(0)}, odd);
+  add_odd(interleave_lanes(c[7], c[5]), interleave_lanes(c[3], c[1]), {all32(0), all32(0)}, odd);
   const i32 start = (1 << (SHIFT - 1)) + offset * (1 << SHIFT);
   const Two rounding = {all32(start), all32(start)};
   const Two total = add_weighed(rounding, outer, 1 << BITS, 1 << BITS);
@@ -357,5 +357,4 @@ bool code_jpeg(Image &image, int quality, Scratch &s) {
   return true;
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

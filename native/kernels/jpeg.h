@@ -2,8 +2,7 @@
 #pragma once
 #include "executor.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 struct Scratch;
 
@@ -20,8 +19,7 @@ struct JpegScratch {
   Buffer<u8> memory;  // planes, and rows of planes
 };
 
-// The image through a JPEG; its pixels are in the scratch. False where there is no memory.
+// The image through a JPEG; its pixels are in the scratch. False if there is no memory.
 bool code_jpeg(Image &image, int quality, Scratch &s);
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -5,38 +5,44 @@
 #include "../simd.h"
 #include "executor.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 #if VG_AVX512
 constexpr i64 LANES = 16;
+using WideInts = __m512i;
+using WideFloats = __m512;
+#define VG_WIDE(name) _mm512_##name
 #elif VG_AVX2
 constexpr i64 LANES = 8;
+using WideInts = __m256i;
+using WideFloats = __m256;
+#define VG_WIDE(name) _mm256_##name
 #else
 constexpr i64 LANES = 4;
+#if defined(__SSE2__)
+using WideInts = __m128i;
+using WideFloats = __m128;
+#define VG_WIDE(name) _mm_##name
+#endif
 #endif
 typedef i32 Ints __attribute__((vector_size(4 * LANES)));
 typedef f32 Floats __attribute__((vector_size(4 * LANES)));
+// 2 * LANES numbers of 16 bits. `pack` does not keep the order of its arguments' lanes; `store_packed` restores it.
+typedef i16 Halves __attribute__((vector_size(4 * LANES)));
 
 // A number in every lane.
 VG_INLINE Ints all_ints(i32 value) { return Ints{} + value; }
-VG_INLINE Floats all_floats(f32 value) {
-#if VG_AVX512
-  return (Floats)_mm512_set1_ps(value);
-#elif VG_AVX2
-  return (Floats)_mm256_set1_ps(value);
-#else
-  return Floats{value, value, value, value};
-#endif
-}
+VG_INLINE Floats all_floats(f32 value) { return value - Floats{}; }
+
+VG_INLINE Floats to_floats(Ints v) { return __builtin_convertvector(v, Floats); }
 
 // LANES bytes, unsigned.
 VG_INLINE Ints load_bytes(const u8 *at) {
-#if VG_AVX512
-  return (Ints)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)at));
+#if VG_AVX512  // vpmovzxbd
+  return (Ints)_mm512_cvtepu8_epi32(load<__m128i>(at));
 #elif VG_AVX2
   return (Ints)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)at));
-#elif defined(__SSE2__)
+#elif defined(__SSE2__)  // punpcklbw
   const __m128i zero = _mm_setzero_si128(), bytes = _mm_cvtsi32_si128(load<i32>(at));
   return (Ints)_mm_unpacklo_epi16(_mm_unpacklo_epi8(bytes, zero), zero);
 #else
@@ -44,63 +50,83 @@ VG_INLINE Ints load_bytes(const u8 *at) {
 #endif
 }
 
-// 2 * LANES numbers of 16 bits, in an order of their own.
-typedef i16 Halves __attribute__((vector_size(4 * LANES)));
+#if defined(VG_WIDE)
 
-// Two vectors in 16 bits, saturated.
-VG_INLINE Halves pack(Ints a, Ints b) {
+// Two vectors in 16 bits, saturated (packssdw).
+VG_INLINE Halves pack(Ints a, Ints b) { return (Halves)VG_WIDE(packs_epi32)((WideInts)a, (WideInts)b); }
+
+// Bytes of two packed vectors in their order, clipped to 0..255 (packuswb, which works within each 16 bytes).
+VG_INLINE WideInts to_bytes(Halves low, Halves high) {
+  const WideInts bytes = VG_WIDE(packus_epi16)((WideInts)low, (WideInts)high);
 #if VG_AVX512
-  return (Halves)_mm512_packs_epi32((__m512i)a, (__m512i)b);
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return _mm512_permutexvar_epi32(order, bytes);
 #elif VG_AVX2
-  return (Halves)_mm256_packs_epi32((__m256i)a, (__m256i)b);
-#elif defined(__SSE2__)
-  return (Halves)_mm_packs_epi32((__m128i)a, (__m128i)b);
+  return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 #else
+  return bytes;
+#endif
+}
+
+// 4 * LANES bytes of what was packed; or 2 * LANES.
+VG_INLINE void store_packed(u8 *at, Halves low, Halves high) { store(at, to_bytes(low, high)); }
+VG_INLINE void store_packed(u8 *at, Halves low) {
+  const WideInts bytes = to_bytes(low, low);
+  memcpy(at, &bytes, 2 * LANES);
+}
+
+// Towards zero; of numbers out of range, anything (cvttps2dq).
+VG_INLINE Ints truncate(Floats v) { return (Ints)VG_WIDE(cvttps_epi32)((WideFloats)v); }
+
+// Towards zero, to be clipped to bytes. NaN becomes less than 0 (minps).
+VG_INLINE Ints truncate_to_byte(Floats v) {
+  return truncate((Floats)VG_WIDE(min_ps)((WideFloats)all_floats(255), (WideFloats)v));
+}
+
+// (sqrtps)
+VG_INLINE Floats square_root(Floats v) { return (Floats)VG_WIDE(sqrt_ps)((WideFloats)v); }
+
+// Signed products of the lower 16 bits and of the upper 16 bits, added up (pmaddwd).
+VG_INLINE Ints multiply_pairs(Ints a, Ints b) { return (Ints)VG_WIDE(madd_epi16)((WideInts)a, (WideInts)b); }
+
+#else  // the plain twins
+
+VG_INLINE Halves pack(Ints a, Ints b) {
   Halves packed;
   for (int i = 0; i < LANES; i++) {
     packed[i] = (i16)clamp(a[i], -32768, 32767);
     packed[LANES + i] = (i16)clamp(b[i], -32768, 32767);
   }
   return packed;
-#endif
 }
 
-// 4 * LANES bytes of what was packed, clipped to 0..255.
-VG_INLINE void store_packed(u8 *at, Halves low, Halves high) {
-#if VG_AVX512
-  // Packing works within each 16 bytes.
-  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  _mm512_storeu_si512(at, _mm512_permutexvar_epi32(order, _mm512_packus_epi16((__m512i)low, (__m512i)high)));
-#elif VG_AVX2
-  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-  const __m256i bytes = _mm256_packus_epi16((__m256i)low, (__m256i)high);
-  _mm256_storeu_si256((__m256i *)at, _mm256_permutevar8x32_epi32(bytes, order));
-#elif defined(__SSE2__)
-  _mm_storeu_si128((__m128i *)at, _mm_packus_epi16((__m128i)low, (__m128i)high));
-#else
-  for (int i = 0; i < 2 * LANES; i++) {
-    at[i] = (u8)clamp<i16>(low[i], 0, 255);
-    at[2 * LANES + i] = (u8)clamp<i16>(high[i], 0, 255);
-  }
-#endif
-}
-
-// The first half of them.
 VG_INLINE void store_packed(u8 *at, Halves low) {
-#if VG_AVX512
-  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  const __m512i bytes = _mm512_permutexvar_epi32(order, _mm512_packus_epi16((__m512i)low, (__m512i)low));
-  _mm256_storeu_si256((__m256i *)at, _mm512_castsi512_si256(bytes));
-#elif VG_AVX2
-  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-  const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16((__m256i)low, (__m256i)low), order);
-  _mm_storeu_si128((__m128i *)at, _mm256_castsi256_si128(bytes));
-#elif defined(__SSE2__)
-  _mm_storel_epi64((__m128i *)at, _mm_packus_epi16((__m128i)low, (__m128i)low));
-#else
   for (int i = 0; i < 2 * LANES; i++) at[i] = (u8)clamp<i16>(low[i], 0, 255);
-#endif
 }
+VG_INLINE void store_packed(u8 *at, Halves low, Halves high) {
+  store_packed(at, low);
+  store_packed(at + 2 * LANES, high);
+}
+
+VG_INLINE Ints truncate(Floats v) { return __builtin_convertvector(v, Ints); }
+
+VG_INLINE Ints truncate_to_byte(Floats v) {
+  const Floats low = {}, high = all_floats(255);
+  v = v > low ? v : low;
+  return truncate(v < high ? v : high);
+}
+
+VG_INLINE Floats square_root(Floats v) {
+  for (int i = 0; i < LANES; i++) v[i] = sqrtf(v[i]);
+  return v;
+}
+
+VG_INLINE Ints multiply_pairs(Ints a, Ints b) { return (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16); }
+
+#endif
+
+// Rounded half up, to be clipped to bytes: truncation is the floor of what is not negative.
+VG_INLINE Ints round_to_byte(Floats v) { return truncate_to_byte(v + 0.5f); }
 
 // Stores columns of planes: compute(x, values) writes those of 2 * LANES pixels from x on, packed, by channel. Runs
 // over the end by less than 2 * LANES.
@@ -117,65 +143,6 @@ template <int channels, class F> VG_INLINE void store_columns(u8 *const (&planes
   for (int c = 0; c < channels; c++) store_packed(planes[c] + x, low[c]);
 }
 
-VG_INLINE Floats to_floats(Ints v) { return __builtin_convertvector(v, Floats); }
-
-// Towards zero; of numbers out of range, anything.
-VG_INLINE Ints truncate(Floats v) {
-#if VG_AVX512
-  return (Ints)_mm512_cvttps_epi32((__m512)v);
-#elif VG_AVX2
-  return (Ints)_mm256_cvttps_epi32((__m256)v);
-#elif defined(__SSE2__)
-  return (Ints)_mm_cvttps_epi32((__m128)v);
-#else
-  return __builtin_convertvector(v, Ints);
-#endif
-}
-
-// Towards zero, to be clipped to bytes. NaN becomes less than 0.
-VG_INLINE Ints truncate_to_byte(Floats v) {
-#if VG_AVX512
-  return truncate((Floats)_mm512_min_ps(_mm512_set1_ps(255), (__m512)v));
-#elif VG_AVX2
-  return truncate((Floats)_mm256_min_ps(_mm256_set1_ps(255), (__m256)v));
-#elif defined(__SSE2__)
-  return truncate((Floats)_mm_min_ps(_mm_set1_ps(255), (__m128)v));
-#else
-  const Floats low = {}, high = all_floats(255);
-  v = v > low ? v : low;
-  return truncate(v < high ? v : high);
-#endif
-}
-
-// Rounded half up, to be clipped to bytes: truncation is the floor of what is not negative.
-VG_INLINE Ints round_to_byte(Floats v) { return truncate_to_byte(v + 0.5f); }
-
-VG_INLINE Floats square_root(Floats v) {
-#if VG_AVX512
-  return (Floats)_mm512_sqrt_ps((__m512)v);
-#elif VG_AVX2
-  return (Floats)_mm256_sqrt_ps((__m256)v);
-#elif defined(__SSE2__)
-  return (Floats)_mm_sqrt_ps((__m128)v);
-#else
-  for (int i = 0; i < LANES; i++) v[i] = sqrtf(v[i]);
-  return v;
-#endif
-}
-
-// Signed products of the lower 16 bits and of the upper 16 bits, added up (pmaddwd).
-VG_INLINE Ints multiply_pairs(Ints a, Ints b) {
-#if VG_AVX512
-  return (Ints)_mm512_madd_epi16((__m512i)a, (__m512i)b);
-#elif VG_AVX2
-  return (Ints)_mm256_madd_epi16((__m256i)a, (__m256i)b);
-#elif defined(__SSE2__)
-  return (Ints)_mm_madd_epi16((__m128i)a, (__m128i)b);
-#else
-  return (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
-#endif
-}
-
 // Weights of Pillow's L as pairs for pmaddwd, whose numbers have 15 bits: red and twice the green; blue and 2.
 constexpr i32 LUMA_RED_GREEN = LUMA_RED | (LUMA_GREEN / 2) << 16, LUMA_BLUE_HALF = LUMA_BLUE | (LUMA_HALF / 2) << 16;
 
@@ -184,5 +151,4 @@ VG_INLINE Ints luma_of(Ints red, Ints green, Ints blue) {
           multiply_pairs(blue | 2 << 16, all_ints(LUMA_BLUE_HALF))) >> LUMA_SHIFT;
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

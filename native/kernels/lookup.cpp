@@ -2,8 +2,7 @@
 #include "../simd.h"
 #include "values.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // So few bytes are looked up one by one: registers would take longer to load.
@@ -27,7 +26,7 @@ void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
   }
 }
 #elif VG_AVX512
-// The same with vpermi2w, once for even places and once for odd ones: bits 1 to 6 of an index pick a word, bit 7 the
+// The same with vpermi2w, once for even positions and once for odd ones: bits 1 to 6 of an index pick a word, bit 7 the
 // half of the table, bit 0 the byte.
 void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
   __m512i quarter[4];
@@ -50,12 +49,12 @@ void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
 #elif VG_AVX2
 // pshufb picks from each of 16 rows of 16 bytes, by bits 0 to 3 of an index. Of two rows, blends take one by bit 4, of
 // two such pairs by bit 5, and so on: bits that shifts bring to the top of their byte.
-template <int bit> VG_INLINE __m256i pick(const u8 *table, __m256i index, __m256i places) {
+template <int bit> VG_INLINE __m256i pick(const u8 *table, __m256i index, __m256i positions) {
   if constexpr (bit < 4) {
-    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table)), places);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table)), positions);
   } else {
-    const __m256i low = pick<bit - 1>(table, index, places);
-    const __m256i high = pick<bit - 1>(table + (1 << bit), index, places);
+    const __m256i low = pick<bit - 1>(table, index, positions);
+    const __m256i high = pick<bit - 1>(table + (1 << bit), index, positions);
     return _mm256_blendv_epi8(low, high, _mm256_slli_epi16(index, 7 - bit));
   }
 }
@@ -63,8 +62,8 @@ template <int bit> VG_INLINE __m256i pick(const u8 *table, __m256i index, __m256
 void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
   for (i64 x = 0; x < count; x += 32) {
     const __m256i index = _mm256_loadu_si256((const __m256i *)(bytes + x));
-    const __m256i places = _mm256_and_si256(index, _mm256_set1_epi8(15));
-    _mm256_storeu_si256((__m256i *)(bytes + x), pick<7>(table, index, places));
+    const __m256i positions = _mm256_and_si256(index, _mm256_set1_epi8(15));
+    _mm256_storeu_si256((__m256i *)(bytes + x), pick<7>(table, index, positions));
   }
 }
 #elif VG_SSSE3
@@ -98,12 +97,12 @@ void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
   uint8x16x4_t quarter[4];
   for (int i = 0; i < 4; i++) quarter[i] = vld1q_u8_x4(table + 64 * i);
   for (i64 x = 0; x < count; x += 16) {
-    uint8x16_t index = vld1q_u8(bytes + x), found = vqtbl4q_u8(quarter[0], index);
+    uint8x16_t index = vld1q_u8(bytes + x), picked = vqtbl4q_u8(quarter[0], index);
     for (int i = 1; i < 4; i++) {
       index = vsubq_u8(index, vdupq_n_u8(64));
-      found = vqtbx4q_u8(found, quarter[i], index);
+      picked = vqtbx4q_u8(picked, quarter[i], index);
     }
-    vst1q_u8(bytes + x, found);
+    vst1q_u8(bytes + x, picked);
   }
 }
 #else
@@ -117,5 +116,4 @@ void look_up(u8 *bytes, const u8 *table, i64 count) {
   else look_up_vectors(bytes, table, count);
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -1,12 +1,11 @@
-// Masks through rows of programs: pixels are followed back as real places, to the pixel that the last one lies in.
+// Masks through rows of programs: pixels are followed back as real positions, to the pixel that the last one lies in.
 #include "mask_lines.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
-// Places of pixels that are kept at a time, for masks of one image.
-constexpr i64 MAX_PLACES = 1 << 20;
+// Positions of pixels that are kept at a time, for masks of one image.
+constexpr i64 MAX_POSITIONS = 1 << 20;
 // Bytes of masks that are near enough when they are read, in a core's second-level cache.
 constexpr i64 NEAR_BYTES = 1 << 20;
 
@@ -32,14 +31,14 @@ struct Line {
   bool is_direct;
 };
 
-struct Room {
+struct MaskScratch {
   Memory memory;
-  LineRoom line;
-  i32 *places;
+  LineScratch line;
+  i32 *positions;
   Line *lines;
-  i64 num_places;
+  i64 num_positions;
 
-  // `longest`: side of a region; `count`: places, at least as many.
+  // `longest`: side of a region; `count`: positions, at least as many.
   bool reserve(i64 longest, i64 count) {
     const i64 side = round_up(longest, BLOCK) + BLOCK;
     const i64 bytes = side * (i64)(9 * sizeof(f64) + 2 + sizeof(i32) + sizeof(Line)) + (count + BLOCK) * 4 + 16 * BLOCK;
@@ -54,10 +53,10 @@ struct Room {
     line.x = memory.take<f64>(longest);
     line.y = memory.take<f64>(longest);
     line.cells = memory.take<i32>(longest);
-    line.shares = memory.take<f64>(longest);
+    line.fractions = memory.take<f64>(longest);
     lines = memory.take<Line>(longest);
-    places = memory.take<i32>(count);
-    num_places = count;
+    positions = memory.take<i32>(count);
+    num_positions = count;
     return true;
   }
 };
@@ -73,35 +72,35 @@ template <class T> void copy_reversed(const T *__restrict source, i64 count, T *
   for (i64 i = 0; i < count; i++) out[i] = source[-i];
 }
 
-// Writes element(place) for each place. Two places come by one load.
+// Writes element(position) for each position. Two positions come by one load.
 template <class T, class Element>
-VG_INLINE void for_each_place(const i32 *__restrict places, i64 count, T *__restrict out, Element element) {
+VG_INLINE void for_each_position(const i32 *__restrict positions, i64 count, T *__restrict out, Element element) {
   i64 i = 0;
   for (; i + 8 <= count; i += 8)
     for (i64 pair = i; pair < i + 8; pair += 2) {
-      const i64 both = load<i64>(places + pair);
+      const i64 both = load<i64>(positions + pair);
       out[pair] = element((i32)both);
       out[pair + 1] = element((i32)(both >> 32));
     }
-  for (; i < count; i++) out[i] = element(places[i]);
+  for (; i < count; i++) out[i] = element(positions[i]);
 }
 
-template <class T> void gather(const T *__restrict source, const i32 *places, i64 count, T *__restrict out) {
-  for_each_place(places, count, out, [=](i32 place) { return source[(u32)place]; });
+template <class T> void gather(const T *__restrict source, const i32 *positions, i64 count, T *__restrict out) {
+  for_each_position(positions, count, out, [=](i32 position) { return source[(u32)position]; });
 }
 
-// With `value` for negative places.
+// With `value` for negative positions.
 template <class T>
-void gather_or_fill(const T *__restrict source, const i32 *places, T value, i64 count, T *__restrict out) {
-  for_each_place(places, count, out, [=](i32 place) {
+void gather_or_fill(const T *__restrict source, const i32 *positions, T value, i64 count, T *__restrict out) {
+  for_each_position(positions, count, out, [=](i32 position) {
     // What is not there reads the first element of the source, so that nothing branches.
-    const T found = source[place >= 0 ? place : 0];
-    return place >= 0 ? found : value;
+    const T element = source[position >= 0 ? position : 0];
+    return position >= 0 ? element : value;
   });
 }
 
 template <class T>
-void write_line(const Line &line, Run run, const MaskLayer &layer, const i32 *places, i64 width, T *out) {
+void write_line(const Line &line, Run run, const MaskLayer &layer, const i32 *positions, i64 width, T *out) {
   const T *source = (const T *)layer.source + line.base;
   const T value = (T)(u64)layer.fill;
   const i64 count = line.end - line.begin;
@@ -109,11 +108,11 @@ void write_line(const Line &line, Run run, const MaskLayer &layer, const i32 *pl
   fill(value, width - line.end, out + line.end);
   if (count == 0) return;
   out += line.begin;
-  places += line.begin;
-  if (run == ASCENDING) memcpy(out, source + places[0], (size_t)count * sizeof(T));
-  else if (run == DESCENDING) copy_reversed(source + places[0], count, out);
-  else if (line.is_direct) gather(source, places, count, out);
-  else gather_or_fill(source, places, value, count, out);
+  positions += line.begin;
+  if (run == ASCENDING) memcpy(out, source + positions[0], (size_t)count * sizeof(T));
+  else if (run == DESCENDING) copy_reversed(source + positions[0], count, out);
+  else if (line.is_direct) gather(source, positions, count, out);
+  else gather_or_fill(source, positions, value, count, out);
 }
 
 // -- regions ---------------------------------------------------------------------------------------------------------
@@ -121,34 +120,34 @@ void write_line(const Line &line, Run run, const MaskLayer &layer, const i32 *pl
 struct RegionReader {
   const MaskRegion &region;
   const MaskLayer *layers;
-  Room &room;
+  MaskScratch &scratch;
   i64 width, height;
   Path path;
   Extent extent;
   Run run;
   bool by_borders, by_grid;
 
-  RegionReader(const Stages *all, const MaskRegion &region, const MaskLayer *layers, Room &room)
-      : region(region), layers(layers), room(room) {
+  RegionReader(const Stages *all, const MaskRegion &region, const MaskLayer *layers, MaskScratch &scratch)
+      : region(region), layers(layers), scratch(scratch) {
     width = region.right - region.left;
     height = region.bottom - region.top;
-    path = fill_tables(all, region, room.line);
-    extent = extent_of(room.line.table[0], room.line.is_inside[0], width);
+    path = fill_tables(all, region, scratch.line);
+    extent = extent_of(scratch.line.table[0], scratch.line.is_inside[0], width);
     run = ANY_ORDER;
     by_borders = by_grid = false;
     if (path.is_covered()) {
-      const i64 step = path.is_turned ? region.image_width : 1;
-      run = fill_places(room.line.table[0], room.line.is_inside[0], step, extent.columns, room.places);
-    } else if (!path.is_turned) {
+      const i64 step = path.is_transposed ? region.image_width : 1;
+      run = fill_positions(scratch.line.table[0], scratch.line.is_inside[0], step, extent.columns, scratch.positions);
+    } else if (!path.is_transposed) {
       const Stage last = path.last_step();
       by_borders = extent.direction != 0 && is_bounded_affine(last);
       by_grid = last.kind() == StageKind::GRID;
-      if (by_grid) prepare_grid(Grid(last), extent.columns.end, room.line);
-      for (i64 &border : room.line.borders) border = extent.columns.begin;
+      if (by_grid) prepare_grid(Grid(last), extent.columns.end, scratch.line);
+      for (i64 &border : scratch.line.borders) border = extent.columns.first;
     }
   }
 
-  // An affine step whose places rise or fall with the columns: none is so large that it has no number.
+  // An affine step whose positions rise or fall with the columns: none is so large that it has no number.
   static bool is_bounded_affine(const Stage &stage) {
     constexpr f64 LARGE = 0x1p60;
     const f64 *m = stage.inverse();
@@ -157,20 +156,20 @@ struct RegionReader {
     return is_bounded;
   }
 
-  // What a line reads, by tables alone or into `places`.
-  Line read_line(i64 number, i32 *places) {
-    LineRoom &line = room.line;
+  // What a line reads, by tables alone or into `positions`.
+  Line read_line(i64 number, i32 *positions) {
+    LineScratch &line = scratch.line;
     const f64 v = line.table[1][number];
-    Columns columns = extent.columns;
-    if (!line.is_inside[1][number]) return {columns.begin, columns.begin, 0, true};
+    Range columns = extent.columns;
+    if (!line.is_inside[1][number]) return {columns.first, columns.first, 0, true};
     if (path.is_covered())
-      return {columns.begin, columns.end, (i64)v * (path.is_turned ? 1 : region.image_width), extent.is_whole};
+      return {columns.first, columns.end, (i64)v * (path.is_transposed ? 1 : region.image_width), extent.is_contiguous};
     const Stage stage = path.last_step();
     if (by_borders) {
       columns = columns_inside(stage, line.table[0], v, columns, extent.direction > 0, line.borders);
       if (path.last == path.first) {
-        affine_places(stage.inverse(), line.table[0], v, region.image_width, columns, places);
-        return {columns.begin, columns.end, 0, true};
+        affine_positions(stage.inverse(), line.table[0], v, region.image_width, columns, positions);
+        return {columns.first, columns.end, 0, true};
       }
       affine_line(stage, v, columns, line);
     } else if (by_grid) {
@@ -180,27 +179,27 @@ struct RegionReader {
     }
     const i64 last = by_borders || by_grid ? path.last - 1 : path.last;
     follow_line(path.all, last, path.first, columns, line);
-    places_of_line(line, region.image_width, columns, places);
-    return {columns.begin, columns.end, 0, false};
+    write_positions(line, region.image_width, columns, positions);
+    return {columns.first, columns.end, 0, false};
   }
 
-  void begin_line(f64 v, Columns columns) {
-    LineRoom &line = room.line;
-    for (i64 i = columns.begin; i < columns.end; i++) {
+  void begin_line(f64 v, Range columns) {
+    LineScratch &line = scratch.line;
+    for (i64 i = columns.first; i < columns.end; i++) {
       const f64 u = line.table[0][i];
-      line.x[i] = !line.is_inside[0][i] ? NAN : path.is_turned ? v : u;
-      line.y[i] = path.is_turned ? u : v;
+      line.x[i] = !line.is_inside[0][i] ? NAN : path.is_transposed ? v : u;
+      line.y[i] = path.is_transposed ? u : v;
     }
   }
 
-  void write(const MaskLayer &layer, i64 number, const Line &line, const i32 *places) {
+  void write(const MaskLayer &layer, i64 number, const Line &line, const i32 *positions) {
     const i64 at = (region.top + number) * layer.result_width + region.left;
     u8 *out = layer.result + (at << layer.bits);
     switch (layer.bits) {
-      case 0: return write_line(line, run, layer, places, width, out);
-      case 1: return write_line(line, run, layer, places, width, (u16 *)out);
-      case 2: return write_line(line, run, layer, places, width, (u32 *)out);
-      default: return write_line(line, run, layer, places, width, (u64 *)out);
+      case 0: return write_line(line, run, layer, positions, width, out);
+      case 1: return write_line(line, run, layer, positions, width, (u16 *)out);
+      case 2: return write_line(line, run, layer, positions, width, (u32 *)out);
+      default: return write_line(line, run, layer, positions, width, (u64 *)out);
     }
   }
 
@@ -217,20 +216,20 @@ struct RegionReader {
   void read_by_lines() {
     if (!path.is_covered()) fetch(region.first_layer, region.end_layer);
     for (i64 number = 0; number < height; number++) {
-      const Line line = read_line(number, room.places);
-      for (i64 n = region.first_layer; n < region.end_layer; n++) write(layers[n], number, line, room.places);
+      const Line line = read_line(number, scratch.positions);
+      for (i64 n = region.first_layer; n < region.end_layer; n++) write(layers[n], number, line, scratch.positions);
     }
   }
 
-  // Places of many lines, for one mask after another: a mask stays in the cache.
+  // Positions of many lines, for one mask after another: a mask stays in the cache.
   void read_by_layers() {
-    const i64 together = min_of(max_of<i64>(room.num_places / max_of<i64>(width, 1), 1), height);
+    const i64 together = min_of(max_of<i64>(scratch.num_positions / max_of<i64>(width, 1), 1), height);
     for (i64 first = 0; first < height; first += together) {
       const i64 count = min_of(together, height - first);
-      for (i64 k = 0; k < count; k++) room.lines[k] = read_line(first + k, room.places + k * width);
+      for (i64 k = 0; k < count; k++) scratch.lines[k] = read_line(first + k, scratch.positions + k * width);
       for (i64 n = region.first_layer; n < region.end_layer; n++) {
         if (together == height) fetch(n, n + 1);
-        for (i64 k = 0; k < count; k++) write(layers[n], first + k, room.lines[k], room.places + k * width);
+        for (i64 k = 0; k < count; k++) write(layers[n], first + k, scratch.lines[k], scratch.positions + k * width);
       }
     }
   }
@@ -243,25 +242,26 @@ struct RegionReader {
   }
 };
 
-bool reserve_for(const MaskRegion *regions, i64 count, Room *room) {
-  i64 longest = 1, places = 1;
+bool reserve_for(const MaskRegion *regions, i64 count, MaskScratch *scratch) {
+  i64 longest = 1, positions = 1;
   for (const MaskRegion *region = regions; region < regions + count; region++) {
     const i64 width = region->right - region->left, height = region->bottom - region->top;
     longest = max_of(longest, max_of(width, height));
-    if (region->end_layer - region->first_layer > 1) places = max_of(places, min_of(width * height, MAX_PLACES));
+    const bool has_several = region->end_layer - region->first_layer > 1;
+    if (has_several) positions = max_of(positions, min_of(width * height, MAX_POSITIONS));
   }
-  return room->reserve(longest, max_of(longest, places));
+  return scratch->reserve(longest, max_of(longest, positions));
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 // Reads `count` regions, later ones on top of earlier ones.
 VG_EXPORT i64 VG_ENTRY(vg_read_masks)(const Stages *stages, const MaskRegion *regions, i64 count,
                                       const MaskLayer *layers) {
-  vg::VG_LEVEL::Room room;
-  if (!vg::VG_LEVEL::reserve_for(regions, count, &room)) return OUT_OF_MEMORY;
-  for (i64 r = 0; r < count; r++) vg::VG_LEVEL::RegionReader(stages, regions[r], layers, room).read();
+  MaskScratch scratch;
+  if (!reserve_for(regions, count, &scratch)) return OUT_OF_MEMORY;
+  for (i64 r = 0; r < count; r++) RegionReader(stages, regions[r], layers, scratch).read();
   return OK;
 }
+
+}  // namespace vg::VG_LEVEL

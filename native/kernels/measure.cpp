@@ -4,54 +4,46 @@
 #include "statistics.h"
 #include "values.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
-// Moves of bytes within stretches of 16, of which four pixels of three bytes become four lanes of two channels in 16
+#if VG_SSSE3  // pshufb, pmaddwd
+// Moves of bytes within groups of 16, of which four pixels of three bytes become four lanes of two channels in 16
 // bits each: red and green, and green and blue.
 constexpr int pair_byte(int j, int first) {
   const int pixel = j % 16 / 4;
   return j % 2 == 1 ? 128 : 3 * pixel + first + j % 4 / 2;
 }
-constexpr ByteTable RED_GREEN([](int j) { return pair_byte(j, 0); });
-constexpr ByteTable GREEN_BLUE([](int j) { return pair_byte(j, 1); });
+constexpr ByteTable RED_GREEN = byte_table([](int j) { return pair_byte(j, 0); });
+constexpr ByteTable GREEN_BLUE = byte_table([](int j) { return pair_byte(j, 1); });
 // Weights of 16 bits for pmaddwd: half of the green's fits into them, once in each pair.
 constexpr i32 WEIGHTS_RED_GREEN = LUMA_RED | (LUMA_GREEN / 2) << 16;
 constexpr i32 WEIGHTS_GREEN_BLUE = LUMA_GREEN / 2 | LUMA_BLUE << 16;
 
 // The sum of the luma of pixels at `bytes`, at most a million; how many bytes they were is added to `done`. Reads
 // nothing after `count` bytes.
-#if VG_SSSE3
 i64 sum_luma_vectors(const u8 *bytes, i64 count, i64 &done) {
   Ints sum = {};
   i64 i = 0;
+  const WideInts red_green = load<WideInts>(RED_GREEN.at), green_blue = load<WideInts>(GREEN_BLUE.at);
 #if VG_AVX512
-  const __m512i red_green = _mm512_load_si512(RED_GREEN.at), green_blue = _mm512_load_si512(GREEN_BLUE.at);
   const __m512i spread = _mm512_setr_epi32(0, 1, 2, 0, 3, 4, 5, 0, 6, 7, 8, 0, 9, 10, 11, 0);
-  auto read = [&](const u8 *at) { return _mm512_permutexvar_epi32(spread, _mm512_loadu_si512(at)); };
-  auto move = [](__m512i v, __m512i by) { return (Ints)_mm512_shuffle_epi8(v, by); };
+  auto read = [&](const u8 *at) { return _mm512_permutexvar_epi32(spread, load<__m512i>(at)); };
   constexpr i64 READ = 64;
 #elif VG_AVX2
-  const __m256i red_green = _mm256_load_si256((const __m256i *)RED_GREEN.at);
-  const __m256i green_blue = _mm256_load_si256((const __m256i *)GREEN_BLUE.at);
   auto read = [](const u8 *at) {
-    const __m128i low = _mm_loadu_si128((const __m128i *)at), high = _mm_loadu_si128((const __m128i *)(at + 12));
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(load<__m128i>(at)), load<__m128i>(at + 12), 1);
   };
-  auto move = [](__m256i v, __m256i by) { return (Ints)_mm256_shuffle_epi8(v, by); };
   constexpr i64 READ = 28;
 #else
-  const __m128i red_green = _mm_load_si128((const __m128i *)RED_GREEN.at);
-  const __m128i green_blue = _mm_load_si128((const __m128i *)GREEN_BLUE.at);
-  auto read = [](const u8 *at) { return _mm_loadu_si128((const __m128i *)at); };
-  auto move = [](__m128i v, __m128i by) { return (Ints)_mm_shuffle_epi8(v, by); };
+  auto read = [](const u8 *at) { return load<__m128i>(at); };
   constexpr i64 READ = 16;
 #endif
   for (; i + READ <= count; i += 3 * LANES) {
-    const auto pixels = read(bytes + i);
-    sum += (multiply_pairs(move(pixels, red_green), all_ints(WEIGHTS_RED_GREEN)) +
-            multiply_pairs(move(pixels, green_blue), all_ints(WEIGHTS_GREEN_BLUE)) + LUMA_HALF) >> LUMA_SHIFT;
+    const WideInts pixels = read(bytes + i);
+    auto move = [&](WideInts order) { return (Ints)VG_WIDE(shuffle_epi8)(pixels, order); };
+    sum += (multiply_pairs(move(red_green), all_ints(WEIGHTS_RED_GREEN)) +
+            multiply_pairs(move(green_blue), all_ints(WEIGHTS_GREEN_BLUE)) + LUMA_HALF) >> LUMA_SHIFT;
   }
   done += i;
   i64 total = 0;
@@ -100,8 +92,8 @@ i64 sum_luma(Planes planes, i64 pixels) {
 }
 
 void widen_extremes(const u8 *bytes, i64 count, Extremes &extremes) {
-  constexpr i64 PLACES = Extremes::PLACES;
-  if (count < PLACES) {
+  constexpr i64 SIZE = Extremes::SIZE;
+  if (count < SIZE) {
     for (i64 i = 0; i < count; i++) {
       extremes.low[i] = min_of(extremes.low[i], bytes[i]);
       extremes.high[i] = max_of(extremes.high[i], bytes[i]);
@@ -116,9 +108,9 @@ void widen_extremes(const u8 *bytes, i64 count, Extremes &extremes) {
     low = v < low ? v : low;
     high = v > high ? v : high;
   };
-  for (i64 x = 0; x < count; x += PLACES) {
+  for (i64 x = 0; x < count; x += SIZE) {
     // The last bytes overlap those before them; rows of three channels end at a whole pixel.
-    const u8 *at = bytes + min_of(x, count - PLACES);
+    const u8 *at = bytes + min_of(x, count - SIZE);
     widen(load<Block>(at), low0, high0);
     widen(load<Block>(at + 32), low1, high1);
     widen(load<Block>(at + 64), low2, high2);
@@ -132,15 +124,14 @@ void widen_extremes(const u8 *bytes, i64 count, Extremes &extremes) {
 }
 
 void count_bytes(const u8 *bytes, i64 count, Histogram &histogram) {
-  u32(*counts)[Histogram::TURNS][256] = histogram.counts;
+  u32(*counts)[Histogram::COPIES][256] = histogram.counts;
   i64 i = 0;
   for (; i + 24 <= count; i += 24) {
     const u64 words[] = {load<u64>(bytes + i), load<u64>(bytes + i + 8), load<u64>(bytes + i + 16)};
 #pragma GCC unroll 24
-    for (int k = 0; k < 24; k++) counts[k % 3][k / 3 % Histogram::TURNS][(u8)(words[k / 8] >> k % 8 * 8)]++;
+    for (int k = 0; k < 24; k++) counts[k % 3][k / 3 % Histogram::COPIES][(u8)(words[k / 8] >> k % 8 * 8)]++;
   }
   for (; i < count; i++) counts[i % 3][0][bytes[i]]++;
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

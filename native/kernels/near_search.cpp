@@ -2,8 +2,7 @@
 #include "../simd.h"
 #include "similarity.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 constexpr u32 NOBODY = 0xffffffff;
@@ -106,7 +105,7 @@ struct ImageSearch {
 
   bool has_failed() const { return all.failures[row] >= MOST_FAILURES; }
 
-  // Takes partners of those of `number` hashes from `at` on that are near; -> whether later ones can be partners, too.
+  // Takes partners of those of `number` hashes from `at` on that are near; returns whether later ones can be partners.
   bool take_partners(i64 at, i64 number, u32 near, int flip) const {
     for (i64 k = 0; k < number; k++) {
       if (!(near >> k & 1)) continue;
@@ -166,13 +165,9 @@ void search_value(const HashSearch &all, u64 value, i64 first, i64 count, i64 *l
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 // Fills in partners of the images of queries begin..end, which this call alone writes to.
 VG_EXPORT i64 VG_ENTRY(vg_search_hashes)(const HashSearch *all, i64 begin, i64 end, f64 most_unlike) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   Buffer<i64> left;
   if (!left.reserve(end - begin)) return OUT_OF_MEMORY;
   for (i64 i = 0; i < end - begin; i++) left[i] = all->most_compared;
@@ -189,8 +184,6 @@ VG_EXPORT i64 VG_ENTRY(vg_search_hashes)(const HashSearch *all, i64 begin, i64 e
 
 // By partners [images, NEAR_KEPT]: the first image of the group of each, which is in `first` at the start, itself.
 VG_EXPORT void VG_ENTRY(vg_find_first_alike)(const u32 *partners, i64 images, i64 *first) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   for (i64 row = 0; row < images; row++) {
     const u32 *kept = partners + row * NEAR_KEPT;
     for (int k = 0; k < NEAR_KEPT && kept[k] != NOBODY; k++) {
@@ -200,3 +193,5 @@ VG_EXPORT void VG_ENTRY(vg_find_first_alike)(const u32 *partners, i64 images, i6
     }
   }
 }
+
+}  // namespace vg::VG_LEVEL

@@ -2,8 +2,7 @@
 #pragma once
 #include "executor.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 struct Scratch;
 
@@ -25,7 +24,7 @@ void copy_pixels(const Image &image, i64 first, i64 count, bool is_mirrored, Pla
 // Row `y` of one map in fixed point; returns the part that is inside.
 Range read_fixed_row(const Image &image, const f64 *a, const i32 *window, i64 y, i64 width, Planes planes, Scratch &s);
 
-// Packs the maps of a chain (`s.tables.map_slots`, `count`). False where there is no memory.
+// Packs the maps of a chain (`s.tables.map_slots`, `count`). False if there is no memory.
 bool prepare_chain(const Row &row, i64 count, Scratch &s);
 // Row `y` of several maps, each rounding as it would alone; all columns, see `RowScratch::stage`.
 void read_chain_row(const Image &image, i64 count, i64 y, i64 width, Scratch &s);
@@ -45,5 +44,4 @@ void prefetch_slanted(const Image &image, f64 slant, i64 width);
 void fill_outside(Planes planes, i64 channels, const u8 *color, Range inside, i64 width);
 void fill_by_stage(i64 count, i64 width, Scratch &s);
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -3,8 +3,7 @@
 #include "lanes.h"
 #include "scratch.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 constexpr i64 WORDS = LANES / 2;
@@ -12,12 +11,8 @@ typedef u64 Words __attribute__((vector_size(8 * WORDS)));
 
 // Products of the lower halves (pmuludq).
 VG_INLINE Words multiply(Words a, Words b) {
-#if VG_AVX512
-  return (Words)_mm512_mul_epu32((__m512i)a, (__m512i)b);
-#elif VG_AVX2
-  return (Words)_mm256_mul_epu32((__m256i)a, (__m256i)b);
-#elif defined(__SSE2__)
-  return (Words)_mm_mul_epu32((__m128i)a, (__m128i)b);
+#if defined(VG_WIDE)
+  return (Words)VG_WIDE(mul_epu32)((WideInts)a, (WideInts)b);
 #else
   return (a & 0xffffffff) * (b & 0xffffffff);
 #endif
@@ -44,26 +39,20 @@ VG_INLINE void philox_round(Counter &c, Words key0, Words key1) {
         product0}};
 }
 
-struct Key {
-  u32 low, high;
-};
-
-Key key_of_round(const Row &row, int round) {
-  return {row.key_low + (u32)PHILOX_W0 * (u32)round, row.key_high + (u32)PHILOX_W1 * (u32)round};
-}
+VG_INLINE u32 low_key(const NoiseKey &key, int round) { return key.low + (u32)PHILOX_W0 * (u32)round; }
+VG_INLINE u32 high_key(const NoiseKey &key, int round) { return key.high + (u32)PHILOX_W1 * (u32)round; }
 
 // What the first two rounds make of the parts of counters that all pixels share.
 struct SharedRounds {
   Words flip2, flip0, flip3, word3;
 
-  SharedRounds(const Row &row, i64 slot) {
-    const Key first = key_of_round(row, 0), second = key_of_round(row, 1);
-    const u64 product1 = (u64)(u32)row.id * PHILOX_M1;
-    const u32 c0 = (u32)(product1 >> 32) ^ (u32)slot ^ first.low;
+  explicit SharedRounds(const NoiseKey &key) {
+    const u64 product1 = (u64)(u32)key.id * PHILOX_M1;
+    const u32 c0 = (u32)(product1 >> 32) ^ key.slot ^ key.low;
     const u64 product0 = c0 * (u64)PHILOX_M0;
-    flip2 = all_words((u32)(row.id >> 32) ^ first.high);
-    flip0 = all_words((u32)product1 ^ second.low);
-    flip3 = all_words((u32)(product0 >> 32) ^ second.high);
+    flip2 = all_words((u32)(key.id >> 32) ^ key.high);
+    flip0 = all_words((u32)product1 ^ low_key(key, 1));
+    flip3 = all_words((u32)(product0 >> 32) ^ high_key(key, 1));
     word3 = all_words((u32)product0);
   }
 };
@@ -89,35 +78,30 @@ VG_INLINE void store_words(u32 *to, Words even, Words odd) {
 // Vectors of counters that are made together: one would wait for itself, round after round.
 constexpr i64 TOGETHER = VG_AVX2 ? 4 : 2;
 
-}  // namespace
-
-void draw_words(const Row &row, i64 slot, i64 pixel, i64 count, NoiseChunk &chunk) {
+template <int words> VG_INLINE void draw(const NoiseKey &key, i64 first, i64 count, NoiseChunk &chunk) {
   Words keys[PHILOX_ROUNDS][2], numbers;
   for (int round = 2; round < PHILOX_ROUNDS; round++) {
-    const Key key = key_of_round(row, round);
-    keys[round][0] = all_words(key.low);
-    keys[round][1] = all_words(key.high);
+    keys[round][0] = all_words(low_key(key, round));
+    keys[round][1] = all_words(high_key(key, round));
   }
-  const SharedRounds shared(row, slot);
+  const SharedRounds shared(key);
   for (i64 i = 0; i < WORDS; i++) numbers[i] = 2 * (u64)i;
   constexpr i64 PIXELS = TOGETHER * WORDS;
   for (i64 x = 0; x < count; x += PIXELS) {
     Counter counters[TOGETHER];
     for (i64 i = 0; i < TOGETHER; i++)
-      counters[i] = two_rounds(shared, numbers + (u64)(pixel + x + i / 2 * LANES + i % 2));
+      counters[i] = two_rounds(shared, numbers + (u64)(first + x + i / 2 * LANES + i % 2));
 #pragma GCC unroll 10
     for (int round = 2; round < PHILOX_ROUNDS; round++)
 #pragma GCC unroll 4
       for (Counter &counter : counters) philox_round(counter, keys[round][0], keys[round][1]);
 #pragma GCC unroll 4
     for (i64 i = 0; i < TOGETHER; i += 2)
-#pragma GCC unroll 3
-      for (int c = 0; c < 3; c++)
+#pragma GCC unroll 4
+      for (int c = 0; c < words; c++)
         store_words(chunk.words[c] + x + i / 2 * LANES, counters[i].at[c], counters[i + 1].at[c]);
   }
 }
-
-namespace {
 
 // Where lanes of `lines` lie, so that `split_lines` puts them in order.
 VG_INLINE i64 line_position(i64 lane) {
@@ -135,14 +119,10 @@ VG_INLINE void split_lines(const u64 *lines, Floats &base, Floats &slope) {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   base = (Floats)_mm512_permutex2var_ps(a, even, b);
   slope = (Floats)_mm512_permutex2var_ps(a, _mm512_add_epi32(even, _mm512_set1_epi32(1)), b);
-#elif VG_AVX2
-  const __m256 a = _mm256_load_ps((const f32 *)lines), b = _mm256_load_ps((const f32 *)(lines + 4));
-  base = (Floats)_mm256_shuffle_ps(a, b, 0x88);
-  slope = (Floats)_mm256_shuffle_ps(a, b, 0xdd);
-#elif defined(__SSE2__)
-  const __m128 a = _mm_load_ps((const f32 *)lines), b = _mm_load_ps((const f32 *)(lines + 2));
-  base = (Floats)_mm_shuffle_ps(a, b, 0x88);
-  slope = (Floats)_mm_shuffle_ps(a, b, 0xdd);
+#elif defined(VG_WIDE)  // shufps
+  const WideFloats a = load<WideFloats>(lines), b = load<WideFloats>(lines + LANES / 2);
+  base = (Floats)VG_WIDE(shuffle_ps)(a, b, 0x88);
+  slope = (Floats)VG_WIDE(shuffle_ps)(a, b, 0xdd);
 #else
   for (int i = 0; i < LANES; i++) {
     base[i] = load<f32>((const f32 *)lines + 2 * i);
@@ -181,6 +161,11 @@ VG_INLINE Floats normals(const NoiseChunk &chunk, i64 channel, i64 x) {
 }
 
 }  // namespace
+
+void draw_words(const NoiseKey &key, i64 first, i64 count, NoiseChunk &chunk) { draw<3>(key, first, count, chunk); }
+void draw_four_words(const NoiseKey &key, i64 first, i64 count, NoiseChunk &chunk) {
+  draw<4>(key, first, count, chunk);
+}
 
 void draw_normals(const f32 *segments, i64 channel, i64 count, NoiseChunk &chunk) {
   find_lines(segments, channel, count, chunk);
@@ -260,5 +245,4 @@ void apply_position(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Sc
   else add_noise(row, slot, y * width, width, channels, s.row.planes());
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

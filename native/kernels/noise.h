@@ -2,20 +2,30 @@
 #pragma once
 #include "values.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 // Pixels whose words are made before any is used: all stay in the nearest cache.
 constexpr i64 CHUNK = 256;
 
 struct alignas(64) NoiseChunk {
-  u32 words[3][CHUNK];  // by channel
+  u32 words[4][CHUNK];  // by channel; the fourth is drawn for fields alone
   f32 normals[CHUNK];  // of one channel
   u64 lines[CHUNK];  // of the table: base and slope
 };
 
-// The first three words of `count` pixels (and of a few more), at most CHUNK, from number `pixel` of the image on.
-void draw_words(const Row &row, i64 slot, i64 pixel, i64 count, NoiseChunk &chunk);
+// What all counters of a slot's noise share.
+struct NoiseKey {
+  u64 id;
+  u32 low, high;
+  u32 slot;
+};
+
+// Words of `count` counters (and of a few more), at most CHUNK, from `first` on: of a pixel, its number in the image.
+void draw_words(const NoiseKey &key, i64 first, i64 count, NoiseChunk &chunk);
+void draw_four_words(const NoiseKey &key, i64 first, i64 count, NoiseChunk &chunk);
+VG_INLINE void draw_words(const Row &row, i64 slot, i64 pixel, i64 count, NoiseChunk &chunk) {
+  draw_words({row.id, row.key_low, row.key_high, (u32)slot}, pixel, count, chunk);
+}
 // Standard normal numbers of a channel's words.
 void draw_normals(const f32 *segments, i64 channel, i64 count, NoiseChunk &chunk);
 
@@ -25,5 +35,4 @@ void add_noise(const Row &row, i64 slot, i64 pixel, i64 width, i64 channels, Pla
 // ERASE on row `y`, in place, unless it comes after Normalize.
 void erase_row(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Planes planes);
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -1,19 +1,17 @@
-// OVERLAY on a row of planes. Lines of nodes are stretched to the image's columns once, and rows are between two.
+// OVERLAY on a row of planes. Lines of nodes are expanded to the image's columns once, and rows are between two.
 // Numbers have 16 bits; products keep the highest bits, rounded half up.
 #include "overlay.h"
 #include "lanes.h"
 #include "scratch.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 constexpr i64 ROWS = 14;
-constexpr int SHARE_BITS = 15;  // fraction bits of shares
-constexpr i64 STRETCHED = 16;  // numbers of a stretched line that are made at a time
+constexpr int FRACTION_BITS = 15;  // of fractions between nodes
 
-// value * share / 2**15, in the form that compilers know as pmulhrsw.
-VG_INLINE i16 scaled(i16 value, i16 share) { return (i16)((((i32)value * share >> 14) + 1) >> 1); }
+// value * fraction / 2**15, in the form that compilers know as pmulhrsw.
+VG_INLINE i16 scaled(i16 value, i16 fraction) { return (i16)((((i32)value * fraction >> 14) + 1) >> 1); }
 
 struct Layer {
   i64 planes, mode;
@@ -35,23 +33,25 @@ Layer layer_of(const Row &row, i64 slot) {
 }
 
 #if VG_SSSE3
+constexpr i64 EXPANDED = 16;  // numbers of an expanded line that are made at a time
+
 // `count` numbers between bytes, from `begin` on, `step` apart, both in 2**-STEP_BITS of a byte and at most one.
-void stretch_vectors(const u8 *nodes, i64 begin, i64 step, i64 count, i16 *to) {
+void expand_vectors(const u8 *nodes, i64 begin, i64 step, i64 count, i16 *to) {
   const __m128i zero = _mm_setzero_si128(), lower = _mm_set1_epi32(32767);
-  __m128i places[4];
+  __m128i positions[4];
   for (int k = 0; k < 4; k++) {
     const i32 s = (i32)step;
-    places[k] = _mm_setr_epi32(4 * k * s, (4 * k + 1) * s, (4 * k + 2) * s, (4 * k + 3) * s);
+    positions[k] = _mm_setr_epi32(4 * k * s, (4 * k + 1) * s, (4 * k + 2) * s, (4 * k + 3) * s);
   }
-  for (i64 x = 0; x < count; x += STRETCHED) {
+  for (i64 x = 0; x < count; x += EXPANDED) {
     const i64 at = begin + x * step;
     const u8 *from = nodes + (at >> STEP_BITS);
     const __m128i start = _mm_set1_epi32((i32)(at & ((1 << STEP_BITS) - 1)));
-    __m128i byte[4], share[4];
+    __m128i byte[4], fraction[4];
     for (int k = 0; k < 4; k++) {
-      const __m128i place = _mm_add_epi32(start, places[k]);
-      byte[k] = _mm_srli_epi32(place, STEP_BITS);
-      share[k] = _mm_and_si128(_mm_srli_epi32(place, STEP_BITS - SHARE_BITS), lower);
+      const __m128i position = _mm_add_epi32(start, positions[k]);
+      byte[k] = _mm_srli_epi32(position, STEP_BITS);
+      fraction[k] = _mm_and_si128(_mm_srli_epi32(position, STEP_BITS - FRACTION_BITS), lower);
     }
     const __m128i index = _mm_packus_epi16(_mm_packs_epi32(byte[0], byte[1]), _mm_packs_epi32(byte[2], byte[3]));
     const __m128i a = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)from), index);
@@ -62,24 +62,24 @@ void stretch_vectors(const u8 *nodes, i64 begin, i64 step, i64 count, i16 *to) {
     };
     __m128i *out = (__m128i *)(to + x);
     _mm_storeu_si128(out, between(_mm_unpacklo_epi8(a, zero), _mm_unpacklo_epi8(b, zero),
-                                  _mm_packs_epi32(share[0], share[1])));
+                                  _mm_packs_epi32(fraction[0], fraction[1])));
     _mm_storeu_si128(out + 1, between(_mm_unpackhi_epi8(a, zero), _mm_unpackhi_epi8(b, zero),
-                                      _mm_packs_epi32(share[2], share[3])));
+                                      _mm_packs_epi32(fraction[2], fraction[3])));
   }
 }
 #endif
 
-void stretch_each(const u8 *nodes, i64 begin, i64 step, i64 count, i16 *to) {
+void expand_each(const u8 *nodes, i64 begin, i64 step, i64 count, i16 *to) {
   for (i64 x = 0; x < count; x++) {
     const i64 at = begin + x * step;
     const u8 *from = nodes + (at >> STEP_BITS);
     const i16 value = (i16)(from[0] << 7), slope = (i16)((from[1] - from[0]) * 128);
-    to[x] = (i16)(value + scaled(slope, (i16)(at >> (STEP_BITS - SHARE_BITS) & 32767)));
+    to[x] = (i16)(value + scaled(slope, (i16)(at >> (STEP_BITS - FRACTION_BITS) & 32767)));
   }
 }
 
 // Line `line` of a plane of nodes, for the columns of the image.
-void stretch_line(const Layer &layer, i64 plane, i64 line, Range columns, Scratch &s) {
+void expand_line(const Layer &layer, i64 plane, i64 line, Range columns, Scratch &s) {
   const i64 begin = ((plane * layer.lines + line) * layer.columns << STEP_BITS) +
                     (columns.first - layer.left) * layer.step_x;
   const i64 count = columns.size();
@@ -89,15 +89,15 @@ void stretch_line(const Layer &layer, i64 plane, i64 line, Range columns, Scratc
     const i64 first = begin >> STEP_BITS, last = (begin + (count - 1) * layer.step_x) >> STEP_BITS;
     const u8 *nodes = layer.nodes;
     // Vectors read so many bytes from the last one on.
-    if (last + STRETCHED + 1 > layer.bytes) {
+    if (last + EXPANDED + 1 > layer.bytes) {
       u8 *copy = s.row.interleaved.at;
       memcpy(copy, nodes + first, (size_t)(last + 2 - first));
       nodes = copy - first;
     }
-    return stretch_vectors(nodes, begin, layer.step_x, count, to);
+    return expand_vectors(nodes, begin, layer.step_x, count, to);
   }
 #endif
-  stretch_each(layer.nodes, begin, layer.step_x, count, to);
+  expand_each(layer.nodes, begin, layer.step_x, count, to);
 }
 
 VG_INLINE i16 between(i16 upper, i16 lower, i16 down) { return (i16)(upper + scaled((i16)(lower - upper), down)); }
@@ -140,13 +140,13 @@ void blend_row(const Layer &layer, i64 channel, Range columns, Scratch &s) {
 }
 
 void begin_layer(const Row &row, i64 slot, const Layer &layer, i64 channels, Scratch &s) {
-  OverlayScratch &own = s.overlay;
-  own.slot = slot;
-  own.line[0] = own.line[1] = -1;
+  OverlayScratch &overlay = s.overlay;
+  overlay.slot = slot;
+  overlay.line[0] = overlay.line[1] = -1;
   for (i64 c = 0; c < channels; c++) {
     const i16 color = layer.mode == LayerMode::SCALE ? 0 : row.fill[slot][c];
-    i16 *colors = own.colors(c);
-    for (i64 x = 0; x < own.stride; x++) colors[x] = color;
+    i16 *colors = overlay.colors(c);
+    for (i64 x = 0; x < overlay.stride; x++) colors[x] = color;
   }
 }
 
@@ -167,14 +167,14 @@ void find_lightness(Planes planes, i64 width, i64 channels, i32 *lightness) {
 // A curve has two i16 for each lightness: the new one in 64ths, and the factor of what differs from it.
 void bend_row(const i16 *curve, i64 width, i64 channels, Scratch &s) {
   const Planes planes = s.row.planes();
-  i32 *lightness = s.row.words.at, *found = lightness + s.row.stride;
+  i32 *lightness = s.row.words.at, *curve_values = lightness + s.row.stride;
   find_lightness(planes, width, channels, lightness);
-  for (i64 x = 0; x < width; x++) found[x] = load<i32>(curve + 2 * lightness[x]);
+  for (i64 x = 0; x < width; x++) curve_values[x] = load<i32>(curve + 2 * lightness[x]);
   for (i64 c = 0; c < channels; c++) {
     u8 *const plane[] = {planes[c]};
     auto bent = [&](i64 x) {
       const Ints value = load_bytes(plane[0] + x), away = value * 2 - load<Ints>(lightness + x);
-      return (multiply_pairs(load<Ints>(found + x), away << 16 | 64) + (1 << 11)) >> 12;
+      return (multiply_pairs(load<Ints>(curve_values + x), away << 16 | 64) + (1 << 11)) >> 12;
     };
     store_columns(plane, {0, width}, [&](i64 x, Halves *out) { out[0] = pack(bent(x), bent(x + LANES)); });
   }
@@ -183,38 +183,37 @@ void bend_row(const i16 *curve, i64 width, i64 channels, Scratch &s) {
 }  // namespace
 
 bool reserve_overlays(const Row &row, i64 length, Scratch &s) {
-  OverlayScratch &own = s.overlay;
-  own.slot = -1;
-  own.stride = s.row.stride;
+  OverlayScratch &overlay = s.overlay;
+  overlay.slot = -1;
+  overlay.stride = s.row.stride;
   for (i64 k = 0; k < length; k++)
-    if (row.opcode[k] == Op::OVERLAY) return own.rows.reserve(ROWS * own.stride);
+    if (row.opcode[k] == Op::OVERLAY) return overlay.rows.reserve(ROWS * overlay.stride);
   return true;
 }
 
 void overlay_row(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Scratch &s) {
   const Layer layer = layer_of(row, slot);
-  OverlayScratch &own = s.overlay;
+  OverlayScratch &overlay = s.overlay;
   if (layer.mode == LayerMode::CURVE) return bend_row((const i16 *)layer.nodes, width, channels, s);
-  if (own.slot != slot) begin_layer(row, slot, layer, channels, s);
+  if (overlay.slot != slot) begin_layer(row, slot, layer, channels, s);
   const i64 end = layer.left + (((layer.columns - 1) << STEP_BITS) + layer.step_x - 1) / layer.step_x;
   const Range columns = {max_of<i64>(0, layer.left), min_of(width, end)};
   const i64 at = (y - layer.top) * layer.step_y;
   if (at < 0 || at >= (layer.lines - 1) << STEP_BITS || columns.is_empty()) return;
   const i64 upper = at >> STEP_BITS, first = columns.first, count = columns.size();
   for (i64 line = upper; line < upper + 2; line++) {
-    if (own.line[line & 1] == line) continue;
-    own.line[line & 1] = line;
-    for (i64 p = 0; p < layer.planes; p++) stretch_line(layer, p, line, columns, s);
+    if (overlay.line[line & 1] == line) continue;
+    overlay.line[line & 1] = line;
+    for (i64 p = 0; p < layer.planes; p++) expand_line(layer, p, line, columns, s);
   }
-  const auto down = (i16)(at >> (STEP_BITS - SHARE_BITS) & 32767);
+  const auto down = (i16)(at >> (STEP_BITS - FRACTION_BITS) & 32767);
   const i64 alphas = layer.planes == 3 ? 3 : 1;
   for (i64 p = 0; p < (layer.mode == LayerMode::SCALE ? alphas : layer.planes); p++) {
-    const i16 *above = own.nodes(p, upper & 1) + first, *below = own.nodes(p, ~upper & 1) + first;
-    if (p < alphas) weigh(above, below, down, layer.strength, count, own.weights(p) + first);
-    else interpolate_colors(above, below, down, count, own.colors(p - 1) + first);
+    const i16 *above = overlay.nodes(p, upper & 1) + first, *below = overlay.nodes(p, ~upper & 1) + first;
+    if (p < alphas) weigh(above, below, down, layer.strength, count, overlay.weights(p) + first);
+    else interpolate_colors(above, below, down, count, overlay.colors(p - 1) + first);
   }
   for (i64 c = 0; c < channels; c++) blend_row(layer, c, columns, s);
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

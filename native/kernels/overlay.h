@@ -2,8 +2,7 @@
 #pragma once
 #include "executor.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 struct Scratch;
 
@@ -13,17 +12,16 @@ struct OverlayScratch {
   i64 stride;
   Buffer<i16> rows;  // [14, stride]: two lines of each of four planes; the weights of a row, and its colors
 
-  // A line of a plane of nodes, stretched to the image's columns, in 1/128 of a byte.
+  // A line of a plane of nodes, expanded to the image's columns, in 1/128 of a byte.
   i16 *nodes(i64 plane, i64 parity) { return rows.at + stride * (2 * plane + parity); }
   i16 *weights(i64 i) { return rows.at + stride * (8 + i); }  // with 15 fraction bits
   i16 *colors(i64 channel) { return rows.at + stride * (11 + channel); }
 };
 
-// Makes room for the layers of a row's slots, of images as wide as RowScratch has room for. False where there is no
+// Allocates memory for the layers of a row's slots, of images as wide as RowScratch has room for. False if there is no
 // memory.
 bool reserve_overlays(const Row &row, i64 length, Scratch &s);
 // OVERLAY on row `y`, in place.
 void overlay_row(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Scratch &s);
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -2,8 +2,7 @@
 #include "../constants.h"
 #include "../simd.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Bytes of a vector.
@@ -87,11 +86,8 @@ void pick_line(const u8 *source, i64 pixels, i64 readable, i64 writable, const P
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 VG_EXPORT i64 VG_ENTRY(vg_pick_planes)(const PickCall *call) {
-  using namespace vg::VG_LEVEL;
   const i64 channels = call->channels;
   const Picks picks = picks_of(channels);
   u8 *target = call->target;
@@ -115,3 +111,5 @@ VG_EXPORT i64 VG_ENTRY(vg_pick_planes)(const PickCall *call) {
   }
   return OK;
 }
+
+}  // namespace vg::VG_LEVEL

@@ -2,14 +2,13 @@
 #include "lanes.h"
 #include "split.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Pixels whose squares are added up in 32 bits: each lane gets a quarter of them at most.
 constexpr i64 PIECE = 1 << 16;
 // Neighbors are often equal, and a counter cannot be raised twice at once: pixels take turns between the tables.
-constexpr int TURNS = 4;
+constexpr int COPIES = 4;
 
 // What all rows of an image share.
 struct Measured {
@@ -21,7 +20,7 @@ struct Measured {
   Buffer<u8> plane;  // luma, reduced
   Buffer<i32> columns;  // [4, plane_width]: squares of differences of a row of blocks
   u64 sums[6] = {};
-  u64 counts[TURNS][256] = {};
+  u64 counts[COPIES][256] = {};
 
   i64 stride() const { return round_up(width, BLOCK) + BLOCK; }
 
@@ -67,7 +66,7 @@ void count_luma(Measured &all) {
   i64 x = 0;
   for (; x + 8 <= all.width; x += 8) {
     const u64 bytes = load<u64>(luma + x);
-    for (int i = 0; i < 8; i++) all.counts[i % TURNS][bytes >> 8 * i & 255]++;
+    for (int i = 0; i < 8; i++) all.counts[i % COPIES][bytes >> 8 * i & 255]++;
   }
   for (; x < all.width; x++) all.counts[0][luma[x]]++;
 }
@@ -116,8 +115,8 @@ VG_INLINE void add_down(const u8 *__restrict row, i64 width, i32 *__restrict fir
 // differences are not known and first ones are left out, too.
 void measure_blocks(Measured &all, f32 *blocks) {
   const i64 height = all.plane_height, width = all.plane_width;
-  const i64 block_rows = (height + SHARPNESS_BLOCK - 1) / SHARPNESS_BLOCK;
-  const i64 block_columns = (width + SHARPNESS_BLOCK - 1) / SHARPNESS_BLOCK;
+  const i64 block_rows = ceil_div(height, SHARPNESS_BLOCK);
+  const i64 block_columns = ceil_div(width, SHARPNESS_BLOCK);
   i32 *squares = all.columns.at;
   for (i64 v = 0; v < block_rows; v++) {
     const i64 top = v * SHARPNESS_BLOCK, bottom = min_of(height, top + SHARPNESS_BLOCK);
@@ -130,7 +129,8 @@ void measure_blocks(Measured &all, f32 *blocks) {
     const i64 rows = min_of(bottom, height - 1) - max_of<i64>(top, 1);
     for (i64 u = 0; u < block_columns; u++) {
       const i64 left = u * SHARPNESS_BLOCK, right = min_of(width, left + SHARPNESS_BLOCK);
-      const i64 across = (min_of(right, width - 1) - max_of<i64>(left, 1)) * (bottom - top), down = rows * (right - left);
+      const i64 across = (min_of(right, width - 1) - max_of<i64>(left, 1)) * (bottom - top);
+      const i64 down = rows * (right - left);
       for (int i = 0; i < 4; i++) {
         i64 total = 0;
         for (i64 x = left; x < right; x++) total += squares[i * width + x];
@@ -141,15 +141,11 @@ void measure_blocks(Measured &all, f32 *blocks) {
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 // Of an image u8[height, width, 3]: sums of channels and of their squares, u64[6]; the histogram of luma, i64[256];
 // and differences of luma, reduced by `factor`, by blocks: see measure_blocks.
 VG_EXPORT i64 VG_ENTRY(vg_measure_pixels)(const u8 *image, i64 height, i64 width, i64 factor, u64 *sums, i64 *counts,
                                           f32 *blocks) {
-  using namespace vg;
-  using namespace vg::VG_LEVEL;
   Measured all = {width, factor, height / factor, width / factor, {}, {}, {}, {}, {}, {}, {}};
   if (!all.reserve()) return OUT_OF_MEMORY;
   const i64 stride = all.stride();
@@ -168,3 +164,5 @@ VG_EXPORT i64 VG_ENTRY(vg_measure_pixels)(const u8 *image, i64 height, i64 width
   }
   return OK;
 }
+
+}  // namespace vg::VG_LEVEL

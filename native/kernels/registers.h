@@ -37,6 +37,26 @@ static_assert(REGISTER <= BLOCK, "rows are padded by a block");
 
 VG_INLINE Register load_register(const void *at) { return load<Register>(at); }
 
+// Computes `a` here and in place. In loops, GCC gives a sum two registers otherwise, and runs out of them.
+VG_INLINE void pin_register(Register &a) {
+#if defined(__x86_64__)
+  asm("" : "+v"(a));
+#else
+  (void)a;
+#endif
+}
+
+#if VG_AVX2
+VG_INLINE __m256i join_halves(__m128i low, __m128i high) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+#endif
+#if VG_AVX512
+VG_INLINE __m512i join_quarters(__m128i a, __m128i b, __m128i c, __m128i d) {
+  return _mm512_inserti64x4(_mm512_castsi256_si512(join_halves(a, b)), join_halves(c, d), 1);
+}
+#endif
+
 #if defined(VG_MM)
 
 VG_INLINE Register all8(int value) { return VG_MM(set1_epi8)((char)value); }
@@ -75,6 +95,7 @@ VG_BINARY(pack16, packus_epi16)
 template <int n> VG_INLINE Register left16(Register a) { return VG_MM(slli_epi16)(a, n); }
 template <int n> VG_INLINE Register right_u16(Register a) { return VG_MM(srli_epi16)(a, n); }
 template <int n> VG_INLINE Register right16(Register a) { return VG_MM(srai_epi16)(a, n); }
+template <int n> VG_INLINE Register left32(Register a) { return VG_MM(slli_epi32)(a, n); }
 template <int n> VG_INLINE Register right32(Register a) { return VG_MM(srai_epi32)(a, n); }
 VG_INLINE Register right32(Register a, int n) { return VG_MM(sra_epi32)(a, _mm_cvtsi32_si128(n)); }
 
@@ -217,6 +238,7 @@ VG_INLINE Register pack16(Register a, Register b) {
 template <int n> VG_INLINE Register left16(Register a) { return (Register)((LanesU16)a << n); }
 template <int n> VG_INLINE Register right_u16(Register a) { return (Register)((LanesU16)a >> n); }
 template <int n> VG_INLINE Register right16(Register a) { return (Register)((Lanes16)a >> n); }
+template <int n> VG_INLINE Register left32(Register a) { return (Register)((LanesU32)a << n); }
 VG_INLINE Register right32(Register a, int n) { return (Register)((Lanes32)a >> n); }
 template <int n> VG_INLINE Register right32(Register a) { return right32(a, n); }
 VG_INLINE Register dot8(Register a, Register b) {
@@ -291,18 +313,24 @@ VG_INLINE Register add_dot16(Register sum, Register a, Register b) {
 #endif
 }
 
+#if VG_SSSE3
+// Within each 16 bytes, the bytes at these positions (pshufb).
+VG_INLINE Register move_bytes(Register a, __m128i positions) {
+#if VG_REGISTER_BITS == 512
+  return _mm512_shuffle_epi8(a, _mm512_broadcast_i32x4(positions));
+#elif VG_REGISTER_BITS == 256
+  return _mm256_shuffle_epi8(a, _mm256_broadcastsi128_si256(positions));
+#else
+  return _mm_shuffle_epi8(a, positions);
+#endif
+}
+#endif
+
 // Bytes saturated from 16-bit lanes, `even` and `odd` in turn.
 VG_INLINE Register interleaved8(Register even, Register odd) {
   const Register packed = pack16(even, odd);
 #if VG_SSSE3
-  const __m128i in_16 = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
-#if VG_REGISTER_BITS == 512
-  return _mm512_shuffle_epi8(packed, _mm512_broadcast_i32x4(in_16));
-#elif VG_REGISTER_BITS == 256
-  return _mm256_shuffle_epi8(packed, _mm256_broadcastsi128_si256(in_16));
-#else
-  return _mm_shuffle_epi8(packed, in_16);
-#endif
+  return move_bytes(packed, _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
 #elif defined(VG_MM)
   return low8(packed, _mm_srli_si128(packed, 8));
 #else

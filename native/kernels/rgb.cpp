@@ -1,8 +1,7 @@
 // Pixels of Pillow's images, of four bytes each, as three. See variegate/decode/memory.py.
 #include "../simd.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 // Arrow's C data interface (https://arrow.apache.org/docs/format/CDataInterface.html).
 struct ArrowArray {
@@ -46,14 +45,13 @@ void drop_fourth_bytes(const u8 *from, i64 pixels, u8 *to) {
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 // Writes u8[pixels, 3]. Returns 0 if the array does not hold four bytes a pixel.
-VG_EXPORT i64 VG_ENTRY(vg_unpack_rgb)(const vg::VG_LEVEL::ArrowArray *array, i64 pixels, u8 *out) {
-  using namespace vg::VG_LEVEL;
+VG_EXPORT i64 VG_ENTRY(vg_unpack_rgb)(const ArrowArray *array, i64 pixels, u8 *out) {
   const u8 *from = find_pixels(array, pixels);
   if (!from) return 0;
   drop_fourth_bytes(from, pixels, out);
   return 1;
 }
+
+}  // namespace vg::VG_LEVEL

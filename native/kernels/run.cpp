@@ -4,8 +4,7 @@
 #include "store.h"
 #include "values.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 bool RowScratch::reserve(i64 side) {
   const i64 wanted = round_up(side, BLOCK) + BLOCK;
@@ -93,7 +92,7 @@ Status prepare(const Row &row, const Step &step, Range y, Scratch &s, Reader &re
   }
   bool has_memory = true;
   switch (reader.source) {
-    case PassSource::STRETCH:
+    case PassSource::ROW_COPY:
       reader.is_range = true;
       // Lines from the last to the first are not foreseen either.
       if (a[4] < 0) prefetch_slanted(step.image, 1.0, width);
@@ -138,13 +137,12 @@ Range read_row(const Row &row, const Step &step, const Reader &reader, i64 y, Pl
     case PassSource::DIRECT:
       copy_pixels(image, y * width, width, false, planes, 0);
       return all;
-    case PassSource::STRETCH: {
+    case PassSource::ROW_COPY: {
       RowCopy copy = row_copy(image, row.args[slot], row.window[slot], y, width);
       copy_pixels(image, copy.first_pixel, copy.columns.size(), copy.is_mirrored, planes, copy.columns.first);
       return copy.columns;
     }
-    case PassSource::FIXED:
-      return read_fixed_row(image, row.args[slot], row.window[slot], y, width, planes, s);
+    case PassSource::FIXED: return read_fixed_row(image, row.args[slot], row.window[slot], y, width, planes, s);
     case PassSource::CHAIN:
       read_chain_row(image, reader.num_maps, y, width, s);
       return all;
@@ -227,8 +225,9 @@ Status run_pass(const Row &row, const i32 *pass, const Image &source, const Targ
   if (has_input(pass)) {
     const i64 slot = pass[PassField::FIRST];
     const bool is_filter = pass[PassField::SOURCE] == PassSource::FILTER;
-    if (is_filter ? !reserve_filter(row, slot, target.height, target.width, s) : !s.tabled.reserve(image.bytes() + BLOCK))
-      return OUT_OF_MEMORY;
+    const bool has_memory = is_filter ? reserve_filter(row, slot, target.height, target.width, s)
+                                      : s.tabled.reserve(image.bytes() + BLOCK);
+    if (!has_memory) return OUT_OF_MEMORY;
     const Range all = {0, is_filter ? target.height : image.height};
     const Status status = make_input(row, pass, image, target, all, s.tabled.at, next, s);
     if (status != OK) return status;
@@ -296,18 +295,18 @@ Status run_row(const Batch *batch, i64 r, i64 end, Scratch &s) {
 i64 input_bytes(const Row &row, const i32 *pass, const Image &image) {
   if (!has_input(pass)) return 0;
   if (pass[PassField::SOURCE] != PassSource::FILTER) return image.bytes() + BLOCK;
-  if (filter_reach(row, pass[PassField::FIRST]) >= 0) return 0;
+  if (filter_radius(row, pass[PassField::FIRST]) >= 0) return 0;
   return filter_bytes(row, pass[PassField::FIRST], pass[PassField::HEIGHT], pass[PassField::WIDTH]) + BLOCK;
 }
 
 // What the filter of a pass reads for its lines `y`, into a thread's own memory.
 Status make_filter_input(const Row &row, const i32 *pass, const Image &image, const Target &target, Range y,
                          Scratch &s) {
-  const i64 slot = pass[PassField::FIRST], reach = filter_reach(row, slot);
-  const Range seen = {max_of<i64>(0, y.first - reach), min_of(target.height, y.end + reach)};
+  const i64 slot = pass[PassField::FIRST], radius = filter_radius(row, slot);
+  const Range seen = {max_of<i64>(0, y.first - radius), min_of(target.height, y.end + radius)};
   const i64 line = filter_bytes(row, slot, 1, target.width);
   if (!s.filter.image.reserve(line * seen.size())) return OUT_OF_MEMORY;
-  share_filter(row, slot, target.width, s.filter.image.at - line * seen.first, nullptr, s);
+  use_shared_filter(row, slot, target.width, s.filter.image.at - line * seen.first, nullptr, s);
   const Status status = make_input(row, pass, image, target, seen, nullptr, {nullptr, 0}, s);
   repeat_edges_of(row, slot, target.width, image.channels, seen, s);
   return status;
@@ -334,7 +333,8 @@ Status run_band(const BandCall &call, Scratch &s) {
     return OK;
   }
   if (pass[PassField::NEEDS] != 0) memcpy(s.tables.luts.at, call.tables, (size_t)table_bytes);
-  if (is_filter) share_filter(row, slot, target.width, call.input, call.step == BandStep::PASS ? call.tiles : nullptr, s);
+  const u8 *tiles = call.step == BandStep::PASS ? call.tiles : nullptr;
+  if (is_filter) use_shared_filter(row, slot, target.width, call.input, tiles, s);
   NextImage next = {nullptr, 0};
   if (call.step == BandStep::INPUT) {
     const Status status = make_input(row, pass, image, target, y, call.input, next, s);
@@ -347,7 +347,7 @@ Status run_band(const BandCall &call, Scratch &s) {
     return OK;
   }
   if (has_input(pass) && !is_filter) image.pixels = call.input;
-  if (is_filter && filter_reach(row, slot) >= 0) {
+  if (is_filter && filter_radius(row, slot) >= 0) {
     const Status status = make_filter_input(row, pass, image, target, y, s);
     if (status != OK) return status;
   }
@@ -355,43 +355,39 @@ Status run_band(const BandCall &call, Scratch &s) {
 }
 
 }  // namespace
-}  // namespace VG_LEVEL
-}  // namespace vg
 
 // All passes of rows begin..end of a batch.
 VG_EXPORT i64 VG_ENTRY(vg_run)(const RunCall *call) {
-  auto &scratch = *(vg::VG_LEVEL::Scratch *)call->scratch;
+  auto &scratch = *(Scratch *)call->scratch;
   for (i64 r = call->begin; r < call->end; r++) {
-    const Status status = vg::VG_LEVEL::run_row(call->batch, r, call->end, scratch);
+    const Status status = run_row(call->batch, r, call->end, scratch);
     if (status != OK) return status;
   }
-#if defined(__x86_64__)
-  __builtin_ia32_sfence();  // results that went past the caches are there for other threads
-#endif
+  finish_streams();
   return OK;
 }
 
 // A step of a pass, on some of its lines.
 VG_EXPORT i64 VG_ENTRY(vg_run_band)(const BandCall *call) {
-  auto &scratch = *(vg::VG_LEVEL::Scratch *)call->scratch;
-  const Status status = vg::VG_LEVEL::run_band(*call, scratch);
-#if defined(__x86_64__)
-  __builtin_ia32_sfence();
-#endif
+  auto &scratch = *(Scratch *)call->scratch;
+  const Status status = run_band(*call, scratch);
+  finish_streams();
   return status;
 }
 
 // Bytes of `input` that the pass of a call needs.
 VG_EXPORT i64 VG_ENTRY(vg_input_bytes)(const BandCall *call) {
-  const vg::VG_LEVEL::Row row = vg::VG_LEVEL::row_of(call->batch, call->row);
-  const vg::VG_LEVEL::Image image = {nullptr, call->height, call->width, call->channels};
-  return vg::VG_LEVEL::input_bytes(row, vg::VG_LEVEL::pass_of(call->batch, call->row, call->pass), image);
+  const Row row = row_of(call->batch, call->row);
+  const Image image = {nullptr, call->height, call->width, call->channels};
+  return input_bytes(row, pass_of(call->batch, call->row, call->pass), image);
 }
 
-// A thread's memory, empty; null where there is none.
-VG_EXPORT void *VG_ENTRY(vg_new_scratch)() { return calloc(1, sizeof(vg::VG_LEVEL::Scratch)); }
+// A thread's memory, empty; null if there is none.
+VG_EXPORT void *VG_ENTRY(vg_new_scratch)() { return calloc(1, sizeof(Scratch)); }
 
 VG_EXPORT void VG_ENTRY(vg_free_scratch)(void *memory) {
-  if (memory) ((vg::VG_LEVEL::Scratch *)memory)->~Scratch();
+  if (memory) ((Scratch *)memory)->~Scratch();
   free(memory);
 }
+
+}  // namespace vg::VG_LEVEL

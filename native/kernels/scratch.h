@@ -9,15 +9,13 @@
 #include "resize.h"
 #include "statistics.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 struct Scratch {
   RowScratch row;
   TableScratch tables;
   Buffer<u8> canvas[2];  // images between passes
   Buffer<u8> tabled;  // an image read through tables, for maps that interpolate
-  StatisticsScratch statistics;
   NearestScratch nearest;
   InterpolateScratch interpolate;
   ResizeScratch resize;
@@ -27,5 +25,4 @@ struct Scratch {
   BlendScratch blend;
 };
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -2,8 +2,7 @@
 #include "filter_rows.h"
 #include "registers.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Of a factor in fixed point: all bits, and those that gaps between levels multiply as they are.
@@ -134,5 +133,4 @@ void sharpen_row(const FilterImage &image, i64 y, const SharpenScratch &sharpen,
   }
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -1,8 +1,7 @@
 // The comparison of two small pictures: a least-squares fit of six numbers, done twice.
 #include "similarity.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 constexpr int SIDE = SIGNATURE_SIDE, CHROMA = SIGNATURE_CHROMA_SIDE;
@@ -22,7 +21,7 @@ constexpr int WIDTH = 8;
 typedef f64 SystemRow __attribute__((vector_size(8 * WIDTH)));
 
 // Place of pixel (v, u) of a flipped picture in the picture.
-VG_INLINE int place_of(int v, int u, int flip, int side) {
+VG_INLINE int flipped_index(int v, int u, int flip, int side) {
   return (flip & 2 ? side - 1 - v : v) * side + (flip & 1 ? side - 1 - u : u);
 }
 
@@ -31,7 +30,7 @@ template <class Compare> VG_INLINE void for_each_chroma(const u8 *one, const u8 
   for (int begin = LUMA_BYTES; begin < LUMA_BYTES + CHROMA_BYTES; begin += CHROMA * CHROMA)
     for (int v = 0; v < CHROMA; v++)
       for (int u = 0; u < CHROMA; u++)
-        compare(one[begin + place_of(v, u, flip, CHROMA)], other[begin + v * CHROMA + u]);
+        compare(one[begin + flipped_index(v, u, flip, CHROMA)], other[begin + v * CHROMA + u]);
 }
 
 int greatest_chroma_difference(const u8 *one, const u8 *other, int flip) {
@@ -105,30 +104,30 @@ struct Fit {
     }
   }
 
-  // Residuals of all pixels; -> the limit of those that are kept next, and what is left of `other`.
+  // Computes all residuals, and the limit for the next inliers; returns the unexplained part of `other`.
   f64 add_residuals(f64 mean, const u8 *other, f64 mean_other, f64 &limit) {
     f64 square = 0.0, seen = 0.0, square_seen = 0.0, solution[TERMS];
-    i64 kept = 0;
+    i64 inliers = 0;
     for (int i = 0; i < TERMS; i++) solution[i] = system[i][TERMS];
     for (int v = 1; v < SIDE - 1; v++) {
       for (int u = 1; u < SIDE - 1; u++) {
         const int at = v * SIDE + u;
-        const bool is_kept = limit == INFINITY || fabs(rest[at]) <= limit;
+        const bool is_inlier = limit == INFINITY || fabs(rest[at]) <= limit;
         const SystemRow terms = terms_at(mean, v, u);
         const f64 level = (f64)other[at] - mean_other;
         f64 value = level;
         for (int i = 0; i < TERMS; i++) value -= terms[i] * solution[i];
         rest[at] = value;
-        if (!is_kept) continue;
+        if (!is_inlier) continue;
         square += value * value;
         seen += level;
         square_seen += level * level;
-        kept++;
+        inliers++;
       }
     }
-    const f64 left = sqrt(square / (f64)kept), share = seen / (f64)kept;
+    const f64 left = sqrt(square / (f64)inliers), fraction = seen / (f64)inliers;
     limit = OUTLIER * left + NOISE;
-    return left / (sqrt(max_of(square_seen / (f64)kept - share * share, 0.0)) + NOISE);
+    return left / (sqrt(max_of(square_seen / (f64)inliers - fraction * fraction, 0.0)) + NOISE);
   }
 
   // What is left of the picture fitted to `other`, in parts of what the same pixels of `other` deviate: where a small
@@ -153,7 +152,7 @@ f64 unlikeness(const u8 *one, const u8 *other, int flip) {
   i64 sum = 0, sum_other = 0, squares = 0, squares_other = 0;
   for (int v = 0; v < SIDE; v++) {
     for (int u = 0; u < SIDE; u++) {
-      const int value = one[place_of(v, u, flip, SIDE)], value_other = other[v * SIDE + u];
+      const int value = one[flipped_index(v, u, flip, SIDE)], value_other = other[v * SIDE + u];
       fit.picture[v * SIDE + u] = value;
       sum += value;
       squares += value * value;
@@ -173,5 +172,4 @@ f64 unlikeness(const u8 *one, const u8 *other, int flip) {
   return fit.compare(mean, other, mean_other);
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -5,8 +5,7 @@
 #include "scratch.h"
 #include "values.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Tables that come before a statistic, joined.
@@ -94,7 +93,7 @@ void contrast(const View &view, f32 factor, u8 *table, Scratch &s) {
 }
 
 // ImageOps.autocontrast without cutoff: double arithmetic, truncated, clipped.
-void stretch_table(i32 low, i32 high, u8 *table) {
+void autocontrast_table(i32 low, i32 high, u8 *table) {
   const bool is_identity = high <= low;
   const f64 scale = is_identity ? 1.0 : 255.0 / (high - low), offset = is_identity ? 0.0 : -low * scale;
   for (int i = 0; i < 256; i++) table[i] = (u8)clamp((i32)(i * scale + offset), 0, 255);
@@ -120,7 +119,7 @@ void autocontrast(const View &view, u8 *table, Scratch &s) {
   for_each_row(view, !keeps_extremes, s, [&](const u8 *bytes, i64 count) { widen_extremes(bytes, count, extremes); });
   for (i64 c = 0; c < channels; c++) {
     u8 low = 255, high = 0;
-    for (i64 i = c; i < Extremes::PLACES; i += channels) {
+    for (i64 i = c; i < Extremes::SIZE; i += channels) {
       low = min_of(low, extremes.low[i]);
       high = max_of(high, extremes.high[i]);
     }
@@ -133,7 +132,7 @@ void autocontrast(const View &view, u8 *table, Scratch &s) {
       low = min_of(low, view.color[c]);
       high = max_of(high, view.color[c]);
     }
-    stretch_table(low, high, table + 256 * c);
+    autocontrast_table(low, high, table + 256 * c);
   }
 }
 
@@ -181,12 +180,9 @@ void equalize(const View &view, u8 *table, Scratch &s) {
 void build_table(const Row &row, i64 slot, const View &view, Scratch &s) {
   u8 *table = s.tables.lut(slot);
   switch (row.opcode[slot]) {
-    case Op::CONTRAST:
-      return contrast(view, (f32)row.args[slot][0], table, s);
-    case Op::AUTOCONTRAST:
-      return autocontrast(view, table, s);
-    default:
-      return equalize(view, table, s);
+    case Op::CONTRAST: return contrast(view, (f32)row.args[slot][0], table, s);
+    case Op::AUTOCONTRAST: return autocontrast(view, table, s);
+    default: return equalize(view, table, s);
   }
 }
 
@@ -202,8 +198,7 @@ bool build_tables(const Row &row, const i32 *pass, const Image &image, Scratch &
       continue;
     }
     if (row.kind(k) == Kind::STATISTIC) {
-      const Seen seen =
-          seen_by_statistics(row.args, row.out_size, row.window, map_slot, image.height, image.width);
+      const Seen seen = seen_by_statistics(row.map_slots(), map_slot, image.height, image.width);
       View view = {image, seen, {}, {}};
       if (map_slot >= 0) color_after(row, map_slot, k, image.channels, s, view.color);
       join_tables(row, begin, has_tables ? k : begin, image.channels, s.tables.luts.at, view.tables);
@@ -222,5 +217,4 @@ void color_after(const Row &row, i64 slot, i64 stop, i64 channels, Scratch &s, u
   for (i64 c = 0; c < 3; c++) out[c] = spare[c][0];
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -2,15 +2,12 @@
 #pragma once
 #include "executor.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 struct Scratch;
 
-struct StatisticsScratch {};
-
 // Tables (`s.tables.lut`) of the statistics of a pass. Only tables and at most one map of whole pixels come before
-// them. False where there is no memory.
+// them. False if there is no memory.
 bool build_tables(const Row &row, const i32 *pass, const Image &image, Scratch &s);
 // The fill color of the map at `slot` after the value operations between it and `stop`.
 void color_after(const Row &row, i64 slot, i64 stop, i64 channels, Scratch &s, u8 *out);
@@ -22,20 +19,19 @@ i64 sum_luma(const u8 *bytes, i64 count, i64 channels);
 // The same of pixels in three planes.
 i64 sum_luma(Planes planes, i64 pixels);
 
-// Least and greatest bytes, by place: channel c of three has the places c, c + 3 and so on.
+// Least and greatest bytes, by position: channel c of three has the positions c, c + 3 and so on.
 struct Extremes {
-  static constexpr i64 PLACES = 96;
-  alignas(64) u8 low[PLACES], high[PLACES];
+  static constexpr i64 SIZE = 96;
+  alignas(64) u8 low[SIZE], high[SIZE];
 };
 void widen_extremes(const u8 *bytes, i64 count, Extremes &extremes);
 
 // How often each byte is there; bytes take turns between the channels.
 struct Histogram {
   // Neighbours are often equal, and a counter cannot be raised twice at once: pixels take turns between the tables.
-  static constexpr int TURNS = 2;
-  u32 counts[3][TURNS][256];
+  static constexpr int COPIES = 2;
+  u32 counts[3][COPIES][256];
 };
 void count_bytes(const u8 *bytes, i64 count, Histogram &histogram);
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -3,8 +3,7 @@
 #include "interleave.h"
 #include "lanes.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 constexpr i64 LINE = 16;  // floats of a cache line
@@ -21,20 +20,14 @@ void store_as_bytes(Planes planes, i64 y, const Target &target) {
 
 // A whole cache line past the caches: lines in parts would be read from memory first.
 VG_INLINE void stream_line(const u8 *bytes, Floats scales, Floats biases, f32 *to) {
-#if defined(__SSE2__)
   for (i64 i = 0; i < LINE; i += LANES) {
-    const Floats v = to_floats(load_bytes(bytes + i)) * scales + biases;
-#if VG_AVX512
-    _mm512_stream_ps(to + i, (__m512)v);
-#elif VG_AVX2
-    _mm256_stream_ps(to + i, (__m256)v);
+    const Floats values = to_floats(load_bytes(bytes + i)) * scales + biases;
+#if defined(VG_WIDE)  // movntps
+    VG_WIDE(stream_ps)(to + i, (WideFloats)values);
 #else
-    _mm_stream_ps(to + i, (__m128)v);
+    store(to + i, values);
 #endif
   }
-#else
-  for (i64 i = 0; i < LINE; i += LANES) store(to + i, to_floats(load_bytes(bytes + i)) * scales + biases);
-#endif
 }
 
 void store_each(const u8 *bytes, i64 count, f32 scale, f32 bias, f32 *to) {
@@ -103,5 +96,4 @@ void store_row(Planes planes, i64 y, const Target &target) {
   else store_as_bytes(planes, y, target);
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

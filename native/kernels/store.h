@@ -2,8 +2,7 @@
 #pragma once
 #include "executor.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 // Stores row `y`.
 void store_row(Planes planes, i64 y, const Target &target);
@@ -13,5 +12,11 @@ void store_scaled(const u8 *bytes, i64 count, f32 scale, f32 bias, bool streams,
 // The same of `count` interleaved pixels of three channels, each with its scale and bias.
 void store_scaled_pixels(const u8 *bytes, i64 count, const f32 *scale, const f32 *bias, f32 *to);
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+// Outputs that went past the caches become visible to other threads.
+VG_INLINE void finish_streams() {
+#if defined(__x86_64__)
+  __builtin_ia32_sfence();
+#endif
+}
+
+}  // namespace vg::VG_LEVEL

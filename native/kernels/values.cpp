@@ -2,8 +2,7 @@
 #include "values.h"
 #include "lanes.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Image.blend of Pillow in float32, truncated, to be clipped. Factors are small: no sum leaves 32 bits.
@@ -75,16 +74,11 @@ VG_NOINLINE void change_colors(const Row &row, i64 slot, Planes planes, i64 firs
   const Range columns = {first, end};
   const f64 *a = row.args[slot];
   switch (row.opcode[slot]) {
-    case Op::MIX:
-      return mix(planes, columns, (f32)a[0]);
-    case Op::HUE:
-      return turn_hue(planes, columns, (i32)(a[0] * 255.0) & 255);
-    case Op::PERMUTE:
-      return permute(planes, columns, a);
-    case Op::COLOR_MATRIX:
-      return multiply_by_matrix(planes, columns, row.batch->matrices + 12 * (i64)a[0]);
-    case Op::POINT:
-      return call_point(row, slot, planes, columns);
+    case Op::MIX: return mix(planes, columns, (f32)a[0]);
+    case Op::HUE: return shift_hue(planes, columns, (i32)(a[0] * 255.0) & 255);
+    case Op::PERMUTE: return permute(planes, columns, a);
+    case Op::COLOR_MATRIX: return multiply_by_matrix(planes, columns, row.batch->matrices + 12 * (i64)a[0]);
+    case Op::POINT: return call_point(row, slot, planes, columns);
   }
 }
 
@@ -108,5 +102,4 @@ void apply_value(const Row &row, i64 slot, i64 channels, const u8 *luts, Planes 
   change_colors(row, slot, planes, first, end);
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

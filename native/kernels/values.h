@@ -2,8 +2,7 @@
 #pragma once
 #include "executor.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 struct Scratch;
 
@@ -17,7 +16,7 @@ VG_INLINE void look_up(u8 *plane, const u8 *table, Range columns) {
 // columns.
 void apply_value(const Row &row, i64 slot, i64 channels, const u8 *luts, Planes planes, const Range &columns);
 // HUE of three planes; `shift`: 0 to 255, added to the hue byte.
-void turn_hue(Planes planes, Range columns, i32 shift);
+void shift_hue(Planes planes, Range columns, i32 shift);
 // Runs an operation that depends on position (noise, ERASE, OVERLAY) on row `y`.
 void apply_position(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Scratch &s);
 // Each ERASE of slots first..end that comes after Normalize, on lines y.first..y.end of a float result.
@@ -28,5 +27,4 @@ VG_INLINE i64 luma(i64 r, i64 g, i64 b) {
   return (r * LUMA_RED + g * LUMA_GREEN + b * LUMA_BLUE + LUMA_HALF) >> LUMA_SHIFT;
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

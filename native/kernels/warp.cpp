@@ -2,8 +2,7 @@
 #include "warp.h"
 #include "noise.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // -- zooms ------------------------------------------------------------------------------------------------------------
@@ -46,7 +45,7 @@ struct Bend {
   f32 first, second;  // coefficients of the squared distance from the center
 };
 
-// Positions in units of 2**-8 pixels: whole numbers below 2**24, which float32 holds.
+// Positions in units of 2**-8 pixels: integers below 2**24, which float32 holds.
 void find_positions(const FilterImage &image, i64 y, Bend by, i32 *__restrict columns, i32 *__restrict lines) {
   const f32 half = 0.5f, scale = 256.0f, limit = 1 << 23, zero = 0.0f;
   const i64 height = image.height, width = image.width;
@@ -67,20 +66,20 @@ void find_positions(const FilterImage &image, i64 y, Bend by, i32 *__restrict co
   }
 }
 
-// Bilinear levels of one plane; behind its last column and line lies what counts for nothing. `found`: room for a row.
+// Bilinear levels of one plane; taps behind its last column and line have weight 0. `taps`: room for a row.
 void read_positions(const FilterImage &image, i64 channel, const i32 *__restrict columns, const i32 *__restrict lines,
-                    u32 *__restrict found, u8 *__restrict out) {
+                    u32 *__restrict taps, u8 *__restrict out) {
   const u8 *plane = image.line(0, channel);
   const i64 step = image.step(), last = (image.height - 1) * step;
   for (i64 x = 0; x < image.width; x++) {
     const i64 above = (lines[x] >> 8) * step, column = columns[x] >> 8;
     const u8 *upper = plane + above + column, *lower = plane + min_of(above + step, last) + column;
-    found[x] = load<u16>(upper) | (u32)load<u16>(lower) << 16;
+    taps[x] = load<u16>(upper) | (u32)load<u16>(lower) << 16;
   }
   for (i64 x = 0; x < image.width; x++) {
     const i32 dx = columns[x] & 255, dy = lines[x] & 255;
-    const i32 a = (i32)(found[x] & 255), b = (i32)(found[x] >> 8 & 255);
-    const i32 c = (i32)(found[x] >> 16 & 255), d = (i32)(found[x] >> 24);
+    const i32 a = (i32)(taps[x] & 255), b = (i32)(taps[x] >> 8 & 255);
+    const i32 c = (i32)(taps[x] >> 16 & 255), d = (i32)(taps[x] >> 24);
     // (256 - d) * a + d * b
     const i32 over = (a << 8) + dx * (b - a), under = (c << 8) + dx * (d - c);
     out[x] = (u8)(((over << 8) + dy * (under - over) + 32768) >> 16);
@@ -91,14 +90,14 @@ void read_positions(const FilterImage &image, i64 channel, const i32 *__restrict
 
 bool prepare_zoom(const FilterImage &image, const f64 *a, ZoomScratch &zoom) {
   const i64 zooms = (i64)a[0], width = image.width;
-  if (!zoom.places.reserve(max_of<i64>(1, zooms) * width) || !zoom.line.reserve(width + 1) ||
+  if (!zoom.positions.reserve(max_of<i64>(1, zooms) * width) || !zoom.line.reserve(width + 1) ||
       !zoom.totals.reserve(width) || !zoom.mixed.reserve(3 * width))
     return false;
   for (i64 number = 1; number <= zooms; number++) {
-    i32 *places = zoom.places.at + (number - 1) * width;
+    i32 *positions = zoom.positions.at + (number - 1) * width;
     const i64 nearer = zoom_step(number, a[1]);
     for (i64 x = 0; x < width; x++)
-      places[x] = (i32)clamp<i64>(zoom_position(x, width, nearer), 0, 16 * (width - 1));
+      positions[x] = (i32)clamp<i64>(zoom_position(x, width, nearer), 0, 16 * (width - 1));
   }
   return true;
 }
@@ -113,22 +112,22 @@ void zoom_row(const FilterImage &image, i64 y, const f64 *a, ZoomScratch &zoom, 
     const i64 at = zoom_position(y, image.height, zoom_step(number, a[1])), above = at >> 4;
     mix_rows(image, clamp<i64>(above, 0, image.height - 1), clamp<i64>(above + 1, 0, image.height - 1), at & 15,
              zoom.mixed.at, zoom.line.at);
-    const i32 *places = zoom.places.at + (number - 1) * width;
+    const i32 *positions = zoom.positions.at + (number - 1) * width;
     for (i64 x = 0; x < width; x++) {
-      const u64 *from = line + (places[x] >> 4);
-      // (16 - right) * from[0] + right * from[1]: what channels borrow from each other is paid back.
-      totals[x] += (from[0] << 4) + (u64)(places[x] & 15) * (from[1] - from[0]);
+      const u64 *from = line + (positions[x] >> 4);
+      // (16 - right) * from[0] + right * from[1]. Borrows between the packed channels cancel out.
+      totals[x] += (from[0] << 4) + (u64)(positions[x] & 15) * (from[1] - from[0]);
     }
   }
   const i32 count = (i32)zooms + 2;
-  const f32 share = 1.0f / (f32)count;
+  const f32 fraction = 1.0f / (f32)count;
   for (i64 c = 0; c < image.channels; c++) {
     u8 *__restrict to = out[c];
     const int shift = GREEN * (int)c;
     for (i64 x = 0; x < width; x++) {
       // The quotient of integers below 2**13, exactly.
-      const i32 whole = ((i32)(totals[x] >> shift & MASK) + 128 * count) >> 8;
-      to[x] = (u8)(i32)(((f32)whole + 0.5f) * share);
+      const i32 rounded = ((i32)(totals[x] >> shift & MASK) + 128 * count) >> 8;
+      to[x] = (u8)(i32)(((f32)rounded + 0.5f) * fraction);
     }
   }
 }
@@ -174,5 +173,4 @@ void scatter_row(const Row &row, const FilterImage &image, i64 y, const f64 *a, 
   }
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

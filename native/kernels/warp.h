@@ -2,8 +2,7 @@
 #pragma once
 #include "filter_rows.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 // ZOOM_BLUR. `a`: its arguments.
 bool prepare_zoom(const FilterImage &image, const f64 *a, ZoomScratch &zoom);
@@ -13,5 +12,4 @@ void bend_row(const FilterImage &image, i64 y, const f64 *a, RowScratch &scratch
 // SCATTER.
 void scatter_row(const Row &row, const FilterImage &image, i64 y, const f64 *a, RowScratch &scratch, Planes out);
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -1,10 +1,11 @@
-// Blurs become convolutions, whose integer weights every executor shares.
+// Blurs become convolutions, whose integer weights all executors share.
 //
-// CONVOLVE holds (start, kernel_x, kernel_y, separable, apart, cells, more, threshold): where its table begins. A separable
-// one's: half weights along x, then those along y, as far as they are not 0, with at least one 0 behind each. Else the
-// weights of `cells` cells, an even number, then their columns and then their lines from the center. Each of these parts
-// begins `apart` after the one before it, and has four numbers at least. `more`: of a separable one, 0, or of an unsharp
-// mask its amount plus 1, with its `threshold`; else how many kernels with as many cells follow, whose results are added.
+// CONVOLVE holds (start, kernel_x, kernel_y, separable, apart, cells, more, threshold): where its table begins. A
+// separable one's: half weights along x, then those along y, as far as they are not 0, with at least one 0 behind each.
+// Else the weights of `cells` cells, an even number, then their columns and then their lines from the center. Each of
+// these parts begins `apart` after the one before it, and has four numbers at least. `more`: of a separable one, 0, or
+// of an unsharp mask its amount plus 1, with its `threshold`; else how many kernels with as many cells follow, whose
+// results are added.
 #include "lowering.h"
 
 namespace vg {
@@ -13,14 +14,13 @@ namespace {
 constexpr f64 ONE = 1 << KERNEL_WEIGHT_BITS;
 constexpr i64 LARGEST = (1 << 15) - 1;
 constexpr i64 LEAST_APART = 4;
-constexpr f64 PI = 3.14159265358979323846;
 
 // The table that is written: its length, and its values as far as there is room.
 struct Table {
   i16 *values;
   i64 capacity, length;
 
-  // Room for `count` numbers, all 0; null where there is none.
+  // Room for `count` numbers, all 0; null if there is none.
   i16 *add(i64 count) {
     i16 *at = length + count <= capacity ? values + length : nullptr;
     length += count;
@@ -31,7 +31,7 @@ struct Table {
 
 f64 round_half_up(f64 value) { return floor(value + 0.5); }
 
-// Gaussian weights in units of 2**-15, half the center's and those of one side, of sum 2**14 but for the share `shade`.
+// Gaussian weights in units of 2**-15, half the center's and those of one side, of sum 2**14 times (1 - shade).
 // Sums from outside are rounded, so that constant images stay as they are and small weights count.
 void write_half_weights(i64 size, f64 sigma, f64 shade, f64 *sums, i64 *weights) {
   const i64 half = size / 2;
@@ -44,9 +44,9 @@ void write_half_weights(i64 size, f64 sigma, f64 shade, f64 *sums, i64 *weights)
   const f64 scale = (f64)(2 * total) / (2.0 * sums[half] + 1.0);
   i64 before = 0;
   for (i64 i = 1; i <= half; i++) {
-    const i64 whole = (i64)round_half_up(sums[i] * scale);
-    weights[half + 1 - i] = whole - before;
-    before = whole;
+    const i64 rounded = (i64)round_half_up(sums[i] * scale);
+    weights[half + 1 - i] = rounded - before;
+    before = rounded;
   }
   weights[0] = total - before;
 }
@@ -72,19 +72,19 @@ bool convert_separable(const Rewritten &program, i64 k, Table &table, KernelScra
   // The shade is that of the columns' pass.
   write_half_weights(size_x, a[2], 0, s.sums.at, s.along_x.at);
   write_half_weights(size_y, a[3], shade, s.sums.at, s.along_y.at);
-  const i64 kept_x = trim(size_x, s.along_x.at), kept_y = trim(size_y, s.along_y.at);
-  const i64 apart = max_of(max_of(kept_x, kept_y) / 2 + 2, LEAST_APART);
+  const i64 trimmed_x = trim(size_x, s.along_x.at), trimmed_y = trim(size_y, s.along_y.at);
+  const i64 apart = max_of(max_of(trimmed_x, trimmed_y) / 2 + 2, LEAST_APART);
   const i64 start = table.length;
   i16 *to = table.add(2 * apart);
   if (!to) return true;
-  for (i64 i = 0; i <= kept_x / 2; i++) to[i] = (i16)s.along_x[i];
-  for (i64 i = 0; i <= kept_y / 2; i++) to[apart + i] = (i16)s.along_y[i];
-  f64 held[NUM_ARGS] = {(f64)start, (f64)kept_x, (f64)kept_y, 1, (f64)apart, 0, 0, 0};
+  for (i64 i = 0; i <= trimmed_x / 2; i++) to[i] = (i16)s.along_x[i];
+  for (i64 i = 0; i <= trimmed_y / 2; i++) to[apart + i] = (i16)s.along_y[i];
+  f64 packed[NUM_ARGS] = {(f64)start, (f64)trimmed_x, (f64)trimmed_y, 1, (f64)apart, 0, 0, 0};
   if (program.opcode(k) == Op::UNSHARP_MASK) {
-    held[6] = round_half_up(a[4] * (1 << AMOUNT_BITS)) + 1;
-    held[7] = a[5];
+    packed[6] = round_half_up(a[4] * (1 << AMOUNT_BITS)) + 1;
+    packed[7] = a[5];
   }
-  memcpy(result, held, sizeof held);
+  memcpy(result, packed, sizeof packed);
   return true;
 }
 
@@ -105,8 +105,8 @@ void draw_line(i64 size, f64 angle, f64 direction, KernelScratch &s) {
         const f64 x = round_to_9_decimals((f64)half + (f64)(i - half) * cos(radians));
         const f64 y = round_to_9_decimals((f64)half - (f64)(i - half) * sin(radians));
         const f64 x0 = floor(x), y0 = floor(y);
-        const f64 share = (1.0 - fabs(x - x0 - (f64)dx)) * (1.0 - fabs(y - y0 - (f64)dy));
-        s.added[((i64)y0 + dy) * wide + (i64)x0 + dx] += weight * share;
+        const f64 fraction = (1.0 - fabs(x - x0 - (f64)dx)) * (1.0 - fabs(y - y0 - (f64)dy));
+        s.added[((i64)y0 + dy) * wide + (i64)x0 + dx] += weight * fraction;
       }
       for (i64 i = 0; i < wide * wide; i++) s.cells[i] += s.added[i];
     }
@@ -127,10 +127,10 @@ bool convert_motion(const Rewritten &program, i64 k, Table &table, KernelScratch
   for (i64 y = 0; y < size; y++)
     for (i64 x = 0; x < size; x++) {
       sum += s.cells[y * wide + x];
-      const i64 whole = (i64)round_half_up(sum * scale);
-      s.along_x[y * size + x] = whole - before;
-      count += whole != before;
-      before = whole;
+      const i64 rounded = (i64)round_half_up(sum * scale);
+      s.along_x[y * size + x] = rounded - before;
+      count += rounded != before;
+      before = rounded;
     }
   const i64 cells = round_up(count, 2), apart = max_of(cells, LEAST_APART), start = table.length;
   i16 *to = table.add(3 * apart);
@@ -143,8 +143,8 @@ bool convert_motion(const Rewritten &program, i64 k, Table &table, KernelScratch
     to[2 * apart + n] = (i16)(i / size - half);
     n++;
   }
-  const f64 held[NUM_ARGS] = {(f64)start, (f64)size, (f64)size, 0, (f64)apart, (f64)cells, 0, 0};
-  memcpy(result, held, sizeof held);
+  const f64 packed[NUM_ARGS] = {(f64)start, (f64)size, (f64)size, 0, (f64)apart, (f64)cells, 0, 0};
+  memcpy(result, packed, sizeof packed);
   return true;
 }
 
@@ -155,9 +155,9 @@ i64 write_cells(const f32 *weights, i64 size_x, i64 size_y, i64 apart, i16 *to) 
   i64 before = 0, n = 0;
   for (i64 i = 0; i < size_x * size_y; i++) {
     sum += (f64)weights[i];
-    const i64 whole = (i64)round_half_up(sum * ONE);
-    i64 rest = whole - before;
-    before = whole;
+    const i64 rounded = (i64)round_half_up(sum * ONE);
+    i64 rest = rounded - before;
+    before = rounded;
     while (rest != 0) {
       const i64 value = clamp(rest, -LARGEST, LARGEST);
       if (to) {
@@ -184,8 +184,8 @@ void convert_filter(const Rewritten &program, i64 k, Table &table, f64 *result) 
   if (!to) return;
   for (i64 i = 0; i < kernels; i++)
     write_cells(weights + i * size_x * size_y, size_x, size_y, apart, to + 3 * i * apart);
-  const f64 held[NUM_ARGS] = {(f64)start, (f64)size_x, (f64)size_y, 0, (f64)apart, (f64)cells, (f64)(kernels - 1), 0};
-  memcpy(result, held, sizeof held);
+  const f64 packed[NUM_ARGS] = {(f64)start, (f64)size_x, (f64)size_y, 0, (f64)apart, (f64)cells, (f64)(kernels - 1), 0};
+  memcpy(result, packed, sizeof packed);
 }
 
 bool convert(const Rewritten &program, i64 k, Table &table, KernelScratch &s, f64 *result) {

@@ -32,11 +32,9 @@ void unpack_records(const Rewritten &program) {
 }
 
 }  // namespace
-}  // namespace vg
 
 // Lowers the programs of `all`, which says more about the results.
 VG_EXPORT i64 vg_lower(Lowering *all) {
-  using namespace vg;
   if (all->records) unpack_records({all, 0});
   all->longest = 1;
   for (i64 r = 0; r < all->rows; r++) {
@@ -60,3 +58,5 @@ VG_EXPORT i64 vg_lower(Lowering *all) {
   all->num_luts = lut;
   return OK;
 }
+
+}  // namespace vg

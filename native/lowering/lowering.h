@@ -28,8 +28,11 @@ struct Rewritten {
 
   int kind(i64 k) const { return KIND_OF[opcode(k)]; }
   int interpolation(i64 k) const { return flags(k) & INTERPOLATION_MASK; }
+  MapSlots map_slots() const {
+    return map_slots_of(all->opcode + at(0), args(0), all->flags + at(0), window(0), out_size(0));
+  }
   bool folds(i64 k) const { return flags(k) > INTERPOLATION_MASK; }
-  bool is_whole_pixel_map(i64 k) const { return opcode(k) == Op::MAP_FIXED && moves_whole_pixels(args(k)); }
+  bool is_integer_map(i64 k) const { return opcode(k) == Op::MAP_FIXED && moves_whole_pixels(args(k)); }
 };
 
 // Removes instructions whose opcode is NOP, keeping order.
@@ -49,8 +52,8 @@ void assign_passes(const Rewritten &program);
 // Writes the pass table.
 void describe_passes(const Rewritten &program);
 
-// Makes a batch's blurs CONVOLVE, with integer weights. Returns how many weights there are; if there is no room for them,
-// nothing is rewritten. -1: no memory.
+// Makes a batch's blurs CONVOLVE, with integer weights. Returns how many weights there are; if there is no room for
+// them, nothing is rewritten. -1: no memory.
 i64 build_kernels(const Lowering *all);
 
 }  // namespace vg

@@ -1,5 +1,5 @@
-// Value operations become tables: operations on each level a 3x256 LUT, LUTs side by side one; saturation and grayscale a
-// MIX.
+// Value operations become tables: operations on each level a 3x256 LUT, LUTs side by side one; saturation and grayscale
+// a MIX.
 #include "lowering.h"
 
 namespace vg {

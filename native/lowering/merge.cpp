@@ -1,9 +1,10 @@
 // Maps that can be joined exactly are joined.
 //
-// Two maps with value operations between them join (a) where the later one never falls outside, (b) where the earlier one
-// never does, (c) where the earlier one moves whole pixels, nothing stands between and both fill alike. The other one of
-// (a) and (b) may fold what lies beyond its image: a mirrored or shifted window folds alike. A crop must not jump over
-// statistics; a flip may. A grid takes in the map of whole pixels before it, a resize of a whole crop that crop.
+// Two maps with value operations between them join (a) where the later one never falls outside, (b) where the earlier
+// one never does, (c) where the earlier one moves whole pixels, nothing stands between and both fill alike. The other
+// one of (a) and (b) may fold what lies beyond its image: a mirrored or shifted window folds alike. A crop must not
+// jump over statistics; a flip may. A grid takes in the map of whole pixels before it, a resize of a whole crop that
+// crop.
 #include "lowering.h"
 
 namespace vg {
@@ -17,7 +18,8 @@ bool is_mirror(const Rewritten &program, i64 k) {
   return program.opcode(k) == Op::MAP_FIXED && keeps_lines && mirrors;
 }
 
-// True if a real map can take in the map of whole pixels before it: mirrors change borders, turns the order of rounding.
+// True if a real map can take in the map of whole pixels before it: mirrors change borders, turns the order of
+// rounding.
 bool takes_earlier(int op, int interpolation, const f64 *earlier, const f64 *a, const i32 *size) {
   const bool is_nearest = interpolation == Interpolation::NEAREST;
   if (op == Op::MAP_GRID) return is_nearest || earlier[1] == 0;
@@ -60,16 +62,16 @@ void substitute(const f64 *first, f64 *then, f64 center) {
 }
 
 // then := source of `first` at the coordinates that `then` reads. One of them moves whole pixels.
-void compose_fixed(const f64 *first, f64 *then, bool is_then_whole) {
+void compose_fixed(const f64 *first, f64 *then, bool is_then_integer) {
   substitute(first, then, 0);
-  if (is_then_whole) return;
+  if (is_then_integer) return;
   // What `first` mirrors is the floor of what `then` gives: -floor(v / ONE) = floor((ONE - 1 - v) / ONE).
   if (first[0] + first[1] < 0) then[2] += FIXED_ONE - 1;
   if (first[3] + first[4] < 0) then[5] += FIXED_ONE - 1;
 }
 
 // The turn of a grid that reads through the integer map `first`.
-f64 turn_grid(const f64 *first, int turn) {
+f64 orient_grid(const f64 *first, int turn) {
   bool far_x = turn & FAR_X, far_y = turn & FAR_Y;
   const bool is_transposed = first[0] == 0;
   if (is_transposed) {
@@ -131,7 +133,7 @@ bool never_leaves(const Rewritten &program, i64 k) {
 
 // (a): the map at j never falls outside, and is taken in by the one at i.
 bool join_later(const Rewritten &program, i64 i, i64 j, bool has_statistic) {
-  if (!program.is_whole_pixel_map(j) || !never_leaves(program, j)) return false;
+  if (!program.is_integer_map(j) || !never_leaves(program, j)) return false;
   const bool is_fixed = program.opcode(i) == Op::MAP_FIXED;
   const bool joins = is_fixed || (program.opcode(i) == Op::MAP_FLOAT &&
                                   takes_later(program.interpolation(i), program.args(i), program.out_size(i)));
@@ -145,16 +147,17 @@ bool join_later(const Rewritten &program, i64 i, i64 j, bool has_statistic) {
 // (b): the map at i never falls outside, and is taken in by the one at j.
 bool join_earlier(const Rewritten &program, i64 i, i64 j, bool has_statistic) {
   const f64 *earlier = program.args(i);
-  if (!program.is_whole_pixel_map(i) || !never_leaves(program, i)) return false;
+  if (!program.is_integer_map(i) || !never_leaves(program, i)) return false;
   if (has_statistic && !keeps_area(program.out_size(i), program.in_size(i))) return false;
   const int op = program.opcode(j);
   f64 *a = program.args(j);
-  const bool joins = op == Op::MAP_FIXED || takes_earlier(op, program.interpolation(j), earlier, a, program.out_size(j));
+  const bool joins =
+      op == Op::MAP_FIXED || takes_earlier(op, program.interpolation(j), earlier, a, program.out_size(j));
   if (!joins) return false;
-  const bool is_whole = program.is_whole_pixel_map(j);
+  const bool is_integer = program.is_integer_map(j);
   move_window(earlier, program.window(j));
-  if (op == Op::MAP_FIXED) compose_fixed(earlier, a, is_whole);
-  else if (op == Op::MAP_GRID) a[3] = turn_grid(earlier, (int)a[3]);
+  if (op == Op::MAP_FIXED) compose_fixed(earlier, a, is_integer);
+  else if (op == Op::MAP_GRID) a[3] = orient_grid(earlier, (int)a[3]);
   else put_integer_before(earlier, a, op == Op::MAP_PERSPECTIVE);
   set_sizes(program, i, j, program.in_size(i));
   return true;
@@ -162,13 +165,13 @@ bool join_earlier(const Rewritten &program, i64 i, i64 j, bool has_statistic) {
 
 // (c): the map at i moves whole pixels, nothing stands between, and both fill alike.
 bool join_windows(const Rewritten &program, i64 i, i64 j) {
-  if (!program.is_whole_pixel_map(i) || program.opcode(j) != Op::MAP_FIXED) return false;
+  if (!program.is_integer_map(i) || program.opcode(j) != Op::MAP_FIXED) return false;
   if (program.folds(i) || program.folds(j) || memcmp(program.fill(i), program.fill(j), 3) != 0) return false;
-  const bool is_whole = program.is_whole_pixel_map(j);
+  const bool is_integer = program.is_integer_map(j);
   i32 *window = program.window(j);
   const i32 *earlier = program.window(i);
   move_window(program.args(i), window);
-  compose_fixed(program.args(i), program.args(j), is_whole);
+  compose_fixed(program.args(i), program.args(j), is_integer);
   for (int side = 0; side < 2; side++) {
     window[side] = max_of(window[side], earlier[side]);
     window[2 + side] = min_of(window[2 + side], earlier[2 + side]);
@@ -183,7 +186,7 @@ i64 join(const Rewritten &program, i64 i, i64 j, bool has_others, bool has_stati
   if (join_later(program, i, j, has_statistic)) return j;
   const int interpolation = program.interpolation(i);
   const bool is_grid = program.opcode(i) == Op::MAP_GRID && interpolation != Interpolation::NEAREST;
-  if (is_grid && program.is_whole_pixel_map(j) && !has_statistic) {
+  if (is_grid && program.is_integer_map(j) && !has_statistic) {
     make_real(program.args(j));
     program.opcode(j) = Op::MAP_FLOAT;
     program.flags(j) = (i16)((program.flags(j) & ~INTERPOLATION_MASK) | interpolation);
@@ -218,7 +221,7 @@ i64 join_crop(const Rewritten &program, i64 j) {
   const f64 *a = program.args(i);
   f64 *box = program.args(j);
   const i32 *size = program.out_size(i);
-  const bool is_crop = program.is_whole_pixel_map(i) && a[0] == FIXED_ONE && a[4] == FIXED_ONE;
+  const bool is_crop = program.is_integer_map(i) && a[0] == FIXED_ONE && a[4] == FIXED_ONE;
   const bool is_all = box[0] == 0 && box[1] == 0 && box[2] == size[0] && box[3] == size[1];
   if (!is_crop || !is_all || !never_leaves(program, i)) return NONE;
   box[0] = -1.0 - a[5] / FIXED_ONE;

@@ -2,18 +2,19 @@
 // traffic.
 //
 // One pass is, in order: at most one *source* (a chain of maps, or a resample, or a filter), value operations anywhere
-// around a nearest chain, and last the operations that depend on position. What starts a new pass (PassBreak names each):
+// around a nearest chain, and last the operations that depend on position. What starts a new pass (PassBreak names
+// each):
 //
 // - a map after a resample, a filter, a table map or an operation that depends on position;
 // - nearest and interpolating maps in one chain; unless maps are composed, any two interpolating maps;
 // - a real map or a filter after value operations that are not per-channel (those before it, being LUTs, are applied to
 //   what it reads);
-// - statistics, or a filter, unless only LUTs and one map of whole pixels come before it in the pass: there the histogram
-//   is taken of the source's window and remapped;
+// - statistics, or a filter, unless only LUTs and one map of whole pixels come before it in the pass: there
+//   the histogram is taken of the source's window and remapped;
 // - a resample that is not first;
 // - a JPEG, which the image goes through before the pass reads it;
-// - with `measured_once`, as on a GPU: statistics that see another image than those before them in the pass, and a contrast
-//   after other statistics.
+// - with `measured_once`, as on a GPU: statistics that see another image than those before them in the pass, and a
+//   contrast after other statistics.
 #include "lowering.h"
 
 namespace vg {
@@ -22,7 +23,7 @@ namespace {
 // Maps that a pass reads through so far.
 enum class Maps {
   NONE,
-  WHOLE,  // one that moves whole pixels
+  INTEGER,  // one that moves whole pixels
   CHAIN,  // other nearest maps in fixed point
   INTERPOLATING,
   CLOSED,  // what no map can join
@@ -74,7 +75,7 @@ Break break_before(const Rewritten &program, i64 k, const OpenPass &open) {
     return {reason, reason == PassBreak::MAP_AFTER_VALUES ? open.value : open.source};
   }
   if (kind == Kind::STATISTIC || kind == Kind::NEIGHBOURHOOD) {
-    const bool is_plain = open.maps == Maps::NONE || open.maps == Maps::WHOLE;
+    const bool is_plain = open.maps == Maps::NONE || open.maps == Maps::INTEGER;
     if (open.position != NONE || open.value != NONE || !is_plain) {
       const bool is_filter = kind == Kind::NEIGHBOURHOOD;
       const i64 slot = open.position != NONE ? open.position : open.value != NONE ? open.value : open.source;
@@ -91,8 +92,8 @@ Break break_before(const Rewritten &program, i64 k, const OpenPass &open) {
 Maps maps_after(const Rewritten &program, i64 k, Maps before) {
   const int op = program.opcode(k);
   if (op == Op::MAP_FIXED) {
-    const bool is_whole = before == Maps::NONE && moves_whole_pixels(program.args(k)) && !program.folds(k);
-    return is_whole ? Maps::WHOLE : Maps::CHAIN;
+    const bool is_integer = before == Maps::NONE && moves_whole_pixels(program.args(k)) && !program.folds(k);
+    return is_integer ? Maps::INTEGER : Maps::CHAIN;
   }
   const bool interpolates = IS_REAL_MAP[op] && program.interpolation(k) != Interpolation::NEAREST;
   return interpolates ? Maps::INTERPOLATING : Maps::CLOSED;
@@ -127,13 +128,13 @@ void assign_passes(const Rewritten &program) {
   OpenPass open;
   i16 number = 0;
   for (i64 k = 0; k < program.length(); k++) {
-    const Break found = break_before(program, k, open);
-    if (found.reason != PassBreak::NONE) {
+    const Break pass_break = break_before(program, k, open);
+    if (pass_break.reason != PassBreak::NONE) {
       number++;
       open = OpenPass();
       open.begin = k;
-      program.breaks(k)[0] = found.reason;
-      program.breaks(k)[1] = (i32)found.slot;
+      program.breaks(k)[0] = pass_break.reason;
+      program.breaks(k)[1] = (i32)pass_break.slot;
     }
     program.pass_of(k) = number;
     add(program, k, open);
@@ -162,7 +163,7 @@ void describe_source(const Rewritten &program, i32 *pass) {
         first = k;
         source = source_of_map(program.opcode(k), program.args(k));
         if (source == PassSource::INTERPOLATED) values = k;
-      } else if (source == PassSource::STRETCH || source == PassSource::FIXED) {
+      } else if (source == PassSource::ROW_COPY || source == PassSource::FIXED) {
         source = PassSource::CHAIN;
       }
       if (program.opcode(k) == Op::MAP_FIXED && program.folds(k)) source = PassSource::FOLDED;
@@ -187,14 +188,13 @@ void describe_statistics(const Rewritten &program, i64 height, i64 width, i32 *p
     if (kind == Kind::GEOMETRY) map_slot = k;
     if (kind != Kind::STATISTIC) continue;
     if (pass[PassField::NEEDS] == 0) {
-      const Seen seen = seen_by_statistics((const f64(*)[NUM_ARGS])program.args(0), (const i32(*)[2])program.out_size(0),
-                                           (const i32(*)[4])program.window(0), map_slot, height, width);
+      const Seen seen = seen_by_statistics(program.map_slots(), map_slot, height, width);
       pass[PassField::STATISTICS] = k;
       pass[PassField::TOP] = (i32)seen.part.top;
       pass[PassField::LEFT] = (i32)seen.part.left;
       pass[PassField::BOTTOM] = (i32)seen.part.bottom;
       pass[PassField::RIGHT] = (i32)seen.part.right;
-      pass[PassField::OUTSIDE] = (i32)seen.outside;
+      pass[PassField::NUM_FILL] = (i32)seen.outside;
     }
     pass[PassField::NEEDS] |= program.opcode(k) == Op::CONTRAST ? NEEDS_LUMA : NEEDS_COUNTS;
     pass[PassField::STATISTICS_END] = k + 1;
@@ -212,10 +212,10 @@ void describe_passes(const Rewritten &program) {
     i32 *pass = program.pass(p);
     pass[PassField::BEGIN] = (i32)begin;
     pass[PassField::END] = (i32)end;
-    pass[PassField::BREAKER] = -1;
+    pass[PassField::BLOCKING_SLOT] = -1;
     if (p > 0) {
       pass[PassField::BREAK] = program.breaks(begin)[0];
-      pass[PassField::BREAKER] = program.breaks(begin)[1];
+      pass[PassField::BLOCKING_SLOT] = program.breaks(begin)[1];
     }
     if (end > begin && program.kind(begin) == Kind::CODEC) {
       pass[PassField::QUALITY] = (i32)program.args(begin)[0];

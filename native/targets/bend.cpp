@@ -4,12 +4,7 @@
 namespace vg {
 namespace {
 
-// A range of whole numbers, its end not included.
-struct Range {
-  i64 begin, end;
-};
-
-// A line of an image whose pixels read within the polygon, and the first place along it that does; NaN for none.
+// A line of an image whose pixels read within the polygon, and the first position along it that does; NaN for none.
 struct Border {
   f64 line, along;
 
@@ -31,7 +26,7 @@ struct Scan {
     }
   }
 
-  // True if a line between two places meets the polygon.
+  // True if a line between two positions meets the polygon.
   bool meets(Point p, Point next) const {
     f64 begin = 0.0, end = 1.0;
     for (i64 n = 0; n < count; n++) {
@@ -43,21 +38,21 @@ struct Scan {
     return begin <= end && count > 2;
   }
 
-  // True if both places are beyond the same side of the box.
-  bool are_beside(Point p, Point q) const {
+  // True if both positions are beyond the same side of the box.
+  bool miss_box(Point p, Point q) const {
     return (p.x < box.low[0] && q.x < box.low[0]) || (p.x > box.high[0] && q.x > box.high[0]) ||
            (p.y < box.low[1] && q.y < box.low[1]) || (p.y > box.high[1] && q.y > box.high[1]);
   }
 
-  // The first place along a line (axis 1) or a column (0) that reads within the polygon, right to a pixel; NaN without
-  // any.
+  // The first position along a line (axis 1) or a column (0) that reads within the polygon, right to a pixel; NaN
+  // without any.
   f64 hit(int axis, f64 line, Range along) const {
-    const f64 low = (f64)along.begin, high = (f64)along.end;
+    const f64 low = (f64)along.first, high = (f64)along.end;
     Point last = {NAN, NAN};
-    for (i64 n = along.begin; n < along.end + 2; n++) {
+    for (i64 n = along.first; n < along.end + 2; n++) {
       const f64 across = smaller(larger((f64)n - 0.5, low), high);
       const Point p = grid.source(axis == 1 ? Point{across, line} : Point{line, across});
-      if (n > along.begin && !are_beside(p, last) && meets(last, p)) return across;
+      if (n > along.first && !miss_box(p, last) && meets(last, p)) return across;
       last = p;
     }
     return NAN;
@@ -67,7 +62,8 @@ struct Scan {
   Border border(int axis, i64 begin, i64 end, Range along) const;
 };
 
-// The nodes of an axis that say what is added to places from `low` to `high`. Without a number as a place: node 0.
+// The nodes of an axis that say what is added to positions from `low` to `high`. Without a number as a position: node
+// 0.
 Range nodes_between(const Grid &grid, int axis, f64 low, f64 high) {
   const i64 first = to_i64(grid.node(low, axis)), last = to_i64(grid.node(high, axis)) + 1;
   const i64 most = grid.count[axis] - 1;
@@ -78,15 +74,15 @@ Range nodes_between(const Grid &grid, int axis, f64 low, f64 high) {
 bool Scan::misses(int axis, f64 line, Range along) const {
   constexpr f64 ROUNDING = 1e-6;
   const int other = 1 - axis;
-  const Range range = nodes_between(grid, other, (f64)along.begin, (f64)along.end);
+  const Range range = nodes_between(grid, other, (f64)along.first, (f64)along.end);
   const f64 node = grid.node(line, axis);
   const i64 cell = grid.cell(node, axis), step = grid.stride(other);
-  const f64 share = node - (f64)cell;
+  const f64 fraction = node - (f64)cell;
   const i16 *values = grid.nodes + cell * grid.stride(axis) + axis;
   const i64 next = grid.count[axis] > 1 ? grid.stride(axis) : 0;
   f64 least = INFINITY, most = -INFINITY;
-  for (i64 n = range.begin; n < range.end; n++) {
-    const f64 value = values[n * step] * (1.0 - share) + values[n * step + next] * share;
+  for (i64 n = range.first; n < range.end; n++) {
+    const f64 value = values[n * step] * (1.0 - fraction) + values[n * step + next] * fraction;
     least = smaller(least, value);
     most = larger(most, value);
   }
@@ -124,13 +120,13 @@ Range between_lines(const Grid &grid, const Box &box, f64 far, int axis, i64 siz
   const Range lines = nodes_between(grid, 1, box.low[1] - far, box.high[1] + far);
   const Range columns = nodes_between(grid, 0, box.low[0] - far, box.high[0] + far);
   i16 least = INT16_MAX, most = INT16_MIN;
-  for (i64 i = lines.begin; i < lines.end; i++)
-    for (i64 j = columns.begin; j < columns.end; j++) {
+  for (i64 i = lines.first; i < lines.end; i++)
+    for (i64 j = columns.first; j < columns.end; j++) {
       const i16 value = grid.nodes[2 * (i * grid.count[0] + j) + axis];
       least = min_of(least, value);
       most = max_of(most, value);
     }
-  const bool is_empty = lines.begin >= lines.end || columns.begin >= columns.end;
+  const bool is_empty = lines.first >= lines.end || columns.first >= columns.end;
   const f64 low = is_empty ? INFINITY : least, high = is_empty ? -INFINITY : most;
   const i64 begin = minus(to_i64(floor(box.low[axis] - high * grid.unit)), 1);
   const i64 end = plus(to_i64(ceil(box.high[axis] - low * grid.unit)), 1);
@@ -143,8 +139,8 @@ void bend(Polygon *polygon, const Grid &grid, const i64 *size, f64 far) {
   const Box box = bounds(*polygon);
   const Range columns = between_lines(grid, box, far, 0, size[1]), lines = between_lines(grid, box, far, 1, size[0]);
   const Scan scan(grid, *polygon, box);
-  Border top = scan.border(1, lines.begin, lines.end, columns);
-  Border bottom = scan.border(1, lines.end, lines.begin, columns);
+  Border top = scan.border(1, lines.first, lines.end, columns);
+  Border bottom = scan.border(1, lines.end, lines.first, columns);
   if (top.is_missing() && bottom.is_missing()) {
     // It is smaller than a pixel: its corners alone, as points.
     for (i64 n = 0; n < polygon->count; n++) polygon->at[n] = solve_grid(grid, size, polygon->at[n]).at;
@@ -154,8 +150,8 @@ void bend(Polygon *polygon, const Grid &grid, const i64 *size, f64 far) {
   if (bottom.is_missing()) bottom = {top.line + 0.5, top.along};
   else if (top.is_missing()) top = {bottom.line - 0.5, bottom.along};
   const Range found = {max_of<i64>(to_i64(floor(top.line)), 0), min_of(to_i64(ceil(bottom.line)), size[0])};
-  const Border left = scan.border(0, columns.begin, columns.end, found);
-  const Border right = scan.border(0, columns.end, columns.begin, found);
+  const Border left = scan.border(0, columns.first, columns.end, found);
+  const Border right = scan.border(0, columns.end, columns.first, found);
   Box out;
   // Between two columns, it has what the lines have found.
   out.low[0] = left.is_missing() ? smaller(top.along, bottom.along) - 0.5 : left.line;

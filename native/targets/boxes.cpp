@@ -1,7 +1,7 @@
 // Boxes through rows of programs.
 //
 // A box is a convex polygon and a frame that cuts it off. Aligned maps move both; what turns or bends cuts the polygon,
-// maps its corners and begins a new frame. Where a nearest scale grows whole pixels, a box becomes that of pixels that
+// maps its corners and begins a new frame. Where a nearest scale repeats pixels, a box becomes that of pixels that
 // show it.
 #include "polygon.h"
 
@@ -83,7 +83,7 @@ struct Traveler {
   Box frame;
   bool is_upright;  // sides are along the axes, so far
 
-  // True if pixels taken whole by the nearest scale `s` grow, there or later, and a box can follow them.
+  // True if the nearest scale `s` or later steps enlarge its pixels as blocks, and a box can follow them.
   bool grows_in_blocks(const Stages *all, i64 first, i64 s, i64 end) const {
     while (first < s && all->kind[first] == StageKind::ERASE) first++;
     f64 growth = 1.0;
@@ -135,24 +135,24 @@ struct Traveler {
     }
   }
 
-  // Cuts the polygon to its frame; returns the share of it that is left.
+  // Cuts the polygon to its frame; returns the fraction of it that is left.
   f64 cut_to_frame() {
-    const f64 whole = area(polygon);
+    const f64 full_area = area(polygon);
     cut_to(&polygon, frame);
-    const f64 share = whole > 0.0 ? area(polygon) / whole : 1.0;
+    const f64 fraction = full_area > 0.0 ? area(polygon) / full_area : 1.0;
     if (polygon.count > FULL) set_box(&polygon, bounds(polygon));
-    return share;
+    return fraction;
   }
 
-  // Through steps begin..end; returns the share of the box that frames before the last have left. `far`: greatest
+  // Through steps begin..end; returns the fraction of the box that frames before the last have left. `far`: greatest
   // displacements of grids, by step, NaN for unknown.
   f64 travel(const Stages *all, i64 begin, i64 end, f64 *far) {
-    f64 share = 1.0;
+    f64 fraction = 1.0;
     for (i64 s = begin; s < end; s++) {
       const Stage stage = {all, s};
       if (stage.kind() == StageKind::ERASE) continue;
       is_upright = is_upright && stage.is_aligned();
-      if (!stage.is_aligned()) share *= cut_to_frame();
+      if (!stage.is_aligned()) fraction *= cut_to_frame();
       if (polygon.count == 0) break;
       if (stage.kind() == StageKind::SCALE && grows_in_blocks(all, begin, s, end)) {
         scale(stage);
@@ -168,7 +168,7 @@ struct Traveler {
       frame = stage.is_aligned() ? intersection(map_frame(stage.forward(), frame), box_of_size(stage.after()))
                                  : box_of_size(stage.after());
     }
-    return share;
+    return fraction;
   }
 };
 
@@ -182,27 +182,28 @@ void store_box(const Box &box, f64 *to) {
 }
 
 }  // namespace
-}  // namespace vg
 
 // Boxes f64[count, 4 corners, 2] of images of rows i64[count], of sizes i64[count, 2]. Writes f64[count, 2, 4]: edges
 // that are seen, and as they were before the last frame cut them (inverted or empty where nothing is); and f64[count]:
-// the share that earlier frames have left.
+// the fraction that earlier frames have left.
 VG_EXPORT i64 vg_move_boxes(const Stages *stages, const i64 *rows, i64 count, const f64 *corners, const i64 *sizes,
-                            f64 *edges, f64 *shares) {
+                            f64 *edges, f64 *fractions) {
   Buffer<f64> far;
   const i64 steps = stages->begin[stages->rows];
   if (!far.reserve(steps)) return OUT_OF_MEMORY;
   for (i64 s = 0; s < steps; s++) far[s] = NAN;
   for (i64 n = 0; n < count; n++) {
-    vg::Traveler box;
+    Traveler box;
     box.polygon.count = 4;
     memcpy(box.polygon.at, corners + 8 * n, 8 * sizeof(f64));
-    box.frame = vg::box_of_size(sizes + 2 * n);
-    box.is_upright = vg::is_upright(box.polygon.at);
-    shares[n] = box.travel(stages, stages->begin[rows[n]], stages->begin[rows[n] + 1], far.at);
-    const vg::Box all = vg::bounds(box.polygon);
-    vg::store_box(vg::intersection(all, box.frame), edges + 8 * n);
-    vg::store_box(all, edges + 8 * n + 4);
+    box.frame = box_of_size(sizes + 2 * n);
+    box.is_upright = is_upright(box.polygon.at);
+    fractions[n] = box.travel(stages, stages->begin[rows[n]], stages->begin[rows[n] + 1], far.at);
+    const Box all = bounds(box.polygon);
+    store_box(intersection(all, box.frame), edges + 8 * n);
+    store_box(all, edges + 8 * n + 4);
   }
   return OK;
 }
+
+}  // namespace vg

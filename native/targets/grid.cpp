@@ -1,4 +1,4 @@
-// Places at which grids of displacements show places of their source.
+// Positions at which grids of displacements show positions of their source.
 #include "stages.h"
 
 namespace vg {
@@ -35,13 +35,13 @@ Solution iterate(const Grid &grid, Point source) {
   return best;
 }
 
-// The best place of a lattice of half pixels.
+// The best position of a lattice of half pixels.
 Solution search_lattice(const Grid &grid, const i64 *size, Point source, Point start) {
-  const f64 reach = grid.farthest() + 1.0;
-  const f64 end_x = smaller(source.x + reach, (f64)size[1]), end_y = smaller(source.y + reach, (f64)size[0]);
+  const f64 radius = grid.farthest() + 1.0;
+  const f64 end_x = smaller(source.x + radius, (f64)size[1]), end_y = smaller(source.y + radius, (f64)size[0]);
   Solution best = {start, INFINITY};
-  for (f64 y = larger(0.5, floor(source.y - reach) + 0.5); y < end_y; y += 0.5)
-    for (f64 x = larger(0.5, floor(source.x - reach) + 0.5); x < end_x; x += 0.5) {
+  for (f64 y = larger(0.5, floor(source.y - radius) + 0.5); y < end_y; y += 0.5)
+    for (f64 x = larger(0.5, floor(source.x - radius) + 0.5); x < end_x; x += 0.5) {
       const Point away = difference(grid, {x, y}, source);
       const f64 error = distance(away.x, away.y);
       if (error < best.error) best = {{x, y}, error};
@@ -49,7 +49,7 @@ Solution search_lattice(const Grid &grid, const i64 *size, Point source, Point s
   return best;
 }
 
-// Newton's step from a place: what to subtract from it. False where the grid folds.
+// Newton's step from a position: what to subtract from it. False where the grid folds.
 bool newton_step(const Grid &grid, Point p, Point source, Point *step) {
   constexpr f64 H = 0.25;
   const Point away = difference(grid, p, source);
@@ -70,9 +70,9 @@ Solution descend(const Grid &grid, Point source, Solution from) {
     Point step;
     if (!newton_step(grid, from.at, source, &step)) break;
     bool is_better = false;
-    f64 share = 1.0;
-    for (int half = 0; half < HALVINGS && !is_better; half++, share *= 0.5) {
-      const Point p = {from.at.x - share * step.x, from.at.y - share * step.y};
+    f64 fraction = 1.0;
+    for (int half = 0; half < HALVINGS && !is_better; half++, fraction *= 0.5) {
+      const Point p = {from.at.x - fraction * step.x, from.at.y - fraction * step.y};
       const Point away = difference(grid, p, source);
       const f64 error = distance(away.x, away.y);
       is_better = error < from.error;

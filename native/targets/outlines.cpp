@@ -1,49 +1,36 @@
 // Polygons to the pixels that they cover, and masks to their outlines. See variegate/formats/annotated/outlines.py.
-#include "../core.h"
+#include "stages.h"
 
 namespace vg {
 namespace {
 
-struct Corner {
-  f64 x, y;
-};
-
 // -- polygons to pixels ----------------------------------------------------------------------------------------------
 
-// From 0 to `limit`, whatever the place is; NaN is 0.
-i64 clamp_place(f64 place, i64 limit) {
-  if (!(place > 0.0)) return 0;
-  return place >= (f64)limit ? limit : (i64)place;
+// From 0 to `limit`, whatever the position is; NaN is 0.
+i64 clamp_position(f64 position, i64 limit) {
+  if (!(position > 0.0)) return 0;
+  return position >= (f64)limit ? limit : (i64)position;
 }
-
-// Rows and columns; the end of columns is included where it is that of edges.
-struct Area {
-  i64 top, left, bottom, right;
-};
 
 // Edges of a ring, from each corner to the next.
 struct Ring {
-  const Corner *at;
+  const Point *at;
   i64 count;
 
-  Corner after(i64 n) const { return at[n + 1 < count ? n + 1 : 0]; }
-};
-
-struct Range {
-  i64 begin, end;
+  Point after(i64 n) const { return at[n + 1 < count ? n + 1 : 0]; }
 };
 
 // An edge crosses the rows whose centers are from its upper end on, and before its lower one.
-Range rows_of_edge(Corner p, Corner q, i64 height) {
+Range rows_of_edge(Point p, Point q, i64 height) {
   const f64 upper = q.y < p.y ? q.y : p.y, lower = q.y > p.y ? q.y : p.y;
-  return {clamp_place(ceil(upper - 0.5), height), clamp_place(ceil(lower - 0.5), height)};
+  return {clamp_position(ceil(upper - 0.5), height), clamp_position(ceil(lower - 0.5), height)};
 }
 
 Range rows_of_ring(const Ring &ring, i64 height) {
   Range all = {height, 0};
   for (i64 n = 0; n < ring.count; n++) {
     const Range rows = rows_of_edge(ring.at[n], ring.after(n), height);
-    if (rows.begin < rows.end) all = {min_of(all.begin, rows.begin), max_of(all.end, rows.end)};
+    if (rows.first < rows.end) all = {min_of(all.first, rows.first), max_of(all.end, rows.end)};
   }
   return all;
 }
@@ -58,13 +45,13 @@ struct Filler {
   Range cross(const Ring &ring, Range rows) {
     Range columns = {width, 0};
     for (i64 n = 0; n < ring.count; n++) {
-      const Corner p = ring.at[n], q = ring.after(n);
+      const Point p = ring.at[n], q = ring.after(n);
       const Range crossed = rows_of_edge(p, q, height);
       const f64 slope = (q.x - p.x) / (q.y - p.y);
-      for (i64 row = crossed.begin; row < crossed.end; row++) {
-        const i64 column = clamp_place(ceil(p.x + ((f64)row + 0.5 - p.y) * slope - 0.5), width);
-        flips[(row - rows.begin) * (width + 1) + column] ^= 1;
-        columns = {min_of(columns.begin, column), max_of(columns.end, column)};
+      for (i64 row = crossed.first; row < crossed.end; row++) {
+        const i64 column = clamp_position(ceil(p.x + ((f64)row + 0.5 - p.y) * slope - 0.5), width);
+        flips[(row - rows.first) * (width + 1) + column] ^= 1;
+        columns = {min_of(columns.first, column), max_of(columns.end, column)};
       }
     }
     return columns;
@@ -73,10 +60,10 @@ struct Filler {
   // Sets the pixels between an odd crossing of a row and the next one.
   void set_pixels(Range rows, Range columns) {
     const i64 end = min_of(columns.end + 1, width);
-    for (i64 row = rows.begin; row < rows.end; row++) {
-      u8 *__restrict crossings = flips.at + (row - rows.begin) * (width + 1), *__restrict pixels = mask + row * width;
+    for (i64 row = rows.first; row < rows.end; row++) {
+      u8 *__restrict crossings = flips.at + (row - rows.first) * (width + 1), *__restrict pixels = mask + row * width;
       u8 inside = 0;
-      for (i64 column = columns.begin; column < end; column++) {
+      for (i64 column = columns.first; column < end; column++) {
         inside ^= crossings[column];
         crossings[column] = 0;
         pixels[column] |= inside;
@@ -85,14 +72,15 @@ struct Filler {
     }
   }
 
-  // Fills one ring, even-odd, and widens `area` by what it may have changed. False if there is no memory.
-  bool fill(const Ring &ring, Area *area) {
+  // Fills one ring, even-odd, and widens `area` by what it may have changed; its last column is included. False if
+  // there is no memory.
+  bool fill(const Ring &ring, Rectangle *area) {
     const Range rows = rows_of_ring(ring, height);
-    if (rows.begin >= rows.end) return true;
-    if (!flips.reserve((rows.end - rows.begin) * (width + 1))) return false;
+    if (rows.first >= rows.end) return true;
+    if (!flips.reserve((rows.end - rows.first) * (width + 1))) return false;
     const Range columns = cross(ring, rows);
     set_pixels(rows, columns);
-    *area = {min_of(area->top, rows.begin), min_of(area->left, columns.begin), max_of(area->bottom, rows.end),
+    *area = {min_of(area->top, rows.first), min_of(area->left, columns.first), max_of(area->bottom, rows.end),
              max_of(area->right, columns.end)};
     return true;
   }
@@ -111,7 +99,7 @@ struct Tracer {
 
   // The ring that begins at the top of pixel `first`: points through the middles of sides; returns how many.
   // `is_traced`: of pixels whose tops have been passed.
-  i64 trace(i64 first, u8 *is_traced, Corner *points) const {
+  i64 trace(i64 first, u8 *is_traced, Point *points) const {
     const struct {
       i64 ahead, outside;
       f64 x, y;
@@ -142,16 +130,16 @@ struct Piece {
 };
 
 // The point of a piece that is farthest from the line between its ends, beyond the tolerance; -1 for none.
-i64 farthest_point(const Corner *points, i64 length, Piece piece, f64 tolerance) {
-  const Corner from = points[piece.begin], to = points[piece.end % length];
+i64 farthest_point(const Point *points, i64 length, Piece piece, f64 tolerance) {
+  const Point from = points[piece.begin], to = points[piece.end % length];
   const f64 way_x = to.x - from.x, way_y = to.y - from.y, square = way_x * way_x + way_y * way_y;
   const f64 divisor = square < 1e-12 ? 1e-12 : square;
   f64 most = tolerance;
   i64 farthest = -1;
   for (i64 k = piece.begin + 1; k < piece.end; k++) {
     const f64 apart_x = points[k].x - from.x, apart_y = points[k].y - from.y;
-    const f64 share = clamp((apart_x * way_x + apart_y * way_y) / divisor, 0.0, 1.0);
-    const f64 away = hypot(apart_x - share * way_x, apart_y - share * way_y);
+    const f64 fraction = clamp((apart_x * way_x + apart_y * way_y) / divisor, 0.0, 1.0);
+    const f64 away = hypot(apart_x - fraction * way_x, apart_y - fraction * way_y);
     if (away > most) {
       most = away;
       farthest = k;
@@ -162,7 +150,7 @@ i64 farthest_point(const Corner *points, i64 length, Piece piece, f64 tolerance)
 
 // Douglas and Peucker's, between the outermost points, which stay, so that the ring's bounds do. `pieces`: room for
 // length + 8.
-void simplify(const Corner *points, i64 length, f64 tolerance, u8 *is_kept, Piece *pieces) {
+void simplify(const Point *points, i64 length, f64 tolerance, u8 *is_kept, Piece *pieces) {
   i64 left = 0, top = 0, right = 0, bottom = 0;
   for (i64 k = 0; k < length; k++) {
     left = points[k].x < points[left].x ? k : left;
@@ -189,19 +177,18 @@ void simplify(const Corner *points, i64 length, f64 tolerance, u8 *is_kept, Piec
 }
 
 }  // namespace
-}  // namespace vg
 
 // Sets pixels of a mask, u8[height, width], whose centers are inside of a ring, each filled even-odd. `points`: x and
 // y, f64[count, 2]; those of a ring end before its number of `ends`. `area`: top, left, bottom and right of what may
 // have changed. Points may be any numbers; ends that lead outside of the points are an error: UNSUPPORTED.
 VG_EXPORT i64 vg_fill_rings(const f64 *points, i64 count, const i64 *ends, i64 rings, u8 *mask, i64 height, i64 width,
                             i64 *area) {
-  vg::Filler filler = {mask, height, width, {}};
-  vg::Area all = {height, width, 0, 0};
+  Filler filler = {mask, height, width, {}};
+  Rectangle all = {height, width, 0, 0};
   i64 begin = 0;
   for (i64 r = 0; r < rings; begin = ends[r++]) {
     if (ends[r] < begin || ends[r] > count) return UNSUPPORTED;
-    if (!filler.fill({(const vg::Corner *)points + begin, ends[r] - begin}, &all)) return OUT_OF_MEMORY;
+    if (!filler.fill({(const Point *)points + begin, ends[r] - begin}, &all)) return OUT_OF_MEMORY;
   }
   memcpy(area, &all, sizeof all);
   return OK;
@@ -221,24 +208,26 @@ VG_EXPORT void vg_count_sides(const u8 *mask, i64 pixels, i64 width, i64 *counts
 // Outlines of such a mask, simplified: outer ones clockwise, holes the other way. Writes x and y of points, f64[sides,
 // 2], and where rings end, i64[tops]. Returns how many rings there are, or -1 for no memory.
 VG_EXPORT i64 vg_trace(const u8 *mask, i64 pixels, i64 width, i64 sides, f64 tolerance, f64 *kept, i64 *ends) {
-  Buffer<vg::Corner> points;
-  Buffer<vg::Piece> pieces;
+  Buffer<Point> points;
+  Buffer<Piece> pieces;
   Buffer<u8> is_traced, is_kept;
   if (!points.reserve(sides) || !pieces.reserve(sides + 8) || !is_traced.reserve(pixels) || !is_kept.reserve(sides))
     return -1;
-  const vg::Tracer tracer = {mask, pixels, width};
+  const Tracer tracer = {mask, pixels, width};
   i64 rings = 0, count = 0;
   for (i64 first = width; first < pixels - width; first++) {
     // Every ring has a top; that of a hole is at the pixel below.
     if (!tracer.is_top(first) || is_traced[first]) continue;
     const i64 length = tracer.trace(first, is_traced.at, points.at);
-    vg::simplify(points.at, length, tolerance, is_kept.at, pieces.at);
+    simplify(points.at, length, tolerance, is_kept.at, pieces.at);
     for (i64 k = 0; k < length; k++)
       if (is_kept[k]) {
-        memcpy(kept + 2 * count, &points[k], sizeof(vg::Corner));
+        memcpy(kept + 2 * count, &points[k], sizeof(Point));
         count++;
       }
     ends[rings++] = count;
   }
   return rings;
 }
+
+}  // namespace vg

@@ -14,7 +14,7 @@ bool is_erased(const Stage &stage, Point p) {
 }
 
 bool is_inside(const i64 *size, Point p) {
-  // Places on the image's edge are in it; so much beyond is rounding.
+  // Positions on the image's edge are in it; so much beyond is rounding.
   constexpr f64 EDGE = 1e-6;
   return -EDGE <= p.x && p.x <= (f64)size[1] + EDGE && -EDGE <= p.y && p.y <= (f64)size[0] + EDGE;
 }
@@ -30,9 +30,9 @@ int move_point(const Stages *all, i64 row, Point *point) {
       continue;
     }
     if (stage.kind() == StageKind::GRID) {
-      const Solution found = solve_grid(Grid(stage), stage.after(), p);
-      p = found.at;
-      if (!(found.error <= CLOSE_ENOUGH)) state = PointState::LEFT_IMAGE;
+      const Solution solution = solve_grid(Grid(stage), stage.after(), p);
+      p = solution.at;
+      if (!(solution.error <= CLOSE_ENOUGH)) state = PointState::LEFT_IMAGE;
     } else {
       p = map_point(stage.forward(), p);
     }
@@ -43,14 +43,15 @@ int move_point(const Stages *all, i64 row, Point *point) {
 }
 
 }  // namespace
-}  // namespace vg
 
 // Points f64[count, 2] of images of rows i64[count], moved in place; what becomes of each: u8[count].
 VG_EXPORT void vg_move_points(const Stages *stages, const i64 *rows, i64 count, f64 *points, u8 *states) {
   for (i64 n = 0; n < count; n++) {
-    vg::Point p = {points[2 * n], points[2 * n + 1]};
-    states[n] = (u8)vg::move_point(stages, rows[n], &p);
+    Point p = {points[2 * n], points[2 * n + 1]};
+    states[n] = (u8)move_point(stages, rows[n], &p);
     points[2 * n] = p.x;
     points[2 * n + 1] = p.y;
   }
 }
+
+}  // namespace vg

@@ -13,8 +13,8 @@ void cut(Polygon *polygon, const Line &line) {
     const f64 here = line.at(p), there = line.at(next);
     if (here >= 0.0) add(p);
     if ((here > 0.0 && there < 0.0) || (here < 0.0 && there > 0.0)) {
-      const f64 share = here / (here - there);
-      add({p.x + share * (next.x - p.x), p.y + share * (next.y - p.y)});
+      const f64 fraction = here / (here - there);
+      add({p.x + fraction * (next.x - p.x), p.y + fraction * (next.y - p.y)});
     }
   }
   memcpy(polygon->at, kept.at, (size_t)kept.count * sizeof(Point));

@@ -4,17 +4,14 @@
 namespace vg {
 namespace {
 
-constexpr f64 PI = 3.14159265358979323846;
-// Pillow's affine_fixed is taken only where every coordinate stays below this.
-constexpr f64 FIXED_LIMIT = 32768.0;
-// An executor adds this to every place it interpolates at (docs/operations.md).
+// An executor adds this to every position it interpolates at (docs/operations.md).
 constexpr f64 NUDGE = 0x1p-24;
 
 // An instruction that becomes a step; of a map whose image goes on beyond its edges, the pad or the map.
 struct Instruction {
   int op, flags;
   const f64 *args;
-  i64 before[2], after[2];
+  Size before, after;
   bool is_endless;  // the map of an image that goes on
 };
 
@@ -36,11 +33,9 @@ template <class Use> void for_each_step(const StagesCall *call, Use use) {
       // What is not geometry changes no size.
       const i32 *after = call->out_size + 2 * at, *before = slot ? after - 2 : call->in_shape + 3 * row;
       const bool goes_on = flags > INTERPOLATION_MASK;
-      if (goes_on)
-        use(row, Instruction{Op::PAD, flags >> INTERPOLATION_BITS, NO_ARGS, {before[0], before[1]},
-                             {before[0], before[1]}, false});
-      use(row, Instruction{op, flags & INTERPOLATION_MASK, call->args + at * NUM_ARGS, {before[0], before[1]},
-                           {after[0], after[1]}, goes_on});
+      const Size in = {before[0], before[1]}, out = {after[0], after[1]};
+      if (goes_on) use(row, Instruction{Op::PAD, flags >> INTERPOLATION_BITS, NO_ARGS, in, in, false});
+      use(row, Instruction{op, flags & INTERPOLATION_MASK, call->args + at * NUM_ARGS, in, out, goes_on});
     }
 }
 
@@ -61,46 +56,7 @@ void set_quarter_turns(f64 *m, i64 turns, f64 height, f64 width) {
   }
 }
 
-// The remainder that has the sign of the divisor, as Python's.
-f64 positive_angle(f64 degrees) {
-  const f64 rest = fmod(degrees, 360.0);
-  return rest < 0.0 ? rest + 360.0 : rest;
-}
-
-// Quarter turns of a rotation that Pillow does by transposing; else -1.
-i64 exact_turns(const f64 *args, f64 height, f64 width) {
-  const f64 angle = positive_angle(args[0]);
-  const bool fits = args[3] != 0.0 || height == width;
-  if (!isnan(args[1])) return -1;
-  if (angle == 0.0 || angle == 180.0 || ((angle == 90.0 || angle == 270.0) && fits)) return (i64)(angle / 90.0);
-  return -1;
-}
-
-f64 round_to_15_decimals(f64 value) { return rint(value * 1e15) / 1e15; }
-
-// Pillow's Image.rotate, as lowering writes it.
-void set_rotation(f64 *m, const f64 *args, f64 height, f64 width, const i64 *after) {
-  const f64 radians = -(positive_angle(args[0]) * (PI / 180.0));
-  const f64 cosine = round_to_15_decimals(cos(radians)), sine = round_to_15_decimals(sin(radians));
-  const f64 x = isnan(args[1]) ? width / 2.0 : args[1], y = isnan(args[2]) ? height / 2.0 : args[2];
-  const f64 c = -cosine * x - sine * y + x, f = sine * x - cosine * y + y;
-  const bool grows = args[3] != 0.0;
-  const f64 dx = grows ? -((f64)after[1] - width) / 2.0 : 0.0, dy = grows ? -((f64)after[0] - height) / 2.0 : 0.0;
-  set_affine(m, cosine, sine, cosine * dx + sine * dy + c, -sine, cosine, -sine * dx + cosine * dy + f);
-}
-
-bool fits_fixed(const f64 *m, const i64 *size) {
-  const f64 width = (f64)size[1], height = (f64)size[0];
-  const f64 corners[4][2] = {{0, 0}, {width, 0}, {0, height}, {width, height}};
-  for (const f64 *corner : corners)
-    for (int axis = 0; axis < 2; axis++) {
-      const f64 *line = m + 3 * axis;
-      if (!(fabs(line[0] * corner[0] + line[1] * corner[1] + line[2]) < FIXED_LIMIT)) return false;
-    }
-  return true;
-}
-
-// A map of real places that leads from pixels' centers to the places that 16.16 fixed point has.
+// A map of real positions that leads from pixels' centers to the positions that 16.16 fixed point has.
 void snap_to_fixed(f64 *m) {
   auto snap = [](f64 value) { return floor(value * FIXED_ONE + 0.5) / FIXED_ONE; };
   for (int axis = 0; axis < 2; axis++) {
@@ -146,8 +102,8 @@ struct StepWriter {
     static const f64 IDENTITY[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
     memcpy(m, IDENTITY, sizeof IDENTITY);
     memset(numbers, 0, 6 * sizeof(i64));
-    memcpy(all->before + 2 * at, of.before, sizeof of.before);
-    memcpy(all->after + 2 * at, of.after, sizeof of.after);
+    memcpy(all->before + 2 * at, &of.before, sizeof of.before);
+    memcpy(all->after + 2 * at, &of.after, sizeof of.after);
     set(StageKind::MAP, true, false);
     fill(of, by_corners);
     invert(m, all->ahead + 9 * at);
@@ -157,7 +113,7 @@ struct StepWriter {
   }
 
   void fill(const Instruction &of, bool by_corners) {
-    const f64 *a = of.args, height = (f64)of.before[0], width = (f64)of.before[1];
+    const f64 *a = of.args, height = (f64)of.before.height, width = (f64)of.before.width;
     const bool is_nearest = of.flags == Interpolation::NEAREST;
     switch (of.op) {
       case Op::HFLIP: return set_affine(m, -1, 0, width, 0, 1, 0);
@@ -178,9 +134,9 @@ struct StepWriter {
         memcpy(m, a, 8 * sizeof(f64));
         return set(StageKind::MAP, a[1] == 0.0 && a[3] == 0.0 && a[6] == 0.0 && a[7] == 0.0, is_nearest);
       case Op::ROTATE: {
-        const i64 turns = exact_turns(a, height, width);
+        const i64 turns = exact_turns(a, of.before);
         if (turns >= 0) return set_quarter_turns(m, turns, height, width);
-        set_rotation(m, a, height, width, of.after);
+        set_rotation(a, of.before, of.after, m);
         break;
       }
       case Op::SHEAR_X: m[1] = a[0]; break;
@@ -209,7 +165,7 @@ struct StepWriter {
   }
 
   // Affine maps as the image's executor takes them: nearest ones in 16.16 fixed point, or by whole pixels.
-  void affine(const i64 *size, bool is_nearest) {
+  void affine(Size size, bool is_nearest) {
     const bool is_scale = m[1] == 0.0 && m[3] == 0.0;
     set(StageKind::MAP, is_scale || (m[0] == 0.0 && m[4] == 0.0), is_nearest);
     if (!is_nearest) return;
@@ -224,50 +180,51 @@ struct StepWriter {
   }
 };
 
-// Places that an axis of a scale reads, added up pixel by pixel as Pillow does, or in float32 as torch: a product would
-// break ties otherwise.
+// Positions that an axis of a scale reads, added up pixel by pixel as Pillow does, or in float32 as torch: a product
+// would break ties otherwise.
 void fill_axis(f64 scale, f64 start, i64 count, bool by_corners, f64 *table) {
-  // A mirror reads the same places from the other end.
+  // A mirror reads the same positions from the other end.
   const f64 step = fabs(scale), first = scale >= 0.0 ? start : start - step * (f64)count;
   f64 at = first + step * 0.5;
   for (i64 i = 0; i < count; i++, at += step) {
-    const f64 place = by_corners ? first + (f64)floorf((f32)i * (f32)step) + 0.5 : at;
-    table[scale >= 0.0 ? i : count - 1 - i] = place;
+    const f64 position = by_corners ? first + (f64)floorf((f32)i * (f32)step) + 0.5 : at;
+    table[scale >= 0.0 ? i : count - 1 - i] = position;
   }
 }
 
 }  // namespace
-}  // namespace vg
 
-// Counts the steps of a batch, and the most places that their scales can read: i64[2].
+// Counts the steps of a batch, and the most positions that their scales can read: i64[2].
 VG_EXPORT void vg_count_stages(const StagesCall *call, i64 *counts) {
   counts[0] = counts[1] = 0;
-  vg::for_each_step(call, [=](i64, const vg::Instruction &of) {
+  for_each_step(call, [=](i64, const Instruction &of) {
     counts[0]++;
-    if (vg::may_be_scale(of.op) && (of.flags == Interpolation::NEAREST || call->resized_by_corners))
-      counts[1] += of.after[0] + of.after[1];
+    if (may_be_scale(of.op) && (of.flags == Interpolation::NEAREST || call->resized_by_corners))
+      counts[1] += of.after.height + of.after.width;
   });
 }
 
-// Writes the steps, into arrays that have room for them. Returns how many places scales read.
+// Writes the steps, into arrays that have room for them. Returns how many positions scales read.
 VG_EXPORT i64 vg_write_stages(const StagesCall *call, const Stages *stages) {
-  i64 step = 0, places = 0;
+  i64 step = 0, positions = 0;
   memset(stages->begin, 0, (size_t)(call->rows + 1) * sizeof(i64));
-  vg::for_each_step(call, [&](i64 row, const vg::Instruction &of) {
+  for_each_step(call, [&](i64 row, const Instruction &of) {
     const bool by_corners = call->resized_by_corners && of.op == Op::RESIZED_CROP;
-    vg::StepWriter writer(stages, step);
+    StepWriter writer(stages, step);
     writer.write(of, by_corners);
     if (stages->kind[step] == StageKind::SCALE) {
       const f64 *m = writer.m;
-      writer.numbers[StageNumber::FIRST] = places;
-      vg::fill_axis(m[0], m[2], of.after[1], by_corners, stages->tables + places);
-      vg::fill_axis(m[4], m[5], of.after[0], by_corners, stages->tables + places + of.after[1]);
-      places += of.after[0] + of.after[1];
+      writer.numbers[StageNumber::FIRST] = positions;
+      fill_axis(m[0], m[2], of.after.width, by_corners, stages->tables + positions);
+      fill_axis(m[4], m[5], of.after.height, by_corners, stages->tables + positions + of.after.width);
+      positions += of.after.height + of.after.width;
     }
     stages->begin[row + 1] = ++step;
   });
   // Rows without steps end where the row before does.
   for (i64 row = 0; row < call->rows; row++)
     stages->begin[row + 1] = max_of(stages->begin[row], stages->begin[row + 1]);
-  return places;
+  return positions;
 }
+
+}  // namespace vg

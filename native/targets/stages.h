@@ -1,14 +1,11 @@
-// Steps of a batch's geometry, as variegate/targets/stages.py writes them, and places through grids of displacements.
+// Steps of a batch's geometry, as variegate/targets/stages.py writes them, and positions through grids of
+// displacements.
 #pragma once
 #include "../coords.h"
 
 // Members of types that files of several levels share: a copy that is not inlined would be that of any level.
 
 namespace vg {
-
-// The first of two numbers where neither is smaller, or one is NaN, as Python's min and max have it.
-VG_INLINE f64 smaller(f64 a, f64 b) { return b < a ? b : a; }
-VG_INLINE f64 larger(f64 a, f64 b) { return b > a ? b : a; }
 
 // One step of `all`.
 struct Stage {
@@ -23,7 +20,7 @@ struct Stage {
   VG_MEMBER const i64 *numbers() const { return all->numbers + 6 * at; }
   VG_MEMBER bool is_aligned() const { return all->is_aligned[at]; }
   VG_MEMBER bool rounds() const { return all->rounds[at]; }
-  // Places that the columns (axis 0) or lines (1) of a scale's output read.
+  // Positions that the columns (axis 0) or lines (1) of a scale's output read.
   VG_MEMBER const f64 *table(int axis) const {
     return all->tables + numbers()[StageNumber::FIRST] + (axis == 1 ? after()[1] : 0);
   }
@@ -63,9 +60,9 @@ struct Grid {
     unit = ldexp(1.0, (int)numbers[StageNumber::UNIT] - 6);
   }
 
-  // The node, with a fraction, at a place of an axis. NaN for NaN.
-  VG_MEMBER f64 node(f64 place, int axis) const {
-    return smaller(larger((place - 0.5) * step[axis], 0.0), (f64)count[axis] - 1.0);
+  // The node, with a fraction, at a position of an axis. NaN for NaN.
+  VG_MEMBER f64 node(f64 position, int axis) const {
+    return smaller(larger((position - 0.5) * step[axis], 0.0), (f64)count[axis] - 1.0);
   }
   // The node before it that has another behind it, if there are two.
   VG_MEMBER i64 cell(f64 node, int axis) const {
@@ -74,7 +71,7 @@ struct Grid {
   // From a node to the next of an axis, in `nodes`.
   VG_MEMBER i64 stride(int axis) const { return axis == 0 ? 2 : 2 * count[0]; }
 
-  // Of a place. Beyond the nodes it is the displacement of the nearest.
+  // At a position. Beyond the nodes, the displacement of the nearest one.
   VG_MEMBER Point displacement(Point p) const {
     const f64 u = node(p.x, 0), v = node(p.y, 1);
     const i64 j = cell(u, 0), i = cell(v, 1);
@@ -88,7 +85,7 @@ struct Grid {
     }
     return {moved[0] * unit, moved[1] * unit};
   }
-  // The place of the image before the grid that a place of its output shows.
+  // The position of the image before the grid that a position of its output shows.
   VG_MEMBER Point source(Point p) const {
     const Point moved = displacement(p);
     return {p.x + moved.x, p.y + moved.y};
@@ -104,13 +101,13 @@ struct Grid {
 // Solutions of a grid are good enough at this distance from what they ought to read; beyond it a point is not seen.
 constexpr f64 CLOSE_ENOUGH = 0.1;
 
-// A place whose source is `error` pixels away from the requested one.
+// A position whose source is `error` pixels away from the requested one.
 struct Solution {
   Point at;
   f64 error;
 };
 
-// The place at which a grid shows a place of its source. `size`: height and width of the grid's output.
+// The position at which a grid shows a position of its source. `size`: height and width of the grid's output.
 Solution solve_grid(const Grid &grid, const i64 *size, Point source);
 
 }  // namespace vg

@@ -12,10 +12,11 @@ import pytest
 from tests import oracle
 from tests.children import run_python
 from tests.executors.contract import Device, check, every_device
-from tests.images import noise, photo
+from tests.images import gray, noise, photo
 from tests.programs import NAN, Step, crop, erase, program_of, resized_crop, rotate, step
 from variegate.executors.runners.devices import get_executor
-from variegate.program.ops import Op
+from variegate.program.coords import MAX_COORD
+from variegate.program.ops import INTERPOLATION_BITS, Op, PadMode
 
 pytestmark = pytest.mark.usefixtures("validated")
 
@@ -73,6 +74,48 @@ def test_results_beyond_16_bits_are_refused() -> None:
     """16.16 fixed point ends at 32,768."""
     with pytest.raises(ValueError, match=r"Pad to 2x80000; accepted: sides of at most 32,767"):
         program_of([[step(Op.PAD, 40_000, 0, 0, 0, size=(2, 80_000))]], [noise(2, 400)])
+
+
+# Where 16.16 numbers, int32, coordinates (MAX_COORD) and int64 end, and beyond all of them.
+LIMITS = (2.0**15, 2.0**31, 2.0**45, MAX_COORD, 2.0**47, 2.0**62, 2.0**63, 1e300)
+
+
+@every_device
+@pytest.mark.parametrize("mode", PadMode, ids=lambda mode: mode.name)
+@pytest.mark.parametrize("flags", [0, 1, 2])
+def test_maps_to_the_limits_of_coordinates(device: Device, flags: int, mode: PadMode) -> None:
+    """A wrong limit once showed wrong pixels at every processor level, and no ordinary map came near it."""
+    options = {"flags": flags | mode << INTERPOLATION_BITS, "fill": (7, 80, 200)}
+    chains = []
+    for limit in LIMITS:
+        for far in (limit, -limit, limit - 1, 1 - limit, limit - 20, limit / 20):
+            chains += [
+                [step(Op.AFFINE, 1, 0, far, 0, 1, 0, **options)],
+                [step(Op.AFFINE, 1, 0, 0, 0, 1, far, **options)],
+                # From within the image to the limit, along a line and along a column.
+                [step(Op.AFFINE, far, 0, 3, 0, 1, 0, **options)],
+                [step(Op.AFFINE, 1, far, -7 * far, 0.25, 1, 2, **options)],
+                [step(Op.PERSPECTIVE, 1, 0, far, 0, 1, 0, 0.01, 0.02, **options)],
+                # Coordinates come back into the image: far from it before the division.
+                [step(Op.PERSPECTIVE, far, 0, 0, 0, far, 0, 0, far / 16, **options)],
+            ]
+    images = [photo(17, 21) if n % 2 else gray(9, 33) for n in range(len(chains))]
+    check(device, program_of(chains, images), images, chains, geometry="exact")
+
+
+@every_device
+@pytest.mark.parametrize("flags", [0, 1, 2])
+def test_chains_that_return_from_the_limits_of_coordinates(device: Device, flags: int) -> None:
+    """Run one after another, the second map only sees what the first one left; nothing overflows between them."""
+    chains = []
+    for limit in LIMITS:
+        for first, second in ((limit, -limit), (-limit, limit), (limit, 0.0)):
+            there = step(Op.AFFINE, 1, 0, first, 0, 1, first, flags=flags, fill=(1, 2, 3))
+            back = step(Op.AFFINE, 1, 0, second, 0, 1, second, flags=flags, fill=(255, 0, 9))
+            chains += [[there, back], [there, step(Op.INVERT), back, step(Op.HFLIP)]]
+    images = [photo(17, 21) for _ in chains]
+    check(device, program_of(chains, images), images, chains, geometry="exact")
+    check(device, program_of(chains, images), images, chains, geometry="composed")
 
 
 @every_device

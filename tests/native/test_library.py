@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -71,3 +72,18 @@ def test_no_code_of_a_level_serves_another() -> None:
             if kind in "WV":
                 levels_of.setdefault(name, set()).add(compiled.parent.name)
     assert {name: found for name, found in levels_of.items() if found != {"base"}} == {}
+
+
+@pytest.mark.process
+@pytest.mark.skipif(shutil.which("objdump") is None, reason="objdump shows instructions")
+@pytest.mark.skipif(build.target_machine() != "x86_64", reason="names of instructions of x86-64")
+def test_no_compiler_fuses_multiply_and_add() -> None:
+    """At no level: fused instructions are those of hue.cpp, whose division is exact because of them."""
+    build.build(levels=build.host_levels())
+    fused = re.compile(r"\bvfn?m(add|sub)")
+    found = set()
+    for compiled in build.objects_folder().glob("*/*.o"):
+        code = subprocess.run(["objdump", "-d", compiled], capture_output=True, text=True, check=True).stdout
+        if fused.search(code):
+            found.add(compiled.stem)
+    assert found <= {"kernels-hue"}

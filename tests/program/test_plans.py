@@ -89,7 +89,7 @@ def test_plan_and_pixels(device: Device, name: str) -> None:
 # How the passes of a plan read, and why each but the first is a pass of its own.
 SOURCES: dict[str, tuple[Sequence[Step], str, list[PassSource], list[str]]] = {
     "nothing": ([], "composed", [PassSource.DIRECT], []),
-    "flip": ([FLIP], "composed", [PassSource.STRETCH], []),
+    "flip": ([FLIP], "composed", [PassSource.ROW_COPY], []),
     "turn": ([TURN], "composed", [PassSource.FIXED], []),
     "rotations about a table": ([ROTATE, SATURATE, rotate(-33.0)], "composed", [PassSource.CHAIN], []),
     "padding by reflection": (

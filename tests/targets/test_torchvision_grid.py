@@ -17,7 +17,7 @@ import torch
 import variegate as vg
 from tests.functions import function
 from tests.targets.make_torchvision_grid import HEIGHT, MASK, WIDTH
-from variegate.targets.settings import corners_of
+from variegate.targets.box_formats import corners_of
 
 GRID: dict[str, Any] = json.loads(Path(__file__).with_name("torchvision_grid.json").read_text())
 CASES = GRID["cases"]

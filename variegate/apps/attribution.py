@@ -16,24 +16,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch.nn.functional import cross_entropy
 
 from variegate import transforms as T
 from variegate.apps.train.model_file import AUGMENTATION_NAME, load_model
+from variegate.arrays import BoolArray, Float64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
 from variegate.checks import integer
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.formats.base import Source, SourceError
+from variegate.io.files import StrPath
 from variegate.jobs.arguments import open_by_index, recorded_place
 from variegate.loader.shuffle import Permutation
 from variegate.ops.description import from_dict
 from variegate.policies.uniform import needs_magnitude
 from variegate.program.describe import operations_of
 
-Floats = npt.NDArray[np.float64]
 # By operation: (image, draw, strength) of each use.
 Uses = dict[str, list[tuple[int, int, float]]]
 
@@ -118,7 +118,7 @@ class Attribution:
 
 
 def attribution(
-    run: str | os.PathLike[str],
+    run: StrPath,
     source: Any = None,
     *,
     images: int = 2000,
@@ -203,10 +203,10 @@ def _strengths(described: Sequence[dict[str, Any]]) -> Iterator[tuple[str, float
         yield operation["op"], numbers[0] if len(numbers) == 1 else math.nan
 
 
-def _effects(losses: Floats, uses: Uses, bins: int) -> list[Effect]:
+def _effects(losses: Float64Array, uses: Uses, bins: int) -> list[Effect]:
     """Effects of operations, each by at most ``bins`` ranges of its strength with equally many draws."""
     ranges: list[tuple[str, float, float]] = []
-    columns: list[Floats] = []
+    columns: list[Float64Array] = []
     for name, entries in uses.items():
         image, draw, strength = np.array(entries).T
         order = np.nan_to_num(strength)
@@ -229,7 +229,7 @@ def _effects(losses: Floats, uses: Uses, bins: int) -> list[Effect]:
     ]
 
 
-def fit(losses: Floats, is_drawn: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+def fit(losses: Float64Array, is_drawn: Float64Array) -> tuple[Float64Array, Float64Array, BoolArray]:
     """Regress losses [images, draws] on columns [images, draws, P], with an effect for each image.
 
     Returns effects, their standard errors (both NaN for columns that do not vary within any image), and whether an
@@ -242,7 +242,8 @@ def fit(losses: Floats, is_drawn: Floats) -> tuple[Floats, Floats, npt.NDArray[n
     flat = centered.reshape(losses.size, -1)
     values, vectors = np.linalg.eigh(flat.T @ flat)
     is_null = values <= _NULL_SHARE * values.max(initial=1.0)
-    null, regular = vectors[:, is_null], vectors[:, ~is_null]
+    null = vectors[:, is_null]
+    regular = vectors[:, ~is_null]
     # Of all solutions, the one whose effects have a mean of 0 over the draws if every draw has one of several columns.
     weighted = null.T * is_drawn[..., varies].sum((0, 1))
     to_mean = np.eye(len(values)) - null @ np.linalg.solve(weighted @ null, weighted)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from variegate.apps.preview import policy_sheet
-from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import read_image
-from variegate.formats.folder import FolderSource, open_folder
+from variegate.formats.folder import open_folder
 from variegate.formats.samples import sample_photo
 from variegate.io.durable import write_atomically
 from variegate.jobs.arguments import build_transform, parse_size
@@ -19,7 +17,6 @@ from variegate.jobs.augment import Expansion, Plan, Report
 from variegate.jobs.engine import Engine
 from variegate.jobs.output.files import encode_image
 from variegate.jobs.output.run_record import SETTINGS_NAME
-from variegate.transforms import Transform
 
 PHOTOS = ("astronaut", "cameraman", "cat", "coffee", "rocket", "space")
 # Views of a photo: top, left, height and width as shares of it.
@@ -31,19 +28,19 @@ VIEWS = [
     (0.25, 0.25, 0.75, 0.75),
     (0.1, 0.1, 0.8, 0.8),
 ]
-POLICY, SIZE = "randaugment", "224"
+POLICY = "randaugment"
+SIZE = "224"
 SHEET_SAMPLES = 6
 
 
 @dataclass(frozen=True)
 class Demo:
-    """Places and speeds of the demo. ``prepare_seconds`` is not part of the report's."""
+    """Places of the demo, and the report of its run."""
 
     photos: Path
     augmented: Path
     sheet: Path
     num_photos: int
-    prepare_seconds: float
     report: Report
 
 
@@ -55,13 +52,14 @@ def run_demo(
     run: Callable[[Expansion], object] = Expansion.run,
 ) -> Demo:
     """Write photos to ``root``, expand them by ``run`` (which may show progress), and draw the sheet."""
-    photos, augmented, sheet = root / "photos", root / "augmented", root / "contact-sheet.png"
+    photos = root / "photos"
+    augmented = root / "augmented"
+    sheet = root / "contact-sheet.png"
     if root.is_dir() and {path.name for path in root.iterdir()} - {photos.name, augmented.name, sheet.name}:
         raise ValueError(f"{root}: holds files that no demo wrote; accepted: a new folder, an empty one, or a demo's")
     write_photos(photos)
     source = open_folder(photos)
     transform = build_transform(POLICY, parse_size(SIZE))
-    prepare_seconds = warm_up(transform, source, seed, copies, threads)
     if (augmented / SETTINGS_NAME).exists():  # of an earlier demo, perhaps with other settings
         shutil.rmtree(augmented)
     plan = Plan(source, transform, copies, seed, place=str(photos.absolute()))
@@ -70,7 +68,7 @@ def run_demo(
     run(expansion)
     samples = min(copies, SHEET_SAMPLES)
     policy_sheet(photos, POLICY, size=SIZE, images=len(PHOTOS), samples=samples, seed=seed).save(sheet)
-    return Demo(photos, augmented, sheet, len(source), prepare_seconds, expansion.report)
+    return Demo(photos, augmented, sheet, len(source), expansion.report)
 
 
 def write_photos(root: Path) -> None:
@@ -82,14 +80,3 @@ def write_photos(root: Path) -> None:
             top, left, height, width = (round(share * side) for share, side in zip(view, sides, strict=True))
             pixels = img_HWC[top : top + height, left : left + width]
             write_atomically(root / name / f"view{number}.jpg", encode_image(pixels, "jpg", 92))
-
-
-def warm_up(transform: Transform, source: FolderSource, seed: int, copies: int, threads: int | None) -> float:
-    """Augment a few images and throw them away -> seconds."""
-    started = time.perf_counter()
-    augmenter = Augmenter(transform, seed=seed, num_threads=threads, layout="NHWC")
-    ids = list(range(0, len(source), 4))
-    images = [read_image(source.name(index).file) for index in ids]
-    for copy in range(min(copies, 2)):
-        augmenter(images, ids=ids, copy=copy)
-    return time.perf_counter() - started

@@ -20,7 +20,9 @@ BLUE, PALE_BLUE, AMBER = "#5b8db8", "#a9bccb", "#b8791f"
 GRID, FRAME = "#e4e8eb", "#c5ccd1"
 
 # In points: the heading and the lines under it; what stands beside a mark.
-_TITLE, _LINE, LABEL = 14, 9, 9
+_TITLE = 14
+_LINE = 9
+LABEL = 9
 _STYLE: Any = {
     "figure.dpi": 130,
     "savefig.dpi": "figure",

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from variegate.jobs.tiles.folder import FolderRun
     from variegate.targets.settings import Targets
 
-_SHOW_EVERY, _JSON_EVERY = 0.25, 1.0
+_SHOW_EVERY = 0.25
+_JSON_EVERY = 1.0
 _MOST_DEVICES = 16
 # Options about files of ordinary images, which --tile has no use for.
 _IDLE_WITH_TILES = (
@@ -250,7 +251,8 @@ class ExpansionView(CountingBar):
 
     def __init__(self, expansion: Expansion, as_json: bool) -> None:
         self._per_item = expansion.plan.num_outputs / expansion.plan.num_items
-        self._as_json, self._verb = as_json, expansion.verb
+        self._as_json = as_json
+        self._verb = expansion.verb
         self._devices: list[DeviceSnapshot] = []
         self._skipped_shown = 0
         self._shown = time.monotonic()
@@ -327,7 +329,8 @@ def augment_tiles(options: AugmentOptions) -> None:
             flag = f"--{name.replace('_', '-')}"
             raise ValueError(f"{flag}: got {value!r} with --tile, which ignores it; omit it")
     transform = build_transform(options.policy, parse_size(options.size))
-    devices, rules = device_list(options.devices), (options.allocation, options.steal)
+    devices = device_list(options.devices)
+    rules = (options.allocation, options.steal)
     engine = Engine(devices, options.workers, *rules, num_threads=options.threads, address=options.address)
     run = FolderRun(
         options.src,
@@ -358,7 +361,9 @@ def augment_tiles(options: AugmentOptions) -> None:
     if error is not None:
         raise CommandError(error) from error
     report = Report(len(run.names), run.total, run.done - run.resumed, run.resumed)
-    report.skipped, report.seconds, report.is_interrupted = run.skipped, run.seconds, run.is_interrupted
+    report.skipped = run.skipped
+    report.seconds = run.seconds
+    report.is_interrupted = run.is_interrupted
     _print_summary(report, run.destination, options.as_json)
     if run.is_interrupted:
         raise _interruption(run.done, run.total)
@@ -376,7 +381,8 @@ class _TilesView:
         for name, reason in run.skipped[self._skipped :] if self._as_json else ():
             emit_json("skipped", source=name, reason=reason)
         self._skipped = len(run.skipped)
-        image, now = run.image, time.monotonic()
+        image = run.image
+        now = time.monotonic()
         if image is None or now - self._shown < (_JSON_EVERY if self._as_json else 0.1):
             return
         self._shown = now

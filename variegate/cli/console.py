@@ -21,9 +21,12 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from variegate.errors import one_line
 from variegate.io.addresses import speakable, without_secrets
 
-BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+BAD_INPUT = 2
+FAILED = 1
+INTERRUPTED = 130
 
 
 class CommandError(Exception):
@@ -31,7 +34,8 @@ class CommandError(Exception):
 
     def __init__(self, error: BaseException | str, code: int = FAILED) -> None:
         super().__init__(str(error))
-        self.error, self.code = error, code
+        self.error = error
+        self.code = code
 
 
 _starting: list[Status] = []
@@ -136,7 +140,7 @@ def plot_or_note(draw: Callable[[], object], out: Path) -> str | None:
 
 def fail(error: BaseException | str, code: int, as_json: bool = False) -> typer.Exit:
     """Print an error in one line, as JSON too if wanted (of rank 0 alone under torchrun) -> the exception to raise."""
-    message = " ".join(str(error).split()) or type(error).__name__
+    message = one_line(error) or type(error).__name__
     if isinstance(error, FileNotFoundError) and error.filename is not None:
         message = f"{error.filename}: no such file or folder"
     elif isinstance(error, OSError) and error.filename is not None:

@@ -56,8 +56,10 @@ def check(options: CheckOptions) -> None:
     """
     from variegate.apps.curate.checking import Checking
 
-    stop, done = threading.Event(), [0, 0]
-    checking, bar = Checking(options.place, options.test, options), CountingBar(options.as_json, "checking")
+    stop = threading.Event()
+    done = [0, 0]
+    checking = Checking(options.place, options.test, options)
+    bar = CountingBar(options.as_json, "checking")
     with working(bar, stop):
 
         def show(what: str, count: int, total: int) -> None:
@@ -81,7 +83,8 @@ def check(options: CheckOptions) -> None:
 
 
 def _described(result: CheckResult) -> dict[str, Any]:
-    rate, shown = result.images_per_second, ("file", "finding", "measure", "group", "why", "split")
+    rate = result.images_per_second
+    shown = ("file", "finding", "measure", "group", "why", "split")
     return {
         "images": result.images,
         "splits": result.splits,
@@ -136,7 +139,8 @@ def _facts(result: CheckResult) -> Iterator[tuple[str, str]]:
     yield "images", ", ".join(each) if len(each) > 1 else f"{result.images:,}"
     sizes = result.class_sizes
     if len(sizes) > 1:
-        most, fewest = max(sizes, key=sizes.__getitem__), min(sizes, key=sizes.__getitem__)
+        most = max(sizes, key=sizes.__getitem__)
+        fewest = min(sizes, key=sizes.__getitem__)
         of = f"{sizes[fewest]:,} ({fewest}) to {sizes[most]:,} images ({most})"
         yield (
             "classes",
@@ -238,7 +242,9 @@ def pack(options: PackOptions) -> None:
 def _print_packed(packing: Packing, as_json: bool) -> None:
     from variegate.io.addresses import shown
 
-    packed, report, where = packing.packed, packing.report, shown(str(packing.destination))
+    packed = packing.packed
+    report = packing.report
+    where = shown(str(packing.destination))
     found = packed.statistics
     assert found is not None
     if as_json:

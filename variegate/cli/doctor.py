@@ -51,7 +51,8 @@ def doctor(options: DoctorCommandOptions) -> None:
         found = run(options.place, transform, on_progress=progress, **chosen)
     plot = None
     if options.plot is not None and found.training is not None:
-        path, training = options.plot, found.training
+        path = options.plot
+        training = found.training
         title = f"{options.model} on {found.measurements.source}"
         plot = console.plot_or_note(lambda: draw_training(training, title, path), path)
     if options.as_json:

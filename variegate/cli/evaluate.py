@@ -36,7 +36,8 @@ def evaluate(options: EvaluateCommandOptions) -> None:
     from variegate.apps.search.evaluate import EvaluationFiles, biases
     from variegate.apps.search.prepare import open_evaluation, policy_names
 
-    as_json, files = options.as_json, EvaluationFiles(options.out)
+    as_json = options.as_json
+    files = EvaluationFiles(options.out)
     check_path(options.out)
     trainings = len(policy_names(options.policies)) * options.repeats
     devices = search_devices(options.devices, max(1, trainings))
@@ -83,7 +84,8 @@ def _show(
         plot = console.plot_or_note(lambda: plot_evaluation(comparison, out, remark), out)
     except WriteError as error:  # reported after the table, which took the time
         unwritten = error
-    reference, spent = comparison.reference, evaluation.cost(done)
+    reference = comparison.reference
+    spent = evaluation.cost(done)
     if as_json:
         emit_json("done", **describe(comparison), scope=subsets.scope, cost=spent, plot=plot, result=str(files.result))
     else:

@@ -124,7 +124,9 @@ def index(options: IndexOptions) -> None:
     """
     from variegate.formats.indexing import index_source
 
-    stop, started, bar = threading.Event(), time.perf_counter(), console.CountingBar(options.as_json, "indexing")
+    stop = threading.Event()
+    started = time.perf_counter()
+    bar = console.CountingBar(options.as_json, "indexing")
     with console.working(bar, stop):
         found = index_source(options.place, options.out, options.threads, on_progress=bar.show, stop=stop)
     if not found.is_done:

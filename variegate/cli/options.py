@@ -123,7 +123,8 @@ def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
     # Typer gives the context to the first.
     parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
     parameters += [_parameter(one, hints[one.name]) for one in declared]
-    command.__name__, command.__doc__ = run.__name__, run.__doc__
+    command.__name__ = run.__name__
+    command.__doc__ = run.__doc__
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.options = owner  # type: ignore[attr-defined]
@@ -175,7 +176,8 @@ def type_of(hint: Any) -> type:
 
 def _parameter(declared: Field[Any], hint: Any) -> inspect.Parameter:
     """Numbers and choices are text to Typer: the dataclass checks them, as for calls from Python."""
-    described, choices = option_of(declared), options.choices_of(hint)
+    described = option_of(declared)
+    choices = options.choices_of(hint)
     typed: Any = type_of(hint)
     metavar = described.metavar or "|".join(choices) or METAVARS[typed]
     bounds = range_of(described).strip().capitalize() if described.high != MOST_EPOCH else ""

@@ -44,7 +44,6 @@ def demo(options: DemoOptions) -> None:
             written=done.report.written,
             seconds=round(done.report.seconds, 3),
             images_per_second=round(done.report.rate, 1),
-            prepare_seconds=round(done.prepare_seconds, 3),
         )
         return
     facts = {
@@ -52,7 +51,6 @@ def demo(options: DemoOptions) -> None:
         "augmented": f"{done.augmented}  ({done.report.written:,} images, and manifest.parquet)",
         "contact sheet": str(done.sheet),
         "images/s": f"{done.report.rate:,.0f}  (read, decoded, augmented, encoded and written)",
-        "warm-up": f"{done.prepare_seconds:.1f} s, not part of the rate",
     }
     print_facts(facts.items())
     next_commands = [

@@ -77,7 +77,8 @@ def _method(options: SearchCommandOptions) -> str:
     others = own[1] - own[0] if method == "race" else own[0] - {one.name for one in fields(TrainingOptions)} - {"train"}
     for one in fields(SearchOptions):
         if one.name in others and (value := getattr(options, one.name)) != one.default:
-            got, other = shown_host(value) if isinstance(value, str) else value, "pba" if method == "race" else "race"
+            got = shown_host(value) if isinstance(value, str) else value
+            other = "pba" if method == "race" else "race"
             flag = one.name.replace("_", "-")
             raise ValueError(f"--{flag}: got {got!r}, with --method {method}; accepted: with --method {other}")
     return method
@@ -115,7 +116,8 @@ def _search_by_race(options: SearchCommandOptions) -> None:
         raise CommandError(
             "interrupted: completed training runs are saved; to resume, run the same command again", INTERRUPTED
         )
-    spent, written = race.cost(result), str(options.out / POLICY_NAME) if result.is_decided else None
+    spent = race.cost(result)
+    written = str(options.out / POLICY_NAME) if result.is_decided else None
     if options.as_json:
         facts = {"winner": result.winner, "ending": result.ending, "verdict": result.verdict, "cost": spent}
         emit_json("done", policy=written, **facts, standings=[one._asdict() for one in result.standings])
@@ -154,8 +156,10 @@ class RaceView(CountingBar):
     """Progress of a race; use as a context."""
 
     def __init__(self, race: ImageRace, as_json: bool) -> None:
-        self._as_json, self._started = as_json, time.perf_counter()
-        self._done, self._left = 0, len(race.rows)
+        self._as_json = as_json
+        self._started = time.perf_counter()
+        self._done = 0
+        self._left = len(race.rows)
         super().__init__(as_json, "racing", "{task.fields[best]}", total=len(race.rows), best="")
 
     def on_training(self, one: Training) -> None:
@@ -165,7 +169,8 @@ class RaceView(CountingBar):
         self.show(self._done, self._left)
 
     def on_round(self, one: Round) -> None:
-        self._done, self._left = 0, len(one.left)
+        self._done = 0
+        self._left = len(one.left)
         self.show(0, self._left, description=f"round {one.number + 1}", best=f"{one.leader} {one.mean:.2%}")
         if self._as_json:
             emit_json("round", **one._asdict())
@@ -218,7 +223,9 @@ def _run_search(search: PopulationSearch, run: SearchRun, options: SearchCommand
     from variegate.apps.search.searching import compare_result, schedule_row
     from variegate.formats.storage import WriteError
 
-    started, stop, as_json = time.perf_counter(), threading.Event(), options.as_json
+    started = time.perf_counter()
+    stop = threading.Event()
+    as_json = options.as_json
     with SearchView(search, as_json) as view, console.interrupt_sets(stop):
         try:
             schedule = search.run(view, stop)
@@ -237,7 +244,8 @@ def _run_search(search: PopulationSearch, run: SearchRun, options: SearchCommand
             "interrupted: the search is complete; to finish its comparison, run the same command again", INTERRUPTED
         )
     pictures = _draw(search.folder, schedule, history)
-    written, seconds = str(search.folder / "schedule.json"), round(time.perf_counter() - started, 1)
+    written = str(search.folder / "schedule.json")
+    seconds = round(time.perf_counter() - started, 1)
     if as_json:
         facts = {"schedule": written, "accuracy": round(best.score, 4), "member": best.member, "seconds": seconds}
         emit_json("done", **facts, verdicts=told, pictures=pictures)
@@ -270,7 +278,8 @@ class SearchView(CountingBar):
     """Progress of a search; use as a context."""
 
     def __init__(self, search: PopulationSearch, as_json: bool) -> None:
-        self._as_json, self._started = as_json, time.perf_counter()
+        self._as_json = as_json
+        self._started = time.perf_counter()
         settings = search.run_settings.settings
         self._size = settings.size
         super().__init__(as_json, "searching", "{task.fields[best]}", total=settings.steps * settings.size, best="")
@@ -301,7 +310,9 @@ class SearchView(CountingBar):
 
 def run_trainings(evaluation: Evaluation, journal: TrainingJournal, as_json: bool) -> list[Training]:
     """Train what the log does not have, with progress."""
-    stop, done, total = threading.Event(), len(journal.done), len(evaluation.policies) * evaluation.repeats
+    stop = threading.Event()
+    done = len(journal.done)
+    total = len(evaluation.policies) * evaluation.repeats
     bar = CountingBar(as_json, "training", total=total)
     if done and not as_json:
         note(f"resuming after {done} of {total} training runs")

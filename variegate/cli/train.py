@@ -51,10 +51,13 @@ def train(options: TrainCommandOptions) -> None:
     from variegate.io.durable import WriteError
     from variegate.loader import TooManyErrors
 
-    as_json, chosen = options.as_json, part_of(TrainOptions, options)
-    is_first, is_single = os.environ.get("RANK", "0") == "0", "RANK" not in os.environ
+    as_json = options.as_json
+    chosen = part_of(TrainOptions, options)
+    is_first = os.environ.get("RANK", "0") == "0"
+    is_single = "RANK" not in os.environ
     notes = notes_on(chosen) if is_first else []
-    stop, started = threading.Event(), time.perf_counter()
+    stop = threading.Event()
+    started = time.perf_counter()
     view = TrainingView(chosen.epochs, as_json or not is_first)
 
     def begin(line: str) -> None:
@@ -72,7 +75,8 @@ def train(options: TrainCommandOptions) -> None:
     except WriteError as error:
         again = "; to resume from the last checkpoint, run the same command again"
         raise CommandError(f"{error}{again * (chosen.out / 'train.json').exists()}") from error
-    is_done, unread = last.pop("is_done"), last.pop("unread")
+    is_done = last.pop("is_done")
+    unread = last.pop("unread")
     if unread:
         several = f"{len(unread):,} images could not be read and were skipped, such as {unread[0]}"
         note(several if len(unread) > 1 else f"an image could not be read and was skipped: {unread[0]}")
@@ -82,7 +86,8 @@ def train(options: TrainCommandOptions) -> None:
         raise typer.Exit(INTERRUPTED)
     if not is_first:
         return
-    seconds, out = round(time.perf_counter() - started, 1), str(options.out)
+    seconds = round(time.perf_counter() - started, 1)
+    out = str(options.out)
     if as_json:
         emit_json("done", **last, seconds=seconds, out=out)
         return
@@ -126,7 +131,9 @@ class TrainingView(CountingBar):
         self._say_epoch()
 
     def _say_epoch(self) -> None:
-        epoch, losses, self._losses = self._epoch, self._losses, []
+        epoch = self._epoch
+        losses = self._losses
+        self._losses = []
         # The last scores stay in sight while the next epoch trains.
         self._epoch = {name: epoch[name] for name in ("top1", "top5") if name in epoch}
         if losses and not self._is_silent and not self.console.is_terminal:

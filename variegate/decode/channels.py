@@ -5,24 +5,27 @@ Bytes are foreign: shapes are checked against limits before a pixel is decoded, 
 from __future__ import annotations
 
 import io
+import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import UInt8Array
 from variegate.decode.depth import as_8_bits, is_16_bit
 from variegate.decode.header import as_stored
 from variegate.decode.limits import check_bytes, check_pixels, check_side, open_image_file, room_for
-from variegate.errors import DecodeError
+from variegate.errors import DecodeError, one_line
 from variegate.program.program import MAX_CHANNELS
 
-Image_HWC = npt.NDArray[np.uint8]
+Image_HWC = UInt8Array
 
-NUMPY, _TIFFS = b"\x93NUMPY", (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
+NUMPY = b"\x93NUMPY"
+_TIFFS = (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
 _ACCEPTED = f"uint8 [H, W] or [H, W, C] with up to {MAX_CHANNELS} channels, or uint16, scaled to 8 bits"
 _ORIENTATION = 274
 # Numbers of channels that are read of files of every kind, and Pillow's mode of them.
-_GRAY, _ALPHA = 1, 4
+_GRAY = 1
+_ALPHA = 4
 _PILLOW_MODES = {_GRAY: "L", _ALPHA: "RGBA"}
 
 
@@ -51,7 +54,8 @@ def read_channels(
 
 
 def _read_numpy(data: bytes, path: str, max_pixels: int | None, max_decode_bytes: int | None) -> Image_HWC:
-    file, read = io.BytesIO(data), np.lib.format
+    file = io.BytesIO(data)
+    read = np.lib.format
     try:
         version = read.read_magic(file)
         header = (read.read_array_header_1_0 if version == (1, 0) else read.read_array_header_2_0)(file)
@@ -62,7 +66,7 @@ def _read_numpy(data: bytes, path: str, max_pixels: int | None, max_decode_bytes
         raise DecodeError(path, "in Fortran's order; accepted: rows one after another")
     # A header may say True for 1.
     size = _check(path, tuple(map(int, shape)), dtype, max_pixels, max_decode_bytes)
-    count = size[0] * size[1] * size[2]
+    count = math.prod(size)
     if len(data) - file.tell() < count * dtype.itemsize:
         raise DecodeError(path, f"truncated: it ends after {len(data):,} bytes, before its last pixel")
     return as_8_bits(np.frombuffer(data, dtype, count, file.tell()).reshape(size), path)
@@ -88,15 +92,15 @@ def _read_tiff(data: bytes, path: str, max_pixels: int | None, max_decode_bytes:
             shape = int(page.imagelength), int(page.imagewidth), int(page.samplesperpixel)
             size = _check(path, shape, page.dtype, max_pixels, max_decode_bytes)
             orientation = int(getattr(page.tags.get(_ORIENTATION), "value", 1))
-            with room_for(2 * size[0] * size[1] * size[2] * page.dtype.itemsize):
+            with room_for(2 * math.prod(size) * page.dtype.itemsize):
                 values = page.asarray()
             planes_first = page.planarconfig != 1 and size[2] > 1
     except DecodeError:
         raise
     except Exception as error:  # of a parser of damaged bytes
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        reason = one_line(error)[:200] or type(error).__name__
         raise DecodeError(path, f"damaged: {reason}") from error
-    if values.size != size[0] * size[1] * size[2]:
+    if values.size != math.prod(size):
         raise DecodeError(path, "damaged: its headers disagree about its size")
     values = as_8_bits(values, path)
     stored = np.moveaxis(values.reshape(size[2], *size[:2]), 0, 2) if planes_first else values.reshape(size)

@@ -14,8 +14,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, UInt8Array
 from variegate.io.addresses import speakable
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ def is_16_bit(dtype: Any) -> bool:
     return str(dtype) in ("uint16", ">u2", "<u2", "torch.uint16")
 
 
-def scaled_to_8_bits(pixels: npt.NDArray[Any], full: int = 65535) -> npt.NDArray[np.uint8]:
+def scaled_to_8_bits(pixels: AnyArray, full: int = 65535) -> UInt8Array:
     """uint8 of integers from 0 to ``full``, the value that white has; see above."""
     if full == 65535:
         return _TO_8_BITS[pixels]
     return ((pixels.astype(np.uint32) * 255 + full // 2) // full).astype(np.uint8)
 
 
-def as_8_bits(pixels: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+def as_8_bits(pixels: AnyArray, name: str) -> AnyArray:
     """Pixels of uint16 scaled to uint8, with a note; others as they are. ``name``: of the image, for the note."""
     if not is_16_bit(pixels.dtype):
         return pixels

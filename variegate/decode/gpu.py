@@ -85,7 +85,8 @@ class GpuJpegDecoder:
         """
         if not pieces:
             return []
-        places, streams = [], []
+        places = []
+        streams = []
         for i, (data, box) in enumerate(pieces):
             stream = self._open(data, box)
             if stream is not None:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
+from variegate.arrays import UInt8Array
 from variegate.decode.limits import JPEG_FORMATS, open_image_file
 
-Image_HWC = npt.NDArray[np.uint8]
+Image_HWC = UInt8Array
 
 _ORIENTATION_TAG = 0x0112
 # By equality, as Pillow looks them up: damaged EXIF may hold one as a fraction.
@@ -69,7 +69,8 @@ def read_header(data: bytes) -> JpegHeader:
         raise ValueError("not a JPEG: it does not begin with ff d8 ff")
     frame: tuple[int, int] | None = None
     may_be_oriented = has_exif = is_rgb = is_odd = False
-    at, end = 2, len(data)
+    at = 2
+    end = len(data)
     while at + 4 <= end:
         if data[at] != 0xFF:
             at += 1  # junk between segments, which libjpeg skips as well
@@ -97,7 +98,8 @@ def read_header(data: bytes) -> JpegHeader:
             is_exif = segment[:4] == b"Exif"
             # Only a hint, and cheap: Pillow reads the metadata (EXIF in both byte orders, XMP) of the few that have it.
             may_be_oriented = may_be_oriented or any(hint in segment for hint in _ORIENTATION_HINTS)
-            may_be_oriented, has_exif = may_be_oriented or (has_exif and is_exif), has_exif or is_exif
+            may_be_oriented = may_be_oriented or (has_exif and is_exif)
+            has_exif = has_exif or is_exif
         elif marker == _APP14:
             # Adobe's: its last byte says how colours are stored, 0 for RGB (or CMYK).
             is_rgb = is_rgb or (data[at + 4 : at + 9] == b"Adobe" and data[at + 15 : at + 16] == b"\0")
@@ -144,7 +146,8 @@ def _from_frame(
     # Files without Adobe's segment may name their components instead.
     is_rgb = is_rgb or bytes(data[at + 10 + 3 * i] for i in range(components)) == b"RGB"
     in_one_scan = data[scan_at + 4] == components
-    height, width = data[at + 5] << 8 | data[at + 6], data[at + 7] << 8 | data[at + 8]
+    height = data[at + 5] << 8 | data[at + 6]
+    width = data[at + 7] << 8 | data[at + 8]
     orientation = 1
     if may_be_oriented:
         try:

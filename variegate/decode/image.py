@@ -9,21 +9,21 @@ Pillow then decides, so that no file is good for one crop and bad for another by
 
 from __future__ import annotations
 
-from os import PathLike, fsdecode
+from os import fsdecode
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import simplejpeg
 
+from variegate.arrays import AnyArray, UInt8Array
 from variegate.decode.channels import read_channels
 from variegate.decode.header import JpegHeader, apply_orientation, is_jpeg, read_header, stored_rows_needed
 from variegate.decode.limits import JPEG_FORMATS, check_bytes, check_pixels, room_for
 from variegate.decode.pillow import PillowFile
 from variegate.errors import DecodeError
-from variegate.io.files import NotRegularError, TooLargeError, read_regular
+from variegate.io.files import NotRegularError, StrPath, TooLargeError, read_regular
 
-Image_HWC = npt.NDArray[np.uint8]
+Image_HWC = UInt8Array
 
 # What a picture is divided by at the scales whose inverse DCT libjpeg-turbo has in SIMD. The others (7/8, 6/8, 5/8)
 # take longer than a full decode.
@@ -79,7 +79,7 @@ def decode_jpeg_box(
     max_pixels: int | None = None,
     max_decode_bytes: int | None = None,
     header: JpegHeader | None = None,
-    buffer: npt.NDArray[np.uint8] | None = None,
+    buffer: UInt8Array | None = None,
 ) -> tuple[Image_HWC, int, int]:
     """Decode no further down than a box reaches -> (part of the picture, its top, its left), equal to the bit.
 
@@ -105,13 +105,13 @@ def decode_jpeg_box(
 
 
 def decode_plain(
-    data: bytes | npt.NDArray[np.uint8],
+    data: bytes | UInt8Array,
     height: int,
     width: int,
     divisor: int = 1,
     height_offset: int = 0,
-    buffer: npt.NDArray[np.uint8] | None = None,
-    room_for_file: npt.NDArray[np.uint8] | None = None,
+    buffer: UInt8Array | None = None,
+    room_for_file: UInt8Array | None = None,
 ) -> Image_HWC | None:
     """A plain JPEG -> uint8[height, width, 3]; None where it turns out otherwise. ``divisor``: 2, 4 or 8 for a smaller
     scale. ``height_offset``: of the bytes that are to say ``height`` instead; ``room_for_file``: for that copy."""
@@ -166,7 +166,8 @@ def _decode_whole(
 ) -> tuple[Image_HWC, str]:
     """All rows, upright, and simplejpeg's warning; ``divisor``: 2, 4 or 8 for a reduced scale."""
     warning = ""
-    height, width = -(-header.height // divisor), -(-header.width // divisor)
+    height = -(-header.height // divisor)
+    width = -(-header.width // divisor)
     if header.components != 4:
         options: dict[str, Any] = {"min_height": height, "min_width": width} if divisor > 1 else {}
         try:
@@ -176,7 +177,8 @@ def _decode_whole(
                     return apply_orientation(image, header.orientation), ""
         except ValueError as error:
             warning = str(error)  # strict about what Pillow passes over: Pillow decides below
-    limits, held = (header.height * header.width, max_decode_bytes), header.coefficient_bytes
+    limits = (header.height * header.width, max_decode_bytes)
+    held = header.coefficient_bytes
     with PillowFile(data, path, *limits, JPEG_FORMATS, divisor=divisor, decoder_bytes=held) as file:
         image = file.decode(header.orientation)
     if image.shape[:2] != ((width, height) if header.orientation >= 5 else (height, width)):
@@ -188,7 +190,7 @@ def _fitting(buffer: Image_HWC | None, height: int, width: int) -> Image_HWC | N
     return buffer if buffer is not None and buffer.size >= 3 * height * width else None
 
 
-Source = str | PathLike[str] | bytes | bytearray | memoryview
+Source = StrPath | bytes | bytearray | memoryview
 
 
 def read_image(
@@ -216,7 +218,8 @@ def read_image(
     1 GB) of memory to decode. ValueError for a limit that is no positive integer.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
-        path, data = name or "<bytes>", bytes(source)
+        path = name or "<bytes>"
+        data = bytes(source)
     else:
         path = name or fsdecode(source)
         data = read_bytes(source, path)
@@ -229,7 +232,7 @@ def read_image(
         return file.decode()
 
 
-def read_bytes(source: str | PathLike[str], name: str | None = None) -> bytes:
+def read_bytes(source: StrPath, name: str | None = None) -> bytes:
     """The bytes of a regular file, 2 GiB at most; whatever the system refuses becomes a DecodeError."""
     try:
         return read_regular(source)
@@ -246,7 +249,7 @@ def read_bytes(source: str | PathLike[str], name: str | None = None) -> bytes:
 _KINDS: dict[str, Any] = dict.fromkeys(("P", "L", "1"), np.uint8) | dict.fromkeys(("I", "I;16", "I;16B"), np.int32)
 
 
-def read_mask(data: bytes, name: str) -> npt.NDArray[Any]:
+def read_mask(data: bytes, name: str) -> AnyArray:
     """The bytes of a file -> uint8 or int32 [H, W]: palettes not looked up, 16 bits kept, 1 for white of one bit,
     not turned. Raises DecodeError with ``name`` for damaged files, and for colours, which are no numbers."""
     with PillowFile(data, name) as file:

@@ -22,7 +22,7 @@ from typing import Any
 from PIL import Image, ImageFile, UnidentifiedImageError
 
 from variegate.checks import integer
-from variegate.errors import DecodeError
+from variegate.errors import DecodeError, one_line
 from variegate.program.program import MAX_SIDE
 from variegate.threads import at_fork
 
@@ -191,7 +191,7 @@ def _gigabytes(count: int) -> str:
 def reason_for(error: BaseException, data: bytes) -> str:
     """One plain sentence without the file's name."""
     size = f"{len(data):,} bytes"
-    text = " ".join(str(error).split()).rstrip(".")
+    text = one_line(error).rstrip(".")
     if not data:
         return "zero bytes: the file is empty"
     if isinstance(error, UnidentifiedImageError):
@@ -235,7 +235,8 @@ _SMALL: AbstractContextManager[None] = nullcontext()
 _KEPT = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}
 _RESULT = 3
 # libwebp's two canvases, and the picture it hands to Pillow.
-_WEBP_CANVASES, _WEBP_COPY = 8, 4
+_WEBP_CANVASES = 8
+_WEBP_COPY = 4
 _WHAT_A_STRIP_TAKES = 4 << 20
 _ORIENTATION, _BITS, _ROWS_PER_STRIP, _TILE_WIDTH, _TILE_LENGTH = 274, 258, 278, 322, 323
 
@@ -290,7 +291,8 @@ def bytes_needed(image: Image.Image, file_bytes: int, decoder_bytes: int = 0) ->
     decoder. Damaged files may raise whatever Pillow's plug-ins raise."""
     pixels = image.height * image.width
     kept = _KEPT.get(image.mode, 4) * pixels
-    while_decoding, after = decoder_bytes, 0
+    while_decoding = decoder_bytes
+    after = 0
     if image.format == "WEBP":
         after = _WEBP_CANVASES * pixels + 2 * file_bytes
         while_decoding = after + _WEBP_COPY * pixels

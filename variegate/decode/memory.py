@@ -11,9 +11,9 @@ import ctypes
 from ctypes import c_int64, c_void_p
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
+from variegate.arrays import UInt8Array
 from variegate.native.library import data_ptr, entry
 
 _unpack_rgb = entry("vg_unpack_rgb", c_void_p, c_int64, c_void_p)
@@ -22,7 +22,7 @@ _capsule_pointer = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, ctypes.c_char_p
 )
 
 
-def rgb_of(image: Image.Image) -> npt.NDArray[np.uint8] | None:
+def rgb_of(image: Image.Image) -> UInt8Array | None:
     """Copy an image of mode RGB to uint8[H, W, 3]; None if Pillow's memory is not known, or not its own."""
     export = getattr(image, "__arrow_c_array__", None)
     if export is None or image.mode != "RGB":
@@ -41,7 +41,8 @@ def rgb_of(image: Image.Image) -> npt.NDArray[np.uint8] | None:
     return img_HWC if unpack_rgb(capsule, img_HWC) else None
 
 
-def unpack_rgb(capsule: object, img_HWC: npt.NDArray[np.uint8]) -> bool:
+def unpack_rgb(capsule: object, img_HWC: UInt8Array) -> bool:
     """Fill an image from a capsule of Arrow's ``arrow_array``; False if that does not hold four bytes per pixel."""
-    array, pixels = _capsule_pointer(capsule, b"arrow_array"), img_HWC.shape[0] * img_HWC.shape[1]
+    array = _capsule_pointer(capsule, b"arrow_array")
+    pixels = img_HWC.shape[0] * img_HWC.shape[1]
     return bool(_unpack_rgb(array, pixels, data_ptr(img_HWC)))

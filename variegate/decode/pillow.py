@@ -6,12 +6,10 @@ Pillow keeps four bytes for a pixel of colour. Its own way to an upright RGB arr
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
+from variegate.arrays import AnyArray, UInt8Array
 from variegate.decode.depth import ADVICE, note_depth, scaled_to_8_bits
 from variegate.decode.header import as_stored, pillow_orientation
 from variegate.decode.limits import (
@@ -33,7 +31,7 @@ from variegate.decode.limits import (
 from variegate.decode.memory import rgb_of
 from variegate.errors import DecodeError
 
-Image_HWC = npt.NDArray[np.uint8]
+Image_HWC = UInt8Array
 
 # Pixels of a strip; pictures of no more are converted in one go.
 _STRIP = 1 << 18
@@ -49,7 +47,8 @@ class _DecodeErrors:
     """Whatever Pillow raises becomes a DecodeError of the file. (A class, as a generator takes longer.)"""
 
     def __init__(self, data: bytes, path: str) -> None:
-        self._data, self._path = data, path
+        self._data = data
+        self._path = path
 
     def __enter__(self) -> None:
         pass
@@ -79,7 +78,8 @@ class PillowFile:
     ) -> None:
         max_pixels = check_limit("max_pixels", max_pixels, MAX_PIXELS)
         max_decode_bytes = check_limit("max_decode_bytes", max_decode_bytes, MAX_DECODE_BYTES)
-        self._data, self._path = data, path
+        self._data = data
+        self._path = path
         self._errors = _DecodeErrors(data, path)
         with self._errors:  # damaged files make Pillow's plug-ins raise nearly anything
             if size := webp_size(data):
@@ -151,7 +151,8 @@ class PillowFile:
     @property
     def bits(self) -> int:
         """Bits of a channel by the header: 16, or 8 for all that have no more."""
-        image, data = self._image, self._data
+        image = self._image
+        data = self._data
         if image.mode.startswith("I") or image.mode == "F":
             return 32 if image.mode in ("I", "F") and image.format not in _UNSIGNED_16 else 16
         if image.format == "PNG":
@@ -178,7 +179,7 @@ class PillowFile:
             reason = f"it has {count} channels, of which {some} unspecified; pass channels={count} to read all of them"
             raise DecodeError(self._path, reason)
 
-    def stored(self) -> npt.NDArray[Any]:
+    def stored(self) -> AnyArray:
         """[H, W, ...] as the file has it: palettes not looked up, not turned, a copy. Raises DecodeError."""
         with self._errors, room_for(self.needed), pillow_limit.lifted(self._image.height, self._image.width):
             self._image.load()
@@ -197,7 +198,7 @@ def gray_range(image: Image.Image, name: str) -> int:
     return (1 << int(bits[0] if isinstance(bits, tuple) else bits)) - 1
 
 
-def _scaled_gray(image: Image.Image, full: int) -> npt.NDArray[np.uint8]:
+def _scaled_gray(image: Image.Image, full: int) -> UInt8Array:
     """uint8 [H, W] of a gray image of 16 bits."""
     return scaled_to_8_bits(np.clip(np.asarray(image), 0, full), full)
 
@@ -219,7 +220,7 @@ def _converted(image: Image.Image, orientation: int, mode: str, full: int = 0) -
     return img_HWC
 
 
-def pixels_of_pil(image: Image.Image, name: str) -> npt.NDArray[np.uint8]:
+def pixels_of_pil(image: Image.Image, name: str) -> UInt8Array:
     """uint8 [H, W, 1] of gray images (modes 1, L, LA), [H, W, 3] of all others: palettes looked up, alpha dropped, and
     the EXIF orientation left alone, as torchvision does: an image in memory is the pixels that it holds, and only files
     are turned. One that was opened and not yet loaded is decoded here. More than 8 bits: see ``decode/depth.py``.

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from ctypes import c_char_p, c_int64, c_void_p
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int64Array
 from variegate.decode.header import JpegHeader
 from variegate.decode.limits import MAX_DECODE_BYTES, MAX_PIXELS
 from variegate.native.library import data_ptr, entry
@@ -26,16 +26,17 @@ _read_heads = entry("vg_jpeg_heads", c_void_p, c_void_p, *[c_int64] * 4, c_void_
 
 def scan_headers(
     files: Sequence[bytes], max_pixels: int = MAX_PIXELS, max_decode_bytes: int = MAX_DECODE_BYTES
-) -> npt.NDArray[np.int64]:
+) -> Int64Array:
     """int64[N, 7], a row for each file; zeros for those that ``checked_header`` is to look at."""
     heads = np.empty((len(files), len(JPEG_HEAD)), np.int64)
-    addresses, sizes = (c_char_p * len(files))(*files), np.fromiter(map(len, files), np.int64, len(files))
+    addresses = (c_char_p * len(files))(*files)
+    sizes = np.fromiter(map(len, files), np.int64, len(files))
     limits = MAX_SIDE, max_pixels, max_decode_bytes
     _read_heads(addresses, data_ptr(sizes), len(files), *limits, data_ptr(heads))
     return heads
 
 
-def header_of(row: npt.NDArray[np.int64]) -> JpegHeader | None:
+def header_of(row: Int64Array) -> JpegHeader | None:
     """A row of ``scan_headers`` as ``read_header`` returns it; None for one of zeros."""
     height, width, components, offset, mcu_height, coefficients, _ = row.tolist()
     if not components:

@@ -10,8 +10,8 @@ from contextvars import ContextVar
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int32Array, Int64Array, UInt8Array
 from variegate.program.program import Program
 from variegate.threads import Threads, default_threads
 
@@ -27,7 +27,7 @@ def _thread_pool(threads: int) -> Threads:
 
 
 def share_out(
-    work: Callable[[npt.NDArray[np.int64]], None], number: int, num_threads: int | None, chunk: int = ROWS_AT_A_TIME
+    work: Callable[[Int64Array], None], number: int, num_threads: int | None, chunk: int = ROWS_AT_A_TIME
 ) -> None:
     """``work`` on all of 0..number-1, in chunks that threads take one after another."""
     threads = default_threads() if num_threads is None else num_threads
@@ -36,7 +36,8 @@ def share_out(
         work(every)
         return
     chunk = max(1, min(chunk, -(-number // threads)))
-    pool, extra = _thread_pool(threads), extra_seconds.get()
+    pool = _thread_pool(threads)
+    extra = extra_seconds.get()
     # Threads take what is next by themselves: a task for every chunk would cost a hand-over, and wake the caller.
     starts = deque(range(0, number, chunk))
     errors: dict[int, BaseException] = {}
@@ -86,7 +87,7 @@ def share_out(
 _ALIGNMENT = 16
 
 
-def shapes_of(images: Sequence[npt.NDArray[np.uint8]] | npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
+def shapes_of(images: Sequence[UInt8Array] | UInt8Array) -> Int32Array:
     """int32[N, 3]: height, width and channels of uint8 images [H, W, C] or [H, W], or of one array [N, H, W, C].
 
     Raises TypeError for other dtypes: kernels trust it.
@@ -99,7 +100,7 @@ def shapes_of(images: Sequence[npt.NDArray[np.uint8]] | npt.NDArray[np.uint8]) -
     return np.array([(*image.shape, 1)[:3] for image in images], np.int32).reshape(-1, 3)
 
 
-def check_fits(program: Program, shapes: npt.NDArray[np.int32]) -> None:
+def check_fits(program: Program, shapes: Int32Array) -> None:
     """ValueError unless images of these shapes are those that the program was sampled for: kernels trust its sizes."""
     if program.blend is not None and program.blend.lacks_alpha:
         raise ValueError("program: got one without CopyPaste's masks; accepted: a call with dicts that have 'masks'")
@@ -114,7 +115,7 @@ def check_fits(program: Program, shapes: npt.NDArray[np.int32]) -> None:
             raise ValueError(f"row {row}: image {source} is uint8{shapes[source].tolist()}; {accepted}")
 
 
-def layout(shapes: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int64], int]:
+def layout(shapes: Int32Array) -> tuple[Int64Array, int]:
     """Aligned places for images -> (offsets int64[N], bytes in all)."""
     sizes = shapes.astype(np.int64).prod(axis=1)
     ends = np.cumsum(-(-sizes // _ALIGNMENT) * _ALIGNMENT)
@@ -122,13 +123,13 @@ def layout(shapes: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int64], int]:
 
 
 def write_images(
-    memory: npt.NDArray[np.uint8],
-    images: Sequence[npt.NDArray[np.uint8]] | npt.NDArray[np.uint8],
-    offsets: npt.NDArray[np.int64],
+    memory: UInt8Array,
+    images: Sequence[UInt8Array] | UInt8Array,
+    offsets: Int64Array,
 ) -> None:
     """Copy contiguous images to their places, by as many threads as there are cores."""
 
-    def copy(rows: npt.NDArray[np.int64]) -> None:
+    def copy(rows: Int64Array) -> None:
         for i in rows.tolist():
             image = images[i]
             memory[offsets[i] : offsets[i] + image.size] = image.reshape(-1)

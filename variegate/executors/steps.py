@@ -20,10 +20,12 @@ from variegate.program.program import Program
 Shape = tuple[int, int, int]
 
 # Bands of a step, and lines of a band, unless tiles are lower.
-_BANDS, _LEAST_LINES = 64, 8
+_BANDS = 64
+_LEAST_LINES = 8
 # Maps that keep coordinates in 32 bits, of which 15 or 16 are a fraction. They and tables count bytes in 31 bits.
 _FIXED_POINT = (PassSource.FIXED, PassSource.CHAIN, PassSource.INTERPOLATED, PassSource.FOLDED)
-_MOST_SIDE, _MOST_BYTES = 32_767, 1 << 31
+_MOST_SIDE = 32_767
+_MOST_BYTES = 1 << 31
 
 
 class Work(Enum):
@@ -119,7 +121,8 @@ class Steps:
         assert program.num_passes is not None
         if not self.programs or self.programs[-1] is not program:
             self.programs.append(program)
-        native, count = BandProgram(program), int(program.num_passes[row])
+        native = BandProgram(program)
+        count = int(program.num_passes[row])
         for number in range(count):
             plan = program.passes[row, number]
             target = made if number == count - 1 else f"canvas{number % 2}"
@@ -159,7 +162,8 @@ class Steps:
             is_result = is_last and number == count - 1
             numbers = 4 if is_result and self.program.output.is_float else 1
             self._add(step._replace(is_last=is_result), numbers * prod(result))
-            source, shape = target, result
+            source = target
+            shape = result
         return shape
 
     def _add(self, step: Step, size: int) -> None:

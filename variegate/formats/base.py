@@ -6,11 +6,11 @@ import hashlib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Int64Array, UInt8Array, UInt64Array
 from variegate.checks import meant
 from variegate.errors import DecodeError, shortened
 from variegate.io.addresses import printable, without_secrets
@@ -42,7 +42,7 @@ class SampleName(NamedTuple):
 
 
 class _DataAndLabel(NamedTuple):
-    data: bytes | npt.NDArray[np.uint8]
+    data: bytes | UInt8Array
     label: Any
 
 
@@ -56,7 +56,7 @@ class Item(_DataAndLabel):
 
     targets: dict[str, Any] | None
 
-    def __new__(cls, data: bytes | npt.NDArray[np.uint8], label: Any, targets: dict[str, Any] | None = None) -> Item:
+    def __new__(cls, data: bytes | UInt8Array, label: Any, targets: dict[str, Any] | None = None) -> Item:
         item = super().__new__(cls, data, label)
         item.targets = targets
         return item
@@ -116,7 +116,7 @@ class Source(Protocol):
         """Without reading the image."""
         ...
 
-    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    def ids(self, indices: Int64Array) -> UInt64Array:
         """Numbers that the random numbers of these samples depend on; no two samples share one."""
         ...
 
@@ -130,7 +130,7 @@ class IndexedSource:
 
     is_remote: bool = False
 
-    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    def ids(self, indices: Int64Array) -> UInt64Array:
         return indices.astype(np.uint64)
 
     def notes(self) -> list[str]:
@@ -141,7 +141,8 @@ class FilesSource(IndexedSource):
     """Samples of files that hold many each, one file after another. ``stored``: the files as they were when listed."""
 
     def __init__(self, stored: list[StoredFile], classes: tuple[str, ...]) -> None:
-        self._stored, self.classes = stored, classes
+        self._stored = stored
+        self.classes = classes
         self._starts = [0, *accumulate(file.samples for file in stored)]
         self.is_remote = any(file.location.is_url for file in stored)
 
@@ -182,11 +183,11 @@ class PixelSource(Protocol):
         """All images are one array, so that ``pixels`` gives many at once."""
         ...
 
-    def pixels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    def pixels(self, indices: Int64Array) -> UInt8Array:
         """Many images at once, copied: uint8 [N, H, W, C]. Only where ``is_stacked``."""
         ...
 
-    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]: ...
+    def labels(self, indices: Int64Array) -> AnyArray: ...
 
 
 class StreamItem(NamedTuple):
@@ -218,6 +219,9 @@ class StreamSource(Protocol):
         ...
 
     def notes(self) -> list[str]: ...
+
+
+AnySource: TypeAlias = Source | StreamSource
 
 
 def digest_of(*parts: str | bytes) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from variegate.errors import DecodeError
+from variegate.errors import DecodeError, one_line
 from variegate.formats.annotated import values as check
 from variegate.formats.annotated.folders import AnnotatedFolder, names_below
 from variegate.formats.annotated.frames import EXIF
@@ -136,7 +136,9 @@ class _Parsed:
     """The images, categories and objects that have been read so far."""
 
     def __init__(self, file: str, ignored: bool, faults: Faults) -> None:
-        self._file, self._ignored, self._faults = file, ignored, faults
+        self._file = file
+        self._ignored = ignored
+        self._faults = faults
         self._members: set[str] = set()
         self._paths: list[str] = []
         self._sizes: list[tuple[int, int]] = []
@@ -160,7 +162,7 @@ class _Parsed:
                 raise TypeError(f"is {shown_value(entry)}; accepted: an object")
             self._add[member](entry)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            what = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+            what = f"no {error}" if isinstance(error, KeyError) else one_line(error)
             id = shown_value(entry.get("id") if isinstance(entry, dict) else entry)
             where = f"{self._file}: {member}, the entry with id {id}"
             if member != "annotations":
@@ -194,11 +196,13 @@ class _Parsed:
         if is_crowd and not self._ignored:
             self._faults.ignored += 1
             return
-        image, category = entry["image_id"], entry["category_id"]
+        image = entry["image_id"]
+        category = entry["category_id"]
         hash(image), hash(category)
         left, top, width, height = check.numbers_of("bbox", entry["bbox"], 4)
         points = check.numbers_of("keypoints", entry.get("keypoints") or ())
-        shape, shapes = entry.get("segmentation"), self._builder.shapes
+        shape = entry.get("segmentation")
+        shapes = self._builder.shapes
         if isinstance(shape, dict):
             rows, columns = shape["size"]
             shapes.add_runs(rows, columns, shape["counts"])
@@ -220,7 +224,8 @@ class _Parsed:
         self._resolve()
         # Web servers list no folders; an image that is missing is then a bad sample.
         there = None if folder.is_web else names_below(folder) or set()
-        sizes, paths = np.array(self._sizes, np.int32).reshape(-1, 2), self._paths
+        sizes = np.array(self._sizes, np.int32).reshape(-1, 2)
+        paths = self._paths
         objects = self._builder.done(sizes, self._faults, self._where)
         notes = self._faults.notes("crowd (iscrowd)")
         if there is not None:
@@ -247,7 +252,8 @@ class _Parsed:
         builder = self._builder
         builder.points = max((category.points for category in self._categories.values()), default=0)
         for k, (image, id) in enumerate(zip(self._images_of, self._categories_of, strict=True)):
-            index, category = self._image_ids.get(image), self._categories.get(id)
+            index = self._image_ids.get(image)
+            category = self._categories.get(id)
             if index is None:
                 self._leave_out(k, f"image_id {shown_value(image)}, which no image has")
             elif category is None:
@@ -256,7 +262,8 @@ class _Parsed:
             builder.labels.append(category.label if category else 0)
             if not builder.points:
                 continue
-            numbers, points = self._points_of[k], np.zeros((builder.points, 3), np.float32)
+            numbers = self._points_of[k]
+            points = np.zeros((builder.points, 3), np.float32)
             if any(numbers) and category and index is not None:  # zeros alone are how some write that there are none
                 if len(numbers) == 3 * category.points:
                     points[: category.points] = np.asarray(numbers, np.float32).reshape(-1, 3)

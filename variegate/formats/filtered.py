@@ -17,10 +17,11 @@ from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int64Array, UInt8Array, UInt64Array
 from variegate.errors import DecodeError
 from variegate.formats.base import (
+    AnySource,
     FileSource,
     Item,
     PixelSource,
@@ -36,6 +37,7 @@ from variegate.formats.base import (
 )
 from variegate.formats.reading import parse_file, read_file
 from variegate.formats.stamps import printable
+from variegate.io.files import StrPath
 from variegate.io.location import Location
 from variegate.threads import computed_once
 
@@ -48,7 +50,8 @@ def sample_key(source: Any, index: int) -> str:
 
 def sample_keys(source: Any) -> list[str]:
     """``sample_key`` of all."""
-    path, name = getattr(source, "relative_path", None), source.name
+    path = getattr(source, "relative_path", None)
+    name = source.name
     return [stream_key(name(index)) if path is None else as_line(path(index)) for index in range(len(source))]
 
 
@@ -88,13 +91,16 @@ class FilteredSource(_WithTargetsOfWhole):
 
     is_remote = _of_whole("is_remote")
 
-    def __init__(self, whole: Any, kept: npt.NDArray[np.int64], notes: list[str], exclude: str = "") -> None:
-        self.whole, self.kept, self.exclude = whole, kept, exclude
+    def __init__(self, whole: Any, kept: Int64Array, notes: list[str], exclude: str = "") -> None:
+        self.whole = whole
+        self.kept = kept
+        self.exclude = exclude
         self._notes = notes
 
     def __repr__(self) -> str:
         inside = repr(self.whole).removeprefix(f"{type(self.whole).__name__}(")
-        count, kept = f"{len(self.whole):,} sample", f"{len(self):,} sample"
+        count = f"{len(self.whole):,} sample"
+        kept = f"{len(self):,} sample"
         plural = "" if len(self) == 1 else "s"
         return f"{type(self).__name__}({inside.replace(f'{count}s', f'{kept}{plural}', 1)}"
 
@@ -116,10 +122,10 @@ class FilteredSource(_WithTargetsOfWhole):
     def name(self, index: int) -> SampleName:
         return cast(SampleName, self.whole.name(self._at(index)))
 
-    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        return cast("npt.NDArray[np.uint64]", self.whole.ids(self.kept[indices]))
+    def ids(self, indices: Int64Array) -> UInt64Array:
+        return cast("UInt64Array", self.whole.ids(self.kept[indices]))
 
-    def labels(self, indices: npt.NDArray[np.int64]) -> Any:
+    def labels(self, indices: Int64Array) -> Any:
         ask = getattr(self.whole, "labels", None)
         return None if ask is None else ask(self.kept[indices])
 
@@ -160,7 +166,7 @@ class FilteredPixels(FilteredSource):
 
     is_stacked = _of_whole("is_stacked")
 
-    def pixels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    def pixels(self, indices: Int64Array) -> UInt8Array:
         for index in (indices.min(), indices.max()) if len(indices) else ():
             check_index(int(index), len(self.kept))
         return cast(PixelSource, self.whole).pixels(self.kept[indices])
@@ -172,7 +178,8 @@ class FilteredStream(_WithTargetsOfWhole):
     num_shards = _of_whole("num_shards")
 
     def __init__(self, whole: StreamSource, names: frozenset[str], exclude: str = "") -> None:
-        self.whole, self.exclude = whole, exclude
+        self.whole = whole
+        self.exclude = exclude
         self._names = names
         self._left_out: dict[int, frozenset[str]] = {}  # by shard that was read to its end
 
@@ -213,14 +220,14 @@ class FilteredStream(_WithTargetsOfWhole):
         return lines
 
 
-def whole_of(source: Source | StreamSource) -> Source | StreamSource:
+def whole_of(source: AnySource) -> AnySource:
     """The source that some samples of are kept; itself, where all are."""
     while isinstance(source, (FilteredSource, FilteredStream)):
         source = source.whole
     return source
 
 
-def excluded_from(source: Source | StreamSource) -> dict[str, Any]:
+def excluded_from(source: AnySource) -> dict[str, Any]:
     """Entries to open a source again: ``exclude``, the place of its list, and ``left_out``, the number of samples."""
     if not isinstance(source, FilteredSource):
         return {}
@@ -239,7 +246,7 @@ class PlaceWithout(os.PathLike[str]):
     """A place of samples, and the list of those to leave out, for functions that hand on to ``open_source``."""
 
     place: str
-    exclude: str | os.PathLike[str]
+    exclude: StrPath
 
     def __fspath__(self) -> str:
         return self.place
@@ -248,12 +255,12 @@ class PlaceWithout(os.PathLike[str]):
         return self.place
 
 
-def place_without(place: str, exclude: str | os.PathLike[str] | None) -> Any:
+def place_without(place: str, exclude: StrPath | None) -> Any:
     """The place itself where nothing is left out."""
     return place if exclude is None else PlaceWithout(place, exclude)
 
 
-def without(source: Source | StreamSource, exclude: Any) -> Source | StreamSource:
+def without(source: AnySource, exclude: Any) -> AnySource:
     """The source without the samples that ``exclude`` names; itself, where that names none at all. Raises
     SourceError for a list that cannot be read, or names none of the source's; TypeError for what is no list."""
     names, place = read_names(exclude)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int64Array
 from variegate.decode import read_bytes
 from variegate.formats.base import (
     IndexedSource,
@@ -32,6 +32,7 @@ from variegate.formats.kinds import (
     is_system_path,
 )
 from variegate.formats.reading import find_below, read_file
+from variegate.io.files import StrPath
 from variegate.io.location import Location, LocationLike, inside
 from variegate.threads import computed_once
 
@@ -48,7 +49,7 @@ class WalkedFolder:
     unread: list[str] = field(default_factory=list)
 
 
-def walk(root: str | os.PathLike[str]) -> WalkedFolder:
+def walk(root: StrPath) -> WalkedFolder:
     """Names of the system (``is_system_name``) are skipped. Links are followed, but not to a folder around them."""
     walked = WalkedFolder()
     waiting: list[tuple[str, str, tuple[str, ...]]] = [(os.fspath(root), "", ())]
@@ -149,8 +150,11 @@ class FolderSource(IndexedSource):
         else:
             # Without any image, files of other kinds in class folders tell why.
             further = [] if here else [path for _, others in listed.values() for path in others]
-            class_names, empty, ignored = [FLAT_CLASS], [], [*ignored_here, *further]
-            samples, here = [ImageFile(path, 0) for path in here], []
+            class_names = [FLAT_CLASS]
+            empty = []
+            ignored = [*ignored_here, *further]
+            samples = [ImageFile(path, 0) for path in here]
+            here = []
         left_out = (tuple(empty), tuple(ignored), tuple(walked.irregular), tuple(walked.unread), tuple(here))
         listing = cls(folder, tuple(class_names), tuple(samples), *left_out)
         if not samples:
@@ -196,7 +200,7 @@ class FolderSource(IndexedSource):
     def relative_path(self, index: int) -> str:
         return self.samples[index].path
 
-    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def labels(self, indices: Int64Array) -> Int64Array:
         return np.array([self.samples[index].label for index in indices.tolist()], np.int64)
 
     def notes(self) -> list[str]:

@@ -19,17 +19,20 @@ from variegate.decode import is_jpeg
 from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex, index_path
 from variegate.decode.limits import MAX_DECODE_BYTES
 from variegate.errors import DecodeError
-from variegate.formats.base import Item, Source, StreamSource
+from variegate.formats.base import AnySource, Item, Source
 from variegate.formats.filtered import whole_of
 from variegate.formats.opening import open_source
 from variegate.formats.packed import index_beside
 from variegate.formats.reading import read_file
 from variegate.io.addresses import speakable
 from variegate.io.durable import WriteError, write_atomically
+from variegate.io.files import StrPath
 from variegate.threads import default_threads, in_order
 
 _AHEAD = 8  # files of each thread that are in memory
-NOT_JPEG, IN_MEMORY, UNREADABLE = "no JPEG", "pixels, not a file", "cannot be read"
+NOT_JPEG = "no JPEG"
+IN_MEMORY = "pixels, not a file"
+UNREADABLE = "cannot be read"
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Indexed:
 
 def index_source(
     source: Any,
-    path: str | os.PathLike[str] | None = None,
+    path: StrPath | None = None,
     num_threads: int | None = None,
     *,
     on_progress: Callable[[int, int], object] | None = None,
@@ -62,7 +65,7 @@ def index_source(
     ``on_progress``: called with images done, and of how many (0: not known). ``stop``: ends it; what was found is kept.
     Raises SourceError, WriteError.
     """
-    opened: Source | StreamSource = open_source(source)
+    opened: AnySource = open_source(source)
     place = index_path(whole_of(opened).fingerprint) if path is None else path
     try:
         index = EntropyIndex(place)
@@ -79,7 +82,9 @@ def index_source(
         for reason, size, packed in in_order(pool, _tasks(opened, index, broken), threads * _AHEAD):
             images += 1
             if reason is None:
-                indexed, image_bytes, index_bytes = indexed + 1, image_bytes + size, index_bytes + packed
+                indexed += 1
+                image_bytes += size
+                index_bytes += packed
             else:
                 left_out[reason] += 1
             if on_progress is not None:
@@ -95,7 +100,7 @@ def index_source(
 Found = tuple[str | None, int, int]  # why a file has no entry points, its bytes, and those of its entry points
 
 
-def _tasks(source: Source | StreamSource, index: EntropyIndex, broken: list[str]) -> Iterator[Callable[[], Found]]:
+def _tasks(source: AnySource, index: EntropyIndex, broken: list[str]) -> Iterator[Callable[[], Found]]:
     if isinstance(source, Source):
         for number in range(len(source)):
             yield lambda number=number: _add(lambda: source.read(number), index)  # type: ignore[misc]
@@ -131,7 +136,7 @@ _LOWEST_PRIORITY = 19
 _ACCEPTED = "'auto', a path, or None"
 
 
-def open_entropy_index(where: str | os.PathLike[str] | None, source: Source | StreamSource) -> EntropyIndex | None:
+def open_entropy_index(where: StrPath | None, source: AnySource) -> EntropyIndex | None:
     """``where``: None, "auto" or a path. Raises ValueError for anything else, and for a file that is none."""
     if where is None:
         return None
@@ -139,7 +144,8 @@ def open_entropy_index(where: str | os.PathLike[str] | None, source: Source | St
         raise ValueError(f"index: got {where!r}; accepted: {_ACCEPTED}")
     if isinstance(where, str) and where != "auto":
         where = a_path("index", where, ("auto",), _ACCEPTED)
-    is_auto, fingerprint = where == "auto", whole_of(source).fingerprint
+    is_auto = where == "auto"
+    fingerprint = whole_of(source).fingerprint
     if is_auto and (packed := _packed_index(source)) is not None:
         return packed
     path = index_path(fingerprint) if is_auto else os.fspath(where)
@@ -156,7 +162,7 @@ def open_entropy_index(where: str | os.PathLike[str] | None, source: Source | St
         raise ValueError(f"index: {speakable(str(path))} cannot be read ({error.strerror})") from error
 
 
-def _packed_index(source: Source | StreamSource) -> EntropyIndex | None:
+def _packed_index(source: AnySource) -> EntropyIndex | None:
     """The one that ``variegate pack`` put beside shards, which is not written to; None where none can be used. What
     lies at an address is copied to where "auto" looks, once."""
     place = index_beside(source)
@@ -179,9 +185,10 @@ class LoaderIndex(EntropyIndex):
     """Looks into unknown files that crops ask for in the background; they serve from the next epoch on. Nothing but
     time depends on it."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: StrPath) -> None:
         self._waiting: deque[bytes] = deque()
-        self._waiting_bytes, self._is_given_up = 0, False
+        self._waiting_bytes = 0
+        self._is_given_up = False
         super().__init__(path)
         # When nobody holds the loader any more, or the process ends.
         self._finalizer = weakref.finalize(self, _save_rest, self.path, self._added)

@@ -7,8 +7,20 @@ from dataclasses import dataclass
 from variegate.io.location import Location
 
 IMAGE_EXTENSIONS = (
-    *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp"),
-    *(".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm"),
+    ".jpg",
+    ".jpeg",
+    ".jpe",
+    ".jfif",
+    ".png",
+    ".webp",
+    ".gif",
+    ".bmp",
+    ".tif",
+    ".tiff",
+    ".ppm",
+    ".pgm",
+    ".pbm",
+    ".pnm",
 )
 # Images too, but of kinds that are not read: messages name them.
 UNSUPPORTED_IMAGES = frozenset(
@@ -59,8 +71,10 @@ class Format:
         return f"{self.suffix} {self.noun}"
 
 
-_TAR, _PARQUET = (".tar", ".tar.gz", ".tgz"), (".parquet",)
-_OF_TAR, _OF_PARQUET = ("stream", "on_error", "classes", "cache_dir"), ("classes", "cache_dir", "image_root")
+_TAR = (".tar", ".tar.gz", ".tgz")
+_PARQUET = (".parquet",)
+_OF_TAR = ("stream", "on_error", "classes", "cache_dir")
+_OF_PARQUET = ("classes", "cache_dir", "image_root")
 FILE_KINDS = (
     Format(_TAR, "shards", "WebDataset", "tar.read:open_tar", _OF_TAR, annotated="members"),
     Format(_PARQUET, "files", "", "parquet.read:open_parquet", _OF_PARQUET, annotated="columns"),
@@ -68,7 +82,8 @@ FILE_KINDS = (
 )
 IMAGE = Format((), "an image", "", "folder:open_image", ())
 FOLDER = Format((), "a folder of images", "", "folder:open_folder", ())
-_WITH, _OF_LAYOUT = "a folder with annotations", ("annotations", "on_error", "classes")
+_WITH = "a folder with annotations"
+_OF_LAYOUT = ("annotations", "on_error", "classes")
 # By the name that ``annotations=`` has for them.
 LAYOUTS = {
     "coco": Format((), _WITH, "", "coco:open_coco", _OF_LAYOUT),
@@ -109,7 +124,11 @@ def is_image_name(name: str) -> bool:
 _SYSTEM_NAMES = frozenset(
     (
         *("__macosx", "@eadir", "@__thumb", "#recycle", "#snapshot", "$recycle.bin", "system volume information"),
-        *("lost+found", "__pycache__", "thumbs.db", "ehthumbs.db", "desktop.ini"),
+        "lost+found",
+        "__pycache__",
+        "thumbs.db",
+        "ehthumbs.db",
+        "desktop.ini",
     )
 )
 

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, BoolArray
 from variegate.errors import DecodeError, shown
 from variegate.formats.base import SourceError
 from variegate.formats.reading import read_file
 from variegate.io.files import MOST_TEXT_BYTES
 from variegate.io.location import Location
 
-Labels = npt.NDArray[Any]
+Labels = AnyArray
 
 # Columns and keys that hold the class where nothing else says so, the likeliest first.
 LABEL_NAMES = ("label", "labels", "fine_label", "class", "target", "cls", "coarse_label")
@@ -70,7 +70,7 @@ def check_int64(where: str, labels: Labels) -> None:
     """Raises SourceError naming the first whole number that does not fit int64, which is what batches hold."""
     if labels.dtype.kind == "O":
         are_beyond = [type(label) is int and not -MOST_LABEL - 1 <= label <= MOST_LABEL for label in labels.flat]
-        beyond: npt.NDArray[np.bool_] = np.array(are_beyond, np.bool_).reshape(labels.shape)
+        beyond: BoolArray = np.array(are_beyond, np.bool_).reshape(labels.shape)
     else:
         beyond = np.asarray(labels > MOST_LABEL if labels.dtype == np.uint64 else False)
     if beyond.any():

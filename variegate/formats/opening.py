@@ -10,11 +10,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from variegate.formats.base import Source, SourceError, StreamSource, check_on_error, cut_off
+from variegate.formats.base import AnySource, Source, SourceError, StreamSource, check_on_error, cut_off
 from variegate.formats.filtered import PlaceWithout, without
 from variegate.formats.kinds import ACCEPTED, kinds_with
 from variegate.formats.resolving import are_places, is_place, resolve
 from variegate.io.addresses import without_secrets
+from variegate.io.files import StrPath
 
 
 def open_source(
@@ -23,9 +24,9 @@ def open_source(
     stream: bool | None = None,
     on_error: str = "raise",
     classes: Sequence[str] | None = None,
-    cache_dir: str | os.PathLike[str] | None = None,
-    image_root: str | os.PathLike[str] | None = None,
-    exclude: str | os.PathLike[str] | Iterable[str] | None = None,
+    cache_dir: StrPath | None = None,
+    image_root: StrPath | None = None,
+    exclude: StrPath | Iterable[str] | None = None,
     annotations: Any = None,
 ) -> Any:  # a Source or a StreamSource, of which a checker would not let anybody ask a length
     """Open a data set: files, folders, URLs, arrays or objects.
@@ -86,7 +87,7 @@ def open_source(
     return opened if exclude is None else without(opened, exclude)
 
 
-def _open_object(spec: Any, options: dict[str, Any]) -> Source | StreamSource:
+def _open_object(spec: Any, options: dict[str, Any]) -> AnySource:
     kind = f"a {type(spec).__name__}"
     # Asked of the class, since isinstance() of a protocol would compute the properties, the fingerprint among them.
     if _has(spec, "read", "name", "ids", "notes", "__len__"):

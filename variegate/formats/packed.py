@@ -15,11 +15,11 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
-from variegate.errors import DecodeError, shown
-from variegate.formats.base import Source, SourceError, StreamSource
+from variegate.arrays import UInt8Array
+from variegate.errors import DecodeError, one_line, shown
+from variegate.formats.base import AnySource, SourceError
 from variegate.formats.opening import open_source
 from variegate.formats.reading import filesystem, named_errors, read_file
 from variegate.io.location import Location, inside
@@ -40,7 +40,7 @@ class DatasetStatistics(NamedTuple):
     pixels: int
 
 
-def sums_of(image: npt.NDArray[np.uint8]) -> tuple[list[int], list[int]]:
+def sums_of(image: UInt8Array) -> tuple[list[int], list[int]]:
     """uint8[H, W, C], C = 1 or 3 -> the sum of each channel, and of its squares."""
     picture = Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image)
     counts = np.array(picture.histogram(), np.int64).reshape(-1, 256)
@@ -89,12 +89,13 @@ def parse_statistics(data: bytes, place: str) -> DatasetStatistics:
         mean, std = (tuple(map(_share, found[name])) for name in ("mean", "std"))
         if found["format"] != FORMAT or len(mean) not in (1, 3) or len(std) != len(mean):
             raise ValueError("of another format")
-        images, pixels = found["images"], found["pixels"]
+        images = found["images"]
+        pixels = found["pixels"]
         if type(images) is not int or type(pixels) is not int or not 0 < images <= pixels:
             raise ValueError(f"got {shown(images)} images of {shown(pixels)} pixels")
         return DatasetStatistics(mean, std, images, pixels)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         raise SourceError(
             f"{place}: no statistics of a data set ({reason}); accepted: what variegate pack writes"
         ) from None
@@ -116,7 +117,7 @@ def dataset_statistics(source: Any) -> DatasetStatistics:
     return _found_statistics(open_source(source), "is asked for")
 
 
-def statistics_of(source: Source | StreamSource) -> DatasetStatistics | None:
+def statistics_of(source: AnySource) -> DatasetStatistics | None:
     """Those that lie beside the files of a source; None where there are none. Raises SourceError for damaged ones."""
     place = beside(source, STATISTICS_NAME)
     if place is None:
@@ -130,7 +131,7 @@ def statistics_of(source: Source | StreamSource) -> DatasetStatistics | None:
     return parse_statistics(data, str(place))
 
 
-def checked_statistics(source: Source | StreamSource) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def checked_statistics(source: AnySource) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation, for ``T.Normalize("dataset")``. Raises SourceError where there are none."""
     found = _found_statistics(source, "Normalize('dataset') asks for")
     if min(found.std) <= 0:
@@ -138,7 +139,7 @@ def checked_statistics(source: Source | StreamSource) -> tuple[tuple[float, ...]
     return found.mean, found.std
 
 
-def _found_statistics(source: Source | StreamSource, why: str) -> DatasetStatistics:
+def _found_statistics(source: AnySource, why: str) -> DatasetStatistics:
     found = statistics_of(source)
     if found is None:
         accepted = "what variegate pack wrote, or numbers: Normalize(mean, std)"
@@ -146,7 +147,7 @@ def _found_statistics(source: Source | StreamSource, why: str) -> DatasetStatist
     return found
 
 
-def index_beside(source: Source | StreamSource) -> Location | None:
+def index_beside(source: AnySource) -> Location | None:
     """The entropy index that was packed with the files of a source."""
     place = beside(source, INDEX_NAME)
     if place is None:
@@ -161,7 +162,7 @@ def index_beside(source: Source | StreamSource) -> Location | None:
         return None
 
 
-def beside(source: Source | StreamSource, name: str) -> Location | None:
+def beside(source: AnySource, name: str) -> Location | None:
     """A name in the folder that all files of a source lie in; None where it has no files, or in several folders."""
     stored = getattr(source, "stored_files", None)
     files = [file.location for file in stored()] if stored is not None else getattr(source, "locations", [])

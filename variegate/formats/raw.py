@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Int64Array, UInt8Array, UInt64Array
 from variegate.errors import DecodeError, shown
 from variegate.formats.base import FilesSource, Item, SampleName, SourceError, StoredFile, digest_of
 from variegate.formats.labels import checked_names, label_at
@@ -59,9 +59,9 @@ class DamagedRawError(ValueError):
 class RawIndex:
     """Of one file. ``places``: PLACES[N]; ``labels``: int64 or float64, [N] or [N, width]; ``digest``: of all of it."""
 
-    places: npt.NDArray[Any]
-    labels: npt.NDArray[Any]
-    name_ends: npt.NDArray[np.uint64]
+    places: AnyArray
+    labels: AnyArray
+    name_ends: UInt64Array
     names: bytes
     classes: tuple[str, ...]
     digest: str
@@ -84,7 +84,7 @@ def padding(size: int) -> bytes:
 
 
 def index_bytes(
-    places: npt.NDArray[Any], labels: Sequence[Any], kind: str, names: Sequence[str], classes: Sequence[str]
+    places: AnyArray, labels: Sequence[Any], kind: str, names: Sequence[str], classes: Sequence[str]
 ) -> bytes:
     """``kind``: "int", "float", "ints" or "floats", as ``formats.shards.Labels`` has it."""
     encoded = [name.encode("utf-8", "surrogateescape") for name in names]
@@ -148,7 +148,7 @@ def _parse(data: bytes, digest: bytes) -> RawIndex:
 
     classes = checked_names(head["classes"])
 
-    def take(dtype: Any, number: int) -> npt.NDArray[Any]:
+    def take(dtype: Any, number: int) -> AnyArray:
         nonlocal at
         at += -at % ALIGNED
         found = np.frombuffer(data, dtype, number, at)
@@ -244,7 +244,8 @@ class RawSource(FilesSource):
         file, position = self._place(index)
         found = self.files[file]
         place = found.index.places[position]
-        offset, size = int(place["offset"]), found.index.size_of(position)
+        offset = int(place["offset"])
+        size = found.index.size_of(position)
         if found.location.is_url:
             data = read_range(found.location, offset, size, found.version.size, str(self.name(index)))
             flat = np.frombuffer(data, np.uint8)
@@ -261,10 +262,10 @@ class RawSource(FilesSource):
             image = np.broadcast_to(image, (height, width, shown))
         return Item(image, label_at(self._labels, index))
 
-    def pixels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    def pixels(self, indices: Int64Array) -> UInt8Array:
         raise TypeError("pixels: images of raw shards may differ in size; accepted: read, one after another")
 
-    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    def labels(self, indices: Int64Array) -> AnyArray:
         """Those of many images, copied."""
         return np.asarray(self._labels[indices])
 
@@ -272,7 +273,7 @@ class RawSource(FilesSource):
         file, position = self._place(index)
         return SampleName(str(self.files[file].location), self.files[file].index.name(position))
 
-    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    def ids(self, indices: Int64Array) -> UInt64Array:
         """Those of the samples that were packed."""
         return np.asarray(self._ids[indices], np.uint64)
 
@@ -325,7 +326,8 @@ def open_raw(files: Sequence[Location]) -> RawSource:
 
 def _open(location: Location) -> RawShardFile:
     version = version_of(location)
-    size, name = version.size, str(location)
+    size = version.size
+    name = str(location)
     try:
         if size < TAIL_SIZE + len(FIRST_LINE) or read_range(location, 0, len(FIRST_LINE), size, name) != FIRST_LINE:
             raise DamagedRawError("no file of raw pixels: it does not begin as such")

@@ -151,7 +151,9 @@ class ByteStream:
     fails, so that nothing of what has arrived is lost; the next call then gives none or raises DecodeError."""
 
     def __init__(self, file: Any, location: Location) -> None:
-        self._file, self._location, self.name = file, location, str(location)
+        self._file = file
+        self._location = location
+        self.name = str(location)
         self._failure = ""
 
     def read(self, size: int) -> bytes:
@@ -160,7 +162,8 @@ class ByteStream:
             try:
                 part = b"" if self._failure else self._file.read(size)
             except Exception as error:  # every kind of storage has its own
-                self._failure, part = reason_for(error, self._location), b""
+                self._failure = reason_for(error, self._location)
+                part = b""
             if self._failure and not parts:
                 raise DecodeError(self.name, self._failure)
             if not part:

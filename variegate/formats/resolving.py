@@ -37,7 +37,8 @@ _ACCEPTED_ANNOTATIONS = (
     "shards (docs/targets.md)"
 )
 # Of a folder that the commands write.
-_MANIFEST, _SETTINGS = "manifest.parquet", "variegate.json"
+_MANIFEST = "manifest.parquet"
+_SETTINGS = "variegate.json"
 
 
 class Resolved(NamedTuple):
@@ -110,7 +111,8 @@ def _of_files(files: list[Location], annotations: Any) -> Resolved:
 
 
 def _annotated_files(kind: Format, files: list[Location], annotations: Any) -> Resolved:
-    name, values = kind.annotated, annotations
+    name = kind.annotated
+    values = annotations
     if isinstance(annotations, str):
         first, options = split_typed(annotations)
         values = {**options, "format": first}
@@ -262,14 +264,16 @@ def _expand(text: str, pattern: Location) -> list[str]:
         return [text]
     inside = braces[1]
     choices = inside.split(",") if "," in inside else _numbers(inside, pattern)
-    before, after = text[: braces.start()], text[braces.end() :]
+    before = text[: braces.start()]
+    after = text[braces.end() :]
     return [name for choice in choices for name in _expand(f"{before}{choice}{after}", pattern)]
 
 
 def _numbers(inside: str, pattern: Location) -> list[str]:
     """The numbers of a range ``000..012``, as wide as they are written."""
     begin, _, end = inside.partition("..")
-    first, last = int(begin), int(end)
+    first = int(begin)
+    last = int(end)
     if abs(last - first) >= _MOST_NAMES:
         raise SourceError(f"{pattern}: {{{inside}}} is more than {_MOST_NAMES:,} names; check the range")
     is_padded = begin.startswith("0") or end.startswith("0")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
+from variegate.arrays import UInt8Array
 from variegate.checks import integer
 from variegate.decode import read_image
 
@@ -19,7 +17,7 @@ def sample_photo(name: str) -> Path:
     return Path(__file__).parent / "photos" / f"{name}.jpg"
 
 
-def sample_images(n: int = 8) -> list[npt.NDArray[np.uint8]]:
+def sample_images(n: int = 8) -> list[UInt8Array]:
     """Return ``n`` sample photos in a fixed order, as new uint8 arrays [H, W, 3] of different sizes.
 
     There are eight, with shorter sides of 256 to 320 pixels, all in the public domain or CC0. They repeat after the

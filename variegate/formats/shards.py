@@ -104,7 +104,8 @@ class Shard(AbstractContextManager["Shard"]):
     """A shard in the making: nothing of it is seen before ``commit``; without that, its context manager discards it."""
 
     def __init__(self, storage: Storage, name: str, labels: Labels) -> None:
-        self.storage, self.labels = storage, labels
+        self.storage = storage
+        self.labels = labels
         self.name = name  # relative to the storage's root
         self.count = 0
         self.size, self.sha256 = 0, ""  # of the file, once it is committed
@@ -125,7 +126,8 @@ class Shard(AbstractContextManager["Shard"]):
             self._writer.commit()
             self._is_open = False
             written = self._writer.descriptor
-            self.size, self.sha256 = written.size, written.digest.hexdigest()
+            self.size = written.size
+            self.sha256 = written.digest.hexdigest()
         else:
             self.discard()
             self.storage.remove(self.name)

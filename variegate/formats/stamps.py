@@ -14,8 +14,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import BoolArray, Int64Array
 from variegate.formats.base import FileSource, Source, StoredFile
 from variegate.formats.reading import filesystem, find_below
 from variegate.io.location import Location, relative_names
@@ -53,10 +53,10 @@ class Stamps:
     now, for messages; None where that is not known. ``names`` that are not UTF-8 have their bytes as ``\\udcff``."""
 
     names: Sequence[str]
-    sizes: npt.NDArray[np.int64]
-    times: npt.NDArray[np.int64]
+    sizes: Int64Array
+    times: Int64Array
     marks: Sequence[str]  # empty: none has one
-    starts: npt.NDArray[np.int64]
+    starts: Int64Array
     places: Callable[[int], str] | None = None
 
     def __len__(self) -> int:
@@ -86,7 +86,7 @@ def stamps_of(source: Source) -> Stamps | None:
     return None if stored is None else _of_files(stored())
 
 
-def differences(was: Stamps, now: Stamps) -> npt.NDArray[np.int64]:
+def differences(was: Stamps, now: Stamps) -> Int64Array:
     """The files of ``now`` that are not those of ``was``, of the same names. Times are equal that are so in what a
     copy may keep of them: cut to whole seconds, or to what a file system keeps."""
     is_other = was.sizes != now.sizes
@@ -123,7 +123,7 @@ def printable(name: str) -> str:
     return name if name.isascii() else name.encode("utf-8", "backslashreplace").decode()
 
 
-def _same_times(was: npt.NDArray[np.int64], now: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _same_times(was: Int64Array, now: Int64Array) -> BoolArray:
     is_equal = (was == now) | (was == UNKNOWN) | (now == UNKNOWN)
     for unit in _UNITS:
         is_equal |= (was - was % unit == now) | (now - now % unit == was)
@@ -148,7 +148,8 @@ def _of_folder(source: Source, folder: Location, paths: list[str]) -> Stamps:
             mark = next((f"{key} {info[key]}" for key in (*_MARKS, *_TIMES) if info.get(key)), "")
             found[path] = Stamp(UNKNOWN if size is None else int(size), UNKNOWN, mark)
         stamps = [found.get(path, Stamp(UNKNOWN)) for path in paths]
-        sizes, marks = np.array([stamp.size for stamp in stamps], np.int64), [stamp.mark for stamp in stamps]
+        sizes = np.array([stamp.size for stamp in stamps], np.int64)
+        marks = [stamp.mark for stamp in stamps]
         times = np.full(len(paths), UNKNOWN)
     else:
         sizes, times = _stat_all([os.path.join(folder.address(), path) for path in paths])
@@ -187,10 +188,10 @@ def _of_files(files: list[StoredFile]) -> Stamps:
     )
 
 
-def _stat_all(paths: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _stat_all(paths: Sequence[str]) -> tuple[Int64Array, Int64Array]:
     """Sizes and times. Threads, since a network disk takes its time for each; on a local one they cost nothing."""
 
-    def stat_some(some: Sequence[str]) -> npt.NDArray[np.int64]:
+    def stat_some(some: Sequence[str]) -> Int64Array:
         return np.array([stamp_now(path)[:2] for path in some], np.int64).reshape(-1, 2)
 
     with ThreadPoolExecutor(_STATS_AT_ONCE, "variegate-stat") as pool:

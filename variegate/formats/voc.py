@@ -28,7 +28,8 @@ from variegate.formats.reading import is_file, read_file
 from variegate.io.location import Location
 
 VOC_OPTIONS = {"split": check.SPLIT, "ignored": check.FLAG, "exif": EXIF}
-_IMAGES, _ANNOTATIONS = "JPEGImages", "Annotations"
+_IMAGES = "JPEGImages"
+_ANNOTATIONS = "Annotations"
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _DEEPEST = 64  # of XML
 
@@ -55,7 +56,8 @@ def open_voc(
     """Images in the order of their names, or in that of a split's list (``ImageSets/Main/train.txt`` for "train").
     ``ignored``: objects marked as difficult are kept. ``classes``: their names; None: those that occur, sorted."""
     options = check.Options(VOC_OPTIONS, annotations)
-    split, ignored = options.of("split"), options.of("ignored")
+    split = options.of("split")
+    ignored = options.of("ignored")
     images = folders.images_by_stem(folder, _IMAGES)
     stems, notes = (sorted(images), []) if split is None else _listed(folder, split, images, on_error)
     faults = Faults(on_error)
@@ -65,7 +67,8 @@ def open_voc(
     found = {one.name for read in every for one in read.objects if not isinstance(one, str)}
     names = check_classes(classes) or tuple(sorted(found))
     labels = {name: label for label, name in enumerate(names)}
-    builder, wheres = ObjectsBuilder(), []
+    builder = ObjectsBuilder()
+    wheres = []
     for index, (stem, read) in enumerate(zip(stems, every, strict=True)):
         file = str(below.child(f"{stem}.xml"))
         if read.problem:
@@ -88,7 +91,8 @@ def open_voc(
     sizes = np.array([read.size for read in every], np.int32).reshape(-1, 2)
     objects = builder.done(sizes, faults, wheres.__getitem__)
     paths = tuple(images[stem] for stem in stems)
-    remarks, about = (*notes, *faults.notes("difficult")), {"format": "voc", "split": split}
+    remarks = (*notes, *faults.notes("difficult"))
+    about = {"format": "voc", "split": split}
     return folders.AnnotatedFolder(folder, names, paths, remarks, about, options.of("exif"), objects=objects)
 
 
@@ -139,7 +143,8 @@ def _object(found: Element) -> _Found | str:
 def parse_xml(data: bytes) -> Element:
     """The root of a stranger's XML. Raises ValueError with a reason for what is no XML, is nested deeply, or has a
     document type: no entity is defined, expanded or fetched."""
-    builder, parser = TreeBuilder(), expat.ParserCreate()
+    builder = TreeBuilder()
+    parser = expat.ParserCreate()
     depth = 0
 
     def refuse(*_: Any) -> None:
@@ -159,7 +164,8 @@ def parse_xml(data: bytes) -> Element:
 
     parser.buffer_text = True
     parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
-    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
     parser.CharacterDataHandler = builder.data
     try:
         parser.Parse(data, True)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
-from variegate.errors import DecodeError, shown
+from variegate.errors import DecodeError, one_line, shown
 from variegate.formats.annotated import folders
 from variegate.formats.annotated import values as check
 from variegate.formats.annotated.frames import EXIF
@@ -55,12 +55,15 @@ def open_yolo(
     below ``images`` and ``labels``, such as "train"; None: all. ``keypoints``, ``classes``: before what data.yaml says.
     Raises SourceError."""
     options = check.Options(YOLO_OPTIONS, annotations)
-    split, keypoints, masks = options.of("split"), options.of("keypoints"), check.MaskOptions.of(options)
+    split = options.of("split")
+    keypoints = options.of("keypoints")
+    masks = check.MaskOptions.of(options)
     data = _read_data_yaml(folder)
     names = check_classes(classes) or data.classes
     shape = keypoints or data.keypoints
     points = shape and (shape[0], shape[1])
-    faults, wheres = Faults(on_error), []
+    faults = Faults(on_error)
+    wheres = []
     notes: list[str] = []
     images, above = _list_images(folder, data, split, faults.on_error, notes)
     files = list(images)
@@ -139,8 +142,10 @@ def _add_row(builder: ObjectsBuilder, line: str, names: Sequence[str], points: t
         x, y, width, height = numbers[:4]
         box = x - width / 2, y - height / 2, x + width / 2, y + height / 2
     elif points is None and len(numbers) >= 6 and len(numbers) % 2 == 0:
-        xs, ys = numbers[0::2], numbers[1::2]
-        box, rings = (min(xs), min(ys), max(xs), max(ys)), [numbers]
+        xs = numbers[0::2]
+        ys = numbers[1::2]
+        box = (min(xs), min(ys), max(xs), max(ys))
+        rings = [numbers]
     else:
         wanted = "4 for a box, or an even count from 6 on for an outline"
         if points is not None:
@@ -181,7 +186,7 @@ def _read_data_yaml(root: Location) -> _Data:
     except DecodeError as error:
         raise SourceError(str(error)) from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise SourceError(f"{place}: no YAML: {' '.join(str(error).split())}") from None
+        raise SourceError(f"{place}: no YAML: {one_line(error)}") from None
 
     def wanted(name: str, value: Any, is_fit: bool, accepted: str) -> None:
         if not is_fit:
@@ -290,7 +295,8 @@ def _in_list(root: Location, path: str, on_error: str, notes: list[str]) -> list
     """The images that a text file names, from the root or, with ``./``, from the file's own folder on."""
     file = root.child(path)
     there = folders.names_below(root) or set()
-    found, missing = [], []
+    found = []
+    missing = []
     for line in filter(None, map(str.strip, folders.read_lines(file))):
         starts = (posixpath.dirname(path), "")
         tried = [place for start in starts if (place := _below(root, line, start)) is not None]
@@ -309,7 +315,8 @@ _NO_VAL = "# val: no validation images were written, so these are the training i
 
 def yolo_files(about: Mapping[str, Any], classes: list[str], rows: Rows) -> Iterator[tuple[str, Content]]:
     """``about``: with ``folders`` of images, ``kpt_shape``, and perhaps the folders of ``splits``."""
-    shape, splits = about["kpt_shape"], about.get("splits") or {}
+    shape = about["kpt_shape"]
+    splits = about.get("splits") or {}
     train = splits.get("train", about["folders"])
     folders_of = {"train": train, "val": splits.get("val", train), "test": splits.get("test", [])}
     known: dict[str, Any] = {name: of[0] if len(of) == 1 else of for name, of in folders_of.items() if of}
@@ -331,7 +338,8 @@ def yolo_rows(row: Row, found: Mapping[str, Any], columns: int) -> str:
         if outline:
             numbers = (np.reshape(outline[0], (-1, 2)) / scale).ravel().tolist()
         else:
-            first, last = np.array(box[:2]) / scale, np.array(box[2:]) / scale
+            first = np.array(box[:2]) / scale
+            last = np.array(box[2:]) / scale
             numbers = [*((first + last) / 2).tolist(), *(last - first).tolist()]
         words = [f"{number:.6f}" for number in numbers]
         if columns:

@@ -9,10 +9,10 @@ from operator import index
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch.utils.data import Dataset, IterableDataset, default_collate
 
+from variegate.arrays import UInt8Array, UInt64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.samples import follow
 from variegate.checks import as_integer
@@ -25,7 +25,7 @@ _ACCEPTED = (
     '(image, label), (image, label, id), or a dict with "image", "label" and, if there is one, "id"; '
     "targets=vg.Targets() for boxes and masks"
 )
-Ids = npt.NDArray[np.uint64]
+Ids = UInt64Array
 
 
 class WithIds(Dataset[Any]):
@@ -60,7 +60,8 @@ class WithIds(Dataset[Any]):
         return [self._with_id(item, place) for item, place in zip(items, places, strict=True)]
 
     def _place(self, i: int) -> int:
-        place, length = index(i), len(self)
+        place = index(i)
+        length = len(self)
         if not -length <= place < length:
             raise IndexError(f"index: got {place}; accepted: {-length} to {length - 1}")
         return place % length
@@ -79,7 +80,7 @@ class WithIds(Dataset[Any]):
         return getattr(self.dataset, name)
 
 
-def take_apart(items: Sequence[Any]) -> tuple[list[npt.NDArray[np.uint8]], list[Any], list[int] | None]:
+def take_apart(items: Sequence[Any]) -> tuple[list[UInt8Array], list[Any], list[int] | None]:
     """Images as arrays [H, W, C], labels, and ids unless no item has one; refuses masks and boxes."""
     names = _names(items)
     parts = [_parts(item, name) for item, name in zip(items, names, strict=True)]
@@ -153,7 +154,8 @@ def collate_samples(
 
     names = _names(items)
     parted = [_without_id(item, name, options) for item, name in zip(items, names, strict=True)]
-    samples, given = [sample for sample, _ in parted], [id for _, id in parted]
+    samples = [sample for sample, _ in parted]
+    given = [id for _, id in parted]
     images = [
         to_array(split_sample(sample, name)[0], f"the image of {name}")
         for sample, name in zip(samples, names, strict=True)

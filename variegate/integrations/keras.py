@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 
 import keras
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import AnyArray, Float32Array
 from variegate.augmenter.planner import MixedLabels
 from variegate.checks import integer, refused
 from variegate.formats.base import Source
@@ -59,7 +59,7 @@ class PyDataset(keras.utils.PyDataset):
         """Batches per epoch."""
         return len(self.loader)
 
-    def __getitem__(self, index: int) -> tuple[Any, npt.NDArray[Any]]:
+    def __getitem__(self, index: int) -> tuple[Any, AnyArray]:
         """Batch ``index`` of the loader's epoch.
 
         Returns:
@@ -84,7 +84,7 @@ class PyDataset(keras.utils.PyDataset):
         """
         return _SetEpoch(self)
 
-    def _make(self, epoch: int, index: int) -> tuple[Any, npt.NDArray[Any]]:
+    def _make(self, epoch: int, index: int) -> tuple[Any, AnyArray]:
         batch: Batch = self.loader.batch(index, epoch)
         images: Any = batch.images
         parts = images if isinstance(images, tuple) else (images,)
@@ -103,7 +103,8 @@ class _SetEpoch(keras.callbacks.Callback):  # type: ignore[misc, unused-ignore]
         self._dataset = dataset
 
     def on_train_begin(self, logs: Any = None) -> None:
-        steps, length = self.params.get("steps"), len(self._dataset)
+        steps = self.params.get("steps")
+        length = len(self._dataset)
         if steps is not None and steps != length:
             more = "for epochs of another length, pass no dataset.epochs()"
             raise refused("steps_per_epoch", steps, f"None, or the {length} batches of an epoch; {more}")
@@ -147,7 +148,7 @@ def _count_classes(one_hot: Any, loader: Loader) -> int | None:
     return one_hot
 
 
-def _labels_of(labels: torch.Tensor | MixedLabels, num_classes: int | None) -> npt.NDArray[Any]:
+def _labels_of(labels: torch.Tensor | MixedLabels, num_classes: int | None) -> AnyArray:
     """Labels of a batch, or vectors of ``num_classes``; of mixed images, the weighted means of those."""
     if isinstance(labels, MixedLabels):
         if num_classes is None:
@@ -160,13 +161,13 @@ def _labels_of(labels: torch.Tensor | MixedLabels, num_classes: int | None) -> n
         for column in range(partners.shape[1]):
             mixed += weights[:, column : column + 1] * _to_one_hot(partners[:, column], num_classes)
         return mixed
-    array: npt.NDArray[Any] = labels.numpy()
+    array: AnyArray = labels.numpy()
     if num_classes is None or (array.dtype.kind == "f" and array.shape[1:] == (num_classes,)):
         return array
     return _to_one_hot(array, num_classes)
 
 
-def _to_one_hot(labels: npt.NDArray[Any], num_classes: int) -> npt.NDArray[np.float32]:
+def _to_one_hot(labels: AnyArray, num_classes: int) -> Float32Array:
     if labels.dtype.kind not in "iu" or labels.ndim != 1:
         raise ValueError(f"one_hot: got labels {labels.dtype}{list(labels.shape)}; accepted: one integer per image")
     outside = labels[(labels < 0) | (labels >= num_classes)]
@@ -182,7 +183,8 @@ class BatchesAhead(Generic[T]):
     """``make(epoch, index)`` in threads: an epoch in order has ``depth`` batches on their way, jumps have none."""
 
     def __init__(self, make: Callable[[int, int], T], workers: int, depth: int) -> None:
-        self._make, self._depth = make, depth
+        self._make = make
+        self._depth = depth
         self._pool = Threads(workers, "variegate-ahead")
         self.after_fork()
         at_fork(self)

@@ -8,10 +8,10 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 from torch.utils.data import get_worker_info
 
+from variegate.arrays import UInt8Array, UInt64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import check_side, read_image
 from variegate.errors import shown
@@ -46,7 +46,7 @@ def is_image(value: Any) -> bool:
     return isinstance(value, Image.Image) or (getattr(value, "ndim", 0) > 1 and not is_target)
 
 
-def to_array(image: Any, where: str) -> npt.NDArray[np.uint8]:
+def to_array(image: Any, where: str) -> UInt8Array:
     """uint8 [H, W, 3] or [H, W, 1] of whatever ``image_of`` takes. Raises TypeError or DecodeError naming ``where``."""
     pixels = image_of(image, where)
     if isinstance(pixels, bytes):
@@ -124,7 +124,7 @@ class RunningIds:
         # One count per worker's seed (None: no worker), should several live in one process.
         self._counts: dict[int | None, Iterator[int]] = {}
 
-    def take(self, number: int) -> npt.NDArray[np.uint64]:
+    def take(self, number: int) -> UInt64Array:
         # One by one: of several threads none gets another's.
         return np.array([self.take_one() for _ in range(number)], np.uint64)
 

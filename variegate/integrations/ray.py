@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import torch
 
+from variegate.arrays import AnyArray
 from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import integer, one_of
 from variegate.errors import DecodeError
@@ -91,13 +91,15 @@ class MapBatches:
         one_of("on_error", on_error, _ON_ERROR)
         if str(dtype).removeprefix("torch.") == "bfloat16":
             raise ValueError(f"dtype: got {dtype!r}, which NumPy does not have; accepted: 'float32', 'float16'")
-        self._epoch, self._copies = integer("epoch", epoch, 0), integer("copies", copies, 1)
+        self._epoch = integer("epoch", epoch, 0)
+        self._copies = integer("copies", copies, 1)
         if isinstance(untouched, str) or not all(isinstance(name, str) for name in untouched):
             raise TypeError(f"untouched: got {untouched!r}; accepted: a list of names of columns")
         self._image, self._id, self._on_error, self._untouched = image, id, on_error, tuple(untouched)
         if encode is not None:
             check_format(one_of("encode", encode, [*FORMATS]), quality)
-        self._encode, self._quality = encode, quality
+        self._encode = encode
+        self._quality = quality
         arguments = {"transform": transform, "seed": seed, "dtype": dtype, "layout": layout, "geometry": geometry}
         arguments |= {"num_threads": num_threads, "fast_decode": fast_decode}
         self._arguments: dict[str, Any] = {**arguments, "device": str(device)}
@@ -130,7 +132,8 @@ class MapBatches:
         if not columns.names:  # an empty block of Ray's may have no columns
             return batch
         self._check_columns(columns)
-        images, names = columns.images(self._image), columns.values(self._id)
+        images = columns.images(self._image)
+        names = columns.values(self._id)
         self._check_rest(columns, images)
         given = {name: _one_per_row(columns.values(name), name) for name in self._given}
         ids = batches.ids_of(names, self._id)
@@ -154,12 +157,13 @@ class MapBatches:
             new["copy"] = columns.column(np.array(copies, np.int64), pa.int64())
         return columns.put(None if numbers == list(range(len(columns))) else numbers, new)
 
-    def _file(self, img_HWC: npt.NDArray[Any], path: str, copy: int) -> dict[str, Any]:
+    def _file(self, img_HWC: AnyArray, path: str, copy: int) -> dict[str, Any]:
         """Hugging Face's struct: the path is that of the original, by the new format's extension."""
         if img_HWC.dtype != np.uint8:
             got = f"got {img_HWC.dtype} pixels, as the transform ends in Normalize"
             raise ValueError(f"encode: {got}; accepted: one without it, since image files hold bytes")
-        stem, suffix = os.path.splitext(path)[0], str(self._encode)
+        stem = os.path.splitext(path)[0]
+        suffix = str(self._encode)
         name = output_path(stem, copy, suffix) if self._copies > 1 else f"{stem}.{suffix}"
         return {"bytes": encode_image(img_HWC, suffix, self._quality), "path": name}
 
@@ -192,7 +196,7 @@ class MapBatches:
             for value in columns.first(name, _ROWS_LOOKED_AT):
                 check_entries({name: value}, None, "batch", size)
 
-    def _name(self, names: npt.NDArray[Any], images: Any, row: int) -> str:
+    def _name(self, names: AnyArray, images: Any, row: int) -> str:
         """Name of a row in errors: its id, and the path that the image brings along."""
         path = _path(images, row)
         return f"{self._id} {names[row : row + 1].tolist()[0]!r}" + (f" ({path})" if path else "")
@@ -207,7 +211,7 @@ class MapBatches:
         return {**self.__dict__, "_augmenter": None}
 
 
-def _one_per_row(values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+def _one_per_row(values: AnyArray, name: str) -> AnyArray:
     if values.ndim != 1:
         shape = list(values.shape[1:])
         raise ValueError(f"transform: Cond(by={name!r}) needs one value per row; column {name!r} holds arrays {shape}")
@@ -227,7 +231,8 @@ def _interleaved(made: list[tuple[list[int], Pixels]]) -> tuple[list[int], list[
     if len(made) > 1:
         places = sorted((row, copy, place) for copy, (rows, _) in enumerate(made) for place, row in enumerate(rows))
         pixels = [made[copy][1][place] for _, copy, place in places]
-        numbers, copies = [row for row, _, _ in places], [copy for _, copy, _ in places]
+        numbers = [row for row, _, _ in places]
+        copies = [copy for _, copy, _ in places]
     if isinstance(pixels, list) and len({each.shape for each in pixels}) == 1:
         pixels = np.stack(pixels)
     return numbers, copies, pixels

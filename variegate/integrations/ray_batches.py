@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import torch
 
+from variegate.arrays import AnyArray, UInt64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import as_integer
 from variegate.errors import DecodeError, each_alone, not_taken
@@ -19,7 +19,7 @@ from variegate.executors.runners.images import Tensors
 from variegate.formats.objects.samples import image_of
 
 # One array, or a list where shapes differ.
-Pixels = npt.NDArray[Any] | list[npt.NDArray[Any]]
+Pixels = AnyArray | list[AnyArray]
 
 # Hugging Face's struct for the file of an image.
 FILES = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
@@ -35,7 +35,7 @@ class ArrayBatch:
     def __len__(self) -> int:
         return len(next(iter(self._columns.values()), ()))
 
-    def values(self, name: str) -> npt.NDArray[Any]:
+    def values(self, name: str) -> AnyArray:
         """One value per row."""
         return np.asarray(self._columns[name])
 
@@ -56,7 +56,7 @@ class ArrayBatch:
         index = np.array(rows, np.int64)
         return {name: column if name in new else np.asarray(column)[index] for name, column in columns.items()}
 
-    def column(self, values: Any, kind: Any = None) -> npt.NDArray[Any]:
+    def column(self, values: Any, kind: Any = None) -> AnyArray:
         """A new column: pixels, or values of an Arrow ``kind``."""
         return _objects(values) if isinstance(values, list) else values
 
@@ -71,7 +71,7 @@ class TableBatch:
     def __len__(self) -> int:
         return int(self._table.num_rows)
 
-    def values(self, name: str) -> npt.NDArray[Any]:
+    def values(self, name: str) -> AnyArray:
         return np.asarray(self._table.column(name).to_numpy())
 
     def first(self, name: str, rows: int) -> list[Any]:
@@ -121,7 +121,7 @@ def _tensors(chunk: Any) -> Any:
     return chunk.to_numpy(zero_copy_only=False)
 
 
-def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
+def _objects(values: Sequence[Any]) -> AnyArray:
     """One object per row, also where NumPy would see one array of more dimensions."""
     objects = np.empty(len(values), object)
     for row, value in enumerate(values):
@@ -138,19 +138,22 @@ class ImageRows:
     def __init__(
         self,
         images: Any,
-        ids: npt.NDArray[np.uint64],
-        given: Mapping[str, npt.NDArray[Any]],
+        ids: UInt64Array,
+        given: Mapping[str, AnyArray],
         name_of: Callable[[int], str],
     ) -> None:
         self.bad: dict[int, DecodeError] = {}
-        self._ids, self._given, self._name_of = ids, given, name_of
+        self._ids = ids
+        self._given = given
+        self._name_of = name_of
         # A whole that can be handed to an Augmenter without looking at each row.
         is_array = isinstance(images, np.ndarray) and images.dtype == np.uint8 and images.ndim == 4
         if is_array and images.shape[3] in (1, 3) and 0 not in images.shape:
             self._data: Any = images
             self._shapes = [images.shape[1:]] * len(images)
             return
-        self._data, self._shapes = [None] * len(images), [(1, 1, 3)] * len(images)
+        self._data = [None] * len(images)
+        self._shapes = [(1, 1, 3)] * len(images)
         for row, image in enumerate(images):
             try:
                 self._data[row], self._shapes[row] = _opened(image, name_of(row))
@@ -229,7 +232,7 @@ def id_of(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).digest(), "little")
 
 
-def ids_of(values: npt.NDArray[Any], column: str) -> npt.NDArray[np.uint64]:
+def ids_of(values: AnyArray, column: str) -> UInt64Array:
     """Integers as they are, strings by ``id_of``. Raises ValueError naming the column, the row and its value."""
     if values.ndim != 1:
         raise ValueError(f"id: column {column!r} holds arrays {list(values.shape[1:])}; accepted: {ACCEPTED_IDS}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from os import PathLike
 from typing import Any
 
 import torch
@@ -15,6 +14,7 @@ from variegate.errors import shown
 from variegate.executors.runners.runner import Dtype, Geometry, Layout
 from variegate.integrations.items import collate_samples, stack_labels, take_apart
 from variegate.integrations.one_sample import RunningIds, augment_inputs, is_beside, is_sample, to_array
+from variegate.io.files import StrPath
 from variegate.ops.base import refuse_views
 from variegate.targets.settings import Targets
 from variegate.transforms import Transform
@@ -47,7 +47,8 @@ class _InWorkers:
         if not isinstance(targets, (Targets, type(None))):
             raise TypeError(f"targets: got {shown(targets)}; accepted: vg.Targets(...), or None")
         augmenter = Augmenter(**arguments)  # now, so that bad arguments are refused now
-        self._arguments, self._targets = {**arguments, "transform": augmenter.transform}, targets
+        self._arguments = {**arguments, "transform": augmenter.transform}
+        self._targets = targets
         self._device = augmenter.device
         if targets is not None:
             refuse_views(augmenter.transform, "t with targets")
@@ -124,7 +125,7 @@ class ImageTransform(_InWorkers):
 
 
 def as_transform(
-    t: Transform | str | PathLike[str],
+    t: Transform | StrPath,
     seed: int = 0,
     dtype: Dtype | torch.dtype = "float32",
     layout: Layout = "NCHW",
@@ -178,7 +179,7 @@ class Collate(_InWorkers):
 
     def __init__(
         self,
-        t: Transform | str | PathLike[str],
+        t: Transform | StrPath,
         seed: int = 0,
         device: str = "cpu",
         dtype: Dtype | torch.dtype = "float32",

@@ -12,6 +12,8 @@ import re
 from functools import partial
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
+from variegate.io.files import StrPath
+
 # Two letters at least, so that a drive (C:\\) is no protocol.
 _NAME = r"[A-Za-z][A-Za-z0-9+.-]+"
 _PROTOCOL = re.compile(rf"^({_NAME})(?:://|::)")
@@ -140,7 +142,8 @@ def _split_one(part: str) -> tuple[str, list[str]]:
         break
     if inner := _SCHEME.search(kept):  # the address of a proxy, with that of the file as its path
         kept_inner, more = _split_one(kept[inner.start() :])
-        kept, hidden = kept[: inner.start()] + kept_inner, hidden + more
+        kept = kept[: inner.start()] + kept_inner
+        hidden = hidden + more
     return scheme[0] + kept, [text for text in hidden if text]
 
 
@@ -184,7 +187,7 @@ def _values(hidden: str) -> list[str]:
     return [hidden.removesuffix("@"), *values, *([user, password] if hidden.endswith("@") else [])]
 
 
-def check_is_local(argument: str, path: str | os.PathLike[str]) -> None:
+def check_is_local(argument: str, path: StrPath) -> None:
     """ValueError for an address where only a file of this machine can be written; ``Path`` makes one slash of two."""
     if _LIKE_AN_ADDRESS.match(os.fspath(path)):
         raise ValueError(f"{argument}: got an address; accepted: a file or folder of this machine")

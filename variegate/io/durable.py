@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from variegate.io.addresses import speakable
-from variegate.io.files import check_regular
+from variegate.io.files import StrPath, check_regular
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -97,7 +97,7 @@ class AppendOnlyFile:
     then lasts as well. For one thread. Raises WriteError naming ``shown``.
     """
 
-    def __init__(self, path: str | os.PathLike[str], shown: str, end: int, first: bytes = b"") -> None:
+    def __init__(self, path: StrPath, shown: str, end: int, first: bytes = b"") -> None:
         self._shown = shown
         self.end = end
         with write_errors_name(shown):
@@ -143,7 +143,7 @@ def write_all(descriptor: int, data: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def sync_folder(path: str | os.PathLike[str]) -> None:
+def sync_folder(path: StrPath) -> None:
     """The names in the folder outlast a power failure when this returns. Raises OSError."""
     if os.name == "nt":  # where folders cannot be opened, and renaming is durable without
         return

@@ -7,6 +7,10 @@ import os
 import stat
 from io import FileIO
 from threading import Lock
+from typing import TypeAlias
+
+StrPath: TypeAlias = str | os.PathLike[str]
+"""A path of this machine; where the function says so, an address."""
 
 # What is read whole. Pixels that ``max_pixels`` lets through, stored raw with 16 bits and four channels, are less.
 MOST_BYTES = 2 << 30
@@ -17,7 +21,8 @@ BINARY = getattr(os, "O_BINARY", 0)  # Windows then changes no line ends
 # A pipe without a writer is then opened at once, and a terminal does not become ours.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | BINARY
 _MOVING = Lock()
-_PIECE, _LITTLE = 1 << 20, 4096
+_PIECE = 1 << 20
+_LITTLE = 4096
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe (FIFO)"),
     (stat.S_ISSOCK, "a socket"),
@@ -36,14 +41,14 @@ class TooLargeError(OSError):
     """A file of more bytes than a reader takes; ``strerror`` names the limit."""
 
 
-def check_regular(path: str | os.PathLike[str]) -> os.stat_result:
+def check_regular(path: StrPath) -> os.stat_result:
     """Status of a regular file. Raises NotRegularError, IsADirectoryError or another OSError."""
     found = os.stat(path)
     _check_kind(found.st_mode, path)
     return found
 
 
-def open_regular(path: str | os.PathLike[str]) -> FileIO:
+def open_regular(path: StrPath) -> FileIO:
     """A file opened for reading, unbuffered. Raises as ``check_regular``."""
     descriptor, _ = _open(path)
     try:
@@ -73,7 +78,7 @@ def write_at(descriptor: int, data: memoryview, offset: int) -> int:
         return os.write(descriptor, data)
 
 
-def read_regular(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
+def read_regular(path: StrPath, most: int = MOST_BYTES) -> bytes:
     """All bytes. Raises as ``check_regular``, and TooLargeError for more than ``most``, also if they come meanwhile."""
     descriptor, size = _open(path)
     try:
@@ -91,7 +96,7 @@ def in_words(count: int) -> str:
     return f"{count:,} GiB"
 
 
-def _open(path: str | os.PathLike[str]) -> tuple[int, int]:
+def _open(path: StrPath) -> tuple[int, int]:
     """A descriptor and the size. Checked before, as opening a device may do something, and after."""
     check_regular(path)
     descriptor = os.open(path, _FLAGS)
@@ -104,7 +109,7 @@ def _open(path: str | os.PathLike[str]) -> tuple[int, int]:
     return descriptor, status.st_size
 
 
-def _read_to_end(descriptor: int, size: int, path: str | os.PathLike[str], most: int) -> bytes:
+def _read_to_end(descriptor: int, size: int, path: StrPath, most: int) -> bytes:
     if size > most:
         raise _too_large(path, most)
     parts: list[bytes] = []
@@ -126,7 +131,7 @@ def _read_to_end(descriptor: int, size: int, path: str | os.PathLike[str], most:
     raise _too_large(path, most)
 
 
-def _check_kind(mode: int, path: str | os.PathLike[str]) -> None:
+def _check_kind(mode: int, path: StrPath) -> None:
     if stat.S_ISREG(mode):
         return
     place = os.fspath(path)
@@ -138,7 +143,7 @@ def _check_kind(mode: int, path: str | os.PathLike[str]) -> None:
     raise error
 
 
-def _too_large(path: str | os.PathLike[str], most: int) -> TooLargeError:
+def _too_large(path: StrPath, most: int) -> TooLargeError:
     return TooLargeError(
         errno.EFBIG, f"more than {in_words(most)}, the most that is read of such a file", os.fspath(path)
     )

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from variegate.io.addresses import is_url, protocols, shown
+from variegate.io.files import StrPath
 
 _WEB = ("http", "https")
 
@@ -30,7 +31,7 @@ class Location:
     protocols: tuple[str, ...] = ()
 
     @classmethod
-    def parse(cls, spec: str | os.PathLike[str] | Location, *, chain: bool = False) -> Location:
+    def parse(cls, spec: StrPath | Location, *, chain: bool = False) -> Location:
         """``file://`` addresses and ``~`` become ordinary local paths.
 
         ``chain``: accept addresses within one another (``zip://a::https://host/b.zip``), of a source or destination
@@ -97,7 +98,7 @@ class Location:
 
 
 # What names a place where one is asked for: parsed on the way in.
-LocationLike = str | os.PathLike[str] | Location
+LocationLike = StrPath | Location
 
 
 def inside(folder: str, name: str) -> str:
@@ -115,7 +116,7 @@ def relative_names(locations: Sequence[Location]) -> list[str]:
     return ["/".join(name[shared:]) for name in names]
 
 
-def cache_folder(folder: str | os.PathLike[str] | None = None) -> Path:
+def cache_folder(folder: StrPath | None = None) -> Path:
     """Folder of files that can be made again: ``folder``, VARIEGATE_CACHE, or the user's; it may not exist yet."""
     if folder is None:
         folder = os.environ.get("VARIEGATE_CACHE") or None

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from variegate.io.files import StrPath
+
 if sys.platform == "win32":
     import msvcrt
 
@@ -38,7 +40,7 @@ _TURNS = 100
 class FileLock:
     """Held by one process at a time, by whichever of its threads; the caller keeps its threads apart."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: StrPath) -> None:
         self.path = os.fspath(path)
         self._descriptor: int | None = None
 
@@ -53,7 +55,9 @@ class FileLock:
         Without that function, raises BlockingIOError with the holder's mark where another process holds it. Returns
         without the lock where there are none, as on some network disks. Raises OSError.
         """
-        turns, began, pause = 0, time.monotonic(), 0.01
+        turns = 0
+        began = time.monotonic()
+        pause = 0.01
         while self._descriptor is None:
             try:
                 os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
@@ -105,7 +109,7 @@ class FileLock:
 
 
 @contextmanager
-def one_at_a_time(path: str | os.PathLike[str]) -> Iterator[None]:
+def one_at_a_time(path: StrPath) -> Iterator[None]:
     """Wait for the others, where there are locks. Raises OSError where the file cannot be made."""
     lock = FileLock(path)
     lock.acquire(lambda _: None)

@@ -15,7 +15,8 @@ class RecentValues(Generic[Key, Value]):
     """Values used last, of ``limit`` bytes together, or the very last alone. Threads may share it."""
 
     def __init__(self, limit: int) -> None:
-        self._limit, self._bytes = limit, 0
+        self._limit = limit
+        self._bytes = 0
         self._kept: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
         self._lock = Lock()
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import yaml
 
-_MAX_NODES, MAX_LEVELS = 50_000, 80
+_MAX_NODES = 50_000
+MAX_LEVELS = 80
 
 
 def read_yaml(text: str) -> Any:

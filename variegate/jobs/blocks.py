@@ -17,8 +17,8 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import UInt8Array
 from variegate.jobs import wire
 from variegate.jobs.wire import Buffer, Parts
 
@@ -54,7 +54,7 @@ class MemoryBlocks:
         self._numbers = count(1)
         self.senders: weakref.WeakSet[SharedBlocks] = weakref.WeakSet()
 
-    def allocate(self, size: int) -> npt.NDArray[np.uint8]:
+    def allocate(self, size: int) -> UInt8Array:
         """uint8[size]"""
         if size < _LEAST_BYTES:
             return np.empty(size, np.uint8)
@@ -98,11 +98,13 @@ class SharedBlocks:
 
     def send(self, sock: socket.socket, head: Callable[[Message], bytes], parts: Parts) -> None:
         """Raises OSError where nobody reads any more."""
-        gone, self.gone = self.gone, []
+        gone = self.gone
+        self.gone = []
         self._sent.difference_update(gone)
         self._ticket += 1
         places: list[BlockPlace | None] = []
-        descriptors, inline = [], []
+        descriptors = []
+        inline = []
         for part in parts:
             view = memoryview(part)
             found = self._blocks.find(view) if view.nbytes >= _LEAST_BYTES else None
@@ -159,10 +161,10 @@ class MappedBlocks:
             self._lease(message.ticket, arrays)
         return parts
 
-    def _array(self, place: BlockPlace) -> npt.NDArray[np.uint8]:
+    def _array(self, place: BlockPlace) -> UInt8Array:
         return np.frombuffer(self._maps[place.block], np.uint8, place.nbytes, place.offset)
 
-    def _lease(self, ticket: int, arrays: Sequence[npt.NDArray[np.uint8]]) -> None:
+    def _lease(self, ticket: int, arrays: Sequence[UInt8Array]) -> None:
         left = len(arrays)
 
         def end(_: object) -> None:

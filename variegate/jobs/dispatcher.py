@@ -36,7 +36,8 @@ class Dispatcher:
     @property
     def capacity(self) -> int:
         """Number of items it takes now; not more than 0 where it takes none."""
-        rules, queues = self._rules, self._queues
+        rules = self._rules
+        queues = self._queues
         if self._is_closed or queues.is_draining:
             return 0
         if rules.queue_limit is not None and queues.waiting >= rules.queue_limit * len(queues.live):
@@ -91,7 +92,9 @@ class Dispatcher:
         elif isinstance(event, WorkerReady):
             out = []
             if device.state is State.STARTING:
-                device.state, device.failed_starts, device.free_since = State.READY, 0, now
+                device.state = State.READY
+                device.failed_starts = 0
+                device.free_since = now
         else:
             assert isinstance(event, messages.Beat)
             return []
@@ -115,7 +118,9 @@ class Dispatcher:
         return messages.Snapshot(devices, self._merge.outstanding, self._quarantined)
 
     def _start_worker(self, device: Device, now: float) -> messages.StartWorker:
-        device.state, device.worker, device.last_seen = State.STARTING, self._next_worker, now
+        device.state = State.STARTING
+        device.worker = self._next_worker
+        device.last_seen = now
         self._next_worker += 1
         return messages.StartWorker(device.number, device.worker)
 

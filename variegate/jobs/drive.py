@@ -120,7 +120,9 @@ class _DispatchLoop:
         self._sent: dict[int, Send] = {}  # by task
         self._results: dict[int, Sequence[Any]] = {}  # by task
         self._out: deque[FinishedItems | FailedItem] = deque()
-        self._seen, self._time, self._ticked = self._clock(), 0.0, 0.0
+        self._seen = self._clock()
+        self._time = 0.0
+        self._ticked = 0.0
         self._give_up_at: float | None = None
 
     def now(self) -> float:

@@ -18,6 +18,7 @@ from variegate.checks import one_of
 from variegate.executors.runners.devices import resolve
 from variegate.executors.runners.runner import Dtype, Geometry, Layout
 from variegate.io.addresses import shown_host
+from variegate.io.files import StrPath
 from variegate.jobs.dispatcher import Dispatcher
 from variegate.jobs.drive import FailedItem, FinishedItems, TaskStream, drive
 from variegate.jobs.jobs import JobSpec, Snapshot, WorkerPool
@@ -208,7 +209,7 @@ class Engine:
         self,
         image: Any,
         transform: Transform | None = None,
-        out: str | os.PathLike[str] | None = None,
+        out: StrPath | None = None,
         tile: int = 1024,
         *,
         id: int = 0,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from variegate.errors import DeviceMemoryError
+from variegate.errors import DeviceMemoryError, one_line
 
 _NO_ITEMS: Mapping[int, str] = {}
 
@@ -249,7 +249,7 @@ class WorkerPool(Protocol):
 
 def end_of(error: BaseException) -> str:
     """An error in one line: ``ValueError: what was wrong``."""
-    text = " ".join(str(error).split())
+    text = one_line(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -282,7 +282,8 @@ def serve(
     say: Callable[[WorkerEvent], None],
 ) -> None:
     """Open the work and do what ``take`` gives, until it gives None. ``say`` must not raise; SystemExit does."""
-    device, worker = info.device, info.worker
+    device = info.device
+    worker = info.worker
     beat_at = 0.0
 
     def beat() -> None:
@@ -311,11 +312,13 @@ def serve(
 
 
 def _run(job: Job, info: WorkerInfo, assignment: Assignment, beat: Callable[[], None]) -> WorkerEvent:
-    device, worker = info.device, info.worker
+    device = info.device
+    worker = info.worker
     task, start, stop, payload = assignment
     try:
         result = job.run(range(start, stop), payload, beat)
-        outputs, failed = result.outputs, dict(result.failed)
+        outputs = result.outputs
+        failed = dict(result.failed)
         if len(outputs) != stop - start:
             raise ValueError(f"the job gave {len(outputs)} outputs for {stop - start} items")
         if strange := [item for item in failed if not start <= item < stop]:

@@ -34,7 +34,9 @@ class LocalWorkers:
     def __init__(
         self, begin: Callable[[jobs.WorkerInfo, Report], LocalWorker], devices: Sequence[str], num_threads: int
     ) -> None:
-        self._begin, self._devices, self._num_threads = begin, devices, num_threads
+        self._begin = begin
+        self._devices = devices
+        self._num_threads = num_threads
         # From the threads that hear the workers. A SimpleQueue may wait forever where time is up as it begins to.
         self._messages: Queue[jobs.WorkerEvent] = Queue()
         self._heard: set[int] = set()  # workers that are not lost or stopped
@@ -120,7 +122,9 @@ class _WorkerThread:
 
     def __init__(self, spec: jobs.JobSpec, info: jobs.WorkerInfo, report: Report) -> None:
         self._tasks: SimpleQueue[jobs.Assignment | None] = SimpleQueue()
-        self._spec, self._info, self._report = spec, info, report
+        self._spec = spec
+        self._info = info
+        self._report = report
         self._is_abandoned = threading.Event()
         self.thread = start_thread(f"variegate {info.name} #{info.worker}", self._run)
 
@@ -159,8 +163,8 @@ UNGUARDED_REASON = (
     "it does under\n\n    if __name__ == '__main__':\n        ...\n\nor use workers=\"thread\""
 )
 
-# Read by OpenMP (torch), BLAS libraries (NumPy) and Numba when they are loaded, and never again.
-_THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+# Read by OpenMP (torch) and BLAS libraries (NumPy) when they are loaded, and never again.
+_THREAD_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _lock = threading.Lock()
 
 
@@ -226,7 +230,8 @@ class _WorkerProcess:
 
     def __init__(self, spec: Parts, descriptors: Sequence[int], info: jobs.WorkerInfo, report: Report) -> None:
         self._outbox: SimpleQueue[Parts | None] = SimpleQueue()
-        self._info, self._report = info, report
+        self._info = info
+        self._report = report
         self._is_ready = False
         self._socket, theirs = socket.socketpair()
         # A daemon: an interpreter that ends without closing its workers does not wait for them.
@@ -271,7 +276,8 @@ class _WorkerProcess:
             self._socket.shutdown(socket.SHUT_WR)
 
     def _receive_reports(self) -> None:
-        remark, outbox = "", self._outbox
+        remark = ""
+        outbox = self._outbox
         blocks = MappedBlocks(lambda ticket: outbox.put([pickle.dumps(ticket)]))
         try:
             while self._has_report():
@@ -309,7 +315,9 @@ class _WorkerProcess:
             self._process.join(jobs.GRACE)
         self.kill()
         self._process.join()
-        device, worker, code = self._info.device, self._info.worker, self._process.exitcode
+        device = self._info.device
+        worker = self._info.worker
+        code = self._process.exitcode
         if code == UNGUARDED:
             return jobs.Fatal(device, worker, UNGUARDED_REASON)
         names = {number.value: f" ({number.name})" for number in signal.Signals}

@@ -22,9 +22,11 @@ from variegate.ops.base import refuse_views
 from variegate.transforms import Transform
 
 # A task: enough images that handing it over costs little beside making them, few enough that devices balance.
-_TASK_IMAGES, _TASK_BYTES = 32, 16 << 20
+_TASK_IMAGES = 32
+_TASK_BYTES = 16 << 20
 # Images and results that are under way, per device.
-_AHEAD_IMAGES, _AHEAD_BYTES = 8 * _TASK_IMAGES, 128 << 20
+_AHEAD_IMAGES = 8 * _TASK_IMAGES
+_AHEAD_BYTES = 128 << 20
 
 
 class ImageTask(NamedTuple):
@@ -66,7 +68,8 @@ class MapJob:
     """On one device."""
 
     def __init__(self, work: MapSpec, augmenter: Augmenter) -> None:
-        self._work, self._augmenter = work, augmenter
+        self._work = work
+        self._augmenter = augmenter
         # Compile kernels, or load them, before there is a task that has to show that it gets on. The transform may well
         # take other images than this one; if it takes none, tasks will say so.
         image = np.zeros((64, 64, 3), np.uint8)
@@ -116,7 +119,8 @@ def map_images(
                     raise EngineError(f"images[{result.item}] (id {id}): {result.reason}")
                 quarantined.append((id, result.reason))
                 continue
-            item, outputs = result.start, deque(result.outputs)
+            item = result.start
+            outputs = deque(result.outputs)
             del result
             while outputs:
                 tensor = outputs.popleft()
@@ -148,7 +152,9 @@ class _Ahead:
             task_bytes += nbytes
             if len(task) == _TASK_IMAGES or task_bytes >= _TASK_BYTES:
                 yield start, number + 1, task
-                task, start, task_bytes = [], number + 1, 0
+                task = []
+                start = number + 1
+                task_bytes = 0
         if task:
             yield start, start + len(task), task
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from variegate.checks import integer
 from variegate.formats.packed import INDEX_NAME, STATISTICS_NAME, DatasetStatistics, statistics_bytes
+from variegate.io.files import StrPath
 from variegate.jobs.arguments import absolute_place, open_by_index
 from variegate.jobs.augment.run import Expansion
 from variegate.jobs.engine import Engine
@@ -71,7 +72,8 @@ class Packing(Expansion):
 
     def write_side_files(self, destination: Destination, rows: Callable[[], Iterator[Row]]) -> None:
         """Write statistics and index."""
-        storage, found = destination.storage, totals_of(rows())
+        storage = destination.storage
+        found = totals_of(rows())
         self.packed = _packed_of(found)
         if not found.shards:
             return
@@ -82,7 +84,8 @@ class Packing(Expansion):
 
 
 def _packed_of(found: Totals, index_bytes: int = 0) -> Packed:
-    images, after = found.sums.images, sum(found.shards.values())
+    images = found.sums.images
+    after = sum(found.shards.values())
     statistics = found.sums.statistics() if images else None
     counts = images, len(found.shards), found.kept, found.skipped
     return Packed(*counts, found.bytes_before, after, index_bytes, statistics)
@@ -93,7 +96,7 @@ def _rows_of(destination: Destination) -> Iterator[Row]:
     return read_manifest(destination.storage.root).columns(*PACKED_COLUMNS)
 
 
-def pack(source: Any, destination: str | PathLike[str], *, stop: Event | None = None, **options: Any) -> Packed:
+def pack(source: Any, destination: StrPath, *, stop: Event | None = None, **options: Any) -> Packed:
     """Write a data set to shards that are faster to read: resized, re-encoded or as raw pixels.
 
     Statistics of the pixels and an entropy index of the JPEGs are stored next to the shards. To resume an interrupted
@@ -119,9 +122,10 @@ def pack(source: Any, destination: str | PathLike[str], *, stop: Event | None = 
     return packing.packed
 
 
-def packing_of(source: Any, destination: str | PathLike[str], options: PackingOptions) -> Packing:
+def packing_of(source: Any, destination: StrPath, options: PackingOptions) -> Packing:
     """Opened and checked, and nothing done. Raises ValueError (SourceError) naming the argument."""
-    is_place, quality = isinstance(source, (str, PathLike)), options.quality
+    is_place = isinstance(source, (str, PathLike))
+    quality = options.quality
     opened = open_by_index(source, options.on_error)
     if is_place:
         check_apart(source, destination)

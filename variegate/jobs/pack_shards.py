@@ -10,8 +10,8 @@ from itertools import compress, islice
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import UInt8Array
 from variegate.checks import PIXEL_VERSION
 from variegate.decode import PillowFile, checked_header, is_jpeg, read_image
 from variegate.decode.entropy.cut import key_of_file, pack_file
@@ -87,7 +87,7 @@ class PackPlan(Plan):
         }
 
 
-Image_HWC = npt.NDArray[np.uint8]
+Image_HWC = UInt8Array
 
 
 class Origin(NamedTuple):
@@ -119,7 +119,8 @@ class PackJob(ExpansionJob):
             return data, Origin(data.nbytes, data.shape[2], None)
         if not is_jpeg(data):
             with PillowFile(data, name) as file:
-                image, is_gray = file.decode(), file.is_gray
+                image = file.decode()
+                is_gray = file.is_gray
         else:
             image = read_image(data, name)
             is_gray = checked_header(data, name).components == 1
@@ -139,7 +140,8 @@ class PackJob(ExpansionJob):
         origin: Origin = one.sample.file
         about: dict[str, Any] = {"bytes": origin.nbytes, "kept": origin.kept is not None}
         if self._plan.layout == "raw":
-            data, about = np.ascontiguousarray(image).tobytes(), about | _sums(image, origin.shown)
+            data = np.ascontiguousarray(image).tobytes()
+            about = about | _sums(image, origin.shown)
             entry = ShardEntry((*image.shape, origin.shown))
         else:
             data = encode_image(image, "jpg", self._plan.quality) if origin.kept is None else origin.kept
@@ -207,7 +209,9 @@ def _entries_of(storage: Storage, shard: str) -> dict[int, bytes]:
         head, _, packed = storage.read(f"{_FOLDER}/{shard}").partition(b"\n")
     except FileNotFoundError:
         return _look_through(storage, shard)
-    found, entries, at = json.loads(head), {}, 0
+    found = json.loads(head)
+    entries = {}
+    at = 0
     for key, size in zip(found["keys"], found["sizes"], strict=True):
         entries[key] = packed[at : at + size]
         at += size
@@ -222,7 +226,8 @@ def _look_through(storage: Storage, shard: str) -> dict[int, bytes]:
         items = (sample.item for sample in source.read_shard(0))
     else:
         items = map(source.read, range(len(source)))
-    items, entries = iter(items), dict[int, bytes]()
+    items = iter(items)
+    entries = dict[int, bytes]()
     with ThreadPoolExecutor(default_threads(), "variegate-index") as pool:
         while some := list(islice(items, _FILES_AT_ONCE)):
             entries.update(pool.map(_look_into, some))

@@ -154,7 +154,8 @@ class Queues:
         device.suspects.clear()
         device.queue.clear()
         device.num_items = 0
-        device.state, device.worker = State.RETIRED, -1
+        device.state = State.RETIRED
+        device.worker = -1
         return orphans
 
     def feed(self, now: float, out: list[Instruction]) -> None:
@@ -275,7 +276,8 @@ class Merge:
 
     def _advance(self) -> list[Instruction]:
         out: list[Instruction] = []
-        submitted, pieces = self._submitted, self._pieces
+        submitted = self._submitted
+        pieces = self._pieces
         while submitted:
             start, last = submitted[0]
             found = self._waiting.pop(start, None)

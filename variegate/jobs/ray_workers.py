@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from variegate.errors import one_line
 from variegate.io.addresses import shown_host, without_secrets
 from variegate.jobs import wire
 from variegate.jobs.jobs import GRACE, Assignment, JobSpec, Task, WorkerEvent, WorkerInfo, WorkerLost, end_of, serve
@@ -79,7 +80,9 @@ class RayPool:
         self._pickler = self._ray.cloudpickle.CloudPickler
         self._spec = self._ray.put(_as_arrays(wire.encode_spec(spec, self._pickler)))
         self._shares_arrays = bool(getattr(spec, "shares_arrays", False))
-        self._devices, self._num_threads, self._needs = devices, num_threads, needs
+        self._devices = devices
+        self._num_threads = num_threads
+        self._needs = needs
         self._actor_class = self._ray.remote(concurrency_groups={"tasks": 1, "reports": 1})(_Actor)
         self._actors: dict[int, Any] = {}
         self._polls: dict[Any, WorkerInfo] = {}  # workers by the pending reply of ``next_reports``
@@ -200,6 +203,6 @@ def _copied(parts: Parts) -> Parts:
 
 def how_it_died(error: BaseException) -> str:
     """Ray's account of an actor's death without its addresses and advice."""
-    text = " ".join(str(error).split())
+    text = one_line(error)
     text = text[max(text.find("The actor is dead because"), 0) :]
     return text.partition(" Some common causes")[0]

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import AnyArray, BoolArray, Int64Array, UInt32Array, UInt64Array
 from variegate.augmenter.planner import MixedLabels
 from variegate.checks import number, refused
 from variegate.formats.base import SampleName
@@ -52,7 +52,7 @@ def stacked_labels(labels: Any) -> torch.Tensor | MixedLabels:
     return torch.from_numpy(array.astype(np.float32) if array.dtype == np.float64 else array)
 
 
-def conditions_by_labels(labels: Any) -> dict[str, npt.NDArray[Any]] | None:
+def conditions_by_labels(labels: Any) -> dict[str, AnyArray] | None:
     """Conditions for ``Cond(by="label")``, where labels are classes."""
     if isinstance(labels, np.ndarray):
         return {"label": labels} if labels.dtype.kind in "iu" and labels.ndim == 1 else None
@@ -60,7 +60,28 @@ def conditions_by_labels(labels: Any) -> dict[str, npt.NDArray[Any]] | None:
     return {"label": np.array(labels, np.int64)} if are_classes else None
 
 
-class Batch(tuple[Any, Any]):
+class RowFields:
+    """What a batch says of each of its rows; see ``Batch``."""
+
+    ids: UInt64Array
+    padding: BoolArray
+    copies: UInt32Array
+    source: Int64Array
+
+    def _set_rows(
+        self,
+        ids: UInt64Array | None,
+        padding: BoolArray | None,
+        copies: UInt32Array | None,
+        source: Int64Array | None,
+    ) -> None:
+        self.ids = np.zeros(0, np.uint64) if ids is None else ids
+        self.padding = np.zeros(0, np.bool_) if padding is None else padding
+        self.copies = np.zeros(len(self.ids), np.uint32) if copies is None else copies
+        self.source = np.zeros(len(self.ids), np.int64) if source is None else source
+
+
+class Batch(tuple[Any, Any], RowFields):
     """A batch of a ``Loader``: ``images, labels = batch``, with ids and flags per row as attributes.
 
     Attributes:
@@ -76,26 +97,18 @@ class Batch(tuple[Any, Any]):
             a replacement that is the replacement's source, while ``ids`` keeps the unreadable sample's id. Otherwise 0.
     """
 
-    ids: npt.NDArray[np.uint64]
-    padding: npt.NDArray[np.bool_]
-    copies: npt.NDArray[np.uint32]
-    source: npt.NDArray[np.int64]
-
     def __new__(
         cls,
         images: Any,
         labels: Any = None,
-        ids: npt.NDArray[np.uint64] | None = None,
-        padding: npt.NDArray[np.bool_] | None = None,
-        copies: npt.NDArray[np.uint32] | None = None,
-        source: npt.NDArray[np.int64] | None = None,
+        ids: UInt64Array | None = None,
+        padding: BoolArray | None = None,
+        copies: UInt32Array | None = None,
+        source: Int64Array | None = None,
     ) -> Batch:
         # Frameworks that move a batch to a device make it anew from an iterable of its members, as any tuple.
         batch = super().__new__(cls, tuple(images) if labels is None else (images, labels))
-        batch.ids = np.zeros(0, np.uint64) if ids is None else ids
-        batch.padding = np.zeros(0, np.bool_) if padding is None else padding
-        batch.copies = np.zeros(len(batch.ids), np.uint32) if copies is None else copies
-        batch.source = np.zeros(len(batch.ids), np.int64) if source is None else source
+        batch._set_rows(ids, padding, copies, source)
         return batch
 
     def __getnewargs__(self) -> tuple[Any, ...]:

@@ -14,12 +14,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import UInt8Array
 from variegate.checks import a_path, integer
 from variegate.io.addresses import is_url, shown
-from variegate.io.files import BINARY, read_at, write_at
+from variegate.io.files import BINARY, StrPath, read_at, write_at
 from variegate.io.lock import FileLock
 from variegate.loader.targets import targets_nbytes
 from variegate.program.program import MAX_CHANNELS
@@ -28,7 +28,7 @@ from variegate.threads import at_fork
 if TYPE_CHECKING:
     from variegate.loader.options import LoaderOptions
 
-Picture = npt.NDArray[np.uint8]
+Picture = UInt8Array
 
 _VERSION = 3
 _RECORD = np.dtype(
@@ -75,9 +75,7 @@ class DiskCache:
 
     holds_device_memory = False
 
-    def __init__(
-        self, folder: str | os.PathLike[str], key: str, max_bytes: int | None = None, processes: int = 1
-    ) -> None:
+    def __init__(self, folder: StrPath, key: str, max_bytes: int | None = None, processes: int = 1) -> None:
         root = self._root = Path(folder) / f"pixels-v{_VERSION}-{key}"
         try:
             root.mkdir(parents=True, exist_ok=True)
@@ -91,7 +89,9 @@ class DiskCache:
         self._lock = Lock()
         self._own: _Part | None = None
         self._own_name: Path | None = None
-        self._own_index, self._end, self.nbytes = -1, 0, 0
+        self._own_index = -1
+        self._end = 0
+        self.nbytes = 0
         self._read: dict[Path, int] = {}  # bytes of others' records
         self.use_added()
         self._room += self.nbytes if max_bytes is None else 0
@@ -121,7 +121,8 @@ class DiskCache:
         place = self._places.get(sample_id)
         if place is None:
             return None
-        part, row = self._parts[place[0]], place[1]
+        part = self._parts[place[0]]
+        row = place[1]
         record = part.records[row]
         _, offset, *shape, is_float, int_label, float_label, checksum = record.item()
         picture = np.empty(shape, np.uint8)
@@ -313,7 +314,9 @@ def open_cache(options: LoaderOptions, device: str, processes: int = 1, shared: 
     host's memory. Raises ValueError for what is none of them, such as a misspelt word, and for a budget or side that
     is not positive.
     """
-    where, max_bytes, side = options.cache, options.cache_bytes, options.cache_side
+    where = options.cache
+    max_bytes = options.cache_bytes
+    side = options.cache_side
     for name, value in (("cache_bytes", max_bytes), ("cache_side", side)):
         if value is not None:
             integer(name, value, 1, accepted="a positive integer, or None")

@@ -122,15 +122,19 @@ class BatchIterator(Iterator[AnyBatch]):
     """
 
     def __init__(self, run: EpochRun, epochs: Epochs, hand_out: Callable[[BatchResult, int], AnyBatch]) -> None:
-        self._run, self._epochs, self._hand_out = run, epochs, hand_out
+        self._run = run
+        self._epochs = epochs
+        self._hand_out = hand_out
         self._lock = Lock()
 
     def __next__(self) -> AnyBatch:
         self._run.check_process()
         with self._lock:
-            run, times = self._run, self._run.times
+            run = self._run
+            times = self._run.times
             try:
-                begin, waited = time.perf_counter(), times.total("wait").seconds
+                begin = time.perf_counter()
+                waited = times.total("wait").seconds
                 if (result := run.take()) is None:
                     self._epochs.finished(run)
                     raise StopIteration
@@ -157,7 +161,9 @@ class Epochs:
     """
 
     def __init__(self, depth: int, is_early: bool, make_run: Callable[[Position], EpochRun]) -> None:
-        self._depth, self._is_early, self._make_run = depth, is_early, make_run
+        self._depth = depth
+        self._is_early = is_early
+        self._make_run = make_run
         self.at: Position = (0, 0)
         self.next: Position = (0, 0)
         self.latest: EpochRun | None = None
@@ -174,8 +180,11 @@ class Epochs:
     def begin(self) -> EpochRun:
         """The next iteration. It is the one that ``at`` is about from now on, whatever becomes of those before."""
         with self._lock:
-            position, early = self.next, self._early
-            self.at, self.next, self._early = position, (position[0] + 1, 0), None
+            position = self.next
+            early = self._early
+            self.at = position
+            self.next = (position[0] + 1, 0)
+            self._early = None
             if early is not None and (early.start != position or not early.is_usable):
                 early.close()
                 early = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from variegate.augmenter.pickling import CopiedByState, check_copied
 from variegate.checks import integer
 from variegate.errors import shown
+from variegate.formats.base import AnySource
 from variegate.loader.batch import Failure
 from variegate.loader.epochs import BatchIterator, Epochs
 from variegate.loader.options import LoaderArguments, with_fields_of
@@ -19,7 +20,6 @@ from variegate.removed import RemovedMethods
 from variegate.threads import at_fork, check_running
 
 if TYPE_CHECKING:
-    from variegate.formats.base import Source, StreamSource
     from variegate.loader.mixture import Mixture
     from variegate.loader.targets import AnyBatch
 
@@ -106,9 +106,15 @@ class Loader(CopiedByState, RemovedMethods):
     def _start(self, arguments: LoaderArguments) -> None:
         pipeline = self._pipeline = Pipeline(arguments)
         options = pipeline.options
-        self.batch_size, self.drop_last, self.prefetch = options.batch_size, options.drop_last, options.prefetch
-        self.rank, self.world_size, self.num_threads = options.rank, options.world_size, options.num_threads
-        self.source, self.augmenter, self.cache = pipeline.source, pipeline.augmenter, pipeline.cache
+        self.batch_size = options.batch_size
+        self.drop_last = options.drop_last
+        self.prefetch = options.prefetch
+        self.rank = options.rank
+        self.world_size = options.world_size
+        self.num_threads = options.num_threads
+        self.source = pipeline.source
+        self.augmenter = pipeline.augmenter
+        self.cache = pipeline.cache
         self.shuffle = pipeline.shuffle
         self.targets = None if pipeline.targets is None else pipeline.targets.options
         self._epochs = Epochs(self.prefetch, pipeline.is_early, pipeline.run)
@@ -146,7 +152,7 @@ class Loader(CopiedByState, RemovedMethods):
         return self.augmenter.seed
 
     @property
-    def dataset(self) -> Source | StreamSource | Mixture:
+    def dataset(self) -> AnySource | Mixture:
         """The opened source, by the name that torch's DataLoader has for it: ``len(loader.dataset)``."""
         return self.source
 

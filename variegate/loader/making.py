@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import BoolArray, Int32Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import MixedLabels, check_partners, num_partners
 from variegate.augmenter.samples import follow
@@ -72,15 +72,19 @@ Replace = Callable[[StepPlan, MadeRows, list[int], int], list[Replacement]]
 def settle(plan: StepPlan, made: MadeRows, maker: BatchMaker, replace_rows: Replace, epoch: int) -> BatchResult:
     """A batch of its rows, which ``maker``, or another of the same loader, made. Raises DecodeError where errors are to
     be raised."""
-    bad, number, on_error = made.bad, len(plan.padding), maker.options.on_error
+    bad = made.bad
+    number = len(plan.padding)
+    on_error = maker.options.on_error
     if bad and on_error == "raise":
         raise bad[min(bad)]  # the first by its place, not the one that a thread happened to meet first
 
     # Ids of the samples whose pixels the rows have: those of replacements differ from the plan's.
     shown_ids = plan.ids.copy()
 
-    def batch(outputs: Any, labels: Any, rows: Any, padding: npt.NDArray[np.bool_]) -> AnyBatch:
-        images, ids, targets = batches.whole_of_rows(outputs), plan.ids[rows], maker.targets
+    def batch(outputs: Any, labels: Any, rows: Any, padding: BoolArray) -> AnyBatch:
+        images = batches.whole_of_rows(outputs)
+        ids = plan.ids[rows]
+        targets = maker.targets
         copies = None if plan.copies is None else plan.copies[rows]
         key = ids, padding, copies, None if maker.mixture is None else maker.mixture.source_of(shown_ids[rows])
         if targets is None:
@@ -94,7 +98,9 @@ def settle(plan: StepPlan, made: MadeRows, maker: BatchMaker, replace_rows: Repl
     for row in sorted(bad):
         name = plan.name_of(row)
         failures.append(Failure(name.file, name.member, bad[row].reason, int(plan.ids[row]), epoch))
-    images, labels, padding = batches.by_row(made.outputs), batches.each_label(made.labels), plan.padding.copy()
+    images = batches.by_row(made.outputs)
+    labels = batches.each_label(made.labels)
+    padding = plan.padding.copy()
     # A batch must not be empty, since another rank waits for its step: then one row is replaced after all.
     own = [row for row in sorted(bad) if row < number]
     replaced = own if on_error == "replace" else ([0] if len(own) == number else [])
@@ -122,9 +128,12 @@ class BatchMaker:
         index: EntropyIndex | None = None,
         targets: BatchTargets | None = None,
     ) -> None:
-        self.augmenter, self.options, self.index = augmenter, options, index
+        self.augmenter = augmenter
+        self.options = options
+        self.index = index
         self._read_candidates = read_candidates
-        self.targets, self.num_partners = targets, num_partners(augmenter.transform)
+        self.targets = targets
+        self.num_partners = num_partners(augmenter.transform)
         self.mixture = options.source if isinstance(options.source, Mixture) else None
         self._device = torch.device(augmenter.device) if augmenter.device.startswith("cuda") else None
         self._idle: list[torch.cuda.Stream] = []
@@ -251,14 +260,16 @@ class _OneBatch:
 
     def _augment_good(self) -> tuple[Any, Any]:
         """Outputs and labels by row; bad rows hold anything. Notes what turns out to be bad."""
-        bad, unread = self._bad, self._bad.keys() - self._misfits
+        bad = self._bad
+        unread = self._bad.keys() - self._misfits
         rows = self._rows.unmixed(self._misfits, unread)
         good = [row for row in range(len(rows.data)) if row not in bad]
         if not good:
             # All of them are left out or replaced.
             return [torch.empty(0)] * len(rows.padding), [None] * len(rows.padding)
         if bad:
-            data, labels = list(rows.data), list(rows.labels)
+            data = list(rows.data)
+            labels = list(rows.labels)
             for row in unread:
                 data[row], labels[row] = data[good[0]], labels[good[0]]
             rows = replace(rows, data=data, labels=labels)
@@ -293,7 +304,8 @@ class _OneBatch:
 
     def _augment(self, rows: Rows, failures: dict[int, DecodeError]) -> tuple[Any, Any]:
         """Outputs and labels by row; notes files that do not decode, whose rows hold anything."""
-        has_targets, is_mixed = self._maker.targets is not None, self._maker.num_partners > 0
+        has_targets = self._maker.targets is not None
+        is_mixed = self._maker.num_partners > 0
         labels = [each.label for each in rows.labels] if has_targets else rows.labels
         conditions = batches.conditions_by_labels(labels)
         if (mixture := self._maker.mixture) is not None:
@@ -327,7 +339,8 @@ class _OneBatch:
         encoded = EncodedBatch(data, lambda row: str(rows.name_of(row)), failures, *limits)
         encoded.index = self._maker.index
         outputs = decode_and_run(encoded, **key)
-        seconds, files = sum(encoded.decode_seconds), [piece for piece in data if not isinstance(piece, np.ndarray)]
+        seconds = sum(encoded.decode_seconds)
+        files = [piece for piece in data if not isinstance(piece, np.ndarray)]
         self._times.stage_done("decode", seconds, len(files), sum(map(len, files)))
         extra = extra_seconds.get()
         assert extra is not None
@@ -348,7 +361,7 @@ class _OneBatch:
         targets = self._maker.targets
         assert targets is not None
 
-        def check(shapes: npt.NDArray[np.int32]) -> Any:
+        def check(shapes: Int32Array) -> Any:
             if failures:
                 raise RowsRefused(dict(failures))
             names = [str(rows.name_of(row)) for row in range(len(rows.labels))]

@@ -19,8 +19,8 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int64Array, UInt32Array, UInt64Array
 from variegate.checks import as_numbers, integer, meant, refused
 from variegate.formats.base import (
     IndexedSource,
@@ -40,11 +40,12 @@ from variegate.policies import MultiView, load_policy
 from variegate.threads import computed_once
 from variegate.transforms import Compose, Cond, Transform
 
-Indices = npt.NDArray[np.int64]
+Indices = Int64Array
 
 _BLOCK = 64
 # Of the weights' proportions; products with positions stay within int64.
-_BITS, _MOST_SAMPLES = 26, 1 << 36
+_BITS = 26
+_MOST_SAMPLES = 1 << 36
 _STOPS = ("first_exhausted", "all_exhausted")
 
 
@@ -131,7 +132,9 @@ class Mixture(IndexedSource):
         """A source's ``labels`` among all classes. Raises ValueError for one outside the classes that it names."""
         table = self._tables[number]
         if (outside := (labels < NO_LABEL) | (labels > len(table) - 2)).any():
-            label, name, last = labels[outside].item(0), self.names[number], len(table) - 2
+            label = labels[outside].item(0)
+            name = self.names[number]
+            last = len(table) - 2
             accepted = f"0 to {last}, for its classes, or {NO_LABEL} for none"
             raise ValueError(f"sources[{name!r}]: a sample has the label {label}; accepted: {accepted}")
         return table[labels]
@@ -145,7 +148,7 @@ class Mixture(IndexedSource):
         named = zip(self.names, self.sources, strict=True)
         return [f"{name}: {note}" for name, source in named for note in source.notes()]
 
-    def source_of(self, ids: npt.NDArray[np.uint64]) -> Indices:
+    def source_of(self, ids: UInt64Array) -> Indices:
         """The numbers of the samples' sources, int64[N], in the order of ``names``."""
         return np.searchsorted(self.starts, ids.astype(np.int64), "right") - 1
 
@@ -268,15 +271,19 @@ class MixedOrder:
     def __init__(
         self, mixture: Mixture, epoch_weights: EpochWeights, seed: int, epoch: int, drawn: Sequence[int]
     ) -> None:
-        self._seed, self._epoch = seed, epoch
-        self._sizes, self._starts = np.array(mixture.sizes), mixture.starts
+        self._seed = seed
+        self._epoch = epoch
+        self._sizes = np.array(mixture.sizes)
+        self._starts = mixture.starts
         passes, places = zip(*map(divmod, drawn, mixture.sizes), strict=True)
         # A number of 32 bits keys a pass.
-        self._passes, self._places = np.array([number % (1 << 31) for number in passes]), np.array(places)
+        self._passes = np.array([number % (1 << 31) for number in passes])
+        self._places = np.array(places)
         weights = self._weights = epoch_weights.weights
         words = random_words(0, len(weights), seed, epoch_weights.epoch, OrderPurpose.SOURCES)[:, 0]
         self._phases = (words >> (32 - _BITS)).tolist()
-        self._ratios, one = [], 1 << _BITS
+        self._ratios = []
+        one = 1 << _BITS
         for number, weight in enumerate(weights):
             later = sum(weights[number + 1 :])
             ratio = max(round(weight / (weight + later) * one), 1) if weight else 0
@@ -284,7 +291,7 @@ class MixedOrder:
         self.length = mixture.stop if isinstance(mixture.stop, int) else self._find_end(mixture.stop)
         self.taken = np.array(self._counts(self.length), np.int64)  # draws of each source in this epoch
 
-    def at(self, positions: Indices) -> tuple[Indices, npt.NDArray[np.uint32]]:
+    def at(self, positions: Indices) -> tuple[Indices, UInt32Array]:
         sources, draws_before = self._sources(positions)
         draws = draws_before[np.arange(len(sources)), sources]
         sizes = self._sizes[sources]
@@ -333,7 +340,8 @@ class MixtureOrders:
     """The orders of all epochs of a mixture. Raises ValueError if an epoch would not end."""
 
     def __init__(self, mixture: Mixture, seed: int) -> None:
-        self._mixture, self._seed = mixture, seed
+        self._mixture = mixture
+        self._seed = seed
         for weights in mixture.schedule:
             self._order(weights.epoch)
 

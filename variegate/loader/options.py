@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Concatenate, Literal, ParamSpec, get_args
 
-import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import UInt64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import integer, number, one_of, refused
 from variegate.decode import MAX_DECODE_BYTES, MAX_PIXELS, check_limit
 from variegate.executors.runners.runner import Decode, Dtype, Geometry, Layout
+from variegate.io.files import StrPath
 from variegate.loader.ranks import find_rank, processes_here
 from variegate.program.program import MAX_CHANNELS
 from variegate.targets.settings import Targets
@@ -28,7 +27,7 @@ _LIMITS = {"max_pixels": MAX_PIXELS, "max_decode_bytes": MAX_DECODE_BYTES}
 OnError = Literal["raise", "skip", "replace"]
 Partners = Literal["epoch", "batch"]
 # Ids uint64[N] -> N values by name, the same throughout an epoch; and a function that has one for each epoch.
-ConditionsOfIds = Callable[[npt.NDArray[np.uint64]], Mapping[str, Any]]
+ConditionsOfIds = Callable[[UInt64Array], Mapping[str, Any]]
 ConditionsOfEpoch = Callable[[int], ConditionsOfIds]
 
 
@@ -88,7 +87,7 @@ class LoaderArguments:
     """Arguments of ``Loader``, whose docstring describes them, as a user gives them."""
 
     source: Any
-    transform: Transform | str | os.PathLike[str] | None = None
+    transform: Transform | StrPath | None = None
     batch_size: int = 64
     device: str = "auto"
     seed: int = 0
@@ -98,7 +97,7 @@ class LoaderArguments:
     rank: int | None = None
     world_size: int | None = None
     on_error: OnError = "raise"
-    cache: Literal["host", "device"] | str | os.PathLike[str] | None = None
+    cache: Literal["host", "device"] | StrPath | None = None
     prefetch: int = 2
     _: KW_ONLY
     max_errors: int | float | None = None
@@ -119,7 +118,7 @@ class LoaderArguments:
     shuffle_buffer: int = 4096
     shuffle_bytes: int = 256 << 20
     partners: Partners = "epoch"
-    index: str | os.PathLike[str] | None = None
+    index: StrPath | None = None
     views: int | None = None
     conditions: ConditionsOfEpoch | None = None
     annotations: Any = None
@@ -189,7 +188,8 @@ class LoaderOptions(LoaderArguments):
             raise TypeError(f"conditions: got {given['conditions']!r}; accepted: {accepted}")
         if given["targets"] not in (None, False) and not isinstance(given["targets"], Targets):
             raise TypeError(f"targets: got {given['targets']!r}; accepted: vg.Targets(...), False for none, or None")
-        on_error, max_errors = one_of("on_error", given["on_error"], get_args(OnError)), given["max_errors"]
+        on_error = one_of("on_error", given["on_error"], get_args(OnError))
+        max_errors = given["max_errors"]
         if max_errors is not None and on_error == "raise":
             got = f"got {max_errors!r} with on_error='raise'"
             raise ValueError(f"max_errors: {got}; accepted with on_error='skip' or 'replace'")

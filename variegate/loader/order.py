@@ -8,8 +8,8 @@ from threading import Event
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int32Array, Int64Array
 from variegate.checks import PIXEL_VERSION, check_pixel_version, integer
 from variegate.formats.base import Source, check_index
 from variegate.loader.mixture import MixedOrder
@@ -161,7 +161,7 @@ class IndexedOrder(EpochOrder):
             partners=partners,
         )
 
-    def _partners(self, order: Order, epoch: int, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _partners(self, order: Order, epoch: int, positions: Int64Array) -> Int64Array:
         """Places in the epoch's order that each sample is mixed with, [N, K]: by its own place in a shuffled order,
         so that they depend on nothing but the seed, the epoch, the sample and its copy."""
         if self._shuffle:
@@ -207,9 +207,7 @@ class IndexedOrder(EpochOrder):
         return order
 
 
-def _with_partners(
-    positions: npt.NDArray[np.int64], partners: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+def _with_partners(positions: Int64Array, partners: Int64Array) -> tuple[Int64Array, Int32Array]:
     """-> (the positions, and behind them those of partners that are not among them; where each partner is there)."""
     every = np.concatenate([positions, np.setdiff1d(partners, positions)])
     order = np.argsort(every, kind="stable")

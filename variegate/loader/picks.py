@@ -9,19 +9,19 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from torch.utils.data import BatchSampler
 from torch.utils.data.distributed import DistributedSampler
 
+from variegate.arrays import Int64Array, UInt32Array
 from variegate.checks import as_integer, integer
-from variegate.formats.base import Source, StreamSource, digest_of
+from variegate.formats.base import AnySource, Source, StreamSource, digest_of
 from variegate.loader.mixture import MixedOrder, Mixture, MixtureOrders
 from variegate.loader.options import LoaderOptions
 from variegate.loader.shuffle import OrderPurpose, Permutation
 from variegate.loader.weights import DrawnOrder, groups_of
 
-Indices = npt.NDArray[np.int64]
-Copies = npt.NDArray[np.uint32]
+Indices = Int64Array
+Copies = UInt32Array
 
 # Draws are counted in float64, which holds whole numbers and their fractions up to here.
 _MOST_DRAWS = 1 << 40
@@ -36,7 +36,9 @@ class ListedOrder:
     """The order of an epoch. ``indices``: None for every sample once (``is_every``); copies count by place."""
 
     def __init__(self, indices: Indices | None, length: int) -> None:
-        self.length, self.is_every, self._indices = length, indices is None, indices
+        self.length = length
+        self.is_every = indices is None
+        self._indices = indices
         self._permutation: Permutation | None = None
         self._copies = None if indices is None else _count(indices)
 
@@ -65,7 +67,9 @@ class RepeatedOrder:
     is_every = False
 
     def __init__(self, order: Once, times: int) -> None:
-        self.length, self.once, self.times = order.length * times, order, times
+        self.length = order.length * times
+        self.once = order
+        self.times = times
 
     def at(self, positions: Indices) -> tuple[Indices, Copies]:
         places, again = np.divmod(positions, self.times)
@@ -103,7 +107,7 @@ class Picks:
     is_known: bool = True
 
 
-def check_picking(source: Source | StreamSource, options: LoaderOptions) -> bool:
+def check_picking(source: AnySource, options: LoaderOptions) -> bool:
     """True if the order is shuffled. Raises ValueError for arguments that do not go together."""
     shuffle, sampler, weights, number = options.shuffle, options.sampler, options.weights, options.num_samples
     is_stream = isinstance(source, StreamSource)
@@ -152,7 +156,8 @@ def picks_of(source: Source, options: LoaderOptions, shuffle: bool) -> Picks:
         facts = {"weights": f"{groups.digest()}-{draws}"}
         return Picks(partial(DrawnOrder, groups, draws, seed), lambda: draws, facts)
     if sampler is not None and not _is_listed(sampler):
-        facts, is_function = {"sampler": "asked in each epoch"}, not hasattr(sampler, "__iter__")
+        facts = {"sampler": "asked in each epoch"}
+        is_function = not hasattr(sampler, "__iter__")
         return Picks(partial(_ask, sampler, samples), lambda: None if is_function else len(sampler), facts, False)
     indices = None if sampler is None else _check_indices("sampler", sampler, samples)
     order = ListedOrder(indices, samples if indices is None else len(indices))
@@ -167,9 +172,11 @@ def picks_of(source: Source, options: LoaderOptions, shuffle: bool) -> Picks:
 
 def _ask(sampler: Any, samples: int, epoch: int) -> ListedOrder:
     """The order that a sampler, or a function of the epoch, gives when an epoch begins; perhaps never again."""
-    name, indices = "sampler", sampler
+    name = "sampler"
+    indices = sampler
     if not hasattr(sampler, "__iter__"):
-        name, indices = f"sampler({epoch})", sampler(epoch)
+        name = f"sampler({epoch})"
+        indices = sampler(epoch)
     elif hasattr(sampler, "set_epoch"):
         sampler.set_epoch(epoch)
     checked = _check_indices(name, indices, samples)

@@ -14,7 +14,7 @@ import torch
 
 from variegate.augmenter.planner import num_partners
 from variegate.errors import shown as described
-from variegate.formats.base import Source, StreamSource
+from variegate.formats.base import AnySource, StreamSource
 from variegate.formats.indexing import open_entropy_index
 from variegate.formats.opening import open_source
 from variegate.formats.packed import checked_statistics
@@ -39,7 +39,8 @@ from variegate.policies import load_policy
 from variegate.threads import Threads
 
 # Steps that are being read beyond those being made.
-_REMOTE_READ_DEPTH, _READ_DEPTH = 4, 1
+_REMOTE_READ_DEPTH = 4
+_READ_DEPTH = 1
 # Batches made at the same time, so that threads do not wait for the last rows of one.
 _MAKERS = 2
 _SEEN_AT_LEAST = 1000
@@ -200,10 +201,10 @@ class Pipeline:
         self.ranks_compared = self.order.is_known
 
 
-def _open(source: Any, on_error: OnError, annotations: Any) -> Source | StreamSource:
+def _open(source: Any, on_error: OnError, annotations: Any) -> AnySource:
     # What is missing of a damaged shard counts as bad samples, where those are put up with.
     put_up_with = "raise" if on_error == "raise" else "skip"
-    opened: Source | StreamSource = open_source(source, on_error=put_up_with, annotations=annotations)
+    opened: AnySource = open_source(source, on_error=put_up_with, annotations=annotations)
     if opened is not source:
         for note in opened.notes():
             place = shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "source"

@@ -15,10 +15,10 @@ from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.distributed
 
+from variegate.arrays import BoolArray, Int64Array
 from variegate.checks import integer
 
 T = TypeVar("T")
@@ -33,8 +33,10 @@ def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
             return torch.distributed.get_rank(), torch.distributed.get_world_size()
         if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
             return 0, 1
-        rank, world_size = _from_environment("RANK"), _from_environment("WORLD_SIZE")
-    rank, world_size = integer("rank", rank), integer("world_size", world_size)
+        rank = _from_environment("RANK")
+        world_size = _from_environment("WORLD_SIZE")
+    rank = integer("rank", rank)
+    world_size = integer("world_size", world_size)
     if world_size < 1 or not 0 <= rank < world_size:
         raise ValueError(f"rank: got {rank} of world_size {world_size}; accepted: 0 to world_size - 1")
     return rank, world_size
@@ -93,7 +95,7 @@ class Share:
         """Samples of the epoch that are done after ``step``."""
         return min(self.length, self.start + (step + 1) * self.taken_at_once)
 
-    def positions(self, step: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    def positions(self, step: int) -> tuple[Int64Array, BoolArray]:
         """Positions in the epoch's order and which are padding, int64[n] and bool[n], n alike on all ranks."""
         first = self.start + step * self.taken_at_once
         positions = first + self.rank + self.world_size * np.arange(self._rows(self.length - first), dtype=np.int64)
@@ -103,9 +105,10 @@ class Share:
     def _rows(self, left: int) -> int:
         return min(self.batch_size, -(-left // self.world_size))
 
-    def steps_of(self, stream: Iterable[T]) -> Iterator[tuple[list[T], npt.NDArray[np.bool_], int]]:
+    def steps_of(self, stream: Iterable[T]) -> Iterator[tuple[list[T], BoolArray, int]]:
         """The same of a stream that begins at ``start``: (rows of this rank, padding, samples done) of each step."""
-        left, done = iter(stream), self.start
+        left = iter(stream)
+        done = self.start
         while together := list(islice(left, self.taken_at_once)):
             if self.drop_last and len(together) < self.taken_at_once:
                 return

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
+from variegate.arrays import BoolArray, Int32Array, UInt32Array, UInt64Array
 from variegate.decode import (
     PillowFile,
     check_side,
@@ -52,16 +52,16 @@ class StepPlan:
     items that came before it, the nearest last.
     """
 
-    ids: npt.NDArray[np.uint64]
-    padding: npt.NDArray[np.bool_]
+    ids: UInt64Array
+    padding: BoolArray
     done: int  # samples of the epoch that are done after this batch
     name_of: Callable[[int], SampleName]
     samples: Any
     before: Sequence[tuple[StreamItem, ...]] | None = None
-    copies: npt.NDArray[np.uint32] | None = None  # which copy of its sample a row is; None for the first
+    copies: UInt32Array | None = None  # which copy of its sample a row is; None for the first
     # int32[N, K]: rows that each of the batch is mixed with. Those that are no part of the batch come after it: there
     # is ``padding`` for N rows, everything else for all.
-    partners: npt.NDArray[np.int32] | None = None
+    partners: Int32Array | None = None
 
     def part(self, own: Sequence[int]) -> Self:
         """Rows ``own``, as a batch, with their partners."""
@@ -112,7 +112,7 @@ class Rows(StepPlan):
 
     data: Any
     labels: Any
-    shown_ids: npt.NDArray[np.uint64] | None = None
+    shown_ids: UInt64Array | None = None
 
     _BY_ROW: ClassVar[tuple[str, ...]] = (*StepPlan._BY_ROW, "data", "labels", "shown_ids")
 
@@ -138,8 +138,12 @@ class Reader:
     on whether it has room. ``has_targets``: labels are ``Annotated``."""
 
     def __init__(self, options: LoaderOptions, cache: PixelCache | None, has_targets: bool) -> None:
-        self._source, self._has_targets, self._channels = options.source, has_targets, options.channels
-        self._cache, self._side, self._limits = cache, options.cache_side, options.decode_limits
+        self._source = options.source
+        self._has_targets = has_targets
+        self._channels = options.channels
+        self._cache = cache
+        self._side = options.cache_side
+        self._limits = options.decode_limits
         self._noted: set[str] = set()
         in_memory = isinstance(options.source, PixelSource)
         self._may_gather = in_memory and not has_targets and (cache is None or not cache.holds_device_memory)
@@ -157,7 +161,8 @@ class Reader:
         is_stopped: Callable[[], bool] | None = None,
     ) -> list[tuple[Any, Any]]:
         """(data, label) of each, or (DecodeError, None); fewer once it is stopped."""
-        clock, results = _Clock(), []
+        clock = _Clock()
+        results = []
         with one_note(self._noted):
             for id, sample in samples:
                 if is_stopped is not None and is_stopped():
@@ -183,16 +188,21 @@ class Reader:
             def gather() -> Rows:
                 begin = time.perf_counter()
                 with one_note(self._noted):
-                    pixels, labels = source.pixels(samples), source.labels(samples)
+                    pixels = source.pixels(samples)
+                    labels = source.labels(samples)
                 times.stage_done("read", time.perf_counter() - begin, len(ids), pixels.nbytes)
                 return Rows(**fields, data=pixels, labels=labels)
 
             return gather
-        wanted, known, of_row = samples, ids.tolist(), list(range(len(ids)))
+        wanted = samples
+        known = ids.tolist()
+        of_row = list(range(len(ids)))
         if is_indexed:
             # Copies of a sample stand one after another, and are read once.
             is_new = np.diff(samples, prepend=-1) != 0
-            wanted, known, of_row = samples[is_new].tolist(), ids[is_new].tolist(), (np.cumsum(is_new) - 1).tolist()
+            wanted = samples[is_new].tolist()
+            known = ids[is_new].tolist()
+            of_row = (np.cumsum(is_new) - 1).tolist()
         chunk = _CHUNK if is_indexed and not source.is_remote else 1
 
         def read(start: int) -> list[tuple[Any, Any]]:
@@ -275,7 +285,8 @@ class _Clock:
 
     def stop(self, stage: Stage, nbytes: int) -> None:
         """All the time since the last stop went into one sample's stage."""
-        begin, self._at = self._at, time.perf_counter()
+        begin = self._at
+        self._at = time.perf_counter()
         seconds, samples, total = self.stages.get(stage, (0.0, 0, 0))
         self.stages[stage] = [seconds + self._at - begin, samples + 1, total + nbytes]
 

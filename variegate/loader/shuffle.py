@@ -6,8 +6,8 @@ from ctypes import c_int64, c_uint64, c_void_p
 from enum import IntEnum
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int64Array, UInt32Array
 from variegate.native.library import as_c_contiguous, data_ptr, entry
 from variegate.program import rng
 
@@ -44,15 +44,15 @@ class Permutation:
         self._length = length
         self._key = rng.stream_key(seed, epoch, int(purpose), rng.SHUFFLE_DOMAIN)
 
-    def __call__(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def __call__(self, positions: Int64Array) -> Int64Array:
         """int64[N] in 0..length-1 -> what stands at these positions, int64[N]."""
         return self._map(positions, is_inverse=False)
 
-    def inverse(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def inverse(self, values: Int64Array) -> Int64Array:
         """int64[N] in 0..length-1 -> at which positions they stand, int64[N]."""
         return self._map(values, is_inverse=True)
 
-    def _map(self, values: npt.NDArray[np.int64], is_inverse: bool) -> npt.NDArray[np.int64]:
+    def _map(self, values: Int64Array, is_inverse: bool) -> Int64Array:
         read = as_c_contiguous(values)
         out = np.empty(len(read), np.int64)
         _permute(data_ptr(read), len(read), self._length, data_ptr(self._key), is_inverse, data_ptr(out))
@@ -66,7 +66,7 @@ _APART = 32
 MOST_PARTNERS = 3
 
 
-def partner_positions(positions: npt.NDArray[np.int64], length: int, number: int) -> npt.NDArray[np.int64]:
+def partner_positions(positions: Int64Array, length: int, number: int) -> Int64Array:
     """Places int64[N, number] of those that samples at ``positions`` of a shuffled order are mixed with, never
     themselves where there is another one.
 
@@ -81,14 +81,14 @@ def partner_positions(positions: npt.NDArray[np.int64], length: int, number: int
 
 
 def partners_of(
-    indices: npt.NDArray[np.int64],
+    indices: Int64Array,
     length: int,
     seed: int,
     epoch: int,
     number: int,
     purpose: OrderPurpose = OrderPurpose.SAMPLES,
     copies: int = 1,
-) -> npt.NDArray[np.int64]:
+) -> Int64Array:
     """The same of samples by their index, int64[N, number]: as if the epoch were shuffled, whether or not it is.
 
     ``copies``: of each sample there are so many in a row, which are shuffled together; ``length`` counts all of them.
@@ -101,13 +101,13 @@ def partners_of(
 
 
 def permute_within(
-    positions: npt.NDArray[np.int64],
-    lengths: npt.NDArray[np.int64],
-    groups: npt.NDArray[np.int64],
+    positions: Int64Array,
+    lengths: Int64Array,
+    groups: Int64Array,
     seed: int,
     epoch: int,
     purpose: OrderPurpose = OrderPurpose.MEMBERS,
-) -> npt.NDArray[np.int64]:
+) -> Int64Array:
     """Many permutations at once, all int64[N]: that of group ``groups[n]``, of 0..lengths[n]-1, at ``positions[n]``."""
     key = rng.stream_key(seed, epoch, int(purpose), rng.SHUFFLE_DOMAIN)
     read = [as_c_contiguous(values) for values in (positions, lengths, groups)]
@@ -116,7 +116,7 @@ def permute_within(
     return out
 
 
-def random_words(first: int, number: int, seed: int, epoch: int, purpose: OrderPurpose) -> npt.NDArray[np.uint32]:
+def random_words(first: int, number: int, seed: int, epoch: int, purpose: OrderPurpose) -> UInt32Array:
     """Words ``first``..``first + number - 1`` of the stream of a purpose, uint32[number, 4]."""
     counters = np.arange(first, first + number, dtype=np.uint64)
     key = rng.stream_key(seed, epoch, int(purpose), rng.SHUFFLE_DOMAIN)

@@ -33,7 +33,8 @@ class StageStats:
     times: int = 0
 
     def __add__(self, other: StageStats) -> StageStats:
-        nbytes, times = self.nbytes + other.nbytes, self.times + other.times
+        nbytes = self.nbytes + other.nbytes
+        times = self.times + other.times
         return StageStats(self.seconds + other.seconds, self.samples + other.samples, nbytes, times)
 
     def __sub__(self, other: StageStats) -> StageStats:

@@ -59,7 +59,8 @@ class StreamOrder(EpochOrder):
         buffer = list(self._limits.values()) if shuffle else None
         # Remote, or as good as: it is read by one thread, which must never have to wait for the others.
         super().__init__(source, True, options, shuffle, samples=None, buffer=buffer)
-        self._reader, self._world_size = reader, options.world_size
+        self._reader = reader
+        self._world_size = options.world_size
         # Of the latest steps. None where a buffer holds samples of many places, or those before a place may be needed.
         is_plain = (not shuffle or options.shuffle_buffer == 1) and options.on_error == "raise"
         self._most_places = options.prefetch + _PLACES if is_plain else 0
@@ -70,7 +71,8 @@ class StreamOrder(EpochOrder):
         return super().state(position) | ({} if place is None else {"stream": place})
 
     def position(self, state: Mapping[str, Any]) -> Position:
-        position, place = super().position(state), state.get("stream")
+        position = super().position(state)
+        place = state.get("stream")
         if place is not None and self._most_places:
             if not isinstance(place, (list, tuple)) or len(place) != 3:
                 raise refused("state_dict: stream", place, "what Loader.state_dict gave")
@@ -140,7 +142,8 @@ class StreamOrder(EpochOrder):
                     "(open_source(..., stream=False))"
                 )
             yield item
-        place.shards, place.samples = place.shards + 1, 0
+        place.shards += 1
+        place.samples = 0
 
     def candidates(self, plan: StepPlan, row: int, epoch: int) -> Iterator[tuple[int, StreamItem]]:
         """(id, item) of samples that came before it, as a stream cannot be asked for any other; at its very beginning

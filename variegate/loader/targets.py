@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import BoolArray, Int32Array, Int64Array, UInt32Array, UInt64Array
 from variegate.errors import DecodeError
+from variegate.loader.batch import RowFields
 from variegate.ops.base import refuse_views
 from variegate.targets.samples import OfImage, check_batch, of_images, unlike_most
 from variegate.targets.settings import KEYS, Targets
@@ -30,7 +30,7 @@ class Annotated(NamedTuple):
     targets: Mapping[str, Any] | None
 
 
-class TargetBatch(dict[str, Any]):
+class TargetBatch(dict[str, Any], RowFields):
     """A batch of images with boxes, masks or key points: a dict with the keys of the source's samples.
 
     - "image": a tensor [N, C, H, W] or [N, H, W, C], or a list of tensors if shapes differ.
@@ -49,17 +49,14 @@ class TargetBatch(dict[str, Any]):
     def __init__(
         self,
         values: Any = (),
-        ids: npt.NDArray[np.uint64] | None = None,
-        padding: npt.NDArray[np.bool_] | None = None,
-        copies: npt.NDArray[np.uint32] | None = None,
-        source: npt.NDArray[np.int64] | None = None,
+        ids: UInt64Array | None = None,
+        padding: BoolArray | None = None,
+        copies: UInt32Array | None = None,
+        source: Int64Array | None = None,
     ) -> None:
         # Frameworks that move a batch to a device make it anew from a dict of its values.
         super().__init__(values)
-        self.ids = np.zeros(0, np.uint64) if ids is None else ids
-        self.padding = np.zeros(0, np.bool_) if padding is None else padding
-        self.copies = np.zeros(len(self.ids), np.uint32) if copies is None else copies
-        self.source = np.zeros(len(self.ids), np.int64) if source is None else source
+        self._set_rows(ids, padding, copies, source)
 
     @property
     def images(self) -> torch.Tensor | list[torch.Tensor]:
@@ -104,10 +101,12 @@ class BatchTargets:
     def __init__(
         self, options: Targets, has_labels: bool, has_edges: bool = False, classes: Sequence[str] = ()
     ) -> None:
-        self.options, self.has_labels, self.classes = options, has_labels, classes
+        self.options = options
+        self.has_labels = has_labels
+        self.classes = classes
         self._given = options.of_edges() if has_edges else options
 
-    def check(self, targets: Sequence[Any], shapes: npt.NDArray[np.int32], names: Sequence[str]) -> list[OfImage]:
+    def check(self, targets: Sequence[Any], shapes: Int32Array, names: Sequence[str]) -> list[OfImage]:
         """Raises RowsRefused. ``shapes``: of the images, int32[N, 3]."""
         try:
             samples = [{"image": None, **of_row} for of_row in targets]
@@ -118,8 +117,9 @@ class BatchTargets:
             pass  # found again below, with all rows that are wrong
         return self._check_each(targets, shapes, names)
 
-    def _check_each(self, targets: Sequence[Any], shapes: npt.NDArray[np.int32], names: Sequence[str]) -> list[OfImage]:
-        found, errors = [], {}
+    def _check_each(self, targets: Sequence[Any], shapes: Int32Array, names: Sequence[str]) -> list[OfImage]:
+        found = []
+        errors = {}
         known = {*KEYS, *self._given.per_box, *self._given.passed}
         # Each sample once: in the places of bad rows stand others of the batch.
         distinct = {id(of_row): frozenset(of_row) for of_row in targets if of_row and known.issuperset(of_row)}
@@ -176,7 +176,8 @@ def targets_of(options: LoaderOptions, source: Any, transform: Any) -> BatchTarg
     if options.cache not in (None, "host", "device"):
         what = "with targets, which a folder does not keep"
         raise ValueError(f"cache: got {str(options.cache)!r} {what}{accepted.format(repr('host'))}")
-    has_labels, has_edges = getattr(source, "has_image_labels", True), getattr(source, "has_edges", False)
+    has_labels = getattr(source, "has_image_labels", True)
+    has_edges = getattr(source, "has_edges", False)
     classes = getattr(source, "classes", ()) or ()
     return BatchTargets(Targets() if asked is None else asked, has_labels, has_edges, classes)
 

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Float64Array, Int64Array, UInt32Array
 from variegate.checks import as_integer, number
 from variegate.formats.base import Source, digest_of
 from variegate.formats.labels import NO_LABEL
@@ -29,7 +29,7 @@ _NUMBERS = "finite numbers from 0 on, not all of them 0"
 class Groups:
     """Group of each sample, int[N] from 0 on, and weight of each group, float64[G]: 0 or more, any sum."""
 
-    def __init__(self, group_of: npt.NDArray[np.int64], mass: npt.NDArray[np.float64]) -> None:
+    def __init__(self, group_of: Int64Array, mass: Float64Array) -> None:
         self.mass = mass
         self.members = np.argsort(group_of, kind="stable")
         self.sizes = np.bincount(group_of, minlength=len(mass)).astype(np.int64)
@@ -56,7 +56,7 @@ class DrawnOrder:
         self._ends = np.ceil(expected - (word + 0.5) * 2.0**-32).astype(np.int64).clip(0, length)
         self._shuffled = Permutation(length, seed, epoch, OrderPurpose.DRAWS)
 
-    def at(self, positions: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
+    def at(self, positions: Int64Array) -> tuple[Int64Array, UInt32Array]:
         draws = self._shuffled(positions)
         places = np.searchsorted(self._ends, draws, "right")
         begins = np.where(places > 0, self._ends[places - 1], 0)
@@ -98,7 +98,7 @@ def groups_of(weights: Any, source: Source) -> Groups:
     )
 
 
-def _numbers(weights: Any) -> npt.NDArray[np.float64]:
+def _numbers(weights: Any) -> Float64Array:
     try:
         array = np.asarray(weights)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -114,7 +114,7 @@ def _numbers(weights: Any) -> npt.NDArray[np.float64]:
     return numbers
 
 
-def _by_class(weights: Mapping[Any, Any], labels: npt.NDArray[np.int64], source: Source) -> Groups:
+def _by_class(weights: Mapping[Any, Any], labels: Int64Array, source: Source) -> Groups:
     by_label: dict[int, float] = {}
     for key, value in weights.items():
         label = _label_of(key, source.classes)
@@ -135,7 +135,7 @@ def _by_class(weights: Mapping[Any, Any], labels: npt.NDArray[np.int64], source:
     return _checked(group_of.reshape(-1), values, counts)
 
 
-def _checked(group_of: npt.NDArray[np.int64], values: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]) -> Groups:
+def _checked(group_of: Int64Array, values: Float64Array, counts: Int64Array) -> Groups:
     with np.errstate(over="ignore"):
         groups = Groups(group_of, values * counts)
         total = groups.mass.sum()
@@ -162,7 +162,7 @@ def _label_of(key: Any, classes: Sequence[str]) -> int:
     return label
 
 
-def _labels(source: Source, is_complete: bool = False) -> npt.NDArray[np.int64]:
+def _labels(source: Source, is_complete: bool = False) -> Int64Array:
     """The class of every sample, without reading one; ``is_complete``: each has one."""
     labels = _known_labels(source)
     if labels is None:
@@ -191,7 +191,7 @@ def _known_labels(source: Source) -> Any:
     return None if found is None else np.asarray(found)
 
 
-def _number_of_classes(labels: npt.NDArray[Any] | None) -> int | None:
+def _number_of_classes(labels: AnyArray | None) -> int | None:
     if labels is None or labels.ndim != 1 or labels.dtype.kind not in "iu" or labels.max() < 0:
         return None
     return int(labels.max()) + 1

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from variegate.arrays import AnyArray
 
 LEVELS = {
     "x86-64": "base",
@@ -80,8 +81,13 @@ def entry(name: str, *arguments: Any, result: Any = ctypes.c_int64) -> Callable[
 
 
 def _find(name: str) -> Any:
-    function = getattr(_library(), name, None)
-    return getattr(_library(), f"{name}_{LEVELS[level()]}") if function is None else function
+    """The function without a level, or that of the best level up to the current one: some have few levels."""
+    suffixes = list(LEVELS.values())
+    allowed = suffixes[: suffixes.index(LEVELS[level()]) + 1]
+    for symbol in (name, *(f"{name}_{suffix}" for suffix in reversed(allowed))):
+        if hasattr(_library(), symbol):
+            return getattr(_library(), symbol)
+    raise AttributeError(f"{_PATH} has no such function")
 
 
 def _missing(name: str, error: Exception) -> Callable[..., Any]:
@@ -97,12 +103,12 @@ _HEAD = object.__basicsize__
 _word_at = ctypes.c_size_t.from_address
 
 
-def data_ptr(array: npt.NDArray[Any]) -> int:
+def data_ptr(array: AnyArray) -> int:
     """The address of an array's first element."""
     return _word_at(id(array) + _HEAD).value
 
 
-def as_c_contiguous(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def as_c_contiguous(array: AnyArray) -> AnyArray:
     """The array, or a copy of one that is read-only or not contiguous."""
     return array if array.flags.carray else np.array(array, order="C")
 

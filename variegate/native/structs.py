@@ -7,6 +7,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import Int64Array
 from variegate.native.library import data_ptr
 
 
@@ -43,11 +44,7 @@ class JpegRefusal(IntEnum):
     DAMAGED = 7
 
 
-BATCH_COMMENT = "R rows of fused programs of K slots and P passes, and where their pixels are."
-BATCH = [
-    ("rows", "i64"),
-    ("slots", "i64"),
-    ("max_passes", "i64"),
+INSTRUCTION_FIELDS = [
     ("opcode", "const i16 *"),  # [R, K]
     ("args", "const f64 *"),  # [R, K, 8]
     ("flags", "const i16 *"),  # [R, K]
@@ -60,6 +57,18 @@ BATCH = [
     ("in_shape", "const i32 *"),  # [R, 3]
     ("ids", "const u64 *"),  # [R]
     ("key", "const u32 *"),  # [R, 2]
+]
+"""Arrays of fused programs that all executors read."""
+
+FUSED_ARRAYS = [name for name, _ in INSTRUCTION_FIELDS]
+TABLES = ("luts", "matrices", "kernels", "rectangles", "grids")
+"""Side tables of programs that all executors read."""
+
+PROGRAM_SIZES = [("rows", "i64"), ("slots", "i64"), ("max_passes", "i64")]
+
+BATCH = [
+    *PROGRAM_SIZES,
+    *INSTRUCTION_FIELDS,
     ("luts", "const u8 *"),  # [T, 3, 256]
     ("matrices", "const f32 *"),  # [M, 3, 4]
     ("kernels", "const i16 *"),  # weights of convolutions
@@ -225,7 +234,6 @@ class BandStep(IntEnum):
     PASS = 4  # lines of the result
 
 
-BAND_COMMENT = "One call of vg_run_band: lines begin..end of a BandStep of one pass of one row."
 BAND_CALL = [
     ("batch", "const Batch *"),
     ("scratch", "void *"),
@@ -245,9 +253,6 @@ BAND_CALL = [
     ("tiles", "u8 *"),  # [MAX_TILES * MAX_TILES, 256]
 ]
 
-BLEND_COMMENT = (
-    "One call of vg_blend: rows of a batch joined into outputs begin..end; arrays as in program.BlendEntries."
-)
 BLEND_CALL = [
     ("batch", "const Batch *"),
     ("scratch", "void *"),
@@ -267,9 +272,6 @@ BLEND_CALL = [
     ("streams", "i64"),  # 1: outputs are written past the caches
 ]
 
-PICK_COMMENT = (
-    "One call of vg_pick_planes: three channels each of images begin..end, interleaved, one image after another."
-)
 PICK_CALL = [
     ("images", "const i64 *"),  # [N, 4]: address of the first of the channels, bytes per line, height, width
     ("begin", "i64"),
@@ -279,24 +281,10 @@ PICK_CALL = [
     ("sources", "i64 *"),  # [N]: where the results begin
 ]
 
-DEVICE_PROGRAM_COMMENT = "A fused program of R rows, K slots and P passes that is packed for a GPU: see native/cuda."
 DEVICE_PROGRAM = [
-    ("rows", "i64"),
-    ("slots", "i64"),
-    ("max_passes", "i64"),
-    ("opcode", "const i16 *"),  # [R, K]
-    ("args", "const f64 *"),  # [R, K, 8]
-    ("flags", "const i16 *"),  # [R, K]
-    ("fill", "const u8 *"),  # [R, K, 3]
-    ("out_size", "const i32 *"),  # [R, K, 2]
-    ("window", "const i32 *"),  # [R, K, 4]
-    ("passes", "const i32 *"),  # [R, P, PASS_FIELDS]
-    ("length", "const i32 *"),  # [R]
-    ("num_passes", "const i32 *"),  # [R]
+    *PROGRAM_SIZES,
+    *INSTRUCTION_FIELDS,
     ("source", "const i32 *"),  # [R]: the image that a row reads
-    ("in_shape", "const i32 *"),  # [R, 3]
-    ("ids", "const u64 *"),  # [R]
-    ("key", "const u32 *"),  # [R, 2]
     ("luts", "const u8 *"),
     ("luts_size", "i64"),  # sizes are bytes
     ("matrices", "const u8 *"),
@@ -329,7 +317,6 @@ DEVICE_PROGRAM = [
 ]
 """Fields of the C++ struct ``DeviceProgram``; those that vg_lay_out writes are marked ``out``."""
 
-PACK_COMMENT = "One call of vg_pack."
 PACK_CALL = [
     ("program", "const DeviceProgram *"),
     ("memory", "u8 *"),  # the bytes that are uploaded
@@ -347,7 +334,7 @@ PACK_CALL = [
 ]
 
 
-def pack_struct(fields: list[tuple[str, str]], **values: npt.NDArray[np.generic] | int) -> npt.NDArray[np.int64]:
+def pack_struct(fields: list[tuple[str, str]], **values: npt.NDArray[np.generic] | int) -> Int64Array:
     """A struct in memory. Arrays are given by their address: they must outlive it, and neither move nor grow."""
     ordered = [values[name] for name, _ in fields]
     words = [data_ptr(value) if isinstance(value, np.ndarray) else value for value in ordered]

@@ -79,8 +79,12 @@ def check_options(options: Any) -> None:
     """Raises ValueError naming the first field that is none of its choices, no finite number or out of bounds."""
     hints = get_type_hints(type(options))
     for declared in fields(options):
-        name, value, hint = declared.name, getattr(options, declared.name), hints[declared.name]
-        types, choices, described = get_args(hint) or (hint,), choices_of(hint), option_of(declared)
+        name = declared.name
+        value = getattr(options, declared.name)
+        hint = hints[declared.name]
+        types = get_args(hint) or (hint,)
+        choices = choices_of(hint)
+        described = option_of(declared)
         if value is None and type(None) in types:
             continue
         if choices and value not in choices:

@@ -106,7 +106,8 @@ def is_policy_file(policy: str) -> bool:
 
 def _split(name: str) -> tuple[str, list[str]]:
     """A policy and its parts, in lower case but for a file, whose name may have a plus in it."""
-    items, parts = name.split("+"), list[str]()
+    items = name.split("+")
+    parts = list[str]()
     while len(items) > 1 and (_PART.fullmatch(items[-1].lower()) or not is_policy_file("+".join(items))):
         parts.insert(0, items.pop().lower())
     policy = "+".join(items)

@@ -22,7 +22,8 @@ FREE = {"out", "tensorboard", "checkpoint_every", "device", "threads", "compile"
 # Options that it may change as well if the number of ranks changes.
 FREE_ON_OTHER_RANKS = {"batch_size", "accumulate"}
 # Rows without --policy. Moved copies of an image have its class on nearly all data; mirrored ones often have not.
-DEFAULT_POLICY, DEFAULT_ADAPTED_POLICY = "crop", "randaugment+crop"
+DEFAULT_POLICY = "crop"
+DEFAULT_ADAPTED_POLICY = "randaugment+crop"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import BoolArray, Float64Array, Int64Array
 from variegate.program.mixing import mixed_by
 from variegate.program.program import Output, Program
 
 if TYPE_CHECKING:
     from variegate.program.sampling import Rows, Sampling
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 # (program, row of each box [B], corners [B, 4, 2]) -> left, top, right, bottom of what is seen of each, float64[B, 4].
-Move = Callable[[Program, npt.NDArray[np.int64], Floats], Floats]
+Move = Callable[[Program, Int64Array, Float64Array], Float64Array]
 
 
 class SampledBoxes:
@@ -30,7 +29,7 @@ class SampledBoxes:
         are_turned: they have angles, so that they are not cut off at their image's edges.
     """
 
-    def __init__(self, corners: Sequence[Floats], move: Move, are_turned: bool) -> None:
+    def __init__(self, corners: Sequence[Float64Array], move: Move, are_turned: bool) -> None:
         counts = np.array([len(of_one) for of_one in corners], np.int64)
         # Of every row, boxes that transforms have dropped, and places where there never was one.
         self.dropped = np.arange(counts.max(initial=0)) >= counts[:, None]
@@ -41,7 +40,7 @@ class SampledBoxes:
         self._corners[~self.dropped] = np.concatenate([np.empty((0, 4, 2)), *corners])
         self._move = move
 
-    def edges(self, sampling: Sampling, rows: Rows) -> Floats:
+    def edges(self, sampling: Sampling, rows: Rows) -> Float64Array:
         """Left, top, right, bottom of each box as the image is by now, float64[R, M, 4]; NaN where nothing of it is
         seen."""
         edges = np.full((len(rows), self.dropped.shape[1], 4), np.nan)
@@ -60,7 +59,7 @@ class SampledBoxes:
         boxes._corners = self._corners[image : image + 1]
         return boxes
 
-    def drop(self, rows: Rows, which: Flags) -> None:
+    def drop(self, rows: Rows, which: BoolArray) -> None:
         """``which``: bool[R, M]."""
         self.dropped[rows] |= which
 
@@ -73,7 +72,7 @@ class SampledBoxes:
         self.least[images] = np.maximum(self.least[images], (side, area))
 
 
-def boxes_to_choose_by(sampling: Sampling, rows: Rows, title: str) -> Floats:
+def boxes_to_choose_by(sampling: Sampling, rows: Rows, title: str) -> Float64Array:
     """``SampledBoxes.edges`` for a transform of the whole image; refuses images that are joined of several already."""
     boxes = known_boxes(sampling, title)
     source = sampling.source[rows]

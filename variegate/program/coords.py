@@ -13,7 +13,9 @@ MAX_COORD = 2.0**46
 
 # Fields of a record, int64[RECORD]. U, V and DEPTH are three numbers each: what a column adds, what a line adds, and
 # the value where both are 0. U and V are distances from a side of the window, times the depth.
-U, V, DEPTH = 0, 3, 6
+U = 0
+V = 3
+DEPTH = 6
 (
     SPAN_U,  # inside is 0 <= u < SPAN_U depth; where the depth is negative, 0 >= u > SPAN_U depth
     SPAN_V,
@@ -28,26 +30,24 @@ U, V, DEPTH = 0, 3, 6
     GRID,  # of a grid: where its nodes begin, and 1 more; else 0
     FOLD,  # the PadMode of what lies beyond the window: if it is not 0, nothing is outside
 ) = range(9, 20)
-RECORD = 20
-RECORD_FIELDS = (
-    "U", "V", "DEPTH", "SPAN_U", "SPAN_V", "SHIFT", "EXPONENT", "ORIGIN_U", "SIGN_U", "ORIGIN_V", "SIGN_V", "BEHIND",
-    "GRID", "FOLD", "STEP_X", "STEP_Y", "COLUMNS", "SWAPS", "TWICE",
-)  # fmt: skip
-
 # What the first fields of a grid's record say. SPAN_U and SPAN_V are the sides of the image that it makes; sums of
 # nodes, weighed, are shifted right by SHIFT to become distances between places. ORIGIN and SIGN lead to the source.
 # TWICE: whether blends with the fill multiply by the weight of the image twice.
 STEP_X, STEP_Y, COLUMNS, SWAPS, TWICE = range(5)
+RECORD = 20
 # Steps are nodes per pixel; node 0 lies at the centre of pixel 0. Weights of nodes have WEIGHT_BITS. A node's
 # displacement counts in 2**(unit - NODE_BITS) pixels, the unit no greater than MAX_UNIT and no less than -MAX_UNIT.
 STEP_BITS, WEIGHT_BITS, NODE_BITS, MAX_UNIT = 26, 14, 6, 6
 # How the source lies to what a grid was made for: from the right, from below, and with columns and lines swapped.
-FAR_X, FAR_Y, SWAPPED = 1, 2, 4
+FAR_X = 1
+FAR_Y = 2
+SWAPPED = 4
 # A further bit of that argument: within a pixel of the border, bilinear places blend the image with the fill by the
 # weight of the image, which torchvision's elastic applies twice: w (w image) + (1 - w) fill.
 WEIGHS_TWICE = 8
 
 # Fraction bits of places.
-BILINEAR_BITS, BICUBIC_BITS = 15, 14
+BILINEAR_BITS = 15
+BICUBIC_BITS = 14
 # Numerators are shifted by so much before they are divided.
 NUMERATOR_SHIFT = 31

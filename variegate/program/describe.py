@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Float64Array, IndexArray
 from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, SPECS, Interpolation, Kind, Op, PadMode
-from variegate.program.passes import BEGIN, BREAK, BREAKER, END, QUALITY, PassBreak
+from variegate.program.passes import BEGIN, BLOCKING_SLOT, BREAK, END, QUALITY, PassBreak
 from variegate.program.program import Program
 
 _OFF_AT_ZERO = frozenset({"expand", "random", "normalized", "magnitude", "shade"})
@@ -50,18 +50,19 @@ def operations_of(program: Program, output: int, in_words: bool = False) -> list
     return [{"op": name, "chains": chains}]
 
 
-def _rows_of(program: Program, output: int) -> tuple[npt.NDArray[np.intp], list[int]]:
+def _rows_of(program: Program, output: int) -> tuple[IndexArray, list[int]]:
     """-> (the entries of the blend that make an output, the row of each of them)."""
     blend = program.blend
     entries = np.array([output]) if blend is None else np.flatnonzero(blend.target == output)
     return entries, (entries if blend is None or blend.row is None else blend.row[entries]).tolist()
 
 
-def _chain(program: Program, output: int, row: int, entries: npt.NDArray[np.intp], in_words: bool) -> dict[str, Any]:
+def _chain(program: Program, output: int, row: int, entries: IndexArray, in_words: bool) -> dict[str, Any]:
     """One row's part of an output, which it has by these entries of the blend."""
     assert program.blend is not None
     height, width = program.final_size(row)
-    weight, box = program.blend.weight[entries].astype(np.float64), program.blend.box
+    weight = program.blend.weight[entries].astype(np.float64)
+    box = program.blend.box
     described: dict[str, Any] = {}
     if program.source[row] != program.source[output]:
         described["id"] = int(program.ids[row])
@@ -103,13 +104,15 @@ def _row_operations(program: Program, row: int, in_words: bool) -> list[dict[str
     return described
 
 
-def _affine_in_words(args: npt.NDArray[np.float64], height: int, width: int) -> str:
+def _affine_in_words(args: Float64Array, height: int, width: int) -> str:
     """As the arguments of torchvision's ``affine``: turned clockwise, about the middle."""
-    there, middle = np.linalg.pinv([[*args[:3]], [*args[3:6]], [0.0, 0.0, 1.0]]), np.array([width / 2, height / 2, 1.0])
+    there = np.linalg.pinv([[*args[:3]], [*args[3:6]], [0.0, 0.0, 1.0]])
+    middle = np.array([width / 2, height / 2, 1.0])
     (a, b), (c, d) = there[:2, :2]
     scale_x = math.hypot(a, c)
     scale_y = (a * d - b * c) / scale_x
-    turn, shear = math.degrees(math.atan2(c, a)), math.degrees(math.atan2(-(a * b + c * d) / scale_x, scale_y))
+    turn = math.degrees(math.atan2(c, a))
+    shear = math.degrees(math.atan2(-(a * b + c * d) / scale_x, scale_y))
     shift = (there @ middle - middle)[:2].tolist()
     is_even = math.isclose(scale_x, scale_y, rel_tol=1e-4)
     scales = _short(scale_x) if is_even else f"{_short(scale_x)} x {_short(scale_y)}"
@@ -118,7 +121,7 @@ def _affine_in_words(args: npt.NDArray[np.float64], height: int, width: int) -> 
     return ", ".join(f"{name} {value}" for name, value, neutral in said if value != neutral) or "unchanged"
 
 
-def _perspective_in_words(args: npt.NDArray[np.float64], height: int, width: int) -> str:
+def _perspective_in_words(args: Float64Array, height: int, width: int) -> str:
     corners = np.array([[0, 0, 1], [width, 0, 1], [width, height, 1], [0, height, 1]], np.float64).T
     places = np.linalg.pinv(np.append(args, 1.0).reshape(3, 3)) @ corners
     moved = np.abs(places[:2] / places[2] - corners[:2]).max()
@@ -170,7 +173,8 @@ def _plain(value: float) -> int | float:
 
 
 def _caption(operation: dict[str, Any]) -> str:
-    name, args = operation["op"], {k: v for k, v in operation.items() if k != "op"}
+    name = operation["op"]
+    args = {k: v for k, v in operation.items() if k != "op"}
     if "words" in args:
         return f"{name} {args['words']}"
     if name in ("Crop", "ResizedCrop"):
@@ -244,14 +248,15 @@ def _passes(fused: Program, row: int, ends: str) -> list[tuple[str, str]]:
 def _why_apart(fused: Program, row: int, p: int) -> str:
     """Why pass ``p`` of a row could not be one with the pass before it."""
     assert fused.passes is not None
-    begin, breaker, reason, quality = fused.passes[row, p, [BEGIN, BREAKER, BREAK, QUALITY]].tolist()
+    begin, blocking_slot, reason, quality = fused.passes[row, p, [BEGIN, BLOCKING_SLOT, BREAK, QUALITY]].tolist()
     this = "JPEG" if quality else _step(fused, row, begin)
-    return _WHY_APART[PassBreak(reason)].format(this=this, that=_step(fused, row, breaker))
+    return _WHY_APART[PassBreak(reason)].format(this=this, that=_step(fused, row, blocking_slot))
 
 
 def _step(fused: Program, row: int, k: int) -> str:
     """One instruction of a pass. LUTs and maps may be several operations by now, so that they have no other name."""
-    op, label = Op(int(fused.opcode[row, k])), int(fused.label[row, k])
+    op = Op(int(fused.opcode[row, k]))
+    label = int(fused.label[row, k])
     has_own_name = label >= 0 and op in (Op.COLOR_MATRIX, Op.POINT, Op.ERASE)
     return fused.names[label] if has_own_name else SPECS[op].name
 

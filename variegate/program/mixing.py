@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import Float32Array, Int32Array
 from variegate.program.ops import Interpolation, Op
 from variegate.program.program import MAX_SIDE, Blend, Mixed, empty_instructions
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from variegate.program.sampling import Rows, Sampling
 
 Ints = npt.NDArray[np.integer]
-Floats32 = npt.NDArray[np.float32]
 
 # Sums of several samples' levels are rounded to the nearest, half a level up, so that a mix is as bright as its parts.
 # (AugMix's are truncated, as torchvision's are.)
@@ -32,10 +32,10 @@ class Mix(NamedTuple):
 
     name: str
     samples: Ints  # [S], images of the batch
-    shares: Floats32  # [S, 1 + K]
+    shares: Float32Array  # [S, 1 + K]
     of: Ints  # [Q]
     column: Ints  # [Q]: 0 for the sample itself
-    weight: Floats32  # [Q]
+    weight: Float32Array  # [Q]
     box: Ints  # [Q, 4]: top, left, bottom, right
     place: Place | None = None
     feather: int = -1
@@ -58,7 +58,7 @@ def mixed_by(mixes: Sequence[Mix], samples: Ints) -> str:
     return next((mix.name for mix in mixes if np.isin(samples, mix.samples).any()), "")
 
 
-def entries_of(mixes: Sequence[Mix], partners: Ints, source: Ints, weight: Floats32) -> Entries:
+def entries_of(mixes: Sequence[Mix], partners: Ints, source: Ints, weight: Float32Array) -> Entries:
     """``partners``: [outputs, K]; ``source``, ``weight``: of every row, its image and its share of that image."""
     alone = np.ones(len(partners), np.bool_)
     for mix in mixes:
@@ -117,15 +117,18 @@ def outputs_among(sampling: Sampling, rows: Rows, mixer: str) -> Rows:
     return samples.astype(np.intp)
 
 
-def join(sampling: Sampling, weights: Floats32 | None) -> tuple[Blend, Mixed, Rows]:
+def join(sampling: Sampling, weights: Float32Array | None) -> tuple[Blend, Mixed, Rows]:
     """The blend of outputs, the mixture, and the rows in use. ``weights``: of the first rows, where images have
     several."""
     assert sampling.partners is not None
-    mixes, partners, weight = sampling.mixes, sampling.partners, np.ones(len(sampling.source), np.float32)
+    mixes = sampling.mixes
+    partners = sampling.partners
+    weight = np.ones(len(sampling.source), np.float32)
     if weights is not None:
         weight[: len(weights)] = weights
     entries = entries_of(mixes, partners, sampling.source, weight)
-    feather, seen = np.full(len(entries.row), -1), np.ones(len(entries.row), np.bool_)
+    feather = np.full(len(entries.row), -1)
+    seen = np.ones(len(entries.row), np.bool_)
     for number, mix in enumerate(mixes):
         at = np.flatnonzero((entries.mix == number) & ~entries.is_own)
         feather[at] = mix.feather
@@ -134,7 +137,8 @@ def join(sampling: Sampling, weights: Floats32 | None) -> tuple[Blend, Mixed, Ro
             entries.row[at], entries.box[at] = placed
             seen[at] = (placed[1][:, :2] < placed[1][:, 2:]).all(axis=1)
     if not seen.all():
-        entries, feather = Entries(*(values[seen] for values in entries)), feather[seen]
+        entries = Entries(*(values[seen] for values in entries))
+        feather = feather[seen]
     check_sizes(mixes, entries, np.concatenate([sampling.size, sampling.shape[:, 2:]], axis=1))
     used = np.unique(entries.row).astype(np.intp)
     row = np.searchsorted(used, entries.row).astype(np.int32)
@@ -160,13 +164,12 @@ def shrink(sampling: Sampling, rows: Rows, outputs: Ints, boxes: Ints) -> tuple[
     return show(sampling, rows, whole, sampling.size[outputs], boxes), boxes
 
 
-def show(
-    sampling: Sampling, rows: Rows, parts: npt.NDArray[np.number], size: npt.NDArray[np.int32], boxes: Ints
-) -> Rows:
+def show(sampling: Sampling, rows: Rows, parts: npt.NDArray[np.number], size: Int32Array, boxes: Ints) -> Rows:
     """Forks of ``rows`` with ``parts`` of their pictures (top, left, height, width, 1 if mirrored) within ``boxes`` of
     outputs."""
     forks = sampling.fork(rows, 1)[0]
-    opcode, args = sampling.instructions["opcode"], sampling.instructions["args"]
+    opcode = sampling.instructions["opcode"]
+    args = sampling.instructions["args"]
     while True:  # what is erased of the normalised output is not in the picture
         last = np.maximum(sampling.length[forks] - 1, 0)
         is_late = (sampling.length[forks] > 0) & (opcode[forks, last] == Op.ERASE) & (args[forks, last, 7] != 0.0)

@@ -312,12 +312,16 @@ MAX_ELEMENT = 31
 # More, of the highest level each, would not add up in the 21 bits that the CPU has for each channel.
 MAX_ZOOMS = 30
 # Farthest that a SCATTER takes a pixel, and how often.
-MAX_DISTANCE, MAX_TIMES = 1024, 3
+MAX_DISTANCE = 1024
+MAX_TIMES = 3
 MAX_OPCODE = 128
 
 # Pillow's L: (LUMA_RED r + LUMA_GREEN g + LUMA_BLUE b + LUMA_HALF) >> LUMA_SHIFT.
-LUMA_RED, LUMA_GREEN, LUMA_BLUE = 19595, 38470, 7471
-LUMA_HALF, LUMA_SHIFT = 1 << 15, 16
+LUMA_RED = 19595
+LUMA_GREEN = 38470
+LUMA_BLUE = 7471
+LUMA_HALF = 1 << 15
+LUMA_SHIFT = 16
 
 # The same for kernels, by opcode. -1 stands for no instruction.
 KIND_OF = np.full(MAX_OPCODE, -1, np.int8)
@@ -358,7 +362,8 @@ def declare(number: int, spec: OpSpec) -> Op:
         taken = ", ".join(f"{op.value} {op.name}" for op in Op)
         raise ValueError(f"{spec.name}: got opcode {number}; accepted: a number and a name other than {taken}")
     op = int.__new__(Op, number)
-    op._name_, op._value_ = name, number
+    op._name_ = name
+    op._value_ = number
     type.__setattr__(Op, name, op)
     Op._member_map_[name] = Op._value2member_map_[number] = op
     Op._member_names_.append(name)

@@ -9,7 +9,7 @@ class PassSource(IntEnum):
     """Sources of the pixels that the value operations of a pass act on."""
 
     DIRECT = 0  # as they are
-    STRETCH = 1  # one map whose rows are stretches of source rows: a flip, a crop, a pad, a whole translation
+    ROW_COPY = 1  # one map whose rows are parts of source rows: a flip, a crop, a pad, a shift by whole pixels
     FIXED = 2  # one nearest map in fixed point
     CHAIN = 3  # several of them, walked back
     TABLE = 4  # a table of columns and one of rows: a nearest scale, padding that repeats the image
@@ -52,17 +52,14 @@ class PassBreak(IntEnum):
     LEFT,
     BOTTOM,
     RIGHT,
-    OUTSIDE,  # and how many pixels besides, of its map's fill colour
+    NUM_FILL,  # how many pixels with its map's fill color it sees besides
     BREAK,  # a PassBreak: why BEGIN is not in the pass before
-    BREAKER,  # the slot in the pass before that it could not join, else -1
+    BLOCKING_SLOT,  # the slot in the pass before that it could not join, else -1
     HEIGHT,  # the size of the image that the pass writes
     WIDTH,
     QUALITY,  # of the JPEG that the image goes through before the pass reads it, 1 to 100; 0 for none
 ) = range(20)
 PASS_FIELDS = 20
-FIELD_NAMES = (
-    "BEGIN", "END", "SOURCE", "FIRST", "MAPS_END", "VALUES", "POSITION", "STATISTICS", "STATISTICS_END", "NEEDS", "TOP",
-    "LEFT", "BOTTOM", "RIGHT", "OUTSIDE", "BREAK", "BREAKER", "HEIGHT", "WIDTH", "QUALITY",
-)  # fmt: skip
 
-NEEDS_LUMA, NEEDS_COUNTS = 1, 2
+NEEDS_LUMA = 1
+NEEDS_COUNTS = 2

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Int16Array, Int32Array
 from variegate.errors import shown
 from variegate.program.ops import SPECS, Op
 from variegate.program.program import MAX_CHANNELS, Output, Program
@@ -35,7 +35,7 @@ class Planes(NamedTuple):
     def read(self) -> list[int]:
         return [min(self.first + i, self.channels - 1) for i in range(3)]
 
-    def of(self, name: str, values: Any) -> npt.NDArray[Any]:
+    def of(self, name: str, values: Any) -> AnyArray:
         """[..., 3] of [..., C], one value per channel; of equal values of another number, three. Raises ValueError."""
         array = np.asarray(values)
         if array.shape[-1] == self.channels:
@@ -50,7 +50,7 @@ def wrong_number(name: str, values: Any, channels: int) -> ValueError:
     return ValueError(f"{name}={shown(values)}; accepted: {number}, for an image of {channels} channels")
 
 
-def planes_of(shapes: npt.NDArray[np.int32]) -> list[Planes]:
+def planes_of(shapes: Int32Array) -> list[Planes]:
     """Of shapes [N, 3]; none where each has one or three channels. Raises ValueError for several numbers of them."""
     channels = shapes[:, 2]
     if ((channels == 1) | (channels == 3)).all():
@@ -86,7 +86,7 @@ def for_planes(program: Program, planes: Planes, output: Output) -> Program:
     return program.replace(args=args, planes=planes, output=output_of(output, planes))
 
 
-def refuse_colour(op: Op | npt.NDArray[np.int16], title: str | None, planes: Planes) -> None:
+def refuse_colour(op: Op | Int16Array, title: str | None, planes: Planes) -> None:
     """Raise ValueError if one of the instructions needs red, green and blue."""
     for code in np.unique(op).tolist():
         spec = SPECS.get(Op(code))

@@ -12,6 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import (
+    BoolArray,
+    Float32Array,
+    Float64Array,
+    Int16Array,
+    Int32Array,
+    Int64Array,
+    UInt8Array,
+    UInt32Array,
+    UInt64Array,
+)
 from variegate.program.ops import NUM_ARGS, Op
 from variegate.program.passes import PASS_FIELDS
 
@@ -44,7 +55,7 @@ class Output:
     def is_float(self) -> bool:
         return self.mean is not None
 
-    def scale_and_bias(self, channels: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    def scale_and_bias(self, channels: int) -> tuple[Float32Array, Float32Array]:
         """float32[3] each: the output is ``x * scale + bias``, both roundings in float32. One channel repeats."""
         if self.mean is None or self.std is None:
             raise ValueError("scale_and_bias: this output is uint8 and has no mean and std")
@@ -54,13 +65,15 @@ class Output:
 @lru_cache(maxsize=256)
 def _scale_and_bias(
     mean: tuple[float, ...], std: tuple[float, ...], channels: int
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+) -> tuple[Float32Array, Float32Array]:
     if len(mean) not in (1, 3) or len(std) not in (1, 3):
         accepted = "one number or three of each, for an image of one or three channels"
         raise ValueError(f"Normalize: mean={mean}, std={std}; accepted: {accepted}")
-    means, stds = np.resize(mean, 3).astype(np.float64), np.resize(std, 3).astype(np.float64)
+    means = np.resize(mean, 3).astype(np.float64)
+    stds = np.resize(std, 3).astype(np.float64)
     if channels == 1 and len(mean) == 3:
-        means, stds = np.full(3, means.mean()), np.full(3, stds.mean())
+        means = np.full(3, means.mean())
+        stds = np.full(3, stds.mean())
     return (1.0 / (255.0 * stds)).astype(np.float32), (-means / stds).astype(np.float32)
 
 
@@ -68,13 +81,13 @@ def _scale_and_bias(
 class Tables:
     """Side tables that instructions point into by index."""
 
-    luts: npt.NDArray[np.uint8] = field(default_factory=lambda: np.empty((0, 3, 256), np.uint8))
-    matrices: npt.NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 3, 4), np.float32))
-    kernels: npt.NDArray[np.int16] = field(default_factory=lambda: np.empty(0, np.int16))  # see lowering/blurs.py
-    filters: npt.NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))  # weights, line by line
-    rectangles: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 4), np.int32))  # top left h w
+    luts: UInt8Array = field(default_factory=lambda: np.empty((0, 3, 256), np.uint8))
+    matrices: Float32Array = field(default_factory=lambda: np.empty((0, 3, 4), np.float32))
+    kernels: Int16Array = field(default_factory=lambda: np.empty(0, np.int16))  # see lowering/blurs.py
+    filters: Float32Array = field(default_factory=lambda: np.empty(0, np.float32))  # weights, line by line
+    rectangles: Int32Array = field(default_factory=lambda: np.empty((0, 4), np.int32))  # top left h w
     # Displacements dx, dy of nodes line by line, grid after grid: see places.py.
-    grids: npt.NDArray[np.int16] = field(default_factory=lambda: np.empty(0, np.int16))
+    grids: Int16Array = field(default_factory=lambda: np.empty(0, np.int16))
     points: list[PointFunction] = field(default_factory=list)
 
 
@@ -99,22 +112,23 @@ class Blend:
     an alpha. None: entry e is row e; whole images; sums that start at 0; no alpha.
     """
 
-    target: npt.NDArray[np.int32]  # [E]
-    weight: npt.NDArray[np.float32]  # [E]
-    row: npt.NDArray[np.int32] | None = None  # [E]
-    box: npt.NDArray[np.int32] | None = None  # [E, 4]: top, left, bottom, right
-    start: npt.NDArray[np.float32] | None = None  # [outputs]
+    target: Int32Array  # [E]
+    weight: Float32Array  # [E]
+    row: Int32Array | None = None  # [E]
+    box: Int32Array | None = None  # [E, 4]: top, left, bottom, right
+    start: Float32Array | None = None  # [outputs]
     # int64[E]: pixels over which the edges of an entry's masks are blended, -1 for one without; and the alpha planes of
     # those with, each of its box's size, entry after entry: None until masks are known.
-    feather: npt.NDArray[np.int64] | None = None
-    alpha: npt.NDArray[np.uint8] | None = None
+    feather: Int64Array | None = None
+    alpha: UInt8Array | None = None
 
     @property
     def lacks_alpha(self) -> bool:
         return self.alpha is None and self.feather is not None and bool((self.feather >= 0).any())
 
     def entries(self) -> BlendEntries:
-        number, outputs = len(self.target), int(self.target.max(initial=-1)) + 1
+        number = len(self.target)
+        outputs = int(self.target.max(initial=-1)) + 1
         order = np.argsort(self.target, kind="stable")
         counts = np.bincount(self.target, minlength=outputs)
         row = np.arange(number) if self.row is None else self.row
@@ -140,10 +154,10 @@ class Blend:
 class Mixed:
     """Outputs joined of several samples: image ``n`` of the batch and its partners, by these shares."""
 
-    partners: npt.NDArray[np.int32]  # [outputs, K]: images of the batch
-    shares: npt.NDArray[np.float32]  # [outputs, 1 + K]: of the sample itself, then of its partners
+    partners: Int32Array  # [outputs, K]: images of the batch
+    shares: Float32Array  # [outputs, 1 + K]: of the sample itself, then of its partners
     names: tuple[str | None, ...]  # [outputs]: what mixed it; None for what stayed as it was
-    min_visibility: npt.NDArray[np.float32]  # [outputs]: share of its own objects that pasted ones must leave
+    min_visibility: Float32Array  # [outputs]: share of its own objects that pasted ones must leave
 
 
 class Grouping(NamedTuple):
@@ -183,23 +197,25 @@ class ProgramArrays(NamedTuple):
     passes: Any
 
 
-_NO_WINDOWS, _NO_PASS_OF = np.empty((0, 0, 4), np.int32), np.empty((0, 0), np.int16)
-_NO_NUM_PASSES, _NO_PASSES = np.empty(0, np.int32), np.empty((0, 0, PASS_FIELDS), np.int32)
+_NO_WINDOWS = np.empty((0, 0, 4), np.int32)
+_NO_PASS_OF = np.empty((0, 0), np.int16)
+_NO_NUM_PASSES = np.empty(0, np.int32)
+_NO_PASSES = np.empty((0, 0, PASS_FIELDS), np.int32)
 
 
 @dataclass
 class Program:
-    opcode: npt.NDArray[np.int16]  # [R, K], Op codes, NOP after the last
-    args: npt.NDArray[np.float64]  # [R, K, 8]
-    flags: npt.NDArray[np.int16]  # [R, K]: interpolation and border of a geometry, mode of a pad
-    fill: npt.NDArray[np.uint8]  # [R, K, 3]: colour of pixels that fall outside, or of an erased rectangle
-    out_size: npt.NDArray[np.int32]  # [R, K, 2]: height and width after each instruction
-    label: npt.NDArray[np.int16]  # [R, K]: index into names, -1 where the instruction's own name serves
-    length: npt.NDArray[np.int32]  # [R]: instructions in use
-    source: npt.NDArray[np.int32]  # [R]: which image of the batch the row reads
-    in_shape: npt.NDArray[np.int32]  # [R, 3]: height, width, channels of that image
-    ids: npt.NDArray[np.uint64]  # [R]: sample id, the counter of per-pixel noise
-    key: npt.NDArray[np.uint32]  # [R, 2]: stream key of its (seed, epoch, copy)
+    opcode: Int16Array  # [R, K], Op codes, NOP after the last
+    args: Float64Array  # [R, K, 8]
+    flags: Int16Array  # [R, K]: interpolation and border of a geometry, mode of a pad
+    fill: UInt8Array  # [R, K, 3]: colour of pixels that fall outside, or of an erased rectangle
+    out_size: Int32Array  # [R, K, 2]: height and width after each instruction
+    label: Int16Array  # [R, K]: index into names, -1 where the instruction's own name serves
+    length: Int32Array  # [R]: instructions in use
+    source: Int32Array  # [R]: which image of the batch the row reads
+    in_shape: Int32Array  # [R, 3]: height, width, channels of that image
+    ids: UInt64Array  # [R]: sample id, the counter of per-pixel noise
+    key: UInt32Array  # [R, 2]: stream key of its (seed, epoch, copy)
     output: Output
     tables: Tables
     blend: Blend | None = None
@@ -208,16 +224,16 @@ class Program:
     names: tuple[str, ...] = ()
     # Of samples with boxes, M at most of one image: those that transforms dropped, and the side and area that boxes of
     # an output need in the end.
-    dropped: npt.NDArray[np.bool_] | None = None  # [R, M]
-    least: npt.NDArray[np.float64] | None = None  # [images, 2]
+    dropped: BoolArray | None = None  # [R, M]
+    least: Float64Array | None = None  # [images, 2]
     stage: str = "sampled"
     # Set by lowering: the part of a map's source that counts as inside, [R, K, 4] top, left, bottom, right;
     # which fused pass (0, 1, ...) each instruction runs in, -1 for unused slots; the number of passes of a row; and
     # what each pass reads and does, [R, P, PASS_FIELDS], see ``passes``.
-    window: npt.NDArray[np.int32] | None = None
-    pass_of: npt.NDArray[np.int16] | None = None
-    num_passes: npt.NDArray[np.int32] | None = None
-    passes: npt.NDArray[np.int32] | None = None
+    window: Int32Array | None = None
+    pass_of: Int16Array | None = None
+    num_passes: Int32Array | None = None
+    passes: Int32Array | None = None
     # Of images that have other than one or three channels: those that rows read, and programs of the others.
     planes: Planes | None = None
     further: tuple[Program, ...] = ()
@@ -236,12 +252,12 @@ class Program:
         size = self.out_size[row, n - 1] if n else self.in_shape[row, :2]
         return int(size[0]), int(size[1])
 
-    def final_sizes(self) -> npt.NDArray[np.int32]:
+    def final_sizes(self) -> Int32Array:
         """``final_size`` of every row, int32[R, 2]."""
         last = self.out_size[np.arange(self.num_rows), self.length - 1]
         return np.where(self.length[:, None] > 0, last, self.in_shape[:, :2])
 
-    def operations(self, row: int) -> list[tuple[Op, npt.NDArray[np.float64]]]:
+    def operations(self, row: int) -> list[tuple[Op, Float64Array]]:
         """The row's instructions in order, for tests and explain."""
         return [(Op(int(self.opcode[row, k])), self.args[row, k]) for k in range(int(self.length[row]))]
 

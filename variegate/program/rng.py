@@ -18,6 +18,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import Float32Array, Float64Array, UInt32Array, UInt64Array
 from variegate.native.library import as_c_contiguous, data_ptr, entry
 
 _fill_words = entry("vg_fill_words", c_void_p, c_void_p, c_int64, c_int64, c_void_p, result=None)
@@ -32,10 +33,12 @@ ROUNDS = 10
 _MASK32 = 0xFFFFFFFF
 
 # First counter word of the blocks that make stream keys, so that they never meet a sample's blocks.
-SAMPLE_DOMAIN, SHUFFLE_DOMAIN, VIEW_DOMAIN = 0x53414D50, 0x53485546, 0x56494557
+SAMPLE_DOMAIN = 0x53414D50
+SHUFFLE_DOMAIN = 0x53485546
+VIEW_DOMAIN = 0x56494557
 
 
-def philox4x32(counter: npt.ArrayLike, key: npt.ArrayLike) -> npt.NDArray[np.uint32]:
+def philox4x32(counter: npt.ArrayLike, key: npt.ArrayLike) -> UInt32Array:
     """Philox4x32-10 of ``counter[..., 4]`` under ``key[..., 2]`` (broadcast) -> uint32[..., 4].
 
     The plain twin of ``native/philox.h``.
@@ -43,21 +46,25 @@ def philox4x32(counter: npt.ArrayLike, key: npt.ArrayLike) -> npt.NDArray[np.uin
     c = np.asarray(counter, dtype=np.uint64)
     k = np.asarray(key, dtype=np.uint64)
     c0, c1, c2, c3 = (c[..., i] for i in range(4))
-    k0, k1 = k[..., 0], k[..., 1]
-    mask, shift = np.uint64(_MASK32), np.uint64(32)
+    k0 = k[..., 0]
+    k1 = k[..., 1]
+    mask = np.uint64(_MASK32)
+    shift = np.uint64(32)
     for _ in range(ROUNDS):
-        product0, product1 = c0 * np.uint64(_M0), c2 * np.uint64(_M1)
+        product0 = c0 * np.uint64(_M0)
+        product1 = c2 * np.uint64(_M1)
         c0, c1, c2, c3 = (
             (product1 >> shift) ^ c1 ^ k0,
             product1 & mask,
             (product0 >> shift) ^ c3 ^ k1,
             product0 & mask,
         )
-        k0, k1 = (k0 + np.uint64(_W0)) & mask, (k1 + np.uint64(_W1)) & mask
+        k0 = (k0 + np.uint64(_W0)) & mask
+        k1 = (k1 + np.uint64(_W1)) & mask
     return np.stack(np.broadcast_arrays(c0, c1, c2, c3), axis=-1).astype(np.uint32)
 
 
-def stream_key(seed: int, epoch: int, copy: int = 0, domain: int = SAMPLE_DOMAIN) -> npt.NDArray[np.uint32]:
+def stream_key(seed: int, epoch: int, copy: int = 0, domain: int = SAMPLE_DOMAIN) -> UInt32Array:
     """uint32[2]: the key under which everything of this (seed, epoch, copy) is drawn."""
     return stream_keys(seed, epoch, np.array([copy & _MASK32], np.uint32), domain)[0]
 
@@ -69,9 +76,7 @@ def stream_of(seed: int, epoch: int, copy: int) -> tuple[int, int]:
     return low, high
 
 
-def stream_keys(
-    seed: int, epoch: int, copies: npt.NDArray[np.uint32], domain: int = SAMPLE_DOMAIN
-) -> npt.NDArray[np.uint32]:
+def stream_keys(seed: int, epoch: int, copies: UInt32Array, domain: int = SAMPLE_DOMAIN) -> UInt32Array:
     """``stream_key`` of each copy, uint32[N, 2]."""
     counters = np.empty((len(copies), 4), np.uint32)
     counters[:] = domain, epoch & _MASK32, (epoch >> 32) & _MASK32, 0
@@ -82,7 +87,7 @@ def stream_keys(
     return out
 
 
-def view_keys(keys: npt.NDArray[np.uint32], views: Sequence[tuple[int, int]]) -> npt.NDArray[np.uint32]:
+def view_keys(keys: UInt32Array, views: Sequence[tuple[int, int]]) -> UInt32Array:
     """The keys of V views (group, place in it) of each sample, uint32[N, V, 2]; view (0, 0) has the sample's own."""
     packed = np.ascontiguousarray(keys).view(np.uint64)[:, 0]
     unique, inverse = np.unique(packed, return_inverse=True)  # nearly always one
@@ -94,25 +99,25 @@ def view_keys(keys: npt.NDArray[np.uint32], views: Sequence[tuple[int, int]]) ->
     return np.ascontiguousarray(made[inverse.reshape(-1)])
 
 
-def sample_words(ids: npt.NDArray[np.uint64], key: npt.NDArray[np.uint32], num_slots: int) -> npt.NDArray[np.uint32]:
+def sample_words(ids: UInt64Array, key: UInt32Array, num_slots: int) -> UInt32Array:
     """All parameter words of a batch -> uint32[N, num_slots, 4]. ``key``: uint32[2] for all, or [N, 2]."""
-    read, keys = as_c_contiguous(ids), keys_of(key, len(ids))
+    read = as_c_contiguous(ids)
+    keys = keys_of(key, len(ids))
     out = np.empty((len(ids), num_slots, 4), np.uint32)
     _fill_words(data_ptr(read), data_ptr(keys), len(ids), num_slots, data_ptr(out))
     return out
 
 
-def noise_words(
-    ids: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint32], slot: int, count: int
-) -> npt.NDArray[np.uint32]:
+def noise_words(ids: UInt64Array, keys: UInt32Array, slot: int, count: int) -> UInt32Array:
     """The first ``count`` blocks of the noise of a slot, uint32[N, count, 4]. ``keys``: uint32[N, 2]."""
-    read, read_keys = as_c_contiguous(ids), as_c_contiguous(keys)
+    read = as_c_contiguous(ids)
+    read_keys = as_c_contiguous(keys)
     out = np.empty((len(ids), count, 4), np.uint32)
     _fill_noise_words(data_ptr(read), data_ptr(read_keys), len(ids), slot, count, data_ptr(out))
     return out
 
 
-def words_of_one(sample_id: int, key: tuple[int, int], num_slots: int) -> npt.NDArray[np.uint32]:
+def words_of_one(sample_id: int, key: tuple[int, int], num_slots: int) -> UInt32Array:
     """``sample_words`` of one sample, of plain integers."""
     out = np.empty((1, num_slots, 4), np.uint32)
     _fill_words_of_one(sample_id, *key, num_slots, data_ptr(out))
@@ -122,7 +127,7 @@ def words_of_one(sample_id: int, key: tuple[int, int], num_slots: int) -> npt.ND
 class SlotReader:
     """Reads the first words of one slot of one sample at a time, into memory that it keeps."""
 
-    def __init__(self, ids: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint32]) -> None:
+    def __init__(self, ids: UInt64Array, keys: UInt32Array) -> None:
         self._out = np.empty(4, np.uint32)
         self._kept = as_c_contiguous(ids), as_c_contiguous(keys)
         self._addresses = *map(data_ptr, self._kept), 1
@@ -134,17 +139,17 @@ class SlotReader:
         return self._out.item(0) * 2.0**-32, self._out.item(1) * 2.0**-32
 
 
-def keys_of(key: npt.NDArray[np.uint32], number: int) -> npt.NDArray[np.uint32]:
+def keys_of(key: UInt32Array, number: int) -> UInt32Array:
     """One key for all, uint32[2], or one for each, [N, 2] -> contiguous uint32[N, 2]."""
     return np.ascontiguousarray(np.broadcast_to(key, (number, 2)))
 
 
-def to_unit(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
+def to_unit(words: UInt32Array) -> Float64Array:
     """uint32 -> float64 uniform in [0, 1), exact multiples of 2**-32."""
     return np.multiply(words, 2.0**-32, dtype=np.float64)
 
 
-def to_normal(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
+def to_normal(words: UInt32Array) -> Float64Array:
     """uint32[..., 4] -> standard normal float64[..., 2], by Box-Muller on words (0, 1) and (2, 3)."""
     unit = to_unit(words)
     radius = np.sqrt(-2.0 * np.log(unit[..., 0::2] + 2.0**-32))
@@ -154,7 +159,7 @@ def to_normal(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
 GAMMA_SLOTS = 12
 
 
-def to_gamma(words: npt.NDArray[np.uint32], alpha: float) -> npt.NDArray[np.float64]:
+def to_gamma(words: UInt32Array, alpha: float) -> Float64Array:
     """uint32[..., GAMMA_SLOTS, 4] -> Gamma(alpha, 1) float64[...], by Marsaglia and Tsang (doi:10.1145/358407.358414).
     Each block is one try, accepted with probability over 0.95; the last counts as accepted. ``alpha < 1`` is boosted.
     """
@@ -174,13 +179,12 @@ def to_gamma(words: npt.NDArray[np.uint32], alpha: float) -> npt.NDArray[np.floa
     return np.asarray(drawn)
 
 
-Doubles = npt.NDArray[np.float64]
-
 SEGMENT_BITS = 7
 # A float32's bit pattern without the bits below its segment, and the first segment, that of 1.0.
 SEGMENT_SHIFT = 23 - SEGMENT_BITS
 FIRST_SEGMENT = 127 << SEGMENT_BITS
-MAGNITUDE, SIGN = 0x7FFFFFFF, 0x80000000
+MAGNITUDE = 0x7FFFFFFF
+SIGN = 0x80000000
 _POWERS = 31
 _PARTS = 4
 
@@ -206,7 +210,7 @@ _FAR_TAIL = (
 )  # fmt: skip
 
 
-def upper_quantile(probability: Doubles) -> Doubles:
+def upper_quantile(probability: Float64Array) -> Float64Array:
     """The number that a standard normal one exceeds with this probability, of 0 < probability <= 0.5."""
     from_half = 0.5 - probability
     root = np.sqrt(-np.log(probability))
@@ -215,18 +219,19 @@ def upper_quantile(probability: Doubles) -> Doubles:
     return np.where(from_half <= 0.425, middle, tails)
 
 
-def _ratio(polynomials: tuple[tuple[float, ...], tuple[float, ...]], x: Doubles) -> Doubles:
+def _ratio(polynomials: tuple[tuple[float, ...], tuple[float, ...]], x: Float64Array) -> Float64Array:
     return np.polyval(polynomials[0], x) / np.polyval(polynomials[1], x)
 
 
-def _segments() -> npt.NDArray[np.float32]:
+def _segments() -> Float32Array:
     """Base and slope of each segment, float32[segments, 2], by least squares over its odd numbers; the last is the
     median."""
     power = 2.0 ** np.arange(_POWERS)[:, None]
     part = (np.arange(_PARTS << SEGMENT_BITS) + 0.5) / (_PARTS << SEGMENT_BITS)
     odd = (np.floor(power * (1.0 + part)).astype(np.int64) | 1).reshape(-1, _PARTS).astype(np.float64)
     quantile = upper_quantile(odd * 2.0**-32)
-    mean, height = odd.mean(axis=1), quantile.mean(axis=1)
+    mean = odd.mean(axis=1)
+    height = quantile.mean(axis=1)
     offset = odd - mean[:, None]
     # Segments of one number have no slope.
     slope = (offset * (quantile - height[:, None])).sum(axis=1) / np.maximum((offset**2).sum(axis=1), 1.0)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Float32Array, Int16Array, Int32Array, UInt8Array
 from variegate.checks import as_number
 from variegate.errors import shown
 from variegate.native.library import data_ptr
@@ -102,7 +103,7 @@ class PointFunction:
         self.__dict__.setdefault("_kept_alive", []).append(row)
         return int(row.address)
 
-    def apply(self, channels: npt.NDArray[np.uint8], magnitude: float) -> None:
+    def apply(self, channels: UInt8Array, magnitude: float) -> None:
         """Run the compiled form on uint8[3, N], in C order, in place."""
         _ROW_FUNCTION(self.address)(*map(data_ptr, channels), channels.shape[1], magnitude)
 
@@ -114,23 +115,24 @@ class TableBuilder:
     """Collects the ``Tables`` of a program."""
 
     def _start_tables(self) -> None:
-        self._parts: dict[str, list[npt.NDArray[Any]]] = {}
+        self._parts: dict[str, list[AnyArray]] = {}
         self._counts: dict[str, int] = {}
         self._points: list[PointFunction] = []
 
     def _add(self, table: str, values: npt.ArrayLike) -> int:
         """-> the place of the first of ``values`` in their table."""
-        like, first = getattr(_NONE, table), self._counts.get(table, 0)
+        like = getattr(_NONE, table)
+        first = self._counts.get(table, 0)
         part = np.ascontiguousarray(values, like.dtype).reshape(-1, *like.shape[1:])
         self._parts.setdefault(table, []).append(part)
         self._counts[table] = first + len(part)
         return first
 
-    def add_lut(self, lut: npt.NDArray[np.uint8]) -> int:
+    def add_lut(self, lut: UInt8Array) -> int:
         """uint8[256] or [3, 256] -> its index, for Op.LUT."""
         return self._add("luts", np.broadcast_to(lut, (3, 256)))
 
-    def add_matrix(self, matrix: npt.NDArray[np.float32]) -> int:
+    def add_matrix(self, matrix: Float32Array) -> int:
         """float[3, 4] on 0..255 RGB plus offset -> its index, for Op.COLOR_MATRIX."""
         return self._add("matrices", matrix)
 
@@ -138,11 +140,11 @@ class TableBuilder:
         """float[M, height, width] -> where their weights begin, for Op.FILTER."""
         return self._add("filters", kernels)
 
-    def add_rectangles(self, rectangles: npt.NDArray[np.int32]) -> int:
+    def add_rectangles(self, rectangles: Int32Array) -> int:
         """int[Q, 4] of top, left, height, width -> index of the first, for Op.ERASE."""
         return self._add("rectangles", rectangles)
 
-    def add_grids(self, displacements: npt.NDArray[np.int16]) -> int:
+    def add_grids(self, displacements: Int16Array) -> int:
         """int16 dx, dy of nodes, line by line -> where they begin, for Op.DISPLACE."""
         return self._add("grids", displacements)
 

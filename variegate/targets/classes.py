@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray
 from variegate.checks import meant
 from variegate.errors import shown
 
 
-def objects_of(wanted: Sequence[int | str], labels: Sequence[Any], classes: Sequence[str] = ()) -> npt.NDArray[Any]:
+def objects_of(wanted: Sequence[int | str], labels: Sequence[Any], classes: Sequence[str] = ()) -> AnyArray:
     """Sets of the labels in each image, object[N]: numbers, and their names where ``classes`` are known.
 
     ``labels``: of each image's objects, None for none that are known. Raises TypeError without them, ValueError for

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import AnyArray, BoolArray, Float64Array, Int64Array, UInt8Array
 from variegate.native.library import data_ptr
 from variegate.program.program import Program
 from variegate.targets.masks import read_masks
@@ -16,7 +16,7 @@ from variegate.targets.pasting import Part, on_host
 from variegate.targets.samples import OfImage
 from variegate.targets.stages import Stages
 
-Plane = npt.NDArray[np.bool_]
+Plane = BoolArray
 
 
 class Pasted(NamedTuple):
@@ -25,7 +25,7 @@ class Pasted(NamedTuple):
     box: tuple[int, int, int, int]
     plane: Plane
 
-    def covers(self, places: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    def covers(self, places: AnyArray) -> BoolArray:
         """bool[P] of x and y [P, 2]."""
         left, top, right, bottom = self.box
         x, y = np.floor(np.nan_to_num(places, nan=-1.0, posinf=-1.0, neginf=-1.0)).astype(np.int64).T
@@ -66,7 +66,7 @@ def planes_of(
     return found
 
 
-def alpha_of(plane: Plane, feather: int) -> npt.NDArray[np.uint8]:
+def alpha_of(plane: Plane, feather: int) -> UInt8Array:
     """255 where the mask shows all of a square of ``2 * feather + 1`` pixels, in shares of it else; edges repeat."""
     side = 2 * feather + 1
     counts = np.pad(plane.view(np.uint8), feather, mode="edge") if feather else plane.view(np.uint8)
@@ -82,17 +82,20 @@ def alpha_of(plane: Plane, feather: int) -> npt.NDArray[np.uint8]:
 
 
 def hide(
-    pasted: Pasted, instances: torch.Tensor, edges: npt.NDArray[np.float64], min_visibility: float
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]:
+    pasted: Pasted, instances: torch.Tensor, edges: Float64Array, min_visibility: float
+) -> tuple[BoolArray, Float64Array]:
     """Remove what is hidden from masks [M, h, w], in place -> which objects are left, bool[M], and their edges.
 
     ``edges``: left, top, right, bottom of each. A side moves only if the mask ends elsewhere than before.
     """
     height, width = instances.shape[1:]
     plane, edges, is_left = torch.from_numpy(pasted.plane).to(instances.device), edges.copy(), np.ones(len(edges), bool)
-    begin, end = np.floor(edges[:, :2]).astype(np.int64) - 1, np.ceil(edges[:, 2:]).astype(np.int64) + 1
-    begin, end = np.maximum(begin, 0), np.minimum(end, [width, height])
-    low, high = np.maximum(begin, pasted.box[:2]), np.minimum(end, pasted.box[2:])
+    begin = np.floor(edges[:, :2]).astype(np.int64) - 1
+    end = np.ceil(edges[:, 2:]).astype(np.int64) + 1
+    begin = np.maximum(begin, 0)
+    end = np.minimum(end, [width, height])
+    low = np.maximum(begin, pasted.box[:2])
+    high = np.minimum(end, pasted.box[2:])
     for n in np.flatnonzero((low < high).all(axis=1)).tolist():
         (left, top), (right, bottom) = low[n].tolist(), high[n].tolist()
         common = instances[n, top:bottom, left:right]
@@ -102,7 +105,8 @@ def hide(
         if not number:
             continue
         whole = instances[n, begin[n, 1] : end[n, 1], begin[n, 0] : end[n, 0]]
-        before, share = _bounds(whole), 1.0 - number / int(whole.count_nonzero())
+        before = _bounds(whole)
+        share = 1.0 - number / int(whole.count_nonzero())
         common.masked_fill_(hidden, 0)
         is_left[n] = share > 0.0 and share >= min_visibility
         if is_left[n]:
@@ -112,7 +116,7 @@ def hide(
     return is_left, edges
 
 
-def _bounds(mask: torch.Tensor) -> npt.NDArray[np.int64]:
+def _bounds(mask: torch.Tensor) -> Int64Array:
     """Left, top, right, bottom of what is set in a mask that is not empty."""
     is_set = mask != 0
     lines, columns = (is_set.any(dim).nonzero().flatten().cpu().numpy() for dim in (1, 0))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from variegate.arrays import AnyArray, IndexArray, Int64Array
 from variegate.executors.batches import share_out
 from variegate.executors.cuda import mask_layout as M
 from variegate.executors.cuda.executor import CudaExecutor
@@ -19,16 +20,16 @@ from variegate.targets.pasting import Joined, OutputMasks, checked_fill, order_o
 from variegate.targets.samples import MASK_TYPES, Mask, OfImage
 from variegate.targets.stages import Stages
 
-Words = npt.NDArray[np.int64]
-
 _STEP_KINDS = {S.MAP: M.MAP, S.GRID: M.GRID, S.REPEAT: M.REPEAT, S.SCALE: M.SCALE}
 
 
-def step_records(stages: Stages, nodes_at: int, places_at: int) -> tuple[Words, Words]:
+def step_records(stages: Stages, nodes_at: int, places_at: int) -> tuple[Int64Array, Int64Array]:
     """Records of steps int64[S', STEP], and each row's first. ``nodes_at``, ``places_at``: offsets of the tables."""
     kept = stages.kind != S.ERASE
     begin = np.concatenate([[0], np.cumsum(kept)])[stages.begin]
-    kind, numbers, back = stages.kind[kept], stages.numbers[kept], stages.back[kept]
+    kind = stages.kind[kept]
+    numbers = stages.numbers[kept]
+    back = stages.back[kept]
     records = np.zeros((len(kind), M.STEP), np.int64)
     reals = records.view(np.float64)
     for own, theirs in _STEP_KINDS.items():
@@ -52,7 +53,7 @@ def step_records(stages: Stages, nodes_at: int, places_at: int) -> tuple[Words, 
     return records, begin
 
 
-def _put(records: npt.NDArray[Any], at: npt.NDArray[np.intp], number: int, values: npt.NDArray[Any]) -> None:
+def _put(records: AnyArray, at: IndexArray, number: int, values: AnyArray) -> None:
     records[at, M.NUMBERS + number] = values
 
 
@@ -92,7 +93,8 @@ def prepare_masks(
 ) -> tuple[list[OutputMasks], Launch | None]:
     """Memory for the masks, and the launch that writes them; masks that are read must stay until it is queued."""
     _check_places(executor.device, [each.of for joined in outputs for each in joined])
-    plan, made = _Plan(sizes, mask_fill), _room(executor, sizes, outputs)
+    plan = _Plan(sizes, mask_fill)
+    made = _room(executor, sizes, outputs)
     for joined, masks in zip(outputs, made, strict=True):
         plan.add(joined, masks)
     return made, _launch(executor, stages, plan) if plan.planes else None
@@ -155,12 +157,13 @@ class _Plan:
     """Records of outputs, entries and planes, and the host's masks that they read, in one run of bytes."""
 
     def __init__(self, sizes: npt.NDArray[np.integer], mask_fill: int) -> None:
-        self._sizes, self._mask_fill = sizes, mask_fill
+        self._sizes = sizes
+        self._mask_fill = mask_fill
         self.outputs: list[tuple[int, ...]] = []
         self.entries: list[tuple[int, ...]] = []
-        self.planes: list[npt.NDArray[np.int64]] = []  # of each entry
+        self.planes: list[Int64Array] = []  # of each entry
         self._num_planes = 0
-        self.uploads: list[npt.NDArray[Any]] = []
+        self.uploads: list[AnyArray] = []
         self.offsets: list[int] = []
         self.end = 0
         self._offset_of: dict[int, int] = {}
@@ -168,8 +171,9 @@ class _Plan:
 
     def add(self, joined: Sequence[Joined], made: OutputMasks) -> None:
         height, width = self._sizes[joined[0].part.row, 1].tolist()
-        first_entry, first_kept = len(self.entries), 0
-        kept: list[tuple[int, npt.NDArray[np.intp]]] = []
+        first_entry = len(self.entries)
+        first_kept = 0
+        kept: list[tuple[int, IndexArray]] = []
         if made.instances is not None:
             for each in joined:
                 kept.append((first_kept, each.kept_instances))
@@ -179,7 +183,8 @@ class _Plan:
         bottom = max((at for at, (_, box) in enumerate(pasted) if box == (0, 0, width, height)), default=0)
         seen: set[int] = set()
         for at, (n, box) in enumerate(pasted):
-            of, row = joined[n].of, joined[n].part.row
+            of = joined[n].of
+            row = joined[n].part.row
             planes = []
             if at >= bottom:
                 for name, target in made.named.items():
@@ -200,10 +205,11 @@ class _Plan:
             self.outputs.append((height, width, first_entry, len(self.entries)))
 
     def _planes(
-        self, source: Mask, numbers: npt.NDArray[np.intp], target: torch.Tensor, first: int, is_first: bool
-    ) -> npt.NDArray[np.int64]:
+        self, source: Mask, numbers: IndexArray, target: torch.Tensor, first: int, is_first: bool
+    ) -> Int64Array:
         """Masks ``numbers`` of a source, to those of the target from its ``first`` on -> int64[len(numbers), PLANE]."""
-        dtype, result = dtype_of(source), _NUMPY[target.dtype]
+        dtype = dtype_of(source)
+        result = _NUMPY[target.dtype]
         if not self._fill_fits.issuperset((dtype, result)):
             self._fill_fits |= {dtype, result}
             checked_fill(self._mask_fill, dtype)
@@ -218,7 +224,7 @@ class _Plan:
         planes[:, M.SOURCE_KIND], planes[:, M.TARGET_KIND] = _KINDS[dtype.itemsize], _KINDS[result.itemsize]
         return planes
 
-    def _upload(self, mask: npt.NDArray[Any]) -> int:
+    def _upload(self, mask: AnyArray) -> int:
         """Place among the masks that are sent; one that several outputs show is sent once."""
         if id(mask) not in self._offset_of:
             self._offset_of[id(mask)] = self.end
@@ -232,14 +238,17 @@ class _Plan:
 
 
 def _launch(executor: CudaExecutor, stages: Stages, plan: _Plan) -> Launch:
-    nodes, places = stages.grids.reshape(-1), stages.tables
+    nodes = stages.grids.reshape(-1)
+    places = stages.tables
     places_at = _whole(nodes.nbytes)
     records, begin = step_records(stages, 0, places_at)
-    outputs, entries = np.array(plan.outputs, np.int64), np.array(plan.entries, np.int64)
+    outputs = np.array(plan.outputs, np.int64)
+    entries = np.array(plan.entries, np.int64)
     planes = np.concatenate(plan.planes)
     sections = {"nodes": nodes, "places": places, "steps": records}
     sections |= {"outputs": outputs, "entries": entries, "planes": planes}
-    at, end = {}, 0
+    at = {}
+    end = 0
     for name, values in sections.items():
         at[name] = end
         end += _whole(values.nbytes)
@@ -250,14 +259,16 @@ def _launch(executor: CudaExecutor, stages: Stages, plan: _Plan) -> Launch:
     for name, values in sections.items():
         memory[at[name] : at[name] + values.nbytes].view(values.dtype)[...] = values.reshape(-1)
 
-    def copy(numbers: npt.NDArray[np.int64]) -> None:
+    def copy(numbers: Int64Array) -> None:
         for n in numbers.tolist():
-            mask, offset = plan.uploads[n], end + plan.offsets[n]
+            mask = plan.uploads[n]
+            offset = end + plan.offsets[n]
             memory[offset : offset + mask.nbytes] = mask.reshape(-1).view(np.uint8)
 
     share_out(copy, len(plan.uploads), None if plan.end > _SHARED_BYTES else 1)
     buffer = executor.memory.upload(staging, len(staging))
-    height, width = heavy_height(executor.block[0]), executor.block[1]
+    height = heavy_height(executor.block[0])
+    width = executor.block[1]
     tiles = int((-(-outputs[:, M.HEIGHT] // height) * -(-outputs[:, M.WIDTH] // width)).max())
     arguments = (buffer, at["outputs"], at["entries"], at["planes"], at["steps"], len(outputs))
     constants = {"BLOCK_Y": height, "BLOCK_X": width, "VERSION": M.VERSION}

@@ -8,16 +8,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import AnyArray, Float64Array, Int32Array, Int64Array
 from variegate.program.boxes import SampledBoxes
 from variegate.program.program import Program
+from variegate.targets.box_formats import edges_of, from_corners, from_edges
 from variegate.targets.copying import Pasted, alpha_of, hide, planes_of
 from variegate.targets.pasting import Joined, OutputMasks, Part, masks_on_host, parts_of
 from variegate.targets.regions import ERASED, LEFT_IMAGE, SEEN, move_boxes, move_points, where_mirrored
 from variegate.targets.samples import OfImage, of_images
-from variegate.targets.settings import Targets, edges_of, from_corners, from_edges, wrap_results
+from variegate.targets.settings import Targets, wrap_results
 from variegate.targets.stages import Stages, stages_of
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def boxes_of(belonging: Sequence[OfImage], options: Targets) -> SampledBoxes | N
     return SampledBoxes(corners, _moved, options.box_format == "cxcywhr") if corners else None
 
 
-def boxes_alone(boxes: Sequence[object], shapes: npt.NDArray[np.int32]) -> SampledBoxes | None:
+def boxes_alone(boxes: Sequence[object], shapes: Int32Array) -> SampledBoxes | None:
     """Of images of ``shapes`` [N, 3], each numbers [M, 4]: left, top, right, bottom in pixels. Raises ValueError."""
     if len(boxes) != len(shapes):
         raise ValueError(f"boxes: got those of {len(boxes)} images; accepted: [M, 4] for each of {len(shapes)}")
@@ -38,12 +39,10 @@ def boxes_alone(boxes: Sequence[object], shapes: npt.NDArray[np.int32]) -> Sampl
     return boxes_of(of_images([{"boxes": of_one} for of_one in boxes], shapes, options), options)
 
 
-def _moved(program: Program, row: npt.NDArray[np.int64], corners: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _moved(program: Program, row: Int64Array, corners: Float64Array) -> Float64Array:
     seen, _ = move_boxes(stages_of(program), row, corners, program.in_shape[row, :2])
     return np.ascontiguousarray(seen[:, 0])
 
-
-Array = npt.NDArray[Any]
 
 # What is thinner, in pixels, is a box by rounding alone: as float32 its sides may be equal.
 _LEAST_SIDE = 1e-3
@@ -68,7 +67,8 @@ class Follower:
         self._final: list[tuple[int, int]] = [(height, width) for height, width in self._sizes[:, 1].tolist()]
         self._outputs = parts_of(program)
         self._pasted: list[Pasted | None] = [None] * len(self._outputs)
-        self._program, self._dropped = program, program.dropped
+        self._program = program
+        self._dropped = program.dropped
         # A side and an area, of each output.
         self._least = np.broadcast_to((options.min_size, options.min_area), (len(self._outputs), 2))
         if program.least is not None:
@@ -76,7 +76,8 @@ class Follower:
 
     def lay_objects(self) -> None:
         """Give the program's blend the alpha of objects that are pasted by their masks."""
-        blend, stages = self._program.blend, self._mask_stages
+        blend = self._program.blend
+        stages = self._mask_stages
         if blend is None or blend.feather is None or not blend.lacks_alpha:
             return
         self._pasted = planes_of(self._program, stages, self._outputs, self._images, self._threads)
@@ -119,7 +120,8 @@ class Follower:
                 continue
             left, top, right, bottom = pasted.box
             for name, above in next(named, OutputMasks({}, None)).named.items():
-                below, seen = masks[n].named[name], torch.from_numpy(pasted.plane).to(above.device)
+                below = masks[n].named[name]
+                seen = torch.from_numpy(pasted.plane).to(above.device)
                 below[top:bottom, left:right][seen] = above[top:bottom, left:right][seen].to(below.dtype)
             made[0][n], made[1][n] = self._hidden(n, pasted, outputs[n], masks[n])
         return made
@@ -130,8 +132,10 @@ class Follower:
         assert masks.instances is not None
         assert self._program.mixture is not None
         (own, *above), options, instances = joined, self._options, masks.instances
-        number, size = len(own.kept), np.tile(self._sizes[own.part.row, 1, ::-1], 2).astype(np.float64)
-        is_turned, scale = options.box_format == "cxcywhr", size if options.normalized else 1.0
+        number = len(own.kept)
+        size = np.tile(self._sizes[own.part.row, 1, ::-1], 2).astype(np.float64)
+        is_turned = options.box_format == "cxcywhr"
+        scale = size if options.normalized else 1.0
         boxes = own.boxes.astype(np.float64)
         whole = np.tile([0.0, 0.0, *size[:2]], (number, 1))
         edges = whole if is_turned else edges_of(boxes, options.box_format) * scale
@@ -142,7 +146,8 @@ class Follower:
             boxes[moved] = from_edges(new[moved] / scale, options.box_format)
         left, top, right, bottom = pasted.box
         seen = instances[number:, top:bottom, left:right].any(2).any(1).cpu().numpy()
-        kept, found = np.concatenate([is_left, seen]), []
+        kept = np.concatenate([is_left, seen])
+        found = []
         begin = 0
         for each, its in zip(joined, [boxes.astype(np.float32), *(top.boxes for top in above)], strict=True):
             some = np.flatnonzero(kept[begin : begin + len(each.kept)])
@@ -155,7 +160,7 @@ class Follower:
             instances = instances[torch.from_numpy(np.flatnonzero(kept)).to(instances.device)]
         return found, masks._replace(instances=instances)
 
-    def _join(self, parts: Sequence[Part], least: Array) -> list[Joined]:
+    def _join(self, parts: Sequence[Part], least: AnyArray) -> list[Joined]:
         """``least``: float64[parts, 2], the side and the area that boxes need to be kept."""
         of = [self._images[part.source] for part in parts]
         boxes, kept = self._boxes(parts, of, least)
@@ -164,7 +169,9 @@ class Follower:
 
     # -- boxes -------------------------------------------------------------------------------------------------
 
-    def _boxes(self, parts: Sequence[Part], of: Sequence[OfImage], least: Array) -> tuple[list[Array], list[Array]]:
+    def _boxes(
+        self, parts: Sequence[Part], of: Sequence[OfImage], least: AnyArray
+    ) -> tuple[list[AnyArray], list[AnyArray]]:
         """Of each part the boxes that are left, float32 as results write them, and which of its image's these are."""
         counts = [0 if each.corners is None else len(each.corners) for each in of]
         corners = np.concatenate([np.empty((0, 4, 2)), *(each.corners for each in of if each.corners is not None)])
@@ -188,7 +195,7 @@ class Follower:
         ends = np.cumsum([0, *map(len, each_kept)]).tolist()
         return [written[begin:end] for begin, end in pairwise(ends)], each_kept
 
-    def _as_written(self, row: Array, corners: Array, left: Array) -> Array:
+    def _as_written(self, row: AnyArray, corners: AnyArray, left: AnyArray) -> AnyArray:
         """Boxes as results write them, float32. ``left``: the edges of what is left of them."""
         options = self._options
         if options.box_format == "cxcywhr":
@@ -200,7 +207,7 @@ class Follower:
 
     # -- points ------------------------------------------------------------------------------------------------
 
-    def _points(self, parts: Sequence[Part], of: Sequence[OfImage], kept: Sequence[Array]) -> list[Array | None]:
+    def _points(self, parts: Sequence[Part], of: Sequence[OfImage], kept: Sequence[AnyArray]) -> list[AnyArray | None]:
         given = [each.points for each in of]
         if all(points is None for points in given):
             return [None] * len(parts)
@@ -216,7 +223,7 @@ class Follower:
         for part, (begin, end) in zip(parts, pairwise(ends), strict=True):
             if not part.is_whole:
                 places = moved[begin:end, None, :]
-                inside: Array = np.all((places >= part.boxes[:, :2]) & (places <= part.boxes[:, 2:]), axis=2)
+                inside: AnyArray = np.all((places >= part.boxes[:, :2]) & (places <= part.boxes[:, 2:]), axis=2)
                 state[begin:end][~inside.any(axis=1)] = LEFT_IMAGE
         over = [pasted for pasted, parts_of_one in zip(self._pasted, self._outputs, strict=True) for _ in parts_of_one]
         for pasted, part, points, (begin, end) in zip(over, parts, given, pairwise(ends), strict=True):
@@ -236,13 +243,14 @@ class Follower:
         if order := self._options.mirrored_points:
             rows = np.array([part.row for part in parts], np.int64)
             place = where_mirrored(self._stages, rows, np.array(list(map(len, flat)), np.int64), tuple(order))
-            moved, state = moved[place], state[place]
+            moved = moved[place]
+            state = state[place]
         return [
             None if points is None else self._points_of(part, points, moved[begin:end], state[begin:end], at)
             for part, points, at, (begin, end) in zip(parts, given, kept, pairwise(ends), strict=True)
         ]
 
-    def _points_of(self, part: Part, points: Array, moved: Array, state: Array, kept: Array) -> Array:
+    def _points_of(self, part: Part, points: AnyArray, moved: AnyArray, state: AnyArray, kept: AnyArray) -> AnyArray:
         if points.ndim == 3:
             written = moved.reshape(points.shape)
             has_boxes = self._images[part.source].corners is not None
@@ -271,12 +279,12 @@ class Follower:
         return {**result, **own.passed}
 
 
-def _areas(edges: Array) -> Array:
+def _areas(edges: AnyArray) -> AnyArray:
     """Of left, top, right, bottom [B, 4], which may be inverted: 0 then."""
     return np.asarray(np.maximum(edges[:, 2:] - edges[:, :2], 0.0).prod(axis=1))
 
 
-def _within(edges: Array, boxes: Sequence[Array], number: Array) -> tuple[Array, Array]:
+def _within(edges: AnyArray, boxes: Sequence[AnyArray], number: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Bounds [B, 4] and area [B] of what is left of edges within the ``boxes`` of their ``number``, which do not
     overlap."""
     counts = np.array([len(each) for each in boxes], np.int64)[number]
@@ -291,7 +299,8 @@ def _within(edges: Array, boxes: Sequence[Array], number: Array) -> tuple[Array,
     is_seen = (cut[:, 2:] - cut[:, :2] > _LEAST_SIDE).all(axis=1)
     low = np.minimum.reduceat(np.where(is_seen[:, None], cut[:, :2], np.inf), first)
     high = np.maximum.reduceat(np.where(is_seen[:, None], cut[:, 2:], -np.inf), first)
-    bounds, area = np.concatenate([low, high], axis=1), np.add.reduceat(areas, first)
+    bounds = np.concatenate([low, high], axis=1)
+    area = np.add.reduceat(areas, first)
     unseen = ~np.logical_or.reduceat(is_seen, first)
     bounds[unseen], area[unseen] = 0.0, 0.0
     return bounds, area

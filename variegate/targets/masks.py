@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from ctypes import c_int64, c_void_p
 
-import numpy as np
-import numpy.typing as npt
-
+from variegate.arrays import Int64Array
 from variegate.executors.batches import share_out
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 from variegate.targets.stages import Stages
@@ -22,9 +20,9 @@ _AT_A_TIME = 2
 
 def read_masks(
     stages: Stages,
-    begin: npt.NDArray[np.int64],
-    regions: npt.NDArray[np.int64],
-    layers: npt.NDArray[np.int64],
+    begin: Int64Array,
+    regions: Int64Array,
+    layers: Int64Array,
     num_threads: int | None,
 ) -> None:
     """Read ``regions``, of result n ``begin[n]:begin[n + 1]``, later ones on top.
@@ -34,9 +32,10 @@ def read_masks(
     """
     if not len(regions):
         return
-    regions, layers = as_c_contiguous(regions), as_c_contiguous(layers)
+    regions = as_c_contiguous(regions)
+    layers = as_c_contiguous(layers)
 
-    def work(results: npt.NDArray[np.int64]) -> None:
+    def work(results: Int64Array) -> None:
         some = regions[begin[results[0]] : begin[results[-1] + 1]]
         if len(some):
             check_status(_native_read(data_ptr(stages.packed), data_ptr(some), len(some), data_ptr(layers)))

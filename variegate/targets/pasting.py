@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import AnyArray, IndexArray, Int64Array
 from variegate.executors.cpu.memory import RESULTS
 from variegate.native.library import data_ptr
 from variegate.program.program import Program
@@ -25,7 +25,7 @@ class Part(NamedTuple):
     row: int
     source: int  # which image of the batch
     weight: float
-    boxes: npt.NDArray[np.int64]
+    boxes: Int64Array
     is_whole: bool  # it is all of the output
     is_pasted: bool = False  # its objects alone are seen, on top of others
 
@@ -35,12 +35,12 @@ class Joined(NamedTuple):
 
     part: Part
     of: OfImage
-    kept: npt.NDArray[np.intp]  # which of its boxes
-    boxes: npt.NDArray[Any]
-    points: npt.NDArray[Any] | None
+    kept: IndexArray  # which of its boxes
+    boxes: AnyArray
+    points: AnyArray | None
 
     @property
-    def kept_instances(self) -> npt.NDArray[np.intp]:
+    def kept_instances(self) -> IndexArray:
         """Indices of the instance masks of a sample that has some."""
         assert self.of.instances is not None
         return self.kept if self.of.corners is not None else np.arange(len(self.of.instances))
@@ -52,7 +52,8 @@ def parts_of(program: Program) -> list[list[Part]]:
     if program.blend is None:
         whole = np.concatenate([np.zeros_like(sizes), sizes[:, ::-1]], axis=1).astype(np.int64)
         return [[Part(n, of, 1.0, whole[n : n + 1], True)] for n, of in enumerate(program.source.tolist())]
-    entries, outputs = program.blend.entries(), []
+    entries = program.blend.entries()
+    outputs = []
     masked: set[int] = set()
     if program.blend.feather is not None and program.blend.row is not None:
         masked = set(program.blend.row[program.blend.feather >= 0].tolist())
@@ -81,9 +82,6 @@ def parts_of(program: Program) -> list[list[Part]]:
     return outputs
 
 
-Array = npt.NDArray[Any]
-
-
 # Bytes from which on memory is asked for page by page.
 _LARGE = 1 << 16
 
@@ -97,16 +95,18 @@ class OutputMasks(NamedTuple):
 
 def masks_on_host(
     stages: Stages,
-    sizes: npt.NDArray[np.int64],
+    sizes: Int64Array,
     outputs: Sequence[Sequence[Joined]],
     mask_fill: int,
     num_threads: int | None,
 ) -> list[OutputMasks]:
     """Masks of outputs. ``sizes``: int[R, 2, 2] of rows' images and results. ``outputs``: parts, own image first."""
-    work, sides = _Work(mask_fill), sizes.tolist()
+    work = _Work(mask_fill)
+    sides = sizes.tolist()
     made = []
     for joined in outputs:
-        size, own = tuple(sides[joined[0].part.row][1]), joined[0].of
+        size = tuple(sides[joined[0].part.row][1])
+        own = joined[0].of
         order, is_covered = _seen(joined)
         layers: list[list[_Layer]] = [[] for _ in joined]
         named = {}
@@ -130,12 +130,14 @@ class _Work:
 
     def __init__(self, mask_fill: int) -> None:
         self._fill = mask_fill
-        self._begin, self._regions, self._layers = [0], list[tuple[int, ...]](), list[_Layer]()
-        self._alive: list[Array] = []
+        self._begin = [0]
+        self._regions = list[tuple[int, ...]]()
+        self._layers = list[_Layer]()
+        self._alive: list[AnyArray] = []
 
     def named(
         self,
-        masks: Sequence[Array],
+        masks: Sequence[AnyArray],
         size: tuple[int, ...],
         order: Sequence[int],
         is_covered: bool,
@@ -148,7 +150,8 @@ class _Work:
         if not is_covered:
             out[:] = fill
         for n in order:
-            mask, own_fill = masks[n], fill
+            mask = masks[n]
+            own_fill = fill
             if mask.dtype != dtype:
                 mask, own_fill = mask.astype(dtype), checked_fill(self._fill, mask.dtype)
             layers[n].append(self._layer(mask, data_ptr(out), size[1], own_fill))
@@ -160,7 +163,8 @@ class _Work:
         dtype = np.result_type(*every)
         kept = [each.kept_instances.tolist() for each in joined]
         out = _empty((sum(map(len, kept)), *size), dtype)
-        at, step = data_ptr(out), size[0] * size[1] * dtype.itemsize
+        at = data_ptr(out)
+        step = size[0] * size[1] * dtype.itemsize
         begin = 0
         for n, (each, masks) in enumerate(zip(joined, every, strict=True)):
             fill = checked_fill(self._fill, masks.dtype)
@@ -173,7 +177,7 @@ class _Work:
             begin += len(kept[n])
         return torch.from_numpy(out)
 
-    def _layer(self, mask: Array, out: int, width: int, fill: int) -> _Layer:
+    def _layer(self, mask: AnyArray, out: int, width: int, fill: int) -> _Layer:
         mask = np.ascontiguousarray(mask)
         self._alive.append(mask)
         return data_ptr(mask), out, width, mask.itemsize.bit_length() - 1, fill
@@ -196,7 +200,7 @@ class _Work:
             read_masks(stages, begin, regions, layers, num_threads)
 
 
-def _empty(size: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def _empty(size: tuple[int, ...], dtype: np.dtype[Any]) -> AnyArray:
     """Of memory that is used again, where that costs less than fresh memory."""
     num_bytes = math.prod(size) * dtype.itemsize
     if num_bytes < _LARGE:
@@ -227,5 +231,5 @@ def order_of(joined: Sequence[Joined]) -> list[int]:
     return sorted(range(len(joined)), key=lambda n: (joined[n].part.weight, -n))
 
 
-def on_host(mask: Mask) -> Array:
+def on_host(mask: Mask) -> AnyArray:
     return mask.cpu().numpy() if isinstance(mask, torch.Tensor) else mask

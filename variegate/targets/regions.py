@@ -7,6 +7,7 @@ from ctypes import c_int64, c_void_p
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import Float32Array, Float64Array, Int64Array, UInt8Array
 from variegate.native.library import check_status, data_ptr, entry
 from variegate.native.structs import PointState
 from variegate.targets.stages import Stages
@@ -17,9 +18,7 @@ _native_boxes = entry("vg_move_boxes", c_void_p, c_void_p, c_int64, c_void_p, c_
 LEFT_IMAGE, ERASED, SEEN = PointState
 
 
-def move_points(
-    stages: Stages, row: npt.NDArray[np.int64], points: npt.NDArray[np.floating]
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
+def move_points(stages: Stages, row: Int64Array, points: npt.NDArray[np.floating]) -> tuple[Float32Array, UInt8Array]:
     """Points [P, 2] of images of ``row`` [P] -> places in the results, float32[P, 2] (NaN where a map leads nowhere),
     and uint8[P]: LEFT_IMAGE, ERASED or SEEN."""
     moved = np.array(points, np.float64, order="C")
@@ -29,9 +28,7 @@ def move_points(
     return moved.astype(np.float32), state
 
 
-def where_mirrored(
-    stages: Stages, row: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], order: tuple[int, ...]
-) -> npt.NDArray[np.int64]:
+def where_mirrored(stages: Stages, row: Int64Array, counts: Int64Array, order: tuple[int, ...]) -> Int64Array:
     """Point that takes the place of each where images are mirrored, int64[P]; lists of ``len(order)`` points,
     ``counts``."""
     matrices = stages.back.reshape(-1, 3, 3)
@@ -45,14 +42,16 @@ def where_mirrored(
 
 
 def move_boxes(
-    stages: Stages, row: npt.NDArray[np.int64], corners: npt.NDArray[np.floating], size: npt.NDArray[np.integer]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    stages: Stages, row: Int64Array, corners: npt.NDArray[np.floating], size: npt.NDArray[np.integer]
+) -> tuple[Float64Array, Float64Array]:
     """Boxes [B, 4, 2] of images of ``row`` [B], ``size`` [B, 2] -> edges seen of each and before the last frame cut
     them, float64[B, 2, 4] (inverted or empty where nothing is), and the share that earlier frames have left,
     float64[B]."""
-    rows, sizes = np.ascontiguousarray(row, np.int64), np.ascontiguousarray(size, np.int64)
+    rows = np.ascontiguousarray(row, np.int64)
+    sizes = np.ascontiguousarray(size, np.int64)
     boxes = np.ascontiguousarray(corners, np.float64)
-    seen, share = np.empty((len(boxes), 2, 4)), np.empty(len(boxes))
+    seen = np.empty((len(boxes), 2, 4))
+    share = np.empty(len(boxes))
     addresses = map(data_ptr, (boxes, sizes, seen, share))
     check_status(_native_boxes(data_ptr(stages.packed), data_ptr(rows), len(boxes), *addresses))
     return seen, share

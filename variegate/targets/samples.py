@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import AnyArray, Float64Array, Int32Array
 from variegate.errors import shown
 from variegate.targets.settings import (
     KEYS,
-    Floats,
     GivenBoxes,
     Targets,
     as_array,
@@ -64,7 +63,7 @@ _CALLED = {
     **{"segmentation": "mask", "segmentation_mask": "mask", "key_points": "keypoints", "landmarks": "keypoints"},
 }
 # On the host, or where it is on a GPU.
-Mask = npt.NDArray[Any] | torch.Tensor
+Mask = AnyArray | torch.Tensor
 MASK_TYPES = {
     torch.uint8: np.uint8,
     torch.int16: np.int16,
@@ -87,8 +86,8 @@ class OfImage:
 
     name: str
     size: tuple[int, int]
-    corners: Floats | None = None
-    points: Floats | None = None
+    corners: Float64Array | None = None
+    points: Float64Array | None = None
     masks: dict[str, Mask] = field(default_factory=dict)
     mask_key: str = "mask"
     has_mask_names: bool = False
@@ -126,7 +125,7 @@ def check_batch(samples: Any, options: Any, names: str = NAMES) -> None:
 
 
 def of_images(
-    samples: Sequence[Mapping[str, Any]], shapes: npt.NDArray[np.int32], options: Targets, names: str = NAMES
+    samples: Sequence[Mapping[str, Any]], shapes: Int32Array, options: Targets, names: str = NAMES
 ) -> list[OfImage]:
     """``shapes``: height, width and channels of each image. ``names``: as of ``check_batch``."""
     sizes: list[Any] = [tuple(size) for size in shapes[:, :2].tolist()]
@@ -153,7 +152,7 @@ def image_like(image: torch.Tensor, given: Any, layout: str) -> torch.Tensor:
     return image
 
 
-def _corners(found: Sequence[OfImage], samples: Sequence[Mapping[str, Any]], options: Targets) -> list[Floats]:
+def _corners(found: Sequence[OfImage], samples: Sequence[Mapping[str, Any]], options: Targets) -> list[Float64Array]:
     """The boxes of images that have some."""
     given = [
         GivenBoxes(
@@ -182,7 +181,7 @@ def _read_others(made: OfImage, sample: Mapping[str, Any], options: Targets) -> 
         made.passed = {key: sample[key] for key in options.passed if key in sample}
 
 
-def _points(made: OfImage, value: Any, options: Targets) -> Floats:
+def _points(made: OfImage, value: Any, options: Targets) -> Float64Array:
     name = f"{made.name}['keypoints']"
     accepted = "finite numbers [P, 2] (x, y), [P, 3] (x, y, visibility), or either for each box, [M, P, 2 or 3]"
     points = as_numbers(name, value, accepted)
@@ -231,7 +230,7 @@ def _mask(name: str, value: Any, size: tuple[int, int], ndim: int) -> Mask:
     return mask.contiguous() if isinstance(mask, torch.Tensor) else np.ascontiguousarray(mask)
 
 
-def _widened(name: str, mask: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _widened(name: str, mask: AnyArray) -> AnyArray:
     """Integers of other types than ``MASK_TYPES`` as int32 or int64, all others as they are. Raises ValueError for
     values beyond int64."""
     if mask.dtype.kind not in "iu" or mask.dtype in MASK_TYPES.values():
@@ -249,7 +248,8 @@ def _named_masks(made: OfImage, key: str, value: Any) -> None:
         return
     if made.masks:
         raise ValueError(f"{made.name}: got both 'mask' and 'masks' by name; accepted: one of them")
-    made.mask_key, made.has_mask_names = key, True
+    made.mask_key = key
+    made.has_mask_names = True
     for name, mask in value.items():
         made.masks[name] = _mask(f"{made.name}[{key!r}][{name!r}]", mask, made.size, 2)
 
@@ -275,7 +275,8 @@ def _list(made: OfImage, key: str, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         listed: Any = list(value)
     else:
-        name, accepted = f"{made.name}[{key!r}]", "a list, or an array of numbers or names, with an entry for each box"
+        name = f"{made.name}[{key!r}]"
+        accepted = "a list, or an array of numbers or names, with an entry for each box"
         listed = as_array(name, value, accepted)
         if listed.ndim == 0:
             raise ValueError(f"{name}: got {shown(value)}; accepted: {accepted}")

@@ -1,4 +1,4 @@
-"""Settings of targets: their names in samples, what of them is kept, and the ways to write a box; and the arrays, boxes
+"""Settings of targets: their names in samples, what of them is kept; and the arrays, boxes
 and torchvision's ``tv_tensors`` of samples, read by them, or an error that names the value."""
 
 from __future__ import annotations
@@ -10,63 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import AnyArray, Float64Array
 from variegate.checks import as_integer, integer, number, one_of, refused
 from variegate.errors import shown
-
-Floats = npt.NDArray[np.float64]
-
-BOX_FORMATS = ("xyxy", "xywh", "cxcywh", "cxcywhr")
-
-
-def columns_of(box_format: str) -> int:
-    return 5 if box_format == "cxcywhr" else 4
-
-
-def corners_of(boxes: Floats, box_format: str) -> Floats:
-    """Boxes [M, 4 or 5] -> float64[M, 4, 2]."""
-    if box_format == "cxcywhr":
-        radians = np.radians(boxes[:, 4])
-        along = np.stack([np.cos(radians), -np.sin(radians)], axis=1) * boxes[:, 2:3] / 2.0
-        down = np.stack([np.sin(radians), np.cos(radians)], axis=1) * boxes[:, 3:4] / 2.0
-        centre = boxes[:, :2]
-        return np.stack([centre - along - down, centre + along - down, centre + along + down, centre - along + down], 1)
-    left, top, right, bottom = edges_of(boxes, box_format).T
-    return np.stack([left, top, right, top, right, bottom, left, bottom], axis=1).reshape(-1, 4, 2)
-
-
-def edges_of(boxes: Floats, box_format: str) -> Floats:
-    """Upright boxes [M, 4] -> left, top, right, bottom."""
-    first, second = boxes[:, :2], boxes[:, 2:]
-    if box_format == "xywh":
-        second = first + second
-    elif box_format == "cxcywh":
-        first, second = first - second / 2.0, first + second / 2.0
-    return np.concatenate([first, second], axis=1)
-
-
-def from_edges(edges: Floats, box_format: str) -> Floats:
-    """left, top, right, bottom [M, 4] -> upright boxes in their format."""
-    first, second = edges[:, :2], edges[:, 2:]
-    if box_format == "xyxy":
-        return edges
-    return np.concatenate([first if box_format == "xywh" else (first + second) / 2.0, second - first], axis=1)
-
-
-def from_corners(corners: Floats) -> Floats:
-    """The rectangle [M, 5] along the side that was the box's width, around all corners [M, 4, 2]."""
-    side = corners[:, 1] - corners[:, 0] + corners[:, 2] - corners[:, 3]
-    angle = np.arctan2(-side[:, 1], side[:, 0])
-    along = np.stack([np.cos(angle), -np.sin(angle)], axis=1)
-    down = np.stack([np.sin(angle), np.cos(angle)], axis=1)
-    u, v = np.einsum("mij,mj->mi", corners, along), np.einsum("mij,mj->mi", corners, down)
-    middle_u, middle_v = (u.min(axis=1) + u.max(axis=1)) / 2.0, (v.min(axis=1) + v.max(axis=1)) / 2.0
-    centre = middle_u[:, None] * along + middle_v[:, None] * down
-    sizes = np.stack([np.ptp(u, axis=1), np.ptp(v, axis=1), np.degrees(angle)], axis=1)
-    return np.concatenate([centre, sizes], axis=1)
-
+from variegate.targets.box_formats import BOX_FORMATS, columns_of, corners_of, edges_of
 
 # What samples may hold.
 KEYS = ("image", "mask", "masks", "boxes", "keypoints", "labels", "label")
@@ -175,7 +124,7 @@ def _order(name: str, value: Any) -> tuple[int, ...]:
 _MOST = float(np.finfo(np.float32).max) / 1e3
 
 
-def as_array(name: str, value: Any, accepted: str) -> npt.NDArray[Any]:
+def as_array(name: str, value: Any, accepted: str) -> AnyArray:
     """In the order of this machine's bytes."""
     if isinstance(value, torch.Tensor):
         if value.layout != torch.strided or value.is_meta:
@@ -190,7 +139,7 @@ def as_array(name: str, value: Any, accepted: str) -> npt.NDArray[Any]:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def as_numbers(name: str, value: Any, accepted: str) -> Floats:
+def as_numbers(name: str, value: Any, accepted: str) -> Float64Array:
     array = as_array(name, value, accepted)
     if array.dtype.kind not in "iuf":
         what = f"{array.dtype}{list(array.shape)}" if array.ndim else shown(value)
@@ -198,7 +147,7 @@ def as_numbers(name: str, value: Any, accepted: str) -> Floats:
     return array.astype(np.float64)
 
 
-def not_finite(values: Floats) -> Any:
+def not_finite(values: Float64Array) -> Any:
     """bool[M]: which lines of [M, N] hold what is no finite number, or none as float32."""
     return ~(np.abs(values) <= _MOST).all(axis=1)
 
@@ -216,7 +165,7 @@ class GivenBoxes(NamedTuple):
     own_format: Any = None
 
 
-def read_boxes(given: Sequence[GivenBoxes], options: Targets) -> list[Floats]:
+def read_boxes(given: Sequence[GivenBoxes], options: Targets) -> list[Float64Array]:
     """Corners of each image's boxes, float64[M, 4, 2], in pixels. Raises TypeError or ValueError for the first wrong
     box."""
     each = [_numbers(of_one, options) for of_one in given]
@@ -225,7 +174,7 @@ def read_boxes(given: Sequence[GivenBoxes], options: Targets) -> list[Floats]:
     boxes = np.concatenate(each)
     whole = np.repeat([(width, height) * 2 for _, _, (height, width), _ in given], counts, axis=0).astype(np.float64)
 
-    def refuse(values: Floats, wrong: Any, accepted: str) -> None:
+    def refuse(values: Float64Array, wrong: Any, accepted: str) -> None:
         n = int(np.searchsorted(ends, wrong.argmax(), side="right"))
         own = slice(ends[n] - counts[n], ends[n])
         height, width = given[n].size
@@ -251,7 +200,7 @@ def read_boxes(given: Sequence[GivenBoxes], options: Targets) -> list[Floats]:
     return [corners[end - count : end] for count, end in zip(counts, ends.tolist(), strict=True)]
 
 
-def refuse_line(name: str, values: Floats, wrong: Any, accepted: str) -> None:
+def refuse_line(name: str, values: Float64Array, wrong: Any, accepted: str) -> None:
     """Raises ValueError for the first of the lines that are ``wrong``, bool[M]."""
     at = int(wrong.argmax())
     raise ValueError(f"{name}[{at}]: got {[round(v, 4) for v in values[at].tolist()]}; accepted: {accepted}")
@@ -261,8 +210,9 @@ def _accepted(box_format: str) -> str:
     return f"finite numbers [M, {columns_of(box_format)}], {box_format}"
 
 
-def _numbers(given: GivenBoxes, options: Targets) -> Floats:
-    name, box_format = given.name, options.box_format
+def _numbers(given: GivenBoxes, options: Targets) -> Float64Array:
+    name = given.name
+    box_format = options.box_format
     if given.own_format is not None and given.own_format.name.lower() != box_format:
         own = given.own_format.name
         same = "the same, as vg.Targets(box_format=) says"
@@ -270,7 +220,8 @@ def _numbers(given: GivenBoxes, options: Targets) -> Floats:
         raise ValueError(
             f"{name}: got BoundingBoxes with format={own}, and box_format={box_format!r}; accepted: {accepted}"
         )
-    columns, accepted = columns_of(box_format), _accepted(box_format)
+    columns = columns_of(box_format)
+    accepted = _accepted(box_format)
     boxes = as_numbers(name, given.value, accepted)
     boxes = boxes.reshape(0, columns) if boxes.size == 0 else boxes
     if boxes.ndim != 2 or boxes.shape[1] != columns:

@@ -103,13 +103,13 @@ def test_a_work_that_cannot_be_unpickled_gives_its_reason() -> None:
 
 def test_libraries_find_the_number_of_threads_before_they_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
     (done,) = drive(ProcessPool(Surroundings(), NAMES[:1], 3), Dispatcher(NAMES[:1], Rules()), [(0, 1, None)])
     assert isinstance(done, FinishedItems)
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     assert done.outputs == [done.outputs[0] | dict.fromkeys(names, "3")]
     assert os.environ["OMP_NUM_THREADS"] == "7"
-    assert "NUMBA_NUM_THREADS" not in os.environ
+    assert "MKL_NUM_THREADS" not in os.environ
 
 
 def test_an_exit_code_is_named() -> None:

@@ -30,9 +30,8 @@ from variegate.apps.curate.findings import (
     write_findings,
 )
 from variegate.apps.curate.judging import judge, thresholds_for
-from variegate.apps.curate.sample import prepare
 from variegate.apps.curate.scan import Position, ScanJournal, record_pass
-from variegate.formats.base import FileSource, Source, SourceError, StreamSource, first_names
+from variegate.formats.base import AnySource, FileSource, Source, SourceError, first_names
 from variegate.formats.filtered import whole_of
 from variegate.formats.folder import FolderSource
 from variegate.formats.opening import open_source
@@ -88,9 +87,7 @@ class Checking:
         if options.report is not None:
             _check_report(options.report, self._out)
         given = {"train": source} if test is None else {"train": source, "test": test}
-        self.sources: dict[str, Source | StreamSource] = {
-            split: open_source(one, on_error="skip") for split, one in given.items()
-        }
+        self.sources: dict[str, AnySource] = {split: open_source(one, on_error="skip") for split, one in given.items()}
         for split, one in given.items():
             self._check_apart(one, self.sources[split])
         for beside, of in zip(BESIDE, [whole_of(one) for one in self.sources.values()], strict=False):
@@ -98,7 +95,8 @@ class Checking:
                 self.sources[beside] = of.only_beside()
         self.notes = [text for one in self.sources.values() for text in one.notes()]
         self.notes += _notes_on_classes(self.sources)
-        self.resumed, self._seconds = 0, 0.0
+        self.resumed = 0
+        self._seconds = 0.0
 
     @property
     def total(self) -> int:
@@ -111,7 +109,6 @@ class Checking:
         options = self._options
         report: OnProgress = on_progress or (lambda what, done, total: None)
         report("preparing", 0, 0)
-        prepare()
         started = time.perf_counter()
         with ExitStack() as stack:
             journal = None if self._out is None else stack.enter_context(self._journal())
@@ -183,7 +180,8 @@ class Checking:
                 folder.rmdir()
 
     def _measured(self, journal: ScanJournal | None, report: OnProgress, stop: Event | None) -> pa.Table:
-        started, before = time.perf_counter(), 0
+        started = time.perf_counter()
+        before = 0
         batches: list[pa.RecordBatch] = []
         threads = self._options.threads or default_threads()
         for split, source in self.sources.items():
@@ -217,7 +215,7 @@ class Checking:
                 digest.update(json.dumps(list(stamps.marks)).encode())
         return digest.hexdigest()
 
-    def _check_apart(self, given: Any, source: Source | StreamSource) -> None:
+    def _check_apart(self, given: Any, source: AnySource) -> None:
         """The findings are not to become one of the files that are checked."""
         if self._out is None or isinstance(source, FileSource) or not isinstance(given, (str, os.PathLike)):
             return
@@ -244,7 +242,7 @@ def _is_report(path: Path) -> bool:
     return not begin or b"<title>Data check" in begin
 
 
-def _notes_on_classes(sources: dict[str, Source | StreamSource]) -> list[str]:
+def _notes_on_classes(sources: dict[str, AnySource]) -> list[str]:
     """Labels are compared by number."""
     train, test = (sources[split].classes if split in sources else () for split in READ)
     if not train or not test or train == test:

@@ -21,6 +21,7 @@ from variegate.formats.opening import open_source
 from variegate.formats.stamps import UNKNOWN, stamps_of
 from variegate.io.addresses import shown
 from variegate.io.durable import write_atomically
+from variegate.io.files import StrPath
 from variegate.io.location import Location
 from variegate.jobs.arguments import absolute_place, open_by_index
 
@@ -46,9 +47,9 @@ class Cleaned:
 def clean(
     source: Any,
     *,
-    findings: str | PathLike[str],
+    findings: StrPath,
     drop: str | Sequence[str],
-    out: str | PathLike[str],
+    out: StrPath,
     split: str = "train",
 ) -> Cleaned:
     """Write a list of the images of a data set to exclude, with the reasons that a check found.
@@ -106,7 +107,7 @@ def write_list(source: Any, opened: Source, found: Found, kinds: Sequence[str], 
     return Cleaned(len(opened), left_out, counts, out, notes)
 
 
-def open_checked(source: Any, findings: str | PathLike[str], split: str) -> tuple[Found, Source]:
+def open_checked(source: Any, findings: StrPath, split: str) -> tuple[Found, Source]:
     """The table, and the source that it is of. Raises SourceError where it is of another, or of what it was."""
     found = read_found(findings, split)
     opened = open_by_index(source, "skip")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,6 +16,7 @@ from variegate.apps.curate.findings import KINDS_SHOWN, READ, SPLITS, DataFindin
 from variegate.apps.curate.fingerprint import SIGNATURE_BYTES, turned
 from variegate.apps.curate.near_hashes import Rows, distances
 from variegate.apps.curate.near_search import NOBODY
+from variegate.arrays import BoolArray, Int64Array, UInt8Array, UInt32Array, UInt64Array
 
 UNLIKE = 0.35
 # Of images with fewer pixels a side, the small pictures have all that there is: digits of 8 pixels all look alike.
@@ -26,8 +26,13 @@ _BITS = 64
 _TRAIN, _TEST = 0, 1  # places in SPLITS; what is beside either, two further on
 # By what ``Fingerprints.distances`` returns.
 _TURNED = (
-    *("", ", mirrored left to right", ", mirrored upside down", ", turned by 180 degrees"),
-    *(", turned by 90 degrees", *(", mirrored and turned by 90 degrees",) * 2, ", turned by 270 degrees"),
+    "",
+    ", mirrored left to right",
+    ", mirrored upside down",
+    ", turned by 180 degrees",
+    ", turned by 90 degrees",
+    *(", mirrored and turned by 90 degrees",) * 2,
+    ", turned by 270 degrees",
 )
 
 
@@ -36,19 +41,19 @@ class Fingerprints:
     """Of the n images of a table that have one. ``splits`` uint8: places in ``SPLITS``; ``labels``: a number for each
     name of a class, the same in all splits, -1 where it is not known; ``sides``: the shorter one, in pixels."""
 
-    splits: npt.NDArray[np.uint8]
-    indices: npt.NDArray[np.int64]
+    splits: UInt8Array
+    indices: Int64Array
     files: pa.ChunkedArray
-    labels: npt.NDArray[np.int64]
+    labels: Int64Array
     classes: list[str]
-    pixels: npt.NDArray[np.uint64]  # [n, 2]
-    looks: npt.NDArray[np.uint64]
-    turned: npt.NDArray[np.uint64]  # as ``looks``, of images turned by 90 degrees
-    signatures: npt.NDArray[np.uint8]  # [n, SIGNATURE_BYTES]
-    sides: npt.NDArray[np.int64]
+    pixels: UInt64Array  # [n, 2]
+    looks: UInt64Array
+    turned: UInt64Array  # as ``looks``, of images turned by 90 degrees
+    signatures: UInt8Array  # [n, SIGNATURE_BYTES]
+    sides: Int64Array
 
     @property
-    def halves(self) -> npt.NDArray[np.uint8]:
+    def halves(self) -> UInt8Array:
         """``_TRAIN`` or ``_TEST``, also of what is beside these."""
         return self.splits & np.uint8(1)
 
@@ -57,7 +62,7 @@ class Fingerprints:
         return distances(self.looks[rows], self.looks[partners], self.turned[rows])
 
     @property
-    def are_read(self) -> npt.NDArray[np.bool_]:
+    def are_read(self) -> BoolArray:
         return self.splits < len(READ)
 
 
@@ -142,7 +147,7 @@ def _read_fingerprints(table: pa.Table) -> Fingerprints:
     )
 
 
-def _bytes_of(column: pa.ChunkedArray, length: int) -> npt.NDArray[np.uint8]:
+def _bytes_of(column: pa.ChunkedArray, length: int) -> UInt8Array:
     """Of binary values that all have this length, without nulls -> uint8 [n, length]."""
     if pc.any(pc.not_equal(pc.binary_length(column), length)).as_py():
         raise ValueError(f"the table has signatures that are not of {length} bytes: another version made it")
@@ -167,7 +172,7 @@ class _Copies:
         return [int(each) for each in self._order[begin:end]]
 
 
-def _pairs(first: Rows, partners: npt.NDArray[np.uint32]) -> Rows:
+def _pairs(first: Rows, partners: UInt32Array) -> Rows:
     """[pairs, 2] rows, the later one first."""
     later, at = np.nonzero(partners != NOBODY)
     return np.column_stack([first[later], first[partners[later, at]]])
@@ -188,7 +193,7 @@ def _of_note(links: list[_Link], images: Fingerprints) -> list[_Link]:
     return [link for link in links if read[link.group] != 1 or not images.are_read[link.row]]
 
 
-def _near_duplicates(first: Rows, partners: npt.NDArray[np.uint32], images: Fingerprints) -> list[_Link]:
+def _near_duplicates(first: Rows, partners: UInt32Array, images: Fingerprints) -> list[_Link]:
     group = first[near_hashes.first_of_alike(partners)]
     member = group != first
     found = images.distances(first[member], group[member])[0]
@@ -202,7 +207,8 @@ def _near_duplicates(first: Rows, partners: npt.NDArray[np.uint32], images: Fing
 
 
 def _leaks(same: Rows, copies: _Copies, pairs: Rows, images: Fingerprints) -> list[_Link]:
-    is_train, is_test = images.splits == _TRAIN, images.splits == _TEST
+    is_train = images.splits == _TRAIN
+    is_test = images.splits == _TEST
     tested = {int(same[row]): row for row in np.nonzero(is_test)[0][::-1].tolist()}  # the first of each picture
     exact = np.isin(same, np.fromiter(tested, np.int64, len(tested))) & is_train
     links = [_Link(row, tested[int(same[row])], tested[int(same[row])]) for row in np.nonzero(exact)[0].tolist()]

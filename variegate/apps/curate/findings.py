@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from variegate.formats.base import Source, SourceError, StreamSource
+from variegate.arrays import Float64Array, Int64Array
+from variegate.formats.base import AnySource, SourceError
 from variegate.io.durable import write_errors_name, write_pieces
 from variegate.io.files import check_regular
 
@@ -149,12 +149,12 @@ def with_findings(table: pa.Table, findings: Iterable[DataFinding]) -> pa.Table:
     return table.append_column(SCHEMA.field("findings"), pa.array(found, SCHEMA.field("findings").type)).cast(SCHEMA)
 
 
-def floats(table: pa.Table, name: str) -> npt.NDArray[np.float64]:
+def floats(table: pa.Table, name: str) -> Float64Array:
     """A column of numbers; NaN for null."""
     return np.asarray(table[name].cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
 
 
-def coded(column: pa.ChunkedArray) -> tuple[list[str], npt.NDArray[np.int64]]:
+def coded(column: pa.ChunkedArray) -> tuple[list[str], Int64Array]:
     """-> (the different values, the place among them of each row's value; -1: null)."""
     encoded = column.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
@@ -187,7 +187,7 @@ class CheckResult:
 
     table: pa.Table
     findings: tuple[DataFinding, ...]
-    sources: dict[str, Source | StreamSource]
+    sources: dict[str, AnySource]
     classes: tuple[str, ...]
     mean: tuple[float, ...] | None
     std: tuple[float, ...] | None

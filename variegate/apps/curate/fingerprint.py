@@ -21,16 +21,18 @@ from ctypes import c_int64, c_void_p
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int64Array, UInt8Array, UInt64Array
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 
 _describe_look = entry("vg_describe_look", c_void_p, c_int64, c_int64, c_void_p, c_void_p, c_void_p, c_void_p)
 
 AREAS = 32
 # A signature: luminance on 16 x 16 areas, then Cb and Cr on 4 x 4, a byte each, by rows from the top.
-LUMA_SIDE, CHROMA_SIDE = 16, 4
-LUMA_BYTES, CHROMA_BYTES = LUMA_SIDE**2, 2 * CHROMA_SIDE**2
+LUMA_SIDE = 16
+CHROMA_SIDE = 4
+LUMA_BYTES = LUMA_SIDE**2
+CHROMA_BYTES = 2 * CHROMA_SIDE**2
 SIGNATURE_BYTES = LUMA_BYTES + CHROMA_BYTES
 # Luminance of areas is an integer, 64 to a level of a byte.
 FINENESS = 64
@@ -59,7 +61,7 @@ def frequencies() -> list[tuple[int, int]]:
     return [(v, u) for kind in kinds for v, u in waves if (v % 2, u % 2) == kind]
 
 
-def _cosines() -> npt.NDArray[np.int64]:
+def _cosines() -> Int64Array:
     """[9, 32]; the right half is made from the left one, so that the two mirror each other to the last bit."""
     table = np.zeros((9, AREAS), np.int64)
     for u in range(9):
@@ -75,7 +77,7 @@ _COSINES = _cosines()
 LEAST_WAVE = int(_LEAST_LEVELS * FINENESS * 16 * 16 * _SCALE**2)
 
 
-def fingerprint(image: npt.NDArray[np.uint8]) -> Fingerprint:
+def fingerprint(image: UInt8Array) -> Fingerprint:
     """Of an image uint8 [H, W, 3], RGB, upright, at least one pixel. Releases the GIL for most of its time.
 
     Images of one size and the same pixels have one ``pixel_hash``. Images that look alike have ``look_hash`` of few
@@ -85,7 +87,8 @@ def fingerprint(image: npt.NDArray[np.uint8]) -> Fingerprint:
     image = as_c_contiguous(image)
     digest = hashlib.sha256(b"%d %d\n" % (height, width), usedforsecurity=False)
     digest.update(image.data)
-    hashes, signature = np.empty(2, np.uint64), np.empty(SIGNATURE_BYTES, np.uint8)
+    hashes = np.empty(2, np.uint64)
+    signature = np.empty(SIGNATURE_BYTES, np.uint8)
     tables = data_ptr(_WAVES), data_ptr(_COSINES)
     check_status(_describe_look(data_ptr(image), height, width, *tables, data_ptr(hashes), data_ptr(signature)))
     return Fingerprint(digest.digest()[:16], int(hashes[0]), int(hashes[1]), signature.tobytes())
@@ -95,7 +98,7 @@ def fingerprint(image: npt.NDArray[np.uint8]) -> Fingerprint:
 _TURNED_AT_ONCE = 1 << 14
 
 
-def turned(signatures: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]:
+def turned(signatures: UInt8Array) -> tuple[UInt64Array, UInt8Array]:
     """Look hashes uint64 [n] and signatures [n, SIGNATURE_BYTES] of images turned by 90 degrees counterclockwise.
 
     They come from ``signatures`` alone. Rounding to bytes may change a few bits of the hashes.

@@ -15,24 +15,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from variegate.apps.curate.findings import READ, DataFinding, coded, floats
 from variegate.apps.curate.sample import DEEP, DEEP_GRAY
+from variegate.arrays import BoolArray, Float64Array
 from variegate.options.datasets import ThresholdOptions
 
-Values = npt.NDArray[np.float64]
+Values = Float64Array
 # A kind of finding, the rows that have it, its measure by row, and the sentence of a row.
-Verdict = tuple[str, npt.NDArray[np.bool_], Values | None, Callable[[int], str]]
+Verdict = tuple[str, BoolArray, Values | None, Callable[[int], str]]
 
 DARK, BRIGHT, LOW_CONTRAST, ASPECT, IMBALANCE = 0.25, 0.75, 0.05, 4.0, 10.0
 # Of a data set that is sharp throughout, what is odd in it is a little sharper than what is blurred elsewhere.
 _BLURRED = (1.2, 1.5)
 # Sides of squares as large as an image are compared with those of the median: a sixteenth of its pixels, or 16 times.
 _SIZE_RATIO = 4.0
-_FEW, _MANY_BEYOND = 20, 0.25
+_FEW = 20
+_MANY_BEYOND = 0.25
 _SIGMAS = 4.0
 # The middle half of a normal distribution is this many standard deviations to either side of its median.
 _QUARTILE = 0.6745
@@ -100,7 +101,8 @@ def judge(table: pa.Table, thresholds: Thresholds | None = None) -> list[DataFin
 
 def _of_files(table: pa.Table) -> Iterator[Verdict]:
     """A file has the first of empty, truncated, corrupt, damaged that holds."""
-    sizes, turns = floats(table, "bytes"), floats(table, "orientation")
+    sizes = floats(table, "bytes")
+    turns = floats(table, "orientation")
     is_empty = (sizes == 0) | (floats(table, "height") == 0) | (floats(table, "width") == 0)
     is_truncated = table["is_truncated"].fill_null(False).to_numpy(zero_copy_only=False) & ~is_empty
     is_whole = ~is_empty & ~is_truncated
@@ -158,12 +160,16 @@ def _of_pixels(table: pa.Table, limits: Thresholds) -> Iterator[Verdict]:
     """An image has the first of blank, dark or bright, low_contrast, blurred that holds: what is blank has no contrast,
     and of what is hardly seen nobody can say whether it is sharp."""
     decodes = table["error"].is_null().to_numpy(zero_copy_only=False)
-    height, width = floats(table, "height"), floats(table, "width")
+    height = floats(table, "height")
+    width = floats(table, "width")
     side, aspect = (np.where(decodes, values, np.nan) for values in _sizes(height, width))
-    means, stds = _by_channel(table, "mean"), _by_channel(table, "std")
+    means = _by_channel(table, "mean")
+    stds = _by_channel(table, "std")
     spread = stds.max(axis=1)
-    light, shade = floats(table, "bright_end"), floats(table, "dark_end")
-    contrast, sharpness = floats(table, "contrast"), floats(table, "sharpness")
+    light = floats(table, "bright_end")
+    shade = floats(table, "dark_end")
+    contrast = floats(table, "contrast")
+    sharpness = floats(table, "sharpness")
     with np.errstate(invalid="ignore"):
         is_blank = spread <= _BLANK
         is_faint = ~is_blank & (contrast < _DRAWN)
@@ -174,9 +180,11 @@ def _of_pixels(table: pa.Table, limits: Thresholds) -> Iterator[Verdict]:
         is_saturated = is_seen & ((light < limits.dark) | (shade > limits.bright))
         is_flat = (np.where(is_saturated, spread, contrast) < limits.low_contrast) & is_seen
         is_blurred = (sharpness < limits.blurred) & is_seen & ~is_flat & (np.minimum(height, width) >= _LEAST_SIDE)
-        is_tiny, is_huge, is_long = side < limits.tiny, side > limits.huge, aspect > limits.aspect
+        is_tiny = side < limits.tiny
+        is_huge = side > limits.huge
+        is_long = aspect > limits.aspect
 
-    def verdict(finding: str, holds: npt.NDArray[np.bool_], measure: Values, limit: float, text: str) -> Verdict:
+    def verdict(finding: str, holds: BoolArray, measure: Values, limit: float, text: str) -> Verdict:
         def why(row: int) -> str:
             return text.format(value=measure[row], limit=limit, width=width[row], height=height[row])
 
@@ -217,7 +225,8 @@ def _of_classes(table: pa.Table, thresholds: Thresholds) -> Iterator[DataFinding
         if len(labels) < 2:
             continue
         named = [rows["class"][row].as_py() or str(labels[i]) for i, row in enumerate(first.tolist())]
-        largest, smallest = int(sizes.argmax()), int(sizes.argmin())
+        largest = int(sizes.argmax())
+        smallest = int(sizes.argmin())
         ratio = float(sizes[largest] / sizes[smallest])
         if split == "train" and ratio > thresholds.imbalance:
             why = (
@@ -226,7 +235,8 @@ def _of_classes(table: pa.Table, thresholds: Thresholds) -> Iterator[DataFinding
             )
             yield DataFinding(split, None, None, "imbalance", ratio, None, why)
         for row in np.flatnonzero(sizes[class_of] == 1).tolist():
-            index, file = rows["index"][row].as_py(), rows["file"][row].as_py()
+            index = rows["index"][row].as_py()
+            file = rows["file"][row].as_py()
             why = f"class {named[class_of[row]]} has no other image"
             yield DataFinding(split, index, file, "lone_files", 1.0, None, why)
 

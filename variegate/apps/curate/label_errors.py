@@ -11,7 +11,6 @@ from threading import Event, Lock
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
@@ -23,17 +22,17 @@ from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, fitting_batch
 from variegate.apps.train.models import Airbench
 from variegate.apps.train.step import in_channels_last
+from variegate.arrays import Float64Array, Int64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import Item, Source, SourceError, StreamSource, first_names
+from variegate.formats.base import AnySource, Item, SourceError, first_names
 from variegate.loader.shuffle import Permutation
 from variegate.ops.resize import Resize
 from variegate.options.search import Hyperparameters
 from variegate.threads import default_threads
 
 FOLDS = 3
-Ints = npt.NDArray[np.int64]
 _ALIKE = ("duplicates", "near_duplicates", "contradictions")
 _SPLIT = "train"
 
@@ -57,7 +56,7 @@ def check_cleanlab() -> Any:
 
 def doubtful_labels(
     table: pa.Table,
-    source: Source | StreamSource,
+    source: AnySource,
     findings: Sequence[DataFinding] = (),
     seed: int = 0,
     tell: Callable[[int, int], object] = lambda done, total: None,
@@ -87,7 +86,8 @@ def doubtful_labels(
     qualities = np.asarray(ranks.get_label_quality_scores(labels, probabilities), np.float64)
     doubts = []
     for row in doubtful[np.argsort(qualities[doubtful], kind="stable")].tolist():
-        suggested, quality = int(probabilities[row].argmax()), float(qualities[row])
+        suggested = int(probabilities[row].argmax())
+        quality = float(qualities[row])
         why = (
             f"labelled {names[labels[row]]!r} ({quality:.1%} likely); a model trained on the others says "
             f"{names[suggested]!r} ({probabilities[row][suggested]:.1%})"
@@ -118,7 +118,7 @@ def _comparable(table: pa.Table, findings: Sequence[DataFinding]) -> tuple[pa.Ta
     return rows, notes
 
 
-def _classes(rows: pa.Table) -> tuple[Ints, Ints, list[str]]:
+def _classes(rows: pa.Table) -> tuple[Int64Array, Int64Array, list[str]]:
     """-> (the labels that there are, the place of each row's among them, their names)."""
     labels, first, numbers = np.unique(rows["label"].to_numpy(), return_index=True, return_inverse=True)
     names = [rows["class"][row].as_py() for row in first.tolist()]
@@ -126,7 +126,7 @@ def _classes(rows: pa.Table) -> tuple[Ints, Ints, list[str]]:
     return labels, numbers.astype(np.int64), names
 
 
-def _units(rows: pa.Table, findings: Sequence[DataFinding]) -> Ints:
+def _units(rows: pa.Table, findings: Sequence[DataFinding]) -> Int64Array:
     """As ``grouped`` has them, from duplicates among these images."""
     row_of = {index: row for row, index in enumerate(rows["index"].to_pylist())}
     groups: dict[tuple[str, int], list[int]] = defaultdict(list)
@@ -136,14 +136,14 @@ def _units(rows: pa.Table, findings: Sequence[DataFinding]) -> Ints:
     return grouped(len(rows), groups.values())
 
 
-def grouped(count: int, groups: Iterable[Sequence[int]]) -> Ints:
+def grouped(count: int, groups: Iterable[Sequence[int]]) -> Int64Array:
     """int64[count]: of each image the first that it belongs together with, itself where it stands alone. ``groups``:
     images that belong together; those that share one do so as well."""
     first = joined((group[0], other) for group in groups for other in group[1:])
     return np.array([first.get(image, image) for image in range(count)], np.int64)
 
 
-def folds_of(labels: Ints, units: Ints, seed: int) -> Ints:
+def folds_of(labels: Int64Array, units: Int64Array, seed: int) -> Int64Array:
     """int64[N]: the fold of each image, which ``seed`` decides.
 
     ``labels``: int64[N]. ``units``: int64[N] as ``grouped`` gives them; images of one are in one fold, where a twin
@@ -157,7 +157,7 @@ def folds_of(labels: Ints, units: Ints, seed: int) -> Ints:
     return fold[units]
 
 
-def too_small(labels: Ints, units: Ints, classes: int) -> Ints:
+def too_small(labels: Int64Array, units: Int64Array, classes: int) -> Int64Array:
     """The classes, of those that have images at all, with fewer units than folds: they might not be among the images
     that train. A unit counts for the class of its first image."""
     found = np.bincount(labels[np.unique(units)], minlength=classes)
@@ -165,26 +165,30 @@ def too_small(labels: Ints, units: Ints, classes: int) -> Ints:
     return np.flatnonzero(present & (found < FOLDS))
 
 
-Floats = npt.NDArray[np.float64]
 _BATCH, _SIDE, _MOST_SIDE, _LEAST_SIDE = 256, 32, 64, 16
-_MODEL, _LR = "airbench-94x0.25", 0.5
+_MODEL = "airbench-94x0.25"
+_LR = 0.5
 # What trains a model: so many images in all, by epochs that are not too few to learn nor more than it needs.
-_TRAINED, _LEAST_EPOCHS, _MOST_EPOCHS = 30_000, 6, 20
-_EVALUATION_BATCH, _INITIALISED = 1024, 2048
+_TRAINED = 30_000
+_LEAST_EPOCHS = 6
+_MOST_EPOCHS = 20
+_EVALUATION_BATCH = 1024
+_INITIALISED = 2048
 
 
-def size_for(heights: Ints, widths: Ints) -> tuple[int, int]:
+def size_for(heights: Int64Array, widths: Int64Array) -> tuple[int, int]:
     """(height, width) that all are resized to: their own where it is one, of 16 to 64 pixels a side; 16x16 where all
     are smaller; else 32x32."""
     if max(int(heights.max()), int(widths.max())) < _LEAST_SIDE:
         return _LEAST_SIDE, _LEAST_SIDE
-    height, width = int(heights[0]), int(widths[0])
+    height = int(heights[0])
+    width = int(widths[0])
     is_one = bool((heights == height).all() and (widths == width).all())
     is_small = min(height, width) >= _LEAST_SIDE and max(height, width) <= _MOST_SIDE
     return (height, width) if is_one and is_small else (_SIDE, _SIDE)
 
 
-def small_pixels(source: Source | StreamSource, indices: Ints, size: tuple[int, int]) -> tuple[torch.Tensor, Ints]:
+def small_pixels(source: AnySource, indices: Int64Array, size: tuple[int, int]) -> tuple[torch.Tensor, Int64Array]:
     """-> uint8 [N, height, width, 3], and int64[N]: which of ``indices`` they are; all that can still be read.
 
     ``indices``: in the source, ascending; of a stream, in its order. Raises SourceError where none can be read.
@@ -219,8 +223,8 @@ def _in_colour(image: torch.Tensor) -> torch.Tensor:
 
 
 def predicted(
-    images: LabelledImages, folds: Ints, seed: int, tell: Callable[[int, int], object], stop: Event | None = None
-) -> Floats:
+    images: LabelledImages, folds: Int64Array, seed: int, tell: Callable[[int, int], object], stop: Event | None = None
+) -> Float64Array:
     """float64 [N, classes]: probabilities. ``folds``: int64[N]. ``tell``: of epochs done, and of how many in all.
 
     The same on every machine without a GPU, whatever the number of its cores. Raises KeyboardInterrupt once ``stop``
@@ -231,18 +235,21 @@ def predicted(
     most = len(images) - len(images) // len(numbers)
     epochs = max(_LEAST_EPOCHS, min(_MOST_EPOCHS, round(_TRAINED / max(most, 1))))
     result = np.zeros((len(images), images.num_classes))
-    counting, done = Lock(), 0
+    counting = Lock()
+    done = 0
 
     def train(fold: int) -> None:
         nonlocal done
-        inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        inside = np.flatnonzero(folds != fold)
+        outside = np.flatnonzero(folds == fold)
         part = images.take(inside)
         # A crop. Mirrored, a digit or a hand may be of another class.
         crop = max(1, min(part.pixels.shape[1:3]) // 8)
         baseline = BaselineAugmentation.of(part, crop, flip=False, cutout=0)
         recipe = Hyperparameters(epochs=epochs, batch_size=fitting_batch(len(inside)), lr=_LR)
         model = Classifier(_MODEL, images.num_classes, recipe, device, seed + fold, 3, num_threads=1)
-        moved, transform = part.to(device), baseline.with_policy(None)
+        moved = part.to(device)
+        transform = baseline.with_policy(None)
         # The first weights follow from some of the images that train.
         some = np.sort(Permutation(len(part), seed, 0)(np.arange(min(len(part), _INITIALISED))))
         first = Augmenter(baseline.plain, "cpu", layout="NHWC", num_threads=1)(part.take(some).pixels)
@@ -274,7 +281,7 @@ def predicted(
 @torch.no_grad()
 def _probabilities(
     classifier: Classifier, images: LabelledImages, baseline: BaselineAugmentation, device: str
-) -> Floats:
+) -> Float64Array:
     """NaN, of a training that came to nothing, is as if it knew nothing."""
     classifier.model.eval()
     augment = Augmenter(baseline.plain, device, layout="NHWC", num_threads=1)

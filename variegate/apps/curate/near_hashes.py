@@ -19,10 +19,12 @@ import numpy.typing as npt
 
 from variegate.apps.curate.fingerprint import frequencies
 from variegate.apps.curate.near_search import GROUP, KEPT, KINDS, NOBODY, Given, Hashes, Index, Search
+from variegate.arrays import Int64Array, UInt8Array, UInt32Array, UInt64Array
 from variegate.native.library import as_c_contiguous, data_ptr, entry
 from variegate.threads import default_threads
 
-PARTS, PART_BITS = 4, 16
+PARTS = 4
+PART_BITS = 16
 # Parts of hashes further from each other have so many neighbours that a comparison of all with all would be faster.
 MOST_DISTANCE = 15
 # flip: 1 left to right, + 2 upside down, which together are half a turn.
@@ -33,9 +35,10 @@ _PER_KEY = 12
 # Of photos, hashes of unlike ones differ in 28 bits or so, with a standard deviation of 3.
 DISTANCE = 11
 _SIGMAS = 5.0
-_PAIRS, _FEWEST = 100_000, 20
+_PAIRS = 100_000
+_FEWEST = 20
 
-Rows = npt.NDArray[np.int64]
+Rows = Int64Array
 
 _find_first_alike = entry("vg_find_first_alike", c_void_p, c_int64, c_void_p, result=None)
 
@@ -49,13 +52,13 @@ def flip_mask(flip: int) -> np.uint64:
 
 def find_partners(
     hashes: Hashes,
-    signatures: npt.NDArray[np.uint8],
-    splits: npt.NDArray[np.uint8],
-    labels: npt.NDArray[np.int64],
+    signatures: UInt8Array,
+    splits: UInt8Array,
+    labels: Int64Array,
     distance: int,
     most_unlike: float,
-    turned: tuple[Hashes, npt.NDArray[np.uint8]] | None = None,
-) -> npt.NDArray[np.uint32]:
+    turned: tuple[Hashes, UInt8Array] | None = None,
+) -> UInt32Array:
     """For every image, earlier ones (by index) that it looks like -> uint32 [n, KINDS, KEPT], ascending, ``NOBODY``
     where there are no more. Kind 0 are those of its own split, 1 those of the other, 2 those of another class.
 
@@ -81,14 +84,16 @@ def find_partners(
 
     with ThreadPoolExecutor(default_threads()) as pool:
         for part, radius in enumerate(radii(distance)):
-            index, masks = _index(hashes, part, bits), neighbours(radius, bits)
+            index = _index(hashes, part, bits)
+            masks = neighbours(radius, bits)
             searched = [index]
             if len(turned_hashes):
                 searched.append(_index(turned_hashes, part, bits, first_row=n))
             limits = PART_BITS * part, distance, 512 + 2 * n * len(masks) // (1 << bits)
             for queries in searched:
                 for together in _flips_of(part):
-                    flips, inverted = np.array(together, np.uint8), np.array([*map(flip_mask, together)], np.uint64)
+                    flips = np.array(together, np.uint8)
+                    inverted = np.array([*map(flip_mask, together)], np.uint64)
                     search = Search(index, queries, masks, flips, inverted, *limits, given, partners)
 
                     def run(begin: int, search: Search = search) -> None:
@@ -99,14 +104,15 @@ def find_partners(
     for kind in range(KINDS):
         row, place = np.nonzero(partners[n:, kind] != NOBODY)
         other = partners[n:, kind][row, place].astype(np.int64)
-        later, earlier = np.maximum(row, other), np.minimum(row, other)
+        later = np.maximum(row, other)
+        earlier = np.minimum(row, other)
         is_pair = later != earlier
         if is_pair.any():
             _add_pairs(partners[:n, kind], later[is_pair], earlier[is_pair])
     return partners[:n]
 
 
-def _add_pairs(partners: npt.NDArray[np.uint32], later: Rows, earlier: Rows) -> None:
+def _add_pairs(partners: UInt32Array, later: Rows, earlier: Rows) -> None:
     """Add the pairs to ``partners`` [n, KEPT] of ``find_partners``: ascending, each once, the first ``KEPT``."""
     changed = np.unique(later)
     row, place = np.nonzero(partners[changed] != NOBODY)
@@ -151,7 +157,7 @@ def _index(hashes: Hashes, part: int, bits: int, first_row: int = 0) -> Index:
     return Index(np.append(hashes[rows], np.zeros(GROUP, np.uint64)), rows + np.uint32(first_row), starts)
 
 
-def first_of_same(keys: npt.NDArray[np.uint64]) -> Rows:
+def first_of_same(keys: UInt64Array) -> Rows:
     """For each row of ``keys`` [n, words], the first one that is equal to it."""
     order = np.lexsort([*reversed(keys.T)])  # stable: rows ascend among equal ones
     begins = np.ones(len(keys), bool)
@@ -161,7 +167,7 @@ def first_of_same(keys: npt.NDArray[np.uint64]) -> Rows:
     return first
 
 
-def first_of_alike(partners: npt.NDArray[np.uint32]) -> Rows:
+def first_of_alike(partners: UInt32Array) -> Rows:
     """For each image, the first one of its group, by ``partners`` [n, KEPT] of ``find_partners``.
 
     An image belongs to the earliest group whose first image it looks like itself; one that looks like no first image

@@ -8,17 +8,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import BoolArray, Int32Array, Int64Array, UInt8Array, UInt32Array, UInt64Array
 from variegate.native.library import check_status, data_ptr, entry
 from variegate.native.structs import HASH_SEARCH, pack_struct
 
 # Kinds of partners: of the same split, of another split, of another class; and how many of each are kept.
-KINDS, KEPT = 3, 6
+KINDS = 3
+KEPT = 6
 NOBODY = np.uint32(0xFFFFFFFF)
 # Hashes that are compared at once; an index has as many behind its last one.
 GROUP = 8
 
-Hashes = npt.NDArray[np.uint64]
-Partners = npt.NDArray[np.uint32]
+Hashes = UInt64Array
+Partners = UInt32Array
 
 _search_hashes = entry("vg_search_hashes", c_void_p, c_int64, c_int64, c_double)
 
@@ -28,19 +30,19 @@ class Index(NamedTuple):
     are, ascending for equal values."""
 
     hashes: Hashes
-    rows: npt.NDArray[np.uint32]
-    starts: npt.NDArray[np.int32]
+    rows: UInt32Array
+    starts: Int32Array
 
 
 class Given(NamedTuple):
     """Data of the images: ``kinds`` bool [KINDS], those that there are at all; ``failures`` int32 [n]: so
     far."""
 
-    signatures: npt.NDArray[np.uint8]
-    splits: npt.NDArray[np.uint8]
-    labels: npt.NDArray[np.int64]
-    kinds: npt.NDArray[np.bool_]
-    failures: npt.NDArray[np.int32]
+    signatures: UInt8Array
+    splits: UInt8Array
+    labels: Int64Array
+    kinds: BoolArray
+    failures: Int32Array
 
 
 class Search:
@@ -56,7 +58,7 @@ class Search:
         index: Index,
         queries: Index,
         masks: npt.NDArray[np.uint16],
-        flips: npt.NDArray[np.uint8],
+        flips: UInt8Array,
         inverted: Hashes,
         shift: int,
         distance: int,

@@ -13,8 +13,8 @@ from ctypes import c_int64, c_void_p
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Float32Array, UInt8Array
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 
 # Pictures whose shorter side has twice as many pixels are reduced by 2 before sharpness is measured, and so on.
@@ -49,22 +49,28 @@ class PixelMeasures(NamedTuple):
     sharpness: float | None
 
 
-def measure_pixels(image: npt.NDArray[np.uint8]) -> PixelMeasures:
+def measure_pixels(image: UInt8Array) -> PixelMeasures:
     """Of an image uint8 [H, W, 3], RGB, upright, at least one pixel. Releases the GIL for most of its time."""
     height, width = image.shape[:2]
-    pixels, factor = height * width, reduction_of(height, width)
-    sums, histogram = np.empty(6, np.uint64), np.empty(256, np.int64)
+    pixels = height * width
+    factor = reduction_of(height, width)
+    sums = np.empty(6, np.uint64)
+    histogram = np.empty(256, np.int64)
     rows, columns = (-(-(side // factor) // BLOCK) for side in (height, width))
-    blocks, read = np.empty((2, 2, rows, columns), np.float32), as_c_contiguous(image)
+    blocks = np.empty((2, 2, rows, columns), np.float32)
+    read = as_c_contiguous(image)
     check_status(_measure(data_ptr(read), height, width, factor, *map(data_ptr, (sums, histogram, blocks))))
 
-    first, second = [int(one) for one in sums[:3]], [int(one) for one in sums[3:]]
+    first = [int(one) for one in sums[:3]]
+    second = [int(one) for one in sums[3:]]
     mean = tuple(one / (255 * pixels) for one in first)
     std = tuple(max(0, pixels * b - a * a) ** 0.5 / (255 * pixels) for a, b in zip(first, second, strict=True))
     brightness = (299 * first[0] + 587 * first[1] + 114 * first[2]) / (255_000 * pixels)
-    below, levels = np.cumsum(histogram), np.arange(256)
+    below = np.cumsum(histogram)
+    levels = np.arange(256)
     dark_end, bright_end = (float(np.searchsorted(below * 100, part * pixels)) / 255 for part in (5, 95))
-    total, squares = int(histogram @ levels), int(histogram @ levels**2)
+    total = int(histogram @ levels)
+    squares = int(histogram @ levels**2)
     shares = histogram[histogram > 0] / pixels
     return PixelMeasures(
         (mean[0], mean[1], mean[2]),
@@ -83,7 +89,7 @@ def reduction_of(height: int, width: int) -> int:
     return max(1, min(height, width) // SHARPNESS_SIDE)
 
 
-def sharpness_of(blocks: npt.NDArray[np.float32]) -> float | None:
+def sharpness_of(blocks: Float32Array) -> float | None:
     """``blocks`` [direction, (first, second differences), ...]: mean squares by block. Of the duller direction."""
     found = []
     for first, second in blocks.reshape(2, 2, -1):

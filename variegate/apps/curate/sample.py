@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.apps.curate.fingerprint import Fingerprint, fingerprint
 from variegate.apps.curate.pixels import PixelMeasures, measure_pixels
+from variegate.arrays import UInt8Array
 from variegate.checks import as_integer
 from variegate.decode import PillowFile, checked_header, decode_jpeg_warned, is_complete, is_jpeg
 from variegate.decode.channels import NUMPY, read_channels
@@ -21,7 +21,7 @@ from variegate.formats.base import Item, SampleName
 from variegate.formats.folder import FLAT_CLASS
 from variegate.formats.labels import MOST_LABEL, NO_LABEL
 
-Image_HWC = npt.NDArray[np.uint8]
+Image_HWC = UInt8Array
 T = TypeVar("T")
 Row = tuple[Any, ...]
 
@@ -29,17 +29,33 @@ Row = tuple[Any, ...]
 # decoding asks, and never while decoding holds any.
 _measured = Budget(TOTAL)
 
-_PNG, _TIFF = b"\x89PNG\r\n\x1a\n", (b"II*\0", b"MM\0*")
-_PNG_END, _JPEG_END = b"IEND\xaeB`\x82", b"\xff\xd9"
+_PNG = b"\x89PNG\r\n\x1a\n"
+_TIFF = (b"II*\0", b"MM\0*")
+_PNG_END = b"IEND\xaeB`\x82"
+_JPEG_END = b"\xff\xd9"
 _PREMATURE = "premature end"
 
 # The columns that a pass fills in, but for the split, in the order of a row; findings come later.
 FIELDS = (
-    *("index", "file", "label", "class", "error", "warning", "bytes", "kind", "mode", "orientation", "is_truncated"),
-    *("height", "width", *PixelMeasures._fields, *Fingerprint._fields),
+    "index",
+    "file",
+    "label",
+    "class",
+    "error",
+    "warning",
+    "bytes",
+    "kind",
+    "mode",
+    "orientation",
+    "is_truncated",
+    "height",
+    "width",
+    *PixelMeasures._fields,
+    *Fingerprint._fields,
 )
 # Pillow's modes of more than 8 bits, and what follows the mode of color images of 16 bits.
-DEEP_GRAY, DEEP = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F"), ";16"
+DEEP_GRAY = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F")
+DEEP = ";16"
 _UNMEASURED = (None,) * (len(PixelMeasures._fields) + len(Fingerprint._fields))
 
 
@@ -77,24 +93,31 @@ def row_of(index: int, key: str, name: SampleName, fetch: Callable[[], Item], cl
         facts.error = facts.error.encode("utf-8", "backslashreplace").decode()
     class_name = classes[label] if 0 <= label < len(classes) else None
     if class_name == FLAT_CLASS:  # the images of a folder without class folders
-        label, class_name = NO_LABEL, None
+        label = NO_LABEL
+        class_name = None
     return (
-        *(index, key, label, class_name, facts.error, facts.warning, size, facts.kind, facts.mode),
-        *(facts.orientation, facts.is_truncated, facts.height, facts.width),
+        index,
+        key,
+        label,
+        class_name,
+        facts.error,
+        facts.warning,
+        size,
+        facts.kind,
+        facts.mode,
+        facts.orientation,
+        facts.is_truncated,
+        facts.height,
+        facts.width,
         *(measures or _UNMEASURED),
     )
-
-
-def prepare() -> None:
-    """Have what measures compiled, or loaded, before threads need it."""
-    _measure(np.zeros((8, 8, 3), np.uint8))
 
 
 def _measure(image: Image_HWC) -> Row:
     return (*measure_pixels(image), *fingerprint(image))
 
 
-def _measure_array(image: npt.NDArray[np.uint8], facts: FileFacts, is_deep: bool) -> Row | None:
+def _measure_array(image: UInt8Array, facts: FileFacts, is_deep: bool) -> Row | None:
     """``is_deep``: it had 16 bits."""
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] not in (1, 3):
         facts.error = f"pixels {image.dtype} {list(image.shape)}; accepted: uint8 [H, W, 3] or [H, W, 1]"
@@ -154,13 +177,15 @@ class FileFacts:
     def _read_other(self, data: bytes, name: str, measure: Callable[[Image_HWC], T]) -> T:
         self.is_truncated = _is_cut_off(data)
         with PillowFile(data, name) as file:
-            self.kind, self.mode = file.kind, file.mode
+            self.kind = file.kind
+            self.mode = file.mode
             if file.bits > 8 and self.mode not in DEEP_GRAY:
                 self.mode += DEEP
             self.height, self.width = height, width = file.stored_size
             self.orientation = file.orientation()
             if self.orientation >= 5:
-                self.height, self.width = width, height
+                self.height = width
+                self.width = height
             with _measured.room_for(3 * height * width):
                 # Pillow turns TIFFs itself, and says then that they are upright.
                 image = file.decode(None if file.kind == "TIFF" else self.orientation)

@@ -34,18 +34,20 @@ import pyarrow as pa
 from variegate.apps.curate.findings import MEASURED
 from variegate.apps.curate.sample import FIELDS, Row, row_of
 from variegate.errors import DecodeError
-from variegate.formats.base import Item, Source, StreamItem, StreamSource
+from variegate.formats.base import AnySource, Item, Source, StreamItem, StreamSource
 from variegate.formats.filtered import sample_key, stream_key
 from variegate.io.durable import AppendOnlyFile, write_errors_name
 from variegate.io.files import read_regular
 from variegate.threads import in_order
 
 # So few that threads end together, and so many that handing them over costs nothing.
-_SAMPLES, _BYTES = 16, 8 << 20
+_SAMPLES = 16
+_BYTES = 8 << 20
 _AHEAD = 4  # for each thread
 # Reading an address is waiting.
 _REMOTE_THREADS = 16
-_ROWS_A_RECORD, _SECONDS_A_RECORD = 8192, 1.0
+_ROWS_A_RECORD = 8192
+_SECONDS_A_RECORD = 1.0
 _MAGIC = b"variegate check 1 "
 _HEAD = struct.Struct("<II")
 _MOST_BYTES = 1 << 40
@@ -117,7 +119,7 @@ class ScanJournal:
 
 
 def record_pass(
-    source: Source | StreamSource,
+    source: AnySource,
     split: str,
     begin: Position,
     threads: int,
@@ -131,7 +133,8 @@ def record_pass(
     """
     batches: list[pa.RecordBatch] = []
     rows: list[Row] = []
-    position, last = begin, time.monotonic()
+    position = begin
+    last = time.monotonic()
 
     def record() -> None:
         batches.append(batch_of(split, rows))
@@ -166,9 +169,7 @@ def batch_of(split: str, rows: Sequence[Row]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(values[one.name], one.type) for one in MEASURED], schema=MEASURED)
 
 
-def pass_over(
-    source: Source | StreamSource, threads: int, begin: Position
-) -> Generator[tuple[list[Row], Position], None, None]:
+def pass_over(source: AnySource, threads: int, begin: Position) -> Generator[tuple[list[Row], Position], None, None]:
     """Rows of all samples from ``begin`` on in the source's order, and the positions behind them. Closing the iterator
     ends the pass with what its threads have begun."""
     if isinstance(source, Source):
@@ -217,17 +218,19 @@ def _by_shard(source: StreamSource, begin: Position) -> Iterator[Work]:
                 behind = (shard + 1, 0) if sample is None else (shard, place + 1)
                 done += len(some)
                 yield partial(measure, some, Position(done, *behind))
-                some, size = [], 0
+                some = []
+                size = 0
 
 
-def reads_of(source: Source | StreamSource, indices: Sequence[int]) -> Iterator[tuple[int, Callable[[], Item]]]:
+def reads_of(source: AnySource, indices: Sequence[int]) -> Iterator[tuple[int, Callable[[], Item]]]:
     """Index, and what reads the sample; of a stream in its order, which is read up to the last of ``indices``."""
     # Asked of the class: isinstance() of a protocol would compute the fingerprint.
     if not hasattr(type(source), "read_shard"):
         for index in indices:
             yield index, partial(cast(Source, source).read, index)
         return
-    stream, wanted = cast(StreamSource, source), set(indices)
+    stream = cast(StreamSource, source)
+    wanted = set(indices)
     samples = chain.from_iterable(map(stream.read_shard, range(stream.num_shards)))
     for index, sample in enumerate(islice(samples, max(wanted, default=-1) + 1)):
         if index in wanted:

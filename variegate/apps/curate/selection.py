@@ -11,15 +11,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from variegate.apps.curate.findings import FINDING_KINDS, METADATA_KEY, READ, SCHEMA
+from variegate.arrays import Int64Array
 from variegate.checks import meant, refused
+from variegate.errors import one_line
 from variegate.formats.base import SourceError
-from variegate.io.files import open_regular
+from variegate.io.files import StrPath, open_regular
 
 ACCEPTED = "the findings.parquet that variegate check wrote"
 _COLUMNS = ("split", "index", "file", "bytes", "height", "width", "findings")
@@ -46,10 +47,10 @@ class Found:
 
     place: str
     fingerprint: str
-    index: npt.NDArray[np.int64]
+    index: Int64Array
     files: list[str]
-    sizes: npt.NDArray[np.int64]
-    pixels: npt.NDArray[np.int64]
+    sizes: Int64Array
+    pixels: Int64Array
     entries: list[ImageFinding]
 
     def __len__(self) -> int:
@@ -79,7 +80,7 @@ class Excluded:
         return " ".join("; ".join(reasons).split())
 
 
-def read_found(path: str | os.PathLike[str], split: str) -> Found:
+def read_found(path: StrPath, split: str) -> Found:
     """Raises SourceError for what is no table of a check, or has no images of that split."""
     place = os.fspath(path)
     table = _read(place)
@@ -124,7 +125,7 @@ def _read(place: str) -> pa.Table:
     except FileNotFoundError:
         raise SourceError(f"{place}: no such file; accepted: {ACCEPTED}") from None
     except (OSError, ValueError, pa.ArrowException) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
+        reason = one_line(error).rstrip(".")
         raise SourceError(f"{place}: cannot be read ({reason}); accepted: {ACCEPTED}") from None
 
 

@@ -21,7 +21,7 @@ from variegate.apps.doctor.probes import OnProgress, Probe, Rate, run_probes, wa
 from variegate.apps.doctor.samples import HeldSample, HeldSamples, MemorySource, hold_samples, smaller_files
 from variegate.apps.doctor.training import TrainingRates, endless, for_model, measure_training, model_step
 from variegate.decode.gpu import is_installed
-from variegate.formats.base import Item, Source, SourceError, StreamSource
+from variegate.formats.base import AnySource, Item, Source, SourceError
 from variegate.io.addresses import shown
 from variegate.jobs.arguments import build_transform, parse_size
 from variegate.loader import Loader
@@ -243,7 +243,7 @@ class _Session:
         self._add_loader(name, loader)
         return loader
 
-    def _read_step(self, source: Source | StreamSource) -> Callable[[], int]:
+    def _read_step(self, source: AnySource) -> Callable[[], int]:
         """Return a function that reads a batch of samples, and nothing else."""
         batch_size = self._chosen.batch_size
         if not isinstance(source, Source):

@@ -12,7 +12,9 @@ from variegate.apps.doctor.training import TrainingRates
 # Names of rates. All but READ and WHOLE are of samples in memory.
 READ, DECODE, AUGMENT, DECODE_AUGMENT, WHOLE = "read", "decode", "augment", "decode_augment", "whole"
 # Alternatives: the whole loader with all cores, smaller files, and augmentation on the GPU.
-ALL_CORES, SMALLER, ON_GPU = "all_cores", "smaller", "on_gpu"
+ALL_CORES = "all_cores"
+SMALLER = "smaller"
+ON_GPU = "on_gpu"
 
 TITLES = {
     READ: "read",

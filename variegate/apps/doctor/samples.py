@@ -11,11 +11,19 @@ from functools import partial
 from itertools import chain, islice
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
+from variegate.arrays import UInt8Array
 from variegate.errors import DecodeError
-from variegate.formats.base import IndexedSource, Item, SampleName, Source, SourceError, StreamItem, StreamSource
+from variegate.formats.base import (
+    AnySource,
+    IndexedSource,
+    Item,
+    SampleName,
+    Source,
+    SourceError,
+    StreamItem,
+)
 from variegate.loader.reading import decode_picture
 from variegate.loader.shuffle import Permutation
 
@@ -23,7 +31,8 @@ _MAX_BYTES = 512 << 20  # of files and of pixels together
 _CHUNK = 8  # samples per thread between looks at the clock
 # Longer than any measurement, so that no epoch ends during one.
 _LENGTH = 1 << 31
-_MAX_SMALLER, _QUALITY = 256, 90
+_MAX_SMALLER = 256
+_QUALITY = 90
 
 Fetch = Callable[[], Item]
 
@@ -34,7 +43,7 @@ class HeldSample:
 
     name: SampleName
     item: Item
-    pixels: npt.NDArray[np.uint8]
+    pixels: UInt8Array
 
     @property
     def nbytes(self) -> int:
@@ -67,7 +76,7 @@ class MemorySource(IndexedSource):
         return self._items[index % len(self._items)]
 
 
-def hold_samples(source: Source | StreamSource, limit: int, seconds: float, threads: int) -> HeldSamples:
+def hold_samples(source: AnySource, limit: int, seconds: float, threads: int) -> HeldSamples:
     """Read and decode up to ``limit`` random samples (of a stream the first), for about ``seconds``.
 
     Raises SourceError if none of them is readable.
@@ -93,7 +102,7 @@ def hold_samples(source: Source | StreamSource, limit: int, seconds: float, thre
     return held
 
 
-def _candidates(source: Source | StreamSource, limit: int) -> Iterator[tuple[SampleName, Fetch]]:
+def _candidates(source: AnySource, limit: int) -> Iterator[tuple[SampleName, Fetch]]:
     if isinstance(source, Source):
         number = min(limit, len(source))
         indices = Permutation(len(source), seed=0, epoch=0)(np.arange(number, dtype=np.int64))

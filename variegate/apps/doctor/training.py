@@ -24,7 +24,8 @@ from variegate.formats.base import SourceError
 from variegate.loader import Batch, Loader
 from variegate.options.training import TrainOptions, TrainPrecision
 
-CEILING, FED = "one repeated batch", "fed by the loader"
+CEILING = "one repeated batch"
+FED = "fed by the loader"
 # NVML averages over a sixth of a second or more.
 _SAMPLE_SECONDS = 0.05
 _BINS = 10

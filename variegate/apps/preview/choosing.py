@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from variegate.apps.preview.overlay import Points, ShownMask, TargetOverlay
 from variegate.apps.preview.sheet import Image_HWC
+from variegate.arrays import AnyArray
 from variegate.decode import read_image
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
@@ -56,7 +56,7 @@ class Naming:
             return str(label)
         return self.classes[label] if 0 <= label < len(self.classes) else f"class {label}"
 
-    def numbers(self, mask_HW: npt.NDArray[Any], labels: Sequence[Any] | None) -> dict[int, str | None]:
+    def numbers(self, mask_HW: AnyArray, labels: Sequence[Any] | None) -> dict[int, str | None]:
         """The names of what is in a mask. ``labels``: of the objects by which masks of instances are numbered; None
         where these are of several images."""
         values = [int(value) for value in np.unique(mask_HW) if value != 0]
@@ -182,7 +182,8 @@ def choose_images(source: str | Path | PlaceWithout, count: int, annotations: An
     show.
     """
     annotations, targets = annotations if isinstance(annotations, Annotations) else Annotations(annotations)
-    location, given = Location.parse(source, chain=True), source
+    location = Location.parse(source, chain=True)
+    given = source
     if location.is_url:
         raise SourceError(f"{location}: is an address; accepted: a folder of images, or an image, of this machine")
     source = Path(location.address())

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
 from variegate.apps.preview.text import NEUTRAL, RGB, ink_on, shorten
-
-Floats = npt.NDArray[np.float64]
+from variegate.arrays import AnyArray, BoolArray, Float64Array
 
 # Shares of a mask's colour: within it, and at its edge.
-_WITHIN, _AT_EDGE = 0.36, 0.95
+_WITHIN = 0.36
+_AT_EDGE = 0.95
 # Mask pixels for one of the picture that are looked at, along each axis.
 _SAMPLES = 3
 _HALO = (0, 0, 0, 120)
 _SMOOTH = 4
 # Shorter sides of pictures, in pixels, that have room for names and for lines of two pixels.
-_ROOM_FOR_NAMES, _ROOM_FOR_LINES = 72, 140
+_ROOM_FOR_NAMES = 72
+_ROOM_FOR_LINES = 140
 # With more boxes than this lines are thin.
 _MANY = 24
 # Names that take more of the picture than this are left to the sheet's key.
 _MOST_COVERED = 0.2
-_NAME_SIZES, _NAME_PADDING = (11, 18), 3
+_NAME_SIZES = (11, 18)
+_NAME_PADDING = 3
 _HIDDEN = 1
 
 
@@ -34,7 +34,7 @@ _HIDDEN = 1
 class ShownMask:
     """A mask [H, W]. ``names``: of its numbers, None for those without a class; other numbers are not drawn."""
 
-    mask_HW: npt.NDArray[Any]
+    mask_HW: AnyArray
     names: Mapping[int, str | None]
 
 
@@ -43,7 +43,7 @@ class Points:
     """Key points [P, 3], x, y and visibility (2 seen, 1 hidden, 0 not there), of a class, or None. ``bones``: pairs of
     points with a line between."""
 
-    places: Floats
+    places: Float64Array
     name: str | None = None
     bones: Sequence[tuple[int, int]] = ()
 
@@ -53,7 +53,7 @@ class TargetOverlay:
     """Of one image, in its pixels from the top left corner. ``boxes``: [M, 4], left, top, right, bottom, or None where
     the data have none; ``names``: the class of each."""
 
-    boxes: Floats | None = None
+    boxes: Float64Array | None = None
     names: Sequence[str] = ()
     areas: Sequence[ShownMask] = ()
     points: Sequence[Points] = field(default_factory=list)
@@ -99,17 +99,18 @@ def _paint_areas(picture: Image.Image, areas: Sequence[ShownMask], colours: Mapp
                 _paint(picture, few == value, _colour(area.names[int(value)], colours))
 
 
-def _few(mask_HW: npt.NDArray[Any], size: tuple[int, int]) -> npt.NDArray[Any]:
+def _few(mask_HW: AnyArray, size: tuple[int, int]) -> AnyArray:
     """Fewer pixels of a mask that is much larger than the picture, at places as far apart."""
     height, width = mask_HW.shape
-    rows, columns = _SAMPLES * size[1], _SAMPLES * size[0]
+    rows = _SAMPLES * size[1]
+    columns = _SAMPLES * size[0]
     if height <= rows or width <= columns:
         return mask_HW
     ys, xs = ((2 * np.arange(n) + 1) * side // (2 * n) for n, side in ((rows, height), (columns, width)))
     return np.asarray(mask_HW[np.ix_(ys, xs)])
 
 
-def _paint(picture: Image.Image, inside: npt.NDArray[np.bool_], colour: RGB) -> None:
+def _paint(picture: Image.Image, inside: BoolArray, colour: RGB) -> None:
     """Translucent within, a line along the edge. ``inside``: bool [h, w], which the picture shows in its own size."""
     is_enlarged = inside.shape[0] <= picture.height and inside.shape[1] <= picture.width
     resample = Image.Resampling.NEAREST if is_enlarged else Image.Resampling.BOX
@@ -126,7 +127,7 @@ def _paint(picture: Image.Image, inside: npt.NDArray[np.bool_], colour: RGB) -> 
 # -- boxes -------------------------------------------------------------------------------------------------------
 
 
-def _shown_boxes(overlay: TargetOverlay, scale: Floats, size: tuple[int, int]) -> list[tuple[int, int, int, int]]:
+def _shown_boxes(overlay: TargetOverlay, scale: Float64Array, size: tuple[int, int]) -> list[tuple[int, int, int, int]]:
     """Left, top, right, bottom of the boxes' first and last pixels on the picture."""
     if overlay.boxes is None:
         return []
@@ -161,7 +162,8 @@ def _write_names(
 ) -> None:
     """Beside each box where there is room that no other name has taken; the sheet's key has all names."""
     size = int(np.clip(min(layer.size) / 50, *_NAME_SIZES))
-    draw, font = ImageDraw.Draw(layer), ImageFont.load_default(size)
+    draw = ImageDraw.Draw(layer)
+    font = ImageFont.load_default(size)
     taken: list[tuple[int, int, int, int]] = []
     height = size + _NAME_PADDING
     texts = [shorten(name, font, 0.55 * layer.width) for name in names]
@@ -170,7 +172,8 @@ def _write_names(
         return
     for n in sorted(range(len(boxes)), key=lambda n: _area(boxes[n])):
         left, top, right, bottom = boxes[n]
-        text, width = texts[n], widths[n]
+        text = texts[n]
+        width = widths[n]
         # Above, below, or within, from the left or from the right.
         corners = [
             (x, y)
@@ -195,14 +198,15 @@ def _overlap(a: tuple[int, int, int, int], b: tuple[int, int, int, int]) -> bool
 # -- key points --------------------------------------------------------------------------------------------------
 
 
-def _draw_points(layer: Image.Image, every: Sequence[Points], scale: Floats, colours: Mapping[str, RGB]) -> None:
+def _draw_points(layer: Image.Image, every: Sequence[Points], scale: Float64Array, colours: Mapping[str, RGB]) -> None:
     """Visible points filled, hidden ones hollow; lines between those that are there."""
     large = Image.new("RGBA", (layer.width * _SMOOTH, layer.height * _SMOOTH), (0, 0, 0, 0))
     draw = ImageDraw.Draw(large)
     radius = max(1.5, min(layer.size) ** 0.5 / 5.0)
     for points in every:
         colour = (*_colour(points.name, colours), 255)
-        places, there = points.places[:, :2] * scale * _SMOOTH, points.places[:, 2] > 0
+        places = points.places[:, :2] * scale * _SMOOTH
+        there = points.places[:, 2] > 0
         bones = [places[[a, b]].ravel().tolist() for a, b in points.bones if there[a] and there[b]]
         for fill, width in ((_HALO, 0.5 * radius + 2.0), (colour, 0.5 * radius)):
             for bone in bones:

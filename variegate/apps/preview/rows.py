@@ -105,11 +105,13 @@ def _partners(choice: Choice, number: int, seed: int, epoch: int) -> list[Chosen
 def in_bytes(program: Program) -> Program:
     """The same up to its finished tensors: uint8, and what is erased of normalised ones is erased before."""
     output = program.output
-    args, fill = program.args, program.fill
+    args = program.args
+    fill = program.fill
     if output.is_float:
         scale, bias = output.scale_and_bias(3)
         is_late = (program.opcode == Op.ERASE) & (args[..., 7] != 0)
-        args, fill = args.copy(), fill.copy()
+        args = args.copy()
+        fill = fill.copy()
         fill[is_late] = np.clip(np.rint((args[is_late, 4:7] - bias) / scale), 0, 255)
         args[is_late, 7] = 0.0
     return program.replace(args=args, fill=fill, output=replace(output, mean=None, std=None, steps=()))

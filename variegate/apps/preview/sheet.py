@@ -6,20 +6,23 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
 from variegate.apps.plotting import FAINT, FRAME, INK
 from variegate.apps.preview.overlay import TargetOverlay, draw_overlay
 from variegate.apps.preview.text import RGB, Font, Key, colours_of, line_height, wrap, wrap_name
+from variegate.arrays import UInt8Array
 
-Image_HWC = npt.NDArray[np.uint8]
+Image_HWC = UInt8Array
 
 PAPER = (252, 252, 250)
 MARGIN, GAP, TEXT_GAP, ROW_GAP, KEY_GAP = 24, 12, 6, 18, 6
-TITLE_SIZE, NOTE_SIZE, CAPTION_SIZE = 22, 15, 14
+TITLE_SIZE = 22
+NOTE_SIZE = 15
+CAPTION_SIZE = 14
 # Sides of a picture's square. Captions may be wider than it, and need some room however small it is.
-LARGEST_CELL, SMALLEST_CELL = 224, 112
+LARGEST_CELL = 224
+SMALLEST_CELL = 112
 # Lines under a picture, as a rule.
 _USUAL_LINES = 5
 NARROWEST_COLUMN = 160
@@ -105,7 +108,8 @@ def draw_sheet(
             picture = _fit(one.img_HWC, cell)
             if one.overlay is not None:
                 draw_overlay(picture, one.overlay, one.img_HWC.shape[:2], colours)
-            x, upper = MARGIN + number * (column + GAP), y + (picture_height - picture.height) // 2
+            x = MARGIN + number * (column + GAP)
+            upper = y + (picture_height - picture.height) // 2
             draw.rectangle((x - 1, upper - 1, x + picture.width, upper + picture.height), outline=FRAME)
             sheet.paste(picture, (x, upper))
             for place, (line, ink) in enumerate(lines):
@@ -117,7 +121,8 @@ def draw_sheet(
 
 def fitting_sizes(rows: list[list[Cell]]) -> tuple[int, int]:
     """The side of pictures and the width of columns with which a sheet fits on a screen; pictures stay recognizable."""
-    num_columns, num_rows = max(map(len, rows)), len(rows)
+    num_columns = max(map(len, rows))
+    num_rows = len(rows)
     heading = 2 * MARGIN + line_height(TITLE_SIZE) + 2 * line_height(NOTE_SIZE)
     text = _USUAL_LINES * line_height(CAPTION_SIZE) + TEXT_GAP + ROW_GAP
     by_width = (SCREEN[0] - 2 * MARGIN + GAP) // num_columns - GAP

@@ -112,7 +112,9 @@ NEUTRAL: RGB = (244, 244, 238)
 _GOLDEN = 0.61803398875
 # Names in the key; more say less than a number.
 _MOST_NAMES = 24
-_SWATCH, _AFTER_SWATCH, _BETWEEN = 12, 6, 18
+_SWATCH = 12
+_AFTER_SWATCH = 6
+_BETWEEN = 18
 _LONGEST = 400
 
 

@@ -123,7 +123,8 @@ def variations(row: Candidate, baseline: BaselineAugmentation) -> list[Candidate
     that is whole."""
     if is_whole(row.loaded()):
         return []
-    around, side = row.around(baseline), min(baseline.size)
+    around = row.around(baseline)
+    side = min(baseline.size)
     own = replace(row, crop=around.padding, flip=around.flip, cutout=around.cutout)
     found = [replace(own, policy=policy) for policy in _near(row.policy)]
     found += [replace(own, crop=padding) for padding in _steps(around.padding, side // 8, side // 4)]

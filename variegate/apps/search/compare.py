@@ -166,7 +166,8 @@ def short_name(name: str) -> str:
 def quantile(probability: float, freedom: int) -> float:
     """The value that Student's t exceeds with 1 - ``probability`` (Abramowitz and Stegun 1972, 26.7.3 and 26.7.4)."""
     # By the angle, which is bounded where t is not.
-    low, high = -math.pi / 2, math.pi / 2
+    low = -math.pi / 2
+    high = math.pi / 2
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         if _at(middle, freedom) < probability:
@@ -178,8 +179,10 @@ def quantile(probability: float, freedom: int) -> float:
 
 def _at(angle: float, freedom: int) -> float:
     """The distribution of t, by the arc tangent of t / sqrt(freedom)."""
-    cosine, sine = math.cos(angle), math.sin(angle)
-    is_odd, total = freedom % 2, 0.0
+    cosine = math.cos(angle)
+    sine = math.sin(angle)
+    is_odd = freedom % 2
+    total = 0.0
     term = sine * cosine if is_odd else sine
     for k in range(is_odd, freedom - 1, 2):
         total += term
@@ -230,7 +233,8 @@ def _interval(found: Difference, comparison: Comparison) -> str:
 
 
 def _what_it_takes(found: Difference, comparison: Comparison) -> str:
-    spread, repeats = spread_of(found.each, comparison.grain), comparison.repeats
+    spread = spread_of(found.each, comparison.grain)
+    repeats = comparison.repeats
     seen = visible_difference(spread, repeats)
     now = f"{repeats} repeats show a difference of about {points(seen, found)} points"
     if float(points(abs(found.mean), found)) == 0:

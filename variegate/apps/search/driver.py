@@ -55,7 +55,8 @@ class PopulationSearch(ABC):
     backend: ClassVar[str]
 
     def __init__(self, run: PopulationRun, folder: Path) -> None:
-        self.run_settings, self.folder = run, folder
+        self.run_settings = run
+        self.folder = folder
         self.path = folder / CHECKPOINT_NAMES[self.backend]
 
     def run(self, on_progress: Tell | None = None, stop: Event | None = None) -> Schedule | None:
@@ -136,7 +137,8 @@ class LocalSearch(PopulationSearch):
         population = self._resume()
         scores = dict(self._done)  # of the step that is being trained, by member
         best = self._best
-        lock, over = Lock(), Event()
+        lock = Lock()
+        over = Event()
         places = range(len(self.devices))
 
         def report(rows: tuple[Row, ...] = (), is_flat: bool = False) -> None:
@@ -149,7 +151,8 @@ class LocalSearch(PopulationSearch):
                 if number in scores:
                     continue
                 try:
-                    member, policy = self._members[number], population.policies[number]
+                    member = self._members[number]
+                    policy = population.policies[number]
                     score = None if over.is_set() else member.train(policy, step, stop)
                     if score is None:
                         return
@@ -186,7 +189,8 @@ class LocalSearch(PopulationSearch):
     def _resume(self) -> Population:
         """The population after the last whole step; members have their states. Raises CheckpointError, LogError,
         OSError."""
-        settings, log = self.run_settings.settings, self.folder / LOG_NAME
+        settings = self.run_settings.settings
+        log = self.folder / LOG_NAME
         try:
             # A run that was killed while it wrote the first line has logged nothing.
             is_begun = log.exists() and b"\n" in log.read_bytes()
@@ -240,7 +244,8 @@ class LocalSearch(PopulationSearch):
 
     def _read(self, step: int, source: int, target: int) -> float:
         """Give a member after a step to itself, or to one that copies it -> its score. Raises CheckpointError."""
-        path, run = self._file(step, source), self.run_settings
+        path = self._file(step, source)
+        run = self.run_settings
         if not path.exists():
             raise CheckpointError(f"{path}: is missing, but {LOG_NAME} has {step} steps")
         with open(path, "rb") as file:
@@ -254,7 +259,8 @@ class LocalSearch(PopulationSearch):
                 raise CheckpointError(f"{path}: is damaged, or no checkpoint ({_first_line(error)})") from error
         try:
             is_ours = (saved["run"], saved["step"], saved["member"]) == (run.describe(), step, source)
-            score, state = float(saved["score"]), saved["state"]
+            score = float(saved["score"])
+            state = saved["state"]
         except (TypeError, ValueError, LookupError) as error:
             raise CheckpointError(f"{path}: is no checkpoint of a search") from error
         if not is_ours:

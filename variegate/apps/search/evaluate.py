@@ -122,7 +122,8 @@ class Evaluation:
         """All that decides a training, besides the images and the policy."""
         baseline = self.baseline(self.subsets.images)
         around = {"padding": baseline.padding, "flip": baseline.flip, "cutout": baseline.cutout}
-        size, subsets = "x".join(map(str, baseline.size)), self.subsets
+        size = "x".join(map(str, baseline.size))
+        subsets = self.subsets
         described = {"size": size, "train": subsets.train, "scored": subsets.scored, "model": self.model}
         return {**described, **asdict(self.recipe), **around, "seed": self.seed, "pixels": PIXEL_VERSION}
 
@@ -150,7 +151,8 @@ class Evaluation:
 
 def biases(evaluation: Evaluation) -> list[str]:
     """Advantages of a policy over others, in words: a schedule that has seen images, fewer images to train."""
-    subsets, told = evaluation.subsets, list[str]()
+    subsets = evaluation.subsets
+    told = list[str]()
     scored = subsets.images if subsets.test is None else subsets.test
     for name in filter(is_own, evaluation.policies):
         searched = searched_on(str(parse_candidate(name).policy))
@@ -169,7 +171,8 @@ class WholeTrainings(ExitStack):
 
     def __init__(self, plan: Evaluation) -> None:
         super().__init__()
-        self.plan, self._lock = plan, Lock()
+        self.plan = plan
+        self._lock = Lock()
         # Of each repeat and device: given up when the next repeat begins there.
         self._images: dict[tuple[str, int], tuple[TrainingImages, BaselineAugmentation]] = {}
         names = [resolve(name) for name in plan.devices]
@@ -211,7 +214,8 @@ class WholeTrainings(ExitStack):
         )
         adaptation = EntropyAdaptation(data.train.ids) if row.is_adaptive else Adaptation()
         classifier.adapt(adaptation)
-        transform, accuracy = row.transform(baseline, plan.recipe.epochs), math.nan
+        transform = row.transform(baseline, plan.recipe.epochs)
+        accuracy = math.nan
         # From here, as torch loads a part of itself for the first optimizer of a process, which takes seconds.
         started = time.perf_counter()
         for epoch in range(plan.recipe.epochs):
@@ -230,7 +234,8 @@ class EvaluationFiles:
     """Files beside a plot: the journal, from which an evaluation resumes, and its result."""
 
     def __init__(self, plot: Path) -> None:
-        self.journal, self.result = plot.with_suffix(".jsonl"), plot.with_suffix(".json")
+        self.journal = plot.with_suffix(".jsonl")
+        self.result = plot.with_suffix(".json")
         self._lock = plot.with_name(f".{plot.stem}.lock")
 
     @contextmanager

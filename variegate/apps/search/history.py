@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from variegate.apps.search.policy import Numbers, SearchSpace, values_of
 from variegate.checks import integer, number, refused
 from variegate.io.durable import AppendOnlyFile
+from variegate.io.files import StrPath
 from variegate.options.search import SearchOptions
 from variegate.policies import Schedule, Segment
 
@@ -142,7 +142,7 @@ class LogError(ValueError):
     """A file that is no log of this search; the line says which, and why."""
 
 
-def read_log(path: str | os.PathLike[str]) -> History:
+def read_log(path: StrPath) -> History:
     """Read all that was written in full: a torn last line, and a last step of which members are missing, are left out.
 
     Raises LogError for other files, and for damage before the end; OSError where it cannot be read.
@@ -175,7 +175,7 @@ class PopulationLog:
     are kept, and what follows is cut off. Raises WriteError (``append`` too).
     """
 
-    def __init__(self, path: str | os.PathLike[str], settings: Settings, steps: int = 0) -> None:
+    def __init__(self, path: StrPath, settings: Settings, steps: int = 0) -> None:
         header = _line({"format": FORMAT, **settings.to_dict()})
         end = 0
         if steps:

@@ -20,7 +20,8 @@ from variegate.apps.train.images import BaselineAugmentation
 from variegate.policies.whole import is_whole
 from variegate.threads import computed_once
 
-POLICY_NAME, RESULT_NAME = "policy.json", "race.json"
+POLICY_NAME = "policy.json"
+RESULT_NAME = "race.json"
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,10 @@ class ImageRace:
 
     def policy(self, name: str) -> T.Transform:
         """A row as one transform, with its crop, flip and cutout: training adds nothing to it."""
-        row, size = self.rows[name], self.baseline.size
-        around, policy = row.around(self.baseline), row.loaded(self.plan.recipe.epochs)
+        row = self.rows[name]
+        size = self.baseline.size
+        around = row.around(self.baseline)
+        policy = row.loaded(self.plan.recipe.epochs)
         steps: list[T.Transform] = [T.Resize(size)] if self.is_resized else []
         steps += [] if policy is None else [policy]
         if not is_whole(policy):
@@ -107,7 +110,8 @@ class ImageRace:
         return T.Compose(steps)
 
     def _content(self, row: Candidate) -> tuple[Any, ...]:
-        around, policy = row.around(self.baseline), row.loaded()
+        around = row.around(self.baseline)
+        policy = row.loaded()
         parts = None if is_whole(policy) else (around.padding, around.flip, around.cutout)
         return policy, row.is_adaptive, parts
 

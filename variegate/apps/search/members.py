@@ -44,7 +44,8 @@ class ImageMember:
         self, settings: Settings, baseline: BaselineAugmentation, classifier: Classifier, data: TrainingImages
     ) -> None:
         self._settings, self._baseline, self._classifier, self._data = settings, baseline, classifier, data
-        self.state_dict, self.load_state_dict = classifier.state_dict, classifier.load_state_dict
+        self.state_dict = classifier.state_dict
+        self.load_state_dict = classifier.load_state_dict
 
     def train(self, policy: Numbers, step: int, stop: Event | None = None) -> float | None:
         transform = self._baseline.with_policy(self._settings.space.transform(policy))
@@ -63,14 +64,17 @@ class ObjectiveMember:
     """A user's training; between steps its checkpoint is bytes, so that a step never sees what another one holds."""
 
     def __init__(self, settings: Settings, step: Step, number: int) -> None:
-        self._settings, self._step, self._number = settings, step, number
+        self._settings = settings
+        self._step = step
+        self._number = number
         self._saved = torch.empty(0, dtype=torch.uint8)
 
     def train(self, policy: Numbers, step: int, stop: Event | None = None) -> float | None:
         if stop is not None and stop.is_set():
             return None
         settings = self._settings
-        before, after = settings.end_of(step - 1), settings.end_of(step)
+        before = settings.end_of(step - 1)
+        after = settings.end_of(step)
         try:
             checkpoint = unpacked(self._saved) if len(self._saved) else None
             seed = member_seed(settings.seed, self._number)

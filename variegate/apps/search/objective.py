@@ -21,7 +21,8 @@ def step_of(objective: Any) -> Step | None:
     name. A class is instantiated without arguments at the first step. Raises ValueError for an objective that is
     neither.
     """
-    is_class, function = inspect.isclass(objective), getattr(objective, "step", objective)
+    is_class = inspect.isclass(objective)
+    function = getattr(objective, "step", objective)
     if not callable(function) or (is_class and function is objective):
         raise ValueError(f"objective: got {objective!r}; accepted: {STEP}")
     if is_class and any(one.default is one.empty for one in _named(objective)):
@@ -31,7 +32,9 @@ def step_of(objective: Any) -> Step | None:
     parameters = inspect.signature(function).parameters
     if "checkpoint" not in parameters and function is objective:
         return None
-    has_seed, making, made = takes_seed(objective), Lock(), list[Any]() if is_class else [objective]
+    has_seed = takes_seed(objective)
+    making = Lock()
+    made = list[Any]() if is_class else [objective]
 
     def step(policy: Any, epochs: int, checkpoint: Any, seed: int) -> tuple[float, Any]:
         with making:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.apps.plotting import GREEN, INK, LABEL, drawn_figure, line_handles
 from variegate.apps.search.history import History, Row, members_of
+from variegate.arrays import Float64Array, Int64Array
 from variegate.policies import Schedule
 from variegate.policies.custom_space import magnitudes
 
@@ -21,7 +21,6 @@ _OFTEN, _STRONGLY = ("#f4f7f8", "#9cc4c9", "#2f7f86", "#12393f"), ("#f8e6cf", "#
 
 Line = list[tuple[float, float]]
 Lines = dict[str, list[Line]]
-Floats = npt.NDArray[np.float64]
 
 
 def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was applied, and when") -> None:
@@ -37,7 +36,8 @@ def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was a
     remark = f"{schedule.epochs} epochs, {policies}, magnitudes of the space {magnitudes(schedule.space).name}"
     edges = np.cumsum([0, *(segment.epochs for segment in schedule.segments)])
     # By the longest name, for operations of one's own.
-    width, height = 9.3 + 0.075 * max(0, max(map(len, names)) - 12), 1.2 + 2 * 0.225 * len(names)
+    width = 9.3 + 0.075 * max(0, max(map(len, names)) - 12)
+    height = 1.2 + 2 * 0.225 * len(names)
     with drawn_figure(path, width, height, title, [remark]) as figure:
         panels = (
             ("probability", probability, 1.0, _OFTEN, 3),
@@ -55,7 +55,7 @@ def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was a
         both[1].set_xlabel("epoch")
 
 
-def tables_of(schedule: Schedule) -> tuple[list[str], list[Floats], list[Floats]]:
+def tables_of(schedule: Schedule) -> tuple[list[str], list[Float64Array], list[Float64Array]]:
     """Names, and for each: probability and magnitude [copy, segment]; NaN where there is no such tuple or it is off."""
     rows: dict[str, int] = {}
     for segment in schedule.segments:
@@ -76,7 +76,7 @@ def tables_of(schedule: Schedule) -> tuple[list[str], list[Floats], list[Floats]
     return list(rows), [np.nan_to_num(p) for p in probability.values()], list(magnitude.values())
 
 
-def _map(axes: Any, tables: list[Floats], edges: npt.NDArray[np.int64], most: float, colours: tuple[str, ...]) -> Any:
+def _map(axes: Any, tables: list[Float64Array], edges: Int64Array, most: float, colours: tuple[str, ...]) -> Any:
     from matplotlib.colors import LinearSegmentedColormap
 
     shades = LinearSegmentedColormap.from_list("", colours)
@@ -96,7 +96,8 @@ def plot_population(history: History, path: str | Path, title: str = "The popula
 
     Raises PlotError without matplotlib, ValueError for a history without scores, OSError.
     """
-    size, best = history.settings.size, history.best
+    size = history.settings.size
+    best = history.best
     way = members_of(history, best)
     score = history.steps[-1][best].score
     is_share = all(0 <= row.score <= 1 for row in history.rows if math.isfinite(row.score))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from variegate.apps.search.history import FRACTION, Row, Settings
 from variegate.apps.search.policy import Numbers, SearchSpace
+from variegate.arrays import Int64Array, UInt64Array
 from variegate.program import rng
 
 # Beside rng.SAMPLE_DOMAIN and rng.SHUFFLE_DOMAIN, so that a search and the trainings in it share no stream.
@@ -87,7 +88,7 @@ class SearchStream(IntEnum):
     SUBSET = 4
 
 
-def draw(stream: SearchStream, seed: int, step: int, member: int, number: int) -> npt.NDArray[np.uint64]:
+def draw(stream: SearchStream, seed: int, step: int, member: int, number: int) -> UInt64Array:
     """Words [number, 4] of 32 bits, in 64 so that products do not overflow."""
     key = rng.stream_key(seed, step, int(stream), SEARCH_DOMAIN)
     return rng.sample_words(np.array([member], np.uint64), key, number)[0].astype(np.uint64)
@@ -99,7 +100,7 @@ def repeat_seed(seed: int, repeat: int, stream: SearchStream = SearchStream.REPE
     return 1 << 63 | int(words[0]) << 31 | int(words[1]) >> 1
 
 
-def below(words: npt.NDArray[np.uint64], limit: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def below(words: UInt64Array, limit: npt.ArrayLike) -> Int64Array:
     """Words -> integers 0..limit - 1, each as likely as any other but for 2**-32."""
     return (words * np.asarray(limit, np.uint64) >> np.uint64(32)).astype(np.int64)
 
@@ -164,7 +165,9 @@ class Population:
         values = [float(score) if math.isfinite(score) else math.nan for score in scores]
         if all(map(math.isnan, values)):
             raise LostPopulationError(f"epoch {self.until}: none of {len(values)} members has a score (all NaN)")
-        step, epoch, seed = self.step + 1, self.until, self.settings.seed
+        step = self.step + 1
+        epoch = self.until
+        seed = self.settings.seed
         donors: dict[int, int] = {}
         if step < self.settings.steps:
             donors = dict(exploit(values, seed=seed, step=step, fraction=self.settings.fraction))

@@ -28,11 +28,14 @@ from variegate.options.importing import import_of_user
 from variegate.options.search import EvaluationOptions, RaceOptions, SearchOptions, TrainingOptions
 
 # Of Population Based Augmentation on CIFAR-10, which is what the rules below come to for its 50,000 images.
-_SEARCHED, _SCORED, _EPOCHS = 4_000, 46_000, 200
+_SEARCHED = 4_000
+_SCORED = 46_000
+_EPOCHS = 200
 # Images that a training sees in all: CIFAR-10's 50,000 over 200 epochs.
 _SEEN = 10_000_000
 # Searched crops and cutouts go up to these shares of the shorter side, where the options say nothing.
-_MOST_CROP, _MOST_CUTOUT = 0.25, 0.75
+_MOST_CROP = 0.25
+_MOST_CUTOUT = 0.75
 # To score members by fewer than eight images is to rank them by chance.
 _LEAST_TO_SEARCH = 16
 
@@ -68,7 +71,8 @@ def prepare_search(
     """
     baseline = _baseline(images, options)
     searched = _search_space(images, options, known_operations(operations or options.operations))
-    total, held_out = len(images), _held_out(images, options) if test is None else 0
+    total = len(images)
+    held_out = _held_out(images, options) if test is None else 0
     if held_out:
         images, test = image_sets.split(images, total - held_out, None, options.seed)
     sizes = replace(search_sizes(images, options, held_out), test=0 if test is None else len(test))
@@ -93,7 +97,8 @@ _LEAST_TO_HOLD_OUT = 2 * _LEAST_TO_SEARCH
 
 def _held_out(images: LabelledImages, options: SearchOptions) -> int:
     """A fifth of the images, two of each class at least; 0 where a class has too few for three parts."""
-    counts, total = images.labels.bincount(minlength=images.num_classes), len(images)
+    counts = images.labels.bincount(minlength=images.num_classes)
+    total = len(images)
     if options.repeats == 0 or total < _LEAST_TO_HOLD_OUT or int(counts[counts > 0].min()) < _PARTS:
         return 0
     return max(total // 5, min(2 * images.num_classes, total - 2 * images.num_classes))
@@ -318,7 +323,9 @@ def evaluation_sizes(
 ) -> Sizes:
     """Sizes of an evaluation or a race: four fifths train, or ``default``. ``tested``: images beside these that score;
     None: the rest does."""
-    train, total, classes = options.train, len(images), images.num_classes
+    train = options.train
+    total = len(images)
+    classes = images.num_classes
     _check_classes(images, 2 if tested is None else 1)
     most = total - classes if tested is None else total
     if train is None:
@@ -330,7 +337,9 @@ def evaluation_sizes(
 
 
 def _rest(total: int, train: int, score: int, side: int, options: TrainingOptions) -> Sizes:
-    batch, epochs, model = options.batch_size, options.epochs, options.model
+    batch = options.batch_size
+    epochs = options.epochs
+    model = options.model
     if batch is not None and not 1 <= batch <= train:
         raise ValueError(f"batch_size: got {batch}, with {train:,} images to train; accepted: 1 to {train:,}")
     if epochs is None:

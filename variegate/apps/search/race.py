@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from variegate.apps.search.rounds import FORMAT, LOG_NAME, MARGIN, RaceRules, cl
 from variegate.apps.search.standings import MAX_ROUNDS, RaceResult
 from variegate.apps.search.trainings import Outcome, Train, Training, TrainingRunner, check_folder
 from variegate.checks import integer, number, one_of, refused
+from variegate.io.files import StrPath
 from variegate.options.search import RaceOptions, seconds_in
 
 # Without images, crops have no size.
@@ -28,7 +28,7 @@ def race(
     objective: Any,
     policies: Sequence[Any] | Mapping[str, Any] | None = None,
     *,
-    out: str | os.PathLike[str] | None = None,
+    out: StrPath | None = None,
     rounds: int = RaceOptions.rounds,
     budget: float | str | None = None,
     confidence: float = 0.95,
@@ -146,7 +146,8 @@ def _training(objective: Any, candidates: Mapping[str, Any], seed: int, epochs: 
 
     def train(name: str, number: int) -> Outcome:
         started = time.perf_counter()
-        drawn, policy = repeat_seed(seed, number), candidates[name]
+        drawn = repeat_seed(seed, number)
+        policy = candidates[name]
         score = objective(policy, drawn) if step is None else step(policy, epochs or 1, None, drawn)[0]
         try:
             return checked_score(score), time.perf_counter() - started

@@ -27,7 +27,9 @@ from variegate.apps.search.standings import (
 )
 from variegate.apps.search.trainings import TrainingJournal, TrainingRunner, check_folder, claimed_folder
 
-FORMAT, LOG_NAME, _LOCK_NAME = "variegate-race/2", "race.jsonl", ".race.lock"
+FORMAT = "variegate-race/2"
+LOG_NAME = "race.jsonl"
+_LOCK_NAME = ".race.lock"
 # Accuracies that are closer than a point count as no difference: to show that takes hundreds of rounds.
 MARGIN = 0.01
 
@@ -76,7 +78,8 @@ def run_race(
     stages: list[tuple[Standings, str, Ending]] = []
     names = list(names)
     while True:
-        standings, number = Standings(names, share, rules.grain), len(stages)
+        standings = Standings(names, share, rules.grain)
+        number = len(stages)
         ending = _run_stage(standings, number, rules, runner, on_round or (lambda one: None))
         is_kept = number > 0 and (names[0] in standings.left or not standings.left)
         leader = names[0] if is_kept else standings.winner
@@ -85,7 +88,8 @@ def run_race(
             break
         if not (more := rules.variations(leader)):
             break
-        names, share = [leader, *more], share / 2
+        names = [leader, *more]
+        share /= 2
     # A stage with fewer than two rounds says nothing.
     told = [(n, one, best) for n, (one, best, _) in enumerate(stages) if n == 0 or one.rounds > 1]
     ordered = [row for stage, one, best in reversed(told) for row in rows_of(one, best, stage)]
@@ -126,7 +130,8 @@ def _run_stage(standings: Standings, stage: int, rules: RaceRules, runner: Train
             return "interrupted" if runner.stop.is_set() else "budget"
         before = standings.left
         standings.end_round(scores)
-        winner, left = standings.winner, standings.left
+        winner = standings.winner
+        left = standings.left
         dropped = tuple(name for name in before if name not in left)
         on_round(Round(stage, number - first + 1, winner, standings.mean(winner), tuple(left), dropped))
         if len(left) < 2:

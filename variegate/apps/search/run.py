@@ -17,7 +17,7 @@ from variegate.apps.search.trainings import check_folder, claimed_folder
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, TrainingImages
 from variegate.checks import PIXEL_VERSION, check_pixel_version
-from variegate.formats.base import SourceError
+from variegate.formats.base import SourceError, cut_off
 from variegate.io.addresses import shown
 from variegate.io.durable import write_atomically
 from variegate.options.search import Hyperparameters, SearchOptions
@@ -43,7 +43,8 @@ def digests(*parts: LabelledImages) -> dict[str, str]:
 
 def digests_by_row(images: LabelledImages) -> list[str]:
     """The digests of images in their order."""
-    labels, found = images.labels.tolist(), list[str]()
+    labels = images.labels.tolist()
+    found = list[str]()
     for first in range(0, len(images), _TOGETHER):
         pixels = images.pixels[first : first + _TOGETHER].cpu().numpy()
         for row, image in enumerate(pixels, start=first):
@@ -75,7 +76,9 @@ def write_digests(folder: Path, images: Mapping[str, str]) -> None:
     write_atomically(folder / ORIGINALS_NAME, lines.encode(), durable=True)
 
 
-SETTINGS_NAME, LOG_NAME, SCHEDULE_NAME = "search.json", "population.jsonl", "schedule.json"
+SETTINGS_NAME = "search.json"
+LOG_NAME = "population.jsonl"
+SCHEDULE_NAME = "schedule.json"
 LOCK_NAME = ".search.lock"
 # What a search that is not finished goes on from, by back end.
 CHECKPOINT_NAMES = {"local": "checkpoint", "ray": "ray"}
@@ -226,7 +229,8 @@ class SearchRun(PopulationRun):
 
     def classifier(self, member: int, device: str, **options: Any) -> Classifier:
         """As it is before the first step. Raises ValueError for a wrong model."""
-        seed, channels = member_seed(self.settings.seed, member), self.train.pixels.shape[3]
+        seed = member_seed(self.settings.seed, member)
+        channels = self.train.pixels.shape[3]
         return Classifier(self.model, self.train.num_classes, self.recipe, device, seed, channels, **options)
 
     def check_sent(self) -> None:
@@ -259,5 +263,4 @@ def _difference(path: str, one: Any, other: Any) -> tuple[str, Any, Any]:
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 100 else text[:97] + "..."
+    return cut_off(json.dumps(value), 100)

@@ -104,7 +104,8 @@ def search(
     given = kind(**options)
     check_options(given)
     check_backend(given)
-    is_local, folder = given.backend == "local", Path(given.out)
+    is_local = given.backend == "local"
+    folder = Path(given.out)
     check_folder(folder, SETTINGS_NAME)
     searched = known_operations(operations)
     run: PopulationRun
@@ -240,7 +241,8 @@ def schedule_row(run: SearchRun, folder: Path) -> str:
 
 
 def _parts_of(baseline: BaselineAugmentation) -> Row:
-    crop, cutout = None if baseline.padding else 0, None if baseline.cutout else 0
+    crop = None if baseline.padding else 0
+    cutout = None if baseline.cutout else 0
     return Row("", flip=baseline.flip, crop=crop, cutout=cutout)
 
 
@@ -256,7 +258,8 @@ def outcome(comparison: Comparison, scored: int) -> list[str]:
 
 
 def _joined(first: LabelledImages, second: LabelledImages) -> LabelledImages:
-    pixels, labels = torch.cat([first.pixels, second.pixels]), torch.cat([first.labels, second.labels])
+    pixels = torch.cat([first.pixels, second.pixels])
+    labels = torch.cat([first.labels, second.labels])
     return LabelledImages(
         pixels, labels, np.concatenate([first.ids, second.ids]), first.classes, (*first.names, *second.names)
     )

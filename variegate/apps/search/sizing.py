@@ -35,7 +35,8 @@ class Room:
 
 def measure(plan: Evaluation, rows: Sequence[Candidate]) -> float:
     """Seconds of training per image and epoch, on all devices of the plan at once, with the last of the rows."""
-    images, batch = plan.subsets.images, plan.recipe.batch_size
+    images = plan.subsets.images
+    batch = plan.recipe.batch_size
     train = min(plan.subsets.train, max(images.num_classes, _TIMED_BATCHES * batch))
     some = min(len(images), train + images.num_classes)
     if some < len(images):
@@ -68,7 +69,9 @@ def fit_budget(
     started = time.perf_counter()
     per_image = measure(plan, rows)
     left = budget - (time.perf_counter() - started)
-    train, epochs, total = plan.subsets.train, plan.recipe.epochs, len(plan.subsets.images)
+    train = plan.subsets.train
+    epochs = plan.recipe.epochs
+    total = len(plan.subsets.images)
     in_turn = ROUNDS * math.ceil(len(rows) / len(plan.devices))
 
     def seconds(train: int, epochs: int) -> float:

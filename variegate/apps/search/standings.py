@@ -18,21 +18,21 @@ import bisect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.apps.search.compare import quantile
+from variegate.arrays import Float64Array
 
 Ending = Literal["won", "no difference", "budget", "rounds", "interrupted"]
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 # Rounds over which the first half of the error is spent evenly.
 EVEN_ROUNDS = 6
 MAX_ROUNDS = 1000
 # Quantiles of the normal distribution: 80 %, the probability to show a lead, and 69 %.
-_POWER, _LIMIT = 0.842, 0.5
+_POWER = 0.842
+_LIMIT = 0.5
 
 
 def error_share(number: int) -> float:
@@ -67,9 +67,11 @@ class Standings:
 
     def __init__(self, names: Sequence[str], error: float, grain: float = 0.0) -> None:
         self.scores: dict[str, list[float]] = {name: [] for name in names}
-        self.left, self.dropped = list(names), dict[str, int]()
+        self.left = list(names)
+        self.dropped = dict[str, int]()
         self.diverged = dict.fromkeys(names, 0)
-        self.error, self._grain = error, grain
+        self.error = error
+        self._grain = grain
         self._ended = 0
 
     def end_round(self, scores: Mapping[str, float]) -> None:
@@ -118,7 +120,7 @@ class Standings:
         width = float(half_widths[names.index(one), names.index(other)])
         return lead, lead - width, lead + width
 
-    def _table(self, number: int) -> tuple[list[str], Floats]:
+    def _table(self, number: int) -> tuple[list[str], Float64Array]:
         """Candidates that trained in the first ``number`` rounds, and half the width of each pair's interval."""
         names = self._trained(number)
         pooled, pooled_freedom = self.pooled_variance(number)
@@ -157,7 +159,7 @@ class Standings:
     def _trained(self, number: int) -> list[str]:
         return [name for name, each in self.scores.items() if len(each) >= number and math.isfinite(each[0])]
 
-    def _scores_of(self, names: Sequence[str], number: int) -> Floats:
+    def _scores_of(self, names: Sequence[str], number: int) -> Float64Array:
         return np.asarray([self.scores[name][:number] for name in names])
 
     def pooled_variance(self, number: int) -> tuple[float, int]:
@@ -170,18 +172,18 @@ class Standings:
         return 2 * float((_residuals(table) ** 2).sum()) / freedom, freedom
 
 
-def _freedom(table: Floats) -> int:
+def _freedom(table: Float64Array) -> int:
     """Degrees of freedom of the residuals of a table of candidates and rounds."""
     candidates, rounds = table.shape
     return (candidates - 1) * (rounds - 1)
 
 
-def _residuals(table: Floats) -> Floats:
+def _residuals(table: Float64Array) -> Float64Array:
     """A table of candidates and rounds without the means of both."""
     return table - table.mean(0) - table.mean(1, keepdims=True) + table.mean()
 
 
-def pair_variances(table: Floats) -> tuple[Floats, Floats]:
+def pair_variances(table: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Variances of the differences of all pairs in a table of two or more candidates and rounds, and their degrees of
     freedom.
 
@@ -199,7 +201,8 @@ def pair_variances(table: Floats) -> tuple[Floats, Floats]:
     # i and j, W = scale * (c_i c_i' + c_j c_j' - common * C), with the centering matrix C and its columns c. So its
     # degrees of freedom are (rounds - 1) * variance^2 / trace(W D W D), with D = diag(variances).
     center = np.eye(candidates) - 1 / candidates
-    common, scale = 2 / (candidates * (candidates - 1)), candidates / (candidates - 2)
+    common = 2 / (candidates * (candidates - 1))
+    scale = candidates / (candidates - 2)
     centered = center * variances @ center
     squared = centered**2
     single = squared.diagonal() - 2 * common * squared.sum(1)
@@ -210,7 +213,7 @@ def pair_variances(table: Floats) -> tuple[Floats, Floats]:
     return sums, (rounds - 1) * ratios
 
 
-def _mean(each: Sequence[float] | Floats) -> float:
+def _mean(each: Sequence[float] | Float64Array) -> float:
     return float(np.mean(each)) if len(each) else math.nan
 
 
@@ -254,7 +257,8 @@ def stage_name(stage: int) -> str:
 def verdict(standings: Standings, ending: Ending, error: float, margin: float, is_share: bool) -> str:
     """Of the candidates given. ``error``: of the whole race. ``is_share``: scores are told in points."""
     rows = rows_of(standings, standings.winner, 0)
-    winner, number = f'"{rows[0].candidate}"', rows[0].rounds
+    winner = f'"{rows[0].candidate}"'
+    number = rows[0].rounds
     left = [row for row in rows[1:] if row.dropped is None]
     if not standings.left:
         return "No verdict: every training of every candidate diverged; a lower learning rate may help."
@@ -270,7 +274,8 @@ def verdict(standings: Standings, ending: Ending, error: float, margin: float, i
     if ending == "no difference":
         above = _told(margin, is_share)
         return f"No difference above {above}: {winner} has the highest mean, ahead of {others}.{diverged}"
-    high, lead = max(row.high for row in left), min(row.behind for row in left)
+    high = max(row.high for row in left)
+    lead = min(row.behind for row in left)
     more = " Their means are equal."
     if lead > 0:
         needed = standings.rounds_needed(lead)

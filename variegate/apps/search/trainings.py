@@ -56,7 +56,8 @@ class TrainingJournal:
         if rows and rows[0] != described:
             if not is_replaced:
                 _refuse(rows[0], described, what, place)
-            lines, self.done = [], []
+            lines = []
+            self.done = []
         end = sum(len(line) + 1 for line in lines)
         self._file = AppendOnlyFile(path, str(path), end, json.dumps(described).encode() + b"\n")
 
@@ -103,11 +104,15 @@ class TrainingRunner:
         budget: float | None = None,
     ) -> None:
         self._budget = math.inf if budget is None else budget
-        self._train_one, self._journal, self._on_training = train, journal, on_training
+        self._train_one = train
+        self._journal = journal
+        self._on_training = on_training
         self.all = [] if journal is None else journal.done
         self.done = {(one.round, one.candidate): one for one in self.all}
         self._began = time.perf_counter() - max((one.elapsed for one in self.all), default=0.0)
-        self.workers, self.stop, self._failed = workers, stop or Event(), Event()
+        self.workers = workers
+        self.stop = stop or Event()
+        self._failed = Event()
         self._lock = Lock()
 
     @property

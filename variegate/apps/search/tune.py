@@ -181,12 +181,14 @@ def train_member(config: dict[str, Any], run: PopulationRun) -> None:
     policy = tuple(config["member"]["policy"])
     device = resolve("cuda:0") if ray.get_gpu_ids() else "cpu"
     member = run.on(device, num_threads=1)(number)
-    step, parent = 0, number
+    step = 0
+    parent = number
     if (checkpoint := tune.get_checkpoint()) is not None:
         with checkpoint.as_directory() as folder:
             saved: Any = torch.load(Path(folder) / CHECKPOINT, map_location="cpu", weights_only=True)
         member.load_state_dict(saved["state"])
-        step, parent = saved["step"], saved["member"]
+        step = saved["step"]
+        parent = saved["member"]
     while step < run.settings.steps:
         step += 1
         with one_thread_each(*([device] if run.one_thread else [])):
@@ -268,7 +270,8 @@ def _steps(folder: Path, settings: Settings) -> list[tuple[Row, ...]]:
         step = len(steps) + 1
         rows: list[Row] = []
         for member in range(settings.size):
-            entry, after = found[step, member], found.get((step + 1, member))
+            entry = found[step, member]
+            after = found.get((step + 1, member))
             donor = None if after is None or after["parent"] == member else after["parent"]
             score = entry["score"] if math.isfinite(entry["score"]) else math.nan
             rows.append(Row(step, settings.end_of(step), member, score, tuple(entry["policy"]), donor))

@@ -10,18 +10,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from variegate.apps.train.magnitudes import Ids, MagnitudeTable
-from variegate.formats.base import Source, StreamSource
+from variegate.arrays import BoolArray, Int32Array
+from variegate.formats.base import AnySource, Source
 from variegate.loader.options import ConditionsOfIds
 from variegate.options.training import TrainOptions
 from variegate.policies.uniform import at_given_magnitude, needs_magnitude, refuse_given_magnitude
 from variegate.transforms import Transform
 
 # int32 [N] -> the maximum of each element over all ranks.
-OverRanks = Callable[[npt.NDArray[np.int32]], npt.NDArray[np.int32]]
+OverRanks = Callable[[Int32Array], Int32Array]
 
 _DIGITS = 6
 _PREFIX = "adaptation/"
@@ -40,7 +40,7 @@ class Adaptation:
     def of_epoch(self, epoch: int) -> ConditionsOfIds:
         return lambda ids: {}
 
-    def trained(self, ids: Ids, keep: npt.NDArray[np.bool_] | None = None) -> None:
+    def trained(self, ids: Ids, keep: BoolArray | None = None) -> None:
         """Take the ids of the scores that were noted last. ``keep``: bool [N], False for padding rows."""
 
     def end_step(self) -> list[float]:
@@ -90,7 +90,7 @@ class EntropyAdaptation(Adaptation):
     def _note(self, scores: torch.Tensor) -> None:
         self._codes = confidence_codes(scores)
 
-    def trained(self, ids: Ids, keep: npt.NDArray[np.bool_] | None = None) -> None:
+    def trained(self, ids: Ids, keep: BoolArray | None = None) -> None:
         codes = self._codes
         if keep is not None:
             ids = ids[keep]
@@ -101,7 +101,8 @@ class EntropyAdaptation(Adaptation):
         self._pending.append((ids, codes))
 
     def end_step(self) -> list[float]:
-        used, self._used = self._used, [0.0, 0.0]
+        used = self._used
+        self._used = [0.0, 0.0]
         return used
 
     def told(self, steps: int, sums: list[float]) -> list[dict[str, float]]:
@@ -142,9 +143,7 @@ def confidence_codes(scores: torch.Tensor) -> torch.Tensor:
     return (confidence.clamp(0, 1) * 255).round().nan_to_num(0).to(torch.uint8)
 
 
-def adapted(
-    policy: Transform | None, source: Source | StreamSource, options: TrainOptions
-) -> tuple[Transform | None, Adaptation]:
+def adapted(policy: Transform | None, source: AnySource, options: TrainOptions) -> tuple[Transform | None, Adaptation]:
     """The policy with its magnitudes left open if ``options.adapt`` says so, and what gives them. Raises ValueError."""
     if options.adapt == "none":
         refuse_given_magnitude(policy, "policy", "with adapt='entropy'")

@@ -21,11 +21,14 @@ from variegate.apps.train.model_file import DAMAGE, read_saved
 from variegate.apps.train.ranks import Ranks
 from variegate.apps.train.step import Tensors
 from variegate.checks import PIXEL_VERSION, as_integer, as_numbers, check_pixel_version, integer
+from variegate.errors import one_line
 from variegate.formats.base import SourceError
 from variegate.io.durable import sync_folder, write_atomically, write_error
 from variegate.options.training import FREE, FREE_ON_OTHER_RANKS, TrainOptions
 
-LOG_NAME, SETTINGS_NAME, CHECKPOINTS_NAME = "log.jsonl", "train.json", "checkpoints"
+LOG_NAME = "log.jsonl"
+SETTINGS_NAME = "train.json"
+CHECKPOINTS_NAME = "checkpoints"
 LOCK_NAME = ".train.lock"
 # Runs of another format are refused, because their checkpoints cannot be read.
 _FORMAT = 3
@@ -146,7 +149,8 @@ def _as_typed(name: str) -> str:
 
 
 FACTS_NAME = "facts.json"
-_PREFIX, _PARTIAL_PREFIX = "step-", ".step-"
+_PREFIX = "step-"
+_PARTIAL_PREFIX = ".step-"
 # Complete checkpoints that are kept; a damaged one leaves another to resume from.
 _KEPT = 2
 
@@ -156,7 +160,8 @@ class Checkpoints:
     same steps."""
 
     def __init__(self, folder: Path, ranks: Ranks) -> None:
-        self.folder, self._ranks = folder, ranks
+        self.folder = folder
+        self._ranks = ranks
         self._thread = ThreadPoolExecutor(1, "variegate-checkpoint")
         self._saving: Future[None] | None = None
 
@@ -214,7 +219,8 @@ class Checkpoints:
 
     def wait(self) -> None:
         """Wait until the latest checkpoint is complete. Raises WriteError, and RuntimeError if another rank failed."""
-        saving, self._saving = self._saving, None
+        saving = self._saving
+        self._saving = None
         if saving is None:
             return
         try:
@@ -251,7 +257,7 @@ class Checkpoints:
         except ResumeError:
             raise
         except (OSError, *DAMAGE) as error:
-            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            reason = one_line(error)[:200] or type(error).__name__
             raise ResumeError(
                 f"{path}: is damaged, or no checkpoint of a training run ({reason}); delete it to resume from the one "
                 "before it"

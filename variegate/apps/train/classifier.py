@@ -22,7 +22,8 @@ from variegate.transforms import Transform
 
 _EVALUATION_BATCH = 1024
 # What is augmented in one go, which does not change it: many small batches, as long as they stay small together.
-_AHEAD_IMAGES, _AHEAD_BYTES = 4096, 64 << 20
+_AHEAD_IMAGES = 4096
+_AHEAD_BYTES = 64 << 20
 
 
 class Classifier:
@@ -42,7 +43,9 @@ class Classifier:
         *,
         num_threads: int | None = None,
     ) -> None:
-        self.recipe, self.device, self.seed = recipe, device, seed
+        self.recipe = recipe
+        self.device = device
+        self.seed = seed
         self._num_threads = num_threads
         self.model = model_to_train(model, num_classes, channels, device, seed)
         self._draws = LayerDraws(device, seed)
@@ -61,7 +64,8 @@ class Classifier:
 
         Raises ValueError for fewer images than a batch has, ModelError.
         """
-        size, steps = self.recipe.batch_size, self.recipe.steps_in(len(images))
+        size = self.recipe.batch_size
+        steps = self.recipe.steps_in(len(images))
         augmenter = Augmenter(transform, self.device, self.seed, layout="NHWC", num_threads=self._num_threads)
         order = Permutation(len(images), self.seed, epoch)(np.arange(steps * size))
         losses = torch.zeros(steps, device=self.device)
@@ -116,7 +120,8 @@ class LayerDraws:
     """Seeds what layers draw by epoch. A model that draws nothing on the CPU may train beside others afterwards."""
 
     def __init__(self, device: str, seed: int) -> None:
-        self._device, self._seed = torch.device(device), seed
+        self._device = torch.device(device)
+        self._seed = seed
         self._are_none = False
 
     @contextmanager

@@ -23,7 +23,7 @@ from variegate.apps.train.step import in_channels_last
 from variegate.augmenter.planner import MixedLabels, num_partners
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import Source, SourceError, StreamSource, first_names
+from variegate.formats.base import AnySource, Source, SourceError, StreamSource, first_names
 from variegate.formats.opening import open_source
 from variegate.io.addresses import shown, speakable
 from variegate.jobs.arguments import WHOLE, parse_size
@@ -37,12 +37,17 @@ from variegate.policies.whole import is_whole, whole_size
 Size = tuple[int, int]
 
 # Statistics of ImageNet, whatever the images, so that a model is used as it was trained.
-_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-_GRAY_MEAN, _GRAY_STD = (0.449,), (0.226,)
-_DEFAULT_SIDE, _CENTER_SHARE = 224, 0.875
+_MEAN = (0.485, 0.456, 0.406)
+_STD = (0.229, 0.224, 0.225)
+_GRAY_MEAN = (0.449,)
+_GRAY_STD = (0.226,)
+_DEFAULT_SIDE = 224
+_CENTER_SHARE = 0.875
 _CACHE_BYTES = 1 << 30
 # Images for models that are initialised by images.
-_MIN_PLAIN, _MAX_PLAIN, _MAX_PLAIN_VALUES = 64, 2048, 1 << 23
+_MIN_PLAIN = 64
+_MAX_PLAIN = 2048
+_MAX_PLAIN_VALUES = 1 << 23
 _MAX_UNREADABLE = 100
 
 
@@ -100,7 +105,8 @@ class Feed:
         self.model, self.size, self.batch_size = self.fit.model, self.fit.size, self.fit.batch_size
         if options.pretrained and not self.model.startswith("timm:"):
             raise ValueError(f"pretrained: got True with model {self.model}; accepted with timm:NAME alone")
-        self._device, self._is_first = ranks.device, ranks.is_first
+        self._device = ranks.device
+        self._is_first = ranks.is_first
         self.transform, self.plain = self._transforms()
         common: dict[str, Any] = {
             "batch_size": self.batch_size,
@@ -137,7 +143,8 @@ class Feed:
 
     def _fit(self, ranks: Ranks) -> tuple[int, Fit]:
         """-> channels, and what the data and the memory decide; the same on every rank."""
-        options, together = self.options, ranks.ranks * self.options.accumulate
+        options = self.options
+        together = ranks.ranks * self.options.accumulate
         if self.length is not None and (options.batch_size or 0) * together > self.length:
             by = f" x {options.accumulate} batches x {ranks.ranks} ranks" if together > 1 else ""
             raise ValueError(
@@ -159,7 +166,9 @@ class Feed:
 
     def _transforms(self) -> tuple[T.Transform, T.Transform]:
         """-> of training images, and of images that are scored."""
-        options, row, size = self.options, self.options.row, self.size
+        options = self.options
+        row = self.options.row
+        size = self.size
         normalize, fill = self._normalize()
         crops_itself = self._policy is not None and is_whole(self._policy)
         if crops_itself:
@@ -242,7 +251,7 @@ class Feed:
             f"{self.place}: has no images that can be read, of one size; accepted: --size cuts them to one"
         )
 
-    def _check_same_classes(self, others: Source | StreamSource, place: str) -> None:
+    def _check_same_classes(self, others: AnySource, place: str) -> None:
         if others.classes and self.source.classes and tuple(others.classes) != tuple(self.classes):
             wanted = set(self.classes) ^ set(others.classes)
             names = first_names(sorted(wanted)) or "in another order"
@@ -251,7 +260,7 @@ class Feed:
             )
 
 
-def classes_of(source: Source | StreamSource, place: str) -> tuple[str, ...]:
+def classes_of(source: AnySource, place: str) -> tuple[str, ...]:
     """Their names, or numbers; warns of those without images. Raises SourceError where they are not known."""
     ask = getattr(source, "labels", None)
     if not isinstance(source, Source) or ask is None:
@@ -290,7 +299,9 @@ def classes_of(source: Source | StreamSource, place: str) -> tuple[str, ...]:
 def tensors_of(batch: Batch, device: str) -> tuple[torch.Tensor, Any, torch.Tensor | None]:
     """-> images, labels (classes, soft ones or ``MixedLabels``) and, where there is padding, weights of 0 and 1, as
     models on the device take them. Raises SourceError for images of several sizes, and for several labels of each."""
-    images, labels, weights = batch.images, batch.labels, None
+    images = batch.images
+    labels = batch.labels
+    weights = None
     if not isinstance(images, torch.Tensor):
         raise SourceError("the images have several sizes, or views; give one size that all are cut to (--size)")
     if not isinstance(labels, (MixedLabels, torch.Tensor)):
@@ -302,14 +313,14 @@ def tensors_of(batch: Batch, device: str) -> tuple[torch.Tensor, Any, torch.Tens
     return in_channels_last(images).to(device), moved, weights
 
 
-def _open(given: Any) -> tuple[Source | StreamSource, str]:
-    opened: Source | StreamSource = open_source(given)
+def _open(given: Any) -> tuple[AnySource, str]:
+    opened: AnySource = open_source(given)
     for one in opened.notes() if opened is not given else []:
         warnings.warn(speakable(f"{given}: {one}"), stacklevel=4)
     return opened, shown(str(given)) if isinstance(given, str) or hasattr(given, "__fspath__") else "source"
 
 
-def _first_image(source: Source | StreamSource, place: str) -> tuple[int, tuple[int, int]]:
+def _first_image(source: AnySource, place: str) -> tuple[int, tuple[int, int]]:
     """-> channels, (height, width), of the first image that can be read."""
     if not isinstance(source, Source):
         return 3, (_DEFAULT_SIDE, _DEFAULT_SIDE)

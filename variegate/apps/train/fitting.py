@@ -14,14 +14,16 @@ from variegate.loader.cache import available_memory
 from variegate.options.training import TrainOptions
 
 Size = tuple[int, int]
-_LARGEST_SIDE, _SIDE_STEP = 224, 8
+_LARGEST_SIDE = 224
+_SIDE_STEP = 8
 # Images of a shorter side are enlarged to it: networks halve sides several times.
 _LEAST_SIDE = 16
 # Of the memory that is free, for a batch size that is chosen; the estimate may be that much too low.
 _USED_SHARE = 0.75
 _LEAST_BATCH = 8
 # Per image, besides what the backward pass needs: gradients of the largest layers, and batches that are loaded ahead.
-_LARGEST_LAYERS, _LOADED_COPIES = 3, 6
+_LARGEST_LAYERS = 3
+_LOADED_COPIES = 6
 
 
 @dataclass(frozen=True)

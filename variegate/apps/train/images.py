@@ -7,22 +7,24 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from variegate import transforms as T
 from variegate.apps.train.step import in_channels_last
+from variegate.arrays import Float64Array, Int64Array, UInt64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import Source, SourceError, StreamSource
+from variegate.formats.base import AnySource, Source, SourceError
 from variegate.io.addresses import shown
 from variegate.loader import Loader
 from variegate.loader.shuffle import Permutation
 from variegate.policies.whole import is_whole, whole_size
 
 _BATCH = 256
-_LOOKED_AT, LARGEST_KEPT, _SIDE = 32, 64, 32
+_LOOKED_AT = 32
+LARGEST_KEPT = 64
+_SIDE = 32
 # Of the deviation, so that a channel that never changes is divided by something.
 _LEAST_STD = 1e-3
 
@@ -34,7 +36,7 @@ class LabelledImages:
 
     pixels: torch.Tensor
     labels: torch.Tensor
-    ids: npt.NDArray[np.uint64]
+    ids: UInt64Array
     classes: tuple[str, ...]
     names: tuple[str, ...] = ()
 
@@ -48,7 +50,7 @@ class LabelledImages:
     def to(self, device: str) -> LabelledImages:
         return replace(self, pixels=self.pixels.to(device), labels=self.labels.to(device))
 
-    def take(self, rows: npt.NDArray[np.int64]) -> LabelledImages:
+    def take(self, rows: Int64Array) -> LabelledImages:
         chosen = torch.from_numpy(rows).to(self.pixels.device)
         names = tuple(self.names[row] for row in rows.tolist()) if self.names else ()
         return LabelledImages(self.pixels[chosen], self.labels[chosen], self.ids[rows], self.classes, names)
@@ -58,11 +60,13 @@ class TrainingImages:
     """Images of a training on its device: ``train``, and ``scored``, float32 [N, C, H, W], with their ``labels``."""
 
     def __init__(self, train: LabelledImages, scored: LabelledImages, plain: T.Transform, device: str) -> None:
-        self.device, self.train = device, train.to(device)
+        self.device = device
+        self.train = train.to(device)
         moved = scored.to(device)
         images = Augmenter(plain, device, layout="NHWC")(moved.pixels)
         assert isinstance(images, torch.Tensor)
-        self.scored, self.labels = in_channels_last(images), moved.labels
+        self.scored = in_channels_last(images)
+        self.labels = moved.labels
 
 
 def load_images(source: Any, size: tuple[int, int] | None = None, device: str = "auto") -> LabelledImages:
@@ -73,7 +77,7 @@ def load_images(source: Any, size: tuple[int, int] | None = None, device: str = 
     transform: T.Transform = T.Identity() if size is None else T.Compose([T.Resize(size)])
     options: dict[str, Any] = {"shuffle": False, "on_error": "skip", "layout": "NHWC", "prefetch": 1, "targets": False}
     loader = Loader(source, transform, _BATCH, device, **options)
-    parts: list[tuple[torch.Tensor, torch.Tensor, npt.NDArray[np.uint64]]] = []
+    parts: list[tuple[torch.Tensor, torch.Tensor, UInt64Array]] = []
     for batch in loader:
         images, marks = batch
         if not isinstance(images, torch.Tensor) or (parts and images.shape[1:] != parts[0][0].shape[1:]):
@@ -113,7 +117,7 @@ def fitting_size(source: Source) -> tuple[int, int] | None:
     return None if is_kept_size(sampled_sizes(source)) else (_SIDE, _SIDE)
 
 
-def _names(source: Source | StreamSource, ids: npt.NDArray[np.uint64]) -> tuple[str, ...]:
+def _names(source: AnySource, ids: UInt64Array) -> tuple[str, ...]:
     """Of the samples with these ids; none of a stream, which knows a name only as it comes by."""
     # Asked of the class, since isinstance() of a protocol would compute the fingerprint.
     if not hasattr(type(source), "read"):
@@ -165,9 +169,7 @@ def split(
     return images.take(np.sort(np.concatenate(first))), images.take(np.sort(np.concatenate(second)))
 
 
-def _apportion(
-    exact: npt.NDArray[np.float64], least: npt.NDArray[np.int64], most: npt.NDArray[np.int64], size: int
-) -> npt.NDArray[np.int64]:
+def _apportion(exact: Float64Array, least: Int64Array, most: Int64Array, size: int) -> Int64Array:
     """int64[classes] of sum ``size``, within bounds, nearest to ``exact``: the largest remainders first."""
     parts = np.clip(np.floor(exact).astype(np.int64), least, most)
     while (missing := size - int(parts.sum())) != 0:
@@ -202,7 +204,8 @@ class BaselineAugmentation:
         """With the mean and deviation of these images' channels."""
         found = [_mean_and_std(images.pixels[..., channel]) for channel in range(images.pixels.shape[3])]
         height, width = images.pixels.shape[1:3]
-        mean, std = tuple(mean for mean, _ in found), tuple(max(std, _LEAST_STD) for _, std in found)
+        mean = tuple(mean for mean, _ in found)
+        std = tuple(max(std, _LEAST_STD) for _, std in found)
         return cls((height, width), mean, std, padding, flip, cutout)
 
     @property
@@ -241,15 +244,20 @@ def _mean_and_std(pixels: torch.Tensor) -> tuple[float, float]:
     total = sum(counts)
     first = sum(count * value for value, count in enumerate(counts))
     second = sum(count * value * value for value, count in enumerate(counts))
-    mean, variance = first / total, (total * second - first * first) / (total * total)
+    mean = first / total
+    variance = (total * second - first * first) / (total * total)
     return round(mean / 255, 6), round(math.sqrt(variance) / 255, 6)
 
 
 # Of Population Based Augmentation on CIFAR-10, which is what the rules come to for its 50,000 images.
-BATCH, LARGE_MODEL = 128, "wrn-28-2"
-_SMALL_MODEL, _SMALL_BELOW, _MOST_STEM = "wrn-16-1", 2_000, 8
+BATCH = 128
+LARGE_MODEL = "wrn-28-2"
+_SMALL_MODEL = "wrn-16-1"
+_SMALL_BELOW = 2_000
+_MOST_STEM = 8
 # Updates of an epoch: with fewer a short training hardly moves, and the last images of an epoch are often left out.
-_STEPS, _LEAST_BATCH = 8, 8
+_STEPS = 8
+_LEAST_BATCH = 8
 
 
 def fitting_batch(train: int) -> int:

@@ -187,7 +187,8 @@ class MovingAverage:
     """A moving average of weights. After n steps min(``decay``, (1 + n) / (10 + n)) of the average stays."""
 
     def __init__(self, module: torch.nn.Module, decay: float) -> None:
-        self.module, self._decay = copy.deepcopy(module).eval(), decay
+        self.module = copy.deepcopy(module).eval()
+        self._decay = decay
         self.module.requires_grad_(False)
 
     @torch.no_grad()

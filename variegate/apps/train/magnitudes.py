@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, IndexArray, UInt8Array, UInt64Array
 from variegate.io.durable import write_atomically
 from variegate.loader.options import ConditionsOfIds
 
-Ids = npt.NDArray[np.uint64]
+Ids = UInt64Array
 
-FOLDER, IDS_NAME = "magnitudes", "ids.npy"
+FOLDER = "magnitudes"
+IDS_NAME = "ids.npy"
 
 
 class MagnitudeTable:
     """One byte per sample: 0 to 255 for magnitudes from 0 to 1. ``codes`` is replaced, never changed in place, because
     loader threads may still read it."""
 
-    def __init__(self, ids: Ids, codes: npt.NDArray[np.uint8] | None = None) -> None:
+    def __init__(self, ids: Ids, codes: UInt8Array | None = None) -> None:
         self.ids = ids
         self.codes = np.zeros(len(ids), np.uint8) if codes is None else codes
         self._order = np.argsort(ids)
         self._sorted = ids[self._order]
 
-    def rows(self, ids: Ids) -> npt.NDArray[np.intp]:
+    def rows(self, ids: Ids) -> IndexArray:
         """Rows of these samples. Raises LookupError naming a sample that the table lacks."""
         positions = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
         missing = self._sorted[positions] != ids
@@ -68,15 +68,15 @@ class RecordedMagnitudes:
         return MagnitudeTable(self._ids, codes).given()
 
 
-def _read_npy(path: Path) -> npt.NDArray[Any]:
+def _read_npy(path: Path) -> AnyArray:
     try:
-        array: npt.NDArray[Any] = np.load(path, allow_pickle=False)
+        array: AnyArray = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise ValueError(f"{path}: no magnitudes of a training with --adapt entropy ({error})") from error
     return array
 
 
-def as_npy(array: npt.NDArray[Any]) -> bytes:
+def as_npy(array: AnyArray) -> bytes:
     buffer = io.BytesIO()
     np.save(buffer, array)
     return buffer.getvalue()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 import pickle
 import re
 import struct
@@ -20,10 +19,11 @@ from torch.overrides import TorchFunctionMode
 
 from variegate import transforms as T
 from variegate.apps.train.models import ModelError, model_to_train
-from variegate.errors import PolicyError, shown
+from variegate.errors import PolicyError, one_line, shown
 from variegate.executors.runners.devices import resolve
 from variegate.formats.base import Source
 from variegate.io.durable import write_atomically
+from variegate.io.files import StrPath
 from variegate.jobs.arguments import absolute_place
 from variegate.ops.description import from_dict
 from variegate.program.program import MAX_CHANNELS
@@ -81,7 +81,7 @@ def write_model(folder: Path, feed: Feed, weights: dict[str, torch.Tensor]) -> N
 
 
 def load_model(
-    path: str | os.PathLike[str], *, model: str | torch.nn.Module | None = None, device: str = "cpu"
+    path: StrPath, *, model: str | torch.nn.Module | None = None, device: str = "cpu"
 ) -> tuple[torch.nn.Module, T.Transform, tuple[str, ...]]:
     """Load a model that ``variegate train`` wrote, ready to predict.
 
@@ -104,7 +104,8 @@ def load_model(
         FileNotFoundError: if there is no such file.
         ValueError: naming ``device``.
     """
-    path, device = Path(path), resolve(device)
+    path = Path(path)
+    device = resolve(device)
     path = path / MODEL_NAME if path.is_dir() else path
     saved = _read(path)
     name, classes, weights, channels, described = (saved[key] for key in _KEYS)
@@ -209,4 +210,4 @@ class _SizeLimit(TorchFunctionMode):
 
 
 def _said(error: BaseException) -> str:
-    return (" ".join(str(error).split()) or type(error).__name__)[:200]
+    return (one_line(error) or type(error).__name__)[:200]

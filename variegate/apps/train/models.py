@@ -20,10 +20,12 @@ from variegate.io.addresses import speakable
 from variegate.program import rng
 
 # Channels of the three blocks at width 1, and the side of the patches that the first layer looks at.
-_CHANNELS, _PATCH = (64, 256, 256), 2
+_CHANNELS = (64, 256, 256)
+_PATCH = 2
 # Scores are divided by this, so that a network of any seed begins with all classes nearly alike.
 _SCORES_OVER = 9.0
-_STATISTICS_MOMENTUM, _EPSILON = 0.4, 1e-12
+_STATISTICS_MOMENTUM = 0.4
+_EPSILON = 1e-12
 # A shift that is this many times its parameter moves as by a learning rate of 64, the paper's for them, against the
 # others' 1; weight decay means the same to both.
 _SHIFT = 8.0
@@ -66,8 +68,10 @@ class Airbench(nn.Module):
 class _FastBlock(nn.Module):
     def __init__(self, narrow: int, wide: int) -> None:
         super().__init__()
-        self.conv1, self.norm1 = _convolution(narrow, wide), _ShiftedNorm(wide)
-        self.conv2, self.norm2 = _convolution(wide, wide), _ShiftedNorm(wide)
+        self.conv1 = _convolution(narrow, wide)
+        self.norm1 = _ShiftedNorm(wide)
+        self.conv2 = _convolution(wide, wide)
+        self.norm2 = _ShiftedNorm(wide)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = nnf.gelu(self.norm1(nnf.max_pool2d(self.conv1(x), 2)))
@@ -84,7 +88,8 @@ class _ShiftedNorm(nn.BatchNorm2d):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         is_new = self.training
         momentum = self.momentum or 0.0
-        mean, variance = self.running_mean, self.running_var
+        mean = self.running_mean
+        variance = self.running_var
         return nnf.batch_norm(x, mean, variance, None, _SHIFT * self.shift, is_new, momentum, self.eps)
 
 

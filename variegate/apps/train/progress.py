@@ -62,7 +62,8 @@ class TrainingEvents:
 
 
 # Losses are read this often, because reading them waits for the GPU.
-_TELL_SECONDS, _MOST_PENDING = 1.0, 32
+_TELL_SECONDS = 1.0
+_MOST_PENDING = 32
 
 
 @dataclass
@@ -83,8 +84,11 @@ class StepLines:
 
     def __init__(self, ranks: Ranks, adaptation: Adaptation, lr: float, tell: Callable[[Line], object] | None) -> None:
         self.views = [] if tell is None else [tell]
-        self._ranks, self._adaptation, self._lr = ranks, adaptation, lr
-        self._every, self._pending = 1, PendingSteps()
+        self._ranks = ranks
+        self._adaptation = adaptation
+        self._lr = lr
+        self._every = 1
+        self._pending = PendingSteps()
 
     def add(self, line: Line, losses: list[torch.Tensor], images: int) -> None:
         """A step without its loss: ``losses`` are sums of this rank's parts, ``images`` those of all ranks."""
@@ -102,7 +106,8 @@ class StepLines:
     def flush(self, stop: Event, is_saving: bool) -> tuple[bool, bool]:
         """Log the losses of all ranks so far -> whether any rank is to stop, and any is saving. Raises
         DivergedError."""
-        pending, steps = self._pending, len(self._pending.lines)
+        pending = self._pending
+        steps = len(self._pending.lines)
         local = torch.stack(pending.losses).double().cpu().tolist() if steps else []
         seconds = time.perf_counter() - pending.since
         flags = [seconds, float(stop.is_set()), float(is_saving)]

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 import torch.distributed as dist
 
+from variegate.arrays import Int32Array
+from variegate.errors import one_line
 from variegate.executors.runners.devices import resolve
 
 # Ranks wait this long for each other.
@@ -47,12 +47,13 @@ class Ranks:
         """Over all ranks; every rank calls it."""
         if self.ranks == 1:
             return sums, most
-        added, highest = torch.tensor(sums, dtype=torch.float64), torch.tensor(most, dtype=torch.float64)
+        added = torch.tensor(sums, dtype=torch.float64)
+        highest = torch.tensor(most, dtype=torch.float64)
         dist.all_reduce(added, group=self.messages)
         dist.all_reduce(highest, dist.ReduceOp.MAX, group=self.messages)
         return added.tolist(), highest.tolist()
 
-    def highest(self, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    def highest(self, values: Int32Array) -> Int32Array:
         """Of each place, over all ranks; every rank calls it."""
         if self.ranks > 1:
             dist.all_reduce(torch.from_numpy(values), dist.ReduceOp.MAX, group=self.messages)
@@ -103,7 +104,7 @@ def joined(device: str, seconds: float = TIMEOUT_SECONDS) -> Iterator[Ranks]:
 
 def _message(error: RuntimeError, has_joined: bool, seconds: float) -> str | None:
     """The message for an error of torch.distributed; None for any other error."""
-    text = " ".join(str(error).split())
+    text = one_line(error)
     is_distributed = isinstance(error, dist.DistError) or any(word in text for word in _DISTRIBUTED)
     if not is_distributed:
         return None

@@ -94,7 +94,8 @@ def without_compiler(kind: type[torch.optim.Optimizer]) -> Any:
     return type(kind.__name__, (kind,), {**plain, "step": torch.no_grad()(inspect.unwrap(kind.step))})
 
 
-_SGD, _AdamW = without_compiler(torch.optim.SGD), without_compiler(torch.optim.AdamW)
+_SGD = without_compiler(torch.optim.SGD)
+_AdamW = without_compiler(torch.optim.AdamW)
 
 
 def descent(model: torch.nn.Module, lr: torch.Tensor, options: Any) -> torch.optim.SGD:

@@ -71,7 +71,8 @@ class Trainer:
         self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks, tell: Callable[[Line], object] | None
     ) -> None:
         options = with_choices_of_run(options, ranks.ranks)
-        self.options, self.ranks = options, ranks
+        self.options = options
+        self.ranks = ranks
         self.feed = feed = Feed(source, validation, options, ranks)
         check_ranks(ranks.gather(describe(feed, ranks.ranks)))
         self._rank_images = feed.batch_size * options.accumulate  # in a step
@@ -83,11 +84,13 @@ class Trainer:
         )
         self.checkpoints = Checkpoints(options.out / CHECKPOINTS_NAME, ranks)
         self.lines = StepLines(ranks, feed.adaptation, options.lr, tell)
-        self.steps, self._saved_at = 0, -1
+        self.steps = 0
+        self._saved_at = -1
 
     def run(self, stop: Event, say: Callable[[str], object] | None = None) -> Line:
         """As ``train`` does."""
-        out, is_first = self.options.out, self.ranks.is_first
+        out = self.options.out
+        is_first = self.ranks.is_first
         with ExitStack() as stack, closing(self.checkpoints):
             if is_first:
                 check_out(out)
@@ -120,7 +123,8 @@ class Trainer:
 
     def _batch_and_rate(self) -> str:
         """The total batch size and the learning rate, in a line."""
-        options, ranks = self.options, self.ranks.ranks
+        options = self.options
+        ranks = self.ranks.ranks
         text = f"total batch size {self._rank_images * ranks:,}"
         factors = [f"{self.feed.batch_size:,} per rank"]
         if ranks > 1:
@@ -174,7 +178,8 @@ class Trainer:
 
     def _train_epoch(self, epoch: int, stop: Event) -> bool:
         """-> whether it was stopped."""
-        every, parts = self.options.checkpoint_every, self._parts()
+        every = self.options.checkpoint_every
+        parts = self._parts()
         while self._take_step(epoch, parts):
             is_due = every is not None and self.steps % every == 0
             if is_due or self.lines.are_due(stop):
@@ -187,7 +192,9 @@ class Trainer:
 
     def _take_step(self, epoch: int, parts: Iterator[tuple[Batch, float]]) -> bool:
         """False where the epoch has come to its end."""
-        begun, waited, accumulate = time.perf_counter(), 0.0, self.options.accumulate
+        begun = time.perf_counter()
+        waited = 0.0
+        accumulate = self.options.accumulate
         before = self._at["done"] if self._at["epoch"] == epoch else 0
         lr = self.options.lr_at(epoch + (before / self.feed.length if self.feed.length else 0.0))
         self.learner.begin_step(self.steps)
@@ -207,7 +214,8 @@ class Trainer:
             return False
         self.steps += 1
         self.learner.end_step(self.steps, lr)
-        seconds, images = time.perf_counter() - begun, self._at["done"] - before
+        seconds = time.perf_counter() - begun
+        images = self._at["done"] - before
         line: Line = {"epoch": epoch, "step": self.steps, "loss": math.nan, "lr": lr}
         line["images_per_second"] = round(images / seconds, 1)
         line["waiting"] = round(waited / seconds, 4)

@@ -7,8 +7,8 @@ from ctypes import c_int64, c_uint64, c_void_p
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import UInt8Array, UInt64Array
 from variegate.native.library import data_ptr, entry
 from variegate.native.structs import JpegRefusal
 
@@ -39,7 +39,7 @@ _MORE_ROOM = 1 << 18
 class Cut(NamedTuple):
     """``file``: uint8 bytes of a JPEG, overwritten by the thread's next; its picture begins at ``top``, ``left``."""
 
-    file: npt.NDArray[np.uint8]
+    file: UInt8Array
     top: int
     left: int
     height: int
@@ -50,24 +50,24 @@ class Known(NamedTuple):
     """Files that are indexed, by ``key_of_file``: uint64[N], ascending; uint64[N + 1] where the packed entries of each
     begin in uint8 ``packed``; nothing for a file that has none."""
 
-    keys: npt.NDArray[np.uint64]
-    offsets: npt.NDArray[np.uint64]
-    packed: npt.NDArray[np.uint8]
+    keys: UInt64Array
+    offsets: UInt64Array
+    packed: UInt8Array
 
 
 _local = threading.local()
 
 
-def _output_buffer(file_size: int) -> npt.NDArray[np.uint8]:
+def _output_buffer(file_size: int) -> UInt8Array:
     """The thread's memory for results."""
     size = 2 * file_size + _MORE_ROOM
-    buffer: npt.NDArray[np.uint8] | None = getattr(_local, "buffer", None)
+    buffer: UInt8Array | None = getattr(_local, "buffer", None)
     if buffer is None or len(buffer) < size:
         buffer = _local.buffer = np.empty(1 << size.bit_length(), np.uint8)
     return buffer
 
 
-def _array_of(data: bytes) -> npt.NDArray[np.uint8]:
+def _array_of(data: bytes) -> UInt8Array:
     return np.frombuffer(data, np.uint8) if len(data) else np.zeros(0, np.uint8)
 
 
@@ -78,7 +78,8 @@ def key_of_file(data: bytes) -> int:
 
 def pack_file(data: bytes) -> bytes | JpegRefusal:
     """The packed entries of a file, or why it has none."""
-    file, buffer = _array_of(data), _output_buffer(len(data))
+    file = _array_of(data)
+    buffer = _output_buffer(len(data))
     size = _pack_entries(data_ptr(file), len(file), data_ptr(buffer), len(buffer))
     if size == 0:
         raise MemoryError(f"no memory for the entry points of a JPEG of {len(file):,} bytes")
@@ -90,7 +91,9 @@ def cut_out(
 ) -> Cut | Literal["unknown"] | None:
     """A file that holds at least ``box`` (top, left, bottom, right) of the picture, to be decoded at a scale of 1 by
     ``divisor``. None if no such file can be made of it, "unknown" if the file is not among those that are ``known``."""
-    file, buffer, place = _array_of(data), _output_buffer(len(data)), np.array(box, np.int64)
+    file = _array_of(data)
+    buffer = _output_buffer(len(data))
+    place = np.array(box, np.int64)
     index = data_ptr(known.keys), data_ptr(known.offsets), len(known.keys), data_ptr(known.packed), len(known.packed)
     size = _cut(data_ptr(file), len(file), *index, divisor, data_ptr(place), data_ptr(buffer), len(buffer))
     if size < 0:

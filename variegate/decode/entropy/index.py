@@ -15,18 +15,19 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import UInt8Array, UInt64Array
 from variegate.decode.entropy.cut import REASONS, Cut, Known, cut_out, key_of_file, pack_file
 from variegate.decode.header import JpegHeader, apply_orientation, shown_box, stored_box
 from variegate.decode.image import decode_plain
 from variegate.io.durable import write_errors_name, write_pieces
+from variegate.io.files import StrPath
 from variegate.io.location import cache_folder
 from variegate.io.lock import one_at_a_time
 from variegate.threads import at_fork
 
 SUFFIX = ".vgjpeg"
-Image_HWC = npt.NDArray[np.uint8]
+Image_HWC = UInt8Array
 _BLOCK = 8
 # Of what is decoded otherwise, no more than this part is to be left.
 WORTH_CUTTING = 0.85
@@ -44,7 +45,7 @@ class EntropyIndex:
     method.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: StrPath) -> None:
         self.path = Path(path)
         self._kept = load(self.path) if self.path.exists() else NONE
         self._fresh = NONE
@@ -90,7 +91,8 @@ class EntropyIndex:
         self, data: bytes, header: JpegHeader, box: tuple[int, int, int, int], divisor: int = 1
     ) -> tuple[Image_HWC, int, int] | None:
         """Decode a box of the image as displayed, as ``decode_jpeg_box``; returns None where this would save little."""
-        height, width = -(-header.height // divisor), -(-header.width // divisor)
+        height = -(-header.height // divisor)
+        width = -(-header.width // divisor)
         if (box[2] - box[0]) * (box[3] - box[1]) > WORTH_CUTTING * height * width:
             return None
         turned = header.orientation, height, width
@@ -178,7 +180,7 @@ class DamagedIndexError(ValueError):
     """A file that is not a complete index; ``variegate index`` recreates it."""
 
 
-def _read_only(keys: npt.NDArray[np.uint64], offsets: npt.NDArray[np.uint64], packed: npt.NDArray[np.uint8]) -> Known:
+def _read_only(keys: UInt64Array, offsets: UInt64Array, packed: UInt8Array) -> Known:
     for array in (keys, offsets, packed):
         array.flags.writeable = False
     return Known(keys, offsets, packed)
@@ -202,14 +204,16 @@ def load(path: Path) -> Known:
     with open(path, "rb") as file:
         line = file.readline(len(_FIRST_LINE))
         head_line = file.readline(1000)
-        start, size = file.tell(), os.fstat(file.fileno()).st_size
+        start = file.tell()
+        size = os.fstat(file.fileno()).st_size
         # Of the very file that was read: another may have taken its name meanwhile.
         mapped = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8) if size else None
     try:
         if line != _FIRST_LINE:
             raise ValueError("its first line is another's")
         head = json.loads(head_line)
-        number, packed = int(head["files"]), int(head["packed"])
+        number = int(head["files"])
+        packed = int(head["packed"])
         start += -start % _ALIGNED
         if mapped is None or min(number, packed) < 0 or size != start + 8 * number + 8 * (number + 1) + packed:
             raise ValueError("it is cut, or longer than it should be")

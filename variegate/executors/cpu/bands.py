@@ -11,8 +11,8 @@ from ctypes import c_void_p
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Int64Array
 from variegate.executors.cpu.kernels import pack_batch, result_format, scratch_address
 from variegate.native.library import check_status, data_ptr, entry
 from variegate.native.structs import BAND_CALL, BandStep, pack_struct
@@ -42,7 +42,7 @@ class BandProgram:
         number: int,
         shape: tuple[int, int, int],
         lines: tuple[int, int],
-        memory: Mapping[str, npt.NDArray[Any]],
+        memory: Mapping[str, AnyArray],
         is_last: bool,
     ) -> None:
         """Run a step on ``lines``, on this thread.
@@ -62,8 +62,8 @@ class BandProgram:
         check_status(_run_band(data_ptr(call)))
 
     def _call(
-        self, row: int, number: int, shape: tuple[int, int, int], memory: Mapping[str, npt.NDArray[Any]], **fields: int
-    ) -> npt.NDArray[np.int64]:
+        self, row: int, number: int, shape: tuple[int, int, int], memory: Mapping[str, AnyArray], **fields: int
+    ) -> Int64Array:
         height, width, channels = shape
         values: dict[str, Any] = dict.fromkeys((*_MEMORY, "step", "begin", "end", "is_last"), 0)
         values |= {"batch": self._batch.memory, "scratch": scratch_address(), "row": row, "pass": number}

@@ -7,8 +7,8 @@ from ctypes import c_void_p
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int64Array, UInt8Array
 from variegate.executors.batches import share_out
 from variegate.executors.cpu.kernels import NativeBatch, ResultFormat, pack_batch, scratch_address
 from variegate.native.library import check_status, data_ptr, entry
@@ -20,8 +20,8 @@ _blend = entry("vg_blend", c_void_p)
 
 def blend_rows(
     program: Program,
-    canvases: Sequence[npt.NDArray[np.uint8]],
-    targets: npt.NDArray[np.int64],
+    canvases: Sequence[UInt8Array],
+    targets: Int64Array,
     result: ResultFormat,
     streams: bool,
     num_threads: int | None,
@@ -33,7 +33,7 @@ def blend_rows(
     batch: NativeBatch = pack_batch(program, addresses, targets, result, streams)
     arrays: dict[str, Any] = entries._asdict()
 
-    def work(outputs: npt.NDArray[np.int64]) -> None:
+    def work(outputs: Int64Array) -> None:
         if len(outputs) == 0:
             return
         call = pack_struct(

@@ -8,8 +8,8 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Int64Array, UInt8Array
 from variegate.executors.batches import ROWS_AT_A_TIME, check_fits, shapes_of, share_out
 from variegate.executors.cpu import kernels
 from variegate.executors.cpu.blends import blend_rows
@@ -20,7 +20,7 @@ from variegate.native.structs import Storage
 from variegate.program.lowering import lower
 from variegate.program.program import Output, Program
 
-Image = npt.NDArray[np.uint8]
+Image = UInt8Array
 
 
 # (row, place) -> the image that the row reads, which lasts until the thread's next load into the same place.
@@ -29,16 +29,18 @@ Load = Callable[[int, int], Image]
 Loader = Callable[[Program], Any]
 
 
-Result = npt.NDArray[Any]
+Result = AnyArray
 
 # Small images, of which one takes microseconds, are handed out by larger numbers.
-_MOST_ROWS, _CHUNK_PIXELS = 64, ROWS_AT_A_TIME * 224 * 224
+_MOST_ROWS = 64
+_CHUNK_PIXELS = ROWS_AT_A_TIME * 224 * 224
 # Float batches from this size on are written past the caches: nobody reads them before they would have been evicted,
 # and the memory need not be read before it is written. Measured; the exact place matters little.
 STREAM_FROM_BYTES = 8 << 20
 # Decoded images held per thread, two or as many as these bytes hold: few enough to stay in its cache until they are
 # used.
-_LOADED_AT_LEAST, _LOADED_BYTES = 2, 1 << 19
+_LOADED_AT_LEAST = 2
+_LOADED_BYTES = 1 << 19
 
 
 def run(
@@ -67,7 +69,8 @@ def _shape(program: Program, height: int, width: int, channels: int) -> tuple[in
 def allocate(program: Program) -> tuple[Result | None, list[Result]]:
     """Room for every output -> (the stacked batch if all shapes agree, else None; one array per output)."""
     number = program.num_outputs
-    sizes, channels = program.final_sizes()[:number].tolist(), program.in_shape[:number, 2].tolist()
+    sizes = program.final_sizes()[:number].tolist()
+    channels = program.in_shape[:number, 2].tolist()
     shapes = [_shape(program, h, w, c) for (h, w), c in zip(sizes, channels, strict=True)]
     kind = np.dtype(np.float32) if program.output.is_float else np.dtype(np.uint8)
     if shapes and shapes.count(shapes[0]) == number:
@@ -119,8 +122,8 @@ class _Run(NamedTuple):
     batch: NativeBatch
     result: ResultFormat
     streams: bool
-    sources: npt.NDArray[np.int64]  # addresses of images
-    targets: npt.NDArray[np.int64]  # of outputs
+    sources: Int64Array  # addresses of images
+    targets: Int64Array  # of outputs
     load: Any  # (begin, end, sources) -> what is to live until these rows are done
     canvases: list[Result]  # results of rows, where they are blended
     images: Any  # what ``sources`` points to
@@ -135,7 +138,8 @@ def _prepared(
 ) -> _Run:
     if program.planes is not None:
         first = program.planes.first
-        results, stacked = [result[first : first + 3] for result in results], None
+        results = [result[first : first + 3] for result in results]
+        stacked = None
     kept: Sequence[Image] = []
     sources = np.zeros(program.num_rows, np.int64)
     if images is not None:
@@ -145,9 +149,11 @@ def _prepared(
     load: Any = None
     if loader is not None:
         load = loader(program) if program.planes is not None else partial(_load_each, loader(program))
-    targets, result = _addresses(results, stacked), result_format(program.output)
+    targets = _addresses(results, stacked)
+    result = result_format(program.output)
     canvases: list[Result] = []
-    of_rows, of_row_results = targets, result
+    of_rows = targets
+    of_row_results = result
     if program.blend is not None:
         canvases = [RESULTS.take(prod(result_shape(program, row))) for row in range(program.num_rows)]
         of_rows = _addresses(canvases, None)
@@ -158,13 +164,13 @@ def _prepared(
     return _Run(program, batch, result, streams, sources, targets, load, canvases, kept)
 
 
-def _load_each(load: Load, begin: int, end: int, sources: npt.NDArray[np.int64]) -> list[Image]:
+def _load_each(load: Load, begin: int, end: int, sources: Int64Array) -> list[Image]:
     loaded = [load(row, place) for place, row in enumerate(range(begin, end))]
     sources[begin:end] = [data_ptr(image) for image in loaded]
     return loaded
 
 
-def _addresses(arrays: Sequence[Result], stacked: Any) -> npt.NDArray[np.int64]:
+def _addresses(arrays: Sequence[Result], stacked: Any) -> Int64Array:
     """Address of each array; they lie one after another in ``stacked``, if that is given."""
     if stacked is not None and len(arrays):
         return data_ptr(stacked) + np.arange(len(arrays), dtype=np.int64) * (stacked.nbytes // len(arrays))
@@ -178,14 +184,16 @@ def _streams(program: Program) -> bool:
 
 def _run_rows(runs: Sequence[_Run], num_threads: int | None, together: int = 1) -> None:
     """The rows of programs of equal rows."""
-    program, load = runs[0].program, runs[0].load
+    program = runs[0].program
+    load = runs[0].load
     in_pixels = int(program.in_shape[:, :2].prod(axis=1, dtype=np.int64).max(initial=1))
     at_a_time = max(_LOADED_AT_LEAST, _LOADED_BYTES // max(3 * in_pixels, 1))
 
-    def work(groups: npt.NDArray[np.int64]) -> None:
+    def work(groups: Int64Array) -> None:
         if len(groups) == 0:
             return
-        begin, end = int(groups[0]) * together, (int(groups[-1]) + 1) * together
+        begin = int(groups[0]) * together
+        end = (int(groups[-1]) + 1) * together
         if load is None:
             for run in runs:
                 kernels.run_rows(run.batch.memory, begin, end)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Float32Array, Int64Array
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
-from variegate.native.structs import BATCH, RUN_CALL, Storage, pack_struct
+from variegate.native.structs import BATCH, FUSED_ARRAYS, RUN_CALL, TABLES, Storage, pack_struct
 from variegate.program.program import Output, Program
 from variegate.program.rng import SEGMENTS
 
@@ -20,23 +20,18 @@ _run = entry("vg_run", c_void_p)
 _new_scratch = entry("vg_new_scratch", result=c_void_p)
 _free_scratch = entry("vg_free_scratch", c_void_p, result=None)
 
-INSTRUCTION_ARRAYS = (
-    "opcode", "args", "flags", "fill", "out_size", "window", "passes", "length", "num_passes", "in_shape", "ids", "key",
-)  # fmt: skip
-"""Arrays of a fused program that kernels read."""
-_TABLES = ("luts", "matrices", "kernels", "rectangles", "grids")
-
 
 class ResultFormat(NamedTuple):
     """Storage format of results."""
 
     storage: Storage
-    scale: npt.NDArray[np.float32]  # [2, 3]: for images of one channel, and of three
-    bias: npt.NDArray[np.float32]  # [2, 3]
+    scale: Float32Array  # [2, 3]: for images of one channel, and of three
+    bias: Float32Array  # [2, 3]
 
 
 def result_format(output: Output) -> ResultFormat:
-    scale, bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
+    scale = np.ones((2, 3), np.float32)
+    bias = np.zeros((2, 3), np.float32)
     if output.is_float:
         scale[0], bias[0] = output.scale_and_bias(1)
         scale[1], bias[1] = output.scale_and_bias(3)
@@ -52,14 +47,14 @@ def result_format(output: Output) -> ResultFormat:
 class NativeBatch:
     """A batch in memory, with the arrays that it points to."""
 
-    memory: npt.NDArray[np.int64]
+    memory: Int64Array
     arrays: tuple[Any, ...]
 
 
 def pack_batch(
     program: Program,
-    sources: npt.NDArray[np.int64],
-    targets: npt.NDArray[np.int64],
+    sources: Int64Array,
+    targets: Int64Array,
     result: ResultFormat,
     streams: bool,
 ) -> NativeBatch:
@@ -67,8 +62,8 @@ def pack_batch(
 
     ``streams``: whether results are written past the caches.
     """
-    arrays = {name: as_c_contiguous(getattr(program, name)) for name in INSTRUCTION_ARRAYS}
-    arrays |= {name: as_c_contiguous(getattr(program.tables, name)) for name in _TABLES}
+    arrays = {name: as_c_contiguous(getattr(program, name)) for name in FUSED_ARRAYS}
+    arrays |= {name: as_c_contiguous(getattr(program.tables, name)) for name in TABLES}
     arrays["points"] = np.array([point.address for point in program.tables.points], np.int64)
     arrays |= {"sources": sources, "targets": targets, "scale": result.scale, "bias": result.bias}
     memory = pack_struct(
@@ -113,7 +108,7 @@ def scratch_address() -> int:
     return _scratch.memory.address
 
 
-def run_rows(batch: npt.NDArray[np.int64], begin: int, end: int) -> None:
+def run_rows(batch: Int64Array, begin: int, end: int) -> None:
     """Run rows ``begin..end`` of the native batch in this memory, on this thread. Raises MemoryError."""
     call = _scratch.call
     call[0], call[2], call[3] = data_ptr(batch), begin, end

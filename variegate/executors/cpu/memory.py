@@ -13,15 +13,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import UInt8Array
 from variegate.native.library import data_ptr
 from variegate.threads import at_fork
 
 _ALIGNMENT = 64
 
 
-class _Lease(weakref.ref[npt.NDArray[np.uint8]]):
+class _Lease(weakref.ref[UInt8Array]):
     """Of a block, for as long as an array lives."""
 
     __slots__ = ("block", "room")
@@ -37,7 +37,7 @@ class ResultPool:
 
     def __init__(self, limit: int = 1 << 29) -> None:
         self._limit = limit
-        self.allocate: Callable[[int], npt.NDArray[np.uint8]] = lambda size: np.empty(size, np.uint8)  # fresh memory
+        self.allocate: Callable[[int], UInt8Array] = lambda size: np.empty(size, np.uint8)  # fresh memory
         self._free: OrderedDict[int, list[memoryview]] = OrderedDict()
         self._held = 0
         self._leases: dict[int, _Lease] = {}  # kept: one that is gone tells nobody of the death of its array
@@ -48,7 +48,7 @@ class ResultPool:
     def after_fork(self) -> None:
         self._lock = threading.RLock()
 
-    def take(self, size: int) -> npt.NDArray[np.uint8]:
+    def take(self, size: int) -> UInt8Array:
         """uint8[size], 64-byte aligned, uninitialised."""
         room = _size_class(size)
         with self._lock:
@@ -61,9 +61,10 @@ class ResultPool:
             start = -data_ptr(fresh) % _ALIGNMENT
             block = fresh.data[start : start + room]
         # An array of its own: every tensor made of the result refers to it, and its death returns the block.
-        result: npt.NDArray[np.uint8] = np.frombuffer(block, np.uint8, size)
+        result: UInt8Array = np.frombuffer(block, np.uint8, size)
         lease = _Lease(result, self._end)
-        lease.block, lease.room = block, room
+        lease.block = block
+        lease.room = room
         self._leases[id(lease)] = lease
         return result
 

@@ -10,16 +10,15 @@ from __future__ import annotations
 import threading
 from copy import copy
 from struct import Struct
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, UInt8Array
 from variegate.executors.cpu.executor import STREAM_FROM_BYTES, run
-from variegate.executors.cpu.kernels import INSTRUCTION_ARRAYS, result_format, run_rows
+from variegate.executors.cpu.kernels import result_format, run_rows
 from variegate.executors.cpu.memory import RESULTS
 from variegate.native.library import data_ptr
-from variegate.native.structs import BATCH, pack_struct
+from variegate.native.structs import BATCH, FUSED_ARRAYS, pack_struct
 from variegate.program import lowering
 from variegate.program.lowering.rewrites import RECORD, empty_program, new_work
 from variegate.program.one_image import OneImage
@@ -27,14 +26,17 @@ from variegate.program.program import Output, Tables
 from variegate.program.rng import SEGMENTS
 
 # Instructions, rectangles and, to begin with, weights of blurs that a workspace has room for.
-SLOTS, RECTANGLES, WEIGHTS = 16, 16, 1024
+SLOTS = 16
+RECTANGLES = 16
+WEIGHTS = 1024
 # Results below this many bytes are not worth a place in the pool.
 _SMALL_BYTES = 1 << 15
 
 _RECORD = Struct("8q8d")
 _HEADER = Struct("3qQ3q")
 _ENDS = Struct("2q")
-_BYTE, _FLOAT = np.dtype(np.uint8), np.dtype(np.float32)
+_BYTE = np.dtype(np.uint8)
+_FLOAT = np.dtype(np.float32)
 _FIELD = {name: i for i, (name, _) in enumerate(BATCH)}
 
 
@@ -50,10 +52,11 @@ class SingleImageWorkspace:
         self.rectangles = np.zeros((RECTANGLES, 4), np.int32)
         self._ends = np.zeros(2, np.int64)  # addresses of the image and of its result
         self.ends = memoryview(self._ends.data).cast("B")
-        self.scale, self.bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
+        self.scale = np.ones((2, 3), np.float32)
+        self.bias = np.zeros((2, 3), np.float32)
         self.batch = pack_struct(
             BATCH,
-            **{name: getattr(program, name) for name in INSTRUCTION_ARRAYS},
+            **{name: getattr(program, name) for name in FUSED_ARRAYS},
             rows=1,
             slots=SLOTS,
             max_passes=SLOTS,
@@ -92,7 +95,7 @@ class SingleImageWorkspace:
 _local = threading.local()
 
 
-def run_one(image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, composed: bool = True) -> npt.NDArray[Any]:
+def run_one(image: OneImage, pixels: UInt8Array, output: Output, composed: bool = True) -> AnyArray:
     """Execute what was sampled for one image -> its result: uint8 or float32, CHW or HWC.
 
     ``pixels``: contiguous uint8[H, W, C] of the image's shape.
@@ -115,13 +118,14 @@ def run_one(image: OneImage, pixels: npt.NDArray[np.uint8], output: Output, comp
     if image.num_rectangles:
         workspace.rectangles[: image.num_rectangles] = image.rectangles()
     workspace.lower(composed)
-    height, width = image.height, image.width
+    height = image.height
+    width = image.width
     workspace.set_output(output, 12 * height * width >= STREAM_FROM_BYTES)
     size = height * width * channels
     kind = _FLOAT if output.mean is not None else _BYTE
     shape = (channels, height, width) if output.layout == "NCHW" else (height, width, channels)
     if size < _SMALL_BYTES:
-        result: npt.NDArray[Any] = np.empty(shape, kind)
+        result: AnyArray = np.empty(shape, kind)
     else:
         result = RESULTS.take(size * kind.itemsize).view(kind).reshape(shape)
     _ENDS.pack_into(workspace.ends, 0, data_ptr(pixels), data_ptr(result))

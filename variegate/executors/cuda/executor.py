@@ -10,9 +10,9 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import AnyArray, Int64Array, UInt8Array
 from variegate.executors.batches import check_fits, layout, shapes_of, write_images
 from variegate.executors.cuda.images import DeviceImages, Memory, place_packed
 from variegate.executors.cuda.launch import BLOCK, KernelSettings, Launch, launches, triton_functions
@@ -81,7 +81,7 @@ class CudaExecutor:
         self,
         program: Program,
         images: DeviceImages,
-        targets: npt.NDArray[np.int64],
+        targets: Int64Array,
         region: tuple[int, int, int] = (0, 0, 0),
     ) -> PreparedLaunches:
         """Copy the program over and return what is to be run. ``targets``: addresses of the outputs."""
@@ -96,7 +96,7 @@ class CudaExecutor:
         prepared = launches(packer, counts, settings, buffer, workspace, abilities)
         return PreparedLaunches(prepared, [canvases, *images.owners])
 
-    def _learn(self, settings: KernelSettings, needed: npt.NDArray[np.int64]) -> list[int]:
+    def _learn(self, settings: KernelSettings, needed: Int64Array) -> list[int]:
         """Abilities for every pass, with what was needed before."""
         known = self._abilities.setdefault(settings, [0, 0])
         for p, abilities in enumerate(needed.tolist()):
@@ -134,22 +134,23 @@ def settings_of(program: Program, images: DeviceImages, block: tuple[int, int]) 
 _settings = lru_cache(maxsize=64)(KernelSettings)
 
 
-def _result_shapes(program: Program) -> npt.NDArray[np.int64]:
+def _result_shapes(program: Program) -> Int64Array:
     """int64[outputs, 3], in the output's layout."""
     number = program.num_outputs
-    sizes, channels = program.final_sizes()[:number], program.in_shape[:number, 2:]
+    sizes = program.final_sizes()[:number]
+    channels = program.in_shape[:number, 2:]
     parts = (channels, sizes) if program.output.layout == "NCHW" else (sizes, channels)
     return np.concatenate(parts, axis=1).astype(np.int64)
 
 
-def addresses(stacked: torch.Tensor | None, results: list[torch.Tensor]) -> npt.NDArray[np.int64]:
+def addresses(stacked: torch.Tensor | None, results: list[torch.Tensor]) -> Int64Array:
     if stacked is not None:
         step = stacked.stride(0) * stacked.element_size()
         return stacked.data_ptr() + step * np.arange(len(stacked), dtype=np.int64)
     return np.array([result.data_ptr() for result in results], np.int64)
 
 
-Image = npt.NDArray[np.uint8]
+Image = UInt8Array
 
 
 @lru_cache(maxsize=64)
@@ -172,7 +173,7 @@ def lower_for_cuda(program: Program, geometry: str = "composed") -> Program:
     return lower(program, geometry, measured_once=True)
 
 
-def run_on_host_arrays(program: Program, images: Sequence[Image], device: str) -> list[npt.NDArray[Any]]:
+def run_on_host_arrays(program: Program, images: Sequence[Image], device: str) -> list[AnyArray]:
     """A sampled program and its images -> one array per output, when they are done."""
     check_fits(program, shapes_of(images))
     fused = program if program.stage == "fused" else lower_for_cuda(program)

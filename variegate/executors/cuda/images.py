@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import Int32Array, Int64Array
 from variegate.errors import DeviceMemoryError
 from variegate.executors.cuda import layout as L
 
@@ -83,13 +83,13 @@ class DeviceImages:
     ``owners`` keep the memory alive until the launches that read it are queued.
     """
 
-    addresses: npt.NDArray[np.int64]
-    strides: npt.NDArray[np.int64]
-    shapes: npt.NDArray[np.int32]
+    addresses: Int64Array
+    strides: Int64Array
+    shapes: Int32Array
     format: int
     owners: list[Any] = field(default_factory=list)
 
-    def widened(self, shapes: npt.NDArray[np.int32]) -> DeviceImages:
+    def widened(self, shapes: Int32Array) -> DeviceImages:
         """Gray images as three equal channels, where ``shapes`` say so: the same bytes, read three times."""
         strides = self.strides.copy()
         strides[shapes[:, 2] != self.shapes[:, 2], 2] = 0
@@ -141,7 +141,7 @@ def place_tensors(tensors: Sequence[torch.Tensor]) -> DeviceImages:
     )
 
 
-def place_packed(data: torch.Tensor, offsets: npt.NDArray[np.int64], shapes: npt.NDArray[np.int32]) -> DeviceImages:
+def place_packed(data: torch.Tensor, offsets: Int64Array, shapes: Int32Array) -> DeviceImages:
     """Contiguous images [H, W, C] at byte ``offsets`` of one buffer."""
     wide = shapes.astype(np.int64)
     strides = np.stack([wide[:, 1] * wide[:, 2], wide[:, 2], np.ones(len(wide), np.int64)], axis=1)
@@ -166,7 +166,8 @@ def _within_reach(tensor: torch.Tensor, images: int) -> torch.Tensor:
 
     ``images``: how many of the leading dimensions number images.
     """
-    sides, strides = tensor.shape[images:], tensor.stride()[images:]
+    sides = tensor.shape[images:]
+    strides = tensor.stride()[images:]
     span = sum((side - 1) * stride for side, stride in zip(sides, strides, strict=True))
     return tensor if span < _REACH else tensor.contiguous()
 

@@ -10,12 +10,13 @@ from typing import Any
 import torch
 import triton.language as tl
 
+from variegate.arrays import AnyArray
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels import statistics
 from variegate.executors.cuda.kernels.fused import run_pass
 from variegate.executors.cuda.kernels.store import blend_rows
 from variegate.executors.cuda.layout import Ability
-from variegate.executors.cuda.pack import Array, Packer
+from variegate.executors.cuda.pack import Packer
 from variegate.program.program import Output
 from variegate.program.table_builder import PointFunction
 
@@ -160,7 +161,7 @@ class KernelForm:
 
 def launches(
     packer: Packer,
-    counts: Array,
+    counts: AnyArray,
     settings: KernelSettings,
     buffer: torch.Tensor,
     workspace: torch.Tensor,
@@ -170,7 +171,8 @@ def launches(
 
     ``abilities``: what the kernels of every pass must be able to do, at least what the pass itself needs.
     """
-    at, queue = packer.at, []
+    at = packer.at
+    queue = []
     arguments: tuple[Any, ...]
     preparation, *passes, blend = counts.tolist()
     if preparation[L.NUM_ROWS]:

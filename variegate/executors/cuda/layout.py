@@ -38,10 +38,6 @@ from variegate.program.lowering import blurs
     REGION_OF,  # the width of the whole image
 ) = range(passes.PASS_FIELDS, passes.PASS_FIELDS + 19)
 HEADER = 40
-HEADER_NAMES = (
-    "IMAGE", "STRIDE_Y", "STRIDE_X", "STRIDE_C", "CHANNELS", "IN_HEIGHT", "IN_WIDTH", "TARGET", "IS_FINAL", "ID_LOW",
-    "ID_HIGH", "TAPS_X", "TAPS_Y", "WEIGHTS", "ERASES", "KEY", "REGION_X", "REGION_Y", "REGION_OF",
-)  # fmt: skip
 
 # Fields of an instruction.
 (
@@ -57,11 +53,9 @@ FILL = 9  # red in the lowest byte
 COEFFICIENT = 10  # six of a fixed map; what a CONVOLVE holds from its sizes on; offset of the lines of a table map, or
 # of a grid's nodes; what an OVERLAY holds from its lines on
 CODE = 16
-CODE_NAMES = ("OP", "CLASS", "FLAG", "ARG", "COUNT", "WINDOW", "FILL", "COEFFICIENT")
 
 # CLASS.
 SKIP, LOOKUP, VALUE, POSITION, POSITION_NORMALIZED, MAP = range(6)
-CLASS_NAMES = ("SKIP", "LOOKUP", "VALUE", "POSITION", "POSITION_NORMALIZED", "MAP")
 
 # How pixels of a source lie in memory: interleaved bytes; 4 bytes a pixel (canvases); channels STRIDE_C apart.
 INTERLEAVED, CANVAS, PLANAR = range(3)
@@ -75,7 +69,9 @@ WORKSPACE = 1028
 SEGMENTS = 12
 
 # Fraction bits of a CONVOLVE's weights, of levels between its two passes, and of the amount of an unsharp mask.
-WEIGHT_BITS, LEVEL_BITS, AMOUNT_BITS = blurs.WEIGHT_BITS, blurs.LEVEL_BITS, blurs.AMOUNT_BITS
+WEIGHT_BITS = blurs.WEIGHT_BITS
+LEVEL_BITS = blurs.LEVEL_BITS
+AMOUNT_BITS = blurs.AMOUNT_BITS
 
 # Rows along the second axis of a launch's grid; more of them lie along the third.
 ROWS_SIDE_BY_SIDE = 1 << 15
@@ -105,7 +101,7 @@ class Ability(IntEnum):
 
 # Fields of a launch: rows in its list, tiles of the largest, abilities.
 NUM_ROWS, NUM_TILES, ABILITIES = range(3)
-LAUNCH_NAMES = ("NUM_ROWS", "NUM_TILES", "ABILITIES")
+LAUNCH = 3
 
 
 class Sections(NamedTuple):

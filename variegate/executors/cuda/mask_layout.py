@@ -47,7 +47,9 @@ MAP, GRID, REPEAT, SCALE = range(4)
 NODES, NODE_LINES, NODE_COLUMNS, NODES_PER_LINE, NODES_PER_COLUMN, UNIT = range(6)
 # Of a pad that repeats the image: how much is added, float64, and its ``PadMode``.
 PAD_LEFT, PAD_TOP, PAD_MODE = range(3)
-EDGE, REFLECT, WRAP = int(PadMode.EDGE), int(PadMode.REFLECT), int(PadMode.WRAP)
+EDGE = int(PadMode.EDGE)
+REFLECT = int(PadMode.REFLECT)
+WRAP = int(PadMode.WRAP)
 # A side of an image that reaches as far to the other side of its first pixel (targets/stages.py).
 ENDLESS = 1 << 52
 # Of a scale: offsets of the float64 places that columns and lines read.

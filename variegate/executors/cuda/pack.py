@@ -7,26 +7,20 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Float32Array, Int64Array, UInt8Array
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.images import DeviceImages
 from variegate.native.library import as_c_contiguous, data_ptr, entry
-from variegate.native.structs import DEVICE_PROGRAM, PACK_CALL, pack_struct
+from variegate.native.structs import DEVICE_PROGRAM, FUSED_ARRAYS, PACK_CALL, TABLES, pack_struct
 from variegate.program.ops import Op
 from variegate.program.program import BlendEntries, Output, Program
 from variegate.program.rng import SEGMENTS
 
-Array = npt.NDArray[Any]
-
 _lay_out = entry("vg_lay_out", c_void_p)
 _pack = entry("vg_pack", c_void_p)
 
-_PROGRAM_ARRAYS = (
-    "opcode", "args", "flags", "fill", "out_size", "window", "passes", "length", "num_passes", "source", "in_shape",
-    "ids", "key",
-)  # fmt: skip
-_TABLES = ("luts", "matrices", "kernels", "rectangles", "grids")
+_PROGRAM_ARRAYS = (*FUSED_ARRAYS, "source")
 # By field of BlendEntries. Those of a program without a blend are null.
 _BLEND_ARRAYS = {
     "begins": "begins", "row": "entry_row", "weight": "weight", "box": "box", "start": "start", "alpha_at": "alpha_at",
@@ -56,7 +50,7 @@ class Packer:
 
     def __init__(self, program: Program) -> None:
         values: dict[str, Any] = {name: as_c_contiguous(getattr(program, name)) for name in _PROGRAM_ARRAYS}
-        for name in _TABLES:
+        for name in TABLES:
             values[name] = table = as_c_contiguous(getattr(program.tables, name))
             values[f"{name}_size"] = table.nbytes
         values["scale_and_bias"] = _scale_and_bias(program.output)
@@ -81,8 +75,10 @@ class Packer:
         results = self._program[-len(_RESULTS) :].tolist()
         self.num_passes, _, self._list_length, self.uploaded, self.buffer, self.canvases = results
         self.at = L.Sections(*offsets.tolist())
-        self.is_blended, self.has_alpha = program.blend is not None, values["alpha_size"] > 0
-        self._rows, self._outputs = rows, values["outputs"] or rows
+        self.is_blended = program.blend is not None
+        self.has_alpha = values["alpha_size"] > 0
+        self._rows = rows
+        self._outputs = values["outputs"] or rows
 
     def header_at(self, p: int) -> int:
         """Offset of the headers of pass ``p``."""
@@ -94,13 +90,13 @@ class Packer:
 
     def fill(
         self,
-        memory: npt.NDArray[np.uint8],
+        memory: UInt8Array,
         images: DeviceImages,
-        targets: npt.NDArray[np.int64],
+        targets: Int64Array,
         canvases: int,
         block: tuple[int, int],
         region: tuple[int, int, int] = (0, 0, 0),
-    ) -> Array:
+    ) -> AnyArray:
         """Write the uploaded bytes -> the launches, int64[1 + P + 1, 3], see ``layout.NUM_ROWS``: of the preparation,
         of every pass, of the blend. Raises IndexError if a row reads an image that is not in the batch.
 
@@ -115,7 +111,7 @@ class Packer:
         assert len(memory) >= self.uploaded
         assert len(targets) >= self._outputs
         read = [as_c_contiguous(values) for values in (images.addresses, images.strides, targets)]
-        launches = np.empty((2 + self.num_passes, len(L.LAUNCH_NAMES)), np.int64)
+        launches = np.empty((2 + self.num_passes, L.LAUNCH), np.int64)
         call = pack_struct(
             PACK_CALL,
             program=self._program,
@@ -142,7 +138,7 @@ def _blend_values(entries: BlendEntries) -> dict[str, Any]:
     return values | {"outputs": len(entries.begins) - 1, "alpha_size": entries.alpha.nbytes}
 
 
-def _scale_and_bias(output: Output) -> npt.NDArray[np.float32]:
+def _scale_and_bias(output: Output) -> Float32Array:
     """float32[4, 3]: for images of one channel, then of three."""
     return _NO_SCALE if output.mean is None or output.std is None else _joined_scales(output.mean, output.std)
 
@@ -151,6 +147,6 @@ _NO_SCALE = np.zeros((4, 3), np.float32)
 
 
 @lru_cache(maxsize=256)
-def _joined_scales(mean: tuple[float, ...], std: tuple[float, ...]) -> npt.NDArray[np.float32]:
+def _joined_scales(mean: tuple[float, ...], std: tuple[float, ...]) -> Float32Array:
     output = Output(mean, std)
     return np.stack([*output.scale_and_bias(1), *output.scale_and_bias(3)])

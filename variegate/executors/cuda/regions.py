@@ -7,17 +7,16 @@ depends on the place in the whole image is told where the band lies.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
-from variegate.executors.cpu.kernels import INSTRUCTION_ARRAYS
+from variegate.arrays import AnyArray, Float64Array, Int16Array, Int32Array, UInt8Array
 from variegate.executors.cuda.images import DeviceImages, place_tensor
 from variegate.executors.cuda.pack import refuse_jpeg
 from variegate.executors.steps import Step
-from variegate.native.structs import BandStep
+from variegate.native.structs import FUSED_ARRAYS, BandStep
 from variegate.program import passes as P
 from variegate.program.ops import (
     INTERPOLATION_BITS,
@@ -37,7 +36,8 @@ if TYPE_CHECKING:
     from variegate.executors.cuda.executor import CudaExecutor
 
 # Places have 15 fraction bits, in 32; those that a grid moves may leave the image by as much again.
-_MOST_MAPPED, _MOST_BENT = 65_535, 32_767
+_MOST_MAPPED = 65_535
+_MOST_BENT = 32_767
 
 
 def refuse_regions(program: Program) -> None:
@@ -72,26 +72,28 @@ class DeviceBands:
         self,
         program: Program,
         step: Step,
-        levels: npt.NDArray[np.uint8],
-        tables: npt.NDArray[np.uint8] | None,
+        levels: UInt8Array,
+        tables: UInt8Array | None,
         lines: tuple[int, int],
-    ) -> npt.NDArray[Any]:
+    ) -> AnyArray:
         """Run ``lines`` of a step of a fused program, whose image is ``levels`` -> [H, W, C].
 
         ``tables``: of its statistics, uint8[K, 3, 256] by slot.
         """
         single, plan = _of_pass(program, step, tables)
         top, bottom = lines
-        source, first = plan[P.SOURCE], int(plan[P.FIRST])
-        fields: dict[str, npt.NDArray[Any]] = {}
+        source = plan[P.SOURCE]
+        first = int(plan[P.FIRST])
+        fields: dict[str, AnyArray] = {}
         if source == PassSource.FILTER:
             reach = _reach(int(single.opcode[0, first]), single.args[0, first])
-            top, bottom = max(0, top - reach), min(int(plan[P.HEIGHT]), bottom + reach)
+            top = max(0, top - reach)
+            bottom = min(int(plan[P.HEIGHT]), bottom + reach)
         if source in (PassSource.DIRECT, PassSource.FILTER):
             image = torch.from_numpy(np.array(levels[top:bottom])).to(self._executor.device)
         else:
             image = self._upload(step, levels)
-        if source in (PassSource.STRETCH, PassSource.FIXED, PassSource.CHAIN):
+        if source in (PassSource.ROW_COPY, PassSource.FIXED, PassSource.CHAIN):
             fields["args"] = _moved(single, first, int(plan[P.MAPS_END]), top)
         plan[P.HEIGHT] = bottom - top
         if source != PassSource.INTERPOLATED:
@@ -101,30 +103,30 @@ class DeviceBands:
         made = self._run(single.replace(**fields, in_shape=np.array([image.shape], np.int32)), images, plan, top)
         return made[lines[0] - top : lines[1] - top].cpu().numpy()
 
-    def _run(self, single: Program, images: DeviceImages, plan: npt.NDArray[np.int32], top: int) -> torch.Tensor:
+    def _run(self, single: Program, images: DeviceImages, plan: Int32Array, top: int) -> torch.Tensor:
         """[H, W, C]."""
         output = single.output
-        height, width, channels = int(plan[P.HEIGHT]), int(plan[P.WIDTH]), int(single.in_shape[0, 2])
+        height = int(plan[P.HEIGHT])
+        width = int(plan[P.WIDTH])
+        channels = int(single.in_shape[0, 2])
         shape = (channels, height, width) if output.layout == "NCHW" else (height, width, channels)
         dtype = getattr(torch, output.dtype if output.is_float else "uint8")
         made = self._executor.memory.empty(shape, dtype)
         self._executor.run(single, images, [made], (0, top, width))
         return made.permute(1, 2, 0) if output.layout == "NCHW" else made
 
-    def _upload(self, step: Step, levels: npt.NDArray[np.uint8]) -> torch.Tensor:
+    def _upload(self, step: Step, levels: UInt8Array) -> torch.Tensor:
         """The image of a step, as often as it changes."""
         if self._uploaded is None or self._uploaded[0] != step:
             self._uploaded = step, torch.from_numpy(np.array(levels)).to(self._executor.device)
         return self._uploaded[1]
 
 
-def _of_pass(
-    program: Program, step: Step, tables: npt.NDArray[np.uint8] | None
-) -> tuple[Program, npt.NDArray[np.int32]]:
+def _of_pass(program: Program, step: Step, tables: UInt8Array | None) -> tuple[Program, Int32Array]:
     """A program of one row and one pass, whose statistics are tables; and the pass."""
     row = slice(step.row, step.row + 1)
-    arrays = {name: getattr(program, name)[row].copy() for name in (*INSTRUCTION_ARRAYS, "label", "pass_of")}
-    plan: npt.NDArray[np.int32] = arrays["passes"][0, step.number].copy()
+    arrays = {name: getattr(program, name)[row].copy() for name in (*FUSED_ARRAYS, "label", "pass_of")}
+    plan: Int32Array = arrays["passes"][0, step.number].copy()
     if step.work == BandStep.INPUT:
         plan = _plan_of_input(arrays["opcode"][0], plan)
     elif plan[P.SOURCE] == PassSource.FILTER:
@@ -149,9 +151,10 @@ def _of_pass(
     return single, plan
 
 
-def _plan_of_input(opcode: npt.NDArray[np.int16], plan: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+def _plan_of_input(opcode: Int16Array, plan: Int32Array) -> Int32Array:
     """The pass of what comes before a filter: tables, and at most one map of whole pixels."""
-    begin, end = int(plan[P.BEGIN]), int(plan[P.FIRST])
+    begin = int(plan[P.BEGIN])
+    end = int(plan[P.FIRST])
     made = np.zeros_like(plan)
     made[[P.BEGIN, P.FIRST, P.MAPS_END, P.VALUES]] = begin
     made[[P.END, P.POSITION, P.STATISTICS, P.STATISTICS_END]] = end
@@ -162,7 +165,7 @@ def _plan_of_input(opcode: npt.NDArray[np.int16], plan: npt.NDArray[np.int32]) -
     return made
 
 
-def _moved(program: Program, first: int, end: int, top: int) -> npt.NDArray[np.float64]:
+def _moved(program: Program, first: int, end: int, top: int) -> Float64Array:
     """Arguments of maps in fixed point, whose last one begins at line ``top``. All numbers are whole."""
     args = program.args.copy()
     last = max(k for k in range(first, end) if KIND_OF[program.opcode[0, k]] == Kind.GEOMETRY)
@@ -171,7 +174,7 @@ def _moved(program: Program, first: int, end: int, top: int) -> npt.NDArray[np.f
     return args
 
 
-def _reach(op: int, args: npt.NDArray[np.float64]) -> int:
+def _reach(op: int, args: Float64Array) -> int:
     """Number of lines above and below a pixel that a filter reads."""
     if op == Op.SHARPNESS:
         return 1

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import Int64Array, UInt8Array
 from variegate.executors.runners.decode_plan import buffer_for, crop_boxes, crop_supports
 from variegate.native.library import data_ptr, entry
 from variegate.native.structs import PICK_CALL, pack_struct
@@ -20,8 +20,7 @@ from variegate.program.program import Output, Program
 
 _pick_planes = entry("vg_pick_planes", c_void_p)
 
-Image = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
+Image = UInt8Array
 
 
 def run_parts(program: Program, batch: Any, run: Callable[[Program, Any], Any]) -> Any:
@@ -73,14 +72,16 @@ def as_laid_out(room: Any, program: Program) -> Any:
     return (kept if program.output.layout == "NCHW" else kept.movedim(-3, -1)).contiguous()
 
 
-def plane_loader(images: Sequence[Image] | Image, fused: Program) -> Callable[[int, int, Ints], object]:
+def plane_loader(images: Sequence[Image] | Image, fused: Program) -> Callable[[int, int, Int64Array], object]:
     """(begin, end, sources) -> three channels of the images of these rows, whose addresses it writes into ``sources``,
     until the thread's next call. Resized crops that rows begin with are moved to what is left of their images: no more
     than they read."""
     assert fused.planes is not None
     channels = fused.planes.channels
-    sizes, supports = fused.in_shape[:, :2].astype(np.int64), crop_supports(fused)
-    boxes, lines = np.hstack([np.zeros_like(sizes), sizes]), channels * sizes[:, 1]
+    sizes = fused.in_shape[:, :2].astype(np.int64)
+    supports = crop_supports(fused)
+    boxes = np.hstack([np.zeros_like(sizes), sizes])
+    lines = channels * sizes[:, 1]
     cropped = np.flatnonzero(~np.isnan(supports))
     if len(cropped):
         boxes[cropped] = crop_boxes(fused.args[cropped, 0, :6], supports[cropped], *sizes[cropped].T)
@@ -93,7 +94,7 @@ def plane_loader(images: Sequence[Image] | Image, fused: Program) -> Callable[[i
     begins += boxes[:, 0] * lines + boxes[:, 1] * channels + fused.planes.first
     known = np.ascontiguousarray(np.column_stack([begins, lines, fused.in_shape[:, :2]]), np.int64)
 
-    def load(begin: int, end: int, sources: Ints) -> Image:
+    def load(begin: int, end: int, sources: Int64Array) -> Image:
         size = int(3 * known[begin:end, 2:].prod(axis=1).sum())
         room = buffer_for(0, size)
         planes = np.empty(size, np.uint8) if room is None else room

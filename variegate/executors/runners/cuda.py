@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import IndexArray, Int32Array, Int64Array, UInt8Array
 from variegate.decode.depth import tensor_as_8_bits
 from variegate.decode.gpu import INSTALL, JpegDecoder, decoder_of, is_installed
 from variegate.executors.batches import share_out
@@ -60,7 +60,8 @@ class CudaRunner:
         self.lower = partial(lower_for_cuda, geometry=geometry)
         self._executor = executor_of(device) if executor is None else executor
         self._num_threads = num_threads
-        self._decode, self._decoder = decode, decoder
+        self._decode = decode
+        self._decoder = decoder
         if decode == "gpu" and decoder is None:
             self._decoder = self._find_decoder()
             if self._decoder is None:
@@ -85,7 +86,7 @@ class CudaRunner:
             return place_packed(self._executor.memory.upload(staging, len(staging)), images.offsets, images.shapes)
         return upload_images(self._executor, check_images(images, names))
 
-    def shapes(self, images: Any) -> npt.NDArray[np.int32]:
+    def shapes(self, images: Any) -> Int32Array:
         placed = self._in_place(images)
         return take_host_batch(images).shapes if placed is None else placed.shapes
 
@@ -171,7 +172,7 @@ def _place_encoded(
 
 
 def _decode_on_gpu(
-    fused: Program, batch: EncodedBatch, decoder: JpegDecoder | None, sources: npt.NDArray[np.int32]
+    fused: Program, batch: EncodedBatch, decoder: JpegDecoder | None, sources: Int32Array
 ) -> tuple[list[torch.Tensor], list[int]]:
     """-> (pictures on the device, the rows that read none of them); fills in ``sources`` for those that do."""
     if decoder is None:
@@ -208,16 +209,16 @@ def _decode_on_gpu(
 
 def _decode_on_host(
     fused: Program, batch: EncodedBatch, rows: list[int], num_threads: int | None
-) -> tuple[list[npt.NDArray[np.uint8]], npt.NDArray[np.intp]]:
+) -> tuple[list[UInt8Array], IndexArray]:
     """-> (pictures, which of them each of ``rows`` reads)."""
     load = batch.loader(fused)
-    images: list[npt.NDArray[np.uint8]] = [np.empty((0, 0, 3), np.uint8)] * len(rows)
+    images: list[UInt8Array] = [np.empty((0, 0, 3), np.uint8)] * len(rows)
     shared = np.array([], np.intp) if fused.grouping is None else batch.first_of(fused)[rows]
     # Views of one file come one after another.
     begins = np.flatnonzero(np.diff(shared, prepend=-1)) if len(shared) else np.arange(len(rows))
     ends = np.append(begins[1:], len(rows))
 
-    def decode(runs: npt.NDArray[np.int64]) -> None:
+    def decode(runs: Int64Array) -> None:
         for run in runs.tolist():
             for place in range(begins[run], ends[run]):
                 image = load(rows[place], 0)

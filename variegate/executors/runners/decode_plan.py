@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import BoolArray, Float64Array, IndexArray, Int64Array, UInt8Array
 from variegate.decode import decode_plain
 from variegate.decode.entropy.index import WORTH_CUTTING, EntropyIndex
 from variegate.decode.limits import LARGE
@@ -44,30 +44,33 @@ def crop_support(fused: Program, row: int) -> float | None:
     return None if math.isnan(support) else support
 
 
-def crop_supports(fused: Program, rows: slice = slice(None)) -> npt.NDArray[np.float64]:
+def crop_supports(fused: Program, rows: slice = slice(None)) -> Float64Array:
     """Reach of the filter of resized crops that rows begin with; NaN without one that sees beyond itself."""
     supports = np.full(len(fused.length[rows]), np.nan)
     if not fused.opcode.shape[1]:
         return supports
-    opcode, flags = fused.opcode[rows, 0], fused.flags[rows, 0]
+    opcode = fused.opcode[rows, 0]
+    flags = fused.flags[rows, 0]
     is_crop = (fused.length[rows] > 0) & (opcode == _RESIZED_CROP) & (fused.args[rows, 0, 0] >= 0.0)
     for interpolation, support in _SUPPORT.items():
         supports[is_crop & (flags == interpolation)] = support
     return supports
 
 
-def crop_boxes(args: Any, supports: Any, in_heights: Any, in_widths: Any, margin: int = 0) -> npt.NDArray[np.int64]:
+def crop_boxes(args: Any, supports: Any, in_heights: Any, in_widths: Any, margin: int = 0) -> Int64Array:
     """Boxes that resized crops read, int64[N, 4]: filters reach past the crop, further the more it shrinks."""
     out = np.empty((len(args), 4), np.int64)
     for axis, most in enumerate((in_heights, in_widths)):
-        first, length, out_length = args[:, axis], args[:, 2 + axis], args[:, 4 + axis]
+        first = args[:, axis]
+        length = args[:, 2 + axis]
+        out_length = args[:, 4 + axis]
         reach = np.ceil(supports * np.maximum(length / out_length, 1.0)) + (1 + margin)
         out[:, axis] = np.maximum(0, np.floor(first) - reach)
         out[:, 2 + axis] = np.minimum(most, np.ceil(first + length) + reach)
     return out
 
 
-def crop_reach(args: npt.NDArray[np.float64], support: float, in_height: int, in_width: int, margin: int = 0) -> Box:
+def crop_reach(args: Float64Array, support: float, in_height: int, in_width: int, margin: int = 0) -> Box:
     top, left, bottom, right = crop_boxes(args[None], support, in_height, in_width, margin)[0].tolist()
     return top, left, bottom, right
 
@@ -80,7 +83,7 @@ def join_boxes(boxes: Sequence[Box | None]) -> Box | None:
     return min(tops), min(lefts), max(bottoms), max(rights)
 
 
-Image = npt.NDArray[np.uint8]
+Image = UInt8Array
 # Smallest scales first; those whose inverse DCT libjpeg-turbo has in SIMD.
 SCALES = (8, 4, 2)
 # A thread keeps its buffers for good; those of larger pictures are made and given back.
@@ -111,9 +114,9 @@ class DecodePlan(NamedTuple):
 
 def plan_rows(
     fused: Program,
-    heads: npt.NDArray[np.int64],
-    is_decoded: npt.NDArray[np.bool_],
-    shared: npt.NDArray[np.intp] | None = None,
+    heads: Int64Array,
+    is_decoded: BoolArray,
+    shared: IndexArray | None = None,
     scales: Sequence[int] = (),
     is_indexed: bool = False,
 ) -> list[DecodePlan | None]:
@@ -126,7 +129,9 @@ def plan_rows(
     plain = (head[:, COMPONENTS] > 0) & ~is_decoded[source] & ~is_shared(fused)
     if not plain.any():
         return [None] * len(source)
-    height, width, block = head[:, HEIGHT], head[:, WIDTH], head[:, MCU_HEIGHT]
+    height = head[:, HEIGHT]
+    width = head[:, WIDTH]
+    block = head[:, MCU_HEIGHT]
     support = crop_supports(fused)
     is_crop = ~np.isnan(support)
     args = fused.args[:, 0, :6] if fused.args.shape[1] else np.zeros((len(source), 6))
@@ -139,7 +144,8 @@ def plan_rows(
     is_scaled = divisor > 1
     # A picture of a few pixels is as large at a smaller scale.
     plain &= ~is_scaled | (np.minimum(height, width) > SCALES[0])
-    kept, offset = height.copy(), np.zeros(len(source), np.int64)
+    kept = height.copy()
+    offset = np.zeros(len(source), np.int64)
     needed = np.stack([np.zeros_like(height), np.zeros_like(width), height, width], axis=1)
     cropped = np.flatnonzero(is_crop & plain)
     if len(cropped):
@@ -163,7 +169,8 @@ def plan_rows(
     sides = needed[:, 2:] - needed[:, :2]
     may_cut &= sides.prod(axis=1) <= WORTH_CUTTING * kept * width
     boxes = [tuple(box) if may else None for box, may in zip(needed.tolist(), may_cut.tolist(), strict=True)]
-    out_height, out_width = -(-kept // divisor), -(-width // divisor)
+    out_height = -(-kept // divisor)
+    out_width = -(-width // divisor)
     room = 3 * width * (height + 2 * block)
     # Those may have to wait for others.
     plain &= 3 * out_height * out_width + head[:, COEFFICIENT_BYTES] < LARGE
@@ -173,12 +180,12 @@ def plan_rows(
 
 
 def _boxes(
-    args: npt.NDArray[np.float64],
-    support: npt.NDArray[np.float64],
-    height: npt.NDArray[np.int64],
-    width: npt.NDArray[np.int64],
-    divisor: npt.NDArray[np.int64],
-) -> npt.NDArray[np.int64]:
+    args: Float64Array,
+    support: Float64Array,
+    height: Int64Array,
+    width: Int64Array,
+    divisor: Int64Array,
+) -> Int64Array:
     """int64[N, 4]: what resized crops read of pictures that are decoded at a scale, in pixels of the whole scale."""
     scaled = args.copy()
     scaled[:, :4] /= divisor[:, None]
@@ -187,7 +194,7 @@ def _boxes(
     return boxes
 
 
-def _joined(boxes: npt.NDArray[np.int64], shared: npt.NDArray[np.intp], files: int) -> npt.NDArray[np.int64]:
+def _joined(boxes: Int64Array, shared: IndexArray, files: int) -> Int64Array:
     """For each row the smallest box that holds those of all rows of its file."""
     first = np.full((files, 2), np.iinfo(np.int64).max)
     last = np.zeros((files, 2), np.int64)
@@ -196,7 +203,7 @@ def _joined(boxes: npt.NDArray[np.int64], shared: npt.NDArray[np.intp], files: i
     return np.concatenate([first[shared], last[shared]], axis=1)
 
 
-def is_shared(fused: Program) -> npt.NDArray[np.bool_]:
+def is_shared(fused: Program) -> BoolArray:
     """Rows that read an image that other rows read as well; none of a program that blends no rows."""
     if fused.blend is None:
         return np.zeros(fused.num_rows, np.bool_)

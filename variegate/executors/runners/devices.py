@@ -6,11 +6,8 @@ import importlib.util
 import re
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from variegate.arrays import AnyArray, UInt8Array
 from variegate.program.one_image import OneImage
 from variegate.program.program import Output, Program
 
@@ -57,14 +54,14 @@ def _check_cuda(given: str, name: str) -> str:
 
 
 @cache
-def compiled_for_one() -> Callable[[OneImage, npt.NDArray[np.uint8], Output], npt.NDArray[Any]]:
+def compiled_for_one() -> Callable[[OneImage, UInt8Array, Output], AnyArray]:
     """The function that runs one sampled image on the CPU, contiguous uint8[H, W, C]; see ``executors.cpu.run_one``."""
     from variegate.executors.cpu import run_one
 
     return run_one
 
 
-def get_executor(device: str) -> Callable[[Program, Sequence[npt.NDArray[np.uint8]]], list[npt.NDArray[Any]]]:
+def get_executor(device: str) -> Callable[[Program, Sequence[UInt8Array]], list[AnyArray]]:
     """The executor of a device, see ``resolve``.
 
     It takes a sampled program and its uint8 images ([H, W, C], C = 1 or 3, or [H, W]), and gives one array per output,

@@ -11,8 +11,8 @@ from itertools import groupby
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Float64Array, IndexArray, Int32Array, UInt8Array
 from variegate.decode import (
     MAX_DECODE_BYTES,
     MAX_PIXELS,
@@ -46,7 +46,7 @@ from variegate.executors.runners.decode_plan import (
 from variegate.executors.runners.images import as_tensor, check_image
 from variegate.program.program import Program
 
-Image = npt.NDArray[np.uint8]
+Image = UInt8Array
 # (row, place of the buffer) -> the image that the row reads.
 Load = Callable[[int, int], Image]
 
@@ -97,11 +97,12 @@ class EncodedBatch:
         self._first = np.array([first.setdefault(id(data), i) for i, data in enumerate(files)], np.intp)
         self._odd_headers: dict[int, JpegHeader] = {}
         self.decoded: dict[int, Image] = {}
-        self._name_of, self._failures = name_of, failures
+        self._name_of = name_of
+        self._failures = failures
         self.decode_seconds: list[float] = []
         self.scales: tuple[int, ...] = ()
         self.index: EntropyIndex | None = None
-        self._parts: dict[tuple[float, ...], tuple[Image, npt.NDArray[np.float64]]] = {}
+        self._parts: dict[tuple[float, ...], tuple[Image, Float64Array]] = {}
         # Of a JPEG with a number of channels that it cannot have, nothing is read.
         plain = [data if type(data) is bytes and channels in (None, 3) else b"" for data in files]
         self._heads = scan_headers(plain, *self._limits)
@@ -114,10 +115,12 @@ class EncodedBatch:
                 shapes[i], self.decoded[i] = good, np.zeros(good, np.uint8)
         self.shapes = np.array(shapes, np.int32).reshape(-1, 3)
 
-    def widened(self, shapes: npt.NDArray[np.int32]) -> EncodedBatch:
+    def widened(self, shapes: Int32Array) -> EncodedBatch:
         """The same with gray images, which are pixels already, as three equal channels, where ``shapes`` say so."""
-        batch, places = copy(self), np.flatnonzero(shapes[:, 2] != self.shapes[:, 2])
-        batch.shapes, batch._first = shapes, self._first.copy()
+        batch = copy(self)
+        places = np.flatnonzero(shapes[:, 2] != self.shapes[:, 2])
+        batch.shapes = shapes
+        batch._first = self._first.copy()
         batch._first[places] = places
         wide = {i: np.repeat(self.decoded[i], 3, axis=2) for i in places.tolist()}
         batch.decoded = self.decoded | wide
@@ -222,12 +225,14 @@ class EncodedBatch:
         decoded."""
         is_decoded = np.zeros(len(self.files), bool)
         is_decoded[list(self.decoded)] = True
-        forked, shared = is_shared(fused), self._shared_by(fused)
+        forked = is_shared(fused)
+        shared = self._shared_by(fused)
         plans = plan_rows(fused, self._heads, is_decoded, shared, self.scales, self.index is not None)
         files = cast("Sequence[bytes]", self.files)
 
         def alone(row: int, place: int) -> Image:
-            begin, plan = time.perf_counter(), plans[row]
+            begin = time.perf_counter()
+            plan = plans[row]
             image = None if plan is None else decode_planned(plan, files[plan.source], fused, row, place, self.index)
             if image is None:
                 image = self._load(fused, row, place, bool(forked[row]))
@@ -236,11 +241,11 @@ class EncodedBatch:
 
         return alone if shared is None else _one_decode_for_all(self, fused, plans, shared.tolist(), alone)
 
-    def first_of(self, fused: Program) -> npt.NDArray[np.intp]:
+    def first_of(self, fused: Program) -> IndexArray:
         """For each row its file, by the number of the first that holds the same bytes."""
         return self._first[fused.source]
 
-    def _shared_by(self, fused: Program) -> npt.NDArray[np.intp] | None:
+    def _shared_by(self, fused: Program) -> IndexArray | None:
         """``first_of``; None where no two rows read one file, and for blends, whose rows share parts instead."""
         shared = self.first_of(fused)
         return None if fused.blend is not None or len(np.unique(shared)) == len(shared) else shared
@@ -284,7 +289,9 @@ class EncodedBatch:
     def _decode_for(
         self, fused: Program, row: int, source: int, header: JpegHeader, support: float, buffer: Image | None
     ) -> Image:
-        data, name, args = bytes(self.files[source]), self.name(source), fused.args[row, 0]
+        data = bytes(self.files[source])
+        name = self.name(source)
+        args = fused.args[row, 0]
         height, width, out_height, out_width = (float(v) for v in args[2:6])
         in_height, in_width = header.oriented_size
         for divisor in self.scales:
@@ -315,16 +322,19 @@ def _one_decode_for_all(
 ) -> Load:
     """A loader that decodes once for rows of one file after another. ``shared``: each row's file; ``alone``: reduced
     rows."""
-    latest, are_views = threading.local(), fused.grouping is not None
+    latest = threading.local()
+    are_views = fused.grouping is not None
 
     def load(row: int, place: int) -> Image:
-        plan, number = plans[row], shared[row]
+        plan = plans[row]
+        number = shared[row]
         if not are_views and (plan is None or plan.divisor > 1):
             return alone(row, place)
         if getattr(latest, "number", None) != number:
             begin = time.perf_counter()
             latest.part = None  # its memory may serve for the next
-            latest.part, latest.number = _decode_shared(batch, plan, number), number
+            latest.part = _decode_shared(batch, plan, number)
+            latest.number = number
             batch.decode_seconds.append(time.perf_counter() - begin)
         image, top, left = latest.part
         if top or left:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import Int64Array
 from variegate.executors.runners.images import as_tensor, channels_last
 from variegate.program.program import Blend, Grouping, Program
 
@@ -100,7 +100,8 @@ New = Callable[[Shape], Any]
 def result_shapes(program: Program) -> list[Shape]:
     """Of every output, in the layout in which it leaves."""
     number = program.num_outputs
-    sizes, channels = program.final_sizes()[:number].tolist(), program.in_shape[:number, 2].tolist()
+    sizes = program.final_sizes()[:number].tolist()
+    channels = program.in_shape[:number, 2].tolist()
     planar = program.output.layout == "NCHW"
     return [(c, h, w) if planar else (h, w, c) for (h, w), c in zip(sizes, channels, strict=True)]
 
@@ -123,7 +124,7 @@ def make_room(program: Program, grouping: Grouping, new: New) -> tuple[Any, list
     return tuple(groups) if grouping.is_split else groups[0], results
 
 
-def _places(grouping: Grouping, outputs: int) -> Iterator[npt.NDArray[np.int64]]:
+def _places(grouping: Grouping, outputs: int) -> Iterator[Int64Array]:
     """For each image its outputs by number, int64[views, frames]."""
     views = grouping.views
     frames = grouping.frames if grouping.frames is not None else (1,) * (outputs // views)
@@ -133,9 +134,7 @@ def _places(grouping: Grouping, outputs: int) -> Iterator[npt.NDArray[np.int64]]
         begin += views * number
 
 
-def _fill(
-    places: Sequence[npt.NDArray[np.int64]], grouping: Grouping, shapes: list[Shape], results: list[Any], new: New
-) -> Any:
+def _fill(places: Sequence[Int64Array], grouping: Grouping, shapes: list[Shape], results: list[Any], new: New) -> Any:
     """Room for the outputs ``places`` of one group."""
     every = [place.reshape(-1).tolist() for place in places]
     kinds = {shapes[n] for numbers in every for n in numbers}

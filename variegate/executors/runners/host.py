@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import AnyArray, Int32Array, UInt8Array
 from variegate.executors import cpu
 from variegate.executors.batches import shapes_of
 from variegate.executors.runners.channels import as_laid_out, planar, plane_loader
@@ -35,12 +35,12 @@ def widened(batch: Any, program: Program) -> Any:
     return batch.widened(shapes)
 
 
-def as_read(image: OneImage, pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def as_read(image: OneImage, pixels: UInt8Array) -> UInt8Array:
     """The same of an image alone."""
     return pixels if pixels.shape[2] == 3 or image.channels[0] == 1 else np.repeat(pixels, 3, axis=2)
 
 
-Image = npt.NDArray[np.uint8]
+Image = UInt8Array
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class HostBatch:
     """Contiguous uint8 arrays [H, W, C], or one [N, H, W, C]."""
 
     images: list[Image] | Image
-    shapes: npt.NDArray[np.int32]
+    shapes: Int32Array
 
-    def widened(self, shapes: npt.NDArray[np.int32]) -> HostBatch:
+    def widened(self, shapes: Int32Array) -> HostBatch:
         """Gray images as three equal channels, where ``shapes`` say so."""
         each = zip(self.images, shapes.tolist(), strict=True)
         return HostBatch([np.ascontiguousarray(np.broadcast_to(image, shape)) for image, shape in each], shapes)
@@ -83,7 +83,7 @@ class HostRunner:
     mask_executor = None
     take = staticmethod(take_host_batch)
 
-    def shapes(self, images: Any) -> npt.NDArray[np.int32]:
+    def shapes(self, images: Any) -> Int32Array:
         return take_host_batch(images).shapes
 
 
@@ -150,14 +150,14 @@ def each_tensor(room: Any, dtype: torch.dtype) -> Any:
     return _to_tensor(room, dtype)
 
 
-def to_tensors(stacked: npt.NDArray[Any] | None, results: list[npt.NDArray[Any]], dtype: torch.dtype) -> Any:
+def to_tensors(stacked: AnyArray | None, results: list[AnyArray], dtype: torch.dtype) -> Any:
     """Results as tensors; floats in ``dtype``."""
     if stacked is not None:
         return _to_tensor(stacked, dtype)
     return [_to_tensor(result, dtype) for result in results]
 
 
-def _to_tensor(array: npt.NDArray[Any], dtype: torch.dtype) -> torch.Tensor:
+def _to_tensor(array: AnyArray, dtype: torch.dtype) -> torch.Tensor:
     tensor = torch.from_numpy(array)
     if array.dtype != np.float32 or dtype == torch.float32:
         return tensor

@@ -11,13 +11,14 @@ import PIL.Image
 import torch
 import torch.utils.dlpack
 
+from variegate.arrays import AnyArray, Int32Array, UInt8Array
 from variegate.decode import pixels_of_pil
 from variegate.decode.depth import as_8_bits, one_note, tensor_as_8_bits
 from variegate.executors.batches import layout, shapes_of, write_images
 from variegate.executors.runners.devices import resolve
 from variegate.program.program import MAX_CHANNELS, MAX_SIDE, Output
 
-Image = npt.NDArray[np.uint8]
+Image = UInt8Array
 # Outputs; of several views of each image a tuple of them, one for each group.
 Tensors = torch.Tensor | list[torch.Tensor] | tuple[Any, ...]
 
@@ -58,7 +59,7 @@ def check_images(images: Any, names: str = NAMES) -> list[Image] | Image:
         return [check_image(image, i if names is NAMES else names.format(i)) for i, image in enumerate(images)]
 
 
-def _check_batch(whole: npt.NDArray[Any]) -> Image:
+def _check_batch(whole: AnyArray) -> Image:
     whole = as_8_bits(whole, "images")
     if whole.dtype != np.uint8:
         more = ", or a list of images" if whole.dtype == object else ""
@@ -91,7 +92,7 @@ def check_image(image: Any, place: int | str) -> Image:
     return np.asarray(_hwc(tensor, where).contiguous().numpy())
 
 
-def _check_array(array: npt.NDArray[Any], where: str) -> Image:
+def _check_array(array: AnyArray, where: str) -> Image:
     array = as_8_bits(array, where)
     if array.dtype != np.uint8:
         raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}")
@@ -174,7 +175,7 @@ def looks_like_sizes(value: Any) -> bool:
     return all(isinstance(v, (list, tuple)) and all(isinstance(n, (int, np.integer)) for n in v) for v in value)
 
 
-def check_sizes(sizes: Any) -> npt.NDArray[np.int32]:
+def check_sizes(sizes: Any) -> Int32Array:
     """int32[N, 3]: height, width, channels (3 where not given)."""
     shapes = []
     for i, size in enumerate(sizes):
@@ -286,13 +287,15 @@ class RaggedBatch:
         return self.data[start : start + int(np.prod(shape))].view(shape)
 
 
-def _check_shapes(shapes: npt.ArrayLike) -> npt.NDArray[np.int32]:
+def _check_shapes(shapes: npt.ArrayLike) -> Int32Array:
     array = np.asarray(shapes)
     if array.ndim != 2 or array.shape[1] != 3 or array.dtype.kind not in "iu":
         raise ValueError(f"shapes: got {array.dtype}{list(array.shape)}; accepted: int[N, 3]: height, width, channels")
-    sides, channels = array[:, :2], array[:, 2]
+    sides = array[:, :2]
+    channels = array[:, 2]
     wrong = np.flatnonzero((array < 1).any(axis=1) | (sides > MAX_SIDE).any(axis=1) | (channels > MAX_CHANNELS))
     if len(wrong):
-        i, most = int(wrong[0]), f"{MAX_SIDE:,} pixels, 1 to {MAX_CHANNELS} channels"
+        i = int(wrong[0])
+        most = f"{MAX_SIDE:,} pixels, 1 to {MAX_CHANNELS} channels"
         raise ValueError(f"shapes[{i}]: got {array[i].tolist()}; accepted: sides of 1 to {most}")
     return array.astype(np.int32)

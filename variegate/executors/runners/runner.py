@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
-import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import Int32Array
 from variegate.decode.gpu import check_decode
 from variegate.executors.runners.devices import resolve
 from variegate.executors.runners.encoded_batch import EncodedBatch
@@ -41,7 +40,7 @@ class Runner(Protocol):
         """Check a batch and bring it where ``run`` needs it. ``names``: what errors call an image."""
         ...
 
-    def shapes(self, images: Any) -> npt.NDArray[np.int32]:
+    def shapes(self, images: Any) -> Int32Array:
         """Height, width and channels of every image, int32[N, 3], without bringing anything anywhere."""
         ...
 
@@ -76,7 +75,8 @@ class ForkedRunner:
     mask_executor = None
 
     def __init__(self, device: str, lower: Callable[[Program], Program]) -> None:
-        self._device, self.lower = device, lower
+        self._device = device
+        self.lower = lower
 
     def _refuse(self, *args: Any) -> NoReturn:
         raise RuntimeError(

@@ -54,7 +54,8 @@ class AnnotatedRows(SourceOver):
     def read(self, index: int) -> Item:
         """Raises DecodeError naming the file and the row, and the object that is wrong."""
         check_index(index, len(self))
-        item, name = self._images.read(index), str(self.name(index))
+        item = self._images.read(index)
+        name = str(self.name(index))
         frame = self._reader.frame(item.data, name)
         exif = self._reader.fields.exif
         size = frame.size(exif)
@@ -142,14 +143,18 @@ def _check_types(
             columns = parquet.schema_in_words(file.schema)
             raise SourceError(f"{file.location}: no column {name!r}; its columns: {columns}")
         kind = file.schema.field(name).type
-        is_fit, accepted = parquet.is_list_column(kind), "lists"
+        is_fit = parquet.is_list_column(kind)
+        accepted = "lists"
         if name == objects:
-            is_fit, accepted = _is_nested(kind), "a struct of lists or a list of structs"
+            is_fit = _is_nested(kind)
+            accepted = "a struct of lists or a list of structs"
         if name == mask:
-            is_fit, accepted = parquet.is_image_column(kind), "image files: struct<bytes, path> or binary"
+            is_fit = parquet.is_image_column(kind)
+            accepted = "image files: struct<bytes, path> or binary"
         if is_fit and not kind.equals(first.schema.field(name).type):
             is_fit = False
-            kind, accepted = f"{kind}, and {first.schema.field(name).type} in {first.location}", "the same in all"
+            kind = f"{kind}, and {first.schema.field(name).type} in {first.location}"
+            accepted = "the same in all"
         if not is_fit:
             raise SourceError(f"{file.location}: column {name!r} is {kind}; accepted: {accepted}")
 

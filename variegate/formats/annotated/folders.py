@@ -30,7 +30,8 @@ from variegate.io.location import Location, inside
 from variegate.threads import computed_once
 
 ReadT = TypeVar("ReadT")
-_THREADS, _REMOTE_THREADS = 8, 32
+_THREADS = 8
+_REMOTE_THREADS = 32
 
 
 def names_below(folder: Location) -> set[str] | None:
@@ -229,7 +230,8 @@ class MaskedFolder(FolderWithTargets):
         """Raises DecodeError naming the image or the mask, also where these are of different sizes."""
         base.check_index(index, len(self))
         image, place = (self.folder.below(paths[index]) for paths in (self.paths, self.masks))
-        data, content = read_file(image), read_file(place)
+        data = read_file(image)
+        content = read_file(place)
         frame = self._frames.of(data, str(image), str(self.folder), has_size=True)
         size = frame.size(self.exif)
         targets = {"mask": mask_of(content, str(place), size, f"its image {self.paths[index]}", frame, self.exif)}
@@ -246,11 +248,14 @@ def open_masks(
     """``images``, ``masks``: folders below ``folder``. Raises SourceError for images without a mask, unless they are
     skipped."""
     options = Options(MASKS_OPTIONS, annotations)
-    images, masks = options.of("images"), options.of("masks")
-    pictures, found = images_by_stem(folder, images), images_by_stem(folder, masks)
+    images = options.of("images")
+    masks = options.of("masks")
+    pictures = images_by_stem(folder, images)
+    found = images_by_stem(folder, masks)
     missing = [path for stem, path in pictures.items() if stem not in found]
     wanted = "".join(os.path.splitext(os.path.basename(path))[0] + ".png" for path in missing[:1])
-    advice, what = f"; accepted: a file of the same name, such as {wanted}", f"have no mask in {masks}"
+    advice = f"; accepted: a file of the same name, such as {wanted}"
+    what = f"have no mask in {masks}"
     notes = leave_out(missing, len(pictures), what, on_error, str(folder), advice)
     if more := [path for stem, path in found.items() if stem not in pictures]:
         notes.append(f"{len(more):,} masks belong to no image: {base.first_names(more)}")

@@ -9,14 +9,15 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Float32Array
 from variegate.decode import PillowFile, is_jpeg
 from variegate.decode.header import apply_orientation, read_header, shown_box
 from variegate.formats.annotated.values import AnnotationOption
 from variegate.io.addresses import speakable
 
-STORED, DISPLAYED = "stored", "pixels"
+STORED = "stored"
+DISPLAYED = "pixels"
 EXIF = AnnotationOption(
     None,
     "'pixels' for the photo as displayed, 'stored' for its pixels before EXIF turns them",
@@ -120,10 +121,11 @@ def turned(targets: dict[str, Any], frame: Frame) -> dict[str, Any]:
     return found
 
 
-def _turned_points(points: npt.NDArray[np.float32], frame: Frame) -> npt.NDArray[np.float32]:
+def _turned_points(points: Float32Array, frame: Frame) -> Float32Array:
     """[M, K, 3]; points at (0, 0) without visibility stand for none, and stay."""
     result = points.copy()
-    x, y = points[..., 0], points[..., 1]
+    x = points[..., 0]
+    y = points[..., 1]
     result[..., 1], result[..., 0], _, _ = shown_box(frame.orientation, *frame.stored, (y, x, y, x))
     is_none = ~points.any(axis=-1)
     result[is_none] = 0

@@ -28,6 +28,7 @@ from variegate.formats.tar.members import StreamReader
 from variegate.formats.tar.read import TarStream, WebDatasetSource, open_webdataset
 from variegate.formats.tar.samples import SEVERAL_IMAGES, TarSample, TarSamples, split_name, too_large
 from variegate.formats.yolo import add_rows
+from variegate.io.files import StrPath
 from variegate.io.location import Location
 from variegate.threads import computed_once
 
@@ -90,7 +91,8 @@ class Members(NamedTuple):
 
     def _of_rows(self, content: bytes, size: tuple[int, int], name: str, number: int) -> dict[str, Any]:
         text = text_of(content, name)
-        faults, wrong = Faults("skip"), []
+        faults = Faults("skip")
+        wrong = []
         builder = ObjectsBuilder(points=self.points[0] if self.points else 0)
 
         def complain(where: str, what: str) -> None:
@@ -135,7 +137,8 @@ class AnnotatedShards(records.SourceOver):
         name = str(self.name(index))
         if position >= len(shard.index):
             raise DecodeError(name, shard.broken[position])
-        begin, end = int(shard.index.begins[position]), int(shard.index.ends[position])
+        begin = int(shard.index.begins[position])
+        end = int(shard.index.ends[position])
         if problem := too_large(end - begin):
             raise DecodeError(name, f"its members are {problem}")
         data = read_range(shard.location, begin, end - begin, shard.index.version.size, name)
@@ -174,7 +177,8 @@ class AnnotatedStream(TarStream):
 
     def __init__(self, shards: Sequence[Location], members: Members) -> None:
         super().__init__(shards, members.reader.fields.classes)
-        self._members, self._wanted = members, members.wanted
+        self._members = members
+        self._wanted = members.wanted
 
     @property
     def fingerprint(self) -> str:
@@ -197,7 +201,7 @@ def open_members(
     stream: bool | None,
     on_error: str,
     classes: Sequence[str] | None,
-    cache_dir: str | os.PathLike[str] | None,
+    cache_dir: StrPath | None,
 ) -> AnnotatedShards | AnnotatedStream:
     """Raises SourceError."""
     options = Options(MEMBER_OPTIONS, annotations)

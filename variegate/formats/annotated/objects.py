@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int32Array, Int64Array
 from variegate.formats.annotated.outlines import masks_of
 from variegate.formats.annotated.shapes import NO_OUTLINE, Shapes, ShapesBuilder
 from variegate.formats.annotated.values import FINITE, IGNORED_VALUE, MOST, MaskOptions
@@ -69,14 +69,14 @@ class Objects:
     with visibility. ``is_normalised``: places are parts of the image's width and height. ``ignored``: bool [M], COCO's
     ``iscrowd`` and VOC's ``difficult``, where such objects are kept."""
 
-    starts: npt.NDArray[np.int64]
-    boxes: npt.NDArray[np.float32]
-    labels: npt.NDArray[np.int64]
-    sizes: npt.NDArray[np.int32]
-    keypoints: npt.NDArray[np.float32] | None
+    starts: Int64Array
+    boxes: Float32Array
+    labels: Int64Array
+    sizes: Int32Array
+    keypoints: Float32Array | None
     shapes: Shapes | None
     is_normalised: bool = False
-    ignored: npt.NDArray[np.bool_] | None = None
+    ignored: BoolArray | None = None
 
     def targets(
         self, image: int, size: tuple[int, int] | None, mask: str | None, unoutlined: str = "fill"
@@ -85,7 +85,8 @@ class Objects:
         ``mask``: one of ``values.MASKS``; ``unoutlined``: of ``values.UNOUTLINED``. Raises ValueError for shapes that
         do not fit the image."""
         some = slice(int(self.starts[image]), int(self.starts[image + 1]))
-        boxes, labels = self.boxes[some].copy(), self.labels[some].copy()
+        boxes = self.boxes[some].copy()
+        labels = self.labels[some].copy()
         scale = (float(size[1]), float(size[0])) if self.is_normalised and size is not None else (1.0, 1.0)
         boxes *= np.array(scale * 2, np.float32)
         found: dict[str, Any] = {"boxes": boxes, "labels": labels}
@@ -98,7 +99,7 @@ class Objects:
 
     def _masks(
         self, some: range, size: tuple[int, int], scale: tuple[float, float]
-    ) -> tuple[npt.NDArray[np.bool_], list[tuple[slice, slice]]]:
+    ) -> tuple[BoolArray, list[tuple[slice, slice]]]:
         """bool [M, H, W] of objects with an outline, and the part of each that may be True."""
         if self.shapes is None:
             return np.zeros((len(some), *size), np.bool_), [(slice(0), slice(0))] * len(some)
@@ -106,12 +107,12 @@ class Objects:
 
     @staticmethod
     def _joined(
-        masks: npt.NDArray[np.bool_],
+        masks: BoolArray,
         areas: list[tuple[slice, slice]],
         mask: str,
         unoutlined: str,
         targets: dict[str, Any],
-        has_box_alone: npt.NDArray[np.bool_],
+        has_box_alone: BoolArray,
     ) -> dict[str, Any]:
         labels = targets["labels"]
         for k in np.flatnonzero(has_box_alone).tolist() if unoutlined != "background" else ():
@@ -129,7 +130,7 @@ class Objects:
             whole[areas[k]][masks[k][areas[k]]] = values[k]
         return {"mask": whole}
 
-    def about(self, image: int) -> dict[str, npt.NDArray[Any]]:
+    def about(self, image: int) -> dict[str, AnyArray]:
         """Properties of the image's objects: ``ignored``, bool [M], and ``outline``, int64 [M], one of
         ``shapes.OUTLINES``."""
         some = range(int(self.starts[image]), int(self.starts[image + 1]))
@@ -142,15 +143,13 @@ class Objects:
         without = len(self.labels) - (0 if self.shapes is None else self.shapes.num_outlines)
         return masks.notes(without, len(self.labels), num_classes)
 
-    def of_images(self, chosen: npt.NDArray[np.bool_]) -> Objects:
+    def of_images(self, chosen: BoolArray) -> Objects:
         """Those of the images where ``chosen``, bool [I], is True."""
         counts = np.diff(self.starts)
         starts = np.append(0, np.cumsum(counts[chosen]))
         return self.take(np.flatnonzero(np.repeat(chosen, counts)), starts, self.sizes[chosen])
 
-    def take(
-        self, order: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int32]
-    ) -> Objects:
+    def take(self, order: Int64Array, starts: Int64Array, sizes: Int32Array) -> Objects:
         """Some objects in another order, of other images."""
         columns = {name: getattr(self, name) for name in _COLUMNS}
         taken: dict[str, Any] = {name: None if column is None else column[order] for name, column in columns.items()}
@@ -167,7 +166,7 @@ class Objects:
         return digest.digest()
 
 
-def _area_of(box: npt.NDArray[np.float32]) -> tuple[slice, slice]:
+def _area_of(box: Float32Array) -> tuple[slice, slice]:
     """Rows and columns whose pixels have their centers in a box."""
     left, top, right, bottom = np.ceil(box.astype(np.float64) - 0.5).astype(np.int64).tolist()
     return slice(top, bottom), slice(left, right)
@@ -187,7 +186,7 @@ class ObjectsBuilder:
     ignored: array[int] = field(default_factory=lambda: array("b"))
 
     def done(
-        self, sizes: npt.NDArray[np.int32], faults: Faults, where: Callable[[int], str], is_normalised: bool = False
+        self, sizes: Int32Array, faults: Faults, where: Callable[[int], str], is_normalised: bool = False
     ) -> Objects:
         """Sorted by image, boxes checked and clipped. ``where``: names an object by its place among those added."""
         faults.degenerate += self.shapes.degenerate
@@ -212,12 +211,12 @@ class ObjectsBuilder:
 
 
 def check_boxes(
-    boxes: npt.NDArray[np.float64],
-    sizes: npt.NDArray[np.float64],
+    boxes: Float64Array,
+    sizes: Float64Array,
     faults: Faults,
     where: Callable[[int], str],
     is_normalised: bool = False,
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+) -> tuple[Float32Array, BoolArray]:
     """Boxes clipped to images of ``sizes`` (height and width, 0 where not known), and a flag for each good one.
 
     ``is_normalised``: boxes are fractions of the image's width and height, and all sizes are 1.
@@ -231,7 +230,7 @@ def check_boxes(
         is_flat = (boxes[:, 2:] == boxes[:, :2]).any(1)
         is_outside = (clipped[:, 2:] <= clipped[:, :2]).any(1)
         reaches_out = (np.abs(clipped - boxes) > slack).any(1)
-    wrong: npt.NDArray[np.bool_] = is_odd | is_inverted | is_outside & ~is_flat
+    wrong: BoolArray = is_odd | is_inverted | is_outside & ~is_flat
     for k in np.flatnonzero(wrong).tolist():
         shown = ", ".join(f"{value:g}" for value in boxes[k].tolist())
         what = f"is odd; accepted: {FINITE}" if is_odd[k] else "has its edges in the wrong order, or a negative size"

@@ -8,17 +8,17 @@ the centres of pixels, even-odd, it gives the mask again. The loops are in ``nat
 from __future__ import annotations
 
 from ctypes import c_double, c_int64, c_void_p
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import AnyArray, BoolArray, Float64Array
 from variegate.formats.annotated.shapes import Mask, Shapes, decode_runs
 from variegate.native.library import check_status, data_ptr, entry
 
 # Lines and columns that hold all of a mask.
 Area = tuple[slice, slice]
-Ring = npt.NDArray[np.float64]
+Ring = Float64Array
 TOLERANCE = 0.3
 
 _fill_rings = entry("vg_fill_rings", c_void_p, c_int64, c_void_p, c_int64, c_void_p, c_int64, c_int64, c_void_p)
@@ -33,7 +33,8 @@ def fill_rings(mask: Mask, points: npt.NDArray[np.floating], ends: npt.ArrayLike
     """
     if not mask.flags.carray:
         raise ValueError(f"mask: got one of strides {mask.strides}; accepted: contiguous and writable, bool [H, W]")
-    corners, rings = np.ascontiguousarray(points, np.float64), np.array(ends, np.int64)
+    corners = np.ascontiguousarray(points, np.float64)
+    rings = np.array(ends, np.int64)
     found = np.empty(4, np.int64)
     polygons = data_ptr(corners), len(corners), data_ptr(rings), len(rings)
     status = _fill_rings(*polygons, data_ptr(mask), *mask.shape, data_ptr(found))
@@ -48,10 +49,11 @@ def fill_rings(mask: Mask, points: npt.NDArray[np.floating], ends: npt.ArrayLike
 
 def masks_of(
     shapes: Shapes, some: range, size: tuple[int, int], scale: tuple[float, float]
-) -> tuple[npt.NDArray[np.bool_], list[Area]]:
+) -> tuple[BoolArray, list[Area]]:
     """bool [M, height, width] of objects ``some``, and where in each they are. ``scale``: what x and y are multiplied
     by. Raises ValueError for runs of another size."""
-    masks, areas = np.zeros((len(some), *size), np.bool_), []
+    masks = np.zeros((len(some), *size), np.bool_)
+    areas = []
     for mask, k in zip(masks, some, strict=True):
         area: Area = (slice(None), slice(None))
         if (runs := shapes.runs.get(k)) is not None:
@@ -63,7 +65,7 @@ def masks_of(
     return masks, areas
 
 
-def outline_of(mask_HW: npt.NDArray[Any], is_single: bool = False) -> list[Ring]:
+def outline_of(mask_HW: AnyArray, is_single: bool = False) -> list[Ring]:
     """Rings float64 [N, 2] (x, y) of a mask's pixels that are not 0; none where all are.
 
     One for each part, where parts touch at their corners at most. Where a part has holes, or ``is_single``, there is
@@ -84,19 +86,23 @@ def outline_of(mask_HW: npt.NDArray[Any], is_single: bool = False) -> list[Ring]
     return [np.concatenate(parts[:-1])]
 
 
-def trace(mask_HW: npt.NDArray[Any]) -> list[Ring]:
+def trace(mask_HW: AnyArray) -> list[Ring]:
     """Rings float64 [N, 2] (x, y) through the middles of sides, simplified: outlines clockwise, holes the other way."""
     inside = mask_HW != 0
-    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
+    rows = np.flatnonzero(inside.any(axis=1))
+    columns = np.flatnonzero(inside.any(axis=0))
     if not len(rows):
         return []
-    top, left = int(rows[0]), int(columns[0])
+    top = int(rows[0])
+    left = int(columns[0])
     padded = np.pad(inside[top : rows[-1] + 1, left : columns[-1] + 1], 1).view(np.uint8)
-    width, flat = padded.shape[1], padded.ravel()
+    width = padded.shape[1]
+    flat = padded.ravel()
     counts = np.empty(2, np.int64)
     _count_sides(data_ptr(flat), len(flat), width, data_ptr(counts))
     num_sides, num_tops = counts.tolist()
-    points, ends = np.empty((num_sides, 2), np.float64), np.zeros(num_tops + 1, np.int64)
+    points = np.empty((num_sides, 2), np.float64)
+    ends = np.zeros(num_tops + 1, np.int64)
     num_rings = _trace(data_ptr(flat), len(flat), width, num_sides, TOLERANCE, data_ptr(points), data_ptr(ends[1:]))
     if num_rings < 0:
         raise MemoryError("outlines: no memory for the sides of a mask's pixels")

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Float32Array, Float64Array, Int64Array, UInt64Array
 from variegate.errors import DecodeError
 from variegate.formats.annotated import values as check
 from variegate.formats.annotated.frames import EXIF, STORED, Frame, Frames
@@ -20,6 +20,7 @@ from variegate.formats.annotated.objects import Faults, check_boxes
 from variegate.formats.annotated.written import RecordForm
 from variegate.formats.base import IndexedSource, SampleName, StoredFile
 from variegate.formats.labels import MOST_LABEL, NO_LABEL
+from variegate.targets.box_formats import edges_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +43,8 @@ _NAME = check.optional("a name, or None for the usual ones", check.is_name)
 FIELD_OPTIONS = {
     **dict.fromkeys(USUAL_NAMES, _NAME),
     "per_box": check.AnnotationOption(
-        *((), "a list of names"),
+        (),
+        "a list of names",
         lambda value: check.is_name(value) or (isinstance(value, (list, tuple)) and all(map(check.is_name, value))),
     ),
     "box_format": check.AnnotationOption.one_of(None, *_BOX_FORMATS),
@@ -148,7 +150,8 @@ class ObjectFields:
                 wrong.append(f"object {k}: {error}")
                 continue
             read.append((k, box, label, own))
-        faults, box_format = Faults("skip"), self._format_of(boxes)
+        faults = Faults("skip")
+        box_format = self._format_of(boxes)
         edges, is_good = check_boxes(
             self._edges(np.array([one[1] for one in read]).reshape(-1, 4), box_format, size),
             np.tile(np.array(size, np.float64), (len(read), 1)),
@@ -187,14 +190,9 @@ class ObjectFields:
     def _scale(self, size: tuple[int, int]) -> tuple[float, float]:
         return (float(size[1]), float(size[0])) if self.normalized else (1.0, 1.0)
 
-    def _edges(self, boxes: npt.NDArray[np.float64], box_format: str, size: tuple[int, int]) -> npt.NDArray[np.float64]:
+    def _edges(self, boxes: Float64Array, box_format: str, size: tuple[int, int]) -> Float64Array:
         """Boxes [M, 4] as they are written -> edges in pixels."""
-        first, second = boxes[:, :2], boxes[:, 2:]
-        if box_format == "xywh":
-            second = first + second
-        elif box_format == "cxcywh":
-            first, second = first - second / 2, first + second / 2
-        return np.concatenate([first, second], axis=1) * np.tile(self._scale(size), 2)
+        return edges_of(boxes, box_format) * np.tile(self._scale(size), 2)
 
     def _label(self, label: Any, name: str) -> int:
         most = len(self.classes)
@@ -209,11 +207,12 @@ class ObjectFields:
             raise check.refusal(name, label, accepted)
         return int(label)
 
-    def _points(self, points: Any, size: tuple[int, int]) -> npt.NDArray[np.float32]:
+    def _points(self, points: Any, size: tuple[int, int]) -> Float32Array:
         """float32 [K, 3] of an object, or of an image."""
         if points is None:
             raise ValueError("no key points")
-        rows, scale = check.as_list("key points", points), self._scale(size)
+        rows = check.as_list("key points", points)
+        scale = self._scale(size)
         is_flat = bool(rows) and not isinstance(rows[0], (list, tuple, np.ndarray))
         rows = [rows[i : i + 3] for i in range(0, len(rows), 3)] if is_flat else rows
         found = np.zeros((len(rows), 3), np.float32)
@@ -279,7 +278,8 @@ class RecordReader:
 
     def notes(self) -> list[str]:
         """Of the samples that were read so far."""
-        wrong, flat = sum(list(self._wrong.values())), sum(list(self._flat.values()))
+        wrong = sum(list(self._wrong.values()))
+        flat = sum(list(self._flat.values()))
         return Faults("skip", bad=wrong, first=self._first, flat=flat).notes("", "were")
 
 
@@ -292,8 +292,10 @@ class SourceOver(IndexedSource):
     _images: ParquetSource | WebDatasetSource
 
     def __init__(self, images: ParquetSource | WebDatasetSource, reader: RecordReader) -> None:
-        self._images, self._reader = images, reader
-        self.classes, self.is_remote = reader.fields.classes, images.is_remote
+        self._images = images
+        self._reader = reader
+        self.classes = reader.fields.classes
+        self.is_remote = images.is_remote
 
     def __len__(self) -> int:
         return len(self._images)
@@ -301,10 +303,10 @@ class SourceOver(IndexedSource):
     def name(self, index: int) -> SampleName:
         return self._images.name(index)
 
-    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    def ids(self, indices: Int64Array) -> UInt64Array:
         return self._images.ids(indices)
 
-    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    def labels(self, indices: Int64Array) -> AnyArray:
         return np.full(len(indices), NO_LABEL)
 
     def stored_files(self) -> list[StoredFile]:
@@ -337,7 +339,8 @@ def form_of_schema(fields: ObjectFields, schema: pa.Schema | None, objects: str 
 
     if schema is None:
         return RecordForm()
-    is_list, holder = False, schema
+    is_list = False
+    holder = schema
     if objects is not None:
         kind = schema.field(objects).type
         is_list = not pa.types.is_struct(kind)

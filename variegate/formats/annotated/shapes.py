@@ -15,11 +15,11 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, BoolArray, Float32Array, Int64Array
 from variegate.formats.annotated.values import as_list, numbers_of, shown_value
 
-Mask = npt.NDArray[np.bool_]
+Mask = BoolArray
 # Of an RLE, more than any image that is decoded has: float64 adds up so many, and every count below, exactly.
 _MOST_PIXELS = 1 << 40
 # Kinds of an object's outline.
@@ -39,18 +39,18 @@ class Shapes:
     """Of many objects. ``points``: float32 [P, 2], x and y. Ring r holds points ``rings[r]:rings[r + 1]``; object k has
     rings ``first[k]:last[k]``, or is in ``runs``."""
 
-    points: npt.NDArray[np.float32]
-    rings: npt.NDArray[np.int64]
-    first: npt.NDArray[np.int64]
-    last: npt.NDArray[np.int64]
+    points: Float32Array
+    rings: Int64Array
+    first: Int64Array
+    last: Int64Array
     runs: dict[int, Runs]
 
-    def __getitem__(self, order: npt.NDArray[np.int64]) -> Shapes:
+    def __getitem__(self, order: Int64Array) -> Shapes:
         """Those of some objects, in another order; the points stay where they are."""
         runs = {new: self.runs[old] for new, old in enumerate(order.tolist()) if old in self.runs} if self.runs else {}
         return Shapes(self.points, self.rings, self.first[order], self.last[order], runs)
 
-    def outline(self, k: int) -> tuple[npt.NDArray[np.float32], list[int]]:
+    def outline(self, k: int) -> tuple[Float32Array, list[int]]:
         """The points of all rings of object ``k``, [P, 2], and where in these each ring ends."""
         ends = self.rings[int(self.first[k]) : int(self.last[k]) + 1]
         return self.points[ends[0] : ends[-1]], (ends[1:] - ends[0]).tolist()
@@ -84,7 +84,9 @@ class ShapesBuilder:
     def add_rings(self, rings: Sequence[Sequence[float]]) -> None:
         """An object of rings x, y, x, y, ...; those of fewer than three points are left out and counted. Raises
         ValueError for what is no ring, and is as before."""
-        points, ends, degenerate = array("f"), array("q"), 0
+        points = array("f")
+        ends = array("q")
+        degenerate = 0
         for ring in as_list("segmentation", rings):
             if not isinstance(ring, (list, tuple)):
                 raise ValueError(f"a polygon {shown_value(ring)}; accepted: a list of numbers")
@@ -142,7 +144,7 @@ def decode_runs(runs: Runs, height: int, width: int) -> Mask:
     return np.ascontiguousarray(np.repeat(values, lengths).reshape(width, height).T)
 
 
-def uncompressed(counts: bytes) -> npt.NDArray[np.int64]:
+def uncompressed(counts: bytes) -> Int64Array:
     """COCO's compressed counts (pycocotools' rleFrString): six bits a letter from ``0`` on, five of a number and one
     that more follow, the last with a sign; from the third on, differences from the one before the last."""
     letters = np.frombuffer(counts, np.uint8).astype(np.int64) - 48
@@ -161,7 +163,7 @@ def uncompressed(counts: bytes) -> npt.NDArray[np.int64]:
     return numbers
 
 
-def runs_of(mask_HW: npt.NDArray[Any]) -> str:
+def runs_of(mask_HW: AnyArray) -> str:
     """COCO's compressed counts (pycocotools' rleToString): runs down the columns, of 0 and 1 in turn."""
     flat = (mask_HW != 0).T.ravel()
     ends = np.append(np.flatnonzero(flat[1:] != flat[:-1]) + 1, flat.size)
@@ -173,7 +175,8 @@ def runs_of(mask_HW: npt.NDArray[Any]) -> str:
     letters = []
     for number in numbers.tolist():
         while True:
-            bits, number = number & 31, number >> 5
+            bits = number & 31
+            number >>= 5
             is_last = number == (-1 if bits & 16 else 0)
             letters.append(chr(48 + (bits if is_last else bits | 32)))
             if is_last:
@@ -181,7 +184,7 @@ def runs_of(mask_HW: npt.NDArray[Any]) -> str:
     return "".join(letters)
 
 
-def _lengths(runs: Runs) -> npt.NDArray[np.int64]:
+def _lengths(runs: Runs) -> Int64Array:
     """Of runs that are as long together as the mask. Raises ValueError."""
     expected = runs.height * runs.width
     if isinstance(runs.counts, bytes):

@@ -48,7 +48,8 @@ class Options:
         if unknown := [name for name in values if name not in known and name != "format"]:
             accepted = f"{', '.join(known)}{meant(unknown[0], known)}"
             raise SourceError(f"annotations: got the option {unknown[0]!r}; accepted: {accepted}")
-        self._known, self._values = known, values
+        self._known = known
+        self._values = values
 
     def of(self, name: str) -> Any:
         """Raises SourceError for a value that is not accepted; a path as text."""
@@ -67,7 +68,8 @@ class MaskOptions(NamedTuple):
     @classmethod
     def of(cls, options: Options) -> MaskOptions:
         """Raises SourceError for values that are not accepted, or not together."""
-        mask, unoutlined = options.of("mask"), options.of("unoutlined")
+        mask = options.of("mask")
+        unoutlined = options.of("unoutlined")
         if unoutlined == "ignore" and mask != "classes":
             got = f"got 'ignore' with mask={mask!r}"
             raise SourceError(f"annotations: unoutlined: {got}; accepted: 'fill', 'background', or mask='classes'")

@@ -103,7 +103,8 @@ def _rounded(values: Any) -> Any:
 def _fitted(box: Any, mask_HW: Any) -> Any:
     """Edges of a box, those farther than a pixel from the object's mask moved to it: the box of a transformed box is
     looser than that of the transformed object."""
-    columns, rows = np.flatnonzero(mask_HW.any(axis=0)), np.flatnonzero(mask_HW.any(axis=1))
+    columns = np.flatnonzero(mask_HW.any(axis=0))
+    rows = np.flatnonzero(mask_HW.any(axis=1))
     if not len(rows):
         return box
     seen = np.array([columns[0], rows[0], columns[-1] + 1, rows[-1] + 1], np.float64)

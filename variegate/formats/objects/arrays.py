@@ -28,7 +28,8 @@ Image = npt.NDArray[np.uint8]
 
 _ACCEPTED = "uint8 or uint16 [N, H, W, C] or [N, H, W] with C = 1 to 32, or a list of images [H, W, C] or [H, W]"
 # The fingerprint looks at so many images, and so many bytes of each: a mebibyte at most.
-_IMAGES_LOOKED_AT, _BYTES_LOOKED_AT = 64, 16384
+_IMAGES_LOOKED_AT = 64
+_BYTES_LOOKED_AT = 16384
 
 
 class ArraySource(IndexedSource):
@@ -129,7 +130,8 @@ def _check_images(images: Any) -> Image | list[Image]:
         raise TypeError(f"images: got {type(images).__name__}; accepted: {_ACCEPTED}")
     if len(images) == 0:
         raise SourceError(f"images: got an empty list; accepted: {_ACCEPTED}, not empty")
-    found, accepted = [], "uint8 or uint16 [H, W, 3], [H, W, 1] or [H, W]"
+    found = []
+    accepted = "uint8 or uint16 [H, W, 3], [H, W, 1] or [H, W]"
     for i, image in enumerate(images):
         array = _as_array(f"images[{i}]", image)
         if array is None:

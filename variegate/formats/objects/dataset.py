@@ -9,8 +9,8 @@ from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Int64Array
 from variegate.errors import DecodeError
 from variegate.formats.annotated.folders import size_of
 from variegate.formats.base import IndexedSource, Item, SampleName, check_index, describe, digest_of
@@ -53,7 +53,8 @@ class DatasetSource(IndexedSource):
         normalized: bool = False,
     ) -> None:
         self._length = _check_dataset(dataset)
-        self._dataset, self.has_targets = dataset, has_targets
+        self._dataset = dataset
+        self.has_targets = has_targets
         self._written = box_format, normalized
         self.is_locked = not _is_independent(dataset) if lock is None else lock
         self.after_fork()
@@ -120,13 +121,14 @@ class DatasetSource(IndexedSource):
         check_index(index, self._length)
         inner = self._dataset
         while _is_subset(inner):
-            index, inner = int(inner.indices[index]), inner.dataset
+            index = int(inner.indices[index])
+            inner = inner.dataset
         files = _files_of(inner)
         if files is not None:
             return SampleName(os.fspath(files[index][0]))
         return SampleName(type(inner).__name__, f"item {index}")
 
-    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any] | None:
+    def labels(self, indices: Int64Array) -> AnyArray | None:
         """As far as the data set tells them without reading an image; else None."""
         if self.has_targets:
             return None
@@ -135,7 +137,8 @@ class DatasetSource(IndexedSource):
             return None  # what it lists are not the labels that it yields
         files = _files_of(inner)
         targets = [label for _, label in files] if files is not None else _stored_labels(inner)
-        targets, array = _label_column(inner) if targets is None else targets, None
+        targets = _label_column(inner) if targets is None else targets
+        array = None
         with suppress(TypeError, ValueError, RuntimeError):
             array = _as_labels(targets, len(inner))
         if array is None or array.dtype.kind != "U":
@@ -190,7 +193,7 @@ def _is_subset(dataset: Any) -> bool:
     return len(indices) == len(dataset)
 
 
-def _innermost(dataset: Any, chosen: npt.NDArray[np.int64] | None = None) -> tuple[Any, npt.NDArray[np.int64] | None]:
+def _innermost(dataset: Any, chosen: Int64Array | None = None) -> tuple[Any, Int64Array | None]:
     """The data set that Subsets of Subsets are of, and the places in it of the samples ``chosen`` of the outermost
     (None: all); None where it is that one itself."""
     while _is_subset(dataset):
@@ -219,7 +222,8 @@ def _files_of(dataset: Any) -> Sequence[Any] | None:
 
 def class_names(dataset: Any) -> tuple[str, ...]:
     dataset, _ = _innermost(dataset)
-    names, features = getattr(dataset, "classes", None), getattr(dataset, "features", None)
+    names = getattr(dataset, "classes", None)
+    features = getattr(dataset, "features", None)
     if names is None and isinstance(features, Mapping):  # Hugging Face's
         columns = (*(name for name in LABEL_NAMES if name in features), *features)
         found = (getattr(features[column], "names", None) for column in columns)
@@ -247,7 +251,7 @@ def _label_column(dataset: Any) -> Any:
     return None if column is None else list(dataset.with_format(None)[column])
 
 
-def _as_labels(targets: Any, length: int) -> npt.NDArray[Any] | None:
+def _as_labels(targets: Any, length: int) -> AnyArray | None:
     array = np.asarray(targets)
     is_known = array.ndim > 0 and len(array) == length and array.dtype.kind in "biufU"
     return array if is_known else None

@@ -48,7 +48,8 @@ class IterableSource:
 
     def with_targets(self, *written: Any) -> IterableSource:
         made = copy(self)
-        made.has_targets, made.written = True, written
+        made.has_targets = True
+        made.written = written
         return made
 
     @computed_once
@@ -84,7 +85,8 @@ class Reading(Iterator[StreamItem]):
         self._samples: Iterator[Any] | None = None
 
     def __next__(self) -> StreamItem:
-        name, number = self._source.name(self._shard, self._position), self._shard << 32 | self._position
+        name = self._source.name(self._shard, self._position)
+        number = self._shard << 32 | self._position
         self._position += 1
         item: Item | DecodeError
         try:

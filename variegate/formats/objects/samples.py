@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
+from variegate.arrays import UInt8Array
 from variegate.decode import check_side, pixels_of_pil, read_bytes
 from variegate.decode.depth import ADVICE, as_8_bits, tensor_as_8_bits
 from variegate.errors import DecodeError
@@ -39,7 +39,8 @@ _PLACES |= {"heatmap", "trimap"}
 _ALONE = {"seg", "semantic", "panoptic", "instance", "depth", "disparity", "flow", "normal", "point", "joint", "matte"}
 _ALONE |= {"saliency"}
 # How far a sample is looked through.
-_DEEPEST, _LONGEST = 6, 64
+_DEEPEST = 6
+_LONGEST = 64
 # Sides from which on a plane of bytes is taken for a picture, and not for a table.
 _PICTURE_SIDE = 8
 _FILE_STARTS = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*\0", b"MM\0*")
@@ -65,7 +66,7 @@ def _first(names: Sequence[str], sample: Mapping[Any, Any]) -> str | None:
     return next((name for name in names if name in sample), None)
 
 
-def check_rest(sample: Any, image: bytes | npt.NDArray[np.uint8], name: str) -> None:
+def check_rest(sample: Any, image: bytes | UInt8Array, name: str) -> None:
     """Refuse masks, boxes and the like beside the image that ``image_of`` made of the sample's. Raises TypeError."""
     size = None if isinstance(image, bytes) else (image.shape[0], image.shape[1])
     if isinstance(sample, Mapping):
@@ -76,7 +77,7 @@ def check_rest(sample: Any, image: bytes | npt.NDArray[np.uint8], name: str) -> 
             check_beside(value, f"{name}[{i}]", size)
 
 
-def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | npt.NDArray[np.uint8]:
+def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | UInt8Array:
     """Bytes as they are; anything else as uint8 [H, W, 3] or [H, W, 1]: arrays have their channels last, tensors first
     wherever these can be. PIL images are the pixels that they hold: their EXIF orientation is not applied, as with
     torchvision (that of files and their bytes is); one that was opened and not yet
@@ -89,7 +90,8 @@ def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | npt.NDA
     if isinstance(image, (bytes, bytearray, memoryview)):
         return bytes(image)
     if isinstance(image, Mapping) and "bytes" in image:
-        data, path = image["bytes"], image.get("path")
+        data = image["bytes"]
+        path = image.get("path")
         if data is None and path is not None and reads_files:
             return read_bytes(path, f"{name}: {os.fspath(path)}")
         if data is None:
@@ -113,7 +115,8 @@ def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | npt.NDA
             "Normalize out of the data set's own transform: they belong to the transform given to Variegate, or "
             f"{ADVICE}"
         )
-    array, shape = image, tuple(image.shape)
+    array = image
+    shape = tuple(image.shape)
     if not isinstance(image, np.ndarray):
         if image.device.type != "cpu":
             raise TypeError(f"{name}: got a tensor on {image.device}; accepted: {_ACCEPTED_IMAGES}, on the CPU")
@@ -267,7 +270,8 @@ def _found(value: Any, size: Size | None) -> str:
         return "an image file" if isinstance(value.get("bytes"), bytes) else ""
     if isinstance(value, (list, tuple)):
         return f"{len(value)} boxes" if value and all(map(_is_box, value)) else ""
-    shape, dtype = getattr(value, "shape", None), str(getattr(value, "dtype", "")).removeprefix("torch.")
+    shape = getattr(value, "shape", None)
+    dtype = str(getattr(value, "dtype", "")).removeprefix("torch.")
     if not isinstance(shape, tuple) or len(shape) < 2:
         return ""
     if len(shape) == 2 and shape[1] == 4:

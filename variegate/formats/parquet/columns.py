@@ -43,7 +43,8 @@ class Columns(NamedTuple):
 def find_columns(file: ParquetFile, image: str | None = None) -> Columns:
     """``image``: the column of images that the user names, if any. Raises SourceError naming the file, the columns it
     has and what is accepted."""
-    schema, features = file.schema, features_of(file.schema)
+    schema = file.schema
+    features = features_of(file.schema)
     notes: list[str] = []
 
     def of_type(kind: str) -> list[str]:
@@ -170,7 +171,8 @@ def read_labels(
     with ThreadPoolExecutor(min(16, len(files))) as pool:
         columns = list(pool.map(lambda file: file.read([column], f"column {column!r}").column(column), files))
     kind = _label_kind(files[0].schema.field(column).type) or ""
-    missing, theirs = sum(values.null_count for values in columns), "NaN" if kind == "float" else NO_LABEL
+    missing = sum(values.null_count for values in columns)
+    theirs = "NaN" if kind == "float" else NO_LABEL
     notes = [f"{missing:,} rows have no label in column {column!r}; theirs is {theirs}"] if missing else []
     if kind == "string":
         columns = [values.cast(pa.large_string()) for values in columns]

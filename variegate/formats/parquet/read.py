@@ -12,10 +12,10 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from variegate.arrays import AnyArray, Int64Array
 from variegate.decode import read_bytes
 from variegate.errors import DecodeError
 from variegate.formats import reading
@@ -33,7 +33,7 @@ from variegate.formats.labels import NO_LABEL, Labels, check_classes, hash_label
 from variegate.formats.parquet.columns import check_alike, find_columns, read_labels
 from variegate.formats.parquet.row_groups import GroupCache, GroupReader, choose_unpacking
 from variegate.io.addresses import without_secrets
-from variegate.io.files import NotRegularError, open_regular
+from variegate.io.files import NotRegularError, StrPath, open_regular
 from variegate.io.location import Location, LocationLike, cache_folder
 
 _ACCEPTED = "a Parquet file with a column of images"
@@ -83,7 +83,8 @@ def open_file(path: LocationLike, accepted: str = _ACCEPTED) -> ParquetFile:
             if size == 0:
                 raise SourceError(f"{location}: zero bytes: the file is empty; accepted: {accepted}")
             opened = pq.ParquetFile(handle)
-            schema, metadata = opened.schema_arrow, opened.metadata
+            schema = opened.schema_arrow
+            metadata = opened.metadata
     except SourceError:
         raise
     except NotRegularError as error:
@@ -124,7 +125,7 @@ def _handle(location: Location) -> Iterator[tuple[Any, int, str]]:
         yield handle, int(system.size(inner)), stamp
 
 
-def check_root(image_root: str | os.PathLike[str]) -> str:
+def check_root(image_root: StrPath) -> str:
     """The folder that named files are read from. Raises SourceError for what is none of this machine."""
     location = Location.parse(image_root, chain=True)
     if location.is_url or not os.path.isdir(location.address()):
@@ -143,7 +144,8 @@ def read_named_file(path: str, table: Location, root: str | None, name: str) -> 
         raise DecodeError(name, f"no image: its bytes are null{what}")
     try:
         # What links and ".." come to, so that neither leads out.
-        place, top = os.path.realpath(os.path.join(root, path)), os.path.realpath(root)
+        place = os.path.realpath(os.path.join(root, path))
+        top = os.path.realpath(root)
         is_inside = os.path.splitdrive(place)[0] == os.path.splitdrive(top)[0]
         is_inside = is_inside and os.path.commonpath([place, top]) == top
     except (OSError, ValueError):  # NUL in it
@@ -182,8 +184,11 @@ class ParquetSource(FilesSource):
     ) -> None:
         files = [(reader.file, sum(reader.rows)) for reader in readers]
         super().__init__([StoredFile(file.location, rows, file.size, file.stamp) for file, rows in files], classes)
-        self._image_root, self._readers, self._labels = image_root, list(readers), labels
-        self._notes, self._memory = list(notes), memory
+        self._image_root = image_root
+        self._readers = list(readers)
+        self._labels = labels
+        self._notes = list(notes)
+        self._memory = memory
         self._groups = [(reader, group) for reader in readers for group in range(len(reader.rows))]
         self._group_starts = list(accumulate((reader.rows[group] for reader, group in self._groups), initial=0))[:-1]
         names = [(file, rows, reader.column) for (file, rows), reader in zip(files, readers, strict=True)]
@@ -222,7 +227,7 @@ class ParquetSource(FilesSource):
         file, row = self._place(index)
         return SampleName(str(self._stored[file].location), f"row {row}")
 
-    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    def labels(self, indices: Int64Array) -> AnyArray:
         return np.full(len(indices), NO_LABEL) if self._labels is None else self._labels[indices]
 
     def notes(self) -> list[str]:
@@ -246,8 +251,8 @@ def open_parquet(
     image: str | None = None,
     *,
     memory: int = MEMORY,
-    cache_dir: str | os.PathLike[str] | None = None,
-    image_root: str | os.PathLike[str] | None = None,
+    cache_dir: StrPath | None = None,
+    image_root: StrPath | None = None,
     has_labels: bool = True,
 ) -> ParquetSource:
     """Open Parquet files, in the given order, by path or by any address that fsspec understands.
@@ -280,7 +285,9 @@ def open_parquet(
         check_alike(files[0], columns, file, has_labels)
     if sum(file.metadata.num_rows for file in files) == 0:
         raise SourceError(f"{files[0].location}: no rows{' in any of the files' if len(files) > 1 else ''}")
-    labels, names, notes = None, given or columns.class_names, list(columns.notes)
+    labels = None
+    names = given or columns.class_names
+    notes = list(columns.notes)
     if columns.label is None and has_labels:
         notes.append(f"no column of labels in {files[0].name}: every label is -1")
     elif columns.label is not None:

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from variegate.arrays import Int64Array
 from variegate.formats.base import digest_of
 from variegate.io.durable import write_pieces
 from variegate.threads import at_fork
@@ -44,8 +44,8 @@ Row = tuple[bytes | None, str]
 @dataclass(frozen=True)
 class UnpackedRows:
     path: Path
-    lengths: npt.NDArray[np.int64]
-    starts: npt.NDArray[np.int64]
+    lengths: Int64Array
+    starts: Int64Array
 
     @property
     def nbytes(self) -> int:
@@ -53,7 +53,8 @@ class UnpackedRows:
 
     def row(self, index: int) -> Row:
         """Raises OSError where the file is gone or ends early."""
-        length, start = self.lengths.item(index), self.starts.item(index)
+        length = self.lengths.item(index)
+        start = self.starts.item(index)
         size = length if length >= 0 else -1 - length
         # Opened each time: a data set may have more groups than a process may have open files.
         with open(self.path, "rb", buffering=0) as file:
@@ -130,7 +131,8 @@ class GroupReader:
     failure: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        schema, metadata = self.file.schema, self.file.metadata
+        schema = self.file.schema
+        metadata = self.file.metadata
         kind = schema.field(self.column).type
         self.fields = (
             [name for name in ("bytes", "path") if kind.get_field_index(name) >= 0] if pa.types.is_struct(kind) else []
@@ -248,7 +250,9 @@ class GroupCache:
     of its rows."""
 
     def __init__(self, load: Callable[[int], Rows], expected: Sequence[int], budget: int) -> None:
-        self._load, self._expected, self._budget = load, expected, budget
+        self._load = load
+        self._expected = expected
+        self._budget = budget
         self._changed = threading.Condition(threading.Lock())
         self._held: OrderedDict[int, Rows] = OrderedDict()
         self._loading: dict[int, Future[Rows]] = {}
@@ -257,7 +261,8 @@ class GroupCache:
 
     def after_fork(self) -> None:
         self._changed = threading.Condition(threading.Lock())
-        self._loading, self._reserved = {}, 0
+        self._loading = {}
+        self._reserved = 0
         self._held_bytes = sum(held.nbytes for held in self._held.values())
 
     @property
@@ -286,7 +291,8 @@ class GroupCache:
             self._held_bytes -= held.nbytes if held else 0
 
     def _load_here(self, key: int, mine: Future[Rows]) -> Rows:
-        reserved, expected = 0, self._expected[key]
+        reserved = 0
+        expected = self._expected[key]
         try:
             with self._changed:
                 while self._reserved and self._reserved + expected > self._budget:

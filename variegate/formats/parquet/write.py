@@ -63,7 +63,8 @@ class ParquetShard(Shard):
         return (label,)
 
     def _begin_group(self) -> None:
-        self._data, self._ends = bytearray(), [0]
+        self._data = bytearray()
+        self._ends = [0]
         self._rows: list[tuple[Any, ...]] = []
 
     def _add(self, record: Record, label: Any) -> None:
@@ -100,11 +101,13 @@ class AnnotatedParquetShard(ParquetShard):
     """Columns of images, objects and masks under the names of the source's, then id, copy and source."""
 
     def __init__(self, storage: Storage, name: str, labels: Labels, about: Mapping[str, Any]) -> None:
-        self._about, self._form = about, RecordForm(**about["record"])
+        self._about = about
+        self._form = RecordForm(**about["record"])
         super().__init__(storage, name, labels)
 
     def _schema_of(self, labels: Labels) -> pa.Schema:
-        about, is_list = self._about, self._form.is_list
+        about = self._about
+        is_list = self._form.is_list
         columns = _object_columns(self._form, labels.classes) if has_objects(about) else {}
         lists = {name: _list(column) for name, column in columns.items()}
         if (name := about["objects"]) is not None:

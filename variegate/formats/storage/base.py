@@ -23,8 +23,10 @@ class Descriptor(io.RawIOBase):
 
     def __init__(self, descriptor: int, shown: str) -> None:
         super().__init__()
-        self._descriptor, self._shown = descriptor, shown
-        self.size, self.digest = 0, hashlib.sha256()
+        self._descriptor = descriptor
+        self._shown = shown
+        self.size = 0
+        self.digest = hashlib.sha256()
 
     def writable(self) -> bool:
         return True

@@ -29,12 +29,14 @@ class LocalStorage(Storage):
     def __init__(self, root: str) -> None:
         if not root:
             raise SourceError("an empty path; accepted: a folder to write to, or an address")
-        self.shown, self.root = root, os.path.abspath(root)
+        self.shown = root
+        self.root = os.path.abspath(root)
         self._is_prepared = False
         self._set_up()
 
     def _set_up(self) -> None:
-        self._lock, self._syncing = threading.Lock(), threading.Lock()
+        self._lock = threading.Lock()
+        self._syncing = threading.Lock()
         self._touched: set[str] = set()
         self._known: set[str] = set()
 
@@ -91,7 +93,8 @@ class LocalStorage(Storage):
         # One at a time: who finds nothing left to do has waited for those who do it.
         with self._syncing:
             with self._lock:
-                touched, self._touched = self._touched, set()
+                touched = self._touched
+                self._touched = set()
             try:
                 innermost_first = sorted(touched, key=len, reverse=True)
                 for folder in [] if sync_folders(innermost_first) else innermost_first:

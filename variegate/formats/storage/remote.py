@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
@@ -15,13 +14,14 @@ from variegate.formats.reading import filesystem, reason_for
 from variegate.formats.storage.base import TEMPORARY, FileWriter, Storage, check_relative
 from variegate.formats.storage.local import LocalStorage
 from variegate.io.durable import WriteError, write_error, write_errors_name
+from variegate.io.files import StrPath
 from variegate.io.location import Location
 
 # Where an object is to be seen once all of it has arrived. Elsewhere a reader could see half a file.
 _OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "oss", "tos", "hf", "memory"})
 
 
-def open_storage(spec: str | os.PathLike[str]) -> Storage:
+def open_storage(spec: StrPath) -> Storage:
     """A folder, or an address; touches nothing yet. Raises SourceError for one that cannot be written to."""
     location = Location.parse(spec, chain=True)
     if not location.is_url:

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int64Array, UInt8Array
 from variegate.formats.base import SourceError, check_on_error, digest_of, first_names
 from variegate.formats.reading import FileVersion, named_errors, open_stream, version_of
 from variegate.formats.tar.members import FileReader, ForwardReader, StreamReader
@@ -37,7 +37,7 @@ from variegate.formats.tar.samples import (
     split_name,
 )
 from variegate.io.durable import write_pieces
-from variegate.io.files import open_regular, read_regular
+from variegate.io.files import StrPath, open_regular, read_regular
 from variegate.io.location import Location, LocationLike, cache_folder
 
 
@@ -51,12 +51,12 @@ class ShardIndex:
     """
 
     version: FileVersion
-    offsets: npt.NDArray[np.int64]
-    sizes: npt.NDArray[np.int64]
-    begins: npt.NDArray[np.int64]
-    ends: npt.NDArray[np.int64]
-    kinds: npt.NDArray[np.uint8]
-    values: npt.NDArray[np.int64]
+    offsets: Int64Array
+    sizes: Int64Array
+    begins: Int64Array
+    ends: Int64Array
+    kinds: UInt8Array
+    values: Int64Array
     texts: list[tuple[str, str]]
     names: bytes
     counts: ShardCounts
@@ -66,7 +66,8 @@ class ShardIndex:
         return len(self.offsets)
 
     def label(self, position: int) -> Label:
-        kind, value = LabelKind(self.kinds[position]), int(self.values[position])
+        kind = LabelKind(self.kinds[position])
+        value = int(self.values[position])
         if kind == LabelKind.NONE:
             return NO_LABEL
         if kind == LabelKind.NUMBER:
@@ -79,7 +80,7 @@ class ShardIndex:
         return self.names[begin : int(self._name_ends[position])].decode("utf-8", "surrogateescape")
 
     @cached_property
-    def _name_ends(self) -> npt.NDArray[np.int64]:
+    def _name_ends(self) -> Int64Array:
         return np.flatnonzero(np.frombuffer(self.names, np.uint8) == 0)
 
 
@@ -102,7 +103,8 @@ def _collect(reader: ForwardReader, version: FileVersion) -> ShardIndex:
     names: list[bytes] = []
     texts: dict[tuple[str, str], int] = {}
     for sample in walk:
-        image, label = sample.image, sample.label
+        image = sample.image
+        label = sample.label
         value = label.number
         if label.kind in (LabelKind.NAME, LabelKind.BAD):
             value = texts.setdefault((label.text, label.extension), len(texts))
@@ -122,7 +124,7 @@ _PLACES = (("offsets", np.int64), ("sizes", np.int64), ("begins", np.int64), ("e
 _COLUMNS = (*_PLACES, ("kinds", np.uint8), ("values", np.int64))
 
 
-def load_index(shard: Location, version: FileVersion, cache_dir: str | os.PathLike[str] | None) -> ShardIndex | None:
+def load_index(shard: Location, version: FileVersion, cache_dir: StrPath | None) -> ShardIndex | None:
     """The kept index of a shard; None where there is none that fits."""
     for path in _index_paths(shard, cache_dir):
         try:
@@ -135,7 +137,7 @@ def load_index(shard: Location, version: FileVersion, cache_dir: str | os.PathLi
     return None
 
 
-def save_index(shard: Location, index: ShardIndex, cache_dir: str | os.PathLike[str] | None) -> bool:
+def save_index(shard: Location, index: ShardIndex, cache_dir: StrPath | None) -> bool:
     """Keep an index -> False where no place for it can be written to."""
     for path in _index_paths(shard, cache_dir):
         with suppress(OSError):
@@ -144,7 +146,7 @@ def save_index(shard: Location, index: ShardIndex, cache_dir: str | os.PathLike[
     return False
 
 
-def _index_paths(shard: Location, cache_dir: str | os.PathLike[str] | None) -> list[Path]:
+def _index_paths(shard: Location, cache_dir: StrPath | None) -> list[Path]:
     """Places that an index may be in, the best first. A cache folder that was asked for is the only one."""
     # The address without its query, which changes with every signature; the index says whether it is the same file.
     whole_name = str(shard) if shard.is_url else os.path.abspath(shard.address())
@@ -189,7 +191,8 @@ def _parse(data: bytes, shard: FileVersion) -> ShardIndex:
     names = body[at:]
     if len(names) != head["names"] or names.count(0) != head["count"]:
         raise ValueError("its names are not whole")
-    begins, sizes = columns["offsets"], columns["sizes"]
+    begins = columns["offsets"]
+    sizes = columns["sizes"]
     if np.any(begins < 0) or np.any(sizes < 0) or np.any(sizes > shard.size) or np.any(begins > shard.size - sizes):
         raise ValueError("a member that is not in the shard")
     if np.any(columns["begins"] < 0) or np.any(columns["ends"] > shard.size) or np.any(columns["begins"] > begins):
@@ -217,7 +220,7 @@ class ListedShard:
 
     location: Location
     index: ShardIndex
-    labels: npt.NDArray[np.int64]
+    labels: Int64Array
     broken: dict[int, str]  # what is wrong, for samples whose label is, and for the failure
 
 
@@ -237,7 +240,7 @@ def list_shards(
     classes: tuple[str, ...],
     *,
     on_error: str,
-    cache_dir: str | os.PathLike[str] | None,
+    cache_dir: StrPath | None,
 ) -> tuple[list[ListedShard], list[str]]:
     """The shards, sorted, and notes about them. Raises SourceError as ``open_webdataset`` says."""
     check_on_error(on_error)
@@ -260,7 +263,7 @@ def list_shards(
     return listed, _notes(listed, not_kept)
 
 
-def _index(shard: Location, *, may_skip: bool, cache_dir: str | os.PathLike[str] | None) -> tuple[ShardIndex, bool]:
+def _index(shard: Location, *, may_skip: bool, cache_dir: StrPath | None) -> tuple[ShardIndex, bool]:
     """A shard's index, and whether it is kept in a file. Raises SourceError unless what is wrong may be skipped."""
     try:
         version = version_of(shard)

@@ -24,7 +24,9 @@ class FileReader:
     """A local file. Skipping reads nothing, and small reads share a block. ``at``: bytes passed."""
 
     def __init__(self, file: FileIO, size: int, name: str) -> None:
-        self.at, self._size, self._name = 0, size, name
+        self.at = 0
+        self._size = size
+        self._name = name
         self._file = BufferedReader(file, 2048)
 
     def read(self, size: int) -> bytes:
@@ -50,8 +52,10 @@ class StreamReader:
     """Whatever has ``read(size)``, as a FileReader, in chunks. ``head``: what was read of the stream already."""
 
     def __init__(self, stream: Any, head: bytes = b"") -> None:
-        self.at, self._stream = 0, stream
-        self._chunk, self._begin = head, 0
+        self.at = 0
+        self._stream = stream
+        self._chunk = head
+        self._begin = 0
 
     def read(self, size: int) -> bytes:
         data = self._chunk[self._begin : self._begin + size]
@@ -92,8 +96,10 @@ class _Gunzip:
     """Not gzip.GzipFile, which at a cut throws away what it has decompressed already."""
 
     def __init__(self, stream: ByteStream, head: bytes) -> None:
-        self._stream, self._name = stream, stream.name
-        self._gzip, self._packed = zlib.decompressobj(31), head
+        self._stream = stream
+        self._name = stream.name
+        self._gzip = zlib.decompressobj(31)
+        self._packed = head
 
     def read(self, size: int) -> bytes:
         parts: list[bytes] = []
@@ -146,7 +152,8 @@ class TarDamage(Exception):
     """An archive that cannot be read on; ``reason`` reads well after its name, ``member`` is the one affected."""
 
     def __init__(self, reason: str, member: str | None = None) -> None:
-        self.reason, self.member = reason, member
+        self.reason = reason
+        self.member = member
         super().__init__(reason)
 
 
@@ -192,8 +199,11 @@ class TarWalk:
             if kind in (b"g", b"K"):
                 self._extended(size, at)
                 continue
-            name, size = long_name or name, size if long_size is None else long_size
-            long_name, long_size, is_extended = None, None, False
+            name = long_name or name
+            size = size if long_size is None else long_size
+            long_name = None
+            long_size = None
+            is_extended = False
             if kind == b"S":
                 raise self._sparse(name)
             self._last = name
@@ -216,7 +226,8 @@ class TarWalk:
     def _pass(self, take: Callable[[int], tuple[bytes, int]]) -> bytes:
         if self._current is None:
             raise RuntimeError("no member is open: call next() first")
-        member, self._current = self._current, None
+        member = self._current
+        self._current = None
         data, had = take(member.size)
         if had < member.size:
             raise TarDamage(

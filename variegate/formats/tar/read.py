@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int64Array, UInt64Array
 from variegate.errors import DecodeError
 from variegate.formats.base import (
     FilesSource,
@@ -35,6 +34,7 @@ from variegate.formats.tar.samples import (
     split_name,
     too_large,
 )
+from variegate.io.files import StrPath
 from variegate.io.location import Location, LocationLike, relative_names
 from variegate.threads import computed_once
 
@@ -82,15 +82,18 @@ class TarStream:
 
     def _read(self, shard: int) -> Iterator[StreamItem]:
         file = str(self._shards[shard])
-        position, counts = 0, ShardCounts()
+        position = 0
+        counts = ShardCounts()
         try:
             with open_stream(self._shards[shard]) as stream:
                 walk = TarSamples(unpacked_reader(stream), with_data=True, wanted=self._wanted)
                 for sample in walk:
-                    name, number = SampleName(file, sample.image.name), shard << 32 | position
+                    name = SampleName(file, sample.image.name)
+                    number = shard << 32 | position
                     yield StreamItem(number, name, self._item(sample, name, shard, number))
                     position += 1
-                counts, failure = walk.counts, walk.failure
+                counts = walk.counts
+                failure = walk.failure
         except SourceError as error:
             failure = ShardFailure(None, error.reason(file))
         except DecodeError as error:  # the first bytes could not be read
@@ -130,7 +133,8 @@ class WebDatasetSource(FilesSource):
     def __init__(self, shards: list[ListedShard], classes: tuple[str, ...], notes: list[str]) -> None:
         stored = [StoredFile(shard.location, len(shard.labels), *shard.index.version) for shard in shards]
         super().__init__(stored, classes)
-        self._shards, self._notes = shards, notes
+        self._shards = shards
+        self._notes = notes
 
     @computed_once
     def fingerprint(self) -> str:
@@ -145,7 +149,8 @@ class WebDatasetSource(FilesSource):
         shard, position = self.place(index)
         if position in shard.broken:
             raise DecodeError(str(self.name(index)), shard.broken[position])
-        offset, size = int(shard.index.offsets[position]), int(shard.index.sizes[position])
+        offset = int(shard.index.offsets[position])
+        size = int(shard.index.sizes[position])
         if problem := too_large(size):
             raise DecodeError(str(self.name(index)), problem)
         data = read_range(shard.location, offset, size, shard.index.version.size, str(self.name(index)))
@@ -157,14 +162,14 @@ class WebDatasetSource(FilesSource):
             return SampleName(str(shard.location), shard.index.name(position))
         return SampleName(str(shard.location), shard.index.failure.member if shard.index.failure else None)
 
-    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    def ids(self, indices: Int64Array) -> UInt64Array:
         """``(shard << 32) | position in the shard``, as a TarStream of the same shards has them."""
         indices = np.asarray(indices, np.int64)
         starts = np.array(self._starts, np.int64)
         shards = np.searchsorted(starts, indices, "right") - 1
         return (shards << 32 | indices - starts[shards]).astype(np.uint64)
 
-    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def labels(self, indices: Int64Array) -> Int64Array:
         return np.concatenate([shard.labels for shard in self._shards])[indices]
 
     def notes(self) -> list[str]:
@@ -182,7 +187,7 @@ def open_tar(
     stream: bool | None = None,
     on_error: str = "raise",
     classes: Sequence[str] | None = None,
-    cache_dir: str | os.PathLike[str] | None = None,
+    cache_dir: StrPath | None = None,
 ) -> WebDatasetSource | TarStream:
     """Shards by index, or as a stream (None: where they are remote), with the names of classes that lie beside them."""
     is_remote = any(file.is_url for file in files)
@@ -197,7 +202,7 @@ def open_webdataset(
     *,
     classes: Sequence[str] | None = None,
     on_error: str = "raise",
-    cache_dir: str | os.PathLike[str] | None = None,
+    cache_dir: StrPath | None = None,
 ) -> WebDatasetSource:
     """List the samples of uncompressed tar archives. Each shard is walked over once and its index kept: beside it
     (``train-00.tar.vgindex``), or in ``cache_dir``. A sample is a key (the name up to the first dot of the base name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from variegate.errors import DecodeError
+from variegate.errors import DecodeError, one_line
 from variegate.formats.base import cut_off, first_names
 from variegate.formats.kinds import IMAGE_EXTENSIONS, is_image_name, is_system_path
 from variegate.formats.tar.members import ForwardReader, Member, TarDamage, TarWalk
@@ -57,7 +57,7 @@ def parse_json(content: bytes, extension: str) -> Label:
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         return Label(LabelKind.BAD, text=f"not JSON ({reason}); {_ACCEPTED_JSON}", extension=extension)
     key = next((key for key in _JSON_KEYS if key in value), None) if isinstance(value, dict) else None
     if key is None:
@@ -210,7 +210,9 @@ class TarSamples:
     def __init__(self, reader: ForwardReader, with_data: bool, wanted: frozenset[str] = frozenset()) -> None:
         self.counts = ShardCounts()
         self.failure: ShardFailure | None = None
-        self._reader, self._with_data, self._wanted = reader, with_data, wanted
+        self._reader = reader
+        self._with_data = with_data
+        self._wanted = wanted
 
     def __iter__(self) -> Iterator[TarSample]:
         walk = TarWalk(self._reader)
@@ -265,11 +267,13 @@ class TarSamples:
             is_plain = "." not in extension
             group.images += 1
             if group.image is None or (is_plain and not group.is_plain):
-                group.image, group.is_plain = member, is_plain
+                group.image = member
+                group.is_plain = is_plain
             if kind in self._wanted:
                 pass
             elif group.picture is None or (is_plain and not group.is_plain_picture):
-                group.picture, group.is_plain_picture = member, is_plain
+                group.picture = member
+                group.is_plain_picture = is_plain
                 group.data = None
                 if self._with_data and member.size <= MOST_BYTES:
                     group.data = walk.content()

@@ -141,10 +141,12 @@ class AnnotatedTarShard(WebDatasetShard):
 
     def __init__(self, storage: Storage, name: str, labels: Labels, about: Mapping[str, Any]) -> None:
         super().__init__(storage, name, labels)
-        self._about, self._form = about, RecordForm(**about["record"])
+        self._about = about
+        self._form = RecordForm(**about["record"])
 
     def _add(self, record: Record, label: Any) -> None:
-        about, beside = self._about, record.beside
+        about = self._about
+        beside = record.beside
         texts: dict[str, Any] = {"json": {"id": record.id, "copy": record.copy, "source": record.source}}
         self._member(record.member, record.data)
         if (name := about["objects"]) is not None:

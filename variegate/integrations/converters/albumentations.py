@@ -129,7 +129,8 @@ def _described(compose: Any) -> Mapping[str, Any]:
     if isinstance(compose, Mapping):
         return compose
     if isinstance(compose, (str, os.PathLike)):
-        where, written = str(Path(compose)), "as albumentations.save(compose, path) writes it"
+        where = str(Path(compose))
+        written = "as albumentations.save(compose, path) writes it"
         try:
             described = json.loads(read_regular(Path(compose), _MAX_BYTES))
         except (ValueError, RecursionError, TooLargeError) as error:

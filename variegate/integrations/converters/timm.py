@@ -24,7 +24,8 @@ from variegate.ops.output import Normalize
 from variegate.ops.resize import RandomResizedCrop, Resize
 from variegate.policies.timm import parse_timm
 
-_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_MEAN = (0.485, 0.456, 0.406)
+_STD = (0.229, 0.224, 0.225)
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,8 @@ _CHECKS: Mapping[str, Check] = {
     "std": _statistic,
 }
 
-_ERASED_AREA, _ERASED_RATIO = (0.02, 1 / 3), (0.3, 1 / 0.3)
+_ERASED_AREA = (0.02, 1 / 3)
+_ERASED_RATIO = (0.3, 1 / 0.3)
 _ERASED = {"const": 0, "": 0, "pixel": "random", "rand": "colour"}
 _CROP_PCT = 0.875
 _BLUR = 23
@@ -148,7 +150,9 @@ _SIZES = f"a number of pixels, (height, width) or (channels, height, width), up 
 
 class _Timm:
     def __init__(self, given: TimmArguments, place: Place) -> None:
-        self._given, self._place, self._build = given, place, place.build
+        self._given = given
+        self._place = place
+        self._build = place.build
         for name, check in _CHECKS.items():
             check(name, getattr(given, name), error=self._refused)
         sides = as_integer(given.input_size) or as_numbers(given.input_size, whole=True)
@@ -292,7 +296,8 @@ class _Timm:
     # -- evaluation ----------------------------------------------------------------------------------------------
 
     def _evaluation(self) -> list[Transform]:
-        given, size = self._given, self._size
+        given = self._given
+        size = self._size
         share = given.crop_pct or _CROP_PCT
         scaled = tuple(math.floor(side / share) for side in _sides(size))
         steps: list[Transform] = []

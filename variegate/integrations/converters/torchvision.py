@@ -193,7 +193,8 @@ class _Converter:
 
     def take(self, source: Any, path: str) -> None:
         """Append ``source`` to the pipeline; compositions in the main line are unrolled."""
-        name, children = type(source).__name__, _children(source)
+        name = type(source).__name__
+        children = _children(source)
         if children is not None and not isinstance(source, Transform) and name in _ROWS:
             for i, child in enumerate(children):
                 self.take(child, f"{path}transforms[{i}].")

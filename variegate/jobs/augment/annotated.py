@@ -141,7 +141,8 @@ def plan_for(
 
     Raises ValueError for ``targets`` of a source without boxes, masks or key points.
     """
-    has_targets, none = getattr(source, "has_targets", False), Targets()
+    has_targets = getattr(source, "has_targets", False)
+    none = Targets()
     if more.get("layout") == OWN_LAYOUT:
         more["layout"] = (own_layout(whole_of(source)) if has_targets else None) or "folder"
     if has_targets:
@@ -228,7 +229,8 @@ class AnnotatedJob(ExpansionJob):
     def _encode(self, one: DecodedItem, image: Image_HWC, row: dict[str, Any]) -> CopyOutput:
         row, data, mask = super()._encode(one, image, row)
         row |= dict.fromkeys(("mask_file", "mask_bytes", "mask_sha256", "targets"))
-        plan, targets = self._plan, one.targets
+        plan = self._plan
+        targets = one.targets
         if plan.is_sharded and plan.has_objects:
             row["targets"] = _json(objects_of(targets, plan.per_box))
         elif plan.has_objects:

@@ -42,7 +42,9 @@ class FileCommit:
     """Outputs are files that workers wrote."""
 
     def __init__(self, plan: Plan, journal: Journal, report: Report) -> None:
-        self._plan, self._journal, self._report = plan, journal, report
+        self._plan = plan
+        self._journal = journal
+        self._report = report
         self._written = self._missing = 0
 
     def done(self, start: int, outputs: Sequence[ItemOutputs]) -> None:
@@ -73,8 +75,11 @@ class ShardCommit:
     """Outputs come in order, and are gathered here into shards. A shard is in the journal once it is in its place."""
 
     def __init__(self, plan: Plan, storage: Storage, labels: Labels, journal: Journal, report: Report) -> None:
-        self._plan, self._storage, self._labels = plan, storage, labels
-        self._journal, self._report = journal, report
+        self._plan = plan
+        self._storage = storage
+        self._labels = labels
+        self._journal = journal
+        self._report = report
         self._shard: Shard | None = None
         self._first = 0  # item of the shard
         self._rows: list[dict[str, Any]] = []
@@ -129,7 +134,8 @@ class ShardCommit:
         self._journal.flush()
         self._report.written += len(self._rows) - self._missing
         self._report.missing += self._missing
-        self._rows, self._missing = [], 0
+        self._rows = []
+        self._missing = 0
 
     def _put_shard(self, shard: Shard) -> dict[str, Any]:
         """It is in its place, and lasts -> columns of the rows of its outputs."""

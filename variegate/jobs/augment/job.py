@@ -13,8 +13,8 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import UInt8Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import check_side, checked_header, read_image
 from variegate.decode.depth import one_note
@@ -37,7 +37,7 @@ _GROUP_BYTES = 64 << 20
 # Files that are open at the same time, at most, in a thread.
 _FILES_AT_ONCE = 64
 
-Image_HWC = npt.NDArray[np.uint8]
+Image_HWC = UInt8Array
 
 
 class Decoded(NamedTuple):
@@ -107,7 +107,9 @@ class ExpansionJob:
     """On one device, with no more threads than it was given."""
 
     def __init__(self, spec: ExpansionSpec, device: str, num_threads: int) -> None:
-        self._spec, self._plan, self._threads = spec, spec.plan, num_threads
+        self._spec = spec
+        self._plan = spec.plan
+        self._threads = num_threads
         self._pool = Threads(num_threads, "variegate-expand") if num_threads > 1 else None
         self._augmenter = Augmenter(spec.plan.transform, device, spec.plan.seed, num_threads=num_threads, layout="NHWC")
         self._notes: deque[str] = deque()
@@ -142,7 +144,8 @@ class ExpansionJob:
             size += found.nbytes
             if size >= _GROUP_BYTES:
                 self._finish(group, made, failed, beat)
-                group, size = [], 0
+                group = []
+                size = 0
         self._finish(group, made, failed, beat)
         if self._spec.storage is not None:
             self._do_or_end(self._spec.storage.sync)
@@ -230,7 +233,8 @@ class ExpansionJob:
         self, group: list[DecodedItem], made: dict[int, ItemOutputs], failed: dict[int, str], beat: Callable[[], None]
     ) -> None:
         """Augment and encode, then write: of an item of which a copy fails, nothing is written."""
-        copies_of, storage = self._plan.copies_of, self._spec.storage
+        copies_of = self._plan.copies_of
+        storage = self._spec.storage
         for copy in sorted({copy for one in group for copy in copies_of(one.item)}):
             if todo := [one for one in group if copy in copies_of(one.item) and not one.failure]:
                 self._make_copy(todo, copy)
@@ -246,7 +250,8 @@ class ExpansionJob:
         new = [output for one in good for output in one.outputs]
         files = [(row["file"], data) for row, data, _ in new]
         files += [(row["mask_file"], mask) for row, _, mask in new if row.get("mask_file")]
-        write_many, share = storage.write_many, max(1, min(_FILES_AT_ONCE, -(-len(files) // self._threads)))
+        write_many = storage.write_many
+        share = max(1, min(_FILES_AT_ONCE, -(-len(files) // self._threads)))
 
         def put(first: int) -> None:
             write_many(files[first : first + share])
@@ -273,7 +278,8 @@ class ExpansionJob:
 
     def _augment(self, group: list[DecodedItem], copy: int) -> tuple[Program, list[Image_HWC]]:
         every, given = self._together(group, copy)
-        labels, images = [sample.label for sample in every], [sample.image for sample in every]
+        labels = [sample.label for sample in every]
+        images = [sample.image for sample in every]
         if all(isinstance(label, (int, np.integer)) for label in labels):
             given["conditions"] = {"label": labels}
         if any(isinstance(image, bytes) for image in images):

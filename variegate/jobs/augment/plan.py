@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
 from variegate.checks import PIXEL_VERSION
@@ -106,7 +106,8 @@ class Plan:
 
     def span_of(self, row: dict[str, Any]) -> tuple[int, int]:
         """The items that are made together with a row of the manifest: of its shard, or its own."""
-        item, size = self.item_of(row["index"], row["copy"]), self.items_per_shard or 1
+        item = self.item_of(row["index"], row["copy"])
+        size = self.items_per_shard or 1
         return item - item % size, min(item - item % size + size, self.num_items)
 
     def copies_of(self, item: int) -> range:
@@ -133,7 +134,7 @@ class Plan:
     def names(self) -> OutputNames:
         return OutputNames(self.source)
 
-    def partners(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def partners(self, indices: Int64Array) -> Int64Array:
         """The indices of those that samples are mixed with, [N, K], the same ones as by a ``Loader``."""
         number = num_partners(self.transform)
         if not number:

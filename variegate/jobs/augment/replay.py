@@ -11,6 +11,7 @@ from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
 from variegate.formats.filtered import place_without
 from variegate.io.addresses import is_url, shown
+from variegate.io.files import StrPath
 from variegate.jobs.arguments import open_by_index, recorded_place, texts_in
 from variegate.jobs.augment.annotated import plan_for, with_outlines
 from variegate.jobs.augment.job import ExpansionSpec
@@ -31,9 +32,7 @@ class Replayed(NamedTuple):
     targets: str | None = None  # text of the column
 
 
-def replay(
-    manifest: str | PathLike[str], row: int, source: Any = None, exclude: str | PathLike[str] | None = None
-) -> Replayed:
+def replay(manifest: StrPath, row: int, source: Any = None, exclude: StrPath | None = None) -> Replayed:
     """Make the output of a row of a manifest again, on what made it: a GPU, where there is one. Raises SourceError.
 
     ``source``, ``exclude``: where the samples, and the list of those left out, are now, if not where they were. Without
@@ -75,10 +74,12 @@ def _replayed(listed: Manifest, row: int, wanted: dict[str, Any], source: Any, e
 
 def _plan_of(manifest: Manifest, source: Any, exclude: Any) -> Plan:
     """The plan that an expansion was made by. Raises SourceError where the source holds other samples by now."""
-    settings, more = manifest.settings, dict[str, Any]()
+    settings = manifest.settings
+    more = dict[str, Any]()
     place = recorded_place(manifest.place, "source", settings["source"]) if source is None else source
     exclude = exclude or recorded_place(manifest.place, "exclude", settings.get("exclude")) or None
-    annotations, is_annotated = settings.get("annotations"), ANNOTATED in settings
+    annotations = settings.get("annotations")
+    is_annotated = ANNOTATED in settings
     if any(is_url(text) for text in texts_in(annotations)):
         raise SourceError(
             f"{manifest.place}: names an address as annotations; accepted: those of files of this machine"

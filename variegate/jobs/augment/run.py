@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from os import PathLike
 from pathlib import Path
 from threading import Event
 from typing import Any, ClassVar
@@ -22,6 +21,7 @@ from variegate.formats.packed import index_beside
 from variegate.formats.stamps import Stamps
 from variegate.formats.storage import open_storage
 from variegate.formats.tar.write import has_class_names, write_class_names
+from variegate.io.files import StrPath
 from variegate.io.location import Location
 from variegate.jobs.augment.commit import FileCommit, Report, ShardCommit, labels_of
 from variegate.jobs.augment.job import ExpansionSpec
@@ -50,13 +50,13 @@ class Expansion(DiskRun):
     """Outputs and manifest depend on the plan, and on whether GPUs or CPUs run it; on nothing else."""
 
     plan: Plan
-    destination: str | PathLike[str] = field(repr=False)  # a folder or an address, which may hold a password
+    destination: StrPath = field(repr=False)  # a folder or an address, which may hold a password
     engine: Engine
     on_error: OnError = "skip"  # passes over samples that failed three times; "raise" ends the run at the first
     resume: bool = True  # False: an earlier run's outputs are replaced
     on_progress: Callable[[Report], None] | None = None
     stop: Event = field(default_factory=Event)  # once set, the run ends with what it has begun
-    index: str | PathLike[str] | None = "auto"  # an entropy index, or None; "auto": what ``variegate index`` has made
+    index: StrPath | None = "auto"  # an entropy index, or None; "auto": what ``variegate index`` has made
     verb: ClassVar[str] = "augmenting"
     _shard_commit: ClassVar[Any] = ShardCommit
 
@@ -70,7 +70,9 @@ class Expansion(DiskRun):
 
     def run(self) -> Report:
         """``self.report`` counts what was done even where this raises SourceError, DecodeError or EngineError."""
-        source, location, workers = self.plan.source, Location.parse(self.destination, chain=True), self.engine.workers
+        source = self.plan.source
+        location = Location.parse(self.destination, chain=True)
+        workers = self.engine.workers
         if isinstance(source, FileSource):
             check_apart(source.folder, self.destination)
         # Workers would write files to a memory that is theirs alone, and ends with them.
@@ -98,7 +100,9 @@ class Expansion(DiskRun):
         return self.plan.span_of(row)
 
     def restore(self, destination: Destination, num_lost: int) -> None:
-        report, labels, stamps = self.report, self._labels, self._stamps
+        report = self.report
+        labels = self._labels
+        stamps = self._stamps
         report.repaired = num_lost
         if num_lost:
             why = "files are missing or have another size"
@@ -142,7 +146,8 @@ class Expansion(DiskRun):
         plan, report, journal, engine = self.plan, self.report, destination.journal, self.engine
         report.missing = journal.num_missing
         report.resumed = sum(plan.outputs_in(start, stop) for start, stop in journal.covered) - report.missing
-        self._is_ready, self._began = engine.workers == "thread", time.perf_counter()
+        self._is_ready = engine.workers == "thread"
+        self._began = time.perf_counter()
         self._items = self._bytes = 0
         self._noted: set[str] = set()
         stamps = None if self._stamps is None else self._stamps.for_workers()
@@ -210,7 +215,8 @@ class Expansion(DiskRun):
     def _on_turn(self, snapshot: Snapshot) -> None:
         self.report.snapshot = snapshot
         if not self._is_ready and any(device.state == "ready" for device in snapshot.devices):
-            self._is_ready, self._began = True, time.perf_counter()
+            self._is_ready = True
+            self._began = time.perf_counter()
         self._count_time()
         if self.on_progress is not None:
             self.on_progress(self.report)

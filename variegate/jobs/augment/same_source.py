@@ -6,8 +6,8 @@ import warnings
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int64Array
 from variegate.errors import DecodeError
 from variegate.formats.base import FileSource, Source, SourceError
 from variegate.formats.stamps import Stamp, Stamps, describe_change, differences, is_same, stamp_now
@@ -69,9 +69,7 @@ def check_unchanged(destination: Destination, plan: Plan, stamps: Stamps | None)
     return False
 
 
-def _with_outputs(
-    destination: Destination, plan: Plan, stamps: Stamps, files: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
+def _with_outputs(destination: Destination, plan: Plan, stamps: Stamps, files: Int64Array) -> Int64Array:
     """Those of ``files`` that outputs were made of, also as partners in a mix."""
     count = len(plan.source)
     used = np.full(count, destination.is_complete)

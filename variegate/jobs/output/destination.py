@@ -18,6 +18,7 @@ from variegate.checks import check_pixel_version
 from variegate.formats.base import SourceError
 from variegate.formats.storage import PRIVATE, TEMPORARY, Storage, WriteError, open_storage
 from variegate.io.durable import write_errors_name
+from variegate.io.files import StrPath
 from variegate.io.lock import FileLock
 from variegate.jobs.output.journal import Journal, remove_journal
 from variegate.jobs.output.manifest import MANIFEST_NAME, read_manifest, write_manifest
@@ -44,7 +45,7 @@ class Destination(AbstractContextManager["Destination"]):
 
     def __init__(
         self,
-        spec: str | os.PathLike[str],
+        spec: StrPath,
         settings: dict[str, Any],  # what the outputs depend on; a run with others is refused
         resume: bool = True,  # False: what an earlier run did is forgotten; its files are replaced one by one
         place: str | None = None,  # a setting that may differ where there is a record of the source: the first stays
@@ -189,7 +190,7 @@ class Destination(AbstractContextManager["Destination"]):
         self.close()
 
 
-def acquire(path: str | os.PathLike[str], shown: str, kind: str = "folder") -> FileLock:
+def acquire(path: StrPath, shown: str, kind: str = "folder") -> FileLock:
     """A lock, not held where there are none (on Windows, on some network disks). The file may be removed while it is
     locked. ``kind``: what ``shown`` is. Raises SourceError where another process, or this one, holds it."""
     lock = FileLock(path)
@@ -209,7 +210,7 @@ def acquire(path: str | os.PathLike[str], shown: str, kind: str = "folder") -> F
 
 
 @contextmanager
-def locked(path: str | os.PathLike[str], shown: str, kind: str = "folder") -> Iterator[None]:
+def locked(path: StrPath, shown: str, kind: str = "folder") -> Iterator[None]:
     """``acquire`` for as long as the context lasts; then the file is removed. That of a killed holder is taken over."""
     lock = acquire(path, shown, kind)
     try:

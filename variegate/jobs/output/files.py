@@ -12,10 +12,10 @@ from pathlib import PurePosixPath
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 import simplejpeg
 from PIL import Image
 
+from variegate.arrays import AnyArray, UInt8Array
 from variegate.checks import one_of
 from variegate.formats.base import FileSource, Source
 from variegate.formats.filtered import whole_of
@@ -145,7 +145,7 @@ def check_format(name: str, quality: int) -> None:
         raise ValueError(f"quality: got {quality}; accepted: 1 to 100")
 
 
-def encode_image(img_HWC: npt.NDArray[np.uint8], name: str, quality: int = 95) -> bytes:
+def encode_image(img_HWC: UInt8Array, name: str, quality: int = 95) -> bytes:
     """uint8[H, W, 3] RGB, or [H, W] or [H, W, 1] gray -> the bytes of a jpg (4:2:0), png or webp; of any number of
     channels, of a tif or npy.
 
@@ -179,7 +179,7 @@ def encode_image(img_HWC: npt.NDArray[np.uint8], name: str, quality: int = 95) -
     return buffer.getvalue()
 
 
-def _write_tiff(buffer: io.BytesIO, img_HWC: npt.NDArray[np.uint8]) -> None:
+def _write_tiff(buffer: io.BytesIO, img_HWC: UInt8Array) -> None:
     """Compressed by deflate; channels beyond one or three have no meaning there."""
     try:
         import tifffile
@@ -191,7 +191,7 @@ def _write_tiff(buffer: io.BytesIO, img_HWC: npt.NDArray[np.uint8]) -> None:
     tifffile.imwrite(buffer, levels, photometric=kind, planarconfig="contig", **plain)
 
 
-def encode_mask(mask_HW: npt.NDArray[Any]) -> bytes:
+def encode_mask(mask_HW: AnyArray) -> bytes:
     """Numbers 0 to 65,535 [H, W] -> the bytes of a PNG of 8 bits for uint8, else 16. Raises ValueError for others."""
     if mask_HW.dtype != np.uint8:
         low, high = (int(mask_HW.min()), int(mask_HW.max())) if mask_HW.size else (0, 0)

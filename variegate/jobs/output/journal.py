@@ -92,11 +92,14 @@ class Scan:
     """
 
     def __init__(self, file: IO[bytes], plan: str, shown: str) -> None:
-        self._file, self._plan, self._shown = file, plan, shown
+        self._file = file
+        self._plan = plan
+        self._shown = shown
         self.end = 0
 
     def __iter__(self) -> Iterator[Line]:
-        offset, broken = 0, 0
+        offset = 0
+        broken = 0
         for number, text in enumerate(self._file, 1):
             line = _parse(text, offset) if number > 1 else None
             if number == 1 and self._check_header(text):
@@ -251,7 +254,8 @@ def _open_file(storage: Storage, plan: str) -> tuple[AppendOnlyFile | _JournalOb
         except BaseException:
             objects.close()
             raise
-    path, shown = os.path.join(storage.root, JOURNAL), storage.place_of(JOURNAL)
+    path = os.path.join(storage.root, JOURNAL)
+    shown = storage.place_of(JOURNAL)
     lines: list[Line] = []
     end = 0
     if os.path.exists(path):
@@ -271,7 +275,8 @@ class _JournalObjects:
     """An ``AppendOnlyFile`` at an address, in objects; a copy of all lines lies in the folder for temporary files."""
 
     def __init__(self, storage: Storage, plan: str) -> None:
-        self._storage, self._plan = storage, plan
+        self._storage = storage
+        self._plan = plan
         self.end = self._next = 0
         self._copy: IO[bytes] = tempfile.TemporaryFile(prefix="variegate-journal-")  # noqa: SIM115 (kept open)
 

@@ -17,6 +17,7 @@ import numpy as np
 from variegate.formats.base import SourceError, check_index
 from variegate.formats.labels import NO_LABEL
 from variegate.formats.storage import Storage
+from variegate.io.files import StrPath
 from variegate.io.location import Location
 
 if TYPE_CHECKING:
@@ -113,7 +114,8 @@ class Manifest:
                 yield blank | row
 
     def _row(self, columns: dict[str, Any]) -> dict[str, Any]:
-        operations, source = columns["operations"], columns["source"]
+        operations = columns["operations"]
+        source = columns["source"]
         try:
             operations = None if operations is None else json.loads(operations)
         except ValueError:
@@ -131,7 +133,7 @@ class Manifest:
             raise SourceError(f"{place} cannot be read: {reason_for(error, self._file.location)}") from None
 
 
-def read_manifest(path: str | os.PathLike[str]) -> Manifest:
+def read_manifest(path: StrPath) -> Manifest:
     """``path``: of the manifest or its folder; an address too. Raises SourceError where there is none."""
     import pyarrow as pa
 
@@ -193,7 +195,8 @@ def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
 
     stored = []
     for row in rows:
-        operations, label = row.get("operations"), row.get("label")
+        operations = row.get("operations")
+        label = row.get("label")
         is_stored = type(label) is int and label != NO_LABEL
         texts = {"operations": None if operations is None else _compact(operations)}
         stored.append(row | texts | {"label": label if is_stored else None})

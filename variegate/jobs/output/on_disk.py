@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import groupby
@@ -17,6 +16,7 @@ from variegate.formats.base import Source, SourceError
 from variegate.formats.stamps import Stamps, printable, stamps_of
 from variegate.formats.storage import Storage
 from variegate.io.addresses import shown
+from variegate.io.files import StrPath
 from variegate.io.location import Location, LocationLike
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.journal import Journal
@@ -26,7 +26,7 @@ from variegate.jobs.output.manifest import is_row, read_manifest
 class DiskRun:
     """``num_items`` items whose outputs are recorded in the journal of ``destination`` until all of them are there."""
 
-    destination: str | os.PathLike[str]
+    destination: StrPath
     resume: bool
     stop: Event
     is_sharded = False
@@ -86,12 +86,13 @@ def source_settings(source: Source, place: str) -> dict[str, Any]:
     }
 
 
-def check_apart(source: LocationLike, destination: str | os.PathLike[str]) -> None:
+def check_apart(source: LocationLike, destination: StrPath) -> None:
     """Raise SourceError where the destination is the source, lies in it, or is a file."""
     inner, outer = (Location.parse(place, chain=True) for place in (destination, source))
     if inner.is_url or outer.is_url:
         return
-    below, above = Path(inner.address()).resolve(), Path(outer.address()).resolve()
+    below = Path(inner.address()).resolve()
+    above = Path(outer.address()).resolve()
     if below == above or above in below.parents:
         where = "is the source itself" if below == above else f"lies inside the source {above}"
         raise SourceError(f"{below}: {where}; choose a folder outside of it")
@@ -156,7 +157,8 @@ def invalidate_lost_outputs(destination: Destination, span_of: SpanOf, is_sharde
     def search(rows: Iterable[Row]) -> set[Span]:
         """The spans that are to be made again, of rows in their order."""
         nonlocal num_outputs
-        lost, end = set(), 0
+        lost = set()
+        end = 0
         for span, together in groupby((_checked(storage, row) for row in rows), span_of):
             if span[0] < end:
                 raise _damaged(storage, "its rows are not in the order of their samples")
@@ -202,7 +204,8 @@ def _record(journal: Journal, rows: Iterable[Row], span_of: SpanOf, lost: set[Sp
     for span, together in groupby(rows, span_of):
         if texts and (span in lost or span[0] != stop or len(texts) >= _ROWS_A_RECORD):
             journal.append(start, stop, texts, missing)
-            texts, missing = [], 0
+            texts = []
+            missing = 0
             if journal.pending_bytes > _MOST_PENDING:
                 journal.flush()
         if span in lost:

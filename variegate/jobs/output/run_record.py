@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from variegate.formats.base import SourceError
+from variegate.arrays import Int64Array
+from variegate.errors import one_line
+from variegate.formats.base import SourceError, first_names
 from variegate.formats.stamps import UNKNOWN, Stamps, describe_change, differences
 from variegate.formats.storage import Storage
 
@@ -37,7 +38,7 @@ def read_settings(storage: Storage) -> dict[str, Any]:
     try:
         settings = json.loads(storage.read(SETTINGS_NAME))
     except ValueError as error:
-        raise SourceError(f"{place}: not JSON ({' '.join(str(error).split())}); choose another folder") from None
+        raise SourceError(f"{place}: not JSON ({one_line(error)}); choose another folder") from None
     if not isinstance(settings, dict):
         raise SourceError(f"{place}: not the settings of a run; choose another folder")
     return settings
@@ -45,7 +46,8 @@ def read_settings(storage: Storage) -> dict[str, Any]:
 
 def describe_differences(there: dict[str, Any], here: dict[str, Any]) -> str:
     """``with seed 0, this one has seed 1``; "" where they are equal. Of many differences, the first few."""
-    values_there, values_here = dict(_values("", there)), dict(_values("", here))
+    values_there = dict(_values("", there))
+    values_here = dict(_values("", here))
     names = [name for name in values_here | values_there if values_there.get(name) != values_here.get(name)]
     if not names:
         return ""
@@ -123,14 +125,14 @@ def read_source(storage: Storage) -> Stamps | None:
             np.zeros(0, np.int64),
         )
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
+        reason = one_line(error).rstrip(".")
         raise SourceError(
             f"{storage.place_of(SOURCE_NAME)}: damaged ({reason}); delete it to resume without a check "
             "that the source is unchanged"
         ) from None
 
 
-def describe_changed(was: Stamps, now: Stamps, files: npt.NDArray[np.int64]) -> str:
+def describe_changed(was: Stamps, now: Stamps, files: Int64Array) -> str:
     """``photos/a.jpg: was ..., is ...; and 3 more``."""
     lines = [f"{now.place(file)}: {describe_change(was.at(file), now.at(file))}" for file in files[:_SHOWN].tolist()]
     return "; ".join(lines) + (f"; and {len(files) - _SHOWN:,} more" if len(files) > _SHOWN else "")
@@ -138,12 +140,14 @@ def describe_changed(was: Stamps, now: Stamps, files: npt.NDArray[np.int64]) -> 
 
 def describe_other(was: Stamps, now: Stamps) -> str:
     """Files that are new, and those that are gone; else those that have changed; "" where all are the same."""
-    before, here, found = set(was.names), set(now.names), []
+    before = set(was.names)
+    here = set(now.names)
+    found = []
     new = [name for name in now.names if name not in before]
     gone = [name for name in was.names if name not in here]
     for names, word in ((new, "new"), (gone, "gone")):
-        more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-        found += [f"{', '.join(names[:_SHOWN])}{more} {'is' if len(names) == 1 else 'are'} {word}"] if names else []
+        if names:
+            found.append(f"{first_names(names, _SHOWN)} {'is' if len(names) == 1 else 'are'} {word}")
     if not found and len(files := differences(was, now)):
         return describe_changed(was, now, files)
     return " and ".join(found)

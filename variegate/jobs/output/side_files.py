@@ -113,7 +113,8 @@ def totals_of(rows: Iterable[Row]) -> Totals:
 
 def side_file_problems(storage: Storage, manifest: Manifest, expected: set[str]) -> Iterator[Problem]:
     """Every side file that is not as it should be; the names of all are added to ``expected``. Raises SourceError."""
-    settings, size_of = manifest.settings, size_lookup(storage)
+    settings = manifest.settings
+    size_of = size_lookup(storage)
     try:
         if run_record.describe_differences(run_record.read_settings(storage), settings):
             yield Problem(run_record.SETTINGS_NAME, "not the settings that the manifest has", "damaged")

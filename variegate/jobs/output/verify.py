@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -12,10 +11,11 @@ from functools import partial
 from itertools import groupby, islice
 from typing import NamedTuple
 
-from variegate.errors import shortened
+from variegate.errors import one_line, shortened
 from variegate.formats.base import SourceError
 from variegate.formats.stamps import printable
 from variegate.formats.storage import Storage, open_storage
+from variegate.io.files import StrPath
 from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, read_manifest
 from variegate.jobs.output.on_disk import Row, real_name, size_lookup
 from variegate.jobs.output.run_record import SETTINGS_NAME, SOURCE_NAME
@@ -55,7 +55,7 @@ class Verified:
         return sum(problem.kind == kind for problem in self.problems)
 
 
-def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress: OnProgress | None = None) -> Verified:
+def verify(spec: StrPath, threads: int | None = None, on_progress: OnProgress | None = None) -> Verified:
     """Compare what is there with the manifest. Nothing is changed. Raises SourceError where no run has been.
 
     ``on_progress``: called with the outputs looked at, and all.
@@ -95,7 +95,7 @@ def verify(spec: str | os.PathLike[str], threads: int | None = None, on_progress
     return found
 
 
-def delete_damaged(spec: str | os.PathLike[str], verified: Verified) -> list[str]:
+def delete_damaged(spec: StrPath, verified: Verified) -> list[str]:
     """Remove the files that are damaged, so that the command that made them makes them again -> their names."""
     storage = open_storage(spec)
     names = sorted({problem.file for problem in verified.problems if problem.kind == "damaged"})
@@ -173,7 +173,8 @@ def _outputs(manifest: Manifest, is_sharded: bool) -> Iterator[_Output]:
 
 def _written(manifest: Manifest) -> Iterator[Row]:
     """The rows of outputs. Raises SourceError where rows are not those that the settings ask for."""
-    copies, samples = manifest.settings.get("copies"), manifest.settings.get("samples")
+    copies = manifest.settings.get("copies")
+    samples = manifest.settings.get("samples")
     if isinstance(copies, int) and isinstance(samples, int) and len(manifest) != copies * samples:
         raise SourceError(f"damaged: it has {len(manifest):,} rows, for {samples:,} samples of {copies:,} copies")
     for number, row in enumerate(manifest.columns(*_COLUMNS, all_read=True)):
@@ -216,7 +217,7 @@ def _check_file(storage: Storage, name: str, wanted: int | None, sha256: str, si
     try:
         digest = storage.sha256(real_name(storage, name))
     except Exception as error:  # of the system, or of any package that fsspec reads with
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
+        reason = getattr(error, "strerror", None) or one_line(error) or type(error).__name__
         said = reason if reason.startswith("cannot be read") else f"cannot be read ({reason})"
         return Problem(name, printable(said), "unreadable")
     if digest != sha256:

@@ -59,7 +59,8 @@ class FolderRun(DiskRun):
         self.done = self.resumed = 0  # outputs; ``resumed``: of an earlier run
         self.skipped: list[tuple[str, str]] = []  # files that could not be read, and why
         self.image: ImageRun | None = None  # what is being made now
-        self.seconds, self.pixels = 0.0, 0
+        self.seconds = 0.0
+        self.pixels = 0
 
     def run(self) -> None:
         """Raises SourceError for another destination, and with on_error="raise" for an unreadable file; EngineError."""

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+
+from variegate.arrays import AnyArray
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class SharedArray:
         os.ftruncate(descriptor, num_bytes(shape, dtype))
         return cls(descriptor, shape, dtype)
 
-    def map(self) -> npt.NDArray[Any]:
+    def map(self) -> AnyArray:
         """The array itself, for as long as anything refers to it."""
         memory = mmap.mmap(self.descriptor, num_bytes(self.shape, self.dtype))
         return np.frombuffer(memory, self.dtype, math.prod(self.shape)).reshape(self.shape)
@@ -53,14 +54,14 @@ class MappedFile:
     offset: int = 0
     mode: Literal["r", "r+"] = "r+"
 
-    def map(self) -> npt.NDArray[Any]:
+    def map(self) -> AnyArray:
         return np.memmap(self.path, self.dtype, self.mode, self.offset, self.shape).view(np.ndarray)
 
 
-Memory: TypeAlias = "npt.NDArray[Any] | SharedArray | MappedFile"
+Memory: TypeAlias = "AnyArray | SharedArray | MappedFile"
 
 
-def mapped(memory: Memory) -> npt.NDArray[Any]:
+def mapped(memory: Memory) -> AnyArray:
     """The array itself."""
     return memory if isinstance(memory, np.ndarray) else memory.map()
 
@@ -69,7 +70,7 @@ def num_bytes(shape: tuple[int, ...], dtype: str) -> int:
     return math.prod(shape) * np.dtype(dtype).itemsize
 
 
-def flush(array: npt.NDArray[Any]) -> None:
+def flush(array: AnyArray) -> None:
     """Write what was changed of a mapped file, so that other machines see it. Other arrays need nothing."""
     base: Any = array
     while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):

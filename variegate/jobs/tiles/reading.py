@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,14 +10,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from variegate.errors import shown
+from variegate.arrays import UInt8Array
+from variegate.errors import one_line, shown
 from variegate.formats.base import SourceError
+from variegate.io.files import StrPath
 from variegate.jobs.tiles.memory import MappedFile
 from variegate.program.program import MAX_CHANNELS
 
-Image = npt.NDArray[np.uint8]
+Image = UInt8Array
 Shape = tuple[int, int, int]
 
 ACCEPTED = "uint8 [H, W, C] with up to 32 channels, or [H, W]"
@@ -27,7 +29,9 @@ _CUT_OFF = "cut off: it ends before its last pixel"
 # Characters of another package's reason.
 _LONGEST = 300
 # What a file may claim: sides, bytes of a chunk (each is read as a whole), and decoded bytes for each of a TIFF.
-_MOST_SIDE, _MOST_CHUNK, _MOST_RATIO = 1 << 30, 1 << 29, 100_000
+_MOST_SIDE = 1 << 30
+_MOST_CHUNK = 1 << 29
+_MOST_RATIO = 100_000
 
 
 class Reader(Protocol):
@@ -94,7 +98,7 @@ def _open_npy(path: str, _: Any) -> Reader:
     shape = checked_shape(sides, dtype, path)
     if is_fortran:
         raise SourceError(f"{path}: in Fortran's order; accepted: rows one after another")
-    if os.path.getsize(path) < offset + shape[0] * shape[1] * shape[2]:
+    if os.path.getsize(path) < offset + math.prod(shape):
         raise SourceError(f"{path}: {_CUT_OFF}")
     return _OpenLines(path, shape, [(0, shape[0], offset)])
 
@@ -105,7 +109,9 @@ def _open_tiff(path: str, tifffile: Any) -> Reader:
         if len(pages) != 1:
             raise SourceError(f"{path}: {len(pages)} pages; accepted: one image (and its pyramid)")
         page = pages[0].aspage()
-    channels, is_planar, colours = page.samplesperpixel, page.planarconfig != 1, page.photometric.name
+    channels = page.samplesperpixel
+    is_planar = page.planarconfig != 1
+    colours = page.photometric.name
     refused = None
     if page.dtype != np.uint8 or page.bitspersample != 8:
         refused = f"got {page.dtype}"
@@ -144,14 +150,15 @@ def _open_tiff_tiles(path: str, shape: Shape, page: Any, places: list[tuple[int,
     across = -(-shape[1] // sides[1])
     if len(places) != (wanted := -(-shape[0] // sides[0]) * across):
         raise SourceError(f"{path}: {len(places):,} tiles; accepted: {wanted:,} for its size")
-    claimed = shape[0] * shape[1] * shape[2] // _MOST_RATIO
+    claimed = math.prod(shape) // _MOST_RATIO
     if is_plain:
         stored = len({offset for offset, count in places if count})
-        claimed = max(stored * tile[0] * tile[1] * tile[2], claimed)
+        claimed = max(stored * math.prod(tile), claimed)
     if claimed > size:
         got = f"{size:,} bytes for {shape[0]:,} x {shape[1]:,} pixels"
         raise SourceError(f"{path}: {got}; accepted: {claimed:,} bytes or more")
-    decode, tables = page.decode, page.jpegtables
+    decode = page.decode
+    tables = page.jpegtables
     file = open(path, "rb", buffering=0)  # noqa: SIM115
 
     def read(i: int, j: int) -> Image:
@@ -163,7 +170,7 @@ def _open_tiff_tiles(path: str, shape: Shape, page: Any, places: list[tuple[int,
         if len(data) < count:
             raise ValueError("the file ends in it")
         if is_plain:
-            return np.frombuffer(data, np.uint8, tile[0] * tile[1] * tile[2]).reshape(tile)
+            return np.frombuffer(data, np.uint8, math.prod(tile)).reshape(tile)
         levels = np.asarray(decode(data, number, jpegtables=tables)[0], np.uint8)
         return levels.reshape(-1, *levels.shape[-2:])[-levels.shape[-3] :]
 
@@ -186,7 +193,7 @@ def _open_zarr(path: str, zarr: Any) -> Reader:
 _OPENERS = {".npy": _open_npy, ".zarr": _open_zarr}
 
 
-def file_of(path: str | os.PathLike[str]) -> ImageFile:
+def file_of(path: StrPath) -> ImageFile:
     """Raises SourceError for a name that says no kind of file that is read in bands."""
     name = os.fspath(path)
     if Path(name).suffix.lower() not in SUFFIXES:
@@ -225,7 +232,7 @@ def imported(path: str) -> Any:
 def _unreadable(path: str, error: Exception, accepted: str = "") -> SourceError:
     """Reason in plain words: Python's own, such as a division by zero in a parser, would mean nothing to a reader."""
     is_meant = isinstance(error, (OSError, ValueError)) or type(error).__module__.split(".")[0] in ("tifffile", "zarr")
-    reason = (" ".join(str(error).split())[:_LONGEST] if is_meant else "") or "its fields contradict one another"
+    reason = (one_line(error)[:_LONGEST] if is_meant else "") or "its fields contradict one another"
     return SourceError(f"{path}: cannot be read ({reason})" + (f"; {accepted}" if accepted else ""))
 
 
@@ -245,8 +252,11 @@ class _OpenLines:
     """``strips``: first and end line, and the byte at which the first begins."""
 
     def __init__(self, path: str, shape: Shape, strips: list[tuple[int, int, int]]) -> None:
-        self.shape, self.lines = shape, strips[0][1]
-        self._path, self._strips, self._line = path, strips, shape[1] * shape[2]
+        self.shape = shape
+        self.lines = strips[0][1]
+        self._path = path
+        self._strips = strips
+        self._line = shape[1] * shape[2]
         begin = strips[0][2]
         is_whole = all(offset == begin + first * self._line for first, _, offset in strips)
         self.mapped = MappedFile(os.path.abspath(path), shape, "uint8", begin, "r") if is_whole else None
@@ -254,7 +264,8 @@ class _OpenLines:
 
     def read(self, begin: int, end: int, into: Image) -> None:
         for first, last, offset in self._strips[begin // self.lines : -(-end // self.lines)]:
-            top, bottom = max(first, begin), min(last, end)
+            top = max(first, begin)
+            bottom = min(last, end)
             view = into[top - begin : bottom - begin].reshape(-1).data
             at = offset + (top - first) * self._line
             while view:
@@ -264,7 +275,8 @@ class _OpenLines:
                     raise _unreadable(self._path, error) from error
                 if not number:
                     raise SourceError(f"{self._path}: {_CUT_OFF}")
-                view, at = view[number:], at + number
+                view = view[number:]
+                at += number
 
 
 class _OpenChunks:
@@ -273,15 +285,20 @@ class _OpenChunks:
     mapped: MappedFile | None = None
 
     def __init__(self, path: str, shape: Shape, sides: tuple[int, int], read: Callable[[int, int], Image]) -> None:
-        self.shape, self.lines = shape, sides[0]
-        self._path, self._sides, self._read = path, sides, read
+        self.shape = shape
+        self.lines = sides[0]
+        self._path = path
+        self._sides = sides
+        self._read = read
 
     def read(self, begin: int, end: int, into: Image) -> None:
         lines, columns = self._sides
         for i in range(begin // lines, -(-end // lines)):
-            top, bottom = max(i * lines, begin), min((i + 1) * lines, end)
+            top = max(i * lines, begin)
+            bottom = min((i + 1) * lines, end)
             for j in range(-(-self.shape[1] // columns)):
-                left, right = j * columns, min((j + 1) * columns, self.shape[1])
+                left = j * columns
+                right = min((j + 1) * columns, self.shape[1])
                 try:
                     chunk = self._read(i, j)
                 except Exception as error:

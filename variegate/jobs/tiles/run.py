@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray
 from variegate.checks import PIXEL_VERSION, integer
 from variegate.executors.steps import Step, Steps, Work
 from variegate.formats.base import SourceError
@@ -59,7 +59,8 @@ class ImageRun:
         if self.out is not None:
             self.out = checked_result(self.out, self.tile)
         self._reader = self.image.open()
-        shape, work = self._reader.shape, self.work
+        shape = self._reader.shape
+        work = self.work
         self.sampled: Program
         # GPUs run the passes of the CPU: their statistics are tables by then.
         self.sampled, program = work.augmenter("cpu", 1).plan_one(
@@ -81,7 +82,9 @@ class ImageRun:
             lines = self._reader.lines
             band = lines * max(1, self.plan.band(shape[0]) // lines)
             self.plan.steps.insert(0, Step(Work.READ, "", "source", shape, shape[0], band))
-        self.total, self.done, self.resumed = sum(len(step.bands()) for step in self.plan.steps), 0, 0
+        self.total = sum(len(step.bands()) for step in self.plan.steps)
+        self.done = 0
+        self.resumed = 0
         self.is_interrupted = False
 
     @property
@@ -89,7 +92,7 @@ class ImageRun:
         """True if workers see the image without reading it first."""
         return isinstance(self.image, reading.HeldArray) or self._reader.mapped is not None
 
-    def run(self) -> npt.NDArray[Any] | None:
+    def run(self) -> AnyArray | None:
         """-> the result, in the engine's layout; None where it is in a file, or interrupted."""
         with ExitStack() as stack:
             if self.out is None:
@@ -122,9 +125,10 @@ class ImageRun:
                 raise EngineError(f"{self.out}: cannot be written ({error})") from error
         return None
 
-    def _run_in_memory(self, stack: ExitStack) -> npt.NDArray[Any] | None:
+    def _run_in_memory(self, stack: ExitStack) -> AnyArray | None:
         """Raises MemoryError."""
-        sizes, shape = self._sizes(), self.shape
+        sizes = self._sizes()
+        shape = self.shape
         if self._is_planar:
             shape = shape[2], shape[0], shape[1]
         of_result = num_bytes(shape, self.dtype.name)
@@ -213,7 +217,8 @@ class _Rounds:
     """Bands of one step after another; each step begins when the one before it is complete."""
 
     def __init__(self, run: ImageRun, progress: BandsDone | None) -> None:
-        self._run, self._progress = run, progress
+        self._run = run
+        self._progress = progress
         self._done = frozenset(number for number in (progress.done if progress else ()) if number < run.total)
         run.done = run.resumed = len(self._done)
         self.under_way: dict[int, Band] = {}
@@ -238,7 +243,8 @@ class _Rounds:
         while left:
             # Items of a task follow each other.
             count = next((i for i, item in enumerate(left[:threads]) if item != left[0] + i), len(left[:threads]))
-            items, left = left[:count], left[count:]
+            items = left[:count]
+            left = left[count:]
             self.under_way.update((item, bands[item]) for item in items)
             self._is_between = not left
             yield items[0], items[-1] + 1, [bands[item] for item in items]
@@ -255,7 +261,7 @@ def _absolute(file: Any) -> Any:
     return replace(file, path=os.path.abspath(file.path)) if hasattr(file, "path") else file
 
 
-def _copied(image: npt.NDArray[Any], into: npt.NDArray[Any], feed: Iterator[Any]) -> Iterator[Any]:
+def _copied(image: AnyArray, into: AnyArray, feed: Iterator[Any]) -> Iterator[Any]:
     """``feed``, once the image is where workers see it."""
     np.copyto(into, image)
     yield from feed

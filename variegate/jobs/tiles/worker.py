@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import AnyArray
 from variegate.executors.cpu.bands import BandProgram
 from variegate.executors.steps import Step, Steps, Work
 from variegate.formats.base import SourceError
@@ -62,7 +63,9 @@ class BandJob:
     """On one device; each thread makes a band. ``on``: a ``DeviceBands``, where there is one already."""
 
     def __init__(self, spec: BandSpec, device: str, num_threads: int, on: Any = None) -> None:
-        self._spec, self._local, self._device = spec, threading.local(), on
+        self._spec = spec
+        self._local = threading.local()
+        self._device = on
         if device.startswith("cuda"):
             from variegate.executors.cuda.executor import executor_of
             from variegate.executors.cuda.regions import DeviceBands
@@ -84,7 +87,8 @@ class BandJob:
             raise FatalError(str(error)) from error
 
     def _make(self, band: Band) -> None:
-        spec, step = self._spec, self._spec.plan.steps[band.step]
+        spec = self._spec
+        step = self._spec.plan.steps[band.step]
         if step.work == Work.READ:
             self._read(band)
         elif step.work == Work.PICK:
@@ -116,7 +120,8 @@ class BandJob:
     def _pick(self, step: Step, band: Band) -> None:
         planes = self._spec.plan.programs[step.program].planes
         assert planes is not None
-        source, target = self._image(step.source, step.shape), self._image(step.target, (*step.shape[:2], 3))
+        source = self._image(step.source, step.shape)
+        target = self._image(step.target, (*step.shape[:2], 3))
         for i, channel in enumerate(planes.read):
             target[band.begin : band.end, :, i] = source[band.begin : band.end, :, channel]
         self._flush(target)
@@ -124,7 +129,8 @@ class BandJob:
     def _blend(self, step: Step, band: Band) -> None:
         blend = self._spec.plan.programs[step.program].blend
         assert blend is not None
-        entries, target = blend.entries(), self._image(step.target, step.shape)
+        entries = blend.entries()
+        target = self._image(step.target, step.shape)
         lines = slice(band.begin, band.end)
         total = np.full(target[lines].shape, entries.start[0], np.float32)
         for row, weight in zip(entries.row, entries.weight, strict=True):
@@ -159,17 +165,17 @@ class BandJob:
         target[band.begin : band.end] = made
         self._flush(target)
 
-    def _flush(self, *arrays: npt.NDArray[Any]) -> None:
+    def _flush(self, *arrays: AnyArray) -> None:
         if self._spec.flushes:
             for array in arrays:
                 flush(array)
 
-    def _result(self) -> npt.NDArray[Any]:
+    def _result(self) -> AnyArray:
         """[H, W, C]."""
         result = mapped(self._spec.memory["result"])
         return result.transpose(1, 2, 0) if self._spec.result_is_planar else result
 
-    def _image(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike = "uint8") -> npt.NDArray[Any]:
+    def _image(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike = "uint8") -> AnyArray:
         """The image that is at the beginning of memory."""
         memory = mapped(self._spec.memory[name]).reshape(-1).view(np.uint8)
         return memory[: math.prod(shape) * np.dtype(dtype).itemsize].view(dtype).reshape(shape)

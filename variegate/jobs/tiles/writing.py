@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray
 from variegate.formats.base import SourceError
+from variegate.io.files import StrPath
 from variegate.jobs.tiles.memory import MappedFile, num_bytes
 from variegate.jobs.tiles.reading import SUFFIXES, imported
 
-Pixels = npt.NDArray[Any]
-WriteBand = Callable[[int, Pixels], None]  # lines [H, W, C] from a line on; raises OSError
+WriteBand = Callable[[int, AnyArray], None]  # lines [H, W, C] from a line on; raises OSError
 # Sides of a TIFF's own tiles are the largest of these that divides a tile of ours: they must be multiples of 16.
 _TIFF_SIDES = (512, 256, 128, 64, 32, 16)
 _CLASSIC_BYTES = 3 << 30
@@ -51,7 +51,9 @@ class ResultFile:
 
     def begin(self) -> None:
         """Make the partial file. Raises OSError, ImportError."""
-        package, shape, dtype = imported(self.path), self.shape, self.dtype
+        package = imported(self.path)
+        shape = self.shape
+        dtype = self.dtype
         if self.suffix == ".npy":
             with open(self.partial, "wb") as file:
                 header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
@@ -90,11 +92,12 @@ class ResultFile:
     def _open_tiff(self) -> WriteBand:
         with imported(self.path).TiffFile(self.partial) as opened:
             page: Any = opened.pages[0]
-            places, side = page.dataoffsets, int(page.tilewidth)
+            places = page.dataoffsets
+            side = int(page.tilewidth)
         across = -(-self.shape[1] // side)
         file = open(self.partial, "r+b", buffering=0)  # noqa: SIM115
 
-        def write(begin: int, levels: Pixels) -> None:
+        def write(begin: int, levels: AnyArray) -> None:
             whole = np.zeros((side, side, levels.shape[2]), levels.dtype)
             for top in range(0, len(levels), side):
                 for column in range(across):
@@ -121,13 +124,13 @@ class ResultFile:
 
 
 def written_into(array: Any) -> WriteBand:
-    def write(begin: int, levels: Pixels) -> None:
+    def write(begin: int, levels: AnyArray) -> None:
         array[begin : begin + len(levels)] = levels
 
     return write
 
 
-def checked_result(path: str | os.PathLike[str], tile: int) -> str:
+def checked_result(path: StrPath, tile: int) -> str:
     """Raises SourceError for a name or place that is not accepted."""
     name = os.fspath(path)
     suffix = Path(name).suffix.lower()
@@ -167,11 +170,12 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _write(descriptor: int, levels: Pixels, at: int) -> None:
+def _write(descriptor: int, levels: AnyArray, at: int) -> None:
     view = np.ascontiguousarray(levels).reshape(-1).data.cast("B")
     while view:
         number = os.pwrite(descriptor, view[: 1 << 30], at)
-        view, at = view[number:], at + number
+        view = view[number:]
+        at += number
 
 
 class BandsDone:
@@ -184,7 +188,8 @@ class BandsDone:
         self._settings = json.dumps(settings, sort_keys=True)
         # Of a source that nothing tells apart, nothing is taken up.
         self._is_known = settings.get("source") is not None
-        self._json, self._done = folder / "settings.json", folder / "done"
+        self._json = folder / "settings.json"
+        self._done = folder / "done"
         self._file: Any = None
         self.done: frozenset[int] = frozenset()
 

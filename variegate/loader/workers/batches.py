@@ -41,7 +41,9 @@ class WorkerBatches:
         maker: BatchMaker,
         candidates: Callable[[StepPlan, int, int], Iterator[tuple[int, Any]]],
     ) -> None:
-        self.fleet, self._maker, self._candidates = fleet, maker, candidates
+        self.fleet = fleet
+        self._maker = maker
+        self._candidates = candidates
         self._planner = Threads(1, "variegate-plan")
 
     def steps(

@@ -31,7 +31,9 @@ class BatchInMaking:
     """A batch of which parts are under way. ``base``: the number of its first row among those of all batches."""
 
     def __init__(self, base: int, parts: Sequence[BatchPart], names: Callable[[int], str]) -> None:
-        self.base, self.parts, self.names = base, parts, names
+        self.base = base
+        self.parts = parts
+        self.names = names
         self.future: Future[list[MadePart]] = Future()
         self.is_dropped = False
         self._left = self._rows = sum(map(len, parts))
@@ -70,7 +72,9 @@ class Fleet:
     """
 
     def __init__(self, devices: Sequence[str], rules: Rules, start: Callable[[], WorkerPool]) -> None:
-        self.devices, self._rules, self._start = devices, rules, start
+        self.devices = devices
+        self._rules = rules
+        self._start = start
         self.snapshot: Snapshot | None = None
         self.after_fork()
         at_fork(self)
@@ -104,7 +108,8 @@ class Fleet:
                 thread.join(_JOIN_SECONDS)
 
     def _run(self) -> None:
-        queue, making = self._queue, self._making
+        queue = self._queue
+        making = self._making
         error: BaseException
         try:
             dispatcher = Dispatcher(self.devices, self._rules)
@@ -134,7 +139,8 @@ class Fleet:
         except BaseException as caught:
             error = caught
         with self._lock:
-            left, self._thread = list(making.values()), None
+            left = list(making.values())
+            self._thread = None
         for batch in left:
             batch.future.set_exception(error)
 

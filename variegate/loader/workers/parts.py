@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import Int64Array, UInt64Array
 from variegate.augmenter.planner import MixedLabels
 from variegate.errors import DecodeError
 from variegate.executors.cpu.memory import RESULTS
@@ -40,8 +40,8 @@ class BatchPart(Sequence[int]):
 
     epoch: int
     plan: StepPlan
-    numbers: npt.NDArray[np.int64]
-    given: tuple[npt.NDArray[np.uint64], Mapping[str, Any]] | None = None
+    numbers: Int64Array
+    given: tuple[UInt64Array, Mapping[str, Any]] | None = None
     candidates: Sequence[tuple[int, Any]] = ()
     bad: DecodeError | None = None
 
@@ -53,14 +53,15 @@ class BatchPart(Sequence[int]):
         if own == range(len(self)):
             return self
         # The numbers travel as the samples do.
-        plan, whole = self.plan, replace(self.plan, samples=self.numbers)
+        plan = self.plan
+        whole = replace(self.plan, samples=self.numbers)
         return replace(self, plan=plan.part(own), numbers=whole.part(own).samples)
 
     def __getstate__(self) -> dict[str, Any]:
         # Names are those of the worker's source.
         return self.__dict__ | {"plan": replace(self.plan, name_of=_unnamed, before=None)}
 
-    def conditions(self, ids: npt.NDArray[np.uint64]) -> Mapping[str, Any]:
+    def conditions(self, ids: UInt64Array) -> Mapping[str, Any]:
         assert self.given is not None
         places = np.searchsorted(self.given[0], ids)
         return {name: values[places] for name, values in self.given[1].items()}
@@ -75,7 +76,7 @@ class MadePart(Sequence[Any]):
     """A part as a worker made it; rows in ``made`` count within the batch. ``error``: nothing was made, for this."""
 
     length: int
-    numbers: npt.NDArray[np.int64]
+    numbers: Int64Array
     made: MadeRows | None = None
     error: Exception | None = None
     stages: Mapping[Stage, StageStats] | None = None
@@ -109,12 +110,15 @@ class PartJob:
     """On one device."""
 
     def __init__(self, spec: PartSpec, device: str, num_threads: int) -> None:
-        options, source = spec.options, spec.options.source
+        options = spec.options
+        source = spec.options.source
         assert options.transform is not None
         augmenter = options.make_augmenter(options.transform, device, num_threads)
         cache = spec.cache or open_cache(options, augmenter.device, spec.sharing, spec.shared)
         self._is_gpu = augmenter.device.startswith("cuda")
-        self._source, self._index, self._cache = source, open_entropy_index(options.index, source), cache
+        self._source = source
+        self._index = open_entropy_index(options.index, source)
+        self._cache = cache
         self._reader = Reader(options, cache, spec.targets is not None)
         self._maker = BatchMaker(augmenter, options, lambda *_: iter(()), self._index, spec.targets)
         remote = getattr(source, "is_remote", False)
@@ -130,7 +134,8 @@ class PartJob:
                 self._index.use_added()
             if self._cache is not None:
                 self._cache.use_added()
-        times, result = StageTimes(), MadePart(len(part), part.numbers)
+        times = StageTimes()
+        result = MadePart(len(part), part.numbers)
 
         def is_stopped() -> bool:
             beat()  # with every sample, as each may take long to read

@@ -57,7 +57,8 @@ class WorkerPlaces:
         return self.options.workers == "thread"
 
     def fleet(self, spec: PartSpec) -> Fleet:
-        workers, threads = self.options.workers, self.num_threads
+        workers = self.options.workers
+        threads = self.num_threads
         names = list(self.devices)
 
         def start() -> WorkerPool:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import BoolArray, Float64Array
 from variegate.program import passes as P
 from variegate.program.coords import MAX_UNIT, STEP_BITS
 from variegate.program.lowering.rewrites import rewrite_program
@@ -56,9 +57,8 @@ def verified(program: Program) -> Program:
     return program
 
 
-Flags = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.integer]
-Refuse = Callable[[Flags, str], None]
+Refuse = Callable[[BoolArray, str], None]
 
 _PRIMITIVE = np.arange(MAX_OPCODE) >= Op.MAP_FIXED
 
@@ -81,7 +81,8 @@ def validate(program: Program) -> Program:
     _require(program.stage in STAGES, f"unknown stage {program.stage!r}")
     tails = {"args": (8,), "fill": (3,), "out_size": (2,)}
     for name in INSTRUCTION_ARRAYS:
-        shape, expected = getattr(program, name).shape, (rows, slots, *tails.get(name, ()))
+        shape = getattr(program, name).shape
+        expected = (rows, slots, *tails.get(name, ()))
         _require(shape == expected, f"{name} has shape {shape}, not {expected}")
     for name in ("length", "source", "in_shape", "ids", "key"):
         _require(len(getattr(program, name)) == rows, f"{name} does not have {rows} rows")
@@ -102,11 +103,12 @@ def validate(program: Program) -> Program:
     return program
 
 
-def _check_instructions(program: Program, used: Flags) -> None:
-    opcode, args = np.where(used, program.opcode, Op.HFLIP), program.args
+def _check_instructions(program: Program, used: BoolArray) -> None:
+    opcode = np.where(used, program.opcode, Op.HFLIP)
+    args = program.args
     first = args[..., 0]
 
-    def refuse(broken: Flags, message: str) -> None:
+    def refuse(broken: BoolArray, message: str) -> None:
         if (broken & used).any():
             r, k = np.argwhere(broken & used)[0]
             op = int(opcode[r, k])
@@ -115,7 +117,8 @@ def _check_instructions(program: Program, used: Flags) -> None:
 
     sizes = np.concatenate([program.in_shape[:, None, :2], program.out_size], axis=1)
     refuse(KIND_OF.take(opcode, mode="clip") < 0, "not an instruction")
-    empty, resized = (program.out_size <= 0).any(axis=2), (sizes[:, 1:] != sizes[:, :-1]).any(axis=2)
+    empty = (program.out_size <= 0).any(axis=2)
+    resized = (sizes[:, 1:] != sizes[:, :-1]).any(axis=2)
     refuse(np.asarray(empty), "empty output")
     refuse(~np.isfinite(args).all(axis=2) & (opcode != Op.ROTATE), "arguments not finite")
     refuse(resized & _KEEPS_SIZE[opcode], "changes the size")
@@ -139,7 +142,8 @@ def _check_instructions(program: Program, used: Flags) -> None:
     tiles = args[..., 1:3]
     refuse((opcode == Op.CLAHE) & ((tiles < 1) | (tiles > MAX_TILES)).any(axis=2), "too many or too few tiles")
     _check_filters(opcode, args, refuse)
-    is_separable, more = args[..., 3] != 0.0, args[..., 6]
+    is_separable = args[..., 3] != 0.0
+    more = args[..., 6]
     end = first + np.where(is_separable, 2, 3 * (1 + more)) * args[..., 4]
     refuse((opcode == Op.CONVOLVE) & ((first < 0) | (end > len(tables.kernels))), "kernel {first:.0f} does not exist")
     _check_grids(opcode, args, program, refuse)
@@ -151,8 +155,9 @@ def _check_instructions(program: Program, used: Flags) -> None:
     refuse((opcode == Op.OVERLAY) & beyond, "layer {first:.0f} does not exist")
 
 
-def _check_filters(opcode: Ints, args: npt.NDArray[np.float64], refuse: Refuse) -> None:
-    first, second = args[..., 0], args[..., 1]
+def _check_filters(opcode: Ints, args: Float64Array, refuse: Refuse) -> None:
+    first = args[..., 0]
+    second = args[..., 1]
     refuse((opcode == Op.JPEG) & ((first < 1) | (first > 100)), "no such quality")
     wrong = (args[..., :2] < 1).any(axis=2) | (args[..., :2] > MAX_ELEMENT).any(axis=2)
     refuse((opcode == Op.MORPHOLOGY) & wrong, "no element of that size")
@@ -161,8 +166,9 @@ def _check_filters(opcode: Ints, args: npt.NDArray[np.float64], refuse: Refuse) 
     refuse((opcode == Op.SCATTER) & wrong, "no such distance or times")
 
 
-def _check_grids(opcode: Ints, args: npt.NDArray[np.float64], program: Program, refuse: Refuse) -> None:
-    is_grid, first = np.isin(opcode, (Op.DISPLACE, Op.MAP_GRID)), args[..., 0]
+def _check_grids(opcode: Ints, args: Float64Array, program: Program, refuse: Refuse) -> None:
+    is_grid = np.isin(opcode, (Op.DISPLACE, Op.MAP_GRID))
+    first = args[..., 0]
     if not is_grid.any():
         return
     beyond = (first < 0) | (first + 2 * args[..., 1] * args[..., 2] > len(program.tables.grids))
@@ -176,11 +182,12 @@ def _check_grids(opcode: Ints, args: npt.NDArray[np.float64], program: Program, 
     refuse(is_grid & wrong, "a grid of unknown steps or units")
 
 
-def _check_passes(program: Program, used: Flags) -> None:
+def _check_passes(program: Program, used: BoolArray) -> None:
     if program.pass_of is None or program.num_passes is None or program.window is None or program.passes is None:
         raise InvalidProgram("a fused program lacks pass_of, num_passes, passes or window")
     for r, n in enumerate(program.length.tolist()):
-        passes, count = program.pass_of[r, :n], int(program.num_passes[r])
+        passes = program.pass_of[r, :n]
+        count = int(program.num_passes[r])
         _require(bool((program.pass_of[r, n:] == -1).all()), f"row {r}: unused slots belong to a pass")
         _require(count == (int(passes.max()) + 1 if n else 1), f"row {r}: says {count} passes, holds {passes}")
         _require(bool((np.diff(passes) >= 0).all()), f"row {r}: passes out of order: {passes}")
@@ -207,7 +214,8 @@ def _check_pass(kinds: list[Kind], row: list[int], slots: tuple[int, int], where
     _require(Kind.CODEC not in kinds[1:], f"{where}: a JPEG that is not first")
     codecs = counts[Kind.CODEC]
     _require((row[P.QUALITY] > 0) == (codecs == 1), f"{where}: {codecs} JPEGs, of quality {row[P.QUALITY]}")
-    begin, end = row[P.BEGIN], row[P.END]
+    begin = row[P.BEGIN]
+    end = row[P.END]
     by_slots = slots[0] + codecs, slots[1]
     _require((begin, end) == by_slots, f"{where}: {begin}..{end} by its table, {by_slots[0]}..{by_slots[1]} by slots")
     _require(begin <= row[P.FIRST] <= row[P.MAPS_END] <= end, f"{where}: maps outside of the pass")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Float32Array, Int16Array, Int64Array, UInt8Array
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 from variegate.native.structs import LOWERING, pack_struct
 from variegate.program.ops import IS_BLUR, IS_TABLE, NEUTRAL_OF
@@ -31,9 +31,9 @@ class LoweringWork:
     """Programs that are rewritten, and the memory of the rewrites."""
 
     program: ProgramArrays
-    luts: npt.NDArray[np.uint8]  # [T, 3, 256]: room for the tables of all instructions that become LUTs
-    kernels: npt.NDArray[np.int16]  # room for weights of convolutions
-    memory: npt.NDArray[np.int64]  # the native struct
+    luts: UInt8Array  # [T, 3, 256]: room for the tables of all instructions that become LUTs
+    kernels: Int16Array  # room for weights of convolutions
+    memory: Int64Array  # the native struct
     arrays: tuple[Any, ...]  # that it points to
 
     def lower(self) -> None:
@@ -57,9 +57,9 @@ def new_work(
     program: ProgramArrays,
     luts: int,
     kernel_values: int,
-    emitted: npt.NDArray[np.uint8],
-    filters: npt.NDArray[np.float32],
-    records: npt.NDArray[np.int64] = _NO_RECORDS,
+    emitted: UInt8Array,
+    filters: Float32Array,
+    records: Int64Array = _NO_RECORDS,
     composed: bool = True,
     measured_once: bool = False,
 ) -> LoweringWork:
@@ -96,7 +96,7 @@ def empty_program(rows: int, slots: int) -> ProgramArrays:
     )
 
 
-def _lowered_arrays(rows: int, slots: int) -> dict[str, npt.NDArray[Any]]:
+def _lowered_arrays(rows: int, slots: int) -> dict[str, AnyArray]:
     return {
         "window": np.zeros((rows, slots, 4), np.int32),
         "pass_of": np.empty((rows, slots), np.int16),
@@ -113,7 +113,8 @@ def rewrite_program(program: Program, composed: bool, measured_once: bool) -> Pr
     arrays = program.arrays()._replace(**changed, **read, **_lowered_arrays(rows, slots))
     luts = int(np.count_nonzero(IS_TABLE[program.opcode]))
     kernel_values = _WEIGHTS_OF_A_BLUR * int(np.count_nonzero(IS_BLUR[program.opcode]))
-    emitted, filters = program.tables.luts, program.tables.filters
+    emitted = program.tables.luts
+    filters = program.tables.filters
     work = new_work(arrays, luts, kernel_values, emitted, filters, composed=composed, measured_once=measured_once)
     work.lower()
     longest = work.field("longest")
@@ -130,6 +131,6 @@ def rewrite_program(program: Program, composed: bool, measured_once: bool) -> Pr
     )
 
 
-def _first_slots(array: npt.NDArray[Any], slots: int) -> npt.NDArray[Any]:
+def _first_slots(array: AnyArray, slots: int) -> AnyArray:
     """[R, slots, ...]"""
     return array if array.shape[1] == slots else np.ascontiguousarray(array[:, :slots])

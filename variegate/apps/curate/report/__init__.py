@@ -32,8 +32,13 @@ THEME = _PARTS / "theme.css"  # shared with the studio
 _PIECE = 1 << 20
 # Keys, titles, and whether numbers are in it.
 _COLUMNS = (
-    *(("finding", "Finding", False), ("file", "File", False), ("split", "Split", False), ("class", "Class", False)),
-    *(("measure", "Measure", True), ("group", "Group", True), ("why", "Why", False)),
+    ("finding", "Finding", False),
+    ("file", "File", False),
+    ("split", "Split", False),
+    ("class", "Class", False),
+    ("measure", "Measure", True),
+    ("group", "Group", True),
+    ("why", "Why", False),
 )
 
 
@@ -54,7 +59,9 @@ def _page(result: Any) -> str:
     splits = {split: columns.filter(pc.equal(result.table["split"], split)) for split in SPLITS}
     splits = {split: table for split, table in splits.items() if len(table)}
     charted = {split: table for split, table in splits.items() if split in READ}
-    kinds, limits, found = shown_kinds(result.findings), limits_of(result.thresholds), listed(result.findings)
+    kinds = shown_kinds(result.findings)
+    limits = limits_of(result.thresholds)
+    found = listed(result.findings)
     places = [(one.split, one.index) for kind in kinds for one in kind.shown() if one.index is not None]
     own, script = ((_PARTS / name).read_text("utf-8") for name in ("report.css", "report.js"))
     style = THEME.read_text("utf-8") + own

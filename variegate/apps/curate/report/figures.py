@@ -12,22 +12,23 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from PIL import Image
 
 from variegate.apps.curate.findings import floats
 from variegate.apps.curate.scan import reads_of
+from variegate.arrays import Float64Array, Int64Array, UInt8Array
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import Item, Source, SourceError, StreamSource
+from variegate.formats.base import AnySource, Item, SourceError
 from variegate.threads import default_threads
 
-Floats = npt.NDArray[np.float64]
 # Of each split that loaders read and that has images, the rows of the table.
 Charted = Mapping[str, pa.Table]
 # Of a histogram, in the units of its drawing.
-WIDTH, HEIGHT, _BINS = 300.0, 90.0, 40
+WIDTH = 300.0
+HEIGHT = 90.0
+_BINS = 40
 # The share of images whose measures, on either side, go into the outermost bars.
 _TAIL = 0.002
 MOST_CLASSES = 60
@@ -106,10 +107,11 @@ def histograms(charted: Charted, limits: Sequence[tuple[str, ChartedMeasure, flo
     return found
 
 
-def _values(table: pa.Table, column: str) -> Floats:
+def _values(table: pa.Table, column: str) -> Float64Array:
     if column not in ("pixels", "aspect"):
         return floats(table, column)
-    height, width = floats(table, "height"), floats(table, "width")
+    height = floats(table, "height")
+    width = floats(table, "width")
     if column == "pixels":
         return height * width
     shorter = np.minimum(height, width)
@@ -117,7 +119,7 @@ def _values(table: pa.Table, column: str) -> Floats:
 
 
 def _histogram(
-    measure: ChartedMeasure, values: dict[str, Floats], limits: Sequence[tuple[str, float]]
+    measure: ChartedMeasure, values: dict[str, Float64Array], limits: Sequence[tuple[str, float]]
 ) -> dict[str, Any]:
     """``bars``: by split, an SVG path; ``ticks``: x, text, anchor; ``thresholds``: vertical lines, and what begins
     there; ``summary``: the histogram in words.
@@ -145,9 +147,11 @@ def _histogram(
     limits = [(finding, value) for finding, value in limits if value > 0 or not measure.is_logarithmic]
     inside = [scaled(value) for _, value in limits]
     low, high = (float(one) for one in np.quantile(scaled(together), [_TAIL, 1 - _TAIL]))
-    low, high = min([low, *inside]), max([high, *inside])
+    low = min([low, *inside])
+    high = max([high, *inside])
     if high - low < 1e-9:
-        low, high = low - 0.5, high + 0.5
+        low -= 0.5
+        high += 0.5
     bars = {}
     for split, one in values.items():
         counts, _ = np.histogram(np.clip(scaled(one), low, high), _BINS, (low, high))
@@ -163,9 +167,10 @@ def _histogram(
     }
 
 
-def _bars(counts: npt.NDArray[np.int64], is_outline: bool) -> str:
+def _bars(counts: Int64Array, is_outline: bool) -> str:
     """A path of bars, or one along their tops. Few images are still seen: a bar has a height of 1 at least."""
-    top, step = max(int(counts.max()), 1), WIDTH / len(counts)
+    top = max(int(counts.max()), 1)
+    step = WIDTH / len(counts)
     heights = [0.0 if count == 0 else max(1.0, HEIGHT * count / top) for count in counts.tolist()]
     if is_outline:
         steps = [f"V{HEIGHT - height:.1f}H{step * (place + 1):.1f}" for place, height in enumerate(heights)]
@@ -199,7 +204,8 @@ def class_sizes(charted: Charted) -> dict[str, Any] | None:
     ]
     if len(sizes) <= MOST_CLASSES:
         return {"largest": sizes, "smallest": [], "total": len(sizes)}
-    largest, smallest = sizes[: MOST_CLASSES // 2], sizes[-MOST_CLASSES // 2 :]
+    largest = sizes[: MOST_CLASSES // 2]
+    smallest = sizes[-MOST_CLASSES // 2 :]
     return {"largest": largest, "smallest": smallest, "total": len(sizes)}
 
 
@@ -208,7 +214,7 @@ SIDE = 224
 _QUALITY = 72
 # Of all pictures, as base64.
 MOST_BYTES = 12 << 20
-Data = bytes | npt.NDArray[np.uint8]
+Data = bytes | UInt8Array
 Place = tuple[str, int]  # split, index
 
 
@@ -225,7 +231,7 @@ class Thumbnail(NamedTuple):
         return max(self.width, self.height) * 2 <= SIDE
 
 
-def thumbnails(places: Iterable[Place], sources: Mapping[str, Source | StreamSource]) -> dict[Place, Thumbnail]:
+def thumbnails(places: Iterable[Place], sources: Mapping[str, AnySource]) -> dict[Place, Thumbnail]:
     """Of these images, each read once more. What cannot be read, or is beyond ``MOST_BYTES``, has its error instead.
 
     Streams are read from their beginning up to the last image that is wanted.
@@ -238,7 +244,8 @@ def thumbnails(places: Iterable[Place], sources: Mapping[str, Source | StreamSou
             reads = list(reads_of(source, indices))
             found = pool.map(_made, [read for _, read in reads])
             made |= {(split, index): one for (index, _), one in zip(reads, found, strict=True)}
-    used, shown = 0, {}
+    used = 0
+    shown = {}
     for place in wanted:
         one = made.get(place, Thumbnail(None, error="is not in the source any more"))
         size = len(one.uri or "")

@@ -6,7 +6,8 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, green, pack, red
+from variegate.executors.cuda.kernels.fetch import blue, clamp, green, pack, red
+from variegate.executors.cuda.kernels.memory import load_float, load_id, load_int, load_word, size_of
 from variegate.executors.cuda.kernels.neighbourhood import before, equalize_tiles, read_filtered
 from variegate.executors.cuda.kernels.values import words
 from variegate.program import ops
@@ -19,7 +20,7 @@ def read_around(
     HAS_WARP: tl.constexpr,
 ):  # fmt: skip
     """Pixels after the filter of the pass, of whatever kind."""
-    slot = tl.load(header + P.FIRST).to(tl.int32)
+    slot = load_int(header + P.FIRST)
     op = tl.load(code + slot * L.CODE + L.OP)
     pixel = tl.full(x.shape, 0, tl.int32)
     is_left = True
@@ -35,7 +36,7 @@ def read_around(
         elif op == ops.Op.SCATTER:
             pixel = _scatter(buffer, code, args, header, slot, x, y, inside, key_low, key_high, FORMAT)
         is_warp = (op == ops.Op.ZOOM_BLUR) | (op == ops.Op.ABERRATION) | (op == ops.Op.SCATTER)
-        is_left = is_left & (is_warp == 0)
+        is_left &= is_warp == 0
     if is_left:
         pixel = read_filtered(buffer, code, args, header, x, y, inside, FORMAT)
     return pixel
@@ -44,12 +45,16 @@ def read_around(
 @triton.jit
 def _blur_by_zooms(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """The mean of the image, twice, and of its zooms about the center."""
-    last_x, last_y = tl.load(header + P.WIDTH).to(tl.int32) - 1, tl.load(header + P.HEIGHT).to(tl.int32) - 1
-    zooms, step = tl.load(args + slot * 8).to(tl.int32), tl.load(args + slot * 8 + 1)
+    last_x = load_int(header + P.WIDTH) - 1
+    last_y = load_int(header + P.HEIGHT) - 1
+    zooms = load_int(args + slot * 8)
+    step = tl.load(args + slot * 8 + 1)
     pixel = before(buffer, code, header, slot, x, y, inside, FORMAT)
     count = zooms + 2
     half = count * 128
-    r, g, b = (red(pixel) << 9) + half, (green(pixel) << 9) + half, (blue(pixel) << 9) + half
+    r = (red(pixel) << 9) + half
+    g = (green(pixel) << 9) + half
+    b = (blue(pixel) << 9) + half
     for zoom in range(1, zooms + 1):
         nearer = (32768.0 / (1.0 + zoom * step) + 0.5).to(tl.int32)
         u = ((2 * x - last_x) * nearer + last_x * 32768 + 2048) >> 12
@@ -64,8 +69,10 @@ def _blur_by_zooms(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.co
 @triton.jit
 def _around(buffer, code, header, slot, u, v, last_x, last_y, inside, BITS: tl.constexpr, FORMAT: tl.constexpr):
     """The four pixels around places in units of 2**-BITS, and the shares of the last ones."""
-    left, top = tl.minimum(tl.maximum(u >> BITS, 0), last_x), tl.minimum(tl.maximum(v >> BITS, 0), last_y)
-    right, bottom = tl.minimum(left + 1, last_x), tl.minimum(top + 1, last_y)
+    left = clamp(u >> BITS, 0, last_x)
+    top = clamp(v >> BITS, 0, last_y)
+    right = tl.minimum(left + 1, last_x)
+    bottom = tl.minimum(top + 1, last_y)
     p = before(buffer, code, header, slot, left, top, inside, FORMAT)
     q = before(buffer, code, header, slot, right, top, inside, FORMAT)
     s = before(buffer, code, header, slot, left, bottom, inside, FORMAT)
@@ -81,19 +88,23 @@ def _between(p, q, s, t, dx, dy, ONE: tl.constexpr):
 @triton.jit
 def _bend(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """Red and blue from farther out, or nearer."""
-    width, height = tl.load(header + P.WIDTH).to(tl.int32), tl.load(header + P.HEIGHT).to(tl.int32)
+    height, width = size_of(header)
     pixel = before(buffer, code, header, slot, x, y, inside, FORMAT)
     # A quotient in double, rounded again, is that in float32.
-    in_x, in_y = (1.0 / width.to(tl.float64)).to(tl.float32), (1.0 / height.to(tl.float64)).to(tl.float32)
-    away_x, away_y = 0.5 * (2 * x - (width - 1)).to(tl.float32), 0.5 * (2 * y - (height - 1)).to(tl.float32)
+    in_x = (1.0 / width.to(tl.float64)).to(tl.float32)
+    in_y = (1.0 / height.to(tl.float64)).to(tl.float32)
+    away_x = 0.5 * (2 * x - (width - 1)).to(tl.float32)
+    away_y = 0.5 * (2 * y - (height - 1)).to(tl.float32)
     squared = (away_x * in_x) * (away_x * in_x) + (away_y * in_y) * (away_y * in_y)
     real = args + slot * 8
     u, v = _bent(real, squared, away_x, away_y, x, y)
-    u, v = tl.minimum(tl.maximum(u, 0), 256 * (width - 1)), tl.minimum(tl.maximum(v, 0), 256 * (height - 1))
+    u = clamp(u, 0, 256 * (width - 1))
+    v = clamp(v, 0, 256 * (height - 1))
     p, q, s, t, dx, dy = _around(buffer, code, header, slot, u, v, width - 1, height - 1, inside, 8, FORMAT)
     r = (_between(red(p), red(q), red(s), red(t), dx, dy, 256) + 32768) >> 16
     u, v = _bent(real + 2, squared, away_x, away_y, x, y)
-    u, v = tl.minimum(tl.maximum(u, 0), 256 * (width - 1)), tl.minimum(tl.maximum(v, 0), 256 * (height - 1))
+    u = clamp(u, 0, 256 * (width - 1))
+    v = clamp(v, 0, 256 * (height - 1))
     p, q, s, t, dx, dy = _around(buffer, code, header, slot, u, v, width - 1, height - 1, inside, 8, FORMAT)
     b = (_between(blue(p), blue(q), blue(s), blue(t), dx, dy, 256) + 32768) >> 16
     return pack(r, green(pixel), b)
@@ -101,7 +112,8 @@ def _bend(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
 
 @triton.jit
 def _bent(real, squared, away_x, away_y, x, y):
-    first, second = tl.load(real).to(tl.float32), tl.load(real + 1).to(tl.float32)
+    first = load_float(real)
+    second = load_float(real + 1)
     bend = (first + second * squared) * squared
     return 256 * x + _whole(away_x * bend), 256 * y + _whole(away_y * bend)
 
@@ -109,28 +121,32 @@ def _bent(real, squared, away_x, away_y, x, y):
 @triton.jit
 def _whole(pixels):
     """In units of 2**-8, rounded half up."""
-    return tl.floor(tl.minimum(tl.maximum(pixels * 256.0 + 0.5, -8388608.0), 8388608.0)).to(tl.int32)
+    return tl.floor(clamp(pixels * 256.0 + 0.5, -8388608.0, 8388608.0)).to(tl.int32)
 
 
 @triton.jit
 def _scatter(buffer, code, args, header, slot, x, y, inside, key_low, key_high, FORMAT: tl.constexpr):
     """Each pixel from a few random steps away."""
-    width, height = tl.load(header + P.WIDTH).to(tl.int32), tl.load(header + P.HEIGHT).to(tl.int32)
+    height, width = size_of(header)
     real = args + slot * 8
-    distance, times = tl.load(real).to(tl.int32), tl.load(real + 1).to(tl.int32)
-    id_low, id_high = tl.load(header + L.ID_LOW).to(tl.uint32), tl.load(header + L.ID_HIGH).to(tl.uint32)
-    noise = tl.load(real + 2).to(tl.uint32)
+    distance = load_int(real)
+    times = load_int(real + 1)
+    id_low, id_high = load_id(header)
+    noise = load_word(real + 2)
     w0, w1, w2, _ = words(y * width + x, noise, id_low, id_high, key_low, key_high)
     u, v = _step(w0, x, y, distance, times > 0)
     u, v = _step(w1, u, v, distance, times > 1)
     u, v = _step(w2, u, v, distance, times > 2)
-    u, v = tl.minimum(tl.maximum(u, 0), width - 1), tl.minimum(tl.maximum(v, 0), height - 1)
+    u = clamp(u, 0, width - 1)
+    v = clamp(v, 0, height - 1)
     return before(buffer, code, header, slot, u, v, inside, FORMAT)
 
 
 @triton.jit
 def _step(word, u, v, distance, is_taken):
     span = 2 * distance + 1
-    low, high = (word & 0xFFFF).to(tl.int32), (word >> 16).to(tl.int32)
-    step_x, step_y = ((low * span) >> 16) - distance, ((high * span) >> 16) - distance
+    low = (word & 0xFFFF).to(tl.int32)
+    high = (word >> 16).to(tl.int32)
+    step_x = ((low * span) >> 16) - distance
+    step_y = ((high * span) >> 16) - distance
     return tl.where(is_taken, u + step_x, u), tl.where(is_taken, v + step_y, v)

@@ -6,6 +6,7 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
+from variegate.executors.cuda.kernels.memory import int16s_at, int32s_at, int64s_at, load_inside, load_int
 from variegate.program import coords as R
 from variegate.program import ops
 from variegate.program import passes as P
@@ -49,6 +50,33 @@ def pack(r, g, b):
 
 
 @triton.jit
+def channels_of(pixel):
+    return red(pixel), green(pixel), blue(pixel)
+
+
+@triton.jit
+def add_weighted(r, g, b, weight, pixel):
+    """Sums of channels, and the channels of one more pixel times ``weight``."""
+    return r + weight * red(pixel), g + weight * green(pixel), b + weight * blue(pixel)
+
+
+@triton.jit
+def replaced(where, new_r, new_g, new_b, r, g, b):
+    """New channels where a condition holds."""
+    return tl.where(where, new_r, r), tl.where(where, new_g, g), tl.where(where, new_b, b)
+
+
+@triton.jit
+def clamp(value, low, high):
+    return tl.minimum(tl.maximum(value, low), high)
+
+
+@triton.jit
+def clipped(level):
+    return clamp(level, 0, 255)
+
+
+@triton.jit
 def fetch(header, x, y, inside, FORMAT: tl.constexpr):
     """Pixels at whole places ``x, y`` (int32), 0 where not ``inside``. Bytes above a pixel's channels are arbitrary."""
     if FORMAT == L.CANVAS:
@@ -66,7 +94,7 @@ def fetch_levels(header, x, y, inside, FORMAT: tl.constexpr):
     """As ``fetch``, but the three channels one by one: with a single pixel to read, the least instructions."""
     if FORMAT == L.CANVAS:
         pixel = _fetch_word(header, x, y, inside)
-        r, g, b = red(pixel), green(pixel), blue(pixel)
+        r, g, b = channels_of(pixel)
     else:
         r, g, b = _fetch_bytes(header, x, y, inside, FORMAT)
     return r, g, b
@@ -78,38 +106,38 @@ def fetch_levels(header, x, y, inside, FORMAT: tl.constexpr):
 @triton.jit
 def _fetch_word(header, x, y, inside):
     source = tl.load(header + L.IMAGE).to(tl.pointer_type(tl.int32))
-    at = (y * tl.load(header + L.IN_WIDTH).to(tl.int32) + x).to(tl.uint32)
-    return tl.load(source + at, mask=inside, other=0)
+    at = (y * load_int(header + L.IN_WIDTH) + x).to(tl.uint32)
+    return load_inside(source + at, inside)
 
 
 @triton.jit
 def _fetch_unaligned(header, x, y, inside):
     """One or two aligned words in place of three bytes: fewer requests, and no word without a wanted byte is read."""
     source = tl.load(header + L.IMAGE)
-    at = y * tl.load(header + L.STRIDE_Y).to(tl.int32) + x * tl.load(header + L.STRIDE_X).to(tl.int32)
-    channels = tl.load(header + L.CHANNELS).to(tl.int32)
+    at = y * load_int(header + L.STRIDE_Y) + x * load_int(header + L.STRIDE_X)
+    channels = load_int(header + L.CHANNELS)
     ahead = source & 3
     byte = (at + ahead.to(tl.int32)).to(tl.uint32)
     word = (source - ahead).to(tl.pointer_type(tl.uint32)) + (byte >> 2)
     lead = byte & 3
-    low = tl.load(word, mask=inside, other=0)
-    high = tl.load(word + 1, mask=inside & (lead.to(tl.int32) > 4 - channels), other=0)
+    low = load_inside(word, inside)
+    high = load_inside(word + 1, inside & (lead.to(tl.int32) > 4 - channels))
     # Two shifts, as one by all 32 bits is not defined.
     return ((low >> (8 * lead)) | ((high << 1) << (31 - 8 * lead))).to(tl.int32)
 
 
 @triton.jit
 def _fetch_bytes(header, x, y, inside, FORMAT: tl.constexpr):
-    at = y * tl.load(header + L.STRIDE_Y).to(tl.int32) + x * tl.load(header + L.STRIDE_X).to(tl.int32)
+    at = y * load_int(header + L.STRIDE_Y) + x * load_int(header + L.STRIDE_X)
     byte = tl.load(header + L.IMAGE).to(tl.pointer_type(tl.uint8)) + at.to(tl.uint32)
-    in_colour = inside & (x * 0 + tl.load(header + L.CHANNELS).to(tl.int32) == 3)
+    in_colour = inside & (x * 0 + load_int(header + L.CHANNELS) == 3)
     if FORMAT == L.PLANAR:
         next_channel = tl.load(header + L.STRIDE_C)
     else:
         next_channel = tl.full([], 1, tl.int64)
-    r = tl.load(byte, mask=inside, other=0).to(tl.int32)
-    g = tl.load(byte + next_channel, mask=in_colour, other=0).to(tl.int32)
-    b = tl.load(byte + 2 * next_channel, mask=in_colour, other=0).to(tl.int32)
+    r = load_inside(byte, inside).to(tl.int32)
+    g = load_inside(byte + next_channel, in_colour).to(tl.int32)
+    b = load_inside(byte + 2 * next_channel, in_colour).to(tl.int32)
     return r, g, b
 
 
@@ -121,7 +149,8 @@ def step(code, slot, x, y):
     u = (tl.load(a) * x + tl.load(a + 1) * y + tl.load(a + 2)) >> 16
     v = (tl.load(a + 3) * x + tl.load(a + 4) * y + tl.load(a + 5)) >> 16
     window = at + L.WINDOW
-    top, left = tl.load(window), tl.load(window + 1)
+    top = tl.load(window)
+    left = tl.load(window + 1)
     # Without a sign, what is negative is large: one comparison for both ends.
     in_y = (v - top).to(tl.uint32) < (tl.load(window + 2) - top).to(tl.uint32)
     in_x = (u - left).to(tl.uint32) < (tl.load(window + 3) - left).to(tl.uint32)
@@ -147,10 +176,10 @@ def walk(code, begin, end, x, y):
 @triton.jit
 def walk_tables(buffer, code, header, x, y, inside):
     """Through a map that is a table of columns and one of lines (-1: outside) -> as ``walk``."""
-    slot = tl.load(header + P.FIRST).to(tl.int32)
+    slot = load_int(header + P.FIRST)
     at = code + slot * L.CODE
-    columns = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int32))
-    lines = (buffer + tl.load(at + L.COEFFICIENT)).to(tl.pointer_type(tl.int32))
+    columns = int32s_at(buffer, tl.load(at + L.ARG))
+    lines = int32s_at(buffer, tl.load(at + L.COEFFICIENT))
     u = tl.load(columns + x, mask=inside, other=-1)
     v = tl.load(lines + y, mask=inside, other=-1)
     return u, v, tl.where((u < 0) | (v < 0), slot, -1)
@@ -164,16 +193,22 @@ def walk_folded(buffer, code, begin, end, x, y):
         slot = end - 1 - i
         at = code + slot * L.CODE
         if tl.load(at + L.OP) == ops.Op.MAP_FIXED:
-            record = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
-            u, v = form(record + R.U, x, y) >> 16, form(record + R.V, x, y) >> 16
-            span_u, span_v, mode = tl.load(record + R.SPAN_U), tl.load(record + R.SPAN_V), tl.load(record + R.FOLD)
+            record = int64s_at(buffer, tl.load(at + L.ARG))
+            u = form(record + R.U, x, y) >> 16
+            v = form(record + R.V, x, y) >> 16
+            span_u = tl.load(record + R.SPAN_U)
+            span_v = tl.load(record + R.SPAN_V)
+            mode = tl.load(record + R.FOLD)
             if mode != 0:
-                u, v = fold_index(u, span_u, mode), fold_index(v, span_v, mode)
+                u = fold_index(u, span_u, mode)
+                v = fold_index(v, span_v, mode)
             is_inside = (u >= 0) & (u < span_u) & (v >= 0) & (v < span_v)
             stage = tl.maximum(stage, tl.where(is_inside, -1, slot))
             # What has left may be anywhere, but not so far that it does not fit.
-            u, v = tl.where(is_inside, u, 0), tl.where(is_inside, v, 0)
-            x, y = (u + tl.load(record + R.ORIGIN_U)).to(tl.int32), (v + tl.load(record + R.ORIGIN_V)).to(tl.int32)
+            u = tl.where(is_inside, u, 0)
+            v = tl.where(is_inside, v, 0)
+            x = (u + tl.load(record + R.ORIGIN_U)).to(tl.int32)
+            y = (v + tl.load(record + R.ORIGIN_V)).to(tl.int32)
     return x, y, stage
 
 
@@ -191,7 +226,7 @@ def fold_index(i, n, mode):
     within = _modulo(i, period)
     back = tl.where(mode == ops.PadMode.REFLECT, period - within, period - 1 - within)
     within = tl.where(within >= n, back, within)
-    return tl.where(mode == ops.PadMode.EDGE, tl.minimum(tl.maximum(i, 0), n - 1), within)
+    return tl.where(mode == ops.PadMode.EDGE, clamp(i, 0, n - 1), within)
 
 
 @triton.jit
@@ -204,32 +239,44 @@ def fold_place(place, n, mode, bits, slack):
     turned = _modulo(place - lead, tl.maximum(2 * length, 1))
     turned = lead + tl.where(turned > length, 2 * length - turned, turned)
     folded = tl.where(mode == ops.PadMode.WRAP, _modulo(place, span), turned)
-    low, high = half - slack, span - half + slack
-    return tl.where(mode == ops.PadMode.EDGE, tl.minimum(tl.maximum(place, low), high), folded)
+    low = half - slack
+    high = span - half + slack
+    return tl.where(mode == ops.PadMode.EDGE, clamp(place, low, high), folded)
 
 
 @triton.jit
 def _folded_places(record, a, b, depth, bits, slack):
     """Places in the source by the functions of a map that folds, int32, less half a pixel."""
-    exponent, shift = tl.load(record + R.EXPONENT).to(tl.int32), tl.load(record + R.SHIFT)
-    mode, half = tl.load(record + R.FOLD), (1 << bits) >> 1
+    exponent = load_int(record + R.EXPONENT)
+    shift = tl.load(record + R.SHIFT)
+    mode = tl.load(record + R.FOLD)
+    half = (1 << bits) >> 1
     if exponent == 0:
-        a, b = a >> shift, b >> shift
+        a >>= shift
+        b >>= shift
     else:
-        divisor = (depth >> shift).to(tl.int32)
-        divisor = tl.where(divisor == 0, 1, divisor).to(tl.float32)
-        factor = ((exponent + 127) << 23).to(tl.float32, bitcast=True)
-        a, b = _far_quotient(a, divisor, factor), _far_quotient(b, divisor, factor)
+        divisor, factor = _divisor(depth, shift, exponent)
+        a = _far_quotient(a, divisor, factor)
+        b = _far_quotient(b, divisor, factor)
     a = tl.load(record + R.SIGN_U) * fold_place(a, tl.load(record + R.SPAN_U), mode, bits, slack)
     b = tl.load(record + R.SIGN_V) * fold_place(b, tl.load(record + R.SPAN_V), mode, bits, slack)
-    u, v = tl.load(record + R.ORIGIN_U) + a - half, tl.load(record + R.ORIGIN_V) + b - half
+    u = tl.load(record + R.ORIGIN_U) + a - half
+    v = tl.load(record + R.ORIGIN_V) + b - half
     return u.to(tl.int32), v.to(tl.int32)
+
+
+@triton.jit
+def _divisor(depth, shift, exponent):
+    """What perspective divides by, and the power of two that quotients are multiplied by, float32."""
+    divisor = (depth >> shift).to(tl.int32)
+    factor = ((exponent + 127) << 23).to(tl.float32, bitcast=True)
+    return tl.where(divisor == 0, 1, divisor).to(tl.float32), factor
 
 
 @triton.jit
 def _far_quotient(numerator, divisor, factor):
     numerator = (numerator >> R.NUMERATOR_SHIFT).to(tl.int32).to(tl.float32)
-    quotient = tl.minimum(tl.maximum(tl.div_rn(numerator, divisor) * factor, -1073741824.0), 1073741824.0)
+    quotient = clamp(tl.div_rn(numerator, divisor) * factor, -1073741824.0, 1073741824.0)
     return tl.floor(quotient).to(tl.int64)
 
 
@@ -249,7 +296,7 @@ def walk_records(buffer, code, begin, end, record, u, v, depth, x, y):
         at = code + slot * L.CODE
         op = tl.load(at + L.OP)
         if (op == ops.Op.MAP_FLOAT) | (op == ops.Op.MAP_PERSPECTIVE):
-            later = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
+            later = int64s_at(buffer, tl.load(at + L.ARG))
             is_inside = is_in_span(later, form(later + R.U, x, y), form(later + R.V, x, y), form(later + R.DEPTH, x, y))
             stage = tl.maximum(stage, tl.where(is_inside, -1, slot))
     return tl.maximum(stage, tl.where(is_in_span(record, u, v, depth), -1, begin))
@@ -257,7 +304,8 @@ def walk_records(buffer, code, begin, end, record, u, v, depth, x, y):
 
 @triton.jit
 def is_in_span(record, u, v, depth):
-    far_u, far_v = tl.load(record + R.SPAN_U) * depth - u, tl.load(record + R.SPAN_V) * depth - v
+    far_u = tl.load(record + R.SPAN_U) * depth - u
+    far_v = tl.load(record + R.SPAN_V) * depth - v
     ahead = (u >= 0) & (far_u > 0) & (v >= 0) & (far_v > 0)
     return ahead | ((u <= 0) & (far_u < 0) & (v <= 0) & (far_v < 0))
 
@@ -265,25 +313,30 @@ def is_in_span(record, u, v, depth):
 @triton.jit
 def place(record, u, v, depth, bits):
     """Places in the source by a map's functions, int32 with so many fraction bits. Anything where it is outside."""
-    exponent = tl.load(record + R.EXPONENT).to(tl.int32)
+    exponent = load_int(record + R.EXPONENT)
     shift = tl.load(record + R.SHIFT)
     if exponent == 0:
-        along, across = (u >> shift).to(tl.int32), (v >> shift).to(tl.int32)
+        along = (u >> shift).to(tl.int32)
+        across = (v >> shift).to(tl.int32)
     else:
-        divisor = (depth >> shift).to(tl.int32)
-        divisor = tl.where(divisor == 0, 1, divisor).to(tl.float32)
-        factor = ((exponent + 127) << 23).to(tl.float32, bitcast=True)
-        along = _quotient(u, divisor, factor, tl.load(record + R.SPAN_U).to(tl.int32) << bits)
-        across = _quotient(v, divisor, factor, tl.load(record + R.SPAN_V).to(tl.int32) << bits)
-    along = tl.load(record + R.ORIGIN_U).to(tl.int32) + tl.load(record + R.SIGN_U).to(tl.int32) * along
-    return along, tl.load(record + R.ORIGIN_V).to(tl.int32) + tl.load(record + R.SIGN_V).to(tl.int32) * across
+        divisor, factor = _divisor(depth, shift, exponent)
+        along = _quotient(u, divisor, factor, load_int(record + R.SPAN_U) << bits)
+        across = _quotient(v, divisor, factor, load_int(record + R.SPAN_V) << bits)
+    return _in_source(record, along, across)
+
+
+@triton.jit
+def _in_source(record, u, v):
+    """Distances from the sides of a map's window as places in the source, int32."""
+    x = load_int(record + R.ORIGIN_U) + load_int(record + R.SIGN_U) * u
+    return x, load_int(record + R.ORIGIN_V) + load_int(record + R.SIGN_V) * v
 
 
 @triton.jit
 def _quotient(numerator, divisor, factor, end):
     numerator = (numerator >> R.NUMERATOR_SHIFT).to(tl.int32).to(tl.float32)
     quotient = tl.div_rn(numerator, divisor) * factor
-    return tl.minimum(tl.maximum(quotient, 0.0), end.to(tl.float32)).to(tl.int32)
+    return clamp(quotient, 0.0, end.to(tl.float32)).to(tl.int32)
 
 
 @triton.jit
@@ -292,9 +345,11 @@ def walk_grids(buffer, code, begin, end, x, y, bits, HAS_FOLD: tl.constexpr):
     stage. What folds is a cut, as a grid is."""
     stage = tl.full(x.shape, -1, tl.int32)
     half = (1 << bits) >> 1
-    u, v = (x << bits).to(tl.int32), (y << bits).to(tl.int32)
+    u = (x << bits).to(tl.int32)
+    v = (y << bits).to(tl.int32)
     # Where the last grid has left a place, of which the maps before it are functions.
-    moved_u, moved_v = u, v
+    moved_u = u
+    moved_v = v
     is_moved = 0
     for i in range(end - begin):
         slot = end - 1 - i
@@ -303,12 +358,15 @@ def walk_grids(buffer, code, begin, end, x, y, bits, HAS_FOLD: tl.constexpr):
         if op == ops.Op.MAP_GRID:
             u, v, is_inside = _displaced(buffer, at, u, v, bits, -1, 0, slot == begin, HAS_FOLD)
             stage = tl.maximum(stage, tl.where(is_inside, -1, slot))
-            moved_u, moved_v = u, v
+            moved_u = u
+            moved_v = v
             is_moved = 1
         elif (op == ops.Op.MAP_FLOAT) | (op == ops.Op.MAP_PERSPECTIVE):
-            record = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
+            record = int64s_at(buffer, tl.load(at + L.ARG))
             if is_moved == 0:
-                a, b, depth = form(record + R.U, x, y), form(record + R.V, x, y), form(record + R.DEPTH, x, y)
+                a = form(record + R.U, x, y)
+                b = form(record + R.V, x, y)
+                depth = form(record + R.DEPTH, x, y)
             else:
                 a = _form_at(record + R.U, moved_u, moved_v, bits)
                 b = _form_at(record + R.V, moved_u, moved_v, bits)
@@ -319,12 +377,14 @@ def walk_grids(buffer, code, begin, end, x, y, bits, HAS_FOLD: tl.constexpr):
             if folds != 0:
                 slack = tl.where((slot == begin) & (bits == R.BICUBIC_BITS), 1 << bits, 0)
                 u, v = _folded_places(record, a, b, depth, bits, slack)
-                moved_u, moved_v = u, v
+                moved_u = u
+                moved_v = v
                 is_moved = 1
             else:
                 stage = tl.maximum(stage, tl.where(is_in_span(record, a, b, depth), -1, slot))
                 u, v = place(record, a, b, depth, bits)
-                u, v = u - half, v - half
+                u -= half
+                v -= half
     return u, v, stage
 
 
@@ -341,7 +401,8 @@ def nearest_in_grid(buffer, at, x, y, HAS_FOLD: tl.constexpr):
 @triton.jit
 def _form_at(numbers, u, v, bits):
     """A linear function of columns and lines at a place between them; see ``maps.form``."""
-    along, across = tl.load(numbers) >> bits, tl.load(numbers + 1) >> bits
+    along = tl.load(numbers) >> bits
+    across = tl.load(numbers + 1) >> bits
     return along * u.to(tl.int64) + across * v.to(tl.int64) + tl.load(numbers + 2)
 
 
@@ -349,20 +410,23 @@ def _form_at(numbers, u, v, bits):
 def _displaced(buffer, at, u, v, bits, kept, added, is_first, HAS_FOLD: tl.constexpr):
     """Places less half a pixel, moved -> (u, v, whether they are inside the image that the map makes), in the source.
     Of the place in that image, the bits ``kept`` stay, and ``added`` comes to them. ``is_first``: of the chain."""
-    record = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
-    nodes = (buffer + tl.load(at + L.COEFFICIENT)).to(tl.pointer_type(tl.int16))
-    width, height = tl.load(record + R.SPAN_U).to(tl.int32), tl.load(record + R.SPAN_V).to(tl.int32)
+    record = int64s_at(buffer, tl.load(at + L.ARG))
+    nodes = int16s_at(buffer, tl.load(at + L.COEFFICIENT))
+    width = load_int(record + R.SPAN_U)
+    height = load_int(record + R.SPAN_V)
     half = (1 << bits) >> 1
-    at_x = tl.minimum(tl.maximum(u, 0), (width - 1) << bits).to(tl.int64) * tl.load(record + R.STEP_X)
-    at_y = tl.minimum(tl.maximum(v, 0), (height - 1) << bits).to(tl.int64) * tl.load(record + R.STEP_Y)
-    columns = tl.load(record + R.COLUMNS).to(tl.int32)
+    at_x = clamp(u, 0, (width - 1) << bits).to(tl.int64) * tl.load(record + R.STEP_X)
+    at_y = clamp(v, 0, (height - 1) << bits).to(tl.int64) * tl.load(record + R.STEP_Y)
+    columns = load_int(record + R.COLUMNS)
     cell = (at_y >> (R.STEP_BITS + bits)).to(tl.int32) * columns + (at_x >> (R.STEP_BITS + bits)).to(tl.int32)
     across = (at_x >> (R.STEP_BITS - R.WEIGHT_BITS + bits)).to(tl.int32) & ((1 << R.WEIGHT_BITS) - 1)
     down = (at_y >> (R.STEP_BITS - R.WEIGHT_BITS + bits)).to(tl.int32) & ((1 << R.WEIGHT_BITS) - 1)
-    node, shift = nodes + 2 * cell, tl.load(record + R.SHIFT)
+    node = nodes + 2 * cell
+    shift = tl.load(record + R.SHIFT)
     u += half + _weighed(node, 2 * columns, across, down, shift)
     v += half + _weighed(node + 1, 2 * columns, across, down, shift)
-    u, v = (u & kept) + added, (v & kept) + added
+    u = (u & kept) + added
+    v = (v & kept) + added
     # Beyond the border of the source, bilinear places blend it with the fill: see ``fused.read_interpolated``.
     beyond = tl.where(is_first & (bits == R.BILINEAR_BITS), half, 0)
     in_x = (u >= -beyond) & (u < (width << bits) + beyond)
@@ -375,17 +439,16 @@ def _displaced(buffer, at, u, v, bits, kept, added, is_first, HAS_FOLD: tl.const
             v = fold_place(v.to(tl.int64), height.to(tl.int64), mode, bits, slack).to(tl.int32)
             is_inside = u == u
     swaps = tl.load(record + R.SWAPS) != 0
-    a, b = tl.where(swaps, v, u), tl.where(swaps, u, v)
-    a = tl.load(record + R.ORIGIN_U).to(tl.int32) + tl.load(record + R.SIGN_U).to(tl.int32) * a
-    b = tl.load(record + R.ORIGIN_V).to(tl.int32) + tl.load(record + R.SIGN_V).to(tl.int32) * b
+    a, b = _in_source(record, tl.where(swaps, v, u), tl.where(swaps, u, v))
     return a - half, b - half, is_inside
 
 
 @triton.jit
 def _weighed(node, line, across, down, shift):
     """The displacement between four nodes, as a distance between places, int32."""
-    a, b = tl.load(node).to(tl.int32), tl.load(node + line).to(tl.int32)
-    upper = (a << R.WEIGHT_BITS) + (tl.load(node + 2).to(tl.int32) - a) * across
-    lower = (b << R.WEIGHT_BITS) + (tl.load(node + line + 2).to(tl.int32) - b) * across
+    a = load_int(node)
+    b = load_int(node + line)
+    upper = (a << R.WEIGHT_BITS) + (load_int(node + 2) - a) * across
+    lower = (b << R.WEIGHT_BITS) + (load_int(node + line + 2) - b) * across
     total = (upper.to(tl.int64) << R.WEIGHT_BITS) + (lower - upper).to(tl.int64) * down
     return ((total + ((shift * 0 + 1) << (shift - 1))) >> shift).to(tl.int32)

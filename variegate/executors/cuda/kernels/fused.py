@@ -9,6 +9,9 @@ from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.around import read_around
 from variegate.executors.cuda.kernels.fetch import (
     blue,
+    channels_of,
+    clamp,
+    clipped,
     fetch,
     fetch_levels,
     fold_index,
@@ -20,6 +23,7 @@ from variegate.executors.cuda.kernels.fetch import (
     place,
     place_of_program,
     red,
+    replaced,
     step,
     walk,
     walk_folded,
@@ -27,9 +31,18 @@ from variegate.executors.cuda.kernels.fetch import (
     walk_records,
     walk_tables,
 )
+from variegate.executors.cuda.kernels.memory import (
+    float32s_at,
+    float64s_at,
+    int32s_at,
+    int64s_at,
+    load_int,
+    load_key,
+    size_of,
+)
 from variegate.executors.cuda.kernels.resample import read_resampled
 from variegate.executors.cuda.kernels.statistics import is_last, measure, write_tables
-from variegate.executors.cuda.kernels.store import load_key, store_result
+from variegate.executors.cuda.kernels.store import store_result
 from variegate.executors.cuda.kernels.values import apply_position, apply_value, look_up
 from variegate.program import coords as R
 from variegate.program import ops
@@ -72,16 +85,16 @@ def run_pass(
     Offsets ``*_at`` are bytes in ``buffer``. ``HAS_*``: what some row of the launch needs; the rest is not compiled in,
     so that it costs no registers. ``MEASURES``: some row's next pass needs statistics of what this one writes.
     """
-    code = (buffer + code_at).to(tl.pointer_type(tl.int32))
-    args = (buffer + args_at).to(tl.pointer_type(tl.float64))
+    code = int32s_at(buffer, code_at)
+    args = float64s_at(buffer, args_at)
     tile, entry = place_of_program()
     if entry >= rows:
         return
-    row = tl.load((buffer + list_at).to(tl.pointer_type(tl.int32)) + entry)
+    row = tl.load(int32s_at(buffer, list_at) + entry)
     if row < 0:
         return
-    header = (buffer + headers_at).to(tl.pointer_type(tl.int64)) + row * L.HEADER
-    height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
+    header = int64s_at(buffer, headers_at) + row * L.HEADER
+    height, width = size_of(header)
     tiles_x = tl.cdiv(width, BLOCK_X)
     tiles = tiles_x * tl.cdiv(height, BLOCK_Y)
     if tile >= tiles:
@@ -89,62 +102,66 @@ def run_pass(
     x, y = pixels_of(tile, tiles_x, BLOCK_Y, BLOCK_X)
     inside = (y < height) & (x < width)
     # Columns and lines of the whole image, by which noise, erased rectangles and interpolating maps go.
-    whole_x, whole_y, whole_width = x, y, width
+    whole_x = x
+    whole_y = y
+    whole_width = width
     if IS_REGION:
-        whole_x = x + tl.load(header + L.REGION_X).to(tl.int32)
-        whole_y = y + tl.load(header + L.REGION_Y).to(tl.int32)
-        whole_width = tl.load(header + L.REGION_OF).to(tl.int32)
+        whole_x = x + load_int(header + L.REGION_X)
+        whole_y = y + load_int(header + L.REGION_Y)
+        whole_width = load_int(header + L.REGION_OF)
 
-    constants = (buffer + constants_at).to(tl.pointer_type(tl.float32))
+    constants = float32s_at(buffer, constants_at)
     key_low, key_high = load_key(header)
     source = tl.load(header + P.SOURCE)
-    begin, end = tl.load(header + P.BEGIN).to(tl.int32), tl.load(header + P.END).to(tl.int32)
-    first = tl.load(header + P.FIRST).to(tl.int32)
+    begin = load_int(header + P.BEGIN)
+    end = load_int(header + P.END)
+    first = load_int(header + P.FIRST)
     stage = tl.full([BLOCK_Y * BLOCK_X], -1, tl.int32)
     r = tl.full([BLOCK_Y * BLOCK_X], 0, tl.int32)
-    g, b = r, r
+    g = r
+    b = r
     if source <= P.PassSource.TABLE:
-        u, v = x, y
+        u = x
+        v = y
         if source == P.PassSource.TABLE:
             u, v, stage = walk_tables(buffer, code, header, x, y, inside)
         elif source == P.PassSource.CHAIN:
-            u, v, stage = walk(code, first, tl.load(header + P.MAPS_END).to(tl.int32), x, y)
+            u, v, stage = walk(code, first, load_int(header + P.MAPS_END), x, y)
         elif source != P.PassSource.DIRECT:
             u, v, stage = step(code, first, x, y)
         r, g, b = fetch_levels(header, u, v, inside & (stage < 0), FORMAT)
     if HAS_FOLD:
         if source == P.PassSource.FOLDED:
-            u, v, stage = walk_folded(buffer, code, first, tl.load(header + P.MAPS_END).to(tl.int32), x, y)
+            u, v, stage = walk_folded(buffer, code, first, load_int(header + P.MAPS_END), x, y)
             r, g, b = fetch_levels(header, u, v, inside & (stage < 0), FORMAT)
     if HAS_REAL:
         if source == P.PassSource.INTERPOLATED:
             pixel, stage = read_interpolated(
                 buffer, code, args, header, whole_x, whole_y, inside, HAS_GRID, HAS_FOLD, FORMAT
             )
-            r, g, b = red(pixel), green(pixel), blue(pixel)
+            r, g, b = channels_of(pixel)
     if HAS_FILTER:
         if source == P.PassSource.FILTER:
             pixel = read_around(
                 buffer, code, args, header, x, y, inside, key_low, key_high, FORMAT, HAS_CLAHE, HAS_WARP
             )
-            r, g, b = red(pixel), green(pixel), blue(pixel)
+            r, g, b = channels_of(pixel)
     if HAS_RESAMPLE:
         if source == P.PassSource.RESAMPLE:
             pixel = read_resampled(buffer, args, header, x, y, inside, FORMAT)
-            r, g, b = red(pixel), green(pixel), blue(pixel)
+            r, g, b = channels_of(pixel)
 
-    channels = tl.load(header + L.CHANNELS).to(tl.int32)
+    channels = load_int(header + L.CHANNELS)
     # A pixel that left the image at a map takes on the fill there, whatever it was before.
-    for slot in range(tl.minimum(first, tl.load(header + P.VALUES).to(tl.int32)), end):
+    for slot in range(tl.minimum(first, load_int(header + P.VALUES)), end):
         at = code + slot * L.CODE
         real = args + slot * 8
         category = tl.load(at + L.CLASS)
         if category == L.LOOKUP:
             r, g, b = look_up(buffer, tl.load(at + L.ARG), channels, r, g, b)
         elif category == L.MAP:
-            left = stage == slot
-            fill = tl.load(at + L.FILL)
-            r, g, b = tl.where(left, red(fill), r), tl.where(left, green(fill), g), tl.where(left, blue(fill), b)
+            fill_r, fill_g, fill_b = channels_of(tl.load(at + L.FILL))
+            r, g, b = replaced(stage == slot, fill_r, fill_g, fill_b, r, g, b)
         elif category == L.VALUE:
             r, g, b = apply_value(buffer, at, real, r, g, b, channels, HAS_HUE, POINTS)
         elif category == L.POSITION:
@@ -176,7 +193,7 @@ def run_pass(
         canvas = tl.load(header + L.TARGET).to(tl.pointer_type(tl.int32))
         tl.store(canvas + (y * width + x).to(tl.uint32), pack(r, g, b), mask=inside)
         if MEASURES:
-            next_header = (buffer + next_headers_at).to(tl.pointer_type(tl.int64)) + row * L.HEADER
+            next_header = int64s_at(buffer, next_headers_at) + row * L.HEADER
             if tl.load(next_header + P.NEEDS) != 0:
                 work = workspace + row * L.WORKSPACE
                 measure(buffer, code, next_header, work, x, y, inside, r, g, b)
@@ -189,7 +206,8 @@ def read_interpolated(
     buffer, code, args, header, x, y, inside, HAS_GRID: tl.constexpr, HAS_FOLD: tl.constexpr, FORMAT: tl.constexpr
 ):
     """The pixels that a chain of real maps shows at ``x, y`` -> (pixel, stage), see ``maps.walk``."""
-    first, end = tl.load(header + P.FIRST).to(tl.int32), tl.load(header + P.MAPS_END).to(tl.int32)
+    first = load_int(header + P.FIRST)
+    end = load_int(header + P.MAPS_END)
     at = code + first * L.CODE
     flag = tl.load(at + L.FLAG)
     window = at + L.WINDOW
@@ -209,29 +227,37 @@ def read_interpolated(
         if HAS_GRID or HAS_FOLD:
             u, v, stage = walk_grids(buffer, code, first, end, x, y, bits, HAS_FOLD)
         else:
-            record = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
-            u, v, depth = form(record + R.U, x, y), form(record + R.V, x, y), form(record + R.DEPTH, x, y)
+            record = int64s_at(buffer, tl.load(at + L.ARG))
+            u = form(record + R.U, x, y)
+            v = form(record + R.V, x, y)
+            depth = form(record + R.DEPTH, x, y)
             stage = walk_records(buffer, code, first, end, record, u, v, depth, x, y)
             u, v = place(record, u, v, depth, bits)
-            u, v = u - half, v - half
-        inside = inside & (stage < 0)
-        column, line = u >> bits, v >> bits
-        dx, dy = u & ((1 << bits) - 1), v & ((1 << bits) - 1)
+            u -= half
+            v -= half
+        inside &= stage < 0
+        column = u >> bits
+        line = v >> bits
+        dx = u & ((1 << bits) - 1)
+        dy = v & ((1 << bits) - 1)
         if flag == ops.Interpolation.BILINEAR:
             p00 = _tap(buffer, code, header, first, window, column, line, inside, HAS_FOLD, FORMAT)
             p01 = _tap(buffer, code, header, first, window, column + 1, line, inside, HAS_FOLD, FORMAT)
             p10 = _tap(buffer, code, header, first, window, column, line + 1, inside, HAS_FOLD, FORMAT)
             p11 = _tap(buffer, code, header, first, window, column + 1, line + 1, inside, HAS_FOLD, FORMAT)
-            fill, weight = tl.full([], 0, tl.int32), tl.full(x.shape, 1 << 15, tl.int32)
+            fill = tl.full([], 0, tl.int32)
+            weight = tl.full(x.shape, 1 << 15, tl.int32)
             if HAS_GRID:
                 blends = (tl.load(at + L.OP) == ops.Op.MAP_GRID) & (tl.load(at + L.COUNT) == 0)
                 if blends:
-                    record = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int64))
+                    record = int64s_at(buffer, tl.load(at + L.ARG))
                     twice = tl.load(record + R.TWICE) != 0
-                    fill = tl.load(at + L.FILL).to(tl.int32)
+                    fill = load_int(at + L.FILL)
                     outside = tl.where(twice, 0, fill)
-                    has_left, has_right = column >= tl.load(window + 1), column + 1 < tl.load(window + 3)
-                    has_upper, has_lower = line >= tl.load(window), line + 1 < tl.load(window + 2)
+                    has_left = column >= tl.load(window + 1)
+                    has_right = column + 1 < tl.load(window + 3)
+                    has_upper = line >= tl.load(window)
+                    has_lower = line + 1 < tl.load(window + 2)
                     p00 = tl.where(has_upper & has_left, p00, outside)
                     p01 = tl.where(has_upper & has_right, p01, outside)
                     p10 = tl.where(has_lower & has_left, p10, outside)
@@ -254,19 +280,21 @@ def read_interpolated(
                         buffer, code, header, first, window, column, line - 1 + j, dx, inside, shift, HAS_FOLD, FORMAT
                     )
                     total += _weight(dy, j) * row
-                pixel |= tl.minimum(tl.maximum(total >> 20, 0), 255) << shift
+                pixel |= clipped(total >> 20) << shift
     return pixel, stage
 
 
 @triton.jit
 def _nearest(a, op, window, x, y, mode, HAS_FOLD: tl.constexpr):
     """The pixel that lies under a pixel's centre -> (column, line, whether it is inside)."""
-    x, y = x.to(tl.float64) + 0.5, y.to(tl.float64) + 0.5
+    x = x.to(tl.float64) + 0.5
+    y = y.to(tl.float64) + 0.5
     u = tl.load(a) * x + tl.load(a + 1) * y + tl.load(a + 2)
     v = tl.load(a + 3) * x + tl.load(a + 4) * y + tl.load(a + 5)
     if op == ops.Op.MAP_PERSPECTIVE:
         depth = tl.load(a + 6) * x + tl.load(a + 7) * y + 1.0
-        u, v = u / depth, v / depth
+        u = u / depth
+        v = v / depth
     # False for NaN, a point at infinity.
     in_x = (u >= tl.load(window + 1).to(tl.float64)) & (u < tl.load(window + 3).to(tl.float64))
     in_y = (v >= tl.load(window).to(tl.float64)) & (v < tl.load(window + 2).to(tl.float64))
@@ -283,21 +311,22 @@ def _nearest(a, op, window, x, y, mode, HAS_FOLD: tl.constexpr):
 def _pixel_in(place, low, high, mode):
     """``program/coords.py``'s ``fold_real``, as float64."""
     place = tl.where(place == place, place, 0.0)
-    index = tl.floor(tl.minimum(tl.maximum(place, -R.MAX_COORD), R.MAX_COORD)).to(tl.int64) - low
+    index = tl.floor(clamp(place, -R.MAX_COORD, R.MAX_COORD)).to(tl.int64) - low
     return (low + fold_index(index, (high - low).to(tl.int64), mode)).to(tl.float64)
 
 
 @triton.jit
 def _tap(buffer, code, header, first, window, column, line, inside, HAS_FOLD: tl.constexpr, FORMAT: tl.constexpr):
     """A pixel of the first map's window, clamped to it or folded into it, through the tables before that map."""
-    top, left = tl.load(window), tl.load(window + 1)
+    top = tl.load(window)
+    left = tl.load(window + 1)
     if HAS_FOLD:
         mode = tl.load(code + first * L.CODE + L.COUNT)
         if mode != 0:
             column = left + fold_index(column - left, tl.load(window + 3) - left, mode)
             line = top + fold_index(line - top, tl.load(window + 2) - top, mode)
-    column = tl.minimum(tl.maximum(column, left), tl.load(window + 3) - 1)
-    line = tl.minimum(tl.maximum(line, top), tl.load(window + 2) - 1)
+    column = clamp(column, left, tl.load(window + 3) - 1)
+    line = clamp(line, top, tl.load(window + 2) - 1)
     return through_tables(buffer, code, header, first, fetch(header, column, line, inside, FORMAT))
 
 
@@ -305,7 +334,7 @@ def _tap(buffer, code, header, first, window, column, line, inside, HAS_FOLD: tl
 def through_tables(buffer, code, header, end, pixel):
     """``pixel`` through the tables from the pass's begin up to slot ``end``."""
     channels = tl.load(header + L.CHANNELS)
-    for slot in range(tl.load(header + P.BEGIN).to(tl.int32), end):
+    for slot in range(load_int(header + P.BEGIN), end):
         at = code + slot * L.CODE
         if tl.load(at + L.CLASS) == L.LOOKUP:
             r, g, b = look_up(buffer, tl.load(at + L.ARG), channels, red(pixel), green(pixel), blue(pixel))

@@ -9,7 +9,8 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import mask_layout as M
-from variegate.executors.cuda.kernels.fetch import pixels_of, place_of_program
+from variegate.executors.cuda.kernels.fetch import clamp, pixels_of, place_of_program
+from variegate.executors.cuda.kernels.memory import float64s_at, int16s_at, int64s_at, load_inside, load_int
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -28,8 +29,9 @@ def read_masks(
     tile, n = place_of_program()
     if n >= rows:
         return
-    output = (buffer + outputs_at).to(tl.pointer_type(tl.int64)) + n * M.OUTPUT
-    height, width = tl.load(output + M.HEIGHT).to(tl.int32), tl.load(output + M.WIDTH).to(tl.int32)
+    output = int64s_at(buffer, outputs_at) + n * M.OUTPUT
+    height = load_int(output + M.HEIGHT)
+    width = load_int(output + M.WIDTH)
     tiles_x = tl.cdiv(width, BLOCK_X)
     if tile >= tiles_x * tl.cdiv(height, BLOCK_Y):
         return
@@ -38,22 +40,25 @@ def read_masks(
     at = y.to(tl.int64) * width + x
     first_y = tile // tiles_x * BLOCK_Y
     first_x = tile % tiles_x * BLOCK_X
-    steps = (buffer + steps_at).to(tl.pointer_type(tl.int64))
-    planes = (buffer + planes_at).to(tl.pointer_type(tl.int64))
+    steps = int64s_at(buffer, steps_at)
+    planes = int64s_at(buffer, planes_at)
     for e in range(tl.load(output + M.ENTRIES), tl.load(output + M.ENTRIES_END)):
-        entry = (buffer + entries_at).to(tl.pointer_type(tl.int64)) + e * M.ENTRY
-        left, right = tl.load(entry + M.LEFT).to(tl.int32), tl.load(entry + M.RIGHT).to(tl.int32)
-        top, bottom = tl.load(entry + M.TOP).to(tl.int32), tl.load(entry + M.BOTTOM).to(tl.int32)
+        entry = int64s_at(buffer, entries_at) + e * M.ENTRY
+        left = load_int(entry + M.LEFT)
+        right = load_int(entry + M.RIGHT)
+        top = load_int(entry + M.TOP)
+        bottom = load_int(entry + M.BOTTOM)
         meets = (left < first_x + BLOCK_X) & (right > first_x) & (top < first_y + BLOCK_Y) & (bottom > first_y)
         if meets | (tl.load(entry + M.HAS_FIRST) != 0):
             seen = inside & (x >= left) & (x < right) & (y >= top) & (y < bottom)
             place = tl.full(x.shape, -1, tl.int64)
             if meets:
-                begin, end = tl.load(entry + M.STEPS), tl.load(entry + M.STEPS_END)
+                begin = tl.load(entry + M.STEPS)
+                end = tl.load(entry + M.STEPS_END)
                 place = _follow(buffer, steps, begin, end, x, y, seen, tl.load(entry + M.COLUMNS))
             for p in range(tl.load(entry + M.PLANES), tl.load(entry + M.PLANES_END)):
                 plane = planes + p * M.PLANE
-                is_first = x * 0 + tl.load(plane + M.IS_FIRST).to(tl.int32) != 0
+                is_first = x * 0 + load_int(plane + M.IS_FIRST) != 0
                 written = inside & (seen | is_first)
                 _store(plane, at, _value(buffer, plane, place), written)
 
@@ -62,15 +67,19 @@ def read_masks(
 def _follow(buffer, steps, begin, end, x, y, inside, columns):
     """The pixel of the image that is shown at columns and lines ``x, y`` (int32), counted line by line, int64; -1 where
     none is, and where not ``inside``."""
-    u, v = x.to(tl.float64) + 0.5, y.to(tl.float64) + 0.5
+    u = x.to(tl.float64) + 0.5
+    v = y.to(tl.float64) + 0.5
     for i in range(end - begin):
         step = steps + (end - 1 - i) * M.STEP
-        kind, numbers = tl.load(step + M.STEP_KIND), step + M.NUMBERS
+        kind = tl.load(step + M.STEP_KIND)
+        numbers = step + M.NUMBERS
         reals = numbers.to(tl.pointer_type(tl.float64))
         sides = step.to(tl.pointer_type(tl.float64))
-        height, width = tl.load(sides + M.BEFORE_HEIGHT), tl.load(sides + M.BEFORE_WIDTH)
+        height = tl.load(sides + M.BEFORE_HEIGHT)
+        width = tl.load(sides + M.BEFORE_WIDTH)
         # What is not inside stays at a place whose numbers are all harmless.
-        u, v = tl.where(inside, u, 0.5), tl.where(inside, v, 0.5)
+        u = tl.where(inside, u, 0.5)
+        v = tl.where(inside, v, 0.5)
         if kind == M.MAP:
             u, v, inside = _map_back(reals, u, v, inside)
         elif kind == M.GRID:
@@ -80,45 +89,53 @@ def _follow(buffer, steps, begin, end, x, y, inside, columns):
             u = _repeat(u - tl.load(reals + M.PAD_LEFT), width, mode)
             v = _repeat(v - tl.load(reals + M.PAD_TOP), height, mode)
         else:
-            column_places = (buffer + tl.load(numbers + M.COLUMN_PLACES)).to(tl.pointer_type(tl.float64))
-            line_places = (buffer + tl.load(numbers + M.LINE_PLACES)).to(tl.pointer_type(tl.float64))
+            column_places = float64s_at(buffer, tl.load(numbers + M.COLUMN_PLACES))
+            line_places = float64s_at(buffer, tl.load(numbers + M.LINE_PLACES))
             u = tl.load(column_places + u.to(tl.int32), mask=inside, other=0.5)
             v = tl.load(line_places + v.to(tl.int32), mask=inside, other=0.5)
-        left, top = tl.where(width >= M.ENDLESS, -width, 0.0), tl.where(height >= M.ENDLESS, -height, 0.0)
+        left = tl.where(width >= M.ENDLESS, -width, 0.0)
+        top = tl.where(height >= M.ENDLESS, -height, 0.0)
         inside = inside & (u >= left) & (u < width) & (v >= top) & (v < height)
         if tl.load(step + M.ROUNDS) != 0:
-            u, v = tl.floor(u) + 0.5, tl.floor(v) + 0.5
-    u, v = tl.where(inside, u, 0.5), tl.where(inside, v, 0.5)
+            u = tl.floor(u) + 0.5
+            v = tl.floor(v) + 0.5
+    u = tl.where(inside, u, 0.5)
+    v = tl.where(inside, v, 0.5)
     return tl.where(inside, v.to(tl.int64) * columns + u.to(tl.int64), -1)
 
 
 @triton.jit
 def _map_back(m, u, v, inside):
-    g, h = tl.load(m + 6), tl.load(m + 7)
+    g = tl.load(m + 6)
+    h = tl.load(m + 7)
     across = tl.load(m) * u + tl.load(m + 1) * v + tl.load(m + 2)
     down = tl.load(m + 3) * u + tl.load(m + 4) * v + tl.load(m + 5)
     if (g != 0.0) | (h != 0.0):
         depth = g * u + h * v + tl.load(m + 8)
         # A quotient by zero is no place.
-        inside = inside & (depth != 0.0)
+        inside &= depth != 0.0
         depth = tl.where(depth != 0.0, depth, 1.0)
-        across, down = across / depth, down / depth
+        across = across / depth
+        down = down / depth
     return across, down, inside
 
 
 @triton.jit
 def _displace(buffer, numbers, reals, u, v):
     """Places moved by what a grid says between its nodes, of which (0, 0) lies at the centre of the first pixel."""
-    lines, columns = tl.load(numbers + M.NODE_LINES).to(tl.int32), tl.load(numbers + M.NODE_COLUMNS).to(tl.int32)
+    lines = load_int(numbers + M.NODE_LINES)
+    columns = load_int(numbers + M.NODE_COLUMNS)
     p = (u - 0.5) * tl.load(reals + M.NODES_PER_COLUMN)
     q = (v - 0.5) * tl.load(reals + M.NODES_PER_LINE)
-    p = tl.minimum(tl.maximum(p, 0.0), columns.to(tl.float64) - 1.0)
-    q = tl.minimum(tl.maximum(q, 0.0), lines.to(tl.float64) - 1.0)
+    p = clamp(p, 0.0, columns.to(tl.float64) - 1.0)
+    q = clamp(q, 0.0, lines.to(tl.float64) - 1.0)
     j = tl.maximum(tl.minimum(p.to(tl.int32), columns - 2), 0)
     i = tl.maximum(tl.minimum(q.to(tl.int32), lines - 2), 0)
-    s, t = p - j.to(tl.float64), q - i.to(tl.float64)
-    right, below = tl.where(columns > 1, 2, 0), tl.where(lines > 1, 2 * columns, 0)
-    nodes = (buffer + tl.load(numbers + M.NODES)).to(tl.pointer_type(tl.int16)) + 2 * (i.to(tl.int64) * columns + j)
+    s = p - j.to(tl.float64)
+    t = q - i.to(tl.float64)
+    right = tl.where(columns > 1, 2, 0)
+    below = tl.where(lines > 1, 2 * columns, 0)
+    nodes = int16s_at(buffer, tl.load(numbers + M.NODES)) + 2 * (i.to(tl.int64) * columns + j)
     unit = tl.load(reals + M.UNIT)
     return u + _between(nodes, right, below, s, t) * unit, v + _between(nodes + 1, right, below, s, t) * unit
 
@@ -135,7 +152,7 @@ def _repeat(place, side, mode):
     """A place beyond an image that is continued by its edge or the other side, or mirrored about its last pixels or its
     border."""
     if (mode == M.EDGE) | (side == 1.0):
-        repeated = tl.minimum(tl.maximum(place, 0.5), side - 0.5)
+        repeated = clamp(place, 0.5, side - 0.5)
     elif mode == M.WRAP:
         repeated = _remainder(place, side)
         repeated = tl.where(repeated < side, repeated, 0.0)
@@ -168,19 +185,20 @@ def _value(buffer, plane, place):
     kind = tl.load(plane + M.SOURCE_KIND)
     value = tl.full(place.shape, 0, tl.int64)
     if kind == M.BYTE:
-        value = tl.load(address.to(tl.pointer_type(tl.uint8)) + place, mask=shown, other=0).to(tl.int64)
+        value = load_inside(address.to(tl.pointer_type(tl.uint8)) + place, shown).to(tl.int64)
     elif kind == M.SHORT:
-        value = tl.load(address.to(tl.pointer_type(tl.int16)) + place, mask=shown, other=0).to(tl.int64)
+        value = load_inside(address.to(tl.pointer_type(tl.int16)) + place, shown).to(tl.int64)
     elif kind == M.INT:
-        value = tl.load(address.to(tl.pointer_type(tl.int32)) + place, mask=shown, other=0).to(tl.int64)
+        value = load_inside(address.to(tl.pointer_type(tl.int32)) + place, shown).to(tl.int64)
     else:
-        value = tl.load(address.to(tl.pointer_type(tl.int64)) + place, mask=shown, other=0)
+        value = load_inside(address.to(tl.pointer_type(tl.int64)) + place, shown)
     return tl.where(shown, value, tl.load(plane + M.FILL))
 
 
 @triton.jit
 def _store(plane, at, value, written):
-    address, kind = tl.load(plane + M.TARGET), tl.load(plane + M.TARGET_KIND)
+    address = tl.load(plane + M.TARGET)
+    kind = tl.load(plane + M.TARGET_KIND)
     if kind == M.BYTE:
         tl.store(address.to(tl.pointer_type(tl.uint8)) + at, value.to(tl.uint8), mask=written)
     elif kind == M.SHORT:

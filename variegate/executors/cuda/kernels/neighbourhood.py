@@ -6,7 +6,20 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, fetch, fetch_levels, green, pack, red, step, walk
+from variegate.executors.cuda.kernels.fetch import (
+    add_weighted,
+    blue,
+    clamp,
+    clipped,
+    fetch,
+    fetch_levels,
+    green,
+    pack,
+    red,
+    step,
+    walk,
+)
+from variegate.executors.cuda.kernels.memory import int16s_at, load_float, load_int, size_of
 from variegate.executors.cuda.kernels.values import blend, look_up, luma
 from variegate.program import ops
 from variegate.program import passes as P
@@ -15,13 +28,14 @@ from variegate.program import passes as P
 @triton.jit
 def equalize_tiles(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """CLAHE: of every tile that lies around a pixel of this block, the table, made here of the tile's own pixels."""
-    height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
-    channels = tl.load(header + L.CHANNELS).to(tl.int32)
+    height, width = size_of(header)
+    channels = load_int(header + L.CHANNELS)
     clip = tl.load(args + slot * 8)
-    tiles_x = tl.load(args + slot * 8 + 1).to(tl.int32)
-    tiles_y = tl.load(args + slot * 8 + 2).to(tl.int32)
+    tiles_x = load_int(args + slot * 8 + 1)
+    tiles_y = load_int(args + slot * 8 + 2)
     more = tl.where((height % tiles_y == 0) & (width % tiles_x == 0), 0, 1)
-    tile_h, tile_w = height // tiles_y + more, width // tiles_x + more
+    tile_h = height // tiles_y + more
+    tile_w = width // tiles_x + more
     left, right, share_x = _between(x, tile_w, tiles_x)
     above, below, share_y = _between(y, tile_h, tiles_y)
     pixel = before(buffer, code, header, slot, x, y, inside, FORMAT)
@@ -40,8 +54,10 @@ def equalize_tiles(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.co
             table = _clipped_table(counts, clip, tile_h * tile_w)
             value = tl.gather(table, level, 0)
             # A byte for each of the four tiles; several of them are one beyond the outermost centres.
-            is_above, is_below = above == tile_y, below == tile_y
-            is_left, is_right = left == tile_x, right == tile_x
+            is_above = above == tile_y
+            is_below = below == tile_y
+            is_left = left == tile_x
+            is_right = right == tile_x
             corners |= tl.where(is_above & is_left, value, 0) | tl.where(is_above & is_right, value << 8, 0)
             corners |= tl.where(is_below & is_left, value << 16, 0) | tl.where(is_below & is_right, value << 24, 0)
     upper = (corners & 255).to(tl.float32) * (1.0 - share_x) + ((corners >> 8) & 255).to(tl.float32) * share_x
@@ -88,7 +104,7 @@ def _nearest(value):
 @triton.jit
 def read_filtered(buffer, code, args, header, x, y, inside, FORMAT: tl.constexpr):
     """Pixels after the filter of the pass."""
-    slot = tl.load(header + P.FIRST).to(tl.int32)
+    slot = load_int(header + P.FIRST)
     at = code + slot * L.CODE
     pixel = tl.full(x.shape, 0, tl.int32)
     if tl.load(at + L.OP) == ops.Op.SHARPNESS:
@@ -107,7 +123,7 @@ def read_filtered(buffer, code, args, header, x, y, inside, FORMAT: tl.constexpr
 @triton.jit
 def before(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """The pixel that the filter at ``slot`` sees at ``x, y``: through at most one map, and tables."""
-    begin = tl.load(header + P.BEGIN).to(tl.int32)
+    begin = load_int(header + P.BEGIN)
     u, v, stage = walk(code, begin, slot, x, y)
     pixel = fetch(header, u, v, inside & (stage < 0), FORMAT)
     channels = tl.load(header + L.CHANNELS)
@@ -125,7 +141,7 @@ def before(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
 @triton.jit
 def _sharpen(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """Pillow's blend with SMOOTH (1 1 1, 1 5 1, 1 1 1)/13; the one-pixel border stays as it is."""
-    height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
+    height, width = size_of(header)
     is_inner = (x > 0) & (x < width - 1) & (y > 0) & (y < height - 1)
     if tl.load(code + slot * L.CODE + L.FLAG) != 0:
         pixel = _sharpen_plain(code, args, header, slot, x, y, inside, is_inner, FORMAT)
@@ -137,14 +153,16 @@ def _sharpen(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexp
 @triton.jit
 def _sharpen_plain(code, args, header, slot, x, y, inside, is_inner, FORMAT: tl.constexpr):
     """The source as it is or flipped, so that a pixel's neighbours are those of its place there, and equally far."""
-    begin = tl.load(header + P.BEGIN).to(tl.int32)
-    u, v = x, y
+    begin = load_int(header + P.BEGIN)
+    u = x
+    v = y
     if begin < slot:
         u, v, _ = step(code, begin, x, y)
     r, g, b = fetch_levels(header, u, v, inside, FORMAT)
     centre = pack(r, g, b)
-    inside = inside & is_inner
-    outer, middle = 4 * (r + (b << 16)), 4 * g
+    inside &= is_inner
+    outer = 4 * (r + (b << 16))
+    middle = 4 * g
     for tap in range(9):
         r, g, b = fetch_levels(header, u + (tap % 3 - 1), v + (tap // 3 - 1), inside, FORMAT)
         outer += r + (b << 16)
@@ -156,9 +174,11 @@ def _sharpen_plain(code, args, header, slot, x, y, inside, is_inner, FORMAT: tl.
 def _sharpen_mapped(buffer, code, args, header, slot, x, y, inside, is_inner, FORMAT: tl.constexpr):
     """Every neighbour by itself, through whatever comes before."""
     centre = before(buffer, code, header, slot, x, y, inside, FORMAT)
-    outer, middle = 4 * (centre & 0xFF00FF), 4 * green(centre)
+    outer = 4 * (centre & 0xFF00FF)
+    middle = 4 * green(centre)
     for tap in range(9):
-        dx, dy = tap % 3 - 1, tap // 3 - 1
+        dx = tap % 3 - 1
+        dy = tap // 3 - 1
         pixel = before(buffer, code, header, slot, x + dx, y + dy, inside & is_inner, FORMAT)
         outer += pixel & 0xFF00FF
         middle += green(pixel)
@@ -169,7 +189,7 @@ def _sharpen_mapped(buffer, code, args, header, slot, x, y, inside, is_inner, FO
 def _sharpened(args, slot, centre, outer, middle, is_inner):
     """``outer, middle``: red and blue in one word, green in another, as sums of nine levels and four centres stay below
     2**16."""
-    factor = tl.load(args + slot * 8).to(tl.float32)
+    factor = load_float(args + slot * 8)
     sharpened = pack(
         blend(_thirteenth(outer & 0xFFFF), red(centre), factor),
         blend(_thirteenth(middle), green(centre), factor),
@@ -195,31 +215,35 @@ def reflect(i, n):
 @triton.jit
 def _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """Reflect padding; sums along columns, rounded to LEVEL_BITS, then along the row."""
-    height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
+    height, width = size_of(header)
     at = code + slot * L.CODE
-    radius_x, radius_y = tl.load(at + L.COEFFICIENT) // 2, tl.load(at + L.COEFFICIENT + 1) // 2
-    along_x = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int16))
+    radius_x = tl.load(at + L.COEFFICIENT) // 2
+    radius_y = tl.load(at + L.COEFFICIENT + 1) // 2
+    along_x = int16s_at(buffer, tl.load(at + L.ARG))
     along_y = along_x + tl.load(at + L.COEFFICIENT + 2)
     total_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS + L.LEVEL_BITS), tl.int32)
-    total_g, total_b = total_r, total_r
+    total_g = total_r
+    total_b = total_r
     for i in range(2 * radius_x + 1):
         u = reflect(x + (i - radius_x), width)
         sum_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS - L.LEVEL_BITS), tl.int32)
-        sum_g, sum_b = sum_r, sum_r
+        sum_g = sum_r
+        sum_b = sum_r
         for j in range(2 * radius_y + 1):
             v = reflect(y + (j - radius_y), height)
             pixel = before(buffer, code, header, slot, u, v, inside, FORMAT)
             weight = _mirrored(along_y, j - radius_y)
-            sum_r += weight * red(pixel)
-            sum_g += weight * green(pixel)
-            sum_b += weight * blue(pixel)
+            sum_r, sum_g, sum_b = add_weighted(sum_r, sum_g, sum_b, weight, pixel)
         weight = _mirrored(along_x, i - radius_x)
         total_r += weight * (sum_r >> (L.WEIGHT_BITS + 1 - L.LEVEL_BITS))
         total_g += weight * (sum_g >> (L.WEIGHT_BITS + 1 - L.LEVEL_BITS))
         total_b += weight * (sum_b >> (L.WEIGHT_BITS + 1 - L.LEVEL_BITS))
     bits: tl.constexpr = L.WEIGHT_BITS + 1 + L.LEVEL_BITS
-    r, g, b = total_r >> bits, total_g >> bits, total_b >> bits
-    amount, threshold = tl.load(at + L.COEFFICIENT + 4) - 1, tl.load(at + L.COEFFICIENT + 5)
+    r = total_r >> bits
+    g = total_g >> bits
+    b = total_b >> bits
+    amount = tl.load(at + L.COEFFICIENT + 4) - 1
+    threshold = tl.load(at + L.COEFFICIENT + 5)
     if amount >= 0:
         pixel = before(buffer, code, header, slot, x, y, inside, FORMAT)
         r = _unsharpened(red(pixel), r, amount, threshold)
@@ -236,37 +260,33 @@ def _unsharpened(level, blurred, amount, threshold):
 
 
 @triton.jit
-def clipped(level):
-    return tl.minimum(tl.maximum(level, 0), 255)
-
-
-@triton.jit
 def _mirrored(half, i):
     """The weight at ``i`` from the centre, of which ``half`` holds a half."""
-    weight = tl.load(half + tl.abs(i)).to(tl.int32)
+    weight = load_int(half + tl.abs(i))
     return tl.where(i == 0, 2 * weight, weight)
 
 
 @triton.jit
 def _convolve(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """The cells of full kernels, edge padding, rounded half up and clipped; of several, the results added up."""
-    height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
+    height, width = size_of(header)
     at = code + slot * L.CODE
-    apart, cells = tl.load(at + L.COEFFICIENT + 2), tl.load(at + L.COEFFICIENT + 3)
-    weights = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int16))
+    apart = tl.load(at + L.COEFFICIENT + 2)
+    cells = tl.load(at + L.COEFFICIENT + 3)
+    weights = int16s_at(buffer, tl.load(at + L.ARG))
     r = tl.full(x.shape, 0, tl.int32)
-    g, b = r, r
+    g = r
+    b = r
     for _ in range(tl.load(at + L.COEFFICIENT + 4) + 1):
         total_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS - 1), tl.int32)
-        total_g, total_b = total_r, total_r
+        total_g = total_r
+        total_b = total_r
         for cell in range(cells):
-            weight = tl.load(weights + cell).to(tl.int32)
-            u = tl.minimum(tl.maximum(x + tl.load(weights + apart + cell), 0), width - 1)
-            v = tl.minimum(tl.maximum(y + tl.load(weights + 2 * apart + cell), 0), height - 1)
+            weight = load_int(weights + cell)
+            u = clamp(x + tl.load(weights + apart + cell), 0, width - 1)
+            v = clamp(y + tl.load(weights + 2 * apart + cell), 0, height - 1)
             pixel = before(buffer, code, header, slot, u, v, inside, FORMAT)
-            total_r += weight * red(pixel)
-            total_g += weight * green(pixel)
-            total_b += weight * blue(pixel)
+            total_r, total_g, total_b = add_weighted(total_r, total_g, total_b, weight, pixel)
         r += clipped(total_r >> L.WEIGHT_BITS)
         g += clipped(total_g >> L.WEIGHT_BITS)
         b += clipped(total_b >> L.WEIGHT_BITS)
@@ -278,18 +298,20 @@ def _convolve(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
 def _median(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """The middle one of the levels in a square window, edge padding: two bits at a time, the greatest level below which
     are at most half of them."""
-    height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
-    size = tl.load(args + slot * 8).to(tl.int32)
+    height, width = size_of(header)
+    size = load_int(args + slot * 8)
     half = size * size // 2
     r = tl.full(x.shape, 0, tl.int32)
-    g, b = r, r
+    g = r
+    b = r
     for pair in range(4):
         step = 64 >> (2 * pair)
         below_r = tl.full(x.shape, 0, tl.int32)
-        below_g, below_b = below_r, below_r
+        below_g = below_r
+        below_b = below_r
         for cell in range(size * size):
-            u = tl.minimum(tl.maximum(x + (cell % size - size // 2), 0), width - 1)
-            v = tl.minimum(tl.maximum(y + (cell // size - size // 2), 0), height - 1)
+            u = clamp(x + (cell % size - size // 2), 0, width - 1)
+            v = clamp(y + (cell // size - size // 2), 0, height - 1)
             pixel = before(buffer, code, header, slot, u, v, inside, FORMAT)
             below_r += _below(red(pixel) - r, step)
             below_g += _below(green(pixel) - g, step)
@@ -309,7 +331,9 @@ def _below(away, step):
 @triton.jit
 def _reached(below, half):
     """Number of the three steps that have at most half of the levels below them."""
-    one, two, three = below & 255, (below >> 8) & 255, below >> 16
+    one = below & 255
+    two = (below >> 8) & 255
+    three = below >> 16
     return tl.where(one <= half, 1, 0) + tl.where(two <= half, 1, 0) + tl.where(three <= half, 1, 0)
 
 
@@ -317,12 +341,15 @@ def _reached(below, half):
 def _erode_or_dilate(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """The greatest level in OpenCV's ellipse, or the least by flipped bits. Cells beyond the image's edge count as
     those on it, which the ellipse has as well."""
-    height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
-    columns, lines = tl.load(args + slot * 8).to(tl.int32), tl.load(args + slot * 8 + 1).to(tl.int32)
+    height, width = size_of(header)
+    columns = load_int(args + slot * 8)
+    lines = load_int(args + slot * 8 + 1)
     flip = tl.where(tl.load(args + slot * 8 + 2) != 0.0, 0, 255)
-    middle, radius = columns // 2, lines // 2
+    middle = columns // 2
+    radius = lines // 2
     r = tl.full(x.shape, 0, tl.int32)
-    g, b = r, r
+    g = r
+    b = r
     for line in range(lines):
         away = line - radius
         half = radius * 0
@@ -330,9 +357,9 @@ def _erode_or_dilate(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.
             odd = (2 * column - 1) * radius
             fits = odd * odd <= 4 * middle * middle * (radius * radius - away * away)
             half += tl.where((radius > 0) & fits, 1, 0)
-        v = tl.minimum(tl.maximum(y + away, 0), height - 1)
+        v = clamp(y + away, 0, height - 1)
         for column in range(tl.maximum(middle - half, 0), tl.minimum(middle + half + 1, columns)):
-            u = tl.minimum(tl.maximum(x + (column - middle), 0), width - 1)
+            u = clamp(x + (column - middle), 0, width - 1)
             pixel = before(buffer, code, header, slot, u, v, inside, FORMAT)
             r = tl.maximum(r, red(pixel) ^ flip)
             g = tl.maximum(g, green(pixel) ^ flip)

@@ -6,7 +6,8 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, green, red
+from variegate.executors.cuda.kernels.fetch import blue, clipped, green, red
+from variegate.executors.cuda.kernels.memory import int16s_at, load_inside, load_int
 from variegate.program import coords as R
 from variegate.program import ops
 
@@ -15,7 +16,8 @@ from variegate.program import ops
 def lay(buffer, at, x, y, channels, r, g, b):
     """``at``: address of the instruction's code; see ``records.fill_instructions``."""
     flag = tl.load(at + L.FLAG)
-    mode, planes = flag % ops.LAYER_PLANES, flag // ops.LAYER_PLANES
+    mode = flag % ops.LAYER_PLANES
+    planes = flag // ops.LAYER_PLANES
     if mode == ops.LayerMode.CURVE:
         r, g, b = _bend(buffer, at, channels, r, g, b)
     else:
@@ -25,22 +27,27 @@ def lay(buffer, at, x, y, channels, r, g, b):
 
 @triton.jit
 def _lay_nodes(buffer, at, x, y, channels, mode, planes, r, g, b):
-    lines, columns = tl.load(at + L.COEFFICIENT), tl.load(at + L.COEFFICIENT + 1)
+    lines = tl.load(at + L.COEFFICIENT)
+    columns = tl.load(at + L.COEFFICIENT + 1)
     across = (x - tl.load(at + L.COEFFICIENT + 5)).to(tl.int64) * tl.load(at + L.COEFFICIENT + 3)
     down = (y - tl.load(at + L.COEFFICIENT + 4)).to(tl.int64) * tl.load(at + L.COEFFICIENT + 2)
-    j, i = (across >> R.STEP_BITS).to(tl.int32), (down >> R.STEP_BITS).to(tl.int32)
+    j = (across >> R.STEP_BITS).to(tl.int32)
+    i = (down >> R.STEP_BITS).to(tl.int32)
     inside = (j >= 0) & (j < columns - 1) & (i >= 0) & (i < lines - 1)
     across = (across >> (R.STEP_BITS - 15)).to(tl.int32) & 32767
     down = (down >> (R.STEP_BITS - 15)).to(tl.int32) & 32767
     node = buffer + tl.load(at + L.ARG).to(tl.int64) + tl.where(inside, i * columns + j, 0)
-    plane, fill = lines * columns, tl.load(at + L.FILL)
+    plane = lines * columns
+    fill = tl.load(at + L.FILL)
     # Of each channel, the planes of its alpha and of its colour.
-    apart, colours = tl.where(planes == 3, plane, 0), tl.where(planes == 4, plane, 0)
+    apart = tl.where(planes == 3, plane, 0)
+    colours = tl.where(planes == 4, plane, 0)
     # Of a tensor, as the interpreter makes bytes of a scalar truth.
     coloured = inside & ((planes + 0 * x) % 2 == 0)
     r = _move(node, node + plane, columns, across, down, inside, at, mode, coloured, red(fill), r)
     if channels == 3:
-        second, colour = node + apart, node + plane + colours
+        second = node + apart
+        colour = node + plane + colours
         g = _move(second, colour, columns, across, down, inside, at, mode, coloured, green(fill), g)
         b = _move(second + apart, colour + colours, columns, across, down, inside, at, mode, coloured, blue(fill), b)
     return r, g, b
@@ -54,18 +61,19 @@ def _move(alpha, colours, columns, across, down, inside, at, mode, coloured, col
     colour = tl.where(coloured, own, colour)
     towards = tl.where(mode == ops.LayerMode.OVER, colour - level, colour)
     towards = tl.where(mode == ops.LayerMode.SCALE, level, towards)
-    moved = tl.minimum(tl.maximum(level + _scaled(towards, weight), 0), 255)
+    moved = clipped(level + _scaled(towards, weight))
     return tl.where(inside, moved, level)
 
 
 @triton.jit
 def _value(node, columns, across, down, inside):
     """Between four nodes, with 7 fraction bits."""
-    a = tl.load(node, mask=inside, other=0).to(tl.int32) << 7
-    b = tl.load(node + 1, mask=inside, other=0).to(tl.int32) << 7
-    c = tl.load(node + columns, mask=inside, other=0).to(tl.int32) << 7
-    d = tl.load(node + columns + 1, mask=inside, other=0).to(tl.int32) << 7
-    upper, lower = a + _scaled(b - a, across), c + _scaled(d - c, across)
+    a = load_inside(node, inside).to(tl.int32) << 7
+    b = load_inside(node + 1, inside).to(tl.int32) << 7
+    c = load_inside(node + columns, inside).to(tl.int32) << 7
+    d = load_inside(node + columns + 1, inside).to(tl.int32) << 7
+    upper = a + _scaled(b - a, across)
+    lower = c + _scaled(d - c, across)
     return upper + _scaled(lower - upper, down)
 
 
@@ -81,8 +89,9 @@ def _bend(buffer, at, channels, r, g, b):
         g = r
         b = r
     lightness = tl.minimum(tl.minimum(r, g), b) + tl.maximum(tl.maximum(r, g), b)
-    curve = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int16)) + 2 * lightness
-    new, factor = tl.load(curve).to(tl.int32) << 6, tl.load(curve + 1).to(tl.int32)
+    curve = int16s_at(buffer, tl.load(at + L.ARG)) + 2 * lightness
+    new = load_int(curve) << 6
+    factor = load_int(curve + 1)
     return (
         _bent(new, factor, 2 * r - lightness),
         _bent(new, factor, 2 * g - lightness),
@@ -92,4 +101,4 @@ def _bend(buffer, at, channels, r, g, b):
 
 @triton.jit
 def _bent(new, factor, away):
-    return tl.minimum(tl.maximum((new + factor * away + (1 << 11)) >> 12, 0), 255)
+    return clipped((new + factor * away + (1 << 11)) >> 12)

@@ -8,7 +8,8 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pack, red
+from variegate.executors.cuda.kernels.fetch import add_weighted, clipped, fetch, pack
+from variegate.executors.cuda.kernels.memory import int32s_at, load_inside, load_int, size_of
 from variegate.program import ops
 from variegate.program import passes as P
 
@@ -17,7 +18,8 @@ _ONE = tl.constexpr(float(1 << 22))
 _HALF = tl.constexpr(1 << 21)
 _PI = tl.constexpr(math.pi)
 # Pillow has these in single precision.
-_HAMMING_MEAN, _HAMMING_SWING = tl.constexpr(0.5400000214576721), tl.constexpr(0.46000000834465027)
+_HAMMING_MEAN = tl.constexpr(0.5400000214576721)
+_HAMMING_SWING = tl.constexpr(0.46000000834465027)
 
 
 @triton.jit
@@ -75,21 +77,24 @@ def _radius(kind):
 @triton.jit
 def write_weights(buffer, code, args, header, block, BLOCK: tl.constexpr):
     """Weights of one block of output columns (``block`` below the number of column blocks) or lines (from there on)."""
-    slot = tl.load(header + P.FIRST).to(tl.int32)
+    slot = load_int(header + P.FIRST)
     real = args + slot * 8
-    height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
-    taps_x, taps_y = tl.load(header + L.TAPS_X).to(tl.int32), tl.load(header + L.TAPS_Y).to(tl.int32)
-    base = (buffer + tl.load(header + L.WEIGHTS)).to(tl.pointer_type(tl.int32))
+    height, width = size_of(header)
+    taps_x = load_int(header + L.TAPS_X)
+    taps_y = load_int(header + L.TAPS_Y)
+    base = int32s_at(buffer, tl.load(header + L.WEIGHTS))
     column_blocks = tl.cdiv(width, BLOCK)
     kind = tl.load(code + slot * L.CODE + L.FLAG)
     if block < column_blocks:
-        start, extent = tl.load(real + 1), tl.load(real + 3)
-        in_size = tl.load(header + L.IN_WIDTH).to(tl.int32)
+        start = tl.load(real + 1)
+        extent = tl.load(real + 3)
+        in_size = load_int(header + L.IN_WIDTH)
         weights = base + width + height
         _weigh_axis(start, extent, in_size, width, taps_x, kind, block, base, weights, BLOCK)
     elif block < column_blocks + tl.cdiv(height, BLOCK):
-        start, extent = tl.load(real), tl.load(real + 2)
-        in_size = tl.load(header + L.IN_HEIGHT).to(tl.int32)
+        start = tl.load(real)
+        extent = tl.load(real + 2)
+        in_size = load_int(header + L.IN_HEIGHT)
         weights = base + width + height + taps_x * width
         _weigh_axis(start, extent, in_size, height, taps_y, kind, block - column_blocks, base + width, weights, BLOCK)
 
@@ -131,30 +136,32 @@ def _weigh_axis(start, extent, in_size, out_size, taps, kind, block, lows, weigh
 def read_resampled(buffer, args, header, x, y, inside, FORMAT: tl.constexpr):
     """Resized pixels, with the flip and the order of directions that lowering chose (``args[6]``, ``args[7]``)."""
     real = args + tl.load(header + P.FIRST) * 8
-    height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
-    in_height, in_width = tl.load(header + L.IN_HEIGHT).to(tl.int32), tl.load(header + L.IN_WIDTH).to(tl.int32)
-    taps_x, taps_y = tl.load(header + L.TAPS_X).to(tl.int32), tl.load(header + L.TAPS_Y).to(tl.int32)
+    height, width = size_of(header)
+    in_height = load_int(header + L.IN_HEIGHT)
+    in_width = load_int(header + L.IN_WIDTH)
+    taps_x = load_int(header + L.TAPS_X)
+    taps_y = load_int(header + L.TAPS_Y)
     x = tl.where(tl.load(real + 6) != 0.0, width - 1 - x, x)
-    base = (buffer + tl.load(header + L.WEIGHTS)).to(tl.pointer_type(tl.int32))
-    low_x = tl.load(base + x, mask=inside, other=0)
-    low_y = tl.load(base + width + y, mask=inside, other=0)
+    base = int32s_at(buffer, tl.load(header + L.WEIGHTS))
+    low_x = load_inside(base + x, inside)
+    low_y = load_inside(base + width + y, inside)
     along_x = base + width + height + x
     along_y = base + width + height + taps_x * width + y
     r = tl.full(x.shape, _HALF, tl.int32)
-    g, b = r, r
+    g = r
+    b = r
     if tl.load(real + 7) == 0.0:
         for j in range(taps_y):
             line = tl.minimum(low_y + j, in_height - 1)
             row_r = tl.full(x.shape, _HALF, tl.int32)
-            row_g, row_b = row_r, row_r
+            row_g = row_r
+            row_b = row_r
             for i in range(taps_x):
                 column = tl.minimum(low_x + i, in_width - 1)
-                weight = tl.load(along_x + i * width, mask=inside, other=0)
+                weight = load_inside(along_x + i * width, inside)
                 pixel = fetch(header, column, line, inside, FORMAT)
-                row_r += weight * red(pixel)
-                row_g += weight * green(pixel)
-                row_b += weight * blue(pixel)
-            weight = tl.load(along_y + j * height, mask=inside, other=0)
+                row_r, row_g, row_b = add_weighted(row_r, row_g, row_b, weight, pixel)
+            weight = load_inside(along_y + j * height, inside)
             r += weight * _to_level(row_r)
             g += weight * _to_level(row_g)
             b += weight * _to_level(row_b)
@@ -162,15 +169,14 @@ def read_resampled(buffer, args, header, x, y, inside, FORMAT: tl.constexpr):
         for i in range(taps_x):
             column = tl.minimum(low_x + i, in_width - 1)
             line_r = tl.full(x.shape, _HALF, tl.int32)
-            line_g, line_b = line_r, line_r
+            line_g = line_r
+            line_b = line_r
             for j in range(taps_y):
                 line = tl.minimum(low_y + j, in_height - 1)
-                weight = tl.load(along_y + j * height, mask=inside, other=0)
+                weight = load_inside(along_y + j * height, inside)
                 pixel = fetch(header, column, line, inside, FORMAT)
-                line_r += weight * red(pixel)
-                line_g += weight * green(pixel)
-                line_b += weight * blue(pixel)
-            weight = tl.load(along_x + i * width, mask=inside, other=0)
+                line_r, line_g, line_b = add_weighted(line_r, line_g, line_b, weight, pixel)
+            weight = load_inside(along_x + i * width, inside)
             r += weight * _to_level(line_r)
             g += weight * _to_level(line_g)
             b += weight * _to_level(line_b)
@@ -179,4 +185,4 @@ def read_resampled(buffer, args, header, x, y, inside, FORMAT: tl.constexpr):
 
 @triton.jit
 def _to_level(total):
-    return tl.minimum(tl.maximum(total >> _PRECISION, 0), 255)
+    return clipped(total >> _PRECISION)

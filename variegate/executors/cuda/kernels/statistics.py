@@ -12,7 +12,17 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, fetch, green, pixels_of, place_of_program, red
+from variegate.executors.cuda.kernels.fetch import (
+    blue,
+    channels_of,
+    clipped,
+    fetch,
+    green,
+    pixels_of,
+    place_of_program,
+    red,
+)
+from variegate.executors.cuda.kernels.memory import float64s_at, int32s_at, int64s_at, load_float, load_int
 from variegate.executors.cuda.kernels.resample import write_weights
 from variegate.executors.cuda.kernels.values import blend, look_up, luma
 from variegate.program import ops
@@ -22,8 +32,10 @@ from variegate.program import passes as P
 @triton.jit
 def measure(buffer, code, header, work, x, y, inside, r, g, b):
     """Add a tile of source pixels ``r, g, b`` at ``x, y`` to the sums of the pass that ``header`` describes."""
-    top, left = tl.load(header + P.TOP).to(tl.int32), tl.load(header + P.LEFT).to(tl.int32)
-    bottom, right = tl.load(header + P.BOTTOM).to(tl.int32), tl.load(header + P.RIGHT).to(tl.int32)
+    top = load_int(header + P.TOP)
+    left = load_int(header + P.LEFT)
+    bottom = load_int(header + P.BOTTOM)
+    right = load_int(header + P.RIGHT)
     seen = inside & (y >= top) & (y < bottom) & (x >= left) & (x < right)
     needs = tl.load(header + P.NEEDS)
     channels = tl.load(header + L.CHANNELS)
@@ -33,7 +45,7 @@ def measure(buffer, code, header, work, x, y, inside, r, g, b):
             _count(work + 256, seen, g)
             _count(work + 512, seen, b)
     if (needs & P.NEEDS_LUMA) != 0:
-        for slot in range(tl.load(header + P.BEGIN).to(tl.int32), tl.load(header + P.STATISTICS).to(tl.int32)):
+        for slot in range(load_int(header + P.BEGIN), load_int(header + P.STATISTICS)):
             at = code + slot * L.CODE
             if tl.load(at + L.CLASS) == L.LOOKUP:
                 r, g, b = look_up(buffer, tl.load(at + L.ARG), channels, r, g, b)
@@ -64,10 +76,11 @@ def is_last(work, tiles):
 def write_tables(buffer, code, args, header, work):
     """The tables of all statistics of the pass, from the sums in ``work``, which is cleared."""
     bins = tl.arange(0, 256)
-    begin, end = tl.load(header + P.BEGIN).to(tl.int32), tl.load(header + P.STATISTICS_END).to(tl.int32)
-    outside = tl.load(header + P.OUTSIDE)
+    begin = load_int(header + P.BEGIN)
+    end = load_int(header + P.STATISTICS_END)
+    outside = tl.load(header + P.NUM_FILL)
     mean = _mean_luma(buffer, code, header, work)
-    for channel in range(tl.load(header + L.CHANNELS).to(tl.int32)):
+    for channel in range(load_int(header + L.CHANNELS)):
         counts = tl.load(work + 256 * channel + bins, cache_modifier=".cg")
         # Where the levels of the source, and the colour outside it, have come to.
         now = bins
@@ -80,7 +93,7 @@ def write_tables(buffer, code, args, header, work):
             if tl.load(at + L.CLASS) == L.LOOKUP:
                 table = buffer + tl.load(at + L.ARG) + 256 * channel
                 if op == ops.Op.CONTRAST:
-                    factor = tl.load(args + slot * 8).to(tl.float32)
+                    factor = load_float(args + slot * 8)
                     tl.store(table + bins, blend(mean, bins, factor).to(tl.uint8))
                 elif op == ops.Op.AUTOCONTRAST:
                     tl.store(table + bins, _stretch(counts, now, outside, fill).to(tl.uint8))
@@ -88,8 +101,8 @@ def write_tables(buffer, code, args, header, work):
                     remapped = _remap(work, counts, now, outside, fill)
                     tl.store(table + bins, _equalize(remapped).to(tl.uint8))
                 tl.debug_barrier()
-                now = tl.load(table + now).to(tl.int32)
-                fill = tl.load(table + fill).to(tl.int32)
+                now = load_int(table + now)
+                fill = load_int(table + fill)
         tl.store(work + 256 * channel + bins, counts * 0)
     tl.store((work + L.LUMA).to(tl.pointer_type(tl.int64)), 0)
     tl.store(work + L.ARRIVED, 0)
@@ -99,15 +112,17 @@ def write_tables(buffer, code, args, header, work):
 def _mean_luma(buffer, code, header, work):
     """The mean at the first statistic, rounded as Pillow rounds it."""
     channels = tl.load(header + L.CHANNELS)
-    outside = tl.load(header + P.OUTSIDE)
+    outside = tl.load(header + P.NUM_FILL)
     height = tl.maximum(tl.load(header + P.BOTTOM) - tl.load(header + P.TOP), 0)
     width = tl.maximum(tl.load(header + P.RIGHT) - tl.load(header + P.LEFT), 0)
-    r, g, b = 0, 0, 0
-    for slot in range(tl.load(header + P.BEGIN).to(tl.int32), tl.load(header + P.STATISTICS).to(tl.int32)):
+    r = 0
+    g = 0
+    b = 0
+    for slot in range(load_int(header + P.BEGIN), load_int(header + P.STATISTICS)):
         at = code + slot * L.CODE
         if tl.load(at + L.OP) == ops.Op.MAP_FIXED:
             fill = tl.load(at + L.FILL)
-            r, g, b = red(fill), green(fill), blue(fill)
+            r, g, b = channels_of(fill)
         elif tl.load(at + L.CLASS) == L.LOOKUP:
             r, g, b = look_up(buffer, tl.load(at + L.ARG), channels, r, g, b)
     gray = r
@@ -125,10 +140,11 @@ def _stretch(counts, now, outside, fill):
     low = tl.min(tl.where(counts > 0, now, 255), axis=0)
     high = tl.max(tl.where(counts > 0, now, 0), axis=0)
     if outside > 0:
-        low, high = tl.minimum(low, fill), tl.maximum(high, fill)
+        low = tl.minimum(low, fill)
+        high = tl.maximum(high, fill)
     scale = 255.0 / tl.maximum(high - low, 1).to(tl.float64)
     stretched = (bins.to(tl.float64) * scale + -low.to(tl.float64) * scale).to(tl.int32)
-    return tl.where(high > low, tl.minimum(tl.maximum(stretched, 0), 255), bins)
+    return tl.where(high > low, clipped(stretched), bins)
 
 
 @triton.jit
@@ -175,29 +191,32 @@ def prepare(
     VERSION: tl.constexpr,
 ):
     """For the ``rows`` entries of the list at ``list_at``; ``headers_at``: those of the first pass."""
-    code = (buffer + code_at).to(tl.pointer_type(tl.int32))
-    args = (buffer + args_at).to(tl.pointer_type(tl.float64))
+    code = int32s_at(buffer, code_at)
+    args = float64s_at(buffer, args_at)
     tile, entry = place_of_program()
     if entry >= rows:
         return
-    row = tl.load((buffer + list_at).to(tl.pointer_type(tl.int32)) + entry)
+    row = tl.load(int32s_at(buffer, list_at) + entry)
     if row < 0:
         return
-    header = (buffer + headers_at).to(tl.pointer_type(tl.int64)) + row * L.HEADER
+    header = int64s_at(buffer, headers_at) + row * L.HEADER
     if tl.load(header + P.SOURCE) == P.PassSource.RESAMPLE:
         write_weights(buffer, code, args, header, tile, WEIGHTS_BLOCK)
         return
     if tl.load(header + P.NEEDS) == 0:
         return
-    top, left = tl.load(header + P.TOP).to(tl.int32), tl.load(header + P.LEFT).to(tl.int32)
-    bottom, right = tl.load(header + P.BOTTOM).to(tl.int32), tl.load(header + P.RIGHT).to(tl.int32)
+    top = load_int(header + P.TOP)
+    left = load_int(header + P.LEFT)
+    bottom = load_int(header + P.BOTTOM)
+    right = load_int(header + P.RIGHT)
     # At least one tile, though the map may show nothing of the source: somebody must write the tables.
     tiles_x = tl.maximum(tl.cdiv(right - left, BLOCK_X), 1)
     all_tiles = tiles_x * tl.maximum(tl.cdiv(bottom - top, BLOCK_Y), 1)
     if tile >= all_tiles:
         return
     x, y = pixels_of(tile, tiles_x, BLOCK_Y, BLOCK_X)
-    x, y = x + left, y + top
+    x += left
+    y += top
     inside = (y < bottom) & (x < right)
     pixel = fetch(header, x, y, inside, FORMAT)
     work = workspace + row * L.WORKSPACE

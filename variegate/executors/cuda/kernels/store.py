@@ -6,16 +6,19 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, green, pixels_of, place_of_program, red
+from variegate.executors.cuda.kernels.fetch import blue, green, pixels_of, place_of_program, red, replaced
+from variegate.executors.cuda.kernels.memory import (
+    float32s_at,
+    float64s_at,
+    int32s_at,
+    int64s_at,
+    load_inside,
+    load_int,
+    load_key,
+    size_of,
+)
 from variegate.executors.cuda.kernels.values import erase_normalized, to_level
 from variegate.program import passes as P
-
-
-@triton.jit
-def load_key(header):
-    """The row's stream key, two uint32."""
-    key = tl.load(header + L.KEY)
-    return key.to(tl.uint32), (key >> 32).to(tl.uint32)
 
 
 @triton.jit
@@ -49,7 +52,7 @@ def store_result(
 
     ``constants``: float32 scale[3], bias[3] for one channel, then for three; the table of normal numbers behind them.
     """
-    channels = tl.load(header + L.CHANNELS).to(tl.int32)
+    channels = load_int(header + L.CHANNELS)
     target = tl.load(header + L.TARGET).to(tl.pointer_type(RESULT))
     if IS_PLANAR:
         at = (y * width + x).to(tl.uint32)
@@ -117,51 +120,55 @@ def blend_rows(
     ``alpha_at`` (int64, into the planes at ``alphas_at``, -1 for none) have one for each of those entries.
     ``headers_at`` has a header per output, of its first row's last pass, with the result as its target.
     """
-    code = (buffer + code_at).to(tl.pointer_type(tl.int32))
-    args = (buffer + args_at).to(tl.pointer_type(tl.float64))
+    code = int32s_at(buffer, code_at)
+    args = float64s_at(buffer, args_at)
     tile, n = place_of_program()
     if n >= rows:
         return
-    header = (buffer + headers_at).to(tl.pointer_type(tl.int64)) + n * L.HEADER
-    height, width = tl.load(header + P.HEIGHT).to(tl.int32), tl.load(header + P.WIDTH).to(tl.int32)
+    header = int64s_at(buffer, headers_at) + n * L.HEADER
+    height, width = size_of(header)
     tiles_x = tl.cdiv(width, BLOCK_X)
     if tile >= tiles_x * tl.cdiv(height, BLOCK_Y):
         return
     x, y = pixels_of(tile, tiles_x, BLOCK_Y, BLOCK_X)
     inside = (y < height) & (x < width)
-    begins = (buffer + begins_at).to(tl.pointer_type(tl.int32)) + n
-    canvases = (buffer + canvases_at).to(tl.pointer_type(tl.int64))
-    weights = (buffer + weights_at).to(tl.pointer_type(tl.float32))
-    boxes = (buffer + boxes_at).to(tl.pointer_type(tl.int32))
-    start = tl.load((buffer + starts_at).to(tl.pointer_type(tl.float32)) + n)
+    begins = int32s_at(buffer, begins_at) + n
+    canvases = int64s_at(buffer, canvases_at)
+    weights = float32s_at(buffer, weights_at)
+    boxes = int32s_at(buffer, boxes_at)
+    start = tl.load(float32s_at(buffer, starts_at) + n)
     total_r = tl.full([BLOCK_Y * BLOCK_X], 0.0, tl.float32) + start
-    total_g, total_b = total_r, total_r
+    total_g = total_r
+    total_b = total_r
     for i in range(tl.load(begins), tl.load(begins + 1)):
         canvas = tl.load(canvases + i).to(tl.pointer_type(tl.int32))
         weight = tl.load(weights + i)
         box = boxes + 4 * i
-        in_y, in_x = (y >= tl.load(box)) & (y < tl.load(box + 2)), (x >= tl.load(box + 1)) & (x < tl.load(box + 3))
+        in_y = (y >= tl.load(box)) & (y < tl.load(box + 2))
+        in_x = (x >= tl.load(box + 1)) & (x < tl.load(box + 3))
         # What is masked adds a weight times 0, which changes no sum: they are no less than 0.
-        pixel = tl.load(canvas + (y * width + x).to(tl.uint32), mask=inside & in_y & in_x, other=0)
+        pixel = load_inside(canvas + (y * width + x).to(tl.uint32), inside & in_y & in_x)
+        new_r = total_r + weight * red(pixel).to(tl.float32)
+        new_g = total_g + weight * green(pixel).to(tl.float32)
+        new_b = total_b + weight * blue(pixel).to(tl.float32)
         if HAS_ALPHA:
-            first = tl.load((buffer + alpha_at).to(tl.pointer_type(tl.int64)) + i)
+            first = tl.load(int64s_at(buffer, alpha_at) + i)
             is_laid = (first + 0 * x) >= 0  # a block, as masks are
             plane = (y - tl.load(box)) * (tl.load(box + 3) - tl.load(box + 1)) + x - tl.load(box + 1)
             # An alpha of 0 leaves what is below as the level that it will be.
-            alpha = tl.load(buffer + alphas_at + first + plane, mask=inside & in_y & in_x & is_laid, other=0)
+            alpha = load_inside(buffer + alphas_at + first + plane, inside & in_y & in_x & is_laid)
             share = alpha.to(tl.int32)
             over_r = _lay_over(total_r, red(pixel), share)
-            over_g, over_b = _lay_over(total_g, green(pixel), share), _lay_over(total_b, blue(pixel), share)
-            total_r = tl.where(is_laid, over_r, total_r + weight * red(pixel).to(tl.float32))
-            total_g = tl.where(is_laid, over_g, total_g + weight * green(pixel).to(tl.float32))
-            total_b = tl.where(is_laid, over_b, total_b + weight * blue(pixel).to(tl.float32))
-        else:
-            total_r += weight * red(pixel).to(tl.float32)
-            total_g += weight * green(pixel).to(tl.float32)
-            total_b += weight * blue(pixel).to(tl.float32)
-    constants = (buffer + constants_at).to(tl.pointer_type(tl.float32))
+            over_g = _lay_over(total_g, green(pixel), share)
+            over_b = _lay_over(total_b, blue(pixel), share)
+            new_r, new_g, new_b = replaced(is_laid, over_r, over_g, over_b, new_r, new_g, new_b)
+        total_r = new_r
+        total_g = new_g
+        total_b = new_b
+    constants = float32s_at(buffer, constants_at)
     key_low, key_high = load_key(header)
-    begin, end = tl.load(header + P.BEGIN).to(tl.int32), tl.load(header + P.END).to(tl.int32)
+    begin = load_int(header + P.BEGIN)
+    end = load_int(header + P.END)
     store_result(
         buffer, code, args, header, constants, begin, end, x, y, height, width, x, y, width, inside,
         to_level(total_r), to_level(total_g), to_level(total_b), key_low, key_high, HAS_NOISE, RESULT, IS_PLANAR,

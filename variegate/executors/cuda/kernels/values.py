@@ -9,7 +9,8 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, green, red
+from variegate.executors.cuda.kernels.fetch import blue, clamp, green, red, replaced
+from variegate.executors.cuda.kernels.memory import float32s_at, int32s_at, load_float, load_id, load_int, load_word
 from variegate.executors.cuda.kernels.overlay import lay
 from variegate.program import ops, rng
 
@@ -18,10 +19,10 @@ from variegate.program import ops, rng
 def look_up(buffer, table, channels, r, g, b):
     """``table``: offset of uint8[3, 256] in ``buffer``. One channel uses the first table."""
     # Offsets as uint32 from a kernel's argument are what the hardware adds by itself.
-    r = tl.load(buffer + (table + r).to(tl.uint32)).to(tl.int32)
+    r = load_int(buffer + (table + r).to(tl.uint32))
     if channels == 3:
-        g = tl.load(buffer + (table + 256 + g).to(tl.uint32)).to(tl.int32)
-        b = tl.load(buffer + (table + 512 + b).to(tl.uint32)).to(tl.int32)
+        g = load_int(buffer + (table + 256 + g).to(tl.uint32))
+        b = load_int(buffer + (table + 512 + b).to(tl.uint32))
     return r, g, b
 
 
@@ -42,7 +43,7 @@ def blend(degenerate, level, factor):
 @triton.jit
 def to_level(value):
     """Truncated and clipped to 0..255."""
-    return tl.minimum(tl.maximum(value, 0.0), 255.0).to(tl.int32)
+    return clamp(value, 0.0, 255.0).to(tl.int32)
 
 
 @triton.jit
@@ -54,18 +55,22 @@ def apply_value(buffer, at, real, r, g, b, channels, HAS_HUE: tl.constexpr, POIN
         g = r
         b = r
     if op == ops.Op.MIX:
-        factor = tl.load(real).to(tl.float32)
+        factor = load_float(real)
         gray = luma(r, g, b)
-        r, g, b = blend(gray, r, factor), blend(gray, g, factor), blend(gray, b, factor)
+        r = blend(gray, r, factor)
+        g = blend(gray, g, factor)
+        b = blend(gray, b, factor)
     elif op == ops.Op.PERMUTE:
         r, g, b = (
-            _pick(tl.load(real).to(tl.int32), r, g, b),
-            _pick(tl.load(real + 1).to(tl.int32), r, g, b),
-            _pick(tl.load(real + 2).to(tl.int32), r, g, b),
+            _pick(load_int(real), r, g, b),
+            _pick(load_int(real + 1), r, g, b),
+            _pick(load_int(real + 2), r, g, b),
         )
     elif op == ops.Op.COLOR_MATRIX:
-        m = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.float32))
-        red, green, blue = r.to(tl.float32), g.to(tl.float32), b.to(tl.float32)
+        m = float32s_at(buffer, tl.load(at + L.ARG))
+        red = r.to(tl.float32)
+        green = g.to(tl.float32)
+        blue = b.to(tl.float32)
         r = _weigh(m, red, green, blue)
         g = _weigh(m + 4, red, green, blue)
         b = _weigh(m + 8, red, green, blue)
@@ -74,9 +79,7 @@ def apply_value(buffer, at, real, r, g, b, channels, HAS_HUE: tl.constexpr, POIN
             r, g, b = _turn_hue(r, g, b, (tl.load(real) * 255.0).to(tl.int32) & 255)
     for i in tl.static_range(len(POINTS)):
         if (op == ops.Op.POINT) & (tl.load(at + L.ARG) == i):
-            red, green, blue = POINTS[i](
-                r.to(tl.float32), g.to(tl.float32), b.to(tl.float32), tl.load(real + 1).to(tl.float32)
-            )
+            red, green, blue = POINTS[i](r.to(tl.float32), g.to(tl.float32), b.to(tl.float32), load_float(real + 1))
             r = to_level(red.to(tl.float32) + 0.5)
             g = to_level(green.to(tl.float32) + 0.5)
             b = to_level(blue.to(tl.float32) + 0.5)
@@ -101,7 +104,8 @@ def _turn_hue(r, g, b, shift):
     high = tl.maximum(tl.maximum(r, g), b)
     low = tl.minimum(tl.minimum(r, g), b)
     span = high - low
-    red_is_low, blue_is_low = r == low, b == low
+    red_is_low = r == low
+    blue_is_low = b == low
     base = tl.where(g == high, tl.where(blue_is_low, 1, 3), tl.where(red_is_low, 3, 5))
     base = tl.where(r == high, tl.where(blue_is_low, 1, -1), base)
     falls = tl.where(r == high, blue_is_low, tl.where(g == high, b != low, r != low))
@@ -122,14 +126,16 @@ def _turn_hue(r, g, b, shift):
 
 @triton.jit
 def _faded(value, s, weight):
-    fade = 21675 - s * tl.minimum(tl.maximum(weight, 0), 85)
+    fade = 21675 - s * clamp(weight, 0, 85)
     # 2**23 rounds to an integer, which the lower bits then hold.
     return (value * fade.to(tl.float32) + 8388608.0).to(tl.int32, bitcast=True) & 255
 
 
 _UNIT = tl.constexpr(2.0**-24)
-_M0, _M1 = tl.constexpr(0xD2511F53), tl.constexpr(0xCD9E8D57)
-_W0, _W1 = tl.constexpr(0x9E3779B9), tl.constexpr(0xBB67AE85)
+_M0 = tl.constexpr(0xD2511F53)
+_M1 = tl.constexpr(0xCD9E8D57)
+_W0 = tl.constexpr(0x9E3779B9)
+_W1 = tl.constexpr(0xBB67AE85)
 
 
 @triton.jit
@@ -138,11 +144,13 @@ def philox(c0, c1, c2, c3, k0, k1):
     m0 = tl.full(c0.shape, _M0, tl.uint32)
     m1 = tl.full(c0.shape, _M1, tl.uint32)
     for _ in tl.static_range(10):
-        high0, low0 = tl.umulhi(c0, m0), c0 * m0
-        high1, low1 = tl.umulhi(c2, m1), c2 * m1
+        high0 = tl.umulhi(c0, m0)
+        low0 = c0 * m0
+        high1 = tl.umulhi(c2, m1)
+        low1 = c2 * m1
         c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
-        k0 = k0 + tl.full([], _W0, tl.uint32)
-        k1 = k1 + tl.full([], _W1, tl.uint32)
+        k0 += tl.full([], _W0, tl.uint32)
+        k1 += tl.full([], _W1, tl.uint32)
     return c0, c1, c2, c3
 
 
@@ -178,12 +186,14 @@ def _normal(segments, word):
 @triton.jit
 def is_erased(buffer, at, x, y):
     """True for pixels in one of the instruction's rectangles (top, left, height, width)."""
-    rectangles = (buffer + tl.load(at + L.ARG)).to(tl.pointer_type(tl.int32))
+    rectangles = int32s_at(buffer, tl.load(at + L.ARG))
     erased = tl.full(x.shape, 0, tl.int1)
     for q in range(tl.load(at + L.COUNT)):
-        top, left = tl.load(rectangles + 4 * q), tl.load(rectangles + 4 * q + 1)
-        bottom, right = top + tl.load(rectangles + 4 * q + 2), left + tl.load(rectangles + 4 * q + 3)
-        erased = erased | ((y >= top) & (y < bottom) & (x >= left) & (x < right))
+        top = tl.load(rectangles + 4 * q)
+        left = tl.load(rectangles + 4 * q + 1)
+        bottom = top + tl.load(rectangles + 4 * q + 2)
+        right = left + tl.load(rectangles + 4 * q + 3)
+        erased |= (y >= top) & (y < bottom) & (x >= left) & (x < right)
     return erased
 
 
@@ -214,28 +224,29 @@ def apply_position(
     if op == ops.Op.ERASE:
         erased = is_erased(buffer, at, x, y)
         fill = tl.load(at + L.FILL)
-        new_r, new_g, new_b = red(fill) + 0 * r, green(fill) + 0 * r, blue(fill) + 0 * r
+        new_r = red(fill) + 0 * r
+        new_g = green(fill) + 0 * r
+        new_b = blue(fill) + 0 * r
         if HAS_NOISE:
             if tl.load(real + 2) != 0.0:
-                slot = tl.load(real + 3).to(tl.uint32)
+                slot = load_word(real + 3)
                 w0, w1, w2, _ = _words(header, x, y, width, slot, key_low, key_high)
-                new_r, new_g, new_b = (w0 >> 24).to(tl.int32), (w1 >> 24).to(tl.int32), (w2 >> 24).to(tl.int32)
-        r = tl.where(erased, new_r, r)
-        g = tl.where(erased, new_g, g)
-        b = tl.where(erased, new_b, b)
+                new_r = (w0 >> 24).to(tl.int32)
+                new_g = (w1 >> 24).to(tl.int32)
+                new_b = (w2 >> 24).to(tl.int32)
+        r, g, b = replaced(erased, new_r, new_g, new_b, r, g, b)
     elif HAS_NOISE:
         if op == ops.Op.SALT_AND_PEPPER:
-            slot = tl.load(real + 2).to(tl.uint32)
+            slot = load_word(real + 2)
             w0, w1, _, _ = _words(header, x, y, width, slot, key_low, key_high)
-            is_hit = unit(w0) < tl.load(real).to(tl.float32)
-            extreme = tl.where(unit(w1) < tl.load(real + 1).to(tl.float32), 255, 0)
-            r = tl.where(is_hit, extreme, r)
-            g = tl.where(is_hit, extreme, g)
-            b = tl.where(is_hit, extreme, b)
+            is_hit = unit(w0) < load_float(real)
+            extreme = tl.where(unit(w1) < load_float(real + 1), 255, 0)
+            r, g, b = replaced(is_hit, extreme, extreme, extreme, r, g, b)
         elif op != ops.Op.OVERLAY:
-            first, second = tl.load(real).to(tl.float32), tl.load(real + 1).to(tl.float32)
+            first = load_float(real)
+            second = load_float(real + 1)
             is_gaussian = op == ops.Op.GAUSSIAN_NOISE
-            slot = tl.load(real + tl.where(is_gaussian, 2, 1)).to(tl.uint32)
+            slot = load_word(real + tl.where(is_gaussian, 2, 1))
             n0, n1, n2 = _normals(header, constants, x, y, width, slot, key_low, key_high)
             r = _add_noise(r, n0, first, second, is_gaussian)
             g = _add_noise(g, n1, first, second, is_gaussian)
@@ -254,13 +265,13 @@ def _add_noise(level, n, first, second, is_gaussian):
 
 @triton.jit
 def _words(header, x, y, width, slot, key_low, key_high):
-    id_low, id_high = tl.load(header + L.ID_LOW).to(tl.uint32), tl.load(header + L.ID_HIGH).to(tl.uint32)
+    id_low, id_high = load_id(header)
     return words(y * width + x, slot, id_low, id_high, key_low, key_high)
 
 
 @triton.jit
 def _normals(header, constants, x, y, width, slot, key_low, key_high):
-    id_low, id_high = tl.load(header + L.ID_LOW).to(tl.uint32), tl.load(header + L.ID_HIGH).to(tl.uint32)
+    id_low, id_high = load_id(header)
     return normals(constants + L.SEGMENTS, y * width + x, slot, id_low, id_high, key_low, key_high)
 
 
@@ -274,16 +285,12 @@ def erase_normalized(
         if tl.load(at + L.CLASS) == L.POSITION_NORMALIZED:
             real = args + slot * 8
             erased = is_erased(buffer, at, x, y)
-            new_r, new_g, new_b = (
-                tl.load(real + 4).to(tl.float32) + 0.0 * r,
-                tl.load(real + 5).to(tl.float32) + 0.0 * r,
-                tl.load(real + 6).to(tl.float32) + 0.0 * r,
-            )
+            new_r = load_float(real + 4) + 0.0 * r
+            new_g = load_float(real + 5) + 0.0 * r
+            new_b = load_float(real + 6) + 0.0 * r
             if HAS_NOISE:
                 if tl.load(real + 2) != 0.0:
-                    noise_slot = tl.load(real + 3).to(tl.uint32)
+                    noise_slot = load_word(real + 3)
                     new_r, new_g, new_b = _normals(header, constants, x, y, width, noise_slot, key_low, key_high)
-            r = tl.where(erased, new_r, r)
-            g = tl.where(erased, new_g, g)
-            b = tl.where(erased, new_b, b)
+            r, g, b = replaced(erased, new_r, new_g, new_b, r, g, b)
     return r, g, b

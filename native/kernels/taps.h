@@ -1,0 +1,49 @@
+// Taps of interpolated pixels in registers. Four pixels in a row belong to each 16 bytes, so that results need no move
+// across them: i, i + 1, i + 2 and i + 3, those 4 further belong to the next 16 bytes, and so on.
+#pragma once
+#include "registers.h"
+#include "split.h"
+
+namespace vg::VG_LEVEL {
+
+#if VG_SSSE3
+
+// read(0), read(4) and so on, each 16 bytes.
+template <class F> VG_INLINE Register join_16(F read) {
+#if VG_REGISTER_BITS == 512
+  const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(read(0)), read(4), 1);
+  const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(read(8)), read(12), 1);
+  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+#elif VG_REGISTER_BITS == 256
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(read(0)), read(4), 1);
+#else
+  return read(0);
+#endif
+}
+
+// Bytes of each 16, at the positions in a table; 0 at positions of 128 and more (pshufb).
+VG_INLINE Register pick(Register a, const ByteTable &table) {
+  return VG_MM(shuffle_epi8)(a, load_register(table.at));
+}
+
+// Number k of each four numbers, four times (shufps).
+template <int k> VG_INLINE Register repeat32(Register a) {
+  const auto numbers = (decltype(VG_MM(setzero_ps)()))a;
+  return (Register)VG_MM(shuffle_ps)(numbers, numbers, k * 0x55);
+}
+
+// REGISTER / 4 numbers of 16 bits, of which `pick` sees each four as bytes 0, 1, 4, 5, 8, 9, 12 and 13 of 16.
+VG_INLINE Register load_spread16(const i16 *at) {
+#if VG_REGISTER_BITS == 512
+  return _mm512_cvtepu16_epi32(load<__m256i>(at));
+#elif VG_REGISTER_BITS == 256
+  return _mm256_cvtepu16_epi32(load<__m128i>(at));
+#else
+  const __m128i four = _mm_loadl_epi64((const __m128i *)at);
+  return _mm_unpacklo_epi16(four, four);
+#endif
+}
+
+#endif
+
+}  // namespace vg::VG_LEVEL

@@ -1,0 +1,20 @@
+"""Names for the types of NumPy arrays in annotations."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+AnyArray: TypeAlias = npt.NDArray[Any]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+UInt8Array: TypeAlias = npt.NDArray[np.uint8]
+Int16Array: TypeAlias = npt.NDArray[np.int16]
+UInt32Array: TypeAlias = npt.NDArray[np.uint32]
+Int32Array: TypeAlias = npt.NDArray[np.int32]
+UInt64Array: TypeAlias = npt.NDArray[np.uint64]
+Int64Array: TypeAlias = npt.NDArray[np.int64]
+IndexArray: TypeAlias = npt.NDArray[np.intp]
+Float32Array: TypeAlias = npt.NDArray[np.float32]
+Float64Array: TypeAlias = npt.NDArray[np.float64]
