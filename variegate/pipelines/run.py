@@ -14,7 +14,7 @@ from variegate.errors import shown
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform
 from variegate.ops.compose import IMAGE_VALUES
-from variegate.pipelines.image import MAX_STEPS, PipelineError, PipelineImage, Recorder, emit_records, refuse
+from variegate.pipelines.image import MAX_STEPS, PipelineError, PipelineImage, Recorder, refuse
 from variegate.pipelines.sites import chain_of, frames_below, is_users, slot_of
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
@@ -245,14 +245,15 @@ class Run:
         widened = np.array([result.channels for result in results]) != before
         if widened.any():
             sampling.widen(rows[widened], "Grayscale(num_output_channels=3)")
+        for row, result in zip(rows, results, strict=True) if sampling.mixes else ():
+            if result._number and (mixer := sampling.mixer_of(np.array([row]))):
+                raise after_mixer(self.pipeline.name, mixer)
         single = [n for n, result in enumerate(results) if result._batch is None]
-        if sampling.are_blended(rows) or sampling.mixer_of(rows):
-            # Checks what follows there.
-            for n in single:
-                emit_records(sampling, rows[n : n + 1], results[n].records())
-        else:
-            sizes = [(results[n].height, results[n].width) for n in single]
-            sampling.append_records(rows[single], [results[n].records() for n in single], sizes)
+        lengths = sampling.length.copy()
+        sizes = [(results[n].height, results[n].width) for n in single]
+        sampling.append_records(rows[single], [results[n].records() for n in single], sizes)
+        if sampling.is_blended:
+            sampling.check_after_blend(lengths)
         for n, result in enumerate(results):
             if result._batch is not None:
                 self._append_forks(int(rows[n]), result._batch)
@@ -264,8 +265,6 @@ class Run:
         sampling, number = self.sampling, len(batch.length)
         if sampling.are_blended(np.array([row])):
             raise after_blend("AugMix")
-        if mixer := sampling.mixer_of(np.array([row])):
-            raise after_mixer("AugMix", mixer)
         before = int(sampling.length[row])
         rows = np.concatenate([[row], sampling.fork(np.array([row]), number - 1).ravel()])
         sampling.append_records(rows, [batch.records_of(n, before) for n in range(number)], batch.size)
