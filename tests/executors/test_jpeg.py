@@ -214,7 +214,7 @@ def test_views_and_clips() -> None:
     assert same(made[:, 0], first)  # type: ignore[call-overload]
 
 
-def test_in_a_traced_function() -> None:
+def test_in_a_pipeline() -> None:
     @vg.pipeline
     def worse(image: Any, label: Any) -> Any:
         if label == 1:

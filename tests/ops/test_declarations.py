@@ -79,11 +79,11 @@ for name, number, wanted in (("Warmth", 0.5, warm), ("Slide", 3, slid), ("Left",
 
 
     @vg.pipeline
-    def traced(image):
+    def plain(image):
         return transform(image)
 
     for device in ("oracle", "cpu"):
-        for each in (transform, policy, traced):
+        for each in (transform, policy, plain):
             for out in vg.Augmenter(each, device=device, layout="NHWC")([image, image]):
                 assert (np.asarray(out) == wanted).all(), (name, device, each)
     sweep = sweep_of(name, 3)

@@ -171,6 +171,22 @@ def test_neither_batch_nor_place_nor_how_often_it_ran_changes_a_draw() -> None:
     assert (again.args[0, :3, 0] != together.args[0, :3, 0]).all()
 
 
+def test_loops_of_many_turns() -> None:
+    def function(image: Any, x: Any) -> Any:
+        drawn = [vg.uniform() + vg.normal() for _ in range(x)]
+        image = T.RandomRotation(30)(image) if drawn else image
+        return F.translate_x(F.translate_x(image, sum(drawn)), len(set(drawn)))
+
+    pipeline = vg.pipeline(function)
+    turns = [0, 3, 200, 64, 65, 500]
+    together = vg.Augmenter(pipeline).program([(20, 30)] * 6, ids=range(6), conditions={"x": turns})
+    for row, number in enumerate(turns):
+        alone = vg.Augmenter(pipeline).program([(20, 30)], ids=[row], conditions={"x": [number]})
+        last = together.length[row] - 1
+        assert together.args[row, last, 0] == number
+        np.testing.assert_array_equal(alone.args[0, : last + 1], together.args[row, : last + 1])
+
+
 def test_two_of_a_pipeline_draw_for_themselves() -> None:
     inner = vg.pipeline(lambda image: F.translate_x(image, vg.uniform()))
     outer = vg.pipeline(lambda image: inner(inner(T.Compose([inner, inner])(image))))

@@ -42,7 +42,7 @@ class Recorder(OneImage):
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._names = run.sampling._names
+        self._names, self.max_side = run.sampling._names, run.sampling.max_side
         self.adopt_tables(run.sampling)
 
     def begin(self, image: PipelineImage) -> None:
@@ -173,7 +173,10 @@ class PipelineImage(Recorded):
         if self._batch is None:
             return self._after(recorder)
         batch = self._as_batch(0, 0)
-        emit_records(batch, np.arange(len(batch.length)), recorder.records)
+        number, before = len(batch.length), batch.length.copy()
+        size = recorder.height, recorder.width
+        batch.append_records(np.arange(number), [recorder.records] * number, [size] * number)
+        batch.check_after_blend(before)
         return self._after_batch(batch)
 
     def _after(self, recorder: OneImage) -> PipelineImage:
@@ -238,15 +241,6 @@ class PipelineImage(Recorded):
 
     def refuse_pixels(self, what: str) -> NoReturn:
         self._run.refuse(f"{what} depends on pixels, which do not exist while operations are chosen", _NO_PIXELS)
-
-
-def emit_records(sampling: Sampling, rows: npt.NDArray[np.intp], records: Sequence[Record]) -> None:
-    """Emit the instructions of one image for all of these rows, where images may be joined of several."""
-    for op, flags, height, width, label, red, green, blue, *args in records:
-        size = np.array([height, width], np.int32)
-        changed = None if (sampling.size[rows] == size).all() else size
-        name = sampling._names[int(label)] if label >= 0 else None
-        sampling.emit(rows, Op(op), *args, flags=flags, fill=(red, green, blue), size=changed, name=name)
 
 
 def _pixels(what: str) -> Any:

@@ -14,7 +14,7 @@ from variegate.errors import shown
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform
 from variegate.ops.compose import IMAGE_VALUES
-from variegate.pipelines.image import MAX_STEPS, PipelineError, PipelineImage, Recorder, emit_records, refuse
+from variegate.pipelines.image import MAX_STEPS, PipelineError, PipelineImage, Recorder, refuse
 from variegate.pipelines.sites import chain_of, frames_below, is_users, slot_of
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
@@ -43,13 +43,13 @@ class Run:
         self.number, self.row = len(rows), 0
         self._slot = slot
         self._ids, self._keys = sampling.streams(rows)
+        self._reader = rng.SlotReader(self._ids, self._keys)
         shapes: list[tuple[int, int, int]] = np.column_stack([sampling.size[rows], sampling.channels[rows]]).tolist()
         self._shapes = shapes
         self._given: dict[str, list[Any]] = {}
         self._in_order = [self.given(name) for name in pipeline.in_order]
         self._by_name = {name: self.given(name) for name in pipeline.by_name}
         self._constants = pipeline.given_constants
-        self.step_recorder = Recorder(self)
         self.tables: dict[tuple[str, str, bytes], int] = {}
         self._sites: dict[Any, Site] = {}
         self._by_chain: dict[str, Site] = {}
@@ -90,13 +90,11 @@ class Run:
         known = self._words.get(slot)
         if known is None:
             if len(self._words) * self.number >= _MAX_BLOCKS:
-                return self._words_of(slot, slice(self.row, self.row + 1))[0]
-            known = self._words[slot] = self._words_of(slot, slice(None))
+                # Few of the others may ever come here.
+                row = slice(self.row, self.row + 1)
+                return rng.SlotReader(self._ids[row], self._keys[row]).read(slot)[0]
+            known = self._words[slot] = self._reader.read(slot)
         return known[self.row]
-
-    def _words_of(self, slot: int, rows: slice) -> list[list[int]]:
-        words: list[list[int]] = rng.noise_words(self._ids[rows], self._keys[rows], slot, 1)[:, 0].tolist()
-        return words
 
     def slot_of_call(self) -> int:
         """The slot of the next draw at the call that the user's function is in."""
@@ -162,12 +160,14 @@ class Run:
         output = self.sampling.output
         results = []
         token = _current.set(self)
+        self.step_recorder = Recorder(self)
         try:
             for row, shape in enumerate(self._shapes):
                 self.row = row
                 results.append(self._result_of(PipelineImage(self, row, shape, output)))
         finally:
             _current.reset(token)
+            del self.step_recorder  # which refers to this: cycles would wait for the garbage collector
         return results
 
     def append(self, results: list[PipelineImage]) -> None:
@@ -245,14 +245,15 @@ class Run:
         widened = np.array([result.channels for result in results]) != before
         if widened.any():
             sampling.widen(rows[widened], "Grayscale(num_output_channels=3)")
+        for row, result in zip(rows, results, strict=True) if sampling.mixes else ():
+            if result._number and (mixer := sampling.mixer_of(np.array([row]))):
+                raise after_mixer(self.pipeline.name, mixer)
         single = [n for n, result in enumerate(results) if result._batch is None]
-        if sampling.are_blended(rows) or sampling.mixer_of(rows):
-            # Checks what follows there.
-            for n in single:
-                emit_records(sampling, rows[n : n + 1], results[n].records())
-        else:
-            sizes = [(results[n].height, results[n].width) for n in single]
-            sampling.append_records(rows[single], [results[n].records() for n in single], sizes)
+        lengths = sampling.length.copy()
+        sizes = [(results[n].height, results[n].width) for n in single]
+        sampling.append_records(rows[single], [results[n].records() for n in single], sizes)
+        if sampling.is_blended:
+            sampling.check_after_blend(lengths)
         for n, result in enumerate(results):
             if result._batch is not None:
                 self._append_forks(int(rows[n]), result._batch)
@@ -264,8 +265,6 @@ class Run:
         sampling, number = self.sampling, len(batch.length)
         if sampling.are_blended(np.array([row])):
             raise after_blend("AugMix")
-        if mixer := sampling.mixer_of(np.array([row])):
-            raise after_mixer("AugMix", mixer)
         before = int(sampling.length[row])
         rows = np.concatenate([[row], sampling.fork(np.array([row]), number - 1).ravel()])
         sampling.append_records(rows, [batch.records_of(n, before) for n in range(number)], batch.size)

@@ -30,6 +30,8 @@ class NeedsBatch(Exception):
 class OneImage(KnownDraw, TableBuilder):
     """``key``: of the numbers of its pixels, such as noise."""
 
+    max_side = MAX_SIDE  # of what operations make
+
     def __init__(self, shape: tuple[int, int, int], sample_id: int, key: tuple[int, int]) -> None:
         self.in_shape = shape
         self._height, self._width = shape[0], shape[1]
@@ -108,10 +110,10 @@ class OneImage(KnownDraw, TableBuilder):
         if self._output.is_float and not (op == Op.ERASE and len(args) >= NUM_ARGS and args[7] == 1):
             raise after_normalize(title or SPECS[Op(op)].name)
         if size is not None:
-            if max(size) > MAX_SIDE:
+            if max(size) > self.max_side:
                 raise ValueError(
                     f"{title or SPECS[Op(op)].name} to {int(size[0])}x{int(size[1])}; accepted: sides of at most "
-                    f"{MAX_SIDE:,} pixels"
+                    f"{self.max_side:,} pixels"
                 )
             self._height, self._width = int(size[0]), int(size[1])
         label = -1 if name is None else self._name_index(name)

@@ -125,6 +125,22 @@ def words_of_one(sample_id: int, key: tuple[int, int], num_slots: int) -> UInt32
     return out
 
 
+class SlotReader:
+    """Reads the words of one slot of N samples at a time, into memory that it keeps."""
+
+    def __init__(self, ids: npt.NDArray[np.uint64], keys: UInt32Array) -> None:
+        self._words = np.empty((len(ids), 4), np.uint32)
+        self._read = as_c_contiguous(ids), as_c_contiguous(keys)
+        self._addresses = (*map(data_ptr, self._read), len(ids))
+        self._to = data_ptr(self._words)
+
+    def read(self, slot: int) -> list[list[int]]:
+        """Four whole numbers of each sample."""
+        _fill_noise_words(*self._addresses, slot, 1, self._to)
+        words: list[list[int]] = self._words.tolist()
+        return words
+
+
 def keys_of(key: UInt32Array, number: int) -> UInt32Array:
     """One key for all, uint32[2], or one for each, [N, 2] -> contiguous uint32[N, 2]."""
     return np.ascontiguousarray(np.broadcast_to(key, (number, 2)))
