@@ -156,10 +156,8 @@ def build(library: Path = LIBRARY, levels: Sequence[str] | None = None, flags: S
     jobs += [(kernel, level) for kernel in kernels for level in _levels_of(kernel, levels)]
     with _lock():
         objects = sorted(_compile_all(compiler, jobs, flags))
-        if not _is_older(library, objects):
-            return library
         strip = [] if flags else ["-s"]
-        _link(compiler, ["-shared", *strip, *flags, *map(str, objects)], library)
+        _link(compiler, ["-shared", *strip, *flags], objects, library)
     return library
 
 
@@ -169,12 +167,11 @@ def build_fuzzers() -> list[Path]:
     sources = sorted(SOURCES.glob("fuzz/*.cpp"))
     with _lock():
         objects = _compile_all(compiler, [(source, "base") for source in [*sources, *_common_sources()]], SANITIZERS)
-    fuzzers = []
-    for source, main in zip(sources, objects, strict=False):
-        parts = [main, *objects[len(sources) :]]
-        fuzzers.append(FUZZERS / source.stem)
-        if _is_older(fuzzers[-1], parts):
-            _link(compiler, [*SANITIZERS, *map(str, parts)], fuzzers[-1])
+        common = objects[len(sources) :]
+        fuzzers = []
+        for source, main in zip(sources, objects, strict=False):
+            fuzzers.append(FUZZERS / source.stem)
+            _link(compiler, SANITIZERS, [main, *common], fuzzers[-1])
     return fuzzers
 
 
@@ -252,12 +249,26 @@ def _is_older(target: Path, objects: Sequence[Path]) -> bool:
     return not target.exists() or any(path.stat().st_mtime_ns > target.stat().st_mtime_ns for path in objects)
 
 
-def _link(compiler: Compiler, arguments: Sequence[str], target: Path) -> None:
+def _link(compiler: Compiler, flags: Sequence[str], objects: Sequence[Path], target: Path) -> None:
+    """Link ``target``, unless it was linked from these objects (and of more levels, perhaps) as they are now.
+
+    A file in build/native/linked lists the objects of each target. Times do not show that another compiler's objects
+    were linked since.
+    """
+    record = OBJECTS / "linked" / hashlib.sha256(str(target.resolve()).encode()).hexdigest()[:16]
+    linked = record.read_text().splitlines() if record.exists() else []
+    names = [str(path) for path in objects]
+    if set(names) <= set(linked) and not _is_older(target, objects):
+        return
     target.parent.mkdir(parents=True, exist_ok=True)
+    record.parent.mkdir(parents=True, exist_ok=True)
     # Written beside it and renamed: a process may have the old one mapped.
     made = target.with_suffix(f".{os.getpid()}")
-    subprocess.run([*compiler.command, *arguments, "-lm", "-o", str(made)], check=True)
+    subprocess.run([*compiler.command, *flags, *names, "-lm", "-o", str(made)], check=True)
+    # A build that is killed between the two leaves no record, and the next build links again.
+    record.unlink(missing_ok=True)
     made.replace(target)
+    record.write_text("\n".join(names))
 
 
 def _compile(compiler: Compiler, source: Path, level: str, target: Path, flags: Sequence[str]) -> None:

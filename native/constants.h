@@ -643,12 +643,14 @@ struct Lowering {
   i16 * kernels;
   i64 kernel_values;
   const f64 * neutral;
+  const i8 * kinds;
   const i64 * records;
   i64 composed;
   i64 measured_once;
   i64 longest;
   i64 num_luts;
   i64 num_kernel_values;
+  i64 unknown;
 };
 
 // Steps of the geometry of R rows: see variegate/targets/stages.py.

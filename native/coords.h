@@ -15,9 +15,7 @@ VG_INLINE i32 to_i32(f64 value) { return value > -0x1p31 - 1 && value < 0x1p31 ?
 VG_INLINE i64 times(i64 a, i64 b) { return (i64)((u64)a * (u64)b); }
 VG_INLINE i64 plus(i64 a, i64 b) { return (i64)((u64)a + (u64)b); }
 VG_INLINE i64 minus(i64 a, i64 b) { return (i64)((u64)a - (u64)b); }
-VG_INLINE i64 linear(i64 a, i64 x, i64 b, i64 y, i64 c) {
-  return (i64)((u64)a * (u64)x + (u64)b * (u64)y + (u64)c);
-}
+VG_INLINE i64 linear(i64 a, i64 x, i64 b, i64 y, i64 c) { return (i64)((u64)a * (u64)x + (u64)b * (u64)y + (u64)c); }
 
 // Quotient rounded down, and remainder from 0 on. The divisor is positive.
 VG_INLINE i64 floor_div(i64 a, i64 b) { return a / b - (a % b < 0); }

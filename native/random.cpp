@@ -84,8 +84,7 @@ VG_EXPORT void vg_fill_noise_words(const u64 *ids, const u32 *keys, i64 rows, i6
 // The first two words of each counter, u32[count, 4], under one key: u32[count, 2].
 VG_EXPORT void vg_fill_keys(const u32 *counters, i64 count, const u32 *key, u32 *out) {
   for (i64 i = 0; i < count; i++, counters += 4) {
-    const PhiloxWords words =
-        philox4x32({{counters[0], counters[1], counters[2], counters[3]}}, key[0], key[1]);
+    const PhiloxWords words = philox4x32({{counters[0], counters[1], counters[2], counters[3]}}, key[0], key[1]);
     out[2 * i] = words.at[0];
     out[2 * i + 1] = words.at[1];
   }

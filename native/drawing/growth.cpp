@@ -95,8 +95,9 @@ VG_EXPORT i64 vg_grow_regions(i64 rows, const u32 *keys, const i64 *sizes, const
   if (!cells.reserve(most_cells) || !waiting.reserve(most_cells)) return OUT_OF_MEMORY;
   for (i64 n = 0; n < rows; n++) {
     const i64 height = sizes[2 * n], width = sizes[2 * n + 1], side = sides[n];
-    Growth growth = {height,      width,           side,     ceil_div(height, side), ceil_div(width, side),
-                     keys[2 * n], keys[2 * n + 1], cells.at, waiting.at,                 0};
+    Growth growth = {
+        height,   width,      side, ceil_div(height, side), ceil_div(width, side), keys[2 * n], keys[2 * n + 1],
+        cells.at, waiting.at, 0};
     growth.grow(seeds[n], pixels[n]);
     counts[n] = growth.write_rectangles(rectangles);
     rectangles += 4 * counts[n];

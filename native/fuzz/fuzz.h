@@ -44,43 +44,27 @@ inline i64 mutate(Random *random, u8 *bytes, i64 size, i64 end) {
   const i64 at = random->below(end);
   const i64 count = min_of<i64>(1 + random->below(8), size - at);
   switch (random->below(16)) {
-    case 0:
-      return at;
-    case 1:
-      memmove(bytes + at, bytes + at + count, (size_t)(size - at - count));
-      return size - count;
-    case 2:
-      memmove(bytes + at + count, bytes + at, (size_t)(size - at));
-      return size + count;
-    case 3:
-      memset(bytes + at, random->once_in(2) ? 0xFF : 0, (size_t)count);
-      return size;
+    case 0: return at;
+    case 1: memmove(bytes + at, bytes + at + count, (size_t)(size - at - count)); return size - count;
+    case 2: memmove(bytes + at + count, bytes + at, (size_t)(size - at)); return size + count;
+    case 3: memset(bytes + at, random->once_in(2) ? 0xFF : 0, (size_t)count); return size;
     case 4:
       if (size - at >= 2) store(bytes + at, (u16)random->next());
       return size;
     case 5:
     case 6:
-    case 7:
-      bytes[at] = ODD[random->below(sizeof ODD)];
-      return size;
+    case 7: bytes[at] = ODD[random->below(sizeof ODD)]; return size;
     case 8:
-    case 9:
-      bytes[at] = (u8)(bytes[at] + (random->once_in(2) ? 1 : -1));
-      return size;
+    case 9: bytes[at] = (u8)(bytes[at] + (random->once_in(2) ? 1 : -1)); return size;
     case 10:
     case 11:
-    case 12:
-      bytes[at] = (u8)random->next();
-      return size;
-    default:
-      bytes[at] ^= (u8)(1 << random->below(8));
-      return size;
+    case 12: bytes[at] = (u8)random->next(); return size;
+    default: bytes[at] ^= (u8)(1 << random->below(8)); return size;
   }
 }
 
 // Calls `one` as often as the command line says: [iterations [seed]].
-template <class F>
-int run(int count, char **arguments, F one) {
+template <class F> int run(int count, char **arguments, F one) {
   const i64 iterations = count > 1 ? atoll(arguments[1]) : 100000;
   Random random = {(count > 2 ? (u64)atoll(arguments[2]) : 1) * 0x9E3779B97F4A7C15 + 1};
   for (i64 i = 0; i < iterations; i++) one(&random);

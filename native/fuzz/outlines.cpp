@@ -15,8 +15,8 @@ using fuzz::Random;
 constexpr i64 MAX_SIDE = 24, MAX_POINTS = 40, MAX_RINGS = 4;
 
 f64 draw_number(Random *random) {
-  static const f64 ODD[] = {0,       -0.0,    0.5,       1e-300, 1e300,    -1e300,  INFINITY, -INFINITY,
-                            NAN,     0x1p31,  -0x1p31,   0x1p63, -0x1p63,  0x1p62,  1e19,     0.49999999999999994};
+  static const f64 ODD[] = {0,   -0.0,   0.5,     1e-300, 1e300,   -1e300, INFINITY, -INFINITY,
+                            NAN, 0x1p31, -0x1p31, 0x1p63, -0x1p63, 0x1p62, 1e19,     0.49999999999999994};
   switch (random->below(8)) {
     case 0: return ODD[random->below(sizeof ODD / sizeof *ODD)];
     case 1: return load<f64>(&random->state);

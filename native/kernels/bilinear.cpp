@@ -32,7 +32,7 @@ i32 to_position(i64 pixel) { return (i32)((u32)pixel << BILINEAR_BITS); }
 // Positions to byte offsets of the first of each two by two taps, and weights of the others; returns the greatest
 // offset. Clamping a position has the effect that clamping its taps has.
 i32 split_positions(const i32 *__restrict columns, const i32 *__restrict lines, Frame frame, i32 row_bytes,
-                 i32 pixel_bytes, i64 count, i32 *__restrict offset, i16 *__restrict dx, i16 *__restrict dy) {
+                    i32 pixel_bytes, i64 count, i32 *__restrict offset, i16 *__restrict dx, i16 *__restrict dy) {
   i32 most = 0;
   for (i64 i = 0; i < floor_to_block(count); i++) {
     const i32 u = clamp(columns[i], frame.left, frame.right), v = clamp(lines[i], frame.top, frame.bottom);
@@ -102,13 +102,20 @@ void mix_words(const u8 *image, i64 row_bytes, const i32 *offset, const i16 *dx,
 VG_INLINE void load_pairs(const u8 *image, i64 row_bytes, const i32 *offset, u16 *upper, u16 *lower) {
 #if defined(__x86_64__)  // pinsrw: processors load twice as fast as they store
   __m128i above = _mm_setzero_si128(), below = above;
-#define VG_INSERT(i)                                                          \
-  {                                                                           \
-    const u8 *at = image + offset[i];                                         \
-    above = _mm_insert_epi16(above, load<u16>(at), i);                        \
-    below = _mm_insert_epi16(below, load<u16>(at + row_bytes), i);            \
+#define VG_INSERT(i)                                               \
+  {                                                                \
+    const u8 *at = image + offset[i];                              \
+    above = _mm_insert_epi16(above, load<u16>(at), i);             \
+    below = _mm_insert_epi16(below, load<u16>(at + row_bytes), i); \
   }
-  VG_INSERT(0) VG_INSERT(1) VG_INSERT(2) VG_INSERT(3) VG_INSERT(4) VG_INSERT(5) VG_INSERT(6) VG_INSERT(7)
+  VG_INSERT(0)
+  VG_INSERT(1)
+  VG_INSERT(2)
+  VG_INSERT(3)
+  VG_INSERT(4)
+  VG_INSERT(5)
+  VG_INSERT(6)
+  VG_INSERT(7)
 #undef VG_INSERT
   _mm_storeu_si128((__m128i *)upper, above);
   _mm_storeu_si128((__m128i *)lower, below);

@@ -158,8 +158,7 @@ void join(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *term
 // A plane of an output as floats.
 void store_plane(const u8 *bytes, const Plane &plane, i64 number, const Target &target) {
   f32 *to = (f32 *)target.at + number * plane.size();
-  if (plane.step == 1)
-    store_scaled(bytes, plane.size(), target.scale[number], target.bias[number], target.streams, to);
+  if (plane.step == 1) store_scaled(bytes, plane.size(), target.scale[number], target.bias[number], target.streams, to);
   else store_scaled_pixels(bytes, plane.height * plane.width, target.scale, target.bias, to);
 }
 
@@ -169,7 +168,7 @@ Target target_of(const BlendCall &call, i64 output) {
   const i32 *shape = batch->in_shape + 3 * r;
   const i32 *size = length > 0 ? batch->out_size + 2 * (r * batch->slots + length - 1) : shape;
   const i64 channels = shape[2], of_channels = channels == 1 ? 0 : 3;
-  return {call.targets[output], (int)call.storage, size[0], size[1], channels, call.streams != 0,
+  return {call.targets[output],       (int)call.storage,        size[0], size[1], channels, call.streams != 0,
           batch->scale + of_channels, batch->bias + of_channels};
 }
 

@@ -261,8 +261,7 @@ void blur_row(const FilterImage &image, i64 y, BlurScratch &blur, Planes out) {
   for (i64 c = 0; c < image.channels; c++) mirror_edges(rows + c * stride, width, blur.radius_x);
   for (i64 c = 0; c < image.channels; c++) second_pass(rows + c * stride, blur, width, out[c]);
   if (!blur.is_unsharp) return;
-  for (i64 c = 0; c < image.channels; c++)
-    unsharpen_row(image.line(y, c), width, blur.amount, blur.threshold, out[c]);
+  for (i64 c = 0; c < image.channels; c++) unsharpen_row(image.line(y, c), width, blur.amount, blur.threshold, out[c]);
 }
 
 bool prepare_convolution(const f64 *a, BlurScratch &blur) { return blur.lines.reserve((i64)a[5]); }

@@ -73,8 +73,7 @@ void fill_table(i32 *__restrict counts, i32 limit, i64 total, u8 *__restrict tab
   const f32 scale = 255.0f / (f32)total;
   // Added to a number below 2**22, it rounds half to even.
   constexpr f32 ROUNDING = 12582912.0f;
-  for (i64 i = 0; i < LEVELS; i++)
-    table[i] = (u8)min_of((i32)((f32)counts[i] * scale + ROUNDING) - (i32)ROUNDING, 255);
+  for (i64 i = 0; i < LEVELS; i++) table[i] = (u8)min_of((i32)((f32)counts[i] * scale + ROUNDING) - (i32)ROUNDING, 255);
 }
 
 // One word for each level: what the four tiles around make of it.

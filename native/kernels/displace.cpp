@@ -108,7 +108,7 @@ VG_INLINE i32 between_upper(i32 a, i32 b, i32 t) {
 
 // Moves positions by their four nodes, [4, width] at `nodes`.
 void move_positions(const i32 *__restrict nodes, const i32 *__restrict across, const i32 *__restrict down, int shift,
-                 i64 width, i32 *__restrict column, i32 *__restrict line) {
+                    i64 width, i32 *__restrict column, i32 *__restrict line) {
   const i32 *__restrict right = nodes + width, *__restrict below = nodes + 2 * width;
   const i32 *__restrict opposite = nodes + 3 * width;
   for (i64 x = 0; x < width; x++) {
@@ -181,9 +181,9 @@ struct Orientation {
         swaps(record[Record::SWAPS] != 0) {}
 };
 
-template <bool swaps>
-void enter_image(const Orientation &turn, bool folds, u32 half, u32 beyond, u32 end_u, u32 end_v, i32 slot, Safe safe,
-                  i64 width, i32 *__restrict column, i32 *__restrict line, i32 *__restrict stage) {
+template <bool swaps> void enter_image(const Orientation &turn, bool folds, u32 half, u32 beyond, u32 end_u, u32 end_v,
+                                       i32 slot, Safe safe, i64 width, i32 *__restrict column, i32 *__restrict line,
+                                       i32 *__restrict stage) {
   const i32 always = folds ? -1 : 0;
   const u32 from_u = turn.from_u, from_v = turn.from_v, sign_u = turn.sign_u, sign_v = turn.sign_v;
   for (i64 x = 0; x < width; x++) {
@@ -223,9 +223,9 @@ VG_INLINE i32 sign_mask(i64 numbers) { return (i32)((u64)numbers >> 32) >> 31; }
 
 // Marks the positions that a real map leaves outside; if `moves`, transforms all. Has no branches, so that it
 // vectorizes.
-template <bool is_affine, bool moves>
-void apply_map_row(const i64 *record, i32 slot, i64 width, int bits, Safe safe, i32 *__restrict column,
-                  i32 *__restrict line, i32 *__restrict stage) {
+template <bool is_affine, bool moves> void apply_map_row(const i64 *record, i32 slot, i64 width, int bits, Safe safe,
+                                                         i32 *__restrict column, i32 *__restrict line,
+                                                         i32 *__restrict stage) {
   const i64 u_x = record[Record::U] >> bits, u_y = record[Record::U + 1] >> bits, u_0 = record[Record::U + 2];
   const i64 v_x = record[Record::V] >> bits, v_y = record[Record::V + 1] >> bits, v_0 = record[Record::V + 2];
   const i64 w_x = record[Record::DEPTH] >> bits, w_y = record[Record::DEPTH + 1] >> bits;

@@ -83,8 +83,7 @@ void erase_row(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Planes 
     if (columns.is_empty()) continue;
     if (a[2] != 0.0) fill_with_noise(row, (i64)a[3], y * width, columns, channels, planes);
     else
-      for (i64 c = 0; c < channels; c++)
-        memset(planes[c] + columns.first, row.fill[slot][c], (size_t)columns.size());
+      for (i64 c = 0; c < channels; c++) memset(planes[c] + columns.first, row.fill[slot][c], (size_t)columns.size());
   }
 }
 

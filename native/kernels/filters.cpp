@@ -86,9 +86,7 @@ bool prepare_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channel
   const FilterImage image = image_of(s.filter, height, width, channels);
   if (!s.filter.is_shared) repeat_edges(image, filter_margin(row, slot));
   switch (row.opcode[slot]) {
-    case Op::SHARPNESS:
-      prepare_sharpen((f32)a[0], s.filter.sharpen);
-      return true;
+    case Op::SHARPNESS: prepare_sharpen((f32)a[0], s.filter.sharpen); return true;
     case Op::CONVOLVE:
       if (is_separable(a)) return prepare_blur(image, a, row.batch->kernels, s.filter.blur);
       return prepare_convolution(a, s.filter.blur);
@@ -116,8 +114,7 @@ void read_filtered_row(const Row &row, i64 slot, i64 height, i64 width, i64 chan
     case Op::ZOOM_BLUR: return zoom_row(image, y, a, s.filter.zoom, out);
     case Op::ABERRATION: return bend_row(image, y, a, s.row, out);
     case Op::SCATTER: return scatter_row(row, image, y, a, s.row, out);
-    default:
-      return;
+    default: return;
   }
 }
 

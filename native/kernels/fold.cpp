@@ -291,8 +291,8 @@ namespace {
 
 // Marks the pixels of a row some of whose neighbors lie across a border; `before`: how many lines and columns before a
 // position, and one more behind it, are its neighbors.
-void mark_seam(const i32 *__restrict column, const i32 *__restrict line, const i32 *__restrict stage,
-               const i32 *window, int bits, i32 before, i64 width, u8 *__restrict is_at_border) {
+void mark_seam(const i32 *__restrict column, const i32 *__restrict line, const i32 *__restrict stage, const i32 *window,
+               int bits, i32 before, i64 width, u8 *__restrict is_at_border) {
   const i32 left = window[1] + before, right = window[3] - 2 - before;
   const i32 top = window[0] + before, bottom = window[2] - 2 - before;
   for (i64 x = 0; x < width; x++) {

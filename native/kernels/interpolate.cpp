@@ -204,8 +204,7 @@ Range read_interpolated_row(const Row &row, const Image &image, i64 slot, i64 co
     columns = inside_columns(maps.record(0), y, width, 1);
   } else {
     memset(stage, 0xff, (size_t)width * sizeof *stage);
-    for (i64 i = count - 1; i >= 0; i--)
-      columns = mark_outside(maps.record(i), y, s.tables.map_slots[i], width, stage);
+    for (i64 i = count - 1; i >= 0; i--) columns = mark_outside(maps.record(i), y, s.tables.map_slots[i], width, stage);
   }
   if (!columns.is_empty()) {
     if (!maps.has_grid) compute_positions(maps.record(0), y, columns, is_bilinear ? BILINEAR_BITS : BICUBIC_BITS, s);

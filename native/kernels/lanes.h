@@ -148,7 +148,8 @@ constexpr i32 LUMA_RED_GREEN = LUMA_RED | (LUMA_GREEN / 2) << 16, LUMA_BLUE_HALF
 
 VG_INLINE Ints luma_of(Ints red, Ints green, Ints blue) {
   return (multiply_pairs(red | green << 17, all_ints(LUMA_RED_GREEN)) +
-          multiply_pairs(blue | 2 << 16, all_ints(LUMA_BLUE_HALF))) >> LUMA_SHIFT;
+          multiply_pairs(blue | 2 << 16, all_ints(LUMA_BLUE_HALF))) >>
+         LUMA_SHIFT;
 }
 
 }  // namespace vg::VG_LEVEL

@@ -243,7 +243,7 @@ Range columns_inside(const Stage &stage, const f64 *table, f64 v, Range columns,
 }
 
 void affine_positions(const f64 *m, const f64 *__restrict table, f64 v, i64 image_width, Range columns,
-                   i32 *__restrict positions) {
+                      i32 *__restrict positions) {
   const f64 a = m[0], b = m[1] * v, c = m[2], d = m[3], e = m[4] * v, f = m[5];
   const i32 width = (i32)image_width;
   for (i64 i = columns.first; i < columns.end; i++) {

@@ -43,7 +43,8 @@ i64 sum_luma_vectors(const u8 *bytes, i64 count, i64 &done) {
     const WideInts pixels = read(bytes + i);
     auto move = [&](WideInts order) { return (Ints)VG_WIDE(shuffle_epi8)(pixels, order); };
     sum += (multiply_pairs(move(red_green), all_ints(WEIGHTS_RED_GREEN)) +
-            multiply_pairs(move(green_blue), all_ints(WEIGHTS_GREEN_BLUE)) + LUMA_HALF) >> LUMA_SHIFT;
+            multiply_pairs(move(green_blue), all_ints(WEIGHTS_GREEN_BLUE)) + LUMA_HALF) >>
+           LUMA_SHIFT;
   }
   done += i;
   i64 total = 0;

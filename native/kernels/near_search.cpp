@@ -28,8 +28,8 @@ VG_INLINE __m512i count_bits(__m512i value) {
 #elif VG_AVX2
 VG_INLINE __m256i count_bits(__m256i value) {
   const __m256i low = _mm256_set1_epi8(15);
-  const __m256i counts = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1, 2, 2, 3, 1, 2,
-                                          2, 3, 2, 3, 3, 4);
+  const __m256i counts =
+      _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
   const __m256i lower = _mm256_shuffle_epi8(counts, _mm256_and_si256(value, low));
   const __m256i upper = _mm256_shuffle_epi8(counts, _mm256_and_si256(_mm256_srli_epi16(value, 4), low));
   return _mm256_sad_epu8(_mm256_add_epi8(lower, upper), _mm256_setzero_si256());

@@ -35,8 +35,7 @@ struct Counter {
 
 VG_INLINE void philox_round(Counter &c, Words key0, Words key1) {
   const Words product0 = multiply(c.at[0], all_words(PHILOX_M0)), product1 = multiply(c.at[2], all_words(PHILOX_M1));
-  c = {{xor_of(product1 >> 32, c.at[1], key0), product1, xor_of(product0 >> 32, c.at[3], key1),
-        product0}};
+  c = {{xor_of(product1 >> 32, c.at[1], key0), product1, xor_of(product0 >> 32, c.at[3], key1), product0}};
 }
 
 VG_INLINE u32 low_key(const NoiseKey &key, int round) { return key.low + (u32)PHILOX_W0 * (u32)round; }

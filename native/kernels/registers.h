@@ -214,11 +214,11 @@ VG_INLINE Register sub_saturated_u8(Register a, Register b) { return a - min_u8(
 VG_INLINE Register add_saturated16(Register a, Register b) {
   Wide32 sum = __builtin_convertvector((Lanes16)a, Wide32) + __builtin_convertvector((Lanes16)b, Wide32);
   sum = sum < -32768 ? Wide32{} - 32768 : sum > 32767 ? Wide32{} + 32767 : sum;
-  return (Register)__builtin_convertvector(sum, Lanes16);
+  return (Register) __builtin_convertvector(sum, Lanes16);
 }
 VG_INLINE Register multiply_high_u16(Register a, Register b) {
   const WideU32 product = __builtin_convertvector((LanesU16)a, WideU32) * __builtin_convertvector((LanesU16)b, WideU32);
-  return (Register)__builtin_convertvector(product >> 16, LanesU16);
+  return (Register) __builtin_convertvector(product >> 16, LanesU16);
 }
 VG_INLINE Register dot16(Register a, Register b) {
   const Wide32 product = __builtin_convertvector((Lanes16)a, Wide32) * __builtin_convertvector((Lanes16)b, Wide32);
@@ -228,7 +228,7 @@ VG_INLINE Register dot16(Register a, Register b) {
 VG_INLINE Register pack32(Register a, Register b) {
   Wide32 both = __builtin_shufflevector((Lanes32)a, (Lanes32)b, 0, 1, 2, 3, 4, 5, 6, 7);
   both = both < -32768 ? Wide32{} - 32768 : both > 32767 ? Wide32{} + 32767 : both;
-  return (Register)__builtin_convertvector(both, Lanes16);
+  return (Register) __builtin_convertvector(both, Lanes16);
 }
 VG_INLINE Register pack16(Register a, Register b) {
   Wide16 both = __builtin_shufflevector((Lanes16)a, (Lanes16)b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -243,17 +243,17 @@ VG_INLINE Register right32(Register a, int n) { return (Register)((Lanes32)a >> 
 template <int n> VG_INLINE Register right32(Register a) { return right32(a, n); }
 VG_INLINE Register dot8(Register a, Register b) {
   const WideU16 product = __builtin_convertvector(a, WideU16) *
-                          (WideU16)__builtin_convertvector(__builtin_convertvector((LanesI8)b, Wide16), Wide16);
+                          (WideU16) __builtin_convertvector(__builtin_convertvector((LanesI8)b, Wide16), Wide16);
   const LanesU16 even = __builtin_shufflevector(product, product, 0, 2, 4, 6, 8, 10, 12, 14);
   return (Register)(even + __builtin_shufflevector(product, product, 1, 3, 5, 7, 9, 11, 13, 15));
 }
 VG_INLINE Register multiply_rounded16(Register a, Register b) {
   const Wide32 product = __builtin_convertvector((Lanes16)a, Wide32) * __builtin_convertvector((Lanes16)b, Wide32);
-  return (Register)__builtin_convertvector((product + (1 << 14)) >> 15, Lanes16);
+  return (Register) __builtin_convertvector((product + (1 << 14)) >> 15, Lanes16);
 }
 VG_INLINE Register load_wide8(const u8 *at) {
   typedef u8 Half __attribute__((vector_size(8)));
-  return (Register)__builtin_convertvector(load<Half>(at), LanesU16);
+  return (Register) __builtin_convertvector(load<Half>(at), LanesU16);
 }
 VG_INLINE void store_halves(u8 *first, u8 *second, Register a) {
   typedef u64 Two __attribute__((vector_size(16)));
@@ -272,7 +272,7 @@ VG_INLINE Register odd_bytes(Register a) { return right_u16<8>(a); }
 typedef i32 IntLanes __attribute__((vector_size(REGISTER)));
 typedef f32 FloatLanes __attribute__((vector_size(REGISTER)));
 VG_INLINE FloatLanes to_floats(Register a) { return __builtin_convertvector((IntLanes)a, FloatLanes); }
-VG_INLINE Register truncate(FloatLanes a) { return (Register)__builtin_convertvector(a, IntLanes); }
+VG_INLINE Register truncate(FloatLanes a) { return (Register) __builtin_convertvector(a, IntLanes); }
 VG_INLINE FloatLanes all_floats(f32 value) { return FloatLanes{} + value; }
 
 // Two registers of i16 in the order of memory, saturated to bytes in the order of memory.

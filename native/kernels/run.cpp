@@ -105,9 +105,7 @@ Status prepare(const Row &row, const Step &step, Range y, Scratch &s, Reader &re
       prefetch_slanted(step.image, a[3] / 65536.0, width);
       has_memory = prepare_chain(row, reader.num_maps, s);
       break;
-    case PassSource::TABLE:
-      prepare_tables(row, slot, step.image, height, width, s);
-      break;
+    case PassSource::TABLE: prepare_tables(row, slot, step.image, height, width, s); break;
     case PassSource::INTERPOLATED:
     case PassSource::FOLDED:
       prefetch_slanted(step.image, reader.source == PassSource::FOLDED ? a[3] / 65536.0 : a[3], width);
@@ -118,12 +116,8 @@ Status prepare(const Row &row, const Step &step, Range y, Scratch &s, Reader &re
                         (row.flags[slot] & INTERPOLATION_MASK) != Interpolation::NEAREST &&
                         s.interpolate.record(0)[Record::BEHIND] == 0;
       break;
-    case PassSource::FILTER:
-      has_memory = prepare_filter(row, slot, height, width, step.image.channels, s);
-      break;
-    case PassSource::RESAMPLE:
-      has_memory = prepare_resize(row, slot, step.image, height, width, y, s);
-      break;
+    case PassSource::FILTER: has_memory = prepare_filter(row, slot, height, width, step.image.channels, s); break;
+    case PassSource::RESAMPLE: has_memory = prepare_resize(row, slot, step.image, height, width, y, s); break;
   }
   return has_memory ? OK : OUT_OF_MEMORY;
 }
@@ -134,35 +128,23 @@ Range read_row(const Row &row, const Step &step, const Reader &reader, i64 y, Pl
   const i64 width = step.target.width, slot = reader.slot;
   const Range all = {0, width};
   switch (reader.source) {
-    case PassSource::DIRECT:
-      copy_pixels(image, y * width, width, false, planes, 0);
-      return all;
+    case PassSource::DIRECT: copy_pixels(image, y * width, width, false, planes, 0); return all;
     case PassSource::ROW_COPY: {
       RowCopy copy = row_copy(image, row.args[slot], row.window[slot], y, width);
       copy_pixels(image, copy.first_pixel, copy.columns.size(), copy.is_mirrored, planes, copy.columns.first);
       return copy.columns;
     }
     case PassSource::FIXED: return read_fixed_row(image, row.args[slot], row.window[slot], y, width, planes, s);
-    case PassSource::CHAIN:
-      read_chain_row(image, reader.num_maps, y, width, s);
-      return all;
-    case PassSource::TABLE:
-      read_table_row(image, slot, y, width, planes, s);
-      return all;
+    case PassSource::CHAIN: read_chain_row(image, reader.num_maps, y, width, s); return all;
+    case PassSource::TABLE: read_table_row(image, slot, y, width, planes, s); return all;
     case PassSource::INTERPOLATED:
       if ((row.flags[slot] & INTERPOLATION_MASK) != Interpolation::NEAREST)
         return read_interpolated_row(row, image, slot, reader.num_maps, reader.is_range, y, width, s);
       read_real_nearest_row(row, image, slot, y, width, s);
       return all;
-    case PassSource::FOLDED:
-      read_folded_row(row, image, reader.num_maps, y, width, s);
-      return all;
-    case PassSource::FILTER:
-      read_filtered_row(row, slot, step.target.height, width, image.channels, y, s);
-      return all;
-    default:
-      read_resized_row(row, slot, image, y, width, s);
-      return all;
+    case PassSource::FOLDED: read_folded_row(row, image, reader.num_maps, y, width, s); return all;
+    case PassSource::FILTER: read_filtered_row(row, slot, step.target.height, width, image.channels, y, s); return all;
+    default: read_resized_row(row, slot, image, y, width, s); return all;
   }
 }
 
@@ -211,8 +193,7 @@ Status make_input(const Row &row, const i32 *pass, const Image &image, const Tar
   describe_input(row, pass, input);
   Step step = {input, image, target};
   if (pass[PassField::SOURCE] == PassSource::FILTER) step.target.storage = Storage::PLANES;
-  else
-    step.target = {tabled, Storage::BYTES_HWC, image.height, image.width, image.channels, false, nullptr, nullptr};
+  else step.target = {tabled, Storage::BYTES_HWC, image.height, image.width, image.channels, false, nullptr, nullptr};
   return run_step(row, step, y, next, s);
 }
 
@@ -225,8 +206,8 @@ Status run_pass(const Row &row, const i32 *pass, const Image &source, const Targ
   if (has_input(pass)) {
     const i64 slot = pass[PassField::FIRST];
     const bool is_filter = pass[PassField::SOURCE] == PassSource::FILTER;
-    const bool has_memory = is_filter ? reserve_filter(row, slot, target.height, target.width, s)
-                                      : s.tabled.reserve(image.bytes() + BLOCK);
+    const bool has_memory =
+        is_filter ? reserve_filter(row, slot, target.height, target.width, s) : s.tabled.reserve(image.bytes() + BLOCK);
     if (!has_memory) return OUT_OF_MEMORY;
     const Range all = {0, is_filter ? target.height : image.height};
     const Status status = make_input(row, pass, image, target, all, s.tabled.at, next, s);
@@ -251,8 +232,8 @@ i64 longest_side(const Row &row, const i32 *shape, i64 length) {
 
 // What a pass writes to: its row's result if it is the last one, else interleaved bytes.
 Target target_of(const Batch *batch, const i32 *pass, u8 *at, i64 channels, bool is_last) {
-  Target target = {at, Storage::BYTES_HWC, pass[PassField::HEIGHT], pass[PassField::WIDTH], channels,
-                   false, nullptr, nullptr};
+  Target target = {
+      at, Storage::BYTES_HWC, pass[PassField::HEIGHT], pass[PassField::WIDTH], channels, false, nullptr, nullptr};
   if (!is_last) return target;
   const i64 of_channels = channels == 1 ? 0 : 3;
   target.storage = (int)batch->storage;

@@ -11,8 +11,7 @@ constexpr i64 LINE = 16;  // floats of a cache line
 void store_as_bytes(Planes planes, i64 y, const Target &target) {
   const i64 width = target.width, channels = target.channels;
   if (target.storage == Storage::BYTES_CHW || channels == 1) {
-    for (i64 c = 0; c < channels; c++)
-      memcpy(target.at + (c * target.height + y) * width, planes[c], (size_t)width);
+    for (i64 c = 0; c < channels; c++) memcpy(target.at + (c * target.height + y) * width, planes[c], (size_t)width);
   } else {
     interleave(planes[0], planes[1], planes[2], width, target.at + 3 * y * width);
   }

@@ -22,9 +22,7 @@ template <class F> VG_INLINE Register join_16(F read) {
 }
 
 // Bytes of each 16, at the positions in a table; 0 at positions of 128 and more (pshufb).
-VG_INLINE Register pick(Register a, const ByteTable &table) {
-  return VG_MM(shuffle_epi8)(a, load_register(table.at));
-}
+VG_INLINE Register pick(Register a, const ByteTable &table) { return VG_MM(shuffle_epi8)(a, load_register(table.at)); }
 
 // Number k of each four numbers, four times (shufps).
 template <int k> VG_INLINE Register repeat32(Register a) {

@@ -53,7 +53,7 @@ void find_positions(const FilterImage &image, i64 y, Bend by, i32 *__restrict co
   const f32 away_y = half * (f32)(2 * y - (height - 1));
   const f32 squared_y = (away_y * in_y) * (away_y * in_y);
   const f32 here = (f32)(256 * y), last_x = (f32)(256 * (width - 1)), last_y = (f32)(256 * (height - 1));
-  const f32 origin = (f32)-(width - 1);
+  const f32 origin = (f32) - (width - 1);
   for (i64 x = 0; x < width; x++) {
     const f32 at = (f32)(i32)x;
     const f32 away = half * (at + at + origin);

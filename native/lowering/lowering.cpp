@@ -35,11 +35,27 @@ void clear_rest(const Rewritten &program) {
   memset(program.window(0), 0, used * 4 * sizeof(i32));
 }
 
+// Returns the place, row * slots + slot, of the first instruction whose opcode is not declared alike in Python and here;
+// -1 if there is none. Tables by opcode have no such entry, and Python reserved no memory for its results.
+i64 find_unknown(const Lowering *all) {
+  for (i64 r = 0; r < all->rows; r++) {
+    const Rewritten program = {all, r};
+    for (i64 k = 0; k < program.length(); k++) {
+      const int op = program.opcode(k);
+      if (op == Op::NOP) continue;
+      if (op < 0 || op >= MAX_OPCODE || KIND_OF[op] < 0 || all->kinds[op] != KIND_OF[op]) return program.at(k);
+    }
+  }
+  return -1;
+}
+
 }  // namespace
 
-// Lowers the programs of `all`, which says more about the results.
+// Lowers the programs of `all`, which says more about the results. UNSUPPORTED for an unknown opcode: nothing is lowered.
 VG_EXPORT i64 vg_lower(Lowering *all) {
   if (all->records) unpack_records({all, 0});
+  all->unknown = find_unknown(all);
+  if (all->unknown >= 0) return UNSUPPORTED;
   all->longest = 1;
   for (i64 r = 0; r < all->rows; r++) {
     const Rewritten program = {all, r};

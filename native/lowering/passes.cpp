@@ -50,8 +50,7 @@ struct Break {
 // Why a map cannot join what the pass reads through.
 int map_break(int op, int interpolation, const OpenPass &open, bool is_composed) {
   if (open.maps == Maps::CLOSED) return PassBreak::MAP_AFTER_SOURCE;
-  if (op == Op::MAP_FIXED)
-    return open.maps == Maps::INTERPOLATING ? PassBreak::MAP_OF_ANOTHER_KIND : PassBreak::NONE;
+  if (op == Op::MAP_FIXED) return open.maps == Maps::INTERPOLATING ? PassBreak::MAP_OF_ANOTHER_KIND : PassBreak::NONE;
   if (IS_REAL_MAP[op]) {
     if (open.maps == Maps::NONE) return open.value == NONE ? PassBreak::NONE : PassBreak::MAP_AFTER_VALUES;
     if (open.maps == Maps::INTERPOLATING && interpolation == open.interpolation)

@@ -172,9 +172,7 @@ struct Traveler {
   }
 };
 
-bool is_upright(const Point *corners) {
-  return corners[0].x == corners[1].x || corners[0].y == corners[1].y;
-}
+bool is_upright(const Point *corners) { return corners[0].x == corners[1].x || corners[0].y == corners[1].y; }
 
 void store_box(const Box &box, f64 *to) {
   memcpy(to, box.low, sizeof box.low);

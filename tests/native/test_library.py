@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -56,6 +58,22 @@ def test_build_is_current() -> None:
     before = build.LIBRARY.stat().st_mtime_ns
     build.build(levels=build.host_levels())
     assert build.LIBRARY.stat().st_mtime_ns == before
+
+
+@pytest.mark.process
+def test_library_is_of_the_compiler_that_built_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The objects of the first compiler are older than the library of the second, and are linked again."""
+    command = shlex.join(build.find_compiler().command)
+    monkeypatch.setattr(build, "SOURCES", tmp_path)
+    monkeypatch.setattr(build, "OBJECTS", tmp_path / "objects")
+    (tmp_path / "api.cpp").write_text(
+        'extern "C" __attribute__((visibility("default"))) int answer() { return ANSWER; }'
+    )
+    libraries = []
+    for answer in (1, 2, 1):
+        monkeypatch.setenv("CC", f"{command} -DANSWER={answer}")
+        libraries.append(build.build(tmp_path / "library.so", ["base"]).read_bytes())
+    assert libraries[0] == libraries[2] != libraries[1]
 
 
 @pytest.mark.process

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +14,7 @@ from tests import oracle
 from tests.images import gray, noise
 from tests.programs import SEMANTIC, Step, crop, program_of, random_program, rotate, step
 from variegate.executors import cpu
+from variegate.program import lowering
 from variegate.program.lowering import lower
 from variegate.program.ops import Op
 from variegate.program.program import Program
@@ -38,6 +42,51 @@ def test_lowering_leaves_the_sampled_program_alone_and_repeats_itself() -> None:
 def test_lowering_an_unknown_geometry_is_refused() -> None:
     with pytest.raises(ValueError, match='geometry: got \'fast\'; accepted: "composed" or "exact"'):
         lower(program_of([[]], [noise(3, 3)]), "fast")
+
+
+@pytest.mark.parametrize("opcode", [-7, 39, 99, 128, 3000])
+@pytest.mark.parametrize("num_rows", [1, 3])
+def test_an_opcode_that_nobody_declares_is_refused(opcode: int, num_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the validator of ``VARIEGATE_DEBUG=1`` too."""
+    monkeypatch.setattr(lowering, "DEBUG", False)
+    images = [noise(5, 6)] * num_rows
+    program = program_of([[step(Op.HFLIP), step(Op.INVERT)]] * num_rows, images)
+    program.opcode[-1, 1] = opcode
+    where = f"row {num_rows - 1} instruction 1"
+    with pytest.raises(ValueError, match=f"{where}: got opcode {opcode}, which no imported module .*accepted: 1 HFLIP"):
+        cpu.run(program, images)
+
+
+_UNKNOWN = """
+import numpy as np
+from variegate.program.ops import Kind, Op, OpSpec, declare
+from variegate.program.lowering import lower
+from variegate.program.program import Output
+from variegate.program.rng import stream_key
+from variegate.program.sampling import Sampling
+
+sampling = Sampling(np.array([[4, 5, 3]], np.int32), np.zeros(1, np.uint64), stream_key(0, 0), 0)
+sampling.emit(np.array([0]), Op.EQUALIZE)
+program = sampling.finish(Output())
+declare(39, OpSpec("LiftShadows", Kind.VALUE, ("lift",), Op.LUT))
+for opcode in (24, 39):
+    program.opcode[:] = opcode
+    try:
+        lower(program)
+    except ValueError as error:
+        print(error)
+"""
+
+
+@pytest.mark.process
+def test_an_opcode_of_a_module_not_imported_or_without_native_code_is_refused() -> None:
+    """Both would write tables for which no memory was reserved, or none at all."""
+    code = subprocess.run([sys.executable, "-c", _UNKNOWN], capture_output=True, text=True, check=True)
+    posterize, lift = code.stdout.splitlines()
+    assert posterize.startswith("row 0 instruction 0: got opcode 24, which no imported module declares; accepted: ")
+    assert lift.startswith(
+        "row 0 instruction 0: got LiftShadows (opcode 39), which native/lowering does not have; accepted: 1 HFLIP, "
+    )
 
 
 SHAPES = st.sampled_from([(1, 1), (1, 9), (8, 1), (5, 7), (16, 16), (13, 40), (33, 70)])

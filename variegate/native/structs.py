@@ -110,12 +110,14 @@ LOWERING = [
     ("kernels", "i16 *"),  # room for weights of convolutions
     ("kernel_values", "i64"),  # its length
     ("neutral", "const f64 *"),  # [MAX_OPCODE, 2]: ops.NEUTRAL_OF
+    ("kinds", "const i8 *"),  # [MAX_OPCODE]: ops.KIND_OF
     ("records", "const i64 *"),  # [K + 1, INSTRUCTION_RECORD]: one program as records, or null
     ("composed", "i64"),  # interpolating maps are joined
     ("measured_once", "i64"),  # statistics of a pass are measured together
     ("longest", "i64"),  # out: instructions of the longest row before maps and tables were merged
     ("num_luts", "i64"),  # out: tables in use
     ("num_kernel_values", "i64"),  # out: weights of convolutions; more than there is room for: nothing was lowered
+    ("unknown", "i64"),  # out: row * slots + slot of the first unknown opcode, or -1
 ]
 
 STAGES = [

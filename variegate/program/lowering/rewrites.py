@@ -11,7 +11,7 @@ import numpy as np
 from variegate.arrays import AnyArray, Float32Array, Int16Array, Int64Array, UInt8Array
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 from variegate.native.structs import LOWERING, pack_struct
-from variegate.program.ops import IS_BLUR, IS_TABLE, NEUTRAL_OF
+from variegate.program.ops import IS_BLUR, IS_TABLE, KIND_OF, NEUTRAL_OF, SPECS, Op
 from variegate.program.passes import PASS_FIELDS
 from variegate.program.program import INSTRUCTION_ARRAYS, Program, ProgramArrays, empty_instructions
 
@@ -37,14 +37,33 @@ class LoweringWork:
     arrays: tuple[Any, ...]  # that it points to
 
     def lower(self) -> None:
-        """Run all rewrites. Results are in ``program`` and in the fields of the struct."""
-        check_status(_lower(data_ptr(self.memory)))
+        """Run all rewrites. Results are in ``program`` and in the fields of the struct.
+
+        Raises ValueError for an opcode that is not declared in Python or that the library does not have.
+        """
+        self._call()
         needed = self.field("num_kernel_values")
         if needed > len(self.kernels):
             self.kernels = np.empty(needed, np.int16)
             self.set("kernels", data_ptr(self.kernels))
             self.set("kernel_values", needed)
-            check_status(_lower(data_ptr(self.memory)))
+            self._call()
+
+    def _call(self) -> None:
+        status = _lower(data_ptr(self.memory))
+        if status:
+            check_status(status)
+            raise self._unknown_opcode()
+
+    def _unknown_opcode(self) -> ValueError:
+        row, slot = divmod(self.field("unknown"), self.field("slots"))
+        opcode = int(self.program.opcode[row, slot])
+        if opcode in SPECS:
+            got = f"{SPECS[opcode].name} (opcode {opcode}), which native/lowering does not have"
+        else:
+            got = f"opcode {opcode}, which no imported module declares"
+        known = ", ".join(f"{int(op)} {op.name}" for op in sorted(SPECS) if op < Op.MAP_FIXED and op != opcode)
+        return ValueError(f"row {row} instruction {slot}: got {got}; accepted: {known}")
 
     def field(self, name: str) -> int:
         return int(self.memory[_FIELD[name]])
@@ -76,8 +95,9 @@ def new_work(
         "filters": as_c_contiguous(filters),
         "kernels": np.empty(kernel_values, np.int16),
         "neutral": NEUTRAL_OF,
+        "kinds": KIND_OF,
     }
-    counts = {"rows": rows, "slots": slots, "kernel_values": kernel_values, "longest": 0, "num_luts": 0}
+    counts = {"rows": rows, "slots": slots, "kernel_values": kernel_values, "longest": 0, "num_luts": 0, "unknown": -1}
     flags = {"composed": int(composed), "measured_once": int(measured_once), "num_kernel_values": 0}
     records_at = data_ptr(records) if len(records) else 0
     memory = pack_struct(LOWERING, **program._asdict(), **made, **counts, **flags, records=records_at)
@@ -111,8 +131,8 @@ def rewrite_program(program: Program, composed: bool, measured_once: bool) -> Pr
     read = {name: as_c_contiguous(getattr(program, name)) for name in ("in_shape", "ids", "key")}
     rows, slots = program.opcode.shape
     arrays = program.arrays()._replace(**changed, **read, **_lowered_arrays(rows, slots))
-    luts = int(np.count_nonzero(IS_TABLE[program.opcode]))
-    kernel_values = _WEIGHTS_OF_A_BLUR * int(np.count_nonzero(IS_BLUR[program.opcode]))
+    luts = int(np.count_nonzero(IS_TABLE.take(program.opcode, mode="clip")))
+    kernel_values = _WEIGHTS_OF_A_BLUR * int(np.count_nonzero(IS_BLUR.take(program.opcode, mode="clip")))
     emitted = program.tables.luts
     filters = program.tables.filters
     work = new_work(arrays, luts, kernel_values, emitted, filters, composed=composed, measured_once=measured_once)
