@@ -45,6 +45,7 @@ _NAMES = {
     "variegate.loader.options": ["ProcessWorkers", "RayWorkers"],
     "variegate.pipelines": ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", "select", "uniform"],
     "variegate.policies": ["load_policy"],
+    "variegate.program.draws.trace": ["trace"],
     "variegate.targets.settings": ["Targets"],
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}

@@ -43,6 +43,7 @@ from variegate.pipelines import randint as randint
 from variegate.pipelines import select as select
 from variegate.pipelines import uniform as uniform
 from variegate.policies import load_policy as load_policy
+from variegate.program.draws.trace import trace as trace
 from variegate.targets.settings import Targets as Targets
 
 __all__: list[str]

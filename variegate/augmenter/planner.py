@@ -109,7 +109,7 @@ class Planner:
     def pipeline_of_one(
         self, pipeline: Pipeline, shape: tuple[int, int, int], call: Request
     ) -> tuple[OneImage, Output] | Program:
-        """What a pipeline does to one image: its instructions and its output, if these are all."""
+        """Run a pipeline for one image -> its instructions and its output, if these are all; else its program."""
         sampling = self._sampling(np.array([shape], np.int32), call)
         return pipeline.draw_one(sampling) or sampling.finish(sampling.output)
 

@@ -61,7 +61,7 @@ def conditions_by_labels(labels: Any) -> dict[str, AnyArray] | None:
 
 
 class RowFields:
-    """What a batch says of each of its rows; see ``Batch``."""
+    """Fields that a batch has for each of its rows; see ``Batch``."""
 
     ids: UInt64Array
     padding: BoolArray

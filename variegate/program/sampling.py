@@ -319,7 +319,7 @@ class Sampling(TableBuilder):
                 raise after_blend(SPECS[Op(op)].name)
 
     def mixer_of(self, rows: Rows) -> str | None:
-        """What has mixed some of the rows' images with others; None if nothing has."""
+        """The name of a transform that has mixed some of the rows' images with others; None if nothing has."""
         return (mixed_by(self.mixes, self.source[rows]) or None) if self.mixes else None
 
     def with_forks(self, rows: Rows) -> Rows:

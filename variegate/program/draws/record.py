@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from ctypes import c_void_p
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +14,12 @@ import numpy.typing as npt
 from variegate.arrays import AnyArray, Float64Array
 from variegate.native.library import data_ptr, entry
 from variegate.program.draws.instructions import DrawOp
-from variegate.program.draws.recorder import NONE, SIDE_TABLES, Callback, Emission, Recorder
+from variegate.program.draws.recorder import NONE, SIDE_TABLES, Callback, Emission, PythonDraw, Recorder
+from variegate.program.draws.row_draw import draw_in_python, emit_in_python
 from variegate.program.ops import NUM_ARGS
 from variegate.program.planes import Planes
 from variegate.program.program import Output, Tables
 from variegate.program.sampling import Rows, Sampling
-
-if TYPE_CHECKING:
-    from variegate.ops.base import Transform
 
 # Images that the machine takes at once: LANES of native/draw/machine.cpp.
 LANES = 64
@@ -39,7 +37,7 @@ _draw = entry("vg_draw", c_void_p)
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """What ``draw`` of a transform recorded.
+    """The instructions that ``draw`` of a transform recorded.
 
     ``segments``: the instructions begin..end before each callback, and before the end. ``output``: the format in which
     images leave.
@@ -101,7 +99,7 @@ class Record:
         sampling.differs_by_channel |= record.differs_by_channel
 
     def error(self, status: int, failure: Float64Array, max_side: int) -> Exception:
-        """What to raise for the status of a call of vg_draw."""
+        """The error for the status of a call of vg_draw."""
         number, row, *values = failure.tolist()
         note = self.notes[int(number)]
         if status == _CHECK_FAILED and note.error is not None:
@@ -184,7 +182,7 @@ class _Call:
         known = len(sampling.length)
         sampling.output = callback.output
         values = [self._numbers(register)[meant] for register in callback.values]
-        callback.function(sampling, chosen, self.slot + callback.slot, *values)
+        _function_of(callback)(sampling, chosen, self.slot + callback.slot, *values)
         self.follow_forks(known)
         if sampling.output != callback.next_output:
             self._continue_with(self.record.for_output(number, sampling.output))
@@ -216,12 +214,19 @@ class _Call:
         self.registers[to_block, :, to_lane] = before[block, :, lane]
 
 
+def _function_of(callback: Callback) -> Callable[..., None]:
+    function = callback.function
+    if not isinstance(function, PythonDraw):
+        return function
+    return partial(emit_in_python if function.is_at_number else draw_in_python, function.transform)
+
+
 def _add_table(sampling: Sampling, name: str, values: AnyArray | None) -> int:
     return 0 if values is None else sampling._add(name, values)
 
 
 def _add_names(sampling: Sampling, names: Sequence[str]) -> int:
-    """Where the names of a record's labels begin among the batch's."""
+    """The index of a record's first name among the batch's."""
     known = sampling._names
     for first in range(len(known) - len(names) + 1):
         if tuple(known[first : first + len(names)]) == tuple(names):
@@ -234,7 +239,7 @@ def _add_names(sampling: Sampling, names: Sequence[str]) -> int:
 
 
 def record_of(
-    transform: Transform, output: Output, planes: Planes | None, epoch: int, next_outputs: tuple[Output, ...] = ()
+    transform: Any, output: Output, planes: Planes | None, epoch: int, next_outputs: tuple[Output, ...] = ()
 ) -> Record:
     """The record of a transform, made when it is first needed.
 
@@ -257,7 +262,7 @@ _MOST_RECORDS = 64
 
 
 def _record(
-    transform: Transform, output: Output, planes: Planes | None, epoch: int, next_outputs: tuple[Output, ...]
+    transform: Any, output: Output, planes: Planes | None, epoch: int, next_outputs: tuple[Output, ...]
 ) -> Record:
     recorder = Recorder(planes, epoch, output=output, next_outputs=next_outputs)
     recorder.run(transform, NONE, 0)

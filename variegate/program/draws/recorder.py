@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +17,8 @@ from variegate.program.ops import NUM_ARGS, SPECS, Op
 from variegate.program.planes import Planes, refuse_colour, wrong_number
 from variegate.program.program import Output
 from variegate.program.rng import GAMMA_SLOTS
-from variegate.program.sampling import CHOICE, Rows, Sampling, after_mixer, after_normalize, after_steps
+from variegate.program.sampling import CHOICE, Sampling, after_mixer, after_normalize, after_steps
 from variegate.program.table_builder import PointFunction
-
-if TYPE_CHECKING:
-    from variegate.ops.base import Transform
 
 NONE = -1
 # Registers of constants are numbered downwards from here while a draw is recorded: how many there will be is not known.
@@ -48,9 +44,17 @@ class Emission:
     error: Callable[..., Exception] | None = None
 
 
+@dataclass(frozen=True)
+class PythonDraw:
+    """A transform that draws in Python for every batch, with ``is_at_number`` at a number that it is given."""
+
+    transform: Any
+    is_at_number: bool = False
+
+
 @dataclass
 class Callback:
-    """What is drawn in Python, for the rows in which ``where`` holds, before instruction ``at``.
+    """A call of Python for the rows in which ``where`` holds, before instruction ``at``.
 
     ``values``: registers that it gets; ``output``: the format of results by then; ``next_output``: the one after it for
     which instructions from ``at`` on were recorded.
@@ -58,7 +62,7 @@ class Callback:
 
     at: int
     where: int
-    function: Callable[..., None]
+    function: Callable[..., None] | PythonDraw
     slot: int
     values: tuple[int, ...]
     output: Output
@@ -67,7 +71,7 @@ class Callback:
 
 @dataclass
 class Recorder:
-    """What has been recorded so far. ``next_outputs``: see ``record_of``."""
+    """Instructions that have been recorded so far. ``next_outputs``: see ``record_of``."""
 
     planes: Planes | None = None
     epoch: int = 0
@@ -115,7 +119,7 @@ class Recorder:
         raise NotRecordable(f"got {type(number).__name__}; accepted: numbers")
 
     def array(self, values: npt.ArrayLike) -> int:
-        """Where a constant array begins among those of the record."""
+        """The position of a constant array among those of the record."""
         flat = np.ascontiguousarray(values, np.float64).reshape(-1)
         begin = 0
         for known in self.arrays:
@@ -126,7 +130,7 @@ class Recorder:
         return begin
 
     def once(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        """What ``make`` records, once in a region and those within it."""
+        """Record by ``make`` once in a region and those within it -> its result."""
         if key not in self._known:
             self._known[key] = make()
         return self._known[key]
@@ -146,11 +150,11 @@ class Recorder:
         if where != NONE:
             self.code[skip] = (DrawOp.SKIP, NONE, where, NONE, NONE, float(len(self.code)))
 
-    def run(self, transform: Transform, where: int, slot: int) -> None:
+    def run(self, transform: Any, where: int, slot: int) -> None:
         """Record ``transform.draw``, or that it draws in Python."""
         is_recorded = transform._is_recorded and self._try(where, lambda image: transform.draw(image, slot))
         if not is_recorded:
-            self.call_back(where, partial(draw_in_python, transform), slot)
+            self.call_back(where, PythonDraw(transform), slot)
         if transform._mixers and transform._mixers[0] is transform:
             self.mixer = type(transform).__name__
 
@@ -160,9 +164,9 @@ class Recorder:
             where, lambda image: transform.emit_at(image, value, slot)
         )
         if not is_recorded:
-            self.call_back(where, partial(emit_in_python, transform), slot, value)
+            self.call_back(where, PythonDraw(transform, is_at_number=True), slot, value)
 
-    def call_back(self, where: int, function: Callable[..., None], slot: int, *values: Number) -> None:
+    def call_back(self, where: int, function: Callable[..., None] | PythonDraw, slot: int, *values: Number) -> None:
         """Run ``function(sampling, rows, slot, *values)`` for every batch, with values float64[rows]."""
         registers = tuple(map(self.register, values))
         output = self.output
@@ -191,30 +195,6 @@ class Recorder:
         lengths, self._known, self._next_register, self.output, self.max_emissions = state
         for each, length in zip(lists, lengths, strict=True):
             del each[length:]
-
-
-def draw_in_python(transform: Transform, sampling: Sampling, rows: Rows, slot: int) -> None:
-    """Draw what is not recorded: for all rows at once by ``sample``, or for one after another by ``draw``."""
-    if not transform._is_recorded:
-        transform.sample(sampling, rows, slot)
-        return
-    for row in rows.tolist():
-        transform.draw(_row_draw(sampling, row), slot)
-
-
-def emit_in_python(transform: Any, sampling: Sampling, rows: Rows, slot: int, values: npt.NDArray[np.float64]) -> None:
-    """``draw_in_python`` of a transform of one number, at these numbers."""
-    if not transform._is_magnitude_recorded:
-        transform.emit_magnitude(sampling, rows, values, slot)
-        return
-    for row, value in zip(rows.tolist(), values.tolist(), strict=True):
-        transform.emit_at(_row_draw(sampling, row), value, slot)
-
-
-def _row_draw(sampling: Sampling, row: int) -> DrawContext:
-    from variegate.program.draws.row_draw import RowDraw
-
-    return RowDraw(sampling, row)
 
 
 class DrawContext:
@@ -331,7 +311,7 @@ class DrawContext:
         return recorder_value
 
     def search(self, edges: npt.ArrayLike, x: Number) -> Number:
-        """How many of the ascending ``edges`` are at most ``x``."""
+        """The number of ascending ``edges`` that are at most ``x``."""
         flat = np.asarray(edges, np.float64).reshape(-1)
         if not isinstance(x, Value):
             return int(np.searchsorted(flat, x, side="right"))
@@ -368,7 +348,7 @@ class DrawContext:
         """The images for which a number in [0, 1) is below ``p``."""
         return self.where(self.unit(slot, word) < p if 0.0 < p < 1.0 else p >= 1.0)
 
-    def run(self, transform: Transform, slot: int) -> None:
+    def run(self, transform: Any, slot: int) -> None:
         """Draw another transform for these images."""
         self.recorder.run(transform, self._where, slot)
 
@@ -376,11 +356,11 @@ class DrawContext:
         """Run ``function(sampling, rows, slot, *values)`` for every batch: the rows meant here, float64[rows] each."""
         self.recorder.call_back(self._where, function, slot, *values)
 
-    def run_at(self, transform: Transform, value: Number, slot: int) -> None:
+    def run_at(self, transform: Any, value: Number, slot: int) -> None:
         """Emit a transform of one number at this number."""
         self.recorder.run_at(transform, self._where, value, slot)
 
-    def run_one_of(self, number: Number, transforms: Sequence[tuple[Transform, int]]) -> None:
+    def run_one_of(self, number: Number, transforms: Sequence[tuple[Any, int]]) -> None:
         """Draw that one of (transform, slot) that has the number."""
         with self.alternatives() as alternative:
             for i, (transform, slot) in enumerate(transforms):
@@ -462,7 +442,7 @@ class DrawContext:
         return recorder.append(DrawOp.RECTANGLE, k=len(recorder.emissions) - 1)
 
     def table(self, name: str, values: npt.ArrayLike) -> Number:
-        """Where ``values``, the same for all images, begin in the side table (``program.Tables``) of this name."""
+        """The first index of ``values``, the same for all images, in the side table of this name (``Tables``)."""
         recorder = self.recorder
         parts = recorder.tables.setdefault(name, [])
         first = sum(map(len, parts))
@@ -542,14 +522,14 @@ class DrawContext:
     def output(self) -> Output:
         return self.recorder.output
 
-    def set_output(self, output: Output, owner: Transform, advice: str) -> None:
+    def set_output(self, output: Output, owner: Any, advice: str) -> None:
         """Set the format in which images leave. Raises ValueError if these are not all images."""
         if self._where != NONE:
             raise self.not_for_all(owner, advice)
         self.recorder.output = output
 
     @staticmethod
-    def not_for_all(owner: Transform, advice: str) -> ValueError:
+    def not_for_all(owner: Any, advice: str) -> ValueError:
         return ValueError(
             f"{type(owner).__name__} inside a choice (OneOf, RandomApply, Cond, ...): all images of a batch leave in "
             f"one format; {advice}"

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import Float64Array
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import Number
 from variegate.program.ops import Op
 from variegate.program.planes import Planes
 from variegate.program.program import Output
 from variegate.program.sampling import Rows, Sampling
-
-if TYPE_CHECKING:
-    from variegate.ops.base import Transform
 
 
 class KnownDraw(DrawContext):
@@ -89,7 +87,7 @@ class RowDraw(KnownDraw):
 
     # -- structure -----------------------------------------------------------------------------------------------
 
-    def run(self, transform: Transform, slot: int) -> None:
+    def run(self, transform: Any, slot: int) -> None:
         transform.sample(self._sampling, self._rows, slot)
 
     def run_at(self, transform: Any, value: Number, slot: int) -> None:
@@ -129,8 +127,26 @@ class RowDraw(KnownDraw):
     def output(self) -> Output:
         return self._sampling.output
 
-    def set_output(self, output: Output, owner: Transform, advice: str) -> None:
+    def set_output(self, output: Output, owner: Any, advice: str) -> None:
         rows: Rows = self._rows
         if not self._sampling.are_all(rows):
             raise self.not_for_all(owner, advice)
         self._sampling.output = output
+
+
+def draw_in_python(transform: Any, sampling: Sampling, rows: Rows, slot: int) -> None:
+    """Draw what is not recorded: for all rows at once by ``sample``, or for one after another by ``draw``."""
+    if not transform._is_recorded:
+        transform.sample(sampling, rows, slot)
+        return
+    for row in rows.tolist():
+        transform.draw(RowDraw(sampling, row), slot)
+
+
+def emit_in_python(transform: Any, sampling: Sampling, rows: Rows, slot: int, values: Float64Array) -> None:
+    """``draw_in_python`` of a transform of one number, at these numbers."""
+    if not transform._is_magnitude_recorded:
+        transform.emit_magnitude(sampling, rows, values, slot)
+        return
+    for row, value in zip(rows.tolist(), values.tolist(), strict=True):
+        transform.emit_at(RowDraw(sampling, row), value, slot)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from variegate.program.draws.instructions import DrawOp
 from variegate.program.draws.record import COUNTED, Record, record_of
-from variegate.program.draws.recorder import NONE, SIDE_TABLES, Emission
+from variegate.program.draws.recorder import NONE, SIDE_TABLES, Emission, PythonDraw
 from variegate.program.ops import SPECS, Op
 from variegate.program.program import Output
 
-if TYPE_CHECKING:
-    from variegate.ops.base import Transform
 
-
-def trace(transform: Transform) -> str:
+def trace(transform: Any) -> str:
     """Describe what a transform draws: its record, one instruction of the machine a line.
+
+    Args:
+        transform: any transform.
 
     Registers are ``r0``, ``r1``, ...; an instruction of a program is its name with its arguments; ``python`` stands
     where a part draws in Python, for every batch.
@@ -85,5 +85,5 @@ def _emission(note: Emission, packed: Any, record: Record) -> str:
 def _callback(callback: Any, record: Record) -> str:
     condition = "" if callback.where == NONE else f"if {_register(record, callback.where)}: "
     function = callback.function
-    owner = function.args[0] if hasattr(function, "args") else getattr(function, "__self__", function)
-    return f"{condition}python {type(owner).__name__}"
+    owner = function.transform if isinstance(function, PythonDraw) else getattr(function, "__self__", function)
+    return f"{condition}python {getattr(owner, '__name__', type(owner).__name__)}"

@@ -267,7 +267,7 @@ def _folded_places(record, a, b, depth, bits, slack):
 
 @triton.jit
 def _divisor(depth, shift, exponent):
-    """What perspective divides by, and the power of two that quotients are multiplied by, float32."""
+    """The divisor of a perspective, and the power of two that quotients are multiplied by, float32."""
     divisor = (depth >> shift).to(tl.int32)
     factor = ((exponent + 127) << 23).to(tl.float32, bitcast=True)
     return tl.where(divisor == 0, 1, divisor).to(tl.float32), factor
