@@ -433,7 +433,7 @@ def test_only_what_may_follow_a_mixed_image_follows_it() -> None:
     turned = vg.pipeline(lambda image: F.rotate(image, 3))
     with pytest.raises(ValueError, match="Rotate after AugMix: images are already mixed there"):
         vg.Augmenter(T.Compose([T.AugMix(), turned]))(images, ids=range(4))
-    with pytest.raises(ValueError, match="AugMix after images are mixed"):
+    with pytest.raises(ValueError, match="AugMix after AugMix: images are already mixed there"):
         vg.Augmenter(T.Compose([T.AugMix(), blended]))(images, ids=range(4))
     mixed, labels = vg.Augmenter(T.Compose([turned, T.MixUp(num_classes=2)]))(
         images, ids=range(4), partners="batch", labels=[0, 1, 0, 1]

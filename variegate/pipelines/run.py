@@ -25,7 +25,7 @@ _MAX_BLOCKS = 1 << 16
 
 
 class Site:
-    """A call that draws, and how often the row at hand has come by."""
+    """A call that draws, and how often the current row has come by."""
 
     __slots__ = ("chain", "row", "slots", "visits")
 
@@ -86,7 +86,7 @@ class Run:
         return self.words(self._next_slot(frame))[0] * 2.0**-32
 
     def words(self, slot: int) -> list[int]:
-        """Four random numbers of 32 bits of the row at hand."""
+        """Four random words of 32 bits of the current row."""
         known = self._words.get(slot)
         if known is None:
             if len(self._words) * self.number >= _MAX_BLOCKS:

@@ -241,7 +241,9 @@ class Sampling(TableBuilder):
         """Instructions of a row, from number ``first`` on."""
         end = int(self.length[row])
         parts = [self._grids[name][row, first:end].astype(np.float64) for name in _COLUMNS]
-        return list(map(tuple, np.column_stack(parts).tolist()))
+        # Names of arrays come in the order of a record, whose arguments alone are no whole numbers.
+        records = np.column_stack(parts).tolist()
+        return [(*map(int, record[:-NUM_ARGS]), *record[-NUM_ARGS:]) for record in records]
 
     def of_rows(self, rows: Rows) -> Sampling:
         """A copy of these rows of one image, as a batch of their own, which shares the side tables."""
