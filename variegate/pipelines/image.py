@@ -99,9 +99,14 @@ class PipelineImage(Recorded):
     __hash__ = object.__hash__
 
     def __init__(self, run: Run, row: int, recorder: Recorder, state: State, channels: int) -> None:
-        self._run, self._row, self._recorder, self._state, self.channels = run, row, recorder, state, channels
+        self._run = run
+        self._row = row
+        self._recorder = recorder
+        self._state = state
+        self.channels = channels
         self._number = len(recorder.records)
-        self.height, self.width = recorder.height, recorder.width
+        self.height = recorder.height
+        self.width = recorder.width
         if state.batch is not None:
             self.height, self.width = state.batch.size[0].tolist()
 
@@ -197,14 +202,17 @@ class PipelineImage(Recorded):
 
 def _copied_boxes(boxes: SampledBoxes) -> SampledBoxes:
     copied = copy(boxes)
-    copied.dropped, copied.least = boxes.dropped.copy(), boxes.least.copy()
+    copied.dropped = boxes.dropped.copy()
+    copied.least = boxes.least.copy()
     return copied
 
 
 def _copied_batch(batch: Sampling, boxes: SampledBoxes | None) -> Sampling:
     copied = copy(batch)
     copied._grids = {name: grid.copy() for name, grid in batch._grids.items()}
-    copied.size, copied.length, copied._is_mixed = batch.size.copy(), batch.length.copy(), batch._is_mixed.copy()
+    copied.size = batch.size.copy()
+    copied.length = batch.length.copy()
+    copied._is_mixed = batch._is_mixed.copy()
     copied.boxes = boxes
     if batch._blend_weight is not None:
         copied._blend_weight = batch._blend_weight.copy()

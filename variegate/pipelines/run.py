@@ -54,7 +54,8 @@ class _WordsAt:
     __slots__ = ("_first", "_words")
 
     def __init__(self, words: Words, first: int) -> None:
-        self._words, self._first = words, first
+        self._words = words
+        self._first = first
 
     def item(self, place: int) -> int:
         return self._words.item(place - 4 * self._first)
@@ -72,7 +73,9 @@ class Draw:
     __slots__ = ("_is_alone", "_run", "_second", "_words", "slot", "units")
 
     def __init__(self, run: Run, slot: int, is_alone: bool) -> None:
-        self._run, self.slot, self._is_alone = run, slot, is_alone
+        self._run = run
+        self.slot = slot
+        self._is_alone = is_alone
         self.units: list[float] | None = None
         self._second: list[float] | None = None
         self._words: Words | None = None
@@ -83,7 +86,8 @@ class Draw:
             run = self._run
             if run.number == 1:
                 first, second = run.reader.units(self.slot)
-                self.units, self._second = [first], [second]
+                self.units = [first]
+                self._second = [second]
             else:
                 self.units, self._second = rng.to_unit(run.words(self.slot, 1, self._rows)[:, 0, :2]).T.tolist()
         return self.units[self._place]
@@ -120,7 +124,8 @@ class Site:
 
     def __init__(self, chain: str) -> None:
         self.chain = chain
-        self.row, self.visits = -1, 0
+        self.row = -1
+        self.visits = 0
         self.draws: list[Draw] = []
 
 
@@ -128,8 +133,11 @@ class Run:
     """One call of ``pipeline`` for ``rows`` of ``sampling``. ``slot``: the pipeline's own."""
 
     def __init__(self, pipeline: Any, sampling: Sampling, rows: Rows, slot: int) -> None:
-        self.pipeline, self.sampling, self.rows = pipeline, sampling, rows
-        self.number, self.row = len(rows), 0
+        self.pipeline = pipeline
+        self.sampling = sampling
+        self.rows = rows
+        self.number = len(rows)
+        self.row = 0
         self._slot = slot
         self._given: dict[str, list[Any]] = {}
         self._in_order = [self.given(name) for name in pipeline.in_order]
@@ -174,7 +182,8 @@ class Run:
 
     def words(self, slot: int, count: int, rows: slice = slice(None)) -> Words:
         """uint32[N, count, 4]"""
-        ids, keys = self.streams[0][rows], self.streams[1][rows]
+        ids = self.streams[0][rows]
+        keys = self.streams[1][rows]
         blocks = [rng.noise_words(ids, keys, slot + place, 1) for place in range(count)]
         return blocks[0] if count == 1 else np.concatenate(blocks, axis=1)
 
@@ -196,7 +205,8 @@ class Run:
             chain = self._chain(key, frame)
             site = self._sites[key] = self._by_chain.setdefault(chain, Site(chain))
         if site.row != self.row:
-            site.row, site.visits = self.row, 0
+            site.row = self.row
+            site.visits = 0
         visit = site.visits
         site.visits = visit + 1
         if visit < len(site.draws):
@@ -255,8 +265,12 @@ class Run:
 
     def share_tables(self, recorder: Recorder) -> None:
         shared = self.sampling
-        recorder._parts, recorder._counts, recorder._points = shared._parts, shared._counts, shared._points
-        recorder._names, recorder.planes, recorder.max_side = shared._names, shared.planes, shared.max_side
+        recorder._parts = shared._parts
+        recorder._counts = shared._counts
+        recorder._points = shared._points
+        recorder._names = shared._names
+        recorder.planes = shared.planes
+        recorder.max_side = shared.max_side
 
     # -- the user's function -----------------------------------------------------------------------------------
 
@@ -303,7 +317,8 @@ class Run:
         line = code.co_firstlineno
         while frame is not None:
             if is_users(frame.tb_frame.f_code):
-                code, line = frame.tb_frame.f_code, frame.tb_lineno
+                code = frame.tb_frame.f_code
+                line = frame.tb_lineno
             frame = frame.tb_next
         message = str(error)
         if isinstance(error, ArgumentError):
@@ -378,9 +393,12 @@ def run_one(run: Run, image: OneImage) -> None:
 
 def run_rows(run: Run) -> None:
     """Run the function for each of the rows, and append what it records."""
-    sampling, rows = run.sampling, run.rows
+    sampling = run.sampling
+    rows = run.rows
     channels = sampling.channels[rows].tolist()
-    results, lengths, is_changed = [], [], sampling.boxes is not None
+    results = []
+    lengths = []
+    is_changed = sampling.boxes is not None
     with running(run):
         for number, (recorder, state) in enumerate(_recorders(run)):
             run.row = number
@@ -400,7 +418,8 @@ def run_rows(run: Run) -> None:
 
 def _recorders(run: Run) -> Iterator[tuple[Recorder, State]]:
     """The recorder of each row, and its state."""
-    sampling, rows = run.sampling, run.rows
+    sampling = run.sampling
+    rows = run.rows
     first = run.new_recorder((1, 1, 3), sampling.output)
     first.epoch = sampling.epoch
     template = first.__dict__
@@ -415,10 +434,14 @@ def _recorders(run: Run) -> Iterator[tuple[Recorder, State]]:
         height, width, channels, length, row, source = shape
         recorder = object.__new__(Recorder)
         recorder.__dict__ = fields = template.copy()
-        fields["height"], fields["width"], fields["in_shape"] = height, width, (height, width, channels)
-        fields["sample_id"], fields["stream"] = sample_id, tuple(key)
+        fields["height"] = height
+        fields["width"] = width
+        fields["in_shape"] = (height, width, channels)
+        fields["sample_id"] = sample_id
+        fields["stream"] = tuple(key)
         fields["_first_stream"] = first_key and tuple(first_key)
-        fields["records"], fields["state"] = [], states[channels]
+        fields["records"] = []
+        fields["state"] = states[channels]
         if sampling.given:
             fields["given"] = {name: values[source : source + 1] for name, values in sampling.given.items()}
         if length and (sampling.boxes is not None or channels == 1):
@@ -428,7 +451,8 @@ def _recorders(run: Run) -> Iterator[tuple[Recorder, State]]:
         if sampling.boxes is None:
             yield recorder, states[channels]
         else:
-            fields["boxes"], fields["state"] = sampling.boxes.of_row(row, source), None
+            fields["boxes"] = sampling.boxes.of_row(row, source)
+            fields["state"] = None
             yield recorder, recorder.update_state()
 
 
@@ -459,7 +483,8 @@ def _set_output(run: Run, results: list[Recorder]) -> None:
 def _append(sampling: Sampling, rows: Rows, results: list[Recorder], lengths: list[int]) -> None:
     """Append the records of each result beyond its ``lengths`` to its row."""
     is_joined = (sampling._is_mixed[sampling.source[rows]] | bool(sampling.mixes)).tolist()
-    plain, others = [], []
+    plain: list[int] = []
+    others: list[int] = []
     for n, result in enumerate(results):
         (plain if result._batch is None and not is_joined[n] else others).append(n)
     recorded = [results[n].records[lengths[n] :] for n in plain]
