@@ -39,7 +39,8 @@ _IGNORED = ("PUSH_NULL", "CACHE", "EXTENDED_ARG", "NOP")
 
 def refuse_chance(function: types.FunctionType) -> None:
     """Raise PipelineError at the line that draws other numbers than the sample's, or reads the clock."""
-    waiting, known = [function], {id(function)}
+    waiting = [function]
+    known = {id(function)}
     while waiting:
         for file, line, value in _loaded(waiting.pop()):
             reason = _reason(value)
@@ -70,7 +71,8 @@ def _loaded(function: types.FunctionType) -> Iterator[tuple[str, int, Any]]:
 
 
 def _loaded_by(code: types.CodeType, names: Mapping[str, Any]) -> Iterator[tuple[str, int, Any]]:
-    line, value = code.co_firstlineno, None
+    line = code.co_firstlineno
+    value = None
     starts = dict(dis.findlinestarts(code))
     for instruction in dis.get_instructions(code):
         line = starts.get(instruction.offset) or line

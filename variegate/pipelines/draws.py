@@ -26,7 +26,8 @@ def coin(p: float = 0.5) -> bool:
 
 def uniform(low: float = 0.0, high: float = 1.0) -> float:
     """Draw a number uniformly from [``low``, ``high``)."""
-    first, end = as_number(low), as_number(high)
+    first = as_number(low)
+    end = as_number(high)
     if first is None or end is None or first > end:
         refuse(f"vg.uniform: low={shown(low)}, high={shown(high)}", "finite numbers low <= high")
     return first + (end - first) * run_for("vg.uniform").unit(sys._getframe(1))
@@ -44,7 +45,8 @@ def randint(low: int, high: int | None = None) -> int:
 
 def normal(mean: float = 0.0, std: float = 1.0) -> float:
     """Draw a normal number with ``mean`` and standard deviation ``std``."""
-    center, deviation = as_number(mean), as_number(std)
+    center = as_number(mean)
+    deviation = as_number(std)
     if center is None or deviation is None or deviation < 0:
         refuse(f"vg.normal: mean={shown(mean)}, std={shown(std)}", "finite numbers, std of 0 or more")
     first, second, *_ = (word * 2.0**-32 for word in run_for("vg.normal").draw(sys._getframe(1)))
@@ -75,7 +77,8 @@ def select(index: Any, options: Any, *args: Any, **kwargs: Any) -> Any:
     """
     if isinstance(index, (list, tuple)):
         index, options = options, index
-    number, count = as_integer(index), len(options)
+    number = as_integer(index)
+    count = len(options)
     if number is None or not 0 <= number < count:
         refuse(f"vg.select: index={shown(index)}", f"integers from 0 to {count - 1}")
     chosen = options[number]

@@ -152,7 +152,8 @@ def _places_of_calls(code: types.CodeType) -> Iterator[tuple[tuple[int, int], tu
 
 def _is_hidden(before: list[tuple[str, Any]]) -> bool:
     """True for a call that only some versions of Python have: of a comprehension, and at the end of a ``with``."""
-    names, values = [name for name, _ in before], [value for _, value in before]
+    names = [name for name, _ in before]
+    values = [value for _, value in before]
     ends_with = names[-1:] == ["DUP_TOP"] or (names == ["LOAD_CONST"] * 3 and values == [None] * 3)
     return ends_with or names[-1:] == ["GET_ITER"]
 

@@ -162,10 +162,12 @@ def affine(
 ) -> Any:
     """The inverse of shear x rotation x scale. All but ``degrees`` have a range for x and for y; one of ``scales`` is a
     factor for both. Shifts are ``shares`` of the sides and ``pixels``."""
-    width, height = image.width, image.height
+    width = image.width
+    height = image.height
     drawn_scales = [uniform(*ends) for ends in scales]
     turn = math.radians(uniform(*degrees))
-    cos, sin = math.cos(turn), math.sin(turn)
+    cos = math.cos(turn)
+    sin = math.sin(turn)
     p, q = (math.tan(math.radians(uniform(*ends))) for ends in shears)
     determinant = 1 - p * q  # of the shears, both of which are negative there
 
@@ -195,9 +197,11 @@ def safe_rotate(
     padding_mode: str = "constant",
 ) -> Any:
     """A rotation that shows the whole image, shrunk to the image's size."""
-    width, height = image.width, image.height
+    width = image.width
+    height = image.height
     turn = math.radians(uniform(*degrees))
-    cos, sin = math.cos(turn), math.sin(turn)
+    cos = math.cos(turn)
+    sin = math.sin(turn)
     x_factor = int(height * abs(sin) + width * abs(cos)) / width
     y_factor = int(height * abs(cos) + width * abs(sin)) / height
 
@@ -208,7 +212,8 @@ def safe_rotate(
         middle = a * (width / 2 + 0.5) + b * (height / 2 + 0.5)
         return a, b, side / 2 - middle
 
-    x, y = line(cos, -sin, width), line(sin, cos, height)
+    x = line(cos, -sin, width)
+    y = line(sin, cos, height)
     return _map(image, x, y, interpolation=interpolation, fill=fill, padding_mode=padding_mode)
 
 
@@ -221,7 +226,8 @@ def perspective(
     padding_mode: str = "constant",
 ) -> Any:
     """Corners move inwards by the magnitude of normal numbers; the quadrangle between them is drawn out."""
-    width, height = image.width, image.height
+    width = image.width
+    height = image.height
     scale = uniform(*scales)
 
     def inwards() -> float:
@@ -259,7 +265,8 @@ def linear(image: Any, factors: Ends = (0.8, 1.2), shares: Ends = (-0.2, 0.2)) -
 def linear_of_mean(image: Any, factors: Ends = (0.8, 1.2), shares: Ends = (-0.2, 0.2)) -> Any:
     """c x + b mean, which is (b + c) times a contrast of c / (b + c). What is cut off in between would be at the
     end."""
-    factor, share = uniform(*factors), uniform(*shares)
+    factor = uniform(*factors)
+    share = uniform(*shares)
     total = max(factor + share, 1e-3)
     image = F.adjust_brightness(image, min(total, 1))
     image = F.adjust_contrast(image, factor / total)
@@ -268,7 +275,8 @@ def linear_of_mean(image: Any, factors: Ends = (0.8, 1.2), shares: Ends = (-0.2,
 
 @pipeline
 def sharpen(image: Any, alpha: Ends = (0.2, 0.5), lightness: Ends = (0.5, 1.0)) -> Any:
-    share, light = uniform(*alpha), uniform(*lightness)
+    share = uniform(*alpha)
+    light = uniform(*lightness)
     total = share * (light - 1) + 1
     image = F.adjust_brightness(image, total)
     return F.adjust_sharpness(image, (share * (light + 12) + 1) / max(total, 1e-3))
@@ -310,11 +318,14 @@ def cut_or_padded(
 
     def place(side: int, wanted: int) -> tuple[int, int, int]:
         """The start of the crop, and the borders before and after."""
-        spare, missing = max(0, side - wanted), max(0, wanted - side)
+        spare = max(0, side - wanted)
+        missing = max(0, wanted - side)
         if by_chance:
-            before, start = _integer(0, missing), _integer(0, spare)
+            before = _integer(0, missing)
+            start = _integer(0, spare)
         else:
-            before, start = missing // 2, round(spare / 2)
+            before = missing // 2
+            start = round(spare / 2)
         return start, before, missing - before
 
     y, top, bottom = place(image.height, size[0])
