@@ -128,5 +128,5 @@ def test_one_of_the_choices(draw) -> None:
 def test_nothing_but_geometry_follows_a_mixture(draw) -> None:
     draw(T.Compose([AugMix(), T.RandomHorizontalFlip()]), 20)
     for policy in (RandAugment(), AugMix()):
-        with pytest.raises(ValueError, match=r"(Rotate|a choice of operations|.*) after AugMix: images are already mixed"):
+        with pytest.raises(ValueError, match="after AugMix: images are already mixed"):
             draw(T.Compose([AugMix(), policy]), 20)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 
 from variegate.ops.arguments import ArgumentError, Check
-from variegate.program.draws.record import record_of
+from variegate.program.draws.record import DrawOf, record_of
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
@@ -26,6 +26,9 @@ _CALLED_BY = "variegate.integrations.one_sample"
 def set_field(owner: object, name: str, value: Any) -> None:
     """Store a normalised argument on a frozen dataclass, from its ``__post_init__``."""
     object.__setattr__(owner, name, value)
+
+
+_NOT_PICKLED = ("_alone", "_drawn", "_records")
 
 
 class UsefulRange(NamedTuple):
@@ -167,7 +170,9 @@ class Transform:
 
         In place of ``draw``, for what only arrays of a whole batch can say; it runs for every batch.
         """
-        record_of(self, sampling.output, sampling.planes, sampling.epoch).run(sampling, rows, slot)
+        # A subclass that defines ``sample`` may call this one.
+        drawn = self if self._is_recorded else self.__dict__.setdefault("_drawn", DrawOf(self))
+        record_of(drawn, sampling.output, sampling.planes, sampling.epoch).run(sampling, rows, slot)
 
     def draw(self, image: DrawContext, slot: int) -> None:
         """Draw numbers of ``image`` and emit its instructions, using slots ``slot .. slot + num_slots - 1``.
@@ -225,7 +230,7 @@ class Transform:
         return f"{type(self).__name__}({', '.join(arguments)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_alone", "_records")}
+        return {name: value for name, value in self.__dict__.items() if name not in _NOT_PICKLED}
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-compatible description, ``{"type": name, argument: value, ...}``, without default values."""

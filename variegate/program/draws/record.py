@@ -82,8 +82,8 @@ class Record:
 
     def run(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         """Draw for these rows of a batch, by slots from ``slot`` on."""
-        count = len(rows)
-        if count == 0:
+        # Columns are checked for an empty batch, too.
+        if len(rows) == 0 and not self.columns:
             return
         call = _Call(self, sampling, rows, slot)
         begin = number = 0
@@ -236,6 +236,16 @@ def _add_names(sampling: Sampling, names: Sequence[str]) -> int:
 
 
 # -- making a record -----------------------------------------------------------------------------------------------
+
+
+class DrawOf:
+    """The ``draw`` of a transform that defines ``sample`` besides."""
+
+    _is_recorded = True
+    _mixers = ()
+
+    def __init__(self, transform: Any) -> None:
+        self.draw = transform.draw
 
 
 def record_of(
