@@ -42,6 +42,8 @@ VG_INLINE Ints load_bytes(const u8 *at) {
   return (Ints)_mm512_cvtepu8_epi32(load<__m128i>(at));
 #elif VG_AVX2
   return (Ints)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)at));
+#elif defined(__SSE4_1__)  // pmovzxbd
+  return (Ints)_mm_cvtepu8_epi32(_mm_cvtsi32_si128(load<i32>(at)));
 #elif defined(__SSE2__)  // punpcklbw
   const __m128i zero = _mm_setzero_si128(), bytes = _mm_cvtsi32_si128(load<i32>(at));
   return (Ints)_mm_unpacklo_epi16(_mm_unpacklo_epi8(bytes, zero), zero);
@@ -148,7 +150,8 @@ constexpr i32 LUMA_RED_GREEN = LUMA_RED | (LUMA_GREEN / 2) << 16, LUMA_BLUE_HALF
 
 VG_INLINE Ints luma_of(Ints red, Ints green, Ints blue) {
   return (multiply_pairs(red | green << 17, all_ints(LUMA_RED_GREEN)) +
-          multiply_pairs(blue | 2 << 16, all_ints(LUMA_BLUE_HALF))) >> LUMA_SHIFT;
+          multiply_pairs(blue | 2 << 16, all_ints(LUMA_BLUE_HALF))) >>
+         LUMA_SHIFT;
 }
 
 }  // namespace vg::VG_LEVEL
