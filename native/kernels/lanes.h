@@ -42,6 +42,8 @@ VG_INLINE Ints load_bytes(const u8 *at) {
   return (Ints)_mm512_cvtepu8_epi32(load<__m128i>(at));
 #elif VG_AVX2
   return (Ints)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)at));
+#elif defined(__SSE4_1__)  // pmovzxbd
+  return (Ints)_mm_cvtepu8_epi32(_mm_cvtsi32_si128(load<i32>(at)));
 #elif defined(__SSE2__)  // punpcklbw
   const __m128i zero = _mm_setzero_si128(), bytes = _mm_cvtsi32_si128(load<i32>(at));
   return (Ints)_mm_unpacklo_epi16(_mm_unpacklo_epi8(bytes, zero), zero);

@@ -64,10 +64,11 @@ void store_scaled(const u8 *bytes, i64 count, f32 scale, f32 bias, bool streams,
     return;
   }
   if (count < LANES) return store_each(bytes, count, scale, bias, to);
-  for (i64 x = 0; x < count; x += LANES) {
-    const i64 at = min_of(x, count - LANES);  // the last vector overlaps the one before it
-    store(to + at, to_floats(load_bytes(bytes + at)) * scales + biases);
-  }
+  auto store_lanes = [=](i64 x) { store(to + x, to_floats(load_bytes(bytes + x)) * scales + biases); };
+  i64 x = 0;
+  for (; x + 4 * LANES <= count; x += 4 * LANES)
+    for (i64 i = 0; i < 4; i++) store_lanes(x + i * LANES);
+  for (; x < count; x += LANES) store_lanes(min_of(x, count - LANES));  // the last vector overlaps the one before it
 }
 
 void store_scaled_pixels(const u8 *bytes, i64 count, const f32 *scale, const f32 *bias, f32 *to) {
