@@ -59,7 +59,7 @@ class LoweringWork:
         row, slot = divmod(self.field("unknown"), self.field("slots"))
         opcode = int(self.program.opcode[row, slot])
         if opcode in SPECS:
-            got = f"{SPECS[opcode].name} (opcode {opcode}), which native/lowering does not have"
+            got = f"{SPECS[Op(opcode)].name} (opcode {opcode}), which native/lowering does not have"
         else:
             got = f"opcode {opcode}, which no imported module declares"
         known = ", ".join(f"{int(op)} {op.name}" for op in sorted(SPECS) if op < Op.MAP_FIXED and op != opcode)
