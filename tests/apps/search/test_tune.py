@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import random
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +19,11 @@ from tests.apps.search.objectives import NUMBERS
 from tests.apps.search.runs import small_run
 from tests.jobs.bounded import fail_after
 from tests.one_ray import one_ray
-from variegate.apps.search import read_log
+from variegate.apps.search import Settings, read_log
 from variegate.apps.search.driver import LocalSearch, Progress
+from variegate.apps.search.members import member_seed
 from variegate.apps.search.policy import SearchSpace
+from variegate.apps.search.searching import ObjectiveRun
 from variegate.apps.search.tune import ROWS_NAME, TuneSearch, _steps, explored
 from variegate.formats.base import SourceError
 
@@ -42,6 +45,13 @@ def count(policy: Any, epochs: int, checkpoint: Any) -> tuple[float, Any]:
     """Training without any: the epochs that its weights have trained."""
     total = epochs + (checkpoint or 0)
     return float(total), total
+
+
+def count_late(policy: Any, epochs: int, checkpoint: Any, seed: int) -> tuple[float, Any]:
+    """``count``, where the last member's first step takes longer than it takes until Tune's next snapshot."""
+    if checkpoint is None and seed == member_seed(0, 3):
+        time.sleep(3)
+    return count(policy, epochs, checkpoint)
 
 
 def test_a_search_resumes_and_gives_a_schedule_of_all_epochs(tmp_path: Path) -> None:
@@ -66,6 +76,25 @@ def test_a_search_resumes_and_gives_a_schedule_of_all_epochs(tmp_path: Path) -> 
     assert any(row.copied_from is not None for row in history.rows)
     assert any(number for row in history.steps[-1] for number in row.policy)
     assert not (out / "ray").exists()
+
+
+def test_a_member_that_is_behind_skips_no_step(tmp_path: Path, cluster: str) -> None:
+    """The search is stopped after the first step, the last result of which is in no snapshot.
+
+    That member trains the step again. Scores grow with each step: beside members that are ahead it is the worst.
+    """
+    stop = Event()
+
+    def interrupt(progress: Progress) -> None:
+        if progress.step == 1 and progress.rows:
+            stop.set()
+
+    settings = Settings(size=4, interval=1, epochs=3, space=SearchSpace(space="pba-relative"))
+    run = ObjectiveRun(settings, count_late)
+    out = tmp_path / "out"
+    assert TuneSearch(run, out, cluster).run(interrupt, stop) is None
+    assert TuneSearch(run, out, cluster).run() is not None
+    assert [len(rows) for rows in read_log(out / "population.jsonl").steps] == [4, 4, 4]
 
 
 def test_training_of_users_is_searched(tmp_path: Path, cluster: str) -> None:

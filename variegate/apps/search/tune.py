@@ -126,16 +126,7 @@ class TuneSearch(PopulationSearch):
         if tune.Tuner.can_restore(experiment):
             return tune.Tuner.restore(experiment, trainable, resume_errored=True)
         (self.path / ROWS_NAME).unlink(missing_ok=True)
-        scheduler = tune.schedulers.PopulationBasedTraining(
-            time_attr="training_iteration",
-            metric="score",
-            mode="max",
-            perturbation_interval=1,
-            quantile_fraction=settings.fraction,
-            custom_explore_fn=partial(explored, settings.space),
-            log_config=False,
-            synch=True,
-        )
+        scheduler = _scheduler(settings)
         members = [{"number": number, "policy": list(settings.space.zeros())} for number in range(settings.size)]
         return tune.Tuner(
             trainable,
@@ -208,6 +199,38 @@ def explored(space: SearchSpace, config: dict[str, Any]) -> dict[str, Any]:
     member = config["member"]
     policy = explore(space, member["policy"], seed=random.getrandbits(63), step=0, member=0)
     return {**config, "member": {**member, "policy": list(policy)}}
+
+
+def _scheduler(settings: Settings) -> Any:
+    """Tune's Population Based Training. Its class is pickled by value, as that of ``_row_writer``."""
+    from ray.tune.schedulers import PopulationBasedTraining
+
+    class ResumablePopulation(PopulationBasedTraining):
+        _burn_in_period: int
+        _next_perturbation_sync: int
+
+        def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
+            """In a resumed search, compare members only after all have trained a further step.
+
+            Their last checkpoints may be of different steps. A member that copied another which is ahead would skip a
+            step, and the search could not be completed.
+            """
+            super().on_trial_add(tune_controller, trial)
+            trained = trial.last_result.get("step", 0)
+            self._next_perturbation_sync = max(self._next_perturbation_sync, trained + 1)
+            # Members that are behind go on, and are not compared, until then.
+            self._burn_in_period = self._next_perturbation_sync
+
+    return ResumablePopulation(
+        time_attr="step",
+        metric="score",
+        mode="max",
+        perturbation_interval=1,
+        quantile_fraction=settings.fraction,
+        custom_explore_fn=partial(explored, settings.space),
+        log_config=False,
+        synch=True,
+    )
 
 
 class Stopped(Exception):
