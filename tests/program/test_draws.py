@@ -187,6 +187,8 @@ def test_a_trace_shows_the_record() -> None:
         "r5 = less(r4, 0.25)",
         "if r5: HorizontalFlip()",
     ]
+    with pytest.raises(TypeError, match="transform: got str; accepted: a transform"):
+        vg.trace("randaugment")
     text = trace(T.Compose([T.GridMask(), T.RandomApply([T.Rotate((-9, 9))], 0.5)]))
     assert "python GridMask" in text
     assert "if none" in text

@@ -17,6 +17,8 @@ def trace(transform: Any) -> str:
     Args:
         transform: any transform.
 
+    Raises TypeError for anything else.
+
     Registers are ``r0``, ``r1``, ...; an instruction of a program is its name with its arguments; ``python`` stands
     where a part draws in Python, for every batch.
 
@@ -27,6 +29,8 @@ def trace(transform: Any) -> str:
     r5 = less(r4, 0.25)
     if r5: HorizontalFlip()
     """
+    if not hasattr(transform, "_is_recorded"):
+        raise TypeError(f"transform: got {type(transform).__name__}; accepted: a transform, such as T.RandAugment()")
     record = record_of(transform, Output(), None, 0)
     lines = []
     callbacks = list(record.callbacks)
