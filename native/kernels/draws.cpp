@@ -158,8 +158,8 @@ int count_edges(const f64 *edges, int count, f64 x) {
   return below;
 }
 
-#define VG_EACH(NAME, VALUE)                                     \
-  case DrawOp::NAME:                                             \
+#define VG_EACH(NAME, VALUE)                                    \
+  case DrawOp::NAME:                                            \
     for (int i = 0; i < block.count; i++) to[i] = (f64)(VALUE); \
     break;
 

@@ -233,8 +233,7 @@ Range read_fixed_row(const Image &image, const f64 *a, const i32 *window, i64 y,
   if (!fits_offsets(image)) {
     for (i64 i = 0; i < n; i++) {
       const i64 pixel = ((v + dy * i) >> FIXED_BITS) * image.width + ((u + dx * i) >> FIXED_BITS);
-      for (i64 c = 0; c < image.channels; c++)
-        planes[c][inside.first + i] = image.pixels[image.channels * pixel + c];
+      for (i64 c = 0; c < image.channels; c++) planes[c][inside.first + i] = image.pixels[image.channels * pixel + c];
     }
     return inside;
   }

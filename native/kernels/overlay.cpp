@@ -27,9 +27,17 @@ Layer layer_of(const Row &row, i64 slot) {
   const f64 *a = row.args[slot];
   const i64 first = (i64)a[0];
   const auto strength = (i16)(i32)floor(a[7] * 32767 + 0.5);
-  return {row.flags[slot] / LAYER_PLANES, row.flags[slot] % LAYER_PLANES,
-          (const u8 *)(row.batch->grids + first), 2 * (row.batch->grid_values - first),
-          (i64)a[1], (i64)a[2], (i64)a[3], (i64)a[4], (i64)a[5], (i64)a[6], strength};
+  return {row.flags[slot] / LAYER_PLANES,
+          row.flags[slot] % LAYER_PLANES,
+          (const u8 *)(row.batch->grids + first),
+          2 * (row.batch->grid_values - first),
+          (i64)a[1],
+          (i64)a[2],
+          (i64)a[3],
+          (i64)a[4],
+          (i64)a[5],
+          (i64)a[6],
+          strength};
 }
 
 #if VG_SSSE3
@@ -80,8 +88,8 @@ void expand_each(const u8 *nodes, i64 begin, i64 step, i64 count, i16 *to) {
 
 // Line `line` of a plane of nodes, for the columns of the image.
 void expand_line(const Layer &layer, i64 plane, i64 line, Range columns, Scratch &s) {
-  const i64 begin = ((plane * layer.lines + line) * layer.columns << STEP_BITS) +
-                    (columns.first - layer.left) * layer.step_x;
+  const i64 begin =
+      ((plane * layer.lines + line) * layer.columns << STEP_BITS) + (columns.first - layer.left) * layer.step_x;
   const i64 count = columns.size();
   i16 *to = s.overlay.nodes(plane, line & 1) + columns.first;
 #if VG_SSSE3
