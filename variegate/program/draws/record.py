@@ -21,14 +21,14 @@ from variegate.program.planes import Planes
 from variegate.program.program import Output, Tables
 from variegate.program.sampling import Rows, Sampling
 
-# Images that the machine takes at once: LANES of native/draw/machine.cpp.
+# Images that the machine takes at once: LANES of native/kernels/draws.cpp.
 LANES = 64
 _INSTRUCTION = np.dtype([(name, np.int32) for name in ("op", "to", "a", "b", "c", "unused")] + [("k", np.float64)])
 _EMISSION_HEAD = ("opcode", "flags", "where", "height", "width", "count", "label")
 _EMISSION = np.dtype(
     [*((name, np.int32) for name in _EMISSION_HEAD), ("args", np.int32, NUM_ARGS), ("fill", np.int32, 3)]
 )
-_CHECK_FAILED, _TOO_LARGE, _NO_SLOT = 16, 17, 18
+_CHECK_FAILED, _TOO_LARGE = 16, 17
 _NOTHING = np.zeros(1, np.float64)
 _NO_BASES = np.zeros(len(SIDE_TABLES), np.float64)
 
@@ -37,11 +37,7 @@ _draw = entry("vg_draw", c_void_p)
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The instructions that ``draw`` of a transform recorded.
-
-    ``segments``: the instructions begin..end before each callback, and before the end. ``output``: the format in which
-    images leave.
-    """
+    """The instructions that ``draw`` of a transform recorded. ``output``: the format in which images leave."""
 
     code: AnyArray
     emissions: AnyArray
@@ -51,7 +47,6 @@ class Record:
     columns: tuple[Callable[[Sampling], npt.ArrayLike], ...]
     names: tuple[str, ...]
     tables: dict[str, AnyArray]
-    points: tuple[Any, ...]
     output: Output
     num_registers: int
     num_rectangles: int
@@ -76,7 +71,7 @@ class Record:
     @cached_property
     def is_for_one(self) -> bool:
         """True if the native calls for one image are enough: nothing is drawn in Python or comes with a batch."""
-        return not (self.callbacks or self.columns or self.points or "grids" in self.tables)
+        return not (self.callbacks or self.columns or "grids" in self.tables)
 
     # -- running ---------------------------------------------------------------------------------------------------
 
@@ -303,7 +298,6 @@ def _record(
         tuple(recorder.columns),
         tuple(recorder.names),
         {name: _table(name, parts) for name, parts in recorder.tables.items()},
-        tuple(recorder.points),
         recorder.output,
         first + recorder.num_registers,
         recorder.num_rectangles,

@@ -18,7 +18,6 @@ from variegate.program.planes import Planes, refuse_colour, wrong_number
 from variegate.program.program import Output
 from variegate.program.rng import GAMMA_SLOTS
 from variegate.program.sampling import CHOICE, Sampling, after_mixer, after_normalize, after_steps
-from variegate.program.table_builder import PointFunction
 
 NONE = -1
 # Registers of constants are numbered downwards from here while a draw is recorded: how many there will be is not known.
@@ -89,7 +88,6 @@ class Recorder:
     arrays: list[npt.NDArray[np.float64]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     tables: dict[str, list[npt.NDArray[Any]]] = field(default_factory=dict)
-    points: list[PointFunction] = field(default_factory=list)
     num_registers: int = 0
     num_rectangles: int = 0
     max_emissions: int = 0
@@ -185,16 +183,17 @@ class Recorder:
         return True
 
     def _state(self) -> tuple[Any, ...]:
-        lists = (self.code, self.emissions, self.callbacks, self.columns, self.names, self.points)
-        return ([len(each) for each in lists], self._known, self._next_register, self.output, self.max_emissions)
+        lengths = [len(each) for each in self._lists]
+        return lengths, self._known, self._next_register, self.output, self.max_emissions
 
     def _restore(self, state: tuple[Any, ...]) -> None:
-        lists: tuple[list[Any], ...] = (
-            self.code, self.emissions, self.callbacks, self.columns, self.names, self.points,
-        )  # fmt: skip
         lengths, self._known, self._next_register, self.output, self.max_emissions = state
-        for each, length in zip(lists, lengths, strict=True):
+        for each, length in zip(self._lists, lengths, strict=True):
             del each[length:]
+
+    @property
+    def _lists(self) -> tuple[list[Any], ...]:
+        return self.code, self.emissions, self.callbacks, self.columns, self.names
 
 
 class DrawContext:
@@ -283,8 +282,7 @@ class DrawContext:
             return []
         recorder = self.recorder
         copies = [recorder.compute(DrawOp.ADD, key, 0.0) for key in keys]
-        place = recorder.append(DrawOp.SORT, copies[0].register, count=len(keys)).register
-        recorder.code[-1] = (*recorder.code[-1][:3], len(keys), NONE, 0.0)
+        place = recorder.append(DrawOp.SORT, copies[0].register, b=len(keys), count=len(keys)).register
         return [Value(recorder, place + i) for i in range(len(keys))]
 
     def slot(self, number: int) -> Number:
@@ -304,22 +302,14 @@ class DrawContext:
             return float(flat[int(index)])
         if len(flat) and (flat == flat[0]).all():
             return float(flat[0])
-        recorder = self.recorder
-        begin = recorder.array(flat)
-        recorder_value = recorder.append(DrawOp.LOOKUP, index.register, k=begin)
-        recorder.code[-1] = (*recorder.code[-1][:3], len(flat), NONE, float(begin))
-        return recorder_value
+        return self.recorder.append(DrawOp.LOOKUP, index.register, b=len(flat), k=float(self.recorder.array(flat)))
 
     def search(self, edges: npt.ArrayLike, x: Number) -> Number:
         """The number of ascending ``edges`` that are at most ``x``."""
         flat = np.asarray(edges, np.float64).reshape(-1)
         if not isinstance(x, Value):
             return int(np.searchsorted(flat, x, side="right"))
-        recorder = self.recorder
-        begin = recorder.array(flat)
-        recorder_value = recorder.append(DrawOp.SEARCH, x.register, k=begin)
-        recorder.code[-1] = (*recorder.code[-1][:3], len(flat), NONE, float(begin))
-        return recorder_value
+        return self.recorder.append(DrawOp.SEARCH, x.register, b=len(flat), k=float(self.recorder.array(flat)))
 
     def choose(self, number: Number, options: Sequence[Number]) -> Number:
         """``options[number]``."""
@@ -447,7 +437,7 @@ class DrawContext:
         parts = recorder.tables.setdefault(name, [])
         first = sum(map(len, parts))
         parts.append(np.asarray(values))
-        base = recorder.append(DrawOp.BASE, k=list(SIDE_TABLES).index(name))
+        base = recorder.append(DrawOp.BASE, k=SIDE_TABLES.index(name))
         return base + first
 
     # -- emitting ------------------------------------------------------------------------------------------------
@@ -536,4 +526,4 @@ class DrawContext:
         )
 
 
-SIDE_TABLES = {"luts": (3, 256), "matrices": (3, 4), "filters": (), "grids": ()}
+SIDE_TABLES = ("luts", "matrices", "filters", "grids")

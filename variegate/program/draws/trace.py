@@ -71,7 +71,7 @@ def _constants(op: DrawOp, instruction: Any, k: float) -> list[tuple[str, Any]]:
     if op in (DrawOp.WORDS, DrawOp.SLOT):
         return [("slot", int(k))]
     if op == DrawOp.BASE:
-        return [("table", list(SIDE_TABLES)[int(k)])]
+        return [("table", SIDE_TABLES[int(k)])]
     if op in COUNTED:
         return [("count", int(instruction["b"])), *([] if op == DrawOp.SORT else [("first", int(k))])]
     return [("column", int(k))] if op == DrawOp.COLUMN else []
