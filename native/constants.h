@@ -526,13 +526,46 @@ enum : int {
 };
 }  // namespace DrawOp
 
+namespace DrawFailure {
+enum : int {
+  CHECK_FAILED = 16,
+  TOO_LARGE = 17,
+  NO_SLOT = 18,
+};
+}  // namespace DrawFailure
+
+constexpr int DRAW_LANES = 64;
+
+// An instruction of the machine.
+struct DrawInstruction {
+  i32 op;
+  i32 to;
+  i32 a;
+  i32 b;
+  i32 c;
+  f64 k;
+};
+
+// An instruction of a program, a rectangle, or the numbers of a message: registers, -1 for none.
+struct DrawEmission {
+  i32 opcode;
+  i32 flags;
+  i32 where;
+  i32 height;
+  i32 width;
+  i32 count;
+  i32 label;
+  i32 args[8];
+  i32 fill[3];
+};
+
 // One call of vg_draw: instructions begin..end of a record, see variegate/program/draws.
 struct DrawCall {
-  const void * code;
+  const DrawInstruction * code;
   const f64 * constants;
   i64 num_constants;
   const f64 * arrays;
-  const void * emissions;
+  const DrawEmission * emissions;
   i64 begin;
   i64 end;
   f64 * registers;

@@ -11,12 +11,14 @@ from enum import IntEnum
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
+
 from variegate.apps.curate import fingerprint, near_search, pixels
 from variegate.executors.cuda import layout
 from variegate.native import structs
 from variegate.ops import fields
 from variegate.program import coords, ops, passes, rng
-from variegate.program.draws.instructions import DrawOp
+from variegate.program.draws.instructions import EMISSION, INSTRUCTION, LANES, DrawFailure, DrawOp
 from variegate.program.lowering import blurs, rewrites
 from variegate.targets import stages
 
@@ -54,6 +56,20 @@ def _array(name: str, kind: str, values: Iterable[object]) -> str:
 def _struct(name: str, fields: Iterable[tuple[str, str]], comment: str) -> str:
     """A struct of words of 64 bits."""
     lines = "".join(f"  {kind} {field};\n" for field, kind in fields)
+    return f"// {comment}\nstruct {name} {{\n{lines}}};\n"
+
+
+_TYPES = {np.dtype(np.int32): "i32", np.dtype(np.float64): "f64"}
+
+
+def _record(name: str, layout: np.dtype[np.void], comment: str) -> str:
+    """A struct as an aligned dtype of NumPy lays it out."""
+    assert layout.fields is not None
+    assert layout.isalignedstruct
+    lines = ""
+    for field, (kind, *_) in layout.fields.items():
+        length = f"[{kind.shape[0]}]" if kind.shape else ""
+        lines += f"  {_TYPES[kind.base]} {field}{length};\n"
     return f"// {comment}\nstruct {name} {{\n{lines}}};\n"
 
 
@@ -166,6 +182,14 @@ def header() -> str:
         _number("SCALES_AND_BIASES", layout.SEGMENTS),
         "// Draws: see variegate/program/draws.\n",
         _int_enum(DrawOp),
+        _int_enum(DrawFailure),
+        _number("DRAW_LANES", LANES),
+        _record("DrawInstruction", INSTRUCTION, "An instruction of the machine."),
+        _record(
+            "DrawEmission",
+            EMISSION,
+            "An instruction of a program, a rectangle, or the numbers of a message: registers, -1 for none.",
+        ),
         _struct("DrawCall", structs.DRAW_CALL, structs.DRAW_COMMENT),
         "// Results.\n",
         _int_enum(structs.Storage),

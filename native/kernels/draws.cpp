@@ -8,23 +8,7 @@
 namespace vg::VG_LEVEL {
 namespace {
 
-// Images of a block.
-constexpr int LANES = 64;
-
-struct Instruction {
-  i32 op, to, a, b, c, unused;
-  f64 k;
-};
-static_assert(sizeof(Instruction) == 32, "as variegate/program/draws/record.py writes it");
-
-// An instruction of a program, or a rectangle, whose numbers are registers; -1 for none.
-struct Emission {
-  i32 opcode, flags, where, height, width, count, label, args[NUM_ARGS], fill[3];
-};
-static_assert(sizeof(Emission) == 72, "as variegate/program/draws/record.py writes it");
-
-// Of a call that fails, which check did, for which row, and the numbers that its message needs.
-enum Failure : i64 { NO_FAILURE = 0, CHECK_FAILED = 16, TOO_LARGE = 17, NO_SLOT = 18 };
+constexpr int LANES = DRAW_LANES;
 
 struct Block {
   const DrawCall &call;
@@ -44,7 +28,7 @@ struct Block {
 };
 
 // philox4x32 of philox.h for all images of a block at once, which the compiler vectorizes.
-void draw_words(const Block &block, const Instruction &in) {
+void draw_words(const Block &block, const DrawInstruction &in) {
   u64 c0[LANES], c1[LANES], c2[LANES], c3[LANES], k0[LANES], k1[LANES];
   const u32 slot = (u32)(block.call.first_slot + (i64)in.k);
   for (int i = 0; i < LANES; i++) {
@@ -79,7 +63,7 @@ void draw_words(const Block &block, const Instruction &in) {
 }
 
 // A permutation of 0..count - 1 by `count` keys in registers from `a` on: positions of the keys in ascending order.
-void sort_keys(const Block &block, const Instruction &in) {
+void sort_keys(const Block &block, const DrawInstruction &in) {
   const f64 *keys = block.at(in.a);
   f64 *to = block.at(in.to);
   for (int i = 0; i < block.count; i++) {
@@ -94,9 +78,9 @@ void sort_keys(const Block &block, const Instruction &in) {
   }
 }
 
-void add_rectangles(const Block &block, const Instruction &in) {
+void add_rectangles(const Block &block, const DrawInstruction &in) {
   const DrawCall &call = block.call;
-  const Emission &emission = ((const Emission *)call.emissions)[(i64)in.k];
+  const DrawEmission &emission = call.emissions[(i64)in.k];
   for (int i = 0; i < block.count; i++) {
     if (!block.is_on(emission.where, i)) continue;
     i32 *rectangle = call.rectangles + 4 * call.num_rectangles[0];
@@ -105,9 +89,9 @@ void add_rectangles(const Block &block, const Instruction &in) {
   }
 }
 
-i64 emit(const Block &block, const Instruction &in) {
+i64 emit(const Block &block, const DrawInstruction &in) {
   const DrawCall &call = block.call;
-  const Emission &emission = ((const Emission *)call.emissions)[(i64)in.k];
+  const DrawEmission &emission = call.emissions[(i64)in.k];
   const f64 *opcode = block.at(emission.opcode), *flags = block.at(emission.flags);
   for (int i = 0; i < block.count; i++) {
     if (!block.is_on(emission.where, i) || opcode[i] == Op::NOP) continue;
@@ -120,12 +104,12 @@ i64 emit(const Block &block, const Instruction &in) {
         call.failure[1] = (f64)row;
         call.failure[2] = height;
         call.failure[3] = width;
-        return TOO_LARGE;
+        return DrawFailure::TOO_LARGE;
       }
       size[0] = (i32)height;
       size[1] = (i32)width;
     }
-    if (call.length[row] >= call.slots) return NO_SLOT;
+    if (call.length[row] >= call.slots) return DrawFailure::NO_SLOT;
     const i64 to = row * call.slots + call.length[row]++;
     call.opcode[to] = (i16)opcode[i];
     call.flags[to] = (i16)flags[i];
@@ -139,14 +123,14 @@ i64 emit(const Block &block, const Instruction &in) {
   return OK;
 }
 
-i64 check(const Block &block, const Instruction &in) {
+i64 check(const Block &block, const DrawInstruction &in) {
   for (int i = 0; i < block.count; i++) {
     if (block.at(in.a)[i] != 0 || !block.is_on(in.b, i)) continue;
-    const Emission &values = ((const Emission *)block.call.emissions)[(i64)in.k];
+    const DrawEmission &values = block.call.emissions[(i64)in.k];
     block.call.failure[0] = in.k;
     block.call.failure[1] = (f64)block.row(i);
     for (int j = 0; j < values.count; j++) block.call.failure[2 + j] = block.at(values.args[j])[i];
-    return CHECK_FAILED;
+    return DrawFailure::CHECK_FAILED;
   }
   return OK;
 }
@@ -165,9 +149,8 @@ int count_edges(const f64 *edges, int count, f64 x) {
 
 i64 run_block(const Block &block) {
   const DrawCall &call = block.call;
-  const Instruction *code = (const Instruction *)call.code;
   for (i64 pc = call.begin; pc < call.end; pc++) {
-    const Instruction &in = code[pc];
+    const DrawInstruction &in = call.code[pc];
     f64 *to = block.at(max_of(in.to, 0));
     const f64 *a = block.at(max_of(in.a, 0)), *b = block.at(max_of(in.b, 0)), *c = block.at(max_of(in.c, 0));
     i64 failure = OK;

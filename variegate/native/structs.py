@@ -285,11 +285,11 @@ PICK_CALL = [
 
 DRAW_COMMENT = "One call of vg_draw: instructions begin..end of a record, see variegate/program/draws."
 DRAW_CALL = [
-    ("code", "const void *"),
+    ("code", "const DrawInstruction *"),
     ("constants", "const f64 *"),  # the first registers
     ("num_constants", "i64"),
     ("arrays", "const f64 *"),  # of LOOKUP and SEARCH
-    ("emissions", "const void *"),
+    ("emissions", "const DrawEmission *"),
     ("begin", "i64"),
     ("end", "i64"),
     ("registers", "f64 *"),

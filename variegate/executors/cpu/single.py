@@ -21,7 +21,8 @@ from variegate.executors.cpu.memory import RESULTS
 from variegate.native.library import data_ptr, entry
 from variegate.native.structs import BATCH, DRAW_CALL, FUSED_ARRAYS, pack_struct
 from variegate.program import lowering
-from variegate.program.draws.record import LANES, Record
+from variegate.program.draws.instructions import LANES
+from variegate.program.draws.record import Record
 from variegate.program.lowering.rewrites import RECORD, empty_program, new_work
 from variegate.program.one_image import OneImage
 from variegate.program.ops import NUM_ARGS

@@ -1,8 +1,35 @@
-"""Instructions of the machine that draws (``native/draw``): on registers, one number per image each."""
+"""Instructions of the machine that draws (``native/kernels/draws.cpp``): on registers, one number per image each."""
 
 from __future__ import annotations
 
 from enum import IntEnum, auto
+
+import numpy as np
+
+from variegate.program.ops import NUM_ARGS
+
+LANES = 64
+"""Images that the machine takes at once."""
+
+INSTRUCTION = np.dtype([(name, np.int32) for name in ("op", "to", "a", "b", "c")] + [("k", np.float64)], align=True)
+"""An instruction of the machine."""
+
+_EMISSION_HEAD = ("opcode", "flags", "where", "height", "width", "count", "label")
+EMISSION = np.dtype(
+    [*((name, np.int32) for name in _EMISSION_HEAD), ("args", np.int32, NUM_ARGS), ("fill", np.int32, 3)], align=True
+)
+"""An instruction of a program, a rectangle, or the numbers of a message, as registers; -1 for none."""
+
+
+class DrawFailure(IntEnum):
+    """Statuses of a call that failed, beside those of all native calls."""
+
+    CHECK_FAILED = 16
+    """The image ``failure[1]`` does not satisfy the CHECK of emission ``failure[0]``."""
+    TOO_LARGE = 17
+    """Emission ``failure[0]`` gives the image ``failure[1]`` sides beyond the accepted ones."""
+    NO_SLOT = 18
+    """A program is longer than its memory."""
 
 
 class DrawOp(IntEnum):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from variegate.arrays import AnyArray, Float64Array
 from variegate.native.library import data_ptr, entry
-from variegate.program.draws.instructions import DrawOp
+from variegate.program.draws.instructions import EMISSION, INSTRUCTION, LANES, DrawFailure, DrawOp
 from variegate.program.draws.recorder import NONE, SIDE_TABLES, Callback, Emission, PythonDraw, Recorder
 from variegate.program.draws.row_draw import draw_in_python, emit_in_python
 from variegate.program.ops import NUM_ARGS
@@ -21,14 +21,6 @@ from variegate.program.planes import Planes
 from variegate.program.program import Output, Tables
 from variegate.program.sampling import Rows, Sampling
 
-# Images that the machine takes at once: LANES of native/kernels/draws.cpp.
-LANES = 64
-_INSTRUCTION = np.dtype([(name, np.int32) for name in ("op", "to", "a", "b", "c", "unused")] + [("k", np.float64)])
-_EMISSION_HEAD = ("opcode", "flags", "where", "height", "width", "count", "label")
-_EMISSION = np.dtype(
-    [*((name, np.int32) for name in _EMISSION_HEAD), ("args", np.int32, NUM_ARGS), ("fill", np.int32, 3)]
-)
-_CHECK_FAILED, _TOO_LARGE = 16, 17
 _NOTHING = np.zeros(1, np.float64)
 _NO_BASES = np.zeros(len(SIDE_TABLES), np.float64)
 
@@ -97,9 +89,9 @@ class Record:
         """The error for the status of a call of vg_draw."""
         number, row, *values = failure.tolist()
         note = self.notes[int(number)]
-        if status == _CHECK_FAILED and note.error is not None:
+        if status == DrawFailure.CHECK_FAILED and note.error is not None:
             return note.error(*values[: len(note.args)])
-        if status == _TOO_LARGE:
+        if status == DrawFailure.TOO_LARGE:
             height, width = int(values[0]), int(values[1])
             return ValueError(f"{note.title} to {height}x{width}; accepted: sides of at most {max_side:,} pixels")
         return RuntimeError(f"vg_draw: status {status} in row {int(row)}")
@@ -277,11 +269,11 @@ def _record(
         """Constants come first, then the results of instructions."""
         return number if number == NONE else -2 - number if number < NONE else first + number
 
-    code = np.zeros(len(recorder.code), _INSTRUCTION)
+    code = np.zeros(len(recorder.code), INSTRUCTION)
     for i, (op, to, a, b, c, k) in enumerate(recorder.code):
         is_length = op in COUNTED
-        code[i] = (op, register(to), register(a), b if is_length else register(b), register(c), 0, k)
-    emissions = np.zeros(len(recorder.emissions), _EMISSION)
+        code[i] = (op, register(to), register(a), b if is_length else register(b), register(c), k)
+    emissions = np.zeros(len(recorder.emissions), EMISSION)
     for i, each in enumerate(recorder.emissions):
         head = (each.opcode, each.flags, each.where, each.height, each.width)
         args = [*map(register, each.args), *[NONE] * (NUM_ARGS - len(each.args))]
