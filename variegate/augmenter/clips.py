@@ -8,9 +8,9 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import Int32Array
 from variegate.executors.runners.grouping import frames_of
 from variegate.program.program import Program
 from variegate.targets.samples import OfImage, of_images
@@ -28,7 +28,7 @@ class Clips:
         self.images, self.counts = frames_of([sample["image"] for sample in samples])
         self._ends = [0, *accumulate(self.counts)]
 
-    def check(self, shapes: npt.NDArray[np.int32]) -> list[OfImage]:
+    def check(self, shapes: Int32Array) -> list[OfImage]:
         """Of all frames. Raises ValueError for a key that has not one entry for each frame."""
         found = []
         for n, (sample, count) in enumerate(zip(self._samples, self.counts, strict=True)):

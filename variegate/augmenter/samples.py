@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int32Array
 from variegate.augmenter.planner import Request, label_of, labels_of, of_one_sample, with_labels
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.images import with_wanted_channels
@@ -76,7 +76,7 @@ def augment_samples(
 def follow(
     augmenter: Augmenter,
     images: Any,
-    check: Callable[[npt.NDArray[np.int32]], Sequence[OfImage]],
+    check: Callable[[Int32Array], Sequence[OfImage]],
     options: Targets,
     labels: Any = None,
     classes: Sequence[str] = (),

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import BoolArray, Int32Array, Int64Array, UInt32Array
 from variegate.checks import Refusal, as_numbers, integer, number, refused
 from variegate.ops.arguments import (
     LARGEST,
@@ -32,7 +32,7 @@ from variegate.program.ops import Op
 from variegate.program.rng import sample_words, to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
 
-Crops = npt.NDArray[np.int64]
+Crops = Int64Array
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class RandomAtLeastOneBoxCrop(Transform):
         origin = first + np.floor(unit[:, 1:3] * (last - first + 1.0))
         _emit_crops(sampling, rows, np.concatenate([origin, np.broadcast_to(wanted, origin.shape)], axis=1))
 
-    def _range(self, edges: Floats, wanted: npt.NDArray[np.int32]) -> tuple[Floats, Floats]:
+    def _range(self, edges: Floats, wanted: Int32Array) -> tuple[Floats, Floats]:
         """Top and left of the crops that hold enough of boxes [R, 4] -> the first, the last, whole numbers [R, 2]."""
         begin, end = edges[:, 1::-1], edges[:, :1:-1]
         sides = end - begin
@@ -297,7 +297,7 @@ class RandomIoUCrop(Transform):
         known_boxes(sampling, type(self).__name__).drop(rows, ~_has_centres(edges, crops[:, None])[:, 0])
         _emit_crops(sampling, rows, crops)
 
-    def _draw(self, keys: npt.NDArray[np.uint32], size: npt.NDArray[np.int32], edges: Floats) -> Crops:
+    def _draw(self, keys: UInt32Array, size: Int32Array, edges: Floats) -> Crops:
         """Top, left, height, width for every row, int64[R, 4]; zeros for what stays as it is."""
         options = np.array(OPTIONS if self.sampler_options is None else self.sampler_options)
         crops = np.zeros((len(keys), 4), np.int64)
@@ -323,9 +323,9 @@ class RandomIoUCrop(Transform):
         rows: Rows,
         option: Floats,
         units: Floats,
-        size: npt.NDArray[np.int32],
+        size: Int32Array,
         edges: Floats,
-    ) -> npt.NDArray[np.bool_]:
+    ) -> BoolArray:
         """Write the first trial that serves into ``crops`` -> which of ``rows`` have one. ``units``: [R, trials, 4]."""
         whole = size[rows, ::-1][:, None]
         sides = np.trunc(whole * (self.min_scale + (self.max_scale - self.min_scale) * units[..., :2]))
@@ -341,7 +341,7 @@ class RandomIoUCrop(Transform):
         return np.asarray(found)
 
 
-def _has_centres(edges: Floats, crops: Crops) -> npt.NDArray[np.bool_]:
+def _has_centres(edges: Floats, crops: Crops) -> BoolArray:
     """Boxes [R, M, 4] and crops [R, T, 4] -> bool[R, T, M]: whether the centre is within, not on the edge."""
     x, y = 0.5 * (edges[:, None, :, 0] + edges[:, None, :, 2]), 0.5 * (edges[:, None, :, 1] + edges[:, None, :, 3])
     top, left, height, width = (crops[..., i, None] for i in range(4))

@@ -7,17 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from ctypes import c_float, c_int64, c_void_p
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Float32Array, Int16Array, Int64Array, UInt8Array
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 from variegate.native.structs import LAYERS, pack_struct
-
-Floats = npt.NDArray[np.float32]
-Counts = npt.NDArray[np.int64]
-Layers = npt.NDArray[np.uint8]
 
 _puffs = entry("vg_draw_puffs", c_void_p, c_void_p, c_int64, c_void_p)
 _streaks = entry("vg_draw_streaks", c_void_p, c_void_p, c_int64, c_void_p, c_float, c_float)
@@ -29,32 +24,34 @@ _flare = entry(
 )
 
 
-def draw_puffs(puffs: Floats, haze: Floats, layers: Layers) -> None:
+def draw_puffs(puffs: Float32Array, haze: Float32Array, layers: UInt8Array) -> None:
     """Draw haze, ``haze[n]`` at the top and a fifth of it at the bottom, and soft discs ``puffs[n, p]``: x, y, radius,
     and alpha in the middle."""
     _draw(_puffs, layers, puffs, puffs.shape[1], haze)
 
 
-def draw_streaks(streaks: Floats, slopes: Floats, width: float, blur: float, layers: Layers) -> None:
+def draw_streaks(streaks: Float32Array, slopes: Float32Array, width: float, blur: float, layers: UInt8Array) -> None:
     """Draw lines ``streaks[n, p]`` (x, y, half the height, alpha), as a box of ``blur`` nodes leaves them; ``slopes``:
     nodes along x per node along y."""
     _draw(_streaks, layers, streaks, streaks.shape[1], slopes, width, blur)
 
 
-def draw_stones(units: Floats, patches: Floats, counts: Counts, scale: float, layers: Layers) -> None:
+def draw_stones(
+    units: Float32Array, patches: Float32Array, counts: Int64Array, scale: float, layers: UInt8Array
+) -> None:
     """Draw stones, ``counts[n, p]`` in the rectangle ``patches[n, p]`` (top, left, height, width), each by the next
     four of ``units[n]``: alpha, and gray that is lighter at the upper left."""
     _draw(_stones, layers, units, units.shape[1], patches, counts, patches.shape[1], scale)
 
 
-def draw_polygons(corners: Floats, counts: Counts, alphas: Floats, layers: Layers) -> None:
+def draw_polygons(corners: Float32Array, counts: Int64Array, alphas: Float32Array, layers: UInt8Array) -> None:
     """Draw polygons ``corners[n, p, V, 2]`` (x, y), the first ``counts[n]``, of alpha ``alphas[n, p]``; none of their
     sides cross. They are four times finer along y than nodes, and exact along x."""
     _draw(_polygons, layers, corners, corners.shape[1], corners.shape[2], counts, alphas)
 
 
 def draw_drops(
-    field: npt.NDArray[np.int16], limits: Floats, slope: float, color: Floats, relief: float, layers: Layers
+    field: Int16Array, limits: Float32Array, slope: float, color: Float32Array, relief: float, layers: UInt8Array
 ) -> None:
     """Draw drops where ``field[n]`` is above ``limits[n]``: alpha, which rises by ``slope`` per unit, and ``color``,
     lit from the upper left by ``relief`` per unit."""
@@ -62,7 +59,13 @@ def draw_drops(
 
 
 def draw_flare(
-    suns: Floats, rings: Floats, counts: Counts, rays: int, color: Floats, spread: Floats, layers: Layers
+    suns: Float32Array,
+    rings: Float32Array,
+    counts: Int64Array,
+    rays: int,
+    color: Float32Array,
+    spread: Float32Array,
+    layers: UInt8Array,
 ) -> None:
     """Draw the light of suns (x, y, radius of the glow, and the normals of ``rays`` rays), and of the first
     ``counts[n]`` of ``rings[n, p]`` (x, y, radius, alpha, red, green, blue), for each channel ``spread[c]`` times as
@@ -70,7 +73,7 @@ def draw_flare(
     _draw(_flare, layers, suns, suns.shape[1], rays, rings, rings.shape[1], counts, color, spread)
 
 
-def _draw(brush: Callable[..., int], layers: Layers, *arguments: npt.NDArray[Any] | float) -> None:
+def _draw(brush: Callable[..., int], layers: UInt8Array, *arguments: AnyArray | float) -> None:
     """Call a brush, with arrays as addresses."""
     count, planes, lines, columns = layers.shape
     canvas = pack_struct(LAYERS, count=count, planes=planes, lines=lines, columns=columns, nodes=layers)

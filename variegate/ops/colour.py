@@ -10,8 +10,8 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import UInt8Array
 from variegate.checks import Refusal, as_number, as_numbers, number, refused
 from variegate.ops.arguments import (
     BLACK,
@@ -150,7 +150,7 @@ def light(kelvin: float) -> Floats:
     return np.asarray(np.maximum(rgb, 0.0) / rgb[1])
 
 
-def temperature_table(kelvin: float) -> npt.NDArray[np.uint8]:
+def temperature_table(kelvin: float) -> UInt8Array:
     """uint8[3, 256]: levels of sRGB under the light at ``kelvin``, if those that come in were seen under 6,500 K."""
     x = np.arange(256) / 255.0
     linear = np.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4)
@@ -260,7 +260,7 @@ class ChannelDropout(WithProbability):
             tables = np.moveaxis(tables, -1, 1)
         chosen.add(Op.LUT, chosen.table("luts", tables) + number, count, name="ChannelDropout")
 
-    def _table(self, dropped: tuple[int, ...], channels: int) -> npt.NDArray[np.uint8]:
+    def _table(self, dropped: tuple[int, ...], channels: int) -> UInt8Array:
         fill: Any = self.fill
         if len(fill) != channels and len(set(fill)) > 1:
             raise wrong_number("ChannelDropout: fill", fill, channels)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, BoolArray, IndexArray
 from variegate.checks import as_integer, as_number, as_numbers
 from variegate.ops.arguments import PROBABILITY, ArgumentError, checks
 from variegate.ops.base import Transform, set_field
@@ -260,7 +260,7 @@ class Cond(Transform):
         cases: Any = {"True": self.then} if self.cases is None else self.cases
         return list(cases.items() if isinstance(cases, Mapping) else cases)
 
-    def _numbers_of_given(self, sampling: Sampling) -> npt.NDArray[np.intp]:
+    def _numbers_of_given(self, sampling: Sampling) -> IndexArray:
         values = self._given(sampling)
         number = np.full(len(values), len(self._cases))
         for i, case in reversed(list(enumerate(self._cases))):
@@ -268,7 +268,7 @@ class Cond(Transform):
             number[fits] = i
         return number
 
-    def _given(self, sampling: Sampling) -> npt.NDArray[Any]:
+    def _given(self, sampling: Sampling) -> AnyArray:
         """Values of the rows that came with the batch."""
         if self.by not in sampling.given:
             if self.by == _OBJECTS:
@@ -360,7 +360,7 @@ def _is_within(value: Number, low: float | None, high: float | None) -> Number:
     return (value >= _or(low, -math.inf)) & (value < _or(high, math.inf))
 
 
-def _are_equal(values: npt.NDArray[Any], key: str) -> npt.NDArray[np.bool_]:
+def _are_equal(values: AnyArray, key: str) -> BoolArray:
     """Values of a case, read as the values' own type, since keys become strings on their way through JSON."""
     meant: Any = {"true": True, "false": False}.get(key.lower()) if values.dtype.kind == "b" else key
     if values.dtype.kind in "iuf":
@@ -373,5 +373,5 @@ def _are_equal(values: npt.NDArray[Any], key: str) -> npt.NDArray[np.bool_]:
     return np.zeros(len(values), np.bool_) if meant is None else np.asarray(values == meant)
 
 
-def _are_within(values: npt.NDArray[Any], low: float | None, high: float | None) -> npt.NDArray[np.bool_]:
+def _are_within(values: AnyArray, low: float | None, high: float | None) -> BoolArray:
     return np.asarray((values >= _or(low, -math.inf)) & (values < _or(high, math.inf)))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import BoolArray, Int64Array
 from variegate.checks import integer
 from variegate.ops.arguments import PROBABILITY, checks
 from variegate.ops.magnitude import between, ends
@@ -19,7 +19,6 @@ from variegate.program.program import MAX_SIDE
 from variegate.program.rng import sample_words, to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
 
-Ints = npt.NDArray[np.int64]
 # Masks are counted in bytes: the square of twice this and one fits.
 _MOST_FEATHER = 7
 
@@ -70,7 +69,9 @@ class CopyPaste(Mixer):
         place = partial(self._place, slot)
         return Mix("CopyPaste", samples, shares, of, column, weight, box, place, self.feather, self.min_visibility)
 
-    def _place(self, slot: int, sampling: Sampling, rows: Rows, outputs: Ints, boxes: Ints) -> tuple[Rows, Ints]:
+    def _place(
+        self, slot: int, sampling: Sampling, rows: Rows, outputs: Int64Array, boxes: Int64Array
+    ) -> tuple[Rows, Int64Array]:
         """Forks of partners' ``rows`` that show the part around their chosen objects, and where; empty for none."""
         objects, draw = known_boxes(sampling, "CopyPaste"), sampling.uniform(outputs, slot)
         size, whole = sampling.size[rows].astype(np.int64), sampling.size[outputs].astype(np.int64)
@@ -106,8 +107,8 @@ class CopyPaste(Mixer):
         return rows, seen
 
     def _chosen(
-        self, sampling: Sampling, objects: SampledBoxes, rows: Rows, outputs: Ints, slot: int
-    ) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        self, sampling: Sampling, objects: SampledBoxes, rows: Rows, outputs: Int64Array, slot: int
+    ) -> tuple[Floats, BoolArray]:
         """Top, left, bottom, right of partners' objects, float64[P, M, 4], and which are chosen, bool[P, M]."""
         edges = objects.edges(sampling, rows)[..., [1, 0, 3, 2]]
         keys = np.ascontiguousarray(sampling.words(outputs, slot)[:, 0, :2])

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray
 from variegate.checks import as_number, number
 from variegate.ops.arguments import INTERPOLATIONS, ArgumentError, InterpolationName, PaddingMode
 from variegate.ops.base import Transform, set_field
@@ -125,7 +125,7 @@ class CustomOp(Transform, abstract=True):
                 op = Op.COLOR_MATRIX
             sampling.emit(rows, op, np.array(tables, np.float64)[which.reshape(-1)], values, name=name)
 
-    def _table(self, form: str, shape: tuple[int, ...], *arguments: float) -> npt.NDArray[Any]:
+    def _table(self, form: str, shape: tuple[int, ...], *arguments: float) -> AnyArray:
         """Result of the user's method, checked."""
         table = np.asarray(getattr(self, form)(*arguments))
         accepted_shapes = [shape, (3, 256)] if form == "lut" else [shape]

@@ -11,8 +11,8 @@ from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Float32Array, IndexArray, Int16Array
 from variegate.checks import Refusal, integer, number, one_of, refused
 from variegate.ops.arguments import (
     BLACK,
@@ -59,10 +59,10 @@ class Flow:
     width: int
     numbers: bytes
 
-    def array(self) -> npt.NDArray[np.float32]:
+    def array(self) -> Float32Array:
         return np.frombuffer(self.numbers, "<f4").reshape(self.height, self.width, 2)
 
-    def grid(self) -> tuple[npt.NDArray[np.int16], float, float]:
+    def grid(self) -> tuple[Int16Array, float, float]:
         """A node for every pixel, and those behind the last ones; their unit (``program/coords.py``); and the greatest
         displacement."""
         return _grid(self)
@@ -76,7 +76,7 @@ class Flow:
 
 
 @lru_cache(maxsize=32)
-def _grid(flow: Flow) -> tuple[npt.NDArray[np.int16], float, float]:
+def _grid(flow: Flow) -> tuple[Int16Array, float, float]:
     dense = np.pad(flow.array().astype(np.float64), ((0, 1), (0, 1), (0, 0)), mode="edge")
     farthest = float(np.abs(dense).max())
     unit = float(units_for(farthest))
@@ -195,7 +195,7 @@ class GridDistortion(Resampled):
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         unit = to_unit(sampling.words(rows, slot, self.num_slots).reshape(len(rows), 4 * self.num_slots))
 
-        def field(at: npt.NDArray[np.intp], size: tuple[int, int]) -> tuple[Lattice, Nodes]:
+        def field(at: IndexArray, size: tuple[int, int]) -> tuple[Lattice, Nodes]:
             steps = min(self.num_steps, *size)
             extents = 1.0 + between(self.distort_limit, unit[at])
             height, width = size
@@ -313,7 +313,7 @@ class OpticalDistortion(Resampled):
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         strength = between(self.distort_limit, sampling.uniform(rows, slot)[:, 0])
 
-        def field(at: npt.NDArray[np.intp], size: tuple[int, int]) -> tuple[Lattice, Nodes]:
+        def field(at: IndexArray, size: tuple[int, int]) -> tuple[Lattice, Nodes]:
             return smooth_lattice(size), strength[at, None, None, None] * _lens(size, self.mode)
 
         sampled_nodes(sampling, rows, field, self._flags, self.fill, type(self).__name__)
@@ -358,7 +358,7 @@ class ThinPlateSpline(Resampled):
         scale = between(self.scale_range, sampling.uniform(rows, slot)[:, 0]) / 10.0
         moved = to_normal(sampling.words(rows, slot + 1, self.num_slots - 1)) * scale[:, None, None]
 
-        def field(at: npt.NDArray[np.intp], size: tuple[int, int]) -> tuple[Lattice, Nodes]:
+        def field(at: IndexArray, size: tuple[int, int]) -> tuple[Lattice, Nodes]:
             over = smooth_lattice(size)
             sides = np.array([size[1], size[0]], np.float64)
             nodes = add_up(_plates(size, self.num_control_points), moved[at] * sides)

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int32Array, Int64Array, UInt32Array
 from variegate.checks import Refusal, as_number, as_numbers, integer, refused
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 from variegate.ops.arguments import (
@@ -41,11 +41,15 @@ from variegate.program.sampling import Floats, Rows, Sampling
 
 MAX_HOLES = 4096
 
-Ints = npt.NDArray[np.int64]
-
 
 def emit_rectangles(
-    sampling: Sampling, rows: Rows, rectangles: Ints, owner: Ints, fill: Fill | str, name: str, noise_slot: int = 0
+    sampling: Sampling,
+    rows: Rows,
+    rectangles: Int64Array,
+    owner: Int64Array,
+    fill: Fill | str,
+    name: str,
+    noise_slot: int = 0,
 ) -> None:
     """Erase ``rectangles[Q, 4]`` (top, left, height, width), number q of the image ``rows[owner[q]]``.
 
@@ -302,8 +306,8 @@ _grow_regions = entry(
 
 
 def grow(
-    keys: npt.NDArray[np.uint32], size: npt.NDArray[np.int32], side: Ints, seeds: Ints, pixels: Ints
-) -> tuple[Ints, Ints]:
+    keys: UInt32Array, size: Int32Array, side: Int64Array, seeds: Int64Array, pixels: Int64Array
+) -> tuple[Int64Array, Int64Array]:
     """Regions of N images -> (rectangles int64[Q, 4] of top, left, height, width, by image; how many of each, int64[N])
 
     Image n, ``size[n]`` pixels high and wide, is cut into squares of ``side[n]`` pixels from its upper left corner.

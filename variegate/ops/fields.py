@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import Float32Array, Float64Array, IndexArray, Int16Array, Int64Array, RealArray
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 from variegate.native.structs import FIELD_NOISE, pack_struct
 from variegate.program.coords import MAX_UNIT, NODE_BITS, STEP_BITS, WEIGHS_TWICE
@@ -25,7 +26,7 @@ _add_fields = entry("vg_add_fields", c_void_p, c_int64, c_int64, c_void_p, c_int
 _find_farthest = entry("vg_find_farthest", c_void_p, c_int64, c_int64, c_void_p, result=None)
 _round_nodes = entry("vg_round_nodes", c_void_p, c_int64, c_int64, c_void_p, c_void_p, result=None)
 
-Nodes = npt.NDArray[np.floating]  # [R, lines, columns, 2]
+Nodes = RealArray  # [R, lines, columns, 2]
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def smooth_lattice(size: tuple[int, int]) -> Lattice:
     return lattice(size, (size[0] / 32, size[1] / 32))
 
 
-def by_size(sampling: Sampling, rows: Rows) -> Iterator[tuple[npt.NDArray[np.intp], tuple[int, int]]]:
+def by_size(sampling: Sampling, rows: Rows) -> Iterator[tuple[IndexArray, tuple[int, int]]]:
     """The places in ``rows`` of images of one size, and that size, for each of the sizes."""
     sizes = sampling.size[rows]
     if len(rows) and (sizes == sizes[0]).all():
@@ -87,11 +88,11 @@ def units_for(farthest: npt.ArrayLike) -> Floats:
     return np.clip(np.ceil(np.log2(room)), -MAX_UNIT, MAX_UNIT)
 
 
-def rounded(nodes: npt.NDArray[np.floating]) -> npt.NDArray[np.int16]:
+def rounded(nodes: RealArray) -> Int16Array:
     return np.clip(np.rint(nodes), -LARGEST_NODE, LARGEST_NODE).astype(np.int16)
 
 
-def add_grids(sampling: Sampling, grids: npt.NDArray[np.int16]) -> npt.NDArray[np.int64]:
+def add_grids(sampling: Sampling, grids: Int16Array) -> Int64Array:
     """int16[R, lines, columns, 2] -> where each begins."""
     return sampling.add_grids(grids) + np.arange(len(grids)) * (grids.size // max(len(grids), 1))
 
@@ -137,7 +138,7 @@ def add_up(parts: Floats, weights: Floats) -> Floats:
 def sampled_nodes(
     sampling: Sampling,
     rows: Rows,
-    field: Callable[[npt.NDArray[np.intp], tuple[int, int]], tuple[Lattice, Nodes]],
+    field: Callable[[IndexArray, tuple[int, int]], tuple[Lattice, Nodes]],
     flags: int,
     fill: Any,
     name: str,
@@ -156,7 +157,7 @@ _MAX_SPACING = 64
 _LEAST_SIGMA = 0.125
 
 
-def gaussian_taps(sigma: float, radius: int, apart: float = 1.0) -> npt.NDArray[np.float64]:
+def gaussian_taps(sigma: float, radius: int, apart: float = 1.0) -> Float64Array:
     """Weights of a Gaussian at steps of ``apart`` pixels, of sum 1. Below an eighth of a pixel there is but one."""
     if sigma < _LEAST_SIGMA:
         return np.ones(1)
@@ -179,7 +180,7 @@ def emit_noise(
     rows: Rows,
     slot: int,
     sigmas: tuple[float, float],
-    deviations: npt.NDArray[np.float64],
+    deviations: Float64Array,
     flags: int,
     fill: Any,
     name: str,
@@ -210,8 +211,8 @@ def emit_noise(
 
 
 def blurred_noise(
-    sampling: Sampling, rows: Rows, slot: int, over: Lattice, taps: Sequence[Any], gains: npt.NDArray[np.float32]
-) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int64]]:
+    sampling: Sampling, rows: Rows, slot: int, over: Lattice, taps: Sequence[Any], gains: Float32Array
+) -> tuple[Int16Array, Int64Array]:
     """Noise of ``slot`` between -1 and 1, blurred by ``taps`` along x and along y, times ``gains[R, fields]`` ->
     int16[R, lines, columns, fields] and the greatest magnitude in each of R."""
     number, fields = gains.shape

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import Float32Array, UInt8Array
 from variegate.checks import Refusal, as_numbers, refused
 from variegate.ops.arguments import PROBABILITY, Colour, checks
 from variegate.ops.fields import Lattice, lattice
@@ -30,7 +31,7 @@ UNIT = span(0.0, 1.0)
 
 Region = Sequence[float]
 
-Layers = npt.NDArray[np.uint8]  # [R, planes, lines, columns]
+Layers = UInt8Array  # [R, planes, lines, columns]
 
 
 def canvas(size: tuple[int, int], most: int = MAX_NODES, apart: float = 1.0) -> tuple[Lattice, float]:
@@ -51,7 +52,7 @@ def units(sampling: Sampling, rows: Rows, slot: int, count: int) -> Floats:
     return np.moveaxis(to_unit(noise_words(*sampling.streams(rows), slot, count)), -1, 0)
 
 
-def joined(*values: Floats) -> npt.NDArray[np.float32]:
+def joined(*values: Floats) -> Float32Array:
     """Numbers of shapes, side by side, as brushes take them."""
     return np.stack(np.broadcast_arrays(*values), axis=-1).astype(np.float32)
 

@@ -12,8 +12,8 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int64Array
 from variegate.checks import integer, number
 from variegate.ops.arguments import checks, optional
 from variegate.ops.base import Transform, set_field
@@ -22,8 +22,6 @@ from variegate.program import rng
 from variegate.program.mixing import Mix, Place, outputs_among, shrink
 from variegate.program.program import MAX_SIDE
 from variegate.program.sampling import Floats, Rows, Sampling, after_steps
-
-Ints = npt.NDArray[np.int64]
 
 # One-hot labels of more classes than this would be larger than the images.
 MAX_CLASSES = 1 << 20
@@ -152,7 +150,7 @@ class Mosaic(Mixer):
         return Mix("Mosaic", samples, areas.astype(np.float32), of, column, np.ones(4 * count, np.float32), boxes)
 
 
-def _pasted(name: str, samples: Rows, size: Ints, box: Ints, place: Place | None = None) -> Mix:
+def _pasted(name: str, samples: Rows, size: Int64Array, box: Int64Array, place: Place | None = None) -> Mix:
     """A ``box`` [S, 4] of partners, and the four rectangles around it of the images themselves."""
     (height, width), (top, left, bottom, right), zero = size.T, box.T, np.zeros(len(size), np.int64)
     around = [(zero, zero, top, width), (bottom, zero, height, width), (top, zero, bottom, left)]
@@ -168,7 +166,7 @@ def _pasted(name: str, samples: Rows, size: Ints, box: Ints, place: Place | None
     return Mix(name, samples, shares, of, column, np.ones(len(of), np.float32), every, place)
 
 
-def _area(box: Ints) -> Ints:
+def _area(box: Int64Array) -> Int64Array:
     return np.asarray((box[:, 2] - box[:, 0]) * (box[:, 3] - box[:, 1]))
 
 

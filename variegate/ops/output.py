@@ -8,8 +8,8 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Float32Array
 from variegate.checks import Refusal, as_integer, as_number, as_numbers, one_of, refused
 from variegate.ops.arguments import FLAG, LARGEST, ArgumentError, checks
 from variegate.ops.base import Transform, set_field
@@ -203,7 +203,7 @@ class OneChannel(Output):
 
     channels = 1
 
-    def scale_and_bias(self, channels: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    def scale_and_bias(self, channels: int) -> tuple[Float32Array, Float32Array]:
         return super().scale_and_bias(1)
 
 

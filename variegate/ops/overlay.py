@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int64Array
 from variegate.checks import Refusal, as_numbers, one_of, refused
 from variegate.ops.arguments import Colour, Number, checks
 from variegate.ops.base import UsefulRange
@@ -28,7 +28,6 @@ _FORMATS = ("PNG", "WEBP", "TIFF", "GIF", "BMP", "JPEG")
 # Of the longer side; larger pictures are reduced.
 _MOST_PIXELS = 1024
 _ACCEPTED = "RGBA or RGB pictures: paths, PIL images or uint8 arrays [height, width, 4 or 3]"
-Ints = npt.NDArray[np.int64]
 Blending = Literal["alpha", "multiply", "screen", "add"]
 
 
@@ -173,7 +172,7 @@ class Overlay(Overlaid):
             self._lay(sampling, rows[at], picture, shown, begin.astype(np.int64), values[at])
 
     def _lay(
-        self, sampling: Sampling, rows: Rows, picture: Picture, shown: Floats, begin: Ints, opacity: Floats
+        self, sampling: Sampling, rows: Rows, picture: Picture, shown: Floats, begin: Int64Array, opacity: Floats
     ) -> None:
         """``picture``, ``shown`` pixels high and wide, from ``begin`` on."""
         levels = _levels(picture)

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import Int16Array
 from variegate.checks import integer, number, one_of
 from variegate.ops import brushes, layers
 from variegate.ops.arguments import MAX_LENGTH, PROBABILITY, Colour, Number, check_colour, checks, optional
@@ -161,7 +161,7 @@ class RandomSnow(Overlaid):
             layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomSnow", colour=(246, 249, 255))
 
 
-def _bleached(points: Floats, factor: float) -> npt.NDArray[np.int16]:
+def _bleached(points: Floats, factor: float) -> Int16Array:
     """Of each lightness its new one in 64ths of a level, and the factor of what differs from it: int16[R, 511, 2]."""
     lightness = np.arange(LIGHTNESSES) / 2.0
     moved = np.minimum(lightness * factor, 255.0)

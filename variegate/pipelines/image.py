@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import AnyArray
 from variegate.errors import shown
 from variegate.ops.base import Recorded, Transform
 from variegate.program.boxes import SampledBoxes
@@ -59,7 +60,7 @@ class Recorder(OneImage):
     def planes(self) -> Planes | None:
         return self._run.sampling.planes
 
-    def of_planes(self, name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    def of_planes(self, name: str, values: npt.ArrayLike) -> AnyArray:
         return self._run.sampling.of_planes(name, values)
 
     def _levels(self, title: str, fill: Sequence[float]) -> Iterable[int]:

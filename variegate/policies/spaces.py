@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import IndexArray
 from variegate.checks import Refusal, number, refused
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import Number, clip, float32, maximum, rint, select
@@ -88,7 +89,7 @@ class Rule:
         names = Rule.__dataclass_fields__
         return Rule(**{name: np.array([getattr(rule, name) for rule in rules]) for name in names})
 
-    def take(self, index: npt.NDArray[np.intp]) -> Rule:
+    def take(self, index: IndexArray) -> Rule:
         """Rules at ``index`` of a stacked one."""
         return Rule(**{name: getattr(self, name)[index] for name in Rule.__dataclass_fields__})
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import IndexArray, Int64Array
 from variegate.checks import Refusal, one_of, refused
 from variegate.ops import arguments, colour, filters, geometry, output, tone
 from variegate.ops.arguments import BLACK, Colour, Fill, InterpolationName
@@ -105,7 +106,7 @@ def takes_magnitude(op: object) -> bool:
     return hasattr(op, "emit_at") or hasattr(op, "emit_magnitude")
 
 
-Index = npt.NDArray[np.intp]
+Index = IndexArray
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ class OperationTable:
         # Of these, a fraction of the size only says which element of a linspace in pixels is meant.
         self._is_spaced = self._rules.linspace & self._is_sized
 
-    def grid(self, levels: Sequence[int] | npt.NDArray[np.int64]) -> Floats:
+    def grid(self, levels: Sequence[int] | Int64Array) -> Floats:
         """float64[2M, levels]: the arguments of the operations at ``levels``; odd rows hold the negative sign."""
         rows = [entry.rule.parameters(levels, negative) for entry in self.entries for negative in (False, True)]
         return np.array([np.broadcast_to(row, len(levels)) for row in rows], np.float64)

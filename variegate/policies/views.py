@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
+from variegate.arrays import IntArray
 from variegate.checks import as_integer, as_numbers
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform, set_field
@@ -95,7 +93,7 @@ class MultiView(Transform):
         _check_alike(outputs, sampling.channels.reshape(len(rows), -1))
 
 
-def _check_alike(outputs: Sequence[Output], channels: npt.NDArray[np.integer]) -> None:
+def _check_alike(outputs: Sequence[Output], channels: IntArray) -> None:
     """``channels``: int[images, views]."""
     if (channels != channels[:, :1]).any():
         got = "Grayscale(num_output_channels=3) in some views of a gray image"

@@ -7,9 +7,8 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from variegate.arrays import BoolArray, Float64Array, Int64Array
+from variegate.arrays import BoolArray, Float64Array, Int64Array, IntArray
 from variegate.program.mixing import mixed_by
 from variegate.program.program import Output, Program
 
@@ -67,7 +66,7 @@ class SampledBoxes:
         """Rows are copied to the end: see ``Sampling.fork``."""
         self.dropped = np.concatenate([self.dropped, self.dropped[again]])
 
-    def demand(self, images: npt.NDArray[np.integer], side: float, area: float) -> None:
+    def demand(self, images: IntArray, side: float, area: float) -> None:
         """Of ``images``, drop what ends up with a shorter side or less area."""
         self.least[images] = np.maximum(self.least[images], (side, area))
 

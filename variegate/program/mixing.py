@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from variegate.arrays import Float32Array, Int32Array
+from variegate.arrays import Float32Array, Int32Array, IntArray
 from variegate.program.ops import Interpolation, Op
 from variegate.program.program import MAX_SIDE, Blend, Mixed, empty_instructions
 
 if TYPE_CHECKING:
     from variegate.program.sampling import Rows, Sampling
 
-Ints = npt.NDArray[np.integer]
 
 # Sums of several samples' levels are rounded to the nearest, half a level up, so that a mix is as bright as its parts.
 # (AugMix's are truncated, as torchvision's are.)
@@ -23,7 +22,7 @@ _ROUNDED = 0.5
 
 
 # (sampling, rows of partners [P], outputs [P], boxes [P, 4]) -> forks of these rows and where these are to be seen.
-Place = Callable[["Sampling", "Rows", Ints, Ints], tuple["Rows", Ints]]
+Place = Callable[["Sampling", "Rows", IntArray, IntArray], tuple["Rows", IntArray]]
 
 
 class Mix(NamedTuple):
@@ -31,12 +30,12 @@ class Mix(NamedTuple):
     it. ``feather``: of ``Blend``, where partners show their objects alone."""
 
     name: str
-    samples: Ints  # [S], images of the batch
+    samples: IntArray  # [S], images of the batch
     shares: Float32Array  # [S, 1 + K]
-    of: Ints  # [Q]
-    column: Ints  # [Q]: 0 for the sample itself
+    of: IntArray  # [Q]
+    column: IntArray  # [Q]: 0 for the sample itself
     weight: Float32Array  # [Q]
-    box: Ints  # [Q, 4]: top, left, bottom, right
+    box: IntArray  # [Q, 4]: top, left, bottom, right
     place: Place | None = None
     feather: int = -1
     min_visibility: float = 0.0
@@ -53,12 +52,12 @@ class Entries(NamedTuple):
     mix: Any
 
 
-def mixed_by(mixes: Sequence[Mix], samples: Ints) -> str:
+def mixed_by(mixes: Sequence[Mix], samples: IntArray) -> str:
     """The name of a mix that some of these samples are in already; "" if there is none."""
     return next((mix.name for mix in mixes if np.isin(samples, mix.samples).any()), "")
 
 
-def entries_of(mixes: Sequence[Mix], partners: Ints, source: Ints, weight: Float32Array) -> Entries:
+def entries_of(mixes: Sequence[Mix], partners: IntArray, source: IntArray, weight: Float32Array) -> Entries:
     """``partners``: [outputs, K]; ``source``, ``weight``: of every row, its image and its share of that image."""
     alone = np.ones(len(partners), np.bool_)
     for mix in mixes:
@@ -90,7 +89,7 @@ def entries_of(mixes: Sequence[Mix], partners: Ints, source: Ints, weight: Float
     )
 
 
-def check_sizes(mixes: Sequence[Mix], entries: Entries, shapes: Ints) -> None:
+def check_sizes(mixes: Sequence[Mix], entries: Entries, shapes: IntArray) -> None:
     """Raises ValueError where pictures that are to be mixed differ in size or channels. ``shapes``: of rows, [R, 3]."""
     differs = (shapes[entries.row] != shapes[entries.target]).any(axis=1)
     if not differs.any():
@@ -157,14 +156,14 @@ def join(sampling: Sampling, weights: Float32Array | None) -> tuple[Blend, Mixed
     return blend, Mixed(partners, shares, tuple(names), visible), used
 
 
-def shrink(sampling: Sampling, rows: Rows, outputs: Ints, boxes: Ints) -> tuple[Rows, Ints]:
+def shrink(sampling: Sampling, rows: Rows, outputs: IntArray, boxes: IntArray) -> tuple[Rows, IntArray]:
     """Forks of ``rows`` that show the whole picture within ``boxes`` (top, left, bottom, right) of outputs."""
     height, width = sampling.size[rows].T
     whole = np.stack([np.zeros_like(height), np.zeros_like(width), height, width, np.zeros_like(width)], axis=1)
     return show(sampling, rows, whole, sampling.size[outputs], boxes), boxes
 
 
-def show(sampling: Sampling, rows: Rows, parts: npt.NDArray[np.number], size: Int32Array, boxes: Ints) -> Rows:
+def show(sampling: Sampling, rows: Rows, parts: npt.NDArray[np.number], size: Int32Array, boxes: IntArray) -> Rows:
     """Forks of ``rows`` with ``parts`` of their pictures (top, left, height, width, 1 if mirrored) within ``boxes`` of
     outputs."""
     forks = sampling.fork(rows, 1)[0]

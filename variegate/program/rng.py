@@ -128,7 +128,7 @@ def words_of_one(sample_id: int, key: tuple[int, int], num_slots: int) -> UInt32
 class SlotReader:
     """Reads the words of one slot of N samples at a time, into memory that it keeps."""
 
-    def __init__(self, ids: npt.NDArray[np.uint64], keys: UInt32Array) -> None:
+    def __init__(self, ids: UInt64Array, keys: UInt32Array) -> None:
         self._words = np.empty((len(ids), 4), np.uint32)
         self._read = as_c_contiguous(ids), as_c_contiguous(keys)
         self._addresses = (*map(data_ptr, self._read), len(ids))

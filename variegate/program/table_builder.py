@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variegate.arrays import AnyArray, Float32Array, Int16Array, Int32Array, UInt8Array
+from variegate.arrays import AnyArray, Float32Array, Int16Array, Int32Array, RealArray, UInt8Array
 from variegate.checks import as_number
 from variegate.errors import shown
 from variegate.native.library import data_ptr
@@ -144,7 +144,7 @@ class TableBuilder:
         """float[3, 4] on 0..255 RGB plus offset -> its index, for Op.COLOR_MATRIX."""
         return self._add("matrices", matrix)
 
-    def add_filters(self, kernels: npt.NDArray[np.floating]) -> int:
+    def add_filters(self, kernels: RealArray) -> int:
         """float[M, height, width] -> where their weights begin, for Op.FILTER."""
         return self._add("filters", kernels)
 

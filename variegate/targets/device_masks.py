@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
-from variegate.arrays import AnyArray, IndexArray, Int64Array
+from variegate.arrays import AnyArray, IndexArray, Int64Array, IntArray
 from variegate.executors.batches import share_out
 from variegate.executors.cuda import mask_layout as M
 from variegate.executors.cuda.executor import CudaExecutor
@@ -72,7 +71,7 @@ _OPTIONS = {"num_warps": 4, "enable_fp_fusion": False}
 def masks_on_device(
     executor: CudaExecutor,
     stages: Stages,
-    sizes: npt.NDArray[np.integer],
+    sizes: IntArray,
     outputs: Sequence[Sequence[Joined]],
     mask_fill: int,
 ) -> list[OutputMasks]:
@@ -87,7 +86,7 @@ def masks_on_device(
 def prepare_masks(
     executor: CudaExecutor,
     stages: Stages,
-    sizes: npt.NDArray[np.integer],
+    sizes: IntArray,
     outputs: Sequence[Sequence[Joined]],
     mask_fill: int,
 ) -> tuple[list[OutputMasks], Launch | None]:
@@ -114,9 +113,7 @@ def _check_places(device: torch.device, images: Sequence[OfImage]) -> None:
                 raise ValueError(f"{of.name}: got a mask on {mask.device}; accepted: masks on {device} or on the host")
 
 
-def _room(
-    executor: CudaExecutor, sizes: npt.NDArray[np.integer], outputs: Sequence[Sequence[Joined]]
-) -> list[OutputMasks]:
+def _room(executor: CudaExecutor, sizes: IntArray, outputs: Sequence[Sequence[Joined]]) -> list[OutputMasks]:
     """Memory for the masks of every output."""
     made = [OutputMasks({}, None) for _ in outputs]
     wanted: dict[str | None, list[tuple[int, tuple[int, ...], np.dtype[Any]]]] = {}
@@ -156,7 +153,7 @@ def _tensors(executor: CudaExecutor, wanted: Sequence[tuple[tuple[int, ...], np.
 class _Plan:
     """Records of outputs, entries and planes, and the host's masks that they read, in one run of bytes."""
 
-    def __init__(self, sizes: npt.NDArray[np.integer], mask_fill: int) -> None:
+    def __init__(self, sizes: IntArray, mask_fill: int) -> None:
         self._sizes = sizes
         self._mask_fill = mask_fill
         self.outputs: list[tuple[int, ...]] = []

@@ -5,9 +5,8 @@ from __future__ import annotations
 from ctypes import c_int64, c_void_p
 
 import numpy as np
-import numpy.typing as npt
 
-from variegate.arrays import Float32Array, Float64Array, Int64Array, UInt8Array
+from variegate.arrays import Float32Array, Float64Array, Int64Array, IntArray, RealArray, UInt8Array
 from variegate.native.library import check_status, data_ptr, entry
 from variegate.native.structs import PointState
 from variegate.targets.stages import Stages
@@ -18,7 +17,7 @@ _native_boxes = entry("vg_move_boxes", c_void_p, c_void_p, c_int64, c_void_p, c_
 LEFT_IMAGE, ERASED, SEEN = PointState
 
 
-def move_points(stages: Stages, row: Int64Array, points: npt.NDArray[np.floating]) -> tuple[Float32Array, UInt8Array]:
+def move_points(stages: Stages, row: Int64Array, points: RealArray) -> tuple[Float32Array, UInt8Array]:
     """Points [P, 2] of images of ``row`` [P] -> places in the results, float32[P, 2] (NaN where a map leads nowhere),
     and uint8[P]: LEFT_IMAGE, ERASED or SEEN."""
     moved = np.array(points, np.float64, order="C")
@@ -42,7 +41,7 @@ def where_mirrored(stages: Stages, row: Int64Array, counts: Int64Array, order: t
 
 
 def move_boxes(
-    stages: Stages, row: Int64Array, corners: npt.NDArray[np.floating], size: npt.NDArray[np.integer]
+    stages: Stages, row: Int64Array, corners: RealArray, size: IntArray
 ) -> tuple[Float64Array, Float64Array]:
     """Boxes [B, 4, 2] of images of ``row`` [B], ``size`` [B, 2] -> edges seen of each and before the last frame cut
     them, float64[B, 2, 4] (inverted or empty where nothing is), and the share that earlier frames have left,

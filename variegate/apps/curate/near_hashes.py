@@ -15,11 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from ctypes import c_int64, c_void_p
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.apps.curate.fingerprint import frequencies
 from variegate.apps.curate.near_search import GROUP, KEPT, KINDS, NOBODY, Given, Hashes, Index, Search
-from variegate.arrays import Int64Array, UInt8Array, UInt32Array, UInt64Array
+from variegate.arrays import Int64Array, UInt8Array, UInt16Array, UInt32Array, UInt64Array
 from variegate.native.library import as_c_contiguous, data_ptr, entry
 from variegate.threads import default_threads
 
@@ -139,7 +138,7 @@ def radii(distance: int) -> list[int]:
     return [each if part <= more else each - 1 for part in range(PARTS)]
 
 
-def neighbours(radius: int, bits: int = PART_BITS) -> npt.NDArray[np.uint16]:
+def neighbours(radius: int, bits: int = PART_BITS) -> UInt16Array:
     """Numbers of so many bits of which at most ``radius`` are set, fewest first."""
     values = np.arange(1 << bits, dtype=np.uint16)
     number = np.unpackbits(values.view(np.uint8)).reshape(len(values), -1).sum(1)

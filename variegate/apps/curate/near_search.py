@@ -6,9 +6,8 @@ from ctypes import c_double, c_int64, c_void_p
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from variegate.arrays import BoolArray, Int32Array, Int64Array, UInt8Array, UInt32Array, UInt64Array
+from variegate.arrays import BoolArray, Int32Array, Int64Array, UInt8Array, UInt16Array, UInt32Array, UInt64Array
 from variegate.native.library import check_status, data_ptr, entry
 from variegate.native.structs import HASH_SEARCH, pack_struct
 
@@ -57,7 +56,7 @@ class Search:
         self,
         index: Index,
         queries: Index,
-        masks: npt.NDArray[np.uint16],
+        masks: UInt16Array,
         flips: UInt8Array,
         inverted: Hashes,
         shift: int,

@@ -12,7 +12,7 @@ from ctypes import c_double, c_int64, c_void_p
 import numpy as np
 import numpy.typing as npt
 
-from variegate.arrays import AnyArray, BoolArray, Float64Array
+from variegate.arrays import AnyArray, BoolArray, Float64Array, RealArray
 from variegate.formats.annotated.shapes import Mask, Shapes, decode_runs
 from variegate.native.library import check_status, data_ptr, entry
 
@@ -26,7 +26,7 @@ _count_sides = entry("vg_count_sides", c_void_p, c_int64, c_int64, c_void_p, res
 _trace = entry("vg_trace", c_void_p, c_int64, c_int64, c_int64, c_double, c_void_p, c_void_p)
 
 
-def fill_rings(mask: Mask, points: npt.NDArray[np.floating], ends: npt.ArrayLike) -> Area:
+def fill_rings(mask: Mask, points: RealArray, ends: npt.ArrayLike) -> Area:
     """Set the pixels of bool [H, W] whose centres are inside of a ring -> where they are.
 
     ``points``: [P, 2], x and y; those of ring r end before ``ends[r]``. Each ring is filled even-odd.

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Int64Array, UInt8Array
 from variegate.decode.depth import as_8_bits, is_16_bit
 from variegate.formats.base import IndexedSource, Item, SampleName, SourceError, check_index, describe, digest_of
 from variegate.formats.labels import (
@@ -24,7 +24,7 @@ from variegate.formats.objects.samples import check_beside
 from variegate.program.program import MAX_CHANNELS, MAX_SIDE
 from variegate.threads import computed_once
 
-Image = npt.NDArray[np.uint8]
+Image = UInt8Array
 
 _ACCEPTED = "uint8 or uint16 [N, H, W, C] or [N, H, W] with C = 1 to 32, or a list of images [H, W, C] or [H, W]"
 # The fingerprint looks at so many images, and so many bytes of each: a mebibyte at most.
@@ -82,7 +82,7 @@ class ArraySource(IndexedSource):
         image = as_8_bits(np.asarray(self._images[index]), str(self.name(index)))
         return Item(image[:, :, None] if image.ndim == 2 else image, label_at(self._labels, index))
 
-    def pixels(self, indices: npt.NDArray[np.int64]) -> Image:
+    def pixels(self, indices: Int64Array) -> Image:
         """Many images at once, copied: uint8 [N, H, W, C]. Only where ``is_stacked``."""
         if not isinstance(self._images, np.ndarray):
             raise TypeError(
@@ -93,7 +93,7 @@ class ArraySource(IndexedSource):
         gathered = as_8_bits(np.asarray(self._images[indices]), "images")
         return gathered[..., None] if gathered.ndim == 3 else gathered
 
-    def labels(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    def labels(self, indices: Int64Array) -> AnyArray:
         """The labels of many images, copied; -1 where there are none."""
         return np.full(len(indices), -1) if self._labels is None else self._labels[indices]
 
@@ -141,7 +141,7 @@ def _check_images(images: Any) -> Image | list[Image]:
     return found
 
 
-def _check_pixels(where: str, array: npt.NDArray[Any], image_shape: tuple[int, ...], accepted: str) -> Image:
+def _check_pixels(where: str, array: AnyArray, image_shape: tuple[int, ...], accepted: str) -> Image:
     """``image_shape``: that of the one image, or of each of those in the array."""
     if array.dtype != np.uint8 and not is_16_bit(array.dtype):
         raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}")
@@ -181,7 +181,7 @@ def _check_labels(labels: Any, length: int, classes: Sequence[str]) -> Labels:
     return array
 
 
-def _as_array(where: str, value: Any) -> npt.NDArray[Any] | None:
+def _as_array(where: str, value: Any) -> AnyArray | None:
     """An array as it is, and a CPU tensor's memory; None for anything else."""
     if isinstance(value, np.ndarray):
         return value

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import AnyArray, Float64Array
 from variegate.program.draws.instructions import DrawOp
 from variegate.program.draws.values import NotRecordable, Number, Value, cos, exp, log, select, sqrt
 from variegate.program.ops import NUM_ARGS, SPECS, Op
@@ -85,9 +86,9 @@ class Recorder:
     emissions: list[Emission] = field(default_factory=list)
     callbacks: list[Callback] = field(default_factory=list)
     columns: list[Callable[[Sampling], npt.ArrayLike]] = field(default_factory=list)
-    arrays: list[npt.NDArray[np.float64]] = field(default_factory=list)
+    arrays: list[Float64Array] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    tables: dict[str, list[npt.NDArray[Any]]] = field(default_factory=dict)
+    tables: dict[str, list[AnyArray]] = field(default_factory=dict)
     num_registers: int = 0
     num_rectangles: int = 0
     max_emissions: int = 0
@@ -225,7 +226,7 @@ class DrawContext:
     def planes(self) -> Planes | None:
         return self.recorder.planes
 
-    def of_planes(self, name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    def of_planes(self, name: str, values: npt.ArrayLike) -> AnyArray:
         """``Planes.of``, of values that are to be emitted: those of the three channels that are drawn for."""
         assert self.recorder.planes is not None
         self.recorder.differs_by_channel |= np.shape(values)[-1] == self.recorder.planes.channels

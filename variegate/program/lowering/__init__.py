@@ -8,9 +8,8 @@ import os
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-from variegate.arrays import BoolArray, Float64Array
+from variegate.arrays import BoolArray, Float64Array, IntArray
 from variegate.program import passes as P
 from variegate.program.coords import MAX_UNIT, STEP_BITS
 from variegate.program.lowering.rewrites import rewrite_program
@@ -57,7 +56,6 @@ def verified(program: Program) -> Program:
     return program
 
 
-Ints = npt.NDArray[np.integer]
 Refuse = Callable[[BoolArray, str], None]
 
 _PRIMITIVE = np.arange(MAX_OPCODE) >= Op.MAP_FIXED
@@ -155,7 +153,7 @@ def _check_instructions(program: Program, used: BoolArray) -> None:
     refuse((opcode == Op.OVERLAY) & beyond, "layer {first:.0f} does not exist")
 
 
-def _check_filters(opcode: Ints, args: Float64Array, refuse: Refuse) -> None:
+def _check_filters(opcode: IntArray, args: Float64Array, refuse: Refuse) -> None:
     first = args[..., 0]
     second = args[..., 1]
     refuse((opcode == Op.JPEG) & ((first < 1) | (first > 100)), "no such quality")
@@ -166,7 +164,7 @@ def _check_filters(opcode: Ints, args: Float64Array, refuse: Refuse) -> None:
     refuse((opcode == Op.SCATTER) & wrong, "no such distance or times")
 
 
-def _check_grids(opcode: Ints, args: Float64Array, program: Program, refuse: Refuse) -> None:
+def _check_grids(opcode: IntArray, args: Float64Array, program: Program, refuse: Refuse) -> None:
     is_grid = np.isin(opcode, (Op.DISPLACE, Op.MAP_GRID))
     first = args[..., 0]
     if not is_grid.any():

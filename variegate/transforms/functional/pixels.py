@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any, Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate import transforms as T
+from variegate.arrays import UInt8Array
 from variegate.checks import as_integer, as_number, as_numbers, integer, number
 from variegate.ops.arguments import LARGEST, MAX_LENGTH, check_colour
 from variegate.ops.base import Recorded
@@ -208,7 +208,7 @@ def erase(img: Img, i: int, j: int, h: int, w: int, v: Any = 0, inplace: bool = 
     return like(img, out)
 
 
-def _patch(v: Any, shape: tuple[int, int, int]) -> npt.NDArray[np.uint8]:
+def _patch(v: Any, shape: tuple[int, int, int]) -> UInt8Array:
     """Levels of an array [h, w, C] or a tensor [C, h, w], for every pixel of ``shape``."""
     is_array = isinstance(v, np.ndarray)
     values = v if is_array else v.detach().cpu().numpy()
