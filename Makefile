@@ -39,7 +39,7 @@ help:
 	@echo "make docs    build the site into build/docs   (make docs-links checks the links that leave it)"
 	@echo "make clean   remove the environments and caches"
 
-demo: $(VENV)/.installed-demo
+demo: $(VENV)/.installed-package
 	$(BIN)/variegate demo $(DEMO_ARGS)
 
 # Tests are half their collecting where they may keep bytecode.
@@ -80,7 +80,7 @@ test-all: $(VENV)/.installed-test
 test-strength: $(VENV)/.installed-test
 	$(BIN)/python -m tests.strength.run $(STRENGTH_ARGS)
 
-test-migration: $(VENV)/.installed-demo
+test-migration: $(VENV)/.installed-examples
 	$(BIN)/python -m benchmarks.migration $(MIGRATION_ARGS)
 
 test-converter: $(VENV)/.installed-test
@@ -109,7 +109,7 @@ $(LINTERS)/.installed: .github/linters.txt
 	$(LINTERS)/bin/pip install --quiet --no-compile --disable-pip-version-check -r $<
 	@touch $@
 
-bench: $(VENV)/.installed-$(if $(filter $(IN_TEST_ENVIRONMENT),$(BENCH)),test,demo)
+bench: $(VENV)/.installed-$(if $(filter $(IN_TEST_ENVIRONMENT),$(BENCH)),test,examples)
 	$(BIN)/python -m benchmarks.run $(BENCH)
 
 # With the Python that PYTHON names, which has a CUDA build of PyTorch.
@@ -139,8 +139,9 @@ $(BIN)/python:
 		"say where it is: make PYTHON=/path/to/python3.12" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "python -m venv failed: is python3-venv installed?" >&2; exit 2; }
 
-# One stamp per set of extras: nothing is installed again until the requirements change. Bytecode is left to the first
-# import: most of what comes along is never imported, and to compile it takes half of the time. `dev` holds `test`.
+# One stamp per set of extras (`package`: none): nothing is installed again until the requirements change. Bytecode is
+# left to the first import: most of what comes along is never imported, and to compile it takes half of the time. `dev`
+# holds `test`.
 $(VENV)/.installed-%: pyproject.toml $(STUDIO)/pyproject.toml constraints.txt
 	@$(MAKE) --no-print-directory -j2 native-before-pip pip-install-$*
 	@touch $@ $(if $(filter dev,$*),$(VENV)/.installed-test)
@@ -150,7 +151,8 @@ native-before-pip:
 	@test -z "$(PYTHON)" || $(PYTHON) native/build.py --before-pip >/dev/null
 
 pip-install-%: | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[$*]" \
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt \
+		-e ".$(if $(filter package,$*),,[$*])" \
 		$(if $(filter test dev docs,$*),-e ./$(STUDIO))
 
 # The kernels of every level under ASan and UBSan, over the contracts of executors. Python itself leaks on purpose.
