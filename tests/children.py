@@ -36,7 +36,7 @@ _IMPORTED = """
     torch.utils.data pyarrow.parquet fsspec pytest rich.progress variegate.cli.commands variegate.cli.train
     variegate.augmenter.augmenter variegate.loader variegate.executors.cpu
     variegate.jobs.engine variegate.jobs.local_workers variegate.jobs.augment
-    variegate.jobs.pack variegate.jobs.tiles variegate.policies variegate.apps.search.driver variegate.apps.train
+    variegate.jobs.pack variegate.jobs.regions variegate.policies variegate.apps.search.driver variegate.apps.train
     variegate.apps.curate.checking variegate.apps.curate.cleaning variegate.apps.doctor
 """
 _SERVER = "from tests import children; todo = children.serve(); exec(todo['code'], vars(children.become(todo)))"

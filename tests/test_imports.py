@@ -69,7 +69,6 @@ ROOMS = [
         "jobs/augment",
         "jobs/pack_shards",
         "jobs/pack",
-        "jobs/tiles/folder",
     ),
     "loader/workers",
     *("integrations/converters", "integrations"),
@@ -151,7 +150,7 @@ def test_a_bare_import_waits_for_nothing_heavy() -> None:
 @pytest.mark.process
 def test_a_source_that_is_not_there_is_told_before_anything_heavy_is_imported(tmp_path: Path) -> None:
     commands = [
-        *(["augment", "nowhere", "out"], ["augment", "no-*.tar", "out", "--tile", "64"], ["pack", "nowhere", "out"]),
+        *(["augment", "nowhere", "out"], ["augment", "no-*.tar", "out"], ["pack", "nowhere", "out"]),
         *(
             ["check", "nowhere"],
             ["clean", "nowhere", "--from", "f.parquet", "--drop", "dark", "--out", "out"],

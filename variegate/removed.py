@@ -22,6 +22,7 @@ REMOVED: dict[str, str] = {
     # command NAME, command NAME --OPTION
     "command warm": "nothing is compiled when Variegate starts; leave the call out",
     "command augment --changed": "changed files are refused; restore them, or start over with --no-resume",
+    "command augment --tile": "call vg.Engine(...).map_image(image, transform, out=path) for each large image",
     "command pack --changed": "changed files are refused; restore them, or start over with --no-resume",
     "command pack --measure": "compare the rates of variegate doctor SRC and variegate doctor DST",
     "command pack --no-measure": "pack measures nothing; variegate doctor DST shows the rate of a loader",

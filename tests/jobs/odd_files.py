@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from variegate.jobs.tiles.reading import HeldArray, ImageFile
+from variegate.jobs.regions.reading import HeldArray, ImageFile
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from tests.soak.mutating import Parser, fault_of, random_for
-from tests.soak.parsers import annotated, indexes, kept, packs, tiles, trained
+from tests.soak.parsers import annotated, indexes, kept, packs, regions, trained
 
-_MODULES = (annotated, indexes, kept, packs, tiles, trained)
+_MODULES = (annotated, indexes, kept, packs, regions, trained)
 PARSERS = {parser.name: parser for module in _MODULES for parser in module.PARSERS}
 _BATCH = 400
 # More for the first input of a process, which imports modules.

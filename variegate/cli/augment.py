@@ -17,7 +17,6 @@ from variegate.cli.console import (
     note,
     print_facts,
     say,
-    stderr,
     table_of,
     working,
 )
@@ -28,27 +27,11 @@ from variegate.options.datasets import DeviceOptions, ResumeOptions, TargetOptio
 if TYPE_CHECKING:
     from variegate.jobs.augment import Expansion, Report
     from variegate.jobs.jobs import DeviceSnapshot
-    from variegate.jobs.tiles.folder import FolderRun
     from variegate.targets.settings import Targets
 
 _SHOW_EVERY = 0.25
 _JSON_EVERY = 1.0
 _MOST_DEVICES = 16
-# Options about files of ordinary images, which --tile has no use for.
-_IDLE_WITH_TILES = (
-    "layout",
-    "shard_size",
-    "format",
-    "quality",
-    "channels",
-    "index",
-    "ordered",
-    "exclude",
-    "annotations",
-    "min_area",
-    "min_visibility",
-    "mask_fill",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,14 +66,6 @@ class AugmentOptions(ResumeOptions, DeviceOptions, TargetOptions, SourceOptions,
         low=1,
         high=32,
     )
-    tile: int | None = option(
-        None,
-        "Process images of any size in bands of this number of lines, and write tiles of this side. SRC is a "
-        ".npy, TIFF or Zarr image, or a folder of them; outputs have the same format.",
-        "Output",
-        low=1,
-        high=16_384,
-    )
     index: str = option(
         "auto",
         "Read crops of JPEGs through an index if --copies is 1: the one that variegate index wrote, if any (auto), "
@@ -112,9 +87,6 @@ def augment(options: AugmentOptions) -> None:
     To resume an interrupted run, run the same command again; the resulting files are the same. After a finished run,
     it writes deleted or truncated files again. `variegate verify DST` finds damage inside files.
     """
-    if options.tile is not None:
-        augment_tiles(options)
-        return
     from variegate.io.addresses import shown
     from variegate.jobs.arguments import absolute_place, build_transform, open_by_index, parse_size, policy_notes
 
@@ -313,82 +285,3 @@ class ExpansionView(CountingBar):
         if len(self._devices) > _MOST_DEVICES:
             table.add_row(f"and {len(self._devices) - _MOST_DEVICES:,} more")
         yield table
-
-
-def augment_tiles(options: AugmentOptions) -> None:
-    """Run ``augment --tile``: images that may be larger than memory. Raises ValueError for options without effect."""
-    from variegate.jobs.arguments import build_transform, parse_size, policy_notes
-    from variegate.jobs.augment import Report
-    from variegate.jobs.engine import Engine
-    from variegate.jobs.jobs import EngineError
-    from variegate.jobs.tiles.folder import FolderRun
-
-    assert options.tile is not None
-    for name in _IDLE_WITH_TILES:
-        if (value := getattr(options, name)) != getattr(type(options), name):
-            flag = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{flag}: got {value!r} with --tile, which ignores it; omit it")
-    transform = build_transform(options.policy, parse_size(options.size))
-    devices = device_list(options.devices)
-    rules = (options.allocation, options.steal)
-    engine = Engine(devices, options.workers, *rules, num_threads=options.threads, address=options.address)
-    run = FolderRun(
-        options.src,
-        options.dst,
-        transform,
-        engine,
-        options.tile,
-        options.copies,
-        options.seed,
-        options.epoch,
-        options.on_error,
-        options.resume,
-    )
-    if options.as_json:
-        emit_json("start", files=len(run.names), total=run.total, devices=list(engine.devices))
-    else:
-        note(*policy_notes(options.policy, options.size, options.epoch))
-    error: Exception | None = None
-    bar = CountingBar(options.as_json, "tiles")
-    with working(bar, run.stop):
-        run.on_progress = _TilesView(bar, options.as_json)
-        try:
-            run.run()
-        except (EngineError, OSError) as caught:
-            error = caught
-    for name, reason in () if options.as_json else run.skipped:
-        say(f"skipped {name}: {reason}", stderr())
-    if error is not None:
-        raise CommandError(error) from error
-    report = Report(len(run.names), run.total, run.done - run.resumed, run.resumed)
-    report.skipped = run.skipped
-    report.seconds = run.seconds
-    report.is_interrupted = run.is_interrupted
-    _print_summary(report, run.destination, options.as_json)
-    if run.is_interrupted:
-        raise _interruption(run.done, run.total)
-    if run.done == 0:
-        raise CommandError(f"{options.src}: none of its {len(run.names):,} images could be read")
-
-
-class _TilesView:
-    """Progress of images in tiles, on a bar or in lines of JSON."""
-
-    def __init__(self, bar: CountingBar, as_json: bool) -> None:
-        self._bar, self._as_json, self._shown, self._skipped = bar, as_json, time.monotonic(), 0
-
-    def __call__(self, run: FolderRun) -> None:
-        for name, reason in run.skipped[self._skipped :] if self._as_json else ():
-            emit_json("skipped", source=name, reason=reason)
-        self._skipped = len(run.skipped)
-        image = run.image
-        now = time.monotonic()
-        if image is None or now - self._shown < (_JSON_EVERY if self._as_json else 0.1):
-            return
-        self._shown = now
-        if self._as_json:
-            counts = {"written": run.done - run.resumed, "resumed": run.resumed, "total": run.total}
-            emit_json("progress", **counts, tiles=image.done, tiles_total=image.total)
-        else:
-            what = f"image {min(run.done + 1, run.total):,} of {run.total:,}, tiles"
-            self._bar.show(image.done, image.total, description=what)

@@ -245,7 +245,7 @@ class Engine:
             SourceError: for a file that cannot be read.
             EngineError: if no device is left or the result cannot be written.
         """
-        from variegate.jobs.tiles.run import ImageRun, pixel_file
+        from variegate.jobs.regions.run import ImageRun, pixel_file
 
         work = replace(self._spec, transform=self._chosen(transform), epoch=epoch, copy=copy)
         values = None if conditions is None else of_one_sample(conditions, 1)

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import variegate as vg
 from tests.images import Image
 from variegate.executors.steps import Steps
-from variegate.jobs.tiles.memory import Memory
-from variegate.jobs.tiles.worker import Band, BandJob, BandSpec
+from variegate.jobs.regions.memory import Memory
+from variegate.jobs.regions.worker import Band, BandJob, BandSpec
 from variegate.program.program import Program
 
 

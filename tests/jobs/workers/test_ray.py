@@ -23,8 +23,8 @@ from tests.one_ray import one_ray
 from variegate import transforms as T
 from variegate.jobs.mapping import MapSpec
 from variegate.jobs.ray_workers import RayPool
-from variegate.jobs.tiles.reading import HeldArray
-from variegate.jobs.tiles.run import ImageRun
+from variegate.jobs.regions.reading import HeldArray
+from variegate.jobs.regions.run import ImageRun
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("ray")]
 

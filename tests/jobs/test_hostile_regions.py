@@ -19,12 +19,12 @@ from variegate.formats.base import SourceError
 from variegate.jobs.engine import Engine
 from variegate.jobs.jobs import EngineError
 from variegate.jobs.mapping import MapSpec
-from variegate.jobs.tiles.reading import file_of
-from variegate.jobs.tiles.run import ImageRun
+from variegate.jobs.regions.reading import file_of
+from variegate.jobs.regions.run import ImageRun
 
 pytest.importorskip("zarr")  # it needs Python 3.11
 
-from tests.soak.parsers.tiles import PARSERS, zarr_with
+from tests.soak.parsers.regions import PARSERS, zarr_with
 
 HUGE = 1 << 20
 

@@ -6,10 +6,9 @@ import errno
 import os
 import shutil
 import tempfile
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +21,10 @@ from variegate.formats.base import SourceError
 from variegate.jobs.drive import FailedItem
 from variegate.jobs.jobs import EngineError
 from variegate.jobs.mapping import MapSpec
-from variegate.jobs.tiles import reading
-from variegate.jobs.tiles.memory import MappedFile, Memory, SharedArray, mapped, num_bytes
-from variegate.jobs.tiles.worker import Band, BandSpec
-from variegate.jobs.tiles.writing import BandsDone, ResultFile, checked_result, remove, reserve
+from variegate.jobs.regions import reading
+from variegate.jobs.regions.memory import MappedFile, Memory, SharedArray, mapped, num_bytes
+from variegate.jobs.regions.worker import Band, BandSpec
+from variegate.jobs.regions.writing import BandsDone, ResultFile, checked_result, remove, reserve
 from variegate.program.program import Program
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ _AHEAD = 3
 
 @dataclass
 class ImageRun:
-    """One image, one result. ``done`` of ``total`` bands, of all steps; ``resumed`` of them by an earlier run."""
+    """One image, one result, in ``total`` bands of all steps."""
 
     engine: Engine
     work: MapSpec
@@ -48,8 +47,6 @@ class ImageRun:
     tile: int = 1024
     conditions: dict[str, Any] | None = None
     resume: bool = True
-    on_progress: Callable[[ImageRun], None] | None = None
-    stop: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         """Raises ValueError, SourceError or ImportError for what is not accepted, before anything is written."""
@@ -83,9 +80,6 @@ class ImageRun:
             band = lines * max(1, self.plan.band(shape[0]) // lines)
             self.plan.steps.insert(0, Step(Work.READ, "", "source", shape, shape[0], band))
         self.total = sum(len(step.bands()) for step in self.plan.steps)
-        self.done = 0
-        self.resumed = 0
-        self.is_interrupted = False
 
     @property
     def _is_in_place(self) -> bool:
@@ -93,7 +87,7 @@ class ImageRun:
         return isinstance(self.image, reading.HeldArray) or self._reader.mapped is not None
 
     def run(self) -> AnyArray | None:
-        """-> the result, in the engine's layout; None where it is in a file, or interrupted."""
+        """-> the result, in the engine's layout; None if it is in a file."""
         with ExitStack() as stack:
             if self.out is None:
                 try:
@@ -118,14 +112,13 @@ class ImageRun:
                 if self.plan.is_direct:
                     memory["result"] = result.mapped()
                 self._make(memory, result, progress)
-                if not self.is_interrupted:
-                    result.finish()
-                    remove(result.folder)
+                result.finish()
+                remove(result.folder)
             except OSError as error:
                 raise EngineError(f"{self.out}: cannot be written ({error})") from error
         return None
 
-    def _run_in_memory(self, stack: ExitStack) -> AnyArray | None:
+    def _run_in_memory(self, stack: ExitStack) -> AnyArray:
         """Raises MemoryError."""
         sizes = self._sizes()
         shape = self.shape
@@ -151,7 +144,7 @@ class ImageRun:
             memory = {name: np.empty(sides, dtype) for name, (sides, dtype) in shapes.items()}
         made = mapped(memory["result"])
         self._make(memory, None, None)
-        return None if self.is_interrupted else made
+        return made
 
     def _sizes(self) -> dict[str, int]:
         """Bytes of memory by its name, without the result."""
@@ -190,7 +183,6 @@ class ImageRun:
             ordered=False,
             max_items=_AHEAD * len(self.engine.devices) * max(1, self.engine.num_threads),
             has_room=rounds.has_room,
-            stop=self.stop,
         )
         with closing(results):
             for finished in results:
@@ -198,9 +190,6 @@ class ImageRun:
                     raise EngineError(f"lines {rounds.under_way[finished.item]}: {finished.reason}")
                 for item in range(finished.start, finished.stop):
                     rounds.settle(item)
-                    if self.on_progress is not None:
-                        self.on_progress(self)
-        self.is_interrupted = self.done < self.total
 
     def _settings(self) -> dict[str, Any]:
         work = self.work
@@ -220,7 +209,6 @@ class _Rounds:
         self._run = run
         self._progress = progress
         self._done = frozenset(number for number in (progress.done if progress else ()) if number < run.total)
-        run.done = run.resumed = len(self._done)
         self.under_way: dict[int, Band] = {}
         self._is_between = False
 
@@ -253,7 +241,6 @@ class _Rounds:
         del self.under_way[item]
         if self._progress is not None:
             self._progress.add(item)
-        self._run.done += 1
 
 
 def _absolute(file: Any) -> Any:

@@ -24,10 +24,10 @@ from variegate.formats.base import SourceError
 from variegate.jobs import engine as engines
 from variegate.jobs.jobs import EngineError
 from variegate.jobs.mapping import MapSpec
-from variegate.jobs.tiles import reading, writing
-from variegate.jobs.tiles.run import ImageRun, pixel_file
-from variegate.jobs.tiles.worker import BandJob
-from variegate.jobs.tiles.writing import BandsDone
+from variegate.jobs.regions import reading, writing
+from variegate.jobs.regions.run import ImageRun, pixel_file
+from variegate.jobs.regions.worker import BandJob
+from variegate.jobs.regions.writing import BandsDone
 
 # It needs Python 3.11.
 zarr: Any = pytest.importorskip("zarr")
@@ -154,7 +154,7 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
 import os, time
 import variegate as vg
 from variegate import transforms as T
-from variegate.jobs.tiles.worker import BandJob
+from variegate.jobs.regions.worker import BandJob
 def slow(make):
     return lambda *of: (time.sleep(0.05), make(*of))[1]
 BandJob._make = slow(BandJob._make)

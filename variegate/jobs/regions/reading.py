@@ -15,7 +15,7 @@ from variegate.arrays import UInt8Array
 from variegate.errors import one_line, shown
 from variegate.formats.base import SourceError
 from variegate.io.files import StrPath
-from variegate.jobs.tiles.memory import MappedFile
+from variegate.jobs.regions.memory import MappedFile
 from variegate.program.program import MAX_CHANNELS
 
 Image = UInt8Array

@@ -17,9 +17,9 @@ from variegate.executors.cpu.bands import BandProgram
 from variegate.executors.steps import Step, Steps, Work
 from variegate.formats.base import SourceError
 from variegate.jobs.jobs import FatalError, Result
-from variegate.jobs.tiles.memory import Memory, SharedArray, flush, mapped
-from variegate.jobs.tiles.reading import PixelFile
-from variegate.jobs.tiles.writing import ResultFile, written_into
+from variegate.jobs.regions.memory import Memory, SharedArray, flush, mapped
+from variegate.jobs.regions.reading import PixelFile
+from variegate.jobs.regions.writing import ResultFile, written_into
 from variegate.native.structs import BandStep
 from variegate.threads import Threads
 

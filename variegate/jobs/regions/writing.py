@@ -16,8 +16,8 @@ import numpy as np
 from variegate.arrays import AnyArray
 from variegate.formats.base import SourceError
 from variegate.io.files import StrPath
-from variegate.jobs.tiles.memory import MappedFile, num_bytes
-from variegate.jobs.tiles.reading import SUFFIXES, imported
+from variegate.jobs.regions.memory import MappedFile, num_bytes
+from variegate.jobs.regions.reading import SUFFIXES, imported
 
 WriteBand = Callable[[int, AnyArray], None]  # lines [H, W, C] from a line on; raises OSError
 # Sides of a TIFF's own tiles are the largest of these that divides a tile of ours: they must be multiples of 16.

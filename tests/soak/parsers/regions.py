@@ -18,8 +18,8 @@ from tests.soak.mutating import NUMBERS, Parser, mutated, mutated_json
 from variegate import transforms as T
 from variegate.jobs.engine import Engine
 from variegate.jobs.mapping import MapSpec
-from variegate.jobs.tiles.reading import file_of
-from variegate.jobs.tiles.run import ImageRun
+from variegate.jobs.regions.reading import file_of
+from variegate.jobs.regions.run import ImageRun
 
 _KINDS = ("tiles", "zlib", "strips")
 
@@ -89,7 +89,7 @@ def _make_npy(random: Random, folder: Path) -> Path:
 
 
 def _parse(path: Path) -> None:
-    """What ``augment --tile`` does before the first band is made, and reads two bands."""
+    """What ``map_image`` does before the first band is made, and reads two bands."""
     engine = Engine(["cpu:0"], "thread", num_threads=1)
     transform = T.Compose([T.RandomHorizontalFlip(1.0), T.Invert()])
     work = MapSpec(transform, 0, "float32", "NHWC", "composed", 0, 0)
