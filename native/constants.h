@@ -823,6 +823,29 @@ struct RunCall {
   i64 end;
 };
 
+namespace SingleStatus {
+enum : int {
+  OTHER_SIZE = 32,
+  NO_ROOM_FOR_WEIGHTS = 33,
+};
+}  // namespace SingleStatus
+
+// One call of vg_make_one.
+struct SingleCall {
+  const DrawCall * draw;
+  const i64 * records;
+  i64 is_lowered;
+  i64 composed;
+  i64 streams;
+  const u8 * source;
+  u8 * target;
+  i64 height;
+  i64 width;
+  Lowering * lowering;
+  Batch * batch;
+  void * scratch;
+};
+
 // One call of vg_run_band: lines begin..end of a BandStep of one pass of one row.
 struct BandCall {
   const Batch * batch;

@@ -213,6 +213,8 @@ def header() -> str:
         ),
         _struct("HashSearch", structs.HASH_SEARCH, "A search for images of near hashes in one index of them."),
         _struct("RunCall", structs.RUN_CALL, "One call of vg_run."),
+        _int_enum(structs.SingleStatus),
+        _struct("SingleCall", structs.SINGLE_CALL, "One call of vg_make_one."),
         _struct(
             "BandCall",
             structs.BAND_CALL,

@@ -4,19 +4,11 @@
 namespace vg {
 namespace {
 
-// A program from records: height, width, channels, id, key (two words), length; then the instructions, each its opcode,
-// flags, height, width, label, fill color (3) and arguments.
+// The instructions of a program from records, each its opcode, flags, height, width, label, fill color (3) and
+// arguments.
 void unpack_records(const Rewritten &program) {
-  const Lowering *all = program.all;
-  const i64 *header = all->records;
-  for (int i = 0; i < 3; i++) all->in_shape[i] = (i32)header[i];
-  all->ids[0] = (u64)header[3];
-  all->key[0] = (u32)header[4];
-  all->key[1] = (u32)header[5];
-  const i64 length = header[6];
-  program.length() = (i32)length;
-  for (i64 k = 0; k < length; k++) {
-    const i64 *record = all->records + (k + 1) * INSTRUCTION_RECORD;
+  for (i64 k = 0; k < program.length(); k++) {
+    const i64 *record = program.all->records + k * INSTRUCTION_RECORD;
     program.opcode(k) = (i16)record[0];
     program.flags(k) = (i16)record[1];
     program.out_size(k)[0] = (i32)record[2];

@@ -102,17 +102,17 @@ def written(program: Program, row: int) -> OneImage:
             size=tuple(program.out_size[row, k].tolist()),
         )
     for lut in program.tables.luts:
-        one.add_lut(lut)
+        one.tables.add_lut(lut)
     for matrix in program.tables.matrices:
-        one.add_matrix(matrix)
+        one.tables.add_matrix(matrix)
     if len(program.tables.filters):
-        one.add_filters(program.tables.filters)
+        one.tables.add_filters(program.tables.filters)
     if len(program.tables.grids):
-        one.add_grids(program.tables.grids)
+        one.tables.add_grids(program.tables.grids)
     if len(program.tables.rectangles):
-        one.add_rectangles(program.tables.rectangles)
+        one.tables.add_rectangles(program.tables.rectangles)
     for point in program.tables.points:
-        one.add_point(point)
+        one.tables.add_point(point)
     return one
 
 

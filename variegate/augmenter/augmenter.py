@@ -138,6 +138,9 @@ class Augmenter(CopiedByState, RemovedMethods):
         settings = self.dtype, self.num_threads, self.geometry, self.decode
         self.device, self._runner = runners.make_runner(self._wanted_device, *settings)
         self._planner = Planner(self.transform, self.seed, self._output, self._count)
+        # Single images have a shorter way, but for transforms of several.
+        is_single = not (self.transform._is_alone or self.transform._mixers or self.consistent)
+        self._single_runner = self._runner if is_single and isinstance(self._runner, CpuRunner) else None
         at_fork(self)
 
     def after_fork(self) -> None:
@@ -158,7 +161,7 @@ class Augmenter(CopiedByState, RemovedMethods):
         self._start()
 
     def _portable(self) -> dict[str, Any]:
-        own = ("_runner", "_planner", "device")
+        own = ("_runner", "_single_runner", "_planner", "device")
         state = {name: value for name, value in self.__dict__.items() if name not in own}
         return {**state, "_count": copy(self._count)}
 
@@ -282,10 +285,10 @@ class Augmenter(CopiedByState, RemovedMethods):
         if is_list and bytes in map(type, images):
             files = EncodedBatch(images, NAMES.format)
             return self.decode_and_run(files, ids, epoch, copy, conditions, partners=partners, labels=labels)
-        if type(images) is list and len(images) == 1 and labels is None and (alone := self._alone_runner):
+        if type(images) is list and len(images) == 1 and labels is None and (single := self._single_runner):
             images = [check_image(images[0], 0)]
             if images[0].shape[2] in (1, 3):
-                one = self._alone(alone, images[0], call)
+                one = self._run_single(single, images[0], call)
                 return one[None] if isinstance(one, torch.Tensor) else [one]
         check_running("Augmenter")
         images, frames = self._frames(images)
@@ -307,31 +310,25 @@ class Augmenter(CopiedByState, RemovedMethods):
         ``pixels`` is a contiguous uint8 array [H, W, C]; the other arguments are those of a call. Returns a tensor, or
         a tuple of tensors for several views.
         """
-        if (alone := self._alone_runner) and pixels.shape[2] in (1, 3):
-            return self._alone(alone, pixels, Request(ids, epoch, copy, conditions))
+        if (single := self._single_runner) and pixels.shape[2] in (1, 3):
+            return self._run_single(single, pixels, Request(ids, epoch, copy, conditions))
         made: Any = self([pixels], ids, epoch, copy, conditions)
         return tuple(group[0] for group in made) if isinstance(made, tuple) else made[0]
 
-    @property
-    def _alone_runner(self) -> CpuRunner | None:
-        """The runner, where one image alone has a shorter way."""
-        is_plain = not (self.transform._is_alone or self.transform._mixers or self.consistent)
-        return self._runner if is_plain and isinstance(self._runner, CpuRunner) else None
-
-    def _alone(self, runner: CpuRunner, pixels: npt.NDArray[np.uint8], call: Request) -> Any:
+    def _run_single(self, runner: CpuRunner, pixels: npt.NDArray[np.uint8], call: Request) -> Any:
         if isinstance(self.transform, Pipeline):
             drawn = self._planner.pipeline_of_one(self.transform, pixels.shape, call)
             if not isinstance(drawn, Program):
-                return with_wanted_channels(runner.run_one(drawn[0], pixels, drawn[1]), drawn[1], is_batch=False)
-            return self._run_alone(runner, drawn, pixels)
+                return with_wanted_channels(runner.run_one(drawn, pixels), drawn.output, is_batch=False)
+            return self._run_as_batch(runner, drawn, pixels)
         record, sample_id, key = self._planner.draw_of_one(call)
         if not runner.fits_one(record):
             program = self._planner.program(np.array([pixels.shape], np.int32), call._replace(ids=[sample_id]))
-            return self._run_alone(runner, program, pixels)
+            return self._run_as_batch(runner, program, pixels)
         return with_wanted_channels(runner.draw_one(record, pixels, sample_id, key), record.output, is_batch=False)
 
     @staticmethod
-    def _run_alone(runner: CpuRunner, program: Program, pixels: npt.NDArray[np.uint8]) -> Any:
+    def _run_as_batch(runner: CpuRunner, program: Program, pixels: npt.NDArray[np.uint8]) -> Any:
         return with_wanted_channels(runner.run(program, runner.take([pixels])), program.output)[0]
 
     def _frames(self, images: Any) -> tuple[Any, list[int] | None]:

@@ -19,6 +19,7 @@ from variegate.errors import shown
 from variegate.executors.runners.grouping import over_frames, shapes_of_clips
 from variegate.ops.base import Transform, refuse_views
 from variegate.pipelines.pipeline import Pipeline
+from variegate.pipelines.run import Samples
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
 from variegate.program.draws.record import Record, record_of
@@ -50,6 +51,7 @@ class Planner:
 
     def __init__(self, transform: Transform, seed: int, output: Output, count: RunningCount) -> None:
         self.transform, self._seed, self._output, self._count = transform, seed, output, count
+        self._record: Record | None = None
 
     def program(self, shapes: npt.NDArray[np.int32], call: Request, frames: list[int] | None = None) -> Program:
         """Of a batch. ``shapes``: int32[N, 3]; of clips those of all frames, and ``frames`` how many each clip has."""
@@ -106,23 +108,34 @@ class Planner:
 
         return self._sampled(np.array([shape], np.int32), call, finish)
 
-    def pipeline_of_one(
-        self, pipeline: Pipeline, shape: tuple[int, int, int], call: Request
-    ) -> tuple[OneImage, Output] | Program:
-        """Run a pipeline for one image -> its instructions and its output, if these are all; else its program."""
-        sampling = self._sampling(np.array([shape], np.int32), call)
-        return pipeline.draw_one(sampling) or sampling.finish(sampling.output)
+    def pipeline_of_one(self, pipeline: Pipeline, shape: tuple[int, int, int], call: Request) -> OneImage | Program:
+        """Run a pipeline for one image -> its instructions, if these are all; else its program."""
+        epoch, sample_id, key, given = self._checked_one(call)
+        rows = np.zeros(1, np.intp)
+        samples = Samples([sample_id], [key], [shape], epoch, self._output, rows, rows, given)
+
+        def make_batch() -> Sampling:
+            return self._sampling(np.array([shape], np.int32), call._replace(ids=[sample_id]))
+
+        drawn = pipeline.draw_one(samples, make_batch)
+        return drawn if isinstance(drawn, OneImage) else drawn.finish(drawn.output)
 
     def draw_of_one(self, call: Request) -> tuple[Record, int, tuple[int, int]]:
         """The transform's record for a batch of one, and the image's id and key."""
+        epoch, sample_id, key, _ = self._checked_one(call)
+        if self._record is None or self._record.uses_epoch:
+            self._record = record_of(self.transform, self._output, None, epoch)
+        return self._record, sample_id, key
+
+    def _checked_one(self, call: Request) -> tuple[int, int, tuple[int, int], Mapping[str, Any]]:
+        """Epoch, id, key and conditions of the only image of a call."""
         check_running("Augmenter")
         ids, epoch, copy, conditions, _, _ = call
-        if conditions is not None:
-            check_conditions(conditions, 1)
+        given = check_conditions(conditions, 1)
         if not (type(epoch) is int and type(copy) is int and 0 <= epoch <= _LAST_EPOCH and 0 <= copy < 1 << 32):
             epoch, copy = integer("epoch", epoch, 0, _LAST_EPOCH), int(check_copies(copy, 1)[0])
         sample_id = int(self._count.take(1)[0]) if ids is None else check_id(ids)
-        return record_of(self.transform, self._output, None, epoch), sample_id, rng.stream_of(self._seed, epoch, copy)
+        return epoch, sample_id, rng.stream_of(self._seed, epoch, copy), given
 
     def _sampling(self, shapes: npt.NDArray[np.int32], call: Request) -> Sampling:
         check_running("Augmenter")

@@ -18,6 +18,7 @@ from variegate.errors import shown
 from variegate.formats.objects.samples import image_of
 from variegate.ops.base import Transform, set_field
 from variegate.program import rng
+from variegate.program.program import is_kernel_image
 from variegate.targets.samples import image_like
 from variegate.targets.settings import Targets, is_tv_tensor
 
@@ -147,6 +148,8 @@ _ids = RunningIds()
 
 def augment_one(transform: Transform, image: Any, others: tuple[Any, ...] = (), targets: Targets | None = None) -> Any:
     """``Transform.__call__``: a tensor [C, H, W]; of a dict, or with ``others``, what ``augment_inputs`` gives."""
+    if is_kernel_image(image) and not others and targets is None:
+        return _augmenter_of(transform).of_one(image, [_ids.take_one()])
     if isinstance(image, (list, tuple)) and image and not others and not any(map(is_image, image[1:])):
         first = augment_one(transform, image[0], tuple(image[1:]), targets)
         parts = first if len(image) > 1 else (first,)

@@ -111,7 +111,7 @@ LOWERING = [
     ("kernel_values", "i64"),  # its length
     ("neutral", "const f64 *"),  # [MAX_OPCODE, 2]: ops.NEUTRAL_OF
     ("kinds", "const i8 *"),  # [MAX_OPCODE]: ops.KIND_OF
-    ("records", "const i64 *"),  # [K + 1, INSTRUCTION_RECORD]: one program as records, or null
+    ("records", "const i64 *"),  # [length, INSTRUCTION_RECORD]: instructions of the only program as records, or null
     ("composed", "i64"),  # interpolating maps are joined
     ("measured_once", "i64"),  # statistics of a pass are measured together
     ("longest", "i64"),  # out: instructions of the longest row before maps and tables were merged
@@ -224,6 +224,32 @@ HASH_SEARCH = [
 """Fields of ``HashSearch``: see variegate/apps/curate/near_search.py."""
 
 RUN_CALL = [("batch", "const Batch *"), ("scratch", "void *"), ("begin", "i64"), ("end", "i64")]
+
+
+class SingleStatus(IntEnum):
+    """Statuses of vg_make_one, beside those of all native calls: the call is to be repeated."""
+
+    OTHER_SIZE = 32
+    """The result has another height and width, which are in the call by then."""
+    NO_ROOM_FOR_WEIGHTS = 33
+    """The program is to be lowered with more memory for the weights of convolutions."""
+
+
+SINGLE_CALL = [
+    ("draw", "const DrawCall *"),  # null: the program is given as records
+    ("records", "const i64 *"),  # see Lowering
+    ("is_lowered", "i64"),
+    ("composed", "i64"),  # see Lowering
+    ("streams", "i64"),  # see Batch
+    ("source", "const u8 *"),  # the image; the batch's ``sources`` points here
+    ("target", "u8 *"),  # the result; the batch's ``targets`` points here
+    ("height", "i64"),  # of the result
+    ("width", "i64"),
+    ("lowering", "Lowering *"),
+    ("batch", "Batch *"),
+    ("scratch", "void *"),
+]
+"""Fields of the C++ struct ``SingleCall``."""
 
 
 class BandStep(IntEnum):

@@ -15,13 +15,16 @@ from variegate.pipelines.image import refuse
 from variegate.pipelines.run import run_for
 from variegate.program.draws.values import cos, log
 
+# Words of 32 bits become numbers in [0, 1) by it.
+_UNIT = 2.0**-32
+
 
 def coin(p: float = 0.5) -> bool:
     """Draw True with probability ``p``."""
     number = p if type(p) is float else as_number(p)
     if number is None or not 0 <= number <= 1:
         refuse(f"vg.coin: p={shown(p)}", "a number from 0 to 1")
-    return run_for("vg.coin").unit(sys._getframe(1)) < number
+    return run_for("vg.coin").draw(sys._getframe(1))[0] * _UNIT < number
 
 
 def uniform(low: float = 0.0, high: float = 1.0) -> float:
@@ -30,7 +33,7 @@ def uniform(low: float = 0.0, high: float = 1.0) -> float:
     end = as_number(high)
     if first is None or end is None or first > end:
         refuse(f"vg.uniform: low={shown(low)}, high={shown(high)}", "finite numbers low <= high")
-    return first + (end - first) * run_for("vg.uniform").unit(sys._getframe(1))
+    return first + (end - first) * (run_for("vg.uniform").draw(sys._getframe(1))[0] * _UNIT)
 
 
 def randint(low: int, high: int | None = None) -> int:
@@ -39,7 +42,7 @@ def randint(low: int, high: int | None = None) -> int:
     if first is None or end is None or first >= end:
         got = shown(low) if high is None else f"low={shown(low)}, high={shown(high)}"
         refuse(f"vg.randint: {got}", "whole numbers low < high")
-    unit = run_for("vg.randint").unit(sys._getframe(1))
+    unit = run_for("vg.randint").draw(sys._getframe(1))[0] * _UNIT
     return first + math.floor((end - first) * unit)
 
 
@@ -49,7 +52,7 @@ def normal(mean: float = 0.0, std: float = 1.0) -> float:
     deviation = as_number(std)
     if center is None or deviation is None or deviation < 0:
         refuse(f"vg.normal: mean={shown(mean)}, std={shown(std)}", "finite numbers, std of 0 or more")
-    first, second, *_ = (word * 2.0**-32 for word in run_for("vg.normal").draw(sys._getframe(1)))
+    first, second, *_ = (word * _UNIT for word in run_for("vg.normal").draw(sys._getframe(1)))
     radius = math.sqrt(-2.0 * log(first + 2.0**-32))  # by Box and Muller
     return float(center + deviation * (radius * cos(2.0 * math.pi * second)))
 
@@ -59,7 +62,7 @@ def choice(values: Sequence[Any], p: Sequence[float] | None = None) -> Any:
     count = len(values)
     if not count:
         refuse(f"vg.choice: values={shown(values)}", "a list of at least one value")
-    unit = run_for("vg.choice").unit(sys._getframe(1))
+    unit = run_for("vg.choice").draw(sys._getframe(1))[0] * _UNIT
     if p is None:
         return values[math.floor(count * unit)]
     weights = as_numbers(p)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.arrays import AnyArray
 from variegate.errors import shown
 from variegate.ops.base import Recorded, Transform
+from variegate.ops.compose import IMAGE_VALUES
 from variegate.program.boxes import SampledBoxes
-from variegate.program.one_image import NeedsBatch, OneImage
+from variegate.program.one_image import NeedsBatch, OneImage, check_size, instruction
 from variegate.program.ops import Op
 from variegate.program.planes import Planes
 from variegate.program.program import Output
 from variegate.program.sampling import Record, Sampling
+from variegate.program.table_builder import TableBuilder
 
 if TYPE_CHECKING:
     from variegate.pipelines.run import Run
@@ -39,36 +40,34 @@ def refuse(what: str, accepted: str = "") -> NoReturn:
 
 
 class Recorder(OneImage):
-    """Records one operation on an image. It shares the side tables of the batch."""
+    """Records an operation on an image. It shares the side tables of the batch."""
 
-    def __init__(self, run: Run) -> None:
+    __slots__ = ("_run",)
+
+    def __init__(self, run: Run, image: PipelineImage) -> None:
         self._run = run
-        self._names, self.max_side = run.sampling._names, run.sampling.max_side
-        self.adopt_tables(run.sampling)
-
-    def begin(self, image: PipelineImage) -> None:
-        """Start to record an operation on this image."""
-        self._height, self._width, self._channels = image.height, image.width, image.channels
-        self._output = image._output
+        self.height, self.width, self.channels = image.height, image.width, image.channels
+        self.output = image._output
         self.records = []
 
     @property
-    def channels(self) -> int:
-        return self._channels
-
-    @property
     def planes(self) -> Planes | None:
-        return self._run.sampling.planes
-
-    def of_planes(self, name: str, values: npt.ArrayLike) -> AnyArray:
-        return self._run.sampling.of_planes(name, values)
-
-    def _levels(self, title: str, fill: Sequence[float]) -> Iterable[int]:
-        return super()._levels(title, fill if self.planes is None else self.of_planes(f"{title}: fill", fill).tolist())
+        return self._run.planes
 
     @property
     def epoch(self) -> int:
-        return self._run.sampling.epoch
+        return self._run.samples.epoch
+
+    @property
+    def max_side(self) -> int:
+        return self._run.max_side
+
+    @property
+    def tables(self) -> TableBuilder:
+        return self._run.tables
+
+    def of_planes(self, name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+        return self._run.of_planes(name, values)
 
     def word(self, slot: int, word: int = 0) -> int:
         return self._run.words(slot + word // 4)[word % 4]
@@ -77,9 +76,9 @@ class Recorder(OneImage):
         # A transform has the same tables for every sample.
         array = np.asarray(values)
         key = name, array.dtype.str, array.tobytes()
-        known = self._run.tables.get(key)
+        known = self._run.known_tables.get(key)
         if known is None:
-            known = self._run.tables[key] = self._add(name, array)
+            known = self._run.known_tables[key] = self.tables.add(name, array)
         return known
 
     def column(self, values: Callable[[Sampling], npt.ArrayLike]) -> NoReturn:
@@ -95,11 +94,12 @@ class PipelineImage(Recorded):
     Attributes:
         height, width: in pixels.
         channels: 1, 3, or those of an image of many channels.
+        area, aspect: see ``IMAGE_VALUES``.
     """
 
     __slots__ = (
-        *("_batch", "_before", "_boxes", "_number", "_output", "_records", "_row", "_run"),
-        *("channels", "height", "width"),
+        *("_batch", "_before", "_boxes", "_output", "_records", "_row", "_run"),
+        *("channels", "height", "num_operations", "width"),
     )
     __hash__ = object.__hash__
 
@@ -107,7 +107,9 @@ class PipelineImage(Recorded):
         self,
         run: Run,
         row: int,
-        shape: tuple[int, int, int],
+        height: int,
+        width: int,
+        channels: int,
         output: Output,
         records: Sequence[Record] = (),
         before: PipelineImage | None = None,
@@ -116,9 +118,9 @@ class PipelineImage(Recorded):
     ) -> None:
         self._run, self._row, self._output, self._records = run, row, output, records
         self._before, self._boxes, self._batch = before, boxes, batch
-        self.height, self.width, self.channels = shape
-        self._number: int = len(records) if before is None else before._number + len(records)
-        if self._number > MAX_STEPS:
+        self.height, self.width, self.channels = height, width, channels
+        self.num_operations: int = len(records) if before is None else before.num_operations + len(records)
+        if self.num_operations > MAX_STEPS:
             refuse(f"more than {MAX_STEPS:,} operations on one image", "loops that end")
 
     def __repr__(self) -> str:
@@ -127,14 +129,6 @@ class PipelineImage(Recorded):
     @property
     def shape(self) -> tuple[int, int, int]:
         return self.height, self.width, self.channels
-
-    @property
-    def area(self) -> int:
-        return self.height * self.width
-
-    @property
-    def aspect(self) -> float:
-        return self.width / self.height
 
     # -- operations --------------------------------------------------------------------------------------------
 
@@ -154,17 +148,17 @@ class PipelineImage(Recorded):
         return self._after_batch(batch)
 
     def after(self, device: str, op: Op, args: Sequence[float], flags: int, fill: Any, size: Any) -> PipelineImage:
-        recorder = self._run.step_recorder
-        recorder.begin(self)
-        recorder.add(op, *args, flags=flags, fill=fill, size=size)
-        if device == "cpu" and self._batch is None:
-            return self._after(recorder)
-        return self.recorded(recorder, device, _UINT8)
+        if device != "cpu" or self._batch is not None:
+            recorder = Recorder(self._run, self)
+            recorder.add(op, *args, flags=flags, fill=fill, size=size)
+            return self.recorded(recorder, device, _UINT8)
+        run, output = self._run, self._output
+        sides = (self.height, self.width) if size is None else check_size(size, run.max_side, op)
+        record = instruction(run, output, op, args, flags, fill, sides)
+        return PipelineImage(run, self._row, *sides, self.channels, output, (record,), self, self._boxes)
 
     def function_recorder(self) -> Recorder:
-        recorder = Recorder(self._run)
-        recorder.begin(self)
-        return recorder
+        return Recorder(self._run, self)
 
     def recorded(self, recorder: OneImage, device: str, output: Output) -> PipelineImage:
         if device != "cpu":
@@ -181,8 +175,10 @@ class PipelineImage(Recorded):
         return self._after_batch(batch)
 
     def _after(self, recorder: OneImage) -> PipelineImage:
-        shape = recorder._height, recorder._width, self.channels
-        return PipelineImage(self._run, self._row, shape, recorder._output, recorder.records, self, self._boxes)
+        size = recorder.height, recorder.width
+        return PipelineImage(
+            self._run, self._row, *size, self.channels, recorder.output, recorder.records, self, self._boxes
+        )
 
     def _as_batch(self, first_slot: int, num_slots: int) -> Sampling:
         """A batch of this image: one row, or those that AugMix made, with their instructions."""
@@ -202,11 +198,12 @@ class PipelineImage(Recorded):
     def _after_batch(self, batch: Sampling) -> PipelineImage:
         run = self._run
         run.sampling.differs_by_channel |= batch.differs_by_channel
-        shape = (*batch.size[0].tolist(), int(batch.channels[0]))
+        height, width = batch.size[0].tolist()
         # All of them, because a gray image that becomes three channels changes earlier ones.
         records = batch.records_of(0, run.num_before(self._row))
         rows = batch if len(batch.length) > 1 else None
-        return PipelineImage(run, self._row, shape, batch.output, records, None, batch.boxes, rows)
+        shape = height, width, int(batch.channels[0])
+        return PipelineImage(run, self._row, *shape, batch.output, records, None, batch.boxes, rows)
 
     def records(self) -> list[Record]:
         """Of all operations."""
@@ -217,18 +214,15 @@ class PipelineImage(Recorded):
             image = image._before
         return list(chain.from_iterable(reversed(parts)))
 
-    def as_one_image(self) -> tuple[OneImage, Output] | None:
-        """The instructions of the only image of a batch, and its output; None if these are not all."""
-        sampling = self._run.sampling
-        if self._batch is not None or self.channels != sampling.shape[0, 2]:
+    def as_one_image(self) -> OneImage | None:
+        """The instructions of the only sample; None if these are not all."""
+        samples = self._run.samples
+        if self._batch is not None or self.channels != samples.shapes[0][2]:
             return None
-        height, width, channels = sampling.shape[0].tolist()
-        low, high = sampling.key[0].tolist()
-        image = OneImage((height, width, channels), int(sampling.row_ids[0]), (low, high))
-        image.records, image._height, image._width = self.records(), self.height, self.width
-        image._names = sampling._names
-        image.adopt_tables(sampling)
-        return image, self._output
+        image = OneImage(samples.shapes[0], samples.ids[0], samples.keys[0], self._run.tables)
+        image.records, image.height, image.width = self.records(), self.height, self.width
+        image.output = self._output
+        return image
 
     def noise_slot(self) -> int:
         return self._run.slot_of_call()
@@ -238,6 +232,8 @@ class PipelineImage(Recorded):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name in IMAGE_VALUES:
+            return IMAGE_VALUES[name](*self.shape)
         self.refuse_pixels(f"image.{name}")
 
     def refuse_pixels(self, what: str) -> NoReturn:

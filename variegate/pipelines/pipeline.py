@@ -15,15 +15,15 @@ from typing import Any, ClassVar, overload
 
 import numpy as np
 
+from variegate.arrays import UInt32Array
 from variegate.errors import shown
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform, set_field
 from variegate.pipelines.chance import refuse_chance
 from variegate.pipelines.image import PipelineImage, refuse
-from variegate.pipelines.run import Run, shown_place
+from variegate.pipelines.run import Run, Samples, shown_place
 from variegate.pipelines.sites import CONVERTED
 from variegate.program.one_image import OneImage
-from variegate.program.program import Output
 from variegate.program.sampling import Rows, Sampling
 
 # Pipelines of modules that are imported, by "module:function": files may name these.
@@ -54,6 +54,9 @@ class Pipeline(Transform):
     in_order: ClassVar[tuple[str, ...]]
     by_name: ClassVar[tuple[str, ...]]
     given_constants: ClassVar[dict[str, Any]]
+    # What is known of its sites: names by their keys, and slots that were drawn from, by the pipeline's own slot.
+    chains: ClassVar[dict[Any, tuple[str, Any]]]
+    slots: ClassVar[dict[int, tuple[tuple[int, ...], UInt32Array]]]
     _forks = True  # where the function calls AugMix
 
     def __post_init__(self) -> None:
@@ -63,7 +66,8 @@ class Pipeline(Transform):
         if not isinstance(self.function, types.FunctionType):
             raise ArgumentError(self, "function", self.function, _FUNCTION)
         set_field(self, "__doc__", self.function.__doc__)
-        set_field(self, "_chains", {})
+        set_field(self, "chains", {})
+        set_field(self, "slots", {})
         self._read_parameters()
         refuse_chance(self.function)
         if self.source is not None and not (isinstance(self.source, str) and self.source == self.source_hash):
@@ -160,21 +164,31 @@ class Pipeline(Transform):
     # -- running it --------------------------------------------------------------------------------------------
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        if len(rows):
-            run = Run(self, sampling, rows, slot)
-            run.append(run.results())
+        if not len(rows):
+            return
+        ids, keys = sampling.streams(rows)
+        shapes = np.column_stack([sampling.size[rows], sampling.channels[rows]])
+        samples = Samples(
+            ids.tolist(),
+            keys.tolist(),
+            shapes.tolist(),
+            sampling.epoch,
+            sampling.output,
+            rows,
+            sampling.source[rows],
+            sampling.given,
+        )
+        run = Run(self, samples, slot, sampling)
+        run.append(run.results())
 
-    def draw_one(self, sampling: Sampling) -> tuple[OneImage, Output] | None:
-        """Run for the only image of a batch -> its instructions, and the format of its output.
-
-        None if only ``sampling`` can hold the instructions, which then does.
-        """
-        run = Run(self, sampling, np.zeros(1, np.intp), 0)
+    def draw_one(self, samples: Samples, make_batch: Callable[[], Sampling]) -> OneImage | Sampling:
+        """Run for one sample -> its instructions; the batch with them if only that can hold them."""
+        run = Run(self, samples, 0, make_batch)
         results = run.results()
-        one = results[0].as_one_image()
-        if one is None:
+        image = results[0].as_one_image()
+        if image is None:
             run.append(results)
-        return one
+        return image or run.sampling
 
     def __call__(self, image: Any, *others: Any, targets: Any = None, **named: Any) -> Any:
         """Augment one image; or within a function of a pipeline, do to its image what this one does.
@@ -203,7 +217,7 @@ class Pipeline(Transform):
         bound.arguments = {**self.given_constants, **bound.arguments}
         # In the order of the signature, as ``args`` expects them.
         bound.arguments = {name: bound.arguments[name] for name in signature.parameters if name in bound.arguments}
-        return run.image_of(self.function(*bound.args, **bound.kwargs), self.name)
+        return run.image_of(self.function(*bound.args, **bound.kwargs), self)
 
 
 def _restore(module: str, name: str, constants: Mapping[str, Any] | None) -> Pipeline:

@@ -5,56 +5,82 @@ from __future__ import annotations
 import linecache
 import sys
 import types
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
+from variegate.arrays import UInt32Array
 from variegate.errors import shown
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform
 from variegate.ops.compose import IMAGE_VALUES
-from variegate.pipelines.image import MAX_STEPS, PipelineError, PipelineImage, Recorder, refuse
+from variegate.pipelines.image import MAX_STEPS, PipelineError, PipelineImage, refuse
 from variegate.pipelines.sites import chain_of, frames_below, is_users, slot_of
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
+from variegate.program.planes import Planes
+from variegate.program.program import MAX_SIDE, Output
 from variegate.program.sampling import Rows, Sampling, after_blend, after_mixer
+from variegate.program.table_builder import TableBuilder
 
-# Blocks of random numbers that are kept for a batch, in all.
-_MAX_BLOCKS = 1 << 16
+# Slots of a pipeline whose numbers are drawn for each sample before its function asks for them.
+_MOST_SLOTS = 32
+_NO_SLOTS: tuple[tuple[int, ...], UInt32Array] = (), np.empty(0, np.uint32)
 
 
-class Site:
-    """A call that draws, and how often the current row has come by."""
+class Samples(NamedTuple):
+    """Rows that a pipeline runs for, and what decides about their draws."""
 
-    __slots__ = ("chain", "row", "slots", "visits")
-
-    def __init__(self, chain: str) -> None:
-        self.chain = chain
-        self.row, self.visits = -1, 0
-        self.slots: list[int] = []
+    ids: list[int]
+    keys: list[Any]  # of the stream, two numbers each
+    shapes: list[tuple[int, int, int]]  # height, width and channels each
+    epoch: int
+    output: Output
+    rows: Rows  # of the batch
+    sources: Any  # the image of each row
+    given: Mapping[str, Any]  # values of each image of the batch
 
 
 class Run:
-    """One call of ``pipeline`` for ``rows`` of ``sampling``. ``slot``: the pipeline's own."""
+    """One call of ``pipeline`` for samples. ``slot``: the pipeline's own.
 
-    def __init__(self, pipeline: Any, sampling: Sampling, rows: Rows, slot: int) -> None:
-        self.pipeline, self.sampling, self.rows = pipeline, sampling, rows
-        self.number, self.row = len(rows), 0
-        self._slot = slot
-        self._ids, self._keys = sampling.streams(rows)
-        self._reader = rng.SlotReader(self._ids, self._keys)
-        shapes: list[tuple[int, int, int]] = np.column_stack([sampling.size[rows], sampling.channels[rows]]).tolist()
-        self._shapes = shapes
+    ``batch`` holds their instructions; a function that makes one: it is needed only for transforms that draw for
+    batches alone.
+    """
+
+    def __init__(self, pipeline: Any, samples: Samples, slot: int, batch: Sampling | Callable[[], Sampling]) -> None:
+        self.pipeline, self.samples = pipeline, samples
+        self.planes: Planes | None
+        self.number, self.row = len(samples.ids), 0
+        self._slot, self._batch = slot, batch
+        self.tables = TableBuilder()
+        self.planes, self.max_side = None, MAX_SIDE
+        if isinstance(batch, Sampling):
+            self.tables, self.planes, self.max_side = batch, batch.planes, batch.max_side
         self._given: dict[str, list[Any]] = {}
         self._in_order = [self.given(name) for name in pipeline.in_order]
         self._by_name = {name: self.given(name) for name in pipeline.by_name}
         self._constants = pipeline.given_constants
-        self.tables: dict[tuple[str, str, bytes], int] = {}
-        self._sites: dict[Any, Site] = {}
-        self._by_chain: dict[str, Site] = {}
-        self._words: dict[int, list[list[int]]] = {}
+        self.known_tables: dict[tuple[str, str, bytes], int] = {}
+        # Calls of the current sample: how often each has drawn, and the words of each slot.
+        self._visits: dict[str, int] = {}
+        self._words: dict[int, list[int]] = {}
         self._refusal: PipelineError | None = None
+
+    @property
+    def sampling(self) -> Sampling:
+        """The batch of the samples."""
+        if not isinstance(self._batch, Sampling):
+            self._batch = self._batch()
+            self._batch.adopt_tables(self.tables)
+        return self._batch
+
+    def of_planes(self, name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+        """See ``Sampling``."""
+        return self.sampling.of_planes(name, values)
 
     def given(self, name: str) -> list[Any]:
         """Values of the rows: of their images as they came, or given with the batch."""
@@ -63,38 +89,44 @@ class Run:
         return self._given[name]
 
     def _values(self, name: str) -> list[Any]:
-        sampling = self.sampling
+        samples = self.samples
         if name == "epoch":
-            return [sampling.epoch] * self.number
+            return [samples.epoch] * self.number
         if name in IMAGE_VALUES:
-            return [IMAGE_VALUES[name](*shape) for shape in self._shapes]
-        if name not in sampling.given:
-            listed = ", ".join(map(repr, sampling.given)) or "nothing"
+            return [IMAGE_VALUES[name](*shape) for shape in samples.shapes]
+        if name not in samples.given:
+            listed = ", ".join(map(repr, samples.given)) or "nothing"
             accepted = f'conditions={{"{name}": values}}, one value per image; given with this batch: {listed}'
             raise ArgumentError(self.pipeline, name, None, accepted)
-        found = np.asarray(sampling.given[name])
-        return found[sampling.source[self.rows]].tolist()
+        values: list[Any] = np.asarray(samples.given[name])[samples.sources].tolist()
+        return values
 
     # -- draws -------------------------------------------------------------------------------------------------
 
+    def _begin(self, row: int) -> None:
+        self.row = row
+        self._visits = {}
+        slots, memory = self.pipeline.slots.get(self._slot, _NO_SLOTS)
+        self._words = dict(zip(slots, self._read(memory), strict=True)) if slots else {}
+
+    def _read(self, slots: UInt32Array) -> list[list[int]]:
+        samples = self.samples
+        return rng.words_of_one(samples.ids[self.row], samples.keys[self.row], slots)
+
     def draw(self, frame: types.FrameType) -> list[int]:
         """The four words of the next draw at the site of ``frame``, which is the user's."""
-        return self.words(self._next_slot(frame))
-
-    def unit(self, frame: types.FrameType) -> float:
-        """The first of these as a number in [0, 1)."""
-        return self.words(self._next_slot(frame))[0] * 2.0**-32
+        slot = self._next_slot(frame)
+        return self._words.get(slot) or self.words(slot)
 
     def words(self, slot: int) -> list[int]:
         """Four random words of 32 bits of the current row."""
-        known = self._words.get(slot)
-        if known is None:
-            if len(self._words) * self.number >= _MAX_BLOCKS:
-                # Few of the others may ever come here.
-                row = slice(self.row, self.row + 1)
-                return rng.SlotReader(self._ids[row], self._keys[row]).read(slot)[0]
-            known = self._words[slot] = self._reader.read(slot)
-        return known[self.row]
+        if slot not in self._words:
+            self._words[slot] = self._read(np.array([slot], np.uint32))[0]
+            slots, _ = self.pipeline.slots.get(self._slot, _NO_SLOTS)
+            if len(slots) < _MOST_SLOTS:
+                slots = (*slots, slot)
+                self.pipeline.slots[self._slot] = slots, np.array(slots, np.uint32)
+        return self._words[slot]
 
     def slot_of_call(self) -> int:
         """The slot of the next draw at the call that the user's function is in."""
@@ -109,31 +141,24 @@ class Run:
         caller = frame.f_back
         if caller is None or caller.f_code is not _ROOT:
             key = _key_of(frame)
-        site = self._sites.get(key)
-        if site is None:
-            # A call has several offsets, as Python adapts its bytecode.
-            chain = self._chain(key, frame)
-            site = self._sites[key] = self._by_chain.setdefault(chain, Site(chain))
-        if site.row != self.row:
-            site.row, site.visits = self.row, 0
-        visit = site.visits
-        site.visits = visit + 1
-        if visit == len(site.slots):
-            if visit >= MAX_STEPS:
-                self.refuse(f"more than {MAX_STEPS:,} draws of one call", "loops that end")
-            site.slots.append(slot_of(site.chain, visit, self._slot))
-        return site.slots[visit]
+        known = self.pipeline.chains.get(key)
+        # A call has several offsets, as Python adapts its bytecode, and one chain.
+        chain = self._chain(key, frame) if known is None else known[0]
+        visit = self._visits.get(chain, 0)
+        self._visits[chain] = visit + 1
+        if visit >= MAX_STEPS:
+            self.refuse(f"more than {MAX_STEPS:,} draws of one call", "loops that end")
+        return slot_of(chain, visit, self._slot)
 
     def _chain(self, key: Any, frame: types.FrameType) -> str:
-        known: dict[Any, tuple[str, Any]] = self.pipeline._chains
-        found = known.get(key)
-        if found is None:
-            if len(known) >= MAX_STEPS:
-                known.clear()
-            frames = list(frames_below(frame, _ROOT))
-            users = [(f.f_code, f.f_lasti) for f in frames if is_users(f.f_code)]
-            found = known[key] = chain_of(users[::-1]), [f.f_code for f in frames]  # whose ids are in the key
-        return found[0]
+        chains: dict[Any, tuple[str, Any]] = self.pipeline.chains
+        if len(chains) >= MAX_STEPS:
+            chains.clear()
+        frames = list(frames_below(frame, _ROOT))
+        users = [(f.f_code, f.f_lasti) for f in frames if is_users(f.f_code)]
+        chain = chain_of(users[::-1])
+        chains[key] = chain, [f.f_code for f in frames]  # whose ids are in the key
+        return chain
 
     # -- operations --------------------------------------------------------------------------------------------
 
@@ -147,31 +172,29 @@ class Run:
 
     def batch_of(self, row: int) -> Sampling:
         """The row and its instructions before the pipeline, as a batch."""
-        return self.sampling.of_rows(self.rows[row : row + 1])
+        return self.sampling.of_rows(self.samples.rows[row : row + 1])
 
     def num_before(self, row: int) -> int:
         """Instructions of a row before the pipeline."""
-        return int(self.sampling.length[self.rows[row]])
+        return int(self.sampling.length[self.samples.rows[row]])
 
     # -- the user's function -----------------------------------------------------------------------------------
 
     def results(self) -> list[PipelineImage]:
         """Run the function for each of the rows."""
-        output = self.sampling.output
+        output = self.samples.output
         results = []
         token = _current.set(self)
-        self.step_recorder = Recorder(self)
         try:
-            for row, shape in enumerate(self._shapes):
-                self.row = row
-                results.append(self._result_of(PipelineImage(self, row, shape, output)))
+            for row, shape in enumerate(self.samples.shapes):
+                self._begin(row)
+                results.append(self._result_of(PipelineImage(self, row, *shape, output)))
         finally:
             _current.reset(token)
-            del self.step_recorder  # which refers to this: cycles would wait for the garbage collector
         return results
 
     def append(self, results: list[PipelineImage]) -> None:
-        """Append the instructions of each of the rows."""
+        """Append the instructions of each of the rows to those of the batch."""
         self._set_output(results)
         self._append(results)
 
@@ -182,7 +205,7 @@ class Run:
             result = self._call(image)
             if self._refusal is not None:
                 raise self._refusal
-            return self.image_of(result, self.pipeline.name)
+            return self.image_of(result, self.pipeline)
         except Exception as error:  # the user's function may raise anything
             raise self._located(error) from error
 
@@ -192,15 +215,15 @@ class Run:
         by_name = {name: values[row] for name, values in self._by_name.items()}
         return self.pipeline.function(image, *in_order, **by_name, **self._constants)
 
-    def image_of(self, result: Any, name: str) -> PipelineImage:
-        """The image that the function ``name`` returns. Raises PipelineError for anything else."""
+    def image_of(self, result: Any, pipeline: Any) -> PipelineImage:
+        """The image that the function of ``pipeline`` returns. Raises PipelineError for anything else."""
         if type(result) is not PipelineImage:
             is_list = isinstance(result, (tuple, list)) and bool(result)
             if is_list and all(isinstance(one, _VALUES) for one in result[1:]):
-                return self.image_of(result[0], name)  # values come with the batch, and go on beside it
-            refuse(f"{name} returns {'nothing' if result is None else shown(result)}", "the image")
+                return self.image_of(result[0], pipeline)  # values come with the batch, and go on beside it
+            refuse(f"{pipeline.name} returns {'nothing' if result is None else shown(result)}", "the image")
         if result._run is not self or result._row != self.row:
-            refuse(f"{name} returns an image of another sample", "its own")
+            refuse(f"{pipeline.name} returns an image of another sample", "its own")
         return result
 
     def refuse(self, what: str, accepted: str) -> NoReturn:
@@ -222,7 +245,7 @@ class Run:
             message = f"{error.argument}={shown(error.got)}; accepted: {error.accepted}"
         elif not isinstance(error, PipelineError):
             message = f"{type(error).__name__}: {message}"
-        sample = self._ids[self.row].item()
+        sample = self.samples.ids[self.row]
         return PipelineError(f"{shown_place(code.co_filename, line)}: {self.pipeline.name}, sample {sample}: {message}")
 
     # -- into the batch ----------------------------------------------------------------------------------------
@@ -232,7 +255,7 @@ class Run:
         sampling = self.sampling
         output, *others = {id(result._output): result._output for result in results}.values()
         is_changed = output is not sampling.output and output != sampling.output
-        if any(other != output for other in others) or (is_changed and not sampling.are_all(self.rows)):
+        if any(other != output for other in others) or (is_changed and not sampling.are_all(self.samples.rows)):
             raise PipelineError(
                 f"{self.pipeline.name} normalizes or converts some images of a batch and not others; accepted: one "
                 "format for all of them: call Normalize, ToDtype or Grayscale() for every image"
@@ -240,13 +263,13 @@ class Run:
         sampling.output = output
 
     def _append(self, results: list[PipelineImage]) -> None:
-        sampling, rows = self.sampling, self.rows
+        sampling, rows = self.sampling, self.samples.rows
         before = sampling.channels[rows]
         widened = np.array([result.channels for result in results]) != before
         if widened.any():
             sampling.widen(rows[widened], "Grayscale(num_output_channels=3)")
         for row, result in zip(rows, results, strict=True) if sampling.mixes else ():
-            if result._number and (mixer := sampling.mixer_of(np.array([row]))):
+            if result.num_operations and (mixer := sampling.mixer_of(np.array([row]))):
                 raise after_mixer(self.pipeline.name, mixer)
         single = [n for n, result in enumerate(results) if result._batch is None]
         lengths = sampling.length.copy()

@@ -1,57 +1,54 @@
 """The instructions of one image, written one after another in plain numbers: the way of functions on one image.
 
-A native call reads its records (``lowering/rewrites.py``)."""
+A native call reads its records (``executors/cpu/single.py``)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from variegate.arrays import Int32Array
 from variegate.program import rng
 from variegate.program.draws.row_draw import KnownDraw
 from variegate.program.ops import NUM_ARGS, SPECS, Op
 from variegate.program.planes import Planes, wrong_number
 from variegate.program.program import MAX_SIDE, Output, Program
-from variegate.program.sampling import Record, Sampling, after_normalize, after_steps
+from variegate.program.sampling import Record, Sampling, check_place, too_large
 from variegate.program.table_builder import TableBuilder
 
 _UNUSED = [(0.0,) * (NUM_ARGS - used) for used in range(NUM_ARGS + 1)]
 _BLACK = (0, 0, 0)
-_RECTANGLES = {"rectangles"}
+_NO_NAME = -1
+_NOP = int(Op.NOP)
+_UINT8 = Output()
 
 
 class NeedsBatch(Exception):
     """A transform draws for rows of a batch, in Python."""
 
 
-class OneImage(KnownDraw, TableBuilder):
-    """``key``: of the numbers of its pixels, such as noise."""
+class OneImage(KnownDraw):
+    """``stream``: the key of the numbers of its pixels, such as noise. Sizes are those after its instructions."""
 
-    max_side = MAX_SIDE  # of what operations make
+    __slots__ = ("_tables", "channels", "height", "in_shape", "output", "records", "sample_id", "stream", "width")
 
-    def __init__(self, shape: tuple[int, int, int], sample_id: int, key: tuple[int, int]) -> None:
+    height: int
+    width: int
+    channels: int
+    output: Output
+
+    def __init__(
+        self, shape: tuple[int, int, int], sample_id: int, stream: tuple[int, int], tables: TableBuilder | None = None
+    ) -> None:
         self.in_shape = shape
-        self._height, self._width = shape[0], shape[1]
-        self.sample_id, self.stream = sample_id, key
-        self._output = Output()
+        self.height, self.width, self.channels = shape
+        self.sample_id, self.stream = sample_id, stream
+        self.output = _UINT8
         self.records: list[Record] = []
-        self._names: list[str] = []
-        self._start_tables()
-
-    @property
-    def height(self) -> int:
-        return self._height
-
-    @property
-    def width(self) -> int:
-        return self._width
-
-    @property
-    def channels(self) -> int:
-        return self.in_shape[2]
+        self._tables = tables
 
     @property
     def planes(self) -> Planes | None:
@@ -62,15 +59,22 @@ class OneImage(KnownDraw, TableBuilder):
         return 0
 
     @property
-    def output(self) -> Output:
-        return self._output
+    def max_side(self) -> int:
+        """Of what operations make."""
+        return MAX_SIDE
+
+    @property
+    def tables(self) -> TableBuilder:
+        if self._tables is None:
+            self._tables = TableBuilder()
+        return self._tables
 
     def set_output(self, output: Output, owner: Any, advice: str) -> None:
-        self._output = output
+        self.output = output
 
     def word(self, slot: int, word: int = 0) -> int:
-        words = rng.words_of_one(self.sample_id, self.stream, slot + 1 + word // 4)
-        return int(words[0, slot + word // 4, word % 4])
+        slots = np.array([slot + word // 4], np.uint32)
+        return rng.words_of_one(self.sample_id, self.stream, slots)[0][word % 4]
 
     def run(self, transform: Any, slot: int) -> None:
         if not transform._is_recorded:
@@ -86,10 +90,12 @@ class OneImage(KnownDraw, TableBuilder):
         raise NeedsBatch
 
     def table(self, name: str, values: npt.ArrayLike) -> int:
-        return self._add(name, values)
+        return self.tables.add(name, values)
 
     def rectangle(self, top: float, left: float, height: float, width: float) -> int:
-        return self.add_rectangles(np.array([[top, left, height, width]], np.int32))
+        return self.tables.add_rectangles(np.array([[top, left, height, width]], np.int32))
+
+    # -- instructions --------------------------------------------------------------------------------------------
 
     def add(
         self,
@@ -102,58 +108,85 @@ class OneImage(KnownDraw, TableBuilder):
         title: str | None = None,
         among: Sequence[int] = (),
     ) -> None:
-        if op == Op.NOP:
+        if op == _NOP:
             return
-        if self._output.steps:
-            raise after_steps(title or SPECS[Op(op)].name, self._output.steps)
-        # Only an erasing whose argument "normalized" is set can write into the float output.
-        if self._output.is_float and not (op == Op.ERASE and len(args) >= NUM_ARGS and args[7] == 1):
-            raise after_normalize(title or SPECS[Op(op)].name)
         if size is not None:
-            if max(size) > self.max_side:
-                raise ValueError(
-                    f"{title or SPECS[Op(op)].name} to {int(size[0])}x{int(size[1])}; accepted: sides of at most "
-                    f"{self.max_side:,} pixels"
-                )
-            self._height, self._width = int(size[0]), int(size[1])
-        label = -1 if name is None else self._name_index(name)
-        red, green, blue = _BLACK if fill is None else self._levels(name or title or SPECS[Op(op)].name, fill)
-        head = (int(op), int(flags), self._height, self._width, label, red, green, blue)
-        self.records.append((*head, *args, *_UNUSED[len(args)]))
-
-    def _levels(self, title: str, fill: Sequence[float]) -> Iterable[int]:
-        """Red, green and blue of a fill color."""
-        if len(fill) != 3:
-            raise wrong_number(f"{title}: fill", fill, 3)
-        return map(int, fill)
-
-    def _name_index(self, name: str) -> int:
-        if name not in self._names:
-            self._names.append(name)
-        return self._names.index(name)
+            self.height, self.width = check_size(size, self.max_side, op, title)
+        record = instruction(self, self.output, op, args, flags, fill, (self.height, self.width), name, title)
+        self.records.append(record)
 
     # -- as a batch of one ---------------------------------------------------------------------------------------
 
     def finish(self, output: Output) -> Program:
         sampling = single_sampling(self.in_shape, self.sample_id, self.stream)
         sampling.append_records(np.zeros(1, np.intp), [self.records], [(self.height, self.width)])
-        sampling.adopt_tables(self)
-        sampling._names = self._names
+        sampling.adopt_tables(self.tables)
         return sampling.finish(output)
 
     @property
-    def num_rectangles(self) -> int:
-        return self._counts.get("rectangles", 0)
-
-    def rectangles(self) -> npt.NDArray[np.int32]:
-        """int32[Q, 4]"""
-        parts = self._parts["rectangles"]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    def rectangles(self) -> Int32Array | None:
+        """int32[Q, 4] of top, left, height, width; None for none."""
+        tables = self._tables
+        return tables.joined("rectangles") if tables is not None and tables.table_size("rectangles") else None
 
     @property
     def has_tables(self) -> bool:
         """True if instructions refer to side tables other than rectangles."""
-        return bool(self._points or self._parts.keys() - _RECTANGLES)
+        return self._tables is not None and not self._tables.is_empty_but("rectangles")
+
+
+class EmitContext(Protocol):
+    """Planes and side tables that instructions refer to."""
+
+    @property
+    def planes(self) -> Planes | None: ...
+
+    @property
+    def tables(self) -> TableBuilder: ...
+
+    def of_planes(self, name: str, values: npt.ArrayLike) -> npt.NDArray[Any]: ...
+
+
+def instruction(
+    context: EmitContext,
+    output: Output,
+    op: int,
+    args: Sequence[float],
+    flags: int,
+    fill: Sequence[float] | None,
+    size: tuple[int, int],
+    name: str | None = None,
+    title: str | None = None,
+) -> Record:
+    """Write down an instruction. ``output``: the format of images before it; ``size``: height and width after it.
+
+    Raises ValueError if it may not follow, or has a fill color of other channels.
+    """
+    if output.steps or output.is_float:
+        check_place(title or SPECS[Op(op)].name, op, args, output)
+    color: Iterable[int] = _BLACK
+    if fill is not None:
+        color = map(int, _levels(context, name or title or SPECS[Op(op)].name, fill))
+    label = _NO_NAME if name is None else context.tables.name_index(name)
+    return (int(op), int(flags), *size, label, *color, *args, *_UNUSED[len(args)])
+
+
+def check_size(size: tuple[float, float], max_side: int, op: int, title: str | None = None) -> tuple[int, int]:
+    """Height and width of what an operation makes. Raises ValueError if they are too large."""
+    height, width = int(size[0]), int(size[1])
+    if height > max_side or width > max_side:
+        raise too_large(title or SPECS[Op(op)].name, height, width, max_side)
+    return height, width
+
+
+def _levels(context: EmitContext, title: str, fill: Sequence[float]) -> Sequence[float]:
+    """Red, green and blue of a fill color."""
+    if context.planes is not None:
+        levels: list[float] = context.of_planes(f"{title}: fill", fill).tolist()
+        return levels
+    if len(fill) != 3:
+        raise wrong_number(f"{title}: fill", fill, 3)
+    return fill
 
 
 def single_sampling(shape: tuple[int, int, int], sample_id: int, key: tuple[int, int]) -> Sampling:

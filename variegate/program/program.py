@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,17 @@ STAGES = ("sampled", "fused")
 # would wrap around.
 MAX_SIDE = 32_767
 MAX_CHANNELS = 32
+
+_BYTE = np.dtype(np.uint8)
+
+
+def is_kernel_image(value: Any) -> TypeGuard[UInt8Array]:
+    """True for an image as kernels read it: a contiguous uint8 array [H, W, 1 or 3], sides from 1 to MAX_SIDE."""
+    if type(value) is not np.ndarray or value.dtype is not _BYTE or value.ndim != 3:
+        return False
+    height, width, channels = value.shape
+    has_shape = 0 < height <= MAX_SIDE and 0 < width <= MAX_SIDE and channels in (1, 3)
+    return has_shape and value.flags.c_contiguous
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,9 @@ from variegate.arrays import Float32Array, Float64Array, UInt32Array, UInt64Arra
 from variegate.native.library import as_c_contiguous, data_ptr, entry
 
 _fill_words = entry("vg_fill_words", c_void_p, c_void_p, c_int64, c_int64, c_void_p, result=None)
-_fill_words_of_one = entry("vg_fill_words_of_one", c_uint64, c_uint32, c_uint32, c_int64, c_void_p, result=None)
+_fill_words_of_one = entry(
+    "vg_fill_words_of_one", c_uint64, c_uint32, c_uint32, c_void_p, c_int64, c_void_p, result=None
+)
 _fill_noise_words = entry("vg_fill_noise_words", c_void_p, c_void_p, c_int64, c_int64, c_int64, c_void_p, result=None)
 _fill_keys = entry("vg_fill_keys", c_void_p, c_int64, c_void_p, c_void_p, result=None)
 
@@ -118,27 +120,12 @@ def noise_words(ids: UInt64Array, keys: UInt32Array, slot: int, count: int) -> U
     return out
 
 
-def words_of_one(sample_id: int, key: tuple[int, int], num_slots: int) -> UInt32Array:
-    """``sample_words`` of one sample, of plain integers."""
-    out = np.empty((1, num_slots, 4), np.uint32)
-    _fill_words_of_one(sample_id, *key, num_slots, data_ptr(out))
-    return out
-
-
-class SlotReader:
-    """Reads the words of one slot of N samples at a time, into memory that it keeps."""
-
-    def __init__(self, ids: UInt64Array, keys: UInt32Array) -> None:
-        self._words = np.empty((len(ids), 4), np.uint32)
-        self._read = as_c_contiguous(ids), as_c_contiguous(keys)
-        self._addresses = (*map(data_ptr, self._read), len(ids))
-        self._to = data_ptr(self._words)
-
-    def read(self, slot: int) -> list[list[int]]:
-        """Four whole numbers of each sample."""
-        _fill_noise_words(*self._addresses, slot, 1, self._to)
-        words: list[list[int]] = self._words.tolist()
-        return words
+def words_of_one(sample_id: int, key: tuple[int, int], slots: UInt32Array) -> list[list[int]]:
+    """Four words of one sample in each of the slots."""
+    out = np.empty((len(slots), 4), np.uint32)
+    _fill_words_of_one(sample_id, *key, data_ptr(slots), len(slots), data_ptr(out))
+    words: list[list[int]] = out.tolist()
+    return words
 
 
 def keys_of(key: UInt32Array, number: int) -> UInt32Array:

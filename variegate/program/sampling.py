@@ -68,7 +68,7 @@ class Sampling(TableBuilder):
         first_key: npt.NDArray[np.uint32] | None = None,
     ) -> None:
         """``first_key``: what ``key`` is in epoch 0, for what is drawn once for all epochs."""
-        self._start_tables()
+        super().__init__()
         self._first_slot = 0
         count = len(ids)
         self.epoch = epoch
@@ -83,7 +83,6 @@ class Sampling(TableBuilder):
         self._first_key = self.key if first_key is None and not epoch else first_key
         self._num_slots = num_slots
         self._grids = empty_instructions(count, 0)
-        self._names: list[str] = []
         self._blend_weight: npt.NDArray[np.float32] | None = None
         self._is_mixed = np.zeros(count, np.bool_)  # per image of the batch: joined from several rows already?
         self._grouping: Grouping | None = None
@@ -167,17 +166,10 @@ class Sampling(TableBuilder):
         commutes = isinstance(op, Op) and SPECS[op].commutes_with_blend
         if not commutes and self.are_blended(rows):
             raise after_blend(_title(op))
-        if self.output.steps:
-            raise after_steps(_title(op), self.output.steps)
-        # Only an erasing whose argument "normalized" is set can write into the float output.
-        is_last = isinstance(op, Op) and op is Op.ERASE and len(args) > 7 and np.all(args[7])
-        if not is_last and (mixer := self.mixer_of(rows)):
-            raise after_mixer(_title(op), mixer)
-        if self.output.is_float and not is_last:
-            raise after_normalize(_title(op))
+        check_place(_title(op), op, args, self.output, self.mixer_of(rows))
         if size is not None and int(np.max(size)) > self.max_side:
-            height, width = np.reshape(size, (-1, 2)).max(axis=0)
-            raise ValueError(f"{_title(op)} to {height}x{width}; accepted: sides of at most {self.max_side:,} pixels")
+            height, width = np.reshape(size, (-1, 2)).max(axis=0).tolist()
+            raise too_large(_title(op), height, width, self.max_side)
         self.append(rows, op, args, flags, fill, size, name)
 
     def append(
@@ -214,7 +206,7 @@ class Sampling(TableBuilder):
             self.size[rows] = size
         grids["out_size"].reshape(-1, 2)[flat] = self.size[rows]
         if name is not None:
-            grids["label"].reshape(-1)[flat] = self._name_index(name)
+            grids["label"].reshape(-1)[flat] = self.name_index(name)
         self.length[rows] = at + 1
 
     # -- instructions in plain numbers ---------------------------------------------------------------------------
@@ -404,11 +396,6 @@ class Sampling(TableBuilder):
         )
         return program if self.planes is None else for_planes(program, self.planes, output)
 
-    def _name_index(self, name: str) -> int:
-        if name not in self._names:
-            self._names.append(name)
-        return self._names.index(name)
-
     @property
     def slots(self) -> int:
         """Instructions that each row has room for."""
@@ -425,6 +412,31 @@ class Sampling(TableBuilder):
         self._grids = widened
 
 
+def check_place(title: str, op: Any, args: Sequence[Any], output: Output, mixer: str | None = None) -> None:
+    """Raises ValueError for an operation that may not follow.
+
+    Args:
+        title: what the error calls the operation.
+        op, args: the operation; ``op`` is no ``Op`` where it is drawn.
+        output: the format in which images leave so far.
+        mixer: the transform that has mixed some of the images with others.
+    """
+    if output.steps:
+        raise after_steps(title, output.steps)
+    # Only an erasing whose argument "normalized" is set can write into the float output.
+    if isinstance(op, Op) and op is Op.ERASE and len(args) == NUM_ARGS and np.all(args[NUM_ARGS - 1]):
+        return
+    if mixer:
+        raise after_mixer(title, mixer)
+    if output.is_float:
+        raise ValueError(f"{title} after Normalize: only RandomErasing may follow it. Put Normalize last.")
+
+
+def too_large(title: str, height: int, width: int, max_side: int) -> ValueError:
+    """Refuse an operation whose results are larger than programs can address."""
+    return ValueError(f"{title} to {height}x{width}; accepted: sides of at most {max_side:,} pixels")
+
+
 def after_blend(title: str) -> ValueError:
     """Refuse an operation on images whose chains are blended."""
     return ValueError(
@@ -439,11 +451,6 @@ def after_mixer(title: str, mixer: str) -> ValueError:
         f"{title} after {mixer}: images are already mixed with others there; only Normalize may follow. "
         f"Put it before {mixer}."
     )
-
-
-def after_normalize(title: str) -> ValueError:
-    """Refuse an operation on what is normalized."""
-    return ValueError(f"{title} after Normalize: only RandomErasing may follow it. Put Normalize last.")
 
 
 def after_steps(title: str, steps: tuple[object, ...]) -> ValueError:

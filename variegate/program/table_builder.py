@@ -112,14 +112,15 @@ _NONE = Tables()
 
 
 class TableBuilder:
-    """Collects the ``Tables`` of a program."""
+    """Collects the ``Tables`` of a program, and the names of its operations."""
 
-    def _start_tables(self) -> None:
+    def __init__(self) -> None:
         self._parts: dict[str, list[AnyArray]] = {}
         self._counts: dict[str, int] = {}
         self._points: list[PointFunction] = []
+        self._names: list[str] = []
 
-    def _add(self, table: str, values: npt.ArrayLike) -> int:
+    def add(self, table: str, values: npt.ArrayLike) -> int:
         """-> the place of the first of ``values`` in their table."""
         like = getattr(_NONE, table)
         first = self._counts.get(table, 0)
@@ -130,31 +131,45 @@ class TableBuilder:
 
     def adopt_tables(self, other: TableBuilder) -> None:
         """Take the tables of another builder in place of its own."""
-        self._parts, self._counts, self._points = other._parts, other._counts, other._points
+        self._parts, self._counts, self._points, self._names = other._parts, other._counts, other._points, other._names
 
     def table_size(self, table: str) -> int:
         """Entries of a side table so far."""
         return self._counts.get(table, 0)
 
+    def joined(self, table: str) -> AnyArray:
+        """The entries of a side table that has any."""
+        parts = self._parts[table]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def is_empty_but(self, table: str) -> bool:
+        """True if no other side table has entries."""
+        return not (self._points or self._parts.keys() - {table})
+
+    def name_index(self, name: str) -> int:
+        if name not in self._names:
+            self._names.append(name)
+        return self._names.index(name)
+
     def add_lut(self, lut: UInt8Array) -> int:
         """uint8[256] or [3, 256] -> its index, for Op.LUT."""
-        return self._add("luts", np.broadcast_to(lut, (3, 256)))
+        return self.add("luts", np.broadcast_to(lut, (3, 256)))
 
     def add_matrix(self, matrix: Float32Array) -> int:
         """float[3, 4] on 0..255 RGB plus offset -> its index, for Op.COLOR_MATRIX."""
-        return self._add("matrices", matrix)
+        return self.add("matrices", matrix)
 
     def add_filters(self, kernels: RealArray) -> int:
         """float[M, height, width] -> where their weights begin, for Op.FILTER."""
-        return self._add("filters", kernels)
+        return self.add("filters", kernels)
 
     def add_rectangles(self, rectangles: Int32Array) -> int:
         """int[Q, 4] of top, left, height, width -> index of the first, for Op.ERASE."""
-        return self._add("rectangles", rectangles)
+        return self.add("rectangles", rectangles)
 
     def add_grids(self, displacements: Int16Array) -> int:
         """int16 dx, dy of nodes, line by line -> where they begin, for Op.DISPLACE."""
-        return self._add("grids", displacements)
+        return self.add("grids", displacements)
 
     def add_point(self, function: PointFunction) -> int:
         """A compiled point function -> its index, for Op.POINT."""
@@ -166,5 +181,4 @@ class TableBuilder:
         return len(self._points) - 1
 
     def tables(self) -> Tables:
-        tables = {name: parts[0] if len(parts) == 1 else np.concatenate(parts) for name, parts in self._parts.items()}
-        return Tables(**tables, points=self._points)
+        return Tables(**{name: self.joined(name) for name in self._parts}, points=self._points)

@@ -19,7 +19,7 @@ from variegate.executors.runners.images import NAMES, RaggedBatch, check_images
 from variegate.program.draws.record import Record
 from variegate.program.lowering import lower
 from variegate.program.one_image import OneImage
-from variegate.program.program import Output, Program
+from variegate.program.program import Program
 from variegate.threads import by_openmp
 
 
@@ -116,9 +116,9 @@ class CpuRunner(HostRunner):
         """Draw and run one image -> its tensor [C, H, W] or [H, W, C]."""
         return _to_tensor(cpu.draw_one(record, pixels, sample_id, key, self._is_composed), self._dtype)
 
-    def run_one(self, image: OneImage, pixels: Image, output: Output) -> torch.Tensor:
+    def run_one(self, image: OneImage, pixels: Image) -> torch.Tensor:
         """Run the instructions of one image -> its tensor [C, H, W] or [H, W, C]."""
-        return _to_tensor(cpu.run_one(image, pixels, output, self._is_composed), self._dtype)
+        return _to_tensor(cpu.run_one(image, pixels, image.output, self._is_composed), self._dtype)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
         if program.planes is not None:

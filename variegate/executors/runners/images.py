@@ -16,7 +16,7 @@ from variegate.decode import pixels_of_pil
 from variegate.decode.depth import as_8_bits, one_note, tensor_as_8_bits
 from variegate.executors.batches import layout, shapes_of, write_images
 from variegate.executors.runners.devices import resolve
-from variegate.program.program import MAX_CHANNELS, MAX_SIDE, Output
+from variegate.program.program import MAX_CHANNELS, MAX_SIDE, Output, is_kernel_image
 
 Image = UInt8Array
 # Outputs; of several views of each image a tuple of them, one for each group.
@@ -79,6 +79,8 @@ def _check_batch(whole: AnyArray) -> Image:
 def check_image(image: Any, place: int | str) -> Image:
     """An image as a contiguous uint8 [H, W, C] array. ``place``: its number, or its name."""
     where = place if isinstance(place, str) else NAMES.format(place)
+    if is_kernel_image(image):
+        return image
     if isinstance(image, np.ndarray):
         return _check_array(image, where)
     if isinstance(image, PIL.Image.Image):

@@ -19,7 +19,7 @@ from variegate.program.draws.row_draw import draw_in_python, emit_in_python
 from variegate.program.ops import NUM_ARGS
 from variegate.program.planes import Planes
 from variegate.program.program import Output, Tables
-from variegate.program.sampling import Rows, Sampling
+from variegate.program.sampling import Rows, Sampling, too_large
 
 _NOTHING = np.zeros(1, np.float64)
 _NO_BASES = np.zeros(len(SIDE_TABLES), np.float64)
@@ -92,8 +92,7 @@ class Record:
         if status == DrawFailure.CHECK_FAILED and note.error is not None:
             return note.error(*values[: len(note.args)])
         if status == DrawFailure.TOO_LARGE:
-            height, width = int(values[0]), int(values[1])
-            return ValueError(f"{note.title} to {height}x{width}; accepted: sides of at most {max_side:,} pixels")
+            return too_large(note.title, int(values[0]), int(values[1]), max_side)
         return RuntimeError(f"vg_draw: status {status} in row {int(row)}")
 
 
@@ -209,7 +208,7 @@ def _function_of(callback: Callback) -> Callable[..., None]:
 
 
 def _add_table(sampling: Sampling, name: str, values: AnyArray | None) -> int:
-    return 0 if values is None else sampling._add(name, values)
+    return 0 if values is None else sampling.add(name, values)
 
 
 def _add_names(sampling: Sampling, names: Sequence[str]) -> int:

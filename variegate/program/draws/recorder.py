@@ -14,11 +14,11 @@ import numpy.typing as npt
 from variegate.arrays import AnyArray, Float64Array
 from variegate.program.draws.instructions import DrawOp
 from variegate.program.draws.values import NotRecordable, Number, Value, cos, exp, log, select, sqrt
-from variegate.program.ops import NUM_ARGS, SPECS, Op
+from variegate.program.ops import SPECS, Op
 from variegate.program.planes import Planes, refuse_colour, wrong_number
 from variegate.program.program import Output
 from variegate.program.rng import GAMMA_SLOTS
-from variegate.program.sampling import CHOICE, Sampling, after_mixer, after_normalize, after_steps
+from variegate.program.sampling import CHOICE, Sampling, check_place
 
 NONE = -1
 # Registers of constants are numbered downwards from here while a draw is recorded: how many there will be is not known.
@@ -461,7 +461,7 @@ class DrawContext:
         """
         recorder = self.recorder
         shown_as = title or (SPECS[Op(op)].name if not isinstance(op, Value) else CHOICE)
-        self._check_place(op, args, shown_as)
+        check_place(shown_as, op, args, recorder.output, recorder.mixer)
         if recorder.planes is not None:
             refuse_colour(np.array(among or [int(op)], np.int16), name, recorder.planes)
             fill = None if fill is None else self._planes_of(f"{name or shown_as}: fill", fill)
@@ -483,18 +483,6 @@ class DrawContext:
         )
         recorder.max_emissions += 1
         recorder.code.append((DrawOp.EMIT, NONE, NONE, NONE, NONE, float(len(recorder.emissions) - 1)))
-
-    def _check_place(self, op: Number, args: Sequence[Number], title: str) -> None:
-        recorder, output = self.recorder, self.recorder.output
-        is_known = not isinstance(op, Value)
-        if output.steps:
-            raise after_steps(title, output.steps)
-        # Only an erasing whose argument "normalized" is set can write into the float output.
-        is_last = is_known and op == Op.ERASE and len(args) >= NUM_ARGS and args[7] == 1
-        if recorder.mixer is not None and not is_last:
-            raise after_mixer(title, recorder.mixer)
-        if output.is_float and not is_last:
-            raise after_normalize(title)
 
     def _planes_of(self, name: str, values: Sequence[Number]) -> Sequence[Number]:
         if any(isinstance(value, Value) for value in values):

@@ -105,7 +105,7 @@ class RowDraw(KnownDraw):
         return self._sampling.add_rectangles(np.array([[top, left, height, width]], np.int32))
 
     def table(self, name: str, values: npt.ArrayLike) -> int:
-        return self._sampling._add(name, values)
+        return self._sampling.add(name, values)
 
     def add(
         self,

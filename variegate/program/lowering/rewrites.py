@@ -16,14 +16,13 @@ from variegate.program.passes import PASS_FIELDS
 from variegate.program.program import INSTRUCTION_ARRAYS, Program, ProgramArrays, empty_instructions
 
 # Of an instruction that is written as one record: its opcode, flags, height, width, label and fill colour, then its
-# arguments; and of the record before the first instruction, the image.
+# arguments.
 RECORD = 16
 # Weights that most blurs have at most, their tables in a row.
 _WEIGHTS_OF_A_BLUR = 64
 
 _lower = entry("vg_lower", c_void_p)
 _FIELD = {name: i for i, (name, _) in enumerate(LOWERING)}
-_NO_RECORDS = np.zeros((0, RECORD), np.int64)
 
 
 @dataclass
@@ -53,9 +52,9 @@ class LoweringWork:
         status = _lower(data_ptr(self.memory))
         if status:
             check_status(status)
-            raise self._unknown_opcode()
+            raise self.unknown_opcode()
 
-    def _unknown_opcode(self) -> ValueError:
+    def unknown_opcode(self) -> ValueError:
         row, slot = divmod(self.field("unknown"), self.field("slots"))
         opcode = int(self.program.opcode[row, slot])
         if opcode in SPECS:
@@ -78,14 +77,12 @@ def new_work(
     kernel_values: int,
     emitted: UInt8Array,
     filters: Float32Array,
-    records: Int64Array = _NO_RECORDS,
     composed: bool = True,
     measured_once: bool = False,
 ) -> LoweringWork:
     """``program``: arrays of R programs of K slots, in C order and writable.
 
-    ``luts``, ``kernel_values``: room for tables, and weights of convolutions. ``records``: int64[K + 1, RECORD], where
-    one program comes as records.
+    ``luts``, ``kernel_values``: room for tables, and weights of convolutions.
     """
     rows, slots = program.opcode.shape
     made: dict[str, Any] = {
@@ -99,9 +96,8 @@ def new_work(
     }
     counts = {"rows": rows, "slots": slots, "kernel_values": kernel_values, "longest": 0, "num_luts": 0, "unknown": -1}
     flags = {"composed": int(composed), "measured_once": int(measured_once), "num_kernel_values": 0}
-    records_at = data_ptr(records) if len(records) else 0
-    memory = pack_struct(LOWERING, **program._asdict(), **made, **counts, **flags, records=records_at)
-    return LoweringWork(program, made["luts"], made["kernels"], memory, (*made.values(), records))
+    memory = pack_struct(LOWERING, **program._asdict(), **made, **counts, **flags, records=0)
+    return LoweringWork(program, made["luts"], made["kernels"], memory, tuple(made.values()))
 
 
 def empty_program(rows: int, slots: int) -> ProgramArrays:

@@ -199,7 +199,7 @@ def erase(img: Img, i: int, j: int, h: int, w: int, v: Any = 0, inplace: bool = 
     )
     if len(getattr(v, "shape", ())) < 2:
         plain = v.tolist() if hasattr(v, "tolist") else v
-        first = single.sampling.add_rectangles(np.array([[top, left, height, width]], np.int32))
+        first = single.sampling.rectangle(top, left, height, width)
         return single.emit(Op.ERASE, first, 1, fill=check_colour("v", plain, error=refused)).run(device)
     patch = _patch(v, (height, width, single.channels))
     out = single.result(device)

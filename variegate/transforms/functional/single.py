@@ -30,7 +30,7 @@ from variegate.ops.base import Recorded, Transform
 from variegate.ops.magnitude import BORDER_FLAGS, INTERPOLATION_FLAGS, MagnitudeOp
 from variegate.program.one_image import NeedsBatch, OneImage, single_sampling
 from variegate.program.ops import INTERPOLATION_BITS, Op
-from variegate.program.program import MAX_SIDE, Output
+from variegate.program.program import MAX_SIDE, Output, is_kernel_image
 from variegate.program.rng import stream_of
 
 # A uint8 array [H, W, C] with C = 1 or 3, or [H, W]; a torch tensor of these shapes or [C, H, W]; or a PIL image.
@@ -42,7 +42,6 @@ UINT8 = Output(layout="NHWC")
 refused = partial(ArgumentError, None)
 # Flags of maps that read between pixels.
 INTERPOLATED = (1 << INTERPOLATION_BITS) - 1
-_UINT8 = np.dtype(np.uint8)
 _GRAY_MODES = ("1", "L", "LA", "La")
 _ACCEPTED = "a uint8 array [height, width, channels] with 1 or 3 channels, or [height, width]"
 _ALSO = f"{_ACCEPTED}; a tensor, also [channels, height, width]; or a PIL image"
@@ -55,9 +54,7 @@ def shape_of(img: Any) -> tuple[int, int, int]:
         ValueError: for anything that is not a uint8 [H, W, 1 or 3] or [H, W] array, a tensor of such a shape or
             [1 or 3, H, W], or a PIL image, of at least one pixel.
     """
-    if type(img) is np.ndarray and img.dtype is _UINT8 and img.ndim == 3 and img.shape[2] in (1, 3) and img.size:
-        return img.shape
-    if isinstance(img, Recorded):
+    if is_kernel_image(img) or isinstance(img, Recorded):
         return img.shape
     if isinstance(img, PIL.Image.Image):
         if 0 in img.size:
@@ -88,6 +85,8 @@ def _is_tensor(img: Any) -> bool:
 
 def pixels_of(img: Any) -> npt.NDArray[np.uint8]:
     """A checked image as a contiguous array [H, W, C]. PIL images of other modes become gray or RGB."""
+    if is_kernel_image(img):
+        return img
     if isinstance(img, PIL.Image.Image):
         from variegate.decode import pixels_of_pil
 
@@ -100,6 +99,8 @@ def pixels_of(img: Any) -> npt.NDArray[np.uint8]:
 
 def like(img: Img, out_HWC: npt.NDArray[Any]) -> Img:
     """A result [H, W, C] in the rank and kind of ``img``: an array, a tensor or a PIL image."""
+    if is_kernel_image(img):
+        return cast(Img, out_HWC)
     if isinstance(img, PIL.Image.Image):
         gray = out_HWC.shape[2] == 1
         return cast(Img, PIL.Image.fromarray(np.ascontiguousarray(out_HWC[..., 0]) if gray else out_HWC))
