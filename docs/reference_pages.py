@@ -6,6 +6,10 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from typing import Any
+
+from variegate.ops.base import Transform
+from variegate.transforms.functional.declared import accepted_by
 
 # ```{api} MODULE, then a name a line; after a colon, the members that are described with it.
 LISTED = re.compile(r"^```\{api\} (\S+)\n(.*?)^```$", re.M | re.S)
@@ -19,6 +23,24 @@ def entries(text: str) -> Iterator[tuple[str, str, str]]:
             yield block[1], name.strip(), ", ".join(members.split())
 
 
+def accepted(value: Any) -> list[str]:
+    """What the arguments of a transform or of a function accept, as their annotations say, as lines of a list."""
+    if not inspect.isclass(value):
+        declared = accepted_by(value)
+    else:
+        declared = value._arguments if issubclass(value, Transform) else {}
+    names = [name for name in inspect.signature(value).parameters if name in declared]
+    listed = [f"   - ``{name}``: {declared[name].describe()}" for name in names]
+    return ["", "   Accepted values:", "", *listed] if listed else []
+
+
+def without_types(value: Any) -> str:
+    """The signature; the list of accepted values says more than types."""
+    signature = inspect.signature(value)
+    parameters = [one.replace(annotation=inspect.Parameter.empty) for one in signature.parameters.values()]
+    return str(signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty))
+
+
 def described(module: str, name: str, members: str) -> list[str]:
     value = getattr(importlib.import_module(module), name)
     if inspect.ismodule(value):
@@ -29,10 +51,14 @@ def described(module: str, name: str, members: str) -> list[str]:
             lines.append(f"   :members: {members}")
         if "__call__" in members:
             lines.append("   :special-members: __call__")
+        if listed := accepted(value):
+            return [lines[0] + without_types(value), *lines[1:], *listed]
         return [*lines, "   :undoc-members:"] if members else lines
     if callable(value):
         if value.__name__ != name:
             return [f".. py:function:: {module}.{name}", "", f"   Another name of :func:`{module}.{value.__name__}`."]
+        if listed := accepted(value):
+            return [f".. autofunction:: {module}.{name}{without_types(value)}", *listed]
         return [f".. autofunction:: {module}.{name}"]
     return [f".. py:data:: {module}.{name}", f"   :value: {value!r}"]
 

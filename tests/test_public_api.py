@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import variegate
+from tests.functional_stub import STUB, functional_stub
 from tests.public_api import LISTING, public_api
 
 HOW = (
@@ -42,6 +43,13 @@ def test_the_stub_has_every_name_and_where_it_is_defined() -> None:
     assert {*imported, *declared} - {"__all__", "__version__"} == set(variegate.__all__)
     for name, value in imported.items():
         assert getattr(variegate, name) is value, name
+
+
+def test_the_stub_of_functions_is_up_to_date() -> None:
+    difference = list(
+        difflib.unified_diff(STUB.read_text(encoding="utf-8").splitlines(), functional_stub().splitlines())
+    )
+    assert not difference, "\n".join(["run `python -m tests.functional_stub` and commit the stub:", *difference])
 
 
 def test_what_users_call_is_listed() -> None:

@@ -65,6 +65,14 @@ def test_a_member_that_does_not_exist_would_be_found() -> None:
             assert [member for member in members.split(", ") if member and not hasattr(value, member)] == []
 
 
+def test_what_arguments_accept_is_listed() -> None:
+    transform = described("variegate.transforms", "Hue", "")
+    assert transform[0] == ".. autoclass:: variegate.transforms.Hue(factor)"
+    assert "   - ``factor``: a number, or a pair (low, high) of them, from -0.5 to 0.5" in transform
+    assert "   - ``hue_factor``: a number from -0.5 to 0.5" in described(functional.__name__, "adjust_hue", "")
+    assert "   - ``direction``: a number from -1 to 1" in described(functional.__name__, "motion_blur", "")
+
+
 def test_an_alias_says_what_it_is() -> None:
     assert "horizontal_flip" in described("variegate.transforms.functional", "hflip", "")[2]
 

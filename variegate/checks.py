@@ -120,38 +120,6 @@ def number(
     return plain
 
 
-def interval(
-    name: str, value: Any, low: float, high: float, *, whole: bool = False, error: Refusal = refused
-) -> Number | tuple[Number, Number]:
-    """A number within [low, high], a list of one, or an ordered pair of them; integers if ``whole``."""
-    single = as_integer(value) if whole else as_number(value)
-    pair = as_numbers(value, whole) if single is None else (single, single)
-    if pair is not None and len(pair) == 1:
-        single = pair[0]
-        pair = pair * 2
-    if pair is None or len(pair) != 2 or not low <= pair[0] <= pair[1] <= high:
-        kind = "an integer" if whole else "a number"
-        raise error(name, value, f"{kind}, or a pair (low, high) of them, from {low:g} to {high:g}")
-    return (pair[0], pair[1]) if single is None else single
-
-
-def pair(
-    name: str,
-    value: Any,
-    low: float = -math.inf,
-    high: float = math.inf,
-    *,
-    accepted: str,
-    ordered: bool = False,
-    error: Refusal = refused,
-) -> tuple[Number, Number]:
-    """Two numbers within [low, high]; the second not below the first if ``ordered``."""
-    both = as_numbers(value)
-    if both is None or len(both) != 2 or not all(low <= end <= high for end in both) or (ordered and both[0] > both[1]):
-        raise error(name, value, accepted)
-    return both[0], both[1]
-
-
 def one_of(name: str, value: Any, choices: Sequence[Choice], *, error: Refusal = refused) -> Choice:
     """One of ``choices``, of its type: 1 is not True."""
     for choice in choices:
@@ -188,11 +156,12 @@ def a_path(name: str, value: str, words: Sequence[str], accepted: str) -> str:
 
 def _between(low: float | None, high: float | None, upwards: str) -> str:
     if low is None:
-        return "" if high is None else f" up to {_bound(high)}"
-    return upwards if high is None else f" from {_bound(low)} to {_bound(high)}"
+        return "" if high is None else f" up to {bound_text(high)}"
+    return upwards if high is None else f" from {bound_text(low)} to {bound_text(high)}"
 
 
-def _bound(value: float) -> str:
+def bound_text(value: float) -> str:
+    """A bound of a number as messages write it."""
     if isinstance(value, int) and value >= _LARGEST_IN_DIGITS and (value + 1).bit_count() == 1:
         return f"2**{value.bit_length()} - 1"
     return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else f"{value:g}"

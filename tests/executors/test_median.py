@@ -70,6 +70,6 @@ def test_the_transform_draws_odd_sizes_and_agrees_with_the_reference() -> None:
 @pytest.mark.parametrize("value", [1, 4, 9, (3, 6), (7, 3), "3", 3.5])
 def test_bad_sizes_are_named(value: object) -> None:
     with pytest.raises(
-        vg.transforms.ArgumentError, match=r"kernel_size=.*; accepted: 3, 5 or 7, or a pair \(low, high"
+        vg.transforms.ArgumentError, match=r"kernel_size=.*; accepted: an odd integer, or a pair \(low, high"
     ):
         vg.transforms.MedianBlur(value)  # type: ignore[arg-type]

@@ -11,10 +11,13 @@ from tests.children import run_python
 # One class each, of what exists: levels mixed by a matrix, a map, weights of a filter.
 DECLARATION = '''
 from dataclasses import dataclass
+from typing import Annotated
 import numpy as np
 from variegate.ops.base import UsefulRange
 from variegate.ops.filters import emit_filters
+from variegate.ops.arguments import AnyMagnitude, Number
 from variegate.ops.magnitude import INTERPOLATION_FLAGS, MagnitudeOp, Resampled
+from variegate.ops.schema import MagnitudeRange
 from variegate.program.ops import Op
 
 
@@ -22,8 +25,8 @@ from variegate.program.ops import Op
 class Warmth(MagnitudeOp):
     """More red and less blue."""
 
-    share: float
-    _number, _bounds, _useful = "share", (0.0, 1.0), UsefulRange(0.0, 0.5, 0.0)
+    share: Annotated[Number, MagnitudeRange(0.0, 1.0)]
+    _useful = UsefulRange(0.0, 0.5, 0.0)
 
     def emit_magnitude(self, sampling, rows, values, slot):
         for row, share in zip(rows, values):
@@ -35,10 +38,10 @@ class Warmth(MagnitudeOp):
 class Slide(MagnitudeOp, Resampled):
     """Move right by whole pixels, and down by as many."""
 
-    pixels: float
+    pixels: AnyMagnitude
     interpolation: str = "nearest"
     fill: object = (0, 0, 0)
-    _number, _useful = "pixels", UsefulRange(0.0, 3.0, 0.0)
+    _useful = UsefulRange(0.0, 3.0, 0.0)
 
     def emit_at(self, images, value, slot):
         self._add_map(images, Op.AFFINE, 1.0, 0.0, -value, 0.0, 1.0, -value)
@@ -48,8 +51,8 @@ class Slide(MagnitudeOp, Resampled):
 class Left(MagnitudeOp):
     """So much of the pixel to the left of each."""
 
-    share: float
-    _number, _bounds, _useful = "share", (0.0, 1.0), UsefulRange(0.0, 1.0, 0.0)
+    share: Annotated[Number, MagnitudeRange(0.0, 1.0)]
+    _useful = UsefulRange(0.0, 1.0, 0.0)
 
     def emit_magnitude(self, sampling, rows, values, slot):
         for row, share in zip(rows, values):

@@ -176,7 +176,7 @@ def test_normalize_is_for_the_whole_batch(draw: Any) -> None:
     ("build", "message"),
     [
         (lambda: T.Normalize(("a", 0.5), STD), r"mean=\('a', 0.5\); accepted: "),
-        (lambda: T.Normalize(MEAN, (1, 0, 1)), r"std=\(1, 0, 1\); accepted: three positive numbers"),
+        (lambda: T.Normalize(MEAN, (1, 0, 1)), r"std=\(1, 0, 1\); accepted: None, or three positive numbers"),
         (lambda: T.ToDtype("int4"), r"ToDtype: dtype='int4'; accepted: one of 'float32', 'float16', 'bfloat16'"),
         (lambda: T.ToDtype(scale=2), r"ToDtype: scale=2; accepted: one of True, False"),  # type: ignore[arg-type]
         (lambda: T.Grayscale(2), r"Grayscale: num_output_channels=2; accepted: 1, or 3 for equal channels"),

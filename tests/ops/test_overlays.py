@@ -184,7 +184,7 @@ def test_own_pictures_are_described(tmp_path: Any) -> None:
         (lambda: T.Overlay(np.zeros((4, 4, 4), np.uint8), place="top"), 'place=\'top\'; accepted: "anywhere", "cover"'),
         (lambda: T.RandomShadow((0, 1, 1, 0.5)), r"shadow_roi=\(0, 1, 1, 0.5\); accepted: shares \(x_min"),
         # type: ignore[arg-type]
-        (lambda: T.Illumination(gaussian_spots=[(0, 0, 0, 1)]), r"gaussian_spots=.*accepted: 1 to 64 spots"),
+        (lambda: T.Illumination(gaussian_spots=[(0, 0, 0, 1)]), r"gaussian_spots=.*accepted: None, or 1 to 64 spots"),
     ],
 )
 def test_errors_name_what_is_accepted(make: Any, message: str) -> None:

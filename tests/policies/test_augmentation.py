@@ -113,8 +113,8 @@ def test_functions_cannot_be_written() -> None:
     [
         ({"op": "Rotat"}, "op='Rotat'; accepted: a transform with emit_at(), or one of AutoContrast"),
         ({"op": T.Compose}, "op='Compose'; accepted: a transform that takes a magnitude"),
-        ({"op": "Rotate", "magnitude": 3}, "magnitude=3; accepted: a pair (low, high)"),
-        ({"op": "Rotate", "bins": 1}, "bins=1; accepted: an integer from 2 to 1024"),
+        ({"op": "Rotate", "magnitude": 3}, "magnitude=3; accepted: None, or a pair (low, high)"),
+        ({"op": "Rotate", "bins": 1}, "bins=1; accepted: None, or an integer from 2 to 1024"),
         ({"op": "Rotate", "mag_to_param": "log"}, "mag_to_param='log'; accepted: a function, or one of identity"),
         ({"op": "Posterize", "magnitude": (4, 12)}, "magnitude=(4, 12); accepted: Posterize: "),
         ({"op": "Hue", "magnitude": (0, 2), "signed": True}, "magnitude=(0, 2); accepted: Hue: "),

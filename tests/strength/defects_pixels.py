@@ -135,6 +135,13 @@ DEFECTS: tuple[Defect, ...] = (
         tests=("tests/test_checks.py",),
     ),
     Defect(
+        name="range-without-its-upper-end",
+        anchor="Range._holds",
+        search="self.low <= number <= self.high",
+        replace="self.low <= number < self.high",
+        tests=("tests/ops/test_schema.py",),
+    ),
+    Defect(
         name="corners-that-are-nan",
         anchor="_corners",
         search="corners.shape != (4, 2) or not np.isfinite(corners).all()",

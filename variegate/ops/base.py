@@ -10,7 +10,8 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
-from variegate.ops.arguments import ArgumentError, Check
+from variegate.ops.arguments import ArgumentError
+from variegate.ops.schema import Argument, arguments_of_class
 from variegate.program.draws.record import DrawOf, record_of
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.one_image import OneImage
@@ -101,10 +102,14 @@ class Transform:
     """
 
     registry: ClassVar[dict[str, type[Transform]]] = {}
-    # Of a function of ``variegate.transforms.functional``, the class whose operation it is.
+    # Of a function of ``variegate.transforms.functional``, the class that declares it.
     functions: ClassVar[dict[str, type[Transform]]] = {}
-    # What those functions call the class's arguments, where it is another name.
-    _called: ClassVar[Mapping[str, str]] = {}
+    # Names of the function of this class.
+    _functions: ClassVar[Sequence[str]] = ()
+    # The function's names of the class's arguments, if they differ; None for arguments that it does not have.
+    _called: ClassVar[Mapping[str, str | None]] = {}
+    # The argument that follows ``device`` in the function.
+    _after_device: ClassVar[Sequence[str]] = ()
     num_slots: int = 0
     # It defines ``draw``, which is recorded once; else ``sample``, which runs for every batch.
     _is_recorded: ClassVar[bool] = True
@@ -135,16 +140,20 @@ class Transform:
     _always_described: ClassVar[tuple[str, ...]] = ()
     # Arguments that take paths or addresses, in Python calls alone: nothing that a description names is opened.
     _path_args: ClassVar[tuple[str, ...]] = ()
-    # What arguments may be: a subclass states those of its own, beside those of its base.
-    _checks: ClassVar[Mapping[str, Check]] = {}
+    # What the annotations of this class and its bases accept, by the names of the arguments.
+    _arguments: ClassVar[Mapping[str, Argument]] = {}
 
     def __init_subclass__(
-        cls, abstract: bool = False, function: str = "", called: Mapping[str, str] | None = None, **kwargs: Any
+        cls, abstract: bool = False, function: str = "", called: Mapping[str, str | None] | None = None, **kwargs: Any
     ) -> None:
         super().__init_subclass__(**kwargs)
-        Transform.functions |= dict.fromkeys(function.split(), cls)
-        cls._called = called or {}
-        cls._checks = {k: v for base in reversed(cls.__mro__) for k, v in base.__dict__.get("_checks", {}).items()}
+        cls._functions, cls._called = function.split(), called or {}
+        Transform.functions |= dict.fromkeys(cls._functions, cls)
+        cls._arguments = {
+            name: argument
+            for base in reversed(cls.__mro__[1:])
+            for name, argument in base.__dict__.get("_arguments", {}).items()
+        } | arguments_of_class(cls)
         # Which of two methods a class defines, the last one in its line of bases.
         if "sample" in cls.__dict__ or "draw" in cls.__dict__:
             cls._is_recorded = "draw" in cls.__dict__
@@ -160,8 +169,8 @@ class Transform:
 
     def __post_init__(self) -> None:
         error = partial(ArgumentError, self)
-        for argument, check in self._checks.items():
-            object.__setattr__(self, argument, check(argument, getattr(self, argument), error=error))
+        for name, argument in self._arguments.items():
+            object.__setattr__(self, name, argument.check(name, getattr(self, name), error=error))
         if self._format_advice:
             object.__setattr__(self, "_format_setter", self)
 

@@ -5,27 +5,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from variegate.arrays import BoolArray, Int32Array, Int64Array, UInt32Array
-from variegate.checks import Refusal, as_numbers, integer, number, refused
+from variegate.checks import as_numbers
 from variegate.ops.arguments import (
-    LARGEST,
     MAX_ENTRIES,
-    PROBABILITY,
     ArgumentError,
     FilterName,
-    check_filter,
-    check_size,
-    checks,
-    optional,
+    Probability,
+    Size,
 )
 from variegate.ops.base import Transform
 from variegate.ops.magnitude import INTERPOLATION_FLAGS
-from variegate.ops.resize import ANTIALIAS, crops_first
+from variegate.ops.resize import crops_first
+from variegate.ops.schema import LARGEST, Converted, Exactly, Range
 from variegate.program.boxes import boxes_to_choose_by, known_boxes
 from variegate.program.mixing import mixed_by
 from variegate.program.ops import Op
@@ -49,9 +45,8 @@ class RandomBoxSafeCrop(Transform):
     Raises TypeError while sampling if boxes are not given; ValueError after a mixing transform.
     """
 
-    erosion_rate: float = 0.0
+    erosion_rate: Probability = 0.0
     num_slots = 1
-    _checks = checks(erosion_rate=PROBABILITY)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         crops = _safe_crops(sampling, rows, slot, self.erosion_rate, type(self).__name__)
@@ -72,12 +67,11 @@ class RandomResizedBoxSafeCrop(Transform):
     them, as in ``RandomResizedCrop``. Raises as ``RandomBoxSafeCrop``.
     """
 
-    size: int | Sequence[int]
-    erosion_rate: float = 0.0
+    size: Size
+    erosion_rate: Probability = 0.0
     interpolation: FilterName = "bilinear"
     antialias: bool | None = True
     num_slots = 1
-    _checks = checks(size=check_size, erosion_rate=PROBABILITY, interpolation=check_filter, antialias=ANTIALIAS)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         crops = _safe_crops(sampling, rows, slot, self.erosion_rate, type(self).__name__)
@@ -103,10 +97,9 @@ class RandomAtLeastOneBoxCrop(Transform):
     mixing transform.
     """
 
-    size: int | Sequence[int]
-    erosion_factor: float = 0.0
+    size: Size
+    erosion_factor: Probability = 0.0
     num_slots = 1
-    _checks = checks(size=check_size, erosion_factor=PROBABILITY)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         edges = boxes_to_choose_by(sampling, rows, type(self).__name__)
@@ -171,13 +164,7 @@ def _of_the_image(size: Floats, unit: Floats, erosion_rate: float) -> Crops:
 
 # Rounding must not drop a box that has just the wanted size.
 _SLACK = 1e-9
-_AT_LEAST_ONE = partial(number, low=1.0, high=LARGEST)
-
-
-def _default(name: str, value: Any, *, error: Refusal = refused) -> str:
-    if not (isinstance(value, str) and value == "default"):
-        raise error(name, value, "'default': labels, and what vg.Targets(per_box=) lists, always go with their boxes")
-    return "default"
+_LABELS = "'default': labels, and what vg.Targets(per_box=) lists, always go with their boxes"
 
 
 @dataclass(frozen=True)
@@ -192,11 +179,10 @@ class SanitizeBoundingBoxes(Transform):
     ``labels_getter``: only "default". Raises TypeError while sampling if boxes are not given.
     """
 
-    min_size: float = 1.0
-    min_area: float = 1.0
-    labels_getter: str = "default"
+    min_size: Annotated[float, Range(1.0)] = 1.0
+    min_area: Annotated[float, Range(1.0)] = 1.0
+    labels_getter: Annotated[str, Exactly("default", _LABELS)] = "default"
     _changes_bytes = False
-    _checks = checks(min_size=_AT_LEAST_ONE, min_area=_AT_LEAST_ONE, labels_getter=_default)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         boxes = known_boxes(sampling, type(self).__name__)
@@ -238,11 +224,14 @@ ROUNDS = 100
 _ROOM = 1 << 20
 
 
-def _options(name: str, value: Any, *, error: Refusal = refused) -> tuple[float, ...]:
-    options = as_numbers(value)
-    if not options or len(options) > MAX_ENTRIES or not all(0.0 <= option <= LARGEST for option in options):
-        raise error(name, value, "None, or a list of overlaps from 0 on, of which 1 or more leaves images as they are")
-    return options
+_OVERLAPS = "a list of overlaps from 0 on, of which 1 or more leaves images as they are"
+
+
+def _overlap_options(value: Any) -> tuple[float, ...] | None:
+    overlaps = as_numbers(value)
+    if not overlaps or len(overlaps) > MAX_ENTRIES or not all(0.0 <= overlap <= LARGEST for overlap in overlaps):
+        return None
+    return overlaps
 
 
 @dataclass(frozen=True)
@@ -262,21 +251,13 @@ class RandomIoUCrop(Transform):
     Raises TypeError while sampling if boxes are not given; ValueError after a mixing transform.
     """
 
-    min_scale: float = 0.3
-    max_scale: float = 1.0
-    min_aspect_ratio: float = 0.5
-    max_aspect_ratio: float = 2.0
-    sampler_options: Sequence[float] | None = None
-    trials: int = 40
+    min_scale: Probability = 0.3
+    max_scale: Probability = 1.0
+    min_aspect_ratio: Annotated[float, Range(0.0)] = 0.5
+    max_aspect_ratio: Annotated[float, Range(0.0)] = 2.0
+    sampler_options: Annotated[Sequence[float], Converted(_overlap_options, _OVERLAPS)] | None = None
+    trials: Annotated[int, Range(1, MAX_ENTRIES)] = 40
     num_slots = 1
-    _checks = checks(
-        min_scale=partial(number, low=0.0, high=1.0),
-        max_scale=partial(number, low=0.0, high=1.0),
-        min_aspect_ratio=partial(number, low=0.0, high=LARGEST),
-        max_aspect_ratio=partial(number, low=0.0, high=LARGEST),
-        sampler_options=optional(_options),
-        trials=partial(integer, low=1, high=MAX_ENTRIES),
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import combinations
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from variegate.arrays import UInt8Array
-from variegate.checks import Refusal, as_number, as_numbers, number, refused
+from variegate.checks import as_numbers
 from variegate.ops.arguments import (
     BLACK,
-    FLAG,
-    PROBABILITY,
+    AnyMagnitude,
     Fill,
+    Finite,
+    Integers,
     Number,
-    Pair,
-    check_colour,
-    checks,
-    optional,
+    Probability,
     two_integers,
 )
 from variegate.ops.base import Transform, UsefulRange, set_field
 from variegate.ops.filters import Sharpness
-from variegate.ops.magnitude import MagnitudeOp, PlainOp, WithProbability, between, ends, span
+from variegate.ops.magnitude import MagnitudeOp, PlainOp, WithProbability, between, limits
+from variegate.ops.schema import Around, Converted, MagnitudeRange, Range
 from variegate.ops.tone import Brightness
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import Number as Drawn
@@ -42,24 +40,24 @@ from variegate.program.sampling import CHOICE, Floats, Rows, Sampling
 class Contrast(MagnitudeOp, function="adjust_contrast", called={"factor": "contrast_factor"}):
     """Blend with the mean gray level: ``factor`` 0 is gray, 1 the image, -1 inverts (``PIL.ImageEnhance.Contrast``)."""
 
-    factor: Number
-    _op, _number = Op.CONTRAST, "factor"
+    factor: AnyMagnitude
+    _op = Op.CONTRAST
 
 
 @dataclass(frozen=True)
 class Color(MagnitudeOp, function="adjust_saturation", called={"factor": "saturation_factor"}):
     """Change saturation: ``factor`` 0 is gray, 1 the image (``PIL.ImageEnhance.Color``)."""
 
-    factor: Number
-    _op, _number = Op.SATURATION, "factor"
+    factor: AnyMagnitude
+    _op = Op.SATURATION
 
 
 @dataclass(frozen=True)
 class Hue(MagnitudeOp, function="adjust_hue", called={"factor": "hue_factor"}):
     """Rotate the hue by ``factor`` of a full circle, -0.5 to 0.5, in Pillow's 8-bit HSV."""
 
-    factor: Number
-    _op, _number, _bounds = Op.HUE, "factor", (-0.5, 0.5)
+    factor: Annotated[Number, MagnitudeRange(-0.5, 0.5)]
+    _op = Op.HUE
     _useful = UsefulRange(-0.5, 0.5)  # even 0 goes to 8-bit hues and back
 
 
@@ -70,7 +68,7 @@ class AutoContrast(PlainOp, function="autocontrast"):
     _op = Op.AUTOCONTRAST
 
 
-_TILES = f"an integer from 1 to {MAX_TILES}, or a pair (x, y) of them"
+_TILES = Converted(partial(two_integers, high=MAX_TILES), f"an integer from 1 to {MAX_TILES}, or a pair (x, y) of them")
 
 
 @dataclass(frozen=True)
@@ -86,10 +84,9 @@ class CLAHE(MagnitudeOp):
     Albumentations equalizes the lightness of LAB.
     """
 
-    clip_limit: Number = (1.0, 4.0)
-    tile_grid_size: int | Sequence[int] = (8, 8)
-    _number, _bounds, _useful = "clip_limit", (1.0, 256.0), UsefulRange(1.0, 20.0)
-    _checks = checks(tile_grid_size=partial(two_integers, high=MAX_TILES, accepted=_TILES))
+    clip_limit: Annotated[Number, MagnitudeRange(1.0, 256.0)] = (1.0, 4.0)
+    tile_grid_size: Annotated[int | Sequence[int], _TILES] = (8, 8)
+    _useful = UsefulRange(1.0, 20.0)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
         image.add(Op.CLAHE, value, *self.tile_grid_size)  # type: ignore[misc]
@@ -102,19 +99,16 @@ class Equalize(PlainOp, function="equalize"):
     _op = Op.EQUALIZE
 
 
-def channel_order(name: str, value: Any, *, error: Refusal = refused) -> tuple[int, int, int]:
+def _channel_order(value: Any) -> tuple[int, ...] | None:
     order = as_numbers(value, whole=True)
-    if order is None or sorted(order) != [0, 1, 2]:
-        raise error(name, value, "the channels 0, 1 and 2 in some order")
-    return order[0], order[1], order[2]
+    return None if order is None or sorted(order) != [0, 1, 2] else order
 
 
 @dataclass(frozen=True)
-class ChannelPermutation(Transform, function="permute_channels", called={"order": "permutation"}):
+class ChannelPermutation(Transform):
     """Reorder channels: output channel i is input channel ``order[i]``. Gray images do not change."""
 
-    order: Sequence[int] = (2, 1, 0)
-    _checks = checks(order=channel_order)
+    order: Annotated[Sequence[int], Converted(_channel_order, "the channels 0, 1 and 2 in some order")] = (2, 1, 0)
 
     def draw(self, image: DrawContext, slot: int) -> None:
         image.add(Op.PERMUTE, *self.order)
@@ -168,8 +162,7 @@ class ColorTemperature(MagnitudeOp):
     images do not change.
     """
 
-    kelvin: Number = (3000.0, 15000.0)
-    _number, _bounds = "kelvin", (1667.0, 25000.0)
+    kelvin: Annotated[Number, MagnitudeRange(1667.0, 25000.0)] = (3000.0, 15000.0)
     # As much warmer as colder.
     _useful = UsefulRange(2000.0, 20000.0, 6500.0, spread=np.geomspace)
 
@@ -209,10 +202,9 @@ class RandomToneCurve(Transform):
     ``per_channel``: a curve of its own for each of red, green and blue.
     """
 
-    scale: float = 0.1
+    scale: Probability = 0.1
     per_channel: bool = False
     _useful = UsefulRange(0.0, 0.5, None, lambda scale: RandomToneCurve(scale))
-    _checks = checks(scale=partial(number, low=0.0, high=1.0), per_channel=FLAG)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -239,13 +231,12 @@ class ChannelDropout(WithProbability):
     ``channel_drop_range``: number of channels, (low, high), both included (Albumentations). Gray images do not change.
     """
 
-    channel_drop_range: int | Sequence[int] = (1, 1)
+    channel_drop_range: Annotated[Integers, Range(1, 2)] = (1, 1)
     fill: Fill = BLACK
-    p: float = 0.5
-    _checks = checks(channel_drop_range=ends(1, 2, whole=True), fill=check_colour)
+    p: Probability = 0.5
 
     def _apply(self, image: DrawContext, slot: int) -> None:
-        low, high = self.channel_drop_range  # type: ignore[misc]
+        low, high = limits(self.channel_drop_range)
         chosen = image.where(image.channels > 1)
         if not chosen:
             return
@@ -270,22 +261,10 @@ class ChannelDropout(WithProbability):
         return table
 
 
-Jitter = float | Pair | None
+Factor = Annotated[Number, Range(0.0)]
+Jitter = Annotated[Number, Around(1.0, 0.0)]
 
 _COMPONENTS = {"brightness": Brightness._op, "contrast": Op.CONTRAST, "saturation": Op.SATURATION, "hue": Op.HUE}
-
-
-def _jitter(
-    name: str, value: Any, *, low: float, high: float = math.inf, centre: float, error: Refusal = refused
-) -> Pair | None:
-    """A range, of which a number x is the one from ``centre`` - x to ``centre`` + x; None for one without a change."""
-    around = as_number(value)
-    if around is not None:
-        if around < 0:
-            raise error(name, value, "a number >= 0, or a pair (low, high)")
-        value = (centre - around if low < 0 else max(centre - around, low), centre + around)
-    jitter: Pair = span(low, high)(name, value, error=error)
-    return None if jitter == (centre, centre) else jitter
 
 
 @dataclass(frozen=True)
@@ -296,15 +275,17 @@ class ColorJitter(Transform):
     the range itself. None or 0 skips the component.
     """
 
-    brightness: Jitter = None
-    contrast: Jitter = None
-    saturation: Jitter = None
-    hue: Jitter = None
+    brightness: Jitter | None = None
+    contrast: Jitter | None = None
+    saturation: Jitter | None = None
+    hue: Annotated[Number, Around(0, -0.5, 0.5)] | None = None
     num_slots = 2
-    _checks = checks(
-        **dict.fromkeys(("brightness", "contrast", "saturation"), optional(partial(_jitter, low=0.0, centre=1.0))),
-        hue=optional(partial(_jitter, low=-0.5, high=0.5, centre=0.0)),
-    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, identity in {**dict.fromkeys(_COMPONENTS, 1.0), "hue": 0.0}.items():
+            if getattr(self, name) == (identity, identity):
+                set_field(self, name, None)
 
     def draw(self, image: DrawContext, slot: int) -> None:
         ops, factors = [], []
@@ -325,17 +306,12 @@ class RandomPhotometricDistort(Transform):
     arXiv:1512.02325).
     """
 
-    brightness: Pair = (0.875, 1.125)
-    contrast: Pair = (0.5, 1.5)
-    saturation: Pair = (0.5, 1.5)
-    hue: Pair = (-0.05, 0.05)
-    p: float = 0.5
+    brightness: Factor = (0.875, 1.125)
+    contrast: Factor = (0.5, 1.5)
+    saturation: Factor = (0.5, 1.5)
+    hue: Annotated[Number, Range(-0.5, 0.5)] = (-0.05, 0.05)
+    p: Probability = 0.5
     num_slots = 4
-    _checks = checks(
-        **dict.fromkeys(("brightness", "contrast", "saturation"), span(0.0, math.inf)),
-        hue=span(-0.5, 0.5),
-        p=PROBABILITY,
-    )
 
     def draw(self, image: DrawContext, slot: int) -> None:
         drawn = {name: image.unit(slot, i) < self.p for i, name in enumerate(_COMPONENTS)}
@@ -376,21 +352,21 @@ def _add_permutation(image: DrawContext, slot: int) -> None:
 class RandomAutocontrast(WithProbability, of=AutoContrast):
     """Apply ``AutoContrast`` with probability ``p``."""
 
-    p: float = 0.5
+    p: Probability = 0.5
 
 
 @dataclass(frozen=True)
 class RandomEqualize(WithProbability, of=Equalize):
     """Apply ``Equalize`` with probability ``p``."""
 
-    p: float = 0.5
+    p: Probability = 0.5
 
 
 @dataclass(frozen=True)
 class RandomGrayscale(WithProbability):
     """Convert to gray levels in all channels with probability ``p``."""
 
-    p: float = 0.1
+    p: Probability = 0.1
     _op = Op.GRAYSCALE
 
 
@@ -398,5 +374,5 @@ class RandomGrayscale(WithProbability):
 class RandomAdjustSharpness(WithProbability, of=Sharpness):
     """Sharpen (``sharpness_factor`` above 1) or smooth (below 1) with probability ``p``; 0 is Pillow's SMOOTH."""
 
-    sharpness_factor: float
-    p: float = 0.5
+    sharpness_factor: Finite
+    p: Probability = 0.5

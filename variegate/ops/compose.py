@@ -11,7 +11,7 @@ import numpy as np
 
 from variegate.arrays import AnyArray, BoolArray, IndexArray
 from variegate.checks import as_integer, as_number, as_numbers
-from variegate.ops.arguments import PROBABILITY, ArgumentError, checks
+from variegate.ops.arguments import ArgumentError, Probability
 from variegate.ops.base import Transform, set_field
 from variegate.ops.container import Container, Verbatim, adopt
 from variegate.program.draws.recorder import DrawContext
@@ -54,8 +54,7 @@ class RandomApply(Container):
     """Apply all ``transforms`` in order with probability ``p``, else none of them."""
 
     transforms: Sequence[Transform]
-    p: float = 0.5
-    _checks = checks(p=PROBABILITY)
+    p: Probability = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,9 +85,8 @@ class OneOf(Container):
     """With probability ``p``, apply one of ``transforms``, drawn in proportion to ``weights`` (None: uniformly)."""
 
     transforms: Sequence[Transform]
-    p: float = 1.0
+    p: Probability = 1.0
     weights: Sequence[float] | None = None
-    _checks = checks(p=PROBABILITY)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 
 from variegate.arrays import BoolArray, Int64Array
-from variegate.checks import integer
-from variegate.ops.arguments import PROBABILITY, checks
-from variegate.ops.magnitude import between, ends
-from variegate.ops.mix import Mixer
+from variegate.ops.arguments import Number, Probability
+from variegate.ops.magnitude import between
+from variegate.ops.mix import Mixer, NumClasses
+from variegate.ops.schema import Range
 from variegate.program.boxes import SampledBoxes, known_boxes
 from variegate.program.mixing import Mix, show
 from variegate.program.program import MAX_SIDE
@@ -43,20 +43,13 @@ class CopyPaste(Mixer):
     Raises TypeError for samples without boxes and masks of objects; ValueError while sampling after ``AugMix``.
     """
 
-    share: float = 0.5
-    scale: Sequence[float] = (0.8, 1.25)
-    flip: float = 0.5
-    feather: int = 1
-    min_visibility: float = 0.05
-    num_classes: int | None = None
+    share: Probability = 0.5
+    scale: Annotated[Number, Range(0.01, 100.0)] = (0.8, 1.25)
+    flip: Probability = 0.5
+    feather: Annotated[int, Range(0, _MOST_FEATHER)] = 1
+    min_visibility: Probability = 0.05
+    num_classes: NumClasses = None
     num_slots = 2
-    _checks = checks(
-        share=PROBABILITY,
-        scale=ends(0.01, 100.0),
-        flip=PROBABILITY,
-        feather=partial(integer, low=0, high=_MOST_FEATHER),
-        min_visibility=PROBABILITY,
-    )
 
     def _mix(self, sampling: Sampling, samples: Rows, slot: int) -> Mix:
         known_boxes(sampling, type(self).__name__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,15 +9,11 @@ import numpy as np
 
 from variegate.ops.arguments import (
     BLACK,
-    FLAG,
-    PADDING_MODE,
     Fill,
+    Padding,
     PaddingMode,
-    check_colour,
-    check_padding,
-    check_size,
-    checks,
-    optional,
+    Probability,
+    Size,
     padding_sides,
 )
 from variegate.ops.base import Transform
@@ -34,8 +29,7 @@ from variegate.program.sampling import Rows, Sampling
 class CenterCrop(Transform, function="center_crop", called={"size": "output_size"}):
     """Crop the central ``size`` pixels; smaller images are padded with black."""
 
-    size: int | Sequence[int]
-    _checks = checks(size=check_size)
+    size: Size
 
     def draw(self, image: DrawContext, slot: int) -> None:
         height, width = self.size  # type: ignore[misc]
@@ -51,19 +45,12 @@ class RandomCrop(Transform):
     ``size``.
     """
 
-    size: int | Sequence[int]
-    padding: int | Sequence[int] | None = None
+    size: Size
+    padding: Padding | None = None
     pad_if_needed: bool = False
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
     num_slots = 1
-    _checks = checks(
-        size=check_size,
-        padding=optional(check_padding),
-        pad_if_needed=FLAG,
-        fill=check_colour,
-        padding_mode=PADDING_MODE,
-    )
 
     def draw(self, image: DrawContext, slot: int) -> None:
         height, width = size = self.size  # type: ignore[misc]
@@ -102,10 +89,9 @@ class Pad(Transform, function="pad"):
             "symmetric" (mirrored with it) or "wrap" (the opposite side).
     """
 
-    padding: int | Sequence[int]
+    padding: Padding
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
-    _checks = checks(padding=check_padding, fill=check_colour, padding_mode=PADDING_MODE)
 
     def draw(self, image: DrawContext, slot: int) -> None:
         left, top, right, bottom = padding_sides(self.padding)
@@ -113,10 +99,10 @@ class Pad(Transform, function="pad"):
 
 
 @dataclass(frozen=True)
-class RandomHorizontalFlip(WithProbability):
-    """Mirror left-right with probability ``p``."""
+class RandomHorizontalFlip(WithProbability, function="horizontal_flip hflip", called={"p": None}):
+    """Mirror left-right. An image is mirrored with probability ``p``."""
 
-    p: float = 0.5
+    p: Probability = 0.5
     _op = Op.HFLIP
 
 
@@ -136,10 +122,10 @@ class AlternatingHorizontalFlip(Transform):
 
 
 @dataclass(frozen=True)
-class RandomVerticalFlip(WithProbability):
-    """Mirror top-bottom with probability ``p``."""
+class RandomVerticalFlip(WithProbability, function="vertical_flip vflip", called={"p": None}):
+    """Mirror top-bottom. An image is mirrored with probability ``p``."""
 
-    p: float = 0.5
+    p: Probability = 0.5
     _op = Op.VFLIP
 
 
@@ -147,7 +133,7 @@ class RandomVerticalFlip(WithProbability):
 class RandomRotate90(WithProbability):
     """With probability ``p``, rotate counter-clockwise by 90, 180 or 270 degrees, each equally likely."""
 
-    p: float = 0.5
+    p: Probability = 0.5
 
     def _apply(self, image: DrawContext, slot: int) -> None:
         turns = 1 + floor(image.unit(slot, 1) * 3)
@@ -222,7 +208,7 @@ def _cuts_all(height: float, width: float, new_height: float, new_width: float) 
 class Transpose(WithProbability):
     """With probability ``p``, swap rows and columns."""
 
-    p: float = 0.5
+    p: Probability = 0.5
 
     def _apply(self, image: DrawContext, slot: int) -> None:
         image.add(Op.ROT90, 1, size=(image.width, image.height))
@@ -233,7 +219,7 @@ class Transpose(WithProbability):
 class D4(WithProbability):
     """With probability ``p``, apply a random symmetry of the square: one of four quarter turns, mirrored or not."""
 
-    p: float = 1.0
+    p: Probability = 1.0
 
     def _apply(self, image: DrawContext, slot: int) -> None:
         element = floor(image.unit(slot, 1) * 8)

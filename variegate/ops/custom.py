@@ -12,9 +12,10 @@ import numpy as np
 
 from variegate.arrays import AnyArray
 from variegate.checks import as_number, number
-from variegate.ops.arguments import INTERPOLATIONS, ArgumentError, InterpolationName, PaddingMode
+from variegate.ops.arguments import INTERPOLATIONS, ArgumentError, InterpolationName, Number, PaddingMode
 from variegate.ops.base import Transform, set_field
-from variegate.ops.magnitude import BORDER_FLAGS, INTERPOLATION_FLAGS, between, span
+from variegate.ops.magnitude import BORDER_FLAGS, INTERPOLATION_FLAGS, between
+from variegate.ops.schema import Range
 from variegate.program.ops import Op
 from variegate.program.planes import needs_colour
 from variegate.program.sampling import Floats, Rows, Sampling
@@ -89,8 +90,10 @@ class CustomOp(Transform, abstract=True):
         else:
             # A signed number may be given with its sign; a drawn one gets it by chance.
             low = -domain.high if domain.signed and as_number(self.magnitude) is not None else domain.low
-            check = span(low, domain.high)
-            set_field(self, "magnitude", check("magnitude", self.magnitude, error=partial(ArgumentError, self)))
+            accepted = Range(low, domain.high).of_type(Number)
+            set_field(
+                self, "magnitude", accepted.check("magnitude", self.magnitude, error=partial(ArgumentError, self))
+            )
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         values = np.zeros(len(rows))

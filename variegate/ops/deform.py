@@ -7,24 +7,22 @@ import binascii
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any, ClassVar, Literal, get_args
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from variegate.arrays import Float32Array, IndexArray, Int16Array
-from variegate.checks import Refusal, integer, number, one_of, refused
+from variegate.checks import Refusal, refused
 from variegate.ops.arguments import (
     BLACK,
-    FLAG,
     ArgumentError,
     Fill,
     InterpolationName,
     Number,
     PaddingMode,
-    about_zero,
-    checks,
-    one_or_two,
+    ShareRange,
+    axes,
 )
 from variegate.ops.base import UsefulRange, set_field
 from variegate.ops.fields import (
@@ -40,7 +38,8 @@ from variegate.ops.fields import (
     smooth_lattice,
     units_for,
 )
-from variegate.ops.magnitude import Resampled, between, span
+from variegate.ops.magnitude import Resampled, between
+from variegate.ops.schema import Argument, Around, Range
 from variegate.program.coords import NODE_BITS
 from variegate.program.program import MAX_SIDE
 from variegate.program.rng import to_normal, to_unit
@@ -98,15 +97,19 @@ def flow_of(array: Any) -> Flow | None:
     return Flow(numbers.shape[0], numbers.shape[1], numbers.tobytes())
 
 
-def check_flow(name: str, value: Any, *, error: Refusal = refused) -> Flow | None:
-    """None, a flow, or what ``Flow.described`` says of one."""
-    if value is None or isinstance(value, Flow):
-        return value
-    flow = _from_description(value) if isinstance(value, Mapping) else flow_of(value)
-    if flow is None:
-        shown: Any = tuple(value.shape) if hasattr(value, "shape") else value
-        raise error(name, shown, f"None, or {_ACCEPTED}")
-    return flow
+class FlowArgument(Argument):
+    """A flow, its numbers, or what ``Flow.described`` says of it."""
+
+    def check(self, name: str, value: Any, *, error: Refusal = refused) -> Flow:
+        flow = value if isinstance(value, Flow) else None
+        if flow is None:
+            flow = _from_description(value) if isinstance(value, Mapping) else flow_of(value)
+        if flow is None:
+            raise error(name, tuple(value.shape) if hasattr(value, "shape") else value, _ACCEPTED)
+        return flow
+
+    def describe(self) -> str:
+        return _ACCEPTED
 
 
 def _from_description(value: Mapping[str, Any]) -> Flow | None:
@@ -143,14 +146,13 @@ class ElasticTransform(Resampled):
     doi:10.1109/ICDAR.2003.1227801.
     """
 
-    alpha: float | Sequence[float] = 50.0
-    sigma: float | Sequence[float] = 5.0
+    alpha: Annotated[float | Sequence[float], axes()] = 50.0
+    sigma: Annotated[float | Sequence[float], axes(0.0, MAX_SIGMA)] = 5.0
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
     num_slots = 2
     _useful = UsefulRange(0.0, 300.0, 0.0, lambda alpha: ElasticTransform(alpha))
-    _checks = checks(alpha=one_or_two, sigma=partial(one_or_two, low=0.0, high=MAX_SIGMA))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         sigmas = _both(self.sigma)
@@ -175,18 +177,13 @@ class GridDistortion(Resampled):
         normalized: scale the strips so that together they cover exactly the image.
     """
 
-    num_steps: int = 5
-    distort_limit: Number = (-0.3, 0.3)
+    num_steps: Annotated[int, Range(1, MAX_GRID_STEPS)] = 5
+    distort_limit: Annotated[Number, Around(0, -1.0, 1.0)] = (-0.3, 0.3)
     interpolation: InterpolationName = "bilinear"
     normalized: bool = True
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
     _useful = UsefulRange(0.0, 0.9, 0.0, lambda limit: GridDistortion(distort_limit=limit))
-    _checks = checks(
-        num_steps=partial(integer, low=1, high=MAX_GRID_STEPS),
-        distort_limit=partial(about_zero, limit=1.0),
-        normalized=FLAG,
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -238,16 +235,15 @@ class OpticalFlowWarp(Resampled):
         scale: without ``flow``: standard deviation of the noise's Gaussian blur, in pixels.
     """
 
-    flow: Any = None
-    magnitude: Number = (0.5, 2.0)
-    scale: float = 16.0
+    flow: Annotated[Any, FlowArgument()] | None = None
+    magnitude: Annotated[Number, Range(0.0, 1000.0)] = (0.5, 2.0)
+    scale: Annotated[float, Range(0.0, MAX_SIGMA)] = 16.0
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
     num_slots = 2
     _weighs_twice: ClassVar[bool] = False
     _useful = UsefulRange(0.0, 12.0, 0.0, lambda pixels: OpticalFlowWarp(magnitude=pixels))
-    _checks = checks(flow=check_flow, magnitude=span(0.0, 1000.0), scale=partial(number, low=0.0, high=MAX_SIGMA))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         name = type(self).__name__
@@ -301,14 +297,13 @@ class OpticalDistortion(Resampled):
             with r in half diagonals.
     """
 
-    distort_limit: Number = (-0.05, 0.05)
+    distort_limit: Annotated[Number, Around(0, -100.0, 100.0)] = (-0.05, 0.05)
     mode: Lens = "camera"
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
     num_slots = 1
     _useful = UsefulRange(-0.6, 0.6, 0.0, lambda limit: OpticalDistortion((limit, limit)))
-    _checks = checks(distort_limit=partial(about_zero, limit=100.0), mode=partial(one_of, choices=get_args(Lens)))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         strength = between(self.distort_limit, sampling.uniform(rows, slot)[:, 0])
@@ -342,13 +337,12 @@ class ThinPlateSpline(Resampled):
     Albumentations' (Bookstein 1989, doi:10.1109/34.24792).
     """
 
-    scale_range: Number = (0.2, 0.4)
-    num_control_points: int = 4
+    scale_range: ShareRange = (0.2, 0.4)
+    num_control_points: Annotated[int, Range(2, MAX_CONTROL_POINTS)] = 4
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
     _useful = UsefulRange(0.0, 1.0, 0.0, lambda scale: ThinPlateSpline(scale))
-    _checks = checks(scale_range=span(0.0, 1.0), num_control_points=partial(integer, low=2, high=MAX_CONTROL_POINTS))
 
     def __post_init__(self) -> None:
         super().__post_init__()

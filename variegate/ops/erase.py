@@ -5,31 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from ctypes import c_int64, c_void_p
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from variegate.arrays import Int32Array, Int64Array, UInt32Array
-from variegate.checks import Refusal, as_number, as_numbers, integer, refused
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 from variegate.ops.arguments import (
     BLACK,
-    FLAG,
-    LARGEST,
     MAX_LENGTH,
     MAX_RECTANGLES,
-    POSITIVE_PAIR,
-    PROBABILITY,
     ArgumentError,
+    FactorRange,
     Fill,
+    FillColor,
+    Integers,
     Number,
-    check_colour,
-    checks,
+    Probability,
+    ShareRange,
+    several_numbers,
 )
 from variegate.ops.base import Transform, UsefulRange, set_field
-from variegate.ops.magnitude import MagnitudeOp, between, ends, integers_between, limits, span
+from variegate.ops.magnitude import MagnitudeOp, between, integers_between, limits
 from variegate.ops.resize import TRIES, draw_box
+from variegate.ops.schema import Argument, Converted, MagnitudeRange, Range
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import Number as Drawn
 from variegate.program.draws.values import floor
@@ -80,12 +79,10 @@ class Cutout(MagnitudeOp):
     policies (``policies/table.py``) has even sides, as in PBA and TensorFlow.
     """
 
-    size: int | Sequence[int]
-    num_holes: int = 1
+    size: Annotated[Integers, MagnitudeRange(0, MAX_LENGTH)]
+    num_holes: Annotated[int, Range(1, MAX_HOLES)] = 1
     fill: Fill = BLACK
-    _number, _bounds, _integral = "size", (0, MAX_LENGTH), True
     _useful = UsefulRange(0.0, 0.6, 0.0, unit="shorter")
-    _checks = checks(num_holes=partial(integer, low=1, high=MAX_HOLES), fill=check_colour)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -101,14 +98,13 @@ class Cutout(MagnitudeOp):
         emit_rectangles(sampling, rows, holes, owner, self.fill, "Cutout")
 
 
-def _erased_with(name: str, value: Any, *, error: Refusal = refused) -> Any:
-    if isinstance(value, str) and value in ("random", "colour"):
-        return value
-    single = as_number(value)
-    numbers = as_numbers(value) if single is None else (single,)
-    if numbers is None or not 0 < len(numbers) <= MAX_CHANNELS or not all(abs(level) <= LARGEST for level in numbers):
-        raise error(name, value, 'a number, one for each channel, "random" or "colour"')
-    return numbers if single is None else single
+_ERASED_WITH = 'a number, one for each channel, "random" or "colour"'
+
+
+def _erased_with(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value in ("random", "colour") else None
+    return several_numbers(value, MAX_CHANNELS)
 
 
 @dataclass(frozen=True)
@@ -121,14 +117,13 @@ class RandomErasing(Transform):
     are used as given and noise is normal.
     """
 
-    p: float = 0.5
-    scale: Sequence[float] = (0.02, 0.33)
-    ratio: Sequence[float] = (0.3, 3.3)
-    value: float | str | Sequence[float] = 0
+    p: Probability = 0.5
+    scale: ShareRange = (0.02, 0.33)
+    ratio: FactorRange = (0.3, 3.3)
+    value: Annotated[float | str | Sequence[float], Converted(_erased_with, _ERASED_WITH)] = 0
     inplace: bool = False
     _changes_bytes = False  # it may follow Normalize, and erases floats there
     num_slots = 1 + TRIES + 1
-    _checks = checks(p=PROBABILITY, scale=ends(0.0, 1.0), ratio=POSITIVE_PAIR, value=_erased_with, inplace=FLAG)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -138,7 +133,7 @@ class RandomErasing(Transform):
     def draw(self, image: DrawContext, slot: int) -> None:
         if not (chosen := image.by_chance(self.p, slot)):
             return
-        found, box = draw_box(chosen, slot + 1, self.scale, self.ratio, (0, 0, 0, 0), upright=True)
+        found, box = draw_box(chosen, slot + 1, limits(self.scale), self.ratio, (0, 0, 0, 0), upright=True)
         erased = chosen.where(found & (box[2] > 0) & (box[3] > 0))
         if not erased:
             return
@@ -169,8 +164,17 @@ class RandomErasing(Transform):
         return np.resize(values, 3).tolist()
 
 
-def colour_or_random(name: str, value: Any, *, error: Refusal = refused) -> Any:
-    return value if isinstance(value, str) and value == "random" else check_colour(name, value, error=error)
+class _FillOrRandom(FillColor):
+    """A color, or "random"."""
+
+    def convert(self, value: Any) -> Any:
+        return value if isinstance(value, str) and value == "random" else super().convert(value)
+
+    def describe(self) -> str:
+        return f'{super().describe()}, or "random"'
+
+
+NoiseFill = Annotated[Fill | str, _FillOrRandom()]
 
 
 @dataclass(frozen=True)
@@ -181,10 +185,9 @@ class CoarseDropout(Transform):
     floats from 0 to 1 are shares of the side. ``fill`` may also be "random" for noise in every pixel.
     """
 
-    num_holes: int | Sequence[int] = (1, 8)
-    size: int | float | Sequence[float] = (8, 32)
-    fill: Fill | str = BLACK
-    _checks = checks(num_holes=span(0, MAX_HOLES, whole=True), size=span(0.0, MAX_LENGTH), fill=colour_or_random)
+    num_holes: Annotated[Integers, Range(0, MAX_HOLES)] = (1, 8)
+    size: Annotated[int | float | Sequence[float], Range(0.0, MAX_LENGTH)] = (8, 32)
+    fill: NoiseFill = BLACK
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -209,15 +212,18 @@ class CoarseDropout(Transform):
         emit_rectangles(sampling, rows, holes[used], owner, self.fill, "CoarseDropout", noise_slot=slot + 1)
 
 
-def _grid_unit(name: str, value: Any, *, error: Refusal = refused) -> Any:
-    """Pixels, or a share of the shorter side."""
+class GridUnit(Argument):
+    """Pixels, or a share of the shorter side; numbers or ranges."""
 
-    def refuse(name: str, got: object, accepted: str) -> Exception:
-        return error(name, got, f"{accepted}; or a share of the shorter side, above 0 and below 1")
+    _pixels = Range(2, MAX_LENGTH).of_type(Integers)
+    _share = Range(1e-9, 1.0 - 1e-9).of_type(Number)
 
-    unit = span(0.0, MAX_LENGTH)(name, value, error=refuse)
-    low, high = limits(unit)
-    return unit if low > 0.0 and high < 1.0 else span(2, MAX_LENGTH, whole=True)(name, value, error=refuse)
+    def convert(self, value: Any) -> Any:
+        share = self._share.convert(value)
+        return self._pixels.convert(value) if share is None else share
+
+    def describe(self) -> str:
+        return f"{self._pixels.describe()}; or a share of the shorter side, above 0 and below 1"
 
 
 @dataclass(frozen=True)
@@ -229,11 +235,10 @@ class GridMask(Transform):
     grid's position is uniform; it is not rotated.
     """
 
-    unit: float | Sequence[float] = (96, 224)
-    ratio: float | Sequence[float] = 0.5
+    unit: Annotated[float | Sequence[float], GridUnit()] = (96, 224)
+    ratio: ShareRange = 0.5
     fill: Fill = BLACK
     num_slots = 1
-    _checks = checks(unit=_grid_unit, ratio=span(0.0, 1.0), fill=check_colour)
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         drawn = sampling.uniform(rows, slot)
@@ -276,17 +281,12 @@ class OcclusionDiffusion(MagnitudeOp):
         cells: square cells along the longer side, 1 to 128; their side is rounded up to whole pixels.
     """
 
-    num_seeds: int | Sequence[int] = (1, 4)
-    area: Number = (0.02, 0.2)
-    fill: Fill | str = BLACK
-    cells: int = 32
+    num_seeds: Annotated[Integers, Range(1, MAX_HOLES)] = (1, 4)
+    area: Annotated[Number, MagnitudeRange(0.0, 1.0)] = (0.02, 0.2)
+    fill: NoiseFill = BLACK
+    cells: Annotated[int, Range(1, MAX_CELLS)] = 32
     num_slots = 3
-    _number, _bounds, _useful = "area", (0.0, 1.0), UsefulRange(0.0, 0.6, 0.0)
-    _checks = checks(
-        num_seeds=span(1, MAX_HOLES, whole=True),
-        fill=colour_or_random,
-        cells=partial(integer, low=1, high=MAX_CELLS),
-    )
+    _useful = UsefulRange(0.0, 0.6, 0.0)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         # The first slot draws how much, the second is the key of the growth's own words, the third of the noise.

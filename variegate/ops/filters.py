@@ -6,21 +6,30 @@ every pixel inside the fused pass, since both count from the sample's first bloc
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from variegate.checks import Refusal, as_numbers, integer, interval, number, one_of, refused
-from variegate.ops.arguments import LARGEST, MAX_KERNEL, PROBABILITY, Number, checks, two_integers
+from variegate.checks import as_numbers
+from variegate.ops.arguments import (
+    MAX_KERNEL,
+    AnyMagnitude,
+    Finite,
+    Integers,
+    Number,
+    Probability,
+    ShareRange,
+    two_integers,
+)
 from variegate.ops.base import Transform, UsefulRange
-from variegate.ops.magnitude import MagnitudeOp, between, integers_between, limits, span
+from variegate.ops.magnitude import MagnitudeOp, between, integers_between, limits
+from variegate.ops.schema import Converted, Exactly, MagnitudeRange, Range
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import select
-from variegate.program.ops import MAX_ELEMENT, MEDIAN_SIZES, Op
+from variegate.program.ops import MAX_ELEMENT, Op
 from variegate.program.sampling import Floats, Rows, Sampling
 
 
@@ -28,25 +37,18 @@ from variegate.program.sampling import Floats, Rows, Sampling
 class Sharpness(MagnitudeOp, function="adjust_sharpness", called={"factor": "sharpness_factor"}):
     """Blend with Pillow's SMOOTH filter: ``factor`` 0 is smooth, 1 the image (``PIL.ImageEnhance.Sharpness``)."""
 
-    factor: Number
-    _op, _number = Op.SHARPNESS, "factor"
+    factor: AnyMagnitude
+    _op = Op.SHARPNESS
 
 
 # Pixels along x and y.
-kernel_sizes = partial(
-    two_integers,
-    high=MAX_KERNEL,
-    step=2,
-    accepted=f"an odd positive integer up to {MAX_KERNEL:,}, or a pair (x, y) of them",
-)
-
-
-def odd_span(name: str, value: Any, low: int = 1, *, error: Refusal = refused) -> int | tuple[int, int]:
-    """An odd number of pixels, or a range between two of them."""
-    sizes: Any = span(low, 255, whole=True)(name, value, error=error)
-    if any(size % 2 == 0 for size in limits(sizes)):
-        raise error(name, value, "an odd integer, or a pair (low, high) of them")
-    return sizes
+KernelSizes = Annotated[
+    int | Sequence[int],
+    Converted(
+        partial(two_integers, high=MAX_KERNEL, step=2),
+        f"an odd positive integer up to {MAX_KERNEL:,}, or a pair (x, y) of them",
+    ),
+]
 
 
 def odd_sizes(low: float, high: float, count: int) -> Floats:
@@ -55,16 +57,15 @@ def odd_sizes(low: float, high: float, count: int) -> Floats:
 
 
 @dataclass(frozen=True)
-class GaussianBlur(MagnitudeOp, function="gaussian_blur"):
+class GaussianBlur(MagnitudeOp):
     """Blur with a Gaussian, as torchvision does: weights normalized within the kernel, reflected edges.
 
     ``kernel_size``: odd pixels, or a pair (x, y) of them; ``sigma``: in pixels, a number or a range.
     """
 
-    kernel_size: int | Sequence[int]
-    sigma: Number = (0.1, 2.0)
-    _number, _bounds, _useful = "sigma", (1e-6, 1000.0), UsefulRange(0.5, 5.0)
-    _checks = checks(kernel_size=kernel_sizes)
+    kernel_size: KernelSizes
+    sigma: Annotated[Number, MagnitudeRange(1e-6, 1000.0)] = (0.1, 2.0)
+    _useful = UsefulRange(0.5, 5.0)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
         image.add(Op.GAUSSIAN_BLUR, *self.kernel_size, value, value)  # type: ignore[misc]
@@ -79,12 +80,11 @@ class MotionBlur(Transform):
     are a number or a range each.
     """
 
-    kernel_size: int | Sequence[int] = 7
-    angle: Number = (-180.0, 180.0)
-    direction: Number = (-1.0, 1.0)
+    kernel_size: Annotated[Integers, Range(1, 255, step=2)] = 7
+    angle: Annotated[Number, Range()] = (-180.0, 180.0)
+    direction: Annotated[Number, Range(-1.0, 1.0)] = (-1.0, 1.0)
     num_slots = 1
     _useful = UsefulRange(1, 31, 1.0, lambda length: MotionBlur(int(length) | 1), odd_sizes)
-    _checks = checks(kernel_size=odd_span, angle=span(-math.inf, math.inf), direction=span(-1.0, 1.0))
 
     def draw(self, image: DrawContext, slot: int) -> None:
         low, high = limits(self.kernel_size)
@@ -98,22 +98,13 @@ class MotionBlur(Transform):
 class JPEG(MagnitudeOp, function="jpeg"):
     """Compress the image as a JPEG of ``quality`` and decode it.
 
-    ``quality``: 1 to 100, an integer, or a range including both ends. Color is stored at half resolution (4:2:0).
+    ``quality``: 1 to 100. Color is stored at half resolution (4:2:0).
     Pixels are Pillow's and torchvision's to the bit. Images leave the fused passes for it and come back. CPU only.
     """
 
-    quality: Number
-    _op, _number, _bounds, _integral = Op.JPEG, "quality", (1, 100), True
+    quality: Annotated[Integers, MagnitudeRange(1, 100)]
+    _op = Op.JPEG
     _useful = UsefulRange(95, 5)
-
-
-def window_sizes(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, int]:
-    """A side of a median's window, or a range between two of them."""
-    accepted = "3, 5 or 7, or a pair (low, high) of them"
-    sizes: Any = interval(name, value, 3, 7, whole=True, error=lambda name, value, _: error(name, value, accepted))
-    if any(size not in MEDIAN_SIZES for size in limits(sizes)):
-        raise error(name, value, accepted)
-    return sizes
 
 
 @dataclass(frozen=True)
@@ -124,17 +115,18 @@ class MedianBlur(Transform):
     Edges are replicated (Pillow's ``MedianFilter``, OpenCV's ``medianBlur``).
     """
 
-    kernel_size: int | Sequence[int] = (3, 7)
+    kernel_size: Annotated[Integers, Range(3, 7, step=2)] = (3, 7)
     num_slots = 1
     _useful = UsefulRange(3, 7, None, lambda size: MedianBlur(int(size) | 1), odd_sizes)
-    _checks = checks(kernel_size=window_sizes)
 
     def draw(self, image: DrawContext, slot: int) -> None:
         low, high = limits(self.kernel_size)
         image.add(Op.MEDIAN, 2 * integers_between((low // 2, high // 2), image.unit(slot)) + 1)
 
 
-_ELEMENT = f"an integer from 1 to {MAX_ELEMENT}, or a pair (width, height) of them"
+_ELEMENT = Converted(
+    partial(two_integers, high=MAX_ELEMENT), f"an integer from 1 to {MAX_ELEMENT}, or a pair (width, height) of them"
+)
 MorphologyName = Literal["erosion", "dilation"]
 
 
@@ -149,38 +141,30 @@ class Morphological(Transform):
         operation: "dilation" or "erosion".
     """
 
-    scale: int | Sequence[int] = (2, 3)
+    scale: Annotated[int | Sequence[int], _ELEMENT] = (2, 3)
     operation: MorphologyName = "dilation"
     _useful = UsefulRange(1, 13, 1.0, lambda size: Morphological(int(size)), odd_sizes)
-    _checks = checks(
-        scale=partial(two_integers, high=MAX_ELEMENT, accepted=_ELEMENT),
-        operation=partial(one_of, choices=get_args(MorphologyName)),
-    )
 
     def draw(self, image: DrawContext, slot: int) -> None:
         if self.scale != (1, 1):
             image.add(Op.MORPHOLOGY, *self.scale, float(self.operation == "dilation"))  # type: ignore[misc]
 
 
-def clipped(name: str, value: object, *, error: Refusal = refused) -> bool:
-    if value is not True:
-        raise error(name, value, "True (images are uint8 at this stage)")
-    return value
+Clip = Annotated[bool, Exactly(True, "True (images are uint8 at this stage)")]
 
 
 @dataclass(frozen=True)
-class GaussianNoise(MagnitudeOp, function="gaussian_noise"):
+class GaussianNoise(MagnitudeOp):
     """Add normal noise of ``mean`` and standard deviation ``sigma``, on the 0..1 scale.
 
     ``sigma`` is a number or a range. Results are clipped to 0..255; ``clip`` is for torchvision's signature.
     """
 
-    mean: float = 0.0
-    sigma: Number = 0.1
-    clip: bool = True
+    mean: Finite = 0.0
+    sigma: Annotated[Number, MagnitudeRange(0.0)] = 0.1
+    clip: Clip = True
     num_slots = 2
-    _number, _bounds, _useful = "sigma", (0.0, math.inf), UsefulRange(0.0, 0.4, 0.0)
-    _checks = checks(mean=partial(number, low=-LARGEST, high=LARGEST), clip=clipped)
+    _useful = UsefulRange(0.0, 0.4, 0.0)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
         image.add(Op.GAUSSIAN_NOISE, self.mean, value, image.slot(slot + 1))
@@ -190,11 +174,10 @@ class GaussianNoise(MagnitudeOp, function="gaussian_noise"):
 class SaltAndPepper(MagnitudeOp):
     """Replace a share ``amount`` of the pixels, 0 to 1: a share ``salt`` of them by white, the others by black."""
 
-    amount: Number = 0.05
-    salt: float = 0.5
+    amount: Annotated[Number, MagnitudeRange(0.0, 1.0)] = 0.05
+    salt: Probability = 0.5
     num_slots = 2
-    _number, _bounds, _useful = "amount", (0.0, 1.0), UsefulRange(0.0, 0.5, 0.0)
-    _checks = checks(salt=PROBABILITY)
+    _useful = UsefulRange(0.0, 0.5, 0.0)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
         image.add(Op.SALT_AND_PEPPER, value, self.salt, image.slot(slot + 1))
@@ -204,11 +187,10 @@ class SaltAndPepper(MagnitudeOp):
 class PixelDropout(MagnitudeOp):
     """Set pixels to ``drop_value``, 0 or 255 in all channels, with probability ``dropout_prob`` (Albumentations)."""
 
-    dropout_prob: Number = 0.01
-    drop_value: int = 0
+    dropout_prob: Annotated[Number, MagnitudeRange(0.0, 1.0)] = 0.01
+    drop_value: Literal[0, 255] = 0
     num_slots = 2
-    _number, _bounds, _useful = "dropout_prob", (0.0, 1.0), UsefulRange(0.0, 0.5, 0.0)
-    _checks = checks(drop_value=partial(one_of, choices=(0, 255)))
+    _useful = UsefulRange(0.0, 0.5, 0.0)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
         image.add(Op.SALT_AND_PEPPER, value, float(self.drop_value == 255), image.slot(slot + 1), name="PixelDropout")
@@ -218,9 +200,9 @@ class PixelDropout(MagnitudeOp):
 class ShotNoise(MagnitudeOp):
     """Add photon noise of ``scale`` levels per photon: variance ``x * scale`` for a level x (approximately Poisson)."""
 
-    scale: Number = (1.0, 8.0)
+    scale: Annotated[Number, MagnitudeRange(0.0, 255.0)] = (1.0, 8.0)
     num_slots = 2
-    _number, _bounds, _useful = "scale", (0.0, 255.0), UsefulRange(0.0, 60.0, 0.0)
+    _useful = UsefulRange(0.0, 60.0, 0.0)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
         image.add(Op.SHOT_NOISE, value, image.slot(slot + 1))
@@ -251,7 +233,13 @@ def emit_filters(
     sampling.emit(rows, Op.FILTER, sampling.add_filters(kernels), width, height, count, *told, name=name)
 
 
-def kernel_weights(name: str, value: Any, *, error: Refusal = refused) -> Kernel:
+_KERNEL_WEIGHTS = (
+    f"rows of weights, as many in each, both numbers odd and up to {MAX_FULL_KERNEL}; without their signs, "
+    f"{MAX_WEIGHT} at most in all"
+)
+
+
+def _kernel_weights(value: Any) -> Kernel | None:
     """Rows of weights, as many in each."""
     is_list = hasattr(value, "__len__") and hasattr(value, "__getitem__") and not isinstance(value, (str, bytes, dict))
     lines = None
@@ -261,12 +249,7 @@ def kernel_weights(name: str, value: Any, *, error: Refusal = refused) -> Kernel
     sides = {len(line) for line in lines} if odd else {0}  # type: ignore[union-attr, arg-type]
     width = sides.pop()
     if sides or width % 2 == 0 or width > MAX_FULL_KERNEL or _total(lines) > MAX_WEIGHT:
-        raise error(
-            name,
-            value,
-            f"rows of weights, as many in each, both numbers odd and up to {MAX_FULL_KERNEL}; without their signs, "
-            f"{MAX_WEIGHT} at most in all",
-        )
+        return None
     return tuple(tuple(float(weight) for weight in line) for line in lines)  # type: ignore[union-attr]
 
 
@@ -283,8 +266,7 @@ class Convolve(Transform):
     results are rounded to the nearest level and clipped to 0..255.
     """
 
-    kernel: Sequence[Sequence[float]]
-    _checks = checks(kernel=kernel_weights)
+    kernel: Annotated[Sequence[Sequence[float]], Converted(_kernel_weights, _KERNEL_WEIGHTS)]
 
     def draw(self, image: DrawContext, slot: int) -> None:
         kernel = np.array(self.kernel)
@@ -302,9 +284,8 @@ class Edges(MagnitudeOp):
     """
 
     kind: EdgeKind = "laplacian"
-    scale: Number = 1.0
-    _number, _bounds, _useful = "scale", (0.0, 16.0), UsefulRange(0.0, 4.0)
-    _checks = checks(kind=partial(one_of, choices=get_args(EdgeKind)))
+    scale: Annotated[Number, MagnitudeRange(0.0, 16.0)] = 1.0
+    _useful = UsefulRange(0.0, 4.0)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         for scale in np.unique(values):
@@ -316,11 +297,10 @@ class Edges(MagnitudeOp):
 class Emboss(Transform):
     """Blend a share ``alpha``, 0 to 1, of a relief of depth ``strength`` with the image (as in Albumentations)."""
 
-    alpha: Number = (0.2, 0.5)
-    strength: Number = (0.2, 0.7)
+    alpha: ShareRange = (0.2, 0.5)
+    strength: Annotated[Number, Range(0.0, 16.0)] = (0.2, 0.7)
     num_slots = 1
     _useful = UsefulRange(0.0, 1.0, 0.0, lambda alpha: Emboss(alpha, 0.7))
-    _checks = checks(alpha=span(0.0, 1.0), strength=span(0.0, 16.0))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         unit = sampling.uniform(rows, slot)
@@ -340,18 +320,12 @@ class UnsharpMask(Transform):
     Pillow's ``UnsharpMask``, with Albumentations' arguments.
     """
 
-    blur_limit: int | Sequence[int] = (3, 7)
-    sigma_limit: Number = 0.0
-    alpha: Number = (0.2, 0.5)
-    threshold: int = 10
+    blur_limit: Annotated[Integers, Range(3, 255, step=2)] = (3, 7)
+    sigma_limit: Annotated[Number, Range(0.0, 1000.0)] = 0.0
+    alpha: Annotated[Number, Range(0.0, 64.0)] = (0.2, 0.5)
+    threshold: Annotated[int, Range(0, 255)] = 10
     num_slots = 1
     _useful = UsefulRange(0.0, 1.0, 0.0, lambda alpha: UnsharpMask(7, 0.0, alpha, threshold=0))
-    _checks = checks(
-        blur_limit=partial(odd_span, low=3),
-        sigma_limit=span(0.0, 1000.0),
-        alpha=span(0.0, 64.0),
-        threshold=partial(integer, low=0, high=255),
-    )
 
     def draw(self, image: DrawContext, slot: int) -> None:
         low, high = limits(self.blur_limit)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from variegate.checks import Refusal, refused
-from variegate.ops.arguments import FLAG, ArgumentError, Size, check_size, checks
+from variegate.ops.arguments import ArgumentError, Size
 from variegate.ops.base import Transform
+from variegate.ops.schema import Converted
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.program import Output
 
@@ -172,7 +172,6 @@ class FiveCrop(_Finishing):
     """
 
     size: Size
-    _checks = checks(size=check_size)
 
     def _step(self) -> Crops:
         height, width = self.size  # type: ignore[misc]
@@ -194,17 +193,14 @@ class TenCrop(FiveCrop):
     """Apply ``FiveCrop`` of ``size`` to the image and its mirror, left-right or with ``vertical_flip`` top-bottom."""
 
     vertical_flip: bool = False
-    _checks = checks(vertical_flip=FLAG)
 
     def _step(self) -> Crops:
         height, width = self.size  # type: ignore[misc]
         return Crops(height, width, "vertical" if self.vertical_flip else "horizontal")
 
 
-def _function(name: str, value: Any, *, error: Refusal = refused) -> Callable[[Any], Any]:
-    if not callable(value) or isinstance(value, Transform):
-        raise error(name, value, "a function of a tensor")
-    return value
+def _function(value: Any) -> Callable[[Any], Any] | None:
+    return value if callable(value) and not isinstance(value, Transform) else None
 
 
 class Lambda(_Finishing, abstract=True):
@@ -219,9 +215,8 @@ class Lambda(_Finishing, abstract=True):
         types: for torchvision's signature; if given, must include ``torch.Tensor``.
     """
 
-    lambd: Callable[[Any], Any]
+    lambd: Annotated[Callable[[Any], Any], Converted(_function, "a function of a tensor")]
     types: tuple[type, ...]
-    _checks = checks(lambd=_function)
 
     def __init__(self, lambd: Callable[[Any], Any], *types: type) -> None:
         object.__setattr__(self, "lambd", lambd)

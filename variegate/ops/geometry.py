@@ -6,25 +6,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
-from variegate.checks import Refusal, one_of, pair, refused
 from variegate.ops.arguments import (
     BLACK,
-    CENTER,
-    FLAG,
-    PROBABILITY,
+    AnyMagnitude,
+    Center,
     Fill,
     InterpolationName,
     Number,
     PaddingMode,
     Pair,
-    angles,
-    checks,
-    optional,
+    Probability,
+    two_numbers,
 )
 from variegate.ops.base import UsefulRange
-from variegate.ops.magnitude import MagnitudeOp, Resampled, between, span
+from variegate.ops.magnitude import MagnitudeOp, Resampled, between
 from variegate.ops.matrices import (
     inverse_affine_of,
     inverse_rotated_then_sheared_of,
@@ -32,6 +29,7 @@ from variegate.ops.matrices import (
     rotated_size,
     stretch,
 )
+from variegate.ops.schema import Around, Converted, Range
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import floor, rint
 from variegate.program.ops import Op
@@ -45,14 +43,14 @@ class _Map(MagnitudeOp, Resampled):
 
 
 @dataclass(frozen=True)
-class Rotate(_Map, function="rotate", called={"degrees": "angle"}):
+class Rotate(_Map):
     """Rotate counter-clockwise about the center by ``degrees``; the size does not change."""
 
-    degrees: Number
+    degrees: AnyMagnitude
     interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
-    _op, _number = Op.ROTATE, "degrees"
+    _op = Op.ROTATE
     _constants = (math.nan, math.nan, 0.0)
 
 
@@ -60,34 +58,27 @@ class Rotate(_Map, function="rotate", called={"degrees": "angle"}):
 class ShearX(_Map, function="shear_x"):
     """Shift each row left by ``shear`` times its distance from the top edge (AutoAugment's ShearX)."""
 
-    shear: Number
+    shear: AnyMagnitude
     interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
-    _op, _number = Op.SHEAR_X, "shear"
+    _op = Op.SHEAR_X
 
 
 @dataclass(frozen=True)
 class ShearY(_Map, function="shear_y"):
     """Shift each column up by ``shear`` times its distance from the left edge (AutoAugment's ShearY)."""
 
-    shear: Number
+    shear: AnyMagnitude
     interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
-    _op, _number = Op.SHEAR_Y, "shear"
-
-
-def _shares(name: str, value: object, *, error: Refusal = refused) -> bool:
-    if not isinstance(value, bool):
-        raise error(name, value, "True (a share of the side) or False (pixels)")
-    return value
+    _op = Op.SHEAR_Y
 
 
 class _Translate(_Map):
     relative: bool
     _axis: ClassVar[int]
-    _checks = checks(relative=_shares)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
         if self.relative:
@@ -96,27 +87,27 @@ class _Translate(_Map):
 
 
 @dataclass(frozen=True)
-class TranslateX(_Translate, function="translate_x", called={"translate": "pixels"}):
-    """Move the content right by ``translate`` pixels, or with ``relative`` by that share of the width."""
+class TranslateX(_Translate, function="translate_x", called={"translate": "pixels", "relative": None}):
+    """Move the content right by ``translate`` pixels. With ``relative``, move it by that share of the width."""
 
-    translate: Number
+    translate: AnyMagnitude
     relative: bool = False
     interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
-    _op, _number, _axis = Op.TRANSLATE_X, "translate", 1
+    _op, _axis = Op.TRANSLATE_X, 1
 
 
 @dataclass(frozen=True)
-class TranslateY(_Translate, function="translate_y", called={"translate": "pixels"}):
-    """Move the content down by ``translate`` pixels, or with ``relative`` by that share of the height."""
+class TranslateY(_Translate, function="translate_y", called={"translate": "pixels", "relative": None}):
+    """Move the content down by ``translate`` pixels. With ``relative``, move it by that share of the height."""
 
-    translate: Number
+    translate: AnyMagnitude
     relative: bool = False
     interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
-    _op, _number, _axis = Op.TRANSLATE_Y, "translate", 0
+    _op, _axis = Op.TRANSLATE_Y, 0
 
 
 @dataclass(frozen=True)
@@ -127,13 +118,12 @@ class Stretch(Resampled):
     ``fill``.
     """
 
-    x: Number = (0.8, 1.25)
-    y: Number = (0.8, 1.25)
+    x: Annotated[Number, Range(1e-3, 1e3)] = (0.8, 1.25)
+    y: Annotated[Number, Range(1e-3, 1e3)] = (0.8, 1.25)
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
     num_slots = 1
-    _checks = checks(x=span(1e-3, 1e3), y=span(1e-3, 1e3))
 
     def draw(self, image: DrawContext, slot: int) -> None:
         center = (image.width / 2.0, image.height / 2.0)
@@ -142,6 +132,7 @@ class Stretch(Resampled):
 
 
 AffineOrder = Literal["shear_rotate", "rotate_shear"]
+_SHARES = Converted(partial(two_numbers, low=0.0, high=1.0), "a pair (horizontal, vertical) of shares from 0 to 1")
 
 
 @dataclass(frozen=True)
@@ -152,14 +143,13 @@ class RandomRotation(Resampled):
     the center of the image.
     """
 
-    degrees: Number
+    degrees: Annotated[Number, Around(0)]
     interpolation: InterpolationName = "nearest"
     expand: bool = False
-    center: Pair | None = None
+    center: Center | None = None
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
     num_slots = 1
-    _checks = checks(degrees=angles, expand=FLAG, center=CENTER)
 
     def draw(self, image: DrawContext, slot: int) -> None:
         angle, size = between(self.degrees, image.unit(slot)), None
@@ -183,28 +173,16 @@ class RandomAffine(Resampled):
         padding_mode: what lies beyond the image's edges, as for ``Pad``; with "constant" it is ``fill``.
     """
 
-    degrees: Number
-    translate: Pair | None = None
-    scale: Pair | None = None
-    shear: float | Sequence[float] | None = None
+    degrees: Annotated[Number, Around(0)]
+    translate: Annotated[Pair, _SHARES] | None = None
+    scale: Annotated[Pair, Range(1e-6, 1e6)] | None = None
+    shear: Annotated[float | Sequence[float], Around(0, pairs=2)] | None = None
     interpolation: InterpolationName = "nearest"
     fill: Fill = BLACK
-    center: Pair | None = None
+    center: Center | None = None
     order: AffineOrder = "shear_rotate"
     padding_mode: PaddingMode = "constant"
     num_slots = 2
-    _checks = checks(
-        degrees=angles,
-        translate=optional(
-            partial(pair, low=0.0, high=1.0, accepted="a pair (horizontal, vertical) of shares from 0 to 1")
-        ),
-        scale=optional(
-            partial(pair, low=1e-6, high=1e6, ordered=True, accepted="a pair (low, high) of factors above 0")
-        ),
-        shear=optional(partial(angles, pairs=2)),
-        center=CENTER,
-        order=partial(one_of, choices=get_args(AffineOrder)),
-    )
 
     def draw(self, image: DrawContext, slot: int) -> None:
         width, height = image.width, image.height
@@ -230,14 +208,13 @@ class RandomPerspective(Resampled):
     Images one pixel wide or high do not change.
     """
 
-    distortion_scale: float = 0.5
-    p: float = 0.5
+    distortion_scale: Probability = 0.5
+    p: Probability = 0.5
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
     num_slots = 3
     _useful = UsefulRange(0.0, 0.9, 0.0, lambda scale: RandomPerspective(scale, 1.0))
-    _checks = checks(distortion_scale=PROBABILITY, p=PROBABILITY)
 
     def draw(self, image: DrawContext, slot: int) -> None:
         chosen = image.by_chance(self.p, slot)

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.arrays import Float32Array, UInt8Array
-from variegate.checks import Refusal, as_numbers, refused
-from variegate.ops.arguments import PROBABILITY, Colour, checks
+from variegate.checks import as_numbers
+from variegate.ops.arguments import Colour, Probability
 from variegate.ops.fields import Lattice, lattice
-from variegate.ops.magnitude import MagnitudeOp, between, integers_between, span
+from variegate.ops.magnitude import MagnitudeOp, between, integers_between
+from variegate.ops.schema import Converted
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.ops import LAYER_PLANES, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, LayerMode, Op
 from variegate.program.rng import noise_words, to_unit
@@ -27,9 +28,7 @@ MAX_NODES = 512
 WHITE: Colour = (255, 255, 255)
 # Shadows, spots or reflections in one image.
 MAX_SHAPES = 64
-UNIT = span(0.0, 1.0)
 
-Region = Sequence[float]
 
 Layers = UInt8Array  # [R, planes, lines, columns]
 
@@ -107,11 +106,14 @@ def gradient(over: Lattice, size: tuple[int, int]) -> tuple[Floats, Floats]:
     return along / max(size[1] - 1, 1), (down / max(size[0] - 1, 1))[:, None]
 
 
-def check_region(name: str, value: Any, *, error: Refusal = refused) -> tuple[float, ...]:
+def _region(value: Any) -> tuple[float, ...] | None:
     ends = as_numbers(value) or ()
-    if len(ends) != 4 or not (0 <= ends[0] < ends[2] <= 1 and 0 <= ends[1] < ends[3] <= 1):
-        raise error(name, value, "shares (x_min, y_min, x_max, y_max) of the sides, 0 <= min < max <= 1")
-    return ends
+    return ends if len(ends) == 4 and 0 <= ends[0] < ends[2] <= 1 and 0 <= ends[1] < ends[3] <= 1 else None
+
+
+Region = Annotated[
+    Sequence[float], Converted(_region, "shares (x_min, y_min, x_max, y_max) of the sides, 0 <= min < max <= 1")
+]
 
 
 def pixels_of(region: Region, size: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -123,12 +125,11 @@ def pixels_of(region: Region, size: tuple[int, int]) -> tuple[tuple[int, int], t
 class Overlaid(MagnitudeOp, abstract=True):
     """With probability ``p``, lay a drawn layer over the image; masks, boxes and points do not change."""
 
-    p: float
+    p: Probability
     num_slots = 3
-    _checks = checks(p=PROBABILITY)
 
     def draw(self, image: DrawContext, slot: int) -> None:
         if chosen := image.by_chance(self.p, slot):
             value = getattr(self, self._number)
-            drawn = (integers_between if self._integral else between)(value, chosen.unit(slot, 1))
+            drawn = (integers_between if self._range.is_whole else between)(value, chosen.unit(slot, 1))
             chosen.run_at(self, drawn, slot)

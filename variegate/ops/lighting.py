@@ -5,21 +5,27 @@ Names and arguments are AlbumentationsX's; docs/converting.md says where results
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from variegate.checks import Refusal, as_numbers, integer, one_of, refused
+from variegate.checks import as_numbers
 from variegate.ops import brushes, layers
-from variegate.ops.arguments import MAX_LENGTH, Number, check_colour, checks, optional
+from variegate.ops.arguments import (
+    Fill,
+    Integers,
+    Length,
+    Number,
+    Probability,
+    ShareRange,
+)
 from variegate.ops.base import UsefulRange, set_field
 from variegate.ops.fields import by_size, lattice
-from variegate.ops.layers import MAX_SHAPES, UNIT, WHITE, Overlaid, Region, check_region
-from variegate.ops.magnitude import between, integers_between, limits, span
+from variegate.ops.layers import MAX_SHAPES, WHITE, Overlaid, Region
+from variegate.ops.magnitude import between, integers_between, limits
+from variegate.ops.schema import Converted, MagnitudeRange, Range
 from variegate.program.ops import LayerMode
 from variegate.program.rng import to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
@@ -39,21 +45,13 @@ class RandomSunFlare(Overlaid):
     """
 
     flare_roi: Region = (0.0, 0.0, 1.0, 0.5)
-    src_radius: int = 400
-    src_color: Any = WHITE
-    angle_range: Number = (0.0, 1.0)
-    num_flare_circles_range: int | Sequence[int] = (6, 10)
+    src_radius: Length = 400
+    src_color: Fill = WHITE
+    angle_range: Annotated[Number, MagnitudeRange(0.0, 1.0)] = (0.0, 1.0)
+    num_flare_circles_range: Annotated[Integers, Range(0, MAX_SHAPES)] = (6, 10)
     method: Literal["overlay", "physics_based"] = "overlay"
-    p: float = 0.5
-    _number, _bounds = "angle_range", (0.0, 1.0)
+    p: Probability = 0.5
     _useful = UsefulRange(0.0, 0.9, None, lambda turn: RandomSunFlare(angle_range=turn, p=1.0))
-    _checks = checks(
-        flare_roi=check_region,
-        src_radius=partial(integer, low=1, high=MAX_LENGTH),
-        src_color=check_colour,
-        num_flare_circles_range=span(0, MAX_SHAPES, whole=True),
-        method=partial(one_of, choices=("overlay", "physics_based")),
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -106,17 +104,11 @@ class RandomShadow(Overlaid):
     """
 
     shadow_roi: Region = (0.0, 0.5, 1.0, 1.0)
-    num_shadows_range: int | Sequence[int] = (1, 2)
-    shadow_dimension: int = 5
-    shadow_intensity_range: Number = (0.5, 0.5)
-    p: float = 0.5
-    _number, _bounds = "shadow_intensity_range", (0.0, 1.0)
+    num_shadows_range: Annotated[Integers, Range(0, MAX_SHAPES)] = (1, 2)
+    shadow_dimension: Annotated[int, Range(3, MAX_SHAPES)] = 5
+    shadow_intensity_range: Annotated[Number, MagnitudeRange(0.0, 1.0)] = (0.5, 0.5)
+    p: Probability = 0.5
     _useful = UsefulRange(0.0, 0.9, 0.0, lambda share: RandomShadow(shadow_intensity_range=share, p=1.0))
-    _checks = checks(
-        shadow_roi=check_region,
-        num_shadows_range=span(0, MAX_SHAPES, whole=True),
-        shadow_dimension=partial(integer, low=3, high=MAX_SHAPES),
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -143,15 +135,17 @@ class RandomShadow(Overlaid):
             layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomShadow", colour=(0, 0, 0), place=begin)
 
 
-Spots = Sequence[Sequence[float]]
-
-
-def check_spots(name: str, value: Any, *, error: Refusal = refused) -> tuple[tuple[float, ...], ...]:
+def _spots(value: Any) -> tuple[tuple[float, ...], ...] | None:
     spots = [as_numbers(spot) or () for spot in value] if isinstance(value, (list, tuple)) else []
     if not 0 < len(spots) <= MAX_SHAPES or not all(len(s) == 4 and s[2] > 0 and abs(s[3]) <= 1 for s in spots):
-        accepted = f"1 to {MAX_SHAPES} spots (center_x, center_y, sigma above 0, intensity from -1 to 1)"
-        raise error(name, value, accepted)
+        return None
     return tuple(spots)
+
+
+Spots = Annotated[
+    Sequence[Sequence[float]],
+    Converted(_spots, f"1 to {MAX_SHAPES} spots (center_x, center_y, sigma above 0, intensity from -1 to 1)"),
+]
 
 
 @dataclass(frozen=True)
@@ -172,25 +166,15 @@ class Illumination(Overlaid):
     """
 
     mode: Literal["linear", "corner", "gaussian"] = "linear"
-    intensity_range: Number = (0.01, 0.2)
+    intensity_range: Annotated[Number, MagnitudeRange(0.0, 1.0)] = (0.01, 0.2)
     effect_type: Literal["brighten", "darken", "both"] = "both"
-    angle_range: Number = (0.0, 360.0)
-    center_range: Number = (0.1, 0.9)
-    sigma_range: Number = (0.2, 1.0)
-    p: float = 0.5
-    num_spots_range: int | Sequence[int] = (1, 1)
+    angle_range: Annotated[Number, Range()] = (0.0, 360.0)
+    center_range: ShareRange = (0.1, 0.9)
+    sigma_range: Annotated[Number, Range(1e-3, 1000.0)] = (0.2, 1.0)
+    p: Probability = 0.5
+    num_spots_range: Annotated[Integers, Range(1, MAX_SHAPES)] = (1, 1)
     gaussian_spots: Spots | None = None
-    _number, _bounds = "intensity_range", (0.0, 1.0)
     _useful = UsefulRange(0.0, 0.6, 0.0, lambda share: Illumination(intensity_range=share, p=1.0))
-    _checks = checks(
-        mode=partial(one_of, choices=("linear", "corner", "gaussian")),
-        effect_type=partial(one_of, choices=("brighten", "darken", "both")),
-        angle_range=span(-math.inf, math.inf),
-        center_range=UNIT,
-        sigma_range=span(1e-3, 1000.0),
-        num_spots_range=span(1, MAX_SHAPES, whole=True),
-        gaussian_spots=optional(check_spots),
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

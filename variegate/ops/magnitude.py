@@ -3,27 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import math
-from functools import partial
 from typing import Any, ClassVar
 
-from variegate.checks import Refusal, integer, interval, number, refused
-from variegate.ops.arguments import (
-    FILTERS,
-    LARGEST,
-    PADDING_MODE,
-    PROBABILITY,
-    Check,
-    Fill,
-    InterpolationName,
-    Number,
-    PaddingMode,
-    Pair,
-    check_colour,
-    check_interpolation,
-    checks,
-)
+from variegate.ops.arguments import FILTERS, Fill, InterpolationName, Number, PaddingMode, Pair, Probability
 from variegate.ops.base import Transform
+from variegate.ops.schema import MagnitudeRange
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.ops import INTERPOLATION_BITS, Interpolation, Kind, Op, OpSpec, PadMode, declare
 
@@ -31,20 +15,9 @@ INTERPOLATION_FLAGS = {name: int(Interpolation[name.upper()]) for name in FILTER
 BORDER_FLAGS = {mode.name.lower(): int(mode) << INTERPOLATION_BITS for mode in PadMode}
 
 
-def span(low: float, high: float, whole: bool = False) -> Check:
-    """The check of a number, or an ordered pair of them, from low to high: infinity is what pixels can hold."""
-    return partial(interval, low=max(low, -LARGEST), high=min(high, LARGEST), whole=whole)
-
-
 def limits(value: Number) -> Pair:
     """The (low, high) of a number or a range."""
     return value if isinstance(value, tuple) else (value, value)
-
-
-def ends(low: float, high: float, whole: bool = False) -> Check:
-    """The check of ``span``, for what is kept as a pair."""
-    check = span(low, high, whole)
-    return lambda name, value, *, error=refused: limits(check(name, value, error=error))
 
 
 def between(value: Number, unit: Any) -> Any:
@@ -62,7 +35,8 @@ def integers_between(value: Number, unit: Any) -> Any:
 class MagnitudeOp(Transform, abstract=True):
     """An operation with one number: exactly that value, or a (low, high) range to draw from uniformly.
 
-    Most are one instruction, ``_op``: the number and then ``_constants``, which are numbers or names of arguments.
+    The number is the field with a ``MagnitudeRange``. Most operations are one instruction, ``_op``: the number and then
+    ``_constants``, which are numbers or names of arguments.
 
     ``emit_at`` is what policies call: it emits the operation with a *given* number, in the
     unit of the class's own argument, and uses only the chances besides it (such as a place, or noise). It takes the
@@ -70,8 +44,7 @@ class MagnitudeOp(Transform, abstract=True):
     """
 
     _number: ClassVar[str]
-    _bounds: ClassVar[Pair] = (-math.inf, math.inf)
-    _integral: ClassVar[bool] = False
+    _range: ClassVar[MagnitudeRange]
     _takes_fractions: ClassVar[bool] = False  # where the number is whole only if it is drawn
     _op: ClassVar[Op]
     _constants: ClassVar[tuple[float | str, ...]] = ()
@@ -79,16 +52,9 @@ class MagnitudeOp(Transform, abstract=True):
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(abstract=abstract, **kwargs)
-        if "_number" in cls.__dict__:
-            cls._checks = {**cls._checks, cls._number: span(cls._bounds[0], cls._bounds[1], whole=cls._integral)}
-
-    @classmethod
-    def check_number(cls, name: str, value: Any, *, error: Refusal = refused) -> float:
-        """Check a single number."""
-        low, high = cls._bounds
-        if cls._integral:
-            return integer(name, value, int(low), int(high), error=error)
-        return number(name, value, max(low, -LARGEST), min(high, LARGEST), error=error)
+        for name, argument in cls._arguments.items():
+            if isinstance(argument, MagnitudeRange):
+                cls._number, cls._range = name, argument
 
     @classmethod
     def constants(cls, owner: MagnitudeOp | None = None) -> tuple[float, ...]:
@@ -98,7 +64,7 @@ class MagnitudeOp(Transform, abstract=True):
     def draw(self, image: DrawContext, slot: int) -> None:
         value = getattr(self, self._number)
         if isinstance(value, tuple):
-            value = (integers_between if self._integral else between)(value, image.unit(slot))
+            value = (integers_between if self._range.is_whole else between)(value, image.unit(slot))
         image.run_at(self, value, slot)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
@@ -150,9 +116,7 @@ class TableOp(Transform, abstract=True):
             spec = OpSpec(cls.__name__, Kind.VALUE, args, Op.LUT, neutral, level=cls.level, per_channel=per_channel)
             cls._op = declare(opcode, spec)
             if issubclass(cls, MagnitudeOp):
-                cls._number, cls._constants = args[0], args[1:]
-                any_number = partial(number, low=-LARGEST, high=LARGEST)
-                cls._checks = dict.fromkeys(args[1:], any_number) | dict(cls.__dict__.get("_checks", {}))
+                cls._constants = args[1:]
         super().__init_subclass__(**kwargs)
 
 
@@ -160,19 +124,17 @@ class WithProbability(Transform, abstract=True):
     """The instruction ``_op`` with probability ``p``, or that of the class ``of``, at the number in the first
     argument."""
 
-    p: float
+    p: Probability
     _op: ClassVar[Op]
     _at: ClassVar[str | None] = None
     _constants: ClassVar[tuple[float, ...]] = ()
     num_slots = 1
-    _checks = checks(p=PROBABILITY)
 
     def __init_subclass__(cls, of: type[MagnitudeOp | PlainOp] | None = None, **kwargs: Any) -> None:
         if of is not None:
             cls._op, cls._constants = of._op, of.constants()
             if issubclass(of, MagnitudeOp):
                 cls._at = next(iter(inspect.get_annotations(cls)))
-                cls._checks = {cls._at: of.check_number}
         super().__init_subclass__(**kwargs)
 
     def draw(self, image: DrawContext, slot: int) -> None:
@@ -190,7 +152,7 @@ class Resampled(Transform, abstract=True):
     interpolation: InterpolationName
     fill: Fill
     padding_mode: PaddingMode = "constant"  # of classes that do not take it
-    _checks = checks(interpolation=check_interpolation, fill=check_colour, padding_mode=PADDING_MODE)
+    _after_device = ("padding_mode",)
 
     @property
     def _flags(self) -> int:

@@ -6,18 +6,16 @@ torchvision one draw serves a whole batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from variegate.arrays import Int64Array
-from variegate.checks import integer, number
-from variegate.ops.arguments import checks, optional
+from variegate.ops.arguments import Number, ShareRange
 from variegate.ops.base import Transform, set_field
-from variegate.ops.magnitude import between, ends
+from variegate.ops.magnitude import between
+from variegate.ops.schema import Range
 from variegate.program import rng
 from variegate.program.mixing import Mix, Place, outputs_among, shrink
 from variegate.program.program import MAX_SIDE
@@ -25,7 +23,7 @@ from variegate.program.sampling import Floats, Rows, Sampling, after_steps
 
 # One-hot labels of more classes than this would be larger than the images.
 MAX_CLASSES = 1 << 20
-_ALPHA = partial(number, low=0.05, high=1e6)
+NumClasses = Annotated[int, Range(1, MAX_CLASSES)] | None
 
 
 class Mixer(Transform, abstract=True):
@@ -37,9 +35,8 @@ class Mixer(Transform, abstract=True):
     """
 
     num_partners: ClassVar[int] = 1
-    num_classes: int | None
+    num_classes: NumClasses
     _changes_bytes = False
-    _checks = checks(num_classes=optional(partial(integer, low=1, high=MAX_CLASSES)))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,9 +61,8 @@ class MixUp(Mixer):
     are rounded to the nearest.
     """
 
-    alpha: float = 1.0
-    num_classes: int | None = None
-    _checks = checks(alpha=_ALPHA)
+    alpha: Annotated[float, Range(0.05, 1e6)] = 1.0
+    num_classes: NumClasses = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,9 +85,8 @@ class CutMix(Mixer):
     is clipped at the image's edge. Labels are mixed by the remaining area.
     """
 
-    alpha: float = 1.0
-    num_classes: int | None = None
-    _checks = checks(alpha=_ALPHA)
+    alpha: Annotated[float, Range(0.05, 1e6)] = 1.0
+    num_classes: NumClasses = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -112,10 +107,9 @@ class ResizeMix(Mixer):
     Its sides are a share of the image's, drawn from ``scale``. The partner may have another size.
     """
 
-    scale: Sequence[float] = (0.1, 0.8)
-    num_classes: int | None = None
+    scale: Annotated[Number, Range(1e-3, 1.0)] = (0.1, 0.8)
+    num_classes: NumClasses = None
     num_slots = 1
-    _checks = checks(scale=ends(1e-3, 1.0))
 
     def _mix(self, sampling: Sampling, samples: Rows, slot: int) -> Mix:
         size, draw = sampling.size[samples].astype(np.int64), sampling.uniform(samples, slot)
@@ -133,11 +127,10 @@ class Mosaic(Mixer):
     images down: put a ``RandomResizedCrop`` before this. Labels are mixed by the quadrants' areas.
     """
 
-    center_range: Sequence[float] = (0.3, 0.7)
-    num_classes: int | None = None
+    center_range: ShareRange = (0.3, 0.7)
+    num_classes: NumClasses = None
     num_slots = 1
     num_partners = 3
-    _checks = checks(center_range=ends(0.0, 1.0))
 
     def _mix(self, sampling: Sampling, samples: Rows, slot: int) -> Mix:
         size, draw = sampling.size[samples].astype(np.int64), sampling.uniform(samples, slot)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any, Literal, get_args
+from functools import lru_cache
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from variegate.checks import integer, number, one_of
-from variegate.ops.arguments import Number, checks
+from variegate.ops.arguments import Integers, Number
 from variegate.ops.base import Transform, UsefulRange
 from variegate.ops.filters import emit_filters
-from variegate.ops.magnitude import between, integers_between, span
+from variegate.ops.magnitude import between, integers_between
+from variegate.ops.schema import Range
 from variegate.program.ops import MAX_DISTANCE, MAX_TIMES, MAX_ZOOMS, Op
 from variegate.program.sampling import Floats, Rows, Sampling
 
@@ -30,11 +29,10 @@ class Defocus(Transform):
     range, in steps of 0.01. Edges of the image are replicated. Arguments are Albumentations'.
     """
 
-    radius_range: int | Sequence[int] = (3, 10)
-    alias_blur_range: Number = (0.1, 0.5)
+    radius_range: Annotated[Integers, Range(1, _MAX_RADIUS)] = (3, 10)
+    alias_blur_range: Annotated[Number, Range(0.0, 100.0)] = (0.1, 0.5)
     num_slots = 1
     _useful = UsefulRange(1, _MAX_RADIUS, None, lambda radius: Defocus(int(radius), 0.3))
-    _checks = checks(radius_range=span(1, _MAX_RADIUS, whole=True), alias_blur_range=span(0.0, 100.0))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         unit = sampling.uniform(rows, slot)
@@ -70,11 +68,10 @@ class ZoomBlur(Transform):
         step_factor_range: the step, a number or a range; more than 31 copies are made 31 by a greater one.
     """
 
-    max_factor_range: Number = (1.0, 1.31)
-    step_factor_range: Number = (0.01, 0.03)
+    max_factor_range: Annotated[Number, Range(1.0, 10.0)] = (1.0, 1.31)
+    step_factor_range: Annotated[Number, Range(1e-3, 10.0)] = (0.01, 0.03)
     num_slots = 1
     _useful = UsefulRange(1.0, 1.4, 1.0, lambda factor: ZoomBlur(factor, 0.02))
-    _checks = checks(max_factor_range=span(1.0, 10.0), step_factor_range=span(1e-3, 10.0))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         unit = sampling.uniform(rows, slot)
@@ -101,16 +98,11 @@ class ChromaticAberration(Transform):
             either.
     """
 
-    primary_distortion_range: Number = (-0.02, 0.02)
-    secondary_distortion_range: Number = (-0.05, 0.05)
+    primary_distortion_range: Annotated[Number, Range(-1.0, 1.0)] = (-0.02, 0.02)
+    secondary_distortion_range: Annotated[Number, Range(-1.0, 1.0)] = (-0.05, 0.05)
     mode: Fringes = "green_purple"
     num_slots = 1
     _useful = UsefulRange(0.0, 0.1, 0.0, lambda most: ChromaticAberration(most, most, "red_blue"))
-    _checks = checks(
-        primary_distortion_range=span(-1.0, 1.0),
-        secondary_distortion_range=span(-1.0, 1.0),
-        mode=partial(one_of, choices=get_args(Fringes)),
-    )
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         rows = rows[sampling.channels[rows] == 3]
@@ -136,16 +128,11 @@ class GlassBlur(Transform):
     the same. Masks, boxes and key points stay where they are. (Hendrycks and Dietterich 2019)
     """
 
-    sigma: float = 0.7
-    max_delta: int = 4
-    iterations: int = 2
+    sigma: Annotated[float, Range(0.0, 100.0)] = 0.7
+    max_delta: Annotated[int, Range(1, MAX_DISTANCE)] = 4
+    iterations: Annotated[int, Range(1, MAX_TIMES)] = 2
     num_slots = 1
     _useful = UsefulRange(1, 9, None, lambda pixels: GlassBlur(max_delta=int(pixels)))
-    _checks = checks(
-        sigma=partial(number, low=0.0, high=100.0),
-        max_delta=partial(integer, low=1, high=MAX_DISTANCE),
-        iterations=partial(integer, low=1, high=MAX_TIMES),
-    )
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         size = round(6.0 * self.sigma + 1.0) | 1

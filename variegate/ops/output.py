@@ -5,60 +5,53 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
 
 from variegate.arrays import Float32Array
-from variegate.checks import Refusal, as_integer, as_number, as_numbers, one_of, refused
-from variegate.ops.arguments import FLAG, LARGEST, ArgumentError, checks
+from variegate.checks import Refusal, as_integer, refused
+from variegate.ops.arguments import ArgumentError, several_numbers
 from variegate.ops.base import Transform, set_field
 from variegate.ops.finish import Cast, Standardise, followed_by, is_cut_only
 from variegate.ops.magnitude import PlainOp
+from variegate.ops.schema import LARGEST, Converted, OneOf
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.ops import Op
 from variegate.program.program import MAX_CHANNELS, Output
 from variegate.program.sampling import Rows, Sampling
-
-if TYPE_CHECKING:
-    import torch
-
 
 # What a transform inside of a choice is to do instead.
 _LAST = "put it last, outside of the choice."
 
 DtypeName = Literal["float32", "float16", "bfloat16"]
 FinishedName = Literal["float64", "uint8", "int8", "int16", "int32", "int64", "uint16"]
+if TYPE_CHECKING:
+    import torch
+
+    AnyDtype = DtypeName | FinishedName | torch.dtype
+else:
+    AnyDtype = DtypeName | FinishedName
+_DTYPE = OneOf((*get_args(DtypeName), *get_args(FinishedName)), read=lambda value: str(value).removeprefix("torch."))
+_NUMBERS = "three numbers (red, green, blue), or one for all"
+_POSITIVE = "three positive numbers (red, green, blue), or one for all"
 
 
-def _per_channel(
-    name: str, value: Any, *, least: float, kind: str, error: Refusal = refused, more: str = ""
-) -> tuple[float, ...]:
-    single = as_number(value)
-    numbers = as_numbers(value) if single is None else (single,)
-    fit = numbers is not None and all(least <= number <= LARGEST for number in numbers)
-    if numbers is None or not fit or not 0 < len(numbers) <= MAX_CHANNELS:
-        raise error(name, value, f"three {kind}numbers (red, green, blue), or one for all{more}")
-    return numbers
+def _per_channel(value: Any, least: float = -LARGEST) -> tuple[float, ...] | None:
+    numbers = several_numbers(value, MAX_CHANNELS, least)
+    return numbers if numbers is None or isinstance(numbers, tuple) else (numbers,)
 
 
-def _mean_or_dataset(name: str, value: Any, *, error: Refusal = refused) -> tuple[float, ...] | Literal["dataset"]:
-    if isinstance(value, str) and value == "dataset":
-        return "dataset"
-    return _per_channel(name, value, least=-LARGEST, kind="", error=error, more=", or 'dataset'")
+def _mean_or_dataset(value: Any) -> tuple[float, ...] | Literal["dataset"] | None:
+    return "dataset" if isinstance(value, str) and value == "dataset" else _per_channel(value)
 
 
-def _std(name: str, value: Any, *, error: Refusal = refused) -> tuple[float, ...] | None:
-    return None if value is None else _per_channel(name, value, least=1 / LARGEST, kind="positive ", error=error)
-
-
-def _dtype(name: str, value: object, *, error: Refusal = refused) -> DtypeName | FinishedName:
-    choices = (*get_args(DtypeName), *get_args(FinishedName))
-    return one_of(name, str(value).removeprefix("torch."), choices, error=error)
+def _std(value: Any) -> tuple[float, ...] | None:
+    return _per_channel(value, 1 / LARGEST)
 
 
 @dataclass(frozen=True)
-class Normalize(Transform, function="normalize"):
+class Normalize(Transform):
     """Normalize to floats: ``(x / 255 - mean) / std``.
 
     Args:
@@ -71,17 +64,18 @@ class Normalize(Transform, function="normalize"):
     of a batch have one format.
     """
 
-    mean: float | Sequence[float] | Literal["dataset"]
-    std: float | Sequence[float] | None = None
+    mean: Annotated[
+        float | Sequence[float] | Literal["dataset"], Converted(_mean_or_dataset, f"{_NUMBERS}, or 'dataset'")
+    ]
+    std: Annotated[float | Sequence[float], Converted(_std, _POSITIVE)] | None = None
     inplace: bool = False
     _changes_bytes = False
     _format_advice = "put it last, outside of the choice"
-    _checks = checks(mean=_mean_or_dataset, std=_std, inplace=FLAG)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.std is None and not self.is_of_dataset:
-            raise ArgumentError(self, "std", None, "three positive numbers (red, green, blue), or one for all")
+            raise ArgumentError(self, "std", None, _POSITIVE)
         if self.std is not None and self.is_of_dataset:
             raise ArgumentError(self, "std", self.std, "none with mean='dataset'")
         set_field(self, "_finisher", self)
@@ -119,12 +113,11 @@ class ToDtype(Transform):
     nothing.
     """
 
-    dtype: DtypeName | FinishedName | torch.dtype = "float32"
+    dtype: Annotated[AnyDtype, _DTYPE] = "float32"
     scale: bool = False
     _changes_bytes = False
     _always_described: ClassVar[tuple[str, ...]] = ("scale",)
     _format_advice = "put it last, outside of the choice"
-    _checks = checks(dtype=_dtype, scale=FLAG)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -151,26 +144,26 @@ class ConvertImageDtype(ToDtype):
     _always_described = ()
 
 
-def one_or_three(name: str, value: Any, *, error: Refusal = refused) -> int:
+def _one_or_three(value: Any) -> int | None:
     channels = as_integer(value)
-    if channels not in (1, 3):
-        raise error(name, value, "1, or 3 for equal channels")
-    return channels
+    return channels if channels in (1, 3) else None
+
+
+GrayChannels = Annotated[int, Converted(_one_or_three, "1, or 3 for equal channels")]
 
 
 @dataclass(frozen=True)
-class Grayscale(PlainOp, function="grayscale rgb_to_grayscale to_grayscale"):
+class Grayscale(PlainOp):
     """Convert to gray levels (Pillow's mode "L") in ``num_output_channels``, 1 or 3.
 
     One channel applies to all images of a batch, so it cannot be part of a choice; ``RandomGrayscale`` and policies
     keep the channels. Operations that follow still see three equal channels, of which the first is returned.
     """
 
-    num_output_channels: int = 1
+    num_output_channels: GrayChannels = 1
     _op = Op.GRAYSCALE
     _always_described = ("num_output_channels",)
     _format_advice = "take num_output_channels=3, or RandomGrayscale"
-    _checks = checks(num_output_channels=one_or_three)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -6,19 +6,20 @@ import base64
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from variegate.arrays import Int64Array
-from variegate.checks import Refusal, as_numbers, one_of, refused
-from variegate.ops.arguments import Colour, Number, checks
+from variegate.checks import Refusal, refused
+from variegate.ops.arguments import Colour, Number, Probability, two_numbers
 from variegate.ops.base import UsefulRange
 from variegate.ops.fields import Lattice
 from variegate.ops.layers import WHITE, Layers, Overlaid, emit_layers
-from variegate.ops.magnitude import between, span
+from variegate.ops.magnitude import between
+from variegate.ops.schema import Argument, Converted, MagnitudeRange, Range
 from variegate.program.coords import STEP_BITS
 from variegate.program.ops import LayerMode
 from variegate.program.sampling import Floats, Rows, Sampling
@@ -80,24 +81,30 @@ def _picture(value: Any) -> Picture | None:
     return Picture(image.height, image.width, image.tobytes())
 
 
-def check_pictures(name: str, value: Any, *, error: Refusal = refused) -> tuple[Picture, ...]:
-    given = value if isinstance(value, (list, tuple)) else [value]
-    pictures = [_picture(each) for each in given]
-    for each, picture in zip(given, pictures, strict=True):
-        if picture is None:
-            raise error(name, tuple(each.shape) if hasattr(each, "shape") else each, _ACCEPTED)
-    if not pictures:
-        raise error(name, value, f"at least one of {_ACCEPTED}")
-    return tuple(p for p in pictures if p is not None)
+class Pictures(Argument):
+    """A picture or several, in any of the forms of ``_ACCEPTED``."""
+
+    def check(self, name: str, value: Any, *, error: Refusal = refused) -> tuple[Picture, ...]:
+        given = value if isinstance(value, (list, tuple)) else [value]
+        pictures = [_picture(each) for each in given]
+        for each, picture in zip(given, pictures, strict=True):
+            if picture is None:
+                raise error(name, tuple(each.shape) if hasattr(each, "shape") else each, _ACCEPTED)
+        if not pictures:
+            raise error(name, value, f"at least one of {_ACCEPTED}")
+        return tuple(p for p in pictures if p is not None)
+
+    def describe(self) -> str:
+        return _ACCEPTED
 
 
-def check_place(name: str, value: Any, *, error: Refusal = refused) -> str | tuple[float, float]:
-    if isinstance(value, str) and value in ("anywhere", "cover"):
-        return value
-    both = as_numbers(value) or ()
-    if len(both) != 2 or not all(0 <= v <= 1 for v in both):
-        raise error(name, value, '"anywhere", "cover", or the center (x, y) in shares of the sides')
-    return both[0], both[1]
+_PLACES = '"anywhere", "cover", or the center (x, y) in shares of the sides'
+
+
+def _place(value: Any) -> str | tuple[float, ...] | None:
+    if isinstance(value, str):
+        return value if value in ("anywhere", "cover") else None
+    return two_numbers(value, 0.0, 1.0)
 
 
 @lru_cache(maxsize=256)
@@ -135,22 +142,15 @@ class Overlay(Overlaid):
         opacity: 0 to 1, a number or a range.
     """
 
-    images: Any
-    scale: Number = (0.2, 0.5)
-    place: str | Sequence[float] = "anywhere"
+    images: Annotated[Any, Pictures()]
+    scale: Annotated[Number, Range(0.01, 10.0)] = (0.2, 0.5)
+    place: Annotated[str | Sequence[float], Converted(_place, _PLACES)] = "anywhere"
     blend: Blending = "alpha"
-    opacity: Number = 1.0
-    p: float = 0.5
+    opacity: Annotated[Number, MagnitudeRange(0.0, 1.0)] = 1.0
+    p: Probability = 0.5
     num_slots = 2
-    _number, _bounds = "opacity", (0.0, 1.0)
     _path_args = ("images",)
     _useful = UsefulRange(0.0, 1.0, 0.0, lambda opacity: Overlay(_ring(), opacity=opacity, p=1.0))
-    _checks = checks(
-        images=check_pictures,
-        scale=span(0.01, 10.0),
-        place=check_place,
-        blend=partial(one_of, choices=get_args(Blending)),
-    )
 
     def to_dict(self) -> dict[str, Any]:
         return {**super().to_dict(), "images": [picture.described() for picture in self.images]}

@@ -7,24 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, get_args
+from typing import Annotated, Any
 
-from variegate.checks import Refusal, as_integer, one_of, refused
+from variegate.checks import as_integer
 from variegate.ops.arguments import (
-    AREA_PAIR,
     MAX_LENGTH,
-    POSITIVE_PAIR,
+    SIZES,
+    AreaRange,
     ArgumentError,
     Edges,
+    FactorRange,
     FilterName,
-    check_filter,
-    check_size,
-    checks,
-    optional,
+    Size,
+    two_integers,
 )
 from variegate.ops.base import Transform, set_field
 from variegate.ops.magnitude import INTERPOLATION_FLAGS, between
+from variegate.ops.schema import Converted
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import Number, exp, floor, log, maximum, minimum, rint, select, sqrt, trunc
 from variegate.program.ops import Op
@@ -36,8 +35,6 @@ Sides = tuple[Number, Number]
 Box = tuple[Number, ...]
 
 # PIL images are always antialiased, and torchvision ignores the argument for them.
-ANTIALIAS = partial(one_of, choices=(True, False, None))
-EDGES = partial(one_of, choices=get_args(Edges))
 
 
 def resized_size(height: Number, width: Number, short: Number | None, max_size: int | None) -> tuple[Number, Number]:
@@ -60,11 +57,14 @@ def resized_size(height: Number, width: Number, short: Number | None, max_size: 
     return maximum(new_height, 1), maximum(new_width, 1)
 
 
-def side_or_size(name: str, value: Any, *, error: Refusal = refused) -> int | tuple[int, int]:
+def _side_or_size(value: Any) -> int | tuple[int, int] | None:
     """A list of one number is that number."""
-    height, width = check_size(name, value, error=error)
-    is_pair = as_integer(value) is None and len(value) == 2
-    return (height, width) if is_pair else height
+    size = two_integers(value, MAX_LENGTH)
+    is_pair = size is not None and as_integer(value) is None and len(value) == 2
+    return size[0] if size is not None and not is_pair else size
+
+
+SideOrSize = Annotated[int | Sequence[int], Converted(_side_or_size, SIZES)]
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,10 @@ class Resize(Transform, function="resize"):
         max_size: limit of the longer side, above ``size``.
     """
 
-    size: int | Sequence[int] | None
+    size: SideOrSize | None
     interpolation: FilterName = "bilinear"
     max_size: int | None = None
     antialias: bool | None = True
-    _checks = checks(size=optional(side_or_size), interpolation=check_filter, antialias=ANTIALIAS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -118,21 +117,13 @@ class RandomResizedCrop(Transform):
             differ only within the filter's reach of the edges.
     """
 
-    size: int | Sequence[int]
-    scale: Sequence[float] = (0.08, 1.0)
-    ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0)
+    size: Size
+    scale: AreaRange = (0.08, 1.0)
+    ratio: FactorRange = (3.0 / 4.0, 4.0 / 3.0)
     interpolation: FilterName = "bilinear"
     antialias: bool | None = True
     edges: Edges = "image"
     num_slots = TRIES
-    _checks = checks(
-        size=check_size,
-        scale=AREA_PAIR,
-        ratio=POSITIVE_PAIR,
-        interpolation=check_filter,
-        antialias=ANTIALIAS,
-        edges=EDGES,
-    )
 
     def draw(self, image: DrawContext, slot: int) -> None:
         otherwise = _central_box(image.height, image.width, self.ratio)

@@ -5,40 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from variegate.checks import Refusal, as_integer, as_numbers, integer, pair, refused
 from variegate.ops.arguments import (
     BLACK,
-    FLAG,
-    LARGEST,
     MAX_ENTRIES,
     MAX_LENGTH,
-    POSITIVE_PAIR,
-    PROBABILITY,
     ArgumentError,
+    FactorRange,
     Fill,
     FilterName,
+    Integers,
+    Length,
     Number,
     Pair,
-    check_colour,
-    check_filter,
-    check_size,
-    checks,
-    optional,
+    Probability,
+    Size,
+    several_integers,
 )
 from variegate.ops.base import Transform, UsefulRange
 from variegate.ops.crop import add_pad
 from variegate.ops.magnitude import MagnitudeOp, between
-from variegate.ops.resize import ANTIALIAS, Sides, add_resize, resized_size
+from variegate.ops.resize import Sides, add_resize, resized_size
+from variegate.ops.schema import Converted, MagnitudeRange, Range
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import Number as Drawn
 from variegate.program.draws.values import clip, floor, maximum, minimum, rint, trunc
 from variegate.program.ops import Op
-
-_LENGTH = partial(integer, low=1, high=MAX_LENGTH)
 
 
 def _scaled(image: DrawContext, factor: Drawn) -> Sides:
@@ -51,12 +46,11 @@ def _scaled(image: DrawContext, factor: Drawn) -> Sides:
 class RandomResize(Transform):
     """Resize the shorter side to an integer drawn from ``min_size`` .. ``max_size - 1``, keeping the aspect ratio."""
 
-    min_size: int
-    max_size: int
+    min_size: Length
+    max_size: Length
     interpolation: FilterName = "bilinear"
     antialias: bool | None = True
     num_slots = 1
-    _checks = checks(min_size=_LENGTH, max_size=_LENGTH, interpolation=check_filter, antialias=ANTIALIAS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -68,19 +62,18 @@ class RandomResize(Transform):
         add_resize(image, resized_size(image.height, image.width, short, None), self.interpolation)
 
 
-def _lengths(name: str, value: Any, *, most: int, listed: str, error: Refusal = refused) -> int | tuple[int, ...]:
-    """A side, or up to ``most`` to choose from."""
-    single = as_integer(value)
-    every = as_numbers(value, whole=True) if single is None else (single,)
-    if not every or len(every) > most or not all(0 < length <= MAX_LENGTH for length in every):
-        raise error(name, value, f"a positive integer, or a list of {listed}them, up to {MAX_LENGTH:,}")
-    return every if single is None else single
-
-
 def _one_of(image: DrawContext, slot: int, lengths: int | Sequence[int]) -> Drawn:
     """One of the lengths, all equally likely."""
     choices = np.atleast_1d(np.array(lengths, np.float64))
     return image.lookup(choices, floor(image.unit(slot) * len(choices)))
+
+
+def _lengths(most: int, listed: str) -> Converted:
+    """A side, or up to ``most`` to choose from."""
+    return Converted(
+        partial(several_integers, counts=range(1, most + 1), low=1, high=MAX_LENGTH),
+        f"a positive integer, or a list of {listed}them, up to {MAX_LENGTH:,}",
+    )
 
 
 @dataclass(frozen=True)
@@ -90,17 +83,11 @@ class RandomShortestSize(Transform):
     If the longer side would exceed ``max_size``, it is resized to that instead.
     """
 
-    min_size: int | Sequence[int]
-    max_size: int | None = None
+    min_size: Annotated[Integers, _lengths(MAX_ENTRIES, "")]
+    max_size: Length | None = None
     interpolation: FilterName = "bilinear"
     antialias: bool | None = True
     num_slots = 1
-    _checks = checks(
-        min_size=partial(_lengths, most=MAX_ENTRIES, listed=""),
-        max_size=optional(_LENGTH),
-        interpolation=check_filter,
-        antialias=ANTIALIAS,
-    )
 
     def draw(self, image: DrawContext, slot: int) -> None:
         height, width = image.height, image.width
@@ -118,15 +105,15 @@ class ScaleJitter(Transform):
     of ``target_size[1] / height`` and ``target_size[0] / width``.
     """
 
-    target_size: Sequence[int]
-    scale_range: Pair = (0.1, 2.0)
+    target_size: Size
+    scale_range: FactorRange = (0.1, 2.0)
     interpolation: FilterName = "bilinear"
     antialias: bool | None = True
     num_slots = 1
-    _checks = checks(target_size=check_size, scale_range=POSITIVE_PAIR, interpolation=check_filter, antialias=ANTIALIAS)
 
     def draw(self, image: DrawContext, slot: int) -> None:
-        fitting = minimum(self.target_size[1] / image.height, self.target_size[0] / image.width)
+        height, width = self.target_size  # type: ignore[misc]
+        fitting = minimum(width / image.height, height / image.width)
         factor = fitting * between(self.scale_range, image.unit(slot))
         add_resize(image, _scaled(image, factor), self.interpolation)
 
@@ -140,16 +127,9 @@ class RandomZoomOut(Transform):
     """
 
     fill: Fill = BLACK
-    side_range: Pair = (1.0, 4.0)
-    p: float = 0.5
+    side_range: Annotated[Pair, Range(1.0)] = (1.0, 4.0)
+    p: Probability = 0.5
     num_slots = 1
-    _checks = checks(
-        fill=check_colour,
-        side_range=partial(
-            pair, low=1.0, high=LARGEST, ordered=True, accepted="a pair (low, high) of factors of 1 or more"
-        ),
-        p=PROBABILITY,
-    )
 
     def draw(self, image: DrawContext, slot: int) -> None:
         if not (chosen := image.by_chance(self.p, slot)):
@@ -162,6 +142,7 @@ class RandomZoomOut(Transform):
 
 
 MAX_LENGTHS = 256
+Lengths = Annotated[Integers, _lengths(MAX_LENGTHS, f"1 to {MAX_LENGTHS} of ")]
 
 
 def _rounded(image: DrawContext, factor: Drawn) -> Sides:
@@ -172,13 +153,10 @@ def _rounded(image: DrawContext, factor: Drawn) -> Sides:
 class _SideResize(Transform, abstract=True):
     """One side of the image becomes ``max_size``, aspect kept."""
 
-    max_size: int | Sequence[int]
+    max_size: Lengths
     interpolation: FilterName
     _is_longer: ClassVar[bool]
     num_slots = 1
-    _checks = checks(
-        max_size=partial(_lengths, most=MAX_LENGTHS, listed=f"1 to {MAX_LENGTHS} of "), interpolation=check_filter
-    )
 
     def draw(self, image: DrawContext, slot: int) -> None:
         side = (maximum if self._is_longer else minimum)(image.height, image.width)
@@ -194,7 +172,7 @@ class LongestMaxSize(_SideResize):
     torchvision does.)
     """
 
-    max_size: int | Sequence[int] = 1024
+    max_size: Lengths = 1024
     interpolation: FilterName = "bilinear"
     _is_longer = True
 
@@ -203,7 +181,7 @@ class LongestMaxSize(_SideResize):
 class SmallestMaxSize(_SideResize):
     """Resize the shorter side to ``max_size`` pixels, a number or a list to draw from; see ``LongestMaxSize``."""
 
-    max_size: int | Sequence[int] = 1024
+    max_size: Lengths = 1024
     interpolation: FilterName = "bilinear"
     _is_longer = False
 
@@ -216,11 +194,10 @@ class LetterBox(Transform):
     size of smaller images.
     """
 
-    size: int | Sequence[int]
+    size: Size
     interpolation: FilterName = "bilinear"
     fill: Fill = BLACK
     upscale: bool = True
-    _checks = checks(size=check_size, interpolation=check_filter, fill=check_colour, upscale=FLAG)
 
     def draw(self, image: DrawContext, slot: int) -> None:
         height, width = self.size  # type: ignore[misc]
@@ -243,11 +220,10 @@ class Downscale(MagnitudeOp):
     bilinear and bicubic are antialiased.
     """
 
-    scale_range: Number = (0.25, 0.25)
+    scale_range: Annotated[Number, MagnitudeRange(0.001, 1.0)] = (0.25, 0.25)
     downscale: FilterName = "nearest"
     upscale: FilterName = "nearest"
-    _number, _bounds, _useful = "scale_range", (0.001, 1.0), UsefulRange(0.1, 1.0, 1.0)
-    _checks = checks(downscale=check_filter, upscale=check_filter)
+    _useful = UsefulRange(0.1, 1.0, 1.0)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
         height, width = image.height, image.width

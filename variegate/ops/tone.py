@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from variegate.ops.arguments import Number
+from variegate.ops.arguments import AnyMagnitude, Finite, Integers, Number, Probability
 from variegate.ops.base import UsefulRange
-from variegate.ops.magnitude import MagnitudeOp, PlainOp, TableOp, WithProbability, integers_between, span
+from variegate.ops.magnitude import MagnitudeOp, PlainOp, TableOp, WithProbability, integers_between
+from variegate.ops.schema import MagnitudeRange, Range
 from variegate.program.draws.recorder import DrawContext
 
 _BRIGHTNESS = {"factor": "brightness_factor"}
@@ -20,7 +21,7 @@ _BRIGHTNESS = {"factor": "brightness_factor"}
 class Brightness(TableOp, MagnitudeOp, opcode=20, neutral=1, function="adjust_brightness", called=_BRIGHTNESS):
     """Blend with black: ``factor`` 0 is black, 1 the image, 2 twice as bright (``PIL.ImageEnhance.Brightness``)."""
 
-    factor: Number
+    factor: AnyMagnitude
 
     @staticmethod
     def level(x: int, factor: float) -> np.float32:
@@ -31,9 +32,8 @@ class Brightness(TableOp, MagnitudeOp, opcode=20, neutral=1, function="adjust_br
 class Gamma(TableOp, MagnitudeOp, opcode=23, function="adjust_gamma"):
     """Correct gamma: ``255 * gain * (x / 255) ** gamma``; above 1 darkens (torchvision's ``adjust_gamma``)."""
 
-    gamma: Number
-    gain: float = 1.0
-    _bounds = (0.0, math.inf)
+    gamma: Annotated[Number, MagnitudeRange(0.0)]
+    gain: Finite = 1.0
     # As much darker as lighter.
     _useful = UsefulRange(0.4, 2.5, 1.0, spread=np.geomspace)
 
@@ -46,8 +46,7 @@ class Gamma(TableOp, MagnitudeOp, opcode=23, function="adjust_gamma"):
 class Posterize(TableOp, MagnitudeOp, opcode=24, neutral=8, function="posterize"):
     """Keep the highest ``bits`` bits of every value, 1 to 8. As by Pillow, 0 is refused: the image would be black."""
 
-    bits: int | Sequence[int]
-    _bounds, _integral = (1, 8), True
+    bits: Annotated[Integers, MagnitudeRange(1, 8)]
 
     @staticmethod
     def level(x: int, bits: float) -> int:
@@ -58,8 +57,8 @@ class Posterize(TableOp, MagnitudeOp, opcode=24, neutral=8, function="posterize"
 class RandomPosterize(WithProbability, of=Posterize):
     """Keep the highest ``bits`` bits (1 to 8) of every value with probability ``p``."""
 
-    bits: int
-    p: float = 0.5
+    bits: Annotated[int, Range(1, 8)]
+    p: Probability = 0.5
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class Solarize(
 ):
     """Invert the values at and above ``threshold``: all at 0 and below, none at 256 and above."""
 
-    threshold: Number
+    threshold: AnyMagnitude
 
     @staticmethod
     def level(x: int, threshold: float) -> int:
@@ -79,17 +78,17 @@ class Solarize(
 class RandomSolarize(WithProbability, of=Solarize):
     """Invert the values at and above ``threshold`` with probability ``p``."""
 
-    threshold: float
-    p: float = 0.5
+    threshold: Finite
+    p: Probability = 0.5
 
 
 @dataclass(frozen=True)
 class SolarizeAdd(TableOp, MagnitudeOp, opcode=26, function="solarize_add"):
-    """Add ``addition`` (an integer, -255 to 255) to the values below ``threshold``, clipped to 0..255."""
+    """Add ``addition`` (-255 to 255) to the values below ``threshold``, clipped to 0..255."""
 
-    addition: int | Sequence[int]
-    threshold: float = 128
-    _bounds, _integral, _takes_fractions = (-255, 255), True, True
+    addition: Annotated[Integers, MagnitudeRange(-255, 255)]
+    threshold: Finite = 128
+    _takes_fractions = True
     _useful = UsefulRange(0, 110, 0.0)
 
     @staticmethod
@@ -110,18 +109,20 @@ class Invert(TableOp, PlainOp, opcode=27, function="invert"):
 class RandomInvert(WithProbability, of=Invert):
     """Invert every value, ``255 - x``, with probability ``p``."""
 
-    p: float = 0.5
+    p: Probability = 0.5
+
+
+Shift = Annotated[Integers, Range(-255, 255)]
 
 
 @dataclass(frozen=True)
 class RGBShift(TableOp, opcode=30, per_channel=True):
     """Add integers from -255 to 255 to ``red``, ``green`` and ``blue``, drawn independently; clipped to 0..255."""
 
-    red: int | Sequence[int] = (-20, 20)
-    green: int | Sequence[int] = (-20, 20)
-    blue: int | Sequence[int] = (-20, 20)
+    red: Shift = (-20, 20)
+    green: Shift = (-20, 20)
+    blue: Shift = (-20, 20)
     num_slots = 1
-    _checks = dict.fromkeys(("red", "green", "blue"), span(-255, 255, whole=True))
 
     @staticmethod
     def level(x: int, shift: float) -> int:

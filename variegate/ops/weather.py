@@ -6,21 +6,27 @@ Names and arguments are AlbumentationsX's; docs/converting.md says where results
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from variegate.arrays import Int16Array
-from variegate.checks import integer, number, one_of
 from variegate.ops import brushes, layers
-from variegate.ops.arguments import MAX_LENGTH, PROBABILITY, Colour, Number, check_colour, checks, optional
+from variegate.ops.arguments import (
+    Colour,
+    Fill,
+    Integers,
+    Length,
+    Number,
+    Probability,
+    ShareRange,
+)
 from variegate.ops.base import UsefulRange, set_field
 from variegate.ops.fields import blurred_noise, by_size, gaussian_taps
-from variegate.ops.layers import MAX_SHAPES, UNIT, Overlaid, Region, check_region
-from variegate.ops.magnitude import between, limits, span
+from variegate.ops.layers import MAX_SHAPES, Overlaid, Region
+from variegate.ops.magnitude import between, limits
+from variegate.ops.schema import MagnitudeRange, Range
 from variegate.ops.tone import Brightness
 from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, LayerMode, Op
 from variegate.program.rng import to_unit
@@ -36,12 +42,10 @@ class RandomFog(Overlaid):
         fog_coef_range: density of the fog, 0 to 1, a number or a range.
     """
 
-    alpha_coef: float = 0.08
-    fog_coef_range: Number = (0.3, 1.0)
-    p: float = 0.5
-    _number, _bounds = "fog_coef_range", (0.0, 1.0)
+    alpha_coef: Probability = 0.08
+    fog_coef_range: Annotated[Number, MagnitudeRange(0.0, 1.0)] = (0.3, 1.0)
+    p: Probability = 0.5
     _useful = UsefulRange(0.0, 1.0, 0.0, lambda density: RandomFog(fog_coef_range=density, p=1.0))
-    _checks = checks(alpha_coef=PROBABILITY)
     _colour: ClassVar[Colour] = (228, 231, 234)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
@@ -78,24 +82,15 @@ class RandomRain(Overlaid):
         rain_type: number of streaks: "drizzle", "default", "heavy" or "torrential".
     """
 
-    slant_range: Number = (-10.0, 10.0)
-    drop_length: int | None = None
-    drop_width: int = 1
-    drop_color: Any = (200, 200, 200)
-    blur_value: int = 7
-    brightness_coefficient: float = 0.7
+    slant_range: Annotated[Number, MagnitudeRange(-60.0, 60.0)] = (-10.0, 10.0)
+    drop_length: Length | None = None
+    drop_width: Annotated[int, Range(1, 255)] = 1
+    drop_color: Fill = (200, 200, 200)
+    blur_value: Annotated[int, Range(1, 255)] = 7
+    brightness_coefficient: Probability = 0.7
     rain_type: RainType = "default"
-    p: float = 0.5
-    _number, _bounds = "slant_range", (-60.0, 60.0)
+    p: Probability = 0.5
     _useful = UsefulRange(-30.0, 30.0, None, lambda slant: RandomRain(slant, p=1.0))
-    _checks = checks(
-        drop_length=optional(partial(integer, low=1, high=MAX_LENGTH)),
-        drop_width=partial(integer, low=1, high=255),
-        drop_color=check_colour,
-        blur_value=partial(integer, low=1, high=255),
-        brightness_coefficient=partial(number, low=0.0, high=1.0),
-        rain_type=partial(one_of, choices=get_args(RainType)),
-    )
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         light = self.brightness_coefficient
@@ -131,16 +126,11 @@ class RandomSnow(Overlaid):
             haze and flakes.
     """
 
-    brightness_coeff: float = 2.5
-    snow_point_range: Number = (0.1, 0.3)
+    brightness_coeff: Annotated[float, Range(0.0, 255.0)] = 2.5
+    snow_point_range: Annotated[Number, MagnitudeRange(0.0, 1.0)] = (0.1, 0.3)
     method: Literal["bleach", "texture"] = "bleach"
-    p: float = 0.5
-    _number, _bounds = "snow_point_range", (0.0, 1.0)
+    p: Probability = 0.5
     _useful = UsefulRange(0.0, 0.8, None, lambda point: RandomSnow(2.5, point, "texture", p=1.0))
-    _checks = checks(
-        brightness_coeff=partial(number, low=0.0, high=255.0),
-        method=partial(one_of, choices=("bleach", "texture")),
-    )
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         if self.method == "bleach":
@@ -183,11 +173,9 @@ class RandomGravel(Overlaid):
     """
 
     gravel_roi: Region = (0.1, 0.4, 0.9, 0.9)
-    number_of_patches: int | Sequence[int] = 2
-    p: float = 0.5
-    _number, _bounds, _integral = "number_of_patches", (0, MAX_SHAPES), True
+    number_of_patches: Annotated[Integers, MagnitudeRange(0, MAX_SHAPES)] = 2
+    p: Probability = 0.5
     _useful = UsefulRange(0, 8, 0, lambda patches: RandomGravel(number_of_patches=int(patches), p=1.0))
-    _checks = checks(gravel_roi=check_region)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -224,24 +212,15 @@ class Spatter(Overlaid):
     ``color`` None for that of the paper: (175, 238, 238) or (63, 42, 20).
     """
 
-    mean_range: Number = (0.65, 0.65)
-    std_range: Number = (0.3, 0.3)
-    gauss_sigma_range: Number = (2.0, 2.0)
-    cutout_threshold_range: Number = (0.68, 0.68)
-    intensity_range: Number = (0.6, 0.6)
+    mean_range: ShareRange = (0.65, 0.65)
+    std_range: Annotated[Number, Range(1e-3, 1.0)] = (0.3, 0.3)
+    gauss_sigma_range: Annotated[Number, Range(0.5, 32.0)] = (2.0, 2.0)
+    cutout_threshold_range: ShareRange = (0.68, 0.68)
+    intensity_range: Annotated[Number, MagnitudeRange(0.0, 1.0)] = (0.6, 0.6)
     mode: Literal["rain", "mud"] = "rain"
-    color: Any = None
-    p: float = 0.5
-    _number, _bounds = "intensity_range", (0.0, 1.0)
+    color: Fill | None = None
+    p: Probability = 0.5
     _useful = UsefulRange(0.0, 1.0, 0.0, lambda share: Spatter(intensity_range=share, p=1.0))
-    _checks = checks(
-        mean_range=UNIT,
-        std_range=span(1e-3, 1.0),
-        gauss_sigma_range=span(0.5, 32.0),
-        cutout_threshold_range=UNIT,
-        mode=partial(one_of, choices=("rain", "mud")),
-        color=optional(check_colour),
-    )
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         unit = sampling.uniform(rows, slot + 1)

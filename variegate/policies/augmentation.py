@@ -6,16 +6,17 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from variegate.checks import Refusal, integer, meant, pair, refused
+from variegate.checks import Refusal, meant, refused
 from variegate.ops import arguments
-from variegate.ops.arguments import MAX_BINS, MAX_ENTRIES, ArgumentError, Colour, Fill, InterpolationName
+from variegate.ops.arguments import MAX_BINS, MAX_ENTRIES, ArgumentError, Colour, Fill, InterpolationName, two_numbers
 from variegate.ops.base import Transform, set_field
 from variegate.ops.magnitude import WithProbability
+from variegate.ops.schema import Argument, Converted, Range
 from variegate.policies import table
 from variegate.policies.spaces import Space, space
 from variegate.policies.table import EMISSIONS, Emission, Entry, Policy, emission_of
@@ -35,13 +36,10 @@ MAPPINGS: dict[Mapping, Callable[[Any], Any]] = {
 # What a class requires besides its number, where the catalogue decides it (the kernel follows sigma there).
 _DECIDED: dict[str, dict[str, Any]] = {"GaussianBlur": {"kernel_size": 1}}
 DEFAULT_BINS = 31
-_BINS = f"an integer from 2 to {MAX_BINS}, or None for the policy's"
 
 
-def _operation_name(name: str, value: Any, *, error: Refusal = refused) -> str:
-    if not isinstance(value, str):
-        raise error(name, value, "a name, such as 'turn'")
-    return value
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 @dataclass(frozen=True)
@@ -69,19 +67,16 @@ class Augmentation(Policy):
     (0, 10)
     """
 
-    name: str
+    name: Annotated[str, Converted(_text, "a name, such as 'turn'")]
     op: str | Transform
-    magnitude: Sequence[float] | None = None
-    bins: int | None = None
+    magnitude: (
+        Annotated[Sequence[float], Converted(two_numbers, "a pair (low, high) of numbers, in either order")] | None
+    ) = None
+    bins: Annotated[int, Range(2, MAX_BINS)] | None = None
     signed: bool = False
     mag_to_param: Mapping | Callable[[float], float] = "identity"
     interpolation: InterpolationName = "nearest"
-    fill: Fill = None
-    _checks = arguments.checks(
-        name=_operation_name,
-        signed=arguments.FLAG,
-        bins=arguments.optional(partial(integer, low=2, high=MAX_BINS, accepted=_BINS)),
-    )
+    fill: Fill | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,10 +89,6 @@ class Augmentation(Policy):
             raise ArgumentError(self, "op", self.op, f"a transform with emit_at(), or one of {names}")
         if self.magnitude is None and not isinstance(self.op, str):
             self._take_domain(self.op)
-        error = partial(ArgumentError, self)
-        if self.magnitude is not None:
-            ends = "a pair (low, high) of numbers, in either order, or None"
-            set_field(self, "magnitude", pair("magnitude", self.magnitude, accepted=ends, error=error))
         is_function = callable(self.mag_to_param) and not isinstance(self.mag_to_param, Transform)
         if not is_function and not (isinstance(self.mag_to_param, str) and self.mag_to_param in MAPPINGS):
             accepted = f"a function, or one of {', '.join(MAPPINGS)}{meant(self.mag_to_param, MAPPINGS)}"
@@ -116,7 +107,7 @@ class Augmentation(Policy):
     def takes_whole(self) -> bool:
         """True if the operation's argument has to be a whole number."""
         cls: Any = Transform.registry.get(self.op) if isinstance(self.op, str) else None
-        return hasattr(cls, "_op") and getattr(cls, "_integral", False) and not cls._takes_fractions
+        return hasattr(cls, "_op") and hasattr(cls, "_range") and cls._range.is_whole and not cls._takes_fractions
 
     @computed_once
     def emission(self) -> Emission:
@@ -126,7 +117,7 @@ class Augmentation(Policy):
         driven = None
         if cls is not None and number is not None and self.magnitude is not None:
             ends = [float(_Declared(self, 1).parameters(i, negative)) for i in (0, 1) for negative in (False, True)]
-            if getattr(cls, "_integral", False):
+            if cls._range.is_whole:  # type: ignore[attr-defined]
                 ends = [int(end) for end in ends]
             try:
                 driven = cls(**{number: (min(ends), max(ends))}, **_DECIDED.get(str(self.op), {}))
@@ -232,18 +223,23 @@ def entries_of(
     return [entry_of(owner, f"{argument}[{i}]", op, source, full) for i, op in enumerate(operations)]
 
 
-def check_operations(name: str, operations: Any, *, error: Refusal = refused) -> tuple[str | Augmentation, ...]:
+class OperationList(Argument):
     """A list of names and Augmentations; bare transforms become such."""
-    if not isinstance(operations, (list, tuple)) or not 0 < len(operations) <= MAX_ENTRIES:
-        raise error(name, operations, f"None, or a list of 1 to {MAX_ENTRIES:,} operation names and Augmentations")
-    found = []
-    for i, op in enumerate(operations):
-        try:
-            is_ready = isinstance(op, (str, Augmentation))
-            found.append(op if is_ready else Augmentation(getattr(op, "__name__", type(op).__name__), op))
-        except ArgumentError as refusal:
-            raise error(f"{name}[{i}]", op, refusal.accepted) from refusal
-    return tuple(found)
+
+    def check(self, name: str, operations: Any, *, error: Refusal = refused) -> tuple[str | Augmentation, ...]:
+        if not isinstance(operations, (list, tuple)) or not 0 < len(operations) <= MAX_ENTRIES:
+            raise error(name, operations, self.describe())
+        found = []
+        for i, op in enumerate(operations):
+            try:
+                is_ready = isinstance(op, (str, Augmentation))
+                found.append(op if is_ready else Augmentation(getattr(op, "__name__", type(op).__name__), op))
+            except ArgumentError as refusal:
+                raise error(f"{name}[{i}]", op, refusal.accepted) from refusal
+        return tuple(found)
+
+    def describe(self) -> str:
+        return f"a list of 1 to {MAX_ENTRIES:,} operation names and Augmentations"
 
 
 def has_magnitude(name: str) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from typing import Annotated
 
 import numpy as np
 
-from variegate.checks import integer, number
-from variegate.ops.arguments import FLAG, MAX_STEPS, ArgumentError, Fill, InterpolationName, checks
+from variegate.ops.arguments import MAX_STEPS, ArgumentError, Fill, InterpolationName
 from variegate.ops.base import Transform, set_field
+from variegate.ops.schema import Range
 from variegate.policies.augmentation import entries_of
 from variegate.policies.spaces import space
 from variegate.policies.table import OperationTable, Policy
@@ -23,21 +23,17 @@ from variegate.threads import computed_once
 DEEPEST = 3
 # Every chain is an image of its own until they are joined.
 WIDEST = 16
+MAX_SEVERITY = space("torchvision-augmix").bins
 
 
 class ChainMixture(Policy, abstract=True):
     """``mixture_width`` chains of ``chain_depth`` operations, -1 for one to three; weights by ``alpha``."""
 
-    mixture_width: int
-    chain_depth: int
-    alpha: float
+    mixture_width: Annotated[int, Range(1, WIDEST)]
+    chain_depth: Annotated[int, Range(-1, MAX_STEPS)]
+    alpha: Annotated[float, Range(0.05, 1e6)]
     _step_slots = 1
     _forks = True
-    _checks = checks(
-        mixture_width=partial(integer, low=1, high=WIDEST),
-        chain_depth=partial(integer, low=-1, high=MAX_STEPS),
-        alpha=partial(number, low=0.05, high=1e6),
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,14 +121,13 @@ class AugMix(ChainMixture):
     keep 1 bit, where torchvision asks for 0 bits: with Pillow 13 an error, with earlier versions a black image.
     """
 
-    severity: int = 3
+    severity: Annotated[int, Range(1, MAX_SEVERITY)] = 3
     mixture_width: int = 3
     chain_depth: int = -1
     alpha: float = 1.0
     all_ops: bool = True
     interpolation: InterpolationName = "bilinear"
-    fill: Fill = None
-    _checks = checks(severity=partial(integer, low=1, high=space("torchvision-augmix").bins), all_ops=FLAG)
+    fill: Fill | None = None
 
     @computed_once
     def _table(self) -> OperationTable:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from variegate.checks import integer, meant, number, one_of
-from variegate.ops.arguments import MAX_ENTRIES, MAX_STEPS, ArgumentError, Fill, checks
+from variegate.ops.arguments import MAX_ENTRIES, MAX_STEPS, ArgumentError, Fill
 from variegate.ops.base import set_field
 from variegate.policies.augmentation import Augmentation, entry_of
-from variegate.policies.spaces import DATA, Space, check_deviation, noisy, space_of
-from variegate.policies.table import AnyInterpolation, Entry, Index, OperationTable, Policy, check_any_interpolation
+from variegate.policies.spaces import DATA, Deviation, Space, noisy, space_of
+from variegate.policies.table import AnyInterpolation, Entry, Index, OperationTable, Policy
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import floor
 from variegate.program.sampling import Floats
@@ -60,10 +60,9 @@ class AutoAugment(Policy):
 
     policy: str | Sequence[Sequence[Sequence[Any]]] = "imagenet"
     interpolation: AnyInterpolation = "nearest"
-    fill: Fill = None
+    fill: Fill | None = None
     space: str | None = None
-    magnitude_std: float = 0.0
-    _checks = checks(interpolation=check_any_interpolation, magnitude_std=check_deviation)
+    magnitude_std: Deviation = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from variegate.checks import one_of
 from variegate.errors import PolicyError
-from variegate.ops.arguments import ArgumentError, Fill, InterpolationName, checks
+from variegate.ops.arguments import ArgumentError, Fill, InterpolationName
 from variegate.ops.base import set_field
 from variegate.ops.crop import add_shift
+from variegate.ops.schema import OneOf
 from variegate.policies.augmentation import entries_of
 from variegate.policies.custom_space import CustomSpace, magnitudes
 from variegate.policies.schedule import PUBLISHED_SCHEDULES, Schedule, Tuple3, published_schedule, schedule_from_dict
@@ -57,10 +56,9 @@ class PBA(Policy):
     """
 
     schedule: str | Schedule | Mapping[str, Any] = "pba-cifar10"
-    space: str | None = None
+    space: Annotated[str, OneOf(SPACES)] | None = None
     interpolation: InterpolationName = "nearest"
-    fill: Fill = None
-    _checks = checks(space=partial(one_of, choices=(None, *SPACES)))
+    fill: Fill | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

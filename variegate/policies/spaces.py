@@ -12,13 +12,13 @@ import json
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.arrays import IndexArray
-from variegate.checks import Refusal, number, refused
+from variegate.ops.schema import Range
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import Number, clip, float32, maximum, rint, select
 from variegate.program.sampling import Floats
@@ -162,11 +162,14 @@ def _rule(entry: Any, described: Any) -> Rule:
     )
 
 
-def check_deviation(name: str, value: Any, *, error: Refusal = refused) -> float:
+class DeviationRange(Range):
     """A standard deviation, or infinity for "uniform", as timm writes it."""
-    if isinstance(value, float) and value == np.inf:
-        return value
-    return number(name, value, low=0, high=1e6, error=error)
+
+    def convert(self, value: Any) -> Any:
+        return value if isinstance(value, float) and value == np.inf else super().convert(value)
+
+
+Deviation = Annotated[float, DeviationRange(0.0, 1e6)]
 
 
 def noisy(image: DrawContext, level: Number, deviation: float, slot: int, most: float) -> Number:

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from variegate.arrays import IndexArray, Int64Array
-from variegate.checks import Refusal, one_of, refused
 from variegate.ops import arguments, colour, filters, geometry, output, tone
 from variegate.ops.arguments import BLACK, Colour, Fill, InterpolationName
 from variegate.ops.base import Transform
@@ -213,22 +212,17 @@ class OperationTable:
         return select(image.lookup(self._truncated, index), trunc(pixels), pixels) if self._truncated.any() else pixels
 
 
-AnyInterpolation = InterpolationName | Literal["random"]
-
-
-def check_any_interpolation(name: str, value: Any, *, error: Refusal = refused) -> str:
-    """An interpolation's name, or "random": bilinear or bicubic, drawn for every operation."""
-    return one_of(name, getattr(value, "value", value), ("random", *arguments.INTERPOLATIONS), error=error)
+# "random": bilinear or bicubic, drawn for every operation.
+AnyInterpolation = Annotated[
+    InterpolationName | Literal["random"], arguments.interpolations("random", *arguments.INTERPOLATIONS)
+]
 
 
 class Policy(Transform, abstract=True):
     """Draws operations of a table. ``fill`` None is the magnitude space's own."""
 
     interpolation: AnyInterpolation
-    fill: Fill
-    _checks = arguments.checks(
-        interpolation=arguments.check_interpolation, fill=arguments.optional(arguments.check_colour)
-    )
+    fill: Fill | None
 
     def _table_of(self, entries: Sequence[Entry], fill: Colour) -> OperationTable:
         fixed = "bilinear" if self.interpolation == "random" else self.interpolation

@@ -9,19 +9,20 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from variegate.checks import integer, number, one_of
+from variegate.checks import integer
 from variegate.errors import PolicyError
-from variegate.ops.arguments import FLAG, MAX_STEPS, PROBABILITY, ArgumentError, Fill, checks
+from variegate.ops.arguments import MAX_STEPS, ArgumentError, Fill, Probability
 from variegate.ops.base import Transform, set_field
+from variegate.ops.schema import OneOf, Range
 from variegate.policies.augmentation import entries_of
 from variegate.policies.augmix import ChainMixture
 from variegate.policies.autoaugment import AutoAugment
-from variegate.policies.spaces import DATA, check_deviation, noisy, space
-from variegate.policies.table import AnyInterpolation, OperationTable, Policy, check_any_interpolation
+from variegate.policies.spaces import DATA, Deviation, noisy, space
+from variegate.policies.table import AnyInterpolation, OperationTable, Policy
 from variegate.policies.uniform import ThreeAugment
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import Number, floor, log
@@ -58,26 +59,16 @@ class TimmRandAugment(Policy):
     huggingface/pytorch-image-models timm/data/auto_augment.py.
     """
 
-    magnitude: float = 10
+    magnitude: Annotated[float, Range(0, 1e6)] = 10
     num_ops: int = 2
-    p: float = 0.5
-    magnitude_std: float = 0.0
-    magnitude_max: float = 10
+    p: Probability = 0.5
+    magnitude_std: Deviation = 0.0
+    magnitude_max: Annotated[float, Range(0, 1e6)] = 10
     increasing: bool = False
-    operations: str = "default"
-    translate_pct: float = 0.45
+    operations: Annotated[str, OneOf(tuple(operation_sets()))] = "default"
+    translate_pct: Annotated[float, Range(0.0, 10.0)] = 0.45
     interpolation: AnyInterpolation = "random"
-    fill: Fill = None
-    _checks = checks(
-        magnitude=partial(number, low=0, high=1e6),
-        p=PROBABILITY,
-        magnitude_std=check_deviation,
-        magnitude_max=partial(number, low=0, high=1e6),
-        increasing=FLAG,
-        operations=partial(one_of, choices=tuple(operation_sets())),
-        translate_pct=partial(number, low=0, high=10),
-        interpolation=check_any_interpolation,
-    )
+    fill: Fill | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -182,22 +173,16 @@ class TimmAugMix(ChainMixture):
     pads, erasing and Normalize may follow. Source: huggingface/pytorch-image-models timm/data/auto_augment.py.
     """
 
-    magnitude: float = 3
+    magnitude: Annotated[float, Range(0.0, 10.0)] = 3
     mixture_width: int = 3
     chain_depth: int = -1
     alpha: float = 1.0
-    magnitude_std: float = math.inf
-    translate_pct: float = 0.3
+    magnitude_std: Deviation = math.inf
+    translate_pct: Annotated[float, Range(0.0, 10.0)] = 0.3
     interpolation: AnyInterpolation = "random"
-    fill: Fill = None
+    fill: Fill | None = None
     # The operation, its sign and its interpolation; its level.
     _step_slots = 2
-    _checks = checks(
-        magnitude=partial(number, low=0, high=10),
-        magnitude_std=check_deviation,
-        translate_pct=partial(number, low=0, high=10),
-        interpolation=check_any_interpolation,
-    )
 
     @computed_once
     def _table(self) -> OperationTable:

@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from variegate.checks import integer, one_of
-from variegate.ops.arguments import MAX_BINS, MAX_STEPS, ArgumentError, Fill, InterpolationName, checks, optional
+from variegate.checks import integer
+from variegate.ops.arguments import (
+    MAX_BINS,
+    MAX_STEPS,
+    ArgumentError,
+    Fill,
+    Finite,
+    InterpolationName,
+)
 from variegate.ops.base import Transform, set_field
 from variegate.ops.container import Verbatim
 from variegate.ops.description import substituted, walk
-from variegate.ops.magnitude import between, ends
+from variegate.ops.magnitude import between
+from variegate.ops.schema import Range
 from variegate.ops.tone import Solarize
-from variegate.policies.augmentation import check_operations, entries_of
+from variegate.policies.augmentation import OperationList, entries_of
 from variegate.policies.spaces import space_of
 from variegate.policies.table import OperationTable, Policy, emit_blur
 from variegate.program.draws.recorder import DrawContext
@@ -29,20 +37,17 @@ from variegate.threads import computed_once
 SpaceName = Literal["torchvision", "dali", "dali-relative"]
 
 
+Operations = Annotated[Sequence[str | Transform | type[Transform]], OperationList()]
+
+
 class UniformPolicy(Policy, abstract=True):
     """``num_ops`` operations, drawn uniformly with their signs, of a list or a magnitude space's own."""
 
-    num_ops: int
-    num_magnitude_bins: int
-    operations: Sequence[str | Transform | type[Transform]] | None
+    num_ops: Annotated[int, Range(0, MAX_STEPS)]
+    num_magnitude_bins: Annotated[int, Range(2, MAX_BINS)]
+    operations: Operations | None
     space: SpaceName
     _ranges = "randaugment"
-    _checks = checks(
-        num_ops=partial(integer, low=0, high=MAX_STEPS),
-        num_magnitude_bins=partial(integer, low=2, high=MAX_BINS),
-        operations=optional(check_operations),
-        space=partial(one_of, choices=get_args(SpaceName)),
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -91,8 +96,8 @@ class RandAugment(UniformPolicy):
     magnitude: int = 9
     num_magnitude_bins: int = 31
     interpolation: InterpolationName = "nearest"
-    fill: Fill = None
-    operations: Sequence[str | Transform | type[Transform]] | None = None
+    fill: Fill | None = None
+    operations: Operations | None = None
     space: SpaceName = "torchvision"
 
     def __post_init__(self) -> None:
@@ -122,8 +127,8 @@ class TrivialAugmentWide(UniformPolicy):
 
     num_magnitude_bins: int = 31
     interpolation: InterpolationName = "nearest"
-    fill: Fill = None
-    operations: Sequence[str | Transform | type[Transform]] | None = None
+    fill: Fill | None = None
+    operations: Operations | None = None
     space: SpaceName = "torchvision"
     num_ops = 1
     _ranges = "trivialaugment"
@@ -141,10 +146,9 @@ class ThreeAugment(Transform):
     before this and ``ColorJitter(0.3, 0.3, 0.3)`` after it, as separate transforms. Paper: arXiv:2204.07118.
     """
 
-    threshold: float = 128
-    sigma: Sequence[float] = (0.1, 2.0)
+    threshold: Finite = 128
+    sigma: Annotated[float | Sequence[float], Range(1e-3, 100.0)] = (0.1, 2.0)
     num_slots = 1
-    _checks = checks(threshold=Solarize.check_number, sigma=ends(1e-3, 100.0))
 
     def draw(self, image: DrawContext, slot: int) -> None:
         choice = floor(image.unit(slot) * 3)
@@ -180,8 +184,8 @@ class AdaptiveRandAugment(UniformPolicy):
     num_ops: int = 2
     num_magnitude_bins: int = 31
     interpolation: InterpolationName = "nearest"
-    fill: Fill = None
-    operations: Sequence[str | Transform | type[Transform]] | None = None
+    fill: Fill | None = None
+    operations: Operations | None = None
     space: SpaceName = "torchvision"
 
     def _column(self, image: DrawContext, slot: int) -> Number:

@@ -14,7 +14,8 @@ import variegate as vg
 from tests.pillow_oracle import resize
 from variegate import transforms as T
 from variegate.integrations.converters import ConversionError, ConversionWarning
-from variegate.integrations.converters.timm import _CHECKS, TimmArguments
+from variegate.integrations.converters.timm import TimmArguments
+from variegate.ops.schema import arguments_of_class
 
 NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
 MEAN = (124, 116, 104)
@@ -99,7 +100,7 @@ def test_a_bad_value_of_any_argument_is_one_error_that_names_it(name: str, is_tr
             vg.from_timm(**arguments)
         except ConversionError as error:
             where = error.where
-        is_ignored = where is None and (name not in _CHECKS or name in ("mean", "std"))
+        is_ignored = where is None and (name not in arguments_of_class(TimmArguments) or name in ("mean", "std"))
         assert where == f"create_transform.{name}" or is_ignored, value
 
 

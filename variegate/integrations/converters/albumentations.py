@@ -271,7 +271,7 @@ def _probability(place: Place, name: str, described: Mapping[str, Any]) -> float
     def refused(argument: str, got: object, accepted: str) -> Exception:
         return ConversionError(place.argument(argument), got, accepted)
 
-    p: float = PROBABILITY("p", plain(described.get("p", 1.0 if name in _CERTAIN else 0.5)), error=refused)
+    p: float = PROBABILITY.check("p", plain(described.get("p", 1.0 if name in _CERTAIN else 0.5)), error=refused)
     return p
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from variegate.checks import Refusal, as_integer, as_number, as_numbers, integer, meant, number, one_of
+from variegate.checks import as_integer, as_numbers, meant
 from variegate.errors import PolicyError
 from variegate.integrations.converters import drawn
 from variegate.integrations.converters.report import ConversionError, Made, Notes, Place, plain
-from variegate.ops.arguments import AREA_PAIR, FLAG, MAX_LENGTH, POSITIVE_PAIR, PROBABILITY, Check, optional
+from variegate.ops.arguments import MAX_LENGTH, AreaRange, FactorRange, Probability, several_numbers
 from variegate.ops.base import Transform
 from variegate.ops.colour import ColorJitter, RandomGrayscale
 from variegate.ops.compose import Compose, RandomApply, RandomChoice
@@ -22,40 +20,59 @@ from variegate.ops.erase import RandomErasing
 from variegate.ops.filters import GaussianBlur
 from variegate.ops.output import Normalize
 from variegate.ops.resize import RandomResizedCrop, Resize
+from variegate.ops.schema import Converted, Range, arguments_of_class
 from variegate.policies.timm import parse_timm
+from variegate.program.program import MAX_CHANNELS
 
 _MEAN = (0.485, 0.456, 0.406)
 _STD = (0.229, 0.224, 0.225)
 
 
+def _statistic(value: Any) -> Any:
+    return several_numbers(value, MAX_CHANNELS)
+
+
+class _CropShare(Range):
+    """A share of the side; 0 means the default in timm."""
+
+    def convert(self, value: Any) -> Any:
+        return value if value == 0 else super().convert(value)
+
+
+Statistic = Annotated[Any, Converted(_statistic, "a number for each channel, or one for all")]
+
+
 @dataclass(frozen=True)
 class TimmArguments:
-    """Names and defaults are those of timm 1.0."""
+    """Names and defaults are those of timm 1.0.
+
+    What is annotated with an ``Argument`` is checked whatever the other arguments are; the transforms check the rest.
+    """
 
     input_size: Any = 224
     is_training: bool = False
     no_aug: bool = False
     train_crop_mode: str | None = None
-    scale: Any = None
-    ratio: Any = None
-    hflip: float = 0.5
-    vflip: float = 0.0
+    scale: AreaRange | None = None
+    ratio: FactorRange | None = None
+    hflip: Probability = 0.5
+    vflip: Probability = 0.0
     color_jitter: Any = 0.4
-    color_jitter_prob: float | None = None
-    grayscale_prob: float = 0.0
-    gaussian_blur_prob: float = 0.0
+    color_jitter_prob: Probability | None = None
+    grayscale_prob: Probability | None = 0.0
+    gaussian_blur_prob: Probability | None = 0.0
     auto_augment: str | None = None
     interpolation: str = "bilinear"
-    mean: Any = _MEAN
-    std: Any = _STD
-    re_prob: float = 0.0
+    mean: Statistic = _MEAN
+    std: Statistic = _STD
+    re_prob: Probability = 0.0
     re_mode: str = "const"
     re_count: int = 1
     # Of batches, which single images leave alone.
-    re_num_splits: int = 0
-    crop_pct: float | None = None
-    crop_mode: str | None = None
-    crop_border_pixels: int | None = None
+    re_num_splits: Annotated[int, Range(0)] = 0
+    crop_pct: Annotated[float, _CropShare(0.01, 100.0)] | None = None
+    crop_mode: Literal["center", "squash", "border"] | None = None
+    crop_border_pixels: Annotated[int, Range(0, MAX_LENGTH)] | None = None
     tf_preprocessing: bool = False
     use_prefetcher: bool = False
     normalize: bool = True
@@ -66,43 +83,6 @@ class TimmArguments:
     max_seq_len: int = 576
     patchify: bool = False
 
-
-def _statistic(name: str, value: Any, *, error: Refusal) -> Any:
-    numbers = as_numbers(value) if as_number(value) is None else (as_number(value),)
-    if not numbers:
-        raise error(name, value, "a number for each channel, or one for all")
-    return value
-
-
-def _crop_share(name: str, value: Any, *, error: Refusal) -> Any:
-    return value if value == 0 else number(name, value, 0.01, 100.0, error=error)  # 0 means the default in timm
-
-
-# Checked whatever the other arguments are; the transforms check the rest.
-_CHECKS: Mapping[str, Check] = {
-    "is_training": FLAG,
-    "no_aug": FLAG,
-    "tf_preprocessing": FLAG,
-    "use_prefetcher": FLAG,
-    "normalize": FLAG,
-    "separate": FLAG,
-    "naflex": FLAG,
-    "patchify": FLAG,
-    "scale": optional(AREA_PAIR),
-    "ratio": optional(POSITIVE_PAIR),
-    "hflip": PROBABILITY,
-    "vflip": PROBABILITY,
-    "color_jitter_prob": optional(PROBABILITY),
-    "grayscale_prob": optional(PROBABILITY),
-    "gaussian_blur_prob": optional(PROBABILITY),
-    "re_prob": PROBABILITY,
-    "re_num_splits": partial(integer, low=0),
-    "crop_pct": optional(_crop_share),
-    "crop_mode": optional(partial(one_of, choices=("center", "squash", "border"))),
-    "crop_border_pixels": optional(partial(integer, low=0, high=MAX_LENGTH)),
-    "mean": _statistic,
-    "std": _statistic,
-}
 
 _ERASED_AREA = (0.02, 1 / 3)
 _ERASED_RATIO = (0.3, 1 / 0.3)
@@ -153,8 +133,8 @@ class _Timm:
         self._given = given
         self._place = place
         self._build = place.build
-        for name, check in _CHECKS.items():
-            check(name, getattr(given, name), error=self._refused)
+        for name, argument in arguments_of_class(TimmArguments).items():
+            argument.check(name, getattr(given, name), error=self._refused)
         sides = as_integer(given.input_size) or as_numbers(given.input_size, whole=True)
         if isinstance(sides, tuple) and len(sides) in (2, 3):
             sides = sides[-2:]
@@ -226,7 +206,8 @@ class _Timm:
             factors = given.scale or (0.8, 1.0), given.ratio or (0.9, 1 / 0.9)
             resizes = [self._keep_ratio(_sides(self._size), kind, *factors) for kind in kinds]
             return [_one_of(resizes), self._cut_or_padded(mode == "rkrr", padding_mode="reflect")]
-        arguments = {"size": self._size, "scale": given.scale or (0.08, 1.0), "ratio": given.ratio or (3 / 4, 4 / 3)}
+        scale, ratio = given.scale or (0.08, 1.0), given.ratio or (3 / 4, 4 / 3)
+        arguments: dict[str, Any] = {"size": self._size, "scale": scale, "ratio": ratio}
         arguments["edges"] = "crop"  # timm crops, then resizes
         names = {"size": "input_size"}
         return [_one_of([self._build(RandomResizedCrop, names, interpolation=kind, **arguments) for kind in kinds])]

@@ -21,109 +21,63 @@ x points right, y down, in pixels. A ValueError names an argument that is out of
 under ``vg.pipeline``, an image without pixels is accepted, and records the operation.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from variegate.checks import missing_name
 from variegate.ops.base import Transform
+from variegate.transforms.functional.declared import function_of
 from variegate.transforms.functional.geometry import (
     affine,
-    center_crop,
     crop,
     elastic,
     five_crop,
-    horizontal_flip,
-    pad,
     perspective,
-    resize,
     resized_crop,
     rotate,
-    shear_x,
-    shear_y,
     ten_crop,
-    translate_x,
-    translate_y,
-    vertical_flip,
 )
 from variegate.transforms.functional.pixels import (
-    adjust_brightness,
-    adjust_contrast,
-    adjust_gamma,
-    adjust_hue,
-    adjust_saturation,
-    adjust_sharpness,
-    autocontrast,
-    equalize,
     erase,
     gaussian_blur,
     gaussian_noise,
-    grayscale,
     grayscale_to_rgb,
-    invert,
-    jpeg,
     median_blur,
     motion_blur,
     normalize,
     permute_channels,
-    posterize,
     rgb_to_grayscale,
-    solarize,
-    solarize_add,
-    to_grayscale,
 )
-from variegate.transforms.functional.single import function_of
 
-hflip, vflip = horizontal_flip, vertical_flip
-
+grayscale = to_grayscale = rgb_to_grayscale
+# Further functions are those that operations declare.
 __all__ = [
-    "adjust_brightness",
-    "adjust_contrast",
-    "adjust_gamma",
-    "adjust_hue",
-    "adjust_saturation",
-    "adjust_sharpness",
     "affine",
-    "autocontrast",
-    "center_crop",
     "crop",
     "elastic",
-    "equalize",
     "erase",
     "five_crop",
     "gaussian_blur",
     "gaussian_noise",
     "grayscale",
     "grayscale_to_rgb",
-    "hflip",
-    "horizontal_flip",
-    "invert",
-    "jpeg",
     "median_blur",
     "motion_blur",
     "normalize",
-    "pad",
     "permute_channels",
     "perspective",
-    "posterize",
-    "resize",
     "resized_crop",
     "rgb_to_grayscale",
     "rotate",
-    "shear_x",
-    "shear_y",
-    "solarize",
-    "solarize_add",
     "ten_crop",
     "to_grayscale",
-    "translate_x",
-    "translate_y",
-    "vertical_flip",
-    "vflip",
+    *Transform.functions,
 ]
 
-if not TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any:
-        """Functions of operations that are declared elsewhere."""
-        if name not in Transform.functions:
-            raise missing_name(__name__, name, [*__all__, *Transform.functions])
-        return globals().setdefault(name, function_of(name))
+def __getattr__(name: str) -> Any:
+    """The function that an operation declares, made when it is first used."""
+    if name not in Transform.functions:
+        raise missing_name(__name__, name, __all__)
+    cls = Transform.functions[name]
+    globals().update(dict.fromkeys(cls._functions, function_of(cls)))
+    return globals()[name]

@@ -8,51 +8,56 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from variegate import transforms as T
-from variegate.checks import as_number, as_numbers, integer, number, pair
+from variegate.checks import as_number, as_numbers
 from variegate.ops.arguments import (
     BLACK,
-    CENTER,
-    FLAG,
-    LARGEST,
     MAX_LENGTH,
+    Center,
     Edges,
     Fill,
     FilterName,
+    Finite,
     InterpolationName,
+    Length,
     PaddingMode,
     Size,
-    check_size,
+    two_numbers,
 )
 from variegate.ops.crop import add_crop
 from variegate.ops.deform import ElasticFlow, flow_of
-from variegate.ops.magnitude import MagnitudeOp
 from variegate.ops.matrices import inverse_affine_of, perspective_coefficients, rotated_size
-from variegate.ops.resize import EDGES, add_resized_crop, crops_first, cut_out, resized_size
+from variegate.ops.resize import SideOrSize, add_resized_crop, crops_first, cut_out, resized_size
+from variegate.ops.schema import LARGEST, Converted, Range
 from variegate.program.ops import Op
-from variegate.transforms.functional.single import Img, Single, declared, refused, run, run_map, run_step, shape_of
+from variegate.transforms.functional.declared import checked
+from variegate.transforms.functional.single import Img, Single, refused, run, run_map, shape_of
+
+Offset = Annotated[int, Range(-MAX_LENGTH, MAX_LENGTH)]
 
 
-def horizontal_flip(img: Img, device: str = "cpu") -> Img:
-    """Mirror left-right."""
-    return run_step(img, device, Op.HFLIP)
+def _shears(value: Any) -> tuple[float, float] | None:
+    """Degrees along x and y; a number is along x, and a list of one along both."""
+    single, numbers = as_number(value), as_numbers(value) or ()
+    return (single, 0.0) if single is not None else two_numbers(numbers * 2 if len(numbers) == 1 else numbers)
 
 
-def vertical_flip(img: Img, device: str = "cpu") -> Img:
-    """Mirror top-bottom."""
-    return run_step(img, device, Op.VFLIP)
+def _coefficients(value: Any) -> tuple[float, ...] | None:
+    numbers = as_numbers(value)
+    return numbers if numbers is not None and len(numbers) == 8 else None
 
 
+@checked
 def rotate(
     img: Img,
-    angle: float,
+    angle: Finite,
     interpolation: InterpolationName = "nearest",
     expand: bool = False,
-    center: Sequence[float] | None = None,
+    center: Center | None = None,
     fill: Fill = 0,
     device: str = "cpu",
     padding_mode: PaddingMode = "constant",
@@ -62,23 +67,22 @@ def rotate(
     ``expand`` enlarges the canvas to hold the rotated image; it assumes the default center, as Pillow does. Equal to
     Pillow's Image.rotate; exact for half turns, and for quarter turns of square images or with ``expand``.
     """
-    turn = number("angle", angle, -LARGEST, LARGEST, error=refused)
-    about = CENTER("center", center, error=refused)
     height, width, _ = shape_of(img)
-    size = rotated_size(height, width, turn, about) if expand else None
-    args = (turn, *(about or (math.nan, math.nan)), float(bool(expand)))
+    size = rotated_size(height, width, angle, center) if expand else None
+    args = (angle, *(center or (math.nan, math.nan)), float(expand))
     return run_map(img, device, Op.ROTATE, args, interpolation, fill, padding_mode, size)
 
 
+@checked
 def affine(
     img: Img,
-    angle: float,
-    translate: Sequence[float],
-    scale: float,
-    shear: float | Sequence[float],
+    angle: Finite,
+    translate: Annotated[Sequence[float], Converted(two_numbers, "(x, y) in pixels")],
+    scale: Annotated[float, Range(1 / LARGEST)],
+    shear: Annotated[float | Sequence[float], Converted(_shears, "degrees along x, or (x, y) degrees")],
     interpolation: InterpolationName = "nearest",
     fill: Fill = 0,
-    center: Sequence[float] | None = None,
+    center: Center | None = None,
     device: str = "cpu",
     padding_mode: PaddingMode = "constant",
 ) -> Img:
@@ -88,29 +92,19 @@ def affine(
     for the center of the image. Angles and matrix are those of torchvision's ``affine``.
     """
     height, width, _ = shape_of(img)
-    factor = number("scale", scale, error=refused)
-    if factor <= 0:
-        raise refused("scale", scale, "a number greater than 0")
-    slant, shears = as_number(shear), as_numbers(shear)
-    both: Any = (slant, 0.0) if slant is not None else shears * 2 if shears and len(shears) == 1 else shear
-    about = CENTER("center", center, error=refused)
-    matrix = inverse_affine_of(
-        (width * 0.5, height * 0.5) if about is None else about,
-        number("angle", angle, error=refused),
-        pair("translate", translate, accepted="(x, y) in pixels", error=refused),
-        factor,
-        pair("shear", both, accepted="degrees along x, or (x, y) degrees", error=refused),
-    )
+    about = (width * 0.5, height * 0.5) if center is None else center
+    matrix = inverse_affine_of(about, angle, translate, scale, shear)  # type: ignore[arg-type]
     return run_map(img, device, Op.AFFINE, matrix, interpolation, fill, padding_mode)
 
 
+@checked
 def perspective(
     img: Img,
     startpoints: Sequence[Sequence[float]] | None,
     endpoints: Sequence[Sequence[float]] | None,
     interpolation: InterpolationName = "bilinear",
     fill: Fill = 0,
-    coefficients: Sequence[float] | None = None,
+    coefficients: Annotated[Sequence[float], Converted(_coefficients, "eight numbers a..h")] | None = None,
     device: str = "cpu",
     padding_mode: PaddingMode = "constant",
 ) -> Img:
@@ -121,9 +115,7 @@ def perspective(
     if coefficients is not None:
         if startpoints is not None or endpoints is not None:
             raise refused("coefficients", coefficients, "None where startpoints and endpoints are given")
-        values = as_numbers(coefficients)
-        if values is None or len(values) != 8:
-            raise refused("coefficients", coefficients, "eight numbers a..h")
+        values = coefficients
     else:
         start, end = _corners("startpoints", startpoints), _corners("endpoints", endpoints)
         solved, is_valid = perspective_coefficients(start.tolist(), end.tolist())
@@ -134,59 +126,12 @@ def perspective(
     return run_map(img, device, Op.PERSPECTIVE, values, interpolation, fill, padding_mode)
 
 
-def shear_x(
-    img: Img,
-    shear: float,
-    interpolation: InterpolationName = "nearest",
-    fill: Fill = 0,
-    device: str = "cpu",
-    padding_mode: PaddingMode = "constant",
-) -> Img:
-    """Shift row y left by ``shear * y`` pixels (AutoAugment's ShearX)."""
-    return _run_map_at(img, device, T.ShearX, "shear", shear, interpolation, fill, padding_mode)
-
-
-def shear_y(
-    img: Img,
-    shear: float,
-    interpolation: InterpolationName = "nearest",
-    fill: Fill = 0,
-    device: str = "cpu",
-    padding_mode: PaddingMode = "constant",
-) -> Img:
-    """Shift column x up by ``shear * x`` pixels (AutoAugment's ShearY)."""
-    return _run_map_at(img, device, T.ShearY, "shear", shear, interpolation, fill, padding_mode)
-
-
-def translate_x(
-    img: Img,
-    pixels: float,
-    interpolation: InterpolationName = "nearest",
-    fill: Fill = 0,
-    device: str = "cpu",
-    padding_mode: PaddingMode = "constant",
-) -> Img:
-    """Move the content right by ``pixels``."""
-    return _run_map_at(img, device, T.TranslateX, "pixels", pixels, interpolation, fill, padding_mode)
-
-
-def translate_y(
-    img: Img,
-    pixels: float,
-    interpolation: InterpolationName = "nearest",
-    fill: Fill = 0,
-    device: str = "cpu",
-    padding_mode: PaddingMode = "constant",
-) -> Img:
-    """Move the content down by ``pixels``."""
-    return _run_map_at(img, device, T.TranslateY, "pixels", pixels, interpolation, fill, padding_mode)
-
-
+@checked
 def elastic(
     img: Img,
     displacement: Any,
     interpolation: InterpolationName = "bilinear",
-    fill: Fill = None,
+    fill: Fill | None = None,
     device: str = "cpu",
     padding_mode: PaddingMode = "constant",
 ) -> Img:
@@ -216,20 +161,6 @@ def elastic(
     return run(img, device, warp)
 
 
-def _run_map_at(
-    img: Img,
-    device: str,
-    operation: type[MagnitudeOp],
-    name: str,
-    value: object,
-    interpolation: InterpolationName,
-    fill: Fill,
-    padding_mode: PaddingMode,
-) -> Img:
-    number = operation.check_number(name, value, error=refused)
-    return run_map(img, device, operation._op, (number,), interpolation, fill, padding_mode)
-
-
 def _corners(argument: str, points: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     accepted = "four corners (x, y): top-left, top-right, bottom-right, bottom-left"
     try:
@@ -241,16 +172,6 @@ def _corners(argument: str, points: Any) -> np.ndarray[Any, np.dtype[np.float64]
     return corners
 
 
-def pad(
-    img: Img, padding: int | Sequence[int], fill: Fill = 0, padding_mode: PaddingMode = "constant", device: str = "cpu"
-) -> Img:
-    """Add borders of ``padding`` pixels: one number, (x, y) or (left, top, right, bottom); negative ones crop.
-
-    ``padding_mode``: "constant" (``fill``), "edge", "reflect", "symmetric" or "wrap", as NumPy's ``pad``.
-    """
-    return run(img, device, lambda: T.Pad(padding, fill, padding_mode))
-
-
 def crop(img: Img, top: int, left: int, height: int, width: int, device: str = "cpu") -> Img:
     """Crop ``height`` x ``width`` pixels from (``top``, ``left``); black outside of the image."""
     single = Single(img)
@@ -258,53 +179,35 @@ def crop(img: Img, top: int, left: int, height: int, width: int, device: str = "
     return single.run(device)
 
 
-def center_crop(img: Img, output_size: Size, device: str = "cpu") -> Img:
-    """Crop the central ``output_size`` (height, width) pixels; smaller images are padded with black."""
-    return run(img, device, lambda: T.CenterCrop(output_size), size="output_size")
-
-
+@checked
 def five_crop(img: Img, size: Size, device: str = "cpu") -> tuple[Img, ...]:
     """Crop the four corners and the center, ``size`` each: top left, top right, bottom left, ...
 
     Raises ValueError for a smaller image.
     """
-    height, width = check_size("size", size, error=refused)
+    height, width = size  # type: ignore[misc]
     down, right = shape_of(img)[0] - height, shape_of(img)[1] - width
     if down < 0 or right < 0:
         raise refused("size", size, f"at most the image's {shape_of(img)[:2]} (height, width)")
     corners = [crop(img, y, x, height, width, device) for y in (0, down) for x in (0, right)]
-    return *corners, center_crop(img, (height, width), device)
+    return *corners, run(img, device, lambda: T.CenterCrop(size))
 
 
+@checked
 def ten_crop(img: Img, size: Size, vertical_flip: bool = False, device: str = "cpu") -> tuple[Img, ...]:
     """Apply ``five_crop`` to the image and to its mirror image: left-right, or with ``vertical_flip`` top-bottom."""
-    mirrored = Single(img).emit(Op.VFLIP if FLAG("vertical_flip", vertical_flip, error=refused) else Op.HFLIP)
+    mirrored = Single(img).emit(Op.VFLIP if vertical_flip else Op.HFLIP)
     return *five_crop(img, size, device), *five_crop(mirrored.run(device), size, device)
 
 
-def resize(
-    img: Img,
-    size: Size | None,
-    interpolation: FilterName = "bilinear",
-    max_size: int | None = None,
-    antialias: bool | None = True,
-    device: str = "cpu",
-) -> Img:
-    """Resize to ``size`` (height, width), as Pillow's Image.resize.
-
-    One integer is the length of the shorter side, keeping the aspect ratio; ``max_size`` limits the longer side. With
-    ``size`` None, the longer side becomes ``max_size``.
-    """
-    return run(img, device, lambda: T.Resize(size, interpolation, max_size, antialias))
-
-
+@checked
 def resized_crop(
     img: Img,
     top: float,
     left: float,
     height: float,
     width: float,
-    size: Size,
+    size: SideOrSize,
     interpolation: FilterName = "bilinear",
     antialias: bool | None = True,
     device: str = "cpu",
@@ -316,29 +219,25 @@ def resized_crop(
     With ``edges="image"``, the filter uses the image's pixels beyond the box's edges. With "crop", for whole pixels, it
     does not, as in torchvision, which crops first. A box that exceeds the image is cropped first, with black outside.
     """
-    wanted = declared(lambda: T.Resize(size, interpolation, antialias=antialias))
-    edges = EDGES("edges", edges, error=refused)
     box = as_numbers((top, left, height, width))
     if box is None or min(box[2:]) <= 0 or max(map(abs, box)) > MAX_LENGTH:
         given = (top, left, height, width)
         raise refused("top, left, height, width", given, "a box in pixels, its height and width greater than 0")
     if edges == "crop" and any(value != int(value) for value in box):
         raise refused("edges", edges, '"image" for a box with fractions of pixels')
-    sides: Any = wanted.size
+    sides: Any = size
     if isinstance(sides, int):
         sides = resized_size(box[2], box[3], sides, None)
     single = Single(img)
     if box[0] < 0 or box[1] < 0 or box[0] + box[2] > single.height or box[1] + box[3] > single.width:
         _cut(single, *box)
         box = (0, 0, *box[2:])
-    if crops_first(wanted.interpolation, edges) and all(value == int(value) for value in box):
+    if crops_first(interpolation, edges) and all(value == int(value) for value in box):
         box = tuple(cut_out(single.sampling, tuple(map(int, box))))
-    add_resized_crop(single.sampling, box, sides, wanted.interpolation)
+    add_resized_crop(single.sampling, box, sides, interpolation)
     return single.run(device)
 
 
-def _cut(single: Single[Img], top: float, left: float, height: float, width: float) -> None:
-    size = [integer(n, v, 1, MAX_LENGTH, error=refused) for n, v in (("height", height), ("width", width))]
-    corner = (("top", top), ("left", left))
-    origin = [integer(n, v, -MAX_LENGTH, MAX_LENGTH, error=refused) for n, v in corner]
-    add_crop(single.sampling, origin[0], origin[1], (size[0], size[1]), BLACK)
+@checked
+def _cut(single: Single[Img], top: Offset, left: Offset, height: Length, width: Length) -> None:
+    add_crop(single.sampling, top, left, (height, width), BLACK)

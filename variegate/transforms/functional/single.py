@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
-import math
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache, partial
+from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from variegate.checks import number
 from variegate.executors.runners.devices import compiled_for_one, get_executor
-from variegate.ops.arguments import (
-    PADDING_MODE,
-    ArgumentError,
-    Check,
-    Colour,
-    Fill,
-    InterpolationName,
-    PaddingMode,
-    check_colour,
-    check_interpolation,
-)
+from variegate.ops.arguments import ArgumentError, InterpolationName, PaddingMode
 from variegate.ops.base import Recorded, Transform
-from variegate.ops.magnitude import BORDER_FLAGS, INTERPOLATION_FLAGS, MagnitudeOp
+from variegate.ops.magnitude import (
+    BORDER_FLAGS,
+    INTERPOLATION_FLAGS,
+)
 from variegate.program.one_image import NeedsBatch, OneImage, single_sampling
 from variegate.program.ops import INTERPOLATION_BITS, Op
 from variegate.program.program import MAX_SIDE, Output, is_kernel_image
@@ -36,6 +25,7 @@ from variegate.program.rng import stream_of
 # A uint8 array [H, W, C] with C = 1 or 3, or [H, W]; a torch tensor of these shapes or [C, H, W]; or a PIL image.
 Img = TypeVar("Img", bound=Any)
 Declared = TypeVar("Declared", bound=Transform)
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 UINT8 = Output(layout="NHWC")
 # The error of every function here: the argument, the value it got and what is accepted.
@@ -187,77 +177,19 @@ def run(img: Img, device: str, declare: Callable[[], Transform], **names: str) -
     return single.run(device)
 
 
-def run_declared(img: Img, device: str, function: str, *values: object) -> Img:
-    """``img`` through the operation that declares ``function``: one instruction, at exactly these numbers, if any."""
-    op, checks, defaults = _instruction_of(function)
-    args: list[Any] = []
-    for value in values:
-        name, check = checks[len(args)]
-        args.append(check(name, value, error=refused))
-    return run_step(img, device, op, (*args, *defaults[len(values) :]))
-
-
-@cache
-def _instruction_of(function: str) -> tuple[Op, list[tuple[str, Check]], tuple[float, ...]]:
-    """-> (its opcode, names and checks of its arguments, what they are where they are not given)."""
-    cls: Any = Transform.functions[function]
-    if not issubclass(cls, MagnitudeOp):
-        return cls._op, [], ()
-    check = partial(number, low=cls._bounds[0], high=cls._bounds[1]) if cls._takes_fractions else cls.check_number
-    named = [(each, cls._checks[each]) for each in cls._constants if isinstance(each, str)]
-    return cls._op, [(cls._called.get(cls._number, cls._number), check), *named], (math.nan, *cls.constants())
-
-
-def function_of(name: str) -> Callable[..., Any]:
-    """The function that an operation declares under ``name``: an image, the operation's arguments, a device."""
-    cls = Transform.functions[name]
-    order = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    arguments = [
-        inspect.Parameter(cls._called.get(field.name, field.name), order, default=_default_of(field))
-        for field in dataclasses.fields(cls)  # type: ignore[arg-type]
-    ]
-    device = inspect.Parameter("device", order, default="cpu")
-    signature = inspect.Signature([inspect.Parameter("img", order), *arguments, device])
-
-    def function(*args: Any, **kwargs: Any) -> Any:
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        img, *values, device = bound.arguments.values()
-        return run_declared(img, device, name, *values)
-
-    function.__name__, function.__doc__, function.__signature__ = name, cls.__doc__, signature  # type: ignore[attr-defined]
-    return function
-
-
-def _default_of(field: dataclasses.Field[Any]) -> Any:
-    return inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
-
-
 def run_map(
     img: Img,
     device: str,
     op: Op,
     args: Sequence[float],
     interpolation: InterpolationName,
-    fill: Fill,
+    fill: Any,
     padding_mode: PaddingMode,
     size: Any = None,
 ) -> Img:
     """``img`` through a map of coordinates."""
-    try:
-        flags, colour = _map_options(interpolation, fill, padding_mode)
-    except TypeError:  # a list, or what is refused
-        flags, colour = _map_options.__wrapped__(interpolation, fill, padding_mode)
-    return run_step(img, device, op, args, flags, colour, size)
-
-
-@lru_cache(maxsize=256, typed=True)
-def _map_options(interpolation: Any, fill: Any, padding_mode: Any) -> tuple[int, Colour]:
-    """The flags of a map, and its checked fill."""
-    name = check_interpolation("interpolation", interpolation, error=refused)
-    colour = check_colour("fill", fill, error=refused)
-    mode = PADDING_MODE("padding_mode", padding_mode, error=refused)
-    return INTERPOLATION_FLAGS[name] | BORDER_FLAGS[mode], colour
+    flags = INTERPOLATION_FLAGS[interpolation] | BORDER_FLAGS[padding_mode]
+    return run_step(img, device, op, args, flags, fill, size)
 
 
 def run_step(

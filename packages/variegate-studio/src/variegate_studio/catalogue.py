@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import numpy as np
 
 from variegate.apps.preview import sweepable
-from variegate.checks import integer, number
 from variegate.ops.base import Transform
+from variegate.ops.schema import Range
 
 # The modules of each group's operations, in the order of the catalogue.
 _MODULES = {
@@ -202,9 +202,9 @@ def _field(cls: type[Transform], field: dataclasses.Field[Any], hints: dict[str,
 
 def _checked_bounds(cls: type[Transform], name: str) -> tuple[float | None, float | None]:
     """Lowest and highest value that the operation accepts for a number."""
-    check = cls._checks.get(name)
-    if isinstance(check, functools.partial) and check.func in (number, integer):
-        return check.keywords.get("low"), check.keywords.get("high")
+    argument = cls._arguments.get(name)
+    if isinstance(argument, Range) and not argument.takes_pair:
+        return argument.low, argument.high
     return None, None
 
 
