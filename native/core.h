@@ -100,8 +100,8 @@ template <class T> VG_INLINE T load(const void *at) {
 template <class T> VG_INLINE void store(void *at, T value) { memcpy(at, &value, sizeof value); }
 
 // Brings `size` bytes into the second-level cache.
-VG_INLINE void prefetch(const u8 *at, i64 size) {
-  for (i64 i = 0; i < size; i += 64) __builtin_prefetch(at + i, 0, 2);
+VG_INLINE void prefetch(const void *at, i64 size) {
+  for (i64 i = 0; i < size; i += 64) __builtin_prefetch((const u8 *)at + i, 0, 2);
 }
 
 // What entries return; Python raises MemoryError for the first.

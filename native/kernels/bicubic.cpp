@@ -9,6 +9,9 @@ namespace {
 
 constexpr i32 ONE = 1 << BICUBIC_BITS, FRACTION = ONE - 1;
 
+// Fraction bits that a line's sum loses, and that a pixel's does.
+constexpr int LINE_SHIFT = 8, TOTAL_SHIFT = 2 * BICUBIC_BITS - LINE_SHIFT;
+
 // A product of numbers with 14 fraction bits.
 VG_INLINE i32 scale_product(i32 a, i32 b) { return (a * b + (1 << 13)) >> 14; }
 
@@ -114,20 +117,19 @@ void weigh_words(const u8 *image, i64 row_bytes, const i32 *offset, const i32 *w
 }
 #endif
 
-}  // namespace
-
-void read_bicubic(const Image &image, const i32 *window, Range columns, Scratch &s) {
+template <class Element> void read_taps(const ImageOf<Element> &image, const i32 *window, Range columns, Scratch &s) {
+  for (i64 x = columns.first; x < columns.end; x++)
+    read_bicubic_pixel(image, window, s.row.column[x], s.row.line[x], s.row.planes<Element>(), x);
+}
+void read_taps(const Image &image, const i32 *window, Range columns, Scratch &s) {
   const i64 row_bytes = image.channels * image.width, size = image.bytes(), count = round_up(columns.size(), 16);
   const i32 *u = s.row.column.at + columns.first, *v = s.row.line.at + columns.first;
   const Frame frame = {window[1], window[0], window[3] - 4, window[2] - 4};
   // From where one load reads a line.
   const i64 last = size - 3 * row_bytes - 16;
-  const Planes planes = s.row.planes();
   const bool fits_taps = frame.bottom >= frame.top && frame.right >= frame.left && last >= 0;
-  if (image.channels != 3 || !fits_taps || size >= (i64)1 << 31) {
-    for (i64 i = 0; i < columns.size(); i++) read_bicubic_pixel(image, window, u[i], v[i], planes, columns.first + i);
-    return;
-  }
+  if (image.channels != 3 || !fits_taps || size >= (i64)1 << 31) return read_taps<u8>(image, window, columns, s);
+  const Planes planes = s.row.planes();
   const i64 stride = s.interpolate.stride;
   i32 *weights = s.interpolate.weights.at, *offset = s.row.offset.at;
   i32 *first_columns = s.row.words.at, *first_lines = first_columns + s.row.stride;
@@ -145,24 +147,38 @@ void read_bicubic(const Image &image, const i32 *window, Range columns, Scratch 
   }
 }
 
-void read_bicubic_pixel(const Image &image, const i32 *window, i32 u, i32 v, Planes planes, i64 x) {
+}  // namespace
+
+template <class Element>
+void read_bicubic(const ImageOf<Element> &image, const i32 *window, Range columns, Scratch &s) {
+  read_taps(image, window, columns, s);
+}
+
+template <class Element> void read_bicubic_pixel(const ImageOf<Element> &image, const i32 *window, i32 u, i32 v,
+                                                 PlanesOf<Element> planes, i64 x) {
+  using Sum = SumOf<Element>;
   const i64 column = (u >> BICUBIC_BITS) - 1, line = (v >> BICUBIC_BITS) - 1;
   const CubicWeights across(u & FRACTION), down(v & FRACTION);
   const i32 along_x[4] = {across.first, across.second, across.third, across.fourth};
   const i32 along_y[4] = {down.first, down.second, down.third, down.fourth};
   for (i64 c = 0; c < image.channels; c++) {
-    i32 total = 0;
+    Sum total = 0;
     for (i64 j = 0; j < 4; j++) {
       const i64 at = clamp<i64>(line + j, window[0], window[2] - 1) * image.width;
-      i32 level = 1 << 7;
+      Sum sum = HALF_UNIT<Sum, LINE_SHIFT>;
       for (i64 i = 0; i < 4; i++) {
         const i64 tap = at + clamp<i64>(column + i, window[1], window[3] - 1);
-        level += along_x[i] * image.pixels[image.channels * tap + c];
+        sum += (Sum)along_x[i] * (Sum)image.pixels[image.channels * tap + c];
       }
-      total += along_y[j] * (level >> 8);
+      total += (Sum)along_y[j] * drop_bits<LINE_SHIFT>(sum);
     }
-    planes[c][x] = (u8)clamp(total >> 20, 0, 255);
+    planes[c][x] = to_element<Element>(drop_bits<TOTAL_SHIFT>(total));
   }
 }
+
+#define VG_COMPILE_ALL(Element)     \
+  VG_COMPILE(read_bicubic, Element) \
+  VG_COMPILE(read_bicubic_pixel, Element)
+VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace vg::VG_LEVEL

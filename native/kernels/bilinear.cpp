@@ -9,17 +9,13 @@ namespace {
 
 constexpr i32 FRACTION = (1 << BILINEAR_BITS) - 1;
 
-// As x86's pmulhrsw has it in one instruction, which compilers find in this form.
-VG_INLINE i16 mix(i16 a, i16 b, i16 weight) {
-  const i16 difference = (i16)(b - a);
-  return (i16)(a + (i16)((((i32)difference * weight >> 14) + 1) >> 1));
-}
-
-// The level between four, by two weights.
-VG_INLINE u8 mix_taps(const u8 *upper, const u8 *lower, i64 left, i64 right, i16 dx, i16 dy) {
-  const i16 above = mix((i16)(upper[left] << 7), (i16)(upper[right] << 7), dx);
-  const i16 below = mix((i16)(lower[left] << 7), (i16)(lower[right] << 7), dx);
-  return (u8)(mix(above, below, dy) >> 7);
+// The value between four, by two weights.
+template <class Element>
+VG_INLINE Element mix_taps(const Element *upper, const Element *lower, i64 left, i64 right, i32 dx, i32 dy) {
+  using Sum = SumOf<Element>;
+  const Sum above = mix<BILINEAR_BITS, Sum>(to_tap(upper[left]), to_tap(upper[right]), (Sum)dx);
+  const Sum below = mix<BILINEAR_BITS, Sum>(to_tap(lower[left]), to_tap(lower[right]), (Sum)dx);
+  return from_tap<Element>(mix<BILINEAR_BITS, Sum>(above, below, (Sum)dy));
 }
 
 // Where positions may lie: the centers of the outermost pixels.
@@ -140,18 +136,17 @@ void mix_pairs(const u16 *upper, const u16 *lower, const i16 *dx, const i16 *dy,
   for (i64 i = 0; i < count; i += REGISTER) store(levels + i, natural8(mix_half(i), mix_half(i + HALF)));
 }
 
-}  // namespace
-
-void read_bilinear(const Image &image, const i32 *window, Range columns, Scratch &s) {
+template <class Element> void read_taps(const ImageOf<Element> &image, const i32 *window, Range columns, Scratch &s) {
+  for (i64 x = columns.first; x < columns.end; x++)
+    read_bilinear_pixel(image, window, s.row.column[x], s.row.line[x], s.row.planes<Element>(), x);
+}
+void read_taps(const Image &image, const i32 *window, Range columns, Scratch &s) {
   const i64 row_bytes = image.channels * image.width, size = image.bytes(), count = round_up(columns.size(), 16);
   const i32 *u = s.row.column.at + columns.first, *v = s.row.line.at + columns.first;
   // From where one load reads a line.
   const i64 last = size - row_bytes - (image.channels == 1 ? 2 : 8);
+  if (last < 0 || size >= (i64)1 << 31) return read_taps<u8>(image, window, columns, s);
   const Planes planes = s.row.planes();
-  if (last < 0 || size >= (i64)1 << 31) {
-    for (i64 i = 0; i < columns.size(); i++) read_bilinear_pixel(image, window, u[i], v[i], planes, columns.first + i);
-    return;
-  }
   i16 *dx = s.interpolate.fractions.at, *dy = dx + s.interpolate.stride;
   i32 *offset = s.row.offset.at;
   u8 *is_at_border = s.interpolate.is_at_border.at;
@@ -172,15 +167,28 @@ void read_bilinear(const Image &image, const i32 *window, Range columns, Scratch
     if (is_at_border[i]) read_bilinear_pixel(image, window, u[i], v[i], planes, columns.first + i);
 }
 
-void read_bilinear_pixel(const Image &image, const i32 *window, i32 u, i32 v, Planes planes, i64 x) {
+}  // namespace
+
+template <class Element>
+void read_bilinear(const ImageOf<Element> &image, const i32 *window, Range columns, Scratch &s) {
+  read_taps(image, window, columns, s);
+}
+
+template <class Element> void read_bilinear_pixel(const ImageOf<Element> &image, const i32 *window, i32 u, i32 v,
+                                                  PlanesOf<Element> planes, i64 x) {
   const i64 column = u >> BILINEAR_BITS, line = v >> BILINEAR_BITS;
   const i64 left = image.channels * max_of<i64>(column, window[1]);
   const i64 right = image.channels * min_of<i64>(column + 1, window[3] - 1);
-  const i64 row_bytes = image.channels * image.width;
-  const u8 *upper = image.pixels + row_bytes * max_of<i64>(line, window[0]);
-  const u8 *lower = image.pixels + row_bytes * min_of<i64>(line + 1, window[2] - 1);
-  const i16 dx = (i16)(u & FRACTION), dy = (i16)(v & FRACTION);
-  for (i64 c = 0; c < image.channels; c++) planes[c][x] = mix_taps(upper + c, lower + c, left, right, dx, dy);
+  const i64 step = image.channels * image.width;
+  const Element *upper = image.pixels + step * max_of<i64>(line, window[0]);
+  const Element *lower = image.pixels + step * min_of<i64>(line + 1, window[2] - 1);
+  for (i64 c = 0; c < image.channels; c++)
+    planes[c][x] = mix_taps(upper + c, lower + c, left, right, u & FRACTION, v & FRACTION);
 }
+
+#define VG_COMPILE_ALL(Element)      \
+  VG_COMPILE(read_bilinear, Element) \
+  VG_COMPILE(read_bilinear_pixel, Element)
+VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace vg::VG_LEVEL

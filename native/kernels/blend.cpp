@@ -11,15 +11,15 @@ namespace {
 // An output, or a plane of it: `step` values per pixel lie side by side.
 struct Plane {
   i64 height, width, step;
-  i64 offset;  // where it begins in its canvases, in bytes
+  i64 offset;  // where it begins in its canvases, in elements
 
   i64 line() const { return width * step; }
   i64 size() const { return height * line(); }
 };
 
-// A box of a plane: lines, and bytes of a line.
+// A box of a plane: lines, and elements of a line.
 struct Box {
-  Range lines, bytes;
+  Range lines, values;
 };
 
 Box box_of(const BlendCall &call, i64 entry, const Plane &plane) {
@@ -33,35 +33,42 @@ bool covers(const BlendCall &call, i64 entry, const Plane &plane) {
   return box[0] == 0 && box[1] == 0 && box[2] >= plane.height && box[3] >= plane.width;
 }
 
-const u8 *canvas_of(const BlendCall &call, i64 entry, const Plane &plane) {
-  return call.canvases[call.row[entry]] + plane.offset;
+template <class Element> const Element *canvas_of(const BlendCall &call, i64 entry, const Plane &plane) {
+  return (const Element *)call.canvases[call.row[entry]] + plane.offset;
 }
 
 // A rectangle as it is; lines that reach from side to side at once.
-void paste(const u8 *canvas, const Box &box, const Plane &plane, u8 *to) {
-  if (box.bytes.is_empty() || box.lines.is_empty()) return;
-  const i64 at = box.lines.first * plane.line() + box.bytes.first;
-  if (box.bytes.size() == plane.line()) {
-    memcpy(to + at, canvas + at, (size_t)(plane.line() * box.lines.size()));
+template <class Element> void paste(const Element *canvas, const Box &box, const Plane &plane, Element *to) {
+  if (box.values.is_empty() || box.lines.is_empty()) return;
+  const i64 at = box.lines.first * plane.line() + box.values.first;
+  if (box.values.size() == plane.line()) {
+    copy_values(to + at, canvas + at, plane.line() * box.lines.size());
     return;
   }
   for (i64 line = 0; line < box.lines.size(); line++)
-    memcpy(to + at + line * plane.line(), canvas + at + line * plane.line(), (size_t)box.bytes.size());
+    copy_values(to + at + line * plane.line(), canvas + at + line * plane.line(), box.values.size());
 }
 
 // below + (above - below) * share / 255, rounded to the nearest.
+template <class Element> VG_INLINE Element over(Element below, Element above, u8 share) {
+  using Sum = SumOf<Element>;
+  const Sum total = (Sum)below * (Sum)(255 - share) + (Sum)above * (Sum)share;
+  return (Element)((total + (IS_FLOAT<Element> ? 0 : 127)) / 255);
+}
 VG_INLINE u8 over(u8 below, u8 above, u8 share) {
   const u16 total = (u16)(below * (255 - share) + above * share + 128);
   return (u8)((u16)(total + (total >> 8)) >> 8);
 }
 
 // A rectangle, within the image, in shares of `alpha` / 255, of one value per pixel.
-void lay_over(const u8 *canvas, const Box &box, const Plane &plane, const u8 *alpha, u8 *output) {
-  const i64 columns = box.bytes.size() / plane.step, step = plane.step;
+template <class Element>
+void lay_over(const Element *canvas, const Box &box, const Plane &plane, const u8 *alpha, Element *output) {
+  const i64 columns = box.values.size() / plane.step, step = plane.step;
   for (i64 line = 0; line < box.lines.size(); line++) {
-    const i64 at = (box.lines.first + line) * plane.line() + box.bytes.first;
-    const u8 *__restrict above = canvas + at, *__restrict shares = alpha + line * columns;
-    u8 *__restrict to = output + at;
+    const i64 at = (box.lines.first + line) * plane.line() + box.values.first;
+    const Element *__restrict above = canvas + at;
+    const u8 *__restrict shares = alpha + line * columns;
+    Element *__restrict to = output + at;
     if (step == 1) {
       for (i64 x = 0; x < columns; x++) to[x] = over(to[x], above[x], shares[x]);
     } else {
@@ -71,22 +78,32 @@ void lay_over(const u8 *canvas, const Box &box, const Plane &plane, const u8 *al
   }
 }
 
-void join_rectangles(const BlendCall &call, i64 output, const Plane &plane, u8 *to) {
+template <class Element> void join_rectangles(const BlendCall &call, i64 output, const Plane &plane, Element *to) {
   for (i64 entry = call.begins[output]; entry < call.begins[output + 1]; entry++) {
     const Box box = box_of(call, entry, plane);
-    const u8 *canvas = canvas_of(call, entry, plane);
+    const Element *canvas = canvas_of<Element>(call, entry, plane);
     if (call.alpha_at[entry] < 0) paste(canvas, box, plane, to);
     else lay_over(canvas, box, plane, call.alpha + call.alpha_at[entry], to);
   }
 }
 
-// start + weight * byte + ..., in this order, of 2 * LANES bytes from number i on.
+// start + weight * value + ..., in this order, of `size` values.
+template <class Element> void sum_values(f32 start, const BlendTerm *terms, i64 count, i64 size, Element *to) {
+  for (i64 i = 0; i < size; i++) {
+    f32 sum = start * UNIT<Element>;
+    for (i64 t = 0; t < count; t++) sum += terms[t].weight * (f32)((const Element *)terms[t].at)[i];
+    to[i] = truncate_value<Element>(sum);
+  }
+}
+
+// The same of 2 * LANES bytes from number i on.
 VG_INLINE Halves add_terms(f32 start, const BlendTerm *term, i64 count, i64 i) {
   Floats low = all_floats(start), high = low;
   for (i64 t = 0; t < count; t++) {
     const Floats weight = all_floats(term[t].weight);
-    low += weight * to_floats(load_bytes(term[t].bytes + i));
-    high += weight * to_floats(load_bytes(term[t].bytes + i + LANES));
+    const u8 *bytes = (const u8 *)term[t].at + i;
+    low += weight * to_floats(load_bytes(bytes));
+    high += weight * to_floats(load_bytes(bytes + LANES));
   }
   return pack(truncate_to_byte(low), truncate_to_byte(high));
 }
@@ -104,49 +121,45 @@ template <i64 terms> void sum_terms(f32 start, const BlendTerm *term, i64 count,
     store_packed(to, add_terms(start, term, count, 0));
     store_packed(to + size - HALF, add_terms(start, term, count, size - HALF));
   } else {
-    for (i64 i = 0; i < size; i++) {
-      f32 sum = start;
-      for (i64 t = 0; t < count; t++) sum += term[t].weight * (f32)term[t].bytes[i];
-      to[i] = (u8)(i32)min_of(max_of(sum, 0.0f), 255.0f);
-    }
+    sum_values<u8>(start, term, count, size, to);
   }
 }
-
-// Bytes first..end of a line (or of all lines) of an output.
-void sum_bytes(const BlendCall &call, i64 output, const BlendTerm *terms, i64 count, i64 size, u8 *to) {
-  const f32 start = call.start[output];
+void sum_values(f32 start, const BlendTerm *terms, i64 count, i64 size, u8 *to) {
   if (count == 2) sum_terms<2>(start, terms, count, size, to);
   else sum_terms<0>(start, terms, count, size, to);
 }
 
-void sum_all(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *terms, u8 *to) {
+template <class Element>
+void sum_all(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *terms, Element *to) {
   i64 count = 0;
   for (i64 entry = call.begins[output]; entry < call.begins[output + 1]; entry++)
-    terms[count++] = {canvas_of(call, entry, plane), call.weight[entry]};
-  sum_bytes(call, output, terms, count, plane.size(), to);
+    terms[count++] = {canvas_of<Element>(call, entry, plane), call.weight[entry]};
+  sum_values(call.start[output], terms, count, plane.size(), to);
 }
 
 // A line in parts, each of which lies in some of the boxes as a whole.
-void sum_line(const BlendCall &call, i64 output, const Plane &plane, i64 y, BlendTerm *terms, u8 *to) {
+template <class Element>
+void sum_line(const BlendCall &call, i64 output, const Plane &plane, i64 y, BlendTerm *terms, Element *to) {
   const i64 line = y * plane.line();
   for (i64 x = 0, end; x < plane.line(); x = end) {
     i64 count = 0;
     end = plane.line();
     for (i64 entry = call.begins[output]; entry < call.begins[output + 1]; entry++) {
       const Box box = box_of(call, entry, plane);
-      if (y < box.lines.first || y >= box.lines.end || x >= box.bytes.end) continue;
-      if (x < box.bytes.first) {
-        end = min_of(end, box.bytes.first);
+      if (y < box.lines.first || y >= box.lines.end || x >= box.values.end) continue;
+      if (x < box.values.first) {
+        end = min_of(end, box.values.first);
         continue;
       }
-      end = min_of(end, box.bytes.end);
-      terms[count++] = {canvas_of(call, entry, plane) + line + x, call.weight[entry]};
+      end = min_of(end, box.values.end);
+      terms[count++] = {canvas_of<Element>(call, entry, plane) + line + x, call.weight[entry]};
     }
-    sum_bytes(call, output, terms, count, end - x, to + line + x);
+    sum_values(call.start[output], terms, count, end - x, to + line + x);
   }
 }
 
-void join(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *terms, u8 *to) {
+template <class Element>
+void join(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *terms, Element *to) {
   if (call.pastes[output]) return join_rectangles(call, output, plane, to);
   bool covers_all = true;
   for (i64 entry = call.begins[output]; entry < call.begins[output + 1]; entry++)
@@ -156,10 +169,11 @@ void join(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *term
 }
 
 // A plane of an output as floats.
-void store_plane(const u8 *bytes, const Plane &plane, i64 number, const Target &target) {
+template <class Element> void store_plane(const Element *values, const Plane &plane, i64 number, const Target &target) {
   f32 *to = (f32 *)target.at + number * plane.size();
-  if (plane.step == 1) store_scaled(bytes, plane.size(), target.scale[number], target.bias[number], target.streams, to);
-  else store_scaled_pixels(bytes, plane.height * plane.width, target.scale, target.bias, to);
+  if (plane.step == 1)
+    store_scaled(values, plane.size(), target.scale[number], target.bias[number], target.streams, to);
+  else store_scaled_pixels(values, plane.height * plane.width, target.scale, target.bias, to);
 }
 
 Target target_of(const BlendCall &call, i64 output) {
@@ -172,17 +186,17 @@ Target target_of(const BlendCall &call, i64 output) {
           batch->scale + of_channels, batch->bias + of_channels};
 }
 
-Status blend_output(const BlendCall &call, i64 output, Scratch &s) {
+template <class Element> Status blend_output(const BlendCall &call, i64 output, Scratch &s) {
   const Target target = target_of(call, output);
   const bool is_planar = target.storage == Storage::FLOATS_CHW || target.storage == Storage::BYTES_CHW;
   Plane plane = {target.height, target.width, is_planar ? 1 : target.channels, 0};
   if (!s.blend.terms.reserve(call.begins[output + 1] - call.begins[output])) return OUT_OF_MEMORY;
-  if (target.is_float() && !s.blend.bytes.reserve(plane.size())) return OUT_OF_MEMORY;
+  if (target.is_float() && !s.blend.elements.reserve(plane.size() * (i64)sizeof(Element))) return OUT_OF_MEMORY;
   for (i64 number = 0; number < target.channels / plane.step; number++) {
     plane.offset = number * plane.size();
-    u8 *to = target.is_float() ? s.blend.bytes.at : target.at + plane.offset;
+    Element *to = target.is_float() ? (Element *)s.blend.elements.at : (Element *)target.at + plane.offset;
     join(call, output, plane, s.blend.terms.at, to);
-    if (target.is_float()) store_plane(to, plane, number, target);
+    if (target.is_float()) store_plane((const Element *)to, plane, number, target);
   }
   if (target.is_float()) {
     const i64 r = call.row[call.begins[output]];
@@ -191,17 +205,23 @@ Status blend_output(const BlendCall &call, i64 output, Scratch &s) {
   return OK;
 }
 
-}  // namespace
-
-// Joins the rows of each output.
-VG_EXPORT i64 VG_ENTRY(vg_blend)(const BlendCall *call) {
-  auto &scratch = *(Scratch *)call->scratch;
-  for (i64 output = call->begin; output < call->end; output++) {
-    const Status status = blend_output(*call, output, scratch);
+template <class Element> Status blend_outputs(const BlendCall &call) {
+  auto &scratch = *(Scratch *)call.scratch;
+  for (i64 output = call.begin; output < call.end; output++) {
+    const Status status = blend_output<Element>(call, output, scratch);
     if (status != OK) return status;
   }
   finish_streams();
   return OK;
 }
+
+}  // namespace
+
+// Joins the rows of each output.
+VG_EXPORT i64 VG_ENTRY(vg_blend)(const BlendCall *call) { return blend_outputs<u8>(*call); }
+#if defined(VG_DEEP)
+VG_EXPORT i64 VG_ENTRY(vg_blend_uint16)(const BlendCall *call) { return blend_outputs<u16>(*call); }
+VG_EXPORT i64 VG_ENTRY(vg_blend_float32)(const BlendCall *call) { return blend_outputs<f32>(*call); }
+#endif
 
 }  // namespace vg::VG_LEVEL

@@ -5,13 +5,13 @@
 namespace vg::VG_LEVEL {
 
 struct BlendTerm {
-  const u8 *bytes;
+  const void *at;  // elements
   f32 weight;
 };
 
 struct BlendScratch {
   Buffer<BlendTerm> terms;  // of a sum
-  Buffer<u8> bytes;  // an output, or a plane of it, that becomes floats
+  Buffer<u8> elements;  // an output, or a plane of it, that becomes floats
 };
 
 }  // namespace vg::VG_LEVEL

@@ -16,6 +16,15 @@ constexpr i32 BIAS = 1 << (KERNEL_LEVEL_BITS - 1);
 constexpr i32 ROUNDING = (1 << (COLUMN_SHIFT - 1)) + (BIAS << COLUMN_SHIFT), ROUNDING_FACTOR = 128;
 static_assert(ROUNDING % ROUNDING_FACTOR == 0, "an integer product");
 
+// Of amounts that exceed 16 bits.
+template <class Element> struct LargerOf {
+  using type = i64;
+};
+template <> struct LargerOf<f32> {
+  using type = f32;
+};
+template <class Element> using LargerSum = typename LargerOf<Element>::type;
+
 // Levels of two lines that share a weight, added up in 16 bits; `low8` and `high8` halves.
 struct Words {
   Register low, high;
@@ -160,14 +169,18 @@ VG_NOINLINE void second_pass(const i16 *row, const BlurScratch &blur, i64 width,
   }
 }
 
-// Of an unsharp mask: the row and what the blur took from it, times an amount, where that is more than a threshold.
-template <class T>
-void unsharpen_plainly(const u8 *__restrict row, i64 width, T amount, T threshold, u8 *__restrict blurred) {
+// Of an unsharp mask: the row and what the blur took from it, times an amount, where that is more than a threshold in
+// units of uint8.
+template <class Element>
+void unsharpen_row(const Element *__restrict row, i64 width, i64 amount, i64 threshold, Element *__restrict blurred) {
+  using Wide = LargerSum<Element>;
+  const Wide limit = (Wide)threshold * (Wide)ElementTraits<Element>::MAX / 255;
   for (i64 x = 0; x < width; x++) {
-    const T away = (T)row[x] - (T)blurred[x];
-    const T added = (away * amount + (1 << (AMOUNT_BITS - 1))) >> AMOUNT_BITS;
-    const T magnitude = away < 0 ? -away : away;
-    blurred[x] = (u8)clamp<T>(row[x] + (magnitude > threshold ? added : 0), 0, 255);
+    const Wide away = (Wide)row[x] - (Wide)blurred[x];
+    const Wide added = drop_bits<AMOUNT_BITS>(away * (Wide)amount + HALF_UNIT<Wide, AMOUNT_BITS>);
+    const Wide magnitude = away < 0 ? -away : away;
+    const Wide value = (Wide)row[x] + (magnitude > limit ? added : 0);
+    blurred[x] = (Element)clamp<Wide>(value, 0, ElementTraits<Element>::MAX);
   }
 }
 
@@ -195,10 +208,19 @@ void unsharpen_by_pairs(const u8 *row, i64 width, i64 amount, i64 threshold, u8 
 void unsharpen_row(const u8 *row, i64 width, i64 amount, i64 threshold, u8 *blurred) {
   if (0 <= amount && amount < 1 << 15 && 0 <= threshold && threshold < 256)
     unsharpen_by_pairs(row, width, amount, threshold, blurred);
-  else unsharpen_plainly<i64>(row, width, amount, threshold, blurred);
+  else unsharpen_row<u8>(row, width, amount, threshold, blurred);
 }
 
 // One full kernel: pixels at `cells` (offsets from each pixel), an even number.
+template <class Element>
+void weigh_cells(const Element *plane, const i64 *cells, const i16 *weights, i64 count, i64 width, Element *out) {
+  using Sum = SumOf<Element>;
+  for (i64 x = 0; x < width; x++) {
+    Sum total = HALF_UNIT<Sum, KERNEL_WEIGHT_BITS>;
+    for (i64 i = 0; i < count; i++) total += (Sum)plane[cells[i] + x] * (Sum)weights[i];
+    out[x] = to_element<Element>(drop_bits<KERNEL_WEIGHT_BITS>(total));
+  }
+}
 void weigh_cells(const u8 *plane, const i64 *cells, const i16 *weights, i64 count, i64 width, u8 *out) {
   const Register zero = all8(0);
   for (i64 x = 0; x < width; x += REGISTER) {
@@ -216,27 +238,64 @@ void weigh_cells(const u8 *plane, const i64 *cells, const i16 *weights, i64 coun
   }
 }
 
+template <class Element> void add_row(Element *row, const Element *more, i64 width) {
+  for (i64 x = 0; x < width; x++) row[x] = to_element<Element>((SumOf<Element>)row[x] + (SumOf<Element>)more[x]);
+}
 void add_row(u8 *row, const u8 *more, i64 width) {
   for (i64 x = 0; x < width; x += REGISTER)
     store(row + x, add_saturated_u8(load_register(row + x), load_register(more + x)));
 }
 
+template <class Element>
+void blur_planes(const FilterImageOf<Element> &image, i64 y, BlurScratch &blur, PlanesOf<Element> out) {
+  using Sum = SumOf<Element>;
+  const i64 width = image.width, radius_x = blur.radius_x, radius_y = blur.radius_y;
+  const i64 *lines = blur.lines.at + y + radius_y;
+  Sum *sums = (Sum *)blur.rows.at + radius_x;
+  for (i64 c = 0; c < image.channels; c++) {
+    const Element *plane = image.line(0, c);
+    for (i64 x = 0; x < width; x++) {
+      Sum total = 2 * (Sum)blur.weights_y[0] * (Sum)plane[lines[0] + x] + HALF_UNIT<Sum, COLUMN_SHIFT>;
+      for (i64 i = 1; i <= radius_y; i++)
+        total += (Sum)blur.weights_y[i] * ((Sum)plane[lines[-i] + x] + (Sum)plane[lines[i] + x]);
+      sums[x] = drop_bits<COLUMN_SHIFT>(total);
+    }
+    for (i64 i = 1; i <= radius_x; i++) {
+      sums[-i] = sums[reflect(-i, width)];
+      sums[width - 1 + i] = sums[reflect(width - 1 + i, width)];
+    }
+    for (i64 x = 0; x < width; x++) {
+      Sum total = 2 * (Sum)blur.weights_x[0] * sums[x] + HALF_UNIT<Sum, ROW_SHIFT>;
+      for (i64 i = 1; i <= radius_x; i++) total += (Sum)blur.weights_x[i] * (sums[x - i] + sums[x + i]);
+      out[c][x] = to_element<Element>(drop_bits<ROW_SHIFT>(total));
+    }
+  }
+}
+// One pass after the other for all channels: what was stored just now, in other parts, would have to be waited for.
+void blur_planes(const FilterImage &image, i64 y, BlurScratch &blur, Planes out) {
+  const i64 width = image.width, stride = blur.stride;
+  i16 *rows = blur.rows.at + row_start(blur.radius_x);
+  const i64 *lines = blur.lines.at + y + blur.radius_y;
+  for (i64 c = 0; c < image.channels; c++) first_pass(image.line(0, c), lines, blur, width, rows + c * stride);
+  for (i64 c = 0; c < image.channels; c++) mirror_edges(rows + c * stride, width, blur.radius_x);
+  for (i64 c = 0; c < image.channels; c++) second_pass(rows + c * stride, blur, width, out[c]);
+}
+
 }  // namespace
 
-bool prepare_blur(const FilterImage &image, const f64 *a, const i16 *kernels, BlurScratch &blur) {
+bool prepare_blur(i64 height, i64 width, i64 step, const f64 *a, const i16 *kernels, BlurScratch &blur) {
   const i64 radius_x = blur.radius_x = (i64)a[1] / 2, radius_y = blur.radius_y = (i64)a[2] / 2;
   blur.is_unsharp = a[6] != 0.0;
   // More of either changes nothing.
   blur.amount = (i64)clamp(a[6], -MOST_AMOUNT, MOST_AMOUNT) - 1;
   blur.threshold = (i64)clamp(a[7], -1.0, 256.0);
-  blur.stride = row_stride(image.width, radius_x);
-  const i16 *along_x = kernels + (i64)a[0], *along_y = along_x + (i64)a[4];
-  if (!blur.lines.reserve(image.height + 2 * radius_y) || !blur.column_pairs.reserve(radius_y / 2 + 1) ||
+  blur.stride = row_stride(width, radius_x);
+  const i16 *along_x = blur.weights_x = kernels + (i64)a[0], *along_y = blur.weights_y = along_x + (i64)a[4];
+  if (!blur.lines.reserve(height + 2 * radius_y) || !blur.column_pairs.reserve(radius_y / 2 + 1) ||
       !blur.even_pairs.reserve(radius_x + 1) || !blur.odd_pairs.reserve(radius_x + 1) ||
-      !blur.rows.reserve(3 * blur.stride))
+      !blur.rows.reserve(4 * blur.stride))
     return false;
-  for (i64 i = 0; i < image.height + 2 * radius_y; i++)
-    blur.lines[i] = image.step() * reflect(i - radius_y, image.height);
+  for (i64 i = 0; i < height + 2 * radius_y; i++) blur.lines[i] = step * reflect(i - radius_y, height);
   // Tables have half the weight of the line itself, which counts twice.
   auto weight_y = [&](i64 i) { return i > radius_y ? ROUNDING_FACTOR : i == 0 ? 2 * along_y[0] : along_y[i]; };
   for (i64 i = 0; i <= radius_y; i += 2) blur.column_pairs[i / 2] = pair_of(weight_y(i), weight_y(i + 1));
@@ -252,22 +311,18 @@ bool prepare_blur(const FilterImage &image, const f64 *a, const i16 *kernels, Bl
   return true;
 }
 
-// One pass after the other for all channels: what was stored just now, in other parts, would have to be waited for.
-void blur_row(const FilterImage &image, i64 y, BlurScratch &blur, Planes out) {
-  const i64 width = image.width, stride = blur.stride;
-  i16 *rows = blur.rows.at + row_start(blur.radius_x);
-  const i64 *lines = blur.lines.at + y + blur.radius_y;
-  for (i64 c = 0; c < image.channels; c++) first_pass(image.line(0, c), lines, blur, width, rows + c * stride);
-  for (i64 c = 0; c < image.channels; c++) mirror_edges(rows + c * stride, width, blur.radius_x);
-  for (i64 c = 0; c < image.channels; c++) second_pass(rows + c * stride, blur, width, out[c]);
+template <class Element>
+void blur_row(const FilterImageOf<Element> &image, i64 y, BlurScratch &blur, PlanesOf<Element> out) {
+  blur_planes(image, y, blur, out);
   if (!blur.is_unsharp) return;
-  for (i64 c = 0; c < image.channels; c++) unsharpen_row(image.line(y, c), width, blur.amount, blur.threshold, out[c]);
+  for (i64 c = 0; c < image.channels; c++)
+    unsharpen_row((const Element *)image.line(y, c), image.width, blur.amount, blur.threshold, out[c]);
 }
 
 bool prepare_convolution(const f64 *a, BlurScratch &blur) { return blur.lines.reserve((i64)a[5]); }
 
-void convolve_row(const FilterImage &image, i64 y, const f64 *a, const i16 *kernels, BlurScratch &blur, u8 *spare,
-                  Planes out) {
+template <class Element> void convolve_row(const FilterImageOf<Element> &image, i64 y, const f64 *a, const i16 *kernels,
+                                           BlurScratch &blur, Element *spare, PlanesOf<Element> out) {
   const i64 apart = (i64)a[4], count = (i64)a[5], width = image.width;
   for (i64 number = 0; number <= (i64)a[6]; number++) {
     const i16 *weights = kernels + (i64)a[0] + 3 * number * apart;
@@ -275,10 +330,16 @@ void convolve_row(const FilterImage &image, i64 y, const f64 *a, const i16 *kern
     for (i64 i = 0; i < count; i++)
       blur.lines[i] = image.step() * clamp<i64>(y + lines[i], 0, image.height - 1) + columns[i];
     for (i64 c = 0; c < image.channels; c++) {
-      weigh_cells(image.line(0, c), blur.lines.at, weights, count, width, number == 0 ? out[c] : spare);
-      if (number > 0) add_row(out[c], spare, width);
+      weigh_cells((const Element *)image.line(0, c), blur.lines.at, weights, count, width,
+                  number == 0 ? out[c] : spare);
+      if (number > 0) add_row(out[c], (const Element *)spare, width);
     }
   }
 }
+
+#define VG_COMPILE_ALL(Element) \
+  VG_COMPILE(blur_row, Element) \
+  VG_COMPILE(convolve_row, Element)
+VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace vg::VG_LEVEL

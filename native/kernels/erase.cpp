@@ -29,16 +29,16 @@ Range columns_of(const i32 *rectangle, i64 y, i64 width) {
   return within(rectangle[1], rectangle[3], width);
 }
 
-void fill_with_noise(const Row &row, i64 number, i64 pixel, Range columns, i64 channels, Planes planes) {
+template <class Element>
+void fill_with_noise(const Row &row, i64 number, i64 pixel, Range columns, i64 channels, PlanesOf<Element> planes) {
   NoiseChunk chunk;
   for (i64 first = columns.first; first < columns.end; first += CHUNK) {
     const i64 count = min_of(CHUNK, columns.end - first);
     draw_words(row, number, pixel + first, count, chunk);
     for (i64 c = 0; c < channels; c++) {
-      u8 *__restrict to = planes[c] + first;
+      Element *__restrict to = planes[c] + first;
       const u32 *__restrict words = chunk.words[c];
-      // The highest byte of a word is the value.
-      for (i64 x = 0; x < count; x++) to[x] = (u8)(words[x] >> 24);
+      for (i64 x = 0; x < count; x++) to[x] = from_word<Element>(words[x]);
     }
   }
 }
@@ -72,7 +72,8 @@ void fill_normals(const Row &row, i64 number, const Floats3 &out, i64 pixel, i64
 
 }  // namespace
 
-void erase_row(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Planes planes) {
+template <class Element>
+void erase_row(const Row &row, i64 slot, i64 y, i64 width, i64 channels, PlanesOf<Element> planes) {
   const f64 *a = row.args[slot];
   if (a[7] != 0.0) return;
   const Rectangles rectangles = rectangles_of(row, slot);
@@ -83,7 +84,8 @@ void erase_row(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Planes 
     if (columns.is_empty()) continue;
     if (a[2] != 0.0) fill_with_noise(row, (i64)a[3], y * width, columns, channels, planes);
     else
-      for (i64 c = 0; c < channels; c++) memset(planes[c] + columns.first, row.fill[slot][c], (size_t)columns.size());
+      for (i64 c = 0; c < channels; c++)
+        set_values(planes[c] + columns.first, from_byte<Element>(row.fill[slot][c]), columns.size());
   }
 }
 
@@ -107,5 +109,8 @@ void erase_normalized(const Row &row, i64 first, i64 end, const Target &target, 
     }
   }
 }
+
+#define VG_COMPILE_ALL(Element) VG_COMPILE(erase_row, Element)
+VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace vg::VG_LEVEL

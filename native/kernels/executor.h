@@ -1,20 +1,22 @@
 // Types that all kernels use: a row of a batch, the image and the result of a pass, and a thread's memory.
 #pragma once
 #include "../coords.h"
+#include "element.h"
 
 namespace vg::VG_LEVEL {
 
-struct Image {
-  const u8 *pixels;  // [height, width, channels]
+template <class Element> struct ImageOf {
+  const Element *pixels;  // [height, width, channels]
   i64 height, width, channels;
 
-  i64 bytes() const { return height * width * channels; }
+  i64 bytes() const { return height * width * channels * (i64)sizeof(Element); }
 };
+using Image = ImageOf<u8>;
 
 // The output of a pass.
 struct Target {
   u8 *at;
-  int storage;  // a Storage; FLOATS_* hold float32
+  int storage;  // a Storage; BYTES_* hold elements, FLOATS_* float32
   i64 height, width, channels;
   bool streams;  // stores bypass the caches
   const f32 *scale, *bias;  // by channel, of floats
@@ -23,12 +25,13 @@ struct Target {
 };
 
 // One row of pixels (or an image, row by row), with a plane per channel.
-struct Planes {
-  u8 *at;
-  i64 stride;  // bytes from channel to channel
+template <class Element> struct PlanesOf {
+  Element *at;
+  i64 stride;  // elements from channel to channel
 
-  u8 *operator[](i64 channel) const { return at + channel * stride; }
+  Element *operator[](i64 channel) const { return at + channel * stride; }
 };
+using Planes = PlanesOf<u8>;
 
 // One program: its slots, and the batch whose side tables they refer to.
 struct Row {
@@ -69,31 +72,31 @@ VG_INLINE const i32 *pass_of(const Batch *batch, i64 r, i64 p) {
 
 // Buffers for the output row and its source positions. All hold the widest row and a block more.
 struct RowScratch {
-  i64 stride = 0;  // bytes of a plane's row: the widest side, padded
-  Buffer<u8> pixels;  // [3, stride]
-  Buffer<u8> spare;  // [3, stride]
+  i64 stride = 0;  // elements of a plane's row: the widest side, padded
+  i64 element_bytes = 0;  // of the widest element that there is room for
+  Buffer<u8> pixels;  // [3, stride] elements
+  Buffer<u8> spare;  // [3, stride] elements
   Buffer<u8> interleaved;  // [4 * stride]
-  Buffer<i32> words;  // [4 * stride]
+  Buffer<i32> words;  // [4 * stride], and room for seven rows of elements
   Buffer<i32> column, line;  // coordinates in the source
   Buffer<i32> offset;  // bytes into the source
   Buffer<i32> stage;  // the slot of the map at which a pixel left the image, -1 inside
 
-  Planes planes() { return {pixels.at, stride}; }
-  Planes spare_planes() { return {spare.at, stride}; }
+  template <class Element = u8> PlanesOf<Element> planes() { return {(Element *)pixels.at, stride}; }
+  template <class Element = u8> PlanesOf<Element> spare_planes() { return {(Element *)spare.at, stride}; }
   // Allocates rows of `side` pixels. False if there is no memory.
-  bool reserve(i64 side);
+  bool reserve(i64 side, i64 bytes_of_element);
 };
 
 // By slot: tables of statistics, and fill colors of maps.
 struct TableScratch {
   Buffer<u8> luts;  // [slots, 3, 256]: of statistics
-  Buffer<u8> fills;  // [slots, 3]: final colors of pixels that a slot's map leaves outside
-  Buffer<i32> colors;  // [slots]: the same, packed: red in the lowest byte
+  Buffer<u8> fills;  // [slots, 3] elements: final colors of pixels that a slot's map leaves outside
   Buffer<i32> map_slots;  // the slots of a pass's maps, in order
 
   u8 *lut(i64 slot) { return luts.at + 768 * slot; }
-  u8 *fill(i64 slot) { return fills.at + 3 * slot; }
-  bool reserve(i64 slots);
+  template <class Element = u8> Element *fill(i64 slot) { return (Element *)fills.at + 3 * slot; }
+  bool reserve(i64 slots, i64 element_bytes);
 };
 
 }  // namespace vg::VG_LEVEL

@@ -15,8 +15,9 @@ struct BlurScratch {
   i64 stride;  // of rows, in words
   i64 amount, threshold;  // of an unsharp mask
   bool is_unsharp;
+  const i16 *weights_x, *weights_y;  // of one side, the half of the center's first
   Buffer<i64> lines;  // offsets of a continued image's lines, or of the cells of a full kernel
-  Buffer<i16> rows;  // of each channel, between the passes, continued to both sides
+  Buffer<i16> rows;  // [4, stride]: of each channel, or the sums of one, between the passes, continued to both sides
   Buffer<i32> even_pairs, odd_pairs;  // weights along x, for even and for odd columns
   Buffer<i32> column_pairs;  // weights along y
 };
@@ -52,8 +53,8 @@ struct ZoomScratch {
 };
 
 struct FilterScratch {
-  // The image that a filter sees: rows of three planes each, which lie 3 * stride apart, from `first` on; with room for
-  // a kernel's radius on both sides of a plane's row.
+  // The image that a filter sees: rows of three planes each, which lie 3 * stride elements apart, from `first` on; with
+  // room for a kernel's radius on both sides of a plane's row.
   u8 *first;
   i64 stride;
   Buffer<u8> image;  // private memory, if workers do not share it
@@ -71,18 +72,20 @@ i64 filter_margin(const Row &row, i64 slot);
 // Lines above and below a pixel that the filter at `slot` reads; -1 if it may read any.
 i64 filter_radius(const Row &row, i64 slot);
 // Allocates the input of the filter at `slot`. False if there is no memory.
-bool reserve_filter(const Row &row, i64 slot, i64 height, i64 width, Scratch &s);
+template <class Element> bool reserve_filter(const Row &row, i64 slot, i64 height, i64 width, Scratch &s);
 // Bytes of that input.
-i64 filter_bytes(const Row &row, i64 slot, i64 height, i64 width);
+template <class Element> i64 filter_bytes(const Row &row, i64 slot, i64 height, i64 width);
 // Uses an input that several workers share. `tiles`: tables of CLAHE's tiles, or null.
+template <class Element>
 void use_shared_filter(const Row &row, i64 slot, i64 width, u8 *memory, const u8 *tiles, Scratch &s);
 // Repeats the outermost pixels of lines `y` as far as the filter reads beyond them.
-void repeat_edges_of(const Row &row, i64 slot, i64 width, i64 channels, Range y, Scratch &s);
+template <class Element> void repeat_edges_of(const Row &row, i64 slot, i64 width, i64 channels, Range y, Scratch &s);
 // Builds the tables of CLAHE's tiles. False if there is no memory.
 bool measure_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channels, Scratch &s);
 // Prepares a filter whose input is complete: continued edges, tables of tiles. False if there is no memory.
-bool prepare_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channels, Scratch &s);
+template <class Element> bool prepare_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channels, Scratch &s);
 // Row `y` of the filtered image into the planes.
+template <class Element>
 void read_filtered_row(const Row &row, i64 slot, i64 height, i64 width, i64 channels, i64 y, Scratch &s);
 
 }  // namespace vg::VG_LEVEL

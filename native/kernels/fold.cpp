@@ -200,29 +200,28 @@ void enter_fixed(const i64 *record, i32 slot, i64 width, Scratch &s) {
   }
 }
 
-// Bilinear levels `a` and `b` with 7 fraction bits, or what lies between two of these.
-VG_INLINE i64 mix(i64 a, i64 b, i64 weight) { return a + (((b - a) * weight + (1 << 14)) >> 15); }
-
 // A bilinear pixel whose neighbors outside of the window have the color `fill`.
-void blend_with_fill(const Image &image, const i32 *window, i32 u, i32 v, const u8 *fill, bool weighs_twice,
-                     Planes planes, i64 x) {
+template <class Element> void blend_with_fill(const ImageOf<Element> &image, const i32 *window, i32 u, i32 v,
+                                              const u8 *fill, bool weighs_twice, PlanesOf<Element> planes, i64 x) {
+  using Sum = SumOf<Element>;
   const i64 column = u >> BILINEAR_BITS, line = v >> BILINEAR_BITS;
-  const i64 dx = u & ((1 << BILINEAR_BITS) - 1), dy = v & ((1 << BILINEAR_BITS) - 1);
+  const i32 dx = u & ((1 << BILINEAR_BITS) - 1), dy = v & ((1 << BILINEAR_BITS) - 1);
   const bool has_left = column >= window[1], has_right = column + 1 < window[3];
   const bool has_upper = line >= window[0], has_lower = line + 1 < window[2];
-  const i64 weight_x = (has_left ? 32768 - dx : 0) + (has_right ? dx : 0);
-  const i64 weight_y = (has_upper ? 32768 - dy : 0) + (has_lower ? dy : 0);
-  const i64 weight = weighs_twice ? (weight_x * weight_y + (1 << 14)) >> 15 : 32768;
+  const i32 weight_x = (has_left ? 32768 - dx : 0) + (has_right ? dx : 0);
+  const i32 weight_y = (has_upper ? 32768 - dy : 0) + (has_lower ? dy : 0);
+  const i32 weight = weighs_twice ? (i32)(((i64)weight_x * weight_y + (1 << 14)) >> 15) : 32768;
   for (i64 c = 0; c < image.channels; c++) {
-    const i64 color = fill[c], outside = weighs_twice ? 0 : color;
+    const auto color = from_byte<Element>(fill[c]), outside = weighs_twice ? (Element)0 : color;
     auto tap = [&](i64 at_line, i64 at_column, bool is_inside) {
-      const i64 level = is_inside ? image.pixels[image.channels * (at_line * image.width + at_column) + c] : outside;
-      return level << 7;
+      return to_tap(is_inside ? image.pixels[image.channels * (at_line * image.width + at_column) + c] : outside);
     };
-    const i64 above = mix(tap(line, column, has_upper && has_left), tap(line, column + 1, has_upper && has_right), dx);
-    const i64 below =
-        mix(tap(line + 1, column, has_lower && has_left), tap(line + 1, column + 1, has_lower && has_right), dx);
-    planes[c][x] = (u8)(mix(color << 7, mix(above, below, dy), weight) >> 7);
+    const Sum above = mix<BILINEAR_BITS, Sum>(tap(line, column, has_upper && has_left),
+                                              tap(line, column + 1, has_upper && has_right), (Sum)dx);
+    const Sum below = mix<BILINEAR_BITS, Sum>(tap(line + 1, column, has_lower && has_left),
+                                              tap(line + 1, column + 1, has_lower && has_right), (Sum)dx);
+    const Sum mixed = mix<BILINEAR_BITS, Sum>(above, below, (Sum)dy);
+    planes[c][x] = from_tap<Element>(mix<BILINEAR_BITS, Sum>(to_tap(color), mixed, (Sum)weight));
   }
 }
 
@@ -273,7 +272,7 @@ void fold_real_row(const f64 *a, const i32 *window, int mode, bool is_perspectiv
   }
 }
 
-void read_folded_row(const Row &, const Image &image, i64 count, i64 y, i64 width, Scratch &s) {
+template <class Element> void read_folded_row(const ImageOf<Element> &image, i64 count, i64 y, i64 width, Scratch &s) {
   begin_positions(y, width, s.row.column.at, s.row.line.at);
   memset(s.row.stage.at, 0xff, (size_t)width * sizeof(i32));
   i64 max_coord = max_of(width, y + 1);
@@ -302,18 +301,18 @@ void mark_seam(const i32 *__restrict column, const i32 *__restrict line, const i
 }
 
 // The pixels around a position, four by four, folded; and the position among them.
-struct Surroundings {
-  u8 pixels[16 * 3];
+template <class Element> struct Surroundings {
+  Element pixels[16 * 3];
   i32 u, v;
 
-  Surroundings(const Image &image, const i32 *window, int mode, int bits, i32 at_u, i32 at_v) {
+  Surroundings(const ImageOf<Element> &image, const i32 *window, int mode, int bits, i32 at_u, i32 at_v) {
     const i64 top = window[0], left = window[1], lines = window[2] - top, columns = window[3] - left;
     const i64 i = (at_u >> bits) - left, j = (at_v >> bits) - top, channels = image.channels;
-    u8 *to = pixels;
+    Element *to = pixels;
     for (i64 b = -1; b < 3; b++) {
       const i64 at = (top + fold_index(j + b, lines, mode)) * image.width + left;
       for (i64 a = -1; a < 3; a++) {
-        const u8 *pixel = image.pixels + channels * (at + fold_index(i + a, columns, mode));
+        const Element *pixel = image.pixels + channels * (at + fold_index(i + a, columns, mode));
         for (i64 c = 0; c < channels; c++) *to++ = pixel[c];
       }
     }
@@ -325,14 +324,15 @@ struct Surroundings {
 
 }  // namespace
 
-void read_seam(const Row &row, const Image &image, i64 slot, i64 width, Scratch &s) {
+template <class Element>
+void read_seam(const Row &row, const ImageOf<Element> &image, i64 slot, i64 width, Scratch &s) {
   constexpr i32 AROUND[4] = {0, 0, 4, 4};
   const i32 *window = row.window[slot], *column = s.row.column.at, *line = s.row.line.at;
   const int mode = row.flags[slot] >> INTERPOLATION_BITS;
   const bool is_bicubic = (row.flags[slot] & INTERPOLATION_MASK) == Interpolation::BICUBIC;
   const bool weighs_twice = s.interpolate.record(0)[Record::TWICE] != 0;
   const int bits = is_bicubic ? BICUBIC_BITS : BILINEAR_BITS;
-  const Planes planes = s.row.planes();
+  const PlanesOf<Element> planes = s.row.planes<Element>();
   u8 *is_at_border = s.interpolate.is_at_border.at;
   mark_seam(column, line, s.row.stage.at, window, bits, is_bicubic ? 1 : 0, width, is_at_border);
   memset(is_at_border + width, 0, 8);
@@ -346,11 +346,16 @@ void read_seam(const Row &row, const Image &image, i64 slot, i64 width, Scratch 
       blend_with_fill(image, window, column[x], line[x], row.fill[slot], weighs_twice, planes, x);
       continue;
     }
-    const Surroundings near(image, window, mode, bits, column[x], line[x]);
-    const Image pixels = {near.pixels, 4, 4, image.channels};
+    const Surroundings<Element> near(image, window, mode, bits, column[x], line[x]);
+    const ImageOf<Element> pixels = {near.pixels, 4, 4, image.channels};
     if (is_bicubic) read_bicubic_pixel(pixels, AROUND, near.u, near.v, planes, x);
     else read_bilinear_pixel(pixels, AROUND, near.u, near.v, planes, x);
   }
 }
+
+#define VG_COMPILE_ALL(Element)        \
+  VG_COMPILE(read_folded_row, Element) \
+  VG_COMPILE(read_seam, Element)
+VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace vg::VG_LEVEL

@@ -14,6 +14,16 @@ constexpr ByteTable EVERY_0 = byte_table([](int j) { return j % 16 % 3 == 0 ? 25
 constexpr ByteTable EVERY_1 = byte_table([](int j) { return j % 16 % 3 == 1 ? 255 : 0; });
 constexpr ByteTable EVERY_2 = byte_table([](int j) { return j % 16 % 3 == 2 ? 255 : 0; });
 
+// `count` pixels of padded rows; nothing after them is written.
+template <class Element>
+VG_INLINE void interleave(const Element *r, const Element *g, const Element *b, i64 count, Element *to) {
+  for (i64 x = 0; x < count; x++) {
+    to[3 * x] = r[x];
+    to[3 * x + 1] = g[x];
+    to[3 * x + 2] = b[x];
+  }
+}
+
 // 16 pixels.
 VG_INLINE void interleave_16(const u8 *r, const u8 *g, const u8 *b, u8 *to) {
 #if VG_SSSE3
@@ -28,11 +38,7 @@ VG_INLINE void interleave_16(const u8 *r, const u8 *g, const u8 *b, u8 *to) {
   _mm_storeu_si128(out + 1, any(_mm_and_si128(red, third), _mm_and_si128(green, first), _mm_and_si128(blue, second)));
   _mm_storeu_si128(out + 2, any(_mm_and_si128(red, second), _mm_and_si128(green, third), _mm_and_si128(blue, first)));
 #else
-  for (int i = 0; i < 16; i++) {
-    to[3 * i] = r[i];
-    to[3 * i + 1] = g[i];
-    to[3 * i + 2] = b[i];
-  }
+  interleave<u8>(r, g, b, 16, to);
 #endif
 }
 
@@ -80,7 +86,7 @@ constexpr i64 INTERLEAVED = 16;
 VG_INLINE void interleave_step(const u8 *r, const u8 *g, const u8 *b, u8 *to) { interleave_16(r, g, b, to); }
 #endif
 
-// `count` pixels of padded rows; no byte after them is written.
+// The same by vectors.
 VG_INLINE void interleave(const u8 *r, const u8 *g, const u8 *b, i64 count, u8 *to) {
   i64 x = 0;
   for (; x + INTERLEAVED <= count; x += INTERLEAVED) interleave_step(r + x, g + x, b + x, to + 3 * x);

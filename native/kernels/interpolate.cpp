@@ -192,8 +192,8 @@ void follow_form(const i64 *form, i64 y, i64 first, i64 count, int shift, i32 *n
   follow({(u64)form[1] * (u64)y + (u64)form[2] + step * (u64)first, step, shift}, 0, count, numbers);
 }
 
-Range read_interpolated_row(const Row &row, const Image &image, i64 slot, i64 count, bool is_range, i64 y, i64 width,
-                            Scratch &s) {
+template <class Element> Range read_interpolated_row(const Row &row, const ImageOf<Element> &image, i64 slot, i64 count,
+                                                     bool is_range, i64 y, i64 width, Scratch &s) {
   InterpolateScratch &maps = s.interpolate;
   i32 *stage = s.row.stage.at;
   const bool is_bilinear = (row.flags[slot] & INTERPOLATION_MASK) == Interpolation::BILINEAR;
@@ -215,7 +215,8 @@ Range read_interpolated_row(const Row &row, const Image &image, i64 slot, i64 co
   return is_range ? columns : Range{0, width};
 }
 
-void read_real_nearest_row(const Row &row, const Image &image, i64 slot, i64 y, i64 width, Scratch &s) {
+template <class Element>
+void read_real_nearest_row(const Row &row, const ImageOf<Element> &image, i64 slot, i64 y, i64 width, Scratch &s) {
   const f64 *a = row.args[slot];
   const i32 *window = row.window[slot];
   const bool is_perspective = row.opcode[slot] == Op::MAP_PERSPECTIVE;
@@ -232,5 +233,10 @@ void read_real_nearest_row(const Row &row, const Image &image, i64 slot, i64 y, 
   }
   read_coordinates(image, y, width, s);
 }
+
+#define VG_COMPILE_ALL(Element)              \
+  VG_COMPILE(read_interpolated_row, Element) \
+  VG_COMPILE(read_real_nearest_row, Element)
+VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace vg::VG_LEVEL

@@ -27,14 +27,15 @@ i64 prepare_maps(const Row &row, i64 first, i64 end, Scratch &s);
 
 // Reads row `y` through `count` interpolating maps. `is_range`: the columns inside are one range, which is returned (a
 // single map, with nothing behind the viewer). Otherwise returns all columns, see `RowScratch::stage`.
-Range read_interpolated_row(const Row &row, const Image &image, i64 slot, i64 count, bool is_range, i64 y, i64 width,
-                            Scratch &s);
+template <class Element> Range read_interpolated_row(const Row &row, const ImageOf<Element> &image, i64 slot, i64 count,
+                                                     bool is_range, i64 y, i64 width, Scratch &s);
 
 // Reads row `y` through a nearest map that 16.16 fixed point cannot represent. All columns.
-void read_real_nearest_row(const Row &row, const Image &image, i64 slot, i64 y, i64 width, Scratch &s);
+template <class Element>
+void read_real_nearest_row(const Row &row, const ImageOf<Element> &image, i64 slot, i64 y, i64 width, Scratch &s);
 
 // Reads row `y` through `count` nearest maps, some of which fold (PassSource FOLDED). All columns.
-void read_folded_row(const Row &row, const Image &image, i64 count, i64 y, i64 width, Scratch &s);
+template <class Element> void read_folded_row(const ImageOf<Element> &image, i64 count, i64 y, i64 width, Scratch &s);
 
 // -- among the files of this family ----------------------------------------------------------------------------------
 
@@ -54,12 +55,26 @@ void compute_positions(const i64 *record, i64 y, Range columns, int bits, Scratc
 // divides them.
 void follow_form(const i64 *form, i64 y, i64 first, i64 count, int shift, i32 *numbers);
 
+// Taps of bilinear pixels. Integers have 7 fraction bits.
+template <class Element> using TapSum = SumOf<Element>;
+template <class Element> VG_INLINE SumOf<Element> to_tap(Element value) {
+  if constexpr (IS_FLOAT<Element>) return value;
+  else return (SumOf<Element>)value << 7;
+}
+template <class Element> VG_INLINE Element from_tap(SumOf<Element> tap) {
+  if constexpr (IS_FLOAT<Element>) return tap;
+  else return (Element)(tap >> 7);
+}
+
 // Reads the pixels at these positions into the planes.
-void read_bilinear(const Image &image, const i32 *window, Range columns, Scratch &s);
-void read_bicubic(const Image &image, const i32 *window, Range columns, Scratch &s);
+template <class Element>
+void read_bilinear(const ImageOf<Element> &image, const i32 *window, Range columns, Scratch &s);
+template <class Element> void read_bicubic(const ImageOf<Element> &image, const i32 *window, Range columns, Scratch &s);
 // Reads one pixel, whose taps are clamped to the window.
-void read_bilinear_pixel(const Image &image, const i32 *window, i32 u, i32 v, Planes planes, i64 x);
-void read_bicubic_pixel(const Image &image, const i32 *window, i32 u, i32 v, Planes planes, i64 x);
+template <class Element> void read_bilinear_pixel(const ImageOf<Element> &image, const i32 *window, i32 u, i32 v,
+                                                  PlanesOf<Element> planes, i64 x);
+template <class Element> void read_bicubic_pixel(const ImageOf<Element> &image, const i32 *window, i32 u, i32 v,
+                                                 PlanesOf<Element> planes, i64 x);
 
 // Positions of row `y` through `count` maps, one of them a grid at least, or one that folds; whole pixels where the
 // first map is nearest. Pixels outside, by `stage`, have some position inside.
@@ -72,6 +87,6 @@ void fold_through(const i64 *record, i64 y, bool is_moved, int bits, i64 slack, 
 // Whole pixels of a row through a nearest map of real numbers that folds.
 void fold_real_row(const f64 *a, const i32 *window, int mode, bool is_perspective, i64 y, i64 width, Scratch &s);
 // Reads pixels again whose neighbors lie across a border: folded, or blended with the fill.
-void read_seam(const Row &row, const Image &image, i64 slot, i64 width, Scratch &s);
+template <class Element> void read_seam(const Row &row, const ImageOf<Element> &image, i64 slot, i64 width, Scratch &s);
 
 }  // namespace vg::VG_LEVEL

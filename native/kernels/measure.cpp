@@ -74,7 +74,7 @@ i64 sum_luma(const u8 *bytes, i64 count, i64 channels) {
     const i64 end = min_of(count, first + 3 * MOST_PIXELS);
     i64 i = first;
     total += sum_luma_vectors(bytes + first, end - first, i);
-    for (; i < end; i += 3) total += luma(bytes[i], bytes[i + 1], bytes[i + 2]);
+    for (; i < end; i += 3) total += luma<i64>(bytes[i], bytes[i + 1], bytes[i + 2]);
   }
   return total;
 }
@@ -88,7 +88,7 @@ i64 sum_luma(Planes planes, i64 pixels) {
       sum += luma_of(load_bytes(red + x), load_bytes(green + x), load_bytes(blue + x));
     for (i64 k = 0; k < LANES; k++) total += sum[k];
   }
-  for (; x < pixels; x++) total += luma(red[x], green[x], blue[x]);
+  for (; x < pixels; x++) total += luma<i64>(red[x], green[x], blue[x]);
   return total;
 }
 

@@ -1,4 +1,4 @@
-// MEDIAN and MORPHOLOGY: least and greatest of whole registers of levels.
+// MEDIAN and MORPHOLOGY: least and greatest of whole registers of values.
 //
 // For a median, levels of each column of the window are sorted first, which serves as many pixels as the window has
 // columns. Sorting its lines then keeps the columns sorted, so that most levels are known to be too low or too high; a
@@ -59,6 +59,18 @@ constexpr Step MIDDLE_7[] = {
     {0, 125, 99},  {1, 66, 82},   {1, 168, 169}, {0, 167, 170}, {1, 59, 69},   {0, 162, 160}, {1, 173, 172},
     {1, 151, 149}, {0, 154, 156}, {0, 176, 175}, {1, 177, 174}, {0, 171, 178}, {1, 165, 179}};
 
+// As many values as a register holds.
+template <class Element> struct VectorOf {
+  typedef Element type __attribute__((vector_size(REGISTER)));
+};
+template <> struct VectorOf<u8> {
+  using type = Register;
+};
+template <class Vector> VG_INLINE Vector least_of(Vector a, Vector b) { return a < b ? a : b; }
+template <class Vector> VG_INLINE Vector greatest_of(Vector a, Vector b) { return a > b ? a : b; }
+VG_INLINE Register least_of(Register a, Register b) { return min_u8(a, b); }
+VG_INLINE Register greatest_of(Register a, Register b) { return max_u8(a, b); }
+
 template <class T, i64 n> constexpr i64 count_of(const T (&)[n]) { return n; }
 
 template <i64 SIZE> struct Window;
@@ -76,38 +88,41 @@ template <> struct Window<7> {
 };
 
 // Networks are unrolled by templates: all values are in registers, or in the order of the steps on the stack.
-template <i64 SIZE, i64 at = 0> VG_INLINE void sort_values(Register *values) {
+template <i64 SIZE, i64 at = 0, class Vector> VG_INLINE void sort_values(Vector *values) {
   if constexpr (at < count_of(Window<SIZE>::SORT)) {
     constexpr Exchange exchange = Window<SIZE>::SORT[at];
-    const Register low = values[exchange.low], high = values[exchange.high];
-    values[exchange.low] = min_u8(low, high);
-    values[exchange.high] = max_u8(low, high);
+    const Vector low = values[exchange.low], high = values[exchange.high];
+    values[exchange.low] = least_of(low, high);
+    values[exchange.high] = greatest_of(low, high);
     sort_values<SIZE, at + 1>(values);
   }
 }
 
-template <i64 SIZE, i64 at = 0> VG_INLINE void find_middle(Register *values) {
+template <i64 SIZE, i64 at = 0, class Vector> VG_INLINE void find_middle(Vector *values) {
   if constexpr (at < count_of(Window<SIZE>::MIDDLE)) {
     constexpr Step step = Window<SIZE>::MIDDLE[at];
-    const Register first = values[step.first], second = values[step.second];
-    values[SIZE * SIZE + at] = step.is_greater ? max_u8(first, second) : min_u8(first, second);
+    const Vector first = values[step.first], second = values[step.second];
+    values[SIZE * SIZE + at] = step.is_greater ? greatest_of(first, second) : least_of(first, second);
     find_middle<SIZE, at + 1>(values);
   }
 }
 
-// `plane`: from half a window left of the image on. `columns`: room for SIZE rows of `stride` bytes.
-template <i64 SIZE> void find_medians(const u8 *plane, const i64 *lines, i64 width, u8 *columns, i64 stride, u8 *out) {
-  for (i64 x = 0; x < width + SIZE - 1; x += REGISTER) {
-    Register values[SIZE];
-    for (i64 i = 0; i < SIZE; i++) values[i] = load_register(plane + lines[i] + x);
+// `plane`: from half a window left of the image on. `columns`: room for SIZE rows of `stride` elements.
+template <i64 SIZE, class Element>
+void find_medians(const Element *plane, const i64 *lines, i64 width, Element *columns, i64 stride, Element *out) {
+  using Vector = typename VectorOf<Element>::type;
+  constexpr i64 COUNT = REGISTER / (i64)sizeof(Element);
+  for (i64 x = 0; x < width + SIZE - 1; x += COUNT) {
+    Vector values[SIZE];
+    for (i64 i = 0; i < SIZE; i++) values[i] = load<Vector>(plane + lines[i] + x);
     sort_values<SIZE>(values);
     for (i64 i = 0; i < SIZE; i++) store(columns + i * stride + x, values[i]);
   }
   constexpr i64 STEPS = count_of(Window<SIZE>::MIDDLE);
-  for (i64 x = 0; x < width; x += REGISTER) {
-    Register values[SIZE * SIZE + STEPS];
+  for (i64 x = 0; x < width; x += COUNT) {
+    Vector values[SIZE * SIZE + STEPS];
     for (i64 i = 0; i < SIZE; i++) {
-      for (i64 j = 0; j < SIZE; j++) values[SIZE * i + j] = load_register(columns + i * stride + x + j);
+      for (i64 j = 0; j < SIZE; j++) values[SIZE * i + j] = load<Vector>(columns + i * stride + x + j);
       sort_values<SIZE>(values + SIZE * i);
     }
     find_middle<SIZE>(values);
@@ -117,7 +132,8 @@ template <i64 SIZE> void find_medians(const u8 *plane, const i64 *lines, i64 wid
 
 // Offsets of the cells of OpenCV's ellipse around row `y`; returns how many. Rows beyond the image's count as its
 // outermost, whose cells the element has as well.
-i64 list_element(i64 columns, i64 rows, const FilterImage &image, i64 y, i64 *cells) {
+template <class Element>
+i64 list_element(i64 columns, i64 rows, const FilterImageOf<Element> &image, i64 y, i64 *cells) {
   const i64 radius = rows / 2, middle = columns / 2;
   i64 count = 0;
   for (i64 row = 0; row < rows; row++) {
@@ -133,34 +149,45 @@ i64 list_element(i64 columns, i64 rows, const FilterImage &image, i64 y, i64 *ce
   return count;
 }
 
-// The greatest level of all cells, or the least, which is the greatest with all bits flipped.
-void greatest_of_cells(const u8 *plane, const i64 *cells, i64 count, bool is_least, i64 width, u8 *out) {
-  const Register flips = all8(is_least ? 255 : 0);
-  for (i64 x = 0; x < width; x += REGISTER) {
-    Register greatest = all8(0);
-    for (i64 i = 0; i < count; i++) greatest = max_u8(greatest, load_register(plane + cells[i] + x) ^ flips);
-    store(out + x, greatest ^ flips);
+// The greatest value of all cells, or the least. An element has one cell at least.
+template <bool is_least, class Element>
+void extreme_of_cells(const Element *plane, const i64 *cells, i64 count, i64 width, Element *out) {
+  using Vector = typename VectorOf<Element>::type;
+  for (i64 x = 0; x < width; x += REGISTER / (i64)sizeof(Element)) {
+    Vector extreme = load<Vector>(plane + cells[0] + x);
+    for (i64 i = 1; i < count; i++) {
+      const Vector value = load<Vector>(plane + cells[i] + x);
+      extreme = is_least ? least_of(extreme, value) : greatest_of(extreme, value);
+    }
+    store(out + x, extreme);
   }
 }
 
 }  // namespace
 
-void median_row(const FilterImage &image, i64 y, i64 size, u8 *columns, i64 stride, Planes out) {
+template <class Element> void median_row(const FilterImageOf<Element> &image, i64 y, i64 size, Element *columns,
+                                         i64 stride, PlanesOf<Element> out) {
   i64 lines[7];
   for (i64 i = 0; i < size; i++) lines[i] = image.step() * clamp<i64>(y + i - size / 2, 0, image.height - 1);
   for (i64 c = 0; c < image.channels; c++) {
-    const u8 *plane = image.line(0, c) - size / 2;
+    const Element *plane = image.line(0, c) - size / 2;
     if (size == 3) find_medians<3>(plane, lines, image.width, columns, stride, out[c]);
     else if (size == 5) find_medians<5>(plane, lines, image.width, columns, stride, out[c]);
     else find_medians<7>(plane, lines, image.width, columns, stride, out[c]);
   }
 }
 
-void morphology_row(const FilterImage &image, i64 y, const f64 *a, i64 *cells, Planes out) {
+template <class Element>
+void morphology_row(const FilterImageOf<Element> &image, i64 y, const f64 *a, i64 *cells, PlanesOf<Element> out) {
   const i64 count = list_element((i64)a[0], (i64)a[1], image, y, cells);
-  for (i64 c = 0; c < image.channels; c++)
-    greatest_of_cells(image.line(0, c), cells, count, a[2] == 0.0, image.width, out[c]);
+  auto extreme_of = a[2] == 0.0 ? extreme_of_cells<true, Element> : extreme_of_cells<false, Element>;
+  for (i64 c = 0; c < image.channels; c++) extreme_of(image.line(0, c), cells, count, image.width, out[c]);
 }
+
+#define VG_COMPILE_ALL(Element)   \
+  VG_COMPILE(median_row, Element) \
+  VG_COMPILE(morphology_row, Element)
+VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace VG_LEVEL
 }  // namespace vg

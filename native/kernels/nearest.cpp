@@ -9,11 +9,9 @@ namespace vg {
 namespace VG_LEVEL {
 namespace {
 
-// Bytes of an image that the second-level cache holds beside another one, and beside all else.
-constexpr i64 PREFETCHED = 1 << 18, CACHED = 1 << 19;
+// Bytes of an image that the second-level cache holds beside another one.
+constexpr i64 PREFETCHED = 1 << 18;
 constexpr i64 ROWS_AHEAD = 8;
-// How many lines of the source a processor can follow at a time.
-constexpr f64 FOLLOWED = 8;
 // Offsets are int32, and so are products of lines and widths.
 constexpr i64 WIDEST = (1 << 15) - 1, LARGEST = (1LL << 31) - 1;
 // Pixels are read by loads of four bytes.
@@ -183,13 +181,71 @@ i32 pixel_offsets(const i32 *__restrict column, const i32 *__restrict line, i32 
   return most;
 }
 
-void copy_mirrored(const u8 *__restrict from, i64 count, u8 *__restrict to) {
+template <class Element> void copy_mirrored(const Element *__restrict from, i64 count, Element *__restrict to) {
   for (i64 i = 0; i < count; i++) to[i] = from[count - 1 - i];
+}
+
+// Pixels along a line in fixed point, from (u, v) on, a step apart; from column `at` of the planes on.
+struct FixedLine {
+  i64 u, v, du, dv, count;
+  i64 ahead_u, ahead_v;  // where the pixel a few rows further down is read, from here
+};
+
+template <class Element>
+void gather_line(const ImageOf<Element> &image, const FixedLine &line, PlanesOf<Element> planes, i64 at, Scratch &) {
+  for (i64 i = 0; i < line.count; i++) {
+    const i64 y = (line.v + line.dv * i) >> FIXED_BITS, x = (line.u + line.du * i) >> FIXED_BITS;
+    const Element *pixel = image.pixels + image.channels * (y * image.width + x);
+    for (i64 c = 0; c < image.channels; c++) planes[c][at + i] = pixel[c];
+  }
+}
+void gather_line(const Image &image, const FixedLine &line, Planes planes, i64 at, Scratch &s) {
+  if (!fits_offsets(image)) return gather_line<u8>(image, line, planes, at, s);
+  const i32 most = fixed_offsets((u32)line.u, (u32)line.du, (u32)line.v, (u32)line.dv, (i32)image.width, line.count,
+                                 s.row.offset.at);
+  const i64 ahead = image.bytes() > PREFETCHED ? 3 * (image.width * line.ahead_v + line.ahead_u) : 0;
+  gather_words(image, line.count, most > image.bytes() - LOAD, ahead, planes, at, s);
+}
+
+// Pixels at `column` and `line`.
+template <class Element> void gather_pixels(const ImageOf<Element> &image, i64, i64 width, Scratch &s) {
+  const i32 *column = s.row.column.at, *line = s.row.line.at;
+  const PlanesOf<Element> planes = s.row.planes<Element>();
+  for (i64 x = 0; x < width; x++) {
+    const Element *pixel = image.pixels + image.channels * (line[x] * image.width + column[x]);
+    for (i64 c = 0; c < image.channels; c++) planes[c][x] = pixel[c];
+  }
+}
+void gather_pixels(const Image &image, i64 y, i64 width, Scratch &s) {
+  if (!fits_offsets(image)) return gather_pixels<u8>(image, y, width, s);
+  const i64 middle = width / 2, before = s.row.offset[middle];
+  const i32 most = pixel_offsets(s.row.column.at, s.row.line.at, (i32)image.width, width, s.row.offset.at);
+  // On from the row before as from there to here.
+  i64 ahead = 0;
+  if (y > 0 && image.bytes() > PREFETCHED) ahead = (s.row.offset[middle] - before) * ROWS_AHEAD;
+  gather_words(image, width, most > image.bytes() - LOAD, ahead, s.row.planes(), 0, s);
+}
+
+// Pixels of a line at `column`; those before the first column are anything.
+template <class Element>
+void gather_columns(const ImageOf<Element> &image, i64 line, i64 width, PlanesOf<Element> planes, Scratch &s) {
+  const i32 *column = s.row.column.at;
+  const Element *pixels = image.pixels + image.channels * line * image.width;
+  for (i64 x = 0; x < width; x++)
+    for (i64 c = 0; c < image.channels; c++) planes[c][x] = pixels[image.channels * max_of(column[x], 0) + c];
+}
+void gather_columns(const Image &image, i64 line, i64 width, Planes planes, Scratch &s) {
+  if (!fits_offsets(image)) return gather_columns<u8>(image, line, width, planes, s);
+  const i32 *__restrict column = s.row.column.at;
+  i32 *__restrict offset = s.row.offset.at;
+  const i32 start = (i32)(3 * line * image.width);
+  for (i64 x = 0; x < width; x++) offset[x] = start + 3 * max_of(column[x], 0);
+  gather_words(image, width, line == image.height - 1, 0, planes, 0, s);
 }
 
 }  // namespace
 
-RowCopy row_copy(const Image &image, const f64 *a, const i32 *window, i64 y, i64 width) {
+RowCopy row_copy(i64 image_width, const f64 *a, const i32 *window, i64 y, i64 width) {
   const bool is_mirrored = a[0] <= 0;
   const i64 shift = to_i64(a[2]) >> FIXED_BITS;
   const i64 v = (a[4] > 0 ? y : -y) + (to_i64(a[5]) >> FIXED_BITS);
@@ -203,25 +259,27 @@ RowCopy row_copy(const Image &image, const f64 *a, const i32 *window, i64 y, i64
     u = columns.first + shift;
   }
   if (v < window[0] || v >= window[2] || columns.is_empty()) return {{0, 0}, 0, is_mirrored};
-  return {columns, v * image.width + u, is_mirrored};
+  return {columns, v * image_width + u, is_mirrored};
 }
 
-void copy_pixels(const Image &image, i64 first, i64 count, bool is_mirrored, Planes planes, i64 at) {
-  const u8 *source = image.pixels + image.channels * first;
+template <class Element> void copy_pixels(const ImageOf<Element> &image, i64 first, i64 count, bool is_mirrored,
+                                          PlanesOf<Element> planes, i64 at) {
+  const Element *source = image.pixels + image.channels * first;
   if (count <= 0) return;
   if (image.channels == 1) {
     if (is_mirrored) copy_mirrored(source, count, planes[0] + at);
-    else memcpy(planes[0] + at, source, (size_t)count);
+    else copy_values(planes[0] + at, source, count);
     return;
   }
-  u8 *red = planes[0] + at, *green = planes[1] + at, *blue = planes[2] + at;
+  Element *red = planes[0] + at, *green = planes[1] + at, *blue = planes[2] + at;
   if (!is_mirrored) return split_rgb<false>(source, count, red, green, blue);
   // Processors foresee what is read upwards: this is the next line.
-  prefetch(source + 3 * image.width, 3 * count);
+  prefetch(source + 3 * image.width, 3 * count * (i64)sizeof(Element));
   split_rgb<true>(source, count, red, green, blue);
 }
 
-Range read_fixed_row(const Image &image, const f64 *a, const i32 *window, i64 y, i64 width, Planes planes, Scratch &s) {
+template <class Element> Range read_fixed_row(const ImageOf<Element> &image, const f64 *a, const i32 *window, i64 y,
+                                              i64 width, PlanesOf<Element> planes, Scratch &s) {
   const i64 dx = to_i64(a[0]), dy = to_i64(a[3]);
   const i64 x0 = linear(to_i64(a[1]), y, 0, 0, to_i64(a[2])), y0 = linear(to_i64(a[4]), y, 0, 0, to_i64(a[5]));
   const i64 one = 1 << FIXED_BITS;
@@ -229,20 +287,9 @@ Range read_fixed_row(const Image &image, const f64 *a, const i32 *window, i64 y,
   const Range in_y = solve(y0, dy, window[0] * one, window[2] * one, width);
   const Range inside = {max_of(in_x.first, in_y.first), min_of(in_x.end, in_y.end)};
   if (inside.is_empty()) return {0, 0};
-  const i64 u = x0 + dx * inside.first, v = y0 + dy * inside.first, n = inside.size();
-  if (!fits_offsets(image)) {
-    for (i64 i = 0; i < n; i++) {
-      const i64 pixel = ((v + dy * i) >> FIXED_BITS) * image.width + ((u + dx * i) >> FIXED_BITS);
-      for (i64 c = 0; c < image.channels; c++) planes[c][inside.first + i] = image.pixels[image.channels * pixel + c];
-    }
-    return inside;
-  }
-  const i32 most = fixed_offsets((u32)u, (u32)dx, (u32)v, (u32)dy, (i32)image.width, n, s.row.offset.at);
-  // Where the pixel a few rows further down is read.
-  i64 ahead = 0;
-  if (image.bytes() > PREFETCHED)
-    ahead = 3 * (image.width * (to_i64(a[4]) * ROWS_AHEAD >> FIXED_BITS) + (to_i64(a[1]) * ROWS_AHEAD >> FIXED_BITS));
-  gather_words(image, n, most > image.bytes() - LOAD, ahead, planes, inside.first, s);
+  const i64 u = x0 + dx * inside.first, v = y0 + dy * inside.first;
+  const i64 ahead_u = to_i64(a[1]) * ROWS_AHEAD >> FIXED_BITS, ahead_v = to_i64(a[4]) * ROWS_AHEAD >> FIXED_BITS;
+  gather_line(image, {u, v, dx, dy, inside.size(), ahead_u, ahead_v}, planes, inside.first, s);
   return inside;
 }
 
@@ -262,45 +309,32 @@ bool prepare_chain(const Row &row, i64 count, Scratch &s) {
   return true;
 }
 
-void read_chain_row(const Image &image, i64 count, i64 y, i64 width, Scratch &s) {
+template <class Element> void read_chain_row(const ImageOf<Element> &image, i64 count, i64 y, i64 width, Scratch &s) {
   const i32 *maps = s.nearest.maps.at;
   begin_walk(maps + PACKED * (count - 1), y, width, s);
   for (i64 i = count - 2; i >= 0; i--) step_back(maps + PACKED * i, width, s);
-  read_coordinates(image, y, width, s);
+  gather_pixels(image, y, width, s);
 }
 
-void read_coordinates(const Image &image, i64 y, i64 width, Scratch &s) {
-  const i32 *column = s.row.column.at, *line = s.row.line.at;
-  Planes planes = s.row.planes();
-  if (!fits_offsets(image)) {
-    for (i64 x = 0; x < width; x++) {
-      const u8 *pixel = image.pixels + image.channels * (line[x] * image.width + column[x]);
-      for (i64 c = 0; c < image.channels; c++) planes[c][x] = pixel[c];
-    }
-    return;
-  }
-  const i64 middle = width / 2, before = s.row.offset[middle];
-  const i32 most = pixel_offsets(column, line, (i32)image.width, width, s.row.offset.at);
-  // On from the row before as from there to here.
-  i64 ahead = 0;
-  if (y > 0 && image.bytes() > PREFETCHED) ahead = (s.row.offset[middle] - before) * ROWS_AHEAD;
-  gather_words(image, width, most > image.bytes() - LOAD, ahead, planes, 0, s);
+template <class Element> void read_coordinates(const ImageOf<Element> &image, i64 y, i64 width, Scratch &s) {
+  gather_pixels(image, y, width, s);
 }
 
-void prepare_tables(const Row &row, i64 slot, const Image &image, i64 height, i64 width, Scratch &s) {
+void prepare_tables(const Row &row, i64 slot, i64 image_height, i64 image_width, i64 height, i64 width, Scratch &s) {
   const f64 *a = row.args[slot];
   i32 *column = s.row.column.at, *line = s.row.line.at;
   if (row.opcode[slot] == Op::MAP_SCALE) {
     const int mode = row.flags[slot] >> INTERPOLATION_BITS;
-    scale_table(a[1], a[0], image.width, column, width, a[4] != 0, mode);
-    scale_table(a[3], a[2], image.height, line, height, false, mode);
+    scale_table(a[1], a[0], image_width, column, width, a[4] != 0, mode);
+    scale_table(a[3], a[2], image_height, line, height, false, mode);
   } else {
-    pad_table(to_i64(a[0]), row.flags[slot], image.width, column, width);
-    pad_table(to_i64(a[1]), row.flags[slot], image.height, line, height);
+    pad_table(to_i64(a[0]), row.flags[slot], image_width, column, width);
+    pad_table(to_i64(a[1]), row.flags[slot], image_height, line, height);
   }
 }
 
-void read_table_row(const Image &image, i64 slot, i64 y, i64 width, Planes planes, Scratch &s) {
+template <class Element>
+void read_table_row(const ImageOf<Element> &image, i64 slot, i64 y, i64 width, PlanesOf<Element> planes, Scratch &s) {
   const i32 *__restrict column = s.row.column.at;
   i32 *__restrict stage = s.row.stage.at;
   const i64 line = s.row.line[y];
@@ -309,88 +343,71 @@ void read_table_row(const Image &image, i64 slot, i64 y, i64 width, Planes plane
     return;
   }
   for (i64 x = 0; x < width; x++) stage[x] = column[x] < 0 ? (i32)slot : -1;
-  if (!fits_offsets(image)) {
-    const u8 *pixels = image.pixels + image.channels * line * image.width;
-    for (i64 x = 0; x < width; x++)
-      for (i64 c = 0; c < image.channels; c++) planes[c][x] = pixels[image.channels * max_of(column[x], 0) + c];
-    return;
-  }
-  i32 *__restrict offset = s.row.offset.at;
-  const i32 start = (i32)(3 * line * image.width);
-  for (i64 x = 0; x < width; x++) offset[x] = start + 3 * max_of(column[x], 0);
-  gather_words(image, width, line == image.height - 1, 0, planes, 0, s);
+  gather_columns(image, line, width, planes, s);
 }
 
-void prefetch_slanted(const Image &image, f64 slant, i64 width) {
-  if (fabs(slant) * (f64)width > FOLLOWED && image.bytes() <= CACHED) prefetch(image.pixels, image.bytes());
-}
-
-void fill_outside(Planes planes, i64 channels, const u8 *color, Range inside, i64 width) {
+template <class Element>
+void fill_outside(PlanesOf<Element> planes, i64 channels, const Element *color, Range inside, i64 width) {
   // Most rows have nothing outside, and calls take as long as a short row.
   if (inside.first > 0)
-    for (i64 c = 0; c < channels; c++) memset(planes[c], color[c], (size_t)inside.first);
+    for (i64 c = 0; c < channels; c++) set_values(planes[c], color[c], inside.first);
   if (inside.end < width)
-    for (i64 c = 0; c < channels; c++) memset(planes[c] + inside.end, color[c], (size_t)(width - inside.end));
+    for (i64 c = 0; c < channels; c++) set_values(planes[c] + inside.end, color[c], width - inside.end);
 }
 
 namespace {
 
-// Gives a color to those of 16 pixels whose stage is `slot`.
-struct SlotFill {
-#if VG_AVX512  // vpcmpd to a mask
-  __m512i slot;
+// Gives the elements of a color to the pixels whose stage is `slot`.
+template <class Element>
+void fill_slot(const i32 *stage, i32 slot, const Element *color, i64 width, PlanesOf<Element> planes) {
+  for (i64 c = 0; c < 3; c++) {
+    Element *plane = planes[c];
+    for (i64 x = 0; x < width; x++) plane[x] = stage[x] == slot ? color[c] : plane[x];
+  }
+}
+#if defined(__x86_64__)  // 16 at a time
+void fill_slot(const i32 *stage, i32 slot, const u8 *color, i64 width, Planes planes) {
   __m128i levels[3];
-
-  SlotFill(i32 of, i32 color) : slot(_mm512_set1_epi32(of)) {
-    for (int c = 0; c < 3; c++) levels[c] = _mm_set1_epi8((char)(color >> (8 * c)));
-  }
-  void fill(const i32 *stage, Planes planes, i64 x) const {
-    const __mmask16 is_here = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(stage + x), slot);
-    if (is_here == 0) return;
+  for (int c = 0; c < 3; c++) levels[c] = _mm_set1_epi8((char)color[c]);
+  for (i64 x = 0; x < width; x += 16) {
+#if VG_AVX512  // vpcmpd to a mask
+    const __mmask16 is_here = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(stage + x), _mm512_set1_epi32(slot));
+    if (is_here == 0) continue;
     for (int c = 0; c < 3; c++) _mm_mask_storeu_epi8(planes[c] + x, is_here, levels[c]);
-  }
-#elif defined(__x86_64__)  // packssdw, packsswb
-  __m128i slot, levels[3];
-
-  SlotFill(i32 of, i32 color) : slot(_mm_set1_epi32(of)) {
-    for (int c = 0; c < 3; c++) levels[c] = _mm_set1_epi8((char)(color >> (8 * c)));
-  }
-  void fill(const i32 *stage, Planes planes, i64 x) const {
+#else  // packssdw, packsswb
     const __m128i *at = (const __m128i *)(stage + x);
     __m128i words[4];
-    for (int k = 0; k < 4; k++) words[k] = _mm_cmpeq_epi32(_mm_loadu_si128(at + k), slot);
+    for (int k = 0; k < 4; k++) words[k] = _mm_cmpeq_epi32(_mm_loadu_si128(at + k), _mm_set1_epi32(slot));
     const __m128i is_here = _mm_packs_epi16(_mm_packs_epi32(words[0], words[1]), _mm_packs_epi32(words[2], words[3]));
-    if (_mm_movemask_epi8(is_here) == 0) return;
+    if (_mm_movemask_epi8(is_here) == 0) continue;
     for (int c = 0; c < 3; c++) {
       __m128i *plane = (__m128i *)(planes[c] + x);
       const __m128i kept = _mm_andnot_si128(is_here, _mm_loadu_si128(plane));
       _mm_storeu_si128(plane, _mm_or_si128(kept, _mm_and_si128(is_here, levels[c])));
     }
-  }
-#else
-  i32 slot, color;
-
-  SlotFill(i32 of, i32 of_color) : slot(of), color(of_color) {}
-  void fill(const i32 *stage, Planes planes, i64 x) const {
-    for (int c = 0; c < 3; c++) {
-      u8 *plane = planes[c] + x;
-      const u8 level = (u8)(color >> (8 * c));
-      for (int i = 0; i < 16; i++) plane[i] = stage[x + i] == slot ? level : plane[i];
-    }
-  }
 #endif
-};
+  }
+}
+#endif
 
 }  // namespace
 
-void fill_by_stage(i64 count, i64 width, Scratch &s) {
-  const Planes planes = s.row.planes();
+template <class Element> void fill_by_stage(i64 count, i64 width, Scratch &s) {
   for (i64 i = 0; i < count; i++) {
     const i32 slot = s.tables.map_slots[i];
-    const SlotFill filler(slot, s.tables.colors[slot]);
-    for (i64 x = 0; x < width; x += 16) filler.fill(s.row.stage.at, planes, x);
+    fill_slot(s.row.stage.at, slot, s.tables.fill<Element>(slot), width, s.row.planes<Element>());
   }
 }
+
+#define VG_COMPILE_ALL(Element)         \
+  VG_COMPILE(copy_pixels, Element)      \
+  VG_COMPILE(read_fixed_row, Element)   \
+  VG_COMPILE(read_chain_row, Element)   \
+  VG_COMPILE(read_coordinates, Element) \
+  VG_COMPILE(read_table_row, Element)   \
+  VG_COMPILE(fill_outside, Element)     \
+  VG_COMPILE(fill_by_stage, Element)
+VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace VG_LEVEL
 }  // namespace vg

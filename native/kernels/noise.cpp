@@ -173,7 +173,14 @@ void draw_normals(const f32 *segments, i64 channel, i64 count, NoiseChunk &chunk
 
 namespace {
 
-void add_gaussian(u8 *bytes, i64 count, i64 channel, f32 mean, f32 sigma, const NoiseChunk &chunk) {
+template <class Element> void add_gaussian(Element *values, i64 count, i64 channel, f32 mean, f32 sigma,
+                                           const f32 *segments, NoiseChunk &chunk) {
+  draw_normals(segments, channel, count, chunk);
+  for (i64 x = 0; x < count; x++)
+    values[x] = round_value<Element>((f32)values[x] + (mean + sigma * chunk.normals[x]) * WHITE<Element>);
+}
+void add_gaussian(u8 *bytes, i64 count, i64 channel, f32 mean, f32 sigma, const f32 *segments, NoiseChunk &chunk) {
+  find_lines(segments, channel, count, chunk);
   const Floats means = all_floats(mean), sigmas = all_floats(sigma);
   auto noisy = [&](i64 x) {
     const Floats shift = (means + sigmas * normals(chunk, channel, x)) * 255.0f;
@@ -183,7 +190,17 @@ void add_gaussian(u8 *bytes, i64 count, i64 channel, f32 mean, f32 sigma, const 
   store_columns(plane, {0, count}, [&](i64 x, Halves *out) { out[0] = pack(noisy(x), noisy(x + LANES)); });
 }
 
-void add_shot(u8 *bytes, i64 count, i64 channel, f32 scale, const NoiseChunk &chunk) {
+// `scale`: of the variance, which is a value's, both in units of uint8.
+template <class Element>
+void add_shot(Element *values, i64 count, i64 channel, f32 scale, const f32 *segments, NoiseChunk &chunk) {
+  draw_normals(segments, channel, count, chunk);
+  for (i64 x = 0; x < count; x++) {
+    const f32 value = values[x];
+    values[x] = round_value<Element>(value + sqrtf(value * (scale * UNIT<Element>)) * chunk.normals[x]);
+  }
+}
+void add_shot(u8 *bytes, i64 count, i64 channel, f32 scale, const f32 *segments, NoiseChunk &chunk) {
+  find_lines(segments, channel, count, chunk);
   const Floats scales = all_floats(scale);
   auto noisy = [&](i64 x) {
     const Floats value = to_floats(load_bytes(bytes + x));
@@ -199,6 +216,15 @@ VG_INLINE Floats unit(const u32 *words) {
   return to_floats((Ints)(load<Unsigned>(words) >> 8)) * 0x1p-24f;
 }
 
+template <class Element>
+void add_salt(PlanesOf<Element> planes, i64 first, i64 count, f32 amount, f32 salt, const NoiseChunk &chunk) {
+  auto fraction = [](u32 word) { return (f32)(i32)(word >> 8) * 0x1p-24f; };
+  for (i64 x = 0; x < count; x++) {
+    if (!(fraction(chunk.words[0][x]) < amount)) continue;
+    const f32 value = fraction(chunk.words[1][x]) < salt ? WHITE<Element> : 0;
+    for (int c = 0; c < 3; c++) planes[c][first + x] = truncate_value<Element>(value);
+  }
+}
 void add_salt(Planes planes, i64 first, i64 count, f32 amount, f32 salt, const NoiseChunk &chunk) {
   const Floats amounts = all_floats(amount), salts = all_floats(salt);
   u8 *const plane[] = {planes[0] + first, planes[1] + first, planes[2] + first};
@@ -217,9 +243,11 @@ void add_salt(Planes planes, i64 first, i64 count, f32 amount, f32 salt, const N
 
 }  // namespace
 
-void add_noise(const Row &row, i64 slot, i64 pixel, i64 width, i64 channels, Planes planes) {
+template <class Element>
+void add_noise(const Row &row, i64 slot, i64 pixel, i64 width, i64 channels, PlanesOf<Element> planes) {
   const int op = row.opcode[slot];
   const f64 *a = row.args[slot];
+  const f32 *segments = row.batch->segments;
   const i64 number = (i64)(op == Op::SHOT_NOISE ? a[1] : a[2]);
   NoiseChunk chunk;
   for (i64 first = 0; first < width; first += CHUNK) {
@@ -230,18 +258,23 @@ void add_noise(const Row &row, i64 slot, i64 pixel, i64 width, i64 channels, Pla
       continue;
     }
     for (i64 c = 0; c < channels; c++) {
-      find_lines(row.batch->segments, c, count, chunk);
-      if (op == Op::GAUSSIAN_NOISE) add_gaussian(planes[c] + first, count, c, (f32)a[0], (f32)a[1], chunk);
-      else add_shot(planes[c] + first, count, c, (f32)a[0], chunk);
+      Element *values = planes[c] + first;
+      if (op == Op::GAUSSIAN_NOISE) add_gaussian(values, count, c, (f32)a[0], (f32)a[1], segments, chunk);
+      else add_shot(values, count, c, (f32)a[0], segments, chunk);
     }
   }
 }
 
-void apply_position(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Scratch &s) {
+template <class Element> void apply_position(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Scratch &s) {
   const int op = row.opcode[slot];
-  if (op == Op::OVERLAY) overlay_row(row, slot, y, width, channels, s);
-  else if (op == Op::ERASE) erase_row(row, slot, y, width, channels, s.row.planes());
-  else add_noise(row, slot, y * width, width, channels, s.row.planes());
+  const PlanesOf<Element> planes = s.row.planes<Element>();
+  if constexpr (HAS_LEVELS<Element>)
+    if (op == Op::OVERLAY) return overlay_row(row, slot, y, width, channels, s);
+  if (op == Op::ERASE) erase_row(row, slot, y, width, channels, planes);
+  else add_noise(row, slot, y * width, width, channels, planes);
 }
+
+#define VG_COMPILE_ALL(Element) VG_COMPILE(apply_position, Element)
+VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace vg::VG_LEVEL

@@ -30,9 +30,11 @@ VG_INLINE void draw_words(const Row &row, i64 slot, i64 pixel, i64 count, NoiseC
 void draw_normals(const f32 *segments, i64 channel, i64 count, NoiseChunk &chunk);
 
 // GAUSSIAN_NOISE, SHOT_NOISE or SALT_AND_PEPPER on a row whose first pixel is number `pixel`, in place.
-void add_noise(const Row &row, i64 slot, i64 pixel, i64 width, i64 channels, Planes planes);
+template <class Element>
+void add_noise(const Row &row, i64 slot, i64 pixel, i64 width, i64 channels, PlanesOf<Element> planes);
 
 // ERASE on row `y`, in place, unless it comes after Normalize.
-void erase_row(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Planes planes);
+template <class Element>
+void erase_row(const Row &row, i64 slot, i64 y, i64 width, i64 channels, PlanesOf<Element> planes);
 
 }  // namespace vg::VG_LEVEL

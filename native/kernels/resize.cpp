@@ -11,7 +11,13 @@ namespace {
 
 constexpr i32 HALF = 1 << (RESIZE_BITS - 1);
 
-VG_INLINE u8 to_byte(i64 total) { return (u8)clamp<i64>(total >> RESIZE_BITS, 0, 255); }
+// The sum of elements, `step` apart, times weights.
+template <class Element> VG_INLINE Element weigh(const Element *at, i64 step, const i32 *weights, i64 count) {
+  using Sum = SumOf<Element>;
+  Sum total = HALF_UNIT<Sum, RESIZE_BITS>;
+  for (i64 tap = 0; tap < count; tap++) total += (Sum)at[tap * step] * (Sum)weights[tap];
+  return to_element<Element>(drop_bits<RESIZE_BITS>(total));
+}
 
 // `dot16` adds the products of two taps, of 16-bit numbers: a weight is split in two of them, low + 4096 high.
 constexpr int LOW_BITS = 12;
@@ -235,19 +241,25 @@ bool pack_weights(ResizeScratch &r) {
   return r.has_windows ? pack_windows(r) : pack_pairs(r);
 }
 
+// Resizes the first outputs of a row along x, as many as `resize_row` leaves to vectors; returns their number.
+template <class Element>
+i64 resize_vectors(const ResizeScratch &, const Element *, const Element *, i64, i64, Element *) {
+  return 0;
+}
+i64 resize_vectors(const ResizeScratch &r, const u8 *source, const u8 *end, i64 shift, i64 channels, u8 *out) {
+  if (channels != 3) return 0;
+  return r.has_windows ? resize_by_windows(r, source, end, shift, out) : resize_by_pairs(r, source, end, shift, out);
+}
+
 // Resizes a row along x. `source`: its pixels from column `shift` on; `end`: of memory that may be read. Writes up to a
 // block of bytes beyond the row.
-void resize_row(const ResizeScratch &r, const u8 *source, const u8 *end, i64 shift, i64 channels, u8 *out) {
+template <class Element> void resize_row(const ResizeScratch &r, const Element *source, const Element *end, i64 shift,
+                                         i64 channels, Element *out) {
   const ResizeAxis &x = r.x;
-  auto resize_colors = r.has_windows ? resize_by_windows : resize_by_pairs;
-  for (i64 output = channels == 3 ? resize_colors(r, source, end, shift, out) : 0; output < x.size; output++) {
-    const i32 *weights = x.weights_of(output);
-    for (i64 c = 0; c < channels; c++) {
-      const u8 *at = source + channels * (x.first[output] - shift) + c;
-      i64 total = HALF;
-      for (i64 tap = 0; tap < x.count[output]; tap++) total += (i64)at[channels * tap] * weights[tap];
-      out[channels * output + c] = to_byte(total);
-    }
+  for (i64 output = resize_vectors(r, source, end, shift, channels, out); output < x.size; output++) {
+    const Element *at = source + channels * (x.first[output] - shift);
+    for (i64 c = 0; c < channels; c++)
+      out[channels * output + c] = weigh(at + c, channels, x.weights_of(output), x.count[output]);
   }
 }
 
@@ -276,18 +288,16 @@ VG_INLINE void mix_blocks(const u8 *source, i64 stride, i64 bytes, i64 count, i6
   }
 }
 
-// Output line `y`, of `bytes`, from source lines that are `stride` bytes apart. `source`: the first that has a weight.
+// Output line `y`, of `count` values, from source lines that are `stride` values apart. `source`: the first that has a
+// weight.
+template <class Element>
+void mix_lines(ResizeScratch &r, const Element *source, i64 stride, i64 count, i64 y, Element *out) {
+  for (i64 i = 0; i < count; i++) out[i] = weigh(source + i, stride, r.y.weights_of(y), r.y.count[y]);
+}
 void mix_lines(ResizeScratch &r, const u8 *source, i64 stride, i64 bytes, i64 y, u8 *out) {
   const i64 count = r.y.count[y], pairs = (count + 1) / 2;
+  if (bytes < REGISTER || count == 0) return mix_lines<u8>(r, source, stride, bytes, y, out);
   const i32 *weights = r.y.weights_of(y);
-  if (bytes < REGISTER || count == 0) {
-    for (i64 i = 0; i < bytes; i++) {
-      i64 total = HALF;
-      for (i64 tap = 0; tap < count; tap++) total += (i64)source[tap * stride + i] * weights[tap];
-      out[i] = to_byte(total);
-    }
-    return;
-  }
   u8 *packed = r.line_weights.at;
   for (i64 pair = 0; pair < pairs; pair++) {
     store(packed + 2 * pair * REGISTER, all32((i32)low_parts(weights + 2 * pair)));
@@ -306,41 +316,52 @@ bool is_vertical_first(const f64 *args) { return args[7] != 0; }
 
 }  // namespace
 
-bool prepare_resize(const Row &row, i64 slot, const Image &image, i64 height, i64 width, Range y, Scratch &s) {
+template <class Element> bool prepare_resize(const Row &row, i64 slot, const ImageOf<Element> &image, i64 height,
+                                             i64 width, Range y, Scratch &s) {
+  constexpr i64 SIZE = sizeof(Element);
   const f64 *args = row.args[slot];
   const int filter = row.flags[slot];
   ResizeScratch &r = s.resize;
-  const i64 channels = image.channels, source_bytes = channels * image.width, out_bytes = channels * width;
+  const i64 channels = image.channels, source_values = channels * image.width, out_values = channels * width;
   if (!r.x.fill(image.width, args[1], args[3], width, filter)) return false;
   if (!r.y.fill(image.height, args[0], args[2], height, filter)) return false;
-  if (!r.mixed.reserve(source_bytes + 2 * BLOCK) || !r.row.reserve(out_bytes + BLOCK)) return false;
+  if (!r.mixed.reserve(SIZE * source_values + 2 * BLOCK) || !r.row.reserve(SIZE * out_values + BLOCK)) return false;
   if (!r.line_weights.reserve(r.y.taps * REGISTER)) return false;
-  if (channels == 3 && !pack_weights(r)) return false;
+  if (HAS_LEVELS<Element> && channels == 3 && !pack_weights(r)) return false;
   if (is_vertical_first(args) || y.is_empty()) return true;
   r.first_line = r.y.first[y.first];
   const i64 lines = r.y.end_of(y.end - 1) - r.first_line;
-  if (!r.band.reserve(lines * out_bytes + BLOCK)) return false;
-  const u8 *end = image.pixels + image.bytes();
+  if (!r.band.reserve(SIZE * lines * out_values + BLOCK)) return false;
+  const Element *end = image.pixels + image.height * source_values;
   for (i64 line = 0; line < lines; line++)
-    resize_row(r, image.pixels + (r.first_line + line) * source_bytes, end, 0, channels, r.band.at + line * out_bytes);
+    resize_row(r, image.pixels + (r.first_line + line) * source_values, end, 0, channels,
+               (Element *)r.band.at + line * out_values);
   return true;
 }
 
-void read_resized_row(const Row &row, i64 slot, const Image &image, i64 y, i64 width, Scratch &s) {
+template <class Element>
+void read_resized_row(const Row &row, i64 slot, const ImageOf<Element> &image, i64 y, i64 width, Scratch &s) {
   const f64 *args = row.args[slot];
   ResizeScratch &r = s.resize;
   const i64 channels = image.channels;
+  const Element *band = (const Element *)r.band.at;
+  Element *mixed = (Element *)r.mixed.at, *out = (Element *)r.row.at;
   if (is_vertical_first(args)) {
     const i64 stride = channels * image.width, left = r.x.first[0];
-    const i64 bytes = channels * (r.x.end_of(width - 1) - left);
-    mix_lines(r, image.pixels + r.y.first[y] * stride + channels * left, stride, bytes, y, r.mixed.at);
-    resize_row(r, r.mixed.at, r.mixed.at + stride + 2 * BLOCK, left, channels, r.row.at);
+    const i64 count = channels * (r.x.end_of(width - 1) - left);
+    mix_lines(r, image.pixels + r.y.first[y] * stride + channels * left, stride, count, y, mixed);
+    resize_row(r, (const Element *)mixed, mixed + stride + 2 * BLOCK, left, channels, out);
   } else {
-    const i64 bytes = channels * width;
-    mix_lines(r, r.band.at + (r.y.first[y] - r.first_line) * bytes, bytes, bytes, y, r.row.at);
+    const i64 count = channels * width;
+    mix_lines(r, band + (r.y.first[y] - r.first_line) * count, count, count, y, out);
   }
-  copy_pixels({r.row.at, 1, width, channels}, 0, width, is_mirrored(args), s.row.planes(), 0);
+  copy_pixels<Element>({out, 1, width, channels}, 0, width, is_mirrored(args), s.row.planes<Element>(), 0);
 }
+
+#define VG_COMPILE_ALL(Element)       \
+  VG_COMPILE(prepare_resize, Element) \
+  VG_COMPILE(read_resized_row, Element)
+VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace VG_LEVEL
 }  // namespace vg

@@ -1,4 +1,4 @@
-// Antialiased resize of a box, bit for bit as Pillow's ImagingResample: a horizontal pass, which rounds to bytes, and a
+// Antialiased resize of a box, bit for bit as Pillow's ImagingResample: a horizontal pass, which rounds to elements, and a
 // vertical one; or the vertical one first, where that is less work.
 #pragma once
 #include "executor.h"
@@ -28,18 +28,20 @@ struct ResizeAxis {
 struct ResizeScratch {
   ResizeAxis x, y;
   i64 first_line;  // of the source, in `band`
-  Buffer<u8> band;  // lines after the horizontal pass
+  Buffer<u8> band;  // elements: lines after the horizontal pass
   bool has_windows;  // how `packed` and `offsets` are laid out
   Buffer<u8> packed;  // weights along x, as vectors read them
   Buffer<i32> offsets;  // by output, of colors: where it reads
   Buffer<u8> line_weights;  // of one output line, as vectors read them
-  Buffer<u8> mixed, row;  // a source row after the vertical pass, an output row
+  Buffer<u8> mixed, row;  // elements: a source row after the vertical pass, an output row
 };
 
 // Computes the weights of both axes, and, if the horizontal pass comes first, that pass of all lines that output lines
 // `y` read. False if out of memory.
-bool prepare_resize(const Row &row, i64 slot, const Image &image, i64 height, i64 width, Range y, Scratch &s);
+template <class Element> bool prepare_resize(const Row &row, i64 slot, const ImageOf<Element> &image, i64 height,
+                                             i64 width, Range y, Scratch &s);
 // Output row `y`, stored to the planes.
-void read_resized_row(const Row &row, i64 slot, const Image &image, i64 y, i64 width, Scratch &s);
+template <class Element>
+void read_resized_row(const Row &row, i64 slot, const ImageOf<Element> &image, i64 y, i64 width, Scratch &s);
 
 }  // namespace vg::VG_LEVEL

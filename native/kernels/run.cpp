@@ -6,19 +6,22 @@
 
 namespace vg::VG_LEVEL {
 
-bool RowScratch::reserve(i64 side) {
-  const i64 wanted = round_up(side, BLOCK) + BLOCK;
-  if (wanted <= stride) return true;
-  stride = 0;
-  bool ok = pixels.reserve(3 * wanted) && spare.reserve(3 * wanted) && interleaved.reserve(4 * wanted) &&
-            words.reserve(4 * wanted) && column.reserve(wanted) && line.reserve(wanted) && offset.reserve(wanted) &&
-            stage.reserve(wanted);
-  if (ok) stride = wanted;
-  return ok;
+bool RowScratch::reserve(i64 side, i64 bytes_of_element) {
+  const i64 wanted = max_of(stride, round_up(side, BLOCK) + BLOCK), bytes = max_of(element_bytes, bytes_of_element);
+  if (wanted == stride && bytes == element_bytes) return true;
+  stride = element_bytes = 0;
+  const i64 row_words = bytes == 4 ? 7 : 4;
+  bool ok = pixels.reserve(3 * wanted * bytes) && spare.reserve(3 * wanted * bytes) &&
+            interleaved.reserve(4 * wanted) && words.reserve(row_words * wanted) && column.reserve(wanted) &&
+            line.reserve(wanted) && offset.reserve(wanted) && stage.reserve(wanted);
+  if (!ok) return false;
+  stride = wanted;
+  element_bytes = bytes;
+  return true;
 }
 
-bool TableScratch::reserve(i64 slots) {
-  return luts.reserve(768 * slots) && fills.reserve(3 * slots) && colors.reserve(slots) && map_slots.reserve(slots);
+bool TableScratch::reserve(i64 slots, i64 element_bytes) {
+  return luts.reserve(768 * slots) && fills.reserve(3 * slots * element_bytes) && map_slots.reserve(slots);
 }
 
 namespace {
@@ -29,21 +32,21 @@ constexpr i64 PREFETCHED = 1 << 18;
 // An image that is brought into the cache while another one is made: whatever does not read in order would wait for
 // every line of it.
 struct NextImage {
-  const u8 *pixels;
+  const void *pixels;
   i64 bytes;
 };
 
-NextImage next_image(const Batch *batch, i64 r, i64 end) {
+NextImage next_image(const Batch *batch, i64 r, i64 end, i64 element_bytes) {
   if (r >= end) return {nullptr, 0};
   const i32 *shape = batch->in_shape + 3 * r;
-  const i64 bytes = (i64)shape[0] * shape[1] * shape[2];
+  const i64 bytes = (i64)shape[0] * shape[1] * shape[2] * element_bytes;
   return {batch->sources[r], bytes <= PREFETCHED ? bytes : 0};
 }
 
 // One reading of an image and writing of another: a pass, or the part of it that comes before its filter.
-struct Step {
+template <class Element> struct Step {
   const i32 *pass;
-  Image image;
+  ImageOf<Element> image;
   Target target;
 };
 
@@ -77,7 +80,8 @@ void describe_input(const Row &row, const i32 *pass, i32 *input) {
 
 // Finds the maps of a step and the colors of what lies outside of them; prepares tables and weights, of lines `y`
 // alone where that saves work.
-Status prepare(const Row &row, const Step &step, Range y, Scratch &s, Reader &reader) {
+template <class Element>
+Status prepare(const Row &row, const Step<Element> &step, Range y, Scratch &s, Reader &reader) {
   const i32 *pass = step.pass;
   const i64 slot = pass[PassField::FIRST], maps_end = pass[PassField::MAPS_END];
   const i64 height = step.target.height, width = step.target.width;
@@ -86,9 +90,7 @@ Status prepare(const Row &row, const Step &step, Range y, Scratch &s, Reader &re
   for (i64 k = slot; k < maps_end; k++) {
     if (row.kind(k) != Kind::GEOMETRY) continue;
     s.tables.map_slots[reader.num_maps++] = (i32)k;
-    u8 *color = s.tables.fill(k);
-    color_after(row, k, pass[PassField::POSITION], step.image.channels, s, color);
-    s.tables.colors[k] = color[0] | color[1] << 8 | color[2] << 16;
+    color_after(row, k, pass[PassField::POSITION], step.image.channels, s, s.tables.fill<Element>(k));
   }
   bool has_memory = true;
   switch (reader.source) {
@@ -105,7 +107,7 @@ Status prepare(const Row &row, const Step &step, Range y, Scratch &s, Reader &re
       prefetch_slanted(step.image, a[3] / 65536.0, width);
       has_memory = prepare_chain(row, reader.num_maps, s);
       break;
-    case PassSource::TABLE: prepare_tables(row, slot, step.image, height, width, s); break;
+    case PassSource::TABLE: prepare_tables(row, slot, step.image.height, step.image.width, height, width, s); break;
     case PassSource::INTERPOLATED:
     case PassSource::FOLDED:
       prefetch_slanted(step.image, reader.source == PassSource::FOLDED ? a[3] / 65536.0 : a[3], width);
@@ -116,21 +118,24 @@ Status prepare(const Row &row, const Step &step, Range y, Scratch &s, Reader &re
                         (row.flags[slot] & INTERPOLATION_MASK) != Interpolation::NEAREST &&
                         s.interpolate.record(0)[Record::BEHIND] == 0;
       break;
-    case PassSource::FILTER: has_memory = prepare_filter(row, slot, height, width, step.image.channels, s); break;
+    case PassSource::FILTER:
+      has_memory = prepare_filter<Element>(row, slot, height, width, step.image.channels, s);
+      break;
     case PassSource::RESAMPLE: has_memory = prepare_resize(row, slot, step.image, height, width, y, s); break;
   }
   return has_memory ? OK : OUT_OF_MEMORY;
 }
 
 // Row `y` of a step into the planes; returns the part that is inside, where that is one range.
-Range read_row(const Row &row, const Step &step, const Reader &reader, i64 y, Planes planes, Scratch &s) {
-  const Image &image = step.image;
+template <class Element> Range read_row(const Row &row, const Step<Element> &step, const Reader &reader, i64 y,
+                                        PlanesOf<Element> planes, Scratch &s) {
+  const ImageOf<Element> &image = step.image;
   const i64 width = step.target.width, slot = reader.slot;
   const Range all = {0, width};
   switch (reader.source) {
     case PassSource::DIRECT: copy_pixels(image, y * width, width, false, planes, 0); return all;
     case PassSource::ROW_COPY: {
-      RowCopy copy = row_copy(image, row.args[slot], row.window[slot], y, width);
+      RowCopy copy = row_copy(image.width, row.args[slot], row.window[slot], y, width);
       copy_pixels(image, copy.first_pixel, copy.columns.size(), copy.is_mirrored, planes, copy.columns.first);
       return copy.columns;
     }
@@ -142,14 +147,17 @@ Range read_row(const Row &row, const Step &step, const Reader &reader, i64 y, Pl
         return read_interpolated_row(row, image, slot, reader.num_maps, reader.is_range, y, width, s);
       read_real_nearest_row(row, image, slot, y, width, s);
       return all;
-    case PassSource::FOLDED: read_folded_row(row, image, reader.num_maps, y, width, s); return all;
-    case PassSource::FILTER: read_filtered_row(row, slot, step.target.height, width, image.channels, y, s); return all;
+    case PassSource::FOLDED: read_folded_row(image, reader.num_maps, y, width, s); return all;
+    case PassSource::FILTER:
+      read_filtered_row<Element>(row, slot, step.target.height, width, image.channels, y, s);
+      return all;
     default: read_resized_row(row, slot, image, y, width, s); return all;
   }
 }
 
 // Lines `y` of a step's target.
-Status run_step(const Row &row, const Step &step, Range y, NextImage next, Scratch &s) {
+template <class Element>
+Status run_step(const Row &row, const Step<Element> &step, Range y, NextImage next, Scratch &s) {
   Reader reader;
   const Status status = prepare(row, step, y, s, reader);
   if (status != OK) return status;
@@ -158,19 +166,22 @@ Status run_step(const Row &row, const Step &step, Range y, NextImage next, Scrat
   const i64 prefetched = y.is_empty() ? 0 : (next.bytes / y.size() + 64) / 64 * 64;
   for (i64 line = y.first; line < y.end; line++) {
     const i64 done = (line - y.first) * prefetched;
-    prefetch(next.pixels + done, min_of(prefetched, next.bytes - done));
-    Planes planes = s.row.planes();
+    prefetch((const u8 *)next.pixels + done, min_of(prefetched, next.bytes - done));
+    PlanesOf<Element> planes = s.row.planes<Element>();
     // In place: what a filter sees is no chain of maps, and nothing that is made elsewhere.
-    if (target.storage == Storage::PLANES) planes = {s.filter.first + 3 * line * s.filter.stride, s.filter.stride};
+    if (target.storage == Storage::PLANES)
+      planes = {(Element *)s.filter.first + 3 * line * s.filter.stride, s.filter.stride};
     Range inside = read_row(row, step, reader, line, planes, s);
     for (i64 k = step.pass[PassField::VALUES]; k <= end; k++) {
       if (k == position) {
-        if (reader.is_range) fill_outside(planes, target.channels, s.tables.fill(reader.slot), inside, target.width);
-        else if (reader.num_maps > 0) fill_by_stage(reader.num_maps, target.width, s);
+        if (reader.is_range)
+          fill_outside(planes, target.channels, (const Element *)s.tables.fill<Element>(reader.slot), inside,
+                       target.width);
+        else if (reader.num_maps > 0) fill_by_stage<Element>(reader.num_maps, target.width, s);
         inside = {0, target.width};
       }
       if (k == end) break;
-      if (row.kind(k) == Kind::POSITION) apply_position(row, k, line, target.width, target.channels, s);
+      if (row.kind(k) == Kind::POSITION) apply_position<Element>(row, k, line, target.width, target.channels, s);
       else apply_value(row, k, target.channels, s.tables.luts.at, planes, inside);
     }
     if (target.storage != Storage::PLANES) store_row(planes, line, target);
@@ -187,35 +198,37 @@ bool has_input(const i32 *pass) {
 
 // Lines `y` of what a pass's filter sees, into the planes of the scratch; or of what its map reads through tables, into
 // `tabled`. `target`: the pass's.
-Status make_input(const Row &row, const i32 *pass, const Image &image, const Target &target, Range y, u8 *tabled,
-                  NextImage next, Scratch &s) {
+template <class Element> Status make_input(const Row &row, const i32 *pass, const ImageOf<Element> &image,
+                                           const Target &target, Range y, u8 *tabled, NextImage next, Scratch &s) {
   i32 input[PASS_FIELDS];
   describe_input(row, pass, input);
-  Step step = {input, image, target};
+  Step<Element> step = {input, image, target};
   if (pass[PassField::SOURCE] == PassSource::FILTER) step.target.storage = Storage::PLANES;
   else step.target = {tabled, Storage::BYTES_HWC, image.height, image.width, image.channels, false, nullptr, nullptr};
   return run_step(row, step, y, next, s);
 }
 
 // A pass: what its filter sees (or an interpolating map, through tables) is made first, as a whole.
-Status run_pass(const Row &row, const i32 *pass, const Image &source, const Target &target, NextImage &next,
-                Scratch &s) {
-  Image image = source;
-  if (pass[PassField::QUALITY] != 0 && !code_jpeg(image, pass[PassField::QUALITY], s)) return OUT_OF_MEMORY;
-  if (pass[PassField::NEEDS] != 0 && !build_tables(row, pass, image, s)) return OUT_OF_MEMORY;
+template <class Element> Status run_pass(const Row &row, const i32 *pass, const ImageOf<Element> &source,
+                                         const Target &target, NextImage &next, Scratch &s) {
+  ImageOf<Element> image = source;
+  if constexpr (HAS_LEVELS<Element>) {
+    if (pass[PassField::QUALITY] != 0 && !code_jpeg(image, pass[PassField::QUALITY], s)) return OUT_OF_MEMORY;
+    if (pass[PassField::NEEDS] != 0 && !build_tables(row, pass, image, s)) return OUT_OF_MEMORY;
+  }
   if (has_input(pass)) {
     const i64 slot = pass[PassField::FIRST];
     const bool is_filter = pass[PassField::SOURCE] == PassSource::FILTER;
-    const bool has_memory =
-        is_filter ? reserve_filter(row, slot, target.height, target.width, s) : s.tabled.reserve(image.bytes() + BLOCK);
+    const bool has_memory = is_filter ? reserve_filter<Element>(row, slot, target.height, target.width, s)
+                                      : s.tabled.reserve(image.bytes() + BLOCK);
     if (!has_memory) return OUT_OF_MEMORY;
     const Range all = {0, is_filter ? target.height : image.height};
     const Status status = make_input(row, pass, image, target, all, s.tabled.at, next, s);
     if (status != OK) return status;
     next.bytes = 0;
-    if (!is_filter) image.pixels = s.tabled.at;
+    if (!is_filter) image.pixels = (const Element *)s.tabled.at;
   }
-  const Status status = run_step(row, {pass, image, target}, {0, target.height}, next, s);
+  const Status status = run_step<Element>(row, {pass, image, target}, {0, target.height}, next, s);
   next.bytes = 0;
   return status;
 }
@@ -243,83 +256,88 @@ Target target_of(const Batch *batch, const i32 *pass, u8 *at, i64 channels, bool
   return target;
 }
 
-bool reserve_row(const Row &row, i64 r, Scratch &s) {
+bool reserve_row(const Row &row, i64 r, i64 element_bytes, Scratch &s) {
   const i64 length = row.batch->length[r];
-  return s.row.reserve(longest_side(row, row.batch->in_shape + 3 * r, length)) && s.tables.reserve(row.slots + 1) &&
-         reserve_overlays(row, length, s);
+  return s.row.reserve(longest_side(row, row.batch->in_shape + 3 * r, length), element_bytes) &&
+         s.tables.reserve(row.slots + 1, element_bytes) && reserve_overlays(row, length, s);
 }
 
-Status run_row(const Batch *batch, i64 r, i64 end, Scratch &s) {
+template <class Element> Status run_row(const Batch *batch, i64 r, i64 end, Scratch &s) {
   const Row row = row_of(batch, r);
   const i32 *shape = batch->in_shape + 3 * r;
-  Image image = {batch->sources[r], shape[0], shape[1], shape[2]};
-  if (!reserve_row(row, r, s)) return OUT_OF_MEMORY;
-  NextImage next = next_image(batch, r + 1, end);
+  ImageOf<Element> image = {(const Element *)batch->sources[r], shape[0], shape[1], shape[2]};
+  if (!HAS_LEVELS<Element> && needs_levels(row, batch->length[r])) return UNSUPPORTED;
+  if (!reserve_row(row, r, sizeof(Element), s)) return OUT_OF_MEMORY;
+  NextImage next = next_image(batch, r + 1, end, sizeof(Element));
   for (i64 p = 0; p < batch->num_passes[r]; p++) {
     const i32 *pass = pass_of(batch, r, p);
     const bool is_last = p == batch->num_passes[r] - 1;
     Target target = target_of(batch, pass, batch->targets[r], image.channels, is_last);
     if (!is_last) {
       Buffer<u8> &canvas = s.canvas[p & 1];
-      if (!canvas.reserve(target.height * target.width * target.channels + BLOCK)) return OUT_OF_MEMORY;
+      const i64 bytes = target.height * target.width * target.channels * (i64)sizeof(Element);
+      if (!canvas.reserve(bytes + BLOCK)) return OUT_OF_MEMORY;
       target.at = canvas.at;
     }
     const Status status = run_pass(row, pass, image, target, next, s);
     if (status != OK) return status;
-    image = {target.at, target.height, target.width, target.channels};
+    image = {(const Element *)target.at, target.height, target.width, target.channels};
   }
   return OK;
 }
 
 // Bytes of the memory that a pass's filter, or its map through tables, reads. 0 for passes that read their image, and
 // for filters that read few lines: a band makes these by itself.
-i64 input_bytes(const Row &row, const i32 *pass, const Image &image) {
+template <class Element> i64 input_bytes(const Row &row, const i32 *pass, const ImageOf<Element> &image) {
   if (!has_input(pass)) return 0;
   if (pass[PassField::SOURCE] != PassSource::FILTER) return image.bytes() + BLOCK;
   if (filter_radius(row, pass[PassField::FIRST]) >= 0) return 0;
-  return filter_bytes(row, pass[PassField::FIRST], pass[PassField::HEIGHT], pass[PassField::WIDTH]) + BLOCK;
+  return filter_bytes<Element>(row, pass[PassField::FIRST], pass[PassField::HEIGHT], pass[PassField::WIDTH]) + BLOCK;
 }
 
 // What the filter of a pass reads for its lines `y`, into a thread's own memory.
-Status make_filter_input(const Row &row, const i32 *pass, const Image &image, const Target &target, Range y,
-                         Scratch &s) {
+template <class Element> Status make_filter_input(const Row &row, const i32 *pass, const ImageOf<Element> &image,
+                                                  const Target &target, Range y, Scratch &s) {
   const i64 slot = pass[PassField::FIRST], radius = filter_radius(row, slot);
   const Range seen = {max_of<i64>(0, y.first - radius), min_of(target.height, y.end + radius)};
-  const i64 line = filter_bytes(row, slot, 1, target.width);
+  const i64 line = filter_bytes<Element>(row, slot, 1, target.width);
   if (!s.filter.image.reserve(line * seen.size())) return OUT_OF_MEMORY;
-  use_shared_filter(row, slot, target.width, s.filter.image.at - line * seen.first, nullptr, s);
+  use_shared_filter<Element>(row, slot, target.width, s.filter.image.at - line * seen.first, nullptr, s);
   const Status status = make_input(row, pass, image, target, seen, nullptr, {nullptr, 0}, s);
-  repeat_edges_of(row, slot, target.width, image.channels, seen, s);
+  repeat_edges_of<Element>(row, slot, target.width, image.channels, seen, s);
   return status;
 }
 
 // One step of a pass whose memory several workers share. The steps before it are done.
-Status run_band(const BandCall &call, Scratch &s) {
+template <class Element> Status run_band(const BandCall &call, Scratch &s) {
   const Row row = row_of(call.batch, call.row);
   const i32 *pass = pass_of(call.batch, call.row, call.pass);
-  Image image = {call.source, call.height, call.width, call.channels};
+  ImageOf<Element> image = {(const Element *)call.source, call.height, call.width, call.channels};
   const Target target = target_of(call.batch, pass, call.target, image.channels, call.is_last != 0);
   const Range y = {call.begin, call.end};
-  const i64 slot = pass[PassField::FIRST], table_bytes = 768 * row.slots;
+  const i64 slot = pass[PassField::FIRST];
   const bool is_filter = pass[PassField::SOURCE] == PassSource::FILTER;
-  if (!reserve_row(row, call.row, s)) return OUT_OF_MEMORY;
-  if (call.step == BandStep::CODE) {
-    if (!code_jpeg(image, pass[PassField::QUALITY], s)) return OUT_OF_MEMORY;
-    memcpy(call.target, image.pixels, (size_t)image.bytes());
-    return OK;
+  if (!reserve_row(row, call.row, sizeof(Element), s)) return OUT_OF_MEMORY;
+  if constexpr (HAS_LEVELS<Element>) {
+    const i64 table_bytes = 768 * row.slots;
+    if (call.step == BandStep::CODE) {
+      if (!code_jpeg(image, pass[PassField::QUALITY], s)) return OUT_OF_MEMORY;
+      memcpy(call.target, image.pixels, (size_t)image.bytes());
+      return OK;
+    }
+    if (call.step == BandStep::MEASURE) {
+      if (!build_tables(row, pass, image, s)) return OUT_OF_MEMORY;
+      memcpy(call.tables, s.tables.luts.at, (size_t)table_bytes);
+      return OK;
+    }
+    if (pass[PassField::NEEDS] != 0) memcpy(s.tables.luts.at, call.tables, (size_t)table_bytes);
   }
-  if (call.step == BandStep::MEASURE) {
-    if (!build_tables(row, pass, image, s)) return OUT_OF_MEMORY;
-    memcpy(call.tables, s.tables.luts.at, (size_t)table_bytes);
-    return OK;
-  }
-  if (pass[PassField::NEEDS] != 0) memcpy(s.tables.luts.at, call.tables, (size_t)table_bytes);
   const u8 *tiles = call.step == BandStep::PASS ? call.tiles : nullptr;
-  if (is_filter) use_shared_filter(row, slot, target.width, call.input, tiles, s);
+  if (is_filter) use_shared_filter<Element>(row, slot, target.width, call.input, tiles, s);
   NextImage next = {nullptr, 0};
   if (call.step == BandStep::INPUT) {
     const Status status = make_input(row, pass, image, target, y, call.input, next, s);
-    if (is_filter) repeat_edges_of(row, slot, target.width, image.channels, y, s);
+    if (is_filter) repeat_edges_of<Element>(row, slot, target.width, image.channels, y, s);
     return status;
   }
   if (call.step == BandStep::TILES) {
@@ -327,31 +345,37 @@ Status run_band(const BandCall &call, Scratch &s) {
     memcpy(call.tiles, s.filter.tiles.luts.at, TILE_TABLES);
     return OK;
   }
-  if (has_input(pass) && !is_filter) image.pixels = call.input;
+  if (has_input(pass) && !is_filter) image.pixels = (const Element *)call.input;
   if (is_filter && filter_radius(row, slot) >= 0) {
     const Status status = make_filter_input(row, pass, image, target, y, s);
     if (status != OK) return status;
   }
-  return run_step(row, {pass, image, target}, y, next, s);
+  return run_step<Element>(row, {pass, image, target}, y, next, s);
 }
 
-}  // namespace
-
-// All passes of rows begin..end of a batch.
-VG_EXPORT i64 VG_ENTRY(vg_run)(const RunCall *call) {
-  auto &scratch = *(Scratch *)call->scratch;
-  for (i64 r = call->begin; r < call->end; r++) {
-    const Status status = run_row(call->batch, r, call->end, scratch);
+template <class Element> Status run_rows(const RunCall &call) {
+  auto &scratch = *(Scratch *)call.scratch;
+  for (i64 r = call.begin; r < call.end; r++) {
+    const Status status = run_row<Element>(call.batch, r, call.end, scratch);
     if (status != OK) return status;
   }
   finish_streams();
   return OK;
 }
 
+}  // namespace
+
+// All passes of rows begin..end of a batch.
+VG_EXPORT i64 VG_ENTRY(vg_run)(const RunCall *call) { return run_rows<u8>(*call); }
+#if defined(VG_DEEP)
+VG_EXPORT i64 VG_ENTRY(vg_run_uint16)(const RunCall *call) { return run_rows<u16>(*call); }
+VG_EXPORT i64 VG_ENTRY(vg_run_float32)(const RunCall *call) { return run_rows<f32>(*call); }
+#endif
+
 // A step of a pass, on some of its lines.
 VG_EXPORT i64 VG_ENTRY(vg_run_band)(const BandCall *call) {
   auto &scratch = *(Scratch *)call->scratch;
-  const Status status = run_band(*call, scratch);
+  const Status status = run_band<u8>(*call, scratch);
   finish_streams();
   return status;
 }

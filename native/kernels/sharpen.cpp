@@ -16,15 +16,21 @@ constexpr int MOST_SHIFT = 21, LEAST_SHIFT = 8;
 constexpr u32 RECIPROCAL = 20165;
 constexpr int RECIPROCAL_SHIFT = 19;
 
-// Columns 1..width - 2, by the definition: smooth + factor * (level - smooth), cut off, within 0..255.
-void sharpen_plainly(const u8 *__restrict above, const u8 *__restrict row, const u8 *__restrict below, i64 width,
-                     f32 factor, u8 *__restrict out) {
+// The mean with SMOOTH's weights, of which `total` is the sum. Integers are rounded to the nearest.
+template <class Sum> VG_INLINE Sum smooth_of(Sum total) {
+  if constexpr (IS_FLOAT<Sum>) return total / 13;
+  else return (2 * total + 13) / 26;
+}
+
+// Columns 1..width - 2, by the definition: smooth + factor * (value - smooth), cut off and clipped.
+template <class Element> void sharpen_columns(const Element *above, const Element *row, const Element *below, i64 width,
+                                              const SharpenScratch &sharpen, Element *__restrict out) {
   for (i64 x = 1; x < width - 1; x++) {
-    const i32 total = above[x - 1] + above[x] + above[x + 1] + row[x - 1] + 5 * row[x] + row[x + 1] + below[x - 1] +
-                      below[x] + below[x + 1];
-    const f32 smooth = (f32)(i32)((2 * (u32)total + 13) * RECIPROCAL >> RECIPROCAL_SHIFT);
-    const f32 value = smooth + factor * ((f32)row[x] - smooth);
-    out[x] = (u8)(i32)min_of(max_of(value, 0.0f), 255.0f);
+    auto three = [x](const Element *line) {
+      return (SumOf<Element>)line[x - 1] + (SumOf<Element>)line[x] + (SumOf<Element>)line[x + 1];
+    };
+    const f32 smooth = (f32)smooth_of(three(above) + three(row) + 4 * (SumOf<Element>)row[x] + three(below));
+    out[x] = truncate_value<Element>(smooth + sharpen.factor * ((f32)row[x] - smooth));
   }
 }
 
@@ -56,7 +62,7 @@ struct IntegerBlend {
 // From column 1 on, and past the last one. Columns are taken in two halves, even and odd ones, as products of bytes add
 // neighbors up.
 template <class Blend>
-void sharpen_columns(const u8 *above, const u8 *row, const u8 *below, i64 width, const Blend blend, u8 *out) {
+void sharpen_vectors(const u8 *above, const u8 *row, const u8 *below, i64 width, const Blend blend, u8 *out) {
   // All weights are doubled, see RECIPROCAL.
   const Register both = all16(0x0202), one = all16(0x0002), center = all16(0x0a02);
   const Register thirteen = all16(13), reciprocal = all16(2 * RECIPROCAL);
@@ -73,6 +79,17 @@ void sharpen_columns(const u8 *above, const u8 *row, const u8 *below, i64 width,
     const Register odd = blend(smooth_of(x + 1), odd_bytes(levels));
     store(out + x, interleaved8(even, odd));
   }
+}
+
+void sharpen_columns(const u8 *above, const u8 *row, const u8 *below, i64 width, const SharpenScratch &sharpen,
+                     u8 *out) {
+  const f32 factor = sharpen.factor;
+  if (sharpen.is_exact)
+    sharpen_vectors(above, row, below, width,
+                    IntegerBlend{all32(sharpen.weights), all32(sharpen.rounding), sharpen.shift}, out);
+  else if (fabsf(factor) <= LARGEST_FACTOR)
+    sharpen_vectors(above, row, below, width, FloatBlend{all_floats(factor)}, out);
+  else sharpen_columns<u8>(above, row, below, width, sharpen, out);
 }
 
 // Products in float32 and in fixed point round down to the same integers, for all gaps between two levels.
@@ -110,27 +127,24 @@ void prepare_sharpen(f32 factor, SharpenScratch &sharpen) {
   }
 }
 
-void sharpen_row(const FilterImage &image, i64 y, const SharpenScratch &sharpen, Planes out) {
+template <class Element>
+void sharpen_row(const FilterImageOf<Element> &image, i64 y, const SharpenScratch &sharpen, PlanesOf<Element> out) {
   const i64 width = image.width, height = image.height;
   const bool is_border = y == 0 || y == height - 1 || height < 3 || width < 3;
   for (i64 c = 0; c < image.channels; c++) {
-    const u8 *row = image.line(y, c);
-    u8 *to = out[c];
+    const Element *row = image.line(y, c);
+    Element *to = out[c];
     if (is_border) {
-      memcpy(to, row, (size_t)width);
+      copy_values(to, row, width);
       continue;
     }
-    const u8 *above = row - image.step(), *below = row + image.step();
-    const f32 factor = sharpen.factor;
-    if (sharpen.is_exact)
-      sharpen_columns(above, row, below, width,
-                      IntegerBlend{all32(sharpen.weights), all32(sharpen.rounding), sharpen.shift}, to);
-    else if (fabsf(factor) <= LARGEST_FACTOR)
-      sharpen_columns(above, row, below, width, FloatBlend{all_floats(factor)}, to);
-    else sharpen_plainly(above, row, below, width, factor, to);
+    sharpen_columns(row - image.step(), row, row + image.step(), width, sharpen, to);
     to[0] = row[0];
     to[width - 1] = row[width - 1];
   }
 }
+
+#define VG_COMPILE_ALL(Element) VG_COMPILE(sharpen_row, Element)
+VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace vg::VG_LEVEL

@@ -120,17 +120,18 @@ template <bool is_mirrored> VG_INLINE void split_step(const u8 *source, u8 *red,
 #endif
 
 // `count` RGB pixels into planes. Neither reads nor writes go beyond them.
-template <bool is_mirrored> VG_INLINE void split_rgb(const u8 *source, i64 count, u8 *red, u8 *green, u8 *blue) {
-  if (count < SPLIT_STEP) {
-    VG_SCALAR_LOOP
-    for (i64 i = 0; i < count; i++) {
-      const u8 *pixel = source + 3 * (is_mirrored ? count - 1 - i : i);
-      red[i] = pixel[0];
-      green[i] = pixel[1];
-      blue[i] = pixel[2];
-    }
-    return;
+template <bool is_mirrored, class Element>
+VG_INLINE void split_rgb(const Element *source, i64 count, Element *red, Element *green, Element *blue) {
+  VG_SCALAR_LOOP
+  for (i64 i = 0; i < count; i++) {
+    const Element *pixel = source + 3 * (is_mirrored ? count - 1 - i : i);
+    red[i] = pixel[0];
+    green[i] = pixel[1];
+    blue[i] = pixel[2];
   }
+}
+template <bool is_mirrored> VG_INLINE void split_rgb(const u8 *source, i64 count, u8 *red, u8 *green, u8 *blue) {
+  if (count < SPLIT_STEP) return split_rgb<is_mirrored, u8>(source, count, red, green, blue);
   // The last step overlaps the one before it.
   for (i64 x = 0; x < count; x += SPLIT_STEP) {
     const i64 i = min_of(x, count - SPLIT_STEP);

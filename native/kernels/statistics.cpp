@@ -25,7 +25,7 @@ struct View {
 void join_tables(const Row &row, i64 begin, i64 stop, i64 channels, const u8 *luts, JoinedTables &tables) {
   for (auto &table : tables.at)
     for (int i = 0; i < 256; i++) table[i] = (u8)i;
-  for (i64 k = begin; k < stop; k++) apply_value(row, k, channels, luts, {tables.at[0], 256}, {0, 256});
+  for (i64 k = begin; k < stop; k++) apply_value<u8>(row, k, channels, luts, {tables.at[0], 256}, {0, 256});
 }
 
 // `pixels` pixels from number `first` on through the tables.
@@ -83,7 +83,7 @@ void contrast(const View &view, f32 factor, u8 *table, Scratch &s) {
   const u8 *color = view.color;
   const i64 inside = max_of<i64>(0, part.bottom - part.top) * max_of<i64>(0, part.right - part.left);
   if (view.seen.outside != 0)
-    sum += view.seen.outside * (channels == 3 ? luma(color[0], color[1], color[2]) : color[0]);
+    sum += view.seen.outside * (channels == 3 ? luma<i64>(color[0], color[1], color[2]) : color[0]);
   const f32 mean = (f32)(i64)((f64)sum / (f64)(inside + view.seen.outside) + 0.5);
   for (int i = 0; i < 256; i++) {
     const f32 value = mean + factor * ((f32)i - mean);
@@ -208,13 +208,6 @@ bool build_tables(const Row &row, const i32 *pass, const Image &image, Scratch &
     has_tables = true;
   }
   return true;
-}
-
-void color_after(const Row &row, i64 slot, i64 stop, i64 channels, Scratch &s, u8 *out) {
-  const Planes spare = s.row.spare_planes();
-  for (i64 c = 0; c < 3; c++) spare[c][0] = row.fill[slot][c];
-  for (i64 k = slot + 1; k < stop; k++) apply_value(row, k, channels, s.tables.luts.at, spare, {0, 1});
-  for (i64 c = 0; c < 3; c++) out[c] = spare[c][0];
 }
 
 }  // namespace vg::VG_LEVEL

@@ -9,8 +9,6 @@ struct Scratch;
 // Tables (`s.tables.lut`) of the statistics of a pass. Only tables and at most one map of whole pixels come before
 // them. False if there is no memory.
 bool build_tables(const Row &row, const i32 *pass, const Image &image, Scratch &s);
-// The fill color of the map at `slot` after the value operations between it and `stop`.
-void color_after(const Row &row, i64 slot, i64 stop, i64 channels, Scratch &s, u8 *out);
 
 // What statistics measure of interleaved bytes, as many as are a multiple of 3 if they are pixels of three channels.
 

@@ -1,4 +1,4 @@
-// Finished rows into their result, as uint8 or float32, interleaved or planar.
+// Finished rows into their result, as they are or as float32, interleaved or planar.
 #include "store.h"
 #include "interleave.h"
 #include "lanes.h"
@@ -8,12 +8,13 @@ namespace {
 
 constexpr i64 LINE = 16;  // floats of a cache line
 
-void store_as_bytes(Planes planes, i64 y, const Target &target) {
+template <class Element> void store_as_elements(PlanesOf<Element> planes, i64 y, const Target &target) {
   const i64 width = target.width, channels = target.channels;
+  Element *to = (Element *)target.at;
   if (target.storage == Storage::BYTES_CHW || channels == 1) {
-    for (i64 c = 0; c < channels; c++) memcpy(target.at + (c * target.height + y) * width, planes[c], (size_t)width);
+    for (i64 c = 0; c < channels; c++) copy_values(to + (c * target.height + y) * width, planes[c], width);
   } else {
-    interleave(planes[0], planes[1], planes[2], width, target.at + 3 * y * width);
+    interleave(planes[0], planes[1], planes[2], width, to + 3 * y * width);
   }
 }
 
@@ -29,28 +30,25 @@ VG_INLINE void stream_line(const u8 *bytes, Floats scales, Floats biases, f32 *t
   }
 }
 
-void store_each(const u8 *bytes, i64 count, f32 scale, f32 bias, f32 *to) {
-  for (i64 x = 0; x < count; x++) store(to + x, (f32)bytes[x] * scale + bias);
-}
-
-void store_interleaved(Planes planes, i64 width, const f32 *scale, const f32 *bias, f32 *to) {
+template <class Element>
+void store_interleaved(PlanesOf<Element> planes, i64 width, const f32 *scale, const f32 *bias, f32 *to) {
   constexpr i64 PIXELS = 64;
-  u8 bytes[3 * PIXELS];
+  Element values[3 * PIXELS];
   for (i64 first = 0; first < width; first += PIXELS) {
     const i64 count = min_of(PIXELS, width - first);
-    interleave(planes[0] + first, planes[1] + first, planes[2] + first, count, bytes);
-    store_scaled_pixels(bytes, count, scale, bias, to + 3 * first);
+    interleave(planes[0] + first, planes[1] + first, planes[2] + first, count, values);
+    store_scaled_pixels(values, count, scale, bias, to + 3 * first);
   }
 }
 
-void store_as_floats(Planes planes, i64 y, const Target &target) {
+template <class Element> void store_as_floats(PlanesOf<Element> planes, i64 y, const Target &target) {
   const i64 width = target.width, channels = target.channels;
   f32 *to = (f32 *)target.at;
   if (target.storage == Storage::FLOATS_HWC && channels == 3)
     return store_interleaved(planes, width, target.scale, target.bias, to + 3 * y * width);
   for (i64 c = 0; c < channels; c++) {
     f32 *row = to + (c * target.height + y) * width;
-    store_scaled(planes[c], width, target.scale[c], target.bias[c], target.streams, row);
+    store_scaled((const Element *)planes[c], width, target.scale[c], target.bias[c], target.streams, row);
   }
 }
 
@@ -63,7 +61,7 @@ void store_scaled(const u8 *bytes, i64 count, f32 scale, f32 bias, bool streams,
     for (i64 x = 0; x < count; x += LINE) stream_line(bytes + x, scales, biases, to + x);
     return;
   }
-  if (count < LANES) return store_each(bytes, count, scale, bias, to);
+  if (count < LANES) return store_scaled<u8>(bytes, count, scale, bias, false, to);
   auto store_lanes = [=](i64 x) { store(to + x, to_floats(load_bytes(bytes + x)) * scales + biases); };
   i64 x = 0;
   for (; x + 4 * LANES <= count; x += 4 * LANES)
@@ -91,9 +89,12 @@ void store_scaled_pixels(const u8 *bytes, i64 count, const f32 *scale, const f32
   for (; i < values; i++) store(to + i, (f32)bytes[i] * scale[i % 3] + bias[i % 3]);
 }
 
-void store_row(Planes planes, i64 y, const Target &target) {
+template <class Element> void store_row(PlanesOf<Element> planes, i64 y, const Target &target) {
   if (target.is_float()) store_as_floats(planes, y, target);
-  else store_as_bytes(planes, y, target);
+  else store_as_elements(planes, y, target);
 }
+
+#define VG_COMPILE_ALL(Element) VG_COMPILE(store_row, Element)
+VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace vg::VG_LEVEL

@@ -1,6 +1,7 @@
 // Operations on a pixel's value: tables, mixed channels, and compiled functions of users.
 #include "values.h"
 #include "lanes.h"
+#include "scratch.h"
 
 namespace vg::VG_LEVEL {
 namespace {
@@ -11,7 +12,17 @@ VG_INLINE Ints blend(Floats degenerate, Ints value, Floats factor) {
 }
 
 // Blends pixels with their luma, as ImageEnhance.Color of Pillow.
-void mix(Planes planes, Range columns, f32 factor) {
+template <class Element> void blend_with_luma(PlanesOf<Element> planes, Range columns, f32 factor) {
+  using Sum = SumOf<Element>;
+  for (i64 x = columns.first; x < columns.end; x++) {
+    const Sum r = planes[0][x], g = planes[1][x], b = planes[2][x], gray = luma(r, g, b);
+    for (int c = 0; c < 3; c++) {
+      Element &value = planes[c][x];
+      value = truncate_value<Element>((f32)gray + factor * ((f32)value - (f32)gray));
+    }
+  }
+}
+void blend_with_luma(Planes planes, Range columns, f32 factor) {
   u8 *const plane[] = {planes[0], planes[1], planes[2]};
   const Floats factors = all_floats(factor);
   store_columns(plane, columns, [&](i64 x, Halves *out) {
@@ -29,6 +40,15 @@ void mix(Planes planes, Range columns, f32 factor) {
 }
 
 // A float32[3, 4] times (r, g, b, 1), summed from left to right.
+template <class Element> void multiply_by_matrix(PlanesOf<Element> planes, Range columns, const f32 *matrix) {
+  for (i64 x = columns.first; x < columns.end; x++) {
+    const f32 r = planes[0][x], g = planes[1][x], b = planes[2][x];
+    for (int c = 0; c < 3; c++) {
+      const f32 *w = matrix + 4 * c;
+      planes[c][x] = round_value<Element>(r * w[0] + g * w[1] + b * w[2] + w[3] * UNIT<Element>);
+    }
+  }
+}
 void multiply_by_matrix(Planes planes, Range columns, const f32 *matrix) {
   u8 *const plane[] = {planes[0], planes[1], planes[2]};
   Floats weights[12];
@@ -48,10 +68,10 @@ void multiply_by_matrix(Planes planes, Range columns, const f32 *matrix) {
 }
 
 // Channel c becomes the one whose number args[c] is.
-void permute(Planes planes, Range columns, const f64 *a) {
+template <class Element> void permute(PlanesOf<Element> planes, Range columns, const f64 *a) {
   typedef u8 Block __attribute__((vector_size(4 * LANES)));
-  const u8 *from[] = {planes[(i64)a[0]], planes[(i64)a[1]], planes[(i64)a[2]]};
-  for (i64 x = columns.first; x < columns.end; x += 4 * LANES) {
+  const Element *from[] = {planes[(i64)a[0]], planes[(i64)a[1]], planes[(i64)a[2]]};
+  for (i64 x = columns.first; x < columns.end; x += (i64)(sizeof(Block) / sizeof(Element))) {
     const Block red = load<Block>(from[0] + x), green = load<Block>(from[1] + x), blue = load<Block>(from[2] + x);
     store(planes[0] + x, red);
     store(planes[1] + x, green);
@@ -70,36 +90,68 @@ void call_point(const Row &row, i64 slot, Planes planes, Range columns) {
 }
 
 // Bounds by themselves: compilers would load the pair as a vector, which waits for its halves to be written.
-VG_NOINLINE void change_colors(const Row &row, i64 slot, Planes planes, i64 first, i64 end) {
+template <class Element>
+VG_NOINLINE void change_colors(const Row &row, i64 slot, PlanesOf<Element> planes, i64 first, i64 end) {
   const Range columns = {first, end};
   const f64 *a = row.args[slot];
   switch (row.opcode[slot]) {
-    case Op::MIX: return mix(planes, columns, (f32)a[0]);
-    case Op::HUE: return shift_hue(planes, columns, (i32)(a[0] * 255.0) & 255);
+    case Op::MIX: return blend_with_luma(planes, columns, (f32)a[0]);
     case Op::PERMUTE: return permute(planes, columns, a);
     case Op::COLOR_MATRIX: return multiply_by_matrix(planes, columns, row.batch->matrices + 12 * (i64)a[0]);
-    case Op::POINT: return call_point(row, slot, planes, columns);
   }
+  if constexpr (HAS_LEVELS<Element>) switch (row.opcode[slot]) {
+      case Op::HUE: return shift_hue(planes, columns, (i32)(a[0] * 255.0) & 255);
+      case Op::POINT: return call_point(row, slot, planes, columns);
+    }
 }
 
 }  // namespace
 
 // Short, as most operations are tables, whose rows take no longer than a few calls.
-void apply_value(const Row &row, i64 slot, i64 channels, const u8 *luts, Planes planes, const Range &columns) {
+template <class Element> void apply_value(const Row &row, i64 slot, i64 channels, const u8 *luts,
+                                          PlanesOf<Element> planes, const Range &columns) {
   const i64 first = columns.first, end = columns.end;
   const int op = row.opcode[slot], kind = row.kind(slot);
   if (end <= first) return;
-  if (kind == Kind::STATISTIC || op == Op::LUT) {
-    const u8 *table = op == Op::LUT ? row.lut(slot) : luts + 768 * slot;
-    for (i64 c = 0; c < channels; c++) look_up(planes[c] + first, table + 256 * c, end - first);
-    return;
-  }
+  if constexpr (HAS_LEVELS<Element>)
+    if (kind == Kind::STATISTIC || op == Op::LUT) {
+      const u8 *table = op == Op::LUT ? row.lut(slot) : luts + 768 * slot;
+      for (i64 c = 0; c < channels; c++) look_up(planes[c] + first, table + 256 * c, end - first);
+      return;
+    }
   if (kind != Kind::VALUE) return;
   if (channels == 1) {
     if (op != Op::COLOR_MATRIX && op != Op::POINT) return;
-    for (i64 c = 1; c < 3; c++) memcpy(planes[c] + first, planes[0] + first, (size_t)(end - first));
+    for (i64 c = 1; c < 3; c++) copy_values(planes[c] + first, planes[0] + first, end - first);
   }
   change_colors(row, slot, planes, first, end);
 }
+
+template <class Element> void color_after(const Row &row, i64 slot, i64 stop, i64 channels, Scratch &s, Element *out) {
+  const PlanesOf<Element> spare = s.row.spare_planes<Element>();
+  for (i64 c = 0; c < 3; c++) spare[c][0] = from_byte<Element>(row.fill[slot][c]);
+  for (i64 k = slot + 1; k < stop; k++) apply_value(row, k, channels, s.tables.luts.at, spare, {0, 1});
+  for (i64 c = 0; c < 3; c++) out[c] = spare[c][0];
+}
+
+bool needs_levels(const Row &row, i64 length) {
+  for (i64 k = 0; k < length; k++) {
+    if (row.kind(k) == Kind::STATISTIC) return true;
+    switch (row.opcode[k]) {
+      case Op::LUT:
+      case Op::HUE:
+      case Op::POINT:
+      case Op::CLAHE:
+      case Op::OVERLAY:
+      case Op::JPEG: return true;
+    }
+  }
+  return false;
+}
+
+#define VG_COMPILE_ALL(Element)    \
+  VG_COMPILE(apply_value, Element) \
+  VG_COMPILE(color_after, Element)
+VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace vg::VG_LEVEL

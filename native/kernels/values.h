@@ -14,17 +14,23 @@ VG_INLINE void look_up(u8 *plane, const u8 *table, Range columns) {
 }
 // Runs the value or statistic operation at `slot`. `luts`: TableScratch's. Runs over into the padding after the
 // columns.
-void apply_value(const Row &row, i64 slot, i64 channels, const u8 *luts, Planes planes, const Range &columns);
+template <class Element> void apply_value(const Row &row, i64 slot, i64 channels, const u8 *luts,
+                                          PlanesOf<Element> planes, const Range &columns);
+// The fill color of the map at `slot` after the value operations between it and `stop`.
+template <class Element> void color_after(const Row &row, i64 slot, i64 stop, i64 channels, Scratch &s, Element *out);
+// True if operations at the slots of a row up to `length` are defined on 256 levels alone.
+bool needs_levels(const Row &row, i64 length);
 // HUE of three planes; `shift`: 0 to 255, added to the hue byte.
 void shift_hue(Planes planes, Range columns, i32 shift);
 // Runs an operation that depends on position (noise, ERASE, OVERLAY) on row `y`.
-void apply_position(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Scratch &s);
+template <class Element> void apply_position(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Scratch &s);
 // Each ERASE of slots first..end that comes after Normalize, on lines y.first..y.end of a float result.
 void erase_normalized(const Row &row, i64 first, i64 end, const Target &target, Range y);
 
 // Pillow's L of one pixel.
-VG_INLINE i64 luma(i64 r, i64 g, i64 b) {
-  return (r * LUMA_RED + g * LUMA_GREEN + b * LUMA_BLUE + LUMA_HALF) >> LUMA_SHIFT;
+template <class Sum> VG_INLINE Sum luma(Sum r, Sum g, Sum b) {
+  return drop_bits<LUMA_SHIFT>(r * (Sum)LUMA_RED + g * (Sum)LUMA_GREEN + b * (Sum)LUMA_BLUE +
+                               HALF_UNIT<Sum, LUMA_SHIFT>);
 }
 
 }  // namespace vg::VG_LEVEL

@@ -39,70 +39,32 @@ void mix_rows(const FilterImage &image, i64 above, i64 below, i64 down, u16 *__r
   line[width] = line[width - 1];
 }
 
-// -- fringes of color -------------------------------------------------------------------------------------------------
-
-struct Bend {
-  f32 first, second;  // coefficients of the squared distance from the center
-};
-
-// Positions in units of 2**-8 pixels: integers below 2**24, which float32 holds.
-void find_positions(const FilterImage &image, i64 y, Bend by, i32 *__restrict columns, i32 *__restrict lines) {
-  const f32 half = 0.5f, scale = 256.0f, limit = 1 << 23, zero = 0.0f;
-  const i64 height = image.height, width = image.width;
-  const f32 in_x = 1.0f / (f32)width, in_y = 1.0f / (f32)height;
-  const f32 away_y = half * (f32)(2 * y - (height - 1));
-  const f32 squared_y = (away_y * in_y) * (away_y * in_y);
-  const f32 here = (f32)(256 * y), last_x = (f32)(256 * (width - 1)), last_y = (f32)(256 * (height - 1));
-  const f32 origin = (f32) - (width - 1);
-  for (i64 x = 0; x < width; x++) {
-    const f32 at = (f32)(i32)x;
-    const f32 away = half * (at + at + origin);
-    const f32 squared = (away * in_x) * (away * in_x) + squared_y;
-    const f32 bend = (by.first + by.second * squared) * squared;
-    const f32 along = floorf(clamp(away * bend * scale + half, -limit, limit)) + scale * at;
-    const f32 down = floorf(clamp(away_y * bend * scale + half, -limit, limit)) + here;
-    columns[x] = (i32)clamp(along, zero, last_x);
-    lines[x] = (i32)clamp(down, zero, last_y);
-  }
+// The mean of the image, twice, and of its zooms, each bilinear.
+template <class Element>
+void add_zooms(const FilterImageOf<Element> &image, i64 y, const f64 *a, ZoomScratch &zoom, PlanesOf<Element> out) {
+  using Sum = SumOf<Element>;
+  const i64 zooms = (i64)a[0], last_line = image.height - 1, last_column = image.width - 1;
+  const Sum count = (Sum)(zooms + 2);
+  for (i64 c = 0; c < image.channels; c++)
+    for (i64 x = 0; x < image.width; x++) {
+      Sum total = (Sum)image.line(y, c)[x] * 512;
+      for (i64 number = 1; number <= zooms; number++) {
+        const i64 at_y = zoom_position(y, image.height, zoom_step(number, a[1])),
+                  at_x = zoom.positions[(number - 1) * image.width + x];
+        const i64 column = at_x >> 4, next = min_of(column + 1, last_column);
+        const Sum right = (Sum)(at_x & 15), down = (Sum)(at_y & 15);
+        auto along = [&](i64 line) {
+          const Element *values = image.line(clamp<i64>(line, 0, last_line), c);
+          return 16 * (Sum)values[column] + right * ((Sum)values[next] - (Sum)values[column]);
+        };
+        const Sum over = along(at_y >> 4), under = along((at_y >> 4) + 1);
+        total += 16 * over + down * (under - over);
+      }
+      const Sum rounded = drop_bits<8>(total + count * HALF_UNIT<Sum, 8>);
+      out[c][x] = to_element<Element>(rounded / count);
+    }
 }
-
-// Bilinear levels of one plane; taps behind its last column and line have weight 0. `taps`: room for a row.
-void read_positions(const FilterImage &image, i64 channel, const i32 *__restrict columns, const i32 *__restrict lines,
-                    u32 *__restrict taps, u8 *__restrict out) {
-  const u8 *plane = image.line(0, channel);
-  const i64 step = image.step(), last = (image.height - 1) * step;
-  for (i64 x = 0; x < image.width; x++) {
-    const i64 above = (lines[x] >> 8) * step, column = columns[x] >> 8;
-    const u8 *upper = plane + above + column, *lower = plane + min_of(above + step, last) + column;
-    taps[x] = load<u16>(upper) | (u32)load<u16>(lower) << 16;
-  }
-  for (i64 x = 0; x < image.width; x++) {
-    const i32 dx = columns[x] & 255, dy = lines[x] & 255;
-    const i32 a = (i32)(taps[x] & 255), b = (i32)(taps[x] >> 8 & 255);
-    const i32 c = (i32)(taps[x] >> 16 & 255), d = (i32)(taps[x] >> 24);
-    // (256 - d) * a + d * b
-    const i32 over = (a << 8) + dx * (b - a), under = (c << 8) + dx * (d - c);
-    out[x] = (u8)(((over << 8) + dy * (under - over) + 32768) >> 16);
-  }
-}
-
-}  // namespace
-
-bool prepare_zoom(const FilterImage &image, const f64 *a, ZoomScratch &zoom) {
-  const i64 zooms = (i64)a[0], width = image.width;
-  if (!zoom.positions.reserve(max_of<i64>(1, zooms) * width) || !zoom.line.reserve(width + 1) ||
-      !zoom.totals.reserve(width) || !zoom.mixed.reserve(3 * width))
-    return false;
-  for (i64 number = 1; number <= zooms; number++) {
-    i32 *positions = zoom.positions.at + (number - 1) * width;
-    const i64 nearer = zoom_step(number, a[1]);
-    for (i64 x = 0; x < width; x++)
-      positions[x] = (i32)clamp<i64>(zoom_position(x, width, nearer), 0, 16 * (width - 1));
-  }
-  return true;
-}
-
-void zoom_row(const FilterImage &image, i64 y, const f64 *a, ZoomScratch &zoom, Planes out) {
+void add_zooms(const FilterImage &image, i64 y, const f64 *a, ZoomScratch &zoom, Planes out) {
   const i64 zooms = (i64)a[0], width = image.width;
   const u64 *__restrict line = zoom.line.at;
   u64 *__restrict totals = zoom.totals.at;
@@ -132,18 +94,104 @@ void zoom_row(const FilterImage &image, i64 y, const f64 *a, ZoomScratch &zoom, 
   }
 }
 
-void bend_row(const FilterImage &image, i64 y, const f64 *a, RowScratch &scratch, Planes out) {
+// -- fringes of color -------------------------------------------------------------------------------------------------
+
+struct Bend {
+  f32 first, second;  // coefficients of the squared distance from the center
+};
+
+// Positions in units of 2**-8 pixels: integers below 2**24, which float32 holds.
+void find_positions(i64 height, i64 width, i64 y, Bend by, i32 *__restrict columns, i32 *__restrict lines) {
+  const f32 half = 0.5f, scale = 256.0f, limit = 1 << 23, zero = 0.0f;
+  const f32 in_x = 1.0f / (f32)width, in_y = 1.0f / (f32)height;
+  const f32 away_y = half * (f32)(2 * y - (height - 1));
+  const f32 squared_y = (away_y * in_y) * (away_y * in_y);
+  const f32 here = (f32)(256 * y), last_x = (f32)(256 * (width - 1)), last_y = (f32)(256 * (height - 1));
+  const f32 origin = (f32) - (width - 1);
+  for (i64 x = 0; x < width; x++) {
+    const f32 at = (f32)(i32)x;
+    const f32 away = half * (at + at + origin);
+    const f32 squared = (away * in_x) * (away * in_x) + squared_y;
+    const f32 bend = (by.first + by.second * squared) * squared;
+    const f32 along = floorf(clamp(away * bend * scale + half, -limit, limit)) + scale * at;
+    const f32 down = floorf(clamp(away_y * bend * scale + half, -limit, limit)) + here;
+    columns[x] = (i32)clamp(along, zero, last_x);
+    lines[x] = (i32)clamp(down, zero, last_y);
+  }
+}
+
+// Bilinear values of one plane; taps behind its last column and line have weight 0. `taps`: room for a row.
+template <class Element> void read_positions(const FilterImageOf<Element> &image, i64 channel, const i32 *columns,
+                                             const i32 *lines, u32 *, Element *__restrict out) {
+  using Sum = SumOf<Element>;
+  constexpr Sum ONE = 1 << 8;
+  const i64 last_line = image.height - 1, last_column = image.width - 1;
+  for (i64 x = 0; x < image.width; x++) {
+    const i64 line = lines[x] >> 8, column = columns[x] >> 8, next = min_of(column + 1, last_column);
+    const Sum dx = (Sum)(columns[x] & 255), dy = (Sum)(lines[x] & 255);
+    auto along = [&](i64 y) {
+      const Element *values = image.line(y, channel);
+      return ONE * (Sum)values[column] + dx * ((Sum)values[next] - (Sum)values[column]);
+    };
+    const Sum over = along(line), under = along(min_of(line + 1, last_line));
+    out[x] = to_element<Element>(drop_bits<16>(ONE * over + dy * (under - over) + HALF_UNIT<Sum, 16>));
+  }
+}
+void read_positions(const FilterImage &image, i64 channel, const i32 *__restrict columns, const i32 *__restrict lines,
+                    u32 *__restrict taps, u8 *__restrict out) {
+  const u8 *plane = image.line(0, channel);
+  const i64 step = image.step(), last = (image.height - 1) * step;
+  for (i64 x = 0; x < image.width; x++) {
+    const i64 above = (lines[x] >> 8) * step, column = columns[x] >> 8;
+    const u8 *upper = plane + above + column, *lower = plane + min_of(above + step, last) + column;
+    taps[x] = load<u16>(upper) | (u32)load<u16>(lower) << 16;
+  }
+  for (i64 x = 0; x < image.width; x++) {
+    const i32 dx = columns[x] & 255, dy = lines[x] & 255;
+    const i32 a = (i32)(taps[x] & 255), b = (i32)(taps[x] >> 8 & 255);
+    const i32 c = (i32)(taps[x] >> 16 & 255), d = (i32)(taps[x] >> 24);
+    // (256 - d) * a + d * b
+    const i32 over = (a << 8) + dx * (b - a), under = (c << 8) + dx * (d - c);
+    out[x] = (u8)(((over << 8) + dy * (under - over) + 32768) >> 16);
+  }
+}
+
+}  // namespace
+
+bool prepare_zoom(i64 width, const f64 *a, ZoomScratch &zoom) {
+  const i64 zooms = (i64)a[0];
+  if (!zoom.positions.reserve(max_of<i64>(1, zooms) * width) || !zoom.line.reserve(width + 1) ||
+      !zoom.totals.reserve(width) || !zoom.mixed.reserve(3 * width))
+    return false;
+  for (i64 number = 1; number <= zooms; number++) {
+    i32 *positions = zoom.positions.at + (number - 1) * width;
+    const i64 nearer = zoom_step(number, a[1]);
+    for (i64 x = 0; x < width; x++)
+      positions[x] = (i32)clamp<i64>(zoom_position(x, width, nearer), 0, 16 * (width - 1));
+  }
+  return true;
+}
+
+template <class Element>
+void zoom_row(const FilterImageOf<Element> &image, i64 y, const f64 *a, ZoomScratch &zoom, PlanesOf<Element> out) {
+  add_zooms(image, y, a, zoom, out);
+}
+
+template <class Element>
+void bend_row(const FilterImageOf<Element> &image, i64 y, const f64 *a, RowScratch &scratch, PlanesOf<Element> out) {
+  const i64 width = image.width;
   for (i64 c = 0; c < image.channels; c++) {
     if (c == 1 || image.channels != 3) {
-      memcpy(out[c], image.line(y, c), (size_t)image.width);
+      copy_values(out[c], (const Element *)image.line(y, c), width);
       continue;
     }
-    find_positions(image, y, {(f32)a[c], (f32)a[c + 1]}, scratch.column.at, scratch.line.at);
+    find_positions(image.height, width, y, {(f32)a[c], (f32)a[c + 1]}, scratch.column.at, scratch.line.at);
     read_positions(image, c, scratch.column.at, scratch.line.at, (u32 *)scratch.words.at, out[c]);
   }
 }
 
-void scatter_row(const Row &row, const FilterImage &image, i64 y, const f64 *a, RowScratch &scratch, Planes out) {
+template <class Element> void scatter_row(const Row &row, const FilterImageOf<Element> &image, i64 y, const f64 *a,
+                                          RowScratch &scratch, PlanesOf<Element> out) {
   const i64 distance = (i64)a[0], times = (i64)a[1], slot = (i64)a[2], width = image.width;
   const u32 span = (u32)(2 * distance + 1);
   const i32 last_x = (i32)width - 1, last_y = (i32)image.height - 1;
@@ -167,10 +215,16 @@ void scatter_row(const Row &row, const FilterImage &image, i64 y, const f64 *a, 
       lines[x] = clamp(lines[x], 0, last_y);
     }
     for (i64 x = 0; x < count; x++) {
-      const u8 *from = image.first + lines[x] * image.step() + columns[x];
+      const Element *from = image.first + lines[x] * image.step() + columns[x];
       for (i64 c = 0; c < image.channels; c++) out[c][start + x] = from[c * image.stride];
     }
   }
 }
+
+#define VG_COMPILE_ALL(Element) \
+  VG_COMPILE(zoom_row, Element) \
+  VG_COMPILE(bend_row, Element) \
+  VG_COMPILE(scatter_row, Element)
+VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace vg::VG_LEVEL

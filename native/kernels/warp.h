@@ -5,11 +5,14 @@
 namespace vg::VG_LEVEL {
 
 // ZOOM_BLUR. `a`: its arguments.
-bool prepare_zoom(const FilterImage &image, const f64 *a, ZoomScratch &zoom);
-void zoom_row(const FilterImage &image, i64 y, const f64 *a, ZoomScratch &zoom, Planes out);
+bool prepare_zoom(i64 width, const f64 *a, ZoomScratch &zoom);
+template <class Element>
+void zoom_row(const FilterImageOf<Element> &image, i64 y, const f64 *a, ZoomScratch &zoom, PlanesOf<Element> out);
 // ABERRATION.
-void bend_row(const FilterImage &image, i64 y, const f64 *a, RowScratch &scratch, Planes out);
+template <class Element>
+void bend_row(const FilterImageOf<Element> &image, i64 y, const f64 *a, RowScratch &scratch, PlanesOf<Element> out);
 // SCATTER.
-void scatter_row(const Row &row, const FilterImage &image, i64 y, const f64 *a, RowScratch &scratch, Planes out);
+template <class Element> void scatter_row(const Row &row, const FilterImageOf<Element> &image, i64 y, const f64 *a,
+                                          RowScratch &scratch, PlanesOf<Element> out);
 
 }  // namespace vg::VG_LEVEL

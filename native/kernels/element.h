@@ -1,0 +1,91 @@
+// Elements: the numbers that images consist of. Kernels that do not depend on 256 levels are templates over them: the
+// library has those for uint8, and tests compile the same text for uint16 and float32 (VG_DEEP).
+//
+// A template is the definition in plain C++. If uint8 has vectors, they are an overload of the same name, which calls
+// the template for what they do not cover: f<u8>.
+#pragma once
+#include "../core.h"
+
+namespace vg::VG_LEVEL {
+
+// `Sum`: what products of elements and weights are added up in; of integers, in fixed point. `MAX`: white.
+template <class Element> struct ElementTraits;
+template <> struct ElementTraits<u8> {
+  using Sum = i32;
+  static constexpr i32 MAX = 255;
+};
+template <> struct ElementTraits<u16> {
+  using Sum = i64;
+  static constexpr i32 MAX = 65535;
+};
+template <> struct ElementTraits<f32> {
+  using Sum = f32;
+  static constexpr f32 MAX = 1;
+};
+
+template <class Element> using SumOf = typename ElementTraits<Element>::Sum;
+template <class Element> constexpr bool HAS_LEVELS = sizeof(Element) == 1;  // tables may have one entry per value
+template <class Number> constexpr bool IS_FLOAT = (Number)0.5 != 0;
+// White, and a unit of uint8, as float32.
+template <class Element> constexpr f32 WHITE = (f32)ElementTraits<Element>::MAX;
+template <class Element> constexpr f32 UNIT = WHITE<Element> / 255;
+
+#if defined(VG_DEEP)
+#define VG_EACH_ELEMENT(F) F(u8) F(u16) F(f32)
+#else
+#define VG_EACH_ELEMENT(F) F(u8)
+#endif
+// Compiles a template for an element.
+#define VG_COMPILE(name, Element) template decltype(name<Element>) name<Element>;
+
+// What a sum with `bits` fraction bits starts from, to be rounded half up.
+template <class Sum, int bits> constexpr Sum HALF_UNIT = IS_FLOAT<Sum> ? (Sum)0 : (Sum)((i64)1 << (bits - 1));
+
+// A sum without its fraction bits: integers are rounded down.
+template <int bits, class Sum> VG_INLINE Sum drop_bits(Sum sum) {
+  if constexpr (IS_FLOAT<Sum>) return sum * (1 / (Sum)((i64)1 << bits));
+  else return sum >> bits;
+}
+
+// A sum as an element: integers are clipped, floats may lie beyond black and white.
+template <class Element> VG_INLINE Element to_element(SumOf<Element> sum) {
+  if constexpr (IS_FLOAT<Element>) return sum;
+  else return (Element)clamp<SumOf<Element>>(sum, 0, ElementTraits<Element>::MAX);
+}
+
+// A color value: clipped, and of integers truncated, or rounded half up. NaN becomes black.
+template <class Element> VG_INLINE Element truncate_value(f32 value) {
+  value = min_of(WHITE<Element>, value > 0 ? value : 0);
+  if constexpr (IS_FLOAT<Element>) return value;
+  else return (Element)(i32)value;
+}
+template <class Element> VG_INLINE Element round_value(f32 value) {
+  return truncate_value<Element>(IS_FLOAT<Element> ? value : value + 0.5f);
+}
+
+// A color of 8 bits.
+template <class Element> VG_INLINE Element from_byte(u8 value) {
+  if constexpr (IS_FLOAT<Element>) return (f32)value / 255;
+  else return (Element)(value * (ElementTraits<Element>::MAX / 255));
+}
+
+// A uniform value of a random word: its upper bits.
+template <class Element> VG_INLINE Element from_word(u32 word) {
+  if constexpr (IS_FLOAT<Element>) return (f32)(i32)(word >> 8) * 0x1p-24f;
+  else return (Element)(word >> (32 - 8 * sizeof(Element)));
+}
+
+// The value between two, by a weight with `bits` fraction bits.
+template <int bits, class Sum> VG_INLINE Sum mix(Sum a, Sum b, Sum weight) {
+  return a + drop_bits<bits>((b - a) * weight + HALF_UNIT<Sum, bits>);
+}
+
+template <class Element> VG_INLINE void set_values(Element *to, Element value, i64 count) {
+  for (i64 i = 0; i < count; i++) to[i] = value;
+}
+VG_INLINE void set_values(u8 *to, u8 value, i64 count) { memset(to, value, (size_t)count); }
+template <class Element> VG_INLINE void copy_values(Element *to, const Element *from, i64 count) {
+  memcpy(to, from, (size_t)count * sizeof(Element));
+}
+
+}  // namespace vg::VG_LEVEL
