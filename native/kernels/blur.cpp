@@ -218,7 +218,7 @@ void weigh_cells(const Element *plane, const i64 *cells, const i16 *weights, i64
   for (i64 x = 0; x < width; x++) {
     Sum total = HALF_UNIT<Sum, KERNEL_WEIGHT_BITS>;
     for (i64 i = 0; i < count; i++) total += (Sum)plane[cells[i] + x] * (Sum)weights[i];
-    out[x] = to_element<Element>(drop_bits<KERNEL_WEIGHT_BITS>(total));
+    out[x] = clip<Element>(drop_bits<KERNEL_WEIGHT_BITS>(total));
   }
 }
 void weigh_cells(const u8 *plane, const i64 *cells, const i16 *weights, i64 count, i64 width, u8 *out) {
@@ -239,7 +239,7 @@ void weigh_cells(const u8 *plane, const i64 *cells, const i16 *weights, i64 coun
 }
 
 template <class Element> void add_row(Element *row, const Element *more, i64 width) {
-  for (i64 x = 0; x < width; x++) row[x] = to_element<Element>((SumOf<Element>)row[x] + (SumOf<Element>)more[x]);
+  for (i64 x = 0; x < width; x++) row[x] = clip<Element>((SumOf<Element>)row[x] + (SumOf<Element>)more[x]);
 }
 void add_row(u8 *row, const u8 *more, i64 width) {
   for (i64 x = 0; x < width; x += REGISTER)

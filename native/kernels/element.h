@@ -47,10 +47,13 @@ template <int bits, class Sum> VG_INLINE Sum drop_bits(Sum sum) {
   else return sum >> bits;
 }
 
+template <class Element> VG_INLINE Element clip(SumOf<Element> sum) {
+  return (Element)clamp<SumOf<Element>>(sum, 0, ElementTraits<Element>::MAX);
+}
+
 // A sum as an element: integers are clipped, floats may lie beyond black and white.
 template <class Element> VG_INLINE Element to_element(SumOf<Element> sum) {
-  if constexpr (IS_FLOAT<Element>) return sum;
-  else return (Element)clamp<SumOf<Element>>(sum, 0, ElementTraits<Element>::MAX);
+  return IS_FLOAT<Element> ? (Element)sum : clip<Element>(sum);
 }
 
 // A color value: clipped, and of integers truncated, or rounded half up. NaN becomes black.

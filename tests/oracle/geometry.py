@@ -83,7 +83,7 @@ def pad(img_HWC: Image, ins: Instruction) -> Image:
     if mode is not PadMode.CONSTANT:
         lines, columns = np.arange(-top, height + bottom), np.arange(-left, width + right)
         return img_HWC[folded(lines, height, mode)[:, None], folded(columns, width, mode)]
-    out = np.empty((top + height + bottom, left + width + right, channels), np.uint8)
+    out = np.empty((top + height + bottom, left + width + right, channels), img_HWC.dtype)
     out[...] = ins.colour(channels)
     out[top : top + height, left : left + width] = img_HWC
     return out

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, Interpolation, PadMode
 from variegate.program.program import Tables
 
-Image = npt.NDArray[np.uint8]  # HWC, C = 1 (gray, Pillow mode "L") or 3 (RGB)
+Image = npt.NDArray[np.uint8]  # HWC, C = 1 (gray, Pillow mode "L") or 3 (RGB); of deeper images int64
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,9 @@ class Instruction:
         """Continuation of the image that a map reads."""
         return PadMode(self.flags >> INTERPOLATION_BITS)
 
-    def colour(self, channels: int) -> npt.NDArray[np.uint8]:
+    def colour(self, channels: int) -> Image:
         """The fill colour for an image of so many channels; gray images use the first value."""
-        return np.asarray(self.fill, np.uint8)[:channels]
+        return to_pixels(np.asarray(self.fill, np.int64)[:channels] * (white() // 255))
 
     def integers(self, count: int) -> list[int]:
         """The first ``count`` arguments as ints."""
@@ -53,6 +54,26 @@ class Instruction:
 Operation = Callable[[Image, Instruction], Image]
 
 
-def to_uint8(values: npt.NDArray[np.floating] | npt.NDArray[np.integer]) -> Image:
+_white = 255
+
+
+def white() -> int:
+    """The greatest value of a pixel."""
+    return _white
+
+
+@contextmanager
+def deep_pixels(greatest: int) -> Iterator[None]:
+    """Pixels are int64 up to ``greatest``, a multiple of 255, instead of uint8. For what does not need 256 levels."""
+    global _white
+    _white = greatest
+    try:
+        yield
+    finally:
+        _white = 255
+
+
+def to_pixels(values: npt.NDArray[np.floating] | npt.NDArray[np.integer]) -> Image:
     """Truncate toward zero and clip to 0..255: how Pillow turns a computed value into a pixel."""
-    return np.asarray(np.clip(values, 0, 255).astype(np.uint8))
+    clipped: Image = np.clip(values, 0, _white).astype(np.uint8 if _white == 255 else np.int64)
+    return clipped

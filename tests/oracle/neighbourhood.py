@@ -14,7 +14,7 @@ from tests.oracle.blurs import (
     whole_amount,
     whole_weights,
 )
-from tests.oracle.instruction import Image, Instruction, to_uint8
+from tests.oracle.instruction import Image, Instruction, to_pixels, white
 from tests.oracle.position import noise_words
 from tests.oracle.values import blend, luma
 
@@ -52,12 +52,12 @@ def _blurred(img_HWC: Image, ins: Instruction, shade: float) -> Image:
     along_y, along_x = _mirrored(kernel_y, ins.args[3], shade), _mirrored(kernel_x, ins.args[2])
     columns = _rounded(_correlate(img_HWC.astype(np.int64), along_y[:, None], "reflect"), WEIGHT_BITS + 1 - LEVEL_BITS)
     whole = _rounded(_correlate(columns, along_x[None, :], "reflect"), WEIGHT_BITS + 1 + LEVEL_BITS)
-    return whole.astype(np.uint8)
+    return to_pixels(whole)
 
 
 def motion_blur(img_HWC: Image, ins: Instruction) -> Image:
     kernel = motion_kernel(int(ins.args[0]), ins.args[1:2], ins.args[2:3])[0]
-    return _rounded(_correlate(img_HWC.astype(np.int64), kernel, "edge"), WEIGHT_BITS).astype(np.uint8)
+    return to_pixels(_rounded(_correlate(img_HWC.astype(np.int64), kernel, "edge"), WEIGHT_BITS))
 
 
 def filter(img_HWC: Image, ins: Instruction) -> Image:
@@ -66,15 +66,15 @@ def filter(img_HWC: Image, ins: Instruction) -> Image:
     weights = ins.side_tables().filters[first : first + size_x * size_y * count]
     total = np.zeros(img_HWC.shape, np.int64)
     for kernel in whole_weights(weights.reshape(count, -1)).reshape(count, size_y, size_x):
-        total += to_uint8(_rounded(_correlate(img_HWC.astype(np.int64), kernel, "edge"), WEIGHT_BITS))
-    return to_uint8(total)
+        total += to_pixels(_rounded(_correlate(img_HWC.astype(np.int64), kernel, "edge"), WEIGHT_BITS))
+    return to_pixels(total)
 
 
 def unsharp_mask(img_HWC: Image, ins: Instruction) -> Image:
     """Add the difference to the blurred image, times the amount, where it is more than the threshold."""
     away = img_HWC.astype(np.int64) - _blurred(img_HWC, ins, 0.0)
     added = _rounded(away * whole_amount(ins.args[4]), AMOUNT_BITS)
-    return to_uint8(img_HWC + np.where(np.abs(away) > ins.args[5], added, 0))
+    return to_pixels(img_HWC + np.where(np.abs(away) > ins.args[5] * (white() // 255), added, 0))
 
 
 def median(img_HWC: Image, ins: Instruction) -> Image:
@@ -92,14 +92,14 @@ def morphology(img_HWC: Image, ins: Instruction) -> Image:
     columns, lines = ins.integers(2)
     height, width, _ = img_HWC.shape
     x, y = columns // 2, lines // 2
-    flip = np.uint8(0 if ins.args[2] else 255)
-    padded = np.pad(img_HWC ^ flip, ((y, y), (x, x), (0, 0)))
+    values = img_HWC if ins.args[2] else white() - img_HWC
+    padded = np.pad(values, ((y, y), (x, x), (0, 0)))
     out = np.zeros_like(img_HWC)
     for line in range(lines):
         half = int(np.rint(x * np.sqrt((y * y - (line - y) ** 2) / (y * y)))) if y else 0
         for column in range(max(x - half, 0), min(x + half + 1, columns)):
             out = np.maximum(out, padded[line : line + height, column : column + width])
-    return out ^ flip
+    return out if ins.args[2] else to_pixels(white() - out)
 
 
 def zoom_blur(img_HWC: Image, ins: Instruction) -> Image:
@@ -114,7 +114,7 @@ def zoom_blur(img_HWC: Image, ins: Instruction) -> Image:
         )
         total += _between_pixels(img_HWC, along_x[None, :], along_y[:, None], 4)
     mean: Ints = ((total + count * 128) >> 8) // count
-    return mean.astype(np.uint8)
+    return to_pixels(mean)
 
 
 def aberration(img_HWC: Image, ins: Instruction) -> Image:
@@ -205,7 +205,7 @@ def clahe(img_HWC: Image, ins: Instruction) -> Image:
 
     upper, lower = along(above), along(below)
     equalized = np.rint(upper * (one - share_y)[:, None] + lower * share_y[:, None])
-    return to_uint8(img_HWC + (equalized - gray)[..., None])
+    return to_pixels(img_HWC + (equalized - gray)[..., None])
 
 
 def _table(levels: Image, clip_limit: float) -> Floats:

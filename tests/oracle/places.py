@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tests.oracle.instruction import Image, to_uint8
+from tests.oracle.instruction import Image, to_pixels
 from variegate.program.ops import Interpolation, PadMode
 
 Floats = npt.NDArray[np.floating]
@@ -276,7 +276,7 @@ def gather_blended(img_HWC: Image, places: Places, colour: npt.NDArray[np.uint8]
     height, width, channels = img_HWC.shape
     x, dx = _split(places.x_HW, 15)
     y, dy = _split(places.y_HW, 15)
-    outside = np.zeros(channels, np.uint8) if weighs_twice else colour
+    outside = np.zeros_like(colour) if weighs_twice else colour
     framed = np.empty((height + 2, width + 2, channels), np.int64)
     framed[...] = outside
     framed[1:-1, 1:-1] = img_HWC
@@ -290,7 +290,7 @@ def gather_blended(img_HWC: Image, places: Places, colour: npt.NDArray[np.uint8]
         weight_y = np.where(y >= 0, 32768 - dy[..., 0], 0) + np.where(y + 1 < height, dy[..., 0], 0)
         weight = weight_x * weight_y + (1 << 14) >> 15
         blended = _mix(np.broadcast_to(colour.astype(np.int64) << 7, blended.shape), blended, weight[..., None])
-    return np.where(is_near[..., None], to_uint8(blended >> 7), colour)
+    return np.where(is_near[..., None], to_pixels(blended >> 7), colour)
 
 
 def _split(place: Integers, bits: int) -> tuple[Integers, Integers]:
@@ -309,7 +309,7 @@ def _bilinear(img_HWC: Image, x_HW: Integers, y_HW: Integers, mode: PadMode) -> 
     y, dy = _split(y_HW, 15)
     upper = _mix(_tap(img_HWC, y, x, mode) << 7, _tap(img_HWC, y, x + 1, mode) << 7, dx)
     lower = _mix(_tap(img_HWC, y + 1, x, mode) << 7, _tap(img_HWC, y + 1, x + 1, mode) << 7, dx)
-    return to_uint8(_mix(upper, lower, dy) >> 7)
+    return to_pixels(_mix(upper, lower, dy) >> 7)
 
 
 def _mix(a: Integers, b: Integers, t: Integers) -> Integers:
@@ -322,7 +322,7 @@ def _bicubic(img_HWC: Image, x_HW: Integers, y_HW: Integers, mode: PadMode) -> I
     # Lines in 1/64 levels.
     taps = [[_tap(img_HWC, y + j, x + i, mode) for i in (-1, 0, 1, 2)] for j in (-1, 0, 1, 2)]
     lines = [_weighed(line, dx) + (1 << 7) >> 8 for line in taps]
-    return to_uint8(_weighed(lines, dy) >> 20)
+    return to_pixels(_weighed(lines, dy) >> 20)
 
 
 def _weighed(taps: Sequence[Integers], t: Integers) -> Integers:

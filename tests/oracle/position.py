@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tests.oracle.instruction import Image, Instruction, to_uint8
+from tests.oracle.instruction import Image, Instruction, to_pixels, white
 from variegate.program.coords import STEP_BITS
 from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, LayerMode
 from variegate.program.rng import FIRST_SEGMENT, MAGNITUDE, SEGMENT_SHIFT, SEGMENTS, SIGN, philox4x32
@@ -47,12 +47,12 @@ def normal(words_HW4: npt.NDArray[np.uint32]) -> Floats:
 
 def gaussian_noise(img_HWC: Image, ins: Instruction) -> Image:
     mean, sigma = np.float32(ins.args[0]), np.float32(ins.args[1])
-    return _rounded(img_HWC + np.float32(255) * (mean + sigma * _normal_like(img_HWC, int(ins.args[2]), ins)))
+    return _rounded(img_HWC + np.float32(white()) * (mean + sigma * _normal_like(img_HWC, int(ins.args[2]), ins)))
 
 
 def shot_noise(img_HWC: Image, ins: Instruction) -> Image:
     x = img_HWC.astype(np.float32)
-    spread = np.sqrt(x * np.float32(ins.args[0]))
+    spread = np.sqrt(x * (np.float32(ins.args[0]) * np.float32(white() / 255)))
     return _rounded(x + spread * _normal_like(img_HWC, int(ins.args[1]), ins))
 
 
@@ -60,8 +60,8 @@ def salt_and_pepper(img_HWC: Image, ins: Instruction) -> Image:
     amount, salt = np.float32(ins.args[0]), np.float32(ins.args[1])
     height, width, _ = img_HWC.shape
     u = uniform(noise_words(height, width, int(ins.args[2]), ins))
-    hit, white = u[..., 0] < amount, u[..., 1] < salt
-    return np.where(hit[..., None], np.where(white, 255, 0)[..., None], img_HWC).astype(np.uint8)
+    hit, is_white = u[..., 0] < amount, u[..., 1] < salt
+    return to_pixels(np.where(hit[..., None], np.where(is_white, white(), 0)[..., None], img_HWC))
 
 
 def erase(img_HWC: Image, ins: Instruction) -> Image:
@@ -69,10 +69,10 @@ def erase(img_HWC: Image, ins: Instruction) -> Image:
     if ins.args[7]:
         return img_HWC
     height, width, channels = img_HWC.shape
-    paint: npt.NDArray[np.uint8] = np.broadcast_to(ins.colour(channels), img_HWC.shape)
+    paint: Image = np.broadcast_to(ins.colour(channels), img_HWC.shape)
     if ins.args[2]:
         words = noise_words(height, width, int(ins.args[3]), ins)
-        paint = (words[..., :channels] >> np.uint32(24)).astype(np.uint8)
+        paint = to_pixels(words[..., :channels].astype(np.int64) * (white() + 1) >> 32)
     return _paste(img_HWC, paint, ins)
 
 
@@ -137,7 +137,7 @@ def _bent(img_HWC: Image, curve: npt.NDArray[np.int32]) -> Image:
     level = img_HWC.astype(np.int32)
     lightness = (level.min(axis=2) + level.max(axis=2))[..., None]
     new, factor = curve[lightness, 0], curve[lightness, 1]
-    return to_uint8((new << 6) + factor * (2 * level - lightness) + (1 << 11) >> 12)
+    return to_pixels((new << 6) + factor * (2 * level - lightness) + (1 << 11) >> 12)
 
 
 def _normal_like(img_HWC: Image, slot: int, ins: Instruction) -> Floats:
@@ -146,4 +146,4 @@ def _normal_like(img_HWC: Image, slot: int, ins: Instruction) -> Floats:
 
 
 def _rounded(values: Floats) -> Image:
-    return to_uint8(np.floor(values + np.float32(0.5)))
+    return to_pixels(np.floor(values + np.float32(0.5)))

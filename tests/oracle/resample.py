@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from tests.oracle.instruction import Image, Instruction
+from tests.oracle.instruction import Image, Instruction, to_pixels
 from tests.oracle.places import gather_nearest, nearest_affine
 from variegate.program.ops import Interpolation
 
@@ -48,7 +48,7 @@ def resize(
     if interpolation is Interpolation.NEAREST:
         a, e = float(right - left) / out_width, float(bottom - top) / out_height
         x, y = nearest_affine((a, 0.0, float(left), 0.0, e, float(top)), out_height, out_width)
-        return gather_nearest(img_HWC, x, y, np.zeros(img_HWC.shape[2], np.uint8))
+        return gather_nearest(img_HWC, x, y, np.zeros(img_HWC.shape[2], img_HWC.dtype))
     passes = []
     if out_width != width or left != 0 or right != out_width:
         passes.append((1, weights(width, left, right, out_width, interpolation)))
@@ -97,7 +97,7 @@ def _resample(img_HWC: Image, weights_OI: npt.NDArray[np.int64], axis: int) -> I
     moved = np.moveaxis(img_HWC, axis, 0)
     flat = moved.reshape(moved.shape[0], -1).astype(np.float64)
     total = (weights_OI.astype(np.float64) @ flat).astype(np.int64) + (1 << (PRECISION_BITS - 1))
-    out = np.clip(total >> PRECISION_BITS, 0, 255).astype(np.uint8)
+    out = to_pixels(total >> PRECISION_BITS)
     return np.moveaxis(out.reshape(-1, *moved.shape[1:]), 0, axis)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from tests.oracle.instruction import Image, Instruction, to_uint8
+from tests.oracle.instruction import Image, Instruction, to_pixels
 from tests.oracle.values import blend, luma
 
 Ints = npt.NDArray[np.int64]
@@ -41,7 +41,7 @@ def _stretching_table(histogram: Ints) -> npt.NDArray[np.uint8]:
     if low == high:
         return np.arange(256, dtype=np.uint8)
     scale = 255.0 / (high - low)
-    return to_uint8(np.arange(256) * scale + -low * scale)
+    return to_pixels(np.arange(256) * scale + -low * scale)
 
 
 def _equalizing_table(histogram: Ints) -> npt.NDArray[np.uint8]:
@@ -50,4 +50,4 @@ def _equalizing_table(histogram: Ints) -> npt.NDArray[np.uint8]:
     if len(used) <= 1 or step == 0:
         return np.arange(256, dtype=np.uint8)
     before = np.cumsum(histogram) - histogram
-    return to_uint8((step // 2 + before) // step)
+    return to_pixels((step // 2 + before) // step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tests.oracle.instruction import Image, Instruction, Operation, to_uint8
+from tests.oracle.instruction import Image, Instruction, Operation, to_pixels, white
 from variegate.program.ops import LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, OpSpec
 
 Doubles = npt.NDArray[np.float64]
@@ -29,8 +29,8 @@ def rgb_to_hsv(img_HWC: Image) -> Image:
     )
     turn = np.fmod(_as_float(sextant) / 6.0 + 1.0, 1.0)
     saturation = _as_float(spread / np.maximum(high, 1).astype(np.float32))
-    h = np.where(is_gray, 0, to_uint8(_as_float(turn) * 255.0))
-    s = np.where(is_gray, 0, to_uint8(saturation * 255.0))
+    h = np.where(is_gray, 0, to_pixels(_as_float(turn) * 255.0))
+    s = np.where(is_gray, 0, to_pixels(saturation * 255.0))
     return np.stack([h, s, high], axis=-1).astype(np.uint8)
 
 
@@ -59,7 +59,7 @@ def _as_float(values: npt.NDArray[np.floating]) -> Doubles:
 def _round(values: Doubles) -> Image:
     """C's ``round`` on non-negative numbers: halves go up, and 0.49999999999999994 does not."""
     whole = np.trunc(values)
-    return to_uint8(whole + (values - whole >= 0.5))
+    return to_pixels(whole + (values - whole >= 0.5))
 
 
 def luma(img_HWC: Image) -> Image:
@@ -67,13 +67,13 @@ def luma(img_HWC: Image) -> Image:
     if img_HWC.shape[2] == 1:
         return img_HWC
     r, g, b = (img_HWC[..., i : i + 1].astype(np.int64) for i in range(3))
-    return ((LUMA_RED * r + LUMA_GREEN * g + LUMA_BLUE * b + LUMA_HALF) >> LUMA_SHIFT).astype(np.uint8)
+    return to_pixels((LUMA_RED * r + LUMA_GREEN * g + LUMA_BLUE * b + LUMA_HALF) >> LUMA_SHIFT)
 
 
 def blend(degenerate: npt.ArrayLike, img_HWC: Image, factor: float) -> Image:
     """Pillow's ``Image.blend``: from ``degenerate`` (factor 0) to the image (factor 1) and beyond, in float32."""
     d, x, f = np.asarray(degenerate, np.float32), img_HWC.astype(np.float32), np.float32(factor)
-    return to_uint8(d + f * (x - d))
+    return to_pixels(d + f * (x - d))
 
 
 def saturation(img_HWC: Image, ins: Instruction) -> Image:
@@ -107,7 +107,7 @@ def tabled(spec: OpSpec) -> Operation:
         # Python's scalars, as torchvision has it: NumPy's vectorised power may differ in the last bit.
         args = ins.args.tolist()
         tables = [[level(x, *args[step * c :][:count]) for x in range(256)] for c in range(img_HWC.shape[2])]
-        return np.stack([to_uint8(np.array(table))[img_HWC[..., c]] for c, table in enumerate(tables)], axis=-1)
+        return np.stack([to_pixels(np.array(table))[img_HWC[..., c]] for c, table in enumerate(tables)], axis=-1)
 
     return look_up
 
@@ -121,8 +121,9 @@ def color_matrix(img_HWC: Image, ins: Instruction) -> Image:
     """A 3x4 matrix on (r, g, b, 1), summed left to right in float32, rounded half up."""
     matrix = ins.side_tables().matrices[int(ins.args[0])].astype(np.float32)
     r, g, b = _three_channels(img_HWC)
-    rows = [np.floor(m[0] * r + m[1] * g + m[2] * b + m[3] + np.float32(0.5)) for m in matrix]
-    return np.stack(rows[: img_HWC.shape[2]], axis=-1).clip(0, 255).astype(np.uint8)
+    unit = np.float32(white() / 255)
+    rows = [np.floor(m[0] * r + m[1] * g + m[2] * b + m[3] * unit + np.float32(0.5)) for m in matrix]
+    return to_pixels(np.stack(rows[: img_HWC.shape[2]], axis=-1))
 
 
 def point(img_HWC: Image, ins: Instruction) -> Image:
@@ -139,7 +140,7 @@ def point(img_HWC: Image, ins: Instruction) -> Image:
         function = getattr(known.function, "py_func", known.function)
         colours, where = np.unique(pixels, axis=0, return_inverse=True)
         results = np.array([function(r, g, b, magnitude) for r, g, b in colours], np.float32).reshape(-1, 3)
-        out = to_uint8(results + np.float32(0.5))[where.reshape(-1)]
+        out = to_pixels(results + np.float32(0.5))[where.reshape(-1)]
     return out.reshape(*img_HWC.shape[:2], 3)[..., : img_HWC.shape[2]]
 
 
