@@ -79,7 +79,10 @@ def test_library_is_of_the_compiler_that_built_last(tmp_path: Path, monkeypatch:
 @pytest.mark.process
 @pytest.mark.skipif(shutil.which("nm") is None, reason="nm lists symbols")
 def test_no_code_of_a_level_serves_another() -> None:
-    """A weak symbol of several levels would be linked once, perhaps with instructions that a processor lacks."""
+    """A weak symbol of several levels would be linked once, perhaps with instructions that a processor lacks.
+
+    Those of templates have their level in their name.
+    """
     build.build(levels=build.host_levels())
     folder = build.objects_folder()
     levels_of: dict[str, set[str]] = {}
@@ -89,7 +92,12 @@ def test_no_code_of_a_level_serves_another() -> None:
             *_, kind, name = line.split()
             if kind in "WV":
                 levels_of.setdefault(name, set()).add(compiled.parent.name)
-    assert {name: found for name, found in levels_of.items() if found != {"base"}} == {}
+    shared = {
+        name: found
+        for name, found in levels_of.items()
+        if found != {"base"} and not all(f"2vg{len(x)}{x}" in name for x in found)
+    }
+    assert shared == {}
 
 
 @pytest.mark.process
