@@ -29,7 +29,7 @@ def accepted(value: Any) -> list[str]:
         declared = accepted_by(value)
     else:
         declared = value._arguments if issubclass(value, Transform) else {}
-    names = [name for name in inspect.signature(value).parameters if name in declared]
+    names = [name for name in inspect.signature(value).parameters if name in declared] if declared else []
     listed = [f"   - ``{name}``: {declared[name].describe()}" for name in names]
     return ["", "   Accepted values:", "", *listed] if listed else []
 

@@ -73,6 +73,10 @@ def test_what_arguments_accept_is_listed() -> None:
     assert "   - ``direction``: a number from -1 to 1" in described(functional.__name__, "motion_blur", "")
 
 
+def test_every_entry_becomes_directives() -> None:
+    assert all(described(*entry) for entry in LISTED if entry[0] not in ELSEWHERE)
+
+
 def test_an_alias_says_what_it_is() -> None:
     assert "horizontal_flip" in described("variegate.transforms.functional", "hflip", "")[2]
 

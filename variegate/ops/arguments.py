@@ -193,6 +193,7 @@ Finite = Annotated[float, Range()]
 Length = Annotated[int, Range(1, MAX_LENGTH)]
 ShareRange = Annotated[Number, Range(0.0, 1.0)]
 AnyMagnitude = Annotated[Number, MagnitudeRange()]
+ShareMagnitude = Annotated[Number, MagnitudeRange(0.0, 1.0)]
 # Areas and other numbers that are not below 0, and factors.
 AreaRange = Annotated[Pair, Range(0.0)]
 FactorRange = Annotated[Pair, Range(1 / LARGEST)]

@@ -22,6 +22,7 @@ from variegate.ops.arguments import (
     Integers,
     Number,
     Probability,
+    ShareMagnitude,
     ShareRange,
     several_numbers,
 )
@@ -282,7 +283,7 @@ class OcclusionDiffusion(MagnitudeOp):
     """
 
     num_seeds: Annotated[Integers, Range(1, MAX_HOLES)] = (1, 4)
-    area: Annotated[Number, MagnitudeRange(0.0, 1.0)] = (0.02, 0.2)
+    area: ShareMagnitude = (0.02, 0.2)
     fill: NoiseFill = BLACK
     cells: Annotated[int, Range(1, MAX_CELLS)] = 32
     num_slots = 3

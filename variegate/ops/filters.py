@@ -21,6 +21,7 @@ from variegate.ops.arguments import (
     Integers,
     Number,
     Probability,
+    ShareMagnitude,
     ShareRange,
     two_integers,
 )
@@ -174,7 +175,7 @@ class GaussianNoise(MagnitudeOp):
 class SaltAndPepper(MagnitudeOp):
     """Replace a share ``amount`` of the pixels, 0 to 1: a share ``salt`` of them by white, the others by black."""
 
-    amount: Annotated[Number, MagnitudeRange(0.0, 1.0)] = 0.05
+    amount: ShareMagnitude = 0.05
     salt: Probability = 0.5
     num_slots = 2
     _useful = UsefulRange(0.0, 0.5, 0.0)
@@ -187,7 +188,7 @@ class SaltAndPepper(MagnitudeOp):
 class PixelDropout(MagnitudeOp):
     """Set pixels to ``drop_value``, 0 or 255 in all channels, with probability ``dropout_prob`` (Albumentations)."""
 
-    dropout_prob: Annotated[Number, MagnitudeRange(0.0, 1.0)] = 0.01
+    dropout_prob: ShareMagnitude = 0.01
     drop_value: Literal[0, 255] = 0
     num_slots = 2
     _useful = UsefulRange(0.0, 0.5, 0.0)

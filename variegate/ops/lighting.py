@@ -13,19 +13,12 @@ import numpy as np
 
 from variegate.checks import as_numbers
 from variegate.ops import brushes, layers
-from variegate.ops.arguments import (
-    Fill,
-    Integers,
-    Length,
-    Number,
-    Probability,
-    ShareRange,
-)
+from variegate.ops.arguments import Fill, Integers, Length, Number, Probability, ShareMagnitude, ShareRange
 from variegate.ops.base import UsefulRange, set_field
 from variegate.ops.fields import by_size, lattice
 from variegate.ops.layers import MAX_SHAPES, WHITE, Overlaid, Region
 from variegate.ops.magnitude import between, integers_between, limits
-from variegate.ops.schema import Converted, MagnitudeRange, Range
+from variegate.ops.schema import Converted, Range
 from variegate.program.ops import LayerMode
 from variegate.program.rng import to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
@@ -47,7 +40,7 @@ class RandomSunFlare(Overlaid):
     flare_roi: Region = (0.0, 0.0, 1.0, 0.5)
     src_radius: Length = 400
     src_color: Fill = WHITE
-    angle_range: Annotated[Number, MagnitudeRange(0.0, 1.0)] = (0.0, 1.0)
+    angle_range: ShareMagnitude = (0.0, 1.0)
     num_flare_circles_range: Annotated[Integers, Range(0, MAX_SHAPES)] = (6, 10)
     method: Literal["overlay", "physics_based"] = "overlay"
     p: Probability = 0.5
@@ -106,7 +99,7 @@ class RandomShadow(Overlaid):
     shadow_roi: Region = (0.0, 0.5, 1.0, 1.0)
     num_shadows_range: Annotated[Integers, Range(0, MAX_SHAPES)] = (1, 2)
     shadow_dimension: Annotated[int, Range(3, MAX_SHAPES)] = 5
-    shadow_intensity_range: Annotated[Number, MagnitudeRange(0.0, 1.0)] = (0.5, 0.5)
+    shadow_intensity_range: ShareMagnitude = (0.5, 0.5)
     p: Probability = 0.5
     _useful = UsefulRange(0.0, 0.9, 0.0, lambda share: RandomShadow(shadow_intensity_range=share, p=1.0))
 
@@ -166,7 +159,7 @@ class Illumination(Overlaid):
     """
 
     mode: Literal["linear", "corner", "gaussian"] = "linear"
-    intensity_range: Annotated[Number, MagnitudeRange(0.0, 1.0)] = (0.01, 0.2)
+    intensity_range: ShareMagnitude = (0.01, 0.2)
     effect_type: Literal["brighten", "darken", "both"] = "both"
     angle_range: Annotated[Number, Range()] = (0.0, 360.0)
     center_range: ShareRange = (0.1, 0.9)

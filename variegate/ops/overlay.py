@@ -14,12 +14,12 @@ import numpy as np
 
 from variegate.arrays import Int64Array
 from variegate.checks import Refusal, refused
-from variegate.ops.arguments import Colour, Number, Probability, two_numbers
+from variegate.ops.arguments import Colour, Number, Probability, ShareMagnitude, two_numbers
 from variegate.ops.base import UsefulRange
 from variegate.ops.fields import Lattice
 from variegate.ops.layers import WHITE, Layers, Overlaid, emit_layers
 from variegate.ops.magnitude import between
-from variegate.ops.schema import Argument, Converted, MagnitudeRange, Range
+from variegate.ops.schema import Argument, Converted, Range
 from variegate.program.coords import STEP_BITS
 from variegate.program.ops import LayerMode
 from variegate.program.sampling import Floats, Rows, Sampling
@@ -146,7 +146,7 @@ class Overlay(Overlaid):
     scale: Annotated[Number, Range(0.01, 10.0)] = (0.2, 0.5)
     place: Annotated[str | Sequence[float], Converted(_place, _PLACES)] = "anywhere"
     blend: Blending = "alpha"
-    opacity: Annotated[Number, MagnitudeRange(0.0, 1.0)] = 1.0
+    opacity: ShareMagnitude = 1.0
     p: Probability = 0.5
     num_slots = 2
     _path_args = ("images",)

@@ -13,15 +13,7 @@ import numpy as np
 
 from variegate.arrays import Int16Array
 from variegate.ops import brushes, layers
-from variegate.ops.arguments import (
-    Colour,
-    Fill,
-    Integers,
-    Length,
-    Number,
-    Probability,
-    ShareRange,
-)
+from variegate.ops.arguments import Colour, Fill, Integers, Length, Number, Probability, ShareMagnitude, ShareRange
 from variegate.ops.base import UsefulRange, set_field
 from variegate.ops.fields import blurred_noise, by_size, gaussian_taps
 from variegate.ops.layers import MAX_SHAPES, Overlaid, Region
@@ -43,7 +35,7 @@ class RandomFog(Overlaid):
     """
 
     alpha_coef: Probability = 0.08
-    fog_coef_range: Annotated[Number, MagnitudeRange(0.0, 1.0)] = (0.3, 1.0)
+    fog_coef_range: ShareMagnitude = (0.3, 1.0)
     p: Probability = 0.5
     _useful = UsefulRange(0.0, 1.0, 0.0, lambda density: RandomFog(fog_coef_range=density, p=1.0))
     _colour: ClassVar[Colour] = (228, 231, 234)
@@ -127,7 +119,7 @@ class RandomSnow(Overlaid):
     """
 
     brightness_coeff: Annotated[float, Range(0.0, 255.0)] = 2.5
-    snow_point_range: Annotated[Number, MagnitudeRange(0.0, 1.0)] = (0.1, 0.3)
+    snow_point_range: ShareMagnitude = (0.1, 0.3)
     method: Literal["bleach", "texture"] = "bleach"
     p: Probability = 0.5
     _useful = UsefulRange(0.0, 0.8, None, lambda point: RandomSnow(2.5, point, "texture", p=1.0))
@@ -216,7 +208,7 @@ class Spatter(Overlaid):
     std_range: Annotated[Number, Range(1e-3, 1.0)] = (0.3, 0.3)
     gauss_sigma_range: Annotated[Number, Range(0.5, 32.0)] = (2.0, 2.0)
     cutout_threshold_range: ShareRange = (0.68, 0.68)
-    intensity_range: Annotated[Number, MagnitudeRange(0.0, 1.0)] = (0.6, 0.6)
+    intensity_range: ShareMagnitude = (0.6, 0.6)
     mode: Literal["rain", "mud"] = "rain"
     color: Fill | None = None
     p: Probability = 0.5
