@@ -318,7 +318,7 @@ constexpr int SHARPNESS_BLOCK = 16;
 
 constexpr int INSTRUCTION_RECORD = 16;
 
-// Geometry of targets: see variegate/targets/stages.py.
+// Geometry of targets: see variegate/program/stages.py.
 
 namespace StageKind {
 enum : int {
@@ -686,7 +686,7 @@ struct Lowering {
   i64 unknown;
 };
 
-// Steps of the geometry of R rows: see variegate/targets/stages.py.
+// Steps of the geometry of R rows: see variegate/program/stages.py.
 struct Stages {
   i64 rows;
   i64 * begin;

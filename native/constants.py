@@ -17,10 +17,9 @@ from variegate.apps.curate import fingerprint, near_search, pixels
 from variegate.executors.cuda import layout
 from variegate.native import structs
 from variegate.ops import fields
-from variegate.program import coords, ops, passes, rng
+from variegate.program import coords, ops, passes, rng, stages
 from variegate.program.draws.instructions import EMISSION, INSTRUCTION, LANES, DrawFailure, DrawOp
 from variegate.program.lowering import blurs, rewrites
-from variegate.targets import stages
 
 HEADER = Path(__file__).with_name("constants.h")
 
@@ -160,7 +159,7 @@ def header() -> str:
         _number("SHARPNESS_BLOCK", pixels.BLOCK),
         "// Of a single image's instruction, written as one record.\n",
         _number("INSTRUCTION_RECORD", rewrites.RECORD),
-        "// Geometry of targets: see variegate/targets/stages.py.\n",
+        "// Geometry of targets: see variegate/program/stages.py.\n",
         _enum("StageKind", _fields(stages, "MAP", "SCALE")),
         _enum("StageNumber", ((name, getattr(stages, name)) for name in stages.NUMBERS)),
         _int_enum(structs.PointState),
@@ -198,7 +197,7 @@ def header() -> str:
             "Batch", structs.BATCH, "R rows of fused programs of K slots and P passes, and where their pixels are."
         ),
         _struct("Lowering", structs.LOWERING, "R programs of K slots, rewritten in place: see native/lowering."),
-        _struct("Stages", structs.STAGES, "Steps of the geometry of R rows: see variegate/targets/stages.py."),
+        _struct("Stages", structs.STAGES, "Steps of the geometry of R rows: see variegate/program/stages.py."),
         _struct("StagesCall", structs.STAGES_CALL, "Sampled programs whose geometry becomes Stages."),
         _struct("MaskRegion", structs.MASK_REGION, "A rectangle of a row's result, and the layers read in it."),
         _struct("MaskLayer", structs.MASK_LAYER, "A mask and its result."),

@@ -1,4 +1,4 @@
-// The geometry of sampled programs as steps: see variegate/targets/stages.py.
+// The geometry of sampled programs as steps: see variegate/program/stages.py.
 #include "stages.h"
 
 namespace vg {

@@ -1,4 +1,4 @@
-// Steps of a batch's geometry, as variegate/targets/stages.py writes them, and positions through grids of
+// Steps of a batch's geometry, as variegate/program/stages.py writes them, and positions through grids of
 // displacements.
 #pragma once
 #include "../coords.h"

@@ -10,8 +10,8 @@ from tests.functions import function
 from tests.oracle.executor import instruction
 from tests.oracle.geometry import displaced
 from variegate import transforms as T
+from variegate.program.stages import stages_of
 from variegate.targets.regions import LEFT_IMAGE, SEEN, move_points
-from variegate.targets.stages import stages_of
 
 HEIGHT, WIDTH = 60, 71
 IMAGE = np.zeros((HEIGHT, WIDTH, 3), np.uint8)

@@ -11,10 +11,10 @@ import torch
 from variegate.arrays import AnyArray, BoolArray, Float64Array, Int64Array, UInt8Array
 from variegate.native.library import data_ptr
 from variegate.program.program import Program
-from variegate.targets.masks import read_masks
-from variegate.targets.pasting import Part, on_host
+from variegate.program.stages import Stages
+from variegate.targets.masks import on_host, read_masks
+from variegate.targets.pasting import Part
 from variegate.targets.samples import OfImage
-from variegate.targets.stages import Stages
 
 Plane = BoolArray
 

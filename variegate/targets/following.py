@@ -13,16 +13,18 @@ import torch
 from variegate.arrays import AnyArray, Float64Array, Int32Array, Int64Array
 from variegate.program.boxes import SampledBoxes
 from variegate.program.program import Program
+from variegate.program.stages import Stages, stages_of
 from variegate.targets.box_formats import edges_of, from_corners, from_edges
 from variegate.targets.copying import Pasted, alpha_of, hide, planes_of
-from variegate.targets.pasting import Joined, OutputMasks, Part, masks_on_host, parts_of
+from variegate.targets.masks import HostMasks
+from variegate.targets.pasting import Joined, OutputMasks, Part, parts_of, paste_masks
 from variegate.targets.regions import ERASED, LEFT_IMAGE, SEEN, move_boxes, move_points, where_mirrored
 from variegate.targets.samples import OfImage, of_images
 from variegate.targets.settings import Targets, wrap_results
-from variegate.targets.stages import Stages, stages_of
 
 if TYPE_CHECKING:
     from variegate.executors.cuda.executor import CudaExecutor
+    from variegate.targets.device_masks import DeviceMasks
 
 
 def boxes_of(belonging: Sequence[OfImage], options: Targets) -> SampledBoxes | None:
@@ -99,12 +101,12 @@ class Follower:
     def _masks(self, outputs: Sequence[Sequence[Joined]]) -> Sequence[OutputMasks]:
         if not any(of.masks or of.has_mask_names or of.instances is not None for of in self._images):
             return [OutputMasks({}, None)] * len(outputs)
-        fill = self._options.mask_fill
+        maker: HostMasks | DeviceMasks = HostMasks(self._threads)
         if self._executor is not None:
-            from variegate.targets.device_masks import masks_on_device
+            from variegate.targets.device_masks import DeviceMasks
 
-            return masks_on_device(self._executor, self._mask_stages, self._sizes, outputs, fill)
-        return masks_on_host(self._mask_stages, self._sizes, outputs, fill, self._threads)
+            maker = DeviceMasks(self._executor)
+        return paste_masks(maker, self._mask_stages, self._sizes, outputs, self._options.mask_fill)
 
     # -- objects on top ----------------------------------------------------------------------------------------
 

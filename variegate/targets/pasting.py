@@ -1,22 +1,22 @@
-"""Parts of rows that outputs show, and their masks, read and pasted as images are, in the host's memory."""
+"""Parts of rows that outputs show, and their masks, read and pasted as images are."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 
 from variegate.arrays import AnyArray, IndexArray, Int64Array
-from variegate.executors.cpu.memory import RESULTS
-from variegate.native.library import data_ptr
 from variegate.program.program import Program
-from variegate.targets.masks import read_masks
-from variegate.targets.samples import Mask, OfImage
-from variegate.targets.stages import Stages
+from variegate.program.stages import Stages
+from variegate.targets.masks import HostMasks
+from variegate.targets.samples import NUMPY_TYPES, Mask, OfImage, dtype_of
+
+if TYPE_CHECKING:
+    from variegate.targets.device_masks import DeviceMasks
 
 
 class Part(NamedTuple):
@@ -82,10 +82,6 @@ def parts_of(program: Program) -> list[list[Part]]:
     return outputs
 
 
-# Bytes from which on memory is asked for page by page.
-_LARGE = 1 << 16
-
-
 class OutputMasks(NamedTuple):
     """Of one output: masks [h, w] by name, and those of its boxes [M, h, w], None where it has none."""
 
@@ -93,143 +89,135 @@ class OutputMasks(NamedTuple):
     instances: torch.Tensor | None
 
 
-def masks_on_host(
+def paste_masks(
+    maker: HostMasks | DeviceMasks,
     stages: Stages,
     sizes: Int64Array,
     outputs: Sequence[Sequence[Joined]],
     mask_fill: int,
-    num_threads: int | None,
 ) -> list[OutputMasks]:
-    """Masks of outputs. ``sizes``: int[R, 2, 2] of rows' images and results. ``outputs``: parts, own image first."""
-    work = _Work(mask_fill)
-    sides = sizes.tolist()
-    made = []
-    for joined in outputs:
-        size = tuple(sides[joined[0].part.row][1])
-        own = joined[0].of
-        order, is_covered = _seen(joined)
-        layers: list[list[_Layer]] = [[] for _ in joined]
-        named = {}
-        for name in own.masks:
-            masks = [on_host(each.of.masks[name]) for each in joined]
-            named[name] = work.named(masks, size, order, is_covered, layers)
-        instances = None if own.instances is None else work.instances(joined, size, layers)
-        for n in order if len(order) == len(joined) else [*(n for n in range(len(joined)) if n not in order), *order]:
-            work.add(joined[n].part, sides[joined[n].part.row][0][1], layers[n])
-        work.end_result()
-        made.append(OutputMasks(named, instances))
-    work.run(stages, num_threads)
-    return made
+    """Masks of outputs, made by ``maker``. ``sizes``: int[R, 2, 2] of rows' images and results. ``outputs``: parts, own
+    image first."""
+    results = [_Result(joined, sizes) for joined in outputs]
+    work = _Work(maker, results, mask_fill)
+    first = outputs[0][0].of
+    for name in first.masks:
+        work.add_named(name)
+    if first.instances is not None:
+        work.add_instances()
+    work.run(stages)
+    return [OutputMasks(result.named, result.instances) for result in results]
 
 
 _Layer = tuple[int, int, int, int, int]
 
 
+class _Result:
+    """What is to be made of one output. ``layers``: of each part."""
+
+    def __init__(self, joined: Sequence[Joined], sizes: Int64Array) -> None:
+        self.joined = joined
+        self.size: tuple[int, int] = tuple(sizes[joined[0].part.row, 1].tolist())
+        self.image_widths = [int(sizes[each.part.row, 0, 1]) for each in joined]
+        self.layers: list[list[_Layer]] = [[] for _ in joined]
+        self.named: dict[str, torch.Tensor] = {}
+        self.instances: torch.Tensor | None = None
+        # Parts whose masks by name are pasted, less what a full image lies on top of; whether one does.
+        self.order = order_of(joined)
+        full = [at for at, n in enumerate(self.order) if joined[n].part.is_whole]
+        self.is_covered = bool(full)
+        if full:
+            self.order = self.order[full[-1] :]
+
+    def regions(self, layers: list[_Layer]) -> list[tuple[int, ...]]:
+        """Parts as regions, from the lowest on, whose layers are appended to ``layers``."""
+        hidden = [n for n in range(len(self.joined)) if n not in self.order]
+        found: list[tuple[int, ...]] = []
+        for n in (*hidden, *self.order):
+            if self.layers[n]:
+                part = self.joined[n].part
+                first = len(layers)
+                layers += self.layers[n]
+                rest = (self.image_widths[n], first, len(layers))
+                found += [(part.row, *box, *rest) for box in part.boxes.tolist()]
+        return found
+
+
 class _Work:
-    """Masks to read for a batch, as the arrays of ``read_masks``."""
+    """Memory for masks, and what is to be read into it."""
 
-    def __init__(self, mask_fill: int) -> None:
+    def __init__(self, maker: HostMasks | DeviceMasks, results: Sequence[_Result], mask_fill: int) -> None:
+        self._maker = maker
+        self._results = results
         self._fill = mask_fill
-        self._begin = [0]
-        self._regions = list[tuple[int, ...]]()
-        self._layers = list[_Layer]()
-        self._alive: list[AnyArray] = []
+        self._masks: list[Mask] = []
 
-    def named(
-        self,
-        masks: Sequence[AnyArray],
-        size: tuple[int, ...],
-        order: Sequence[int],
-        is_covered: bool,
-        layers: list[list[_Layer]],
-    ) -> torch.Tensor:
-        """One mask of a result, and a layer of it for each of ``order``."""
-        dtype = masks[0].dtype if len(masks) == 1 else np.result_type(*masks)
-        out = _empty(size, dtype)
-        fill = checked_fill(self._fill, dtype)
-        if not is_covered:
-            out[:] = fill
-        for n in order:
-            mask = masks[n]
-            own_fill = fill
-            if mask.dtype != dtype:
-                mask, own_fill = mask.astype(dtype), checked_fill(self._fill, mask.dtype)
-            layers[n].append(self._layer(mask, data_ptr(out), size[1], own_fill))
-        return torch.from_numpy(out)
+    def add_named(self, name: str) -> None:
+        """One mask of each result, and a layer of it for each part that shows it."""
+        every = [[each.of.masks[name] for each in result.joined] for result in self._results]
+        targets = self._empty([result.size for result in self._results], every)
+        for result, masks, target in zip(self._results, every, targets, strict=True):
+            result.named[name] = target
+            if not result.is_covered:
+                target.fill_(self._fill)
+            for n in result.order:
+                self._add(result, n, masks[n], target, target.data_ptr())
 
-    def instances(self, joined: Sequence[Joined], size: tuple[int, ...], layers: list[list[_Layer]]) -> torch.Tensor:
-        """Those of all boxes of a result, and a layer for each."""
-        every = [on_host(each.of.instances) for each in joined if each.of.instances is not None]
-        dtype = np.result_type(*every)
-        kept = [each.kept_instances.tolist() for each in joined]
-        out = _empty((sum(map(len, kept)), *size), dtype)
-        at = data_ptr(out)
-        step = size[0] * size[1] * dtype.itemsize
-        begin = 0
-        for n, (each, masks) in enumerate(zip(joined, every, strict=True)):
-            fill = checked_fill(self._fill, masks.dtype)
-            if not each.part.is_whole:
-                out[begin : begin + len(kept[n])] = fill
-            masks = masks.astype(dtype, copy=False)
-            for mask in kept[n]:
-                layers[n].append(self._layer(masks[mask], at, size[1], fill))
-                at += step
-            begin += len(kept[n])
-        return torch.from_numpy(out)
+    def add_instances(self) -> None:
+        """Masks of all boxes of each result, and a layer for each."""
+        every = [[each.of.instances for each in result.joined] for result in self._results]
+        kept = [[each.kept_instances.tolist() for each in result.joined] for result in self._results]
+        shapes = [(sum(map(len, chosen)), *result.size) for result, chosen in zip(self._results, kept, strict=True)]
+        targets = self._empty(shapes, every)  # type: ignore[arg-type]
+        for result, chosen, target in zip(self._results, kept, targets, strict=True):
+            result.instances = target
+            address = target.data_ptr()
+            begin = 0
+            for n, (each, numbers) in enumerate(zip(result.joined, chosen, strict=True)):
+                end = begin + len(numbers)
+                if not each.part.is_whole:
+                    target[begin:end].fill_(self._fill)
+                begin = end
+                for number in numbers:
+                    self._add(result, n, each.of.instances[number], target, address)  # type: ignore[index]
+                    address += result.size[0] * result.size[1] * target.itemsize
 
-    def _layer(self, mask: AnyArray, out: int, width: int, fill: int) -> _Layer:
-        mask = np.ascontiguousarray(mask)
-        self._alive.append(mask)
-        return data_ptr(mask), out, width, mask.itemsize.bit_length() - 1, fill
+    def _empty(self, shapes: Sequence[tuple[int, ...]], masks: Sequence[Sequence[Mask]]) -> list[torch.Tensor]:
+        """Memory for results of these shapes, of a dtype that holds all of their masks and the fill."""
+        wanted = []
+        for shape, joined in zip(shapes, masks, strict=True):
+            dtypes = [dtype_of(mask) for mask in joined]
+            dtype = np.result_type(*dtypes)
+            for each in (*dtypes, dtype):
+                check_fill(self._fill, each)
+            wanted.append((shape, dtype))
+        return self._maker.empty(wanted)
 
-    def add(self, part: Part, image_width: int, layers: Sequence[_Layer]) -> None:
-        """``layers`` in all that a part shows of its row."""
-        if not layers:
-            return
-        first = len(self._layers)
-        self._layers += layers
-        for box in part.boxes.tolist():
-            self._regions.append((part.row, *box, image_width, first, len(self._layers)))
+    def _add(self, result: _Result, n: int, mask: Mask, target: torch.Tensor, address: int) -> None:
+        """A layer of part ``n``: the mask to the result's at ``address``."""
+        source = self._maker.cast(result.joined[n].of.name, mask, NUMPY_TYPES[target.dtype])
+        bits = target.itemsize.bit_length() - 1
+        result.layers[n].append((len(self._masks), address, result.size[1], bits, self._fill))
+        self._masks.append(source)
 
-    def end_result(self) -> None:
-        self._begin.append(len(self._regions))
-
-    def run(self, stages: Stages, num_threads: int | None) -> None:
-        if self._regions:
-            begin, regions, layers = (np.array(each, np.int64) for each in (self._begin, self._regions, self._layers))
-            read_masks(stages, begin, regions, layers, num_threads)
-
-
-def _empty(size: tuple[int, ...], dtype: np.dtype[Any]) -> AnyArray:
-    """Of memory that is used again, where that costs less than fresh memory."""
-    num_bytes = math.prod(size) * dtype.itemsize
-    if num_bytes < _LARGE:
-        return np.empty(size, dtype)
-    return RESULTS.take(num_bytes).view(dtype).reshape(size)
-
-
-def _seen(joined: Sequence[Joined]) -> tuple[list[int], bool]:
-    """Samples whose masks are pasted, in order, less what a whole image lies on top of; whether one does."""
-    if len(joined) == 1:
-        return [0], joined[0].part.is_whole
-    order = order_of(joined)
-    whole = [at for at, n in enumerate(order) if joined[n].part.is_whole]
-    return (order[whole[-1] :], True) if whole else (order, False)
+    def run(self, stages: Stages) -> None:
+        layers: list[_Layer] = []
+        of_each = [result.regions(layers) for result in self._results]
+        if layers:
+            begin = np.cumsum([0, *map(len, of_each)])
+            regions = np.concatenate([np.array(regions, np.int64).reshape(-1, 8) for regions in of_each])
+            sizes = np.array([result.size for result in self._results])
+            self._maker.read(stages, sizes, begin, regions, np.array(layers, np.int64), self._masks)
 
 
 @lru_cache(maxsize=64)
-def checked_fill(mask_fill: int, dtype: np.dtype[Any]) -> int:
+def check_fill(mask_fill: int, dtype: np.dtype[Any]) -> None:
     """Raises ValueError for one that masks of this dtype cannot hold."""
     low, high = (0, 1) if dtype == np.bool_ else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     if not low <= mask_fill <= high:
         raise ValueError(f"mask_fill: got {mask_fill}; accepted for {dtype} masks: {low} to {high}")
-    return mask_fill
 
 
 def order_of(joined: Sequence[Joined]) -> list[int]:
     """The order of pasting: greater weights last, own ones last among equals, so that they lie on top."""
     return sorted(range(len(joined)), key=lambda n: (joined[n].part.weight, -n))
-
-
-def on_host(mask: Mask) -> AnyArray:
-    return mask.cpu().numpy() if isinstance(mask, torch.Tensor) else mask

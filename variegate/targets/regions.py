@@ -9,7 +9,7 @@ import numpy as np
 from variegate.arrays import Float32Array, Float64Array, Int64Array, IntArray, RealArray, UInt8Array
 from variegate.native.library import check_status, data_ptr, entry
 from variegate.native.structs import PointState
-from variegate.targets.stages import Stages
+from variegate.program.stages import Stages
 
 _native_points = entry("vg_move_points", c_void_p, c_void_p, c_int64, c_void_p, c_void_p, result=None)
 _native_boxes = entry("vg_move_boxes", c_void_p, c_void_p, c_int64, c_void_p, c_void_p, c_void_p, c_void_p)

@@ -64,15 +64,20 @@ _CALLED = {
 }
 # On the host, or where it is on a GPU.
 Mask = AnyArray | torch.Tensor
-MASK_TYPES = {
-    torch.uint8: np.uint8,
-    torch.int16: np.int16,
-    torch.int32: np.int32,
-    torch.int64: np.int64,
-    torch.bool: np.bool_,
+NUMPY_TYPES: dict[torch.dtype, np.dtype[Any]] = {
+    torch.uint8: np.dtype(np.uint8),
+    torch.int16: np.dtype(np.int16),
+    torch.int32: np.dtype(np.int32),
+    torch.int64: np.dtype(np.int64),
+    torch.bool: np.dtype(np.bool_),
 }
+MASK_TYPES = tuple(NUMPY_TYPES.values())
 # Of tensors on a GPU; torch computes little with them.
 _WIDENED_ON_DEVICE = (torch.int8, torch.uint16)
+
+
+def dtype_of(mask: Mask) -> np.dtype[Any]:
+    return NUMPY_TYPES[mask.dtype] if isinstance(mask, torch.Tensor) else mask.dtype
 
 
 @dataclass
@@ -218,11 +223,11 @@ def _mask(name: str, value: Any, size: tuple[int, int], ndim: int) -> Mask:
         tensor = value.detach().as_subclass(torch.Tensor)
         tensor = tensor.to(torch.int32) if tensor.dtype in _WIDENED_ON_DEVICE else tensor
         mask: Mask = tensor
-        dtype: Any = MASK_TYPES.get(tensor.dtype, tensor.dtype)
+        dtype: Any = NUMPY_TYPES.get(tensor.dtype, tensor.dtype)
     else:
         mask = _widened(name, as_array(name, value, accepted))
         dtype = mask.dtype
-    if dtype not in MASK_TYPES.values():
+    if dtype not in MASK_TYPES:
         raise TypeError(f"{name}: got {dtype}{list(mask.shape)}; accepted: {accepted} (other integers and bool, too)")
     mask = mask.reshape(0, *size) if ndim == 3 and mask.shape[:1] == (0,) else mask
     if mask.ndim != ndim or mask.shape[-2:] != size:
@@ -233,7 +238,7 @@ def _mask(name: str, value: Any, size: tuple[int, int], ndim: int) -> Mask:
 def _widened(name: str, mask: AnyArray) -> AnyArray:
     """Integers of other types than ``MASK_TYPES`` as int32 or int64, all others as they are. Raises ValueError for
     values beyond int64."""
-    if mask.dtype.kind not in "iu" or mask.dtype in MASK_TYPES.values():
+    if mask.dtype.kind not in "iu" or mask.dtype in MASK_TYPES:
         return mask
     is_narrow = mask.dtype.itemsize < 4 or mask.dtype.kind + str(mask.dtype.itemsize) == "i4"
     most = int(mask.max()) if mask.size else 0

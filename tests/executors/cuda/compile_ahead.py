@@ -24,10 +24,8 @@ from variegate.executors.cuda.images import place_tensor
 from variegate.executors.cuda.launch import Launch
 from variegate.program.lowering import lower
 from variegate.program.program import Program
-from variegate.targets.device_masks import prepare_masks
-from variegate.targets.pasting import Joined, parts_of
+from variegate.targets.following import Follower
 from variegate.targets.samples import OfImage
-from variegate.targets.stages import stages_of
 from variegate.transforms import Transform
 
 NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
@@ -87,12 +85,12 @@ def launches(
 def mask_launch() -> Launch:
     """What masks of a batch are made by, whatever is done to them."""
     program = vg.Augmenter(T.RandomRotation(30)).program([(32, 48)] * 4, ids=np.arange(4))
-    nothing, of = np.empty(0), OfImage("sample", (32, 48), masks={"": np.zeros((32, 48), np.uint8)})
-    outputs = [[Joined(part, of, nothing.astype(int), nothing, None) for part in parts] for parts in parts_of(program)]
-    sizes = np.stack([program.in_shape[:, :2], program.final_sizes()], axis=1)
-    _, launch = prepare_masks(CudaExecutor(torch.device("cpu")), stages_of(program), sizes, outputs, 0)
-    assert launch is not None
-    return launch
+    executor = CudaExecutor(torch.device("cpu"))
+    queued: list[Launch] = []
+    executor.queue = queued.append  # type: ignore[assignment, method-assign]
+    of = OfImage("sample", (32, 48), masks={"": np.zeros((32, 48), np.uint8)})
+    Follower(program, [of] * 4, vg.Targets(), 1, executor).results()
+    return queued[0]
 
 
 def kernels() -> Iterator[tuple[str, Launch]]:

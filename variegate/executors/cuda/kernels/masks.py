@@ -11,27 +11,19 @@ import triton.language as tl
 from variegate.executors.cuda import mask_layout as M
 from variegate.executors.cuda.kernels.fetch import clamp, pixels_of, place_of_program
 from variegate.executors.cuda.kernels.memory import float64s_at, int16s_at, int64s_at, load_inside, load_int
+from variegate.program import stages as S
 
 
 @triton.jit(do_not_specialize=["rows"])
-def read_masks(
-    buffer,
-    outputs_at,
-    entries_at,
-    planes_at,
-    steps_at,
-    rows,
-    BLOCK_Y: tl.constexpr,
-    BLOCK_X: tl.constexpr,
-    VERSION: tl.constexpr,
-):
-    """A tile of one of ``rows`` outputs, in all of its masks. Entries are pasted one over another."""
+def read_masks(buffer, rows, BLOCK_Y: tl.constexpr, BLOCK_X: tl.constexpr, VERSION: tl.constexpr):
+    """A tile of one of ``rows`` results, in all of its masks. Regions are pasted one over another."""
     tile, n = place_of_program()
     if n >= rows:
         return
-    output = int64s_at(buffer, outputs_at) + n * M.OUTPUT
-    height = load_int(output + M.HEIGHT)
-    width = load_int(output + M.WIDTH)
+    arrays = int64s_at(buffer, 0)
+    size = int64s_at(buffer, tl.load(arrays + M.SIZES)) + 2 * n
+    height = load_int(size)
+    width = load_int(size + 1)
     tiles_x = tl.cdiv(width, BLOCK_X)
     if tile >= tiles_x * tl.cdiv(height, BLOCK_Y):
         return
@@ -40,65 +32,86 @@ def read_masks(
     at = y.to(tl.int64) * width + x
     first_y = tile // tiles_x * BLOCK_Y
     first_x = tile % tiles_x * BLOCK_X
-    steps = int64s_at(buffer, steps_at)
-    planes = int64s_at(buffer, planes_at)
-    for e in range(tl.load(output + M.ENTRIES), tl.load(output + M.ENTRIES_END)):
-        entry = int64s_at(buffer, entries_at) + e * M.ENTRY
-        left = load_int(entry + M.LEFT)
-        right = load_int(entry + M.RIGHT)
-        top = load_int(entry + M.TOP)
-        bottom = load_int(entry + M.BOTTOM)
-        meets = (left < first_x + BLOCK_X) & (right > first_x) & (top < first_y + BLOCK_Y) & (bottom > first_y)
-        if meets | (tl.load(entry + M.HAS_FIRST) != 0):
+    regions = int64s_at(buffer, tl.load(arrays + M.REGIONS))
+    layers = int64s_at(buffer, tl.load(arrays + M.LAYERS))
+    first = int64s_at(buffer, tl.load(arrays + M.FIRST_REGIONS)) + n
+    for r in range(tl.load(first), tl.load(first + 1)):
+        region = regions + r * M.REGION
+        left = load_int(region + M.LEFT)
+        right = load_int(region + M.RIGHT)
+        top = load_int(region + M.TOP)
+        bottom = load_int(region + M.BOTTOM)
+        if (left < first_x + BLOCK_X) & (right > first_x) & (top < first_y + BLOCK_Y) & (bottom > first_y):
             seen = inside & (x >= left) & (x < right) & (y >= top) & (y < bottom)
-            place = tl.full(x.shape, -1, tl.int64)
-            if meets:
-                begin = tl.load(entry + M.STEPS)
-                end = tl.load(entry + M.STEPS_END)
-                place = _follow(buffer, steps, begin, end, x, y, seen, tl.load(entry + M.COLUMNS))
-            for p in range(tl.load(entry + M.PLANES), tl.load(entry + M.PLANES_END)):
-                plane = planes + p * M.PLANE
-                is_first = x * 0 + load_int(plane + M.IS_FIRST) != 0
-                written = inside & (seen | is_first)
-                _store(plane, at, _value(buffer, plane, place), written)
+            row = tl.load(region + M.ROW)
+            place = _follow(buffer, arrays, row, x, y, seen, tl.load(region + M.IMAGE_WIDTH))
+            for k in range(tl.load(region + M.FIRST_LAYER), tl.load(region + M.END_LAYER)):
+                layer = layers + k * M.LAYER
+                bits = tl.load(layer + M.BITS)
+                if bits == 0:
+                    _copy(layer, place, at, seen, tl.uint8)
+                elif bits == 1:
+                    _copy(layer, place, at, seen, tl.int16)
+                elif bits == 2:
+                    _copy(layer, place, at, seen, tl.int32)
+                else:
+                    _copy(layer, place, at, seen, tl.int64)
 
 
 @triton.jit
-def _follow(buffer, steps, begin, end, x, y, inside, columns):
+def _copy(layer, place, at, seen, NUMBER: tl.constexpr):
+    """Write what a mask shows at ``place``, or its fill at -1, to the result's pixels ``at`` that are ``seen``."""
+    source = tl.load(layer + M.SOURCE).to(tl.pointer_type(NUMBER))
+    result = tl.load(layer + M.RESULT).to(tl.pointer_type(NUMBER))
+    fill = tl.load(layer + M.FILL).to(NUMBER)
+    shown = place >= 0
+    tl.store(result + at, tl.where(shown, load_inside(source + place, shown), fill), mask=seen)
+
+
+@triton.jit
+def _follow(buffer, arrays, row, x, y, inside, columns):
     """The pixel of the image that is shown at columns and lines ``x, y`` (int32), counted line by line, int64; -1 where
     none is, and where not ``inside``."""
     u = x.to(tl.float64) + 0.5
     v = y.to(tl.float64) + 0.5
+    first = int64s_at(buffer, tl.load(arrays + M.FIRST_STAGES)) + row
+    begin = tl.load(first)
+    end = tl.load(first + 1)
+    kinds = int64s_at(buffer, tl.load(arrays + M.KIND))
     for i in range(end - begin):
-        step = steps + (end - 1 - i) * M.STEP
-        kind = tl.load(step + M.STEP_KIND)
-        numbers = step + M.NUMBERS
-        reals = numbers.to(tl.pointer_type(tl.float64))
-        sides = step.to(tl.pointer_type(tl.float64))
-        height = tl.load(sides + M.BEFORE_HEIGHT)
-        width = tl.load(sides + M.BEFORE_WIDTH)
-        # What is not inside stays at a place whose numbers are all harmless.
-        u = tl.where(inside, u, 0.5)
-        v = tl.where(inside, v, 0.5)
-        if kind == M.MAP:
-            u, v, inside = _map_back(reals, u, v, inside)
-        elif kind == M.GRID:
-            u, v = _displace(buffer, numbers, reals, u, v)
-        elif kind == M.REPEAT:
-            mode = tl.load(numbers + M.PAD_MODE)
-            u = _repeat(u - tl.load(reals + M.PAD_LEFT), width, mode)
-            v = _repeat(v - tl.load(reals + M.PAD_TOP), height, mode)
-        else:
-            column_places = float64s_at(buffer, tl.load(numbers + M.COLUMN_PLACES))
-            line_places = float64s_at(buffer, tl.load(numbers + M.LINE_PLACES))
-            u = tl.load(column_places + u.to(tl.int32), mask=inside, other=0.5)
-            v = tl.load(line_places + v.to(tl.int32), mask=inside, other=0.5)
-        left = tl.where(width >= M.ENDLESS, -width, 0.0)
-        top = tl.where(height >= M.ENDLESS, -height, 0.0)
-        inside = inside & (u >= left) & (u < width) & (v >= top) & (v < height)
-        if tl.load(step + M.ROUNDS) != 0:
-            u = tl.floor(u) + 0.5
-            v = tl.floor(v) + 0.5
+        step = end - 1 - i
+        kind = tl.load(kinds + step)
+        # What is erased stays in masks.
+        if kind != S.ERASE:
+            numbers = int64s_at(buffer, tl.load(arrays + M.NUMBERS)) + step * S.NUMBERS_PER_STEP
+            before = int64s_at(buffer, tl.load(arrays + M.BEFORE)) + step * 2
+            height = tl.load(before).to(tl.float64)
+            width = tl.load(before + 1).to(tl.float64)
+            # What is not inside stays at a place whose numbers are all harmless.
+            u = tl.where(inside, u, 0.5)
+            v = tl.where(inside, v, 0.5)
+            if kind == S.MAP:
+                matrix = float64s_at(buffer, tl.load(arrays + M.BACK)) + step * 9
+                u, v, inside = _map_back(matrix, u, v, inside)
+            elif kind == S.GRID:
+                nodes = int16s_at(buffer, tl.load(arrays + M.GRIDS)) + tl.load(numbers + S.FIRST)
+                u, v = _displace(nodes, numbers, u, v)
+            elif kind == S.REPEAT:
+                mode = tl.load(numbers + S.MODE)
+                u = _repeat(u - tl.load(numbers + S.LEFT).to(tl.float64), width, mode)
+                v = _repeat(v - tl.load(numbers + S.TOP).to(tl.float64), height, mode)
+            else:
+                after = int64s_at(buffer, tl.load(arrays + M.AFTER)) + step * 2
+                column_places = float64s_at(buffer, tl.load(arrays + M.TABLES)) + tl.load(numbers + S.FIRST)
+                line_places = column_places + tl.load(after + 1)
+                u = tl.load(column_places + u.to(tl.int32), mask=inside, other=0.5)
+                v = tl.load(line_places + v.to(tl.int32), mask=inside, other=0.5)
+            left = tl.where(width >= S.ENDLESS, -width, 0.0)
+            top = tl.where(height >= S.ENDLESS, -height, 0.0)
+            inside = inside & (u >= left) & (u < width) & (v >= top) & (v < height)
+            if tl.load(buffer + tl.load(arrays + M.ROUNDS) + step) != 0:
+                u = tl.floor(u) + 0.5
+                v = tl.floor(v) + 0.5
     u = tl.where(inside, u, 0.5)
     v = tl.where(inside, v, 0.5)
     return tl.where(inside, v.to(tl.int64) * columns + u.to(tl.int64), -1)
@@ -121,12 +134,12 @@ def _map_back(m, u, v, inside):
 
 
 @triton.jit
-def _displace(buffer, numbers, reals, u, v):
+def _displace(nodes, numbers, u, v):
     """Places moved by what a grid says between its nodes, of which (0, 0) lies at the centre of the first pixel."""
-    lines = load_int(numbers + M.NODE_LINES)
-    columns = load_int(numbers + M.NODE_COLUMNS)
-    p = (u - 0.5) * tl.load(reals + M.NODES_PER_COLUMN)
-    q = (v - 0.5) * tl.load(reals + M.NODES_PER_LINE)
+    lines = load_int(numbers + S.LINES)
+    columns = load_int(numbers + S.COLUMNS)
+    p = (u - 0.5) * (tl.load(numbers + S.STEP_X).to(tl.float64) * S.NODES_PER_STEP)
+    q = (v - 0.5) * (tl.load(numbers + S.STEP_Y).to(tl.float64) * S.NODES_PER_STEP)
     p = clamp(p, 0.0, columns.to(tl.float64) - 1.0)
     q = clamp(q, 0.0, lines.to(tl.float64) - 1.0)
     j = tl.maximum(tl.minimum(p.to(tl.int32), columns - 2), 0)
@@ -135,8 +148,9 @@ def _displace(buffer, numbers, reals, u, v):
     t = q - i.to(tl.float64)
     right = tl.where(columns > 1, 2, 0)
     below = tl.where(lines > 1, 2 * columns, 0)
-    nodes = int16s_at(buffer, tl.load(numbers + M.NODES)) + 2 * (i.to(tl.int64) * columns + j)
-    unit = tl.load(reals + M.UNIT)
+    nodes += 2 * (i.to(tl.int64) * columns + j)
+    # 2 ** (UNIT - 6), by its bits.
+    unit = ((tl.load(numbers + S.UNIT) + (1023 - 6)) << 52).to(tl.float64, bitcast=True)
     return u + _between(nodes, right, below, s, t) * unit, v + _between(nodes + 1, right, below, s, t) * unit
 
 
@@ -175,35 +189,3 @@ def _remainder(number, divisor):
     left = size - tl.floor(size / divisor) * divisor
     left = tl.where(left < 0.0, left + divisor, left)
     return tl.where((number < 0.0) & (left != 0.0), divisor - left, left)
-
-
-@triton.jit
-def _value(buffer, plane, place):
-    """Values of a mask at each place, its fill at -1, as int64."""
-    shown = place >= 0
-    address = tl.load(plane + M.SOURCE) + tl.load(plane + M.IS_IN_BUFFER) * buffer.to(tl.int64)
-    kind = tl.load(plane + M.SOURCE_KIND)
-    value = tl.full(place.shape, 0, tl.int64)
-    if kind == M.BYTE:
-        value = load_inside(address.to(tl.pointer_type(tl.uint8)) + place, shown).to(tl.int64)
-    elif kind == M.SHORT:
-        value = load_inside(address.to(tl.pointer_type(tl.int16)) + place, shown).to(tl.int64)
-    elif kind == M.INT:
-        value = load_inside(address.to(tl.pointer_type(tl.int32)) + place, shown).to(tl.int64)
-    else:
-        value = load_inside(address.to(tl.pointer_type(tl.int64)) + place, shown)
-    return tl.where(shown, value, tl.load(plane + M.FILL))
-
-
-@triton.jit
-def _store(plane, at, value, written):
-    address = tl.load(plane + M.TARGET)
-    kind = tl.load(plane + M.TARGET_KIND)
-    if kind == M.BYTE:
-        tl.store(address.to(tl.pointer_type(tl.uint8)) + at, value.to(tl.uint8), mask=written)
-    elif kind == M.SHORT:
-        tl.store(address.to(tl.pointer_type(tl.int16)) + at, value.to(tl.int16), mask=written)
-    elif kind == M.INT:
-        tl.store(address.to(tl.pointer_type(tl.int32)) + at, value.to(tl.int32), mask=written)
-    else:
-        tl.store(address.to(tl.pointer_type(tl.int64)) + at, value, mask=written)

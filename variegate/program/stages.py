@@ -25,7 +25,8 @@ MAP, GRID, REPEAT, ERASE, SCALE = range(5)
 
 # What ``numbers`` holds of a grid, and of a pad (``LEFT``, ``TOP``, ``MODE``), of rectangles (``FIRST``, ``COUNT``),
 # and of a scale (``FIRST``, in ``tables``).
-FIRST, LINES, COLUMNS, STEP_Y, STEP_X, UNIT = range(6)
+NUMBERS_PER_STEP = 6
+FIRST, LINES, COLUMNS, STEP_Y, STEP_X, UNIT = range(NUMBERS_PER_STEP)
 LEFT, TOP, MODE = range(3)
 COUNT = 1
 NUMBERS = ("FIRST", "LINES", "COLUMNS", "STEP_Y", "STEP_X", "UNIT", "LEFT", "TOP", "MODE", "COUNT")
@@ -81,7 +82,7 @@ def stages_of(program: Program, resized_by_corners: bool = False) -> Stages:
         "after": np.empty((number, 2), np.int64),
         "is_aligned": np.empty(number, np.bool_),
         "rounds": np.empty(number, np.bool_),
-        "numbers": np.empty((number, 6), np.int64),
+        "numbers": np.empty((number, NUMBERS_PER_STEP), np.int64),
         "grids": as_c_contiguous(program.tables.grids),
         "rectangles": as_c_contiguous(program.tables.rectangles),
         "tables": np.empty(most_places),
