@@ -64,10 +64,10 @@ def test_ranges_come_from_declarations_or_the_text() -> None:
 def test_levels_go_from_end_to_end() -> None:
     chosen = CustomSpace("pba", ("Rotate:0..45:signed", "Posterize:8..4", "Gamma", "TranslateX:0..4"), crop=0.5)
     rules = chosen.resolved.rules
-    assert rules["Rotate"].parameters([0, 9], [False, True]).tolist() == [0, -45]
-    assert rules["Posterize"].parameters(np.arange(10)).tolist() == [8, 8, 7, 7, 6, 6, 5, 5, 4, 4]
-    assert rules["Gamma"].parameters([0, 9]) == pytest.approx([0.4, 2.5])
-    assert rules["Crop"].parameters([0, 9]).tolist() == [0.0, 0.5]
+    assert rules["Rotate"].argument(9.0, True) == -45
+    assert [rules["Posterize"].argument(float(level)) for level in range(10)] == [8, 8, 7, 7, 6, 6, 5, 5, 4, 4]
+    for name, ends in {"Rotate": [0, 45], "Gamma": [0.4, 2.5], "Crop": [0.0, 0.5]}.items():
+        assert [rules[name].argument(level) for level in (0.0, 9.0)] == pytest.approx(ends)
 
 
 def test_every_operation_of_the_catalogue_is_applied() -> None:

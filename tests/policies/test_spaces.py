@@ -16,11 +16,11 @@ PLAIN = ("AutoContrast", "Equalize", "Invert", "Identity")
 
 def values(name: str, operation: str, negative: bool = False) -> list[float]:
     chosen = space(name)
-    return list(chosen.rules[operation].parameters(np.arange(chosen.bins), negative))
+    return [chosen.rules[operation].argument(float(level), negative) for level in range(chosen.bins)]
 
 
 def at(name: str, operation: str, level: float, negative: bool = False) -> float:
-    return float(space(name).rules[operation].parameters(level, negative))
+    return float(space(name).rules[operation].argument(float(level), negative))
 
 
 def test_torchvision_posterize_bits() -> None:

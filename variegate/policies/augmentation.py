@@ -8,9 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from variegate.checks import Refusal, meant, refused
 from variegate.ops import arguments
 from variegate.ops.arguments import MAX_BINS, MAX_ENTRIES, ArgumentError, Colour, Fill, InterpolationName, two_numbers
@@ -21,7 +18,7 @@ from variegate.policies import table
 from variegate.policies.spaces import Space, space
 from variegate.policies.table import EMISSIONS, Emission, Entry, Policy, emission_of
 from variegate.program.draws.recorder import DrawContext
-from variegate.program.draws.values import NotRecordable, Number, Value, floor
+from variegate.program.draws.values import Number, floor, rint, select, trunc
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats
 from variegate.threads import computed_once
@@ -30,8 +27,8 @@ Mapping = Literal["identity", "one_plus", "truncate", "round"]
 MAPPINGS: dict[Mapping, Callable[[Any], Any]] = {
     "identity": lambda magnitude: magnitude,
     "one_plus": lambda magnitude: 1.0 + magnitude,
-    "truncate": np.trunc,
-    "round": np.rint,
+    "truncate": trunc,
+    "round": rint,
 }
 # What a class requires besides its number, where the catalogue decides it (the kernel follows sigma there).
 _DECIDED: dict[str, dict[str, Any]] = {"GaussianBlur": {"kernel_size": 1}}
@@ -116,7 +113,7 @@ class Augmentation(Policy):
         number = getattr(cls, "_number", None)
         driven = None
         if cls is not None and number is not None and self.magnitude is not None:
-            ends = [float(_Declared(self, 1).parameters(i, negative)) for i in (0, 1) for negative in (False, True)]
+            ends = [float(_Declared(self, 1).argument(i, negative)) for i in (0.0, 1.0) for negative in (False, True)]
             if cls._range.is_whole:  # type: ignore[attr-defined]
                 ends = [int(end) for end in ends]
             try:
@@ -136,13 +133,13 @@ class Augmentation(Policy):
         """Emission of a class whose strength is no single argument: see ``UsefulRange.make``."""
         cls: Any = Transform.registry[str(self.op)]
         rule = _Declared(self, DEFAULT_BINS - 1)
-        levels = np.arange(DEFAULT_BINS)
-        strengths = np.concatenate([rule.parameters(levels, negative) for negative in (False, True)])
+        signs = (False, True)
+        strengths = sorted({float(rule.argument(float(n), sign)) for n in range(DEFAULT_BINS) for sign in signs})
         try:
-            num_slots = max(cls._useful.make(strength).num_slots for strength in strengths.tolist())
+            num_slots = max(cls._useful.make(strength).num_slots for strength in strengths)
         except ArgumentError as error:
             raise ArgumentError(self, "magnitude", self.magnitude, f"{self.op}: {error.accepted}") from error
-        return Emission(Op.NOP, (), partial(_add_each, cls, np.unique(strengths)), num_slots)
+        return Emission(Op.NOP, (), partial(_add_each, cls, strengths), num_slots)
 
     @computed_once
     def _table(self) -> table.OperationTable:
@@ -174,26 +171,20 @@ class _Declared:
     augmentation: Augmentation
     full: float
 
-    def parameters(self, level: npt.ArrayLike, negative: npt.ArrayLike = False) -> Floats:
-        low, high = self.augmentation.magnitude or (0.0, 0.0)
-        fraction = np.asarray(level, np.float64) / max(self.full, 1)
-        if self.augmentation.bins is not None:
-            fraction = np.rint(fraction * (self.augmentation.bins - 1)) / (self.augmentation.bins - 1)
+    def argument(self, level: Number, negative: Number = False) -> Number:
+        of = self.augmentation
+        low, high = of.magnitude or (0.0, 0.0)
+        fraction = level / max(self.full, 1)
+        if of.bins is not None:
+            fraction = rint(fraction * (of.bins - 1)) / (of.bins - 1)
         magnitude = low + (high - low) * fraction
-        if self.augmentation.signed:
-            magnitude = np.where(negative, -magnitude, magnitude)
-        chosen = self.augmentation.mag_to_param
-        if isinstance(chosen, str):
-            argument = MAPPINGS[chosen](magnitude)
+        if of.signed:
+            magnitude = select(negative, -magnitude, magnitude)
+        if isinstance(of.mag_to_param, str):
+            argument = MAPPINGS[of.mag_to_param](magnitude)
         else:
-            argument = np.array([chosen(float(m)) for m in np.ravel(magnitude)]).reshape(np.shape(magnitude))
-        return np.asarray(np.rint(argument) if self.augmentation.takes_whole else argument, np.float64)
-
-    def argument(self, level: Number, negative: Number) -> Number:
-        """``parameters`` of numbers that are drawn: known ones, as ``mag_to_param`` may be any function."""
-        if isinstance(level, Value):
-            raise NotRecordable(self.augmentation.name)
-        return float(self.parameters(level, negative))
+            argument = of.mag_to_param(float(magnitude))  # which is not recorded: a function may do anything
+        return rint(argument) if of.takes_whole else argument
 
 
 def entry_of(owner: object, where: str, operation: Any, source: Space, full: float | None = None) -> Entry:
@@ -249,10 +240,12 @@ def has_magnitude(name: str) -> bool:
     return hasattr(cls, "_number") or (useful is not None and useful.make is not None)
 
 
-def _add_each(cls: Any, strengths: Floats, image: DrawContext, strength: Number, slot: int, fill: Colour) -> None:
+def _add_each(
+    cls: Any, strengths: Sequence[float], image: DrawContext, strength: Number, slot: int, fill: Colour
+) -> None:
     """A transform for each strength that there may be."""
     with image.alternatives() as alternative:
-        for each in strengths.tolist():
+        for each in strengths:
             if chosen := image.where(strength == each):
                 with alternative():
                     chosen.run(cls._useful.make(each), slot)

@@ -121,7 +121,7 @@ class AutoAugment(Policy):
                     accepted = f"a bin from 0 to {last} of the space {self.space!r}, or None"
                     integer(f"{where}[2]", level, 0, last, accepted=accepted, error=partial(ArgumentError, self))
                 index[i, k], probability[i, k] = len(entries), p
-                parameter[i, k] = [float(entry.rule.parameters(level or 0, negative)) for negative in (False, True)]
+                parameter[i, k] = [entry.rule.argument(float(level or 0), negative) for negative in (False, True)]
                 entries.append(entry)
         return self._table_of(entries, self._space.fill), index, probability, parameter
 

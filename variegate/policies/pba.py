@@ -141,7 +141,7 @@ class PBA(Policy):
         """Per segment, probability and strength of Crop, Flip and Cutout, of those that are on."""
         rules = self._space.rules
         return [
-            {op: (p, float(rules[op].parameters(m))) for op, p, m in segment.policy if op in self._around and p > 0}
+            {op: (p, rules[op].argument(float(m))) for op, p, m in segment.policy if op in self._around and p > 0}
             for segment in self.resolved.segments
         ]
 

@@ -15,27 +15,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from variegate.arrays import IndexArray
 from variegate.ops.schema import Range
 from variegate.program.draws.recorder import DrawContext
-from variegate.program.draws.values import Number, clip, float32, maximum, rint, select
-from variegate.program.sampling import Floats
+from variegate.program.draws.values import Number, clip, float32, maximum, rint, select, trunc
 
 
-def linspace(low: Any, high: Any, full: Any, level: Any) -> Floats:
-    """``torch.linspace(low, high, full + 1)[level]``: float32 numbers, as float64. Any of the four may be arrays."""
+def linspace(low: Number, high: Number, full: Number, level: Number) -> Number:
+    """``torch.linspace(low, high, full + 1)[level]``, a float32 number."""
     # Torch steps from the nearer end and rounds once (FMA, as on every x86-64 with AVX2); float64 holds such exactly.
-    first, last = np.asarray(low, np.float32), np.asarray(high, np.float32)
-    step = ((last - first) / np.asarray(full, np.float32)).astype(np.float64)
-    is_below = np.asarray(level) < (np.asarray(full) + 1) // 2
-    value = np.where(is_below, first + step * level, last - step * (full - level))
-    return np.asarray(value.astype(np.float32), np.float64)
-
-
-def drawn_linspace(low: Number, high: Number, full: Number, level: Number) -> Number:
-    """``linspace`` of numbers that are drawn."""
     first, last = float32(low), float32(high)
     step = float32(float32(last - first) / full)
     return float32(select(level < (full + 1) // 2, first + step * level, last - step * (full - level)))
@@ -45,53 +33,53 @@ def element(end: Number, full: Number, fraction: Number, side: Number) -> Number
     """Element of a linspace from 0 to ``end * side`` pixels at ``fraction`` of ``side``, with the fraction's sign."""
     # Operations without such a range have an end of 0, and no use for the result.
     level = rint(abs(fraction) * (full / maximum(end, 1e-9)) * 1e6) / 1e6
-    value = drawn_linspace(0.0, end * side, full, level)
+    value = linspace(0.0, end * side, full, level)
     return select(fraction < 0, -value, value)
 
 
 DATA = Path(__file__).parent / "data"
-ROUNDINGS = {None: 0, "trunc": 1, "even": 2}
 SIZES = {None: -1, "height": 0, "width": 1, "shorter": 2}
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Levels to arguments of one operation. Every number may also be an array, one element per row (``stack``)."""
+    """Levels to arguments of one operation. Every field may also be an array, one element per row (``stack``).
+
+    A fraction of the image's size (``size``, an index of ``SIZES``) becomes pixels when the size is known.
+    """
 
     low: Any = 0.0
     high: Any = 0.0
     full: Any = 1.0
     signed: Any = False
-    rounding: Any = 0
+    is_truncated: Any = False
+    is_rounded: Any = False
     base: Any = 0.0
     factor: Any = 1.0
     floor: Any = -np.inf
     ceiling: Any = np.inf
+    is_linspace: Any = False
     size: Any = -1
-    linspace: Any = False
+    are_pixels_truncated: Any = False
+    are_pixels_linspace: Any = False
 
-    def parameters(self, level: npt.ArrayLike, negative: npt.ArrayLike = False) -> Floats:
-        """The arguments at ``level``, with the sign drawn ``negative``; a fraction of the image's size stays one."""
-        level, is_sized = np.asarray(level, np.float64), np.asarray(self.size) >= 0
+    def argument(self, level: Number, negative: Number = False) -> Number:
+        """The argument at ``level``, with the sign drawn ``negative``; a fraction of the image's size stays one."""
         magnitude = self.low + (self.high - self.low) * level / self.full
-        # A fraction of the size is spaced and rounded as pixels, when the size is known.
-        if np.any(spaced := np.logical_and(self.linspace, ~is_sized)):
-            magnitude = np.where(spaced, linspace(self.low, self.high, self.full, level), magnitude)
-        rounding = np.where(is_sized, 0, self.rounding)
-        magnitude = np.where(rounding == 1, np.trunc(magnitude), magnitude)
-        magnitude = np.where(rounding == 2, np.rint(magnitude), magnitude)
-        magnitude = np.where(np.logical_and(self.signed, negative), -magnitude, magnitude)
-        return np.asarray(np.clip(self.base + self.factor * magnitude, self.floor, self.ceiling), np.float64)
+        if self.is_linspace is not False:
+            magnitude = select(self.is_linspace, linspace(self.low, self.high, self.full, level), magnitude)
+        if self.is_truncated is not False:
+            magnitude = select(self.is_truncated, trunc(magnitude), magnitude)
+        if self.is_rounded is not False:
+            magnitude = select(self.is_rounded, rint(magnitude), magnitude)
+        magnitude = select(self.signed * negative, -magnitude, magnitude)
+        return clip(self.base + self.factor * magnitude, self.floor, self.ceiling)
 
     @staticmethod
     def stack(rules: list[Rule]) -> Rule:
-        """One rule whose numbers are arrays over ``rules``."""
-        names = Rule.__dataclass_fields__
-        return Rule(**{name: np.array([getattr(rule, name) for rule in rules]) for name in names})
-
-    def take(self, index: IndexArray) -> Rule:
-        """Rules at ``index`` of a stacked one."""
-        return Rule(**{name: getattr(self, name)[index] for name in Rule.__dataclass_fields__})
+        """One rule whose fields are arrays over ``rules``; of a field that is off in all of them, False."""
+        columns = {name: np.array([getattr(rule, name) for rule in rules]) for name in Rule.__dataclass_fields__}
+        return Rule(**{name: column if column.any() else False for name, column in columns.items()})
 
 
 @dataclass(frozen=True)
@@ -147,18 +135,24 @@ def _operations(name: str) -> dict[str, Any]:
 def _rule(entry: Any, described: Any) -> Rule:
     low, high = (float(Fraction(end)) for end in entry.get("range", (0, 0)))
     floor, ceiling = entry.get("limit", (-np.inf, np.inf))
+    is_sized = "of" in entry
+    is_linspace = entry.get("linspace", described.get("linspace", False))
+    is_truncated = entry.get("rounding") == "trunc"
     return Rule(
         low=low,
         high=high,
         full=float(described["full"]),
         signed=entry.get("signed", False),
-        rounding=ROUNDINGS[entry.get("rounding")],
+        is_truncated=is_truncated and not is_sized,
+        is_rounded=entry.get("rounding") == "even" and not is_sized,
         base=float(entry.get("base", 0)),
         factor=-1.0 if entry.get("subtract") else float(entry.get("times", 1)),
         floor=float(floor),
         ceiling=np.inf if ceiling is None else float(ceiling),
+        is_linspace=is_linspace and not is_sized,
         size=SIZES[entry.get("of")],
-        linspace=entry.get("linspace", described.get("linspace", False)),
+        are_pixels_truncated=is_truncated and is_sized,
+        are_pixels_linspace=is_linspace and is_sized,
     )
 
 

@@ -9,16 +9,15 @@ from itertools import zip_longest
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from variegate.arrays import IndexArray, Int64Array
+from variegate.arrays import IndexArray
 from variegate.ops import arguments, colour, filters, geometry, output, tone
 from variegate.ops.arguments import BLACK, Colour, Fill, InterpolationName
 from variegate.ops.base import Transform
 from variegate.ops.magnitude import MagnitudeOp, PlainOp
-from variegate.policies.spaces import Rule, drawn_linspace, element
+from variegate.policies.spaces import Rule, element
 from variegate.program.draws.recorder import DrawContext
-from variegate.program.draws.values import Number, ceil, clip, floor, maximum, minimum, rint, select, trunc
+from variegate.program.draws.values import Number, ceil, floor, maximum, minimum, select, trunc
 from variegate.program.ops import KIND_OF, SPECS, Interpolation, Kind, Op
 from variegate.program.sampling import CHOICE, Floats
 
@@ -110,7 +109,7 @@ Index = IndexArray
 
 @dataclass(frozen=True)
 class Entry:
-    """One operation of a policy; ``rule.parameters`` makes arguments of levels (a Rule, or an Augmentation's)."""
+    """One operation of a policy; ``rule.argument`` makes arguments of levels (a Rule, or an Augmentation's)."""
 
     name: str
     emission: Emission
@@ -135,37 +134,23 @@ class OperationTable:
         self._emitters = [(i, e.emitter) for i, e in enumerate(emissions) if e.emitter is not None]
         self._declared = [(i, entry.rule) for i, entry in enumerate(entries) if not isinstance(entry.rule, Rule)]
         self._rules = Rule.stack([entry.rule if isinstance(entry.rule, Rule) else Rule() for entry in entries])
-        self._is_sized = self._rules.size >= 0
-        self._truncated = self._rules.rounding == 1
-        # Of these, a fraction of the size only says which element of a linspace in pixels is meant.
-        self._is_spaced = self._rules.linspace & self._is_sized
+        self._is_sized = np.array([getattr(entry.rule, "size", -1) >= 0 for entry in entries])
 
-    def grid(self, levels: Sequence[int] | Int64Array) -> Floats:
+    def grid(self, levels: Sequence[int]) -> Floats:
         """float64[2M, levels]: the arguments of the operations at ``levels``; odd rows hold the negative sign."""
-        rows = [entry.rule.parameters(levels, negative) for entry in self.entries for negative in (False, True)]
-        return np.array([np.broadcast_to(row, len(levels)) for row in rows], np.float64)
+        rules = [(entry.rule, negative) for entry in self.entries for negative in (False, True)]
+        return np.array([[rule.argument(float(level), negative) for level in levels] for rule, negative in rules])
 
     def argument(self, image: DrawContext, index: Number, level: Number, negative: Number) -> Number:
-        """Of operation ``index`` at ``level``: ``Rule.parameters`` of numbers that are drawn."""
-        rules = self._rules
-
-        def of(values: npt.ArrayLike) -> Number:
-            return image.lookup(values, index)
-
-        low, high, full = of(rules.low), of(rules.high), of(rules.full)
-        magnitude = low + (high - low) * level / full
-        is_spaced = rules.linspace & ~self._is_sized
-        if is_spaced.any():
-            magnitude = select(of(is_spaced), drawn_linspace(low, high, full, level), magnitude)
-        rounding = np.where(self._is_sized, 0, rules.rounding)
-        if rounding.any():
-            magnitude = select(of(rounding == 1), trunc(magnitude), magnitude)
-            magnitude = select(of(rounding == 2), rint(magnitude), magnitude)
-        magnitude = select(of(rules.signed) * negative, -magnitude, magnitude)
-        argument = clip(of(rules.base) + of(rules.factor) * magnitude, of(rules.floor), of(rules.ceiling))
+        """The argument of operation ``index`` at ``level``, which are drawn."""
+        argument = self._rule(image, index).argument(level, negative)
         for i, rule in self._declared:
             argument = select(index == i, rule.argument(level, negative), argument)
         return argument
+
+    def _rule(self, image: DrawContext, index: Number) -> Rule:
+        columns = vars(self._rules).items()
+        return Rule(**{name: False if column is False else image.lookup(column, index) for name, column in columns})
 
     def draw(self, image: DrawContext, grid: Floats, variant: Number, column: Number | None, slot: int) -> None:
         """Append operation ``variant`` // 2 with the argument ``grid[variant, column]``, see ``grid``."""
@@ -202,14 +187,17 @@ class OperationTable:
 
     def _pixels(self, image: DrawContext, index: Number, fraction: Number) -> Number:
         """A fraction of the image's size as pixels, for operation ``index``."""
+        rule = self._rules
         height, width = image.height, image.width
-        side = image.choose(image.lookup(self._rules.size, index), (height, width, minimum(height, width)))
+        side = image.choose(image.lookup(rule.size, index), (height, width, minimum(height, width)))
         pixels = fraction * side
-        if self._is_spaced.any():
-            end, full = image.lookup(self._rules.high, index), image.lookup(self._rules.full, index)
-            is_spaced = image.lookup(self._is_spaced, index)
-            pixels = select(is_spaced, element(end, full, fraction, side), pixels)
-        return select(image.lookup(self._truncated, index), trunc(pixels), pixels) if self._truncated.any() else pixels
+        if rule.are_pixels_linspace is not False:
+            end, full = image.lookup(rule.high, index), image.lookup(rule.full, index)
+            is_linspace = image.lookup(rule.are_pixels_linspace, index)
+            pixels = select(is_linspace, element(end, full, fraction, side), pixels)
+        if rule.are_pixels_truncated is not False:
+            pixels = select(image.lookup(rule.are_pixels_truncated, index), trunc(pixels), pixels)
+        return pixels
 
 
 # "random": bilinear or bicubic, drawn for every operation.
