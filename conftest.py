@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 # Before torch is imported, here and in the processes that tests begin: as many of them run as there are cores, and
 # OpenMP's threads spin while they wait for each other. Kernels do not ask OpenMP: they run on all cores as ever.
@@ -19,6 +20,9 @@ from hypothesis import settings
 # An example that imports something, or a machine that is busy, is no failure.
 settings.register_profile("variegate", deadline=None)
 settings.load_profile("variegate")
+
+if TYPE_CHECKING:
+    from variegate.program.program import Program
 
 pytest_plugins = ["tests.times"]
 REQUIRE_GPU = os.environ.get("VARIEGATE_REQUIRE_GPU") == "1"
@@ -49,14 +53,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="module")
 def validated() -> Iterator[None]:
-    """Validate programs before and after lowering, as with VARIEGATE_DEBUG=1.
-
-    For contract suites and random programs.
-    """
+    """Validate programs before and after lowering. For contract suites and random programs."""
+    from tests.validating import validate
     from variegate.program import lowering
+    from variegate.program.lowering.rewrites import rewrite_program
+
+    def rewrite_validated(program: Program, composed: bool, measured_once: bool) -> Program:
+        return validate(rewrite_program(validate(program), composed, measured_once))
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(lowering, "DEBUG", True)
+        patched.setattr(lowering, "rewrite_program", rewrite_validated)
         yield
 
 

@@ -31,7 +31,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 _ENVIRONMENT = dict(os.environ)
 # The start of names of variables that the server has read for good.
-_READ_AT_IMPORT = ("VARIEGATE_DEBUG", "VARIEGATE_LEVEL", "OMP_", "MKL_", "OPENBLAS_", "TRITON_", "MALLOC_", "PYTHON")
+_READ_AT_IMPORT = ("VARIEGATE_LEVEL", "OMP_", "MKL_", "OPENBLAS_", "TRITON_", "MALLOC_", "PYTHON")
 _IMPORTED = """
     torch.utils.data pyarrow.parquet fsspec pytest rich.progress variegate.cli.commands variegate.cli.train
     variegate.augmenter.augmenter variegate.loader variegate.executors.cpu

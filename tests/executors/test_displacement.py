@@ -12,8 +12,9 @@ from tests.executors.contract import Device, check, every_device
 from tests.images import gray, photo
 from tests.oracle.geometry import rotation
 from tests.programs import Step, crop, grid, program_of, rotate, step
+from tests.validating import InvalidProgram, validate
 from variegate.executors.cpu import executor as cpu
-from variegate.program.lowering import InvalidProgram, lower, validate
+from variegate.program.lowering import lower
 from variegate.program.ops import Op
 
 SIZE = (61, 90)

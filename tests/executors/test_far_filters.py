@@ -9,7 +9,7 @@ from tests.executors.contract import Device, check, every_device
 from tests.images import gray, noise, photo
 from tests.oracle import apply
 from tests.programs import SIZES, Step, crop, program_of, rotate, step
-from variegate.program.lowering import InvalidProgram, validate
+from tests.validating import InvalidProgram, validate
 from variegate.program.ops import Op
 
 STEPS = {

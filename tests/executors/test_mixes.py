@@ -11,8 +11,8 @@ import variegate as vg
 from tests import oracle
 from tests.executors.contract import DEVICES, Device
 from tests.images import gray, noise, photo
+from tests.validating import validate
 from variegate import transforms as T
-from variegate.program.lowering import validate
 
 pytestmark = pytest.mark.usefixtures("validated")
 

@@ -11,10 +11,10 @@ import yaml
 
 from tests import oracle
 from tests.ops.examples import BY_BOXES, EXAMPLES, MIXERS
+from tests.validating import validate
 from variegate import transforms as T
 from variegate.errors import PolicyError
 from variegate.executors.runners.host import take_host_batch, widened
-from variegate.program.lowering import validate
 from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, LayerMode, Op
 from variegate.program.program import Program
 

@@ -11,10 +11,11 @@ from tests import oracle
 from tests.executors.contract import Device, every_device
 from tests.images import photo
 from tests.programs import Step, crop, erase, program_of, resized_crop, rotate, step
+from tests.validating import validate
 from variegate import Augmenter
 from variegate import transforms as T
 from variegate.program.describe import explain_row
-from variegate.program.lowering import lower, validate
+from variegate.program.lowering import lower
 from variegate.program.ops import Op
 from variegate.program.passes import SOURCE, PassSource
 from variegate.program.program import Program

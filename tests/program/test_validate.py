@@ -9,8 +9,9 @@ import pytest
 
 from tests.images import photo
 from tests.programs import POINT, SEMANTIC, erase, grid, program_of, random_program, resized_crop, rotate, step
+from tests.validating import InvalidProgram, validate
 from variegate.program import passes as P
-from variegate.program.lowering import InvalidProgram, lower, validate
+from variegate.program.lowering import lower
 from variegate.program.ops import Op
 from variegate.program.program import Blend, Program
 

@@ -13,8 +13,8 @@ from tests import oracle
 from tests.executors.contract import DEVICES, Device
 from tests.executors.test_mixes import INTERPRETED
 from tests.images import gray, noise, photo
+from tests.validating import validate
 from variegate import transforms as T
-from variegate.program.lowering import validate
 from variegate.targets.copying import alpha_of
 
 HEIGHT, WIDTH = 60, 80

@@ -9,11 +9,12 @@ import torch
 from tests.executors.poison import poisoned_executor
 from tests.images import gray, photo
 from tests.programs import SEMANTIC, Step, program_of, random_program, step
+from tests.validating import validate
 from variegate import IMAGENET_MEAN, IMAGENET_STD, Augmenter
 from variegate import transforms as T
 from variegate.executors.cuda.executor import CudaExecutor, PreparedLaunches, upload_images
 from variegate.executors.cuda.pack import Packer
-from variegate.program.lowering import lower, validate
+from variegate.program.lowering import lower
 from variegate.program.ops import Op
 from variegate.program.program import Program
 

@@ -26,7 +26,6 @@ from variegate.native.structs import (
     SingleStatus,
     pack_struct,
 )
-from variegate.program import lowering
 from variegate.program.draws.instructions import LANES, DrawFailure
 from variegate.program.draws.record import Record
 from variegate.program.lowering.rewrites import RECORD, empty_program, new_work
@@ -229,7 +228,7 @@ def _workspace() -> SingleImageWorkspace:
 def fits_workspace(record: Record) -> bool:
     """True if ``draw_one`` runs what the record draws."""
     has_room = record.max_emissions <= SLOTS and record.num_rectangles <= RECTANGLES
-    return record.is_for_one and has_room and not lowering.DEBUG
+    return record.is_for_one and has_room
 
 
 def draw_one(
@@ -249,6 +248,6 @@ def run_one(image: OneImage, pixels: UInt8Array, output: Output, composed: bool 
     """
     rectangles = image.rectangles
     has_room = len(image.records) <= SLOTS and (rectangles is None or len(rectangles) <= RECTANGLES)
-    if lowering.DEBUG or image.has_tables or not has_room:
+    if image.has_tables or not has_room:
         return run(image.finish(output), [pixels], 1, "composed" if composed else "exact")[0]
     return _workspace().run(image, pixels, output, composed)
