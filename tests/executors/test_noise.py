@@ -10,12 +10,13 @@ import pytest
 
 from tests import oracle
 from tests.images import gray, photo
+from tests.oracle.philox import philox4x32
 from tests.programs import program_of, step
 from variegate.executors.cpu import executor as cpu
 from variegate.native.library import data_ptr, entry
 from variegate.program.ops import Op
 from variegate.program.program import Output
-from variegate.program.rng import philox4x32, stream_key
+from variegate.program.rng import stream_key
 
 # Random123 1.14 tests/kat_vectors, philox 4x32 10: counter, key, the first three words of the answer.
 KNOWN = [

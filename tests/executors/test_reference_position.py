@@ -10,9 +10,10 @@ import pytest
 
 from tests.images import gray, noise, photo
 from tests.oracle import apply
+from tests.oracle.philox import philox4x32
 from variegate.program.ops import Op
 from variegate.program.program import Tables
-from variegate.program.rng import philox4x32, stream_key
+from variegate.program.rng import stream_key
 
 KEY = stream_key(seed=7, epoch=3)
 ID = (5 << 32) + 12345

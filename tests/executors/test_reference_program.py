@@ -10,11 +10,12 @@ import pytest
 from tests.images import gray, photo
 from tests.oracle import run
 from tests.oracle.executor import OPERATIONS
+from tests.oracle.philox import philox4x32
 from tests.pillow_oracle import run_pillow
 from variegate.executors.runners.devices import get_executor
 from variegate.program.ops import SPECS, Op
 from variegate.program.program import Output
-from variegate.program.rng import philox4x32, stream_key
+from variegate.program.rng import stream_key
 from variegate.program.sampling import Sampling
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)

@@ -13,10 +13,10 @@ import variegate as vg
 from tests.images import gray, photo
 from tests.oracle.executor import instruction
 from tests.oracle.geometry import displaced
+from tests.oracle.philox import philox4x32
 from variegate import transforms as T
 from variegate.ops.fields import blurred_deviation, gaussian_taps
 from variegate.program.program import Program
-from variegate.program.rng import philox4x32
 from variegate.transforms import functional as F
 
 SIZES = ((1, 1), (3, 2), (17, 31), (64, 16), (65, 224))

@@ -9,9 +9,9 @@ import pytest
 
 import variegate as vg
 from tests.ops.test_erase import holes
+from tests.oracle.philox import philox4x32
 from variegate import transforms as T
 from variegate.ops.erase import grow
-from variegate.program.rng import philox4x32
 
 SIZES = [(1, 1), (1, 7), (3, 2), (17, 31), (64, 16), (65, 63), (223, 225)]
 

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.oracle.instruction import Image, Instruction, to_pixels, white
+from tests.oracle.philox import philox4x32
 from variegate.program.coords import STEP_BITS
 from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, LayerMode
-from variegate.program.rng import FIRST_SEGMENT, MAGNITUDE, SEGMENT_SHIFT, SEGMENTS, SIGN, philox4x32
+from variegate.program.rng import FIRST_SEGMENT, MAGNITUDE, SEGMENT_SHIFT, SEGMENTS, SIGN
 
 Floats = npt.NDArray[np.float32]
 

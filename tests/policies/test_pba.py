@@ -1,4 +1,4 @@
-"""PBA: schedules, the reference's log, and algorithm 1."""
+"""PBA: schedules, and algorithm 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from variegate.errors import PolicyError
 from variegate.policies import PBA, Schedule, Segment
-from variegate.policies.schedule import parse_pba_log, policy_from_numbers, published_schedule, schedule_from_dict
+from variegate.policies.schedule import policy_from_numbers, published_schedule, schedule_from_dict
 from variegate.program.ops import Op
 from variegate.transforms import ArgumentError
 
@@ -22,7 +22,6 @@ MIDDLE = [0, 3, 9, 0, 0, 5, 10, 7, 8, 4, 0, 9, 0, 5, 1, 6, 4, 8, 4, 0, 6, 0, 6, 
 MIDDLE += [10, 0, 10, 0, 4, 0, 8, 6, 0, 0, 6, 9, 10, 9, 2, 2, 7, 6, 8, 5, 6, 6, 0, 8, 3, 1, 10, 8, 9, 2]
 LAST = [8, 2, 9, 0, 0, 0, 7, 4, 5, 6, 9, 9, 0, 4, 3, 9, 10, 8, 8, 1, 6, 2, 4, 7, 1, 4, 9, 6, 9, 8]
 LAST += [9, 1, 10, 1, 10, 0, 5, 3, 10, 0, 6, 8, 5, 8, 2, 5, 10, 9, 7, 3, 8, 7, 3, 9, 0, 0, 10, 7, 9, 2]
-LOG = f"['8', '9', 152, 153, {BEFORE}, {MIDDLE}]\n['15', '8', 158, 159, {MIDDLE}, {LAST}]\n"
 
 
 def steady(*policy) -> Schedule:
@@ -33,41 +32,6 @@ def test_the_published_file_is_the_references_log() -> None:
     ends = published_schedule("pba-svhn").segments[-3:]
     assert [segment.policy for segment in ends] == [policy_from_numbers(p) for p in (BEFORE, MIDDLE, LAST)]
     assert [segment.epochs for segment in ends] == [6, 6, 1]
-
-
-def test_log_lines_become_segments() -> None:
-    schedule = parse_pba_log(LOG, epochs=160)
-    assert [segment.epochs for segment in schedule.segments] == [153, 6, 1]
-    assert schedule.segments[2].policy == policy_from_numbers(LAST)
-
-
-def test_log_lines_of_later_ray() -> None:
-    line = f"['8', '9', 3, 3, {{'hp_policy': {BEFORE}}}, {{'hp_policy': {LAST}}}]"
-    assert [segment.epochs for segment in parse_pba_log(line, 9).segments] == [3, 6]
-
-
-def test_a_broken_chain_drops_what_is_before() -> None:
-    broken = f"['3', '4', 8, 9, {LAST}, {BEFORE}]\n" + LOG
-    schedule = parse_pba_log(broken, 160)
-    assert schedule == parse_pba_log(LOG, 160)
-    # Trial 9 takes part in both: nothing is dropped.
-    whole = f"['9', '4', 8, 9, {LAST}, {BEFORE}]\n" + LOG
-    assert [segment.epochs for segment in parse_pba_log(whole, 160).segments] == [9, 144, 6, 1]
-
-
-@pytest.mark.parametrize(
-    ("text", "epochs", "message"),
-    [
-        (LOG + "[1, 2]\n", 160, "line 3: got '[1, 2]'; accepted: [target, clone, target epoch"),
-        ("['1', '2', 3, 3, [1], [2]]", 160, "line 1: got"),
-        ("", 160, "line 1: got ''; accepted: at least one line"),
-        (LOG, 100, "epochs: got 100; accepted: at least 159"),
-    ],
-)
-def test_bad_logs(text, epochs, message) -> None:
-    with pytest.raises(PolicyError) as caught:
-        parse_pba_log(text, epochs)
-    assert message in str(caught.value)
 
 
 def test_sixty_numbers_are_two_copies_of_fifteen_pairs() -> None:

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 import variegate as vg
 from tests.ops.examples import BY_BOXES
+from tests.oracle.philox import philox4x32
 from tests.targets.test_samples import IMAGE, run, sample
 from variegate import transforms as T
-from variegate.program.rng import philox4x32, sample_words, stream_key, to_unit
+from variegate.program.rng import sample_words, stream_key, to_unit
 
 HEIGHT, WIDTH = 120, 160
 BOXES = [[10.0, 20, 70, 100], [90, 5, 150, 60], [60, 60, 75, 70]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import bisect
 import functools
 import itertools
@@ -181,39 +180,3 @@ def policy_from_numbers(numbers: Sequence[int], operations: Sequence[str] | None
         raise ValueError(f"policy_from_numbers: {len(numbers)} numbers; accepted: {2 * len(operations)}")
     pairs = zip(operations, numbers[0::2], numbers[1::2], strict=True)
     return tuple((op, probability / 10, magnitude) for op, probability, magnitude in pairs)
-
-
-def parse_pba_log(text: str, epochs: int, source: str = "", operations: Sequence[str] | None = None) -> Schedule:
-    """The log that Ray's PBT writes for a trial (``pbt_policy_<trial>.txt``; arcelien/pba ``schedules/``) -> Schedule.
-
-    Every line is [target trial, clone trial, target epoch, clone epoch, old policy, new policy], a policy being
-    integers (``operations`` as for ``policy_from_numbers``) or an object with them under "hp_policy". Where the chain
-    of trials is broken, all lines up to the last break are dropped. ``epochs`` is the length of the training. Raises
-    PolicyError with the line's number.
-    """
-    lines = [_log_line(line, i + 1, operations) for i, line in enumerate(text.splitlines()) if line.strip()]
-    breaks = [i for i in range(1, len(lines)) if lines[i - 1][0] != lines[i][1]]
-    lines = lines[max(breaks, default=0) :]
-    if not lines:
-        raise PolicyError("line 1", text, "at least one line of a PBT policy log")
-    policies = [lines[0][4], *(line[5] for line in lines)]
-    starts = [0, *(line[3] for line in lines), epochs]
-    spans = [end - start for start, end in itertools.pairwise(starts)]
-    if min(spans) < 0:
-        raise PolicyError("epochs", epochs, f"at least {max(starts[:-1])}, with epochs of the log in rising order")
-    segments = [Segment(n, policy_from_numbers(p, operations)) for n, p in zip(spans, policies, strict=True) if n > 0]
-    return Schedule(tuple(segments), source=source)
-
-
-def _log_line(line: str, number: int, operations: Sequence[str] | None) -> list[Any]:
-    try:
-        fields = ast.literal_eval(line.strip())
-        target, clone, target_epoch, clone_epoch, old, new = fields
-        policies = [p["hp_policy"] if isinstance(p, Mapping) else p for p in (old, new)]
-        for policy in policies:
-            policy_from_numbers(policy, operations)
-        return [str(target), str(clone), int(target_epoch), int(clone_epoch), *policies]
-    except (ValueError, SyntaxError, TypeError, KeyError) as error:
-        count = 60 if operations is None else 2 * len(operations)
-        accepted = "[target, clone, target epoch, clone epoch, old policy, new policy]"
-        raise PolicyError(f"line {number}", line[:80], f"{accepted} with {count} integers per policy") from error

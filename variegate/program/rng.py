@@ -16,7 +16,6 @@ from ctypes import c_int64, c_uint32, c_uint64, c_void_p
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.arrays import Float32Array, Float64Array, UInt32Array, UInt64Array
 from variegate.native.library import as_c_contiguous, data_ptr, entry
@@ -29,8 +28,8 @@ _fill_noise_words = entry("vg_fill_noise_words", c_void_p, c_void_p, c_int64, c_
 _fill_keys = entry("vg_fill_keys", c_void_p, c_int64, c_void_p, c_void_p, result=None)
 
 # Multipliers of the counter's words 0 and 2, and what is added to the key after each round.
-MULTIPLIERS = _M0, _M1 = 0xD2511F53, 0xCD9E8D57
-WEYL = _W0, _W1 = 0x9E3779B9, 0xBB67AE85
+MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+WEYL = (0x9E3779B9, 0xBB67AE85)
 ROUNDS = 10
 _MASK32 = 0xFFFFFFFF
 
@@ -38,32 +37,6 @@ _MASK32 = 0xFFFFFFFF
 SAMPLE_DOMAIN = 0x53414D50
 SHUFFLE_DOMAIN = 0x53485546
 VIEW_DOMAIN = 0x56494557
-
-
-def philox4x32(counter: npt.ArrayLike, key: npt.ArrayLike) -> UInt32Array:
-    """Philox4x32-10 of ``counter[..., 4]`` under ``key[..., 2]`` (broadcast) -> uint32[..., 4].
-
-    The plain twin of ``native/philox.h``.
-    """
-    c = np.asarray(counter, dtype=np.uint64)
-    k = np.asarray(key, dtype=np.uint64)
-    c0, c1, c2, c3 = (c[..., i] for i in range(4))
-    k0 = k[..., 0]
-    k1 = k[..., 1]
-    mask = np.uint64(_MASK32)
-    shift = np.uint64(32)
-    for _ in range(ROUNDS):
-        product0 = c0 * np.uint64(_M0)
-        product1 = c2 * np.uint64(_M1)
-        c0, c1, c2, c3 = (
-            (product1 >> shift) ^ c1 ^ k0,
-            product1 & mask,
-            (product0 >> shift) ^ c3 ^ k1,
-            product0 & mask,
-        )
-        k0 = (k0 + np.uint64(_W0)) & mask
-        k1 = (k1 + np.uint64(_W1)) & mask
-    return np.stack(np.broadcast_arrays(c0, c1, c2, c3), axis=-1).astype(np.uint32)
 
 
 def stream_key(seed: int, epoch: int, copy: int = 0, domain: int = SAMPLE_DOMAIN) -> UInt32Array:

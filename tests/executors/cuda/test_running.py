@@ -13,6 +13,7 @@ import torch
 from tests.executors.interpreter import tl, triton
 from tests.executors.poison import poisoned_executor
 from tests.images import gray, photo
+from tests.oracle.philox import philox4x32
 from variegate import Augmenter, RaggedBatch
 from variegate import transforms as T
 from variegate.executors.cuda.kernels.values import words
@@ -21,7 +22,6 @@ from variegate.executors.runners.cuda import CudaRunner
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.images import as_tensor, check_tensor, check_tensors
 from variegate.jobs.output.files import encode_image
-from variegate.program.rng import philox4x32
 from variegate.program.table_builder import PointFunction
 from variegate.transforms import Transform
 
