@@ -27,9 +27,9 @@ from variegate.policies.augmix import AugMix
 from variegate.policies.autoaugment import PUBLISHED, AutoAugment
 from variegate.policies.pba import PBA
 from variegate.policies.schedule import FORMAT, PUBLISHED_SCHEDULES, Schedule, schedule_from_dict
+from variegate.policies.spaces import DATA
 from variegate.policies.timm import EXAMPLES, is_timm, parse_timm
 from variegate.policies.uniform import RandAugment, ThreeAugment, TrivialAugmentWide
-from variegate.policies.views import PRESETS
 
 # A schedule of 500 epochs is a megabyte of JSON. YAML is read some hundred times slower.
 _MAX_BYTES = {".json": 16 << 20, ".yaml": 1 << 20, ".yml": 1 << 20}
@@ -40,10 +40,11 @@ _NAMED: dict[str, Callable[[], Transform]] = {
     "trivialaugment": TrivialAugmentWide,
     "augmix": AugMix,
     "3-augment": ThreeAugment,
-    **PRESETS,
 }
+# Recipes of several views.
+_VIEWS: dict[str, Any] = json.loads((DATA / "views.json").read_text(encoding="utf-8"))
 _RANDAUGMENT = "randaugment-"
-POLICY_NAMES = (*PUBLISHED, *PUBLISHED_SCHEDULES, *_NAMED)
+POLICY_NAMES = (*PUBLISHED, *PUBLISHED_SCHEDULES, *_NAMED, *_VIEWS)
 _ACCEPTED = f"{', '.join(POLICY_NAMES)}, randaugment-N-M, a string such as {EXAMPLES}, or a .json or .yaml file"
 
 
@@ -90,6 +91,8 @@ def policy_by_name(source: str) -> Transform:
     name = source.lower()
     if name in _NAMED:
         return _NAMED[name]()
+    if name in _VIEWS:
+        return from_dict(_VIEWS[name]["policy"], name)
     if name in PUBLISHED:
         return AutoAugment(name)
     if name in PUBLISHED_SCHEDULES:
