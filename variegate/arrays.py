@@ -1,7 +1,9 @@
-"""Names for the types of NumPy arrays in annotations."""
+"""Names for the types of NumPy arrays in annotations, and arrays of several things in one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,3 +23,8 @@ Float32Array: TypeAlias = npt.NDArray[np.float32]
 Float64Array: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.integer]
 RealArray: TypeAlias = npt.NDArray[np.floating]
+
+
+def split(values: Any, counts: Iterable[int]) -> list[Any]:
+    """Runs of an array or a list, as long as ``counts`` says, one after another. Those of an array are views."""
+    return [values[begin:end] for begin, end in pairwise(accumulate(counts, initial=0))]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from variegate.arrays import AnyArray, Float64Array, Int32Array, Int64Array
+from variegate.arrays import AnyArray, Float64Array, Int32Array, Int64Array, split
 from variegate.program.boxes import SampledBoxes
 from variegate.program.program import Program
 from variegate.program.stages import Stages, stages_of
@@ -46,6 +45,7 @@ def _moved(program: Program, row: Int64Array, corners: Float64Array) -> Float64A
     return np.ascontiguousarray(seen[:, 0])
 
 
+NO_BOXES = np.empty((0, 4, 2))
 # What is thinner, in pixels, is a box by rounding alone: as float32 its sides may be equal.
 _LEAST_SIDE = 1e-3
 
@@ -90,9 +90,9 @@ class Follower:
 
     def results(self) -> list[dict[str, Any]]:
         """For each output what belongs to it, by the keys of the samples, without "image" and "label"."""
-        least = np.repeat(self._least, list(map(len, self._outputs)), axis=0)
-        joined = iter(self._join([part for parts in self._outputs for part in parts], least))
-        outputs = [[next(joined) for _ in parts] for parts in self._outputs]
+        counts = list(map(len, self._outputs))
+        joined = self._join([part for parts in self._outputs for part in parts], np.repeat(self._least, counts, axis=0))
+        outputs = split(joined, counts)
         masks = self._masks(outputs)
         if any(pasted is not None for pasted in self._pasted):
             outputs, masks = self._covered(outputs, masks)
@@ -148,16 +148,14 @@ class Follower:
             boxes[moved] = from_edges(new[moved] / scale, options.box_format)
         left, top, right, bottom = pasted.box
         seen = instances[number:, top:bottom, left:right].any(2).any(1).cpu().numpy()
-        kept = np.concatenate([is_left, seen])
+        kept = np.concatenate([is_left, seen]) != 0
+        shown = [own._replace(boxes=boxes.astype(np.float32)), *above]
         found = []
-        begin = 0
-        for each, its in zip(joined, [boxes.astype(np.float32), *(top.boxes for top in above)], strict=True):
-            some = np.flatnonzero(kept[begin : begin + len(each.kept)])
-            begin += len(each.kept)
+        for each, is_kept in zip(shown, split(kept, [len(each.kept) for each in shown]), strict=True):
             points = each.points
             if points is not None and points.ndim == 3:
-                points = points[some]
-            found.append(each._replace(kept=each.kept[some], boxes=its[some], points=points))
+                points = points[is_kept]
+            found.append(each._replace(kept=each.kept[is_kept], boxes=each.boxes[is_kept], points=points))
         if not kept.all():
             instances = instances[torch.from_numpy(np.flatnonzero(kept)).to(instances.device)]
         return found, masks._replace(instances=instances)
@@ -175,11 +173,12 @@ class Follower:
         self, parts: Sequence[Part], of: Sequence[OfImage], least: AnyArray
     ) -> tuple[list[AnyArray], list[AnyArray]]:
         """Of each part the boxes that are left, float32 as results write them, and which of its image's these are."""
-        counts = [0 if each.corners is None else len(each.corners) for each in of]
-        corners = np.concatenate([np.empty((0, 4, 2)), *(each.corners for each in of if each.corners is not None)])
+        corners = [NO_BOXES if each.corners is None else each.corners for each in of]
+        counts = list(map(len, corners))
+        every = np.concatenate([NO_BOXES, *corners])
         number = np.repeat(np.arange(len(parts)), counts)
-        row = np.array([part.row for part in parts], np.int64)[number]
-        seen, share = move_boxes(self._stages, row, corners, self._sizes[row, 0])
+        row = np.repeat(_rows(parts), counts)
+        seen, share = move_boxes(self._stages, row, every, self._sizes[row, 0])
         left, area = _within(seen[:, 0], [part.boxes for part in parts], number)
         visible = np.minimum(share * area / np.maximum(_areas(seen[:, 1]), 1e-12), 1.0)
         side, least_area = least[number].T
@@ -187,15 +186,12 @@ class Follower:
         keep = (area > 0.0) & (area >= least_area - 1e-9)
         keep &= (left[:, 2:] - left[:, :2]).min(axis=1) >= side - 1e-9
         keep &= visible >= self._options.min_visibility - 1e-9
-        written = self._as_written(row, corners, left)
+        written = self._as_written(row, every, left)
         keep &= np.isfinite(written).all(axis=1)
-        if self._dropped is not None and len(corners):
-            keep &= ~self._dropped[row, np.concatenate([np.arange(count) for count in counts])]
-        begins = np.cumsum([0, *counts]).tolist()
-        each_kept = [np.flatnonzero(keep[begin:end]) for begin, end in pairwise(begins)]
-        written = written[keep]
-        ends = np.cumsum([0, *map(len, each_kept)]).tolist()
-        return [written[begin:end] for begin, end in pairwise(ends)], each_kept
+        if self._dropped is not None and len(every):
+            keep &= ~self._dropped[row, np.concatenate(list(map(np.arange, counts)))]
+        kept = [np.flatnonzero(of_part) for of_part in split(keep, counts)]
+        return split(written[keep], map(len, kept)), kept
 
     def _as_written(self, row: AnyArray, corners: AnyArray, left: AnyArray) -> AnyArray:
         """Boxes as results write them, float32. ``left``: the edges of what is left of them."""
@@ -211,46 +207,33 @@ class Follower:
 
     def _points(self, parts: Sequence[Part], of: Sequence[OfImage], kept: Sequence[AnyArray]) -> list[AnyArray | None]:
         given = [each.points for each in of]
-        if all(points is None for points in given):
+        known = [points for points in given if points is not None]
+        if not known:
             return [None] * len(parts)
-        columns = next(points.shape[-1] for points in given if points is not None)
-        flat = [np.empty((0, columns)) if p is None else p.reshape(-1, columns) for p in given]
-        xy = np.concatenate([each[:, :2] for each in flat])
-        number = np.repeat(np.arange(len(parts)), [len(each) for each in flat])
-        row = np.array([part.row for part in parts], np.int64)[number]
-        moved, state = move_points(self._stages, row, xy)
-        height, width = self._sizes[row, 0].T
-        state[((xy < 0) | (xy > np.stack([width, height], axis=1))).any(axis=1)] = LEFT_IMAGE
-        ends = np.cumsum([0, *map(len, flat)]).tolist()
-        for part, (begin, end) in zip(parts, pairwise(ends), strict=True):
-            if not part.is_whole:
-                places = moved[begin:end, None, :]
-                inside: AnyArray = np.all((places >= part.boxes[:, :2]) & (places <= part.boxes[:, 2:]), axis=2)
-                state[begin:end][~inside.any(axis=1)] = LEFT_IMAGE
-        over = [pasted for pasted, parts_of_one in zip(self._pasted, self._outputs, strict=True) for _ in parts_of_one]
-        for pasted, part, points, (begin, end) in zip(over, parts, given, pairwise(ends), strict=True):
-            if pasted is not None and points is not None:
-                # Own ones below, and those beside what is seen of the partner.
-                is_hidden = pasted.covers(moved[begin:end]) != part.is_pasted
-                is_gone = part.is_pasted and points.ndim == 2
-                state[begin:end][is_hidden & (state[begin:end] == SEEN)] = LEFT_IMAGE if is_gone else ERASED
+        columns = known[0].shape[-1]
+        flat = [np.empty((0, columns)) if points is None else points.reshape(-1, columns) for points in given]
+        counts = list(map(len, flat))
+        numbers = np.concatenate(flat)
+        row = np.repeat(_rows(parts), counts)
+        moved, state = move_points(self._stages, row, numbers[:, :2])
+        is_outside = (numbers[:, :2] < 0) | (numbers[:, :2] > self._sizes[row, 0, ::-1])
+        state[is_outside.any(axis=1)] = LEFT_IMAGE
+        over = [pasted for pasted, of_one in zip(self._pasted, self._outputs, strict=True) for _ in of_one]
+        for part, pasted, *of_part in zip(parts, over, given, split(moved, counts), split(state, counts), strict=True):
+            _hide_points(part, pasted, *of_part)
         if columns == 3:
-            visibility = np.concatenate(flat)[:, 2]
-            visibility = np.where(state == ERASED, np.minimum(visibility, 1.0), visibility)
+            visibility = np.where(state == ERASED, np.minimum(numbers[:, 2], 1.0), numbers[:, 2])
             moved = np.column_stack([moved, np.where(state == LEFT_IMAGE, 0.0, visibility).astype(np.float32)])
         if self._options.point_origin == "centre":
             moved[:, :2] -= np.float32(0.5)
         if self._options.normalized:
             moved[:, :2] /= self._sizes[row, 1, ::-1].astype(np.float32)
         if order := self._options.mirrored_points:
-            rows = np.array([part.row for part in parts], np.int64)
-            place = where_mirrored(self._stages, rows, np.array(list(map(len, flat)), np.int64), tuple(order))
+            place = where_mirrored(self._stages, _rows(parts), np.array(counts, np.int64), tuple(order))
             moved = moved[place]
             state = state[place]
-        return [
-            None if points is None else self._points_of(part, points, moved[begin:end], state[begin:end], at)
-            for part, points, at, (begin, end) in zip(parts, given, kept, pairwise(ends), strict=True)
-        ]
+        of_parts = zip(parts, given, split(moved, counts), split(state, counts), kept, strict=True)
+        return [None if points is None else self._points_of(part, points, *rest) for part, points, *rest in of_parts]
 
     def _points_of(self, part: Part, points: AnyArray, moved: AnyArray, state: AnyArray, kept: AnyArray) -> AnyArray:
         if points.ndim == 3:
@@ -279,6 +262,23 @@ class Follower:
         if own.kinds:
             wrap_results(result, own.kinds, (height, width))
         return {**result, **own.passed}
+
+
+def _rows(parts: Sequence[Part]) -> Int64Array:
+    return np.array([part.row for part in parts], np.int64)
+
+
+def _hide_points(part: Part, pasted: Pasted | None, points: AnyArray | None, places: AnyArray, state: AnyArray) -> None:
+    """Change the ``state`` of points at ``places`` that the part does not show, or that pasted objects hide."""
+    if not part.is_whole:
+        at = places[:, None, :]
+        inside: AnyArray = np.all((at >= part.boxes[:, :2]) & (at <= part.boxes[:, 2:]), axis=2)
+        state[~inside.any(axis=1)] = LEFT_IMAGE
+    if pasted is not None and points is not None:
+        # Own ones below, and those beside what is seen of the partner.
+        is_hidden = pasted.covers(places) != part.is_pasted
+        is_gone = part.is_pasted and points.ndim == 2
+        state[is_hidden & (state == SEEN)] = LEFT_IMAGE if is_gone else ERASED
 
 
 def _areas(edges: AnyArray) -> AnyArray:

@@ -113,7 +113,7 @@ _Layer = tuple[int, int, int, int, int]
 
 
 class _Result:
-    """What is to be made of one output. ``layers``: of each part."""
+    """Masks of one output. ``layers``: of each part."""
 
     def __init__(self, joined: Sequence[Joined], sizes: Int64Array) -> None:
         self.joined = joined
