@@ -63,7 +63,7 @@ def tables_of(schedule: Schedule) -> tuple[list[str], list[Float64Array], list[F
         rows.update({op: max(rows.get(op, 1), names.count(op)) for op in names})
     size = len(schedule.segments)
     known = magnitudes(schedule.space)
-    ends = {op: known.rules[op].parameters([0, known.bins - 1]) for op in rows}
+    ends = {op: [known.rules[op].argument(level) for level in (0.0, known.bins - 1.0)] for op in rows}
     has_magnitude = {op for op, (first, last) in ends.items() if first != last}
     probability = {op: np.full((n, size), np.nan) for op, n in rows.items()}
     magnitude = {op: np.full((n, size), np.nan) for op, n in rows.items()}
