@@ -216,13 +216,13 @@ def sweep_of(name: str, steps: int) -> StrengthSweep:
     if rule is None or rule.low == rule.high:
         return StrengthSweep(found, [0.0], None, "no range: it has no argument")
     neutral = SPECS[EMISSIONS[found].opcode].neutral
-    identity = float(math.ceil(neutral[0]) if isinstance(neutral, tuple) else rule.parameters(0.0))
+    identity = float(math.ceil(neutral[0]) if isinstance(neutral, tuple) else rule.argument(0.0))
 
     def levels(count: int) -> list[float]:
         if rule.signed:
             signed = np.linspace(-rule.full, rule.full, count)
-            return [float(rule.parameters(abs(level), level < 0)) for level in signed]
-        return [float(rule.parameters(level)) for level in np.linspace(0, rule.full, count)]
+            return [float(rule.argument(abs(level), level < 0)) for level in signed.tolist()]
+        return [float(rule.argument(level)) for level in np.linspace(0, rule.full, count).tolist()]
 
     return StrengthSweep(found, _spread(levels, steps, identity), _SIZES.get(int(rule.size)), identity=identity)
 
