@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import torch
 
-from variegate.arrays import Int32Array
+from variegate.arrays import Int32Array, split
 from variegate.executors.runners.grouping import frames_of
 from variegate.program.program import Program
 from variegate.targets.samples import OfImage, of_images
@@ -26,22 +25,21 @@ class Clips:
     def __init__(self, samples: Sequence[Mapping[str, Any]], options: Targets, names: str) -> None:
         self._samples, self._options, self._names = samples, options, names
         self.images, self.counts = frames_of([sample["image"] for sample in samples])
-        self._ends = [0, *accumulate(self.counts)]
 
     def check(self, shapes: Int32Array) -> list[OfImage]:
         """Of all frames. Raises ValueError for a key that has not one entry for each frame."""
         found = []
-        for n, (sample, count) in enumerate(zip(self._samples, self.counts, strict=True)):
-            name, once = self._names.format(n), (*_OF_CLIPS, *self._options.passed)
-            parted = {k: _by_frame(f"{name}[{k!r}]", v, count) for k, v in sample.items() if k not in once}
-            frames = [{key: values[t] for key, values in parted.items()} for t in range(count)]
-            of_clip = shapes[self._ends[n] : self._ends[n + 1]]
+        once = (*_OF_CLIPS, *self._options.passed)
+        for n, (sample, of_clip) in enumerate(zip(self._samples, split(shapes, self.counts), strict=True)):
+            name = self._names.format(n)
+            targets = {key: value for key, value in sample.items() if key not in once}
+            frames = _by_frame(name, targets, len(of_clip))
             found += of_images(frames, of_clip, self._options, f"{name}, frame {{}}")
         return found
 
     def joined(self, frames: Sequence[OfImage]) -> list[OfImage]:
         """Of each clip the boxes and labels of all its frames, for transforms that choose by them."""
-        return [self._joined(frames[self._ends[n] : self._ends[n + 1]]) for n in range(len(self.counts))]
+        return list(map(self._joined, split(frames, self.counts)))
 
     def _joined(self, frames: Sequence[OfImage]) -> OfImage:
         corners = [of.corners for of in frames if of.corners is not None]
@@ -54,8 +52,7 @@ class Clips:
         if program.dropped is None:
             return program
         counts = np.array([0 if of.corners is None else len(of.corners) for of in frames])
-        before = np.concatenate([[0], np.cumsum(counts)])
-        starts = before[:-1] - np.repeat(before[self._ends[:-1]], self.counts)
+        starts = np.concatenate([np.cumsum(of_clip) - of_clip for of_clip in split(counts, self.counts)])
         at = starts[program.source][:, None] + np.arange(int(counts.max(initial=0)))
         dropped = np.take_along_axis(program.dropped, np.minimum(at, max(program.dropped.shape[1] - 1, 0)), axis=1)
         return program.replace(dropped=dropped)
@@ -63,8 +60,7 @@ class Clips:
     def results(self, frames: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Of each clip: one mask, [T, h, w], and a list with an entry per frame of all else."""
         found = []
-        for n, sample in enumerate(self._samples):
-            of_clip = frames[self._ends[n] : self._ends[n + 1]]
+        for sample, of_clip in zip(self._samples, split(frames, self.counts), strict=True):
             result = {k: _joined_frames(k, [each[k] for each in of_clip]) for k in of_clip[0]}
             found.append(result | {key: sample[key] for key in self._options.passed if key in sample})
         return found

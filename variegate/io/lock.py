@@ -44,11 +44,6 @@ class FileLock:
         self.path = os.fspath(path)
         self._descriptor: int | None = None
 
-    @property
-    def is_held(self) -> bool:
-        """True if this process holds the lock."""
-        return self._descriptor is not None
-
     def acquire(self, while_waiting: Callable[[float], object] | None = None) -> None:
         """Make the file and its folder, and wait until it is ours, calling ``while_waiting`` with the seconds so far.
 
@@ -95,10 +90,6 @@ class FileLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
-
-    def read_mark(self) -> str:
-        """The mark of the last holder that left one, or ""."""
-        return "" if self._descriptor is None else _mark_in(self._descriptor)
 
     def write_mark(self, text: str) -> None:
         """Leave a line of ASCII to the next holders."""

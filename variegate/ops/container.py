@@ -15,7 +15,6 @@ from variegate.ops.arguments import MAX_DEPTH, MAX_SLOTS, MAX_TRANSFORMS, Argume
 from variegate.ops.base import Transform, set_field
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import Number
-from variegate.program.sampling import Rows, Sampling
 
 
 class Verbatim(str):
@@ -53,10 +52,6 @@ class Container(Transform, abstract=True):
                 accepted = f"{type(child).__name__} before {name}"
                 raise ArgumentError(self, f"transforms[{i}]", Verbatim(f"{child!r} after {name}"), accepted)
             last = last or child._finisher or next(iter(child._mixers), None)
-
-    def _run_child(self, i: int, sampling: Sampling, rows: Rows, slot: int) -> None:
-        if len(rows):
-            self.transforms[i].sample(sampling, rows, slot + self._first_slots[i])
 
     def _draw_all(self, image: DrawContext, slot: int) -> None:
         for child, first in zip(self.transforms, self._first_slots, strict=True):

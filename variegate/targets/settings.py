@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from variegate.arrays import AnyArray, Float64Array
+from variegate.arrays import AnyArray, Float64Array, split
 from variegate.checks import as_integer, integer, number, one_of, refused
 from variegate.errors import shown
 from variegate.targets.box_formats import BOX_FORMATS, columns_of, corners_of, edges_of
@@ -197,7 +197,7 @@ def read_boxes(given: Sequence[GivenBoxes], options: Targets) -> list[Float64Arr
             within = f"boxes within the image, {span}, or vg.Targets(clip=True)"
             refuse(edges / whole if options.normalized else edges, wrong, within)
         corners = corners_of(np.clip(edges, 0.0, whole), "xyxy")
-    return [corners[end - count : end] for count, end in zip(counts, ends.tolist(), strict=True)]
+    return split(corners, counts)
 
 
 def refuse_line(name: str, values: Float64Array, wrong: Any, accepted: str) -> None:
