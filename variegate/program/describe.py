@@ -201,8 +201,6 @@ def _number(value: Any) -> str:
 
 def explain_row(sampled: Program, fused: Program) -> str:
     """Lines of text: the operations of each output of a sampled program of one image, and the passes of its rows."""
-    if fused.num_passes is None or fused.passes is None:
-        raise ValueError("explain_row: the second program must be lowered")
     counts = () if sampled.grouping is None else sampled.grouping.counts
     views = [f"group {group}, view {view}:" for group, count in enumerate(counts) for view in range(count)]
     lines: list[str] = []
@@ -214,8 +212,6 @@ def explain_row(sampled: Program, fused: Program) -> str:
 
 def _explain_output(sampled: Program, fused: Program, output: int, rows: list[int]) -> list[str]:
     """``rows``: of this output."""
-    assert fused.num_passes is not None
-    assert fused.passes is not None
     lines = ["operations:"]
     lines += [f"  {line}" for line in captions(operations_of(sampled, output, in_words=True))]
     ends = _destination(fused) if fused.blend is None else "blend"
@@ -232,25 +228,21 @@ def _explain_output(sampled: Program, fused: Program, output: int, rows: list[in
 
 def _passes(fused: Program, row: int, ends: str) -> list[tuple[str, str]]:
     """Steps of each pass of a row, and why it is apart from the one before. ``ends``: where the last one writes."""
-    assert fused.num_passes is not None
-    assert fused.passes is not None
+    if fused.num_passes is None or fused.passes is None:
+        raise ValueError("explain_row: the second program must be lowered")
+    plans = fused.passes[row, : int(fused.num_passes[row])]
+    targets = [*[_CANVAS] * (len(plans) - 1), ends]
     passes: list[tuple[str, str]] = []
-    count = int(fused.num_passes[row])
-    for p in range(count):
-        begin, end, quality = fused.passes[row, p, [BEGIN, END, QUALITY]].tolist()
+    for plan, target in zip(plans, targets, strict=True):
+        begin, end, quality, reason, blocking_slot = plan[[BEGIN, END, QUALITY, BREAK, BLOCKING_SLOT]].tolist()
         steps = [f"JPEG {quality}"] if quality else []
         steps += [_step(fused, row, k) for k in range(begin, end)]
-        target = ends if p == count - 1 else _CANVAS
-        passes.append((" -> ".join([*(steps or ["copy"]), target]), _why_apart(fused, row, p) if p > 0 else ""))
+        why = ""
+        if passes:
+            this = "JPEG" if quality else _step(fused, row, begin)
+            why = _WHY_APART[PassBreak(reason)].format(this=this, that=_step(fused, row, blocking_slot))
+        passes.append((" -> ".join([*(steps or ["copy"]), target]), why))
     return passes
-
-
-def _why_apart(fused: Program, row: int, p: int) -> str:
-    """Why pass ``p`` of a row could not be one with the pass before it."""
-    assert fused.passes is not None
-    begin, blocking_slot, reason, quality = fused.passes[row, p, [BEGIN, BLOCKING_SLOT, BREAK, QUALITY]].tolist()
-    this = "JPEG" if quality else _step(fused, row, begin)
-    return _WHY_APART[PassBreak(reason)].format(this=this, that=_step(fused, row, blocking_slot))
 
 
 def _step(fused: Program, row: int, k: int) -> str:
