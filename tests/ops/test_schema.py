@@ -116,6 +116,13 @@ def test_bases_and_later_annotations_and_what_cannot_be_read() -> None:
         Derived(p=2)
 
 
+def test_an_operation_with_a_number_says_which() -> None:
+    with pytest.raises(TypeError, match="class Numberless: no field has a MagnitudeRange; accepted: one"):
+
+        class Numberless(MagnitudeOp):
+            strength: Annotated[Number, Range()]
+
+
 @pytest.mark.parametrize("cls", list(T.Transform.registry.values()), ids=lambda cls: cls.__name__)
 def test_every_argument_says_what_it_accepts(cls: Any) -> None:
     if not cls.__module__.startswith("variegate.") or not dataclasses.is_dataclass(cls):

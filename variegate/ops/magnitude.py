@@ -55,6 +55,8 @@ class MagnitudeOp(Transform, abstract=True):
         for name, argument in cls._arguments.items():
             if isinstance(argument, MagnitudeRange):
                 cls._number, cls._range = name, argument
+        if not (abstract or cls.__name__.startswith("_") or hasattr(cls, "_number")):
+            raise TypeError(f"class {cls.__name__}: no field has a MagnitudeRange; accepted: one such field")
 
     @classmethod
     def constants(cls, owner: MagnitudeOp | None = None) -> tuple[float, ...]:
