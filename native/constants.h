@@ -672,6 +672,7 @@ struct Lowering {
   i32 * breaks;
   const u8 * emitted;
   u8 * luts;
+  i64 lut_channels;
   const f32 * filters;
   i16 * kernels;
   i64 kernel_values;

@@ -37,14 +37,12 @@ void fill_channel(int op, const f64 *a, u8 *lut) {
   }
 }
 
-void fill_lut(int op, const f64 *a, u8 *lut) {
-  if (op == Op::RGB_SHIFT) {
-    for (int c = 0; c < 3; c++) fill_channel(op, a + c, lut + 256 * c);
-    return;
-  }
+void fill_lut(int op, const f64 *a, i64 channels, u8 *lut) {
   fill_channel(op, a, lut);
-  memcpy(lut + 256, lut, 256);
-  memcpy(lut + 512, lut, 256);
+  for (i64 c = 1; c < channels; c++) {
+    if (op == Op::RGB_SHIFT && c < 3) fill_channel(op, a + c, lut + 256 * c);
+    else memcpy(lut + 256 * c, lut, 256);
+  }
 }
 
 // Operations on each level, beside LUT itself.
@@ -64,6 +62,7 @@ bool is_table(int op) {
 }  // namespace
 
 i64 build_luts(const Rewritten &program, i64 lut) {
+  const i64 channels = program.all->lut_channels, size = 256 * channels;
   for (i64 k = 0; k < program.length(); k++) {
     const int op = program.opcode(k);
     f64 *a = program.args(k);
@@ -75,9 +74,9 @@ i64 build_luts(const Rewritten &program, i64 lut) {
       program.opcode(k) = Op::MIX;
       a[0] = 0;
     } else if (op == Op::LUT || is_table(op)) {
-      u8 *to = program.all->luts + 768 * lut;
-      if (op == Op::LUT) memcpy(to, program.all->emitted + 768 * (i64)a[0], 768);
-      else fill_lut(op, a, to);
+      u8 *to = program.all->luts + size * lut;
+      if (op == Op::LUT) memcpy(to, program.all->emitted + size * (i64)a[0], (size_t)size);
+      else fill_lut(op, a, channels, to);
       program.opcode(k) = Op::LUT;
       a[0] = (f64)lut++;
     }
@@ -86,18 +85,19 @@ i64 build_luts(const Rewritten &program, i64 lut) {
 }
 
 void compose_luts(const Rewritten &program) {
+  const i64 channels = program.all->lut_channels;
   u8 *first = nullptr;  // the table that the next one is composed with
   for (i64 k = 0; k < program.length(); k++) {
     if (program.opcode(k) != Op::LUT) {
       first = nullptr;
       continue;
     }
-    u8 *lut = program.all->luts + 768 * (i64)program.args(k)[0];
+    u8 *lut = program.all->luts + 256 * channels * (i64)program.args(k)[0];
     if (!first) {
       first = lut;
       continue;
     }
-    for (int c = 0; c < 3; c++)
+    for (i64 c = 0; c < channels; c++)
       for (int x = 0; x < 256; x++) first[256 * c + x] = lut[256 * c + first[256 * c + x]];
     program.opcode(k) = Op::NOP;
   }

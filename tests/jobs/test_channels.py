@@ -51,9 +51,9 @@ def test_other_formats_and_numbers_are_refused_by_image(tmp_path: Path) -> None:
         assert {row["reason"] for row in rows(out)} == {reason}
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".tif"])
-def test_tiles(tmp_path: Path, suffix: str) -> None:
-    image = noise(150, 203, 5)
+@pytest.mark.parametrize(("suffix", "channels"), [(".npy", 5), (".tif", 5), (".npy", 2)])
+def test_tiles(tmp_path: Path, suffix: str, channels: int) -> None:
+    image = noise(150, 203, channels)
     transform = T.Compose([T.RandomRotation(9), T.AutoContrast(), T.Equalize(), T.GaussianBlur(5), T.GaussianNoise()])
     path, out = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
     if suffix == ".npy":

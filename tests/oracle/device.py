@@ -9,9 +9,10 @@ import numpy as np
 import torch
 
 from tests import oracle
+from variegate.arrays import UInt8Array
 from variegate.executors.runners import devices
 from variegate.executors.runners import runner as runners
-from variegate.executors.runners.channels import run_parts
+from variegate.executors.runners.channels import run_groups
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.grouping import make_room
 from variegate.executors.runners.host import HostBatch, HostRunner, decoded, each_tensor, to_tensors, widened
@@ -31,10 +32,13 @@ class OracleRunner(HostRunner):
         self._dtype = dtype
 
     def run(self, program: Program, batch: HostBatch) -> Any:
-        return self._run(program, batch) if program.planes is None else run_parts(program, batch, self._run)
+        images = list(widened(batch, program).images)
+        if not program.has_many_channels:
+            return self._run(program, images)
+        return run_groups(program, lambda group, part: self._run(part, [image[..., group.read] for image in images]))
 
-    def _run(self, program: Program, batch: HostBatch) -> Any:
-        results = oracle.run(program.replace(planes=None), list(widened(batch, program).images))
+    def _run(self, program: Program, images: list[UInt8Array]) -> Any:
+        results = oracle.run(program, images)
         if program.grouping is not None:
             room, places = make_room(
                 program, program.grouping, lambda shape: np.empty(shape, results[0].dtype if results else np.uint8)

@@ -345,7 +345,7 @@ class Augmenter(CopiedByState, RemovedMethods):
         Raises ValueError naming the row, if an image's size is not the one that the program was sampled for.
         """
         batch = self._runner.take(self._frames(images)[0])
-        batch = widened(batch, program) if program.planes is None else batch
+        batch = widened(batch, program)
         check_fits(program, batch.shapes)
         return with_wanted_channels(self._runner.run(program, batch), program.output)
 
@@ -478,5 +478,4 @@ class Augmenter(CopiedByState, RemovedMethods):
             ValueError: for a transform of several images or views, and for one with steps after the finished tensor.
         """
         sampled = self._planner.program_in_tiles(shape, Request([id], epoch, copy, conditions))
-        further = tuple(map(self._runner.lower, sampled.further))
-        return sampled, self._runner.lower(sampled).replace(further=further)
+        return sampled, self._runner.lower(sampled)

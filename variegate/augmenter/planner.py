@@ -4,8 +4,7 @@ its images: ids, copies, values for ``Cond``, partners and labels."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from threading import Lock
 from typing import Any, NamedTuple
@@ -24,7 +23,6 @@ from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
 from variegate.program.draws.record import Record, record_of
 from variegate.program.one_image import OneImage
-from variegate.program.planes import for_planes, planes_of
 from variegate.program.program import Mixed, Output, Program
 from variegate.program.sampling import Sampling
 from variegate.threads import at_fork, check_running
@@ -57,34 +55,11 @@ class Planner:
         """Of a batch. ``shapes``: int32[N, 3]; of clips those of all frames, and ``frames`` how many each clip has."""
         if frames is not None:
             shapes = shapes_of_clips(shapes, frames)
-
-        def finish(sampling: Sampling) -> Program:
-            if call.partners is not None:
-                needed = num_partners(self.transform)
-                sampling.partners = check_partners(call.partners, len(shapes), needed)
-            program = self._finished(sampling)
-            return program if frames is None else over_frames(program, frames)
-
-        return self._sampled(shapes, call, finish)
-
-    def _sampled(self, shapes: npt.NDArray[np.int32], call: Request, finish: Callable[[Sampling], Program]) -> Program:
-        """The program that ``finish`` samples; where images have many channels, with those of the further ones."""
-        groups = planes_of(shapes)
-        if not groups:
-            return finish(self._sampling(shapes, call))
-        shapes = np.hstack([shapes[:, :2], np.full((len(shapes), 1), 3, np.int32)])
-        parts: list[Program] = []
-        sampling: Sampling | None = None
-        for planes in groups:
-            if sampling is None or sampling.differs_by_channel:
-                # What is sampled notes there which boxes it drops.
-                sampling = self._sampling(shapes, deepcopy(call))
-                sampling.planes = planes
-                call = call._replace(ids=sampling.streams(np.arange(len(shapes)))[0])
-                parts.append(finish(sampling))
-            else:
-                parts.append(for_planes(parts[0], planes, sampling.output))
-        return parts[0].replace(further=tuple(parts[1:]))
+        sampling = self._sampling(shapes, call)
+        if call.partners is not None:
+            sampling.partners = check_partners(call.partners, len(shapes), num_partners(self.transform))
+        program = self._finished(sampling)
+        return program if frames is None else over_frames(program, frames)
 
     def program_in_tiles(self, shape: tuple[int, int, int], call: Request) -> Program:
         """Of one image of any sides."""
@@ -92,21 +67,18 @@ class Planner:
         if self.transform._mixers:
             mixer = type(self.transform._mixers[0]).__name__
             raise ValueError(f"transform: got {mixer} for one image, which mixes several; accepted: others")
-
-        def finish(sampling: Sampling) -> Program:
-            sampling.max_side = 2**31 - 1
-            program = self._finished(sampling)
-            if program.output.steps:
-                step = program.output.steps[0]
-                raise ValueError(f"transform: {step} is done to a finished tensor, which tiles are not; leave it out")
-            if sampling.channels[0] != shape[2]:
-                raise ValueError(
-                    "transform: Grayscale(num_output_channels=3) of a gray image in tiles; accepted: an image of three "
-                    "channels, or Grayscale()"
-                )
-            return program
-
-        return self._sampled(np.array([shape], np.int32), call, finish)
+        sampling = self._sampling(np.array([shape], np.int32), call)
+        sampling.max_side = 2**31 - 1
+        program = self._finished(sampling)
+        if program.output.steps:
+            step = program.output.steps[0]
+            raise ValueError(f"transform: {step} is done to a finished tensor, which tiles are not; leave it out")
+        if sampling.channels[0] != shape[2]:
+            raise ValueError(
+                "transform: Grayscale(num_output_channels=3) of a gray image in tiles; accepted: an image of three "
+                "channels, or Grayscale()"
+            )
+        return program
 
     def pipeline_of_one(self, pipeline: Pipeline, shape: tuple[int, int, int], call: Request) -> OneImage | Program:
         """Run a pipeline for one image -> its instructions, if these are all; else its program."""
@@ -124,7 +96,7 @@ class Planner:
         """The transform's record for a batch of one, and the image's id and key."""
         epoch, sample_id, key, _ = self._checked_one(call)
         if self._record is None or self._record.uses_epoch:
-            self._record = record_of(self.transform, self._output, None, epoch)
+            self._record = record_of(self.transform, self._output, 3, epoch)
         return self._record, sample_id, key
 
     def _checked_one(self, call: Request) -> tuple[int, int, tuple[int, int], Mapping[str, Any]]:

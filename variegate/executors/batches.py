@@ -106,8 +106,6 @@ def check_fits(program: Program, shapes: Int32Array) -> None:
         raise ValueError("program: got one without CopyPaste's masks; accepted: a call with dicts that have 'masks'")
     for row, source in enumerate(program.source.tolist()):
         sampled_for = program.in_shape[row]
-        if program.planes is not None:
-            sampled_for = np.append(sampled_for[:2], program.planes.channels)
         accepted = f"sampled for uint8{sampled_for.tolist()}"
         if source >= len(shapes):
             raise ValueError(f"row {row}: image {source} of {len(shapes)} is missing; {accepted}")

@@ -12,9 +12,9 @@ import numpy as np
 from variegate.executors.cpu.bands import BandProgram
 from variegate.native.structs import BandStep
 from variegate.program import passes as P
+from variegate.program.channels import channel_programs
 from variegate.program.ops import MAX_TILES, Op
 from variegate.program.passes import PASS_FIELDS, PassSource
-from variegate.program.planes import parts_of
 from variegate.program.program import Program
 
 Shape = tuple[int, int, int]
@@ -50,6 +50,7 @@ class Step(NamedTuple):
     row: int = 0
     number: int = 0  # of the pass
     is_last: bool = False
+    read: tuple[int, ...] = ()  # channels of a PICK
 
     def bands(self) -> list[tuple[int, int]]:
         return [(begin, min(begin + self.band, self.lines)) for begin in range(0, self.lines, self.band)]
@@ -83,18 +84,18 @@ class Steps:
     parts: list[Part] = field(default_factory=list)  # for WRITE
 
     def __post_init__(self) -> None:
-        parts = parts_of(self.program)
-        self.is_direct = self.is_direct and len(parts) == 1
-        for i, part in enumerate(parts):
+        is_split = self.program.has_many_channels
+        self.is_direct = self.is_direct and not is_split
+        for i, (group, part) in enumerate(channel_programs(self.program)):
             made = "result" if self.is_direct else f"made{i}"
             output = part.output if self.is_direct else replace(part.output, layout="NHWC", dtype="float32")
-            source, shape, begin, end = "source", self.shape, 0, self.shape[2]
-            if part.planes is not None:
-                source, shape, begin, end = "picked", (*self.shape[:2], 3), part.planes.begin, part.planes.end
-                pick = Step(Work.PICK, "source", source, self.shape, shape[0], self.band(shape[0]), len(self.programs))
+            source, shape, lines = "source", self.shape, self.shape[0]
+            if is_split:
+                pick = Step(Work.PICK, source, "picked", shape, lines, self.band(lines), read=tuple(group.read))
+                source, shape = "picked", (*shape[:2], 3)
                 self._add(pick, prod(shape))
             shape = self._part(part.replace(output=output), source, shape, made)
-            self.parts.append(Part(made, shape, begin, end))
+            self.parts.append(Part(made, shape, group.begin, group.end))
         self.made: Shape = (shape[0], shape[1], self.shape[2])
         if not self.is_direct:
             self.steps.append(Step(Work.WRITE, "made0", "result", self.made, self.made[0], self.tile))

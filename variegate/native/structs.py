@@ -104,8 +104,9 @@ LOWERING = [
     ("num_passes", "i32 *"),  # [R]
     ("passes", "i32 *"),  # [R, K, PASS_FIELDS]
     ("breaks", "i32 *"),  # [R, K, 2]: a PassBreak, and the slot that an instruction could not join
-    ("emitted", "const u8 *"),  # [E, 3, 256]: the tables of LUTs as they were emitted
-    ("luts", "u8 *"),  # [T, 3, 256]: room for the tables of all instructions that become LUTs
+    ("emitted", "const u8 *"),  # [E, C, 256]: the tables of LUTs as they were emitted
+    ("luts", "u8 *"),  # [T, C, 256]: room for the tables of all instructions that become LUTs
+    ("lut_channels", "i64"),  # C
     ("filters", "const f32 *"),  # weights of FILTER
     ("kernels", "i16 *"),  # room for weights of convolutions
     ("kernel_values", "i64"),  # its length

@@ -181,7 +181,7 @@ class Transform:
         """
         # A subclass that defines ``sample`` may call this one.
         drawn = self if self._is_recorded else self.__dict__.setdefault("_drawn", DrawOf(self))
-        record_of(drawn, sampling.output, sampling.planes, sampling.epoch).run(sampling, rows, slot)
+        record_of(drawn, sampling.output, sampling.num_channels, sampling.epoch).run(sampling, rows, slot)
 
     def draw(self, image: DrawContext, slot: int) -> None:
         """Draw numbers of ``image`` and emit its instructions, using slots ``slot .. slot + num_slots - 1``.

@@ -27,11 +27,11 @@ from variegate.ops.filters import Sharpness
 from variegate.ops.magnitude import MagnitudeOp, PlainOp, WithProbability, between, limits
 from variegate.ops.schema import Around, Converted, MagnitudeRange, Range
 from variegate.ops.tone import Brightness
+from variegate.program.channels import per_channel, split_channels
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import Number as Drawn
 from variegate.program.draws.values import floor, logical_not, select
 from variegate.program.ops import MAX_TILES, Op
-from variegate.program.planes import needs_colour, wrong_number
 from variegate.program.rng import to_normal
 from variegate.program.sampling import CHOICE, Floats, Rows, Sampling
 
@@ -167,11 +167,9 @@ class ColorTemperature(MagnitudeOp):
     _useful = UsefulRange(2000.0, 20000.0, 6500.0, spread=np.geomspace)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        if sampling.planes is not None:
-            raise needs_colour("ColorTemperature", sampling.planes)
         is_colour = sampling.channels[rows] > 1
         distinct, which = np.unique(values[is_colour], return_inverse=True)
-        tables = [sampling.add_lut(temperature_table(kelvin)) for kelvin in distinct.tolist()]
+        tables = [sampling.add_lut(temperature_table(kelvin), "ColorTemperature") for kelvin in distinct.tolist()]
         index = np.array(tables, np.float64)[which.reshape(-1)]
         sampling.emit(rows[is_colour], Op.LUT, index, values[is_colour], name="ColorTemperature")
 
@@ -214,7 +212,10 @@ class RandomToneCurve(Transform):
         drawn = to_normal(sampling.words(rows, slot, self.num_slots))
         heights = np.clip(np.array([0.25, 0.75]) + self.scale * drawn, 0.0, 1.0)
         tables = np.floor(255.0 * (heights @ _INNER + _ALONG**3) + 0.5).astype(np.uint8)
-        index = [sampling.add_lut(table) for table in tables]
+        if self.per_channel:
+            groups = split_channels(sampling.num_channels)
+            tables = tables[:, np.concatenate([np.arange(group.begin, group.end) for group in groups])]
+        index = [sampling.add_lut(table, "RandomToneCurve") for table in tables]
         sampling.emit(rows, Op.LUT, np.array(index, np.float64), self.scale, name="RandomToneCurve")
 
 
@@ -241,23 +242,18 @@ class ChannelDropout(WithProbability):
         if not chosen:
             return
         count = low + floor(image.unit(slot, 1) * (high - low + 1))
-        channels = 3 if image.planes is None else image.planes.channels
+        channels = image.num_channels
         drops = _drops(channels)
         ways = select(count == 1, channels, len(drops) - channels)
         number = channels * (count - 1) + floor(image.unit(slot, 2) * ways)
         tables = np.stack([self._table(dropped, channels) for dropped in drops])
-        if image.planes is not None:
-            tables = image.of_planes("ChannelDropout", np.moveaxis(tables, 1, -1))
-            tables = np.moveaxis(tables, -1, 1)
         chosen.add(Op.LUT, chosen.table("luts", tables) + number, count, name="ChannelDropout")
 
     def _table(self, dropped: tuple[int, ...], channels: int) -> UInt8Array:
-        fill: Any = self.fill
-        if len(fill) != channels and len(set(fill)) > 1:
-            raise wrong_number("ChannelDropout: fill", fill, channels)
+        fill = per_channel("ChannelDropout: fill", self.fill, channels)
         table = np.tile(_IDENTITY, (channels, 1))
         for channel in dropped:
-            table[channel] = fill[channel % len(fill)]
+            table[channel] = fill[channel]
         return table
 
 

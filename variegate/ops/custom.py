@@ -17,7 +17,6 @@ from variegate.ops.base import Transform, set_field
 from variegate.ops.magnitude import BORDER_FLAGS, INTERPOLATION_FLAGS, between
 from variegate.ops.schema import Range
 from variegate.program.ops import Op
-from variegate.program.planes import needs_colour
 from variegate.program.sampling import Floats, Rows, Sampling
 from variegate.program.table_builder import PointFunction, row_address
 
@@ -120,9 +119,7 @@ class CustomOp(Transform, abstract=True):
             distinct, which = np.unique(values, return_inverse=True)
             if self._form == "lut":
                 luts = [self._table("lut", (256,), value) for value in distinct.tolist()]
-                if sampling.planes is not None and any(lut.ndim == 2 for lut in luts):
-                    raise needs_colour(name, sampling.planes)
-                tables, op = [sampling.add_lut(lut) for lut in luts], Op.LUT
+                tables, op = [sampling.add_lut(lut, name) for lut in luts], Op.LUT
             else:
                 tables = [sampling.add_matrix(self._table("color_matrix", (3, 4), v)) for v in distinct.tolist()]
                 op = Op.COLOR_MATRIX

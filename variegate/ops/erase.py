@@ -30,11 +30,11 @@ from variegate.ops.base import Transform, UsefulRange, set_field
 from variegate.ops.magnitude import MagnitudeOp, between, integers_between, limits
 from variegate.ops.resize import TRIES, draw_box
 from variegate.ops.schema import Argument, Converted, MagnitudeRange, Range
+from variegate.program.channels import color_of, needs_color
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import Number as Drawn
 from variegate.program.draws.values import floor
 from variegate.program.ops import Op
-from variegate.program.planes import needs_colour, wrong_number
 from variegate.program.program import MAX_CHANNELS
 from variegate.program.rng import to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
@@ -140,29 +140,24 @@ class RandomErasing(Transform):
             return
         is_float, is_random = erased.output.is_float, self.value == "random"
         noise_slot = slot + 1 + TRIES
-        values = self._values(erased, noise_slot, is_float)
+        color = self._color(erased, noise_slot, is_float)
+        values = color_of("RandomErasing: value", color, erased.num_channels, erased.table)
         args = (erased.rectangle(*box), 1, float(is_random), image.slot(noise_slot) if is_random else 0)
-        fill = None if is_float else values
-        if fill is not None and erased.planes is not None:
-            fill = (0,) if is_random else np.atleast_1d(np.array(self.value)).tolist()
+        fill = None if is_float else color
         erased.add(Op.ERASE, *args, *values, float(is_float), fill=fill, name="RandomErasing")
 
-    def _values(self, image: DrawContext, slot: int, is_float: bool) -> Sequence[Drawn]:
-        """Of red, green and blue."""
+    def _color(self, image: DrawContext, slot: int, is_float: bool) -> Sequence[Drawn]:
+        """One number for all channels, or one for each."""
         if self.value == "colour":
-            if image.planes is not None:
-                raise needs_colour("RandomErasing(value='colour')", image.planes)
+            if image.num_channels != 3:
+                raise needs_color("RandomErasing(value='colour')", image.num_channels)
             if is_float:
                 return [image.normal(slot), image.normal(slot, 1), image.normal(slot + 1)]
             return [floor(256 * image.unit(slot, i)) for i in range(3)]
         values = np.atleast_1d(np.array(0.0 if self.value == "random" else self.value, np.float64))
         if not is_float and not ((values >= 0) & (values <= 255)).all():
             raise ArgumentError(self, "value", self.value, "levels from 0 to 255, as there is no Normalize before it")
-        if image.planes is not None:
-            return image.of_planes("RandomErasing: value", values).tolist()
-        if len(values) not in (1, 3):
-            raise wrong_number("RandomErasing: value", self.value, 3)
-        return np.resize(values, 3).tolist()
+        return values.tolist()
 
 
 class _FillOrRandom(FillColor):

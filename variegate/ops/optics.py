@@ -105,7 +105,7 @@ class ChromaticAberration(Transform):
     _useful = UsefulRange(0.0, 0.1, 0.0, lambda most: ChromaticAberration(most, most, "red_blue"))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        rows = rows[sampling.channels[rows] == 3]
+        rows = rows[sampling.channels[rows] > 1]
         unit = sampling.uniform(rows, slot)
         red, blue = (between(self.primary_distortion_range, unit[:, i]) for i in (0, 1))
         second_red, second_blue = (between(self.secondary_distortion_range, unit[:, i]) for i in (2, 3))

@@ -15,7 +15,6 @@ from variegate.ops.compose import IMAGE_VALUES
 from variegate.program.boxes import SampledBoxes
 from variegate.program.one_image import NeedsBatch, OneImage, check_size, instruction
 from variegate.program.ops import Op
-from variegate.program.planes import Planes
 from variegate.program.program import Output
 from variegate.program.sampling import Record, Sampling
 from variegate.program.table_builder import TableBuilder
@@ -51,8 +50,8 @@ class Recorder(OneImage):
         self.records = []
 
     @property
-    def planes(self) -> Planes | None:
-        return self._run.planes
+    def num_channels(self) -> int:
+        return self._run.num_channels
 
     @property
     def epoch(self) -> int:
@@ -66,20 +65,11 @@ class Recorder(OneImage):
     def tables(self) -> TableBuilder:
         return self._run.tables
 
-    def of_planes(self, name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-        return self._run.of_planes(name, values)
-
     def word(self, slot: int, word: int = 0) -> int:
         return self._run.words(slot + word // 4)[word % 4]
 
     def table(self, name: str, values: npt.ArrayLike) -> int:
-        # A transform has the same tables for every sample.
-        array = np.asarray(values)
-        key = name, array.dtype.str, array.tobytes()
-        known = self._run.known_tables.get(key)
-        if known is None:
-            known = self._run.known_tables[key] = self.tables.add(name, array)
-        return known
+        return self._run.table(name, values)
 
     def column(self, values: Callable[[Sampling], npt.ArrayLike]) -> NoReturn:
         raise NeedsBatch
@@ -197,7 +187,6 @@ class PipelineImage(Recorded):
 
     def _after_batch(self, batch: Sampling) -> PipelineImage:
         run = self._run
-        run.sampling.differs_by_channel |= batch.differs_by_channel
         height, width = batch.size[0].tolist()
         # All of them, because a gray image that becomes three channels changes earlier ones.
         records = batch.records_of(0, run.num_before(self._row))

@@ -21,7 +21,6 @@ from variegate.pipelines.image import MAX_STEPS, PipelineError, PipelineImage, r
 from variegate.pipelines.sites import chain_of, frames_below, is_users, slot_of
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
-from variegate.program.planes import Planes
 from variegate.program.program import MAX_SIDE, Output
 from variegate.program.sampling import Rows, Sampling, after_blend, after_mixer
 from variegate.program.table_builder import TableBuilder
@@ -53,18 +52,17 @@ class Run:
 
     def __init__(self, pipeline: Any, samples: Samples, slot: int, batch: Sampling | Callable[[], Sampling]) -> None:
         self.pipeline, self.samples = pipeline, samples
-        self.planes: Planes | None
         self.number, self.row = len(samples.ids), 0
         self._slot, self._batch = slot, batch
         self.tables = TableBuilder()
-        self.planes, self.max_side = None, MAX_SIDE
+        self.max_side = MAX_SIDE
         if isinstance(batch, Sampling):
-            self.tables, self.planes, self.max_side = batch, batch.planes, batch.max_side
+            self.tables, self.max_side = batch, batch.max_side
         self._given: dict[str, list[Any]] = {}
         self._in_order = [self.given(name) for name in pipeline.in_order]
         self._by_name = {name: self.given(name) for name in pipeline.by_name}
         self._constants = pipeline.given_constants
-        self.known_tables: dict[tuple[str, str, bytes], int] = {}
+        self._known_tables: dict[tuple[str, str, bytes], int] = {}
         # Calls of the current sample: how often each has drawn, and the words of each slot.
         self._visits: dict[str, int] = {}
         self._words: dict[int, list[int]] = {}
@@ -78,9 +76,18 @@ class Run:
             self._batch.adopt_tables(self.tables)
         return self._batch
 
-    def of_planes(self, name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
-        """See ``Sampling``."""
-        return self.sampling.of_planes(name, values)
+    @property
+    def num_channels(self) -> int:
+        return self.tables.num_channels
+
+    def table(self, name: str, values: npt.ArrayLike) -> int:
+        """The first index of ``values`` in the side table of this name: transforms have the same for every sample."""
+        array = np.asarray(values)
+        key = name, array.dtype.str, array.tobytes()
+        known = self._known_tables.get(key)
+        if known is None:
+            known = self._known_tables[key] = self.tables.add(name, array)
+        return known
 
     def given(self, name: str) -> list[Any]:
         """Values of the rows: of their images as they came, or given with the batch."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from variegate.arrays import Float64Array, IndexArray
+from variegate.program.channels import fill_of
 from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, SPECS, Interpolation, Kind, Op, PadMode
 from variegate.program.passes import BEGIN, BLOCKING_SLOT, BREAK, END, QUALITY, PassBreak
 from variegate.program.program import Program
@@ -161,7 +162,7 @@ def _describe(program: Program, row: int, k: int) -> dict[str, Any]:
         first, count = (int(value) for value in program.args[row, k, :2])
         described["rectangles"] = program.tables.rectangles[first : first + count].tolist()
     if spec.uses_fill and program.fill[row, k].any() and "padding_mode" not in described:
-        described["fill"] = program.fill[row, k].tolist()
+        described["fill"] = fill_of(program, row, k)
     return described
 
 

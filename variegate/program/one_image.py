@@ -4,7 +4,7 @@ A native call reads its records (``executors/cpu/single.py``)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from variegate.arrays import Int32Array
 from variegate.program import rng
+from variegate.program.channels import color_of, refuse_color
 from variegate.program.draws.row_draw import KnownDraw
 from variegate.program.ops import NUM_ARGS, SPECS, Op
-from variegate.program.planes import Planes, wrong_number
 from variegate.program.program import MAX_SIDE, Output, Program
 from variegate.program.sampling import Record, Sampling, check_place, too_large
 from variegate.program.table_builder import TableBuilder
@@ -51,8 +51,8 @@ class OneImage(KnownDraw):
         self._tables = tables
 
     @property
-    def planes(self) -> Planes | None:
-        return None
+    def num_channels(self) -> int:
+        return 3
 
     @property
     def epoch(self) -> int:
@@ -136,15 +136,15 @@ class OneImage(KnownDraw):
 
 
 class EmitContext(Protocol):
-    """Planes and side tables that instructions refer to."""
+    """Side tables that instructions refer to, and the numbers of their colors."""
 
     @property
-    def planes(self) -> Planes | None: ...
+    def num_channels(self) -> int: ...
 
     @property
     def tables(self) -> TableBuilder: ...
 
-    def of_planes(self, name: str, values: npt.ArrayLike) -> npt.NDArray[Any]: ...
+    def table(self, name: str, values: npt.ArrayLike) -> int: ...
 
 
 def instruction(
@@ -162,13 +162,15 @@ def instruction(
 
     Raises ValueError if it may not follow, or has a fill color of other channels.
     """
+    refuse_color(op, name, context.num_channels)
     if output.steps or output.is_float:
         check_place(title or SPECS[Op(op)].name, op, args, output)
-    color: Iterable[int] = _BLACK
+    color: Sequence[float] = _BLACK
     if fill is not None:
-        color = map(int, _levels(context, name or title or SPECS[Op(op)].name, fill))
+        shown_as = name or title or SPECS[Op(op)].name
+        color = color_of(f"{shown_as}: fill", fill, context.num_channels, context.table)
     label = _NO_NAME if name is None else context.tables.name_index(name)
-    return (int(op), int(flags), *size, label, *color, *args, *_UNUSED[len(args)])
+    return (int(op), int(flags), *size, label, *map(int, color), *args, *_UNUSED[len(args)])
 
 
 def check_size(size: tuple[float, float], max_side: int, op: int, title: str | None = None) -> tuple[int, int]:
@@ -177,16 +179,6 @@ def check_size(size: tuple[float, float], max_side: int, op: int, title: str | N
     if height > max_side or width > max_side:
         raise too_large(title or SPECS[Op(op)].name, height, width, max_side)
     return height, width
-
-
-def _levels(context: EmitContext, title: str, fill: Sequence[float]) -> Sequence[float]:
-    """Red, green and blue of a fill color."""
-    if context.planes is not None:
-        levels: list[float] = context.of_planes(f"{title}: fill", fill).tolist()
-        return levels
-    if len(fill) != 3:
-        raise wrong_number(f"{title}: fill", fill, 3)
-    return fill
 
 
 def single_sampling(shape: tuple[int, int, int], sample_id: int, key: tuple[int, int]) -> Sampling:

@@ -27,7 +27,6 @@ from variegate.program.ops import NUM_ARGS, Op
 from variegate.program.passes import PASS_FIELDS
 
 if TYPE_CHECKING:
-    from variegate.program.planes import Planes
     from variegate.program.table_builder import PointFunction
 
 
@@ -92,7 +91,7 @@ def _scale_and_bias(
 class Tables:
     """Side tables that instructions point into by index."""
 
-    luts: UInt8Array = field(default_factory=lambda: np.empty((0, 3, 256), np.uint8))
+    luts: UInt8Array = field(default_factory=lambda: np.empty((0, 3, 256), np.uint8))  # [T, colors' channels, 256]
     matrices: Float32Array = field(default_factory=lambda: np.empty((0, 3, 4), np.float32))
     kernels: Int16Array = field(default_factory=lambda: np.empty(0, np.int16))  # see lowering/blurs.py
     filters: Float32Array = field(default_factory=lambda: np.empty(0, np.float32))  # weights, line by line
@@ -100,6 +99,8 @@ class Tables:
     # Displacements dx, dy of nodes line by line, grid after grid: see places.py.
     grids: Int16Array = field(default_factory=lambda: np.empty(0, np.int16))
     points: list[PointFunction] = field(default_factory=list)
+    # Of images of many channels, [V, C]: see ``program/channels.py``.
+    colors: Float64Array = field(default_factory=lambda: np.empty((0, 3), np.float64))
 
 
 class BlendEntries(NamedTuple):
@@ -219,7 +220,7 @@ class Program:
     opcode: Int16Array  # [R, K], Op codes, NOP after the last
     args: Float64Array  # [R, K, 8]
     flags: Int16Array  # [R, K]: interpolation and border of a geometry, mode of a pad
-    fill: UInt8Array  # [R, K, 3]: colour of pixels that fall outside, or of an erased rectangle
+    fill: UInt8Array  # [R, K, 3]: color of pixels that fall outside, or of an erased rectangle
     out_size: Int32Array  # [R, K, 2]: height and width after each instruction
     label: Int16Array  # [R, K]: index into names, -1 where the instruction's own name serves
     length: Int32Array  # [R]: instructions in use
@@ -245,13 +246,20 @@ class Program:
     pass_of: Int16Array | None = None
     num_passes: Int32Array | None = None
     passes: Int32Array | None = None
-    # Of images that have other than one or three channels: those that rows read, and programs of the others.
-    planes: Planes | None = None
-    further: tuple[Program, ...] = ()
 
     @property
     def num_rows(self) -> int:
         return int(self.opcode.shape[0])
+
+    @property
+    def channels(self) -> int:
+        """Of the images; 3 if some have one."""
+        return int(self.in_shape[:, 2].max(initial=1))
+
+    @property
+    def has_many_channels(self) -> bool:
+        """True if it is run as one program for each three channels: see ``program/channels.py``."""
+        return self.channels not in (1, 3)
 
     @property
     def num_outputs(self) -> int:

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.program import rng
+from variegate.program.channels import color_of, count_channels, refuse_color
 from variegate.program.mixing import Mix, join, mixed_by
 from variegate.program.ops import NUM_ARGS, SPECS, Op
-from variegate.program.planes import Planes, for_planes, refuse_colour, wrong_number
 from variegate.program.program import MAX_SIDE, Blend, Grouping, Output, Program, empty_instructions
 from variegate.program.table_builder import TableBuilder
 
@@ -54,8 +54,6 @@ class Sampling(TableBuilder):
     boxes: SampledBoxes | None = None
     mixes: Sequence[Mix] = ()
     max_side = MAX_SIDE  # of what operations make
-    planes: Planes | None = None  # the channels that are sampled, of images that have other than one or three
-    differs_by_channel = False  # what is sampled for other planes is not the same
 
     def __init__(
         self,
@@ -68,7 +66,6 @@ class Sampling(TableBuilder):
         first_key: npt.NDArray[np.uint32] | None = None,
     ) -> None:
         """``first_key``: what ``key`` is in epoch 0, for what is drawn once for all epochs."""
-        super().__init__()
         self._first_slot = 0
         count = len(ids)
         self.epoch = epoch
@@ -76,6 +73,7 @@ class Sampling(TableBuilder):
         self.key = rng.keys_of(key, count)  # uint32[N, 2]: of two copies of a sample each has its own
         self.source = np.arange(count, dtype=np.int32)
         self.shape = np.asarray(shapes, dtype=np.int32).reshape(count, 3)
+        super().__init__(count_channels(self.shape))
         self.size = self.shape[:, :2].copy()
         self.length = np.zeros(count, dtype=np.int32)
         self.output = Output()
@@ -90,14 +88,7 @@ class Sampling(TableBuilder):
 
     @property
     def channels(self) -> npt.NDArray[np.int32]:
-        """Of whole images; ``shape`` has those that rows read."""
-        return self.shape[:, 2] if self.planes is None else np.full_like(self.shape[:, 2], self.planes.channels)
-
-    def of_planes(self, name: str, values: Any) -> npt.NDArray[Any]:
-        """``Planes.of``, of values that are to be emitted."""
-        assert self.planes is not None
-        self.differs_by_channel |= np.shape(values)[-1] == self.planes.channels
-        return self.planes.of(name, values)
+        return self.shape[:, 2]
 
     # -- drawing -----------------------------------------------------------------------------------------------
 
@@ -153,13 +144,12 @@ class Sampling(TableBuilder):
         op: Op | npt.NDArray[np.int16],
         *args: npt.ArrayLike,
         flags: npt.ArrayLike = 0,
-        fill: Sequence[int] | npt.NDArray[np.uint8] | None = None,
+        fill: Sequence[int] | None = None,
         size: npt.NDArray[np.int32] | None = None,
         name: str | None = None,
     ) -> None:
         """Append an instruction to ``rows``. ``args`` broadcast over rows; ``size`` int[R, 2] where it changes."""
-        if self.planes is not None:
-            refuse_colour(op, name, self.planes)
+        refuse_color(op, name, self.num_channels)
         if len(rows) == 0:
             return
         # What follows a blend runs on every row of it.
@@ -178,7 +168,7 @@ class Sampling(TableBuilder):
         op: Op | npt.NDArray[np.int16],
         args: Sequence[npt.ArrayLike],
         flags: npt.ArrayLike = 0,
-        fill: Sequence[int] | npt.NDArray[np.uint8] | None = None,
+        fill: Sequence[int] | None = None,
         size: npt.NDArray[np.int32] | None = None,
         name: str | None = None,
     ) -> None:
@@ -197,11 +187,9 @@ class Sampling(TableBuilder):
         if np.any(flags):
             grids["flags"].reshape(-1)[flat] = flags
         if fill is not None:
-            if self.planes is not None:
-                fill = self.of_planes(f"{name or _title(op)}: fill", fill)
-            elif np.shape(fill)[-1] != 3:
-                raise wrong_number(f"{name or _title(op)}: fill", fill, 3)
-            grids["fill"].reshape(-1, 3)[flat] = fill
+            grids["fill"].reshape(-1, 3)[flat] = color_of(
+                f"{name or _title(op)}: fill", fill, self.num_channels, self.add
+            )
         if size is not None:
             self.size[rows] = size
         grids["out_size"].reshape(-1, 2)[flat] = self.size[rows]
@@ -218,8 +206,6 @@ class Sampling(TableBuilder):
         counts = np.array([len(each) for each in records], np.intp)
         packed = b"".join(starmap(_RECORD.pack, chain.from_iterable(records)))
         numbers = np.frombuffer(packed, np.float64).reshape(-1, 8 + NUM_ARGS)
-        if self.planes is not None:
-            refuse_colour(numbers[:, 0].astype(np.int16), None, self.planes)
         at = np.repeat(rows, counts)
         in_row = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
         place = self.length[at] + in_row
@@ -394,7 +380,7 @@ class Sampling(TableBuilder):
             dropped=None if self.boxes is None else self.boxes.dropped[kept],
             least=None if self.boxes is None else self.boxes.least,
         )
-        return program if self.planes is None else for_planes(program, self.planes, output)
+        return program
 
     @property
     def slots(self) -> int:

@@ -15,6 +15,7 @@ from variegate.arrays import AnyArray, Float32Array, Int16Array, Int32Array, Rea
 from variegate.checks import as_number
 from variegate.errors import shown
 from variegate.native.library import data_ptr
+from variegate.program.channels import needs_color
 from variegate.program.program import Tables
 from variegate.threads import computed_once
 
@@ -112,19 +113,27 @@ _NONE = Tables()
 
 
 class TableBuilder:
-    """Collects the ``Tables`` of a program, and the names of its operations."""
+    """Collects the ``Tables`` of a program, and the names of its operations.
 
-    def __init__(self) -> None:
+    ``num_channels``: of colors and tables of levels, 3 for gray and color images.
+    """
+
+    def __init__(self, num_channels: int = 3) -> None:
+        self.num_channels = num_channels
         self._parts: dict[str, list[AnyArray]] = {}
         self._counts: dict[str, int] = {}
         self._points: list[PointFunction] = []
         self._names: list[str] = []
+        if num_channels != 3:
+            self.add("luts", np.empty((0, num_channels, 256)))
+            self.add("colors", np.zeros((1, num_channels)))  # of instructions without a color
 
     def add(self, table: str, values: npt.ArrayLike) -> int:
         """-> the place of the first of ``values`` in their table."""
         like = getattr(_NONE, table)
         first = self._counts.get(table, 0)
-        part = np.ascontiguousarray(values, like.dtype).reshape(-1, *like.shape[1:])
+        part = np.ascontiguousarray(values, like.dtype)
+        part = part.reshape(-1, *part.shape[part.ndim - like.ndim + 1 :])
         self._parts.setdefault(table, []).append(part)
         self._counts[table] = first + len(part)
         return first
@@ -151,9 +160,14 @@ class TableBuilder:
             self._names.append(name)
         return self._names.index(name)
 
-    def add_lut(self, lut: UInt8Array) -> int:
-        """uint8[256] or [3, 256] -> its index, for Op.LUT."""
-        return self.add("luts", np.broadcast_to(lut, (3, 256)))
+    def add_lut(self, lut: UInt8Array, name: str = "LUT") -> int:
+        """uint8[256] or [3, 256] -> its index, for Op.LUT. ``name``: what errors call it.
+
+        Raises ValueError for three tables if images have many channels.
+        """
+        if lut.ndim == 2 and len(lut) not in (1, self.num_channels):
+            raise needs_color(name, self.num_channels)
+        return self.add("luts", np.broadcast_to(lut, (self.num_channels, 256)))
 
     def add_matrix(self, matrix: Float32Array) -> int:
         """float[3, 4] on 0..255 RGB plus offset -> its index, for Op.COLOR_MATRIX."""

@@ -25,8 +25,11 @@ Image = UInt8Array
 
 # (row, place) -> the image that the row reads, which lasts until the thread's next load into the same place.
 Load = Callable[[int, int], Image]
-# Of a fused program, whose first resizes it may rewrite as it loads; of one with ``planes`` see ``plane_loader``.
-Loader = Callable[[Program], Any]
+# Of a fused program, whose first resizes it may rewrite as it loads.
+Loader = Callable[[Program], Load]
+# (begin, end, sources): writes the addresses of the images of these rows -> what keeps them alive, until the thread's
+# next load.
+LoadRows = Callable[[int, int, Int64Array], object]
 
 
 Result = AnyArray
@@ -102,20 +105,20 @@ def run_into(
     Images are either all given, or brought row by row by ``loader(program)``: its ``load(row, place)`` runs on the
     thread that needs the image, just before; what it returned must last until the thread's next load with the same
     place. ``together`` rows, one after another, go to the same thread.
-
-    Of a program with ``planes``, results are [C, H, W] with three channels at least. Its parts take turns every few
-    rows, the last one first: the planes that it makes of another's channels, that one makes once more.
     """
-    runs = [_prepared(program, images, results, stacked, loader)]
-    for part in program.further:
-        runs.insert(0, _prepared(part, images, results, None, loader))
+    load = None if loader is None else partial(_load_each, loader(program))
+    run_together([prepare_run(program, images, results, stacked, load)], num_threads, together)
+
+
+def run_together(runs: Sequence[ProgramRun], num_threads: int | None, together: int = 1) -> None:
+    """Run programs of equally many rows, one after another for every few rows."""
     _run_rows(runs, num_threads, together)
     for run in runs:
         if run.program.blend is not None:
             blend_rows(run.program, run.canvases, run.targets, run.result, run.streams, num_threads)
 
 
-class _Run(NamedTuple):
+class ProgramRun(NamedTuple):
     """A program with its memory."""
 
     program: Program
@@ -124,31 +127,25 @@ class _Run(NamedTuple):
     streams: bool
     sources: Int64Array  # addresses of images
     targets: Int64Array  # of outputs
-    load: Any  # (begin, end, sources) -> what is to live until these rows are done
+    load: LoadRows | None
     canvases: list[Result]  # results of rows, where they are blended
     images: Any  # what ``sources`` points to
 
 
-def _prepared(
+def prepare_run(
     program: Program,
     images: Sequence[Image] | Image | None,
     results: list[Result],
     stacked: Result | None,
-    loader: Loader | None,
-) -> _Run:
-    if program.planes is not None:
-        first = program.planes.first
-        results = [result[first : first + 3] for result in results]
-        stacked = None
+    load: LoadRows | None,
+) -> ProgramRun:
+    """``images`` and ``results``: as of ``run_into``."""
     kept: Sequence[Image] = []
     sources = np.zeros(program.num_rows, np.int64)
     if images is not None:
         is_stacked = isinstance(images, np.ndarray)
         kept = np.ascontiguousarray(images) if is_stacked else [np.ascontiguousarray(image) for image in images]  # type: ignore[assignment]
         sources = _addresses(kept, kept if is_stacked else None)[program.source]
-    load: Any = None
-    if loader is not None:
-        load = loader(program) if program.planes is not None else partial(_load_each, loader(program))
     targets = _addresses(results, stacked)
     result = result_format(program.output)
     canvases: list[Result] = []
@@ -161,7 +158,7 @@ def _prepared(
         of_row_results = result._replace(storage=Storage.BYTES_CHW if is_planar else Storage.BYTES_HWC)
     streams = _streams(program)
     batch = pack_batch(program, sources, of_rows, of_row_results, streams)
-    return _Run(program, batch, result, streams, sources, targets, load, canvases, kept)
+    return ProgramRun(program, batch, result, streams, sources, targets, load, canvases, kept)
 
 
 def _load_each(load: Load, begin: int, end: int, sources: Int64Array) -> list[Image]:
@@ -182,8 +179,7 @@ def _streams(program: Program) -> bool:
     return bool(12 * height * width * program.num_rows >= STREAM_FROM_BYTES)
 
 
-def _run_rows(runs: Sequence[_Run], num_threads: int | None, together: int = 1) -> None:
-    """The rows of programs of equal rows."""
+def _run_rows(runs: Sequence[ProgramRun], num_threads: int | None, together: int = 1) -> None:
     program = runs[0].program
     load = runs[0].load
     in_pixels = int(program.in_shape[:, :2].prod(axis=1, dtype=np.int64).max(initial=1))
@@ -201,6 +197,7 @@ def _run_rows(runs: Sequence[_Run], num_threads: int | None, together: int = 1) 
         for i in range(begin, end, at_a_time):
             stop = min(i + at_a_time, end)
             for run in runs:
+                assert run.load is not None
                 _loaded = run.load(i, stop, run.sources)
                 kernels.run_rows(run.batch.memory, i, stop)
 

@@ -47,7 +47,7 @@ def refuse_regions(program: Program) -> None:
     borders = program.flags[:, : used.shape[1]] >> INTERPOLATION_BITS
     has_borders = bool((borders[KIND_OF[used] == Kind.GEOMETRY] != 0).any())
     lone = [SPECS[op].name for op in (Op.CLAHE, *np.flatnonzero(IS_WARP)) if (used == op).any()]
-    lone += ["padding_mode"] * has_borders + ["many channels"] * (program.planes is not None)
+    lone += ["padding_mode"] * has_borders + ["many channels"] * program.has_many_channels
     if lone:
         raise ValueError(f"{lone[0]} of an image in tiles runs on CPUs alone; accepted: devices cpu:0, cpu:1, ...")
     side = max(int(program.in_shape[:, :2].max()), int(program.out_size.max(initial=0)))
@@ -145,9 +145,7 @@ def _of_pass(program: Program, step: Step, tables: UInt8Array | None) -> tuple[P
     arrays |= {"source": np.zeros(1, np.int32)}
     output = program.output if step.is_last else Output(layout="NHWC")
     joined = replace(program.tables, luts=np.concatenate(luts))
-    single = program.replace(
-        **arrays, tables=joined, output=output, blend=None, grouping=None, mixture=None, further=()
-    )
+    single = program.replace(**arrays, tables=joined, output=output, blend=None, grouping=None, mixture=None)
     return single, plan
 
 

@@ -21,7 +21,7 @@ from variegate.executors.cuda.executor import (
 )
 from variegate.executors.cuda.images import DeviceImages, join, place_packed, place_tensor, place_tensors
 from variegate.executors.cuda.pack import refuse_jpeg
-from variegate.executors.runners.channels import run_parts
+from variegate.executors.runners.channels import run_groups
 from variegate.executors.runners.decode_plan import join_boxes, shift_crop
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.grouping import make_room
@@ -123,10 +123,11 @@ class CudaRunner:
             )
 
     def run(self, program: Program, batch: DeviceImages) -> Any:
-        if program.planes is not None:
+        fused = self.lower(program)
+        if fused.has_many_channels:
             with self._executor.current():
-                return run_parts(program, batch, lambda part, images: self._run(self.lower(part), images))
-        return self._run(self.lower(program), widened(batch, program))
+                return run_groups(fused, lambda group, part: self._run(part, batch.of_channels(group.read)))
+        return self._run(fused, widened(batch, program))
 
     def _run(self, fused: Program, batch: DeviceImages) -> Any:
         if fused.grouping is not None:
@@ -138,7 +139,7 @@ class CudaRunner:
         return results if stacked is None else stacked
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
-        if program.planes is not None:
+        if program.has_many_channels:
             return self.run(program, self.take(decoded(batch).images))
         batch = widened(batch, program)
         fused = self.lower(program)

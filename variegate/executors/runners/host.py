@@ -12,7 +12,7 @@ import torch
 from variegate.arrays import AnyArray, Int32Array, UInt8Array
 from variegate.executors import cpu
 from variegate.executors.batches import shapes_of
-from variegate.executors.runners.channels import as_laid_out, planar, plane_loader
+from variegate.executors.runners.channels import in_layout, run_groups_of_rows
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.grouping import make_room
 from variegate.executors.runners.images import NAMES, RaggedBatch, check_images
@@ -51,11 +51,6 @@ class HostBatch:
         each = zip(self.images, shapes.tolist(), strict=True)
         return HostBatch([np.ascontiguousarray(np.broadcast_to(image, shape)) for image, shape in each], shapes)
 
-    def of_channels(self, read: list[int]) -> HostBatch:
-        """Images of these of their channels."""
-        images = [np.ascontiguousarray(image[..., read]) for image in self.images]
-        return HostBatch(images, shapes_of(images))
-
 
 def take_host_batch(images: Any, names: str = NAMES) -> HostBatch:
     """``names``: as of ``check_images``. Raises TypeError or ValueError naming the image and what is accepted."""
@@ -93,20 +88,11 @@ class CpuRunner(HostRunner):
         self._is_composed = geometry == "composed"
 
     def run(self, program: Program, batch: HostBatch) -> Any:
-        if program.planes is not None:
-            return self._run_parts(program, batch)
+        if program.has_many_channels:
+            fused = self.lower(program)
+            made = run_groups_of_rows(fused, batch.images, self._num_threads)
+            return in_layout(each_tensor(made, self._dtype), fused)
         return self._run(program, widened(batch, program).images, None)
-
-    def _run_parts(self, program: Program, batch: HostBatch) -> Any:
-        whole, fused = planar(program, self.lower)
-        if whole.grouping is not None:
-            room, results = make_room(whole, whole.grouping, partial(cpu.take_results, whole.output))
-        else:
-            stacked, results = cpu.allocate(whole)
-            room = results if stacked is None else stacked
-        loader = partial(plane_loader, batch.images)
-        cpu.run_into(fused, None, results, None, self._num_threads, loader)
-        return as_laid_out(each_tensor(room, self._dtype), program)
 
     def fits_one(self, record: Record) -> bool:
         """True if ``draw_one`` runs what the record draws."""
@@ -121,8 +107,8 @@ class CpuRunner(HostRunner):
         return _to_tensor(cpu.run_one(image, pixels, image.output, self._is_composed), self._dtype)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
-        if program.planes is not None:
-            return self._run_parts(program, decoded(batch))
+        if program.has_many_channels:
+            return self.run(program, decoded(batch))
         return self._run(program, None, widened(batch, program))
 
     def _run(self, program: Program, images: list[Image] | Image | None, encoded: EncodedBatch | None) -> Any:

@@ -118,11 +118,9 @@ class BandJob:
         self._flush(target)
 
     def _pick(self, step: Step, band: Band) -> None:
-        planes = self._spec.plan.programs[step.program].planes
-        assert planes is not None
         source = self._image(step.source, step.shape)
         target = self._image(step.target, (*step.shape[:2], 3))
-        for i, channel in enumerate(planes.read):
+        for i, channel in enumerate(step.read):
             target[band.begin : band.end, :, i] = source[band.begin : band.end, :, channel]
         self._flush(target)
 

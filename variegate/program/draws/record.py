@@ -17,7 +17,6 @@ from variegate.program.draws.instructions import EMISSION, INSTRUCTION, LANES, D
 from variegate.program.draws.recorder import NONE, SIDE_TABLES, Callback, Emission, PythonDraw, Recorder
 from variegate.program.draws.row_draw import draw_in_python, emit_in_python
 from variegate.program.ops import NUM_ARGS
-from variegate.program.planes import Planes
 from variegate.program.program import Output, Tables
 from variegate.program.sampling import Rows, Sampling, too_large
 
@@ -44,7 +43,6 @@ class Record:
     num_rectangles: int
     max_emissions: int
     uses_epoch: bool
-    differs_by_channel: bool
     notes: tuple[Emission, ...]
     # The record for other formats after the first callbacks.
     again: Callable[[tuple[Output, ...]], Record]
@@ -83,7 +81,6 @@ class Record:
         record = call.record
         call.run(begin, len(record.code))
         sampling.output = record.output
-        sampling.differs_by_channel |= record.differs_by_channel
 
     def error(self, status: int, failure: Float64Array, max_side: int) -> Exception:
         """The error for the status of a call of vg_draw."""
@@ -235,18 +232,18 @@ class DrawOf:
 
 
 def record_of(
-    transform: Any, output: Output, planes: Planes | None, epoch: int, next_outputs: tuple[Output, ...] = ()
+    transform: Any, output: Output, num_channels: int, epoch: int, next_outputs: tuple[Output, ...] = ()
 ) -> Record:
     """The record of a transform, made when it is first needed.
 
-    ``output``: the format in which images leave so far. ``next_outputs``: that after the first callbacks, where these
-    change it.
+    ``output``: the format in which images leave so far. ``num_channels``: numbers of a color, 3 for gray and color
+    images. ``next_outputs``: the format after the first callbacks, where these change it.
     """
     records: dict[Any, Record] = transform.__dict__.setdefault("_records", {})
-    key = (output, planes, next_outputs)
+    key = (output, num_channels, next_outputs)
     known = records.get(key) or records.get((*key, epoch))
     if known is None:
-        known = _record(transform, output, planes, epoch, next_outputs)
+        known = _record(transform, output, num_channels, epoch, next_outputs)
         if len(records) > _MOST_RECORDS:
             records.clear()
         records[(*key, epoch) if known.uses_epoch else key] = known
@@ -257,10 +254,8 @@ def record_of(
 _MOST_RECORDS = 64
 
 
-def _record(
-    transform: Any, output: Output, planes: Planes | None, epoch: int, next_outputs: tuple[Output, ...]
-) -> Record:
-    recorder = Recorder(planes, epoch, output=output, next_outputs=next_outputs)
+def _record(transform: Any, output: Output, num_channels: int, epoch: int, next_outputs: tuple[Output, ...]) -> Record:
+    recorder = Recorder(num_channels, epoch, output=output, next_outputs=next_outputs)
     recorder.run(transform, NONE, 0)
     first = len(recorder.constants)
 
@@ -294,9 +289,8 @@ def _record(
         recorder.num_rectangles,
         recorder.max_emissions,
         recorder.uses_epoch,
-        recorder.differs_by_channel,
         tuple(recorder.emissions),
-        partial(record_of, transform, output, planes, epoch),
+        partial(record_of, transform, output, num_channels, epoch),
     )
 
 

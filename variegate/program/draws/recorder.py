@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.arrays import AnyArray, Float64Array
+from variegate.program.channels import color_of, refuse_color
 from variegate.program.draws.instructions import DrawOp
 from variegate.program.draws.values import NotRecordable, Number, Value, cos, exp, log, select, sqrt
 from variegate.program.ops import SPECS, Op
-from variegate.program.planes import Planes, refuse_colour, wrong_number
 from variegate.program.program import Output
 from variegate.program.rng import GAMMA_SLOTS
 from variegate.program.sampling import CHOICE, Sampling, check_place
@@ -73,10 +73,9 @@ class Callback:
 class Recorder:
     """Instructions that have been recorded so far. ``next_outputs``: see ``record_of``."""
 
-    planes: Planes | None = None
+    num_channels: int = 3  # of colors; other numbers than 3 are those of all images
     epoch: int = 0
     uses_epoch: bool = False
-    differs_by_channel: bool = False
     output: Output = field(default_factory=Output)
     next_outputs: Sequence[Output] = ()
     # What has mixed images with others so far, of which some may be meant by what comes next.
@@ -218,19 +217,13 @@ class DrawContext:
         return self.recorder.append(DrawOp.WIDTH)
 
     @property
-    def channels(self) -> Number:
-        planes = self.recorder.planes
-        return self.recorder.append(DrawOp.CHANNELS) if planes is None else planes.channels
+    def num_channels(self) -> int:
+        """Numbers of a color: 3 for gray and color images, which may be in one batch, else those of all images."""
+        return self.recorder.num_channels
 
     @property
-    def planes(self) -> Planes | None:
-        return self.recorder.planes
-
-    def of_planes(self, name: str, values: npt.ArrayLike) -> AnyArray:
-        """``Planes.of``, of values that are to be emitted: those of the three channels that are drawn for."""
-        assert self.recorder.planes is not None
-        self.recorder.differs_by_channel |= np.shape(values)[-1] == self.recorder.planes.channels
-        return self.recorder.planes.of(name, values)
+    def channels(self) -> Number:
+        return self.recorder.append(DrawOp.CHANNELS) if self.num_channels == 3 else self.num_channels
 
     @property
     def epoch(self) -> int:
@@ -436,10 +429,12 @@ class DrawContext:
         """The first index of ``values``, the same for all images, in the side table of this name (``Tables``)."""
         recorder = self.recorder
         parts = recorder.tables.setdefault(name, [])
-        first = sum(map(len, parts))
-        parts.append(np.asarray(values))
+        array = np.asarray(values)
+        if not any(np.array_equal(part, array) for part in parts):
+            parts.append(array)
+        number = next(i for i, part in enumerate(parts) if np.array_equal(part, array))
         base = recorder.append(DrawOp.BASE, k=SIDE_TABLES.index(name))
-        return base + first
+        return base + sum(map(len, parts[:number]))
 
     # -- emitting ------------------------------------------------------------------------------------------------
 
@@ -462,11 +457,10 @@ class DrawContext:
         recorder = self.recorder
         shown_as = title or (SPECS[Op(op)].name if not isinstance(op, Value) else CHOICE)
         check_place(shown_as, op, args, recorder.output, recorder.mixer)
-        if recorder.planes is not None:
-            refuse_colour(np.array(among or [int(op)], np.int16), name, recorder.planes)
-            fill = None if fill is None else self._planes_of(f"{name or shown_as}: fill", fill)
-        elif fill is not None and len(fill) != 3:
-            raise wrong_number(f"{name or shown_as}: fill", fill, 3)
+        if self.num_channels != 3:
+            refuse_color(among or [int(op)], name, self.num_channels)
+        if fill is not None:
+            fill = color_of(f"{name or shown_as}: fill", fill, self.num_channels, self.table)
         height, width = (NONE, NONE) if size is None else map(recorder.register, size)
         recorder.emissions.append(
             Emission(
@@ -483,11 +477,6 @@ class DrawContext:
         )
         recorder.max_emissions += 1
         recorder.code.append((DrawOp.EMIT, NONE, NONE, NONE, NONE, float(len(recorder.emissions) - 1)))
-
-    def _planes_of(self, name: str, values: Sequence[Number]) -> Sequence[Number]:
-        if any(isinstance(value, Value) for value in values):
-            raise NotRecordable("fill colors of several planes")
-        return tuple(self.of_planes(name, values).tolist())
 
     def _label(self, name: str) -> int:
         names = self.recorder.names
@@ -515,4 +504,4 @@ class DrawContext:
         )
 
 
-SIDE_TABLES = ("luts", "matrices", "filters", "grids")
+SIDE_TABLES = ("luts", "matrices", "filters", "grids", "colors")

@@ -13,7 +13,6 @@ from variegate.arrays import Float64Array
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import Number
 from variegate.program.ops import Op
-from variegate.program.planes import Planes
 from variegate.program.program import Output
 from variegate.program.sampling import Rows, Sampling
 
@@ -68,12 +67,12 @@ class RowDraw(KnownDraw):
         return int(self._sampling.size[self._rows[0], 1])
 
     @property
-    def channels(self) -> int:
-        return int(self._sampling.channels[self._rows[0]])
+    def num_channels(self) -> int:
+        return self._sampling.num_channels
 
     @property
-    def planes(self) -> Planes | None:
-        return self._sampling.planes
+    def channels(self) -> int:
+        return int(self._sampling.channels[self._rows[0]])
 
     @property
     def epoch(self) -> int:

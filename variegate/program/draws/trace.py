@@ -31,7 +31,7 @@ def trace(transform: Any) -> str:
     """
     if not hasattr(transform, "_is_recorded"):
         raise TypeError(f"transform: got {type(transform).__name__}; accepted: a transform, such as T.RandAugment()")
-    record = record_of(transform, Output(), None, 0)
+    record = record_of(transform, Output(), 3, 0)
     lines = []
     callbacks = list(record.callbacks)
     for at, instruction in enumerate(record.code):

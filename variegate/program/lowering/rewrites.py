@@ -30,7 +30,7 @@ class LoweringWork:
     """Programs that are rewritten, and the memory of the rewrites."""
 
     program: ProgramArrays
-    luts: UInt8Array  # [T, 3, 256]: room for the tables of all instructions that become LUTs
+    luts: UInt8Array  # [T, C, 256]: room for the tables of all instructions that become LUTs
     kernels: Int16Array  # room for weights of convolutions
     memory: Int64Array  # the native struct
     arrays: tuple[Any, ...]  # that it points to
@@ -88,13 +88,14 @@ def new_work(
     made: dict[str, Any] = {
         "breaks": np.empty((rows, slots, 2), np.int32),
         "emitted": as_c_contiguous(emitted),
-        "luts": np.empty((luts, 3, 256), np.uint8),
+        "luts": np.empty((luts, *emitted.shape[1:]), np.uint8),
         "filters": as_c_contiguous(filters),
         "kernels": np.empty(kernel_values, np.int16),
         "neutral": NEUTRAL_OF,
         "kinds": KIND_OF,
     }
     counts = {"rows": rows, "slots": slots, "kernel_values": kernel_values, "longest": 0, "num_luts": 0, "unknown": -1}
+    counts |= {"lut_channels": emitted.shape[1]}
     flags = {"composed": int(composed), "measured_once": int(measured_once), "num_kernel_values": 0}
     memory = pack_struct(LOWERING, **program._asdict(), **made, **counts, **flags, records=0)
     return LoweringWork(program, made["luts"], made["kernels"], memory, tuple(made.values()))
