@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -38,17 +40,17 @@ class Sepia(T.CustomOp):
         return (1 - m) * np.eye(3, 4) + m * brown
 
 
-def lift_dull_colors(r: float, g: float, b: float, m: float) -> tuple[float, float, float]:
-    mean = (r + g + b) / 3
-    gain = 1 + m * (1 - (max(r, g, b) - min(r, g, b)) / 255)
-    return mean + gain * (r - mean), mean + gain * (g - mean), mean + gain * (b - mean)
-
-
 class Vibrance(T.CustomOp):
-    """A function of a pixel, compiled by Numba."""
+    """A function of a pixel: dull colors become more vivid."""
 
     magnitude = T.Magnitude(0, 1)
-    point = staticmethod(lift_dull_colors)
+
+    @staticmethod
+    def point(r: Any, g: Any, b: Any, m: Any) -> tuple[Any, ...]:
+        mean = (r + g + b) / 3
+        spread = vg.math.maximum(r, g, b) - vg.math.minimum(r, g, b)
+        gain = 1 + m * (1 - spread / 255)
+        return tuple(mean + gain * (channel - mean) for channel in (r, g, b))
 
 
 if __name__ == "__main__":

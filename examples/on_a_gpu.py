@@ -1,10 +1,12 @@
 """Batches on a GPU: uploaded once, augmented there, normalized bfloat16 out. Runs on the CPU where there is no GPU.
 
-Also a custom operation that has both forms. See docs/gpu.md. A GPU needs Triton, which
-comes with PyTorch's CUDA builds (and with Variegate's extra ``cuda``).
+Also a custom operation, whose function runs on both. See docs/gpu.md. A GPU needs Triton, which comes with PyTorch's
+CUDA builds (and with Variegate's extra ``cuda``).
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,31 +14,18 @@ import torch
 import variegate as vg
 from variegate import transforms as T
 
-try:
-    import triton
-    import triton.language as tl
-except ImportError:  # nothing here needs it on a CPU
-    triton = None
-
-
-def lift_dull_colors(r: float, g: float, b: float, m: float) -> tuple[float, float, float]:
-    mean = (r + g + b) / 3
-    gain = 1 + m * (1 - (max(r, g, b) - min(r, g, b)) / 255)
-    return mean + gain * (r - mean), mean + gain * (g - mean), mean + gain * (b - mean)
-
-
-def lift_dull_colors_triton(r, g, b, m):  # type: ignore[no-untyped-def]
-    mean = (r + g + b) / 3
-    spread = tl.maximum(tl.maximum(r, g), b) - tl.minimum(tl.minimum(r, g), b)  # pyright: ignore
-    gain = 1 + m * (1 - spread / 255)
-    return mean + gain * (r - mean), mean + gain * (g - mean), mean + gain * (b - mean)
-
 
 class Vibrance(T.CustomOp):
+    """Dull colors become more vivid: one function, for the CPU and for GPUs."""
+
     magnitude = T.Magnitude(0, 1)
-    point = staticmethod(lift_dull_colors)
-    if triton is not None:
-        point_triton = staticmethod(triton.jit(lift_dull_colors_triton))
+
+    @staticmethod
+    def point(r: Any, g: Any, b: Any, m: Any) -> tuple[Any, ...]:
+        mean = (r + g + b) / 3
+        spread = vg.math.maximum(r, g, b) - vg.math.minimum(r, g, b)
+        gain = 1 + m * (1 - spread / 255)
+        return tuple(mean + gain * (channel - mean) for channel in (r, g, b))
 
 
 def main() -> None:

@@ -492,37 +492,38 @@ enum : int {
   DIVIDE = 12,
   FLOOR_DIVIDE = 13,
   MODULO = 14,
-  MINIMUM = 15,
-  MAXIMUM = 16,
-  LESS = 17,
-  LESS_EQUAL = 18,
-  EQUAL = 19,
-  NOT_EQUAL = 20,
-  AND = 21,
-  OR = 22,
-  NOT = 23,
-  NEGATE = 24,
-  ABSOLUTE = 25,
-  RINT = 26,
-  FLOOR = 27,
-  CEIL = 28,
-  TRUNC = 29,
-  SQRT = 30,
-  FLOAT32 = 31,
-  EXP = 32,
-  LOG = 33,
-  SIN = 34,
-  COS = 35,
-  TAN = 36,
-  SELECT = 37,
-  ASSIGN = 38,
-  LOOKUP = 39,
-  SEARCH = 40,
-  SORT = 41,
-  RECTANGLE = 42,
-  EMIT = 43,
-  CHECK = 44,
-  SKIP = 45,
+  POWER = 15,
+  MINIMUM = 16,
+  MAXIMUM = 17,
+  LESS = 18,
+  LESS_EQUAL = 19,
+  EQUAL = 20,
+  NOT_EQUAL = 21,
+  AND = 22,
+  OR = 23,
+  NOT = 24,
+  NEGATE = 25,
+  ABSOLUTE = 26,
+  RINT = 27,
+  FLOOR = 28,
+  CEIL = 29,
+  TRUNC = 30,
+  SQRT = 31,
+  FLOAT32 = 32,
+  EXP = 33,
+  LOG = 34,
+  SIN = 35,
+  COS = 36,
+  TAN = 37,
+  SELECT = 38,
+  ASSIGN = 39,
+  LOOKUP = 40,
+  SEARCH = 41,
+  SORT = 42,
+  RECTANGLE = 43,
+  EMIT = 44,
+  CHECK = 45,
+  SKIP = 46,
 };
 }  // namespace DrawOp
 
@@ -596,6 +597,55 @@ struct DrawCall {
   f64 * failure;
 };
 
+// Elementary functions of pixels: see variegate/program/elementary.py.
+
+constexpr f32 EXP_TERMS[] = {0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p-1f, 0x1.5555540000000p-3f, 0x1.5553820000000p-5f, 0x1.1112100000000p-7f, 0x1.6e879c0000000p-10f, 0x1.a0d2ce0000000p-13f};
+
+constexpr f32 LOG2_E = 0x1.7154760000000p+0f;
+
+constexpr f32 EXP_HIGH = 0x1.62e42e0000000p+6f;
+
+constexpr f32 EXP_LOW = -0x1.5d589e0000000p+6f;
+
+constexpr f32 SQRT_2 = 0x1.6a09e60000000p+0f;
+
+constexpr f32 LOG_TERMS[] = {0x1.5555560000000p-1f, 0x1.99999a0000000p-2f, 0x1.24924a0000000p-2f, 0x1.c71c720000000p-3f};
+
+constexpr f32 LN_2_PARTS[] = {0x1.6300000000000p-1f, -0x1.bd01060000000p-13f};
+
+constexpr f32 SIN_TERMS[] = {-0x1.5555460000000p-3f, 0x1.11073c0000000p-7f, -0x1.9943f20000000p-13f};
+
+constexpr f32 COS_TERMS[] = {0x1.0000000000000p+0f, -0x1.0000000000000p-1f, 0x1.55554a0000000p-5f, -0x1.6c0c340000000p-10f, 0x1.99eb9c0000000p-16f};
+
+constexpr f32 TWO_OVER_PI = 0x1.45f3060000000p-1f;
+
+constexpr f32 PI_HALVES_PARTS[] = {0x1.9200000000000p+0f, 0x1.fb40000000000p-12f, 0x1.4442d20000000p-24f};
+
+constexpr f32 LARGEST_ANGLE = 0x1.0000000000000p+13f;
+
+constexpr f32 ROUNDER = 0x1.8000000000000p+23f;
+
+// Custom operations: see variegate/program/points.py.
+
+constexpr int POINT_FLOATS = 4096;
+
+constexpr int MAX_POINT_NUMBERS = 512;
+
+// A user's function of a pixel: compiled, or a record.
+struct PixelFunction {
+  void * compiled;
+  const DrawInstruction * code;
+  i64 length;
+  i64 num_numeric;
+  const f32 * constants;
+  i64 num_constants;
+  i64 num_numbers;
+  i64 num_registers;
+  i64 red;
+  i64 green;
+  i64 blue;
+};
+
 // Results.
 
 namespace Storage {
@@ -641,7 +691,7 @@ struct Batch {
   const i32 * rectangles;
   const i16 * grids;
   i64 grid_values;
-  void *const * points;
+  const PixelFunction * points;
   const f32 * segments;
   const u8 *const * sources;
   u8 *const * targets;

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from variegate.apps.curate import fingerprint, near_search, pixels
 from variegate.executors.cuda import layout
 from variegate.native import structs
 from variegate.ops import fields
-from variegate.program import coords, ops, passes, rng, stages
+from variegate.program import coords, elementary, ops, passes, points, rng, stages
 from variegate.program.draws.instructions import EMISSION, INSTRUCTION, LANES, DrawFailure, DrawOp
 from variegate.program.lowering import blurs, rewrites
 
@@ -33,7 +34,7 @@ def _int_enum(kind: type[IntEnum]) -> str:
     return _enum(kind.__name__, ((member.name, member.value) for member in kind))
 
 
-def _fields(module: ModuleType, first: str, last: str) -> Iterator[tuple[str, int]]:
+def _fields(module: ModuleType, first: str, last: str) -> Iterator[tuple[str, Any]]:
     """Constants of a module from ``first`` to ``last``, in the order of their definition."""
     names = list(vars(module))
     for name in names[names.index(first) : names.index(last) + 1]:
@@ -46,6 +47,10 @@ def _number(name: str, value: float) -> str:
         return f"constexpr {kind} {name} = {value};\n"
     assert math.isfinite(value)
     return f"constexpr f64 {name} = {float(value).hex()};\n"
+
+
+def _floats(name: str, values: Iterable[float]) -> str:
+    return _array(name, "f32", (f"{value.hex()}f" for value in values))
 
 
 def _array(name: str, kind: str, values: Iterable[object]) -> str:
@@ -190,6 +195,15 @@ def header() -> str:
             "An instruction of a program, a rectangle, or the numbers of a message: registers, -1 for none.",
         ),
         _struct("DrawCall", structs.DRAW_CALL, structs.DRAW_COMMENT),
+        "// Elementary functions of pixels: see variegate/program/elementary.py.\n",
+        *(
+            _floats(name, value) if isinstance(value, tuple) else f"constexpr f32 {name} = {value.hex()}f;\n"
+            for name, value in _fields(elementary, "EXP_TERMS", "ROUNDER")
+        ),
+        "// Custom operations: see variegate/program/points.py.\n",
+        _number("POINT_FLOATS", points.POINT_FLOATS),
+        _number("MAX_POINT_NUMBERS", points.MAX_POINT_NUMBERS),
+        _struct("PixelFunction", structs.PIXEL_FUNCTION, "A user's function of a pixel: compiled, or a record."),
         "// Results.\n",
         _int_enum(structs.Storage),
         _int_enum(structs.BandStep),

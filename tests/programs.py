@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -25,10 +24,10 @@ from variegate.program.ops import (
     Op,
     PadMode,
 )
+from variegate.program.points import PointFunction
 from variegate.program.program import Output, Program
 from variegate.program.rng import stream_key
 from variegate.program.sampling import Sampling
-from variegate.program.table_builder import PointFunction
 
 NAN = math.nan
 # Every way a kernel may cut a row: below, at and above blocks of 16 and 64 pixels, and sides too small for a filter.
@@ -43,12 +42,7 @@ OUTPUTS = (
 )
 
 
-if importlib.util.find_spec("triton") is not None:
-    from tests.executors.turn import turn
-else:
-    turn = None
-
-POINT = PointFunction(lambda r, g, b, m: (g * m, b + m, 255.0 - r), "turn", turn)
+POINT = PointFunction(lambda r, g, b, m: (g * m, b + m, 255.0 - r), "turn")
 
 # What every device has; JPEGs are tested by themselves.
 SEMANTIC = tuple(op for op in SPECS if op < 100 and SPECS[op].kind is not Kind.CODEC)

@@ -1,7 +1,7 @@
 """The public names with their signatures, one a line: ``python -m tests.public_api`` writes them to public_api.txt.
 
-Public are the names of ``variegate``, ``variegate.transforms``, ``variegate.transforms.functional`` and
-``variegate.policies``, methods and properties of public classes, and commands with their options.
+Public are the names of ``variegate``, ``variegate.math``, ``variegate.policies``, ``variegate.transforms`` and
+``variegate.transforms.functional``, methods and properties of public classes, and commands with their options.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ from variegate.cli.commands import app
 from variegate.transforms import CustomOp, Transform
 
 LISTING = Path(__file__).with_name("public_api.txt")
-MODULES = ("variegate", "variegate.transforms", "variegate.transforms.functional", "variegate.policies")
+MODULES = (
+    "variegate",
+    "variegate.math",
+    "variegate.policies",
+    "variegate.transforms",
+    "variegate.transforms.functional",
+)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 

@@ -103,7 +103,7 @@ def test_python_that_is_not_run_is_listed(page: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "script", "least"), [("gpu", "on_a_gpu", 4), ("keras", "keras_mirrored", 2), ("ray", "ray_data", 1)]
+    ("page", "script", "least"), [("gpu", "on_a_gpu", 2), ("keras", "keras_mirrored", 2), ("ray", "ray_data", 1)]
 )
 def test_code_that_needs_more_is_that_of_the_example(page: str, script: str, least: int) -> None:
     """It cannot be run everywhere, but the script that it is taken from can (see test_examples.py)."""

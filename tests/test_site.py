@@ -14,7 +14,7 @@ import variegate
 from docs.gallery import FAMILIES, WITHOUT, named
 from docs.plots import MARK, PLOTS, speedups
 from docs.reference_pages import described, entries
-from variegate import policies, transforms
+from variegate import math, policies, transforms
 from variegate.transforms import functional
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,7 +26,7 @@ ELSEWHERE = {"variegate.integrations.keras", "variegate.integrations.ray"}
 LISTED = [entry for page in sorted((DOCS / "reference").glob("*.md")) for entry in entries(page.read_text("utf-8"))]
 
 
-@pytest.mark.parametrize("module", [variegate, transforms, functional, policies])
+@pytest.mark.parametrize("module", [variegate, transforms, functional, policies, math])
 def test_every_public_name_is_in_the_reference_once(module) -> None:
     described_as = Counter(
         (name, id(getattr(importlib.import_module(home), name))) for home, name, _ in LISTED if home not in ELSEWHERE

@@ -50,6 +50,7 @@ _NAMES = {
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = {
+    "math": "variegate.math",
     "policies": "variegate.policies",
     "transforms": "variegate.transforms",
 }

@@ -1,3 +1,4 @@
+from variegate import math as math
 from variegate import policies as policies
 from variegate import transforms as transforms
 from variegate.apps.attribution import attribution as attribution

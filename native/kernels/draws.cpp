@@ -2,8 +2,7 @@
 //
 // A record is a list of instructions on registers, one number per image and register. Images are taken in blocks, so
 // that an instruction costs a loop over a block, and what a block needs stays in the nearest cache.
-#include "../constants.h"
-#include "mathematics.h"
+#include "arithmetic.h"
 
 namespace vg::VG_LEVEL {
 namespace {
@@ -147,12 +146,35 @@ int count_edges(const f64 *edges, int count, f64 x) {
     for (int i = 0; i < block.count; i++) to[i] = (f64)(VALUE); \
     break;
 
+#define VG_COMPUTE_ONE(NAME, VALUE)         \
+  case DrawOp::NAME:                        \
+    for (int i = 0; i < block.count; i++) { \
+      const f64 a = first[i];               \
+      to[i] = (f64)(VALUE);                 \
+    }                                       \
+    break;
+#define VG_COMPUTE_TWO(NAME, VALUE)          \
+  case DrawOp::NAME:                         \
+    for (int i = 0; i < block.count; i++) {  \
+      const f64 a = first[i], b = second[i]; \
+      to[i] = (f64)(VALUE);                  \
+    }                                        \
+    break;
+#define VG_COMPUTE_THREE(NAME, VALUE)                      \
+  case DrawOp::NAME:                                       \
+    for (int i = 0; i < block.count; i++) {                \
+      const f64 a = first[i], b = second[i], c = third[i]; \
+      to[i] = (f64)(VALUE);                                \
+    }                                                      \
+    break;
+
 i64 run_block(const Block &block) {
   const DrawCall &call = block.call;
   for (i64 pc = call.begin; pc < call.end; pc++) {
     const DrawInstruction &in = call.code[pc];
     f64 *to = block.at(max_of(in.to, 0));
-    const f64 *a = block.at(max_of(in.a, 0)), *b = block.at(max_of(in.b, 0)), *c = block.at(max_of(in.c, 0));
+    const f64 *first = block.at(max_of(in.a, 0)), *second = block.at(max_of(in.b, 0));
+    const f64 *third = block.at(max_of(in.c, 0));
     i64 failure = OK;
     switch (in.op) {
       VG_EACH(HEIGHT, call.size[2 * block.row(i)])
@@ -161,39 +183,13 @@ i64 run_block(const Block &block) {
       VG_EACH(COLUMN, call.columns[(i64)in.k * call.column_rows + block.row(i)])
       VG_EACH(BASE, call.bases[(i64)in.k])
       VG_EACH(SLOT, call.first_slot + (i64)in.k)
-      VG_EACH(UNIT, a[i] * 0x1p-32)
-      VG_EACH(ADD, a[i] + b[i])
-      VG_EACH(SUBTRACT, a[i] - b[i])
-      VG_EACH(MULTIPLY, a[i] * b[i])
-      VG_EACH(DIVIDE, a[i] / b[i])
-      VG_EACH(FLOOR_DIVIDE, floor(a[i] / b[i]))
-      VG_EACH(MODULO, a[i] - b[i] * floor(a[i] / b[i]))
-      VG_EACH(MINIMUM, min_of(a[i], b[i]))
-      VG_EACH(MAXIMUM, max_of(a[i], b[i]))
-      VG_EACH(LESS, a[i] < b[i])
-      VG_EACH(LESS_EQUAL, a[i] <= b[i])
-      VG_EACH(EQUAL, a[i] == b[i])
-      VG_EACH(NOT_EQUAL, a[i] != b[i])
-      VG_EACH(AND, a[i] != 0 && b[i] != 0)
-      VG_EACH(OR, a[i] != 0 || b[i] != 0)
-      VG_EACH(NOT, a[i] == 0)
-      VG_EACH(NEGATE, -a[i])
-      VG_EACH(ABSOLUTE, fabs(a[i]))
-      VG_EACH(RINT, nearbyint(a[i]))
-      VG_EACH(FLOOR, floor(a[i]))
-      VG_EACH(CEIL, ceil(a[i]))
-      VG_EACH(TRUNC, trunc(a[i]))
-      VG_EACH(SQRT, sqrt(a[i]))
-      VG_EACH(FLOAT32, (f32)a[i])
-      VG_EACH(EXP, exp_of(a[i]))
-      VG_EACH(LOG, log_of(a[i]))
-      VG_EACH(SIN, sin_of(a[i]))
-      VG_EACH(COS, cos_of(a[i]))
-      VG_EACH(TAN, tan_of(a[i]))
-      VG_EACH(SELECT, a[i] != 0 ? b[i] : c[i])
-      VG_EACH(ASSIGN, a[i] != 0 ? b[i] : to[i])
-      VG_EACH(LOOKUP, call.arrays[(i64)in.k + (i64)clamp(a[i], 0.0, (f64)(in.b - 1))])
-      VG_EACH(SEARCH, count_edges(call.arrays + (i64)in.k, in.b, a[i]))
+      VG_EACH(UNIT, first[i] * 0x1p-32)
+      VG_OF_ONE(VG_COMPUTE_ONE)
+      VG_OF_TWO(VG_COMPUTE_TWO)
+      VG_OF_THREE(VG_COMPUTE_THREE)
+      VG_EACH(ASSIGN, first[i] != 0 ? second[i] : to[i])
+      VG_EACH(LOOKUP, call.arrays[(i64)in.k + (i64)clamp(first[i], 0.0, (f64)(in.b - 1))])
+      VG_EACH(SEARCH, count_edges(call.arrays + (i64)in.k, in.b, first[i]))
       case DrawOp::WORDS: draw_words(block, in); break;
       case DrawOp::SORT: sort_keys(block, in); break;
       case DrawOp::RECTANGLE: add_rectangles(block, in); break;
@@ -209,6 +205,9 @@ i64 run_block(const Block &block) {
   return OK;
 }
 #undef VG_EACH
+#undef VG_COMPUTE_ONE
+#undef VG_COMPUTE_TWO
+#undef VG_COMPUTE_THREE
 
 }  // namespace
 
@@ -237,7 +236,7 @@ VG_EXPORT f64 VG_ENTRY(vg_evaluate)(i64 op, f64 x) {
     case DrawOp::LOG: return log_of(x);
     case DrawOp::SIN: return sin_of(x);
     case DrawOp::COS: return cos_of(x);
-    case DrawOp::TAN: return tan_of(x);
+    case DrawOp::TAN: return sin_of(x) / cos_of(x);
     default: return NAN;
   }
 }

@@ -1,18 +1,32 @@
-// Elementary functions of draws, the same bits on every platform: those of the C library and of NumPy differ by a unit
-// in the last place. Only + - * / and sqrt are used, which IEEE 754 rounds alike everywhere. Errors are below 2 units
-// in the last place, of tangents 3, on the ranges that draws have: angles up to 1e5, exponents up to 700.
+// Elementary functions of draws and of pixels, the same bits on every platform: those of the C library and of NumPy
+// differ by a unit in the last place. Only + - * / and sqrt are used, which IEEE 754 rounds alike everywhere. Errors
+// are below 2 units in the last place, of tangents 3, on the ranges that draws have: angles up to 1e5, exponents up to
+// 700.
 #pragma once
-#include "../core.h"
+#include "../constants.h"
 
 namespace vg::VG_LEVEL {
+
+VG_INLINE f64 abs_of(f64 x) { return fabs(x); }
+VG_INLINE f64 rint_of(f64 x) { return nearbyint(x); }
+VG_INLINE f64 floor_of(f64 x) { return floor(x); }
+VG_INLINE f64 ceil_of(f64 x) { return ceil(x); }
+VG_INLINE f64 trunc_of(f64 x) { return trunc(x); }
+VG_INLINE f64 sqrt_of(f64 x) { return sqrt(x); }
+VG_INLINE f32 abs_of(f32 x) { return fabsf(x); }
+VG_INLINE f32 rint_of(f32 x) { return nearbyintf(x); }
+VG_INLINE f32 floor_of(f32 x) { return floorf(x); }
+VG_INLINE f32 ceil_of(f32 x) { return ceilf(x); }
+VG_INLINE f32 trunc_of(f32 x) { return truncf(x); }
+VG_INLINE f32 sqrt_of(f32 x) { return sqrtf(x); }
 
 constexpr f64 LN_2_HIGH = 0x1.62e42fee00000p-1, LN_2_LOW = 0x1.a39ef35793c76p-33;
 constexpr f64 PI_HALVES_HIGH = 0x1.921fb54400000p+0, PI_HALVES_MIDDLE = 0x1.0b4611a600000p-34;
 constexpr f64 PI_HALVES_LOW = 0x1.3198a2e037073p-69;
 
 // x[count - 1] * v^(count - 1) + ... + x[0], by Horner's rule.
-template <int COUNT> VG_INLINE f64 polynomial(const f64 (&x)[COUNT], f64 v) {
-  f64 sum = x[COUNT - 1];
+template <class T, int COUNT> VG_INLINE T polynomial(const T (&x)[COUNT], T v) {
+  T sum = x[COUNT - 1];
   for (int i = COUNT - 2; i >= 0; i--) sum = sum * v + x[i];
   return sum;
 }
@@ -113,6 +127,72 @@ VG_INLINE f64 cos_of(f64 x) {
   return (angle.quarter + 1) & 2 ? -value : value;
 }
 
-VG_INLINE f64 tan_of(f64 x) { return sin_of(x) / cos_of(x); }
+VG_INLINE f64 power_of(f64 x, f64 exponent) { return exponent == 0.0 ? 1.0 : exp_of(exponent * log_of(x)); }
+
+VG_INLINE f64 pick(bool condition, f64 x, f64 y) { return condition ? x : y; }
+
+// -- in float32 ------------------------------------------------------------------------------------------------------
+//
+// Without branches, so that loops over pixels become vector code. See variegate/program/elementary.py.
+
+// `x` if the condition holds, else `y`. By their bits, because compilers would load either of them only where it is
+// needed, which the older levels have no vector code for.
+VG_INLINE f32 pick(bool condition, f32 x, f32 y) {
+  const u32 mask = 0u - (u32)condition;
+  const u32 bits = (load<u32>(&x) & mask) | (load<u32>(&y) & ~mask);
+  return load<f32>(&bits);
+}
+
+// To the nearest integer, for |x| < 2 ** 22.
+VG_INLINE f32 round_small(f32 x) { return (x + ROUNDER) - ROUNDER; }
+
+// 2 ** k for -126 <= k <= 127.
+VG_INLINE f32 power_of_two(i32 k) {
+  const i32 bits = (k + 127) << 23;
+  return load<f32>(&bits);
+}
+
+VG_INLINE f32 exp_of(f32 x) {
+  const f32 inside = clamp(x, EXP_LOW, EXP_HIGH);
+  const f32 whole = round_small(inside * LOG2_E);
+  const f32 rest = (inside - whole * LN_2_PARTS[0]) - whole * LN_2_PARTS[1];
+  // 2 ** 128 is a product of two.
+  const i32 k = (i32)whole, half = k >> 1;
+  const f32 value = polynomial(EXP_TERMS, rest) * power_of_two(half) * power_of_two(k - half);
+  const f32 limited = pick(x > EXP_HIGH, HUGE_VALF, pick(x < EXP_LOW, 0.0f, value));
+  return pick(x != x, x, limited);
+}
+
+VG_INLINE f32 log_of(f32 x) {
+  const bool is_subnormal = x < 0x1p-126f;
+  const f32 normal = pick(is_subnormal, x * 0x1p23f, x);
+  const i32 bits = load<i32>(&normal), one = (bits & 0x7FFFFF) | 0x3F800000;
+  const f32 above_one = load<f32>(&one);
+  const bool is_large = above_one > SQRT_2;
+  const f32 m = pick(is_large, above_one * 0.5f, above_one);
+  const f32 k = (f32)((bits >> 23) - 127 - 23 * is_subnormal + is_large);
+  const f32 f = m - 1.0f, s = f / (2.0f + f), square = s * s;
+  const f32 high = k * LN_2_PARTS[0], low = k * LN_2_PARTS[1];
+  const f32 value = high + (f - (s * (f - square * polynomial(LOG_TERMS, square)) - low));
+  const f32 limited = pick(x == HUGE_VALF, x, pick(x == 0.0f, -HUGE_VALF, value));
+  return pick(x >= 0.0f, limited, NAN);
+}
+
+// The sine of x + quarters * pi / 2. NaN for |x| > LARGEST_ANGLE, where the reduction would have lost the angle.
+VG_INLINE f32 sin_of(f32 x, i32 quarters) {
+  const f32 inside = clamp(x, -LARGEST_ANGLE, LARGEST_ANGLE);
+  const f32 whole = round_small(inside * TWO_OVER_PI);
+  const f32 rest = ((inside - whole * PI_HALVES_PARTS[0]) - whole * PI_HALVES_PARTS[1]) - whole * PI_HALVES_PARTS[2];
+  const i32 quarter = (i32)whole + quarters;
+  const f32 square = rest * rest;
+  const f32 sine = rest + rest * square * polynomial(SIN_TERMS, square), cosine = polynomial(COS_TERMS, square);
+  const f32 value = pick((quarter & 1) != 0, cosine, sine);
+  const f32 turned = pick((quarter & 2) != 0, -value, value);
+  return pick(abs_of(x) <= LARGEST_ANGLE, turned, NAN);
+}
+VG_INLINE f32 sin_of(f32 x) { return sin_of(x, 0); }
+VG_INLINE f32 cos_of(f32 x) { return sin_of(x, 1); }
+
+VG_INLINE f32 power_of(f32 x, f32 exponent) { return pick(exponent == 0.0f, 1.0f, exp_of(exponent * log_of(x))); }
 
 }  // namespace vg::VG_LEVEL

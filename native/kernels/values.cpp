@@ -1,6 +1,7 @@
-// Operations on a pixel's value: tables, mixed channels, and compiled functions of users.
+// Operations on a pixel's value: tables, mixed channels, and functions of users.
 #include "values.h"
 #include "lanes.h"
+#include "points.h"
 #include "scratch.h"
 
 namespace vg::VG_LEVEL {
@@ -79,16 +80,6 @@ template <class Element> void permute(PlanesOf<Element> planes, Range columns, c
   }
 }
 
-// A user's function of pixels, compiled by Numba.
-using PointFunction = void (*)(u8 *red, u8 *green, u8 *blue, i64 count, f32 magnitude);
-
-void call_point(const Row &row, i64 slot, Planes planes, Range columns) {
-  const f64 *a = row.args[slot];
-  const auto function = (PointFunction)row.batch->points[(i64)a[0]];
-  const i64 first = columns.first;
-  function(planes[0] + first, planes[1] + first, planes[2] + first, columns.size(), (f32)a[1]);
-}
-
 // Bounds by themselves: compilers would load the pair as a vector, which waits for its halves to be written.
 template <class Element>
 VG_NOINLINE void change_colors(const Row &row, i64 slot, PlanesOf<Element> planes, i64 first, i64 end) {
@@ -101,7 +92,7 @@ VG_NOINLINE void change_colors(const Row &row, i64 slot, PlanesOf<Element> plane
   }
   if constexpr (HAS_LEVELS<Element>) switch (row.opcode[slot]) {
       case Op::HUE: return shift_hue(planes, columns, (i32)(a[0] * 255.0) & 255);
-      case Op::POINT: return call_point(row, slot, planes, columns);
+      case Op::POINT: return apply_point(row.batch->points[(i64)a[0]], planes, columns, (f32)a[1]);
     }
 }
 

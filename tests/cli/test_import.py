@@ -37,7 +37,7 @@ def test_every_command_takes_a_schedule_with_operations_of_ones_own(
     path.write_text(json.dumps(schedule))
     assert run("augment", stripes, "out", "--policy", path) == 2
     said = "space.operations[0]: got 'imported_operations:ImportedDim'"
-    assert f"{said}; accepted: custom operations (T.CustomOp) of imported" in (told := capsys.readouterr().err)
+    assert f"{said}; accepted: operations of imported modules" in (told := capsys.readouterr().err)
     assert "import imported_operations first (commands: --import)" in told
     named = ("--policy", path, "--import", "imported_operations")
     assert run("augment", stripes, "out", *named, "--size", 8) == 0

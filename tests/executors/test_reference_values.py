@@ -11,8 +11,8 @@ from tests.oracle import apply
 from tests.oracle.values import hsv_to_rgb, rgb_to_hsv
 from tests.pillow_oracle import run_pillow
 from variegate.program.ops import Op
+from variegate.program.points import PointFunction
 from variegate.program.program import Tables
-from variegate.program.table_builder import PointFunction
 
 IMAGES = {**sized_images(), **{name: photo(60, 70, name) for name in PHOTOS[1:]}}
 EVERY_IMAGE = pytest.mark.parametrize("name", IMAGES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tests.oracle import points
 from tests.oracle.instruction import Image, Instruction, Operation, to_pixels, white
 from variegate.program.ops import LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, OpSpec
 
@@ -127,20 +128,17 @@ def color_matrix(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def point(img_HWC: Image, ins: Instruction) -> Image:
-    """A user's function of a pixel: a scalar one is called from Python once per colour of the image, a compiled one for
-    all of its pixels."""
+    """A user's function of a pixel: rounded half up, and NaN is 0."""
     known = ins.side_tables().points[int(ins.args[0])]
     magnitude = np.float32(ins.args[1])
-    pixels = np.stack(_three_channels(img_HWC), axis=-1).reshape(-1, 3)
+    channels = np.stack(_three_channels(img_HWC)).reshape(3, -1)
     if known.is_compiled:
-        channels = np.ascontiguousarray(pixels.T, np.uint8)
-        known.apply(channels, float(magnitude))
-        out = channels.T
+        out = channels.astype(np.uint8)
+        known.apply_compiled(out, float(magnitude))
+        out = out.T
     else:
-        function = getattr(known.function, "py_func", known.function)
-        colours, where = np.unique(pixels, axis=0, return_inverse=True)
-        results = np.array([function(r, g, b, magnitude) for r, g, b in colours], np.float32).reshape(-1, 3)
-        out = to_pixels(results + np.float32(0.5))[where.reshape(-1)]
+        values = points.apply(known.function, channels, magnitude) + np.float32(0.5)
+        out = np.floor(np.nan_to_num(values, nan=0.0, posinf=255.0, neginf=0.0).clip(0, 255)).astype(np.uint8)
     return out.reshape(*img_HWC.shape[:2], 3)[..., : img_HWC.shape[2]]
 
 

@@ -14,6 +14,7 @@ import variegate as vg
 from variegate import transforms as T
 from variegate.errors import PolicyError
 from variegate.ops.arguments import ArgumentError
+from variegate.ops.magnitude import MagnitudeOp
 from variegate.policies import PBA, Schedule, Segment, save_policy
 from variegate.policies.custom_space import CustomSpace
 from variegate.policies.schedule import Tuple3
@@ -209,3 +210,56 @@ def test_what_a_whole_schedule_cannot_be() -> None:
     whole = policy(CustomSpace("pba", ("Rotate",), flip=True), ("Rotate", 1.0, 1)).resolved
     with pytest.raises(ArgumentError, match="space='pba'; accepted: None, as the schedule has operations of its own"):
         PBA(whole, space="pba")
+
+
+def _has_one_number(cls: type[T.Transform]) -> bool:
+    return issubclass(cls, (MagnitudeOp, T.CustomOp)) or (cls._useful is not None and cls._useful.make is not None)
+
+
+ONE_NUMBER = sorted(name for name, cls in T.Transform.registry.items() if _has_one_number(cls))
+# Ends of a range, of classes that do not take 0.25 to 0.5.
+RANGES = {
+    "CLAHE": (1.5, 4),
+    "ColorTemperature": (3000, 9000),
+    "Cutout": (4, 8),
+    "Defocus": (2, 4),
+    "GlassBlur": (1, 3),
+    "JPEG": (20, 50),
+    "MedianBlur": (3, 5),
+    "Morphological": (3, 5),
+    "MotionBlur": (3, 9),
+    "Posterize": (2, 4),
+    "RandomGravel": (1, 5),
+    "RandomRain": (3, 20),
+    "SolarizeAdd": (40, 90),
+    "ZoomBlur": (1.1, 1.2),
+}
+
+
+@pytest.mark.parametrize("name", ONE_NUMBER)
+def test_every_class_of_one_number_is_named(name: str) -> None:
+    """By its name, with a range, and by its module, as classes of users are: all of them are drawn, and go to files."""
+    low, high = RANGES.get(name, (0.25, 0.5))
+    cls = T.Transform.registry[name]
+    texts = (
+        f"{name}:{low}..{high}",
+        f"{cls.__module__}:{name}:{low}..{high}",
+        f"{cls.__module__}:{name}",
+        name.lower(),
+    )
+    if name == "Overlay":  # has to be an instance, with its pictures
+        with pytest.raises(PolicyError, match="Overlay needs arguments"):
+            CustomSpace("pba-relative", texts[:1])
+        return
+    assert CustomSpace("pba-relative", texts[:1]) == CustomSpace("pba-relative", texts[1:2])
+    for text in texts:
+        chosen = CustomSpace("pba-relative", (text,))
+        program = vg.Augmenter(policy(chosen, (chosen.names[0], 1.0, 9))).program([(32, 32)] * 20, ids=np.arange(20))
+        assert (program.length > 0).any(), text
+        assert CustomSpace.from_dict(json.loads(json.dumps(chosen.to_dict()))) == chosen
+
+
+def test_ranges_may_be_signed() -> None:
+    for text in ("Rotate:0..45:signed", f"{__name__}:Dimmed:0..40:signed", "dimmed:0..40:signed"):
+        (operation,) = CustomSpace("pba", (text,)).operations
+        assert operation.signed

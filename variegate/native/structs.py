@@ -75,7 +75,7 @@ BATCH = [
     ("rectangles", "const i32 *"),  # [Q, 4]
     ("grids", "const i16 *"),  # nodes of grids and layers
     ("grid_values", "i64"),  # the length of `grids`
-    ("points", "void *const *"),  # [P]: functions of custom operations
+    ("points", "const PixelFunction *"),  # [P]
     ("segments", "const f32 *"),  # rng.SEGMENTS
     ("sources", "const u8 *const *"),  # [R]: images
     ("targets", "u8 *const *"),  # [R]: results
@@ -309,6 +309,21 @@ PICK_CALL = [
     ("target", "u8 *"),
     ("sources", "i64 *"),  # [N]: where the results begin
 ]
+
+PIXEL_FUNCTION = [
+    ("compiled", "void *"),  # void row(u8 *red, u8 *green, u8 *blue, i64 count, f32 magnitude); null: a record
+    ("code", "const DrawInstruction *"),
+    ("length", "i64"),
+    ("num_numeric", "i64"),  # the first instructions, which compute numbers that all pixels share
+    ("constants", "const f32 *"),  # the first numbers, which the magnitude follows
+    ("num_constants", "i64"),
+    ("num_numbers", "i64"),
+    ("num_registers", "i64"),  # of pixels: numbers that differ; the first three begin as red, green and blue
+    ("red", "i64"),  # results: numbers, then registers
+    ("green", "i64"),
+    ("blue", "i64"),
+]
+"""A point function; operands of its code below ``num_numbers`` are numbers, and others registers."""
 
 DRAW_COMMENT = "One call of vg_draw: instructions begin..end of a record, see variegate/program/draws."
 DRAW_CALL = [

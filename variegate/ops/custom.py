@@ -1,4 +1,4 @@
-"""Operations that users declare: a magnitude's domain, and a LUT, an affine or colour matrix, or a point function."""
+"""Operations that users declare: a magnitude's domain, and a LUT, an affine or color matrix, or a point function."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from variegate.ops.base import Transform, set_field
 from variegate.ops.magnitude import BORDER_FLAGS, INTERPOLATION_FLAGS, between
 from variegate.ops.schema import Range
 from variegate.program.ops import Op
+from variegate.program.points import PointFunction, row_address
 from variegate.program.sampling import Floats, Rows, Sampling
-from variegate.program.table_builder import PointFunction, row_address
 
 FORMS = ("lut", "affine", "color_matrix", "point")
 
@@ -51,11 +51,11 @@ class CustomOp(Transform, abstract=True):
         def lut(self, m): ...                   # uint8[256], or [3, 256] for red, green, blue
         def affine(self, m, height, width): ... # six coefficients: output (x, y) reads input (ax+by+c, dx+ey+f)
         def color_matrix(self, m): ...          # [3, 4], times (r, g, b, 1) on 0..255
-        point = staticmethod(f)                 # f(r, g, b, m) -> (r, g, b) on 0..255, compiled by Numba
-        point = pointer                         # to a function in C (see docs/custom.md)
+        @staticmethod
+        def point(r, g, b, m): ...              # three numbers on 0..255, by arithmetic and functions of vg.math
+        point = pointer                         # to a function in C (see docs/custom.md): for CPUs only
 
-    To run a ``point`` operation on CUDA devices, also set ``point_triton``, a ``@triton.jit`` function of the same
-    arguments and results (float32 tensors). The other forms need nothing more.
+    ``point`` runs once, on symbols, and its record runs on CPUs and GPUs.
 
     Affine operations may also set ``interpolation``, ``fill`` and ``padding_mode``. An instance holds a ``magnitude``,
     a number or a range: ``Warm(0.3)``, ``Warm((0.1, 0.5))``; without an argument, the whole domain. Declaring a class
@@ -160,15 +160,4 @@ def _declare(cls: type[CustomOp]) -> None:
         if row_address(function) == 0 or not (callable(function) or row_address(function)):
             accepted = "a function (r, g, b, m) -> (r, g, b), or a pointer to a compiled function of a row"
             raise TypeError(f"class {cls.__name__}: point={function!r}; accepted: {accepted}")
-        cls._point = PointFunction(function, cls.__name__, _triton_form(cls))
-
-
-def _triton_form(cls: type[CustomOp]) -> Any:
-    """The class's point_triton, or None."""
-    form: Any = inspect.getattr_static(cls, "point_triton", None)
-    form = form.__func__ if isinstance(form, staticmethod) else form
-    # By what it has, as naming the type would load Triton: a compiled function, or an interpreted one.
-    if form is not None and not hasattr(form, "cache_key") and not hasattr(form, "rewrite"):
-        accepted = "a @triton.jit function (r, g, b, m) -> (r, g, b)"
-        raise TypeError(f"class {cls.__name__}: point_triton={form!r}; accepted: {accepted}")
-    return form
+        cls._point = PointFunction(function, cls.__name__)

@@ -122,6 +122,8 @@ class Augmentation(Policy):
                     replace(driven, kernel_size=table.kernel_for(max(ends)))  # type: ignore[type-var]
             except ArgumentError as error:
                 raise ArgumentError(self, "magnitude", self.magnitude, f"{self.op}: {error.accepted}") from error
+            except TypeError as error:
+                raise ArgumentError(self, "op", self.op, f"an instance: {self.op} needs arguments ({error})") from error
         if not isinstance(self.op, str) or self.op in EMISSIONS:
             return emission_of(self.op)
         if self.magnitude is None:

@@ -14,7 +14,7 @@ from variegate.ops.arguments import MAX_ENTRIES, ArgumentError
 from variegate.ops.base import Transform
 from variegate.ops.custom import CustomOp
 from variegate.ops.description import from_dict
-from variegate.ops.magnitude import WithProbability
+from variegate.ops.magnitude import MagnitudeOp, WithProbability
 from variegate.policies.augmentation import Augmentation, entry_of, has_magnitude
 from variegate.policies.spaces import SPACES, Rule, Space, space
 from variegate.policies.table import EMISSIONS, Emission
@@ -178,13 +178,10 @@ def parse_operation(text: str, base: Space, where: str = "operations") -> str | 
         raise PolicyError(where, text, FORMS)
     signed = match["signed"] is not None
     try:
-        if ":" in match["name"]:
-            return _custom_operation(match["name"], ends, signed, where)
-        known = {name.casefold(): name for name in (*_catalogue(), *base.rules)}
-        name = known.get(match["name"].casefold())
-        if name is None:
-            names = sorted(known.values())
-            raise PolicyError(where, text, f"{FORMS}; names: {', '.join(names)}{meant(match['name'], names)}")
+        name = _known_name(match["name"], text, base, where)
+        cls = Transform.registry.get(name)
+        if cls is not None and issubclass(cls, CustomOp):
+            return _custom_operation(cls, ends, signed)
         if ends is None:
             return name if name in base.rules else _default_operation(name)
         if not has_magnitude(name):
@@ -194,16 +191,28 @@ def parse_operation(text: str, base: Space, where: str = "operations") -> str | 
         raise PolicyError(where, text, error.accepted) from error
 
 
-def _custom_operation(name: str, ends: tuple[float, float] | None, signed: bool, where: str) -> Augmentation:
-    module, _, class_name = name.partition(":")
-    cls = Transform.registry.get(class_name)
-    if cls is None or not issubclass(cls, CustomOp) or cls.__module__ != module:
-        accepted = f"custom operations (T.CustomOp) of imported modules; import {module} first (commands: --import)"
-        raise PolicyError(where, name, accepted)
+def _known_name(named: str, text: str, base: Space, where: str) -> str:
+    """The name of a class, or of an operation of ``base``, by its name or as module:Class. Raises PolicyError."""
+    module, _, name = named.rpartition(":")
+    if module:
+        cls = Transform.registry.get(name)
+        if cls is None or cls.__module__ != module or not (issubclass(cls, CustomOp) or name in _catalogue()):
+            accepted = f"operations of imported modules; import {module} first (commands: --import)"
+            raise PolicyError(where, named, accepted)
+        return name
+    known = {each.casefold(): each for each in (*_catalogue(), *base.rules)}
+    found = known.get(name.casefold())
+    if found is None:
+        names = sorted(known.values())
+        raise PolicyError(where, text, f"{FORMS}; names: {', '.join(names)}{meant(name, names)}")
+    return found
+
+
+def _custom_operation(cls: type[CustomOp], ends: tuple[float, float] | None, signed: bool) -> Augmentation:
     if ends is None:
-        return Augmentation(class_name, cls())
+        return Augmentation(cls.__name__, cls())
     cls((min(ends), max(ends)))  # refuses what is outside of the domain
-    return Augmentation(class_name, cls(), ends, signed=signed)
+    return Augmentation(cls.__name__, cls(), ends, signed=signed)
 
 
 def _default_operation(name: str) -> Augmentation:
@@ -220,6 +229,6 @@ def _default_operation(name: str) -> Augmentation:
 def _catalogue() -> list[str]:
     """Names that are accepted besides those of the base."""
     classes = Transform.registry.items()
-    useful = [name for name, cls in classes if cls._useful is not None]
+    numbered = [name for name, cls in classes if cls._useful is not None or issubclass(cls, (MagnitudeOp, CustomOp))]
     plain = [name for name, cls in classes if issubclass(cls, WithProbability) and cls._at is None]
-    return list(dict.fromkeys([*EMISSIONS, *useful, *plain]))
+    return list(dict.fromkeys([*EMISSIONS, *numbered, *plain]))

@@ -27,7 +27,7 @@ from variegate.program.ops import NUM_ARGS, Op
 from variegate.program.passes import PASS_FIELDS
 
 if TYPE_CHECKING:
-    from variegate.program.table_builder import PointFunction
+    from variegate.program.points import PointFunction
 
 
 # "sampled" is what transforms emit, "fused" what lowering makes of it.

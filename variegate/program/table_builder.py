@@ -2,112 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
-from _ctypes import CFuncPtr
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from variegate.arrays import AnyArray, Float32Array, Int16Array, Int32Array, RealArray, UInt8Array
-from variegate.checks import as_number
-from variegate.errors import shown
-from variegate.native.library import data_ptr
 from variegate.program.channels import needs_color
+from variegate.program.points import PointFunction
 from variegate.program.program import Tables
-from variegate.threads import computed_once
-
-# Of red, green and blue, uint8 each, changed in place; how many there are; and the magnitude.
-_ROW_FUNCTION = ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * 3, ctypes.c_int64, ctypes.c_float)
-
-
-def row_address(function: Any) -> int | None:
-    """The address of a compiled ``void row(uint8_t *r, uint8_t *g, uint8_t *b, int64_t n, float magnitude)``.
-
-    ``function``: an object with an integer ``address`` (``numba.cfunc``), or a function pointer of ctypes or cffi; of
-    others, the result is None.
-    """
-    address = getattr(function, "address", None)
-    if isinstance(address, int):
-        return address
-    if isinstance(function, CFuncPtr):
-        return ctypes.cast(function, ctypes.c_void_p).value or 0
-    # Whoever has a pointer of cffi has loaded it.
-    cffi = sys.modules.get("_cffi_backend")
-    if cffi is not None and isinstance(function, cffi._CDataBase):
-        return int(cffi.FFI().cast("uintptr_t", function))
-    return None
-
-
-@dataclass(frozen=True, eq=False)
-class PointFunction:
-    """A user's function of a pixel, and its compiled form for rows of pixels.
-
-    ``function``: compiled (see ``row_address``), or a Python function ``(r, g, b, m) -> (r, g, b)``, which Numba
-    compiles; its results are rounded to nearest and clipped to 0..255. ``triton_function``: the same as a
-    ``@triton.jit`` function of float32 tensors, for CUDA devices.
-    """
-
-    function: Any
-    name: str
-    triton_function: Any = None
-
-    @property
-    def is_compiled(self) -> bool:
-        return row_address(self.function) is not None
-
-    def check(self) -> None:
-        """Compile the function. Raises ValueError naming it, with what it returned or raised, if that fails."""
-        if self.is_compiled:
-            return
-        numba_points = self._compiler()
-        try:
-            _ = self.address
-        except numba_points.COMPILE_ERRORS as error:
-            accepted = "f(r, g, b, m) -> (r, g, b), three numbers on 0..255, of what Numba compiles"
-            raise ValueError(f"{self.name}.point: {self._outcome(error)}; accepted: {accepted}") from None
-
-    def _outcome(self, error: Exception) -> str:
-        """Describe what a call from Python returns or raises; else the compiler's reason."""
-        plain = getattr(self.function, "py_func", self.function)
-        try:
-            result = plain(*(np.float32(value) for value in (64.0, 128.0, 192.0, 1.0)))
-        except Exception as failure:  # the user's function may raise anything
-            return f"raised {type(failure).__name__}: {shown(str(failure))}"
-        is_triple = isinstance(result, tuple) and len(result) == 3
-        if is_triple and all(as_number(value) is not None for value in result):
-            reasons = [line.strip() for line in str(error).splitlines() if line.strip()]
-            return f"does not compile: {shown(next(iter(reasons[1:]), 'no reason'))}"
-        return f"returned {shown(result)}"
-
-    def _compiler(self) -> Any:
-        try:
-            from variegate.program import numba_points
-        except ImportError as error:
-            raise ImportError(
-                f"{self.name}.point is a Python function, which Numba compiles ({error}): "
-                "pip install 'variegate[custom]', or give a pointer to a compiled function"
-            ) from None
-        return numba_points
-
-    @computed_once
-    def address(self) -> int:
-        """Address of the compiled form: see ``row_address``."""
-        known = row_address(self.function)
-        if known is not None:
-            return known
-        numba_points = self._compiler()
-        row = numba_points.compile_row(numba_points.compile_scalar(self.function))
-        # The compiled object must outlive its address; two threads may make one each, and either be used.
-        self.__dict__.setdefault("_kept_alive", []).append(row)
-        return int(row.address)
-
-    def apply(self, channels: UInt8Array, magnitude: float) -> None:
-        """Run the compiled form on uint8[3, N], in C order, in place."""
-        _ROW_FUNCTION(self.address)(*map(data_ptr, channels), channels.shape[1], magnitude)
-
 
 _NONE = Tables()
 
@@ -186,7 +87,7 @@ class TableBuilder:
         return self.add("grids", displacements)
 
     def add_point(self, function: PointFunction) -> int:
-        """A compiled point function -> its index, for Op.POINT."""
+        """A point function -> its index, for Op.POINT."""
         for index, known in enumerate(self._points):
             if known is function:
                 return index

@@ -17,7 +17,7 @@ import torch
 
 import variegate as vg
 from tests.executors.cuda.machine_code import compile_launch, resources_of
-from tests.programs import POINT
+from tests.point_functions import ELEMENTARY, EXACT
 from variegate import transforms as T
 from variegate.executors.cuda.executor import CudaExecutor
 from variegate.executors.cuda.images import place_tensor
@@ -32,10 +32,12 @@ NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
 
 
 class Point(T.CustomOp):
-    """A point function, so that one is compiled in."""
+    """A point function of every instruction, so that one is compiled in."""
 
-    point = staticmethod(POINT.function)
-    point_triton = staticmethod(POINT.triton_function)
+    @staticmethod
+    def point(r: Any, g: Any, b: Any, m: Any) -> tuple[Any, ...]:
+        exact = sum(operation(r, g) for operation in EXACT.values())
+        return exact, g, sum(function(b) for function in ELEMENTARY.values())
 
 
 def all_works() -> Iterator[tuple[str, Transform, dict[str, Any], bool]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import runpy
 from pathlib import Path
 from typing import Any
@@ -11,22 +12,28 @@ import pytest
 import torch
 
 from tests.executors.interpreter import tl, triton
-from tests.executors.poison import poisoned_executor
+from tests.executors.poison import poisoned_executor, run_poisoned
 from tests.images import gray, photo
 from tests.oracle.philox import philox4x32
+from tests.point_functions import ELEMENTARY, EXACT, random_function
+from tests.programs import program_of, step
 from variegate import Augmenter, RaggedBatch
+from variegate import math as vm
 from variegate import transforms as T
+from variegate.executors import cpu
 from variegate.executors.cuda.kernels.values import words
-from variegate.executors.cuda.launch import triton_functions
+from variegate.executors.cuda.points import PointFunctions, compiled
 from variegate.executors.runners.cuda import CudaRunner
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.images import as_tensor, check_tensor, check_tensors
 from variegate.jobs.output.files import encode_image
-from variegate.program.table_builder import PointFunction
+from variegate.program.ops import Op
+from variegate.program.points import PointFunction
 from variegate.transforms import Transform
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "on_a_gpu.py"
-RUNNER = CudaRunner("cpu", None, "composed", executor=poisoned_executor("cpu"))
+EXECUTOR = poisoned_executor("cpu")
+RUNNER = CudaRunner("cpu", None, "composed", executor=EXECUTOR)
 
 
 @pytest.fixture(autouse=True)
@@ -62,33 +69,58 @@ def test_encoded_images() -> None:
     assert torch.equal(RUNNER.decode_and_run(program, batch), expected)
 
 
-def test_an_operation_with_both_forms() -> None:
-    """The example's. Its division is not Numba's, so one level may tip."""
+def _check_points(functions: list[PointFunction]) -> None:
+    """To the bit the CPU's pixels, of a program that has all of the functions."""
+    images = [photo(9, 40), gray(5, 33), photo(7, 20, "coffee")]
+    rows = [[step(Op.POINT, 0.75, table=function)] for function in functions for _ in images]
+    program = program_of(rows, images * len(functions))
+    results = run_poisoned(EXECUTOR, program, images * len(functions))
+    expected = cpu.run(program, images * len(functions), 1)
+    for number, (out, wanted) in enumerate(zip(results, expected, strict=True)):
+        np.testing.assert_array_equal(out, wanted, err_msg=functions[number // len(images)].name)
+
+
+def test_point_functions_are_the_same_on_both_devices() -> None:
+    def of_two(function: Any) -> Any:
+        return lambda r, g, b, m: (function(r, g), function(g, m), function(m, 3) + b)
+
+    def of_one(function: Any) -> Any:
+        return lambda r, g, b, m: (function(r), 99 * function(m * g), 9 * function(b))
+
+    _check_points([PointFunction(of_two(function), name) for name, function in EXACT.items()])
+    _check_points([PointFunction(of_one(function), name) for name, function in ELEMENTARY.items()])
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+@pytest.mark.random
+def test_random_point_functions(first: int) -> None:
+    _check_points([random_function(seed) for seed in range(first, first + 10)])
+
+
+def test_nan_and_infinities_are_those_of_the_cpu() -> None:
+    _check_points([PointFunction(lambda r, g, b, m: (vm.log(-1 - r), 1 / (g - g), -1 / (b - b)), "nothing")])
+    _check_points([PointFunction(lambda r, g, b, m: (float("nan"), float("inf"), float("-inf")), "constants")])
+
+
+def test_the_operation_of_the_example() -> None:
     vibrance = runpy.run_path(str(EXAMPLE))["Vibrance"]
-    _compare(vibrance(), np.stack([photo(20, 30), photo(20, 30, "coffee")]), off=1)
-    _compare(T.Compose([vibrance(0.7), T.Equalize()]), np.stack([photo(20, 30)]), off=2)
+    _compare(vibrance(), np.stack([photo(20, 30), photo(20, 30, "coffee")]))
+    _compare(T.Compose([vibrance(0.7), T.Equalize()]), np.stack([photo(20, 30)]))
 
 
-def test_an_operation_without_a_triton_form_is_named() -> None:
-    class Halve(T.CustomOp):
-        point = staticmethod(lambda r, g, b, m: (r / 2, g / 2, b / 2))
+def test_a_compiled_function_is_refused() -> None:
+    class Fade(T.CustomOp):
+        point = ctypes.CFUNCTYPE(None)(lambda: None)
 
-    with pytest.raises(ValueError, match=r"Halve: its point function is compiled for CPUs and cannot run on a CUDA"):
-        _compare(Halve(), [photo(9, 9)])
-
-
-def test_a_triton_form_must_be_one() -> None:
-    with pytest.raises(
-        TypeError, match=r"class Wrong: point_triton=.*; accepted: a @triton.jit function \(r, g, b, m\)"
-    ):
-
-        class Wrong(T.CustomOp):
-            point = staticmethod(lambda r, g, b, m: (r, g, b))
-            point_triton = staticmethod(lambda r, g, b, m: (r, g, b))
+    with pytest.raises(ValueError, match=r"Fade: its point function is compiled for CPUs and cannot run on a CUDA"):
+        _compare(Fade(), [photo(9, 9)])
 
 
-def test_functions_of_one_name_have_different_keys() -> None:
-    """Triton keeps machine code by the text of what a kernel was compiled with."""
+def test_functions_have_names_and_keys_of_their_own() -> None:
+    """Triton keeps machine code by the text of what a kernel was compiled with, and calls functions by their names."""
+    records = [PointFunction(lambda r, g, b, m, n=n: (r * n, g, b), "scaled").record for n in (2, 3, 3)]
+    names = [compiled(record).fn.__name__ for record in records]
+    assert names[0] != names[1] == names[2]
 
     class Compiled:
         def __init__(self, cache_key: str) -> None:
@@ -97,7 +129,7 @@ def test_functions_of_one_name_have_different_keys() -> None:
         def __repr__(self) -> str:
             return "the same name"
 
-    first, second = (triton_functions([PointFunction(lambda: 0, "f", Compiled(key))]) for key in ("a", "b"))  # type: ignore[misc]
+    first, second = (PointFunctions([Compiled(key)]) for key in ("a", "b"))
     assert str(first) != str(second)
     assert first.cache_key != second.cache_key
 

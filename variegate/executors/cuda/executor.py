@@ -15,9 +15,10 @@ import torch
 from variegate.arrays import AnyArray, Int64Array, UInt8Array
 from variegate.executors.batches import check_fits, layout, shapes_of, write_images
 from variegate.executors.cuda.images import DeviceImages, Memory, place_packed
-from variegate.executors.cuda.launch import BLOCK, KernelSettings, Launch, launches, triton_functions
+from variegate.executors.cuda.launch import BLOCK, KernelSettings, Launch, launches
 from variegate.executors.cuda.layout import ABILITIES
 from variegate.executors.cuda.pack import Packer
+from variegate.executors.cuda.points import triton_functions
 from variegate.program.lowering import lower
 from variegate.program.program import Program
 
@@ -124,7 +125,7 @@ class CudaExecutor:
 
 
 def settings_of(program: Program, images: DeviceImages, block: tuple[int, int]) -> KernelSettings:
-    """Raises ValueError naming a point function that has no Triton form."""
+    """Raises ValueError naming an operation whose point function is compiled for CPUs."""
     # Steps come after all kernels, and kernels are kept by their settings.
     output = replace(program.output, steps=()) if program.output.steps else program.output
     return _settings(output, triton_functions(program.tables.points), images.format, block)

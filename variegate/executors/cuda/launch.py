@@ -17,8 +17,8 @@ from variegate.executors.cuda.kernels.fused import run_pass
 from variegate.executors.cuda.kernels.store import blend_rows
 from variegate.executors.cuda.layout import Ability
 from variegate.executors.cuda.pack import Packer
+from variegate.executors.cuda.points import PointFunctions
 from variegate.program.program import Output
-from variegate.program.table_builder import PointFunction
 
 RESULTS = {"float32": tl.float32, "float16": tl.float16, "bfloat16": tl.bfloat16, "uint8": tl.uint8}
 # Height and width of a tile of light launches.
@@ -66,35 +66,6 @@ class Launch:
         layers = -(-self.rows // L.ROWS_SIDE_BY_SIDE)
         grid = (self.tiles, min(self.rows, L.ROWS_SIDE_BY_SIDE), layers)
         self.kernel[grid](*self.arguments, **self.constants, **self.options)
-
-
-class PointFunctions(tuple[Any, ...]):
-    """Users' Triton functions ``(r, g, b, m) -> (r, g, b)``, float32 tensors, in the order of a program's table, as one
-    compile-time argument.
-
-    Triton takes an argument's text for its key, and that of a function is its name alone: after an edit, the old
-    machine code would run. So the text here has the functions' own keys, which are made of their source.
-    """
-
-    @property
-    def cache_key(self) -> str:
-        return "-".join(str(getattr(function, "cache_key", function)) for function in self)
-
-    def __repr__(self) -> str:
-        return f"PointFunctions({self.cache_key})"
-
-    __str__ = __repr__
-
-
-def triton_functions(points: list[PointFunction]) -> PointFunctions:
-    """Raises ValueError naming the operation that has no Triton form."""
-    for point in points:
-        if point.triton_function is None:
-            raise ValueError(
-                f"{point.name}: its point function is compiled for CPUs and cannot run on a CUDA device; accepted "
-                "there: a class that also has point_triton, a @triton.jit function (r, g, b, m) -> (r, g, b)"
-            )
-    return PointFunctions(point.triton_function for point in points)
 
 
 @dataclass(frozen=True)

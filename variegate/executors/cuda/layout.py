@@ -11,7 +11,7 @@ import zlib
 from enum import IntEnum
 from typing import NamedTuple
 
-from variegate.program import coords, ops, passes, rng
+from variegate.program import coords, elementary, ops, passes, rng
 from variegate.program.lowering import blurs
 
 # A header begins with the pass's row of the pass table (program/passes.py). These fields follow; its source is
@@ -143,6 +143,7 @@ VERSION = zlib.crc32(
     repr(
         sorted(
             [(name, value) for name, value in _CONSTANTS.items() if isinstance(value, int)]
+            + [(name, value) for name, value in vars(elementary).items() if isinstance(value, (float, tuple))]
             + [
                 (str(member), int(member))
                 for members in (ops.Op, ops.Interpolation, ops.PadMode, ops.LayerMode, passes.PassSource)

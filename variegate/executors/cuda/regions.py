@@ -15,6 +15,7 @@ import torch
 from variegate.arrays import AnyArray, Float64Array, Int16Array, Int32Array, UInt8Array
 from variegate.executors.cuda.images import DeviceImages, place_tensor
 from variegate.executors.cuda.pack import refuse_jpeg
+from variegate.executors.cuda.points import triton_functions
 from variegate.executors.steps import Step
 from variegate.native.structs import FUSED_ARRAYS, BandStep
 from variegate.program import passes as P
@@ -55,9 +56,7 @@ def refuse_regions(program: Program) -> None:
     is_mapped = IS_REAL_MAP[used] & (program.flags[:, : used.shape[1]] & INTERPOLATION_MASK != Interpolation.NEAREST)
     if side > most and (is_mapped.any() or most == _MOST_BENT):
         raise ValueError(f"interpolated, {side:,} pixels a side, in tiles on a GPU; accepted: {most:,} at most")
-    for point in program.tables.points:
-        if point.triton_function is None:
-            raise ValueError(f"{point.name}: has no point_triton, by which it runs on a CUDA device")
+    triton_functions(program.tables.points)
 
 
 class DeviceBands:

@@ -54,6 +54,8 @@ class DrawOp(IntEnum):
     DIVIDE = auto()
     FLOOR_DIVIDE = auto()
     MODULO = auto()
+    POWER = auto()
+    """NaN for negative bases."""
     MINIMUM = auto()
     MAXIMUM = auto()
     LESS = auto()

@@ -9,13 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from ctypes import c_double, c_float, c_int64
-from typing import TYPE_CHECKING, Any, NoReturn
+from functools import partial, reduce
+from typing import Any, NoReturn, Protocol
 
 from variegate.native.library import entry
 from variegate.program.draws.instructions import DrawOp
-
-if TYPE_CHECKING:
-    from variegate.program.draws.recorder import Recorder
 
 Number = Any
 """A Python number, or a ``Value``."""
@@ -25,6 +23,12 @@ _evaluate = entry("vg_evaluate", c_int64, c_double, result=c_double)
 
 class NotRecordable(Exception):
     """A draw needs the number itself, such as for an ``if``: it runs once per image instead of being recorded."""
+
+
+class Computer(Protocol):
+    """Computes, or records, an instruction on up to three numbers."""
+
+    def compute(self, op: DrawOp, *operands: Number) -> Any: ...
 
 
 def _binary(op: DrawOp, is_swapped: bool = False) -> Callable[[Value, Number], Any]:
@@ -48,7 +52,7 @@ class Value:
     # NumPy's arrays and numbers leave operators to this class, and its functions refuse it.
     __array_ufunc__ = None
 
-    def __init__(self, recorder: Recorder, register: int) -> None:
+    def __init__(self, recorder: Computer, register: Any) -> None:
         self.recorder, self.register = recorder, register
 
     __add__, __radd__ = _binary(DrawOp.ADD), _binary(DrawOp.ADD, True)
@@ -76,25 +80,86 @@ class Value:
     __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = __array__ = _refuse
 
 
-def _function(op: DrawOp, known: Callable[[float], float]) -> Callable[[Number], Any]:
-    def function(x: Number) -> Any:
-        return x.recorder.compute(op, x) if isinstance(x, Value) else known(x)
+class PixelValue(Value):
+    """A number that each pixel has of its own, or the magnitude of an operation, while its function is recorded."""
 
-    function.__name__ = op.name.lower()
-    return function
+    __slots__ = ()
+    __rpow__ = _binary(DrawOp.POWER, True)
+
+    def __pow__(self, exponent: Number) -> Any:
+        """Whole exponents are products, by squaring."""
+        if isinstance(exponent, Value) or exponent != int(exponent) or abs(exponent) > _LARGEST_PRODUCT:
+            return self.recorder.compute(DrawOp.POWER, self, exponent)
+        rest = abs(int(exponent))
+        square: Any = self
+        product: Any = 1.0
+        while rest:
+            if rest % 2:
+                product = square if isinstance(product, float) else product * square
+            rest //= 2
+            square = square * square if rest else square
+        return 1.0 / product if exponent < 0 else product
 
 
-def _elementary(op: DrawOp) -> Callable[[Number], Any]:
-    return _function(op, lambda x: _evaluate(op, x))
+_LARGEST_PRODUCT = 64
 
 
-rint = _function(DrawOp.RINT, round)
-floor = _function(DrawOp.FLOOR, math.floor)
-ceil = _function(DrawOp.CEIL, math.ceil)
-trunc = _function(DrawOp.TRUNC, math.trunc)
-sqrt = _function(DrawOp.SQRT, math.sqrt)
-exp, log = _elementary(DrawOp.EXP), _elementary(DrawOp.LOG)
-sin, cos, tan = _elementary(DrawOp.SIN), _elementary(DrawOp.COS), _elementary(DrawOp.TAN)
+def _of_one(op: DrawOp, known: Callable[[float], float], x: Number) -> Any:
+    return x.recorder.compute(op, x) if isinstance(x, Value) else known(x)
+
+
+def _elementary(op: DrawOp, x: Number) -> Any:
+    return x.recorder.compute(op, x) if isinstance(x, Value) else _evaluate(op, x)
+
+
+def rint(x: Number) -> Any:
+    """Round to the nearest integer, halves to even."""
+    return _of_one(DrawOp.RINT, round, x)
+
+
+def floor(x: Number) -> Any:
+    """Round down."""
+    return _of_one(DrawOp.FLOOR, math.floor, x)
+
+
+def ceil(x: Number) -> Any:
+    """Round up."""
+    return _of_one(DrawOp.CEIL, math.ceil, x)
+
+
+def trunc(x: Number) -> Any:
+    """Round toward zero."""
+    return _of_one(DrawOp.TRUNC, math.trunc, x)
+
+
+def sqrt(x: Number) -> Any:
+    """Square root."""
+    return _of_one(DrawOp.SQRT, math.sqrt, x)
+
+
+def exp(x: Number) -> Any:
+    """e to the power of ``x``."""
+    return _elementary(DrawOp.EXP, x)
+
+
+def log(x: Number) -> Any:
+    """Natural logarithm."""
+    return _elementary(DrawOp.LOG, x)
+
+
+def sin(x: Number) -> Any:
+    """Sine of ``x`` in radians."""
+    return _elementary(DrawOp.SIN, x)
+
+
+def cos(x: Number) -> Any:
+    """Cosine of ``x`` in radians."""
+    return _elementary(DrawOp.COS, x)
+
+
+def tan(x: Number) -> Any:
+    """Tangent of ``x`` in radians."""
+    return _elementary(DrawOp.TAN, x)
 
 
 def float32(x: Number) -> Any:
@@ -106,15 +171,18 @@ def radians(degrees: Number) -> Any:
     return degrees * (math.pi / 180.0)
 
 
-def minimum(x: Number, y: Number) -> Any:
-    return _of_two(DrawOp.MINIMUM, min, x, y)
+def minimum(*numbers: Number) -> Any:
+    """The least of two or more numbers."""
+    return reduce(partial(_of_two, DrawOp.MINIMUM, min), numbers)
 
 
-def maximum(x: Number, y: Number) -> Any:
-    return _of_two(DrawOp.MAXIMUM, max, x, y)
+def maximum(*numbers: Number) -> Any:
+    """The greatest of two or more numbers."""
+    return reduce(partial(_of_two, DrawOp.MAXIMUM, max), numbers)
 
 
 def clip(x: Number, low: Number, high: Number) -> Any:
+    """``x`` within ``low`` to ``high``."""
     return minimum(maximum(x, low), high)
 
 

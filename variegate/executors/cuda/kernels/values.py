@@ -80,10 +80,16 @@ def apply_value(buffer, at, real, r, g, b, channels, HAS_HUE: tl.constexpr, POIN
     for i in tl.static_range(len(POINTS)):
         if (op == ops.Op.POINT) & (tl.load(at + L.ARG) == i):
             red, green, blue = POINTS[i](r.to(tl.float32), g.to(tl.float32), b.to(tl.float32), load_float(real + 1))
-            r = to_level(red.to(tl.float32) + 0.5)
-            g = to_level(green.to(tl.float32) + 0.5)
-            b = to_level(blue.to(tl.float32) + 0.5)
+            r = _round_number(red)
+            g = _round_number(green)
+            b = _round_number(blue)
     return r, g, b
+
+
+@triton.jit
+def _round_number(value):
+    """Rounded half up and clipped; 0 for NaN."""
+    return to_level(tl.where(value == value, value + 0.5, 0.0))
 
 
 @triton.jit

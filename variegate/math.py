@@ -1,0 +1,40 @@
+"""Functions of numbers that may differ from pixel to pixel: for point functions of custom operations.
+
+On Python's own numbers they compute at once.
+"""
+
+from __future__ import annotations
+
+from variegate.program.draws.values import (
+    ceil,
+    clip,
+    cos,
+    exp,
+    floor,
+    log,
+    maximum,
+    minimum,
+    rint,
+    select,
+    sin,
+    sqrt,
+    tan,
+    trunc,
+)
+
+__all__ = [
+    "ceil",
+    "clip",
+    "cos",
+    "exp",
+    "floor",
+    "log",
+    "maximum",
+    "minimum",
+    "rint",
+    "select",
+    "sin",
+    "sqrt",
+    "tan",
+    "trunc",
+]
