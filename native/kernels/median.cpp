@@ -8,8 +8,7 @@
 #include "filter_rows.h"
 #include "registers.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Two values that change places if they are in the wrong order.
@@ -189,5 +188,4 @@ void morphology_row(const FilterImageOf<Element> &image, i64 y, const f64 *a, i6
   VG_COMPILE(morphology_row, Element)
 VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -3,10 +3,10 @@
 
 #include "../coords.h"
 #include "scratch.h"
+#include "registers.h"
 #include "split.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Bytes of an image that the second-level cache holds beside another one.
@@ -73,51 +73,33 @@ i32 fixed_offsets_32(u32 u, u32 du, u32 v, u32 dv, i32 width, i64 count, i32 *__
   return most;
 }
 
+// The same by one product for both coordinates (pmaddwd): their whole parts are the upper halves of their numbers. What
+// lies behind the last block of a row is overwritten, or never read.
 i32 fixed_offsets(u32 u, u32 du, u32 v, u32 dv, i32 width, i64 count, i32 *__restrict offset) {
-#if VG_AVX2  // vpmaddwd: columns and lines are in the upper halves of their numbers, and one instruction weighs both
   if (3 * width > INT16_MAX) return fixed_offsets_32(u, du, v, dv, width, count, offset);
-  // What lies behind the last block of a row is overwritten, or never read.
-#if VG_AVX512
-  const __m512i ramp = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  const __m512i weights = _mm512_set1_epi32(3 * width | 3 << 16), index_step = _mm512_set1_epi32(16);
-  __m512i us = _mm512_add_epi32(_mm512_set1_epi32((i32)u), _mm512_mullo_epi32(ramp, _mm512_set1_epi32((i32)du)));
-  __m512i vs = _mm512_add_epi32(_mm512_set1_epi32((i32)v), _mm512_mullo_epi32(ramp, _mm512_set1_epi32((i32)dv)));
-  const __m512i du_16 = _mm512_set1_epi32((i32)(16 * du)), dv_16 = _mm512_set1_epi32((i32)(16 * dv));
-  __m512i most = _mm512_setzero_si512(), index = ramp;
-  for (i64 i = 0; i < count; i += 16) {
-    const __m512i places = _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(vs, 16), us);
-    const __m512i offsets = _mm512_madd_epi16(places, weights);
-    _mm512_storeu_si512(offset + i, offsets);
-    const __mmask16 is_here = _mm512_cmplt_epi32_mask(index, _mm512_set1_epi32((i32)count));
-    most = _mm512_mask_max_epi32(most, is_here, most, offsets);
-    us = _mm512_add_epi32(us, du_16);
-    vs = _mm512_add_epi32(vs, dv_16);
-    index = _mm512_add_epi32(index, index_step);
+  constexpr u32 STEP = REGISTER / 4;
+  u32 first_u[STEP], first_v[STEP];
+  IntLanes index, most = {};
+  for (u32 i = 0; i < STEP; i++) {
+    index[i] = (i32)i;
+    first_u[i] = u + i * du;
+    first_v[i] = v + i * dv;
   }
-  return _mm512_reduce_max_epi32(most);
-#else
-  const __m256i ramp = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), weights = _mm256_set1_epi32(3 * width | 3 << 16);
-  __m256i us = _mm256_add_epi32(_mm256_set1_epi32((i32)u), _mm256_mullo_epi32(ramp, _mm256_set1_epi32((i32)du)));
-  __m256i vs = _mm256_add_epi32(_mm256_set1_epi32((i32)v), _mm256_mullo_epi32(ramp, _mm256_set1_epi32((i32)dv)));
-  const __m256i du_8 = _mm256_set1_epi32((i32)(8 * du)), dv_8 = _mm256_set1_epi32((i32)(8 * dv));
-  __m256i most = _mm256_setzero_si256(), index = ramp;
-  for (i64 i = 0; i < count; i += 8) {
-    const __m256i offsets = _mm256_madd_epi16(_mm256_blend_epi16(_mm256_srli_epi32(vs, 16), us, 0xaa), weights);
-    _mm256_storeu_si256((__m256i *)(offset + i), offsets);
-    const __m256i is_here = _mm256_cmpgt_epi32(_mm256_set1_epi32((i32)count), index);
-    most = _mm256_max_epi32(most, _mm256_and_si256(offsets, is_here));
-    us = _mm256_add_epi32(us, du_8);
-    vs = _mm256_add_epi32(vs, dv_8);
-    index = _mm256_add_epi32(index, _mm256_set1_epi32(8));
+  Register us = load_register(first_u), vs = load_register(first_v);
+  const Register weights = all_pairs(3 * width, 3);
+  const Register du_step = all32((i32)(STEP * du)), dv_step = all32((i32)(STEP * dv));
+  for (i64 i = 0; i < count; i += STEP) {
+    const Register offsets = dot16(upper_halves(vs, us), weights);
+    store(offset + i, offsets);
+    const IntLanes inside = (IntLanes)offsets & (index < (i32)count);
+    most = most > inside ? most : inside;
+    us = add32(us, du_step);
+    vs = add32(vs, dv_step);
+    index += (i32)STEP;
   }
-  i32 lanes[8], found = 0;
-  _mm256_storeu_si256((__m256i *)lanes, most);
-  for (i32 lane : lanes) found = max_of(found, lane);
-  return found;
-#endif
-#else
-  return fixed_offsets_32(u, du, v, dv, width, count, offset);
-#endif
+  i32 greatest = 0;
+  for (u32 i = 0; i < STEP; i++) greatest = max_of<i32>(greatest, most[i]);
+  return greatest;
 }
 
 // Fields of a packed map: six coefficients, then these.
@@ -409,5 +391,4 @@ template <class Element> void fill_by_stage(i64 count, i64 width, Scratch &s) {
   VG_COMPILE(fill_by_stage, Element)
 VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -10,8 +10,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 // Files whose code needs many registers, or gains nothing by the widest ones, define VG_NARROW_REGISTERS.
 #if VG_AVX512 && !defined(VG_NARROW_REGISTERS)
@@ -51,11 +50,24 @@ VG_INLINE __m256i join_halves(__m128i low, __m128i high) {
   return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 #endif
-#if VG_AVX512
-VG_INLINE __m512i join_quarters(__m128i a, __m128i b, __m128i c, __m128i d) {
-  return _mm512_inserti64x4(_mm512_castsi256_si512(join_halves(a, b)), join_halves(c, d), 1);
-}
+
+// The 16 bytes in which instructions of wider registers work.
+#if VG_REGISTER_BITS == 128
+using Part = Register;
+#else
+using Part = __m128i;
 #endif
+
+// read(0), read(4) and so on, a Part each.
+template <class F> VG_INLINE Register join_16(F read) {
+#if VG_REGISTER_BITS == 512
+  return _mm512_inserti64x4(_mm512_castsi256_si512(join_halves(read(0), read(4))), join_halves(read(8), read(12)), 1);
+#elif VG_REGISTER_BITS == 256
+  return join_halves(read(0), read(4));
+#else
+  return read(0);
+#endif
+}
 
 #if defined(VG_MM)
 
@@ -302,7 +314,7 @@ VG_INLINE void store_natural16(i16 *at, Register low, Register high) {
 }
 
 // Two weights for `dot16`, of even and of odd lanes.
-VG_INLINE Register all_pairs(i32 even, i32 odd) { return all32((i32)(((u32)even & 0xffff) | (u32)odd << 16)); }
+VG_INLINE Register all_pairs(i32 even, i32 odd) { return all32(pair_of(even, odd)); }
 
 // sum + dot16(a, b).
 VG_INLINE Register add_dot16(Register sum, Register a, Register b) {
@@ -338,5 +350,4 @@ VG_INLINE Register interleaved8(Register even, Register odd) {
 #endif
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -5,8 +5,7 @@
 #include "registers.h"
 #include "scratch.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
 constexpr i32 HALF = 1 << (RESIZE_BITS - 1);
@@ -24,10 +23,9 @@ constexpr int LOW_BITS = 12;
 
 VG_INLINE i32 low_part(i32 weight) { return ((weight + 2048) & 4095) - 2048; }
 VG_INLINE i32 high_part(i32 weight) { return (weight - low_part(weight)) >> LOW_BITS; }
-VG_INLINE u32 two_parts(i32 first, i32 second) { return (u32)(first & 0xffff) | (u32)second << 16; }
 // Of the weights of two taps.
-VG_INLINE u32 low_parts(const i32 *weights) { return two_parts(low_part(weights[0]), low_part(weights[1])); }
-VG_INLINE u32 high_parts(const i32 *weights) { return two_parts(high_part(weights[0]), high_part(weights[1])); }
+VG_INLINE i32 low_parts(const i32 *weights) { return pair_of(low_part(weights[0]), low_part(weights[1])); }
+VG_INLINE i32 high_parts(const i32 *weights) { return pair_of(high_part(weights[0]), high_part(weights[1])); }
 
 // Low parts, then high ones, a register of each.
 struct Weights {
@@ -74,7 +72,7 @@ bool pack_pairs(ResizeScratch &r) {
     const i64 block = output / BLOCK_OUTPUTS, lane = output % BLOCK_OUTPUTS;
     u8 *to = r.packed.at + block * pairs * PAIR_WEIGHTS + lane % 4 * 2 * REGISTER + lane / 4 * 16;
     for (i64 pair = 0; pair < pairs; pair++, weights += 2, to += PAIR_WEIGHTS) {
-      const u32 low = low_parts(weights), high = high_parts(weights);
+      const i32 low = low_parts(weights), high = high_parts(weights);
       for (int c = 0; c < 4; c++) {
         store(to + 4 * c, low);
         store(to + REGISTER + 4 * c, high);
@@ -97,16 +95,7 @@ VG_INLINE Register pair_channels(Register pixels) {
 
 // Two source pixels of every fourth output. `at`: by output, where its pixels begin.
 VG_INLINE Register load_pairs(const u8 *const *at, i64 offset) {
-#if VG_REGISTER_BITS == 128
-  return pair_channels(load_register(at[0] + offset));
-#else
-  auto read = [&](int output) { return load<__m128i>(at[output] + offset); };
-#if VG_REGISTER_BITS == 256
-  return pair_channels(join_halves(read(0), read(4)));
-#else
-  return pair_channels(join_quarters(read(0), read(4), read(8), read(12)));
-#endif
-#endif
+  return pair_channels(join_16([=](int output) { return load<Part>(at[output] + offset); }));
 }
 
 // Pixels of four bytes, stored as RGB. Writes a whole register: the next store overwrites the excess.
@@ -300,8 +289,8 @@ void mix_lines(ResizeScratch &r, const u8 *source, i64 stride, i64 bytes, i64 y,
   const i32 *weights = r.y.weights_of(y);
   u8 *packed = r.line_weights.at;
   for (i64 pair = 0; pair < pairs; pair++) {
-    store(packed + 2 * pair * REGISTER, all32((i32)low_parts(weights + 2 * pair)));
-    store(packed + (2 * pair + 1) * REGISTER, all32((i32)high_parts(weights + 2 * pair)));
+    store(packed + 2 * pair * REGISTER, all32(low_parts(weights + 2 * pair)));
+    store(packed + (2 * pair + 1) * REGISTER, all32(high_parts(weights + 2 * pair)));
   }
   switch (pairs) {
     case 1: return mix_blocks(source, stride, bytes, count, 1, packed, out);
@@ -363,5 +352,4 @@ void read_resized_row(const Row &row, i64 slot, const ImageOf<Element> &image, i
   VG_COMPILE(read_resized_row, Element)
 VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -1,11 +1,9 @@
 // Weights of an antialiased resize, as Pillow computes them: in double precision, then in fixed point.
 #include "resize.h"
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 namespace {
 
-constexpr f64 PI = 3.14159265358979323846;
 // Pillow has these in single precision.
 constexpr f64 HAMMING_MEAN = 0.54f, HAMMING_SWING = 0.46f;
 
@@ -108,5 +106,4 @@ bool ResizeAxis::fill(i64 in_size, f64 start, f64 extent, i64 out_size, int filt
   return true;
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -17,8 +17,7 @@
 #define VG_SCALAR_FUNCTION __attribute__((noinline, optimize("no-tree-vectorize")))
 #endif
 
-namespace vg {
-namespace VG_LEVEL {
+namespace vg::VG_LEVEL {
 
 // Numbers of bytes for shuffles: a function of the position.
 struct ByteTable {
@@ -203,5 +202,4 @@ VG_INLINE void split_words(const i32 *words, i64 count, Planes planes, i64 at) {
     split_words_step((const u8 *)(words + x), planes[0] + at + x, planes[1] + at + x, planes[2] + at + x);
 }
 
-}  // namespace VG_LEVEL
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

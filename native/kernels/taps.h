@@ -8,19 +8,6 @@ namespace vg::VG_LEVEL {
 
 #if VG_SSSE3
 
-// read(0), read(4) and so on, each 16 bytes.
-template <class F> VG_INLINE Register join_16(F read) {
-#if VG_REGISTER_BITS == 512
-  const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(read(0)), read(4), 1);
-  const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(read(8)), read(12), 1);
-  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-#elif VG_REGISTER_BITS == 256
-  return _mm256_inserti128_si256(_mm256_castsi128_si256(read(0)), read(4), 1);
-#else
-  return read(0);
-#endif
-}
-
 // Bytes of each 16, at the positions in a table; 0 at positions of 128 and more (pshufb).
 VG_INLINE Register pick(Register a, const ByteTable &table) { return VG_MM(shuffle_epi8)(a, load_register(table.at)); }
 
