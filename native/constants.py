@@ -20,7 +20,8 @@ from variegate.native import structs
 from variegate.ops import fields
 from variegate.program import coords, elementary, ops, passes, points, rng, stages
 from variegate.program.draws.instructions import EMISSION, INSTRUCTION, LANES, DrawFailure, DrawOp
-from variegate.program.lowering import blurs, rewrites
+from variegate.program.lowering import blurs
+from variegate.program.program import RECORD
 
 HEADER = Path(__file__).with_name("constants.h")
 
@@ -163,7 +164,7 @@ def header() -> str:
         _number("HASH_GROUP", near_search.GROUP),
         _number("SHARPNESS_BLOCK", pixels.BLOCK),
         "// Of a single image's instruction, written as one record.\n",
-        _number("INSTRUCTION_RECORD", rewrites.RECORD),
+        _number("INSTRUCTION_RECORD", RECORD.itemsize // 8),
         "// Geometry of targets: see variegate/program/stages.py.\n",
         _enum("StageKind", _fields(stages, "MAP", "SCALE")),
         _enum("StageNumber", ((name, getattr(stages, name)) for name in stages.NUMBERS)),

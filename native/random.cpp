@@ -57,20 +57,12 @@ u64 half_bits(u64 length) {
 
 }  // namespace
 
-// The parameter words of a sample in some slots: u32[count, 4].
-VG_EXPORT void vg_fill_words_of_one(u64 id, u32 key_0, u32 key_1, const u32 *slots, i64 count, u32 *out) {
-  for (i64 i = 0; i < count; i++) {
-    const PhiloxWords words = philox4x32({{0, slots[i], (u32)id, (u32)(id >> 32)}}, key_0, key_1);
-    memcpy(out + 4 * i, words.at, sizeof words.at);
-  }
-}
-
-// Those of many in the first slots: u32[rows, slots, 4]. `ids`: u64[rows]; `keys`: u32[rows, 2].
-VG_EXPORT void vg_fill_words(const u64 *ids, const u32 *keys, i64 rows, i64 slots, u32 *out) {
+// The parameter words of samples in some slots: u32[rows, count, 4]. `ids`: u64[rows]; `keys`: u32[rows, 2].
+VG_EXPORT void vg_fill_words(const u64 *ids, const u32 *keys, i64 rows, const u32 *slots, i64 count, u32 *out) {
   for (i64 r = 0; r < rows; r++) {
     const u32 low = (u32)ids[r], high = (u32)(ids[r] >> 32);
-    for (i64 slot = 0; slot < slots; slot++, out += 4) {
-      const PhiloxWords words = philox4x32({{0, (u32)slot, low, high}}, keys[2 * r], keys[2 * r + 1]);
+    for (i64 i = 0; i < count; i++, out += 4) {
+      const PhiloxWords words = philox4x32({{0, slots[i], low, high}}, keys[2 * r], keys[2 * r + 1]);
       memcpy(out, words.at, sizeof words.at);
     }
   }

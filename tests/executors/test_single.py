@@ -84,6 +84,24 @@ def test_programs_of_every_instruction_run_as_in_a_batch() -> None:
             np.testing.assert_array_equal(cpu.run_one(one, np.ascontiguousarray(image), program.output), expected)
 
 
+def test_calls_without_enough_memory_are_repeated() -> None:
+    """Results of other sizes than the last one, and more weights than a new workspace has room for."""
+    blur = vg.pipeline(lambda img: F.motion_blur(img, 101, 30.0))
+    turn = T.RandomChoice([T.CenterCrop(9), T.Pad(3), T.RandomHorizontalFlip()])
+    image = noise(60, 70)
+
+    def results(transform: T.Transform) -> list[Any]:
+        augmenter = vg.Augmenter(transform, num_threads=1)
+        return [augmenter([image], ids=[i]) for i in range(20)]
+
+    for transform in (blur, turn):
+        with ThreadPoolExecutor(1) as thread:
+            made = thread.submit(results, transform).result()
+        for i, result in enumerate(made):
+            _, expected = by_batch(vg.Augmenter(transform, num_threads=1), image, ids=[i])
+            assert torch.equal(result, expected)
+
+
 def only(program: Program, row: int) -> Program:
     names = (*INSTRUCTION_ARRAYS, "length", "in_shape", "ids", "key")
     arrays = {name: getattr(program, name)[row : row + 1].copy() for name in names}

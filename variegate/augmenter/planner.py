@@ -31,6 +31,7 @@ Conditions = Mapping[str, npt.ArrayLike] | None
 Copies = int | Sequence[int] | npt.ArrayLike
 Ids = Sequence[int] | npt.ArrayLike | None
 _LAST_EPOCH = 2**64 - 1
+_FIRST_ROW = np.zeros(1, np.intp)
 
 
 class Request(NamedTuple):
@@ -83,8 +84,8 @@ class Planner:
     def pipeline_of_one(self, pipeline: Pipeline, shape: tuple[int, int, int], call: Request) -> OneImage | Program:
         """Run a pipeline for one image -> its instructions, if these are all; else its program."""
         epoch, sample_id, key, given = self._checked_one(call)
-        rows = np.zeros(1, np.intp)
-        samples = Samples([sample_id], [key], [shape], epoch, self._output, rows, rows, given)
+        ids, keys = np.array([sample_id], np.uint64), np.array([key], np.uint32)
+        samples = Samples(ids, keys, [shape], epoch, self._output, _FIRST_ROW, _FIRST_ROW, given)
 
         def make_batch() -> Sampling:
             return self._sampling(np.array([shape], np.int32), call._replace(ids=[sample_id]))

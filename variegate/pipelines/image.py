@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -16,7 +15,7 @@ from variegate.program.boxes import SampledBoxes
 from variegate.program.one_image import NeedsBatch, OneImage, check_size, instruction
 from variegate.program.ops import Op
 from variegate.program.program import Output
-from variegate.program.sampling import Record, Sampling
+from variegate.program.sampling import Sampling
 from variegate.program.table_builder import TableBuilder
 
 if TYPE_CHECKING:
@@ -78,8 +77,8 @@ class Recorder(OneImage):
 class PipelineImage(Recorded):
     """An image after some operations. It never changes: each operation returns another image.
 
-    ``_records`` are the instructions since the image ``_before``. ``_batch`` holds the rows that AugMix makes of an
-    image, with all their instructions. ``_boxes`` are None until a transform changes them.
+    ``_records`` are its instructions in the pipeline. ``_batch`` holds the rows that AugMix makes of an image, with all
+    their instructions. ``_boxes`` are None until a transform changes them.
 
     Attributes:
         height, width: in pixels.
@@ -88,8 +87,8 @@ class PipelineImage(Recorded):
     """
 
     __slots__ = (
-        *("_batch", "_before", "_boxes", "_output", "_records", "_row", "_run"),
-        *("channels", "height", "num_operations", "width"),
+        *("_batch", "_boxes", "_output", "_records", "_row", "_run"),
+        *("channels", "height", "width"),
     )
     __hash__ = object.__hash__
 
@@ -101,16 +100,13 @@ class PipelineImage(Recorded):
         width: int,
         channels: int,
         output: Output,
-        records: Sequence[Record] = (),
-        before: PipelineImage | None = None,
+        records: tuple[bytes, ...] = (),
         boxes: SampledBoxes | None = None,
         batch: Sampling | None = None,
     ) -> None:
-        self._run, self._row, self._output, self._records = run, row, output, records
-        self._before, self._boxes, self._batch = before, boxes, batch
-        self.height, self.width, self.channels = height, width, channels
-        self.num_operations: int = len(records) if before is None else before.num_operations + len(records)
-        if self.num_operations > MAX_STEPS:
+        self._run, self._row, self._output, self._boxes, self._batch = run, row, output, boxes, batch
+        self.height, self.width, self.channels, self._records = height, width, channels, records
+        if len(records) > MAX_STEPS:
             refuse(f"more than {MAX_STEPS:,} operations on one image", "loops that end")
 
     def __repr__(self) -> str:
@@ -145,7 +141,8 @@ class PipelineImage(Recorded):
         run, output = self._run, self._output
         sides = (self.height, self.width) if size is None else check_size(size, run.max_side, op)
         record = instruction(run, output, op, args, flags, fill, sides)
-        return PipelineImage(run, self._row, *sides, self.channels, output, (record,), self, self._boxes)
+        records = (*self._records, record)
+        return PipelineImage(run, self._row, *sides, self.channels, output, records, self._boxes)
 
     def function_recorder(self) -> Recorder:
         return Recorder(self._run, self)
@@ -166,9 +163,8 @@ class PipelineImage(Recorded):
 
     def _after(self, recorder: OneImage) -> PipelineImage:
         size = recorder.height, recorder.width
-        return PipelineImage(
-            self._run, self._row, *size, self.channels, recorder.output, recorder.records, self, self._boxes
-        )
+        records = (*self._records, *recorder.records)
+        return PipelineImage(self._run, self._row, *size, self.channels, recorder.output, records, self._boxes)
 
     def _as_batch(self, first_slot: int, num_slots: int) -> Sampling:
         """A batch of this image: one row, or those that AugMix made, with their instructions."""
@@ -178,7 +174,7 @@ class PipelineImage(Recorded):
             batch = self._run.batch_of(self._row)
             if batch.shape[0, 2] == 1 and self.channels == 3:
                 batch.shape[0, 2] = 3
-            batch.append_records(np.zeros(1, np.intp), [self.records()], [(self.height, self.width)])
+            batch.append_records(np.zeros(1, np.intp), [self._records], [(self.height, self.width)])
             batch.output = self._output
             if self._boxes is not None:
                 batch.boxes = self._boxes.of_rows(np.zeros(1, np.intp), 0)
@@ -189,27 +185,19 @@ class PipelineImage(Recorded):
         run = self._run
         height, width = batch.size[0].tolist()
         # All of them, because a gray image that becomes three channels changes earlier ones.
-        records = batch.records_of(0, run.num_before(self._row))
+        records = tuple(batch.records_of(0, run.num_before(self._row)))
         rows = batch if len(batch.length) > 1 else None
         shape = height, width, int(batch.channels[0])
-        return PipelineImage(run, self._row, *shape, batch.output, records, None, batch.boxes, rows)
-
-    def records(self) -> list[Record]:
-        """Of all operations."""
-        parts = []
-        image: PipelineImage | None = self
-        while image is not None:
-            parts.append(image._records)
-            image = image._before
-        return list(chain.from_iterable(reversed(parts)))
+        return PipelineImage(run, self._row, *shape, batch.output, records, batch.boxes, rows)
 
     def as_one_image(self) -> OneImage | None:
         """The instructions of the only sample; None if these are not all."""
         samples = self._run.samples
         if self._batch is not None or self.channels != samples.shapes[0][2]:
             return None
-        image = OneImage(samples.shapes[0], samples.ids[0], samples.keys[0], self._run.tables)
-        image.records, image.height, image.width = self.records(), self.height, self.width
+        low, high = samples.keys[0].tolist()
+        image = OneImage(samples.shapes[0], samples.ids[0].item(), (low, high), self._run.tables)
+        image.records, image.height, image.width = list(self._records), self.height, self.width
         image.output = self._output
         return image
 

@@ -169,8 +169,8 @@ class Pipeline(Transform):
         ids, keys = sampling.streams(rows)
         shapes = np.column_stack([sampling.size[rows], sampling.channels[rows]])
         samples = Samples(
-            ids.tolist(),
-            keys.tolist(),
+            ids,
+            keys,
             shapes.tolist(),
             sampling.epoch,
             sampling.output,

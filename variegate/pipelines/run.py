@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from variegate.arrays import UInt32Array
+from variegate.arrays import UInt32Array, UInt64Array
 from variegate.errors import shown
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform
@@ -25,16 +25,18 @@ from variegate.program.program import MAX_SIDE, Output
 from variegate.program.sampling import Rows, Sampling, after_blend, after_mixer
 from variegate.program.table_builder import TableBuilder
 
-# Slots of a pipeline whose numbers are drawn for each sample before its function asks for them.
-_MOST_SLOTS = 32
+# Blocks of random numbers that are kept for a batch, in all.
+_MAX_BLOCKS = 1 << 16
+# Slots of a pipeline whose numbers are drawn before its function asks for them.
+_MOST_SLOTS = 64
 _NO_SLOTS: tuple[tuple[int, ...], UInt32Array] = (), np.empty(0, np.uint32)
 
 
 class Samples(NamedTuple):
     """Rows that a pipeline runs for, and what decides about their draws."""
 
-    ids: list[int]
-    keys: list[Any]  # of the stream, two numbers each
+    ids: UInt64Array  # of each row
+    keys: UInt32Array  # [rows, 2], of the stream
     shapes: list[tuple[int, int, int]]  # height, width and channels each
     epoch: int
     output: Output
@@ -63,9 +65,10 @@ class Run:
         self._by_name = {name: self.given(name) for name in pipeline.by_name}
         self._constants = pipeline.given_constants
         self._known_tables: dict[tuple[str, str, bytes], int] = {}
-        # Calls of the current sample: how often each has drawn, and the words of each slot.
+        # How often each call has drawn for the current sample, and the words of each slot for all samples.
         self._visits: dict[str, int] = {}
-        self._words: dict[int, list[int]] = {}
+        slots, memory = pipeline.slots.get(slot, _NO_SLOTS)
+        self._words = dict(zip(slots, self._read(memory), strict=True)) if slots else {}
         self._refusal: PipelineError | None = None
 
     @property
@@ -110,30 +113,35 @@ class Run:
 
     # -- draws -------------------------------------------------------------------------------------------------
 
-    def _begin(self, row: int) -> None:
-        self.row = row
-        self._visits = {}
-        slots, memory = self.pipeline.slots.get(self._slot, _NO_SLOTS)
-        self._words = dict(zip(slots, self._read(memory), strict=True)) if slots else {}
-
-    def _read(self, slots: UInt32Array) -> list[list[int]]:
-        samples = self.samples
-        return rng.words_of_one(samples.ids[self.row], samples.keys[self.row], slots)
-
     def draw(self, frame: types.FrameType) -> list[int]:
         """The four words of the next draw at the site of ``frame``, which is the user's."""
-        slot = self._next_slot(frame)
-        return self._words.get(slot) or self.words(slot)
+        return self.words(self._next_slot(frame))
 
     def words(self, slot: int) -> list[int]:
         """Four random words of 32 bits of the current row."""
-        if slot not in self._words:
-            self._words[slot] = self._read(np.array([slot], np.uint32))[0]
-            slots, _ = self.pipeline.slots.get(self._slot, _NO_SLOTS)
-            if len(slots) < _MOST_SLOTS:
-                slots = (*slots, slot)
-                self.pipeline.slots[self._slot] = slots, np.array(slots, np.uint32)
-        return self._words[slot]
+        known = self._words.get(slot)
+        if known is None:
+            memory = np.array([slot], np.uint32)
+            if len(self._words) * self.number >= _MAX_BLOCKS:
+                # Few of the others may ever come here.
+                return self._read(memory, slice(self.row, self.row + 1))[0][0]
+            known = self._words[slot] = self._read(memory)[0]
+            self._expect(slot)
+        return known[self.row]
+
+    def _read(self, slots: UInt32Array, rows: slice = slice(None)) -> list[list[list[int]]]:
+        """Words of slots, by slot and row."""
+        samples = self.samples
+        words = rng.words_of_slots(samples.ids[rows], samples.keys[rows], slots)
+        by_slot: list[list[list[int]]] = words.swapaxes(0, 1).tolist()
+        return by_slot
+
+    def _expect(self, slot: int) -> None:
+        """Have the words of this slot drawn together with those of others from the next call on."""
+        slots, _ = self.pipeline.slots.get(self._slot, _NO_SLOTS)
+        if len(slots) < _MOST_SLOTS:
+            slots = (*slots, slot)
+            self.pipeline.slots[self._slot] = slots, np.array(slots, np.uint32)
 
     def slot_of_call(self) -> int:
         """The slot of the next draw at the call that the user's function is in."""
@@ -194,7 +202,7 @@ class Run:
         token = _current.set(self)
         try:
             for row, shape in enumerate(self.samples.shapes):
-                self._begin(row)
+                self.row, self._visits = row, {}
                 results.append(self._result_of(PipelineImage(self, row, *shape, output)))
         finally:
             _current.reset(token)
@@ -252,7 +260,7 @@ class Run:
             message = f"{error.argument}={shown(error.got)}; accepted: {error.accepted}"
         elif not isinstance(error, PipelineError):
             message = f"{type(error).__name__}: {message}"
-        sample = self.samples.ids[self.row]
+        sample = self.samples.ids[self.row].item()
         return PipelineError(f"{shown_place(code.co_filename, line)}: {self.pipeline.name}, sample {sample}: {message}")
 
     # -- into the batch ----------------------------------------------------------------------------------------
@@ -276,12 +284,12 @@ class Run:
         if widened.any():
             sampling.widen(rows[widened], "Grayscale(num_output_channels=3)")
         for row, result in zip(rows, results, strict=True) if sampling.mixes else ():
-            if result.num_operations and (mixer := sampling.mixer_of(np.array([row]))):
+            if result._records and (mixer := sampling.mixer_of(np.array([row]))):
                 raise after_mixer(self.pipeline.name, mixer)
         single = [n for n, result in enumerate(results) if result._batch is None]
         lengths = sampling.length.copy()
         sizes = [(results[n].height, results[n].width) for n in single]
-        sampling.append_records(rows[single], [results[n].records() for n in single], sizes)
+        sampling.append_records(rows[single], [results[n]._records for n in single], sizes)
         if sampling.is_blended:
             sampling.check_after_blend(lengths)
         for n, result in enumerate(results):

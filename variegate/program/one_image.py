@@ -5,6 +5,7 @@ A native call reads its records (``executors/cpu/single.py``)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from struct import Struct
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,9 +17,10 @@ from variegate.program.channels import color_of, refuse_color
 from variegate.program.draws.row_draw import KnownDraw
 from variegate.program.ops import NUM_ARGS, SPECS, Op
 from variegate.program.program import MAX_SIDE, Output, Program
-from variegate.program.sampling import Record, Sampling, check_place, too_large
+from variegate.program.sampling import Sampling, check_place, too_large
 from variegate.program.table_builder import TableBuilder
 
+_RECORD = Struct("8q8d")
 _UNUSED = [(0.0,) * (NUM_ARGS - used) for used in range(NUM_ARGS + 1)]
 _BLACK = (0, 0, 0)
 _NO_NAME = -1
@@ -47,7 +49,7 @@ class OneImage(KnownDraw):
         self.height, self.width, self.channels = shape
         self.sample_id, self.stream = sample_id, stream
         self.output = _UINT8
-        self.records: list[Record] = []
+        self.records: list[bytes] = []
         self._tables = tables
 
     @property
@@ -73,8 +75,9 @@ class OneImage(KnownDraw):
         self.output = output
 
     def word(self, slot: int, word: int = 0) -> int:
-        slots = np.array([slot + word // 4], np.uint32)
-        return rng.words_of_one(self.sample_id, self.stream, slots)[0][word % 4]
+        ids, keys = np.array([self.sample_id], np.uint64), np.array([self.stream], np.uint32)
+        words = rng.words_of_slots(ids, keys, np.array([slot + word // 4], np.uint32))
+        return int(words[0, 0, word % 4])
 
     def run(self, transform: Any, slot: int) -> None:
         if not transform._is_recorded:
@@ -112,7 +115,8 @@ class OneImage(KnownDraw):
             return
         if size is not None:
             self.height, self.width = check_size(size, self.max_side, op, title)
-        record = instruction(self, self.output, op, args, flags, fill, (self.height, self.width), name, title)
+        size_after = self.height, self.width
+        record = instruction(self, self.output, int(op), args, int(flags), fill, size_after, name, title)
         self.records.append(record)
 
     # -- as a batch of one ---------------------------------------------------------------------------------------
@@ -157,20 +161,22 @@ def instruction(
     size: tuple[int, int],
     name: str | None = None,
     title: str | None = None,
-) -> Record:
-    """Write down an instruction. ``output``: the format of images before it; ``size``: height and width after it.
+) -> bytes:
+    """Write down an instruction as bytes of a ``RECORD``.
+
+    ``output``: the format of images before it. ``size``: height and width after it.
 
     Raises ValueError if it may not follow, or has a fill color of other channels.
     """
     refuse_color(op, name, context.num_channels)
-    if output.steps or output.is_float:
+    if output.steps or output.mean is not None:
         check_place(title or SPECS[Op(op)].name, op, args, output)
     color: Sequence[float] = _BLACK
     if fill is not None:
         shown_as = name or title or SPECS[Op(op)].name
         color = color_of(f"{shown_as}: fill", fill, context.num_channels, context.table)
     label = _NO_NAME if name is None else context.tables.name_index(name)
-    return (int(op), int(flags), *size, label, *map(int, color), *args, *_UNUSED[len(args)])
+    return _RECORD.pack(op, flags, *size, label, *map(int, color), *args, *_UNUSED[len(args)])
 
 
 def check_size(size: tuple[float, float], max_side: int, op: int, title: str | None = None) -> tuple[int, int]:

@@ -312,3 +312,12 @@ def empty_instructions(rows: int, slots: int) -> dict[str, npt.NDArray[np.generi
 
 
 INSTRUCTION_ARRAYS = tuple(empty_instructions(0, 0))
+"""Arrays of sampled programs that hold a value per instruction."""
+
+RECORD = np.dtype(
+    [
+        *(("opcode", np.int64), ("flags", np.int64), ("out_size", np.int64, 2), ("label", np.int64)),
+        *(("fill", np.int64, 3), ("args", np.float64, NUM_ARGS)),
+    ]
+)
+"""An instruction on its own."""

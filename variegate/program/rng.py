@@ -12,7 +12,7 @@ deviations. A quarter of the segments fails a chi-squared test of 100 million nu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ctypes import c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import c_int64, c_void_p
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,10 +21,7 @@ import numpy as np
 from variegate.arrays import Float64Array, UInt32Array, UInt64Array
 from variegate.native.library import as_c_contiguous, data_ptr, entry
 
-_fill_words = entry("vg_fill_words", c_void_p, c_void_p, c_int64, c_int64, c_void_p, result=None)
-_fill_words_of_one = entry(
-    "vg_fill_words_of_one", c_uint64, c_uint32, c_uint32, c_void_p, c_int64, c_void_p, result=None
-)
+_fill_words = entry("vg_fill_words", c_void_p, c_void_p, c_int64, c_void_p, c_int64, c_void_p, result=None)
 _fill_noise_words = entry("vg_fill_noise_words", c_void_p, c_void_p, c_int64, c_int64, c_int64, c_void_p, result=None)
 _fill_keys = entry("vg_fill_keys", c_void_p, c_int64, c_void_p, c_void_p, result=None)
 
@@ -78,10 +75,13 @@ def view_keys(keys: UInt32Array, views: Sequence[tuple[int, int]]) -> UInt32Arra
 
 def sample_words(ids: UInt64Array, key: UInt32Array, num_slots: int) -> UInt32Array:
     """All parameter words of a batch -> uint32[N, num_slots, 4]. ``key``: uint32[2] for all, or [N, 2]."""
-    read = as_c_contiguous(ids)
-    keys = keys_of(key, len(ids))
-    out = np.empty((len(ids), num_slots, 4), np.uint32)
-    _fill_words(data_ptr(read), data_ptr(keys), len(ids), num_slots, data_ptr(out))
+    return words_of_slots(as_c_contiguous(ids), keys_of(key, len(ids)), np.arange(num_slots, dtype=np.uint32))
+
+
+def words_of_slots(ids: UInt64Array, keys: UInt32Array, slots: UInt32Array) -> UInt32Array:
+    """Parameter words of some slots -> uint32[N, slots, 4]. Arrays are contiguous; ``keys``: uint32[N, 2]."""
+    out = np.empty((len(ids), len(slots), 4), np.uint32)
+    _fill_words(data_ptr(ids), data_ptr(keys), len(ids), data_ptr(slots), len(slots), data_ptr(out))
     return out
 
 
@@ -92,14 +92,6 @@ def noise_words(ids: UInt64Array, keys: UInt32Array, slot: int, count: int) -> U
     out = np.empty((len(ids), count, 4), np.uint32)
     _fill_noise_words(data_ptr(read), data_ptr(read_keys), len(ids), slot, count, data_ptr(out))
     return out
-
-
-def words_of_one(sample_id: int, key: tuple[int, int], slots: UInt32Array) -> list[list[int]]:
-    """Four words of one sample in each of the slots."""
-    out = np.empty((len(slots), 4), np.uint32)
-    _fill_words_of_one(sample_id, *key, data_ptr(slots), len(slots), data_ptr(out))
-    words: list[list[int]] = out.tolist()
-    return words
 
 
 def keys_of(key: UInt32Array, number: int) -> UInt32Array:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from itertools import chain, starmap
-from struct import Struct
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,16 @@ from variegate.program import rng
 from variegate.program.channels import color_of, count_channels, refuse_color
 from variegate.program.mixing import Mix, join, mixed_by
 from variegate.program.ops import NUM_ARGS, SPECS, Op
-from variegate.program.program import MAX_SIDE, Blend, Grouping, Output, Program, empty_instructions
+from variegate.program.program import (
+    INSTRUCTION_ARRAYS,
+    MAX_SIDE,
+    RECORD,
+    Blend,
+    Grouping,
+    Output,
+    Program,
+    empty_instructions,
+)
 from variegate.program.table_builder import TableBuilder
 
 if TYPE_CHECKING:
@@ -24,19 +32,6 @@ if TYPE_CHECKING:
 
 Rows = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.float64]
-
-# An instruction in plain numbers: opcode, flags, height, width, label, fill color and arguments (see ``_COLUMNS``).
-Record = tuple[Any, ...]
-# Of the numbers of a record, those of each array of instructions.
-_COLUMNS: dict[str, Any] = {
-    "opcode": 0,
-    "flags": 1,
-    "out_size": slice(2, 4),
-    "label": 4,
-    "fill": slice(5, 8),
-    "args": slice(8, 8 + NUM_ARGS),
-}
-_RECORD = Struct(f"{8 + NUM_ARGS}d")
 
 # What errors call an operation that is not the same in every row.
 CHOICE = "a choice of operations"
@@ -199,29 +194,28 @@ class Sampling(TableBuilder):
 
     # -- instructions in plain numbers ---------------------------------------------------------------------------
 
-    def append_records(self, rows: Rows, records: Sequence[Sequence[Record]], sizes: npt.ArrayLike) -> None:
-        """Append instructions to each of the rows. ``sizes``: height and width after them, int[R, 2]."""
+    def append_records(self, rows: Rows, records: Sequence[Sequence[bytes]], sizes: npt.ArrayLike) -> None:
+        """Append instructions, bytes of a ``RECORD`` each. ``sizes``: height and width after them, int[R, 2]."""
         if not len(rows):
             return
         counts = np.array([len(each) for each in records], np.intp)
-        packed = b"".join(starmap(_RECORD.pack, chain.from_iterable(records)))
-        numbers = np.frombuffer(packed, np.float64).reshape(-1, 8 + NUM_ARGS)
+        numbers = np.frombuffer(b"".join(chain.from_iterable(records)), RECORD)
         at = np.repeat(rows, counts)
         in_row = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
         place = self.length[at] + in_row
         self.reserve(int(place.max(initial=-1)) + 1)
-        for name, columns in _COLUMNS.items():
-            self._grids[name][at, place] = numbers[:, columns]
+        for name in INSTRUCTION_ARRAYS:
+            self._grids[name][at, place] = numbers[name]
         self.length[rows] += counts.astype(np.int32)
         self.size[rows] = sizes
 
-    def records_of(self, row: int, first: int) -> list[Record]:
+    def records_of(self, row: int, first: int) -> list[bytes]:
         """Instructions of a row, from number ``first`` on."""
         end = int(self.length[row])
-        parts = [self._grids[name][row, first:end].astype(np.float64) for name in _COLUMNS]
-        # Names of arrays come in the order of a record, whose arguments alone are no whole numbers.
-        records = np.column_stack(parts).tolist()
-        return [(*map(int, record[:-NUM_ARGS]), *record[-NUM_ARGS:]) for record in records]
+        numbers = np.empty(end - first, RECORD)
+        for name in INSTRUCTION_ARRAYS:
+            numbers[name] = self._grids[name][row, first:end]
+        return [each.tobytes() for each in numbers]
 
     def of_rows(self, rows: Rows) -> Sampling:
         """A copy of these rows of one image, as a batch of their own, which shares the side tables."""

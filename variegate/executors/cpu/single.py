@@ -28,10 +28,10 @@ from variegate.native.structs import (
 )
 from variegate.program.draws.instructions import LANES, DrawFailure
 from variegate.program.draws.record import Record
-from variegate.program.lowering.rewrites import RECORD, empty_program, new_work
+from variegate.program.lowering.rewrites import empty_program, new_work
 from variegate.program.one_image import OneImage
 from variegate.program.ops import NUM_ARGS
-from variegate.program.program import INSTRUCTION_ARRAYS, MAX_SIDE, Output, Tables
+from variegate.program.program import INSTRUCTION_ARRAYS, MAX_SIDE, RECORD, Output, Tables
 from variegate.program.rng import SEGMENTS
 
 # Instructions, rectangles and, to begin with, weights of blurs that a workspace has room for.
@@ -43,7 +43,6 @@ _REGISTERS = 256
 # Results below this many bytes are not worth a place in the pool.
 _SMALL_BYTES = 1 << 15
 
-_RECORD = Struct("8q8d")
 # Height, width and channels; height and width; length; id; key.
 _PROGRAM = Struct("3i2iiQ2I")
 _BYTE = np.dtype(np.uint8)
@@ -63,7 +62,7 @@ class SingleImageWorkspace:
     """The memory of one thread."""
 
     def __init__(self) -> None:
-        records = np.zeros((SLOTS, RECORD), np.int64)
+        records = np.zeros(SLOTS, RECORD)
         header = np.zeros(_PROGRAM.size, np.uint8)
         self.header = memoryview(header.data).cast("B")
         image, size, length = (part.view(np.int32) for part in np.split(header[:24], [12, 20]))
@@ -75,7 +74,7 @@ class SingleImageWorkspace:
         )
         self.work = new_work(program, SLOTS, WEIGHTS, _NO_TABLES.luts, _NO_TABLES.filters)
         self.records_at = data_ptr(records)
-        self.records = memoryview(records.data).cast("B")
+        self.records = memoryview(records.view(np.uint8).data)
         self.rectangles = np.zeros((RECTANGLES, 4), np.int32)
         self.scale, self.bias = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
         call = np.zeros(len(SINGLE_CALL), np.int64)
@@ -134,14 +133,11 @@ class SingleImageWorkspace:
 
     def run(self, image: OneImage, pixels: UInt8Array, output: Output, composed: bool) -> AnyArray:
         """Run the instructions of one image."""
-        records = image.records
         height, width, channels = pixels.shape
-        header = (height, width, channels, height, width, len(records), image.sample_id, *image.stream)
+        header = (height, width, channels, height, width, len(image.records), image.sample_id, *image.stream)
         _PROGRAM.pack_into(self.header, 0, *header)
-        at = 0
-        for record in records:
-            _RECORD.pack_into(self.records, at, *record)
-            at += 8 * RECORD
+        records = b"".join(image.records)
+        self.records[: len(records)] = records
         if (rectangles := image.rectangles) is not None:
             self.rectangles[: len(rectangles)] = rectangles
         return self._make(0, self.records_at, pixels, (image.height, image.width), output, composed)

@@ -15,9 +15,6 @@ from variegate.program.ops import IS_BLUR, IS_TABLE, KIND_OF, NEUTRAL_OF, SPECS,
 from variegate.program.passes import PASS_FIELDS
 from variegate.program.program import INSTRUCTION_ARRAYS, Program, ProgramArrays, empty_instructions
 
-# Of an instruction that is written as one record: its opcode, flags, height, width, label and fill colour, then its
-# arguments.
-RECORD = 16
 # Weights that most blurs have at most, their tables in a row.
 _WEIGHTS_OF_A_BLUR = 64
 
