@@ -75,13 +75,15 @@ def view_keys(keys: UInt32Array, views: Sequence[tuple[int, int]]) -> UInt32Arra
 
 def sample_words(ids: UInt64Array, key: UInt32Array, num_slots: int) -> UInt32Array:
     """All parameter words of a batch -> uint32[N, num_slots, 4]. ``key``: uint32[2] for all, or [N, 2]."""
-    return words_of_slots(as_c_contiguous(ids), keys_of(key, len(ids)), np.arange(num_slots, dtype=np.uint32))
+    return words_of_slots(ids, keys_of(key, len(ids)), np.arange(num_slots, dtype=np.uint32))
 
 
 def words_of_slots(ids: UInt64Array, keys: UInt32Array, slots: UInt32Array) -> UInt32Array:
-    """Parameter words of some slots -> uint32[N, slots, 4]. Arrays are contiguous; ``keys``: uint32[N, 2]."""
+    """Parameter words of some slots -> uint32[N, slots, 4]. ``keys``: uint32[N, 2]."""
     out = np.empty((len(ids), len(slots), 4), np.uint32)
-    _fill_words(data_ptr(ids), data_ptr(keys), len(ids), data_ptr(slots), len(slots), data_ptr(out))
+    read = as_c_contiguous(ids)
+    read_keys = as_c_contiguous(keys)
+    _fill_words(data_ptr(read), data_ptr(read_keys), len(ids), data_ptr(slots), len(slots), data_ptr(out))
     return out
 
 

@@ -89,10 +89,8 @@ class Sampling(TableBuilder):
 
     @cached_property
     def _words(self) -> npt.NDArray[np.uint32]:
-        if not self._first_slot:
-            return rng.sample_words(self._ids, self.key, self._num_slots)
-        slots = range(self._first_slot, self._first_slot + max(self._num_slots, 1))
-        return np.concatenate([rng.noise_words(self._ids, self.key, slot, 1) for slot in slots], axis=1)
+        slots = np.arange(max(self._num_slots, 1), dtype=np.uint32) + np.uint32(self._first_slot)
+        return rng.words_of_slots(self._ids, self.key, slots)
 
     def set_slots(self, first: int, number: int) -> None:
         """Draw from ``number`` slots, from ``first`` on."""
