@@ -284,6 +284,8 @@ constexpr i64 PHILOX_W1 = 3144134277;
 
 constexpr int PHILOX_ROUNDS = 10;
 
+constexpr int VIEW_DOMAIN = 1447642455;
+
 constexpr int SEGMENT_BITS = 7;
 
 constexpr int SEGMENT_SHIFT = 16;
@@ -483,47 +485,49 @@ enum : int {
   CHANNELS = 3,
   COLUMN = 4,
   BASE = 5,
-  SLOT = 6,
-  WORDS = 7,
-  UNIT = 8,
-  ADD = 9,
-  SUBTRACT = 10,
-  MULTIPLY = 11,
-  DIVIDE = 12,
-  FLOOR_DIVIDE = 13,
-  MODULO = 14,
-  POWER = 15,
-  MINIMUM = 16,
-  MAXIMUM = 17,
-  LESS = 18,
-  LESS_EQUAL = 19,
-  EQUAL = 20,
-  NOT_EQUAL = 21,
-  AND = 22,
-  OR = 23,
-  NOT = 24,
-  NEGATE = 25,
-  ABSOLUTE = 26,
-  RINT = 27,
-  FLOOR = 28,
-  CEIL = 29,
-  TRUNC = 30,
-  SQRT = 31,
-  FLOAT32 = 32,
-  EXP = 33,
-  LOG = 34,
-  SIN = 35,
-  COS = 36,
-  TAN = 37,
-  SELECT = 38,
-  ASSIGN = 39,
-  LOOKUP = 40,
-  SEARCH = 41,
-  SORT = 42,
-  RECTANGLE = 43,
-  EMIT = 44,
-  CHECK = 45,
-  SKIP = 46,
+  CHAIN = 6,
+  SLOT = 7,
+  WORDS = 8,
+  UNIT = 9,
+  ADD = 10,
+  SUBTRACT = 11,
+  MULTIPLY = 12,
+  DIVIDE = 13,
+  FLOOR_DIVIDE = 14,
+  MODULO = 15,
+  POWER = 16,
+  MINIMUM = 17,
+  MAXIMUM = 18,
+  LESS = 19,
+  LESS_EQUAL = 20,
+  EQUAL = 21,
+  NOT_EQUAL = 22,
+  AND = 23,
+  OR = 24,
+  NOT = 25,
+  NEGATE = 26,
+  ABSOLUTE = 27,
+  RINT = 28,
+  FLOOR = 29,
+  CEIL = 30,
+  TRUNC = 31,
+  SQRT = 32,
+  FLOAT32 = 33,
+  EXP = 34,
+  LOG = 35,
+  SIN = 36,
+  COS = 37,
+  TAN = 38,
+  SELECT = 39,
+  ASSIGN = 40,
+  LOOKUP = 41,
+  SEARCH = 42,
+  SORT = 43,
+  RECTANGLE = 44,
+  BLEND = 45,
+  EMIT = 46,
+  CHECK = 47,
+  SKIP = 48,
 };
 }  // namespace DrawOp
 
@@ -582,10 +586,10 @@ struct DrawCall {
   i32 * out_size;
   i16 * label;
   i32 * length;
+  i32 * in_shape;
+  u64 * ids;
+  u32 * key;
   i32 * size;
-  const i32 * in_shape;
-  const u64 * ids;
-  const u32 * key;
   const f64 * columns;
   i64 column_rows;
   const f64 * bases;
@@ -594,6 +598,8 @@ struct DrawCall {
   i64 * num_rectangles;
   i64 first_rectangle;
   i64 max_side;
+  i64 chain_rows;
+  f32 * weights;
   f64 * failure;
 };
 
@@ -722,6 +728,7 @@ struct Lowering {
   i32 * breaks;
   const u8 * emitted;
   u8 * luts;
+  i64 room_for_luts;
   i64 lut_channels;
   const f32 * filters;
   i16 * kernels;
@@ -735,6 +742,25 @@ struct Lowering {
   i64 num_luts;
   i64 num_kernel_values;
   i64 unknown;
+};
+
+// A batch that is drawn and lowered: see variegate/program/plan.py.
+struct PlanCall {
+  i64 images;
+  const i32 * shapes;
+  const u64 * ids;
+  const u32 * keys;
+  i64 key_step;
+  const i32 * views;
+  i64 num_views;
+  i64 copies;
+  const DrawCall * draws;
+  i64 num_draws;
+  Lowering * lowering;
+  i64 failed;
+  i64 height;
+  i64 width;
+  i64 channels;
 };
 
 // Steps of the geometry of R rows: see variegate/program/stages.py.

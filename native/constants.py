@@ -148,6 +148,7 @@ def header() -> str:
         *(_number(f"PHILOX_M{i}", value) for i, value in enumerate(rng.MULTIPLIERS)),
         *(_number(f"PHILOX_W{i}", value) for i, value in enumerate(rng.WEYL)),
         _number("PHILOX_ROUNDS", rng.ROUNDS),
+        _number("VIEW_DOMAIN", rng.VIEW_DOMAIN),
         _number("SEGMENT_BITS", rng.SEGMENT_BITS),
         _number("SEGMENT_SHIFT", rng.SEGMENT_SHIFT),
         _number("FIRST_SEGMENT", rng.FIRST_SEGMENT),
@@ -212,6 +213,7 @@ def header() -> str:
             "Batch", structs.BATCH, "R rows of fused programs of K slots and P passes, and where their pixels are."
         ),
         _struct("Lowering", structs.LOWERING, "R programs of K slots, rewritten in place: see native/lowering."),
+        _struct("PlanCall", structs.PLAN_CALL, "A batch that is drawn and lowered: see variegate/program/plan.py."),
         _struct("Stages", structs.STAGES, "Steps of the geometry of R rows: see variegate/program/stages.py."),
         _struct("StagesCall", structs.STAGES_CALL, "Sampled programs whose geometry becomes Stages."),
         _struct("MaskRegion", structs.MASK_REGION, "A rectangle of a row's result, and the layers read in it."),

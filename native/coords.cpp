@@ -233,7 +233,7 @@ void quantize(f64 *a, i64 count) {
   constexpr f64 GRID = 0x1p36, DEPTH_GRID = 0x1p48, LARGE = 0x1p17;
   for (i64 i = 0; i < count; i++) {
     const f64 grid = i < 6 ? GRID : DEPTH_GRID;
-    if (fabs(a[i]) < LARGE) a[i] = floor(a[i] * grid + 0.5) / grid;
+    if (fabs(a[i]) < LARGE) a[i] = floor_of(a[i] * grid + 0.5) / grid;
   }
 }
 

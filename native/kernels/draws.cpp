@@ -2,7 +2,15 @@
 //
 // A record is a list of instructions on registers, one number per image and register. Images are taken in blocks, so
 // that an instruction costs a loop over a block, and what a block needs stays in the nearest cache.
+#include "../philox.h"
 #include "arithmetic.h"
+#include "mathematics.h"
+
+namespace vg {
+
+VG_EXPORT i64 vg_lower(Lowering *all);
+
+}  // namespace vg
 
 namespace vg::VG_LEVEL {
 namespace {
@@ -34,7 +42,7 @@ void draw_words(const Block &block, const DrawInstruction &in) {
     const i64 row = block.row(min_of(i, block.count - 1));
     const u64 id = block.call.ids[row];
     c0[i] = 0;
-    c1[i] = slot;
+    c1[i] = slot + (in.a < 0 ? 0 : (u32)block.at(in.a)[min_of(i, block.count - 1)]);
     c2[i] = (u32)id;
     c3[i] = id >> 32;
     k0[i] = block.call.key[2 * row];
@@ -182,7 +190,8 @@ i64 run_block(const Block &block) {
       VG_EACH(CHANNELS, call.in_shape[3 * block.row(i) + 2])
       VG_EACH(COLUMN, call.columns[(i64)in.k * call.column_rows + block.row(i)])
       VG_EACH(BASE, call.bases[(i64)in.k])
-      VG_EACH(SLOT, call.first_slot + (i64)in.k)
+      VG_EACH(CHAIN, block.row(i) / call.chain_rows)
+      VG_EACH(SLOT, (f64)(call.first_slot + (i64)in.k) + (in.a < 0 ? 0.0 : first[i]))
       VG_EACH(UNIT, first[i] * 0x1p-32)
       VG_OF_ONE(VG_COMPUTE_ONE)
       VG_OF_TWO(VG_COMPUTE_TWO)
@@ -193,6 +202,9 @@ i64 run_block(const Block &block) {
       case DrawOp::WORDS: draw_words(block, in); break;
       case DrawOp::SORT: sort_keys(block, in); break;
       case DrawOp::RECTANGLE: add_rectangles(block, in); break;
+      case DrawOp::BLEND:
+        for (int i = 0; i < block.count; i++) call.weights[block.row(i)] = (f32)first[i];
+        break;
       case DrawOp::EMIT: failure = emit(block, in); break;
       case DrawOp::CHECK: failure = check(block, in); break;
       case DrawOp::SKIP:
@@ -209,24 +221,87 @@ i64 run_block(const Block &block) {
 #undef VG_COMPUTE_TWO
 #undef VG_COMPUTE_THREE
 
-}  // namespace
-
-// Run instructions begin..end of a record. Registers of a block follow `register_stride` after those of the one before:
-// 0 where no number is needed by a later call.
-VG_EXPORT i64 VG_ENTRY(vg_draw)(const DrawCall *call) {
-  for (i64 first = 0; first < call->rows; first += LANES) {
-    const int count = (int)min_of<i64>(LANES, call->rows - first);
-    const Block block = {*call, first, count, call->registers + first / LANES * call->register_stride};
-    if (first == 0 || call->register_stride) {
-      for (i64 c = 0; c < call->num_constants; c++) {
+i64 draw(const DrawCall &call) {
+  for (i64 first = 0; first < call.rows; first += LANES) {
+    const int count = (int)min_of<i64>(LANES, call.rows - first);
+    const Block block = {call, first, count, call.registers + first / LANES * call.register_stride};
+    if (first == 0 || call.register_stride) {
+      for (i64 c = 0; c < call.num_constants; c++) {
         f64 *to = block.at((i32)c);
-        for (int i = 0; i < count; i++) to[i] = call->constants[c];
+        for (int i = 0; i < count; i++) to[i] = call.constants[c];
       }
     }
     const i64 failure = run_block(block);
     if (failure) return failure;
   }
   return OK;
+}
+
+// Makes the key of a view, as rng.view_keys does.
+void set_view_key(const u32 *key, const i32 *view, u32 *to) {
+  memcpy(to, key, 2 * sizeof(u32));
+  if (view[0] == 0 && view[1] == 0) return;
+  const PhiloxWords words = philox4x32({{(u32)VIEW_DOMAIN, (u32)view[0], (u32)view[1], 0}}, key[0], key[1]);
+  memcpy(to, words.at, 2 * sizeof(u32));
+}
+
+// Sets what rows are before anything is drawn: views of an image one after another.
+void start_rows(const PlanCall &plan) {
+  const Lowering &rows = *plan.lowering;
+  const i64 views = plan.num_views;
+  i32 *size = plan.draws->size;
+  for (i64 n = 0; n < plan.images; n++) {
+    const i32 *shape = plan.shapes + 3 * n;
+    const u32 *key = plan.keys + plan.key_step * n;
+    const bool is_new_key = n == 0 || memcmp(key, key - plan.key_step, 2 * sizeof(u32)) != 0;
+    for (i64 v = 0; v < views; v++) {
+      const i64 row = n * views + v;
+      memcpy(rows.in_shape + 3 * row, shape, 3 * sizeof(i32));
+      memcpy(size + 2 * row, shape, 2 * sizeof(i32));
+      rows.length[row] = 0;
+      rows.ids[row] = plan.ids[n];
+      if (is_new_key) set_view_key(key, plan.views + 2 * v, rows.key + 2 * row);
+      else memcpy(rows.key + 2 * row, rows.key + 2 * (row - views), 2 * sizeof(u32));
+    }
+  }
+  const size_t count = (size_t)(plan.images * views);
+  for (i64 c = 1; c < plan.copies; c++) {
+    memcpy(rows.in_shape + 3 * c * count, rows.in_shape, 3 * count * sizeof(i32));
+    memcpy(size + 2 * c * count, size, 2 * count * sizeof(i32));
+    memset(rows.length + c * count, 0, count * sizeof(i32));
+    memcpy(rows.ids + c * count, rows.ids, count * sizeof(u64));
+    memcpy(rows.key + 2 * c * count, rows.key, 2 * count * sizeof(u32));
+  }
+}
+
+// Sets the shape of results.
+void describe_results(PlanCall &plan) {
+  const i32 *size = plan.draws->size, *shape = plan.lowering->in_shape;
+  bool are_alike = true;
+  for (i64 row = 1; row < plan.lowering->rows; row++)
+    are_alike &= memcmp(size, size + 2 * row, 2 * sizeof(i32)) == 0 && shape[2] == shape[3 * row + 2];
+  plan.height = are_alike ? size[0] : 0;
+  plan.width = size[1];
+  plan.channels = shape[2];
+}
+
+}  // namespace
+
+// Run instructions begin..end of a record. Registers of a block follow `register_stride` after those of the one before:
+// 0 where no number is needed by a later call.
+VG_EXPORT i64 VG_ENTRY(vg_draw)(const DrawCall *call) { return draw(*call); }
+
+// Draws a batch, and lowers it in place. Where lowering has not enough room, it is to be called again.
+VG_EXPORT i64 VG_ENTRY(vg_plan)(PlanCall *plan) {
+  start_rows(*plan);
+  plan->draws->num_rectangles[0] = 0;
+  for (i64 i = 0; i < plan->num_draws; i++) {
+    plan->failed = i;
+    const i64 failure = draw(plan->draws[i]);
+    if (failure) return failure;
+  }
+  describe_results(*plan);
+  return vg_lower(plan->lowering);
 }
 
 // The elementary functions by their DrawOp, for draws outside of the machine.

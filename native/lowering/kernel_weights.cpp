@@ -29,7 +29,7 @@ struct Table {
   }
 };
 
-f64 round_half_up(f64 value) { return floor(value + 0.5); }
+f64 round_half_up(f64 value) { return floor_of(value + 0.5); }
 
 // Gaussian weights in units of 2**-15, half the center's and those of one side, of sum 2**14 times (1 - shade).
 // Sums from outside are rounded, so that constant images stay as they are and small weights count.
@@ -71,7 +71,9 @@ bool convert_separable(const Rewritten &program, i64 k, Table &table, KernelScra
   if (!s.sums.reserve(longest) || !s.along_x.reserve(longest) || !s.along_y.reserve(longest)) return false;
   // The shade is that of the columns' pass.
   write_half_weights(size_x, a[2], 0, s.sums.at, s.along_x.at);
-  write_half_weights(size_y, a[3], shade, s.sums.at, s.along_y.at);
+  if (size_x == size_y && a[2] == a[3] && shade == 0)
+    memcpy(s.along_y.at, s.along_x.at, (size_t)(size_x / 2 + 1) * sizeof(i64));
+  else write_half_weights(size_y, a[3], shade, s.sums.at, s.along_y.at);
   const i64 trimmed_x = trim(size_x, s.along_x.at), trimmed_y = trim(size_y, s.along_y.at);
   const i64 apart = max_of(max_of(trimmed_x, trimmed_y) / 2 + 2, LEAST_APART);
   const i64 start = table.length;

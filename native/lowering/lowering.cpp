@@ -28,14 +28,16 @@ void clear_rest(const Rewritten &program) {
 }
 
 // Returns the place, row * slots + slot, of the first instruction whose opcode is not declared alike in Python and here;
-// -1 if there is none. Tables by opcode have no such entry, and Python reserved no memory for its results.
-i64 find_unknown(const Lowering *all) {
+// -1 if there is none. Counts the tables that the others may need: one each, and one for each pair.
+i64 find_unknown(const Lowering *all, i64 &luts) {
+  luts = 0;
   for (i64 r = 0; r < all->rows; r++) {
     const Rewritten program = {all, r};
     for (i64 k = 0; k < program.length(); k++) {
       const int op = program.opcode(k);
       if (op == Op::NOP) continue;
       if (op < 0 || op >= MAX_OPCODE || KIND_OF[op] < 0 || all->kinds[op] != KIND_OF[op]) return program.at(k);
+      if (is_table(op)) luts += 2;
     }
   }
   return -1;
@@ -46,8 +48,9 @@ i64 find_unknown(const Lowering *all) {
 // Lowers the programs of `all`, which says more about the results. UNSUPPORTED for an unknown opcode: nothing is lowered.
 VG_EXPORT i64 vg_lower(Lowering *all) {
   if (all->records) unpack_records({all, 0});
-  all->unknown = find_unknown(all);
+  all->unknown = find_unknown(all, all->num_luts);
   if (all->unknown >= 0) return UNSUPPORTED;
+  if (all->num_luts > all->room_for_luts) return OK;
   all->longest = 1;
   for (i64 r = 0; r < all->rows; r++) {
     const Rewritten program = {all, r};
@@ -58,17 +61,17 @@ VG_EXPORT i64 vg_lower(Lowering *all) {
   all->num_kernel_values = build_kernels(all);
   if (all->num_kernel_values < 0) return OUT_OF_MEMORY;
   if (all->num_kernel_values > all->kernel_values) return OK;
-  i64 lut = 0;
+  LutTables tables(all->luts, all->lut_channels);
   for (i64 r = 0; r < all->rows; r++) {
     const Rewritten program = {all, r};
     rewrite_maps(program);
-    lut = build_luts(program, lut);
+    build_luts(program, tables);
     merge_maps(program);
-    compose_luts(program);
+    compose_luts(program, tables);
     assign_passes(program);
     describe_passes(program);
   }
-  all->num_luts = lut;
+  all->num_luts = tables.count;
   return OK;
 }
 

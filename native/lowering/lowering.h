@@ -35,18 +35,43 @@ struct Rewritten {
   bool is_integer_map(i64 k) const { return opcode(k) == Op::MAP_FIXED && moves_whole_pixels(args(k)); }
 };
 
+// True for LUT and the operations that become one.
+bool is_table(int op);
+
+constexpr int LUT_CACHE_BITS = 7;
+
+// The tables of a batch. Equal operations share one, as long as the cache remembers it.
+class LutTables {
+  // By opcode and arguments, or a pair of tables.
+  struct Entry {
+    f64 key[4];
+    i64 lut;  // -1: none
+  };
+  Entry entries[1 << LUT_CACHE_BITS];
+  u8 *luts;
+
+ public:
+  const i64 size;  // bytes of a table
+  i64 count;
+
+  LutTables(u8 *luts, i64 channels);
+  u8 *at(i64 lut) const { return luts + size * lut; }
+  // Sets the number of the table of a key. Returns memory to fill if it is a new one, else null.
+  u8 *find(const f64 (&key)[4], i64 &lut);
+};
+
 // Removes instructions whose opcode is NOP, keeping order.
 void close_gaps(const Rewritten &program);
 // Removes instructions that change no pixel.
 void remove_neutral(const Rewritten &program);
 // Makes every geometric instruction a map with its window into the source.
 void rewrite_maps(const Rewritten &program);
-// Gives every operation on levels a LUT, from number `lut` on; returns the number behind them.
-i64 build_luts(const Rewritten &program, i64 lut);
+// Gives every operation on levels a LUT.
+void build_luts(const Rewritten &program, LutTables &tables);
 // Joins maps until no rule applies.
 void merge_maps(const Rewritten &program);
 // Composes LUTs that stand side by side.
-void compose_luts(const Rewritten &program);
+void compose_luts(const Rewritten &program, LutTables &tables);
 // Assigns instructions to passes.
 void assign_passes(const Rewritten &program);
 // Writes the pass table.

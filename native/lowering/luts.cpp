@@ -1,5 +1,6 @@
 // Value operations become tables: operations on each level a 3x256 LUT, LUTs side by side one; saturation and grayscale
 // a MIX.
+#include "../simd.h"
 #include "lowering.h"
 
 namespace vg {
@@ -9,19 +10,33 @@ namespace {
 constexpr f64 LARGEST_FACTOR = 1e6;
 
 // A level is cut off to 0..255 and truncated; of what is not a number, it is 0.
-template <class T> u8 to_level(T value) { return value > 0 ? (u8)min_of<T>(value, 255) : 0; }
+template <class T> VG_INLINE u8 to_level(T value) { return value > 0 ? (u8)min_of<T>(value, 255) : 0; }
 
 template <class Level> void fill(u8 *lut, Level level) {
   for (int x = 0; x < 256; x++) lut[x] = to_level(level(x));
 }
 
+void fill_brightness(u8 *lut, f32 factor) {
+#if defined(__SSE2__)  // packuswb, which compilers do not find for a conversion from floats
+  const __m128 most = _mm_set1_ps(255), by = _mm_set1_ps(factor);
+  auto four_from = [=](int x) {
+    const __m128 levels = _mm_cvtepi32_ps(_mm_setr_epi32(x, x + 1, x + 2, x + 3));
+    return _mm_cvttps_epi32(_mm_min_ps(most, _mm_mul_ps(by, levels)));
+  };
+  for (int x = 0; x < 256; x += 16) {
+    const __m128i low = _mm_packs_epi32(four_from(x), four_from(x + 4));
+    const __m128i high = _mm_packs_epi32(four_from(x + 8), four_from(x + 12));
+    _mm_storeu_si128((__m128i *)(lut + x), _mm_packus_epi16(low, high));
+  }
+#else
+  fill(lut, [=](int x) { return factor * (f32)x; });
+#endif
+}
+
 // What becomes of a level: the twins of the operations' `level` in variegate/ops/tone.py.
 void fill_channel(int op, const f64 *a, u8 *lut) {
   switch (op) {
-    case Op::BRIGHTNESS: {
-      const f32 factor = (f32)a[0];
-      return fill(lut, [=](int x) { return factor * (f32)x; });
-    }
+    case Op::BRIGHTNESS: return fill_brightness(lut, (f32)a[0]);
     case Op::GAMMA: return fill(lut, [=](int x) { return (255.0 + 1.0 - 1e-3) * a[1] * pow(x / 255.0, a[0]); });
     case Op::POSTERIZE: {
       const int mask = ~((1 << (8 - (int)clamp(a[0], 0.0, 8.0))) - 1);
@@ -45,9 +60,30 @@ void fill_lut(int op, const f64 *a, i64 channels, u8 *lut) {
   }
 }
 
-// Operations on each level, beside LUT itself.
+void compose(const u8 *first, const u8 *then, i64 channels, u8 *to) {
+  for (i64 c = 0; c < channels; c++, first += 256, then += 256, to += 256) {
+    // Channels mostly have one table.
+    const bool is_known = c > 0 && memcmp(first, first - 256, 256) == 0 && memcmp(then, then - 256, 256) == 0;
+    if (is_known) memcpy(to, to - 256, 256);
+    else
+      for (int x = 0; x < 256; x++) to[x] = then[first[x]];
+  }
+}
+
+// Stands for the operation of a pair of tables.
+constexpr f64 COMPOSED = -1;
+
+u64 hash_of(const f64 (&key)[4]) {
+  u64 hash = 0;
+  for (const f64 &value : key) hash = (hash ^ load<u64>(&value)) * 0x9E3779B97F4A7C15u;
+  return hash >> (64 - LUT_CACHE_BITS);
+}
+
+}  // namespace
+
 bool is_table(int op) {
   switch (op) {
+    case Op::LUT:
     case Op::BRIGHTNESS:
     case Op::GAMMA:
     case Op::POSTERIZE:
@@ -59,10 +95,22 @@ bool is_table(int op) {
   }
 }
 
-}  // namespace
+LutTables::LutTables(u8 *luts, i64 channels) : luts(luts), size(256 * channels), count(0) {
+  for (Entry &entry : entries) entry.lut = -1;
+}
 
-i64 build_luts(const Rewritten &program, i64 lut) {
-  const i64 channels = program.all->lut_channels, size = 256 * channels;
+u8 *LutTables::find(const f64 (&key)[4], i64 &lut) {
+  Entry &entry = entries[hash_of(key)];
+  const bool is_known = entry.lut >= 0 && memcmp(entry.key, key, sizeof key) == 0;
+  if (!is_known) {
+    memcpy(entry.key, key, sizeof key);
+    entry.lut = count++;
+  }
+  lut = entry.lut;
+  return is_known ? nullptr : at(lut);
+}
+
+void build_luts(const Rewritten &program, LutTables &tables) {
   for (i64 k = 0; k < program.length(); k++) {
     const int op = program.opcode(k);
     f64 *a = program.args(k);
@@ -73,35 +121,40 @@ i64 build_luts(const Rewritten &program, i64 lut) {
     } else if (op == Op::GRAYSCALE) {
       program.opcode(k) = Op::MIX;
       a[0] = 0;
-    } else if (op == Op::LUT || is_table(op)) {
-      u8 *to = program.all->luts + size * lut;
-      if (op == Op::LUT) memcpy(to, program.all->emitted + size * (i64)a[0], (size_t)size);
-      else fill_lut(op, a, channels, to);
+    } else if (is_table(op)) {
+      const f64 key[] = {(f64)op, a[0], a[1], a[2]};
+      i64 lut;
+      if (u8 *to = tables.find(key, lut)) {
+        if (op == Op::LUT) memcpy(to, program.all->emitted + tables.size * (i64)a[0], (size_t)tables.size);
+        else fill_lut(op, a, program.all->lut_channels, to);
+      }
       program.opcode(k) = Op::LUT;
-      a[0] = (f64)lut++;
+      a[0] = (f64)lut;
     }
   }
-  return lut;
 }
 
-void compose_luts(const Rewritten &program) {
-  const i64 channels = program.all->lut_channels;
-  u8 *first = nullptr;  // the table that the next one is composed with
+void compose_luts(const Rewritten &program, LutTables &tables) {
+  i64 before = -1;  // the slot of the table that the next one is composed with
+  bool has_gaps = false;
   for (i64 k = 0; k < program.length(); k++) {
     if (program.opcode(k) != Op::LUT) {
-      first = nullptr;
+      before = -1;
       continue;
     }
-    u8 *lut = program.all->luts + 256 * channels * (i64)program.args(k)[0];
-    if (!first) {
-      first = lut;
+    if (before < 0) {
+      before = k;
       continue;
     }
-    for (i64 c = 0; c < channels; c++)
-      for (int x = 0; x < 256; x++) first[256 * c + x] = lut[256 * c + first[256 * c + x]];
+    const f64 key[] = {COMPOSED, program.args(before)[0], program.args(k)[0], 0};
+    const u8 *first = tables.at((i64)key[1]), *then = tables.at((i64)key[2]);
+    i64 lut;
+    if (u8 *to = tables.find(key, lut)) compose(first, then, program.all->lut_channels, to);
+    program.args(before)[0] = (f64)lut;
     program.opcode(k) = Op::NOP;
+    has_gaps = true;
   }
-  close_gaps(program);
+  if (has_gaps) close_gaps(program);
 }
 
 }  // namespace vg

@@ -48,7 +48,7 @@ int affine_to_map(f64 *a, int interpolation, Size out) {
   constexpr f64 near_limit = MAX_COORD - 2 * FIXED_LIMIT;
   const bool is_near = fabs(a[2]) < near_limit && fabs(a[5]) < near_limit;
   // Interpolating at whole pixels reads one pixel with weight one.
-  if (is_shift && is_near && a[2] == floor(a[2]) && a[5] == floor(a[5])) return set_integer(a, 1, 0, a[2], 0, 1, a[5]);
+  if (is_shift && is_near && is_whole(a[2]) && is_whole(a[5])) return set_integer(a, 1, 0, a[2], 0, 1, a[5]);
   if (interpolation != Interpolation::NEAREST) {
     quantize(a, 6);
     return Op::MAP_FLOAT;
@@ -58,7 +58,7 @@ int affine_to_map(f64 *a, int interpolation, Size out) {
     return Op::MAP_SCALE;
   }
   if (!fits_fixed(a, out)) return Op::MAP_FLOAT;
-  auto to_fixed = [](f64 value) { return floor(value * FIXED_ONE + 0.5); };
+  auto to_fixed = [](f64 value) { return floor_of(value * FIXED_ONE + 0.5); };
   const f64 x0 = a[2] + a[0] * 0.5 + a[1] * 0.5, y0 = a[5] + a[3] * 0.5 + a[4] * 0.5;
   set(a, to_fixed(a[0]), to_fixed(a[1]), to_fixed(x0), to_fixed(a[3]), to_fixed(a[4]), to_fixed(y0));
   return Op::MAP_FIXED;

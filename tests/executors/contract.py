@@ -39,11 +39,11 @@ def _run_cpu(
     poison: int | None = None,
 ) -> list[Result]:
     fused = lower(program, geometry)
-    _, results = cpu.allocate(fused)
+    results = cpu.allocate(fused)
     if poison is not None:
         for result in results:
             result.reshape(-1).view(np.uint8)[:] = poison
-    cpu.run_into(fused, images, results, num_threads=threads)
+    cpu.run_into(fused, images, cpu.addresses(results), num_threads=threads)
     # Copies: the memory of results is used again.
     return [result.copy() for result in results]
 

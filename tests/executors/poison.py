@@ -54,8 +54,7 @@ def run_poisoned(
     executor.memory.poison = poison  # type: ignore[attr-defined]
     fused = lower(program, geometry, measured_once=True)
     placed = upload_images(executor, [np.ascontiguousarray(image) for image in images])
-    stacked, results = executor.run(fused, placed)
+    outputs = list(executor.run(fused, placed))
     assert not executor.memory.workspace(1).any(), "the workspace is not clean"
-    outputs = results if stacked is None else list(stacked)
     # bfloat16 is no type of NumPy's.
     return [(out.float() if out.dtype == torch.bfloat16 else out).cpu().numpy() for out in outputs]

@@ -15,7 +15,7 @@ from variegate.executors.runners import runner as runners
 from variegate.executors.runners.channels import run_groups
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.grouping import make_room
-from variegate.executors.runners.host import HostBatch, HostRunner, decoded, each_tensor, to_tensors, widened
+from variegate.executors.runners.host import HostBatch, HostRunner, decoded, each_tensor, widened
 from variegate.program.lowering import lower
 from variegate.program.program import Program
 from variegate.transforms.functional import single
@@ -40,14 +40,14 @@ class OracleRunner(HostRunner):
     def _run(self, program: Program, images: list[UInt8Array]) -> Any:
         results = oracle.run(program, images)
         if program.grouping is not None:
-            room, places = make_room(
+            room, blocks = make_room(
                 program, program.grouping, lambda shape: np.empty(shape, results[0].dtype if results else np.uint8)
             )
-            for place, result in zip(places, results, strict=True):
-                place[...] = result
+            for memory, outputs in blocks:
+                memory[...] = np.stack([results[n] for n in outputs]).reshape(memory.shape)
             return each_tensor(room, self._dtype)
         same = len({result.shape for result in results}) == 1
-        return to_tensors(np.stack(results) if same else None, results, self._dtype)
+        return each_tensor(np.stack(results) if same else results, self._dtype)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
         return self.run(program, decoded(batch))

@@ -293,7 +293,8 @@ class Augmenter(CopiedByState, RemovedMethods):
         check_running("Augmenter")
         images, frames = self._frames(images)
         batch = self._runner.take(images)
-        program = self._planner.program(batch.shapes, call._replace(conditions=with_labels(conditions, labels)), frames)
+        call = call._replace(conditions=with_labels(conditions, labels))
+        program = self._planner.lowered(batch.shapes, call, frames, self._runner.rewriting)
         outputs = with_wanted_channels(self._runner.run(program, batch), program.output)
         return outputs if labels is None else (outputs, labels_of(program, labels, self.transform))
 
@@ -392,7 +393,7 @@ class Augmenter(CopiedByState, RemovedMethods):
         batch = self._scaled(files if isinstance(files, EncodedBatch) else EncodedBatch(files))
         batch.index = batch.index if index is None else index
         call = Request(ids, epoch, copy, with_labels(conditions, labels), partners)
-        program = self._planner.program(batch.shapes, call)
+        program = self._planner.lowered(batch.shapes, call, None, self._runner.rewriting)
         outputs = with_wanted_channels(self._runner.decode_and_run(program, batch), program.output)
         return outputs if labels is None else (outputs, labels_of(program, labels, self.transform))
 

@@ -4,9 +4,9 @@ its images: ids, copies, values for ``Cond``, partners and labels."""
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,10 +19,12 @@ from variegate.executors.runners.grouping import over_frames, shapes_of_clips
 from variegate.ops.base import Transform, refuse_views
 from variegate.pipelines.pipeline import Pipeline
 from variegate.pipelines.run import Samples
+from variegate.policies.views import MultiView
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
 from variegate.program.draws.record import Record, record_of
 from variegate.program.one_image import OneImage
+from variegate.program.plan import BatchPlan, Rewriting, ViewDraw
 from variegate.program.program import Mixed, Output, Program
 from variegate.program.sampling import Sampling
 from variegate.threads import at_fork, check_running
@@ -51,6 +53,11 @@ class Planner:
     def __init__(self, transform: Transform, seed: int, output: Output, count: RunningCount) -> None:
         self.transform, self._seed, self._output, self._count = transform, seed, output, count
         self._record: Record | None = None
+        views = transform if isinstance(transform, MultiView) else None
+        self._grouping = None if views is None else views.grouping
+        # Transforms, and which views of an image each makes.
+        self._shares: Sequence[tuple[Transform, Sequence[int]]] = [(transform, [0])] if views is None else views.shares
+        self._local = threading.local()
 
     def program(self, shapes: npt.NDArray[np.int32], call: Request, frames: list[int] | None = None) -> Program:
         """Of a batch. ``shapes``: int32[N, 3]; of clips those of all frames, and ``frames`` how many each clip has."""
@@ -61,6 +68,34 @@ class Planner:
             sampling.partners = check_partners(call.partners, len(shapes), num_partners(self.transform))
         program = self._finished(sampling)
         return program if frames is None else over_frames(program, frames)
+
+    def lowered(
+        self, shapes: npt.NDArray[np.int32], call: Request, frames: list[int] | None, rewriting: Rewriting | None
+    ) -> Program:
+        """``program``, for one run: lowered, and valid until this thread's next, if nothing is drawn in Python."""
+        needs_program = frames is not None or call.partners is not None or call.boxes is not None
+        plan = None if needs_program or rewriting is None else self._plan(shapes, call.epoch, rewriting)
+        if plan is None:
+            return self.program(shapes, call, frames)
+        check_conditions(call.conditions, len(shapes))
+        ids, keys = self._streams(call, len(shapes))
+        return plan.program(shapes, ids, keys)
+
+    def _plan(self, shapes: npt.NDArray[np.int32], epoch: int, rewriting: Rewriting) -> BatchPlan | None:
+        """The plan of this thread; None if a part is drawn in Python."""
+        shares, epoch = self._shares, integer("epoch", epoch, 0, _LAST_EPOCH)
+        if not len(shapes) or not ((shapes[:, 2] == 1) | (shapes[:, 2] == 3)).all():
+            return None
+        records = tuple(record_of(each, self._output, 3, epoch, may_copy=each._forks) for each, _ in shares)
+        key = len(shapes), rewriting, records
+        if self._local.__dict__.get("key") != key:
+            formats = {(record.output, record.copies) for record in records}
+            is_native = len(formats) == 1 and all(record.is_native for record in records)
+            draws = [ViewDraw(record, views) for record, (_, views) in zip(records, shares, strict=True)]
+            self._local.plan = BatchPlan(draws, len(shapes), self._grouping, rewriting) if is_native else None
+            self._local.key = key
+        plan: BatchPlan | None = self._local.plan
+        return plan
 
     def program_in_tiles(self, shape: tuple[int, int, int], call: Request) -> Program:
         """Of one image of any sides."""
@@ -113,15 +148,21 @@ class Planner:
     def _sampling(self, shapes: npt.NDArray[np.int32], call: Request) -> Sampling:
         check_running("Augmenter")
         values = check_conditions(call.conditions, len(shapes))
-        copies = check_copies(call.copy, len(shapes))
-        epoch = integer("epoch", call.epoch, 0, _LAST_EPOCH)
-        keys = rng.stream_keys(self._seed, epoch, copies)
-        first_keys = rng.stream_keys(self._seed, 0, copies) if epoch else keys
-        # Last of all checks, so that a call that is refused takes no place of the running count.
-        ids = self._count.take(len(shapes)) if call.ids is None else check_ids(call.ids, len(shapes))
+        ids, keys = self._streams(call, len(shapes))
+        epoch = int(call.epoch)
+        first_keys = rng.stream_keys(self._seed, 0, check_copies(call.copy, len(shapes))) if epoch else keys
         sampling = Sampling(shapes, ids, keys, self.transform.num_slots, epoch, values, first_keys)
         sampling.output, sampling.boxes = self._output, call.boxes
         return sampling
+
+    def _streams(self, call: Request, number: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]:
+        """Ids uint64[number], and keys uint32[number, 2], or [1, 2] for all."""
+        copies = check_copies(call.copy, number)
+        epoch = integer("epoch", call.epoch, 0, _LAST_EPOCH)
+        keys = rng.stream_keys(self._seed, epoch, copies)
+        # Last of all checks, so that a call that is refused takes no place of the running count.
+        ids = self._count.take(number) if call.ids is None else check_ids(call.ids, number)
+        return ids, keys
 
     def _finished(self, sampling: Sampling) -> Program:
         self.transform.sample(sampling, np.arange(len(sampling.shape)), 0)
@@ -137,7 +178,7 @@ class RunningCount:
         at_fork(self)
 
     def after_fork(self) -> None:
-        self._lock = Lock()
+        self._lock = threading.Lock()
 
     def take(self, number: int) -> npt.NDArray[np.uint64]:
         with self._lock:

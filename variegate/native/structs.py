@@ -86,9 +86,7 @@ BATCH = [
 ]
 """Fields of the C++ struct ``Batch`` and their types."""
 
-LOWERING = [
-    ("rows", "i64"),
-    ("slots", "i64"),
+SAMPLED_ARRAYS = [
     ("opcode", "i16 *"),  # [R, K]
     ("args", "f64 *"),  # [R, K, 8]
     ("flags", "i16 *"),  # [R, K]
@@ -99,13 +97,21 @@ LOWERING = [
     ("in_shape", "i32 *"),  # [R, 3]
     ("ids", "u64 *"),  # [R]
     ("key", "u32 *"),  # [R, 2]
+]
+"""Arrays of programs that are drawn, and then lowered in place."""
+
+LOWERING = [
+    ("rows", "i64"),
+    ("slots", "i64"),
+    *SAMPLED_ARRAYS,
     ("window", "i32 *"),  # [R, K, 4]
     ("pass_of", "i16 *"),  # [R, K]
     ("num_passes", "i32 *"),  # [R]
     ("passes", "i32 *"),  # [R, K, PASS_FIELDS]
     ("breaks", "i32 *"),  # [R, K, 2]: a PassBreak, and the slot that an instruction could not join
     ("emitted", "const u8 *"),  # [E, C, 256]: the tables of LUTs as they were emitted
-    ("luts", "u8 *"),  # [T, C, 256]: room for the tables of all instructions that become LUTs
+    ("luts", "u8 *"),  # [T, C, 256]: room for a table for each instruction that becomes a LUT, and each pair
+    ("room_for_luts", "i64"),
     ("lut_channels", "i64"),  # C
     ("filters", "const f32 *"),  # weights of FILTER
     ("kernels", "i16 *"),  # room for weights of convolutions
@@ -116,8 +122,9 @@ LOWERING = [
     ("composed", "i64"),  # interpolating maps are joined
     ("measured_once", "i64"),  # statistics of a pass are measured together
     ("longest", "i64"),  # out: instructions of the longest row before maps and tables were merged
-    ("num_luts", "i64"),  # out: tables in use
-    ("num_kernel_values", "i64"),  # out: weights of convolutions; more than there is room for: nothing was lowered
+    # Out: tables in use, and weights of convolutions. If there is not room for as many, nothing is lowered.
+    ("num_luts", "i64"),
+    ("num_kernel_values", "i64"),
     ("unknown", "i64"),  # out: row * slots + slot of the first unknown opcode, or -1
 ]
 
@@ -340,17 +347,8 @@ DRAW_CALL = [
     ("row_index", "const i64 *"),  # [rows]: the rows of the program; null: all, in order
     ("first_slot", "i64"),  # of random numbers
     ("slots", "i64"),
-    ("opcode", "i16 *"),  # [R, K]
-    ("args", "f64 *"),  # [R, K, 8]
-    ("flags", "i16 *"),  # [R, K]
-    ("fill", "u8 *"),  # [R, K, 3]
-    ("out_size", "i32 *"),  # [R, K, 2]
-    ("label", "i16 *"),  # [R, K]
-    ("length", "i32 *"),  # [R]
+    *SAMPLED_ARRAYS,
     ("size", "i32 *"),  # [R, 2]: of images so far
-    ("in_shape", "const i32 *"),  # [R, 3]
-    ("ids", "const u64 *"),  # [R]
-    ("key", "const u32 *"),  # [R, 2]
     ("columns", "const f64 *"),  # [C, column_rows]
     ("column_rows", "i64"),
     ("bases", "const f64 *"),  # where the side tables of this record begin
@@ -359,8 +357,29 @@ DRAW_CALL = [
     ("num_rectangles", "i64 *"),  # so far
     ("first_rectangle", "i64"),  # rectangles of the program before these
     ("max_side", "i64"),
+    ("chain_rows", "i64"),  # rows before the first copies
+    ("weights", "f32 *"),  # [R]: see BLEND
     ("failure", "f64 *"),  # out: what failed, the row, and numbers for the message
 ]
+
+PLAN_CALL = [
+    ("images", "i64"),
+    ("shapes", "const i32 *"),  # [images, 3]
+    ("ids", "const u64 *"),  # [images]
+    ("keys", "const u32 *"),  # [images, 2], or [1, 2] for all
+    ("key_step", "i64"),  # numbers from one image's key to the next one's
+    ("views", "const i32 *"),  # [num_views, 2]: group and position of each
+    ("num_views", "i64"),
+    ("copies", "i64"),  # rows of a view, the second ones behind the first ones of all
+    ("draws", "const DrawCall *"),
+    ("num_draws", "i64"),
+    ("lowering", "Lowering *"),
+    ("failed", "i64"),  # out: the draw that failed
+    ("height", "i64"),  # out: of all results; 0 if their shapes differ
+    ("width", "i64"),
+    ("channels", "i64"),
+]
+"""Fields of ``PlanCall``: batches that are drawn and lowered at once."""
 
 DEVICE_PROGRAM = [
     *PROGRAM_SIZES,

@@ -63,8 +63,16 @@ class ChainMixture(Policy, abstract=True):
         mixed = gamma[1] / (gamma[0] + gamma[1])
         total = sum(gamma[2:])
         # Normalised gamma numbers are Dirichlet's.
-        chains = [share / total * mixed for share in gamma[2:]]
-        image.call_back(self._add_chains, slot + self._weight_slots, 1.0 - mixed, *chains)
+        weights = [1.0 - mixed, *(share / total * mixed for share in gamma[2:])]
+        first = slot + self._weight_slots
+        number = image.copy(self.mixture_width)
+        if number is None:
+            image.call_back(self._add_chains, first, *weights)
+            return
+        if copies := image.where(number > 0):
+            with image.slots_after((number - 1) * self._chain_slots):
+                copies.run(self._chain, first)
+        image.blend(image.choose(number, weights))
 
     def _gamma(self, image: DrawContext, slot: int, number: int) -> Number:
         if self.alpha == 1.0:

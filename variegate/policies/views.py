@@ -11,7 +11,7 @@ from variegate.checks import as_integer, as_numbers
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform, set_field
 from variegate.ops.container import Verbatim, adopt
-from variegate.program.program import Output
+from variegate.program.program import Grouping, Output
 from variegate.program.sampling import Rows, Sampling
 
 # Of one image. Multi-crop has about ten.
@@ -72,18 +72,30 @@ class MultiView(Transform):
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         before, outputs = sampling.output, []
-        counts: tuple[int, ...] = self._counts  # type: ignore[attr-defined]
-        parts = sampling.split(counts, self._view_slots, self.counts is not None)  # type: ignore[attr-defined]
-        for part, count, group in zip(parts, counts, self.transforms, strict=True):
-            shares = [(part, group)]
-            if isinstance(group, tuple):
-                shares = [(part[i::count], one) for i, one in enumerate(group)]
-            for share, one in shares:
-                sampling.output = before
-                sampling.expect(share)
-                one.sample(sampling, share, 0)  # type: ignore[union-attr]
-                outputs.append(sampling.output)
+        places = sampling.split(self.grouping, self._view_slots)  # type: ignore[attr-defined]
+        for transform, views in self.shares:
+            share = places[:, views].reshape(-1)
+            sampling.output = before
+            sampling.expect(share)
+            transform.sample(sampling, share, 0)
+            outputs.append(sampling.output)
         _check_alike(outputs, sampling.channels.reshape(len(rows), -1))
+
+    @property
+    def grouping(self) -> Grouping:
+        return Grouping(self._counts, self.counts is not None)  # type: ignore[attr-defined]
+
+    @property
+    def shares(self) -> list[tuple[Transform, list[int]]]:
+        """Each transform, and the views that it makes of an image, by number."""
+        shares: list[tuple[Transform, list[int]]] = []
+        first = 0
+        for group, count in zip(self.transforms, self._counts, strict=True):  # type: ignore[attr-defined]
+            views = list(range(first, first + count))
+            each = zip(group, views, strict=True) if isinstance(group, tuple) else []
+            shares += [(one, [view]) for one, view in each] or [(group, views)]  # type: ignore[list-item]
+            first += count
+        return shares
 
 
 def _check_alike(outputs: Sequence[Output], channels: IntArray) -> None:

@@ -328,7 +328,6 @@ KIND_OF = np.full(MAX_OPCODE, -1, np.int8)
 IS_COLOUR_ONLY = np.zeros(MAX_OPCODE, np.bool_)
 # They need red, green and blue; images of one channel may do.
 NEEDS_COLOR = np.zeros(MAX_OPCODE, np.bool_)
-IS_TABLE = np.zeros(MAX_OPCODE, np.bool_)
 IS_BLUR = np.zeros(MAX_OPCODE, np.bool_)
 # Of the first argument, the first and last value at which no pixel changes; NaN, which equals nothing, for none. Handed
 # to kernels, which may be compiled before all operations are declared.
@@ -347,7 +346,6 @@ def _enter(op: Op, spec: OpSpec) -> None:
     NEUTRAL_OF[op] = np.nan if spec.neutral is None else spec.neutral
     IS_COLOUR_ONLY[op] = spec.colour_only
     NEEDS_COLOR[op] = spec.needs_colour or spec.colour_only or spec.per_channel
-    IS_TABLE[op] = op is Op.LUT or spec.becomes is Op.LUT
     IS_BLUR[op] = spec.becomes is Op.CONVOLVE
 
 

@@ -189,6 +189,11 @@ class Grouping(NamedTuple):
         """Of one image."""
         return sum(self.counts)
 
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """Group of each view, and its position there."""
+        return [(group, place) for group, count in enumerate(self.counts) for place in range(count)]
+
 
 class ProgramArrays(NamedTuple):
     """A Program's arrays, as compiled kernels take them; those that lowering has not set yet are empty."""
@@ -239,6 +244,8 @@ class Program:
     dropped: BoolArray | None = None  # [R, M]
     least: Float64Array | None = None  # [images, 2]
     stage: str = "sampled"
+    # Height, width and channels of every result, if these are known to be alike.
+    result_size: tuple[int, int, int] | None = None
     # Set by lowering: the part of a map's source that counts as inside, [R, K, 4] top, left, bottom, right;
     # which fused pass (0, 1, ...) each instruction runs in, -1 for unused slots; the number of passes of a row; and
     # what each pass reads and does, [R, P, PASS_FIELDS], see ``passes``.
@@ -275,6 +282,20 @@ class Program:
         """``final_size`` of every row, int32[R, 2]."""
         last = self.out_size[np.arange(self.num_rows), self.length - 1]
         return np.where(self.length[:, None] > 0, last, self.in_shape[:, :2])
+
+    def result_shapes(self) -> Int32Array:
+        """Shapes of all outputs, in the layout in which they leave, int32[outputs, 3]."""
+        number = self.num_outputs
+        sizes, channels = self.final_sizes()[:number], self.in_shape[:number, 2:]
+        return np.concatenate((channels, sizes) if self.output.layout == "NCHW" else (sizes, channels), axis=1)
+
+    def common_shape(self) -> tuple[int, int, int] | None:
+        """The shape of every output, in the layout in which it leaves; None if they differ, or there is none."""
+        if self.result_size is None:
+            shapes = self.result_shapes()
+            return tuple(shapes[0].tolist()) if len(shapes) and (shapes == shapes[0]).all() else None
+        height, width, channels = self.result_size
+        return (channels, height, width) if self.output.layout == "NCHW" else (height, width, channels)
 
     def operations(self, row: int) -> list[tuple[Op, Float64Array]]:
         """The row's instructions in order, for tests and explain."""

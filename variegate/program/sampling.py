@@ -302,9 +302,9 @@ class Sampling(TableBuilder):
 
     # -- views -------------------------------------------------------------------------------------------------
 
-    def split(self, counts: Sequence[int], num_slots: int, has_axis: bool) -> list[Rows]:
-        """Make several images of each, each with its own key, before anything is emitted -> the rows of each group."""
-        views = [(group, place) for group, count in enumerate(counts) for place in range(count)]
+    def split(self, grouping: Grouping, num_slots: int) -> Rows:
+        """Make several images of each, each with its own key, before anything is emitted -> rows int[images, views]."""
+        views = grouping.places
         number, count = len(views), len(self._ids)
         self.key = rng.view_keys(self.key, views).reshape(-1, 2)
         if self._first_key is not None:
@@ -318,9 +318,8 @@ class Sampling(TableBuilder):
         self._num_slots = num_slots
         for name in ("_words", "row_ids", "row_keys"):
             self.__dict__.pop(name, None)
-        self._grouping = Grouping(tuple(counts), has_axis)
-        places = np.arange(count)[:, None] * number + np.arange(number)
-        return [part.reshape(-1) for part in np.split(places, np.cumsum(counts)[:-1], axis=1)]
+        self._grouping = grouping
+        return np.arange(count * number).reshape(count, number)
 
     def expect(self, rows: Rows) -> None:
         """From now on ``rows`` are all that leave in one format."""

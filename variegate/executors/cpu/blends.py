@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from ctypes import c_void_p
 from typing import Any
 
-import numpy as np
-
-from variegate.arrays import Int64Array, UInt8Array
+from variegate.arrays import Int64Array
 from variegate.executors.batches import share_out
 from variegate.executors.cpu.kernels import NativeBatch, ResultFormat, pack_batch, scratch_address
 from variegate.native.library import check_status, data_ptr, entry
@@ -20,17 +17,16 @@ _blend = entry("vg_blend", c_void_p)
 
 def blend_rows(
     program: Program,
-    canvases: Sequence[UInt8Array],
+    canvases: Int64Array,
     targets: Int64Array,
     result: ResultFormat,
     streams: bool,
     num_threads: int | None,
 ) -> None:
-    """``canvases``: what rows made, uint8 in the layout of the output; ``targets``: addresses of the outputs."""
+    """``canvases``: addresses of what rows made, uint8 in the layout of the output; ``targets``: of the outputs."""
     assert program.blend is not None
     entries = program.blend.entries()
-    addresses = np.array([data_ptr(canvas) for canvas in canvases], np.int64)
-    batch: NativeBatch = pack_batch(program, addresses, targets, result, streams)
+    batch: NativeBatch = pack_batch(program, canvases, targets, result, streams)
     arrays: dict[str, Any] = entries._asdict()
 
     def work(outputs: Int64Array) -> None:
@@ -43,7 +39,7 @@ def blend_rows(
             scratch=scratch_address(),
             begin=int(outputs[0]),
             end=int(outputs[-1]) + 1,
-            canvases=addresses,
+            canvases=canvases,
             targets=targets,
             storage=int(result.storage),
             streams=int(streams),

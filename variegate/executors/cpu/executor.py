@@ -40,6 +40,8 @@ _CHUNK_PIXELS = ROWS_AT_A_TIME * 224 * 224
 # Float batches from this size on are written past the caches: nobody reads them before they would have been evicted,
 # and the memory need not be read before it is written. Measured; the exact place matters little.
 STREAM_FROM_BYTES = 8 << 20
+# Images between the passes of a blend begin at multiples of this many bytes.
+_APART = 64
 # Decoded images held per thread, two or as many as these bytes hold: few enough to stay in its cache until they are
 # used.
 _LOADED_AT_LEAST = 2
@@ -55,33 +57,16 @@ def run(
     """Execute a program (lowered here if it is not yet) -> one array per output: uint8 or float32, CHW or HWC."""
     check_fits(program, shapes_of(images))
     fused = program if program.stage == "fused" else lower(program, geometry)
-    stacked, results = allocate(fused)
-    run_into(fused, images, results, stacked, num_threads)
-    return results
+    results = allocate(fused)
+    run_into(fused, images, addresses(results), num_threads)
+    return list(results)
 
 
-def result_shape(program: Program, row: int) -> tuple[int, ...]:
-    height, width = program.final_size(row)
-    return _shape(program, height, width, int(program.in_shape[row, 2]))
-
-
-def _shape(program: Program, height: int, width: int, channels: int) -> tuple[int, ...]:
-    return (channels, height, width) if program.output.layout == "NCHW" else (height, width, channels)
-
-
-def allocate(program: Program) -> tuple[Result | None, list[Result]]:
-    """Room for every output -> (the stacked batch if all shapes agree, else None; one array per output)."""
-    number = program.num_outputs
-    sizes = program.final_sizes()[:number].tolist()
-    channels = program.in_shape[:number, 2].tolist()
-    shapes = [_shape(program, h, w, c) for (h, w), c in zip(sizes, channels, strict=True)]
-    kind = np.dtype(np.float32) if program.output.is_float else np.dtype(np.uint8)
-    if shapes and shapes.count(shapes[0]) == number:
-        size = number * prod(shapes[0]) * kind.itemsize
-        stacked = RESULTS.take(size).view(kind).reshape(number, *shapes[0])
-        return stacked, list(stacked)
-    single = [RESULTS.take(prod(s) * kind.itemsize).view(kind).reshape(s) for s in shapes]
-    return None, single
+def allocate(program: Program) -> Result | list[Result]:
+    """Room for every output: one array of all if their shapes agree."""
+    if (shape := program.common_shape()) is not None:
+        return take_results(program.output, (program.num_outputs, *shape))
+    return [take_results(program.output, tuple(each)) for each in program.result_shapes().tolist()]
 
 
 def take_results(output: Output, shape: tuple[int, ...]) -> Result:
@@ -93,21 +78,19 @@ def take_results(output: Output, shape: tuple[int, ...]) -> Result:
 def run_into(
     program: Program,
     images: Sequence[Image] | Image | None,
-    results: list[Result],
-    stacked: Result | None = None,
+    targets: Int64Array,
     num_threads: int | None = None,
     loader: Loader | None = None,
     together: int = 1,
 ) -> None:
-    """Execute a fused program, writing output n into ``results[n]`` (contiguous, of ``result_shape``; see
-    ``allocate``).
+    """Execute a fused program, writing output n to the address ``targets[n]`` (see ``allocate``).
 
     Images are either all given, or brought row by row by ``loader(program)``: its ``load(row, place)`` runs on the
     thread that needs the image, just before; what it returned must last until the thread's next load with the same
     place. ``together`` rows, one after another, go to the same thread.
     """
     load = None if loader is None else partial(_load_each, loader(program))
-    run_together([prepare_run(program, images, results, stacked, load)], num_threads, together)
+    run_together([prepare_run(program, images, targets, load)], num_threads, together)
 
 
 def run_together(runs: Sequence[ProgramRun], num_threads: int | None, together: int = 1) -> None:
@@ -115,7 +98,7 @@ def run_together(runs: Sequence[ProgramRun], num_threads: int | None, together: 
     _run_rows(runs, num_threads, together)
     for run in runs:
         if run.program.blend is not None:
-            blend_rows(run.program, run.canvases, run.targets, run.result, run.streams, num_threads)
+            blend_rows(run.program, run.made, run.targets, run.result, run.streams, num_threads)
 
 
 class ProgramRun(NamedTuple):
@@ -128,37 +111,37 @@ class ProgramRun(NamedTuple):
     sources: Int64Array  # addresses of images
     targets: Int64Array  # of outputs
     load: LoadRows | None
-    canvases: list[Result]  # results of rows, where they are blended
-    images: Any  # what ``sources`` points to
+    made: Int64Array  # addresses of what rows make: the outputs, or what is blended to them
+    memory: Any  # what these addresses point to
 
 
 def prepare_run(
     program: Program,
     images: Sequence[Image] | Image | None,
-    results: list[Result],
-    stacked: Result | None,
+    targets: Int64Array,
     load: LoadRows | None,
 ) -> ProgramRun:
-    """``images`` and ``results``: as of ``run_into``."""
-    kept: Sequence[Image] = []
+    """``images`` and ``targets``: as of ``run_into``."""
+    kept: Any = []
     sources = np.zeros(program.num_rows, np.int64)
     if images is not None:
         is_stacked = isinstance(images, np.ndarray)
-        kept = np.ascontiguousarray(images) if is_stacked else [np.ascontiguousarray(image) for image in images]  # type: ignore[assignment]
-        sources = _addresses(kept, kept if is_stacked else None)[program.source]
-    targets = _addresses(results, stacked)
+        kept = np.ascontiguousarray(images) if is_stacked else [np.ascontiguousarray(image) for image in images]
+        sources = addresses(kept)[program.source]
     result = result_format(program.output)
-    canvases: list[Result] = []
-    of_rows = targets
+    made = targets
+    canvases: Any = None
     of_row_results = result
     if program.blend is not None:
-        canvases = [RESULTS.take(prod(result_shape(program, row))) for row in range(program.num_rows)]
-        of_rows = _addresses(canvases, None)
+        sizes = program.final_sizes().prod(axis=1, dtype=np.int64) * program.in_shape[:, 2]
+        rooms = -(-sizes // _APART) * _APART
+        canvases = RESULTS.take(int(rooms.sum()))
+        made = data_ptr(canvases) + np.cumsum(rooms) - rooms
         is_planar = program.output.layout == "NCHW"
         of_row_results = result._replace(storage=Storage.BYTES_CHW if is_planar else Storage.BYTES_HWC)
     streams = _streams(program)
-    batch = pack_batch(program, sources, of_rows, of_row_results, streams)
-    return ProgramRun(program, batch, result, streams, sources, targets, load, canvases, kept)
+    batch = pack_batch(program, sources, made, of_row_results, streams)
+    return ProgramRun(program, batch, result, streams, sources, targets, load, made, (kept, canvases))
 
 
 def _load_each(load: Load, begin: int, end: int, sources: Int64Array) -> list[Image]:
@@ -167,10 +150,10 @@ def _load_each(load: Load, begin: int, end: int, sources: Int64Array) -> list[Im
     return loaded
 
 
-def _addresses(arrays: Sequence[Result], stacked: Any) -> Int64Array:
-    """Address of each array; they lie one after another in ``stacked``, if that is given."""
-    if stacked is not None and len(arrays):
-        return data_ptr(stacked) + np.arange(len(arrays), dtype=np.int64) * (stacked.nbytes // len(arrays))
+def addresses(arrays: Sequence[Result] | Result) -> Int64Array:
+    """Address of each array, or of each part of a contiguous one."""
+    if isinstance(arrays, np.ndarray):
+        return data_ptr(arrays) + np.arange(len(arrays), dtype=np.int64) * (arrays.strides[0] if len(arrays) else 0)
     return np.array([data_ptr(array) for array in arrays], np.int64)
 
 

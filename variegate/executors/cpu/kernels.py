@@ -6,6 +6,7 @@ import threading
 import weakref
 from ctypes import c_void_p
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ class ResultFormat(NamedTuple):
     bias: Float32Array  # [2, 3]
 
 
+@lru_cache(maxsize=64)
 def result_format(output: Output) -> ResultFormat:
     scale = np.ones((2, 3), np.float32)
     bias = np.zeros((2, 3), np.float32)

@@ -34,10 +34,9 @@ from variegate.program.ops import NUM_ARGS
 from variegate.program.program import INSTRUCTION_ARRAYS, MAX_SIDE, RECORD, Output, Tables
 from variegate.program.rng import SEGMENTS
 
-# Instructions, rectangles and, to begin with, weights of blurs that a workspace has room for.
+# Instructions and rectangles that a workspace has room for.
 SLOTS = 16
 RECTANGLES = 16
-WEIGHTS = 1024
 # Registers of draws, to begin with.
 _REGISTERS = 256
 # Results below this many bytes are not worth a place in the pool.
@@ -72,7 +71,7 @@ class SingleImageWorkspace:
             ids=header[24:32].view(np.uint64),
             key=header[32:].view(np.uint32).reshape(1, 2),
         )
-        self.work = new_work(program, SLOTS, WEIGHTS, _NO_TABLES.luts, _NO_TABLES.filters)
+        self.work = new_work(program, _NO_TABLES)
         self.records_at = data_ptr(records)
         self.records = memoryview(records.view(np.uint8).data)
         self.rectangles = np.zeros((RECTANGLES, 4), np.int32)
@@ -224,7 +223,7 @@ def _workspace() -> SingleImageWorkspace:
 def fits_workspace(record: Record) -> bool:
     """True if ``draw_one`` runs what the record draws."""
     has_room = record.max_emissions <= SLOTS and record.num_rectangles <= RECTANGLES
-    return record.is_for_one and has_room
+    return record.is_native and "grids" not in record.tables and has_room
 
 
 def draw_one(

@@ -56,22 +56,25 @@ class CudaExecutor:
         self,
         program: Program,
         images: DeviceImages,
-        results: list[torch.Tensor] | None = None,
+        targets: Int64Array | None = None,
         region: tuple[int, int, int] = (0, 0, 0),
-    ) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
+    ) -> Any:
         """A fused program (lowered with ``measured_once``) -> the batch, or the outputs one by one if shapes differ.
 
-        ``results``: where each output goes; None for room of its own. ``region``: column and line at which outputs
-        begin in a larger image, and its width. Raises DeviceMemoryError where the device has no room for it, and
-        ValueError for a JPEG.
+        ``targets``: the address of each output, if there is memory for it: the result is None. ``region``: column and
+        line at which outputs begin in a larger image, and its width. Raises DeviceMemoryError where the device has no
+        room for it, and ValueError for a JPEG.
         """
         with self._one_at_a_time, self.current():
-            stacked, results = self.allocate(program) if results is None else (None, results)
+            results = None
+            if targets is None:
+                results = self.allocate(program)
+                targets = addresses(results)
             if program.num_outputs:
-                prepared = self.prepare(program, images, addresses(stacked, results), region)
+                prepared = self.prepare(program, images, targets, region)
                 for launch in prepared.launches:
                     launch.run()
-        return stacked, results
+        return results
 
     def queue(self, launch: Launch) -> None:
         """One launch of other kernels, on the current stream; as with passes, by one thread at a time."""
@@ -108,16 +111,16 @@ class CudaExecutor:
         """Memory for results of a program."""
         return self.memory.empty(shape, _DTYPES[program.output.dtype if program.output.is_float else "uint8"])
 
-    def allocate(self, program: Program) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
-        """Room for every output."""
+    def allocate(self, program: Program) -> torch.Tensor | list[torch.Tensor]:
+        """Room for every output: one tensor of all if their shapes agree."""
         dtype = _DTYPES[program.output.dtype if program.output.is_float else "uint8"]
-        shapes = _result_shapes(program)
-        if len(shapes) and (shapes == shapes[0]).all():
-            return self.memory.empty((len(shapes), *shapes[0].tolist()), dtype), []
-        sizes = shapes.prod(axis=1)
+        if (shape := program.common_shape()) is not None:
+            return self.memory.empty((program.num_outputs, *shape), dtype)
+        shapes = program.result_shapes()
+        sizes = shapes.prod(axis=1, dtype=np.int64)
         starts = np.cumsum([0, *(-(-sizes // _APART) * _APART)]).tolist()
         whole = self.memory.empty((starts[-1],), dtype)
-        return None, [whole[a : a + s].view(*w) for a, s, w in zip(starts, sizes.tolist(), shapes.tolist())]  # noqa: B905
+        return [whole[a : a + s].view(*w) for a, s, w in zip(starts, sizes.tolist(), shapes.tolist())]  # noqa: B905
 
     def current(self) -> AbstractContextManager[Any]:
         """The device made the current one, where launches go."""
@@ -135,19 +138,10 @@ def settings_of(program: Program, images: DeviceImages, block: tuple[int, int]) 
 _settings = lru_cache(maxsize=64)(KernelSettings)
 
 
-def _result_shapes(program: Program) -> Int64Array:
-    """int64[outputs, 3], in the output's layout."""
-    number = program.num_outputs
-    sizes = program.final_sizes()[:number]
-    channels = program.in_shape[:number, 2:]
-    parts = (channels, sizes) if program.output.layout == "NCHW" else (sizes, channels)
-    return np.concatenate(parts, axis=1).astype(np.int64)
-
-
-def addresses(stacked: torch.Tensor | None, results: list[torch.Tensor]) -> Int64Array:
-    if stacked is not None:
-        step = stacked.stride(0) * stacked.element_size()
-        return stacked.data_ptr() + step * np.arange(len(stacked), dtype=np.int64)
+def addresses(results: torch.Tensor | list[torch.Tensor]) -> Int64Array:
+    if isinstance(results, torch.Tensor):
+        step = results.stride(0) * results.element_size()
+        return results.data_ptr() + step * np.arange(len(results), dtype=np.int64)
     return np.array([result.data_ptr() for result in results], np.int64)
 
 
@@ -180,5 +174,4 @@ def run_on_host_arrays(program: Program, images: Sequence[Image], device: str) -
     fused = program if program.stage == "fused" else lower_for_cuda(program)
     executor = executor_of(device)
     whole = [np.ascontiguousarray(image if image.ndim == 3 else image[:, :, None]) for image in images]
-    stacked, results = executor.run(fused, upload_images(executor, whole))
-    return [result.cpu().numpy() for result in (results if stacked is None else stacked)]
+    return [result.cpu().numpy() for result in executor.run(fused, upload_images(executor, whole))]

@@ -111,7 +111,7 @@ class DeviceBands:
         shape = (channels, height, width) if output.layout == "NCHW" else (height, width, channels)
         dtype = getattr(torch, output.dtype if output.is_float else "uint8")
         made = self._executor.memory.empty(shape, dtype)
-        self._executor.run(single, images, [made], (0, top, width))
+        self._executor.run(single, images, np.array([made.data_ptr()], np.int64), (0, top, width))
         return made.permute(1, 2, 0) if output.layout == "NCHW" else made
 
     def _upload(self, step: Step, levels: UInt8Array) -> torch.Tensor:

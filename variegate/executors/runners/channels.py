@@ -14,7 +14,7 @@ import torch
 from variegate.arrays import Int64Array, UInt8Array
 from variegate.executors import cpu
 from variegate.executors.runners.decode_plan import buffer_for, crop_boxes, crop_supports
-from variegate.executors.runners.grouping import make_room
+from variegate.executors.runners.grouping import addresses_of, make_room
 from variegate.native.library import data_ptr, entry
 from variegate.native.structs import PICK_CALL, pack_struct
 from variegate.program.channels import ChannelGroup, channel_programs
@@ -23,6 +23,15 @@ from variegate.program.program import Program
 _pick_planes = entry("vg_pick_planes", c_void_p)
 
 Image = UInt8Array
+
+
+def take_room(program: Program) -> tuple[Any, Int64Array]:
+    """Memory for what a user gets, and the addresses of all outputs."""
+    if program.grouping is None:
+        results = cpu.allocate(program)
+        return results, cpu.addresses(results)
+    room, blocks = make_room(program, program.grouping, partial(cpu.take_results, program.output))
+    return room, addresses_of(blocks, data_ptr)
 
 
 def run_groups(program: Program, run: Callable[[ChannelGroup, Program], Any]) -> Any:
@@ -52,18 +61,16 @@ def run_groups_of_rows(fused: Program, images: Sequence[Image] | Image, num_thre
     in_shape = fused.in_shape.copy()
     in_shape[:, 2] = max(fused.channels, 3)
     planar = fused.replace(in_shape=in_shape, output=replace(fused.output, layout="NCHW"))
-    if planar.grouping is not None:
-        room, results = make_room(planar, planar.grouping, partial(cpu.take_results, planar.output))
-    else:
-        stacked, results = cpu.allocate(planar)
-        room = results if stacked is None else stacked
+    room, results = take_room(planar)
+    item = 4 if planar.output.is_float else 1
+    areas = planar.result_shapes()[:, 1:].prod(axis=1, dtype=np.int64)
     runs = []
     # The last group first: channels that it makes of another's, that one makes once more.
     for group, part in reversed(channel_programs(fused)):
         planar_part = part.replace(output=replace(part.output, layout="NCHW"))
-        targets = [result[group.first : group.first + 3] for result in results]
+        targets = results + group.first * item * areas
         load = channel_loader(images, planar_part, group)
-        runs.append(cpu.prepare_run(planar_part, None, targets, None, load))
+        runs.append(cpu.prepare_run(planar_part, None, targets, load))
     cpu.run_together(runs, num_threads)
     return room
 

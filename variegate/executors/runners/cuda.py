@@ -24,7 +24,7 @@ from variegate.executors.cuda.pack import refuse_jpeg
 from variegate.executors.runners.channels import run_groups
 from variegate.executors.runners.decode_plan import join_boxes, shift_crop
 from variegate.executors.runners.encoded_batch import EncodedBatch
-from variegate.executors.runners.grouping import make_room
+from variegate.executors.runners.grouping import addresses_of, make_room
 from variegate.executors.runners.host import decoded, take_host_batch, widened
 from variegate.executors.runners.images import (
     NAMES,
@@ -34,6 +34,7 @@ from variegate.executors.runners.images import (
     check_tensor,
     check_tensors,
 )
+from variegate.program.plan import Rewriting
 from variegate.program.program import Program
 from variegate.threads import default_threads
 
@@ -58,6 +59,7 @@ class CudaRunner:
         decoder: JpegDecoder | None = None,
     ) -> None:
         self.lower = partial(lower_for_cuda, geometry=geometry)
+        self.rewriting = Rewriting(geometry == "composed", measured_once=True)
         self._executor = executor_of(device) if executor is None else executor
         self._num_threads = num_threads
         self._decode = decode
@@ -123,26 +125,28 @@ class CudaRunner:
             )
 
     def run(self, program: Program, batch: DeviceImages) -> Any:
-        fused = self.lower(program)
+        fused = self._lowered(program)
         if fused.has_many_channels:
             with self._executor.current():
                 return run_groups(fused, lambda group, part: self._run(part, batch.of_channels(group.read)))
         return self._run(fused, widened(batch, program))
 
+    def _lowered(self, program: Program) -> Program:
+        return program if program.stage == "fused" else self.lower(program)
+
     def _run(self, fused: Program, batch: DeviceImages) -> Any:
-        if fused.grouping is not None:
-            with self._executor.current():
-                room, places = make_room(fused, fused.grouping, partial(self._executor.take_results, fused))
-            self._executor.run(fused, batch, places)
-            return room
-        stacked, results = self._executor.run(fused, batch)
-        return results if stacked is None else stacked
+        if fused.grouping is None:
+            return self._executor.run(fused, batch)
+        with self._executor.current():
+            room, blocks = make_room(fused, fused.grouping, partial(self._executor.take_results, fused))
+        self._executor.run(fused, batch, addresses_of(blocks, torch.Tensor.data_ptr))
+        return room
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
         if program.has_many_channels:
             return self.run(program, self.take(decoded(batch).images))
         batch = widened(batch, program)
-        fused = self.lower(program)
+        fused = self._lowered(program)
         refuse_jpeg(fused)
         with self._executor.current():
             fused, placed = _place_encoded(fused, batch, self._executor, self._num_threads, self._jpeg_decoder())

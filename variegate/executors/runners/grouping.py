@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from variegate.arrays import Int64Array
+from variegate.arrays import Int32Array, Int64Array, IntArray
 from variegate.executors.runners.images import as_tensor, channels_last
 from variegate.program.program import Blend, Grouping, Program
 
@@ -97,68 +98,74 @@ Shape = tuple[int, ...]
 New = Callable[[Shape], Any]
 
 
-def result_shapes(program: Program) -> list[Shape]:
-    """Of every output, in the layout in which it leaves."""
-    number = program.num_outputs
-    sizes = program.final_sizes()[:number].tolist()
-    channels = program.in_shape[:number, 2].tolist()
-    planar = program.output.layout == "NCHW"
-    return [(c, h, w) if planar else (h, w, c) for (h, w), c in zip(sizes, channels, strict=True)]
+class Block(NamedTuple):
+    """Contiguous memory, and which outputs lie there, one after another."""
+
+    memory: Any
+    outputs: IntArray
 
 
-def make_room(program: Program, grouping: Grouping, new: New) -> tuple[Any, list[Any]]:
-    """-> (what a user gets, each output's part of it).
+def addresses_of(blocks: Sequence[Block], address_of: Callable[[Any], int]) -> Int64Array:
+    """Addresses of all outputs."""
+    targets = np.zeros(sum(len(block.outputs) for block in blocks), np.int64)
+    for memory, outputs in blocks:
+        if len(outputs):
+            targets[outputs] = address_of(memory) + np.arange(len(outputs)) * (memory.nbytes // len(outputs))
+    return targets
+
+
+def make_room(program: Program, grouping: Grouping, new: New) -> tuple[Any, list[Block]]:
+    """-> (what a user gets, the memory of the outputs).
 
     What a user gets is a tuple of groups, or the only one where they are not split: [N, views, frames, ...] as one
     piece of memory, without the axes that there are none of. Where shapes differ between images it is a list of them;
     where they differ between the views of an image, that has a list of those.
     """
-    shapes = result_shapes(program)
-    places = list(_places(grouping, len(shapes)))
-    results: list[Any] = [None] * len(shapes)
+    shapes = program.result_shapes()
+    places = _places(grouping, len(shapes))
+    blocks: list[Block] = []
     ends = np.cumsum(grouping.counts).tolist()
     groups = []
     for begin, end in zip([0, *ends], ends, strict=False):
-        of_group = [place[begin:end] for place in places]
-        groups.append(_fill(of_group, grouping, shapes, results, new))
-    return tuple(groups) if grouping.is_split else groups[0], results
+        of_group = places[:, begin:end] if isinstance(places, np.ndarray) else [place[begin:end] for place in places]
+        groups.append(_fill(of_group, grouping, shapes, blocks, new))
+    return tuple(groups) if grouping.is_split else groups[0], blocks
 
 
-def _places(grouping: Grouping, outputs: int) -> Iterator[Int64Array]:
-    """For each image its outputs by number, int64[views, frames]."""
-    views = grouping.views
-    frames = grouping.frames if grouping.frames is not None else (1,) * (outputs // views)
-    begin = 0
-    for number in frames:
-        yield begin + np.arange(views * number, dtype=np.int64).reshape(views, number)
-        begin += views * number
+def _places(grouping: Grouping, outputs: int) -> Any:
+    """The outputs of each image by number, int[images, views, frames]; a list if clips have several lengths."""
+    views, frames = grouping.views, grouping.frames
+    if frames is None or len(set(frames)) == 1:
+        return np.arange(outputs).reshape(-1, views, frames[0] if frames else 1)
+    begins = np.cumsum([0, *frames]) * views
+    return [np.arange(a, b).reshape(views, -1) for a, b in itertools.pairwise(begins.tolist())]
 
 
-def _fill(places: Sequence[Int64Array], grouping: Grouping, shapes: list[Shape], results: list[Any], new: New) -> Any:
+def _fill(places: Any, grouping: Grouping, shapes: Int32Array, blocks: list[Block], new: New) -> Any:
     """Room for the outputs ``places`` of one group."""
-    every = [place.reshape(-1).tolist() for place in places]
-    kinds = {shapes[n] for numbers in every for n in numbers}
-    if len(kinds) == 1 and len({place.shape for place in places}) == 1:
-        numbers = [n for numbers in every for n in numbers]
-        return _block((len(places), *places[0].shape), grouping, numbers, shapes, results, new, 1)
+    if isinstance(places, np.ndarray) and _are_alike(shapes, places):
+        return _block(places, grouping, shapes, blocks, new, 1)
     images = []
-    for place, numbers in zip(places, every, strict=True):
-        if len({shapes[n] for n in numbers}) == 1:
-            images.append(_block(place.shape, grouping, numbers, shapes, results, new, 0))
+    for place in places:
+        if _are_alike(shapes, place):
+            images.append(_block(place, grouping, shapes, blocks, new, 0))
         else:
-            views = [_block((1, len(view)), grouping, view, shapes, results, new, 0) for view in place.tolist()]
+            views = [_block(view[None], grouping, shapes, blocks, new, 0) for view in place]
             images.append([view[0] for view in views] if grouping.has_axis else views[0])
     return images
 
 
-def _block(
-    axes: Shape, grouping: Grouping, numbers: list[int], shapes: list[Shape], results: list[Any], new: New, lead: int
-) -> Any:
+def _are_alike(shapes: Int32Array, outputs: IntArray) -> bool:
+    of_outputs = shapes[outputs.reshape(-1)]
+    return len(of_outputs) > 0 and bool((of_outputs == of_outputs[0]).all())
+
+
+def _block(outputs: IntArray, grouping: Grouping, shapes: Int32Array, blocks: list[Block], new: New, lead: int) -> Any:
     """One piece of memory: ``lead`` axes, then views, then frames."""
-    shape = shapes[numbers[0]]
+    axes = outputs.shape
+    shape = shapes[outputs.flat[0]].tolist()
     kept = axes[:lead] + (axes[lead : lead + 1] if grouping.has_axis else ())
     kept += axes[lead + 1 :] if grouping.frames is not None else ()
-    whole = new((*kept, *shape))
-    for n, result in zip(numbers, whole.reshape(len(numbers), *shape), strict=True):
-        results[n] = result
-    return whole
+    memory = new((*kept, *shape))
+    blocks.append(Block(memory, outputs.reshape(-1)))
+    return memory

@@ -12,19 +12,21 @@ import torch
 from variegate.arrays import AnyArray, Int32Array, UInt8Array
 from variegate.executors import cpu
 from variegate.executors.batches import shapes_of
-from variegate.executors.runners.channels import in_layout, run_groups_of_rows
+from variegate.executors.runners.channels import in_layout, run_groups_of_rows, take_room
 from variegate.executors.runners.encoded_batch import EncodedBatch
-from variegate.executors.runners.grouping import make_room
 from variegate.executors.runners.images import NAMES, RaggedBatch, check_images
 from variegate.program.draws.record import Record
 from variegate.program.lowering import lower
 from variegate.program.one_image import OneImage
+from variegate.program.plan import Rewriting
 from variegate.program.program import Program
 from variegate.threads import by_openmp
 
 
 def widened(batch: Any, program: Program) -> Any:
     """A runner's batch, or an ``EncodedBatch``, with the channels that its program was sampled for."""
+    if program.stage == "fused":  # whose batches have these channels: see ``Planner.lowered``
+        return batch
     shapes = batch.shapes
     is_known = program.source < len(shapes)
     source = program.source[is_known]
@@ -71,6 +73,7 @@ def decoded(batch: EncodedBatch) -> HostBatch:
 class HostRunner:
     """Takes images into the host's memory."""
 
+    rewriting: Rewriting | None = None
     mask_executor = None
     take = staticmethod(take_host_batch)
 
@@ -86,6 +89,7 @@ class CpuRunner(HostRunner):
         self._dtype = dtype
         self._num_threads = num_threads
         self._is_composed = geometry == "composed"
+        self.rewriting = Rewriting(self._is_composed)
 
     def run(self, program: Program, batch: HostBatch) -> Any:
         if program.has_many_channels:
@@ -112,29 +116,18 @@ class CpuRunner(HostRunner):
         return self._run(program, None, widened(batch, program))
 
     def _run(self, program: Program, images: list[Image] | Image | None, encoded: EncodedBatch | None) -> Any:
-        fused = self.lower(program)
+        fused = program if program.stage == "fused" else self.lower(program)
         loader, together = (None, 1) if encoded is None else (encoded.loader, encoded.together(fused))
-        if fused.grouping is not None:
-            room, results = make_room(fused, fused.grouping, partial(cpu.take_results, fused.output))
-            cpu.run_into(fused, images, results, None, self._num_threads, loader, together)
-            return each_tensor(room, self._dtype)
-        stacked, results = cpu.allocate(fused)
-        cpu.run_into(fused, images, results, stacked, self._num_threads, loader, together)
-        return to_tensors(stacked, results, self._dtype)
+        room, targets = take_room(fused)
+        cpu.run_into(fused, images, targets, self._num_threads, loader, together)
+        return each_tensor(room, self._dtype)
 
 
 def each_tensor(room: Any, dtype: torch.dtype) -> Any:
-    """Groups of arrays as groups of tensors."""
+    """An array, or groups of arrays, as tensors; floats in ``dtype``."""
     if isinstance(room, (tuple, list)):
         return type(room)(each_tensor(part, dtype) for part in room)
     return _to_tensor(room, dtype)
-
-
-def to_tensors(stacked: AnyArray | None, results: list[AnyArray], dtype: torch.dtype) -> Any:
-    """Results as tensors; floats in ``dtype``."""
-    if stacked is not None:
-        return _to_tensor(stacked, dtype)
-    return [_to_tensor(result, dtype) for result in results]
 
 
 def _to_tensor(array: AnyArray, dtype: torch.dtype) -> torch.Tensor:

@@ -12,6 +12,7 @@ from variegate.decode.gpu import check_decode
 from variegate.executors.runners.devices import resolve
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.images import NAMES, Tensors
+from variegate.program.plan import Rewriting
 from variegate.program.program import Program
 
 if TYPE_CHECKING:
@@ -32,6 +33,11 @@ class Runner(Protocol):
         ...
 
     @property
+    def rewriting(self) -> Rewriting | None:
+        """Options of ``lower``; None if programs are run as they were sampled."""
+        ...
+
+    @property
     def mask_executor(self) -> CudaExecutor | None:
         """Of the device where masks are made beside images; None for the host."""
         ...
@@ -45,11 +51,11 @@ class Runner(Protocol):
         ...
 
     def run(self, program: Program, batch: Any) -> Tensors:
-        """A sampled program on the images that ``take`` gave -> one tensor, or one per output where shapes differ."""
+        """A program on the images that ``take`` gave -> one tensor, or one per output where shapes differ."""
         ...
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Tensors:
-        """A program sampled for encoded images. Raises DecodeError naming the image."""
+        """A program for encoded images. Raises DecodeError naming the image."""
         ...
 
 
@@ -72,7 +78,7 @@ def make_runner(
 class ForkedRunner:
     """Stands for a GPU's runner in a forked child: plans programs, and refuses to run any."""
 
-    mask_executor = None
+    rewriting = mask_executor = None
 
     def __init__(self, device: str, lower: Callable[[Program], Program]) -> None:
         self._device = device

@@ -42,10 +42,12 @@ class DrawOp(IntEnum):
     """Column ``k`` of the numbers that come with a batch."""
     BASE = auto()
     """Where the record's entries of side table ``k`` begin."""
+    CHAIN = auto()
+    """The number of a row among the copies of its image, 0 for the first."""
     SLOT = auto()
-    """The number of slot ``k`` of the record."""
+    """The number of slot ``k`` of the record, or of that many slots after it as ``a`` says."""
     WORDS = auto()
-    """Four random words of 32 bits of slot ``k``."""
+    """Four random words of 32 bits of slot ``k``, or of that many slots after it as ``a`` says."""
     UNIT = auto()
     """A word as a number in [0, 1)."""
     ADD = auto()
@@ -90,6 +92,8 @@ class DrawOp(IntEnum):
     """Positions of the ``b`` numbers in registers from ``a`` on, in ascending order: a random permutation."""
     RECTANGLE = auto()
     """The index of a new rectangle, emission ``k``."""
+    BLEND = auto()
+    """Give the row the weight ``a`` among the copies of its image."""
     EMIT = auto()
     """Append emission ``k`` to the program."""
     CHECK = auto()

@@ -14,7 +14,15 @@ import numpy.typing as npt
 from variegate.arrays import AnyArray, Float64Array
 from variegate.native.library import data_ptr, entry
 from variegate.program.draws.instructions import EMISSION, INSTRUCTION, LANES, DrawFailure, DrawOp
-from variegate.program.draws.recorder import NONE, SIDE_TABLES, Callback, Emission, PythonDraw, Recorder
+from variegate.program.draws.recorder import (
+    NONE,
+    SIDE_TABLES,
+    Callback,
+    Emission,
+    NeedsPythonCopies,
+    PythonDraw,
+    Recorder,
+)
 from variegate.program.draws.row_draw import draw_in_python, emit_in_python
 from variegate.program.ops import NUM_ARGS
 from variegate.program.program import Output, Tables
@@ -42,6 +50,7 @@ class Record:
     num_registers: int
     num_rectangles: int
     max_emissions: int
+    copies: int
     uses_epoch: bool
     notes: tuple[Emission, ...]
     # The record for other formats after the first callbacks.
@@ -58,10 +67,10 @@ class Record:
         code, constants, values, emissions = map(data_ptr, arrays)
         return code, constants, len(self.constants), values, emissions
 
-    @cached_property
-    def is_for_one(self) -> bool:
-        """True if the native calls for one image are enough: nothing is drawn in Python or comes with a batch."""
-        return not (self.callbacks or self.columns or "grids" in self.tables)
+    @property
+    def is_native(self) -> bool:
+        """True if native calls are enough: nothing is drawn in Python or comes with a batch."""
+        return not (self.callbacks or self.columns)
 
     # -- running ---------------------------------------------------------------------------------------------------
 
@@ -111,7 +120,7 @@ class _Call:
         self.columns = _NOTHING
         if record.columns:
             self.columns = np.stack([np.asarray(values(sampling), np.float64) for values in record.columns])
-        self.label = _add_names(sampling, record.names)
+        self.label = add_names(sampling._names, record.names)
         self._allocate()
 
     def _allocate(self) -> None:
@@ -130,7 +139,7 @@ class _Call:
         index = np.ascontiguousarray(rows, np.int64)
         arrays = (
             *sampling.instructions.values(),
-            *(sampling.length, sampling.size, sampling.shape, sampling.row_ids, sampling.row_keys),
+            *(sampling.length, sampling.shape, sampling.row_ids, sampling.row_keys, sampling.size),
         )
         memory = np.array(
             (
@@ -140,7 +149,7 @@ class _Call:
                 *map(data_ptr, arrays),
                 *(data_ptr(self.columns), self.columns.shape[-1], data_ptr(self.bases), self.label),
                 *(data_ptr(rectangles), data_ptr(self.counts), sampling.table_size("rectangles")),
-                *(sampling.max_side, data_ptr(self.failure)),
+                *(sampling.max_side, 1, 0, data_ptr(self.failure)),
             ),
             np.int64,
         )
@@ -208,9 +217,8 @@ def _add_table(sampling: Sampling, name: str, values: AnyArray | None) -> int:
     return 0 if values is None else sampling.add(name, values)
 
 
-def _add_names(sampling: Sampling, names: Sequence[str]) -> int:
-    """The index of a record's first name among the batch's."""
-    known = sampling._names
+def add_names(known: list[str], names: Sequence[str]) -> int:
+    """The index of a record's first name among those of a batch, to which they are added if they are not there."""
     for first in range(len(known) - len(names) + 1):
         if tuple(known[first : first + len(names)]) == tuple(names):
             return first
@@ -232,18 +240,24 @@ class DrawOf:
 
 
 def record_of(
-    transform: Any, output: Output, num_channels: int, epoch: int, next_outputs: tuple[Output, ...] = ()
+    transform: Any,
+    output: Output,
+    num_channels: int,
+    epoch: int,
+    next_outputs: tuple[Output, ...] = (),
+    may_copy: bool = False,
 ) -> Record:
     """The record of a transform, made when it is first needed.
 
     ``output``: the format in which images leave so far. ``num_channels``: numbers of a color, 3 for gray and color
-    images. ``next_outputs``: the format after the first callbacks, where these change it.
+    images. ``next_outputs``: the format after the first callbacks, where these change it. ``may_copy``: each image may
+    have several rows from the beginning (``Record.copies``).
     """
     records: dict[Any, Record] = transform.__dict__.setdefault("_records", {})
-    key = (output, num_channels, next_outputs)
+    key = (output, num_channels, next_outputs, may_copy)
     known = records.get(key) or records.get((*key, epoch))
     if known is None:
-        known = _record(transform, output, num_channels, epoch, next_outputs)
+        known = _record(transform, output, num_channels, epoch, next_outputs, may_copy)
         if len(records) > _MOST_RECORDS:
             records.clear()
         records[(*key, epoch) if known.uses_epoch else key] = known
@@ -254,9 +268,22 @@ def record_of(
 _MOST_RECORDS = 64
 
 
-def _record(transform: Any, output: Output, num_channels: int, epoch: int, next_outputs: tuple[Output, ...]) -> Record:
-    recorder = Recorder(num_channels, epoch, output=output, next_outputs=next_outputs)
-    recorder.run(transform, NONE, 0)
+def _record(
+    transform: Any,
+    output: Output,
+    num_channels: int,
+    epoch: int,
+    next_outputs: tuple[Output, ...],
+    may_copy: bool,
+) -> Record:
+    recorder = Recorder(num_channels, epoch, output=output, next_outputs=next_outputs, may_copy=may_copy)
+    try:
+        recorder.run(transform, NONE, 0)
+        needs_python = recorder.copies > 1 and bool(recorder.callbacks or recorder.columns)
+    except NeedsPythonCopies:
+        needs_python = True
+    if needs_python:
+        return record_of(transform, output, num_channels, epoch, next_outputs)
     first = len(recorder.constants)
 
     def register(number: int) -> int:
@@ -288,6 +315,7 @@ def _record(transform: Any, output: Output, num_channels: int, epoch: int, next_
         first + recorder.num_registers,
         recorder.num_rectangles,
         recorder.max_emissions,
+        recorder.copies,
         recorder.uses_epoch,
         tuple(recorder.emissions),
         partial(record_of, transform, output, num_channels, epoch),

@@ -44,6 +44,10 @@ class Emission:
     error: Callable[..., Exception] | None = None
 
 
+class NeedsPythonCopies(Exception):
+    """Copies of images are to be made in Python: which images have them, or what follows, is known only by then."""
+
+
 @dataclass(frozen=True)
 class PythonDraw:
     """A transform that draws in Python for every batch, with ``is_at_number`` at a number that it is given."""
@@ -78,6 +82,12 @@ class Recorder:
     uses_epoch: bool = False
     output: Output = field(default_factory=Output)
     next_outputs: Sequence[Output] = ()
+    # Whether rows may be copied before anything is drawn; how many there are of an image; and whether they are blended.
+    may_copy: bool = False
+    copies: int = 1
+    is_blended: bool = False
+    # The register of a number that is added to slots.
+    slots_after: int = NONE
     # What has mixed images with others so far, of which some may be meant by what comes next.
     mixer: str | None = None
     code: list[Instruction] = field(default_factory=list)
@@ -233,14 +243,15 @@ class DrawContext:
     def word(self, slot: int, word: int = 0) -> Number:
         """A whole number of 32 bits."""
         recorder = self.recorder
-        slot, word = slot + word // 4, word % 4
-        first = recorder.once(("words", slot), lambda: recorder.append(DrawOp.WORDS, k=slot, count=4))
+        slot, word, after = slot + word // 4, word % 4, recorder.slots_after
+        first = recorder.once(("words", slot, after), lambda: recorder.append(DrawOp.WORDS, after, k=slot, count=4))
         return Value(recorder, first.register + word)
 
     def unit(self, slot: int, word: int = 0) -> Number:
         """A number in [0, 1)."""
         drawn = self.word(slot, word)
-        return self.recorder.once(("unit", slot, word), lambda: self.recorder.compute(DrawOp.UNIT, drawn))
+        key = ("unit", slot, word, self.recorder.slots_after)
+        return self.recorder.once(key, lambda: self.recorder.compute(DrawOp.UNIT, drawn))
 
     def normal(self, slot: int, number: int = 0) -> Number:
         """A standard normal number, one of two of a slot, by Box and Muller."""
@@ -281,7 +292,7 @@ class DrawContext:
 
     def slot(self, number: int) -> Number:
         """The number of a slot of random numbers, for an instruction that draws a number for each pixel."""
-        return self.recorder.append(DrawOp.SLOT, k=number)
+        return self.recorder.append(DrawOp.SLOT, self.recorder.slots_after, k=number)
 
     def column(self, values: Callable[[Sampling], npt.ArrayLike]) -> Number:
         """A number per image that comes with the batch: ``values`` makes float64[rows] of its Sampling."""
@@ -404,6 +415,30 @@ class DrawContext:
         instruction = (DrawOp.ASSIGN, to.register, condition.register, recorder.register(value), NONE, 0.0)
         recorder.code.append(instruction)
 
+    def copy(self, count: int) -> Number | None:
+        """Make ``count`` copies of the image, which draw the same numbers -> the number of a row among them, 0 for the
+        image; None if they are to be made in Python, by ``Sampling.fork``."""
+        recorder = self.recorder
+        if not recorder.may_copy:
+            return None
+        if self._where != NONE or recorder.copies > 1:
+            raise NeedsPythonCopies
+        recorder.copies = 1 + count
+        return recorder.append(DrawOp.CHAIN)
+
+    @contextmanager
+    def slots_after(self, number: Number) -> Iterator[None]:
+        """Draw from slots that are ``number`` higher."""
+        recorder = self.recorder
+        before, recorder.slots_after = recorder.slots_after, recorder.register(number)
+        yield
+        recorder.slots_after = before
+
+    def blend(self, weight: Number) -> None:
+        """Blend the copies of each image by their weights."""
+        self.recorder.append(DrawOp.BLEND, self.recorder.register(weight))
+        self.recorder.is_blended = True
+
     def check(self, condition: Number, error: Callable[..., Exception], *numbers: Number) -> None:
         """Raise ``error(*numbers)``, of the first image for which the condition does not hold."""
         if not isinstance(condition, Value):
@@ -456,6 +491,8 @@ class DrawContext:
         """
         recorder = self.recorder
         shown_as = title or (SPECS[Op(op)].name if not isinstance(op, Value) else CHOICE)
+        if recorder.is_blended and not (isinstance(op, Op) and SPECS[op].commutes_with_blend):
+            raise NeedsPythonCopies
         check_place(shown_as, op, args, recorder.output, recorder.mixer)
         if self.num_channels != 3:
             refuse_color(among or [int(op)], name, self.num_channels)

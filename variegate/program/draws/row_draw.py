@@ -45,6 +45,9 @@ class KnownDraw(DrawContext):
                 return True, numbers
         return False, otherwise
 
+    def copy(self, count: int) -> None:
+        return None
+
     def check(self, condition: Number, error: Callable[..., Exception], *numbers: Number) -> None:
         if not condition:
             raise error(*numbers)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from copy import copy
 from ctypes import c_void_p
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from variegate.arrays import AnyArray, Float32Array, Int16Array, Int64Array, UInt8Array
+from variegate.arrays import AnyArray, Int16Array, Int64Array, UInt8Array
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 from variegate.native.structs import LOWERING, pack_struct
-from variegate.program.ops import IS_BLUR, IS_TABLE, KIND_OF, NEUTRAL_OF, SPECS, Op
+from variegate.program.ops import KIND_OF, NEUTRAL_OF, SPECS, Op
 from variegate.program.passes import PASS_FIELDS
-from variegate.program.program import INSTRUCTION_ARRAYS, Program, ProgramArrays, empty_instructions
+from variegate.program.program import INSTRUCTION_ARRAYS, Program, ProgramArrays, Tables, empty_instructions
 
-# Weights that most blurs have at most, their tables in a row.
-_WEIGHTS_OF_A_BLUR = 64
+# Room for tables and for weights of convolutions, to begin with.
+_LUTS = 64
+_KERNEL_VALUES = 1024
+_RESULTS = {"longest": 0, "num_luts": 0, "num_kernel_values": 0, "unknown": -1}
 
 _lower = entry("vg_lower", c_void_p)
 _FIELD = {name: i for i, (name, _) in enumerate(LOWERING)}
@@ -27,7 +30,7 @@ class LoweringWork:
     """Programs that are rewritten, and the memory of the rewrites."""
 
     program: ProgramArrays
-    luts: UInt8Array  # [T, C, 256]: room for the tables of all instructions that become LUTs
+    luts: UInt8Array  # [T, C, 256]: room for a table for each instruction that becomes a LUT, and each pair
     kernels: Int16Array  # room for weights of convolutions
     memory: Int64Array  # the native struct
     arrays: tuple[Any, ...]  # that it points to
@@ -37,19 +40,37 @@ class LoweringWork:
 
         Raises ValueError for an opcode that is not declared in Python or that the library does not have.
         """
-        self._call()
-        needed = self.field("num_kernel_values")
-        if needed > len(self.kernels):
-            self.kernels = np.empty(needed, np.int16)
-            self.set("kernels", data_ptr(self.kernels))
-            self.set("kernel_values", needed)
-            self._call()
+        self.complete(_lower(data_ptr(self.memory)))
 
-    def _call(self) -> None:
-        status = _lower(data_ptr(self.memory))
+    def complete(self, status: int) -> None:
+        """Lower again with more room, as long as there was not enough. ``status``: that of the first call."""
+        while not status and self._grow():
+            status = _lower(data_ptr(self.memory))
         if status:
             check_status(status)
             raise self.unknown_opcode()
+
+    def _grow(self) -> bool:
+        """True if there was not enough room, and now is."""
+        luts, kernel_values = self.field("num_luts"), self.field("num_kernel_values")
+        if luts > len(self.luts):
+            self.luts = np.empty((luts, *self.luts.shape[1:]), np.uint8)
+            self.set("luts", data_ptr(self.luts))
+            self.set("room_for_luts", luts)
+        elif kernel_values > len(self.kernels):
+            self.kernels = np.empty(kernel_values, np.int16)
+            self.set("kernels", data_ptr(self.kernels))
+            self.set("kernel_values", kernel_values)
+        else:
+            return False
+        return True
+
+    def tables(self, tables: Tables) -> Tables:
+        """``tables`` of the sampled program, with those that were made."""
+        lowered = copy(tables)
+        lowered.luts = self.luts[: self.field("num_luts")]
+        lowered.kernels = self.kernels[: self.field("num_kernel_values")]
+        return lowered
 
     def unknown_opcode(self) -> ValueError:
         row, slot = divmod(self.field("unknown"), self.field("slots"))
@@ -70,31 +91,28 @@ class LoweringWork:
 
 def new_work(
     program: ProgramArrays,
-    luts: int,
-    kernel_values: int,
-    emitted: UInt8Array,
-    filters: Float32Array,
+    tables: Tables,
     composed: bool = True,
     measured_once: bool = False,
 ) -> LoweringWork:
     """``program``: arrays of R programs of K slots, in C order and writable.
 
-    ``luts``, ``kernel_values``: room for tables, and weights of convolutions.
+    ``tables``: of the sampled program.
     """
     rows, slots = program.opcode.shape
     made: dict[str, Any] = {
         "breaks": np.empty((rows, slots, 2), np.int32),
-        "emitted": as_c_contiguous(emitted),
-        "luts": np.empty((luts, *emitted.shape[1:]), np.uint8),
-        "filters": as_c_contiguous(filters),
-        "kernels": np.empty(kernel_values, np.int16),
+        "emitted": as_c_contiguous(tables.luts),
+        "luts": np.empty((_LUTS, *tables.luts.shape[1:]), np.uint8),
+        "filters": as_c_contiguous(tables.filters),
+        "kernels": np.empty(_KERNEL_VALUES, np.int16),
         "neutral": NEUTRAL_OF,
         "kinds": KIND_OF,
     }
-    counts = {"rows": rows, "slots": slots, "kernel_values": kernel_values, "longest": 0, "num_luts": 0, "unknown": -1}
-    counts |= {"lut_channels": emitted.shape[1]}
-    flags = {"composed": int(composed), "measured_once": int(measured_once), "num_kernel_values": 0}
-    memory = pack_struct(LOWERING, **program._asdict(), **made, **counts, **flags, records=0)
+    room = {"rows": rows, "slots": slots, "room_for_luts": _LUTS, "kernel_values": _KERNEL_VALUES}
+    room |= {"lut_channels": tables.luts.shape[1]}
+    flags = {"composed": int(composed), "measured_once": int(measured_once)}
+    memory = pack_struct(LOWERING, **program._asdict(), **made, **room, **flags, **_RESULTS, records=0)
     return LoweringWork(program, made["luts"], made["kernels"], memory, tuple(made.values()))
 
 
@@ -125,22 +143,17 @@ def rewrite_program(program: Program, composed: bool, measured_once: bool) -> Pr
     read = {name: as_c_contiguous(getattr(program, name)) for name in ("in_shape", "ids", "key")}
     rows, slots = program.opcode.shape
     arrays = program.arrays()._replace(**changed, **read, **_lowered_arrays(rows, slots))
-    luts = int(np.count_nonzero(IS_TABLE.take(program.opcode, mode="clip")))
-    kernel_values = _WEIGHTS_OF_A_BLUR * int(np.count_nonzero(IS_BLUR.take(program.opcode, mode="clip")))
-    emitted = program.tables.luts
-    filters = program.tables.filters
-    work = new_work(arrays, luts, kernel_values, emitted, filters, composed=composed, measured_once=measured_once)
+    work = new_work(arrays, program.tables, composed, measured_once)
     work.lower()
     longest = work.field("longest")
     passes = int(arrays.num_passes.max(initial=1))
     cut = {name: _first_slots(getattr(arrays, name), longest) for name in (*INSTRUCTION_ARRAYS, "window", "pass_of")}
-    kernels = work.kernels[: work.field("num_kernel_values")]
     return program.replace(
         **cut,
         length=arrays.length,
         num_passes=arrays.num_passes,
         passes=_first_slots(arrays.passes, passes),
-        tables=replace(program.tables, luts=work.luts[: work.field("num_luts")], kernels=kernels),
+        tables=work.tables(program.tables),
         stage="fused",
     )
 
