@@ -16,7 +16,6 @@ from tests.images import Image, noise, photo
 from tests.oracle.instruction import deep_pixels
 from tests.programs import program_of, random_program, step
 from variegate.executors.cpu import kernels
-from variegate.executors.cpu.executor import result_shape
 from variegate.native.library import data_ptr
 from variegate.native.structs import BLEND_CALL, RUN_CALL, Storage, pack_struct
 from variegate.program.lowering import lower
@@ -61,7 +60,7 @@ def run(library: ctypes.CDLL, program: Program, images: Sequence[Array], element
     """The library's status, and the results of rows."""
     fused = lower(program, "composed")
     dtype = np.dtype(np.float32 if program.output.is_float else element)
-    results = [np.full(result_shape(fused, row), 77, dtype) for row in range(fused.num_rows)]
+    results = [np.full(tuple(shape), 77, dtype) for shape in fused.result_shapes().tolist()]
     sources, targets = (np.array([data_ptr(array) for array in arrays], np.int64) for arrays in (images, results))
     stored = kernels.result_format(program.output)
     in_levels = np.float32(255 if element == "float32" else 255 / 65535)

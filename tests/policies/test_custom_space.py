@@ -213,7 +213,10 @@ def test_what_a_whole_schedule_cannot_be() -> None:
 
 
 def _has_one_number(cls: type[T.Transform]) -> bool:
-    return issubclass(cls, (MagnitudeOp, T.CustomOp)) or (cls._useful is not None and cls._useful.make is not None)
+    """Of the package, and this module's own."""
+    if not cls.__module__.startswith("variegate."):
+        return cls is Dimmed
+    return issubclass(cls, MagnitudeOp) or (cls._useful is not None and cls._useful.make is not None)
 
 
 ONE_NUMBER = sorted(name for name, cls in T.Transform.registry.items() if _has_one_number(cls))

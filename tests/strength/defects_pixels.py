@@ -7,7 +7,7 @@ from tests.strength.defect import Defect
 DEFECTS: tuple[Defect, ...] = (
     Defect(
         name="key-of-one-image-without-copy",
-        anchor="Planner.draw_of_one",
+        anchor="Planner._checked_one",
         search="rng.stream_of(self._seed, epoch, copy)",
         replace="rng.stream_of(self._seed, epoch, 0)",
         tests=(
@@ -18,7 +18,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         name="lasting-draws-change-with-the-epoch",
         anchor="Planner._sampling",
-        search="rng.stream_keys(self._seed, 0, copies) if epoch else keys",
+        search="rng.stream_keys(self._seed, 0, check_copies(call.copy, len(shapes))) if epoch else keys",
         replace="keys",
         tests=("tests/augmenter/test_views.py",),
     ),
@@ -67,20 +67,20 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         name="pipeline-draws-share-a-slot",
         anchor="Run._next_slot",
-        search="slot_of(site.chain, visit, self._slot)",
-        replace="slot_of(site.chain, 0, self._slot)",
+        search="slot_of(chain, visit, self._slot)",
+        replace="slot_of(chain, 0, self._slot)",
         tests=("tests/pipelines",),
     ),
     Defect(
         name="pipeline-forgets-the-operation-before",
         anchor="PipelineImage._after",
-        search="recorder.records, self, self._boxes",
-        replace="recorder.records, self._before, self._boxes",
+        search="(*self._records, *recorder.records)",
+        replace="tuple(recorder.records)",
         tests=("tests/pipelines",),
     ),
     Defect(
         name="views-of-later-groups-are-those-of-the-first",
-        anchor="Sampling.split",
+        anchor="Grouping.places",
         search="(group, place) for group, count",
         replace="(0, place) for group, count",
         tests=("tests/augmenter/test_views.py",),
@@ -111,9 +111,9 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         name="magnitude-truncated-instead-of-rounded",
-        anchor="Rule.parameters",
-        search="np.rint(magnitude)",
-        replace="np.trunc(magnitude)",
+        anchor="Rule.argument",
+        search="rint(magnitude)",
+        replace="trunc(magnitude)",
         tests=(
             "tests/policies/test_published.py",
             "tests/policies/test_autoaugment.py",
@@ -147,13 +147,6 @@ DEFECTS: tuple[Defect, ...] = (
         search="corners.shape != (4, 2) or not np.isfinite(corners).all()",
         replace="corners.shape != (4, 2)",
         tests=("tests/executors/test_functional.py",),
-    ),
-    Defect(
-        name="grid-that-ends-one-node-early",
-        anchor="_check_grids",
-        search="nodes > args[..., 1:3]",
-        replace="nodes > args[..., 1:3] + 1",
-        tests=("tests/program/test_validate.py",),
     ),
     Defect(
         name="border-codes-swapped",
@@ -259,9 +252,9 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         name="id-beyond-32-bits-is-cut",
-        anchor="native/random.cpp",
-        search="(u32)slot, (u32)id, (u32)(id >> 32)",
-        replace="(u32)slot, (u32)id, (u32)(id >> 63)",
+        anchor="native/kernels/draws.cpp",
+        search="c3[i] = id >> 32;",
+        replace="c3[i] = id >> 63;",
         tests=("tests/program/test_rng.py",),
     ),
     Defect(
@@ -291,8 +284,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         name="blend-starts-at-the-second-row",
         anchor="native/kernels/blend.cpp",
-        search="terms[count++] = {canvas_of(call, entry, plane), call.weight[entry]};",
-        replace="terms[count++] = {canvas_of(call, entry, plane), call.weight[0]};",
+        search="terms[count++] = {canvas_of<Element>(call, entry, plane), call.weight[entry]};",
+        replace="terms[count++] = {canvas_of<Element>(call, entry, plane), call.weight[0]};",
         tests=("tests/executors/test_mixes.py",),
     ),
 )

@@ -146,6 +146,7 @@ class Augmenter(CopiedByState, RemovedMethods):
     def after_fork(self) -> None:
         if self.device.startswith("cuda"):
             self._runner = runners.ForkedRunner(self.device, self._runner.lower)
+            self._single_runner = None
 
     def check_process(self) -> None:
         """Raise RuntimeError in a forked child if the device is a GPU."""

@@ -18,6 +18,7 @@ from variegate.ops.arguments import Colour, Probability
 from variegate.ops.fields import Lattice, lattice
 from variegate.ops.magnitude import MagnitudeOp, between, integers_between
 from variegate.ops.schema import Converted
+from variegate.program.channels import per_channel
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.ops import LAYER_PLANES, LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, LayerMode, Op
 from variegate.program.rng import noise_words, to_unit
@@ -72,6 +73,7 @@ def emit_layers(
     Planes are: alpha of ``colour``; alpha and gray; alpha of ``colour`` for each channel; or alpha, red, green and
     blue. Gray images get the luma of colors.
     """
+    colour = per_channel(f"{name}: fill", colour, 3).tolist()
     gray = sampling.channels[rows] == 1
     args = (over.lines, over.columns, over.step_y, over.step_x, *np.moveaxis(np.asarray(place), -1, 0), strength)
     for is_gray in (False, True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -197,7 +198,9 @@ def _known_name(named: str, text: str, base: Space, where: str) -> str:
     if module:
         cls = Transform.registry.get(name)
         if cls is None or cls.__module__ != module or not (issubclass(cls, CustomOp) or name in _catalogue()):
-            accepted = f"operations of imported modules; import {module} first (commands: --import)"
+            accepted = f"transforms of one number that {module} declares"
+            if module not in sys.modules:
+                accepted = f"operations of imported modules; import {module} first (commands: --import)"
             raise PolicyError(where, named, accepted)
         return name
     known = {each.casefold(): each for each in (*_catalogue(), *base.rules)}

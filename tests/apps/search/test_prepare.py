@@ -113,7 +113,7 @@ def test_operations_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert found.operations == (T.Augmentation("TypedDark", dark(), (0.1, 0.3), signed=True), "Rotate")
     with pytest.raises(ValueError, match=r"operations: got 'no_such' \(ModuleNotFoundError: .*accepted: a module that"):
         known_operations("no_such:Dark")
-    with pytest.raises(PolicyError, match="got 'typed_operations:np'; accepted: custom operations"):
+    with pytest.raises(PolicyError, match="got 'typed_operations:np'; accepted: transforms of one number that typed"):
         SearchSpace(("typed_operations:np",))
     with pytest.raises(PolicyError, match=r"accepted: a number, or a pair .* from 0 to 1"):
         SearchSpace(("typed_operations:TypedDark:0..2",))
