@@ -11,6 +11,7 @@ import pytest
 
 import variegate as vg
 from tests.ops.examples import EXAMPLES, POLICIES
+from tests.oracle.philox import philox4x32
 from variegate import transforms as T
 from variegate.augmenter.planner import Request
 from variegate.ops.base import Transform
@@ -94,6 +95,16 @@ def test_programs_do_not_depend_on_the_size_of_a_batch(number: int) -> None:
         assert a.length[row] == b.length[row]
         assert rectangles_of(a, row) == rectangles_of(b, row)
         assert a.final_size(row) == b.final_size(row)
+
+
+def test_numbers_are_words_of_the_whole_id() -> None:
+    """As Philox defines them, in a batch of any size, for ids up to 2 ** 64 - 1."""
+    augmenter = vg.Augmenter(T.Rotate((0.0, 1.0)), seed=5)
+    for ids in ([2**40 + 1], [0, 1, 2**32 - 1, 2**32, 2**63 + 12345, 2**64 - 1]):
+        program = augmenter.program(np.zeros((len(ids), 8, 8, 3), np.uint8), ids=ids, epoch=3)
+        key = rng.stream_key(seed=5, epoch=3, copy=0)
+        words = [philox4x32([0, 0, number & 0xFFFFFFFF, number >> 32], key) for number in ids]
+        np.testing.assert_array_equal(program.args[:, 0, 0], np.array(words)[:, 0] / 2.0**32)
 
 
 def test_rows_in_any_order_and_at_another_slot() -> None:

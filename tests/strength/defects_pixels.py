@@ -255,7 +255,7 @@ DEFECTS: tuple[Defect, ...] = (
         anchor="native/kernels/draws.cpp",
         search="c3[i] = id >> 32;",
         replace="c3[i] = id >> 63;",
-        tests=("tests/program/test_rng.py",),
+        tests=("tests/program/test_draws.py",),
     ),
     Defect(
         name="points-in-a-wide-image-measured-by-its-height",
