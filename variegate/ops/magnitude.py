@@ -56,6 +56,7 @@ class MagnitudeOp(Transform, abstract=True):
             if isinstance(argument, MagnitudeRange):
                 cls._number, cls._range = name, argument
         if not (abstract or cls.__name__.startswith("_") or hasattr(cls, "_number")):
+            del Transform.registry[cls.__name__]
             raise TypeError(f"class {cls.__name__}: no field has a MagnitudeRange; accepted: one such field")
 
     @classmethod

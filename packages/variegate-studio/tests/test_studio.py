@@ -153,6 +153,17 @@ def test_every_operation_of_the_catalogue_makes_a_card() -> None:
     assert {"Rotate", "RandAugment", "RandomFog", "OneOf"} <= {entry["name"] for entry in entries}
 
 
+def test_a_class_without_fields_of_its_own_makes_no_card() -> None:
+    class Undecorated(T.Transform):
+        pass
+
+    catalogue.cache_clear()
+    try:
+        assert "Undecorated" not in {entry["name"] for entry in catalogue()}
+    finally:
+        del T.Transform.registry["Undecorated"]
+
+
 @pytest.mark.parametrize(
     "transform",
     [

@@ -100,7 +100,7 @@ def catalogue() -> list[dict[str, Any]]:
     entries = [
         {**_entry(name, cls), "is_sweepable": name in swept}
         for name, cls in sorted(Transform.registry.items())
-        if name not in _EXCLUDED and _group(cls) is not None
+        if name not in _EXCLUDED and _group(cls) is not None and dataclasses.is_dataclass(cls)
     ]
     return sorted(entries, key=lambda entry: _ORDER.index(entry["group"]))
 
