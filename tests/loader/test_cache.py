@@ -70,6 +70,18 @@ def test_a_second_process_reads_what_the_first_one_left(tmp_path: Path) -> None:
     assert [run_python(program).stdout for _ in range(2)] == ["9\n", "0\n"]
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts open files as Linux lists them")
+def test_what_another_process_adds_again_and_again_opens_a_file_once(tmp_path: Path) -> None:
+    writer, reader = (DiskCache(tmp_path, "a") for _ in range(2))
+    counts = []
+    for number in range(20):
+        writer.put(number, photo(4, 5), number)
+        reader.use_added()
+        assert reader.get(number) is not None
+        counts.append(len(os.listdir("/proc/self/fd")))
+    assert counts[-1] == counts[0]
+
+
 def test_pixels_that_a_data_set_decodes_are_cached_and_reduced() -> None:
     asked: list[int] = []
 

@@ -51,16 +51,24 @@ def _checksum(record: Any, pixels: Any) -> int:
     return zlib.crc32(pixels, zlib.crc32(record.tobytes()[: -record["checksum"].nbytes]))
 
 
-class _Part:
-    """A pair of files, as this process sees it."""
+class _Pixels:
+    """A file of pixels, open until nothing refers to it."""
 
-    def __init__(self, pixels: int, records: Any, is_checked: bool) -> None:
-        self.pixels = pixels  # a descriptor
-        self.records = records  # by row; an array for those of other processes, a list for our own
-        self.is_checked = np.full(len(records), is_checked)
+    def __init__(self, path: Path, flags: int) -> None:
+        self.descriptor = os.open(path, flags | BINARY, 0o644)
 
     def __del__(self) -> None:
-        os.close(self.pixels)
+        if hasattr(self, "descriptor"):
+            os.close(self.descriptor)
+
+
+class _Part:
+    """Records of a pair of files that this process found at one time."""
+
+    def __init__(self, pixels: _Pixels, records: Any, is_checked: bool) -> None:
+        self.pixels = pixels
+        self.records = records  # by row; an array for those of other processes, a list for our own
+        self.is_checked = np.full(len(records), is_checked)
 
 
 class DiskCache:
@@ -86,6 +94,7 @@ class DiskCache:
         # The part and the row in it: numbers, since there may be millions.
         self._places: dict[int, tuple[int, int]] = {}
         self._parts: list[_Part] = []
+        self._pixels: dict[Path, _Pixels] = {}  # by the file of their records
         self._lock = Lock()
         self._own: _Part | None = None
         self._own_name: Path | None = None
@@ -128,7 +137,7 @@ class DiskCache:
         picture = np.empty(shape, np.uint8)
         flat = picture.reshape(-1).data
         try:
-            read = read_at(part.pixels, flat, offset)
+            read = read_at(part.pixels.descriptor, flat, offset)
         except OSError:
             return None  # it is decoded instead
         if part is not self._own and not part.is_checked[row]:
@@ -163,7 +172,7 @@ class DiskCache:
         record["checksum"] = _checksum(record[0], flat)
         written = 0
         while written < len(flat):
-            written += write_at(own.pixels, flat[written:], self._end + written)
+            written += write_at(own.pixels.descriptor, flat[written:], self._end + written)
         os.write(self._own_index, record.tobytes())
         own.records.append(record[0])
         self._places[sample_id] = self._own_number, len(own.records) - 1
@@ -172,11 +181,12 @@ class DiskCache:
 
     def _open_own(self) -> _Part:
         stem = self._root / f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
-        pixels = os.open(f"{stem}.pixels", os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY, 0o644)
+        pixels = _Pixels(Path(f"{stem}.pixels"), os.O_RDWR | os.O_CREAT | os.O_EXCL)
         self._own = _Part(pixels, [], is_checked=True)
         appending = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | BINARY
         self._own_name = Path(f"{stem}.index")
         self._own_index = os.open(self._own_name, appending, 0o644)
+        self._pixels[self._own_name] = pixels
         self._own_number = len(self._parts)
         self._parts.append(self._own)
         return self._own
@@ -186,9 +196,10 @@ class DiskCache:
             with index.open("rb") as file:
                 file.seek(self._read.get(index, 0))
                 data = file.read()
-            pixels = os.open(index.with_suffix(".pixels"), os.O_RDONLY | BINARY)
+            pixels = self._pixels.get(index) or _Pixels(index.with_suffix(".pixels"), os.O_RDONLY)
         except OSError:
             return
+        self._pixels[index] = pixels
         size = _RECORD.itemsize
         data = data[: len(data) // size * size]
         self._read[index] = self._read.get(index, 0) + len(data)
@@ -198,7 +209,7 @@ class DiskCache:
         sides = [records[side].astype(np.float64) for side in ("height", "width", "channels")]
         sizes = np.prod(sides, axis=0)
         is_picture = (sizes > 0) & (records["channels"] >= 1) & (records["channels"] <= MAX_CHANNELS)
-        is_there = is_picture & (records["offset"].astype(np.float64) + sizes <= os.fstat(pixels).st_size)
+        is_there = is_picture & (records["offset"].astype(np.float64) + sizes <= os.fstat(pixels.descriptor).st_size)
         self.nbytes += int(sizes[is_there].sum())
         part = len(self._parts) - 1
         for row in np.flatnonzero(is_there).tolist():
