@@ -1,4 +1,4 @@
-"""Strategies of sharing work among devices, compared on the engine's own dispatcher under a virtual clock.
+"""Strategies of sharing work among devices, compared on the engine's own scheduler under a virtual clock.
 
 Each allocation (to the next idle device, round robin, random) runs with and without taking over: an idle device takes a
 task from the end of the longest queue. Workers are made up: devices have speeds, tasks have lengths, and workers fail
@@ -19,19 +19,18 @@ from itertools import count
 
 import numpy as np
 
-from variegate.jobs.dispatcher import Dispatcher
-from variegate.jobs.jobs import (
-    Event,
-    Instruction,
-    Release,
+from variegate.workers.protocol import TaskDone, WorkerEvent, WorkerLost, WorkerReady
+from variegate.workers.scheduler import (
+    ALLOCATIONS,
+    Action,
+    Allocation,
+    Finish,
+    Rules,
+    Scheduler,
     Send,
     StartWorker,
-    Task,
-    TaskDone,
-    WorkerLost,
-    WorkerReady,
+    Unit,
 )
-from variegate.jobs.options import ALLOCATIONS, Allocation, Rules
 
 
 @dataclass(frozen=True)
@@ -107,17 +106,17 @@ class Chance:
 
 @dataclass
 class Worker:
-    """The current worker of a device, with the tasks that it was sent. ``since``: the first of them began."""
+    """The current worker of a device, with the units that it was sent. ``since``: the first of them began."""
 
     number: int = -1
     lives: int = 0
-    tasks: deque[Task] = field(default_factory=deque)
+    units: deque[Unit] = field(default_factory=deque)
     since: float = 0.0
     busy: float = 0.0
 
 
 class Simulation:
-    """The dispatcher with made-up workers."""
+    """The scheduler with made-up workers."""
 
     def __init__(self, scenario: Scenario, allocation: Allocation, steal: bool) -> None:
         rules = Rules(
@@ -134,10 +133,10 @@ class Simulation:
         self._allocation = allocation
         self._steal = steal
         self._chance = Chance(scenario)
-        self._dispatcher = Dispatcher(names, rules)
+        self._scheduler = Scheduler(names, rules)
         self._workers = [Worker() for _ in names]
-        # (time, order of planning, device, number of its worker, event)
-        self._agenda: list[tuple[float, int, int, int, Event]] = []
+        # (time, order of planning, device, event)
+        self._agenda: list[tuple[float, int, int, WorkerEvent]] = []
         self._order = count()
         self._now = 0.0
         self._submitted = 0
@@ -146,17 +145,17 @@ class Simulation:
 
     def run(self) -> Outcome:
         """Run until every task is done."""
-        self._apply(self._dispatcher.start(0.0))
+        self._apply(self._scheduler.start(0.0))
         self._submit()
-        while not self._dispatcher.is_finished:
-            self._now, _, device, number, event = heapq.heappop(self._agenda)
+        while not self._scheduler.is_finished:
+            self._now, _, device, event = heapq.heappop(self._agenda)
             worker = self._workers[device]
-            if number == worker.number:
+            if event.worker == worker.number:
                 self._update(worker, device, event)
-                self._apply(self._dispatcher.handle(event, self._now))
+                self._apply(self._scheduler.handle(event, self._now))
                 self._submit()
         busy = tuple(worker.busy / self._now for worker in self._workers)
-        steals = sum(device.steals for device in self._dispatcher.snapshot().devices)
+        steals = sum(device.steals for device in self._scheduler.snapshot().devices)
         return Outcome(
             self._allocation,
             self._steal,
@@ -167,66 +166,58 @@ class Simulation:
             self._items,
         )
 
-    def _update(self, worker: Worker, device: int, event: Event) -> None:
+    def _update(self, worker: Worker, device: int, event: WorkerEvent) -> None:
         if isinstance(event, WorkerReady):
             if self._scenario.failures_per_hour:
-                lost = WorkerLost(device, worker.number, "failed by chance")
+                lost = WorkerLost(worker.number, "failed by chance")
                 self._plan(self._chance.uptime(device), device, lost)
             return
-        if worker.tasks:
+        if worker.units:
             worker.busy += self._now - worker.since
         if isinstance(event, WorkerLost):
             self._losses += 1
-            worker.tasks.clear()
+            worker.units.clear()
             worker.number = -1
         else:
-            worker.tasks.popleft()
-            if worker.tasks:
+            worker.units.popleft()
+            if worker.units:
                 self._begin(device)
 
-    def _apply(self, instructions: list[Instruction]) -> None:
-        for instruction in instructions:
-            if isinstance(instruction, Send):
-                worker = self._workers[instruction.device]
-                worker.tasks.append(instruction.task)
-                if len(worker.tasks) == 1:
-                    self._begin(instruction.device)
-            elif isinstance(instruction, Release):
-                self._items += instruction.stop - instruction.start
-            elif isinstance(instruction, StartWorker):
-                worker = self._workers[instruction.device]
-                worker.number = instruction.worker
+    def _apply(self, actions: list[Action]) -> None:
+        for action in actions:
+            if isinstance(action, Send):
+                worker = self._workers[action.device]
+                worker.units.append(action.unit)
+                if len(worker.units) == 1:
+                    self._begin(action.device)
+            elif isinstance(action, Finish):
+                self._items += action.task.stop - action.task.start
+            elif isinstance(action, StartWorker):
+                worker = self._workers[action.device]
+                worker.number = action.worker
                 delay = self._scenario.restart if worker.lives else 0.0
                 worker.lives += 1
-                self._plan(
-                    delay,
-                    instruction.device,
-                    WorkerReady(instruction.device, instruction.worker),
-                )
+                self._plan(delay, action.device, WorkerReady(action.worker))
 
     def _begin(self, device: int) -> None:
-        """Begin the first of the worker's tasks."""
+        """Begin the first of the worker's units."""
         worker = self._workers[device]
-        task = worker.tasks[0]
+        unit = worker.units[0]
         worker.since = self._now
-        seconds = self._chance.work[task.start] / self._chance.speeds[device]
-        self._plan(seconds, device, TaskDone(device, worker.number, task.number))
+        seconds = self._chance.work[unit.start] / self._chance.speeds[device]
+        self._plan(seconds, device, TaskDone(worker.number, unit.number))
 
     def _submit(self) -> None:
-        """Submit as many tasks, of one item each, as the dispatcher takes."""
-        while self._submitted < self._scenario.tasks and self._dispatcher.capacity > 0:
+        """Submit as many tasks, of one item each, as the scheduler takes."""
+        while self._submitted < self._scenario.tasks and self._scheduler.capacity > 0:
             start = self._submitted
             self._submitted += 1
-            self._apply(self._dispatcher.submit(start, start + 1, self._now))
+            self._apply(self._scheduler.submit(start, start + 1, None, self._now))
             if self._submitted == self._scenario.tasks:
-                self._dispatcher.close()
+                self._scheduler.close()
 
-    def _plan(self, seconds: float, device: int, event: Event) -> None:
-        number = self._workers[device].number
-        heapq.heappush(
-            self._agenda,
-            (self._now + seconds, next(self._order), device, number, event),
-        )
+    def _plan(self, seconds: float, device: int, event: WorkerEvent) -> None:
+        heapq.heappush(self._agenda, (self._now + seconds, next(self._order), device, event))
 
 
 def simulate(scenario: Scenario) -> list[Outcome]:

@@ -35,7 +35,7 @@ _READ_AT_IMPORT = ("VARIEGATE_LEVEL", "OMP_", "MKL_", "OPENBLAS_", "TRITON_", "M
 _IMPORTED = """
     torch.utils.data pyarrow.parquet fsspec pytest rich.progress variegate.cli.commands variegate.cli.train
     variegate.augmenter.augmenter variegate.loader variegate.executors.cpu
-    variegate.jobs.engine variegate.jobs.local_workers variegate.jobs.augment
+    variegate.jobs.engine variegate.workers.devices variegate.jobs.augment
     variegate.jobs.pack variegate.jobs.regions variegate.policies variegate.apps.search.driver variegate.apps.train
     variegate.apps.curate.checking variegate.apps.curate.cleaning variegate.apps.doctor
 """

@@ -62,6 +62,8 @@ ROOMS = [
     *("executors", "decode", "executors/runners", "targets", "augmenter"),
     # One operation run at once is a description and its execution in one.
     "transforms/functional",
+    # Threads, processes and actors that run jobs on devices.
+    "workers",
     *("formats", "loader"),
     *(
         "jobs/output",
@@ -70,7 +72,6 @@ ROOMS = [
         "jobs/pack_shards",
         "jobs/pack",
     ),
-    "loader/workers",
     *("integrations/converters", "integrations"),
     *("apps/plotting", "apps/train", "apps/search", "apps/curate", "apps/preview", "apps/studio"),
     "apps/attribution",
@@ -81,7 +82,6 @@ ROOMS = [
 DOORS = {
     ("transforms/__init__.py", "policies"),
     ("transforms/__init__.py", "transforms/functional"),
-    ("loader/pipeline.py", "loader/workers"),
 }
 
 

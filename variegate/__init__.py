@@ -39,7 +39,7 @@ _NAMES = {
     "variegate.integrations.items": ["WithIds"],
     "variegate.integrations.torch_data": ["Collate", "as_transform"],
     "variegate.jobs.engine": ["Engine"],
-    "variegate.jobs.jobs": ["EngineError"],
+    "variegate.workers.protocol": ["EngineError"],
     "variegate.jobs.pack": ["pack"],
     "variegate.loader": ["Batch", "Loader", "Mixture", "TooManyErrors"],
     "variegate.loader.options": ["ProcessWorkers", "RayWorkers"],

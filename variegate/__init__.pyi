@@ -27,7 +27,6 @@ from variegate.integrations.items import WithIds as WithIds
 from variegate.integrations.torch_data import Collate as Collate
 from variegate.integrations.torch_data import as_transform as as_transform
 from variegate.jobs.engine import Engine as Engine
-from variegate.jobs.jobs import EngineError as EngineError
 from variegate.jobs.pack import pack as pack
 from variegate.loader import Batch as Batch
 from variegate.loader import Loader as Loader
@@ -46,6 +45,7 @@ from variegate.pipelines import uniform as uniform
 from variegate.policies import load_policy as load_policy
 from variegate.program.draws.trace import trace as trace
 from variegate.targets.settings import Targets as Targets
+from variegate.workers.protocol import EngineError as EngineError
 
 __all__: list[str]
 __version__: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.simulate import SCENARIOS, Chance, Outcome, Scenario, simulate, table_of
-from variegate.jobs.options import ALLOCATIONS
+from variegate.workers.scheduler import ALLOCATIONS
 
 IDLE, ROUND_ROBIN, RANDOM = ALLOCATIONS
 
@@ -45,7 +45,9 @@ def test_tasks_of_failed_workers_are_done_by_others() -> None:
     found = outcomes(failures_per_hour=120.0, restart=30.0)
     for allocation in ALLOCATIONS:
         assert found[allocation, True].losses > 0
-        assert found[allocation, True].makespan < found[allocation, False].makespan
+        # With next_idle, tasks wait in one place, and there is nothing to take over.
+        is_helped = found[allocation, True].makespan < found[allocation, False].makespan
+        assert is_helped == (allocation != IDLE)
 
 
 def test_the_same_seed_gives_the_same_table() -> None:

@@ -13,7 +13,7 @@ from rich.console import Console
 from variegate.cli import augment as live
 from variegate.cli.augment import ExpansionView
 from variegate.jobs.augment import Report
-from variegate.jobs.jobs import DeviceSnapshot, Snapshot
+from variegate.workers.scheduler import DeviceSnapshot, Snapshot
 
 
 def view_of(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import variegate as vg
-from tests.jobs.workers.contract import check_made, made_of, tasks
-from tests.jobs.workers.toys import Toy
+from tests.workers.contract import check_made, made_of, tasks
+from tests.workers.toys import Toy
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from tests.jobs.workers.toys import Toy
         (
             {"allocation": "best"},
             ValueError,
-            "allocation: got 'best'; accepted: one of 'least_loaded', 'round_robin'",
+            "allocation: got 'best'; accepted: one of 'next_idle', 'round_robin'",
         ),
         ({"devices": ["gpu"]}, ValueError, "devices: got 'gpu'; accepted"),
         ({"address": "auto"}, ValueError, "address: got 'auto' with workers='process'; accepted: None, or workers"),

@@ -17,10 +17,10 @@ from tests.soak.mutating import check
 from variegate import transforms as T
 from variegate.formats.base import SourceError
 from variegate.jobs.engine import Engine
-from variegate.jobs.jobs import EngineError
 from variegate.jobs.mapping import MapSpec
 from variegate.jobs.regions.reading import file_of
 from variegate.jobs.regions.run import ImageRun
+from variegate.workers.protocol import EngineError
 
 pytest.importorskip("zarr")  # it needs Python 3.11
 

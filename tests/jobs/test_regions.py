@@ -21,13 +21,13 @@ from tests.images import gray, noise, photo
 from tests.jobs.odd_files import DeadlyImage
 from variegate import transforms as T
 from variegate.formats.base import SourceError
-from variegate.jobs import engine as engines
-from variegate.jobs.jobs import EngineError
 from variegate.jobs.mapping import MapSpec
 from variegate.jobs.regions import reading, writing
 from variegate.jobs.regions.run import ImageRun, pixel_file
 from variegate.jobs.regions.worker import BandJob
 from variegate.jobs.regions.writing import BandsDone
+from variegate.workers import devices
+from variegate.workers.protocol import EngineError
 
 # It needs Python 3.11.
 zarr: Any = pytest.importorskip("zarr")
@@ -256,7 +256,7 @@ def test_gpus_make_the_pixels_of_cpus(layout: Any, tmp_path: Path, monkeypatch: 
 
     on = {name: poisoned_executor("cpu", (32, 64)) for name in ("cuda:0", "cuda:1")}
     monkeypatch.setattr(executor, "executor_of", on.__getitem__)
-    monkeypatch.setattr(engines, "resolve", str)
+    monkeypatch.setattr(devices, "resolve", str)
     transform = T.Compose([T.Rotate((20, 20), interpolation="bilinear"), T.Contrast(1.4), T.GaussianNoise()])
     gpus = vg.Engine(list(on), "thread", transform=transform, seed=4, layout=layout, num_threads=1)
     made = gpus.map_image(photo(60, 70), tile=32, id=3)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,9 @@ from tests.images import photo
 from tests.loader.loading import CROPPED, load, pixels
 from tests.loader.samples import MemorySource, jpeg
 from variegate.decode import read_image
+from variegate.io.lock import FileLock
 from variegate.loader import cache as disk_cache
-from variegate.loader.cache import DiskCache
+from variegate.loader.cache import DiskCache, NodeCache
 from variegate.loader.reading import decode_picture
 
 
@@ -286,3 +290,52 @@ def test_what_looks_like_a_path_is_a_folder(where: Any, tmp_path: Path, monkeypa
     cached(where)
     assert [path.parent.name for path in tmp_path.rglob("pixels-*")] == ["disk"]
     assert not (tmp_path / "~").exists()
+
+
+needs_memory = pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="there is no /dev/shm")
+
+
+@needs_memory
+def test_a_shared_cache_removes_no_folder_but_those_of_unused_caches() -> None:
+    """With TMPDIR=/dev/shm, other folders lie beside those of caches."""
+    user = os.getuid()
+    others = [Path(tempfile.mkdtemp(prefix=prefix, dir="/dev/shm")) for prefix in (f"variegate-{user}-", "variegate-")]
+    try:
+        name = f"test-{os.getpid()}"
+        cache = NodeCache(name, "key", 1000)
+        assert all(other.is_dir() for other in others)
+        folder = cache._root.parent
+        assert folder.is_dir()
+        del cache
+        assert not folder.exists()
+    finally:
+        for other in others:
+            other.rmdir()
+
+
+@needs_memory
+def test_a_shared_cache_that_begins_is_not_taken_for_unused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another begins between the first step of a cache and its lock."""
+    name = f"test-{os.getpid()}"
+    removed: list[str] = []
+    threads: list[threading.Thread] = []
+    remove = shutil.rmtree
+    acquire = FileLock.acquire
+
+    def remove_and_note(path: Path, **options: Any) -> None:
+        removed.append(path.name)
+        remove(path, **options)
+
+    def begin_another_first(lock: FileLock, *given: Any) -> None:
+        if f"{name}/" in lock.path and not threads:
+            threads.append(threading.Thread(target=NodeCache, args=(f"other-{name}", "key", 1000)))
+            threads[0].start()
+            threads[0].join(0.3)
+        acquire(lock, *given)
+
+    monkeypatch.setattr(shutil, "rmtree", remove_and_note)
+    monkeypatch.setattr(FileLock, "acquire", begin_another_first)
+    cache = NodeCache(name, "key", 1000)
+    threads[0].join()
+    assert not any(folder.endswith(name) and not folder.startswith("other") for folder in removed)
+    assert cache._root.is_dir()

@@ -21,9 +21,8 @@ from tests.loader.test_failures import BROKEN
 from tests.loader.test_own_targets import TARGETS, Pairs
 from variegate import transforms as T
 from variegate.errors import DecodeError
-from variegate.jobs import jobs, wire
-from variegate.jobs.local_workers import ThreadPool
-from variegate.loader.workers import places
+from variegate.workers import devices, protocol, wire
+from variegate.workers.threads import ThreadPool
 
 NUMBER = 50
 SHARED = {"batch_size": 24, "prefetch": 1}
@@ -40,16 +39,17 @@ class PicklingPool(ThreadPool):
         sent = wire.decode(wire.encode(replace(spec, cache=None)))
         super().__init__(replace(sent, cache=spec.cache), devices, num_threads)
 
-    def send(self, worker: int, task: jobs.Task, payload: Any) -> None:
-        super().send(worker, task, wire.decode(wire.encode(payload)))
+    def send(self, worker: int, assignment: protocol.Assignment) -> None:
+        payload = wire.decode(wire.encode(assignment.payload))
+        super().send(worker, assignment._replace(payload=payload))
 
-    def wait(self, timeout: float) -> list[jobs.WorkerEvent]:
-        return [wire.unpack_event(wire.pack_event(event)) for event in super().wait(timeout)]
+    def wait(self, timeout: float) -> list[protocol.WorkerEvent]:
+        return [wire.unpack_event(*wire.pack_event(event)) for event in super().wait(timeout)]
 
 
 @pytest.fixture
 def pickling(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "ThreadPool", PicklingPool)
+    monkeypatch.setattr(devices, "ThreadPool", PicklingPool)
 
 
 def arrays(number: int = NUMBER) -> Any:

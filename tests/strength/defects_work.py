@@ -78,40 +78,24 @@ _OF_LOADING = (
 _OF_ENGINES = (
     Defect(
         name="engine-steals-from-the-head",
-        anchor="Queues._steal",
-        search="""task = victim.queue[-1]
-            allowed = [device for device in idle if device.number not in task.avoid]
-            if not allowed:
-                victims.remove(victim)
-                continue
-            thief = self._first_done(allowed, task)
-            if self._seconds(thief, task.size) > self._end(victim):
-                return
-            victim.queue.pop()""",
-        replace="""task = victim.queue[0]
-            allowed = [device for device in idle if device.number not in task.avoid]
-            if not allowed:
-                victims.remove(victim)
-                continue
-            thief = self._first_done(allowed, task)
-            if self._seconds(thief, task.size) > self._end(victim):
-                return
-            victim.queue.popleft()""",
-        tests=(f"{_ENGINE}/test_dispatcher_sharing.py",),
+        anchor="Scheduler._next_unit",
+        search="return longest.queue.pop()",
+        replace="return longest.queue.popleft()",
+        tests=("tests/workers/test_scheduler.py",),
     ),
     Defect(
         name="engine-tries-once-too-often",
-        anchor="Dispatcher._item_failed",
+        anchor="Scheduler._item_failed",
         search="if failures < self._rules.max_failures:",
         replace="if failures <= self._rules.max_failures:",
-        tests=(f"{_ENGINE}/test_dispatcher_blame.py",),
+        tests=("tests/workers/test_scheduler.py",),
     ),
     Defect(
         name="engine-drops-a-lost-task",
-        anchor="Dispatcher._lost",
-        search="for task in reversed(in_flight):",
-        replace="for task in reversed(in_flight[1:]):",
-        tests=(f"{_ENGINE}/test_dispatcher_workers.py", f"{_ENGINE}/test_dispatcher_blame.py"),
+        anchor="Scheduler._lost",
+        search="for unit in reversed(units):",
+        replace="for unit in reversed(units[1:]):",
+        tests=("tests/workers/test_scheduler.py",),
     ),
     Defect(
         name="engine-names-shards-before-they-last",

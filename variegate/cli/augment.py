@@ -26,8 +26,8 @@ from variegate.options.datasets import DeviceOptions, ResumeOptions, TargetOptio
 
 if TYPE_CHECKING:
     from variegate.jobs.augment import Expansion, Report
-    from variegate.jobs.jobs import DeviceSnapshot
     from variegate.targets.settings import Targets
+    from variegate.workers.scheduler import DeviceSnapshot
 
 _SHOW_EVERY = 0.25
 _JSON_EVERY = 1.0
@@ -143,7 +143,7 @@ def targets_of(options: TargetOptions) -> Targets | None:
 def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True, is_announced: bool = False) -> None:
     """Run with progress and print the summary. Raises CommandError where it did not finish."""
     from variegate.errors import DecodeError
-    from variegate.jobs.jobs import EngineError
+    from variegate.workers.protocol import EngineError
 
     report = expansion.report
     if as_json and is_announced:

@@ -1,11 +1,9 @@
-"""``Engine``: devices by their names, the workers on them, and the rules by which work is given to them."""
+"""``Engine``: jobs on several devices."""
 
 from __future__ import annotations
 
 import os
-import re
 import threading
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,79 +13,18 @@ import torch
 
 from variegate.augmenter.planner import of_one_sample
 from variegate.checks import one_of
-from variegate.executors.runners.devices import resolve
 from variegate.executors.runners.runner import Dtype, Geometry, Layout
 from variegate.io.addresses import shown_host
 from variegate.io.files import StrPath
-from variegate.jobs.dispatcher import Dispatcher
-from variegate.jobs.drive import FailedItem, FinishedItems, TaskStream, drive
-from variegate.jobs.jobs import JobSpec, Snapshot, WorkerPool
-from variegate.jobs.local_workers import ProcessPool, ThreadPool
 from variegate.jobs.mapping import MapSpec, iter_images, map_images
-from variegate.jobs.options import ON_ERROR, WORKER_KINDS, Allocation, OnError, Rules, WorkerKind
-from variegate.jobs.ray_workers import RayPool, connect
+from variegate.jobs.options import ON_ERROR, OnError
 from variegate.ops.output import Identity
-from variegate.threads import default_threads
 from variegate.transforms import Transform
-
-ACCEPTED = "'auto', or a list of names such as ['cuda:0', 'cuda:1'] or ['cpu:0', 'cpu:1']"
-# Cores of a device where nobody says how many: enough that a batch is shared, few enough that devices balance.
-_CORES = 4
-
-
-def choose_devices(devices: str | Sequence[str], ray: Any = None) -> tuple[str, ...]:
-    """Full names of one kind: "cuda:0", "cpu:0", ... ``ray``: the module, for its cluster. Raises ValueError."""
-    if devices == "auto":
-        return _all_devices(ray)
-    names = []
-    for device in [devices] if isinstance(devices, str) else devices:
-        if (found := re.fullmatch(r"(cpu|cuda)(?::(\d+))?", str(device))) is None:
-            raise ValueError(f"devices: got {device!r}; accepted: {ACCEPTED}")
-        name = f"{found[1]}:{int(found[2] or 0)}"
-        names.append(resolve(name) if ray is None and found[1] == "cuda" else name)
-    if not names:
-        raise ValueError(f"devices: got none; accepted: {ACCEPTED}")
-    name, times = Counter(names).most_common(1)[0]
-    if times > 1:
-        raise ValueError(f"devices: got {name!r} {times} times; accepted: every device once")
-    kinds = sorted(set(map(kind_of, names)))
-    if len(kinds) > 1:
-        why = "the pixels of others may differ by a level, and which of them makes an image is not known before"
-        raise ValueError(f"devices: got {' and '.join(kinds)} together; accepted: devices of one kind: {why}")
-    return tuple(names)
-
-
-def kind_of(name: str) -> str:
-    """ "cuda" or "cpu"."""
-    return name.partition(":")[0]
-
-
-def cores_each(number: int, ray: Any = None) -> int:
-    """Cores for each of so many devices, evenly shared out."""
-    if ray is None:
-        return max(1, default_threads() // number)
-    nodes = [int(node.get("CPU", 0)) for node in _nodes(ray)]
-    # No more than the smallest machine has: an actor does not reach over two.
-    return max(1, min(sum(nodes) // number, min((cores for cores in nodes if cores), default=1)))
-
-
-def _all_devices(ray: Any) -> tuple[str, ...]:
-    if ray is None:
-        if torch.cuda.is_available():
-            return tuple(resolve(f"cuda:{number}") for number in range(torch.cuda.device_count()))
-        parts = default_threads() // _CORES
-    else:
-        nodes = _nodes(ray)
-        if gpus := sum(int(node.get("GPU", 0)) for node in nodes):
-            return tuple(f"cuda:{number}" for number in range(gpus))
-        # Machine by machine: an actor does not reach over two.
-        parts = sum(max(1, int(node["CPU"]) // _CORES) for node in nodes if node.get("CPU", 0) >= 1)
-    return tuple(f"cpu:{number}" for number in range(max(1, parts)))
-
-
-def _nodes(ray: Any) -> list[dict[str, Any]]:
-    """The resources of the machines of a cluster."""
-    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+from variegate.workers.devices import WORKER_KINDS, WorkerKind, choose_devices, cores_each, kind_of, open_pool
+from variegate.workers.protocol import JobSpec
+from variegate.workers.ray_actors import connect
+from variegate.workers.run import Finished, TaskStream, run_tasks
+from variegate.workers.scheduler import Allocation, Rules, Scheduler, Snapshot
 
 
 class Engine:
@@ -102,8 +39,8 @@ class Engine:
             ``workers="ray"``, devices of the cluster.
         workers: "process" (one spawned process per device; crashes are survived), "thread" (starts immediately) or
             "ray" (actors of a Ray cluster, ``pip install 'variegate[ray]'``).
-        allocation: queue of a new task: "least_loaded" (the device expected to finish it first, by measured speed),
-            "round_robin" or "random" (by ``seed``).
+        allocation: device of a new task: "next_idle" (the next that has nothing to do), "round_robin" or "random" (by
+            ``seed``).
         steal: let idle devices take tasks queued for others.
         ordered: yield results in the order of the items; False yields them as they are ready.
         num_threads: cores per device; None divides them evenly.
@@ -122,7 +59,7 @@ class Engine:
         self,
         devices: str | Sequence[str] = "auto",
         workers: WorkerKind = "process",
-        allocation: Allocation = "least_loaded",
+        allocation: Allocation = "next_idle",
         steal: bool = True,
         ordered: bool = True,
         *,
@@ -262,7 +199,7 @@ class Engine:
         has_room: Callable[[], bool] | None = None,
         stop: threading.Event | None = None,
         on_turn: Callable[[Snapshot], None] | None = None,
-    ) -> Generator[FinishedItems | FailedItem, None, None]:
+    ) -> Generator[Finished, None, None]:
         """Run any other job on the tasks of ``feed``, an iterable of (start, stop, payload).
 
         Args:
@@ -270,16 +207,12 @@ class Engine:
             feed: the tasks.
             ordered: None for the engine's own setting.
             max_items: limit of items read from the feed but not yet yielded.
-            has_room, stop, on_turn: as for ``drive``, which also describes what is raised.
+            has_room, stop, on_turn: as for ``run_tasks``, which also describes what is raised.
 
         Workers start when the iteration does, and end when it ends or is closed.
         """
         is_ordered = self._rules.ordered if ordered is None else ordered
-        dispatcher = Dispatcher(self.devices, replace(self._rules, ordered=is_ordered, max_items=max_items))
-        names = list(self.devices)
-        workers: WorkerPool
-        if self.workers == "ray":
-            workers = RayPool(spec, names, self.num_threads, self.address)
-        else:
-            workers = (ThreadPool if self.workers == "thread" else ProcessPool)(spec, names, self.num_threads)
-        yield from drive(workers, dispatcher, feed, stop=stop, on_turn=on_turn, has_room=has_room)
+        rules = replace(self._rules, ordered=is_ordered, max_items=max_items)
+        pool = open_pool(self.workers, spec, self.devices, self.num_threads, self.address)
+        scheduler = Scheduler(self.devices, rules)
+        yield from run_tasks(pool, scheduler, feed, stop=stop, on_turn=on_turn, has_room=has_room)

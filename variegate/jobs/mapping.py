@@ -16,10 +16,10 @@ from variegate.checks import integer
 from variegate.errors import each_alone
 from variegate.executors.runners.images import check_image
 from variegate.executors.runners.runner import Dtype, Geometry, Layout
-from variegate.jobs.drive import FailedItem, FinishedItems, Payload
-from variegate.jobs.jobs import EngineError, Result, end_of, is_devices_fault
 from variegate.ops.base import refuse_views
 from variegate.transforms import Transform
+from variegate.workers.protocol import EngineError, Result, error_line, is_devices_fault
+from variegate.workers.run import FailedItem, FinishedItems, Payload
 
 # A task: enough images that handing it over costs little beside making them, few enough that devices balance.
 _TASK_IMAGES = 32
@@ -91,7 +91,7 @@ class MapJob:
         for item, result in alone:
             beat()
             made[item] = result
-        failed = {item: end_of(result) for item, result in made.items() if isinstance(result, Exception)}
+        failed = {item: error_line(result) for item, result in made.items() if isinstance(result, Exception)}
         return Result([None if item in failed else made[item] for item in items], failed)
 
     def _augment(self, images: list[ImageTask]) -> list[torch.Tensor]:

@@ -20,7 +20,7 @@ from variegate.arrays import UInt8Array
 from variegate.checks import a_path, integer
 from variegate.io.addresses import is_url, shown
 from variegate.io.files import BINARY, StrPath, read_at, write_at
-from variegate.io.lock import FileLock
+from variegate.io.lock import FileLock, one_at_a_time
 from variegate.loader.targets import targets_nbytes
 from variegate.program.program import MAX_CHANNELS
 from variegate.threads import at_fork
@@ -278,34 +278,36 @@ class DeviceCache(HostCache):
 
 
 class NodeCache(DiskCache):
-    """In memory that the processes of one machine share: files that disappear with the last process to use ``name``,
-    or, where all were killed, when the next such cache is made."""
+    """Memory that the processes of one machine share. Its files disappear with the last process that uses ``name``, or,
+    if all were killed, when the next such cache is made."""
 
     def __init__(self, name: str, key: str, max_bytes: int | None = None, processes: int = 1) -> None:
         user = os.getuid() if hasattr(os, "getuid") else 0
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
-        prefix = f"variegate-{user}-"
-        folder = Path(memory) / f"{prefix}{name}"
-        with suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-        if user and (folder.is_symlink() or folder.stat().st_uid != user or folder.stat().st_mode & 0o077):
-            raise ValueError(f"cache: {folder} belongs to somebody else; accepted: a folder of this user alone")
-        self._lock_here = FileLock(folder / f"{uuid.uuid4().hex}.lock")
-        self._lock_here.acquire()
-        for other in Path(memory).glob(f"{prefix}*"):
-            _remove_unused(other)
-        super().__init__(folder, key, max_bytes, processes)
+        root = Path(memory) / f"variegate-caches-{user}"
+        root.mkdir(mode=0o700, exist_ok=True)
+        if user and (root.is_symlink() or root.stat().st_uid != user or root.stat().st_mode & 0o077):
+            raise ValueError(f"cache: {root} belongs to somebody else; accepted: a folder of this user alone")
+        self._in_use = FileLock(root / name / f"{uuid.uuid4().hex}.lock")
+        # One process at a time, so that no folder looks unused between its creation and its lock.
+        with one_at_a_time(root / "lock"):
+            self._in_use.acquire()
+            for other in root.iterdir():
+                _remove_unused(other)
+        super().__init__(root / name, key, max_bytes, processes)
 
     def __del__(self) -> None:
         super().__del__()
-        if hasattr(self, "_lock_here"):
-            self._lock_here.release(remove=True)
-            _remove_unused(self._root.parent)
+        if hasattr(self, "_in_use"):
+            folder = self._root.parent
+            with one_at_a_time(folder.parent / "lock"):
+                self._in_use.release(remove=True)
+                _remove_unused(folder)
 
 
 def _remove_unused(folder: Path) -> None:
-    """Remove what no living process uses."""
-    with suppress(OSError):  # in use, or somebody else's
+    """Remove a folder that no living process uses."""
+    with suppress(OSError):
         for path in folder.glob("*.lock"):
             lock = FileLock(path)
             lock.acquire()

@@ -27,8 +27,8 @@ class DeviceOptions:
         None, "Address of the Ray cluster. Without it, a new one starts on this machine.", "Devices", metavar="ADDRESS"
     )
     threads: int | None = option(None, "Threads per device. By default, the devices share all cores.", "Devices", low=1)
-    allocation: Literal["least_loaded", "round_robin", "random"] = option(
-        "least_loaded", "Strategy that assigns tasks to devices.", "Devices"
+    allocation: Literal["next_idle", "round_robin", "random"] = option(
+        "next_idle", "Strategy that assigns tasks to devices.", "Devices"
     )
     steal: bool = option(True, "Let idle devices take tasks from the longest queue (work stealing).", "Devices")
 

@@ -24,11 +24,11 @@ from variegate.formats.storage.local import LocalStorage
 from variegate.jobs.arguments import build_transform, parse_size
 from variegate.jobs.augment import Expansion, Plan, Report, check_apart
 from variegate.jobs.engine import Engine
-from variegate.jobs.jobs import EngineError
 from variegate.jobs.output import journal
 from variegate.jobs.output.journal import Journal
 from variegate.ops.tone import Invert
 from variegate.transforms import from_dict
+from variegate.workers.protocol import EngineError
 
 
 @pytest.fixture

@@ -25,9 +25,9 @@ from variegate.apps.search.population import Population, Step
 from variegate.apps.search.run import CHECKPOINT_NAMES, LOG_NAME, PopulationRun
 from variegate.executors.runners.devices import resolve
 from variegate.io.durable import write_atomically
-from variegate.jobs.engine import choose_devices, cores_each, kind_of
 from variegate.policies.schedule import Schedule
 from variegate.threads import default_threads
+from variegate.workers.devices import choose_devices, cores_each, kind_of
 
 
 class CheckpointError(ValueError):

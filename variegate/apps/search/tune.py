@@ -23,7 +23,7 @@ from variegate.apps.search.population import LostPopulationError, explore
 from variegate.apps.search.run import LOG_NAME, PopulationRun
 from variegate.executors.runners.devices import resolve
 from variegate.io.addresses import shown_host
-from variegate.jobs.ray_workers import INSTALL, connect
+from variegate.workers.ray_actors import INSTALL, connect
 
 __all__ = ["TuneSearch"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 
@@ -68,18 +68,9 @@ class ResultPool:
         self._leases[id(lease)] = lease
         return result
 
-    def give_up(self, buffers: Iterable[memoryview]) -> None:
-        """Never use the memory of these again, as somebody else still reads it."""
-        starts = [np.frombuffer(buffer, np.uint8).ctypes.data for buffer in buffers if buffer.nbytes]
-        for lease in list(self._leases.values()):
-            first = np.frombuffer(lease.block, np.uint8).ctypes.data
-            if any(first <= start < first + lease.room for start in starts):
-                lease.room = 0
-
     def _end(self, lease: _Lease) -> None:
         del self._leases[id(lease)]
-        if not (room := lease.room):
-            return
+        room = lease.room
         with self._lock:
             self._free.setdefault(room, []).append(lease.block)
             self._free.move_to_end(room)

@@ -13,8 +13,8 @@ from variegate.formats.shards import Labels, Record, Shard, describe_labels, ope
 from variegate.formats.storage import Storage
 from variegate.formats.tar.write import ImageAnnotations
 from variegate.jobs.augment.plan import ItemOutputs, Plan
-from variegate.jobs.jobs import Snapshot
 from variegate.jobs.output.journal import Journal
+from variegate.workers.scheduler import Snapshot
 
 
 @dataclass

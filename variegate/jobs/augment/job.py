@@ -26,11 +26,11 @@ from variegate.formats.stamps import Stamps
 from variegate.formats.storage import Storage
 from variegate.jobs.augment.plan import ItemOutputs, Plan
 from variegate.jobs.augment.same_source import check_read
-from variegate.jobs.jobs import FatalError, Result, is_devices_fault
 from variegate.jobs.output.files import encode_image
 from variegate.program.describe import operations_of
 from variegate.program.program import Program
 from variegate.threads import Lookahead, Threads
+from variegate.workers.protocol import FatalError, Result, is_devices_fault
 
 # Decoded pixels that are augmented together, at most.
 _GROUP_BYTES = 64 << 20

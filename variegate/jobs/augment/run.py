@@ -27,14 +27,14 @@ from variegate.jobs.augment.commit import FileCommit, Report, ShardCommit, label
 from variegate.jobs.augment.job import ExpansionSpec
 from variegate.jobs.augment.plan import Plan
 from variegate.jobs.augment.same_source import check_unchanged, refuse_other_files
-from variegate.jobs.drive import FailedItem
 from variegate.jobs.engine import Engine
-from variegate.jobs.jobs import Snapshot
 from variegate.jobs.options import OnError
 from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.manifest import CHECKSUM_NAME, read_manifest, write_checksum
 from variegate.jobs.output.on_disk import DiskRun, Row, check_apart
 from variegate.jobs.output.run_record import write_source
+from variegate.workers.run import FailedItem
+from variegate.workers.scheduler import Snapshot
 
 # Outputs in a task: some tenths of a second of work on a core, so that what it costs to hand one over is nothing.
 _OUTPUTS_PER_TASK = 64

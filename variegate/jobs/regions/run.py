@@ -18,14 +18,14 @@ from variegate.arrays import AnyArray
 from variegate.checks import PIXEL_VERSION, integer
 from variegate.executors.steps import Step, Steps, Work
 from variegate.formats.base import SourceError
-from variegate.jobs.drive import FailedItem
-from variegate.jobs.jobs import EngineError
 from variegate.jobs.mapping import MapSpec
 from variegate.jobs.regions import reading
 from variegate.jobs.regions.memory import MappedFile, Memory, SharedArray, mapped, num_bytes
 from variegate.jobs.regions.worker import Band, BandSpec
 from variegate.jobs.regions.writing import BandsDone, ResultFile, checked_result, remove, reserve
 from variegate.program.program import Program
+from variegate.workers.protocol import EngineError
+from variegate.workers.run import FailedItem
 
 if TYPE_CHECKING:
     from variegate.jobs.engine import Engine

@@ -16,12 +16,12 @@ from variegate.arrays import AnyArray
 from variegate.executors.cpu.bands import BandProgram
 from variegate.executors.steps import Step, Steps, Work
 from variegate.formats.base import SourceError
-from variegate.jobs.jobs import FatalError, Result
 from variegate.jobs.regions.memory import Memory, SharedArray, flush, mapped
 from variegate.jobs.regions.reading import PixelFile
 from variegate.jobs.regions.writing import ResultFile, written_into
 from variegate.native.structs import BandStep
 from variegate.threads import Threads
+from variegate.workers.protocol import FatalError, Result
 
 # Memory of steps that is no image; all workers see it.
 _SHARED = ("input", "tables", "tiles")

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from variegate.jobs.options import rows_of_part
 from variegate.loader.making import BatchMaker, BatchResult, MadeRows, Replacement, settle
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
 from variegate.loader.reading import StepPlan, Steps
@@ -21,6 +20,14 @@ from variegate.loader.workers.fleet import BatchInMaking, Fleet
 from variegate.loader.workers.parts import BatchPart, PartSpec, joined
 from variegate.loader.workers.places import WorkerPlaces
 from variegate.threads import Threads
+
+# Fewer rows cost more to send than they gain.
+_FEWEST_ROWS = 8
+
+
+def rows_of_part(batch_size: int, workers: int, prefetch: int) -> int:
+    """Rows per part of a batch: the batches that are prefetched have a part for each worker."""
+    return max(-(-batch_size // -(-workers // prefetch)), _FEWEST_ROWS)
 
 
 @dataclass

@@ -10,13 +10,12 @@ from queue import Queue
 from typing import Any
 
 from variegate.errors import DecodeError
-from variegate.jobs.dispatcher import Dispatcher
-from variegate.jobs.drive import FailedItem, drive
-from variegate.jobs.jobs import Snapshot, WorkerPool
-from variegate.jobs.options import Rules
 from variegate.loader.making import MadeRows
 from variegate.loader.workers.parts import BatchPart, MadePart
 from variegate.threads import at_fork
+from variegate.workers.protocol import WorkerPool
+from variegate.workers.run import FailedItem, run_tasks
+from variegate.workers.scheduler import Rules, Scheduler, Snapshot
 
 # A request for a batch waits so long at most while others are being made.
 _TURN_SECONDS = 0.01
@@ -46,7 +45,7 @@ class BatchInMaking:
     def add(self, start: int, made: MadePart) -> bool:
         """Rows from ``start`` on, among those of all batches -> whether that is all."""
         self._made[start] = made
-        self._left -= len(made)
+        self._left -= made.length
         if self._left:
             return False
         self.future.set_result([self._made[place] for place in sorted(self._made)])
@@ -112,14 +111,13 @@ class Fleet:
         making = self._making
         error: BaseException
         try:
-            dispatcher = Dispatcher(self.devices, self._rules)
-            for made in drive(
+            for made in run_tasks(
                 self._start(),
-                dispatcher,
+                Scheduler(self.devices, self._rules),
                 self._feed(queue, making),
                 on_turn=self._on_turn,
                 has_room=lambda: not queue.empty(),
-                turn_seconds=_TURN_SECONDS,
+                wait_seconds=_TURN_SECONDS,
             ):
                 item = made.item if isinstance(made, FailedItem) else made.start
                 starts = list(making)
@@ -129,8 +127,8 @@ class Fleet:
                 if isinstance(made, FailedItem):
                     is_whole = batch.lose(made.item, made.reason)
                 else:
-                    part: Any = made.outputs
-                    is_whole = batch.add(made.start, part)
+                    parts = [(made.start + row, part) for row, part in enumerate(made.outputs) if part is not None]
+                    is_whole = [batch.add(row, part) for row, part in parts][-1]
                 if is_whole:
                     del making[batch.base]
             error = RuntimeError("the loader's workers were ended")

@@ -20,7 +20,6 @@ from variegate.errors import DecodeError
 from variegate.executors.cpu.memory import RESULTS
 from variegate.formats.base import SampleName
 from variegate.formats.indexing import open_entropy_index
-from variegate.jobs.jobs import Result, end_of, is_devices_fault
 from variegate.loader.cache import PixelCache, open_cache
 from variegate.loader.making import BatchMaker, MadeRows
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
@@ -28,6 +27,7 @@ from variegate.loader.reading import Reader, Rows, StepPlan, name_of, reader_thr
 from variegate.loader.stats import STAGES, Stage, StageStats, StageTimes
 from variegate.loader.targets import BatchTargets
 from variegate.threads import Threads
+from variegate.workers.protocol import Result, error_line, is_devices_fault
 
 
 @dataclass
@@ -72,7 +72,7 @@ def _unnamed(row: int) -> SampleName:
 
 
 @dataclass
-class MadePart(Sequence[Any]):
+class MadePart:
     """A part as a worker made it; rows in ``made`` count within the batch. ``error``: nothing was made, for this."""
 
     length: int
@@ -80,13 +80,6 @@ class MadePart(Sequence[Any]):
     made: MadeRows | None = None
     error: Exception | None = None
     stages: Mapping[Stage, StageStats] | None = None
-
-    def __len__(self) -> int:
-        return self.length
-
-    def __getitem__(self, rows: Any) -> Any:
-        assert range(self.length)[rows] == range(self.length)
-        return self
 
 
 @dataclass(frozen=True)
@@ -150,7 +143,8 @@ class PartJob:
                 raise
             result.error = _sendable(error)
         result.stages = {stage: times.total(stage) for stage in STAGES}
-        return Result(result, {})
+        # In the place of its first row.
+        return Result([result, *[None] * (len(part) - 1)], {})
 
     def _make(self, part: BatchPart, times: StageTimes, is_stopped: Callable[[], bool]) -> MadeRows:
         samples = part.plan.samples
@@ -179,7 +173,7 @@ def _sendable(error: Exception) -> Exception:
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
-        return ValueError(end_of(error))
+        return ValueError(error_line(error))
     return error
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from variegate.jobs.engine import choose_devices, cores_each, kind_of
-from variegate.jobs.jobs import WorkerPool
-from variegate.jobs.local_workers import ProcessPool, ThreadPool
-from variegate.jobs.options import Rules
-from variegate.jobs.ray_workers import RayPool, connect
 from variegate.loader.options import LoaderOptions, RayWorkers
 from variegate.loader.ranks import processes_here
 from variegate.loader.workers.fleet import Fleet
 from variegate.loader.workers.parts import PartSpec
+from variegate.workers.devices import WorkerKind, choose_devices, cores_each, kind_of, open_pool
+from variegate.workers.protocol import WorkerPool
+from variegate.workers.ray_actors import connect
+from variegate.workers.scheduler import Rules
 
 
 @dataclass(frozen=True)
@@ -62,11 +61,12 @@ class WorkerPlaces:
         names = list(self.devices)
 
         def start() -> WorkerPool:
-            if isinstance(workers, RayWorkers):
-                is_asked = workers.gpus or workers.cpus
-                needs = {"num_gpus": workers.gpus, "num_cpus": workers.cpus or threads} if is_asked else None
-                return RayPool(spec, names, threads, workers.address, needs)
-            return (ThreadPool if self.are_threads else ProcessPool)(spec, names, threads)
+            needs = None
+            if isinstance(workers, RayWorkers) and (workers.gpus or workers.cpus):
+                needs = {"num_gpus": workers.gpus, "num_cpus": workers.cpus or threads}
+            kind: WorkerKind = "ray" if isinstance(workers, RayWorkers) else "thread" if self.are_threads else "process"
+            address = workers.address if isinstance(workers, RayWorkers) else None
+            return open_pool(kind, spec, names, threads, address, needs)
 
-        enough = self.fewest if self.fewest < len(self.devices) else Rules.enough
-        return Fleet(self.devices, Rules(ordered=False, enough=enough), start)
+        enough = self.fewest if self.fewest < len(self.devices) else Rules.min_ready_workers
+        return Fleet(self.devices, Rules(ordered=False, min_ready_workers=enough), start)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from variegate.jobs import wire
-from variegate.jobs.jobs import Result
-from variegate.jobs.wire import send_parts
+from variegate.workers import wire
+from variegate.workers.protocol import Result
+from variegate.workers.wire import send_parts
 
 
 @dataclass(frozen=True)

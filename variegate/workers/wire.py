@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import copyreg
 import io
 import pickle
 import socket
 import struct
 import sys
+from collections import ChainMap
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, TypeAlias
 
 import variegate
-from variegate.jobs.jobs import (
+from variegate.workers.protocol import (
     Assignment,
     FatalError,
     JobSpec,
     TaskDone,
     TaskFailed,
     WorkerEvent,
-    WorkerInfo,
-    end_of,
+    error_line,
 )
 
 Buffer: TypeAlias = Any  # bytes, or whatever else has them
@@ -46,8 +46,11 @@ def encode(value: Any, pickler: type[pickle.Pickler] = pickle.Pickler) -> Parts:
         return False
 
     stream = io.BytesIO()
-    make = _with_tensors(pickler)  # type: ignore[arg-type]  # a class is hashable, whatever its instances are
-    make(stream, protocol=5, buffer_callback=keep_small).dump(value)
+    encoder = pickler(stream, protocol=5, buffer_callback=keep_small)
+    if (torch := sys.modules.get("torch")) is not None:
+        known = getattr(encoder, "dispatch_table", copyreg.dispatch_table)
+        encoder.dispatch_table = ChainMap({torch.Tensor: _reduce_tensor}, known)
+    encoder.dump(value)
     parts[0] = stream.getbuffer()
     return parts
 
@@ -73,31 +76,17 @@ def decode_spec(parts: Sequence[Buffer]) -> JobSpec:
     return spec
 
 
-@cache
-def _with_tensors(base: type[pickle.Pickler]) -> type[pickle.Pickler]:
-    """``base``, but CPU tensors are pickled as arrays: by themselves they would be copied into the pickle."""
+def _reduce_tensor(tensor: Any) -> Any:
+    """Pickle a CPU tensor as an array: by itself it would be copied into the pickle."""
+    import torch
 
-    class Pickler(base):  # type: ignore[valid-type, misc]
-        def reducer_override(self, value: Any) -> Any:
-            torch = sys.modules.get("torch")
-            if torch is not None and type(value) is torch.Tensor and _is_plain(value, torch):
-                return _from_array, _as_array(value, torch)
-            override = getattr(super(), "reducer_override", None)
-            return NotImplemented if override is None else override(value)
-
-    return Pickler
-
-
-def _is_plain(tensor: Any, torch: Any) -> bool:
     is_dense = tensor.device.type == "cpu" and tensor.layout is torch.strided
-    return is_dense and str(tensor.dtype) in _DTYPES and not (tensor.requires_grad or tensor.is_neg())
-
-
-def _as_array(tensor: Any, torch: Any) -> tuple[Any, bool]:
-    # NumPy has no bfloat16, and pickles apart only what lies without gaps.
+    if not is_dense or str(tensor.dtype) not in _DTYPES or tensor.requires_grad or tensor.is_neg():
+        return tensor.__reduce_ex__(5)
+    # NumPy has no bfloat16, and pickles only contiguous arrays apart.
     tensor = tensor.contiguous()
     is_bfloat16 = tensor.dtype == torch.bfloat16
-    return (tensor.view(torch.int16) if is_bfloat16 else tensor).numpy(), is_bfloat16
+    return _from_array, ((tensor.view(torch.int16) if is_bfloat16 else tensor).numpy(), is_bfloat16)
 
 
 def _from_array(array: Any, is_bfloat16: bool) -> Any:
@@ -139,39 +128,34 @@ def take_buffer(size: int) -> Any:
     return bytearray(size) if memory is None or size < _SMALL_BYTES else memory.RESULTS.take(size)
 
 
-# An event without its outputs, and these, encoded.
-PackedEvent: TypeAlias = tuple[WorkerEvent, Parts | None]
-
-
-def pack_event(event: WorkerEvent, pickler: type[pickle.Pickler] = pickle.Pickler) -> PackedEvent:
+def pack_event(event: WorkerEvent, pickler: type[pickle.Pickler] = pickle.Pickler) -> tuple[WorkerEvent, Parts]:
+    """An event without its outputs, and these, encoded; no parts for other events."""
     if not isinstance(event, TaskDone):
-        return event, None
+        return event, []
     try:
         return event._replace(outputs=()), encode(event.outputs, pickler)
     except Exception as error:
-        return TaskFailed(*event[:3], f"its results cannot be sent: {end_of(error)}"), None
+        return TaskFailed(event.worker, event.unit, f"its results cannot be sent: {error_line(error)}"), []
 
 
-def unpack_event(packed: PackedEvent) -> WorkerEvent:
-    event, parts = packed
-    if parts is None or not isinstance(event, TaskDone):
+def unpack_event(event: WorkerEvent, parts: Parts) -> WorkerEvent:
+    if not isinstance(event, TaskDone):
         return event
     try:
         return event._replace(outputs=decode(parts))
     except Exception as error:
-        return TaskFailed(*event[:3], f"its results cannot be read: {end_of(error)}")
+        return TaskFailed(event.worker, event.unit, f"its results cannot be read: {error_line(error)}")
 
 
-def deliver(
-    info: WorkerInfo,
-    parts: Parts | None,
-    task: tuple[int, int, int],
+def decode_assignment(
+    worker: int,
+    unit: tuple[int, int, int],
+    parts: Parts,
     put: Callable[[Assignment], None],
-    say: Callable[[WorkerEvent], None],
+    report: Callable[[WorkerEvent], None],
 ) -> None:
-    """Pass a task (number, start, stop) with its encoded payload on to a worker, or report why it cannot be read."""
+    """Pass a unit (number, start, stop) with its payload to ``put``, or report that the payload cannot be read."""
     try:
-        put(Assignment(*task, None if parts is None else decode(parts)))
+        put(Assignment(*unit, decode(parts) if parts else None))
     except Exception as error:
-        reason = f"what belongs to its items cannot be read: {end_of(error)}"
-        say(TaskFailed(info.device, info.worker, task[0], reason))
+        report(TaskFailed(worker, unit[0], f"what belongs to its items cannot be read: {error_line(error)}"))

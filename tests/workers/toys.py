@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from variegate.jobs.jobs import FatalError, Result
+from variegate.workers.protocol import FatalError, Result
 
 
 class Made(NamedTuple):

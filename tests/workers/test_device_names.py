@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from variegate.jobs import engine
-from variegate.jobs.engine import choose_devices, cores_each, kind_of
+from variegate.workers import devices
+from variegate.workers.devices import choose_devices, cores_each, kind_of
 
 
 def cluster(*nodes: dict[str, float]) -> Any:
@@ -55,7 +55,7 @@ def test_auto_without_a_gpu_is_the_cpu_in_parts(
     monkeypatch: pytest.MonkeyPatch, cores: int, number: int, each: int
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(engine, "default_threads", lambda: cores)
+    monkeypatch.setattr(devices, "default_threads", lambda: cores)
     names = choose_devices("auto")
     assert names == tuple(f"cpu:{n}" for n in range(number))
     assert cores_each(len(names)) == each
@@ -64,7 +64,7 @@ def test_auto_without_a_gpu_is_the_cpu_in_parts(
 def test_auto_is_all_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
-    monkeypatch.setattr(engine, "resolve", lambda name: name)
+    monkeypatch.setattr(devices, "resolve", lambda name: name)
     assert choose_devices("auto") == ("cuda:0", "cuda:1", "cuda:2")
 
 

@@ -1,4 +1,4 @@
-"""What stands between a dispatcher and workers: order, back-pressure, time, and the end of it."""
+"""What stands between a scheduler and workers: order, back-pressure, time, and the end of it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.jobs.workers.contract import NAMES, Run, made_of, tasks
-from tests.jobs.workers.toys import Give, Toy
-from variegate.jobs.drive import FailedItem, FinishedItems
-from variegate.jobs.jobs import EngineError, Snapshot, Task, TaskDone, WorkerEvent, WorkerReady
-from variegate.jobs.local_workers import ThreadPool
+from tests.workers.contract import NAMES, Run, made_of, tasks
+from tests.workers.toys import Give, Toy
+from variegate.workers.protocol import Assignment, EngineError, TaskDone, WorkerEvent, WorkerReady
+from variegate.workers.run import FailedItem, FinishedItems
+from variegate.workers.scheduler import Snapshot
+from variegate.workers.threads import ThreadPool
 
 
 def run_of(work: Any, names: tuple[str, ...] = NAMES, **rules: Any) -> Run:
@@ -100,10 +101,10 @@ def test_once_stopped_nothing_is_sent_and_what_is_in_flight_comes_out() -> None:
         assert isinstance(done, FinishedItems)
         items += range(done.start, done.stop)
         if not stop.is_set():
-            sent = sum(device.done + 4 * device.in_flight for device in run.dispatcher.snapshot().devices)
+            sent = sum(device.done + 4 * device.in_flight for device in run.scheduler.snapshot().devices)
             stop.set()
     assert len(items) == len(set(items)) == sent
-    assert run.dispatcher.is_idle
+    assert run.scheduler.is_idle
 
 
 def test_how_it_stands_is_told() -> None:
@@ -131,14 +132,14 @@ class SilentWorkers:
     def __init__(self) -> None:
         self.time = 0.0
         self.said: deque[WorkerEvent] = deque()
-        self.tasks: list[tuple[int, Task]] = []
+        self.tasks: list[tuple[int, Assignment]] = []
         self.stopped: list[int] = []
         self.was_forced: bool | None = None
 
     def start(self, device: int, worker: int) -> None:
-        self.said.append(WorkerReady(device, worker))
+        self.said.append(WorkerReady(worker))
 
-    def send(self, worker: int, task: Task, payload: Any) -> None:
+    def send(self, worker: int, task: Assignment) -> None:
         self.tasks.append((worker, task))
 
     def stop(self, worker: int) -> None:
@@ -157,7 +158,7 @@ class SilentWorkers:
     def finish(self) -> None:
         """The task that was sent first is done."""
         worker, task = self.tasks.pop(0)
-        self.said.append(TaskDone(0, worker, task.number, outputs=[None] * task.size))
+        self.said.append(TaskDone(worker, task.unit, outputs=[None] * (task.stop - task.start)))
 
 
 def test_workers_are_not_to_blame_for_a_slow_consumer() -> None:

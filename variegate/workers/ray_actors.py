@@ -1,4 +1,4 @@
-"""A Ray actor per device: the same workers over a cluster. Nothing here supposes that they run on this machine."""
+"""Ray actors as workers, one per device, perhaps on other machines."""
 
 from __future__ import annotations
 
@@ -15,9 +15,18 @@ import numpy as np
 
 from variegate.errors import one_line
 from variegate.io.addresses import shown_host, without_secrets
-from variegate.jobs import wire
-from variegate.jobs.jobs import GRACE, Assignment, JobSpec, Task, WorkerEvent, WorkerInfo, WorkerLost, end_of, serve
-from variegate.jobs.wire import PackedEvent, Parts
+from variegate.workers import wire
+from variegate.workers.protocol import (
+    SHUTDOWN_SECONDS,
+    Assignment,
+    JobSpec,
+    WorkerEvent,
+    WorkerInfo,
+    WorkerLost,
+    error_line,
+    serve,
+)
+from variegate.workers.wire import Parts
 
 INSTALL = "pip install 'variegate[ray]'"
 
@@ -83,28 +92,27 @@ class RayPool:
         self._devices = devices
         self._num_threads = num_threads
         self._needs = needs
-        self._actor_class = self._ray.remote(concurrency_groups={"tasks": 1, "reports": 1})(_Actor)
-        self._actors: dict[int, Any] = {}
-        self._polls: dict[Any, WorkerInfo] = {}  # workers by the pending reply of ``next_reports``
+        self._actor_class = self._ray.remote(concurrency_groups={"assignments": 1, "events": 1})(_Actor)
+        self._actors: dict[int, Any] = {}  # by worker
+        self._polls: dict[Any, int] = {}  # workers by the pending reply of ``next_events``
 
     def start(self, device: int, worker: int) -> None:
         name = self._devices[device]
         is_gpu = name.startswith("cuda")
-        info = WorkerInfo(device, worker, "cuda:0" if is_gpu else name, self._num_threads)
-        of_kind = {"num_gpus": 1, "num_cpus": 0} if is_gpu else {"num_cpus": self._num_threads}
-        options = self._needs or of_kind
-        actor_class = self._actor_class.options(**options, max_restarts=0)
+        info = WorkerInfo(worker, "cuda:0" if is_gpu else name, self._num_threads)
+        default_needs = {"num_gpus": 1, "num_cpus": 0} if is_gpu else {"num_cpus": self._num_threads}
+        actor_class = self._actor_class.options(**(self._needs or default_needs), max_restarts=0)
         self._actors[worker] = actor_class.remote(self._spec, tuple(info), self._shares_arrays)
-        self._poll(info)
+        self._poll(worker)
 
-    def send(self, worker: int, task: Task, payload: Sequence[Any] | None) -> None:
+    def send(self, worker: int, assignment: Assignment) -> None:
         if (actor := self._actors.get(worker)) is not None:
-            parts = None if payload is None else _as_arrays(wire.encode(payload, self._pickler))
-            receive_task = actor.receive_task.options(concurrency_group="tasks")
-            receive_task.remote(task.number, task.start, task.stop, parts)
+            *unit, payload = assignment
+            parts = [] if payload is None else _as_arrays(wire.encode(payload, self._pickler))
+            actor.receive.options(concurrency_group="assignments").remote(unit, parts)
 
     def stop(self, worker: int) -> None:
-        self._polls = {reply: info for reply, info in self._polls.items() if info.worker != worker}
+        self._polls = {reply: polled for reply, polled in self._polls.items() if polled != worker}
         if (actor := self._actors.pop(worker, None)) is not None:
             self._ray.kill(actor, no_restart=True)
 
@@ -114,7 +122,7 @@ class RayPool:
             return []
         self._ray.wait(list(self._polls), num_returns=1, timeout=timeout)
         ready, _ = self._ray.wait(list(self._polls), num_returns=len(self._polls), timeout=0)
-        return [message for reply in ready for message in self._messages(reply)]
+        return [event for reply in ready for event in self._events_of(reply)]
 
     def close(self, force: bool = False) -> None:
         pending = list(self._polls)
@@ -122,61 +130,58 @@ class RayPool:
             self.stop(worker)
         if pending:
             # A pending reply becomes an error once its actor has ended.
-            self._ray.wait(pending, num_returns=len(pending), timeout=GRACE)
+            self._ray.wait(pending, num_returns=len(pending), timeout=SHUTDOWN_SECONDS)
 
-    def _poll(self, info: WorkerInfo) -> None:
-        next_reports = self._actors[info.worker].next_reports.options(concurrency_group="reports")
-        self._polls[next_reports.remote()] = info
+    def _poll(self, worker: int) -> None:
+        self._polls[self._actors[worker].next_events.options(concurrency_group="events").remote()] = worker
 
-    def _messages(self, reply: Any) -> list[WorkerEvent]:
-        info = self._polls.pop(reply)
+    def _events_of(self, reply: Any) -> list[WorkerEvent]:
+        worker = self._polls.pop(reply)
         try:
-            packed = self._ray.get(reply)
-            found = [wire.unpack_event((event, parts and _copied(parts))) for event, parts in packed]
+            events = [wire.unpack_event(event, _copied(parts)) for event, parts in self._ray.get(reply)]
         except self._ray.exceptions.RayError as error:
-            found = [WorkerLost(info.device, info.worker, how_it_died(error))]
-        if any(isinstance(message, WorkerLost) for message in found):
-            self.stop(info.worker)
+            events = [WorkerLost(worker, describe_death(error))]
+        if any(isinstance(event, WorkerLost) for event in events):
+            self.stop(worker)
         else:
-            self._poll(info)
-        return found
+            self._poll(worker)
+        return events
 
 
 class _Actor:
-    """A worker: a thread runs its tasks; two methods, each called by one thread, pass tasks in and reports out."""
+    """A worker: a thread runs its job; one method receives assignments, another returns events."""
 
-    def __init__(self, spec: Parts, info: tuple[int, int, str, int], shares_arrays: bool) -> None:
+    def __init__(self, spec: Parts, info: tuple[int, str, int], shares_arrays: bool) -> None:
         import ray
 
         self._pickler = ray.cloudpickle.CloudPickler
         # Arrays that nobody writes to stay in the object store.
         self._spec = spec if shares_arrays else _copied(spec)
         self._info = WorkerInfo(*info)
-        self._tasks: SimpleQueue[Assignment | None] = SimpleQueue()
-        self._reports: SimpleQueue[PackedEvent] = SimpleQueue()
+        self._assignments: SimpleQueue[Assignment | None] = SimpleQueue()
+        self._events: SimpleQueue[tuple[WorkerEvent, Parts]] = SimpleQueue()
         threading.Thread(target=self._run, daemon=True).start()
         threading.Thread(target=_end_with_raylet, daemon=True).start()
 
-    def receive_task(self, task: int, start: int, stop: int, parts: Parts | None) -> None:
-        copied = None if parts is None else _copied(parts)
-        wire.deliver(self._info, copied, (task, start, stop), self._tasks.put, self._report)
+    def receive(self, unit: tuple[int, int, int], parts: Parts) -> None:
+        wire.decode_assignment(self._info.worker, unit, _copied(parts), self._assignments.put, self._report)
 
-    def next_reports(self) -> list[PackedEvent]:
-        """Wait for reports, one at least."""
-        reports = [self._reports.get()]
-        while not self._reports.empty():
-            reports.append(self._reports.get())
-        return reports
+    def next_events(self) -> list[tuple[WorkerEvent, Parts]]:
+        """Wait for an event."""
+        events = [self._events.get()]
+        while not self._events.empty():
+            events.append(self._events.get())
+        return events
 
     def _run(self) -> None:
         try:
-            serve(lambda: wire.decode_spec(self._spec), self._info, self._tasks.get, self._report)
+            serve(lambda: wire.decode_spec(self._spec), self._info, self._assignments.get, self._report)
         except BaseException as error:
-            self._report(WorkerLost(self._info.device, self._info.worker, f"ended by {end_of(error)}"))
+            self._report(WorkerLost(self._info.worker, f"ended by {error_line(error)}"))
 
-    def _report(self, message: WorkerEvent) -> None:
-        event, parts = wire.pack_event(message, self._pickler)
-        self._reports.put((event, None if parts is None else _as_arrays(parts)))
+    def _report(self, event: WorkerEvent) -> None:
+        event, parts = wire.pack_event(event, self._pickler)
+        self._events.put((event, _as_arrays(parts)))
 
 
 def _end_with_raylet() -> None:
@@ -188,21 +193,21 @@ def _end_with_raylet() -> None:
 
 
 def _as_arrays(parts: Parts) -> Parts:
-    """Arrays instead of memoryviews, which Ray cannot pass on; it keeps large ones apart as well."""
-    return [bytes(parts[0]), *(np.frombuffer(part, np.uint8) for part in parts[1:])]
+    """Arrays instead of memoryviews, which Ray cannot pickle; it keeps large arrays in its object store."""
+    return [bytes(part) if number == 0 else np.frombuffer(part, np.uint8) for number, part in enumerate(parts)]
 
 
 def _copied(parts: Parts) -> Parts:
-    """Copy of an array of Ray's, whose memory all processes share and none may write to."""
-    copies = []
+    """Copies of Ray's arrays, whose memory all processes share and none may write to."""
+    copies = parts[:1]
     for part in parts[1:]:
         copies.append(wire.take_buffer(len(part)))
         memoryview(copies[-1])[:] = part
-    return [parts[0], *copies]
+    return copies
 
 
-def how_it_died(error: BaseException) -> str:
-    """Ray's account of an actor's death without its addresses and advice."""
+def describe_death(error: BaseException) -> str:
+    """Ray's description of an actor's death without its addresses and advice."""
     text = one_line(error)
     text = text[max(text.find("The actor is dead because"), 0) :]
     return text.partition(" Some common causes")[0]

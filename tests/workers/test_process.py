@@ -15,18 +15,17 @@ from typing import Any
 import pytest
 
 from tests.children import Child, start_python
-from tests.jobs.workers.contract import NAMES, Run, WorkersContract, bad_of, check_made, made_of, tasks
-from tests.jobs.workers.odd_toys import DiesWhileItSpeaks, LeavesAChild, MakesOddThings, OnlyIn, Surroundings
-from tests.jobs.workers.toys import Give, Toy
-from variegate.jobs.dispatcher import Dispatcher
-from variegate.jobs.drive import FailedItem, FinishedItems, drive
-from variegate.jobs.jobs import EngineError
-from variegate.jobs.local_workers import ProcessPool
-from variegate.jobs.options import Rules
+from tests.workers.contract import NAMES, Run, WorkersContract, bad_of, check_made, made_of, tasks
+from tests.workers.odd_toys import DiesWhileItSpeaks, LeavesAChild, MakesOddThings, OnlyIn, Surroundings
+from tests.workers.toys import Give, Toy
+from variegate.workers.processes import ProcessPool
+from variegate.workers.protocol import EngineError
+from variegate.workers.run import FailedItem, FinishedItems, run_tasks
+from variegate.workers.scheduler import Rules, Scheduler
 
 pytestmark = pytest.mark.process
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class TestProcesses(WorkersContract):
@@ -104,7 +103,7 @@ def test_a_work_that_cannot_be_unpickled_gives_its_reason() -> None:
 def test_libraries_find_the_number_of_threads_before_they_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    (done,) = drive(ProcessPool(Surroundings(), NAMES[:1], 3), Dispatcher(NAMES[:1], Rules()), [(0, 1, None)])
+    (done,) = run_tasks(ProcessPool(Surroundings(), NAMES[:1], 3), Scheduler(NAMES[:1], Rules()), [(0, 1, None)])
     assert isinstance(done, FinishedItems)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     assert done.outputs == [done.outputs[0] | dict.fromkeys(names, "3")]
@@ -120,17 +119,16 @@ def test_an_exit_code_is_named() -> None:
 # Whole programs, as users write them.
 
 PROGRAM = """
-from tests.jobs.workers.toys import Toy
+from tests.workers.toys import Toy
 
 def main(toy):
-    from variegate.jobs.dispatcher import Dispatcher
-    from variegate.jobs.drive import drive
-    from variegate.jobs.options import Rules
-    from variegate.jobs.local_workers import ProcessPool
+    from variegate.workers.processes import ProcessPool
+    from variegate.workers.run import run_tasks
+    from variegate.workers.scheduler import Rules, Scheduler
 
     names = ("cpu:0", "cpu:1")
     feed = ((start, start + 4, None) for start in range(0, 40, 4))
-    for done in drive(ProcessPool(toy, names, 1), Dispatcher(names, Rules()), feed):
+    for done in run_tasks(ProcessPool(toy, names, 1), Scheduler(names, Rules()), feed):
         print(*(made.item for made in done.outputs), flush=True)
 """
 GUARDED = PROGRAM + "\nif __name__ == '__main__':\n    main({toy})\n"

@@ -14,17 +14,17 @@ import pytest
 import variegate as vg
 from tests.images import photo
 from tests.jobs.odd_files import DeadlyImage
-from tests.jobs.workers.contract import NAMES, WorkersContract, check_made, tasks
-from tests.jobs.workers.toys import Toy
 from tests.loader.loading import CROPPED, load
 from tests.loader.samples import MemorySource
 from tests.loader.test_workers import everything
 from tests.one_ray import one_ray
+from tests.workers.contract import NAMES, WorkersContract, check_made, tasks
+from tests.workers.toys import Toy
 from variegate import transforms as T
 from variegate.jobs.mapping import MapSpec
-from variegate.jobs.ray_workers import RayPool
 from variegate.jobs.regions.reading import HeldArray
 from variegate.jobs.regions.run import ImageRun
+from variegate.workers.ray_actors import RayPool
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("ray")]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from variegate.jobs.wire import decode, encode, receive_parts, send_parts
+from variegate.workers.wire import decode, encode, receive_parts, send_parts
 
 
 def test_large_arrays_and_tensors_stay_where_they_are() -> None:

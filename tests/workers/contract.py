@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 import torch
 
-from tests.jobs.workers.toys import Echo, Give, Made, Toy
-from variegate.jobs.dispatcher import Dispatcher
-from variegate.jobs.drive import FailedItem, FinishedItems, drive
-from variegate.jobs.jobs import FatalError, WorkerPool
-from variegate.jobs.options import Rules
+from tests.workers.toys import Echo, Give, Made, Toy
+from variegate.workers.protocol import FatalError, WorkerPool
+from variegate.workers.run import FailedItem, FinishedItems, run_tasks
+from variegate.workers.scheduler import Rules, Scheduler
 
 NAMES = ("cpu:0", "cpu:1")
 
@@ -43,14 +42,14 @@ class Run:
 
     def __init__(self, workers: WorkerPool, names: tuple[str, ...] = NAMES, **rules: Any) -> None:
         self.workers = workers
-        self.dispatcher = Dispatcher(names, Rules(**rules))
+        self.scheduler = Scheduler(names, Rules(**rules))
 
     def __call__(self, feed: Any, **options: Any) -> Generator[FinishedItems | FailedItem, None, None]:
-        return drive(self.workers, self.dispatcher, feed, **options)
+        return run_tasks(self.workers, self.scheduler, feed, **options)
 
     @property
     def losses(self) -> int:
-        return sum(device.losses for device in self.dispatcher.snapshot().devices)
+        return sum(device.losses for device in self.scheduler.snapshot().devices)
 
 
 def check_made(results: list[FinishedItems | FailedItem], number: int, bad: Iterable[int] = ()) -> None:

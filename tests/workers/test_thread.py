@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 
 from tests.jobs.bounded import fail_after
-from tests.jobs.workers.contract import WorkersContract
-from tests.jobs.workers.toys import Echo
-from variegate.jobs.local_workers import ThreadPool
+from tests.workers.contract import WorkersContract
+from tests.workers.toys import Echo
+from variegate.workers.threads import ThreadPool
 
 
 class TestThreads(WorkersContract):

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from variegate.jobs.jobs import (
+from variegate.workers.protocol import (
     Assignment,
     Result,
     TaskDone,
@@ -19,7 +19,7 @@ from variegate.jobs.jobs import (
     serve,
 )
 
-PLACE = WorkerInfo(0, 7, "cuda:0", 1)
+PLACE = WorkerInfo(7, "cuda:0", 1)
 # Before it had a class of its own, torch raised such errors as RuntimeError.
 DEVICE_ERROR: type[Exception] = getattr(torch, "AcceleratorError", RuntimeError)
 
@@ -46,8 +46,8 @@ def events(*errors: Exception | None) -> list[WorkerEvent]:
 
 
 def test_a_worker_lives_on_after_a_failure() -> None:
-    failed = TaskFailed(0, 7, 0, "ValueError: odd")
-    assert events(ValueError("odd"), None) == [WorkerReady(0, 7), failed, TaskDone(0, 7, 1, {}, [None])]
+    failed = TaskFailed(7, 0, "ValueError: odd")
+    assert events(ValueError("odd"), None) == [WorkerReady(7), failed, TaskDone(7, 1, {}, [None])]
 
 
 def test_no_room_on_the_device_is_told_apart() -> None:
@@ -58,7 +58,7 @@ def test_no_room_on_the_device_is_told_apart() -> None:
 def test_a_worker_ends_when_its_cuda_context_is_lost() -> None:
     """Everything that the process asks of the GPU from then on would fail, whatever the image."""
     said = events(DEVICE_ERROR("CUDA error: an illegal memory access was encountered"), None)
-    assert said[0] == WorkerReady(0, 7)
+    assert said[0] == WorkerReady(7)
     assert len(said) == 2
     assert isinstance(said[1], WorkerLost)
     assert "illegal memory access" in said[1].reason
