@@ -48,10 +48,19 @@ class Case:
 
 def make_case(program: Program, images: list[Image], geometry: str) -> Case:
     fused = lower(program, geometry)
-    lowered = {name: fingerprint([getattr(fused, name)]) for name in LOWERED}
+    lowered = {name: fingerprint(used_slots(fused, name)) for name in LOWERED}
     lowered["tables"] = fingerprint([fused.tables.luts, fused.tables.kernels, fused.tables.filters])
     results = [fingerprint([result]) for result in run(fused, images, num_threads=1)]
     return Case(program, images, geometry, lowered, results)
+
+
+def used_slots(fused: Program, name: str) -> list[npt.NDArray[Any]]:
+    """An array of a lowered program, row by row, without slots that nobody has written."""
+    array: npt.NDArray[Any] = getattr(fused, name)
+    if name == "num_passes":
+        return [array]
+    numbers = fused.num_passes if name == "passes" else fused.length
+    return [slots[:number] for slots, number in zip(array, numbers.tolist(), strict=True)]
 
 
 def fingerprint(arrays: Sequence[npt.NDArray[Any]]) -> str:
