@@ -62,6 +62,8 @@ def as_number(value: Any) -> Number | None:
         return value if math.isfinite(value) else None
     if type(value) is int and -_LARGEST_IN_DIGITS < value < _LARGEST_IN_DIGITS:
         return value
+    if type(value) is tuple or type(value) is list:
+        return None
     if not isinstance(value, Real) and getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         return as_number(value.item())  # a tensor's element
     elif isinstance(value, bool) or not isinstance(value, Real):

@@ -29,6 +29,7 @@ def set_field(owner: object, name: str, value: Any) -> None:
     object.__setattr__(owner, name, value)
 
 
+_NO_DEFAULT = object()
 _NOT_PICKLED = ("_alone", "_drawn", "_records")
 
 
@@ -104,6 +105,8 @@ class Transform:
     registry: ClassVar[dict[str, type[Transform]]] = {}
     # Of a function of ``variegate.transforms.functional``, the class that declares it.
     functions: ClassVar[dict[str, type[Transform]]] = {}
+    # By argument, its default and the form that is kept of it: pipelines make transforms for every image.
+    _known_defaults: ClassVar[dict[str, tuple[Any, Any]]] = {}
     # Names of the function of this class.
     _functions: ClassVar[Sequence[str]] = ()
     # The function's names of the class's arguments, if they differ; None for arguments that it does not have.
@@ -154,6 +157,7 @@ class Transform:
             for base in reversed(cls.__mro__[1:])
             for name, argument in base.__dict__.get("_arguments", {}).items()
         } | arguments_of_class(cls)
+        cls._known_defaults = {}
         # Which of two methods a class defines, the last one in its line of bases.
         if "sample" in cls.__dict__ or "draw" in cls.__dict__:
             cls._is_recorded = "draw" in cls.__dict__
@@ -168,9 +172,14 @@ class Transform:
             Transform.registry[cls.__name__] = cls
 
     def __post_init__(self) -> None:
-        error = partial(ArgumentError, self)
+        known = self._known_defaults or _learn_defaults(type(self))
         for name, argument in self._arguments.items():
-            object.__setattr__(self, name, argument.check(name, getattr(self, name), error=error))
+            value = getattr(self, name)
+            default, kept = known[name]
+            if value is not default:
+                kept = argument.check(name, value, error=partial(ArgumentError, self))
+            if kept is not value:
+                object.__setattr__(self, name, kept)
         if self._format_advice:
             object.__setattr__(self, "_format_setter", self)
 
@@ -250,6 +259,17 @@ class Transform:
                 continue
             described[field.name] = _plain(value)
         return described
+
+
+def _learn_defaults(cls: type[Transform]) -> dict[str, tuple[Any, Any]]:
+    for name, argument in cls._arguments.items():
+        default = getattr(cls, name, _NO_DEFAULT)
+        try:
+            known = default, argument.check(name, default)
+        except (TypeError, ValueError):  # there is none, or one that stands for the class's own choice
+            known = _NO_DEFAULT, None
+        cls._known_defaults[name] = known
+    return cls._known_defaults
 
 
 def refuse_views(transform: Any, argument: str) -> None:

@@ -261,6 +261,7 @@ Factor = Annotated[Number, Range(0.0)]
 Jitter = Annotated[Number, Around(1.0, 0.0)]
 
 _COMPONENTS = {"brightness": Brightness._op, "contrast": Op.CONTRAST, "saturation": Op.SATURATION, "hue": Op.HUE}
+_UNCHANGED = {**dict.fromkeys(_COMPONENTS, (1.0, 1.0)), "hue": (0.0, 0.0)}
 
 
 @dataclass(frozen=True)
@@ -279,8 +280,8 @@ class ColorJitter(Transform):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, identity in {**dict.fromkeys(_COMPONENTS, 1.0), "hue": 0.0}.items():
-            if getattr(self, name) == (identity, identity):
+        for name, unchanged in _UNCHANGED.items():
+            if getattr(self, name) == unchanged:
                 set_field(self, name, None)
 
     def draw(self, image: DrawContext, slot: int) -> None:

@@ -154,10 +154,11 @@ class RandomErasing(Transform):
             if is_float:
                 return [image.normal(slot), image.normal(slot, 1), image.normal(slot + 1)]
             return [floor(256 * image.unit(slot, i)) for i in range(3)]
-        values = np.atleast_1d(np.array(0.0 if self.value == "random" else self.value, np.float64))
-        if not is_float and not ((values >= 0) & (values <= 255)).all():
+        value: Any = 0.0 if self.value == "random" else self.value
+        values = [float(level) for level in (value if isinstance(value, Sequence) else (value,))]
+        if not is_float and not all(0.0 <= level <= 255.0 for level in values):
             raise ArgumentError(self, "value", self.value, "levels from 0 to 255, as there is no Normalize before it")
-        return values.tolist()
+        return values
 
 
 class _FillOrRandom(FillColor):

@@ -172,8 +172,9 @@ class Around(Argument):
 
     def convert(self, value: Any) -> Any:
         distance = as_number(value)
-        ends = as_numbers(value)
-        if distance is not None:
+        if distance is None:
+            ends = as_numbers(value)
+        else:
             ends = max(self.center - distance, self.low), self.center + distance
         if ends is None or len(ends) not in (2, 2 * self.pairs):
             return None

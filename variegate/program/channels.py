@@ -89,8 +89,8 @@ def color_of(
     name: str, values: Sequence[Number], channels: int, add_to_table: Callable[[str, AnyArray], Number]
 ) -> Sequence[Number]:
     """The three numbers by which an instruction holds a color, whose ``values`` are one per channel or equal."""
-    if len(values) == channels == 3:
-        return values
+    if channels == 3 and len(values) in (1, 3):
+        return values if len(values) == 3 else [*values] * 3
     if any(isinstance(value, Value) for value in values):
         raise NotRecordable("a drawn color of many channels")
     color = per_channel(name, values, channels)

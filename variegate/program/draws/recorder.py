@@ -318,10 +318,11 @@ class DrawContext:
 
     def choose(self, number: Number, options: Sequence[Number]) -> Number:
         """``options[number]``."""
+        if not isinstance(number, Value):
+            option = options[int(number)]
+            return option if isinstance(option, Value) else float(option)
         if not any(isinstance(option, Value) for option in options):
             return self.lookup(options, number)
-        if not isinstance(number, Value):
-            return options[int(number)]
         result = options[-1]
         for i in range(len(options) - 2, -1, -1):
             result = self.recorder.compute(DrawOp.SELECT, number == i, options[i], result)
