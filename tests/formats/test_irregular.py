@@ -111,7 +111,7 @@ def test_given_as_the_source_itself(tmp_path: Path) -> None:
 def test_beside_shards(tmp_path: Path, jpeg: bytes) -> None:
     """An index that is a FIFO is made anew elsewhere; names of classes that are one are asked for."""
     (tmp_path / "a.tar").write_bytes(tar_bytes([("1.jpg", jpeg), ("1.cls", b"0")]))
-    os.mkfifo(tmp_path / "a.tar.vgindex")
+    os.mkfifo(tmp_path / "a.tar.index")
     assert opened(tmp_path / "a.tar") == [len(jpeg)]
     os.mkfifo(tmp_path / "classnames.txt")
     assert opened(tmp_path / "a.tar") == [f"SourceError: {tmp_path}/classnames.txt: {FIFO}"]

@@ -146,12 +146,12 @@ def test_places_that_hold_something_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_local_files_need_no_fsspec_and_no_pyarrow(tmp_path: Path) -> None:
+def test_local_files_need_no_fsspec_and_no_torch(tmp_path: Path) -> None:
     write_shards(tmp_path, 1)
     probe = (
         "import sys, variegate as vg; assert len(vg.open_source(sys.argv[1])) == 4\n"
         "assert len(list(vg.open_source(sys.argv[1], stream=True).read_shard(0))) == 4\n"
-        "print([m for m in ('fsspec', 'pyarrow', 'torch') if m in sys.modules])"
+        "print([m for m in ('fsspec', 'torch') if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", probe, str(tmp_path)], capture_output=True, text=True, check=False)
     assert run.stdout.strip() == "[]", run.stderr

@@ -204,7 +204,7 @@ def test_a_walk_that_the_network_broke_off_is_not_kept(cache: Path) -> None:
         assert 5 < len(source) <= 31
         with pytest.raises(DecodeError, match="the connection broke off"):
             source.read(len(source) - 1)
-    assert not list(cache.rglob("*.vgindex"))
+    assert not list(cache.rglob("*.index"))
 
 
 TREE = (

@@ -82,7 +82,7 @@ def laid(root: Path, kind: str) -> Any:
 @pytest.mark.parametrize("kind", ["folder", "parquet", "shards", "raw"])
 def test_a_moved_or_copied_source_is_the_same_and_a_touched_file_is_not(tmp_path: Path, kind: str) -> None:
     laid(tmp_path / "a", kind)
-    files = sorted(path for path in (tmp_path / "a").rglob("*") if path.suffix not in ("", ".vgindex", ".txt"))
+    files = sorted(path for path in (tmp_path / "a").rglob("*") if path.suffix not in ("", ".index", ".txt"))
     shutil.copytree(tmp_path / "a", tmp_path / "deep" / "b")  # with times
     endings = {"folder": "", "parquet": "*.parquet", "shards": "*.tar", "raw": "*.vgraw"}
 

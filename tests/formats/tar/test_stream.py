@@ -210,6 +210,33 @@ def test_random_damage_never_raises_anything_else(tmp_path: Path) -> None:
                     walk.content()
 
 
+@pytest.mark.parametrize("kind", [b"x", b"L", b"g", b"S"])
+def test_headers_that_extend_others_without_end(tmp_path: Path, kind: bytes) -> None:
+    """One after another, of any size, and with a size that leads back."""
+    header = tarfile.TarInfo("a.jpg")
+    header.type = kind
+    block = header.tobuf(tarfile.USTAR_FORMAT)
+    path = tmp_path / "a.tar"
+    for size in (b"0", b"77777777777", b"00000000001"):
+        large = bytearray(block)
+        large[124:136] = size.rjust(11, b"0") + b"\0"
+        large[148:156] = b"%06o\0 " % (sum(large) - sum(large[148:156]) + 256)
+        path.write_bytes(bytes(large) * 3000)
+        with pytest.raises(SourceError, match=r"a\.tar: (damaged|not a tar|cut off|member a\.jpg is stored)"):
+            open_webdataset([str(path)])
+    good = tar_bytes(labelled(1))
+    path.write_bytes(good.rstrip(b"\0") + bytes(-len(good.rstrip(b"\0")) % 512) + _pax({"size": "-5000"}) + good)
+    items = everything(TarStream([str(path)]))
+    assert items[0].item == (encoded(0), 0)
+    assert "damaged at byte" in str(items[1].item)
+
+
+def _pax(records: dict[str, str]) -> bytes:
+    info = tarfile.TarInfo("b.jpg")
+    info.pax_headers = records
+    return info.tobuf(tarfile.PAX_FORMAT)
+
+
 def test_memory_stays_that_of_a_sample(tmp_path: Path) -> None:
     path = write_tar(tmp_path / "a.tar", [(f"{i:03}.jpg", bytes(200_000)) for i in range(200)])
     tracemalloc.start()

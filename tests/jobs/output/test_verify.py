@@ -160,7 +160,7 @@ def test_a_label_within_a_shard_counts(tmp_path: Path) -> None:
 
 def test_files_beside_the_outputs(tmp_path: Path) -> None:
     sharded(tmp_path, "webdataset")
-    (tmp_path / "shard-000000.tar.vgindex").touch()  # a reader's
+    (tmp_path / "shard-000000.tar.index").touch()  # a reader's
     (tmp_path / "classnames.txt").write_text("ant\n")
     (tmp_path / "variegate.json").write_text("{}")
     (tmp_path / "variegate.source").write_bytes(b"PAR1")

@@ -248,7 +248,7 @@ def test_the_loader_finds_the_index_and_the_numbers(photos: Path, tmp_path: Path
     with_numbers = T.Compose([transform.transforms[0], T.Normalize(found.mean, found.std)])
     (images, _) = next(iter(Loader(tmp_path / "out", with_numbers, **options)))
     assert (images == same).all()
-    left = {name: one for name, one in digest(tmp_path / "out").items() if not name.endswith(".vgindex")}
+    left = {name: one for name, one in digest(tmp_path / "out").items() if not name.endswith(".index")}
     assert left == before
 
 

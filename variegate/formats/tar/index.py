@@ -1,8 +1,8 @@
 """The samples of a shard and their places, found by one walk over its headers; labels are read on the way.
 
-An index file, beside the shard or in a cache folder, is a line that names the format and its version, then compressed
-by zlib: the length of a JSON head, the head, and the arrays. zlib's checksum tells a damaged one, the shard's size and
-version in the head one that has become old; either is made anew. Of several processes that write one the last wins.
+An index file, beside the shard or in a cache folder, is an Arrow IPC stream of one record batch, and a checksum. It may
+come from anywhere: it is no larger than the shard, not compressed, and every column is checked. An index that does not
+fit the shard is made anew. Of several processes that write one the last wins.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
-from functools import cached_property, partial
+from dataclasses import asdict, dataclass, fields
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from variegate.arrays import Int64Array, UInt8Array
+from variegate.formats.arrow_ipc import check_uncompressed
 from variegate.formats.base import SourceError, check_on_error, digest_of, first_names
 from variegate.formats.reading import FileVersion, named_errors, open_stream, version_of
 from variegate.formats.tar.members import FileReader, ForwardReader, StreamReader
@@ -46,7 +48,7 @@ class ShardIndex:
     """A shard's samples as arrays [samples], in order.
 
     ``offsets``, ``sizes``: of the image files; ``begins``, ``ends``: of all members of a sample, with their headers.
-    ``names``: the members of the images, each ended by a NUL. ``values``: the label where its kind is NUMBER; where it
+    ``names``: the members of the images, pa.BinaryArray. ``values``: the label where its kind is NUMBER; where it
     is NAME or BAD, the place in ``texts``, which holds (text, extension of the label's member) once each.
     """
 
@@ -58,7 +60,7 @@ class ShardIndex:
     kinds: UInt8Array
     values: Int64Array
     texts: list[tuple[str, str]]
-    names: bytes
+    names: Any
     counts: ShardCounts
     failure: ShardFailure | None = None
 
@@ -76,12 +78,8 @@ class ShardIndex:
         return Label(kind, text=text, extension=extension)
 
     def name(self, position: int) -> str:
-        begin = int(self._name_ends[position - 1]) + 1 if position else 0
-        return self.names[begin : int(self._name_ends[position])].decode("utf-8", "surrogateescape")
-
-    @cached_property
-    def _name_ends(self) -> Int64Array:
-        return np.flatnonzero(np.frombuffer(self.names, np.uint8) == 0)
+        name: bytes = self.names[position].as_py()
+        return name.decode("utf-8", "surrogateescape")
 
 
 def index_shard(shard: Location, version: FileVersion) -> ShardIndex:
@@ -112,25 +110,28 @@ def _collect(reader: ForwardReader, version: FileVersion) -> ShardIndex:
         names.append(image.name.encode("utf-8", "surrogateescape"))
     columns = zip(_COLUMNS, np.array(places, np.int64).reshape(-1, len(_COLUMNS)).T, strict=True)
     arrays: dict[str, Any] = {name: column.astype(kind) for (name, kind), column in columns}
-    all_names = b"".join(name + b"\0" for name in names)
+    all_names = pa.array(names, pa.binary())
     return ShardIndex(version, **arrays, texts=list(texts), names=all_names, counts=walk.counts, failure=walk.failure)
 
 
-SUFFIX = ".vgindex"
+SUFFIX = ".index"
 # A change of what is written, or of how shards are read, takes a new number: older files are then made anew.
-_FIRST_LINE = b"variegate tar index 3\n"
-_MOST_REST = 64 << 20
+_FORMAT = b"variegate tar index 4"
+# Every sample has a header in its shard, which is longer than its row here but for its name, and that is in the header.
+_MOST_REST = 1 << 20
+_CHECKSUM_BYTES = 4
 _PLACES = (("offsets", np.int64), ("sizes", np.int64), ("begins", np.int64), ("ends", np.int64))
 _COLUMNS = (*_PLACES, ("kinds", np.uint8), ("values", np.int64))
+_FIELDS = [*((name, pa.from_numpy_dtype(kind)) for name, kind in _COLUMNS), ("names", pa.binary())]
 
 
 def load_index(shard: Location, version: FileVersion, cache_dir: StrPath | None) -> ShardIndex | None:
     """The kept index of a shard; None where there is none that fits."""
     for path in _index_paths(shard, cache_dir):
         try:
-            index = _parse(read_regular(path), version)
+            index = _parse(read_regular(path, version.size + _MOST_REST), version)
         # Whatever is wrong with it, it can be made again.
-        except (OSError, ValueError, KeyError, TypeError, zlib.error):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, pa.ArrowException):
             continue
         if index.version == version:
             return index
@@ -155,59 +156,73 @@ def _index_paths(shard: Location, cache_dir: StrPath | None) -> list[Path]:
 
 
 def _pack(index: ShardIndex) -> bytes:
-    head = json.dumps(
-        {
-            "stamp": index.version,
-            "count": len(index),
-            "texts": index.texts,
-            "names": len(index.names),
-            "seen": asdict(index.counts),
-            "loss": index.failure,
-        }
-    ).encode()
-    arrays = b"".join(
-        getattr(index, name).astype(np.dtype(kind).newbyteorder("<")).tobytes() for name, kind in _COLUMNS
-    )
-    body = len(head).to_bytes(8, "little") + head + arrays + index.names
-    return _FIRST_LINE + zlib.compress(body, 1)
+    head = {"stamp": index.version, "texts": index.texts, "seen": asdict(index.counts), "loss": index.failure}
+    schema = pa.schema(_FIELDS, {"format": _FORMAT, "head": json.dumps(head)})
+    columns = [pa.array(getattr(index, name)) for name, _ in _COLUMNS]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.record_batch([*columns, index.names], schema=schema))
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed + _checksum(packed)
+
+
+def _checksum(data: bytes) -> bytes:
+    return zlib.crc32(data).to_bytes(_CHECKSUM_BYTES, "little")
 
 
 def _parse(data: bytes, shard: FileVersion) -> ShardIndex:
-    """Raises ValueError, KeyError, TypeError or zlib.error for all but a whole index that may be this shard's."""
-    if not data.startswith(_FIRST_LINE):
+    """Raises ValueError, KeyError, TypeError, RecursionError or ArrowException for all but an index that may be this
+    shard's."""
+    data, checksum = data[:-_CHECKSUM_BYTES], data[-_CHECKSUM_BYTES:]
+    if _checksum(data) != checksum:
+        raise ValueError("damaged")
+    head_message, batch_message = pa.ipc.MessageReader.open_stream(data)
+    # To read another kind of message as a schema ends the process.
+    if head_message.type != "schema":
+        raise ValueError("no schema")
+    schema = pa.ipc.read_schema(head_message)
+    if (schema.metadata or {}).get(b"format") != _FORMAT or not schema.equals(pa.schema(_FIELDS)):
         raise ValueError("not an index of this version")
-    unpacking = zlib.decompressobj()
-    # Every name and text stands in the shard, and every sample has a header there: no index is much larger.
-    body = unpacking.decompress(data[len(_FIRST_LINE) :], 2 * shard.size + _MOST_REST)
-    if not unpacking.eof or unpacking.unused_data:
-        raise ValueError("cut, or longer than it should be")
-    at = 8 + int.from_bytes(body[:8], "little")
-    head = json.loads(body[8:at])
-    columns: dict[str, Any] = {}
-    for name, kind in _COLUMNS:
-        dtype = np.dtype(kind).newbyteorder("<")
-        columns[name] = np.frombuffer(body, dtype, head["count"], at).astype(kind)
-        at += head["count"] * dtype.itemsize
-    names = body[at:]
-    if len(names) != head["names"] or names.count(0) != head["count"]:
-        raise ValueError("its names are not whole")
-    begins = columns["offsets"]
-    sizes = columns["sizes"]
-    if np.any(begins < 0) or np.any(sizes < 0) or np.any(sizes > shard.size) or np.any(begins > shard.size - sizes):
-        raise ValueError("a member that is not in the shard")
-    if np.any(columns["begins"] < 0) or np.any(columns["ends"] > shard.size) or np.any(columns["begins"] > begins):
-        raise ValueError("a sample that is not in the shard")
-    places = columns["values"][columns["kinds"] >= LabelKind.NAME]
-    if np.any(columns["kinds"] > max(LabelKind)) or np.any(places < 0) or np.any(places >= len(head["texts"])):
-        raise ValueError("a label that is not in its texts")
-    return ShardIndex(
-        version=FileVersion(*head["stamp"]),
-        **columns,
-        texts=[(text, extension) for text, extension in head["texts"]],
-        names=names,
-        counts=ShardCounts(**head["seen"]),
-        failure=ShardFailure(*head["loss"]) if head["loss"] else None,
+    check_uncompressed(batch_message.metadata.to_pybytes())
+    batch = pa.ipc.read_record_batch(batch_message, schema)
+    batch.validate(full=True)
+    if any(column.null_count for column in batch.columns):
+        raise ValueError("missing values")
+    columns: dict[str, Any] = {name: batch.column(name).to_numpy() for name, _ in _COLUMNS}
+    head = json.loads(schema.metadata[b"head"])
+    texts = [(text, extension) for text, extension in head["texts"]]
+    counts = ShardCounts(**head["seen"])
+    failure = ShardFailure(*head["loss"]) if head["loss"] else None
+    _check_kinds(texts, counts, failure)
+    _check_places(columns, len(texts), shard.size)
+    version = FileVersion(*head["stamp"])
+    return ShardIndex(version, **columns, texts=texts, names=batch.column("names"), counts=counts, failure=failure)
+
+
+def _check_kinds(texts: list[tuple[str, str]], counts: ShardCounts, failure: ShardFailure | None) -> None:
+    """Raises ValueError for values of other types than a walk makes."""
+    is_text = all(isinstance(one, str) for pair in texts for one in pair)
+    is_count = all(type(getattr(counts, field.name)) is type(field.default) for field in fields(counts))
+    is_failure = failure is None or (
+        isinstance(failure.member, (str, type(None)))
+        and isinstance(failure.reason, str)
+        and isinstance(failure.is_transient, bool)
     )
+    if not (is_text and is_count and is_failure):
+        raise ValueError("values of other types")
+
+
+def _check_places(columns: dict[str, Any], texts: int, size: int) -> None:
+    """Raises ValueError for places that are not in a shard of ``size`` bytes, or not in its ``texts``."""
+    begins, offsets, sizes, ends = (columns[name] for name in ("begins", "offsets", "sizes", "ends"))
+    is_ordered = (begins >= 0) & (begins <= offsets) & (offsets <= ends) & (ends <= size)
+    # The size alone, as a sum may overflow.
+    if not np.all(is_ordered & (sizes >= 0) & (sizes <= ends - offsets)):
+        raise ValueError("a sample that is not in the shard")
+    kinds = columns["kinds"]
+    places = columns["values"][kinds >= LabelKind.NAME]
+    if np.any(kinds > max(LabelKind)) or np.any(places < 0) or np.any(places >= texts):
+        raise ValueError("a label that is not in its texts")
 
 
 _INDEXING_THREADS = 16
@@ -278,7 +293,8 @@ def _index(shard: Location, *, may_skip: bool, cache_dir: StrPath | None) -> tup
             raise
         failure = ShardFailure(None, error.reason(str(shard)), is_transient=True)
         none: dict[str, Any] = {name: np.zeros(0, kind) for name, kind in _COLUMNS}
-        return ShardIndex(FileVersion(0, ""), **none, texts=[], names=b"", counts=ShardCounts(), failure=failure), True
+        none |= {"names": pa.array([], pa.binary()), "texts": [], "counts": ShardCounts(), "failure": failure}
+        return ShardIndex(FileVersion(0, ""), **none), True
     if index.failure and not may_skip:
         raise SourceError(f"{shard}: {index.failure.reason}{_remedy(index)}")
     return index, is_kept

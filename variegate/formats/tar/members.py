@@ -1,15 +1,14 @@
-"""The members of a tar archive, one after another, with every cut and damage found where it is.
+"""The members of a tar archive, one after another, from a local file by position or from a stream.
 
-Read here and not by the standard library's tarfile, which takes an archive that ends in the middle of a member for one
-that ends before it. Understood: ustar, GNU (long names, base-256 sizes), PAX (path, size) and the old V7 layout. Bytes
-come from a local file by position, or from a stream.
+Headers are parsed by the standard library's tarfile. It takes a damaged or cut header for the end of the archive, so
+every end is checked here: only the end of the file, or a block of zeros, is one.
 """
 
 from __future__ import annotations
 
 import os
+import tarfile
 import zlib
-from collections.abc import Callable
 from io import BufferedReader, FileIO
 from typing import Any, NamedTuple
 
@@ -126,10 +125,7 @@ class _Gunzip:
 
 
 BLOCK = 512
-_REGULAR = (b"0", b"\0", b"7")
-_WITHOUT_CONTENT = (b"1", b"2", b"3", b"4", b"5", b"6")
-_LINKS = (b"1", b"2")
-# The longest extended header that is believed; names are some hundred bytes.
+# The longest extended header that is read; names are some hundred bytes.
 _MOST_EXTENDED = 1 << 20
 _ZEROS = bytes(BLOCK)
 _PACKED = {
@@ -157,149 +153,143 @@ class TarDamage(Exception):
         super().__init__(reason)
 
 
+class _HeaderFile:
+    """Stand-in for the TarFile of ``TarInfo.fromtarfile``: a header, and the headers that it extends, from a reader."""
+
+    encoding, errors = "utf-8", "surrogateescape"
+
+    def __init__(self, reader: ForwardReader, block: bytes) -> None:
+        self.fileobj = self
+        self.offset = 0  # set by tarfile: where the next header begins
+        self.pax_headers: dict[str, str] = {}
+        self.block = block  # the last that was read
+        self._reader = reader
+        self._is_begun = False
+
+    def tell(self) -> int:
+        return self._reader.at
+
+    def read(self, size: int) -> bytes:
+        if self._is_begun:
+            if not 0 <= size <= _MOST_EXTENDED:
+                raise TarDamage(f"damaged at byte {self._reader.at:,}: an extended header of {size:,} bytes")
+            self.block = self._reader.read(size)
+        self._is_begun = True
+        return self.block
+
+
+def _plain_file(block: bytes) -> tuple[str, int] | None:
+    """Parse the header of a plain file, as most are: name and size. None for headers that tarfile parses, which takes
+    twice as long."""
+    try:
+        if len(block) < BLOCK or block[156] not in b"0\0":
+            return None
+        if int(block[148:156].rstrip(b" \0"), 8) != _checksum(block):
+            return None
+        size = int(block[124:136].rstrip(b" \0"), 8)
+        name = _text(block[:100])
+    except ValueError:
+        return None
+    if block[345]:
+        if block[257:263] != b"ustar\0":
+            return None
+        name = f"{_text(block[345:500])}/{name}"
+    return None if size < 0 or name.endswith("/") else (name, size)
+
+
+def _checksum(block: bytes) -> int:
+    """Of all bytes, where the eight of the checksum itself are spaces."""
+    return sum(block) - sum(block[148:156]) + 8 * 32
+
+
+def _text(field: bytes) -> str:
+    return field.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
+
+
 class TarWalk:
-    """Call ``next``, then ``content`` or ``pass_over`` before the next ``next``."""
+    """Call ``next``, then ``content`` or ``pass_over``, then ``next`` again."""
 
     def __init__(self, reader: ForwardReader) -> None:
-        self._reader = reader
         self.members = 0
         self.links = 0
         self.has_end_mark = False
+        self._reader = reader
         self._last = ""
-        self._current: Member | None = None
+        self._size = 0
+        self._padding = 0
+        self._is_cut = False
 
     def next(self) -> Member | None:
         """The next regular file; None at the end. Raises TarDamage."""
-        long_name: str | None = None
-        long_size: int | None = None
-        is_extended = False
-        while True:
-            at = self._reader.at
+        while not self._is_cut:
+            begin = self._reader.at
             block = self._reader.read(BLOCK)
-            if not block and not is_extended:
+            if not block or block == _ZEROS:
+                self.has_end_mark = bool(block)
                 return None
-            if len(block) < BLOCK:
-                raise self._cut_in_header(block, at, long_name)
-            if block == _ZEROS and not is_extended:
-                self.has_end_mark = True
-                return None
-            name, size, kind = self._parse(block, at)
-            if kind in (b"L", b"x", b"X"):
-                content = self._extended(size, at)
-                is_extended = True
-                if kind == b"L":
-                    long_name = _text(content)
-                else:
-                    records = self._pax_records(content, at)
-                    if any(key.startswith("GNU.sparse.") for key in records):
-                        raise self._sparse(records.get("GNU.sparse.name", name))
-                    long_name = records.get("path", long_name)
-                    long_size = int(records["size"]) if "size" in records else long_size
-                continue
-            if kind in (b"g", b"K"):
-                self._extended(size, at)
-                continue
-            name = long_name or name
-            size = size if long_size is None else long_size
-            long_name = None
-            long_size = None
-            is_extended = False
-            if kind == b"S":
-                raise self._sparse(name)
-            self._last = name
+            if (plain := _plain_file(block)) is not None:
+                self._last, self._size = plain
+                self._padding = -self._size % BLOCK
+                is_file = True
+            else:
+                is_file = self._read_header(block, begin)
             self.members += 1
-            if kind in _WITHOUT_CONTENT or (kind == b"\0" and name.endswith("/")):
-                self.links += kind in _LINKS
-                continue
-            self._current = Member(name, self._reader.at, size)
-            if kind in _REGULAR:
-                return self._current
-            self.pass_over()  # kinds of single vendors, such as volume labels
+            if is_file:
+                return Member(self._last, self._reader.at, self._size)
+            self.pass_over()
+        return None
 
     def content(self) -> bytes:
-        """The bytes of the member that ``next`` gave."""
-        return self._pass(lambda size: (data := self._reader.read(size), len(data)))
-
-    def pass_over(self) -> None:
-        self._pass(lambda size: (b"", self._reader.skip(size)))
-
-    def _pass(self, take: Callable[[int], tuple[bytes, int]]) -> bytes:
-        if self._current is None:
-            raise RuntimeError("no member is open: call next() first")
-        member = self._current
-        self._current = None
-        data, had = take(member.size)
-        if had < member.size:
-            raise TarDamage(
-                f"cut off in the middle of member {member.name} (byte {had:,} of {member.size:,})", member.name
-            )
-        # Where only the filling of the last block is missing, nothing is lost.
-        self._reader.skip(-member.size % BLOCK)
+        """The bytes of the member that ``next`` returned, once."""
+        data = self._reader.read(self._size)
+        self._pass(len(data))
         return data
 
-    def _parse(self, block: bytes, at: int) -> tuple[str, int, bytes]:
-        """Name, size and kind. The checksum counts its own field as spaces; some old tars summed signed bytes."""
+    def pass_over(self) -> None:
+        self._pass(self._reader.skip(self._size))
+
+    def _pass(self, passed: int) -> None:
+        if passed < self._size:
+            where = f"(byte {passed:,} of {self._size:,})"
+            raise TarDamage(f"cut off in the middle of member {self._last} {where}", self._last)
+        # If only the padding of the last block is missing, nothing is lost.
+        self._is_cut = self._reader.skip(self._padding) < self._padding
+
+    def _read_header(self, block: bytes, begin: int) -> bool:
+        """True for a regular file. Raises TarDamage."""
+        headers = _HeaderFile(self._reader, block)
         try:
-            wanted = _number(block[148:156])
-            found = sum(block) - sum(block[148:156]) + 8 * 32
-            if wanted != found and wanted != found - 256 * sum(byte > 127 for byte in block[:148] + block[156:]):
-                raise ValueError
-            size = _number(block[124:136])
-            if size < 0:
-                raise ValueError
-        except ValueError:
-            raise self._not_a_header(block, at) from None
-        name = _text(block[:100])
-        if block[257:263] == b"ustar\0" and block[345]:
-            name = f"{_text(block[345:500])}/{name}"
-        return name, size, block[156:157]
+            info = tarfile.TarInfo.fromtarfile(headers)  # type: ignore[arg-type]
+        except DecodeError:
+            raise
+        except (tarfile.TarError, ValueError, LookupError, ArithmeticError, RecursionError):
+            # Whatever tarfile meets in a damaged header.
+            is_cut = len(headers.block) < BLOCK
+            raise self._cut_in_header(headers.block) if is_cut else self._not_a_header(block, begin) from None
+        if info.issparse():
+            reason = f"member {info.name} is stored as a sparse file, which is not read; write it without --sparse"
+            raise TarDamage(reason, info.name)
+        ahead = headers.offset - self._reader.at
+        size = info.size if info.isreg() else ahead
+        if not 0 <= size <= ahead:
+            raise self._not_a_header(block, begin)
+        self.links += info.islnk() or info.issym()
+        self._last = info.name
+        self._size = size
+        self._padding = ahead - size
+        return info.isreg()
 
-    def _extended(self, size: int, at: int) -> bytes:
-        if size > _MOST_EXTENDED:
-            raise TarDamage(f"damaged at byte {at:,}: an extended header of {size:,} bytes")
-        content = self._reader.read(size)
-        if len(content) < size or self._reader.skip(-size % BLOCK) < -size % BLOCK:
-            raise self._cut_in_header(b"", at, None)
-        return content
-
-    def _pax_records(self, content: bytes, at: int) -> dict[str, str]:
-        """Records are ``"<length of the record> <key>=<value>\\n"``; sizes must be numbers."""
-        records: dict[str, str] = {}
-        begin = 0
-        try:
-            while begin < len(content) and content[begin]:
-                space = content.index(b" ", begin)
-                end = begin + int(content[begin:space])
-                key, equals, value = content[space + 1 : end - 1].partition(b"=")
-                if end <= space or end > len(content) or not equals:
-                    raise ValueError
-                records[_text(key)] = _text(value)
-                begin = end
-            if int(records.get("size", 0)) < 0:
-                raise ValueError
-        except ValueError:
-            raise TarDamage(f"damaged at byte {at:,}: a PAX header that cannot be read") from None
-        return records
-
-    def _cut_in_header(self, block: bytes, at: int, long_name: str | None) -> TarDamage:
+    def _cut_in_header(self, block: bytes) -> TarDamage:
         if self.members == 0 and (packed := _packed_as(block)):
             return TarDamage(f"{packed}, not a tar archive")
-        # What is there of a name is not used: it may be that of an extended header, or lack what comes before it.
-        where = (
-            f"of member {long_name}" if long_name else f"after {self._last}" if self._last else "of its first member"
-        )
-        return TarDamage(f"cut off in the header {where} (byte {at + len(block):,})", long_name)
+        where = f"after {self._last}" if self._last else "of its first member"
+        return TarDamage(f"cut off in the header {where} (byte {self._reader.at:,})")
 
-    def _not_a_header(self, block: bytes, at: int) -> TarDamage:
+    def _not_a_header(self, block: bytes, begin: int) -> TarDamage:
         if self.members:
-            return TarDamage(f"damaged at byte {at:,}: there is no header of a member after {self._last}")
+            return TarDamage(f"damaged at byte {begin:,}: there is no header of a member after {self._last}")
         packed = _packed_as(block)
         return TarDamage(f"{packed}, not a tar archive" if packed else "not a tar archive: it begins with no header")
-
-    def _sparse(self, name: str) -> TarDamage:
-        return TarDamage(
-            f"member {name} is stored as a sparse file, which is not read; write it without --sparse", name
-        )
 
 
 def _packed_as(block: bytes) -> str | None:
@@ -307,14 +297,3 @@ def _packed_as(block: bytes) -> str | None:
     if kind is None or not kind.startswith("compressed"):
         return kind
     return f"{kind} (unpack it first; gzip'ed archives can be read with stream=True)"
-
-
-def _number(field: bytes) -> int:
-    """Octal digits, or, where the first bit is set, a binary number."""
-    if field[0] & 0x80:
-        return int.from_bytes(field, "big", signed=True) if field[0] == 0xFF else int.from_bytes(field[1:], "big")
-    return int(field.split(b"\0", 1)[0].strip() or b"0", 8)
-
-
-def _text(field: bytes) -> str:
-    return field.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")

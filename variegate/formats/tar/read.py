@@ -140,7 +140,8 @@ class WebDatasetSource(FilesSource):
     def fingerprint(self) -> str:
         parts: list[str | bytes] = ["\0".join(self.classes)]
         for name, shard in zip(relative_names([shard.location for shard in self._shards]), self._shards, strict=True):
-            parts += [f"\0{name}\0{len(shard.labels)}\0", shard.index.names]
+            members = b"".join(name + b"\0" for name in shard.index.names.to_pylist())
+            parts += [f"\0{name}\0{len(shard.labels)}\0", members]
             parts += [shard.index.sizes.tobytes(), shard.labels.tobytes()]
         return digest_of(*parts)
 
@@ -205,7 +206,7 @@ def open_webdataset(
     cache_dir: StrPath | None = None,
 ) -> WebDatasetSource:
     """List the samples of uncompressed tar archives. Each shard is walked over once and its index kept: beside it
-    (``train-00.tar.vgindex``), or in ``cache_dir``. A sample is a key (the name up to the first dot of the base name)
+    (``train-00.tar.index``), or in ``cache_dir``. A sample is a key (the name up to the first dot of the base name)
     with an image member; its label is in its ``.cls`` member, or under "label", "cls" or "class" in its ``.json``
     member.
 

@@ -23,7 +23,7 @@ from variegate.jobs.output.side_files import Problem, side_file_problems
 from variegate.threads import default_threads
 
 _REMOTE_THREADS = 16
-_INDEX = ".tar.vgindex"  # what readers put beside shards
+_INDEX = ".tar.index"  # what readers put beside shards
 _COLUMNS = (
     "file",
     "status",
