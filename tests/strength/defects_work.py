@@ -98,13 +98,11 @@ _OF_ENGINES = (
         tests=("tests/workers/test_scheduler.py",),
     ),
     Defect(
-        name="engine-names-shards-before-they-last",
-        anchor="ShardCommit._put_shard",
-        search="""shard.commit()
-        self._storage.sync()
-""",
-        replace="""shard.commit()
-""",
+        name="engine-records-parts-before-they-last",
+        anchor="PartWriter.commit",
+        search="""self.storage.sync()
+        write_record""",
+        replace="""write_record""",
         tests=(f"{_ENGINE}/augment/test_expansion.py",),
     ),
     Defect(
@@ -112,14 +110,14 @@ _OF_ENGINES = (
         anchor="LocalStorage.writer",
         search="self.place_of(relative), put, is_synced=True)",
         replace="self.place_of(relative), put)",
-        tests=("tests/formats/storage", "tests/jobs/output/test_crash_points.py"),
+        tests=("tests/formats/storage", "tests/jobs/test_resume.py"),
     ),
     Defect(
-        name="sinks-believe-what-follows-a-cut-line",
-        anchor="Scan.__iter__",
-        search="elif not broken:",
-        replace="elif not broken or line.durable <= self.end:",
-        tests=("tests/jobs/output/test_journal.py",),
+        name="sinks-believe-records-of-lost-files",
+        anchor="Parts.__init__",
+        search="if all(size_of(",
+        replace="if written or all(size_of(",
+        tests=("tests/jobs/output/test_run_folder.py",),
     ),
     Defect(
         name="sinks-verify-sizes-alone",

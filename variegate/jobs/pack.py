@@ -15,11 +15,11 @@ from variegate.io.files import StrPath
 from variegate.jobs.arguments import absolute_place, open_by_index
 from variegate.jobs.augment.run import Expansion
 from variegate.jobs.engine import Engine
-from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.manifest import read_manifest
-from variegate.jobs.output.on_disk import Row, check_apart
+from variegate.jobs.output.parts import Row
+from variegate.jobs.output.run_folder import RunFolder, check_apart
 from variegate.jobs.output.side_files import PACKED_COLUMNS, Totals, totals_of
-from variegate.jobs.pack_shards import PackCommit, PackPlan, write_index
+from variegate.jobs.pack_shards import PackPlan, write_index
 from variegate.ops.output import Identity
 from variegate.ops.resize import Resize
 from variegate.options.datasets import PackingOptions
@@ -54,7 +54,6 @@ class Packing(Expansion):
 
     plan: PackPlan
     verb = "packing"
-    _shard_commit = PackCommit
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,16 +62,16 @@ class Packing(Expansion):
     def _index_file(self) -> None:
         """Whole images are read."""
 
-    def restore_side_files(self, destination: Destination) -> None:
-        storage = destination.storage
+    def restore_side_files(self, folder: RunFolder) -> None:
+        storage = folder.storage
         if all(map(storage.exists, [STATISTICS_NAME, *([INDEX_NAME] if self.plan.has_index else [])])):
-            self.packed = _packed_of(totals_of(_rows_of(destination)), storage.sizes().get(INDEX_NAME, 0))
+            self.packed = _packed_of(totals_of(_rows_of(folder)), storage.sizes().get(INDEX_NAME, 0))
         else:
-            destination.amend(lambda storage: self.write_side_files(destination, lambda: _rows_of(destination)))
+            folder.amend(lambda storage: self.write_side_files(folder, lambda: _rows_of(folder)))
 
-    def write_side_files(self, destination: Destination, rows: Callable[[], Iterator[Row]]) -> None:
+    def write_side_files(self, folder: RunFolder, rows: Callable[[], Iterator[Row]]) -> None:
         """Write statistics and index."""
-        storage = destination.storage
+        storage = folder.storage
         found = totals_of(rows())
         self.packed = _packed_of(found)
         if not found.shards:
@@ -91,9 +90,9 @@ def _packed_of(found: Totals, index_bytes: int = 0) -> Packed:
     return Packed(*counts, found.bytes_before, after, index_bytes, statistics)
 
 
-def _rows_of(destination: Destination) -> Iterator[Row]:
+def _rows_of(folder: RunFolder) -> Iterator[Row]:
     """Of a complete run: the columns of its manifest that are added up."""
-    return read_manifest(destination.storage.root).columns(*PACKED_COLUMNS)
+    return read_manifest(folder.storage.root).columns(*PACKED_COLUMNS)
 
 
 def pack(source: Any, destination: StrPath, *, stop: Event | None = None, **options: Any) -> Packed:

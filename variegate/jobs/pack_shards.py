@@ -1,4 +1,4 @@
-"""Packed shards: their plan, the job that makes entries of images, and the commit, which writes entries of an index."""
+"""Packed shards: their plan, the job that makes entries of images, and the writer, with entries of an index."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ from variegate.formats.base import FileSource, Item, SourceError, StreamSource
 from variegate.formats.filtered import excluded_from
 from variegate.formats.opening import open_source
 from variegate.formats.packed import INDEX_NAME, sums_of
-from variegate.formats.shards import Labels, Record, Shard
-from variegate.formats.storage import PRIVATE, Storage
+from variegate.formats.shards import Labels, Record
+from variegate.formats.storage import Storage
 from variegate.io.location import Location, inside
-from variegate.jobs.augment.commit import Report, ShardCommit
-from variegate.jobs.augment.job import CopyOutput, DecodedItem, ExpansionJob, digest_columns
-from variegate.jobs.augment.plan import Plan
+from variegate.jobs.augment.job import DecodedItem, ExpansionJob, digest_columns
+from variegate.jobs.augment.plan import Plan, source_settings
+from variegate.jobs.augment.writing import CopyOutput, ShardWriter
 from variegate.jobs.output.files import encode_image
-from variegate.jobs.output.journal import Journal
-from variegate.jobs.output.on_disk import source_settings
+from variegate.jobs.output.parts import record_name
 from variegate.threads import default_threads
 
 
@@ -57,6 +56,9 @@ class PackPlan(Plan):
     @property
     def job_kind(self) -> type[PackJob]:
         return PackJob
+
+    def open_part(self, storage: Storage, part: int, labels: Labels) -> PackWriter:
+        return PackWriter(self, storage, part, labels)
 
     @property
     def has_index(self) -> bool:
@@ -130,14 +132,14 @@ class PackJob(ExpansionJob):
     def _make_copy(self, group: list[DecodedItem], copy: int) -> None:
         """Only larger images than are wanted are reduced."""
         most = self._plan.short_side
-        is_large = [most is not None and min(one.sample.pixels.shape[:2]) > most for one in group]
+        is_large = [most is not None and min(one.decoded.pixels.shape[:2]) > most for one in group]
         if large := list(compress(group, is_large)):
             super()._make_copy(large, copy)
         if rest := [one for one, is_one in zip(group, is_large, strict=True) if not is_one]:
-            self._encode_copy(rest, copy, None, [one.sample.pixels for one in rest])
+            self._encode_copy(rest, copy, None, [one.decoded.pixels for one in rest])
 
     def _encode(self, one: DecodedItem, image: Image_HWC, row: dict[str, Any]) -> CopyOutput:
-        origin: Origin = one.sample.file
+        origin: Origin = one.decoded.file
         about: dict[str, Any] = {"bytes": origin.nbytes, "kept": origin.kept is not None}
         if self._plan.layout == "raw":
             data = np.ascontiguousarray(image).tobytes()
@@ -162,32 +164,34 @@ def _sums(image: Image_HWC, channels: int) -> dict[str, Any]:
 
 
 _FILES_AT_ONCE = 256
-_FOLDER = f"{PRIVATE}/index"
 
 
-class PackCommit(ShardCommit):
-    """Gathers entries of the index as well, and writes those of each shard beside it."""
+class PackWriter(ShardWriter):
+    """Stores the entries of the shard's images for ``write_index`` as well."""
 
-    _plan: PackPlan
-
-    def __init__(self, plan: PackPlan, storage: Storage, labels: Labels, journal: Journal, report: Report) -> None:
-        super().__init__(plan, storage, labels, journal, report)
+    def __init__(self, plan: PackPlan, storage: Storage, part: int, labels: Labels) -> None:
+        super().__init__(plan, storage, part, labels)
+        self._has_index = plan.has_index
         self._entries: dict[int, bytes] = {}
 
-    def _put_shard(self, shard: Shard) -> dict[str, Any]:
-        if self._plan.has_index and shard.count:
-            # Until ``write_index``.
-            sizes = [len(one) for one in self._entries.values()]
+    def _finish(self) -> None:
+        super()._finish()
+        if self._has_index and self._entries:
+            sizes = [len(entry) for entry in self._entries.values()]
             head = json.dumps({"keys": list(self._entries), "sizes": sizes}).encode()
-            self._storage.write(f"{_FOLDER}/{shard.name}", b"\n".join([head, b"".join(self._entries.values())]))
-        self._entries = {}
-        return super()._put_shard(shard)
+            self.storage.write(_entries_name(self.part), b"\n".join([head, b"".join(self._entries.values())]))
 
-    def _record(self, row: dict[str, Any], data: bytes, label: Any, extra: ShardEntry) -> Record:
-        if self._plan.has_index:
-            self._entries[extra.key] = extra.entries
-        about = row["class"], row["source"], row["id"], extra.shape
-        return Record(row["index"], None, data, "raw" if self._plan.layout == "raw" else "jpg", label, *about)
+    def _record(self, output: CopyOutput, label: Any) -> Record:
+        row, data, entry = output
+        if self._has_index:
+            self._entries[entry.key] = entry.entries
+        about = row["class"], row["source"], row["id"], entry.shape
+        extension = "jpg" if self._has_index else "raw"
+        return Record(row["index"], None, data, extension, label, *about)
+
+
+def _entries_name(part: int) -> str:
+    return record_name(part, "entries")
 
 
 def write_index(storage: Storage, shards: Iterable[str]) -> dict[str, object]:
@@ -206,7 +210,8 @@ def write_index(storage: Storage, shards: Iterable[str]) -> dict[str, object]:
 
 def _entries_of(storage: Storage, shard: str) -> dict[int, bytes]:
     try:
-        head, _, packed = storage.read(f"{_FOLDER}/{shard}").partition(b"\n")
+        part = int(shard.partition(".")[0].removeprefix("shard-"))
+        head, _, packed = storage.read(_entries_name(part)).partition(b"\n")
     except FileNotFoundError:
         return _look_through(storage, shard)
     found = json.loads(head)

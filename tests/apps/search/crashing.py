@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from tests.apps.search.runs import contents, small_run
-from tests.jobs.output.crashing import KILLED, in_a_child, killed_at
+from tests.jobs.resuming import KILLED, fail_at, in_a_child
 from variegate.apps.search import SearchSpace
 from variegate.apps.search.driver import LocalSearch, Progress
 
@@ -38,7 +38,7 @@ def search(place: Path) -> None:
 
 def killed_search(place: Path, step: int) -> int:
     def act() -> None:
-        killed_at(step)
+        fail_at(step, is_kill=True)
         search(place)
 
     return in_a_child(act)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 import yaml
 
-from tests.children import run_python
 from tests.formats.annotated.made import CLASSES, NAMES, SIZES, coco_entries, put_coco, put_voc, put_yolo
 from tests.formats.annotated.test_masks import put as put_masks
 from tests.jobs.augment.crashing import CrashingObjects
@@ -45,7 +43,7 @@ def laid(layout: str, root: Path) -> tuple[Path, Any]:
 
 def expansion(place: Path, annotations: Any, out: Path, engine: Engine | None = None, **settings: Any) -> Expansion:
     options = {"transform": POLICY, "copies": 3, "seed": 4, "format": "png", "place": str(place)} | settings
-    own = {name: options.pop(name) for name in ("on_error", "changed", "stop", "on_progress") if name in options}
+    own = {name: options.pop(name) for name in ("on_error", "resume", "stop", "on_progress") if name in options}
     exclude = options.pop("exclude", None)
     source: Any = open_source(place, annotations=annotations, exclude=exclude)
     plan = plan_for(source, options.pop("transform"), annotations=annotations, **options)
@@ -222,8 +220,8 @@ def test_lost_and_damaged_files_are_found_and_made_again(tmp_path: Path, layout:
     (out / name).unlink()
     (out / image).write_bytes(b"cut")
     assert [(problem.file, problem.kind) for problem in verify(out).problems] == [(name, "missing"), (image, "damaged")]
-    with pytest.warns(UserWarning, match="^3 outputs of an earlier run are made again"):
-        assert expansion(place, annotations, out).run().written == 3
+    with pytest.warns(UserWarning, match="^9 outputs of an earlier run are made again"):
+        assert expansion(place, annotations, out).run().written == 9
     assert digest(out) == whole
     (out / name).write_bytes((out / name).read_bytes()[:-1] + b"~")
     found = verify(out)
@@ -266,46 +264,6 @@ def test_what_crashes_its_worker_is_left_out_by_name(tmp_path: Path) -> None:
     assert (report.skipped, report.written, report.missing) == ([(NAMES[2], reason)], 6, 3)
     assert {image["file_name"][0] for image in coco_of(tmp_path / "out")["images"]} == {"a", "b"}
     assert {row["reason"] for row in rows(tmp_path / "out") if row["status"] == "quarantined"} == {reason}
-
-
-_KILLED_AT = """
-import os, signal, sys
-from pathlib import Path
-from tests.jobs.augment.test_annotated import expansion
-from variegate.jobs.output.journal import Journal
-from variegate.formats.storage.local import LocalStorage
-place, annotations, out, moment = sys.argv[1:]
-
-def kill(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-def killed_when(owner, name, is_moment):
-    real = getattr(owner, name)
-    def call(self, *arguments):
-        result = real(self, *arguments)
-        return kill() if is_moment(self, *arguments) else result
-    setattr(owner, name, call)
-
-if moment == "journal":
-    killed_when(Journal, "flush", lambda journal: len(journal.covered) > 0)
-else:
-    killed_when(LocalStorage, "_put", lambda storage, temporary, path: path.endswith(moment))
-expansion(Path(place), annotations, Path(out), copies=20).run()
-"""
-
-
-@pytest.mark.process
-@pytest.mark.parametrize(("layout", "moment"), [("coco", "journal"), ("voc", "Annotations/b_11.xml")])
-def test_what_is_killed_goes_on_to_the_same_bytes(tmp_path: Path, layout: str, moment: str) -> None:
-    """While images are made, and while files of annotations are written."""
-    place, annotations = laid(layout, tmp_path / "data")
-    expansion(place, annotations, tmp_path / "whole", copies=20).run()
-    out = tmp_path / "out"
-    killed = run_python(_KILLED_AT, place, annotations, out, moment)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert not (out / "manifest.parquet").exists()
-    assert expansion(place, annotations, out, copies=20).run().resumed > 0
-    assert digest(out) == digest(tmp_path / "whole")
 
 
 def test_mosaics_join_what_belongs_to_their_images(tmp_path: Path) -> None:
@@ -464,8 +422,8 @@ def test_masks_stay_beside_their_images(tmp_path: Path) -> None:
         zip(lost, ("missing", "damaged"), strict=True)
     )
     delete_damaged(out, found)
-    with pytest.warns(UserWarning, match="^4 outputs of an earlier run are made again"):
-        assert expansion(tmp_path / "data", "masks", out, **settings).run().written == 4
+    with pytest.warns(UserWarning, match="^6 outputs of an earlier run are made again"):
+        assert expansion(tmp_path / "data", "masks", out, **settings).run().written == 6
     assert digest(out) == whole
 
 

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.jobs.output.runs import tree
 from variegate import transforms as T
 from variegate.formats.objects.arrays import ArraySource
+from variegate.formats.shards import Labels
 from variegate.formats.storage import open_storage
 from variegate.jobs.augment import Plan
 from variegate.jobs.augment import job as job_module
 from variegate.jobs.augment.job import ExpansionJob, ExpansionSpec
-from variegate.jobs.augment.plan import ItemOutputs
+from variegate.jobs.augment.writing import ItemOutputs
 from variegate.transforms import Transform
 
 
@@ -44,9 +46,11 @@ def test_a_sample_that_the_transform_does_not_take_is_named() -> None:
     assert [item for item, made in enumerate(outputs) if made is None] == sorted(failed)
 
 
-def test_nothing_is_written_of_an_item_of_which_a_copy_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = open_storage(tmp_path)
-    storage.prepare()
+@pytest.mark.parametrize("layout", ["folder", "webdataset"])
+def test_an_item_of_which_a_copy_fails_has_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
+) -> None:
+    """Also if the run writes the part from the pieces that workers made."""
     encode = job_module.encode_image  # type: ignore[attr-defined]
     seen: list[int] = []
 
@@ -57,11 +61,21 @@ def test_nothing_is_written_of_an_item_of_which_a_copy_fails(tmp_path: Path, mon
         return encode(*arguments)
 
     monkeypatch.setattr(job_module, "encode_image", fails_once)
-    outputs, failed = run(ExpansionJob(ExpansionSpec(plan(), storage), "cpu", 1), 0, 3)
-    assert list(failed) == [1]
-    assert [made is None for made in outputs] == [False, True, False]
-    files = list(tmp_path.rglob("*.png"))
-    assert len(files) == 6
+    chosen = plan(photos(3), layout=layout, shard_size=9)
+    by_worker, by_run = (open_storage(tmp_path / name) for name in ("worker", "run"))
+    job = ExpansionJob(ExpansionSpec(chosen, by_worker), "cpu", 1)
+    outputs, failed = run(job, 0, 3)
+    assert failed == {}
+    assert list(outputs[0].failed) == [1]  # type: ignore[union-attr]
+    monkeypatch.undo()
+    pieces = [(item, job.run(range(item, item + 1), None, lambda: None).outputs[0]) for item in (0, 2)]
+    with chosen.open_part(by_run, 0, Labels()) as writer:
+        writer.add([pieces[0], (1, "webp holds at most 16,383 pixels a side"), pieces[1]])
+        writer.commit()
+    assert tree(tmp_path / "worker") == tree(tmp_path / "run")
+    names = [path.name for path in (tmp_path / "run").rglob("*.*")]
+    assert sum(name.endswith(".png") for name in names) == (6 if layout == "folder" else 0)
+    assert sum(name.endswith(".tar") for name in names) == (layout == "webdataset")
 
 
 def test_a_mistake_in_a_transform_costs_the_images_it_shows_for(monkeypatch: pytest.MonkeyPatch) -> None:

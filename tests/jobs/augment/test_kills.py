@@ -1,8 +1,7 @@
 """kill -9 of the parent and of workers, then the same command again, as a user would do it.
 
-Quicker tests show what each part owes to it: ``tests/jobs/output/test_crash_points.py`` (files, journal, manifest) and
-``tests/workers/test_process.py`` (workers that are gone, or whose parent is). ``tests/soak`` is the same as a
-command.
+Quicker tests: ``tests/jobs/test_resume.py`` (files, records, manifest) and ``tests/workers/test_process.py``
+(workers that are gone, or whose parent is). ``tests/soak`` is the same as a command.
 """
 
 from __future__ import annotations

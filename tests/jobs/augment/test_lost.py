@@ -9,7 +9,6 @@ import pytest
 
 from tests.jobs.augment.samples import digest, expansion, lay_photos, run_until, threads
 from variegate.jobs.augment import Report
-from variegate.jobs.output import journal
 from variegate.jobs.output.verify import delete_damaged, verify
 
 LAYOUTS = ("folder", "webdataset", "parquet")
@@ -21,8 +20,7 @@ def photos(tmp_path: Path) -> Path:
     return lay_photos(tmp_path / "photos")
 
 
-def begun(photos: Path, out: Path, at_least: int, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Report:
-    monkeypatch.setattr(journal, "_FLUSH_SECONDS", 0)
+def begun(photos: Path, out: Path, at_least: int, **settings: Any) -> Report:
     run = expansion(photos, out, threads(1, ordered=True), **settings)
     return run_until(run, at_least)
 
@@ -36,17 +34,15 @@ def test_deleted_and_cut_files_of_a_complete_run(photos: Path, tmp_path: Path) -
     expansion(photos, out).run()
     before = digest(out)
     times = {path: path.stat().st_mtime_ns for path in out.rglob("*.jpg")}
-    lost = [out / "a/2_0.jpg", out / "b/deep/x_1.jpg", out / "b/x_0.jpg", out / "b/x_1.jpg", out / "b/x_2.jpg"]
-    for path in lost[:-1]:
-        path.unlink()
-    lost[-1].write_bytes(lost[-1].read_bytes()[:-1])
-    with pytest.warns(UserWarning, match=f"^9 {MADE_AGAIN}$"):
+    (out / "b/deep/x_1.jpg").unlink()
+    (out / "b/z_0.jpg").write_bytes((out / "b/z_0.jpg").read_bytes()[:-1])
+    with pytest.warns(UserWarning, match=f"^6 {MADE_AGAIN}$"):
         report = expansion(photos, out).run()
-    assert (report.repaired, report.written, report.resumed, report.total) == (9, 9, 12, 21)
+    assert (report.repaired, report.written, report.resumed, report.total) == (6, 6, 15, 21)
     assert digest(out) == before
-    # Images of other samples were left alone.
+    # Images of other parts were left alone.
     written = {path for path, time in times.items() if path.stat().st_mtime_ns != time}
-    assert written == {path.with_name(f"{path.stem[:-1]}{copy}.jpg") for path in lost for copy in range(3)}
+    assert written == {out / f"b/{name}_{copy}.jpg" for name in ("z", "deep/x") for copy in range(3)}
     assert expansion(photos, out).run().repaired == 0
 
 
@@ -65,19 +61,18 @@ def test_a_shard_is_made_again_whole(photos: Path, tmp_path: Path, layout: str) 
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_of_an_interrupted_run(photos: Path, tmp_path: Path, layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_an_interrupted_run(photos: Path, tmp_path: Path, layout: str) -> None:
     out, settings = tmp_path / "out", {"layout": layout, "shard_size": 30, "copies": 60}
-    first = begun(photos, out, 130, monkeypatch, **settings)
+    first = begun(photos, out, 130, **settings)
     if layout == "folder":
         (out / "a/1.jpg_3.jpg").unlink()
         (out / "a/1.png_7.jpg").write_bytes(b"")
     else:
         shards(out)[1].unlink()
-    number = 32 if layout == "folder" else 28
     with pytest.warns(UserWarning, match=MADE_AGAIN):
         second = expansion(photos, out, **settings).run()
-    assert second.repaired == number
-    assert second.resumed == first.written - number
+    assert second.repaired > 0
+    assert second.resumed == first.written - second.repaired
     assert second.written + second.resumed == 420
     expansion(photos, tmp_path / "reference", **settings).run()
     assert digest(out) == digest(tmp_path / "reference")
@@ -93,8 +88,8 @@ def test_an_address(photos: Path) -> None:
     fs.rm_file("/lost/out/a/2_0.jpg")
     fs.pipe_file("/lost/out/b/x_1.jpg", b"cut")
     fs.rm("/lost/out/b/deep", recursive=True)
-    with pytest.warns(UserWarning, match=f"^9 {MADE_AGAIN}"):
-        assert expansion(photos, address).run().repaired == 9
+    with pytest.warns(UserWarning, match=f"^21 {MADE_AGAIN}"):
+        assert expansion(photos, address).run().repaired == 21
     assert {name: fs.cat_file(name) for name in fs.find("/lost/out")} == before
     assert verify(address).problems == []
 
@@ -110,7 +105,7 @@ def test_damage_that_verify_removes_is_made_again(photos: Path, tmp_path: Path, 
     path.write_bytes(data)
     assert expansion(photos, out, **settings).run().repaired == 0  # its size is right
     assert delete_damaged(out, verify(out)) == [path.relative_to(out).as_posix()]
-    with pytest.warns(UserWarning, match="3 outputs" if layout == "folder" else "6 outputs"):
+    with pytest.warns(UserWarning, match="15 outputs" if layout == "folder" else "6 outputs"):
         expansion(photos, out, **settings).run()
     assert digest(out) == before
     assert verify(out).problems == []
@@ -120,13 +115,11 @@ def test_damage_that_verify_removes_is_made_again(photos: Path, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("name", "is_begun"), [("variegate.json", False), ("classnames.txt", False), ("classnames.txt", True)]
 )
-def test_files_beside_the_outputs_are_written_again(
-    photos: Path, tmp_path: Path, name: str, is_begun: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_beside_the_outputs_are_written_again(photos: Path, tmp_path: Path, name: str, is_begun: bool) -> None:
     out, settings = tmp_path / "out", {"layout": "webdataset", "shard_size": 10, "copies": 20}
     expansion(photos, tmp_path / "reference", **settings).run()
     if is_begun:
-        begun(photos, out, 20, monkeypatch, **settings)
+        begun(photos, out, 20, **settings)
     else:
         expansion(photos, out, **settings).run()
     (out / name).unlink()

@@ -18,11 +18,11 @@ def plan(**settings: object) -> Plan:
 
 
 def test_a_shard_holds_about_as_many_images_as_asked_for() -> None:
-    assert plan(copies=1, layout="webdataset", shard_size=1000).items_per_shard == 1000
-    assert plan(copies=8, layout="parquet", shard_size=1000).items_per_shard == 125
-    assert plan(copies=20, layout="parquet", shard_size=1000).items_per_shard == 100
-    assert plan(copies=8, layout="parquet", shard_size=3).items_per_shard == 1
-    assert plan(copies=8).items_per_shard == 0
+    assert plan(copies=1, layout="webdataset", shard_size=1000).items_per_part == 1000
+    assert plan(copies=8, layout="parquet", shard_size=1000).items_per_part == 125
+    assert plan(copies=20, layout="parquet", shard_size=1000).items_per_part == 100
+    assert plan(copies=8, layout="parquet", shard_size=3).items_per_part == 1
+    assert plan(copies=8).items_per_part == 2
 
 
 def test_settings_hold_what_the_outputs_depend_on() -> None:

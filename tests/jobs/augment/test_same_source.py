@@ -17,7 +17,6 @@ from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
 from variegate.jobs.arguments import build_transform
 from variegate.jobs.augment import Expansion, Plan, Report
-from variegate.jobs.output import journal
 
 LAYOUTS = ("folder", "webdataset", "parquet")
 
@@ -31,11 +30,6 @@ def begun(photos: Path, out: Path, at_least: int = 6, **settings: Any) -> Report
     """A run that is stopped early: samples in their order, and the first ones done."""
     run = expansion(photos, out, threads(1, ordered=True), copies=20, **settings)
     return run_until(run, at_least)
-
-
-@pytest.fixture(autouse=True)
-def flushes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "_FLUSH_SECONDS", 0)
 
 
 def touch(path: Path, seconds: int = 5) -> None:
@@ -169,14 +163,14 @@ def test_a_damaged_record_is_named(photos: Path, tmp_path: Path) -> None:
 def test_a_file_that_changes_during_the_run_is_an_error_by_name(
     photos: Path, tmp_path: Path, layout: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Expansion.make
+    real = Expansion._make
 
     def late(self: Expansion, *arguments: Any) -> None:
         touch(photos / "b/x.jpg")
         repaint(photos / "a/2.jpg")
         real(self, *arguments)
 
-    monkeypatch.setattr(Expansion, "make", late)
+    monkeypatch.setattr(Expansion, "_make", late)
     report = expansion(photos, tmp_path / "out", layout=layout).run()
     assert [(name, reason.partition(":")[0]) for name, reason in sorted(report.skipped)] == [
         ("a/2.jpg", "has changed since the run began"),

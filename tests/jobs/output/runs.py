@@ -1,23 +1,34 @@
-"""A small run, as an expansion makes them: outputs, then the journal, then the manifest."""
+"""A small run, as an expansion makes them: outputs and records of parts, then the manifest."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from variegate.formats.stamps import Stamps
-from variegate.jobs.output.destination import Destination
-from variegate.jobs.output.on_disk import invalidate_lost_outputs
+from variegate.jobs.output.parts import FinishedPart, Parts, write_record
+from variegate.jobs.output.run_folder import RunFolder
 from variegate.jobs.output.run_record import read_source, write_source
 
 SETTINGS = {"source": "photos", "seed": 0, "copies": 2, "transform": {"op": "Rotate", "angles": [-3.0, 3.0]}}
 ITEMS = 4
 COPIES = 2
+
+
+class ItemParts:
+    """Every item is a part."""
+
+    num_parts = ITEMS
+    is_sharded = False
+
+    def part_of(self, index: int, copy: int) -> int:
+        return index
+
+    def outputs_of(self, part: int) -> list[tuple[int, int]]:
+        return [(part, copy) for copy in range(COPIES)]
 
 
 def output(item: int, copy: int, size: int = 100) -> bytes:
@@ -41,38 +52,31 @@ def stamps() -> Stamps:
     return Stamps(names, np.arange(ITEMS, dtype=np.int64), times, (), np.arange(ITEMS))
 
 
-def run(
-    root: str | Path,
-    *,
-    resume: bool = True,
-    size: int = 100,
-    flush_every: int = 2,
-) -> Destination:
-    """Do what is left to be done. The items are done from the last to the first."""
-    with Destination(root, SETTINGS, resume) as destination:
-        invalidate_lost_outputs(destination, lambda row: (row["index"], row["index"] + 1), False)
-        if read_source(destination.storage) is None:
-            destination.amend(lambda storage: write_source(storage, stamps()))
-        if destination.is_complete:
-            return destination
-        done = {item for start, stop in destination.journal.covered for item in range(start, stop)}
-        for item in reversed([item for item in range(ITEMS) if item not in done]):
-            for copy in range(COPIES):
-                destination.storage.write(file_of(item, copy), output(item, copy, size))
-            destination.storage.sync()
-            rows = [json.dumps(row_of(item, copy, size)) for copy in range(COPIES)]
-            destination.journal.append(item, item + 1, rows)
-            if destination.journal.pending == flush_every:
-                destination.journal.flush()
-        destination.finish(destination.journal.rows())
-    return destination
+def make_item(folder: RunFolder, item: int, size: int = 100) -> None:
+    for copy in range(COPIES):
+        folder.storage.write(file_of(item, copy), output(item, copy, size))
+    folder.storage.sync()
+    write_record(folder.storage, item, [row_of(item, copy, size) for copy in range(COPIES)])
 
 
-def tree(root: str | Path) -> dict[str, bytes | None]:
+def run(root: str | Path, *, resume: bool = True, size: int = 100) -> list[int]:
+    """Make the remaining items, from the last to the first, and return them."""
+    with RunFolder(root, SETTINGS, resume) as folder:
+        remaining = Parts(folder.storage, ItemParts()).remaining
+        if folder.is_complete:
+            if not remaining:
+                return []
+            folder.claim()
+        parts = Parts(folder.storage, ItemParts())
+        if read_source(folder.storage) is None:
+            folder.amend(lambda storage: write_source(storage, stamps()))
+        for item in reversed(remaining):
+            make_item(folder, item, size)
+            parts.finished[item] = FinishedPart(COPIES, 0)
+        folder.finish(parts.rows())
+    return remaining
+
+
+def tree(root: Path) -> dict[str, bytes | None]:
     """Everything below a folder: bytes of files, None for folders."""
-    found: dict[str, bytes | None] = {}
-    for folder, folders, files in os.walk(root):
-        here = Path(folder)
-        found |= {str((here / name).relative_to(root)): None for name in folders}
-        found |= {str((here / name).relative_to(root)): (here / name).read_bytes() for name in files}
-    return found
+    return {str(path.relative_to(root)): path.read_bytes() if path.is_file() else None for path in root.rglob("*")}

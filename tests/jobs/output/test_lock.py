@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from variegate.io.durable import WriteError
-from variegate.jobs.output.destination import locked
+from variegate.jobs.output.run_folder import locked
 
 
 def test_a_folder_in_which_nothing_can_be_made_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

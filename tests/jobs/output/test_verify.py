@@ -18,8 +18,8 @@ from variegate.formats.base import SourceError
 from variegate.formats.storage import Storage, WriteError, open_storage
 from variegate.formats.storage.local import LocalStorage
 from variegate.jobs.augment.replay import replay
-from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME, read_manifest, write_manifest
+from variegate.jobs.output.run_folder import RunFolder
 from variegate.jobs.output.verify import delete_damaged, verify
 
 CHECKSUM = "its checksum differs from the manifest"
@@ -35,9 +35,9 @@ def sharded(root: Path, layout: str) -> Storage:
     """Seven shards of two samples, with settings and manifest."""
     settings = {"layout": layout, "classes": list(CLASSES)}
     storage = open_storage(root)
-    with Destination(root, settings) as destination:
+    with RunFolder(root, settings) as folder:
         made = records()
-        shards(layout)(destination.storage, made, CLASSES)
+        shards(layout)(folder.storage, made, CLASSES)
         ending = {"webdataset": "tar", "parquet": "parquet"}[layout]
         rows: list[dict[str, Any]] = []
         for number, record in enumerate(made):
@@ -48,7 +48,7 @@ def sharded(root: Path, layout: str) -> Storage:
                 | {"sha256": hashlib.sha256(record.data).hexdigest(), "bytes": len(record.data)}
                 | {"shard_bytes": len(whole), "shard_sha256": hashlib.sha256(whole).hexdigest()}
             )
-        destination.finish(rows)
+        folder.finish(rows)
     return storage
 
 
@@ -117,11 +117,11 @@ def test_every_byte_of_every_output_counts(tmp_path: Path) -> None:
 
 def test_names_that_are_not_utf_8(tmp_path: Path) -> None:
     name = "caf\udce9/é\udcff_0.jpg"
-    with Destination(tmp_path, {}) as destination:
+    with RunFolder(tmp_path, {}) as folder:
         for file in (name, "plain_0.jpg"):
-            destination.storage.write(file, b"x")
+            folder.storage.write(file, b"x")
         facts = {"status": "written", "bytes": 1, "sha256": hashlib.sha256(b"x").hexdigest()}
-        destination.finish([facts | {"file": name, "index": 0}, facts | {"file": "plain_0.jpg", "index": 1}])
+        folder.finish([facts | {"file": name, "index": 0}, facts | {"file": "plain_0.jpg", "index": 1}])
     assert found(tmp_path) == []
     (tmp_path / name).write_bytes(b"y")
     verified = verify(tmp_path)
@@ -222,7 +222,7 @@ def test_a_manifest_without_some_of_its_rows(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_not_complete(tmp_path: Path) -> None:
-    Destination(tmp_path, SETTINGS).close()
+    RunFolder(tmp_path, SETTINGS).close()
     unfinished = "missing: the run is incomplete; to resume, run the command that began it again"
     assert found(tmp_path) == [("manifest.parquet", unfinished, "missing")]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import zlib
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -27,8 +26,8 @@ from variegate.formats.packed import PixelSums, parse_statistics, statistics_byt
 from variegate.formats.storage import open_storage
 from variegate.jobs.arguments import build_transform
 from variegate.jobs.augment.replay import replay
-from variegate.jobs.output.journal import record
 from variegate.jobs.output.manifest import read_manifest, write_checksum
+from variegate.jobs.output.parts import write_record
 from variegate.jobs.output.verify import verify
 from variegate.loader import cache as disk_cache
 from variegate.policies.load import scaled_policy
@@ -153,12 +152,9 @@ def _template() -> Path:
     stop.set()
     expansion(photos, begun, threads(1), size=(8, 8), copies=2, stop=stop).run()
     rows = pq.read_table(out / "manifest.parquet").to_pylist()
-    journal = begun / ".variegate/journal"
-    lines = [journal.read_bytes().partition(b"\n")[0] + b"\n"]
-    for item in range(0, 4, 2):
-        lines.append(record(item, item + 2, [json.dumps(row) for row in rows[2 * item : 2 * item + 4]], len(lines[0])))
-    journal.write_bytes(b"".join(lines))
-    for row in rows[:8]:
+    plan = expansion(photos, begun, threads(1), size=(8, 8), copies=2).plan
+    write_record(open_storage(begun), 0, rows[: len(plan.outputs_of(0))])
+    for row in rows[: len(plan.outputs_of(0))]:
         place = begun / row["file"]
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(out / row["file"], place)
@@ -213,19 +209,11 @@ def _parse_manifest(out: Path) -> None:
 
 
 def _make_expansion(random: Random, folder: Path) -> Path:
-    """What lies beside the outputs of a run that goes on; its journal has the checksums that belong to its lines."""
+    """What lies beside the outputs of a run that resumes, and its record."""
     out = folder / "out"
     shutil.copytree(_template() / random.choice(("begun", "begun", "begun", "out")), out)
     file = random.choice([one for name in _BESIDE for one in out.glob(name)])
-    if file.name == "journal" and random.random() < 0.7:
-        lines = file.read_bytes().splitlines()
-        place = random.randrange(len(lines))
-        line = lines[place][9:]
-        # Compact, as the head of a line is found by its text.
-        changed_line = mutated(line, random) if random.random() < 0.4 else _compact(line, random)
-        lines[place] = b"%08x %b" % (zlib.crc32(changed_line), changed_line)
-        file.write_bytes(b"\n".join(lines) + b"\n")
-    elif file.suffix == ".json" and random.random() < 0.9:
+    if file.suffix == ".json" and random.random() < 0.9:
         file.write_bytes(mutated_json(json.loads(file.read_bytes()), random))
     elif file.name in ("variegate.source", "manifest.parquet") and random.random() < 0.7:
         _mutate_table(file, random)
@@ -236,12 +224,7 @@ def _make_expansion(random: Random, folder: Path) -> Path:
     return out
 
 
-_BESIDE = ("variegate.json", "variegate.source", "manifest.*", ".variegate/journal", ".variegate/journal", "a/*")
-
-
-def _compact(line: bytes, random: Random) -> bytes:
-    changed_line = changed(json.loads(line), random, 2)
-    return json.dumps(changed_line, separators=(",", ":")).encode()
+_BESIDE = ("variegate.json", "variegate.source", "manifest.*", ".variegate/parts/*", ".variegate/parts/*", "a/*")
 
 
 def _parse_expansion(out: Path) -> None:

@@ -36,7 +36,7 @@ from variegate.formats.filtered import whole_of
 from variegate.formats.folder import FolderSource
 from variegate.formats.opening import open_source
 from variegate.formats.stamps import stamps_of
-from variegate.jobs.output.destination import locked
+from variegate.jobs.output.run_folder import locked
 from variegate.options.datasets import CheckingOptions
 from variegate.threads import default_threads
 

@@ -33,7 +33,7 @@ from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, TrainingImages, split
 from variegate.checks import PIXEL_VERSION, integer
 from variegate.executors.runners.devices import resolve
-from variegate.jobs.output.destination import locked
+from variegate.jobs.output.run_folder import locked
 from variegate.options.search import Hyperparameters
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 from variegate.checks import check_pixel_version
 from variegate.formats.base import SourceError
 from variegate.io.durable import AppendOnlyFile, make_folder, write_atomically, write_errors_name
-from variegate.jobs.output.destination import locked
+from variegate.jobs.output.run_folder import locked
 
 
 class Training(NamedTuple):

@@ -32,7 +32,7 @@ from variegate.apps.train.progress import EVENTS_FOLDER, Line, StepLines, Traini
 from variegate.apps.train.ranks import Ranks, joined
 from variegate.apps.train.step import Tensors
 from variegate.checks import integer
-from variegate.jobs.output.destination import locked
+from variegate.jobs.output.run_folder import locked
 from variegate.loader import Batch
 from variegate.options.training import TrainOptions
 

@@ -1,9 +1,8 @@
 """A data set expanded on disk: ``Expansion`` runs a ``Plan`` on the devices of an engine."""
 
 from variegate.jobs.augment.annotated import AnnotatedPlan, plan_for
-from variegate.jobs.augment.commit import Report
 from variegate.jobs.augment.plan import Plan
-from variegate.jobs.augment.run import Expansion
-from variegate.jobs.output.on_disk import check_apart
+from variegate.jobs.augment.run import Expansion, Report
+from variegate.jobs.output.run_folder import check_apart
 
 __all__ = ["AnnotatedPlan", "Expansion", "Plan", "Report", "check_apart", "plan_for"]

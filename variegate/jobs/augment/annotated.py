@@ -25,11 +25,12 @@ from variegate.formats.filtered import FilteredFiles, FilteredSource, whole_of
 from variegate.formats.shards import Layout
 from variegate.formats.tar.write import check_written, has_objects
 from variegate.io.addresses import is_url
-from variegate.jobs.augment.job import CopyOutput, DecodedItem, ExpansionJob, ExpansionSpec, Image_HWC, digest_columns
+from variegate.jobs.augment.job import DecodedItem, ExpansionJob, ExpansionSpec, Image_HWC, digest_columns
 from variegate.jobs.augment.plan import Plan
-from variegate.jobs.output.destination import Destination
+from variegate.jobs.augment.writing import CopyOutput
 from variegate.jobs.output.files import encode_mask, output_path
 from variegate.jobs.output.manifest import read_manifest
+from variegate.jobs.output.run_folder import RunFolder
 from variegate.jobs.output.side_files import ANNOTATED, lost_annotations, restore_annotations, write_annotations
 from variegate.program.program import Program
 from variegate.targets.samples import of_images
@@ -124,13 +125,13 @@ class AnnotatedPlan(Plan):
         about = {"annotations": self.annotations, ANNOTATED: dict(self.about), "targets": targets}
         return super().settings(executor) | about
 
-    def write_side_files(self, destination: Destination, rows: Callable[[], Iterator[dict[str, Any]]]) -> None:
-        write_annotations(destination.storage, destination.settings, rows)
+    def write_side_files(self, folder: RunFolder, rows: Callable[[], Iterator[dict[str, Any]]]) -> None:
+        write_annotations(folder.storage, folder.settings, rows)
 
-    def restore_side_files(self, destination: Destination) -> None:
-        manifest = read_manifest(destination.storage.root)
-        if lost := lost_annotations(destination.storage, manifest):
-            destination.amend(lambda storage: restore_annotations(storage, manifest, lost))
+    def restore_side_files(self, folder: RunFolder) -> None:
+        manifest = read_manifest(folder.storage.root)
+        if lost := lost_annotations(folder.storage, manifest):
+            folder.amend(lambda storage: restore_annotations(storage, manifest, lost))
             warnings.warn(f"files of annotations are written again: {first_names(sorted(lost))}", stacklevel=5)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,8 +23,9 @@ from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.formats.shards import Labels
 from variegate.formats.stamps import Stamps
 from variegate.formats.storage import Storage
-from variegate.jobs.augment.plan import ItemOutputs, Plan
+from variegate.jobs.augment.plan import Plan
 from variegate.jobs.augment.same_source import check_read
+from variegate.jobs.augment.writing import CopyOutput, ItemOutputs, Made, PartReport
 from variegate.jobs.output.files import encode_image
 from variegate.program.describe import operations_of
 from variegate.program.program import Program
@@ -34,8 +34,9 @@ from variegate.workers.protocol import FatalError, Result, is_devices_fault
 
 # Decoded pixels that are augmented together, at most.
 _GROUP_BYTES = 64 << 20
-# Files that are open at the same time, at most, in a thread.
-_FILES_AT_ONCE = 64
+# How often a sample is read before it is given up.
+_READS = 3
+_INT_LABELS = Labels()
 
 Image_HWC = UInt8Array
 
@@ -62,22 +63,19 @@ class Decoded(NamedTuple):
         return own + sum(partner.nbytes for partner in self.partners)
 
 
-class CopyOutput(NamedTuple):
-    """A copy of an item."""
-
-    row: dict[str, Any]  # of the manifest
-    data: bytes  # its image file
-    extra: Any = None  # the file of its mask, or for a packing, what an index has of it
-
-
 @dataclass
 class DecodedItem:
     item: int
     index: int  # of the sample
-    sample: Decoded
+    sample: Decoded | None  # None: it could not be read
     outputs: list[CopyOutput] = field(default_factory=list)
     failure: str = ""  # why it has no outputs
     targets: Any = None  # of the copy that is made last
+
+    @property
+    def decoded(self) -> Decoded:
+        assert self.sample is not None
+        return self.sample
 
 
 @dataclass(frozen=True)
@@ -85,9 +83,10 @@ class ExpansionSpec:
     """A job on the items of a plan."""
 
     plan: Plan
-    storage: Storage | None  # where outputs are written as files; None: they are given back
+    storage: Storage | None  # where whole parts are written; None: outputs are returned
     is_alone: bool = False  # in a process, where nobody else would see warnings
-    labels: Labels | None = None  # that all labels must be like, where outputs are gathered
+    labels: Labels = _INT_LABELS  # what all labels in shards must be like
+    is_strict: bool = False  # a part with a failed item is not written
     stamps: Stamps | None = None  # that the source's files must be like when they are read
     noted: set[str] = field(default_factory=set)  # notes that jobs of this process have given (``decode/depth.py``)
     index: str | None = None  # file of an entropy index of the source's JPEGs, whose pixels are the same without
@@ -130,29 +129,52 @@ class ExpansionJob:
                 self._augmenter([image] * 8, ids=list(range(8)), copy=copy, partners="batch")
 
     def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
-        """Raises FatalError where outputs cannot be written."""
-        made: dict[int, ItemOutputs] = {}
+        """Write a part. Of less than a part, as after a crash, return ``ItemOutputs`` that the run writes.
+
+        Raises FatalError if outputs cannot be written.
+        """
+        storage = self._spec.storage
+        part = items.start // self._plan.items_per_part
+        groups = self._groups(items, beat)
+        if storage is None or items != self._plan.items_of(part):
+            made = dict(pair for group in groups for pair in group)
+            failed = {item: found for item, found in made.items() if isinstance(found, str)}
+            return Result([None if item in failed else made[item] for item in items], failed)
+        try:
+            failed = self._write_part(storage, part, groups)
+        except OSError as error:  # an output that cannot be written here can be written nowhere
+            raise FatalError(str(error)) from error
+        notes = tuple(self._notes.popleft() for _ in range(len(self._notes)))
+        return Result([PartReport(failed, notes)] + [None] * (len(items) - 1), {})
+
+    def _write_part(self, storage: Storage, part: int, groups: Iterator[list[tuple[int, Made]]]) -> dict[int, str]:
+        """Reasons of failed items."""
         failed: dict[int, str] = {}
+        with self._plan.open_part(storage, part, self._spec.labels) as writer:
+            for group in groups:
+                failed |= {item: found for item, found in group if isinstance(found, str)}
+                if failed and self._spec.is_strict:
+                    return failed
+                writer.add(group, self._map, self._threads)
+            writer.commit()
+        return failed
+
+    def _groups(self, items: range, beat: Callable[[], None]) -> Iterator[list[tuple[int, Made]]]:
+        """Items in their order, as many at a time as fit into memory."""
         group: list[DecodedItem] = []
         size = 0
         for index, wanted, found in self._read(items):
             beat()
             if isinstance(found, DecodeError):
-                failed.update(dict.fromkeys(wanted, found.reason))
+                group += [DecodedItem(item, index, None, failure=found.reason) for item in wanted]
                 continue
             group += [DecodedItem(item, index, found) for item in wanted]
             size += found.nbytes
             if size >= _GROUP_BYTES:
-                self._finish(group, made, failed, beat)
+                yield self._make(group, beat)
                 group = []
                 size = 0
-        self._finish(group, made, failed, beat)
-        if self._spec.storage is not None:
-            self._do_or_end(self._spec.storage.sync)
-        if self._notes and made:
-            first = next(iter(made))
-            made[first] = made[first]._replace(notes=tuple(self._notes.popleft() for _ in range(len(self._notes))))
-        return Result([made.get(item) for item in items], failed)
+        yield self._make(group, beat)
 
     def make(self, index: int, copy: int) -> CopyOutput:
         """One output alone. Raises DecodeError, or ValueError where it is not taken."""
@@ -194,6 +216,14 @@ class ExpansionJob:
         return own._replace(partners=[own if isinstance(other, DecodeError) else other for other in found])
 
     def _decode_alone(self, index: int) -> Decoded | DecodeError:
+        """Try again after a failure: a network may answer the next time."""
+        for _ in range(_READS):
+            found = self._try_to_decode(index)
+            if not isinstance(found, DecodeError):
+                break
+        return found
+
+    def _try_to_decode(self, index: int) -> Decoded | DecodeError:
         source = self._plan.source
         try:
             with one_note(self._spec.noted):
@@ -210,7 +240,7 @@ class ExpansionJob:
             raise
         except Exception as error:  # whatever a data set or a storage raises for this sample; the next may be good
             return DecodeError(str(source.name(index)), f"cannot be read ({type(error).__name__}: {error})")
-        if self._spec.labels is not None:
+        if self._plan.is_sharded and self._spec.storage is not None:
             try:
                 self._spec.labels.check(label, "label")
             except ValueError as error:
@@ -229,35 +259,14 @@ class ExpansionJob:
             return data, None
         return data if isinstance(data, np.ndarray) else read_image(data, name, channels=channels), None
 
-    def _finish(
-        self, group: list[DecodedItem], made: dict[int, ItemOutputs], failed: dict[int, str], beat: Callable[[], None]
-    ) -> None:
-        """Augment and encode, then write: of an item of which a copy fails, nothing is written."""
+    def _make(self, group: list[DecodedItem], beat: Callable[[], None]) -> list[tuple[int, Made]]:
+        """Augment and encode. If a copy of an item fails, the item does."""
         copies_of = self._plan.copies_of
-        storage = self._spec.storage
         for copy in sorted({copy for one in group for copy in copies_of(one.item)}):
             if todo := [one for one in group if copy in copies_of(one.item) and not one.failure]:
                 self._make_copy(todo, copy)
             beat()
-        failed |= {one.item: one.failure for one in group if one.failure}
-        good = [one for one in group if not one.failure]
-        for one in good:
-            rows, data, extras = zip(*one.outputs, strict=True)
-            gathered = (data, extras, one.sample.label) if storage is None else ()
-            made[one.item] = ItemOutputs(tuple(map(json.dumps, rows)), *gathered)
-        if storage is None:
-            return
-        new = [output for one in good for output in one.outputs]
-        files = [(row["file"], data) for row, data, _ in new]
-        files += [(row["mask_file"], mask) for row, _, mask in new if row.get("mask_file")]
-        write_many = storage.write_many
-        share = max(1, min(_FILES_AT_ONCE, -(-len(files) // self._threads)))
-
-        def put(first: int) -> None:
-            write_many(files[first : first + share])
-            beat()
-
-        self._do_or_end(lambda: self._map(put, range(0, len(files), share)))
+        return [(one.item, one.failure or ItemOutputs(tuple(one.outputs), one.decoded.label)) for one in group]
 
     def _make_copy(self, group: list[DecodedItem], copy: int) -> None:
         try:
@@ -293,7 +302,7 @@ class ExpansionJob:
 
     def _together(self, group: list[DecodedItem], copy: int) -> tuple[list[Decoded], dict[str, Any]]:
         """The samples of a group, then their partners; and what the augmenter is called with beside images."""
-        samples = [one.sample for one in group]
+        samples = [one.decoded for one in group]
         every = samples + [partner for sample in samples for partner in sample.partners]
         given: dict[str, Any] = {"ids": [sample.id for sample in every], "epoch": self._plan.epoch, "copy": copy}
         if len(every) > len(samples):
@@ -313,7 +322,7 @@ class ExpansionJob:
 
         rows = []
         for number, (one, image) in enumerate(zip(group, images, strict=True)):
-            sample = one.sample
+            sample = one.decoded
             operations = [] if program is None else _with_labels(operations_of(program, number), sample)
             rows.append(self._plan.written_row(one.index, sample.id, copy, sample.label, image.shape, operations))
         self._map(encode, list(zip(group, images, rows, strict=True)))
@@ -325,13 +334,6 @@ class ExpansionJob:
 
     def _map(self, function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
         return list(map(function, values) if self._pool is None else self._pool.map(function, values))
-
-    def _do_or_end(self, write: Callable[[], object]) -> None:
-        """Do it, or end the run: an output that cannot be written here can be written nowhere."""
-        try:
-            write()
-        except OSError as error:
-            raise FatalError(str(error)) from error
 
 
 def digest_columns(data: bytes, prefix: str = "") -> dict[str, Any]:

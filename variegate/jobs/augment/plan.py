@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +16,12 @@ from variegate.checks import PIXEL_VERSION
 from variegate.formats.base import FileSource, Source, SourceError
 from variegate.formats.filtered import excluded_from
 from variegate.formats.folder import FLAT_CLASS
-from variegate.formats.shards import Layout, PackFormat
-from variegate.jobs.output.destination import Destination
+from variegate.formats.shards import Labels, Layout, PackFormat
+from variegate.formats.storage import Storage
+from variegate.io.addresses import shown
+from variegate.jobs.augment.writing import FolderWriter, PartWriter, ShardWriter
 from variegate.jobs.output.files import ImageFormat, OutputNames, output_path
-from variegate.jobs.output.on_disk import source_settings
+from variegate.jobs.output.run_folder import RunFolder
 from variegate.loader.shuffle import partners_of
 from variegate.ops.base import refuse_views
 from variegate.policies.uniform import refuse_given_magnitude
@@ -28,23 +30,19 @@ from variegate.transforms import Transform
 
 # Copies of a sample made from one decode. More are several items, so that a few samples keep many devices busy.
 _COPIES_PER_ITEM = 16
+# Outputs of a part: few enough that a kill costs little. Small data sets have about ``_PARTS`` parts, so that all
+# devices have work until the end.
+_OUTPUTS_PER_PART = 256
+_MIN_OUTPUTS_PER_PART = 16
+_PARTS = 64
 # Settings that have the names of arguments.
 SETTINGS = ("seed", "epoch", "copies", "layout", "format", "quality")
 
 
-class ItemOutputs(NamedTuple):
-    """The outputs of an item, by copy; unless the worker has written them, with all that shards need of them."""
-
-    rows: tuple[str, ...]  # of the manifest, as JSON
-    data: tuple[bytes, ...] = ()  # image files
-    extras: tuple[Any, ...] = ()
-    label: Any = None  # of the sample
-    notes: tuple[str, ...] = ()  # warnings on the way
-
-
 @dataclass(frozen=True)
 class Plan:
-    """``copies`` augmented copies of every sample of a source, cut into *items*: a sample, or up to 16 copies of one.
+    """``copies`` augmented copies of every sample of a source, divided into *items*, each a sample or up to 16 copies
+    of one, and these into *parts*: a shard, or at most 256 outputs.
 
     Raises ValueError (SourceError) naming the argument.
     """
@@ -104,31 +102,42 @@ class Plan:
     def item_of(self, index: int, copy: int) -> int:
         return index * self._items_per_sample + copy // self.copies_per_item
 
-    def span_of(self, row: dict[str, Any]) -> tuple[int, int]:
-        """The items that are made together with a row of the manifest: of its shard, or its own."""
-        item = self.item_of(row["index"], row["copy"])
-        size = self.items_per_shard or 1
-        return item - item % size, min(item - item % size + size, self.num_items)
+    @property
+    def items_per_part(self) -> int:
+        """It depends on the plan alone: a run may resume on other devices."""
+        if self.is_sharded:
+            return max(1, self.shard_size * self._items_per_sample // self.copies)
+        outputs = min(_OUTPUTS_PER_PART, max(_MIN_OUTPUTS_PER_PART, self.num_outputs // _PARTS))
+        return max(1, outputs // self.copies_per_item)
+
+    @property
+    def num_parts(self) -> int:
+        return -(-self.num_items // self.items_per_part)
+
+    def part_of(self, index: int, copy: int) -> int:
+        return self.item_of(index, copy) // self.items_per_part
+
+    def items_of(self, part: int) -> range:
+        first = part * self.items_per_part
+        return range(first, min(first + self.items_per_part, self.num_items))
+
+    def outputs_of(self, part: int) -> list[tuple[int, int]]:
+        """(index, copy) of each output."""
+        return [(self.sample_of(item), copy) for item in self.items_of(part) for copy in self.copies_of(item)]
+
+    def open_part(self, storage: Storage, part: int, labels: Labels) -> PartWriter:
+        if not self.is_sharded:
+            return FolderWriter(self, storage, part)
+        return ShardWriter(self, storage, part, labels)
 
     def copies_of(self, item: int) -> range:
         first = item % self._items_per_sample * self.copies_per_item
         return range(first, min(self.copies, first + self.copies_per_item))
 
-    def outputs_in(self, start: int, stop: int) -> int:
-        """Number of outputs of the items ``start..stop-1``."""
-        per_sample = self._items_per_sample
-        before = [n // per_sample * self.copies + n % per_sample * self.copies_per_item for n in (start, stop)]
-        return before[1] - before[0]
-
     @property
     def is_sharded(self) -> bool:
         """False where every output is a file of its own."""
         return self.layout != "folder"
-
-    @property
-    def items_per_shard(self) -> int:
-        """0 where every output is a file of its own."""
-        return 0 if not self.is_sharded else max(1, self.shard_size * self._items_per_sample // self.copies)
 
     @computed_once
     def names(self) -> OutputNames:
@@ -181,18 +190,18 @@ class Plan:
     def _file(self, index: int, label: Any, copy: int) -> str:
         return output_path(self.names.stem(index, label), copy, self.format)
 
-    def write_side_files(self, destination: Destination, rows: Callable[[], Iterator[dict[str, Any]]]) -> None:
+    def write_side_files(self, folder: RunFolder, rows: Callable[[], Iterator[dict[str, Any]]]) -> None:
         """Once all outputs are there. ``rows``: of the manifest, in order.
 
         Classes without images have a folder too, so that all classes keep their index.
         """
-        storage = destination.storage
+        storage = folder.storage
         if self.is_sharded or storage.is_remote:  # where there are no folders without files
             return
-        for folder in self.names.folders_of_classes():
-            os.makedirs(os.path.join(storage.root, folder), exist_ok=True)
+        for name in self.names.folders_of_classes():
+            os.makedirs(os.path.join(storage.root, name), exist_ok=True)
 
-    def restore_side_files(self, destination: Destination) -> None:
+    def restore_side_files(self, folder: RunFolder) -> None:
         """Of a complete run: what lies beside the outputs and is lost is made again."""
 
     def settings(self, executor: str) -> dict[str, Any]:
@@ -207,6 +216,16 @@ class Plan:
             "executor": executor,
             "pixels": PIXEL_VERSION,
         }
+
+
+def source_settings(source: Source, place: str) -> dict[str, Any]:
+    """The settings that every run has of its source. ``place``: as it was given."""
+    return {
+        "source": shown(place),
+        "samples": len(source),
+        "fingerprint": source.fingerprint,
+        "classes": list(source.classes),
+    }
 
 
 def check_writable(transform: Transform, seed: int, has_boxes: bool) -> None:

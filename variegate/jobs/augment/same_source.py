@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from variegate.arrays import Int64Array
 from variegate.errors import DecodeError
 from variegate.formats.base import FileSource, Source, SourceError
 from variegate.formats.stamps import Stamp, Stamps, describe_change, differences, is_same, stamp_now
 from variegate.formats.storage import Storage
 from variegate.jobs.augment.plan import Plan
-from variegate.jobs.output.destination import Destination
 from variegate.jobs.output.run_record import SETTINGS_NAME, describe_changed, describe_other, read_settings, read_source
 from variegate.jobs.output.side_files import ANNOTATED
 
@@ -33,17 +32,19 @@ def refuse_other_files(storage: Storage, settings: dict[str, Any], stamps: Stamp
         )
 
 
-def check_unchanged(destination: Destination, plan: Plan, stamps: Stamps | None) -> bool:
-    """Returns whether the record of the source at the destination is as the source is now.
+def check_unchanged(storage: Storage, plan: Plan, stamps: Stamps | None, finished: Iterable[int]) -> bool:
+    """Return whether the recorded source equals the source now. ``finished``: parts.
 
-    Raises SourceError naming the files of outputs that have changed since. Other files may change between runs, so that
-    a damaged one can be repaired; a warning names them.
+    Raises SourceError naming files that have changed since outputs were made of them. Other files may change between
+    runs, so that a damaged one can be repaired; a warning names them.
     """
     if stamps is None:
         return True
-    storage = destination.storage
-    has_outputs = destination.is_complete or bool(destination.journal.covered)
-    if not has_outputs:
+    used = np.zeros(len(plan.source), bool)
+    for part in finished:
+        items = plan.items_of(part)
+        used[plan.sample_of(items[0]) : plan.sample_of(items[-1]) + 1] = True
+    if not used.any():
         return False
     was = read_source(storage)
     if was is None or list(was.names) != list(stamps.names):
@@ -52,14 +53,17 @@ def check_unchanged(destination: Destination, plan: Plan, stamps: Stamps | None)
             "that have changed since it began go unnoticed",
             stacklevel=3,
         )
-        return destination.is_complete
+        return bool(used.all())
     files = differences(was, stamps)
     if not len(files):
         return True
-    used = _with_outputs(destination, plan, stamps, files)
-    if len(used):
+    partners = plan.partners(np.arange(len(plan.source)))
+    used[partners[used]] = True
+    file_of_used = np.searchsorted(stamps.starts, np.flatnonzero(used), "right") - 1
+    used_files = files[np.isin(files, file_of_used)]
+    if len(used_files):
         raise SourceError(
-            f"{describe_changed(was, stamps, used)}: changed since outputs were made; restore the source, choose "
+            f"{describe_changed(was, stamps, used_files)}: changed since outputs were made; restore the source, choose "
             "another folder, or start over with --no-resume"
         )
     warnings.warn(
@@ -67,19 +71,6 @@ def check_unchanged(destination: Destination, plan: Plan, stamps: Stamps | None)
         stacklevel=3,
     )
     return False
-
-
-def _with_outputs(destination: Destination, plan: Plan, stamps: Stamps, files: Int64Array) -> Int64Array:
-    """Those of ``files`` that outputs were made of, also as partners in a mix."""
-    count = len(plan.source)
-    used = np.full(count, destination.is_complete)
-    if not destination.is_complete:
-        for start, stop in destination.journal.covered:
-            used[plan.sample_of(start) : plan.sample_of(stop - 1) + 1] = True
-    partners = plan.partners(np.arange(count))
-    used[partners[used]] = True
-    file_of_used = np.searchsorted(stamps.starts, np.flatnonzero(used), "right") - 1
-    return files[np.isin(files, file_of_used)]
 
 
 def check_read(stamps: Stamps, source: Source, index: int, num_bytes: int) -> None:

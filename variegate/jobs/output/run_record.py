@@ -23,7 +23,6 @@ FORMAT = 1
 _SHOWN = 3
 _ROWS_A_GROUP = 1 << 16
 _TYPES = {"name": "string", "size": "int64", "time": "int64", "mark": "string"}
-_SHOWN_DIFFERENCES = 3
 _LONGEST_VALUE = 40
 
 
@@ -44,18 +43,15 @@ def read_settings(storage: Storage) -> dict[str, Any]:
     return settings
 
 
-def describe_differences(there: dict[str, Any], here: dict[str, Any]) -> str:
-    """``with seed 0, this one has seed 1``; "" where they are equal. Of many differences, the first few."""
+def describe_difference(there: dict[str, Any], here: dict[str, Any]) -> str:
+    """The first difference, as in ``with seed 0, this one has seed 1``; "" for equal settings."""
     values_there = dict(_values("", there))
     values_here = dict(_values("", here))
-    names = [name for name in values_here | values_there if values_there.get(name) != values_here.get(name)]
-    if not names:
-        return ""
-    some = names[:_SHOWN_DIFFERENCES]
-    more = f" (and {len(names) - len(some)} differences more)" if len(names) > len(some) else ""
-    with_there = " and ".join(_named(name, values_there.get(name)) for name in some)
-    with_here = " and ".join(_named(name, values_here.get(name)) for name in some)
-    return f"with {with_there}, this one has {with_here}{more}"
+    for name in values_here | values_there:
+        was, now = values_there.get(name), values_here.get(name)
+        if was != now:
+            return f"with {_named(name, was)}, this one has {_named(name, now)}"
+    return ""
 
 
 def _values(name: str, value: Any) -> Iterator[tuple[str, str]]:

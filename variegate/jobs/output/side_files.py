@@ -19,7 +19,7 @@ from variegate.formats.voc import voc_files
 from variegate.formats.yolo import yolo_files
 from variegate.jobs.output import run_record
 from variegate.jobs.output.manifest import Manifest
-from variegate.jobs.output.on_disk import real_name, size_lookup
+from variegate.jobs.output.parts import real_name, size_lookup
 
 # Of a setting of the run: ``AnnotatedFolder.about`` of its data set.
 ANNOTATED = "annotated"
@@ -116,7 +116,7 @@ def side_file_problems(storage: Storage, manifest: Manifest, expected: set[str])
     settings = manifest.settings
     size_of = size_lookup(storage)
     try:
-        if run_record.describe_differences(run_record.read_settings(storage), settings):
+        if run_record.describe_difference(run_record.read_settings(storage), settings):
             yield Problem(run_record.SETTINGS_NAME, "not the settings that the manifest has", "damaged")
     except FileNotFoundError:
         yield Problem(run_record.SETTINGS_NAME, "missing", "missing")

@@ -17,7 +17,7 @@ from variegate.formats.stamps import printable
 from variegate.formats.storage import Storage, open_storage
 from variegate.io.files import StrPath
 from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, read_manifest
-from variegate.jobs.output.on_disk import Row, real_name, size_lookup
+from variegate.jobs.output.parts import Row, real_name, size_lookup
 from variegate.jobs.output.run_record import SETTINGS_NAME, SOURCE_NAME
 from variegate.jobs.output.side_files import Problem, side_file_problems
 from variegate.threads import default_threads

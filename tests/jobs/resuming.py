@@ -1,0 +1,150 @@
+"""For a process of its own: a job over and over, which fails at each of its system calls in turn, and then runs again.
+
+Prints a line of JSON: how many system calls there were to fail at, and what went wrong.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import json
+import os
+import shutil
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tests.formats.annotated.made import put_voc
+from tests.jobs.augment.samples import expansion, lay_photos, threads
+from tests.jobs.augment.test_annotated import expansion as annotated_expansion
+from tests.jobs.output.runs import tree
+from tests.jobs.pack.samples import lay_kinds, packed
+from variegate.workers.protocol import EngineError
+
+CALLS = ("open", "write", "fsync", "replace", "unlink", "mkdir", "rmdir", "ftruncate")
+KILLED = 9
+# Calls of which both runs are killed: every third time.
+_TWICE = 3
+Job = Callable[[Path, Path, bool], object]
+
+
+def _augment(**settings: Any) -> Job:
+    def run(photos: Path, out: Path, resume: bool) -> object:
+        return expansion(photos, out, threads(1), resume=resume, copies=3, size=(16, 16), **settings).run()
+
+    return run
+
+
+def _annotated(source: Path, out: Path, resume: bool) -> object:
+    return annotated_expansion(source, "voc", out, threads(1), resume=resume, copies=7).run()
+
+
+def _pack(format: str) -> Job:
+    def run(photos: Path, out: Path, resume: bool) -> object:
+        return packed(photos, out, devices="cpu:0", size=16, format=format, shard_size=3, resume=resume)
+
+    return run
+
+
+# Name: what makes the source, and the job.
+JOBS: dict[str, tuple[Callable[[Path], object], Job]] = {
+    "folder": (lay_photos, _augment()),
+    "webdataset": (lay_photos, _augment(layout="webdataset", shard_size=10)),
+    "parquet": (lay_photos, _augment(layout="parquet", shard_size=10)),
+    "voc": (put_voc, _annotated),
+    "pack": (lay_kinds, _pack("webdataset")),
+    "pack raw": (lay_kinds, _pack("raw")),
+}
+
+
+def fail_at(step: int, is_kill: bool) -> None:
+    """From its call number ``step`` on, let the process end, or calls fail as on a full disk. A write writes half."""
+    count = 0
+    real_open = os.open
+
+    def counted(real: Callable[..., Any], is_write: bool) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            nonlocal count
+            if not is_kill and real is real_open and not arguments[1] & (os.O_WRONLY | os.O_RDWR):
+                return real(*arguments, **options)  # a full disk can be read
+            count += 1
+            if count < step:
+                return real(*arguments, **options)
+            if is_write:
+                real(arguments[0], memoryview(arguments[1])[: len(arguments[1]) // 2])
+            if is_kill:
+                os._exit(KILLED)
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        return call
+
+    for name in CALLS:
+        setattr(os, name, counted(getattr(os, name), name == "write"))
+
+
+def in_a_child(act: Callable[[], object]) -> int:
+    child = os.fork()
+    if child == 0:
+        try:
+            warnings.simplefilter("ignore")
+            act()
+        except (OSError, EngineError):
+            os._exit(KILLED)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def main(root: Path, name: str, state: str, every: int) -> None:
+    """``state``: "fresh"; "again", a complete run that is done again without resuming; "lost", a complete run that has
+    lost outputs; "full", a disk that is full from some call on."""
+    lay, job = JOBS[name]
+    source, whole_run, place = root / "source", root / "whole", root / "out"
+    lay(source)
+    assert in_a_child(lambda: job(source, whole_run, True)) == 0
+    whole = tree(whole_run)
+    lost = sorted(path for path in whole if path.endswith((".jpg", ".tar")))[1:3] if state == "lost" else []
+    wrong = []
+
+    def seen() -> list[str]:
+        """What may never be on the disk, at any moment."""
+        found = tree(place) if place.exists() else {}
+        bad = [f"{path} is not whole" for path in found if path in whole and found[path] != whole[path]]
+        if "manifest.parquet" in found:
+            bad += [f"{path} is listed and missing" for path in whole if path not in (*found, *lost)]
+        return [text for text in bad if not text.startswith(tuple(lost) or ("/",))]
+
+    def failing(step: int, resume: bool) -> int:
+        def act() -> None:
+            fail_at(step, state != "full")
+            job(source, place, resume)
+
+        return in_a_child(act)
+
+    step, code = 0, KILLED
+    pa.array(["imports pandas once, not in every child"])
+    gc.freeze()  # so that children copy less memory
+    while code == KILLED:
+        step += every
+        shutil.rmtree(place, ignore_errors=True)
+        if state in ("again", "lost"):
+            shutil.copytree(whole_run, place)
+        for number, path in enumerate(lost):
+            (place / path).write_bytes(b"cut") if number else (place / path).unlink()
+        code = failing(step, state != "again")
+        wrong += [f"failed at {step}: {text}" for text in seen()]
+        if step // every % _TWICE == 0:
+            failing(1 + step * 7 % 41, True)
+            wrong += [f"failed at {step} and then: {text}" for text in seen()]
+        again = in_a_child(lambda: job(source, place, True))
+        if again != 0 or tree(place) != whole:
+            wrong.append(f"failed at {step}, the next run ended with {again} and {sorted(tree(place))}")
+    if code != 0:
+        wrong.append(f"without a failure, it ended with {code}")
+    print(json.dumps({"steps": step - every, "wrong": wrong}))

@@ -1,0 +1,37 @@
+"""The contract of resumable jobs: a job that fails at any system call ends, run again, in the same bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.children import run_python
+from tests.jobs.resuming import JOBS
+
+pytestmark = pytest.mark.process
+_FAILING = """
+import sys
+from pathlib import Path
+from tests.jobs.resuming import main
+main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]))
+"""
+# Every so many calls: a prime number, so that calls that alternate are all among them.
+_STEP = 43
+_STATES = [(name, "fresh") for name in JOBS]
+_STATES += [("folder", "lost"), ("folder", "full"), ("webdataset", "again"), ("webdataset", "lost")]
+
+
+@pytest.mark.parametrize(("name", "state"), _STATES)
+@pytest.mark.parametrize("every", [_STEP, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_job_that_fails_at_any_system_call_resumes(tmp_path: Path, name: str, state: str, every: int) -> None:
+    # In memory if possible: thousands of fsyncs take their time on a disk.
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path) as folder:
+        done = run_python(_FAILING, folder, name, state, every)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["wrong"] == [], done.stderr
+    assert found["steps"] > 30
