@@ -228,7 +228,7 @@ class Scheduler:
         self._outstanding += task.num_left
         self._queue_of_new().append(self._new_unit(task, start, stop))
         self._num_tasks += 1
-        return self._feed(now)
+        return self._feed(now, self._devices)
 
     def close(self) -> None:
         """Nothing more will be submitted."""
@@ -254,7 +254,8 @@ class Scheduler:
             device.state = "ready"
             device.failed_starts = 0
             device.free_since = now
-        return self._feed(now)
+        # Others have no more room than before, and may only take what has to run again.
+        return self._feed(now, self._devices if self._again else [device])
 
     def check_times(self, now: float) -> list[Action]:
         """Replace workers that have been silent for too long. Raises EngineError as ``handle`` does."""
@@ -271,7 +272,7 @@ class Scheduler:
                 continue
             self._actions.append(StopWorker(device.worker))
             self._lost(device, reason, now)
-        return self._feed(now)
+        return self._feed(now, self._devices)
 
     def snapshot(self) -> Snapshot:
         devices = [
@@ -312,11 +313,13 @@ class Scheduler:
             for start in starts
         )
 
-    def _feed(self, now: float) -> list[Action]:
+    def _feed(self, now: float, devices: Sequence[Device]) -> list[Action]:
         """Send units to the devices that have room, first to those that have none."""
-        for depth in range(0 if self._is_draining else self._rules.in_flight):
-            for device in self._devices if self._num_waiting else ():
-                has_room = device.state == "ready" and not device.is_reserved and len(device.in_flight) == depth
+        limit = 0 if self._is_draining or not self._num_waiting else self._rules.in_flight
+        open_devices = [device for device in devices if device.state == "ready" and len(device.in_flight) < limit]
+        for depth in range(limit):
+            for device in open_devices:
+                has_room = self._num_waiting and len(device.in_flight) == depth and not device.is_reserved
                 unit = self._next_unit(device) if has_room else None
                 if unit is not None:
                     self._send(device, unit, now)
