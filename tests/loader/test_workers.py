@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import threading
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -273,3 +275,24 @@ def test_workers_end_with_their_loader() -> None:
     while ours & set(worker_processes()) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not ours & set(worker_processes())
+
+
+def test_iterations_that_are_left_leave_no_thread_waiting() -> None:
+    """Such a thread would hold up the end of the interpreter."""
+    before = set(threading.enumerate())
+    for number in range(100):
+        loader = load(MemorySource(24), CROPPED, batch_size=4, prefetch=3, device="auto", devices=DEVICES[:2])
+        iterator = iter(loader)
+        for _ in range(number % 7):
+            next(iterator, None)
+        del iterator, loader
+        gc.collect()
+
+    def waiting() -> list[str]:
+        names = [thread.name for thread in set(threading.enumerate()) - before]
+        return [name for name in names if name.startswith(("variegate-batch", "variegate-plan"))]
+
+    deadline = time.monotonic() + 20
+    while waiting() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert waiting() == []

@@ -149,8 +149,9 @@ class Fleet:
             batch, start, part = given
             if not batch.is_dropped:
                 yield start, start + len(part), part
-            else:
-                making.pop(batch.base, None)
+            elif making.pop(batch.base, None) is not None:
+                # A thread may wait for it, and would hold up the end of the interpreter.
+                batch.future.set_exception(RuntimeError("nobody wants this batch any more"))
 
     def _on_turn(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
