@@ -168,7 +168,12 @@ class Variegate(Library):
         if not case.is_single:
             return {}
         is_function = case.kind == "function"
-        t = vg.pipeline(lambda image: function(case.key)(image)) if is_function else transform(BY_NAME[case.key])
+        if is_function and case.key == "normalize":  # of an image of a pipeline, the class does it
+            t: T.Transform = T.Normalize(**C.FUNCTIONS["normalize"])
+        elif is_function:
+            t = vg.pipeline(lambda image: function(case.key)(image))
+        else:
+            t = transform(BY_NAME[case.key])
         augmenter = vg.Augmenter(t, num_threads=1, layout="NHWC" if is_function else "NCHW")
         return {"in a batch": (lambda: augmenter(inputs), len(inputs))}
 
