@@ -187,7 +187,7 @@ def raw(root: Path, shown: list[Picture]) -> Opened:
     storage.prepare()
     labels = Labels("int", 0, CLASSES)
     for number, part in enumerate((range(half), range(half, len(shown)))):
-        with RawShard(storage, f"shard-{number:06}.vgraw", labels) as shard:
+        with RawShard(storage, f"shard-{number:06}.arrow", labels) as shard:
             for i in part:
                 pixels, label = expected[i]
                 is_gray = bool((pixels == pixels[..., :1]).all())
@@ -195,7 +195,7 @@ def raw(root: Path, shown: list[Picture]) -> Opened:
                 shape = (*data.shape, 3)
                 shard.add(Record(i, None, data.tobytes(), "raw", label, None, f"{i}.png", 7 * i + 3, shape))
             shard.commit()
-    source = open_source(str(root / "*.vgraw"))
+    source = open_source(str(root / "*.arrow"))
     assert isinstance(source, Source)
     return Opened(source, expected)
 

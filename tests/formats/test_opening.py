@@ -136,7 +136,7 @@ def test_places_that_hold_something_else(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"a\.parquet and .*train-00\.tar: files of different kinds"):
         vg.open_source(f"{tmp_path}/{{a.parquet,train-00.tar}}")
     with pytest.raises(
-        SourceError, match=r"a\.txt: in a list or pattern, \.tar, \.parquet, \.vgraw files are accepted"
+        SourceError, match=r"a\.txt: in a list or pattern, \.tar, \.parquet, \.arrow files are accepted"
     ):
         vg.open_source([tmp_path / "a.txt", tmp_path / "a.txt"])
     (tmp_path / "a.parquet").unlink()

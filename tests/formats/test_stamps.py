@@ -84,7 +84,7 @@ def test_a_moved_or_copied_source_is_the_same_and_a_touched_file_is_not(tmp_path
     laid(tmp_path / "a", kind)
     files = sorted(path for path in (tmp_path / "a").rglob("*") if path.suffix not in ("", ".index", ".txt"))
     shutil.copytree(tmp_path / "a", tmp_path / "deep" / "b")  # with times
-    endings = {"folder": "", "parquet": "*.parquet", "shards": "*.tar", "raw": "*.vgraw"}
+    endings = {"folder": "", "parquet": "*.parquet", "shards": "*.tar", "raw": "*.arrow"}
 
     def stamps(folder: Path) -> Stamps:
         found = stamps_of(open_source(_place(folder, kind, endings[kind])))  # type: ignore[arg-type]

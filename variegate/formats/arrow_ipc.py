@@ -1,4 +1,4 @@
-"""Checks of Arrow IPC messages from foreign files, before pyarrow reads their data.
+"""Checks of Arrow IPC messages from foreign files, before pyarrow reads their data; and where values lie in a file.
 
 Compressed buffers declare their own uncompressed size, so a small file could claim any amount of memory, and pyarrow
 cannot tell whether a message is compressed. Its metadata is a flatbuffer (``Message.fbs`` of the Arrow format): each
@@ -8,25 +8,91 @@ table has a vtable with the offsets of its fields.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from typing import NamedTuple
 
-# Field numbers: of ``header`` in ``Message``, and of ``compression`` in ``RecordBatch``.
+# Field numbers: of ``header`` in ``Message``, of ``buffers`` and ``compression`` in ``RecordBatch``, and of
+# ``recordBatches`` in ``Footer``.
 _HEADER = 2
+_BUFFERS = 2
 _COMPRESSION = 3
+_RECORD_BATCHES = 3
+_BUFFER = struct.Struct("<qq")
+_BLOCK = struct.Struct("<qi4xq")
+_MAGIC = b"ARROW1"
+_TAIL = struct.Struct("<i6s")
+_PREFIX = 8
+
+
+class Span(NamedTuple):
+    """Bytes of a file."""
+
+    start: int
+    size: int
 
 
 def check_uncompressed(metadata: bytes) -> None:
     """Raise ValueError if a record batch has compressed buffers, or its metadata are damaged."""
     try:
-        message = _number("<I", metadata, 0)
-        header = _field(metadata, message, _HEADER)
-        if header is None:
-            raise ValueError("damaged metadata")
-        batch = header + _number("<I", metadata, header)
-        is_compressed = _field(metadata, batch, _COMPRESSION) is not None
+        _uncompressed_batch(metadata)
     except struct.error:
         raise ValueError("damaged metadata") from None
-    if is_compressed:
+
+
+def value_spans(read: Callable[[int, int], bytes], size: int) -> list[Span]:
+    """Return where the values of the last column are, for each batch of an IPC file of ``size`` bytes.
+
+    ``read(start, size)`` returns bytes of the file. Raises ValueError for other files and for compressed ones."""
+    if size < len(_MAGIC) + _TAIL.size or read(0, len(_MAGIC)) != _MAGIC:
+        raise ValueError("it does not begin as an Arrow file")
+    length, magic = _TAIL.unpack(read(size - _TAIL.size, _TAIL.size))
+    end = size - _TAIL.size - length
+    if magic != _MAGIC or not 0 <= end < size:
+        raise ValueError("cut off: it does not end as an Arrow file")
+    try:
+        footer = read(end, length)
+        root = _number("<I", footer, 0)
+        return [_last_buffer(read, block, end) for block in _structs(footer, root, _RECORD_BATCHES, _BLOCK)]
+    except struct.error:
+        raise ValueError("damaged metadata") from None
+
+
+def _last_buffer(read: Callable[[int, int], bytes], block: tuple[int, ...], end: int) -> Span:
+    start, metadata_size, body_size = block
+    if min(block) < 0 or start + metadata_size + body_size > end:
+        raise ValueError("a record batch beyond the end")
+    metadata = read(start, metadata_size)[_PREFIX:]
+    buffers = _structs(metadata, _uncompressed_batch(metadata), _BUFFERS, _BUFFER)
+    if not buffers:
+        raise ValueError("a record batch without columns")
+    offset, size = buffers[-1]
+    if min(offset, size) < 0 or offset + size > body_size:
+        raise ValueError("values beyond the end")
+    return Span(start + metadata_size + offset, size)
+
+
+def _uncompressed_batch(metadata: bytes) -> int:
+    """Return the position of the RecordBatch in a message."""
+    header = _field(metadata, _number("<I", metadata, 0), _HEADER)
+    if header is None:
+        raise ValueError("damaged metadata")
+    batch = header + _number("<I", metadata, header)
+    if _field(metadata, batch, _COMPRESSION) is not None:
         raise ValueError("compressed data; accepted: Arrow without compression")
+    return batch
+
+
+def _structs(data: bytes, table: int, number: int, kind: struct.Struct) -> list[tuple[int, ...]]:
+    field = _field(data, table, number)
+    if field is None:
+        return []
+    begin = field + _number("<I", data, field)
+    count = _number("<I", data, begin)
+    begin += 4
+    end = begin + count * kind.size
+    if end > len(data):
+        raise ValueError("damaged metadata")
+    return list(kind.iter_unpack(data[begin:end]))
 
 
 def _field(data: bytes, table: int, number: int) -> int | None:

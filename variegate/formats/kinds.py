@@ -78,7 +78,7 @@ _OF_PARQUET = ("classes", "cache_dir", "image_root")
 FILE_KINDS = (
     Format(_TAR, "shards", "WebDataset", "tar.read:open_tar", _OF_TAR, annotated="members"),
     Format(_PARQUET, "files", "", "parquet.read:open_parquet", _OF_PARQUET, annotated="columns"),
-    Format((".vgraw",), "shards", "raw pixels", "raw:open_raw", ()),
+    Format((".arrow",), "shards", "raw pixels", "raw:open_raw", ()),
 )
 IMAGE = Format((), "an image", "", "folder:open_image", ())
 FOLDER = Format((), "a folder of images", "", "folder:open_folder", ())

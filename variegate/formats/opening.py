@@ -35,7 +35,7 @@ def open_source(
         spec: one of the following.
 
             - A folder of images, or of one folder per class; or one image file.
-            - WebDataset ``.tar`` shards, Hugging Face ``.parquet`` files, or ``.vgraw`` shards of raw pixels
+            - WebDataset ``.tar`` shards, Hugging Face ``.parquet`` files, or ``.arrow`` shards of raw pixels
               (``variegate pack``): a file, a pattern (``train-*.tar``, ``train-{000..012}.tar``), a list, or a folder
               that holds nothing else.
             - A URL of any of these that fsspec reads.

@@ -1,12 +1,8 @@
-"""The file of raw pixels: a line, the images one after another, an index of them, and where that lies.
+"""Shards of raw pixels: Arrow IPC files without compression, whose images are mapped into memory, one by one.
 
-    variegate raw pixels 1\\n          then each part at a multiple of 64 bytes:
-    uint8 [H, W, C]                   of every image, contiguous
-    the index                         a head in JSON, PLACES, the labels, the names
-    64 bytes                          a mark, where the index begins, its size, its SHA-256
-
-All numbers are little-endian. A file is written from its beginning to its end, and of a file that was cut off there is
-no end, so that it is never taken for a whole one.
+A row has id, height, width, channels (in the file, 1 or 3), shown (channels that a reader returns, where gray may be
+repeated), name, label, and pixels uint8 [H, W, C]. Pixels are the last column, so that those of a record batch are one
+stretch of the file, and an image of it is read alone.
 """
 
 from __future__ import annotations
@@ -15,7 +11,6 @@ import hashlib
 import json
 import mmap
 import os
-import struct
 import sys
 import threading
 from collections import OrderedDict
@@ -26,11 +21,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from variegate.arrays import AnyArray, Int64Array, UInt8Array, UInt64Array
-from variegate.errors import DecodeError, shown
+from variegate.errors import DecodeError, one_line
+from variegate.formats.arrow_ipc import Span, value_spans
 from variegate.formats.base import FilesSource, Item, SampleName, SourceError, StoredFile, digest_of
 from variegate.formats.labels import checked_names, label_at
+from variegate.formats.parquet.read import open_random
 from variegate.formats.reading import FileVersion, read_range, reason_for, version_of
 from variegate.formats.shards import Labels, Record, Shard
 from variegate.formats.storage import Storage
@@ -38,31 +36,29 @@ from variegate.io.files import open_regular
 from variegate.io.location import Location, relative_names
 from variegate.threads import computed_once
 
-SUFFIX = ".vgraw"
-FIRST_LINE = b"variegate raw pixels 1\n"
-ALIGNED = 64
-TAIL_SIZE = 64
-# ``channels``: in the file, 1 or 3; ``shown``: in what a reader gives, where gray may be repeated.
+SUFFIX = ".arrow"
+FORMAT = b"variegate raw pixels 2"
 PLACES = np.dtype(
     [("offset", "<u8"), ("id", "<u8"), ("height", "<u4"), ("width", "<u4"), ("channels", "u1"), ("shown", "u1")]
 )
-_TAIL = struct.Struct("<16sQQ32s")
-_MARK = b"variegate index\n"
-_LABEL_TYPES = {"int": "<i8", "ints": "<i8", "float": "<f8", "floats": "<f8"}
-
-
-class DamagedRawError(ValueError):
-    """A file that is no whole shard of raw pixels; the message says why."""
+_NUMBERS = (
+    ("id", pa.uint64()),
+    ("height", pa.uint32()),
+    ("width", pa.uint32()),
+    ("channels", pa.uint8()),
+    ("shown", pa.uint8()),
+)
+_BATCH_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class RawIndex:
-    """Of one file. ``places``: PLACES[N]; ``labels``: int64 or float64, [N] or [N, width]; ``digest``: of all of it."""
+    """Of one file. ``places``: PLACES[N]; ``labels``: int64 or float64, [N] or [N, width]; ``names``: pa.BinaryArray;
+    ``digest``: of all of it."""
 
     places: AnyArray
     labels: AnyArray
-    name_ends: UInt64Array
-    names: bytes
+    names: Any
     classes: tuple[str, ...]
     digest: str
 
@@ -70,103 +66,90 @@ class RawIndex:
         return len(self.places)
 
     def name(self, position: int) -> str:
-        begin = int(self.name_ends[position - 1]) if position else 0
-        return self.names[begin : int(self.name_ends[position])].decode("utf-8", "surrogateescape")
+        name: bytes = self.names[position].as_py()
+        return name.decode("utf-8", "surrogateescape")
 
     def size_of(self, position: int) -> int:
         place = self.places[position]
         return int(place["height"]) * int(place["width"]) * int(place["channels"])
 
 
-def padding(size: int) -> bytes:
-    """Bytes that bring the next part to its place."""
-    return bytes(-size % ALIGNED)
+def raw_schema(labels: Labels) -> pa.Schema:
+    kind = pa.int64() if labels.kind in ("int", "ints") else pa.float64()
+    label = pa.list_(kind, labels.width) if labels.width else kind
+    fields = [*_NUMBERS, ("name", pa.binary()), ("label", label), ("pixels", pa.large_binary())]
+    return pa.schema(fields, {"format": FORMAT, "classes": json.dumps(labels.classes)})
 
 
-def index_bytes(
-    places: AnyArray, labels: Sequence[Any], kind: str, names: Sequence[str], classes: Sequence[str]
-) -> bytes:
-    """``kind``: "int", "float", "ints" or "floats", as ``formats.shards.Labels`` has it."""
-    encoded = [name.encode("utf-8", "surrogateescape") for name in names]
-    array = np.array(labels, _LABEL_TYPES[kind])
-    width = array.shape[1] if array.ndim == 2 else 0
-    head = {"images": len(places), "labels": kind, "width": width, "classes": list(classes)}
-    parts = [
-        json.dumps(head).encode() + b"\n",
-        places.astype(PLACES).tobytes(),
-        array.tobytes(),
-        np.cumsum([len(name) for name in encoded], dtype="<u8").tobytes(),
-        b"".join(encoded),
-    ]
-    return b"".join(part + padding(len(part)) for part in parts)
+def _read_index(file: Any, size: int) -> RawIndex:
+    """Raises ValueError, TypeError, RecursionError or ArrowException for all but an index of pixels in the file."""
+
+    def read(start: int, length: int) -> bytes:
+        file.seek(start)
+        data: bytes = file.read(length)
+        return data
+
+    spans = value_spans(read, size)
+    file.seek(0)
+    reader = pa.ipc.open_file(file)
+    metadata = reader.schema.metadata or {}
+    if metadata.get(b"format") != FORMAT:
+        raise ValueError("an Arrow file of another kind")
+    classes = checked_names(json.loads(metadata[b"classes"]))
+    kind, width = _label_kind(reader.schema)
+    if not reader.schema.equals(raw_schema(Labels(kind, width))):
+        raise ValueError(f"its columns are {one_line(ValueError(str(reader.schema.remove_metadata())))}")
+    file.seek(0)
+    # Without the pixels.
+    options = pa.ipc.IpcReadOptions(included_fields=list(range(len(_NUMBERS) + 2)))
+    reader = pa.ipc.open_file(file, options=options)
+    batches = [reader.get_batch(number) for number in range(reader.num_record_batches)]
+    for batch in batches:
+        batch.validate(full=True)
+        if any(column.null_count for column in batch.columns):
+            raise ValueError("missing values")
+    places = [_places(batch, span) for batch, span in zip(batches, spans, strict=True)]
+    table = pa.Table.from_batches(batches, reader.schema).combine_chunks()
+    names = table.column("name")
+    label = table.column("label").combine_chunks()
+    labels = label.flatten().to_numpy().reshape(-1, width) if width else label.to_numpy()
+    found = np.concatenate([np.zeros(0, PLACES), *places])
+    names = names.combine_chunks() if names.num_chunks != 1 else names.chunk(0)
+    digest = hashlib.sha256()
+    for part in (found, np.ascontiguousarray(labels)):
+        digest.update(part.tobytes())
+    digest.update(b"\0".join(names.to_pylist()))
+    return RawIndex(found, labels, names, classes, digest.hexdigest())
 
 
-def tail_bytes(begin: int, index: bytes) -> bytes:
-    return _TAIL.pack(_MARK, begin, len(index), hashlib.sha256(index).digest())
+def _label_kind(schema: pa.Schema) -> tuple[str, int]:
+    """``Labels.kind`` and ``Labels.width``. Raises ValueError."""
+    index = schema.get_field_index("label")
+    if index < 0:
+        raise ValueError("no column of labels")
+    kind = schema.types[index]
+    is_row = pa.types.is_fixed_size_list(kind)
+    width = kind.list_size if is_row else 0
+    number = kind.value_type if is_row else kind
+    return ("int" if pa.types.is_integer(number) else "float") + "s" * is_row, width
 
 
-def read_tail(tail: bytes, size: int) -> tuple[int, int, bytes]:
-    """The last bytes of a file of ``size`` -> where the index begins, its size, its SHA-256. Raises DamagedRawError."""
-    if len(tail) != TAIL_SIZE:
-        raise DamagedRawError("too short for a file of raw pixels")
-    mark, begin, length, digest = _TAIL.unpack(tail)
-    if mark != _MARK or begin + length + TAIL_SIZE != size:
-        raise DamagedRawError("cut off, or no file of raw pixels: it does not end as such")
-    return begin, length, digest
-
-
-def read_index(data: bytes, digest: bytes, begin: int) -> RawIndex:
-    """``begin``: where pixels end. Raises DamagedRawError."""
-    if hashlib.sha256(data).digest() != digest:
-        raise DamagedRawError("the checksum of its index is another")
-    try:
-        found = _parse(data, digest)
-    except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:  # anybody computes checksums
-        raise DamagedRawError(f"its index makes no sense ({error})") from None
-    places = found.places
-    if not (np.isin(places["channels"], (1, 3)).all() and np.isin(places["shown"], (1, 3)).all()):
-        raise DamagedRawError("its index names images of neither 1 nor 3 channels")
-    if (places["shown"] < places["channels"]).any():
-        raise DamagedRawError("its index shows fewer channels than an image has")
-    # In numbers that do not run over, and are exact where the file is long enough.
-    offset, height, width, channels = (
-        places[name].astype(np.float64) for name in ("offset", "height", "width", "channels")
-    )
-    if (offset + height * width * channels > begin).any():
-        raise DamagedRawError("its index names pixels beyond their end")
+def _places(batch: pa.RecordBatch, span: Span) -> AnyArray:
+    """PLACES of the images of a batch, whose pixels are ``span``. Raises ValueError for others."""
+    found = np.zeros(len(batch), PLACES)
+    for name, _ in _NUMBERS:
+        found[name] = batch.column(name).to_numpy()
+    if not (np.isin(found["channels"], (1, 3)).all() and np.isin(found["shown"], (1, 3)).all()):
+        raise ValueError("images of neither 1 nor 3 channels")
+    if (found["shown"] < found["channels"]).any():
+        raise ValueError("fewer channels are shown than an image has")
+    # In numbers that do not overflow, and are exact where the file is long enough.
+    sizes = found["height"].astype(np.float64) * found["width"] * found["channels"]
+    ends = np.cumsum(sizes)
+    if len(ends) and ends[-1] > span.size:
+        raise ValueError("pixels beyond their end")
+    found["offset"] = span.start + (ends - sizes).astype(np.uint64)
     return found
-
-
-def _parse(data: bytes, digest: bytes) -> RawIndex:
-    line, _, _ = data.partition(b"\n")
-    head = json.loads(line)
-    count, kind, width, at = head["images"], _LABEL_TYPES[head["labels"]], head["width"], len(line) + 1
-    # Before they are multiplied; to NumPy, -1 are as many as there are.
-    for name, value in (("images", count), ("width", width)):
-        if type(value) is not int or not 0 <= value <= len(data):
-            raise ValueError(f"{name}: got {shown(value)}; accepted: 0 to {len(data):,}, its bytes")
-
-    classes = checked_names(head["classes"])
-
-    def take(dtype: Any, number: int) -> AnyArray:
-        nonlocal at
-        at += -at % ALIGNED
-        found = np.frombuffer(data, dtype, number, at)
-        at += found.nbytes
-        return found
-
-    places = take(PLACES, count)
-    labels = take(kind, count * max(width, 1))
-    ends = take("<u8", count)
-    at += -at % ALIGNED
-    return RawIndex(
-        places,
-        labels.reshape(count, width) if width else labels,
-        ends,
-        data[at : at + (int(ends[-1]) if count else 0)],
-        classes,
-        digest.hex(),
-    )
 
 
 class RawShard(Shard):
@@ -174,34 +157,47 @@ class RawShard(Shard):
 
     def __init__(self, storage: Storage, name: str, labels: Labels) -> None:
         super().__init__(storage, name, labels)
-        self._at = 0
-        self._places: list[tuple[int, ...]] = []
-        self._labels: list[Any] = []
-        self._names: list[str] = []
-        self._write(FIRST_LINE)
+        self._schema = raw_schema(labels)
+        self._arrow = pa.ipc.new_file(self._writer.file, self._schema)
+        self._begin_batch()
 
     def add(self, record: Record) -> str:
         """-> the image's place in the file: 0, 1, ..."""
         super().add(record)
         return str(self.count - 1)
 
-    def _write(self, data: bytes) -> None:
-        self._writer.file.write(data)
-        self._writer.file.write(rest := padding(len(data)))
-        self._at += len(data) + len(rest)
+    def _begin_batch(self) -> None:
+        self._rows: list[tuple[Any, ...]] = []
+        self._pixels: list[bytes] = []
+        self._batch_size = 0
 
     def _add(self, record: Record, label: Any) -> None:
         assert record.shape is not None
-        self._places.append((self._at, record.id, *record.shape))
-        self._labels.append(label)
-        self._names.append(record.source)
-        self._write(record.data)
+        name = record.source.encode("utf-8", "surrogateescape")
+        self._rows.append((record.id, *record.shape, name, label))
+        self._pixels.append(record.data)
+        self._batch_size += len(record.data)
+        if self._batch_size >= _BATCH_BYTES:
+            self._write_batch()
+
+    def _write_batch(self) -> None:
+        columns = zip(*self._rows, strict=True)
+        arrays = [pa.array(values, kind) for values, kind in zip(columns, self._schema.types[:-1], strict=True)]
+        ends = np.cumsum([0, *map(len, self._pixels)], dtype=np.int64)
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(self._pixels))]
+        arrays.append(pa.Array.from_buffers(pa.large_binary(), len(self._pixels), buffers))
+        self._arrow.write_batch(pa.record_batch(arrays, schema=self._schema))
+        self._begin_batch()
 
     def _finish(self) -> None:
-        places = np.array(self._places, PLACES)
-        index = index_bytes(places, self._labels, self.labels.kind, self._names, self.labels.classes)
-        begin = self._at
-        self._writer.file.write(index + tail_bytes(begin, index))
+        if self._rows:
+            self._write_batch()
+        self._arrow.close()
+
+    def _abandon(self) -> None:
+        self._begin_batch()
+        with suppress(OSError):  # it writes the end of the file, which may be why it is abandoned
+            self._arrow.close()
 
 
 _OPENED_AT_ONCE = 16
@@ -326,15 +322,14 @@ def open_raw(files: Sequence[Location]) -> RawSource:
 
 def _open(location: Location) -> RawShardFile:
     version = version_of(location)
-    size = version.size
-    name = str(location)
     try:
-        if size < TAIL_SIZE + len(FIRST_LINE) or read_range(location, 0, len(FIRST_LINE), size, name) != FIRST_LINE:
-            raise DamagedRawError("no file of raw pixels: it does not begin as such")
-        begin, length, digest = read_tail(read_range(location, size - TAIL_SIZE, TAIL_SIZE, size, name), size)
-        index = read_index(read_range(location, begin, length, size, name), digest, begin)
-    except DamagedRawError as error:
-        raise SourceError(f"{location}: {error}") from None
-    except DecodeError as error:
-        raise SourceError(f"{location}: {error.reason}") from None
+        with open_random(location) as (file, size, _):
+            index = _read_index(file, size)
+    except SourceError:
+        raise
+    except OSError as error:
+        raise SourceError(f"{location}: {reason_for(error, location)}") from None
+    # Also KeyError and IndexError, as anybody may have made it.
+    except (ValueError, TypeError, LookupError, RecursionError, pa.ArrowException) as error:
+        raise SourceError(f"{location}: no shard of raw pixels, or damaged: {one_line(error)}") from None
     return RawShardFile(location, version, index)

@@ -157,7 +157,7 @@ class Shard(AbstractContextManager["Shard"]):
 _SHARDS = {
     "webdataset": ("tar.write", "WebDatasetShard", "AnnotatedTarShard", "tar"),
     "parquet": ("parquet.write", "ParquetShard", "AnnotatedParquetShard", "parquet"),
-    "raw": ("raw", "RawShard", "", "vgraw"),
+    "raw": ("raw", "RawShard", "", "arrow"),
 }
 
 

@@ -29,7 +29,7 @@ _PORT = re.compile(r"(\[[0-9a-fA-F:.]*\]|[^:@]*):[0-9]{1,5}")
 _NUMERIC_HOST = re.compile(r"\[[0-9a-fA-F:.]*\]$")  # of IPv6
 _AFTER_PATH = re.compile(r"[?#;]")
 # In a pattern of files the name of one goes on after a question mark; in web addresses it begins the query.
-_EXTENSION = r"\.(?:tar|tar\.gz|tgz|parquet|vgraw|zip|jpe?g|jpe|jfif|png|webp|gif|bmp|tiff?|p[pgbn]m|json|ya?ml)"
+_EXTENSION = r"\.(?:tar|tar\.gz|tgz|parquet|arrow|zip|jpe?g|jpe|jfif|png|webp|gif|bmp|tiff?|p[pgbn]m|json|ya?ml)"
 _PATTERN = re.compile(rf"\?[^=&/]*{_EXTENSION}$", re.IGNORECASE)
 # host/file.tar? is the end of a path rather than the middle of a password.
 _WHOLE_PATH = re.compile(rf"[^/?#;@]+/[^?#;@]*{_EXTENSION}[?#;]", re.IGNORECASE)

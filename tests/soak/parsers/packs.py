@@ -1,4 +1,4 @@
-"""Shards of raw pixels, with checksums that are right."""
+"""Shards of raw pixels: any numbers in their columns, any classes, and any bytes."""
 
 from __future__ import annotations
 
@@ -7,33 +7,39 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
+import pyarrow as pa
 
 from tests.soak.mutating import NUMBERS, Parser, mutated, mutated_json
 from variegate.formats.opening import open_source
-from variegate.formats.raw import FIRST_LINE, PLACES, index_bytes, padding, tail_bytes
+from variegate.formats.raw import raw_schema
+from variegate.formats.shards import Labels
 
 
 def _make(random: Random, folder: Path) -> Path:
-    head = FIRST_LINE + padding(len(FIRST_LINE))
-    pixels = random.randbytes(64 * 4)
-    places = np.zeros(3, PLACES)
-    places["offset"], places["id"], places["channels"], places["shown"] = (64, 128, 192), (0, 1, 2), (3, 1, 3), 3
-    places["height"], places["width"] = 4, 5
+    schema = raw_schema(Labels("int", 0, ("one", "two")))
+    columns = {
+        "id": [0, 1, 2],
+        "height": [4, 4, 4],
+        "width": [5, 5, 5],
+        "channels": [3, 1, 3],
+        "shown": [3, 3, 3],
+        "name": [b"a", b"b", b"c"],
+        "label": [0, 1, 0],
+        "pixels": [random.randbytes(size) for size in (60, 20, 60)],
+    }
     if random.random() < 0.5:
-        field = random.choice(PLACES.names or ())
-        size = PLACES[field].itemsize
-        places[field][random.randrange(3)] = random.choice(NUMBERS) & ((1 << 8 * size) - 1)
-    index = index_bytes(places, [0, 1, 0], "int", ["a", "b", "c"], ["one", "two"])
-    line, _, rest = index.partition(b"\n")
-    if random.random() < 0.5:
-        line = mutated_json(json.loads(line), random)
-        begin = -(-(len(line) + 1) // 64) * 64 - len(line) - 1
-        index = line + b"\n" + bytes(begin) + rest[-(-(len(index) - len(rest)) // 64) * 64 - (len(index) - len(rest)) :]
+        name = random.choice(("id", "height", "width", "channels", "shown"))
+        bits = schema.field(name).type.bit_width
+        columns[name][random.randrange(3)] = random.choice(NUMBERS) & ((1 << bits) - 1)
     if random.random() < 0.3:
-        index = mutated(index, random)
-    path = folder / "s.vgraw"
-    body = head + pixels
-    path.write_bytes(body + index + tail_bytes(len(body), index))
+        classes = mutated_json(json.loads(schema.metadata[b"classes"]), random)
+        schema = schema.with_metadata({**schema.metadata, b"classes": classes})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema) as writer:
+        writer.write_table(pa.table(columns, schema=schema))
+    data = sink.getvalue().to_pybytes()
+    path = folder / "s.arrow"
+    path.write_bytes(mutated(data, random) if random.random() < 0.4 else data)
     return path
 
 

@@ -57,7 +57,7 @@ class ParquetFile:
     @contextmanager
     def opened(self, is_checked: bool = False) -> Iterator[pq.ParquetFile]:
         """The file, opened anew for each use; ``is_checked``: compares checksums of pages. Raises OSError."""
-        with _handle(self.location) as (handle, size, stamp):
+        with open_random(self.location) as (handle, size, stamp):
             if (size, stamp) != (self.size, self.stamp):
                 raise OSError("the file has changed since it was opened")
             # Over a network, the columns' parts are fetched together and ahead. From a disk they are read bit by bit,
@@ -79,7 +79,7 @@ def open_file(path: LocationLike, accepted: str = _ACCEPTED) -> ParquetFile:
     """Read the footer of a file. Raises SourceError naming it, and what is accepted."""
     location = Location.parse(path, chain=True)
     try:
-        with _handle(location) as (handle, size, stamp):
+        with open_random(location) as (handle, size, stamp):
             if size == 0:
                 raise SourceError(f"{location}: zero bytes: the file is empty; accepted: {accepted}")
             opened = pq.ParquetFile(handle)
@@ -107,7 +107,7 @@ def reason_for(error: Exception, location: Location | None = None) -> str:
 
 
 @contextmanager
-def _handle(location: Location) -> Iterator[tuple[Any, int, str]]:
+def open_random(location: Location) -> Iterator[tuple[Any, int, str]]:
     """The open file, its size and a stamp."""
     if not location.is_url:
         with open_regular(location.address()) as handle:

@@ -19,7 +19,7 @@ from variegate.formats.opening import open_source
 
 EXCLUDED: Findings = {0: [("corrupt", None)], 3: [("duplicates", 0)], 4: [("duplicates", 0)], 5: [("dark", None)]}
 LARGER = {3: (9, 9)}
-LAYOUTS = {"folder": (folder, ""), "tar": (shards, "*.tar"), "parquet": (parquet, "*.parquet"), "raw": (raw, "*.vgraw")}
+LAYOUTS = {"folder": (folder, ""), "tar": (shards, "*.tar"), "parquet": (parquet, "*.parquet"), "raw": (raw, "*.arrow")}
 DROP = "corrupt,duplicates"
 
 
