@@ -67,7 +67,7 @@ X86_LEVELS = {
     "vbmi": (*_AVX512, "-mavx512vbmi", "-mavx512vnni", "-mavx512vpopcntdq"),
 }
 # Kernels that use nothing of VBMI and VNNI: a library with v4 has no other code of them for vbmi.
-KERNELS_WITHOUT_VBMI = ("brushes", "fields", "fingerprint", "mask_lines", "masks")
+KERNELS_WITHOUT_VBMI = ("brushes", "fields", "fingerprint")
 # Levels whose simd.h includes all intrinsics.
 PRECOMPILED_LEVELS = ("v3", "v4", "vbmi")
 

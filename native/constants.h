@@ -85,6 +85,7 @@ enum : int {
   BOX = 3,
   HAMMING = 4,
   LANCZOS = 5,
+  POINT = 6,
 };
 }  // namespace Interpolation
 
@@ -790,28 +791,6 @@ struct StagesCall {
   const i32 * out_size;
   const i32 * length;
   const i32 * in_shape;
-  i64 resized_by_corners;
-};
-
-// A rectangle of a row's result, and the layers read in it.
-struct MaskRegion {
-  i64 row;
-  i64 left;
-  i64 top;
-  i64 right;
-  i64 bottom;
-  i64 image_width;
-  i64 first_layer;
-  i64 end_layer;
-};
-
-// A mask and its result.
-struct MaskLayer {
-  const u8 * source;
-  u8 * result;
-  i64 result_width;
-  i64 bits;
-  i64 fill;
 };
 
 // JPEG files: see native/jpeg.
@@ -898,6 +877,16 @@ struct RunCall {
   void * scratch;
   i64 begin;
   i64 end;
+};
+
+// One call of vg_move.
+struct MoveCall {
+  const Batch * batch;
+  void * scratch;
+  i64 begin;
+  i64 end;
+  i64 bits;
+  i64 fill;
 };
 
 namespace SingleStatus {

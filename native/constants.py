@@ -216,8 +216,6 @@ def header() -> str:
         _struct("PlanCall", structs.PLAN_CALL, "A batch that is drawn and lowered: see variegate/program/plan.py."),
         _struct("Stages", structs.STAGES, "Steps of the geometry of R rows: see variegate/program/stages.py."),
         _struct("StagesCall", structs.STAGES_CALL, "Sampled programs whose geometry becomes Stages."),
-        _struct("MaskRegion", structs.MASK_REGION, "A rectangle of a row's result, and the layers read in it."),
-        _struct("MaskLayer", structs.MASK_LAYER, "A mask and its result."),
         "// JPEG files: see native/jpeg.\n",
         _int_enum(structs.JpegRefusal),
         _struct("JpegHead", structs.JPEG_HEAD, "Header of a JPEG file; zeros if the file is not plain."),
@@ -229,6 +227,7 @@ def header() -> str:
         ),
         _struct("HashSearch", structs.HASH_SEARCH, "A search for images of near hashes in one index of them."),
         _struct("RunCall", structs.RUN_CALL, "One call of vg_run."),
+        _struct("MoveCall", structs.MOVE_CALL, "One call of vg_move."),
         _int_enum(structs.SingleStatus),
         _struct("SingleCall", structs.SINGLE_CALL, "One call of vg_make_one."),
         _struct(

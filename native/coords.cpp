@@ -206,9 +206,10 @@ void set_rotation(const f64 *a, Size in, Size out, f64 *m) {
   memcpy(m, values, sizeof values);
 }
 
-void scale_table(f64 start, f64 step, i64 in_size, i32 *table, i64 n, bool is_mirrored, int mode) {
-  f64 at = start + step * 0.5;
-  for (i64 i = 0; i < n; i++, at += step) {
+void scale_table(f64 start, f64 step, i64 in_size, i32 *table, i64 n, bool is_mirrored, bool by_corners, int mode) {
+  f64 sum = start + step * 0.5;
+  for (i64 i = 0; i < n; i++, sum += step) {
+    const f64 at = by_corners ? start + (f64)floorf((f32)i * (f32)step) + 0.5 : sum;
     // Before the cast: no integer holds what lies far beyond the image.
     const bool is_inside = at >= 0 && at < (f64)in_size;
     const i64 index = mode != 0 ? fold_real(at, 0, in_size, mode) : is_inside ? (i64)at : -1;

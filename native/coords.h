@@ -83,7 +83,7 @@ void set_rotation(const f64 *a, Size in, Size out, f64 *m);
 // -- tables of source indices, by output column or line --------------------------------------------------------------
 
 // As Pillow's ImagingScaleAffine, which accumulates `step`. Outside: -1, or folded by `mode` (a PadMode; 0 for none).
-void scale_table(f64 start, f64 step, i64 in_size, i32 *table, i64 n, bool is_mirrored, int mode);
+void scale_table(f64 start, f64 step, i64 in_size, i32 *table, i64 n, bool is_mirrored, bool by_corners, int mode);
 
 // For padding that is not constant, repeated as NumPy does.
 void pad_table(i64 before, int mode, i64 in_size, i32 *table, i64 n);

@@ -83,8 +83,8 @@ void CodeWriter::write_tables(i64 k, i32 *code) const {
   i32 *columns = section<i32>(call, Section::INDICES, used.indices), *lines = columns + w;
   if (row.opcode(k) == Op::MAP_SCALE) {
     const int mode = row.flags(k) >> INTERPOLATION_BITS;
-    scale_table(a[1], a[0], in[1], columns, w, a[4] != 0, mode);
-    scale_table(a[3], a[2], in[0], lines, h, false, mode);
+    scale_table(a[1], a[0], in[1], columns, w, a[4] != 0, a[5] != 0, mode);
+    scale_table(a[3], a[2], in[0], lines, h, false, a[5] != 0, mode);
   } else {
     pad_table(to_i64(a[0]), row.flags(k), in[1], columns, w);
     pad_table(to_i64(a[1]), row.flags(k), in[0], lines, h);

@@ -35,6 +35,12 @@ template <class Element> constexpr f32 UNIT = WHITE<Element> / 255;
 #else
 #define VG_EACH_ELEMENT(F) F(u8)
 #endif
+// Elements of masks, which are moved and never computed with.
+#if defined(VG_DEEP)
+#define VG_EACH_MOVED_ELEMENT(F) F(u8) F(u16) F(u32) F(u64) F(f32)
+#else
+#define VG_EACH_MOVED_ELEMENT(F) F(u8) F(u16) F(u32) F(u64)
+#endif
 // Compiles a template for an element.
 #define VG_COMPILE(name, Element) template decltype(name<Element>) name<Element>;
 

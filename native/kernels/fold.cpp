@@ -272,7 +272,7 @@ void fold_real_row(const f64 *a, const i32 *window, int mode, bool is_perspectiv
   }
 }
 
-template <class Element> void read_folded_row(const ImageOf<Element> &image, i64 count, i64 y, i64 width, Scratch &s) {
+void find_folded_row(i64 count, i64 y, i64 width, Scratch &s) {
   begin_positions(y, width, s.row.column.at, s.row.line.at);
   memset(s.row.stage.at, 0xff, (size_t)width * sizeof(i32));
   i64 max_coord = max_of(width, y + 1);
@@ -283,7 +283,6 @@ template <class Element> void read_folded_row(const ImageOf<Element> &image, i64
     const i64 right = record[Record::ORIGIN_U] + record[Record::SPAN_U];
     max_coord = max_of(right, record[Record::ORIGIN_V] + record[Record::SPAN_V]);
   }
-  read_coordinates(image, y, width, s);
 }
 
 namespace {
@@ -353,9 +352,7 @@ void read_seam(const Row &row, const ImageOf<Element> &image, i64 slot, i64 widt
   }
 }
 
-#define VG_COMPILE_ALL(Element)        \
-  VG_COMPILE(read_folded_row, Element) \
-  VG_COMPILE(read_seam, Element)
+#define VG_COMPILE_ALL(Element) VG_COMPILE(read_seam, Element)
 VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace vg::VG_LEVEL

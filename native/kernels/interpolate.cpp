@@ -192,22 +192,53 @@ void follow_form(const i64 *form, i64 y, i64 first, i64 count, int shift, i32 *n
   follow({(u64)form[1] * (u64)y + (u64)form[2] + step * (u64)first, step, shift}, 0, count, numbers);
 }
 
-template <class Element> Range read_interpolated_row(const Row &row, const ImageOf<Element> &image, i64 slot, i64 count,
-                                                     bool is_range, i64 y, i64 width, Scratch &s) {
+namespace {
+
+// Positions of row `y` through `count` interpolating maps, of `bits`; returns the columns that have some.
+Range compute_row_positions(const Row &row, i64 count, bool is_range, i64 y, i64 width, int bits, Scratch &s) {
   InterpolateScratch &maps = s.interpolate;
   i32 *stage = s.row.stage.at;
-  const bool is_bilinear = (row.flags[slot] & INTERPOLATION_MASK) == Interpolation::BILINEAR;
   Range columns = {0, width};
   if (maps.has_grid) {
     compute_displaced_positions(row, count, y, width, s);
-  } else if (is_range) {
+    return columns;
+  }
+  if (is_range) {
     columns = inside_columns(maps.record(0), y, width, 1);
   } else {
     memset(stage, 0xff, (size_t)width * sizeof *stage);
     for (i64 i = count - 1; i >= 0; i--) columns = mark_outside(maps.record(i), y, s.tables.map_slots[i], width, stage);
   }
+  if (!columns.is_empty()) compute_positions(maps.record(0), y, columns, bits, s);
+  return columns;
+}
+
+}  // namespace
+
+void find_composed_row(const Row &row, i64 slot, i64 count, i64 y, i64 width, Scratch &s) {
+  compute_row_positions(row, count, false, y, width, BILINEAR_BITS, s);
+  const i32 *window = row.window[slot];
+  const int mode = row.flags[slot] >> INTERPOLATION_BITS;
+  i32 *positions[2] = {s.row.column.at, s.row.line.at};
+  for (int axis = 0; axis < 2; axis++) {
+    const i32 low = window[1 - axis], high = window[3 - axis];
+    i32 *__restrict at = positions[axis];
+    for (i64 x = 0; x < width; x++) {
+      // Positions are less half a pixel.
+      const i32 pixel = (at[x] + (1 << (BILINEAR_BITS - 1))) >> BILINEAR_BITS;
+      const i32 folded = mode == 0 ? pixel : low + (i32)fold_index(pixel - low, high - low, mode);
+      at[x] = clamp<i32>(folded, low, high - 1);
+    }
+  }
+}
+
+template <class Element> Range read_interpolated_row(const Row &row, const ImageOf<Element> &image, i64 slot, i64 count,
+                                                     bool is_range, i64 y, i64 width, Scratch &s) {
+  InterpolateScratch &maps = s.interpolate;
+  const bool is_bilinear = (row.flags[slot] & INTERPOLATION_MASK) == Interpolation::BILINEAR;
+  const Range columns =
+      compute_row_positions(row, count, is_range, y, width, is_bilinear ? BILINEAR_BITS : BICUBIC_BITS, s);
   if (!columns.is_empty()) {
-    if (!maps.has_grid) compute_positions(maps.record(0), y, columns, is_bilinear ? BILINEAR_BITS : BICUBIC_BITS, s);
     if (is_bilinear) read_bilinear(image, row.window[slot], columns, s);
     else read_bicubic(image, row.window[slot], columns, s);
   }
@@ -215,8 +246,7 @@ template <class Element> Range read_interpolated_row(const Row &row, const Image
   return is_range ? columns : Range{0, width};
 }
 
-template <class Element>
-void read_real_nearest_row(const Row &row, const ImageOf<Element> &image, i64 slot, i64 y, i64 width, Scratch &s) {
+void find_real_nearest_row(const Row &row, i64 slot, i64 y, i64 width, Scratch &s) {
   const f64 *a = row.args[slot];
   const i32 *window = row.window[slot];
   const bool is_perspective = row.opcode[slot] == Op::MAP_PERSPECTIVE;
@@ -231,12 +261,9 @@ void read_real_nearest_row(const Row &row, const ImageOf<Element> &image, i64 sl
   } else {
     compute_nearest_positions<false>(a, window, (i32)slot, y, width, s.row);
   }
-  read_coordinates(image, y, width, s);
 }
 
-#define VG_COMPILE_ALL(Element)              \
-  VG_COMPILE(read_interpolated_row, Element) \
-  VG_COMPILE(read_real_nearest_row, Element)
+#define VG_COMPILE_ALL(Element) VG_COMPILE(read_interpolated_row, Element)
 VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace vg::VG_LEVEL

@@ -30,12 +30,15 @@ i64 prepare_maps(const Row &row, i64 first, i64 end, Scratch &s);
 template <class Element> Range read_interpolated_row(const Row &row, const ImageOf<Element> &image, i64 slot, i64 count,
                                                      bool is_range, i64 y, i64 width, Scratch &s);
 
-// Reads row `y` through a nearest map that 16.16 fixed point cannot represent. All columns.
-template <class Element>
-void read_real_nearest_row(const Row &row, const ImageOf<Element> &image, i64 slot, i64 y, i64 width, Scratch &s);
+// Finds the pixels that row `y` reads through a nearest map that 16.16 fixed point cannot represent. All columns, see
+// `RowScratch::stage`.
+void find_real_nearest_row(const Row &row, i64 slot, i64 y, i64 width, Scratch &s);
 
-// Reads row `y` through `count` nearest maps, some of which fold (PassSource FOLDED). All columns.
-template <class Element> void read_folded_row(const ImageOf<Element> &image, i64 count, i64 y, i64 width, Scratch &s);
+// Finds the pixels under the positions of row `y` through `count` composed maps (Interpolation POINT). All columns.
+void find_composed_row(const Row &row, i64 slot, i64 count, i64 y, i64 width, Scratch &s);
+
+// Finds the pixels that row `y` reads through `count` nearest maps, some of which fold (PassSource FOLDED). All columns.
+void find_folded_row(i64 count, i64 y, i64 width, Scratch &s);
 
 // -- among the files of this family ----------------------------------------------------------------------------------
 

@@ -62,10 +62,10 @@ Range solve(i64 start, i64 step, i64 low, i64 high, i64 n) {
 }
 
 // Byte offsets of `count` pixels at coordinates in fixed point, a step apart; returns the greatest.
-i32 fixed_offsets_32(u32 u, u32 du, u32 v, u32 dv, i32 width, i64 count, i32 *__restrict offset) {
+i32 fixed_offsets_32(u32 u, u32 du, u32 v, u32 dv, i32 width, i32 channels, i64 count, i32 *__restrict offset) {
   i32 most = 0;
   for (i64 i = 0; i < count; i++) {
-    offset[i] = 3 * (((i32)v >> FIXED_BITS) * width + ((i32)u >> FIXED_BITS));
+    offset[i] = channels * (((i32)v >> FIXED_BITS) * width + ((i32)u >> FIXED_BITS));
     most = max_of(most, offset[i]);
     u += du;
     v += dv;
@@ -75,8 +75,8 @@ i32 fixed_offsets_32(u32 u, u32 du, u32 v, u32 dv, i32 width, i64 count, i32 *__
 
 // The same by one product for both coordinates (pmaddwd): their whole parts are the upper halves of their numbers. What
 // lies behind the last block of a row is overwritten, or never read.
-i32 fixed_offsets(u32 u, u32 du, u32 v, u32 dv, i32 width, i64 count, i32 *__restrict offset) {
-  if (3 * width > INT16_MAX) return fixed_offsets_32(u, du, v, dv, width, count, offset);
+i32 fixed_offsets(u32 u, u32 du, u32 v, u32 dv, i32 width, i32 channels, i64 count, i32 *__restrict offset) {
+  if (channels * width > INT16_MAX) return fixed_offsets_32(u, du, v, dv, width, channels, count, offset);
   constexpr u32 STEP = REGISTER / 4;
   u32 first_u[STEP], first_v[STEP];
   IntLanes index, most = {};
@@ -86,7 +86,7 @@ i32 fixed_offsets(u32 u, u32 du, u32 v, u32 dv, i32 width, i64 count, i32 *__res
     first_v[i] = v + i * dv;
   }
   Register us = load_register(first_u), vs = load_register(first_v);
-  const Register weights = all_pairs(3 * width, 3);
+  const Register weights = all_pairs(channels * width, channels);
   const Register du_step = all32((i32)(STEP * du)), dv_step = all32((i32)(STEP * dv));
   for (i64 i = 0; i < count; i += STEP) {
     const Register offsets = dot16(upper_halves(vs, us), weights);
@@ -174,7 +174,15 @@ struct FixedLine {
 };
 
 template <class Element>
-void gather_line(const ImageOf<Element> &image, const FixedLine &line, PlanesOf<Element> planes, i64 at, Scratch &) {
+void gather_line(const ImageOf<Element> &image, const FixedLine &line, PlanesOf<Element> planes, i64 at, Scratch &s) {
+  if (image.channels == 1) {
+    const i32 *offset = s.row.offset.at;
+    fixed_offsets((u32)line.u, (u32)line.du, (u32)line.v, (u32)line.dv, (i32)image.width, 1, line.count,
+                  s.row.offset.at);
+    Element *__restrict out = planes[0] + at;
+    for (i64 i = 0; i < line.count; i++) out[i] = image.pixels[offset[i]];
+    return;
+  }
   for (i64 i = 0; i < line.count; i++) {
     const i64 y = (line.v + line.dv * i) >> FIXED_BITS, x = (line.u + line.du * i) >> FIXED_BITS;
     const Element *pixel = image.pixels + image.channels * (y * image.width + x);
@@ -183,7 +191,7 @@ void gather_line(const ImageOf<Element> &image, const FixedLine &line, PlanesOf<
 }
 void gather_line(const Image &image, const FixedLine &line, Planes planes, i64 at, Scratch &s) {
   if (!fits_offsets(image)) return gather_line<u8>(image, line, planes, at, s);
-  const i32 most = fixed_offsets((u32)line.u, (u32)line.du, (u32)line.v, (u32)line.dv, (i32)image.width, line.count,
+  const i32 most = fixed_offsets((u32)line.u, (u32)line.du, (u32)line.v, (u32)line.dv, (i32)image.width, 3, line.count,
                                  s.row.offset.at);
   const i64 ahead = image.bytes() > PREFETCHED ? 3 * (image.width * line.ahead_v + line.ahead_u) : 0;
   gather_words(image, line.count, most > image.bytes() - LOAD, ahead, planes, at, s);
@@ -291,11 +299,10 @@ bool prepare_chain(const Row &row, i64 count, Scratch &s) {
   return true;
 }
 
-template <class Element> void read_chain_row(const ImageOf<Element> &image, i64 count, i64 y, i64 width, Scratch &s) {
+void find_chain_row(i64 count, i64 y, i64 width, Scratch &s) {
   const i32 *maps = s.nearest.maps.at;
   begin_walk(maps + PACKED * (count - 1), y, width, s);
   for (i64 i = count - 2; i >= 0; i--) step_back(maps + PACKED * i, width, s);
-  gather_pixels(image, y, width, s);
 }
 
 template <class Element> void read_coordinates(const ImageOf<Element> &image, i64 y, i64 width, Scratch &s) {
@@ -307,8 +314,8 @@ void prepare_tables(const Row &row, i64 slot, i64 image_height, i64 image_width,
   i32 *column = s.row.column.at, *line = s.row.line.at;
   if (row.opcode[slot] == Op::MAP_SCALE) {
     const int mode = row.flags[slot] >> INTERPOLATION_BITS;
-    scale_table(a[1], a[0], image_width, column, width, a[4] != 0, mode);
-    scale_table(a[3], a[2], image_height, line, height, false, mode);
+    scale_table(a[1], a[0], image_width, column, width, a[4] != 0, a[5] != 0, mode);
+    scale_table(a[3], a[2], image_height, line, height, false, a[5] != 0, mode);
   } else {
     pad_table(to_i64(a[0]), row.flags[slot], image_width, column, width);
     pad_table(to_i64(a[1]), row.flags[slot], image_height, line, height);
@@ -383,12 +390,12 @@ template <class Element> void fill_by_stage(i64 count, i64 width, Scratch &s) {
 
 #define VG_COMPILE_ALL(Element)         \
   VG_COMPILE(copy_pixels, Element)      \
-  VG_COMPILE(read_fixed_row, Element)   \
-  VG_COMPILE(read_chain_row, Element)   \
   VG_COMPILE(read_coordinates, Element) \
   VG_COMPILE(read_table_row, Element)   \
   VG_COMPILE(fill_outside, Element)     \
   VG_COMPILE(fill_by_stage, Element)
 VG_EACH_ELEMENT(VG_COMPILE_ALL)
+#define VG_COMPILE_MOVED(Element) VG_COMPILE(read_fixed_row, Element)
+VG_EACH_MOVED_ELEMENT(VG_COMPILE_MOVED)
 
 }  // namespace vg::VG_LEVEL

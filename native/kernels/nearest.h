@@ -28,8 +28,9 @@ template <class Element> Range read_fixed_row(const ImageOf<Element> &image, con
 
 // Packs the maps of a chain (`s.tables.map_slots`, `count`). False if there is no memory.
 bool prepare_chain(const Row &row, i64 count, Scratch &s);
-// Row `y` of several maps, each rounding as it would alone; all columns, see `RowScratch::stage`.
-template <class Element> void read_chain_row(const ImageOf<Element> &image, i64 count, i64 y, i64 width, Scratch &s);
+// Finds the pixels that row `y` reads through several maps, each rounding as it would alone; all columns, see
+// `RowScratch::stage`.
+void find_chain_row(i64 count, i64 y, i64 width, Scratch &s);
 
 // The pixels at `column` and `line`, all inside the image, into the planes. `y`: 0 at the first row of a pass.
 template <class Element> void read_coordinates(const ImageOf<Element> &image, i64 y, i64 width, Scratch &s);

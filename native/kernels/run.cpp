@@ -1,6 +1,6 @@
 // The rows of a batch, pass by pass. For every row of pixels: source, value operations, outside, position, store.
 #include "../coords.h"
-#include "scratch.h"
+#include "reader.h"
 #include "store.h"
 #include "values.h"
 
@@ -50,14 +50,6 @@ template <class Element> struct Step {
   Target target;
 };
 
-// A step whose rows are read, and what was prepared for it.
-struct Reader {
-  int source;
-  i64 slot;  // of the first map, the filter or the resample
-  i64 num_maps;
-  bool is_range;  // what is inside is a range of columns
-};
-
 // The pass of what comes before a filter, or an interpolating map: tables, and at most one map.
 void describe_input(const Row &row, const i32 *pass, i32 *input) {
   memset(input, 0, PASS_FIELDS * sizeof(i32));
@@ -83,46 +75,17 @@ void describe_input(const Row &row, const i32 *pass, i32 *input) {
 template <class Element>
 Status prepare(const Row &row, const Step<Element> &step, Range y, Scratch &s, Reader &reader) {
   const i32 *pass = step.pass;
-  const i64 slot = pass[PassField::FIRST], maps_end = pass[PassField::MAPS_END];
   const i64 height = step.target.height, width = step.target.width;
-  const f64 *a = row.args[slot];
-  reader = {pass[PassField::SOURCE], slot, 0, false};
-  for (i64 k = slot; k < maps_end; k++) {
-    if (row.kind(k) != Kind::GEOMETRY) continue;
-    s.tables.map_slots[reader.num_maps++] = (i32)k;
+  reader = reader_of(row, pass, s);
+  for (i64 i = 0; i < reader.num_maps; i++) {
+    const i64 k = s.tables.map_slots[i];
     color_after(row, k, pass[PassField::POSITION], step.image.channels, s, s.tables.fill<Element>(k));
   }
-  bool has_memory = true;
-  switch (reader.source) {
-    case PassSource::ROW_COPY:
-      reader.is_range = true;
-      // Lines from the last to the first are not foreseen either.
-      if (a[4] < 0) prefetch_slanted(step.image, 1.0, width);
-      break;
-    case PassSource::FIXED:
-      reader.is_range = true;
-      prefetch_slanted(step.image, a[3] / 65536.0, width);
-      break;
-    case PassSource::CHAIN:
-      prefetch_slanted(step.image, a[3] / 65536.0, width);
-      has_memory = prepare_chain(row, reader.num_maps, s);
-      break;
-    case PassSource::TABLE: prepare_tables(row, slot, step.image.height, step.image.width, height, width, s); break;
-    case PassSource::INTERPOLATED:
-    case PassSource::FOLDED:
-      prefetch_slanted(step.image, reader.source == PassSource::FOLDED ? a[3] / 65536.0 : a[3], width);
-      has_memory = s.interpolate.reserve(row.slots, s.row.stride);
-      if (!has_memory) break;
-      prepare_maps(row, slot, maps_end, s);
-      reader.is_range = reader.source == PassSource::INTERPOLATED && reader.num_maps == 1 &&
-                        (row.flags[slot] & INTERPOLATION_MASK) != Interpolation::NEAREST &&
-                        s.interpolate.record(0)[Record::BEHIND] == 0;
-      break;
-    case PassSource::FILTER:
-      has_memory = prepare_filter<Element>(row, slot, height, width, step.image.channels, s);
-      break;
-    case PassSource::RESAMPLE: has_memory = prepare_resize(row, slot, step.image, height, width, y, s); break;
-  }
+  bool has_memory = prepare_reader(row, pass, step.image, height, width, s, reader);
+  if (reader.source == PassSource::FILTER)
+    has_memory = prepare_filter<Element>(row, reader.slot, height, width, step.image.channels, s);
+  if (reader.source == PassSource::RESAMPLE)
+    has_memory = prepare_resize(row, reader.slot, step.image, height, width, y, s);
   return has_memory ? OK : OUT_OF_MEMORY;
 }
 
@@ -140,19 +103,21 @@ template <class Element> Range read_row(const Row &row, const Step<Element> &ste
       return copy.columns;
     }
     case PassSource::FIXED: return read_fixed_row(image, row.args[slot], row.window[slot], y, width, planes, s);
-    case PassSource::CHAIN: read_chain_row(image, reader.num_maps, y, width, s); return all;
+    case PassSource::CHAIN: find_chain_row(reader.num_maps, y, width, s); break;
     case PassSource::TABLE: read_table_row(image, slot, y, width, planes, s); return all;
     case PassSource::INTERPOLATED:
       if ((row.flags[slot] & INTERPOLATION_MASK) != Interpolation::NEAREST)
         return read_interpolated_row(row, image, slot, reader.num_maps, reader.is_range, y, width, s);
-      read_real_nearest_row(row, image, slot, y, width, s);
-      return all;
-    case PassSource::FOLDED: read_folded_row(image, reader.num_maps, y, width, s); return all;
+      find_real_nearest_row(row, slot, y, width, s);
+      break;
+    case PassSource::FOLDED: find_folded_row(reader.num_maps, y, width, s); break;
     case PassSource::FILTER:
       read_filtered_row<Element>(row, slot, step.target.height, width, image.channels, y, s);
       return all;
     default: read_resized_row(row, slot, image, y, width, s); return all;
   }
+  read_coordinates(image, y, width, s);
+  return all;
 }
 
 // Lines `y` of a step's target.

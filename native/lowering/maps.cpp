@@ -47,8 +47,9 @@ int affine_to_map(f64 *a, int interpolation, Size out) {
   // No pixel of an image's sides is shifted to MAX_COORD, where nothing is read.
   constexpr f64 near_limit = MAX_COORD - 2 * FIXED_LIMIT;
   const bool is_near = fabs(a[2]) < near_limit && fabs(a[5]) < near_limit;
-  // Interpolating at whole pixels reads one pixel with weight one.
-  if (is_shift && is_near && is_whole(a[2]) && is_whole(a[5])) return set_integer(a, 1, 0, a[2], 0, 1, a[5]);
+  // Interpolating at whole pixels reads one pixel with weight one. Maps of masks stay composed.
+  const bool may_read_whole = interpolation != Interpolation::POINT;
+  if (may_read_whole && is_shift && is_near && is_whole(a[2]) && is_whole(a[5])) return set_integer(a, 1, 0, a[2], 0, 1, a[5]);
   if (interpolation != Interpolation::NEAREST) {
     quantize(a, 6);
     return Op::MAP_FLOAT;
@@ -76,8 +77,8 @@ int to_map(int op, f64 *a, int interpolation, Size in, Size out) {
       if (interpolation != PadMode::CONSTANT) return Op::MAP_PAD;
       return set_integer(a, 1, 0, 0.0 - trunc(a[0]), 0, 1, 0.0 - trunc(a[1]));
     case Op::RESIZED_CROP: {
-      const f64 top = a[0], left = a[1], scale_y = a[2] / a[4], scale_x = a[3] / a[5], flip = a[6];
-      set(a, scale_x, left, scale_y, top, flip, 0);
+      const f64 top = a[0], left = a[1], scale_y = a[2] / a[4], scale_x = a[3] / a[5], flip = a[6], by_corners = a[7];
+      set(a, scale_x, left, scale_y, top, flip, by_corners);
       return Op::MAP_SCALE;
     }
     case Op::DISPLACE: return Op::MAP_GRID;

@@ -98,21 +98,21 @@ struct StepWriter {
     all->rounds[at] = rounds;
   }
 
-  void write(const Instruction &of, bool by_corners) {
+  void write(const Instruction &of) {
     static const f64 IDENTITY[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
     memcpy(m, IDENTITY, sizeof IDENTITY);
     memset(numbers, 0, 6 * sizeof(i64));
     memcpy(all->before + 2 * at, &of.before, sizeof of.before);
     memcpy(all->after + 2 * at, &of.after, sizeof of.after);
     set(StageKind::MAP, true, false);
-    fill(of, by_corners);
+    fill(of);
     invert(m, all->ahead + 9 * at);
     if (of.is_endless) all->before[2 * at] = all->before[2 * at + 1] = ENDLESS;
     if (!is_real(of.op) || all->rounds[at]) return;
     for (int i = 0; i < 6; i++) m[i] += NUDGE * m[6 + i % 3];
   }
 
-  void fill(const Instruction &of, bool by_corners) {
+  void fill(const Instruction &of) {
     const f64 *a = of.args, height = (f64)of.before.height, width = (f64)of.before.width;
     const bool is_nearest = of.flags == Interpolation::NEAREST;
     switch (of.op) {
@@ -121,7 +121,7 @@ struct StepWriter {
       case Op::ROT90: return set_quarter_turns(m, (i64)a[0] & 3, height, width);
       case Op::CROP: return set_affine(m, 1, 0, trunc(a[1]), 0, 1, trunc(a[0]));
       case Op::PAD: return pad(trunc(a[0]), trunc(a[1]), of.flags);
-      case Op::RESIZED_CROP: return resize(a, is_nearest || by_corners);
+      case Op::RESIZED_CROP: return resize(a, is_nearest);
       case Op::DISPLACE: {
         const f64 fields[6] = {a[0], a[1], a[2], a[4], a[5], a[6]};
         for (int i = 0; i < 6; i++) numbers[i] = to_i64(fields[i]);
@@ -180,16 +180,12 @@ struct StepWriter {
   }
 };
 
-// Positions that an axis of a scale reads, added up pixel by pixel as Pillow does, or in float32 as torch: a product
-// would break ties otherwise.
-void fill_axis(f64 scale, f64 start, i64 count, bool by_corners, f64 *table) {
+// Positions that an axis of a scale reads, added up pixel by pixel as Pillow does: a product would break ties otherwise.
+void fill_axis(f64 scale, f64 start, i64 count, f64 *table) {
   // A mirror reads the same positions from the other end.
   const f64 step = fabs(scale), first = scale >= 0.0 ? start : start - step * (f64)count;
   f64 at = first + step * 0.5;
-  for (i64 i = 0; i < count; i++, at += step) {
-    const f64 position = by_corners ? first + (f64)floorf((f32)i * (f32)step) + 0.5 : at;
-    table[scale >= 0.0 ? i : count - 1 - i] = position;
-  }
+  for (i64 i = 0; i < count; i++, at += step) table[scale >= 0.0 ? i : count - 1 - i] = at;
 }
 
 }  // namespace
@@ -199,8 +195,7 @@ VG_EXPORT void vg_count_stages(const StagesCall *call, i64 *counts) {
   counts[0] = counts[1] = 0;
   for_each_step(call, [=](i64, const Instruction &of) {
     counts[0]++;
-    if (may_be_scale(of.op) && (of.flags == Interpolation::NEAREST || call->resized_by_corners))
-      counts[1] += of.after.height + of.after.width;
+    if (may_be_scale(of.op) && of.flags == Interpolation::NEAREST) counts[1] += of.after.height + of.after.width;
   });
 }
 
@@ -209,14 +204,13 @@ VG_EXPORT i64 vg_write_stages(const StagesCall *call, const Stages *stages) {
   i64 step = 0, positions = 0;
   memset(stages->begin, 0, (size_t)(call->rows + 1) * sizeof(i64));
   for_each_step(call, [&](i64 row, const Instruction &of) {
-    const bool by_corners = call->resized_by_corners && of.op == Op::RESIZED_CROP;
     StepWriter writer(stages, step);
-    writer.write(of, by_corners);
+    writer.write(of);
     if (stages->kind[step] == StageKind::SCALE) {
       const f64 *m = writer.m;
       writer.numbers[StageNumber::FIRST] = positions;
-      fill_axis(m[0], m[2], of.after.width, by_corners, stages->tables + positions);
-      fill_axis(m[4], m[5], of.after.height, by_corners, stages->tables + positions + of.after.width);
+      fill_axis(m[0], m[2], of.after.width, stages->tables + positions);
+      fill_axis(m[4], m[5], of.after.height, stages->tables + positions + of.after.width);
       positions += of.after.height + of.after.width;
     }
     stages->begin[row + 1] = ++step;

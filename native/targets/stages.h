@@ -47,6 +47,7 @@ struct Grid {
   const i16 *nodes;
   i64 count[2];  // columns and lines
   f64 step[2];   // nodes in a pixel
+  f64 last[2];   // where the center of the last pixel lies among the nodes
   f64 unit;      // pixels in a unit of the nodes
 
   explicit VG_MEMBER Grid(const Stage &stage) {
@@ -57,12 +58,14 @@ struct Grid {
     count[1] = numbers[StageNumber::LINES];
     step[0] = (f64)numbers[StageNumber::STEP_X] * NODES_PER_STEP;
     step[1] = (f64)numbers[StageNumber::STEP_Y] * NODES_PER_STEP;
+    for (int axis = 0; axis < 2; axis++)
+      last[axis] = smaller((f64)(stage.after()[1 - axis] - 1) * step[axis], (f64)count[axis] - 1.0);
     unit = ldexp(1.0, (int)numbers[StageNumber::UNIT] - 6);
   }
 
-  // The node, with a fraction, at a position of an axis. NaN for NaN.
+  // The node, with a fraction, at a position of an axis: beyond the pixels' centers, of the nearest. NaN for NaN.
   VG_MEMBER f64 node(f64 position, int axis) const {
-    return smaller(larger((position - 0.5) * step[axis], 0.0), (f64)count[axis] - 1.0);
+    return smaller(larger((position - 0.5) * step[axis], 0.0), last[axis]);
   }
   // The node before it that has another behind it, if there are two.
   VG_MEMBER i64 cell(f64 node, int axis) const {

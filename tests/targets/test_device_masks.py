@@ -1,4 +1,4 @@
-"""Masks made by the GPU's kernel, here in Triton's interpreter: the CPU's, pixel for pixel."""
+"""Masks made by the GPU's kernels, here in Triton's interpreter: the CPU's, pixel for pixel."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import pytest
 import torch
 
 import variegate as vg
-from tests.executors.poison import poisoned_executor
+from tests.executors.poison import interpreted_runner
 from tests.images import Image, photo
 from tests.programs import INTERPOLATING, Step, crop, erase, program_of, random_chain, random_step, rotate, step
 from variegate import transforms as T
-from variegate.executors.cuda.executor import CudaExecutor
 from variegate.executors.runners.cuda import CudaRunner
 from variegate.program.ops import Op
 from variegate.program.program import Program
@@ -22,7 +21,7 @@ from variegate.targets.following import Follower
 from variegate.targets.samples import OfImage
 
 # As few tiles as can be: the interpreter takes as long for small ones.
-EXECUTOR = poisoned_executor("cpu", (32, 64))
+RUNNER = interpreted_runner((32, 64))
 GEOMETRY = tuple(op for op in Op if Op.HFLIP <= op <= Op.DISPLACE)
 SIZES = ((1, 1), (1, 7), (9, 31), (32, 33))
 
@@ -33,12 +32,12 @@ def numbered(size: tuple[int, ...]) -> np.ndarray:
 
 
 def check(
-    program: Program, images: Sequence[OfImage], executor: CudaExecutor = EXECUTOR, **options: Any
+    program: Program, images: Sequence[OfImage], runner: CudaRunner = RUNNER, **options: Any
 ) -> list[dict[str, Any]]:
     """The same masks by both -> the device's results."""
     settings = vg.Targets(**options)
     expected = Follower(program, images, settings, 1).results()
-    results = Follower(program, images, settings, 1, executor).results()
+    results = Follower(program, images, settings, 1, runner).results()
     for row, (result, wanted) in enumerate(zip(results, expected, strict=True)):
         assert result.keys() == wanted.keys()
         for name, masks in _masks_of(wanted).items():
@@ -99,11 +98,11 @@ def test_what_is_erased_stays_in_masks() -> None:
 
 def test_several_tiles() -> None:
     """Of one output that its last tiles hold in part, and of outputs of one tile beside it."""
-    executor = poisoned_executor("cpu", (8, 16))
+    runner = interpreted_runner((8, 16))
     sizes = [(20, 37), (3, 3), (8, 16)]
     chain = [rotate(20.0, 1), crop(-2, 3, 17, 33)]
     program = program_of([chain, [step(Op.HFLIP)], []], [_image(size) for size in sizes])
-    check(program, [OfImage(str(n), size, masks={"": numbered(size)}) for n, size in enumerate(sizes)], executor)
+    check(program, [OfImage(str(n), size, masks={"": numbered(size)}) for n, size in enumerate(sizes)], runner)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32, np.int64, np.bool_])
@@ -126,7 +125,7 @@ def test_a_fill_that_masks_cannot_hold_is_refused() -> None:
     program = program_of([[step(Op.HFLIP)]], [_image((5, 6))])
     of = OfImage("samples[0]", (5, 6), masks={"": np.zeros((5, 6), np.uint8)})
     with pytest.raises(ValueError, match=r"mask_fill: got -1; accepted for uint8 masks: 0 to 255"):
-        Follower(program, [of], vg.Targets(mask_fill=-1), 1, EXECUTOR).results()
+        Follower(program, [of], vg.Targets(mask_fill=-1), 1, RUNNER).results()
 
 
 SAMPLES = 4
@@ -154,7 +153,7 @@ def test_mixed_masks_are_pasted(mix: T.Transform, dtypes: list[Any], monkeypatch
     options |= {} if isinstance(mix, T.AugMix) else {"partners": "batch"}
     augmenter = vg.Augmenter(t, device="cpu", num_threads=1)
     expected = augmenter(_samples(dtypes), **options)
-    runner = CudaRunner("cpu", 1, "composed", executor=EXECUTOR)
+    runner = interpreted_runner((32, 64))
     monkeypatch.setattr(runner, "run", lambda program, batch: [torch.empty(3, 1, 1)] * program.num_outputs)
     monkeypatch.setattr(augmenter, "_runner", runner)
     results = augmenter(_samples(dtypes), **options)
@@ -176,7 +175,7 @@ def test_tensors_of_another_device_are_refused() -> None:
     program = program_of([[step(Op.HFLIP)]], [_image((5, 6))])
     of = OfImage("samples[0]", (5, 6), masks={"": torch.zeros(5, 6, dtype=torch.uint8, device="meta")})
     with pytest.raises(ValueError, match=r"samples\[0\]: got a mask on meta; accepted: masks on cpu or on the host"):
-        Follower(program, [of], vg.Targets(), 1, EXECUTOR).results()
+        Follower(program, [of], vg.Targets(), 1, RUNNER).results()
 
 
 def test_masks_beside_the_images_of_a_call() -> None:
@@ -184,7 +183,7 @@ def test_masks_beside_the_images_of_a_call() -> None:
     augmenter = vg.Augmenter(T.Compose([T.RandomHorizontalFlip(), T.RandomRotation(30)]), device="cpu")
     sample = {"image": photo(20, 30), "mask": numbered((20, 30)), "boxes": [[1, 2, 20, 15]]}
     expected = augmenter([sample, sample], ids=[0, 1])
-    augmenter._runner = CudaRunner("cpu", 1, "composed", executor=EXECUTOR)
+    augmenter._runner = RUNNER
     for result, wanted in zip(augmenter([sample, sample], ids=[0, 1]), expected, strict=True):
         for key, value in wanted.items():
             assert torch.equal(result[key], value), key

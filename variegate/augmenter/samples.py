@@ -106,7 +106,7 @@ def follow(
     if (cut := cuts_of(program.output)) is not None:
         raise ValueError(f"transform: got {cut} for samples with targets; accepted: transforms that keep one image")
     # Before a batch is made: a decoder that reads a part of a picture puts its size into the program.
-    follower = Follower(program, belonging, options, augmenter.num_threads, runner.mask_executor)
+    follower = Follower(program, belonging, options, augmenter.num_threads, runner.mask_runner)
     follower.lay_objects()
     made: Any = (runner.decode_and_run if is_encoded else runner.run)(program, batch)
     mixed = None if labels is None or program.mixture is None else labels_of(program, labels, planner.transform)

@@ -153,26 +153,6 @@ STAGES_CALL = [
     ("out_size", "const i32 *"),  # [R, K, 2]
     ("length", "const i32 *"),  # [R]
     ("in_shape", "const i32 *"),  # [R, 3]
-    ("resized_by_corners", "i64"),
-]
-
-MASK_REGION = [
-    ("row", "i64"),
-    ("left", "i64"),
-    ("top", "i64"),
-    ("right", "i64"),
-    ("bottom", "i64"),
-    ("image_width", "i64"),
-    ("first_layer", "i64"),
-    ("end_layer", "i64"),
-]
-
-MASK_LAYER = [
-    ("source", "const u8 *"),
-    ("result", "u8 *"),  # the first pixel
-    ("result_width", "i64"),
-    ("bits", "i64"),  # the binary logarithm of an element's size
-    ("fill", "i64"),  # its lowest bytes count
 ]
 
 JPEG_HEAD = [
@@ -232,6 +212,12 @@ HASH_SEARCH = [
 """Fields of ``HashSearch``: see variegate/apps/curate/near_search.py."""
 
 RUN_CALL = [("batch", "const Batch *"), ("scratch", "void *"), ("begin", "i64"), ("end", "i64")]
+
+MOVE_CALL = [
+    *RUN_CALL,
+    ("bits", "i64"),  # the binary logarithm of an element's size
+    ("fill", "i64"),  # of what lies outside; its lowest bytes count
+]
 
 
 class SingleStatus(IntEnum):

@@ -105,6 +105,8 @@ class Interpolation(IntEnum):
     BOX = 3
     HAMMING = 4
     LANCZOS = 5
+    # Of masks alone: maps are composed as interpolating ones, and the pixel under a position is taken.
+    POINT = 6
 
 
 class PadMode(IntEnum):

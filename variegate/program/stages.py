@@ -65,11 +65,11 @@ IS_FOLLOWED[Op.ERASE] = True
 _READ = ("opcode", "args", "flags", "out_size", "length", "in_shape")
 
 
-def stages_of(program: Program, resized_by_corners: bool = False) -> Stages:
-    """The steps of every row of a sampled program. ``resized_by_corners``: resizes as torchvision's of its ``Mask``."""
+def stages_of(program: Program) -> Stages:
+    """The steps of every row of a sampled program."""
     rows, slots = program.opcode.shape
     read = {name: as_c_contiguous(getattr(program, name)) for name in _READ}
-    call = pack_struct(STAGES_CALL, rows=rows, slots=slots, resized_by_corners=int(resized_by_corners), **read)
+    call = pack_struct(STAGES_CALL, rows=rows, slots=slots, **read)
     counts = np.empty(2, np.int64)
     _count_stages(data_ptr(call), data_ptr(counts))
     number, most_places = counts.tolist()

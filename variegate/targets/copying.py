@@ -9,10 +9,8 @@ import numpy as np
 import torch
 
 from variegate.arrays import AnyArray, BoolArray, Float64Array, Int64Array, UInt8Array
-from variegate.native.library import data_ptr
 from variegate.program.program import Program
-from variegate.program.stages import Stages
-from variegate.targets.masks import on_host, read_masks
+from variegate.targets.masks import Box, HostMasks, on_host
 from variegate.targets.pasting import Part
 from variegate.targets.samples import OfImage
 
@@ -36,12 +34,16 @@ class Pasted(NamedTuple):
 
 
 def planes_of(
-    program: Program, stages: Stages, outputs: Sequence[Sequence[Part]], images: Sequence[OfImage], threads: int | None
+    program: Program,
+    geometry: Program,
+    outputs: Sequence[Sequence[Part]],
+    images: Sequence[OfImage],
+    threads: int | None,
 ) -> list[Pasted | None]:
     """Of each output what is pasted on it. Raises TypeError for a sample without masks of its objects."""
     assert program.dropped is not None
     found: list[Pasted | None] = [None] * len(outputs)
-    begin, regions, layers, alive = [0], [], [], []
+    pasted: list[tuple[int, int, Box, AnyArray]] = []
     for n, parts in enumerate(outputs):
         for part in (part for part in parts if part.is_pasted):
             of = images[part.source]
@@ -49,20 +51,13 @@ def planes_of(
                 accepted = "'boxes', and 'masks' [M, H, W], one for each; or annotations with mask=each"
                 raise TypeError(f"{of.name}: got no masks of objects, by which CopyPaste pastes; accepted: {accepted}")
             masks = on_host(of.instances)[~program.dropped[part.row, : len(of.corners)]]
-            union = np.ascontiguousarray(np.bitwise_or.reduce(masks, axis=0))
-            left, top, right, bottom = part.boxes[0].tolist()
-            plane = np.empty((bottom - top, right - left), union.dtype)
-            # As if it were as large as the output.
-            at = data_ptr(plane) - (top * plane.shape[1] + left) * plane.itemsize
-            layers.append((data_ptr(union), at, plane.shape[1], plane.itemsize.bit_length() - 1, 0))
-            regions.append((part.row, left, top, right, bottom, of.size[1], len(layers) - 1, len(layers)))
-            begin.append(len(regions))
-            alive.append((n, (left, top, right, bottom), union, plane))
-    if regions:
-        of_each = np.array(begin, np.int64), np.array(regions, np.int64), np.array(layers, np.int64)
-        read_masks(stages, *of_each, threads)
-    for n, box, _, plane in alive:
-        found[n] = Pasted(box, plane != 0)
+            union = np.ascontiguousarray(np.bitwise_or.reduce(masks, axis=0) != 0)
+            pasted.append((n, part.row, tuple(part.boxes[0].tolist()), union))
+    if pasted:
+        outputs_of, rows, boxes, unions = zip(*pasted, strict=True)
+        planes = HostMasks(threads).move(geometry, np.array(rows), boxes, unions, 0)
+        for n, box, plane in zip(outputs_of, boxes, planes, strict=True):
+            found[n] = Pasted(box, plane.numpy())
     return found
 
 

@@ -15,15 +15,14 @@ from variegate.program.program import Program
 from variegate.program.stages import Stages, stages_of
 from variegate.targets.box_formats import edges_of, from_corners, from_edges
 from variegate.targets.copying import Pasted, alpha_of, hide, planes_of
-from variegate.targets.masks import HostMasks
+from variegate.targets.masks import DeviceMasks, HostMasks, nearest_geometry
 from variegate.targets.pasting import Joined, OutputMasks, Part, parts_of, paste_masks
 from variegate.targets.regions import ERASED, LEFT_IMAGE, SEEN, move_boxes, move_points, where_mirrored
 from variegate.targets.samples import OfImage, of_images
 from variegate.targets.settings import Targets, wrap_results
 
 if TYPE_CHECKING:
-    from variegate.executors.cuda.executor import CudaExecutor
-    from variegate.targets.device_masks import DeviceMasks
+    from variegate.executors.runners.cuda import CudaRunner
 
 
 def boxes_of(belonging: Sequence[OfImage], options: Targets) -> SampledBoxes | None:
@@ -51,7 +50,7 @@ _LEAST_SIDE = 1e-3
 
 
 class Follower:
-    """Targets of one batch through its sampled ``program``. ``executor``: of the device that makes masks, or None."""
+    """Targets of one batch through its sampled ``program``. ``runner``: makes masks; None for the CPU."""
 
     def __init__(
         self,
@@ -59,12 +58,12 @@ class Follower:
         images: Sequence[OfImage],
         options: Targets,
         num_threads: int | None,
-        executor: CudaExecutor | None = None,
+        runner: CudaRunner | None = None,
     ) -> None:
-        self._images, self._options, self._threads, self._executor = images, options, num_threads, executor
+        self._images, self._options, self._threads, self._runner = images, options, num_threads, runner
         self._stages: Stages = stages_of(program)
         are_torchvisions = any(type(kind).__name__ == "Mask" for of in images for kind in of.kinds.values())
-        self._mask_stages = stages_of(program, resized_by_corners=True) if are_torchvisions else self._stages
+        self._geometry = nearest_geometry(program, are_torchvisions)
         self._sizes = np.stack([program.in_shape[:, :2], program.final_sizes()], axis=1).astype(np.int64)
         self._final: list[tuple[int, int]] = [(height, width) for height, width in self._sizes[:, 1].tolist()]
         self._outputs = parts_of(program)
@@ -79,10 +78,9 @@ class Follower:
     def lay_objects(self) -> None:
         """Give the program's blend the alpha of objects that are pasted by their masks."""
         blend = self._program.blend
-        stages = self._mask_stages
         if blend is None or blend.feather is None or not blend.lacks_alpha:
             return
-        self._pasted = planes_of(self._program, stages, self._outputs, self._images, self._threads)
+        self._pasted = planes_of(self._program, self._geometry, self._outputs, self._images, self._threads)
         laid = zip(blend.target.tolist(), blend.feather.tolist(), strict=True)
         found = [(self._pasted[n], feather) for n, feather in laid if feather >= 0]
         planes = [alpha_of(pasted.plane, feather).ravel() for pasted, feather in found if pasted is not None]
@@ -101,12 +99,8 @@ class Follower:
     def _masks(self, outputs: Sequence[Sequence[Joined]]) -> Sequence[OutputMasks]:
         if not any(of.masks or of.has_mask_names or of.instances is not None for of in self._images):
             return [OutputMasks({}, None)] * len(outputs)
-        maker: HostMasks | DeviceMasks = HostMasks(self._threads)
-        if self._executor is not None:
-            from variegate.targets.device_masks import DeviceMasks
-
-            maker = DeviceMasks(self._executor)
-        return paste_masks(maker, self._mask_stages, self._sizes, outputs, self._options.mask_fill)
+        maker = HostMasks(self._threads) if self._runner is None else DeviceMasks(self._runner)
+        return paste_masks(maker, self._geometry, self._sizes, outputs, self._options.mask_fill)
 
     # -- objects on top ----------------------------------------------------------------------------------------
 

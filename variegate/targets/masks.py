@@ -1,56 +1,150 @@
-"""Masks through rows of a program (``native/kernels/masks.cpp``): pixels are followed back as real places, to the pixel
-that the last one lies in.
+"""Masks as images: the geometry of a program alone, with the nearest pixel, run by the executors of images.
 
-Places are rounded on the way only where the image takes the nearest pixel. What falls outside has the mask's fill."""
+A mask of wider elements than bytes is moved element by element on the CPU, and as an image with a channel for each byte
+on a GPU."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from ctypes import c_int64, c_void_p
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from variegate.arrays import AnyArray, Int64Array
-from variegate.executors.batches import share_out
-from variegate.executors.cpu.memory import RESULTS
-from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
-from variegate.program.stages import Stages
-from variegate.targets.samples import Mask
+from variegate.arrays import AnyArray, BoolArray, Int16Array, IntArray
+from variegate.executors import cpu
+from variegate.native.library import data_ptr
+from variegate.program.lowering import lower
+from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, Interpolation, Op
+from variegate.program.program import Output, Program, Tables, empty_instructions
+from variegate.program.stages import IS_FOLLOWED
+from variegate.targets.samples import NUMPY_TYPES, Mask
 
-_native_read = entry("vg_read_masks", c_void_p, c_void_p, c_int64, c_void_p)
+if TYPE_CHECKING:
+    from variegate.executors.runners.cuda import CudaRunner
 
-# Results that a thread is handed at a time.
-_AT_A_TIME = 2
-# Bytes from which on memory is asked for page by page.
-_LARGE = 1 << 16
+TORCH_TYPES = {dtype: torch_dtype for torch_dtype, dtype in NUMPY_TYPES.items()}
+_MOVES = IS_FOLLOWED.copy()
+_MOVES[Op.ERASE] = False
+_HAS_INTERPOLATION = _MOVES.copy()
+_HAS_INTERPOLATION[[Op.HFLIP, Op.VFLIP, Op.ROT90, Op.CROP, Op.PAD]] = False
 
-Shaped = tuple[tuple[int, ...], np.dtype[Any]]
+_MIRRORS = (Op.HFLIP, Op.VFLIP, Op.ROT90)
+
+# Masks of one size, or of several.
+Moved = torch.Tensor | list[torch.Tensor]
+# Left, top, right, bottom within a result; None for all of it.
+Box = tuple[int, int, int, int] | None
 
 
-def read_masks(
-    stages: Stages,
-    begin: Int64Array,
-    regions: Int64Array,
-    layers: Int64Array,
-    num_threads: int | None,
-) -> None:
-    """Read ``regions``, of result n ``begin[n]:begin[n + 1]``, later ones on top.
+def nearest_geometry(program: Program, by_corners: bool = False) -> Program:
+    """The geometry of a sampled program, with the nearest pixel. ``by_corners``: resizes as torchvision's of its
+    ``Mask``.
 
-    ``regions``: int64[G, 8], MASK_REGION of ``native/structs.py``; ``layers``: int64[L, 5], MASK_LAYER, whose memory is
-    the caller's.
+    Where an image is interpolated several times in a row, the maps of its masks are composed: rounding between them
+    would move a mask by parts of a pixel, and whatever enlarges it by more.
     """
-    regions = as_c_contiguous(regions)
-    layers = as_c_contiguous(layers)
+    slots = program.opcode.shape[1]
+    moves = _MOVES[program.opcode] & (np.arange(slots) < program.length[:, None])
+    length = moves.sum(axis=1, dtype=np.int32)
+    arrays: dict[str, Any] = empty_instructions(program.num_rows, int(length.max(initial=1)))
+    row, slot = np.nonzero(moves)
+    place = (np.cumsum(moves, axis=1) - 1)[row, slot]
+    for name in ("opcode", "args", "flags", "out_size"):
+        arrays[name][row, place] = getattr(program, name)[row, slot]
+    opcode, args, flags = arrays["opcode"], arrays["args"], arrays["flags"]
+    is_resize = opcode == Op.RESIZED_CROP
+    interpolates = _HAS_INTERPOLATION[opcode] & (flags & INTERPOLATION_MASK != Interpolation.NEAREST)
+    if by_corners:
+        interpolates &= ~is_resize
+        args[is_resize, 7] = 1.0
+    flags[_HAS_INTERPOLATION[opcode]] &= ~INTERPOLATION_MASK
+    for n, k in np.argwhere(_runs(opcode, interpolates)).tolist():
+        size = arrays["out_size"][n, k - 1] if k else program.in_shape[n, :2]
+        _compose(arrays, n, k, size.tolist())
+    return Program(
+        **arrays,
+        length=length,
+        source=np.arange(program.num_rows, dtype=np.int32),
+        in_shape=program.in_shape.copy(),
+        ids=program.ids,
+        key=program.key,
+        output=Output(layout="NHWC"),
+        tables=Tables(grids=program.tables.grids),
+    )
 
-    def work(results: Int64Array) -> None:
-        some = regions[begin[results[0]] : begin[results[-1] + 1]]
-        if len(some):
-            check_status(_native_read(data_ptr(stages.packed), data_ptr(some), len(some), data_ptr(layers)))
 
-    share_out(work, len(begin) - 1, num_threads, _AT_A_TIME)
+def _runs(opcode: Int16Array, interpolates: BoolArray) -> BoolArray:
+    """bool[R, K]: maps that interpolate, with the ones before that they are composed with: others that interpolate, and
+    mirrors, which break ties the other way. A nearest map ends a run."""
+    found = np.zeros_like(interpolates)
+    mirrors = np.isin(opcode, _MIRRORS)
+    has_interpolation = _HAS_INTERPOLATION[opcode]
+    several = (interpolates.sum(axis=1) > 1) | (interpolates.any(axis=1) & mirrors.any(axis=1))
+    for row in np.flatnonzero(several).tolist():
+        first = 0
+        for k in range(opcode.shape[1]):
+            if interpolates[row, k] and (interpolates[row, first:k].any() or mirrors[row, first:k].any()):
+                found[row, first : k + 1] = True
+            if has_interpolation[row, k] and not interpolates[row, k]:
+                first = k + 1
+    return found
+
+
+def _compose(arrays: dict[str, Any], row: int, k: int, size: list[int]) -> None:
+    """Make an instruction, of an image of this ``size``, a map that is composed with its neighbors."""
+    opcode = Op(int(arrays["opcode"][row, k]))
+    args = arrays["args"][row, k]
+    height, width = size
+    border = int(arrays["flags"][row, k])
+    matrix: tuple[float, ...] | None = None
+    if opcode == Op.HFLIP:
+        matrix = (-1, 0, width, 0, 1, 0)
+    elif opcode == Op.VFLIP:
+        matrix = (1, 0, 0, 0, -1, height)
+    elif opcode == Op.ROT90:
+        turns = ((1, 0, 0, 0, 1, 0), (0, -1, width, 1, 0, 0), (-1, 0, width, 0, -1, height), (0, 1, 0, -1, 0, height))
+        matrix = turns[int(args[0]) & 3]
+    elif opcode == Op.CROP:
+        matrix = (1, 0, int(args[1]), 0, 1, int(args[0]))
+    elif opcode == Op.PAD:
+        matrix = (1, 0, -int(args[0]), 0, 1, -int(args[1]))
+        border <<= INTERPOLATION_BITS
+    elif opcode == Op.RESIZED_CROP:
+        top, left, bottom, right = (
+            float(np.float32(each)) for each in (args[0], args[1], args[0] + args[2], args[1] + args[3])
+        )
+        matrix = ((right - left) / args[5], 0, left, 0, (bottom - top) / args[4], top)
+    if matrix is not None:
+        arrays["opcode"][row, k] = Op.AFFINE
+        args[:] = (*matrix, 0.0, 0.0)
+    arrays["flags"][row, k] = border | Interpolation.POINT
+
+
+def _rows_within(geometry: Program, rows: IntArray, boxes: Sequence[Box]) -> Program:
+    """The program of ``rows``, of which each makes a box of its result."""
+    boxed = [n for n, box in enumerate(boxes) if box is not None]
+    slots = geometry.opcode.shape[1]
+    arrays: dict[str, Any] = empty_instructions(len(rows), slots + bool(boxed))
+    for name, array in arrays.items():
+        array[:, :slots] = getattr(geometry, name)[rows]
+    length = geometry.length[rows]
+    if boxed:
+        left, top, right, bottom = np.array([boxes[n] for n in boxed]).T
+        last = boxed, length[boxed]
+        arrays["opcode"][last] = Op.CROP
+        arrays["args"][last] = np.stack([top, left, bottom - top, right - left, *np.zeros((4, len(boxed)))], axis=1)
+        arrays["out_size"][last] = np.stack([bottom - top, right - left], axis=1)
+        length[boxed] += 1
+    return geometry.replace(
+        **arrays,
+        length=length,
+        source=np.arange(len(rows), dtype=np.int32),
+        in_shape=geometry.in_shape[rows],
+        ids=geometry.ids[rows],
+        key=geometry.key[rows],
+    )
 
 
 def on_host(mask: Mask) -> AnyArray:
@@ -58,37 +152,82 @@ def on_host(mask: Mask) -> AnyArray:
 
 
 class HostMasks:
-    """Masks made by the CPU. ``device_masks.DeviceMasks`` has the same methods."""
+    """Masks made by the CPU."""
+
+    device = torch.device("cpu")
 
     def __init__(self, num_threads: int | None) -> None:
         self._num_threads = num_threads
 
-    def empty(self, wanted: Sequence[Shaped]) -> list[torch.Tensor]:
-        """Memory for results, uninitialized."""
-        return [torch.from_numpy(_empty(shape, dtype)) for shape, dtype in wanted]
-
-    def cast(self, name: str, mask: Mask, dtype: np.dtype[Any]) -> AnyArray:
+    def cast(self, name: str, mask: Mask, dtype: np.dtype[Any]) -> Mask:
         """A mask of the sample ``name`` as contiguous numbers of ``dtype``."""
         return np.ascontiguousarray(on_host(mask), dtype)
 
-    def read(
-        self,
-        stages: Stages,
-        sizes: Int64Array,
-        begin: Int64Array,
-        regions: Int64Array,
-        layers: Int64Array,
-        masks: Sequence[Any],
-    ) -> None:
-        """As ``read_masks``, with the number of a mask as a layer's source. ``sizes``: int64[N, 2] of the results."""
-        addresses = np.array([data_ptr(mask) for mask in masks], np.int64)
-        layers[:, 0] = addresses[layers[:, 0]]
-        read_masks(stages, begin, regions, layers, self._num_threads)
+    def move(self, geometry: Program, rows: IntArray, boxes: Sequence[Box], masks: Sequence[Any], fill: int) -> Moved:
+        """Masks [H, W] of one dtype through rows of ``nearest_geometry`` -> what ``boxes`` show of the results: one
+        tensor [masks, h, w] if all have one size."""
+        dtype = masks[0].dtype
+        program = lower(_with_channels(_rows_within(geometry, rows, boxes), dtype.itemsize))
+        results = cpu.allocate(program)
+        sources = np.array([data_ptr(mask) for mask in masks], np.int64)
+        cpu.move(program, sources, cpu.addresses(results), dtype.itemsize, fill, self._num_threads)
+        if isinstance(results, np.ndarray):
+            return torch.from_numpy(results.view(dtype)[..., 0])
+        return [torch.from_numpy(result.view(dtype)[..., 0]) for result in results]
 
 
-def _empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> AnyArray:
-    """Of memory that is used again, where that costs less than fresh memory."""
-    num_bytes = math.prod(shape) * dtype.itemsize
-    if num_bytes < _LARGE:
-        return np.empty(shape, dtype)
-    return RESULTS.take(num_bytes).view(dtype).reshape(shape)
+class DeviceMasks:
+    """Masks made on the device of ``runner``, queued on the current stream. See ``HostMasks``."""
+
+    def __init__(self, runner: CudaRunner) -> None:
+        self._runner = runner
+        self.device = runner.device
+
+    def cast(self, name: str, mask: Mask, dtype: np.dtype[Any]) -> Mask:
+        """A mask of the sample ``name`` as contiguous numbers of ``dtype``; a tensor's stay on the device."""
+        if not isinstance(mask, torch.Tensor):
+            return np.ascontiguousarray(mask, dtype)
+        if mask.device != self.device:
+            accepted = f"masks on {self.device} or on the host"
+            raise ValueError(f"{name}: got a mask on {mask.device}; accepted: {accepted}")
+        return mask.to(TORCH_TYPES[dtype])
+
+    def move(self, geometry: Program, rows: IntArray, boxes: Sequence[Box], masks: Sequence[Any], fill: int) -> Moved:
+        first = masks[0].dtype
+        dtype = NUMPY_TYPES.get(first, first)
+        # Images have 1 channel, or 3 and more.
+        moved_as = np.dtype(np.int32) if dtype.itemsize == 2 else dtype
+        unique: dict[int, Any] = {}
+        for mask in masks:
+            unique.setdefault(_address(mask), _as_bytes(mask, moved_as))
+        place = {address: n for n, address in enumerate(unique)}
+        source = np.array([place[_address(mask)] for mask in masks], np.int32)
+        program = _with_channels(_rows_within(geometry, rows, boxes), moved_as.itemsize)
+        color = np.array([fill], moved_as).view(np.uint8)
+        if len(color) == 1:
+            program.fill[...] = color
+        else:
+            no_luts = np.empty((0, len(color), 256), np.uint8)
+            colors = color[None].astype(np.float64)
+            program = program.replace(tables=replace(program.tables, luts=no_luts, colors=colors))
+        made: Any = self._runner.move(program.replace(source=source), list(unique.values()))
+        if isinstance(made, torch.Tensor):
+            return made.view(TORCH_TYPES[moved_as])[..., 0].to(TORCH_TYPES[dtype])
+        return [each.view(TORCH_TYPES[moved_as])[..., 0].to(TORCH_TYPES[dtype]) for each in made]
+
+
+def _with_channels(program: Program, channels: int) -> Program:
+    in_shape = program.in_shape.copy()
+    in_shape[:, 2] = channels
+    return program.replace(in_shape=in_shape)
+
+
+def _address(mask: Mask) -> int:
+    return mask.data_ptr() if isinstance(mask, torch.Tensor) else data_ptr(mask)
+
+
+def _as_bytes(mask: Mask, dtype: np.dtype[Any]) -> Any:
+    """uint8[H, W, bytes]."""
+    if isinstance(mask, torch.Tensor):
+        return mask.to(TORCH_TYPES[dtype]).contiguous()[..., None].view(torch.uint8)
+    return np.ascontiguousarray(mask, dtype)[..., None].view(np.uint8)

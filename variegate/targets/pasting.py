@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from variegate.arrays import AnyArray, IndexArray, Int64Array
 from variegate.program.program import Program
-from variegate.program.stages import Stages
-from variegate.targets.masks import HostMasks
-from variegate.targets.samples import NUMPY_TYPES, Mask, OfImage, dtype_of
-
-if TYPE_CHECKING:
-    from variegate.targets.device_masks import DeviceMasks
+from variegate.targets.masks import TORCH_TYPES, Box, DeviceMasks, HostMasks, Moved
+from variegate.targets.samples import Mask, OfImage, dtype_of
 
 
 class Part(NamedTuple):
@@ -89,125 +85,129 @@ class OutputMasks(NamedTuple):
     instances: torch.Tensor | None
 
 
+class _Layer(NamedTuple):
+    """A mask that a row shows in a box of its result. ``at``: which mask of the result it is."""
+
+    row: int
+    box: Box
+    mask: Mask
+    at: int = 0
+
+
 def paste_masks(
     maker: HostMasks | DeviceMasks,
-    stages: Stages,
+    geometry: Program,
     sizes: Int64Array,
     outputs: Sequence[Sequence[Joined]],
     mask_fill: int,
 ) -> list[OutputMasks]:
     """Masks of outputs, made by ``maker``. ``sizes``: int[R, 2, 2] of rows' images and results. ``outputs``: parts, own
     image first."""
-    results = [_Result(joined, sizes) for joined in outputs]
-    work = _Work(maker, results, mask_fill)
+    work = _Work(maker, geometry, mask_fill, [tuple(sizes[joined[0].part.row, 1].tolist()) for joined in outputs])
     first = outputs[0][0].of
-    for name in first.masks:
-        work.add_named(name)
-    if first.instances is not None:
-        work.add_instances()
-    work.run(stages)
-    return [OutputMasks(result.named, result.instances) for result in results]
-
-
-_Layer = tuple[int, int, int, int, int]
-
-
-class _Result:
-    """Masks of one output. ``layers``: of each part."""
-
-    def __init__(self, joined: Sequence[Joined], sizes: Int64Array) -> None:
-        self.joined = joined
-        self.size: tuple[int, int] = tuple(sizes[joined[0].part.row, 1].tolist())
-        self.image_widths = [int(sizes[each.part.row, 0, 1]) for each in joined]
-        self.layers: list[list[_Layer]] = [[] for _ in joined]
-        self.named: dict[str, torch.Tensor] = {}
-        self.instances: torch.Tensor | None = None
-        # Parts whose masks by name are pasted, less what a full image lies on top of; whether one does.
-        self.order = order_of(joined)
-        full = [at for at, n in enumerate(self.order) if joined[n].part.is_whole]
-        self.is_covered = bool(full)
-        if full:
-            self.order = self.order[full[-1] :]
-
-    def regions(self, layers: list[_Layer]) -> list[tuple[int, ...]]:
-        """Parts as regions, from the lowest on, whose layers are appended to ``layers``."""
-        hidden = [n for n in range(len(self.joined)) if n not in self.order]
-        found: list[tuple[int, ...]] = []
-        for n in (*hidden, *self.order):
-            if self.layers[n]:
-                part = self.joined[n].part
-                first = len(layers)
-                layers += self.layers[n]
-                rest = (self.image_widths[n], first, len(layers))
-                found += [(part.row, *box, *rest) for box in part.boxes.tolist()]
-        return found
+    named = {name: work.named(name, outputs) for name in first.masks}
+    instances = [None] * len(outputs) if first.instances is None else work.instances(outputs)
+    return [OutputMasks({name: named[name][n] for name in named}, instances[n]) for n in range(len(outputs))]
 
 
 class _Work:
-    """Memory for masks, and what is to be read into it."""
+    """Masks of outputs of these sizes."""
 
-    def __init__(self, maker: HostMasks | DeviceMasks, results: Sequence[_Result], mask_fill: int) -> None:
+    def __init__(
+        self, maker: HostMasks | DeviceMasks, geometry: Program, mask_fill: int, sizes: Sequence[tuple[int, int]]
+    ) -> None:
         self._maker = maker
-        self._results = results
+        self._geometry = geometry
         self._fill = mask_fill
-        self._masks: list[Mask] = []
+        self._sizes = sizes
 
-    def add_named(self, name: str) -> None:
-        """One mask of each result, and a layer of it for each part that shows it."""
-        every = [[each.of.masks[name] for each in result.joined] for result in self._results]
-        targets = self._empty([result.size for result in self._results], every)
-        for result, masks, target in zip(self._results, every, targets, strict=True):
-            result.named[name] = target
-            if not result.is_covered:
-                target.fill_(self._fill)
-            for n in result.order:
-                self._add(result, n, masks[n], target, target.data_ptr())
+    def named(self, name: str, outputs: Sequence[Sequence[Joined]]) -> list[torch.Tensor]:
+        """One mask of each output."""
+        layers = []
+        dtypes = []
+        for joined in outputs:
+            dtype = self._dtype_of([each.of.masks[name] for each in joined])
+            order = order_of(joined)
+            # What a full image lies on top of is not seen.
+            full = [at for at, n in enumerate(order) if joined[n].part.is_whole]
+            shown = [joined[n] for n in (order[full[-1] :] if full else order)]
+            layers.append([layer for each in shown for layer in self._layers(each, each.of.masks[name], dtype)])
+            dtypes.append(dtype)
+        results = []
+        for size, dtype, of_one, moved in zip(self._sizes, dtypes, layers, self._move(layers, dtypes), strict=True):
+            is_covered = bool(of_one) and of_one[0].box is None
+            result = moved[0] if is_covered else self._filled(size, dtype)
+            for layer, part in zip(of_one[is_covered:], moved[is_covered:], strict=True):
+                result[_slices(layer.box)] = part
+            results.append(result)
+        return results
 
-    def add_instances(self) -> None:
-        """Masks of all boxes of each result, and a layer for each."""
-        every = [[each.of.instances for each in result.joined] for result in self._results]
-        kept = [[each.kept_instances.tolist() for each in result.joined] for result in self._results]
-        shapes = [(sum(map(len, chosen)), *result.size) for result, chosen in zip(self._results, kept, strict=True)]
-        targets = self._empty(shapes, every)  # type: ignore[arg-type]
-        for result, chosen, target in zip(self._results, kept, targets, strict=True):
-            result.instances = target
-            address = target.data_ptr()
+    def instances(self, outputs: Sequence[Sequence[Joined]]) -> list[torch.Tensor]:
+        """Masks of all boxes of each output."""
+        layers: list[list[_Layer]] = []
+        dtypes = []
+        numbers = []
+        for joined in outputs:
+            dtype = self._dtype_of([each.of.instances for each in joined])
+            kept = [(each, each.of.instances[n]) for each in joined for n in each.kept_instances.tolist()]  # type: ignore[index]
+            layers.append(
+                [layer for at, (each, mask) in enumerate(kept) for layer in self._layers(each, mask, dtype, at)]
+            )
+            dtypes.append(dtype)
+            numbers.append(len(kept))
+        results = []
+        moved_of_each = self._move(layers, dtypes)
+        for size, dtype, number, of_one, moved in zip(self._sizes, dtypes, numbers, layers, moved_of_each, strict=True):
+            if number and all(layer.box is None for layer in of_one):
+                results.append(moved if isinstance(moved, torch.Tensor) else torch.stack(moved))
+                continue
+            result = self._filled((number, *size), dtype)
+            for layer, part in zip(of_one, moved, strict=True):
+                result[(layer.at, *_slices(layer.box))] = part
+            results.append(result)
+        return results
+
+    def _dtype_of(self, masks: Sequence[Any]) -> np.dtype[Any]:
+        """A dtype that holds all of these masks and the fill."""
+        dtypes = [dtype_of(mask) for mask in masks]
+        dtype = np.result_type(*dtypes)
+        for each in (*dtypes, dtype):
+            check_fill(self._fill, each)
+        return dtype
+
+    def _layers(self, joined: Joined, mask: Mask, dtype: np.dtype[Any], at: int = 0) -> list[_Layer]:
+        source = self._maker.cast(joined.of.name, mask, dtype)
+        part = joined.part
+        boxes: list[Any] = [None] if part.is_whole else part.boxes.tolist()
+        return [_Layer(part.row, box, source, at) for box in boxes]
+
+    def _filled(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> torch.Tensor:
+        return torch.full(shape, self._fill, dtype=TORCH_TYPES[dtype], device=self._maker.device)
+
+    def _move(self, layers: Sequence[Sequence[_Layer]], dtypes: Sequence[np.dtype[Any]]) -> list[Moved]:
+        """The moved layers of each output: those of one dtype together."""
+        moved: list[Moved] = [[] for _ in layers]
+        for dtype in dict.fromkeys(dtypes):
+            outputs = [n for n, of_one in enumerate(dtypes) if of_one == dtype]
+            every = [layer for n in outputs for layer in layers[n]]
+            if not every:
+                continue
+            rows = np.array([layer.row for layer in every])
+            boxes = [layer.box for layer in every]
+            made = self._maker.move(self._geometry, rows, boxes, [layer.mask for layer in every], self._fill)
             begin = 0
-            for n, (each, numbers) in enumerate(zip(result.joined, chosen, strict=True)):
-                end = begin + len(numbers)
-                if not each.part.is_whole:
-                    target[begin:end].fill_(self._fill)
+            for n in outputs:
+                end = begin + len(layers[n])
+                moved[n] = made[begin:end]
                 begin = end
-                for number in numbers:
-                    self._add(result, n, each.of.instances[number], target, address)  # type: ignore[index]
-                    address += result.size[0] * result.size[1] * target.itemsize
+        return moved
 
-    def _empty(self, shapes: Sequence[tuple[int, ...]], masks: Sequence[Sequence[Mask]]) -> list[torch.Tensor]:
-        """Memory for results of these shapes, of a dtype that holds all of their masks and the fill."""
-        wanted = []
-        for shape, joined in zip(shapes, masks, strict=True):
-            dtypes = [dtype_of(mask) for mask in joined]
-            dtype = np.result_type(*dtypes)
-            for each in (*dtypes, dtype):
-                check_fill(self._fill, each)
-            wanted.append((shape, dtype))
-        return self._maker.empty(wanted)
 
-    def _add(self, result: _Result, n: int, mask: Mask, target: torch.Tensor, address: int) -> None:
-        """A layer of part ``n``: the mask to the result's at ``address``."""
-        source = self._maker.cast(result.joined[n].of.name, mask, NUMPY_TYPES[target.dtype])
-        bits = target.itemsize.bit_length() - 1
-        result.layers[n].append((len(self._masks), address, result.size[1], bits, self._fill))
-        self._masks.append(source)
-
-    def run(self, stages: Stages) -> None:
-        layers: list[_Layer] = []
-        of_each = [result.regions(layers) for result in self._results]
-        if layers:
-            begin = np.cumsum([0, *map(len, of_each)])
-            regions = np.concatenate([np.array(regions, np.int64).reshape(-1, 8) for regions in of_each])
-            sizes = np.array([result.size for result in self._results])
-            self._maker.read(stages, sizes, begin, regions, np.array(layers, np.int64), self._masks)
+def _slices(box: Box) -> tuple[slice, slice]:
+    if box is None:
+        return slice(None), slice(None)
+    left, top, right, bottom = box
+    return slice(top, bottom), slice(left, right)
 
 
 @lru_cache(maxsize=64)

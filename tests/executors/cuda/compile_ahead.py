@@ -24,8 +24,6 @@ from variegate.executors.cuda.images import place_tensor
 from variegate.executors.cuda.launch import Launch
 from variegate.program.lowering import lower
 from variegate.program.program import Program
-from variegate.targets.following import Follower
-from variegate.targets.samples import OfImage
 from variegate.transforms import Transform
 
 NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
@@ -84,24 +82,13 @@ def launches(
     return CudaExecutor(torch.device("cpu")).prepare(fused, placed, np.zeros(64, np.int64), region).launches
 
 
-def mask_launch() -> Launch:
-    """What masks of a batch are made by, whatever is done to them."""
-    program = vg.Augmenter(T.RandomRotation(30)).program([(32, 48)] * 4, ids=np.arange(4))
-    executor = CudaExecutor(torch.device("cpu"))
-    queued: list[Launch] = []
-    executor.queue = queued.append  # type: ignore[assignment, method-assign]
-    of = OfImage("sample", (32, 48), masks={"": np.zeros((32, 48), np.uint8)})
-    Follower(program, [of] * 4, vg.Targets(), 1, executor).results()
-    return queued[0]
-
-
 def kernels() -> Iterator[tuple[str, Launch]]:
     """The name of a work and of a launch, and the launch: every kernel once, however many of the launches are of it."""
     seen = set()
     queues = [(name, launches(*work)) for name, *work in all_works()]
     _, everything, options, is_last = list(all_works())[-1]
     queues.append(("region", launches(everything, options, is_last, (1, 2, 99))))
-    for name, queue in (*queues, ("masks", [mask_launch()])):
+    for name, queue in queues:
         for number, launch in enumerate(queue):
             key = (launch.kernel.fn.__name__, str(launch.constants), str(launch.options))
             if key not in seen:

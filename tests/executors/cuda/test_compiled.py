@@ -12,7 +12,7 @@ import pytest
 
 # Bytes of a thread.
 MOST_SPILLED = 160
-KINDS = {"prepare", "run_pass", "blend_rows", "read_masks"}
+KINDS = {"prepare", "run_pass", "blend_rows"}
 
 
 def compiled(*wanted: str) -> list[dict[str, Any]]:
@@ -40,17 +40,14 @@ def check(kernels: list[dict[str, Any]], capability: int, at_least: int) -> None
         # At least half of what a multiprocessor's 65,536 registers could be shared among.
         assert kernel["registers"] * kernel["warps"] * 32 <= 65_536 // 2, kernel
         assert kernel["shared"] <= 48 << 10, kernel
-        if kernel["kernel"].endswith("read_masks"):
-            # A product and a sum rounded at once would be other places than the CPU's.
-            assert kernel["fused"] == 0, kernel
 
 
 @pytest.mark.process
 def test_kernels_keep_to_their_registers() -> None:
     """One of every kind, and those with every operation: each takes seconds where Triton has not compiled it before."""
     kernels = compiled("80:kinds", "90:kinds,everything")
-    check(kernels, 80, at_least=4)
-    check(kernels, 90, at_least=7)
+    check(kernels, 80, at_least=3)
+    check(kernels, 90, at_least=6)
 
 
 @pytest.mark.slow

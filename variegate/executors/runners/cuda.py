@@ -73,8 +73,26 @@ class CudaRunner:
                 )
 
     @property
-    def mask_executor(self) -> CudaExecutor:
-        return self._executor
+    def mask_runner(self) -> CudaRunner:
+        return self
+
+    @property
+    def device(self) -> torch.device:
+        return self._executor.device
+
+    def move(self, program: Program, images: Sequence[UInt8Array | torch.Tensor]) -> Any:
+        """Run a program of masks as images uint8[H, W, bytes], each of the host or of this device."""
+        there = [image for image in images if isinstance(image, torch.Tensor)]
+        host = [image for image in images if not isinstance(image, torch.Tensor)]
+        is_host = np.array([not isinstance(image, torch.Tensor) for image in images])
+        order = np.empty(len(images), np.int32)
+        order[np.flatnonzero(~is_host)] = np.arange(len(there))
+        order[np.flatnonzero(is_host)] = len(there) + np.arange(len(host))
+        with self._executor.current():
+            parts = [place_tensors(there)] if there else []
+            if host:
+                parts.append(upload_images(self._executor, host))
+            return self._run_placed(self.lower(program.replace(source=order[program.source])), join(parts))
 
     def take(self, images: Any, names: str = NAMES) -> DeviceImages:
         if isinstance(images, DeviceImages):
@@ -125,11 +143,13 @@ class CudaRunner:
             )
 
     def run(self, program: Program, batch: DeviceImages) -> Any:
-        fused = self._lowered(program)
+        return self._run_placed(self._lowered(program), widened(batch, program))
+
+    def _run_placed(self, fused: Program, batch: DeviceImages) -> Any:
         if fused.has_many_channels:
             with self._executor.current():
                 return run_groups(fused, lambda group, part: self._run(part, batch.of_channels(group.read)))
-        return self._run(fused, widened(batch, program))
+        return self._run(fused, batch)
 
     def _lowered(self, program: Program) -> Program:
         return program if program.stage == "fused" else self.lower(program)

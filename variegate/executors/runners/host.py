@@ -74,7 +74,7 @@ class HostRunner:
     """Takes images into the host's memory."""
 
     rewriting: Rewriting | None = None
-    mask_executor = None
+    mask_runner = None
     take = staticmethod(take_host_batch)
 
     def shapes(self, images: Any) -> Int32Array:

@@ -16,7 +16,7 @@ from variegate.program.plan import Rewriting
 from variegate.program.program import Program
 
 if TYPE_CHECKING:
-    from variegate.executors.cuda.executor import CudaExecutor
+    from variegate.executors.runners.cuda import CudaRunner
 
 Dtype = Literal["float32", "float16", "bfloat16"]
 Layout = Literal["NCHW", "NHWC"]
@@ -38,8 +38,8 @@ class Runner(Protocol):
         ...
 
     @property
-    def mask_executor(self) -> CudaExecutor | None:
-        """Of the device where masks are made beside images; None for the host."""
+    def mask_runner(self) -> CudaRunner | None:
+        """The runner that makes masks beside images; None for the CPU."""
         ...
 
     def take(self, images: Any, names: str = NAMES) -> Any:
@@ -78,7 +78,7 @@ def make_runner(
 class ForkedRunner:
     """Stands for a GPU's runner in a forked child: plans programs, and refuses to run any."""
 
-    rewriting = mask_executor = None
+    rewriting = mask_runner = None
 
     def __init__(self, device: str, lower: Callable[[Program], Program]) -> None:
         self._device = device

@@ -428,7 +428,8 @@ def _displaced(buffer, at, u, v, bits, kept, added, is_first, HAS_FOLD: tl.const
     u = (u & kept) + added
     v = (v & kept) + added
     # Beyond the border of the source, bilinear places blend it with the fill: see ``fused.read_interpolated``.
-    beyond = tl.where(is_first & (bits == R.BILINEAR_BITS), half, 0)
+    blends = tl.load(at + L.FLAG) == ops.Interpolation.BILINEAR
+    beyond = tl.where(is_first & blends, half, 0)
     in_x = (u >= -beyond) & (u < (width << bits) + beyond)
     is_inside = in_x & (v >= -beyond) & (v < (height << bits) + beyond)
     if HAS_FOLD:

@@ -222,7 +222,7 @@ def read_interpolated(
         stage = tl.where(is_inside, -1, first)
         pixel = _tap(buffer, code, header, first, window, u, v, inside & is_inside, HAS_FOLD, FORMAT)
     else:
-        bits = tl.where(flag == ops.Interpolation.BILINEAR, R.BILINEAR_BITS, R.BICUBIC_BITS)
+        bits = tl.where(flag == ops.Interpolation.BICUBIC, R.BICUBIC_BITS, R.BILINEAR_BITS)
         half = (1 << bits) >> 1
         if HAS_GRID or HAS_FOLD:
             u, v, stage = walk_grids(buffer, code, first, end, x, y, bits, HAS_FOLD)
@@ -240,7 +240,11 @@ def read_interpolated(
         line = v >> bits
         dx = u & ((1 << bits) - 1)
         dy = v & ((1 << bits) - 1)
-        if flag == ops.Interpolation.BILINEAR:
+        if flag == ops.Interpolation.POINT:
+            column = (u + half) >> bits
+            line = (v + half) >> bits
+            pixel = _tap(buffer, code, header, first, window, column, line, inside, HAS_FOLD, FORMAT)
+        elif flag == ops.Interpolation.BILINEAR:
             p00 = _tap(buffer, code, header, first, window, column, line, inside, HAS_FOLD, FORMAT)
             p01 = _tap(buffer, code, header, first, window, column + 1, line, inside, HAS_FOLD, FORMAT)
             p10 = _tap(buffer, code, header, first, window, column, line + 1, inside, HAS_FOLD, FORMAT)
