@@ -49,7 +49,8 @@ int affine_to_map(f64 *a, int interpolation, Size out) {
   const bool is_near = fabs(a[2]) < near_limit && fabs(a[5]) < near_limit;
   // Interpolating at whole pixels reads one pixel with weight one. Maps of masks stay composed.
   const bool may_read_whole = interpolation != Interpolation::POINT;
-  if (may_read_whole && is_shift && is_near && is_whole(a[2]) && is_whole(a[5])) return set_integer(a, 1, 0, a[2], 0, 1, a[5]);
+  if (may_read_whole && is_shift && is_near && is_whole(a[2]) && is_whole(a[5]))
+    return set_integer(a, 1, 0, a[2], 0, 1, a[5]);
   if (interpolation != Interpolation::NEAREST) {
     quantize(a, 6);
     return Op::MAP_FLOAT;

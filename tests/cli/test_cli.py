@@ -152,12 +152,12 @@ def test_skipped_files_and_notes_are_named(photos: Path, tmp_path: Path, capsys:
 
 def test_a_bad_file_ends_with_its_name(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (photos / "dog/9.jpg").write_text("hello")
-    assert augment(photos, tmp_path / "out", "--copies", 2, "--on-error", "raise", "--ordered") == 1
+    assert augment(photos, tmp_path / "out", "--copies", 16, "--on-error", "raise", "--ordered") == 1  # a part each
     line = one_error_line(capsys)
     assert "dog/9.jpg: not an image" in line
-    assert "the 6 images written are kept" in line
+    assert "the 48 images written are kept" in line
     assert "--on-error skip" in line
-    assert len(list((tmp_path / "out").rglob("*.jpg"))) == 6
+    assert len(list((tmp_path / "out").rglob("*.jpg"))) == 48
 
 
 def test_an_interrupted_run_goes_on_and_other_settings_are_refused(
@@ -165,15 +165,16 @@ def test_an_interrupted_run_goes_on_and_other_settings_are_refused(
 ) -> None:
     (photos / "dog/9.jpg").write_text("hello")
     out = tmp_path / "out"
-    assert augment(photos, out, "--on-error", "raise", "--ordered") == 1
+    copies = "--copies", 16  # a part of the run for each photo
+    assert augment(photos, out, *copies, "--on-error", "raise", "--ordered") == 1
     capsys.readouterr()
-    assert augment(photos, out, "--seed", 5) == 2
+    assert augment(photos, out, *copies, "--seed", 5) == 2
     assert "holds a run with seed 0, this one has seed 5" in one_error_line(capsys)
-    assert augment(photos, out, "--json") == 0
+    assert augment(photos, out, *copies, "--json") == 0
     done = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert (done["written"], done["resumed"], done["skipped"]) == (0, 3, 1)
-    assert augment(photos, out) == 0
-    assert "3 (by an earlier run)" in capsys.readouterr().out
+    assert (done["written"], done["resumed"], done["skipped"]) == (0, 48, 1)
+    assert augment(photos, out, *copies) == 0
+    assert "48 (by an earlier run)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("layout", ["webdataset", "parquet"])
@@ -238,13 +239,13 @@ def test_verify_names_what_is_wrong_and_augment_mends_it(
     assert augment(photos, out, "--copies", 2, "--json") == 0
     shown = capsys.readouterr()
     done = json.loads(shown.out.splitlines()[-1])
-    assert (done["written"], done["resumed"], done["repaired"]) == (4, 2, 4)
-    assert shown.err == "note: 4 outputs of an earlier run are made again: files are missing or have another size\n"
+    assert (done["written"], done["resumed"], done["repaired"]) == (6, 0, 6)
+    assert shown.err == "note: 6 outputs of an earlier run are made again: files are missing or have another size\n"
     assert {path: path.read_bytes() for path in out.rglob("*.*")} == before
     assert run("verify", out, "--json") == 0
     (out / "cat/1_1.jpg").unlink()
     assert augment(photos, out, "--copies", 2) == 0
-    assert "repaired  2 (were missing or had another size)" in capsys.readouterr().out
+    assert "repaired  6 (were missing or had another size)" in capsys.readouterr().out
 
 
 def test_a_changed_source_is_refused_by_name(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
