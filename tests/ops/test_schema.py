@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -16,7 +18,7 @@ from variegate import transforms as T
 from variegate.checks import refused
 from variegate.ops.arguments import Fill, Integers, Number, Pair, Probability, Size
 from variegate.ops.magnitude import MagnitudeOp
-from variegate.ops.schema import Around, Exactly, MagnitudeRange, Range, read_arguments
+from variegate.ops.schema import Argument, Around, Exactly, MagnitudeRange, Range, read_arguments
 
 if TYPE_CHECKING:
     from elsewhere import Unknown  # type: ignore[import-not-found]
@@ -123,6 +125,38 @@ def test_an_operation_with_a_number_says_which() -> None:
             strength: Annotated[Number, Range()]
 
     assert "Numberless" not in T.Transform.registry
+
+
+class _Awaited(Argument):
+    """Accepts anything; the first check waits until another thread has made a transform."""
+
+    def __init__(self) -> None:
+        self.is_begun, self.is_made = Event(), Event()
+
+    def convert(self, value: Any) -> Any:
+        if not self.is_begun.is_set():
+            self.is_begun.set()
+            assert self.is_made.wait(10)
+        return value
+
+
+AWAITED = _Awaited()
+
+
+def test_threads_may_make_the_first_transforms_of_a_class_together() -> None:
+    @dataclass(frozen=True)
+    class _Shared(T.Transform):
+        p: Probability = 0.5
+        name: Annotated[str, AWAITED] = "default"
+
+    with ThreadPoolExecutor(1) as pool:
+        made = pool.submit(_Shared)
+        assert AWAITED.is_begun.wait(10)
+        try:
+            assert _Shared().p == 0.5
+        finally:
+            AWAITED.is_made.set()
+        assert made.result().name == "default"
 
 
 @pytest.mark.parametrize("cls", list(T.Transform.registry.values()), ids=lambda cls: cls.__name__)

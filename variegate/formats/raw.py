@@ -30,7 +30,7 @@ from variegate.formats.base import FilesSource, Item, SampleName, SourceError, S
 from variegate.formats.labels import checked_names, label_at
 from variegate.formats.parquet.read import open_random
 from variegate.formats.reading import FileVersion, read_range, reason_for, version_of
-from variegate.formats.shards import Labels, Record, Shard
+from variegate.formats.shards import GroupedShard, Labels, Record
 from variegate.formats.storage import Storage
 from variegate.io.files import open_regular
 from variegate.io.location import Location, relative_names
@@ -109,12 +109,11 @@ def _read_index(file: Any, size: int) -> RawIndex:
         if any(column.null_count for column in batch.columns):
             raise ValueError("missing values")
     places = [_places(batch, span) for batch, span in zip(batches, spans, strict=True)]
-    table = pa.Table.from_batches(batches, reader.schema).combine_chunks()
-    names = table.column("name")
+    table = pa.Table.from_batches(batches, reader.schema)
+    names = table.column("name").combine_chunks()
     label = table.column("label").combine_chunks()
     labels = label.flatten().to_numpy().reshape(-1, width) if width else label.to_numpy()
     found = np.concatenate([np.zeros(0, PLACES), *places])
-    names = names.combine_chunks() if names.num_chunks != 1 else names.chunk(0)
     digest = hashlib.sha256()
     for part in (found, np.ascontiguousarray(labels)):
         digest.update(part.tobytes())
@@ -152,21 +151,21 @@ def _places(batch: pa.RecordBatch, span: Span) -> AnyArray:
     return found
 
 
-class RawShard(Shard):
+class RawShard(GroupedShard):
     """Of records whose ``data`` are pixels, of which ``shape`` says how they lie."""
 
     def __init__(self, storage: Storage, name: str, labels: Labels) -> None:
         super().__init__(storage, name, labels)
         self._schema = raw_schema(labels)
-        self._arrow = pa.ipc.new_file(self._writer.file, self._schema)
-        self._begin_batch()
+        self._file = pa.ipc.new_file(self._writer.file, self._schema)
+        self._begin_group()
 
     def add(self, record: Record) -> str:
         """-> the image's place in the file: 0, 1, ..."""
         super().add(record)
         return str(self.count - 1)
 
-    def _begin_batch(self) -> None:
+    def _begin_group(self) -> None:
         self._rows: list[tuple[Any, ...]] = []
         self._pixels: list[bytes] = []
         self._batch_size = 0
@@ -178,26 +177,16 @@ class RawShard(Shard):
         self._pixels.append(record.data)
         self._batch_size += len(record.data)
         if self._batch_size >= _BATCH_BYTES:
-            self._write_batch()
+            self._write_group()
 
-    def _write_batch(self) -> None:
+    def _write_group(self) -> None:
         columns = zip(*self._rows, strict=True)
         arrays = [pa.array(values, kind) for values, kind in zip(columns, self._schema.types[:-1], strict=True)]
         ends = np.cumsum([0, *map(len, self._pixels)], dtype=np.int64)
         buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(self._pixels))]
         arrays.append(pa.Array.from_buffers(pa.large_binary(), len(self._pixels), buffers))
-        self._arrow.write_batch(pa.record_batch(arrays, schema=self._schema))
-        self._begin_batch()
-
-    def _finish(self) -> None:
-        if self._rows:
-            self._write_batch()
-        self._arrow.close()
-
-    def _abandon(self) -> None:
-        self._begin_batch()
-        with suppress(OSError):  # it writes the end of the file, which may be why it is abandoned
-            self._arrow.close()
+        self._file.write_batch(pa.record_batch(arrays, schema=self._schema))
+        self._begin_group()
 
 
 _OPENED_AT_ONCE = 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, get_args
@@ -151,6 +151,31 @@ class Shard(AbstractContextManager["Shard"]):
 
     def _abandon(self) -> None:
         """Let go of what holds the file."""
+
+
+class GroupedShard(Shard):
+    """A shard whose rows are written in groups, to ``_file``, which writes the end of the file when it is closed."""
+
+    _file: Any
+    _rows: list[tuple[Any, ...]]
+
+    @abstractmethod
+    def _begin_group(self) -> None:
+        """Empty ``_rows``, and what belongs to them."""
+
+    @abstractmethod
+    def _write_group(self) -> None:
+        """Write the rows, and begin another group."""
+
+    def _finish(self) -> None:
+        if self._rows:
+            self._write_group()
+        self._file.close()
+
+    def _abandon(self) -> None:
+        self._begin_group()
+        with suppress(OSError):  # closing it writes, which may be why it is abandoned
+            self._file.close()
 
 
 # By format: the module, the class of its shards and of those with annotations, and the extension.

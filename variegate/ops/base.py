@@ -262,14 +262,15 @@ class Transform:
 
 
 def _learn_defaults(cls: type[Transform]) -> dict[str, tuple[Any, Any]]:
+    known: dict[str, tuple[Any, Any]] = {}
     for name, argument in cls._arguments.items():
         default = getattr(cls, name, _NO_DEFAULT)
         try:
-            known = default, argument.check(name, default)
+            known[name] = default, argument.check(name, default)
         except (TypeError, ValueError):  # there is none, or one that stands for the class's own choice
-            known = _NO_DEFAULT, None
-        cls._known_defaults[name] = known
-    return cls._known_defaults
+            known[name] = _NO_DEFAULT, None
+    cls._known_defaults = known  # whole, as other threads may make one now
+    return known
 
 
 def refuse_views(transform: Any, argument: str) -> None:

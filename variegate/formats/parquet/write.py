@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from variegate.formats.annotated.written import RecordForm
-from variegate.formats.shards import Labels, Record, Shard
+from variegate.formats.shards import GroupedShard, Labels, Record
 from variegate.formats.storage import Storage
 from variegate.formats.tar.write import ImageAnnotations, as_objects, has_objects, named_lists
 
@@ -29,13 +28,13 @@ _FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
 OTHERS = {"id": pa.uint64(), "copy": pa.int32(), "source": pa.string()}
 
 
-class ParquetShard(Shard):
+class ParquetShard(GroupedShard):
     """Columns image (bytes, path), label, id, copy and source; a row group has 256 rows, or fewer of large images."""
 
     def __init__(self, storage: Storage, name: str, labels: Labels) -> None:
         super().__init__(storage, name, labels)
         self._schema = self._schema_of(labels)
-        self._parquet = pq.ParquetWriter(
+        self._file = pq.ParquetWriter(
             self._writer.file,
             self._schema,
             compression=dict.fromkeys(self._compressed(self._schema), "zstd"),
@@ -83,18 +82,8 @@ class ParquetShard(Shard):
         data = pa.Array.from_buffers(pa.binary(), len(paths), [None, ends, pa.py_buffer(self._data)])
         images = pa.StructArray.from_arrays([data, pa.array(paths, pa.string())], fields=list(IMAGE))
         columns = [pa.array(values, kind) for values, kind in zip(others, self._schema.types[1:], strict=True)]
-        self._parquet.write_table(pa.Table.from_arrays([images, *columns], schema=self._schema))
+        self._file.write_table(pa.Table.from_arrays([images, *columns], schema=self._schema))
         self._begin_group()
-
-    def _finish(self) -> None:
-        if self._rows:
-            self._write_group()
-        self._parquet.close()
-
-    def _abandon(self) -> None:
-        self._begin_group()
-        with suppress(OSError):  # it writes the end of the file, which may be why it is abandoned
-            self._parquet.close()
 
 
 class AnnotatedParquetShard(ParquetShard):

@@ -98,7 +98,7 @@ class Expansion:
             if stamps is not None and not is_recorded:
                 folder.amend(lambda storage: write_source(storage, stamps))
             if folder.is_complete:
-                self._restore(folder, parts)
+                self._restore(folder)
                 return self.report
             if parts.remaining:
                 self._make(folder, parts)
@@ -139,7 +139,7 @@ class Expansion:
             why = "files are missing or have another size"
             warnings.warn(f"{report.repaired:,} outputs of an earlier run are made again: {why}", stacklevel=4)
 
-    def _restore(self, folder: RunFolder, parts: Parts) -> None:
+    def _restore(self, folder: RunFolder) -> None:
         self._restore_class_names(folder)
         if not folder.storage.exists(CHECKSUM_NAME):
             folder.amend(write_checksum)
