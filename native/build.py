@@ -1,9 +1,9 @@
 """Compile this folder into one shared library, ``variegate/_native.so``: ``python native/build.py [--levels all]``.
 
 The sources are C++17 without a C++ library, so that the C driver of any compiler links them: ``$CC``, gcc, clang, or
-the compiler of PyPI's ``ziglang``. Files of ``kernels/`` are compiled once for each level of x86-64, from what every
-processor has to AVX-512 with VBMI, VNNI and VPOPCNTDQ; Python picks a level when it loads the library. All others are
-compiled for the oldest. Only what changed is compiled again.
+the compiler of PyPI's ``ziglang``. Files of ``kernels/`` and ``lowering/`` are compiled once for each level of x86-64,
+from what every processor has to AVX-512 with VBMI, VNNI and VPOPCNTDQ; Python picks a level when it loads the library.
+All others are compiled for the oldest. Only what changed is compiled again.
 
 ``--fuzz`` makes a program of each file of ``fuzz/`` instead, which feeds mutated bytes to a parser under sanitizers:
 ``build/native/fuzz/NAME [ITERATIONS [SEED]]``.
@@ -66,6 +66,7 @@ X86_LEVELS = {
     "v4": _AVX512,
     "vbmi": (*_AVX512, "-mavx512vbmi", "-mavx512vnni", "-mavx512vpopcntdq"),
 }
+FOLDERS_OF_LEVELS = ("kernels", "lowering")
 # Kernels that use nothing of VBMI and VNNI: a library with v4 has no other code of them for vbmi.
 KERNELS_WITHOUT_VBMI = ("brushes", "fields", "fingerprint")
 # Levels whose simd.h includes all intrinsics.
@@ -154,7 +155,7 @@ def build(library: Path = LIBRARY, levels: Sequence[str] | None = None, flags: S
     compiler = find_compiler()
     levels = list(levels or X86_LEVELS) if compiler.machine == "x86_64" else ["base"]
     jobs = [(source, "base") for source in _common_sources()]
-    kernels = sorted(SOURCES.glob("kernels/*.cpp"))
+    kernels = sorted(path for folder in FOLDERS_OF_LEVELS for path in SOURCES.glob(f"{folder}/*.cpp"))
     jobs += [(kernel, level) for kernel in kernels for level in _levels_of(kernel, levels)]
     with _lock():
         objects = sorted(_compile_all(compiler, jobs, flags))
@@ -178,7 +179,7 @@ def build_fuzzers() -> list[Path]:
 
 
 def _levels_of(kernel: Path, levels: Sequence[str]) -> list[str]:
-    """The levels that a file of ``kernels/`` is compiled for, in a library of these levels."""
+    """The levels that a kernel is compiled for, in a library of these levels."""
     is_same_as_v4 = kernel.stem in KERNELS_WITHOUT_VBMI and "v4" in levels
     return [level for level in levels if not (is_same_as_v4 and level == "vbmi")]
 
@@ -194,7 +195,7 @@ def _lock() -> Iterator[None]:
 
 def _common_sources() -> list[Path]:
     """What is compiled once, for the oldest level."""
-    return sorted(path for path in SOURCES.rglob("*.cpp") if path.parent.name not in ("kernels", "fuzz"))
+    return sorted(path for path in SOURCES.rglob("*.cpp") if path.parent.name not in (*FOLDERS_OF_LEVELS, "fuzz"))
 
 
 def objects_folder(compiler: Compiler | None = None, flags: Sequence[str] = ()) -> Path:

@@ -540,7 +540,7 @@ enum : int {
 };
 }  // namespace DrawFailure
 
-constexpr int DRAW_LANES = 64;
+constexpr int DRAW_LANES = 32;
 
 // An instruction of the machine.
 struct DrawInstruction {

@@ -2,28 +2,30 @@
 //
 // A record is a list of instructions on registers, one number per image and register. Images are taken in blocks, so
 // that an instruction costs a loop over a block, and what a block needs stays in the nearest cache.
-#include "../philox.h"
 #include "arithmetic.h"
-#include "mathematics.h"
-
-namespace vg {
-
-VG_EXPORT i64 vg_lower(Lowering *all);
-
-}  // namespace vg
+#include "philox_lanes.h"
 
 namespace vg::VG_LEVEL {
+
+VG_EXPORT i64 VG_ENTRY(vg_lower)(Lowering *all);
+
 namespace {
 
-constexpr int LANES = DRAW_LANES;
+static_assert(DRAW_LANES % (TOGETHER * WORDS) == 0);
+
+// The streams of random numbers of a block's images.
+struct Streams {
+  u64 id_low[DRAW_LANES], id_high[DRAW_LANES], key_low[DRAW_LANES], key_high[DRAW_LANES];
+};
 
 struct Block {
   const DrawCall &call;
+  const Streams &streams;
   i64 first;  // position of the first row
   int count;
-  f64 *registers;  // [num_registers, LANES]
+  f64 *registers;  // [num_registers, DRAW_LANES]
 
-  f64 *at(i32 index) const { return registers + (i64)index * LANES; }
+  f64 *at(i32 index) const { return registers + (i64)index * DRAW_LANES; }
   i64 row(int i) const { return call.row_index ? call.row_index[first + i] : first + i; }
   bool is_on(i32 where, int i) const { return where < 0 || at(where)[i] != 0; }
   bool is_on_anywhere(i32 where) const {
@@ -34,38 +36,47 @@ struct Block {
   }
 };
 
-// philox4x32 of philox.h for all images of a block at once, which the compiler vectorizes.
-void draw_words(const Block &block, const DrawInstruction &in) {
-  u64 c0[LANES], c1[LANES], c2[LANES], c3[LANES], k0[LANES], k1[LANES];
-  const u32 slot = (u32)(block.call.first_slot + (i64)in.k);
-  for (int i = 0; i < LANES; i++) {
+void read_streams(const DrawCall &call, const Block &block, Streams &streams) {
+  const int count = (int)round_up(block.count, TOGETHER * WORDS);
+  for (int i = 0; i < count; i++) {
     const i64 row = block.row(min_of(i, block.count - 1));
-    const u64 id = block.call.ids[row];
-    c0[i] = 0;
-    c1[i] = slot + (in.a < 0 ? 0 : (u32)block.at(in.a)[min_of(i, block.count - 1)]);
-    c2[i] = (u32)id;
-    c3[i] = id >> 32;
-    k0[i] = block.call.key[2 * row];
-    k1[i] = block.call.key[2 * row + 1];
+    streams.id_low[i] = (u32)call.ids[row];
+    streams.id_high[i] = call.ids[row] >> 32;
+    streams.key_low[i] = call.key[2 * row];
+    streams.key_high[i] = call.key[2 * row + 1];
   }
-  const int lanes = block.count == 1 ? 1 : LANES;
-  for (int round = 0; round < PHILOX_ROUNDS; round++) {
-    for (int i = 0; i < lanes; i++) {
-      const u64 product0 = c0[i] * (u32)PHILOX_M0, product1 = c2[i] * (u32)PHILOX_M1;
-      c0[i] = (product1 >> 32) ^ c1[i] ^ k0[i];
-      c1[i] = (u32)product1;
-      c2[i] = (product0 >> 32) ^ c3[i] ^ k1[i];
-      c3[i] = (u32)product0;
-      k0[i] = (u32)(k0[i] + (u32)PHILOX_W0);
-      k1[i] = (u32)(k1[i] + (u32)PHILOX_W1);
-    }
-  }
+}
+
+void draw_words(const Block &block, const DrawInstruction &in) {
+  const Streams &streams = block.streams;
+  const u64 slot = (u32)(block.call.first_slot + (i64)in.k);
   f64 *to = block.at(in.to);
-  for (int i = 0; i < block.count; i++) {
-    to[i] = (f64)(u32)c0[i];
-    to[LANES + i] = (f64)(u32)c1[i];
-    to[2 * LANES + i] = (f64)(u32)c2[i];
-    to[3 * LANES + i] = (f64)(u32)c3[i];
+  for (int first = 0; first < block.count; first += TOGETHER * WORDS) {
+    Counter counters[TOGETHER];
+    Words keys[TOGETHER][2];
+    for (int i = 0; i < TOGETHER; i++) {
+      const i64 lane = first + i * WORDS;
+      Words slots = all_words(slot);
+      for (int j = 0; j < WORDS && in.a >= 0; j++) slots[j] += (u32)block.at(in.a)[lane + j];
+      counters[i] = {{Words{}, slots, load<Words>(streams.id_low + lane), load<Words>(streams.id_high + lane)}};
+      keys[i][0] = load<Words>(streams.key_low + lane);
+      keys[i][1] = load<Words>(streams.key_high + lane);
+    }
+#pragma GCC unroll 10
+    for (int round = 0; round < PHILOX_ROUNDS; round++)
+#pragma GCC unroll 4
+      for (int i = 0; i < TOGETHER; i++) {
+        philox_round(counters[i], keys[i][0], keys[i][1]);
+        keys[i][0] += all_words(PHILOX_W0);
+        keys[i][1] += all_words(PHILOX_W1);
+      }
+#pragma GCC unroll 4
+    for (int i = 0; i < TOGETHER; i++)
+#pragma GCC unroll 4
+      for (int word = 0; word < 4; word++) {
+        f64 *words = to + word * DRAW_LANES + first + i * WORDS;
+        for (int j = 0; j < WORDS; j++) words[j] = (f64)(u32)counters[i].at[word][j];
+      }
   }
 }
 
@@ -75,12 +86,12 @@ void sort_keys(const Block &block, const DrawInstruction &in) {
   f64 *to = block.at(in.to);
   for (int i = 0; i < block.count; i++) {
     for (int j = 0; j < in.b; j++) {
-      const f64 key = keys[j * LANES + i];
+      const f64 key = keys[j * DRAW_LANES + i];
       int place = j;
-      for (; place > 0 && keys[(int)to[(place - 1) * LANES + i] * LANES + i] > key; place--) {
-        to[place * LANES + i] = to[(place - 1) * LANES + i];
+      for (; place > 0 && keys[(int)to[(place - 1) * DRAW_LANES + i] * DRAW_LANES + i] > key; place--) {
+        to[place * DRAW_LANES + i] = to[(place - 1) * DRAW_LANES + i];
       }
-      to[place * LANES + i] = j;
+      to[place * DRAW_LANES + i] = j;
     }
   }
 }
@@ -96,36 +107,50 @@ void add_rectangles(const Block &block, const DrawInstruction &in) {
   }
 }
 
+// The numbers of a register; zeros for none.
+const f64 *values_of(const Block &block, i32 index) {
+  static constexpr f64 ZEROS[DRAW_LANES] = {};
+  return index < 0 ? ZEROS : block.at(index);
+}
+
 i64 emit(const Block &block, const DrawInstruction &in) {
-  const DrawCall &call = block.call;
+  // Copies, which the compiler need not load again after every byte that is written.
+  const DrawCall call = block.call;
   const DrawEmission &emission = call.emissions[(i64)in.k];
   const f64 *opcode = block.at(emission.opcode), *flags = block.at(emission.flags);
+  const f64 *where = emission.where < 0 ? opcode : block.at(emission.where);
+  const bool is_resized = emission.height >= 0;
+  const f64 *height = values_of(block, emission.height), *width = values_of(block, emission.width);
+  const f64 *args[NUM_ARGS], *fill[3];
+  for (int j = 0; j < NUM_ARGS; j++) args[j] = values_of(block, j < emission.count ? emission.args[j] : -1);
+  for (int j = 0; j < 3; j++) fill[j] = values_of(block, emission.fill[j]);
+  const i16 label = (i16)(emission.label < 0 ? -1 : call.first_label + emission.label);
+  static_assert(Op::NOP == 0);
   for (int i = 0; i < block.count; i++) {
-    if (!block.is_on(emission.where, i) || opcode[i] == Op::NOP) continue;
-    const i64 row = block.row(i);
+    if (where[i] == 0 || opcode[i] == Op::NOP) continue;
+    const i64 row = call.row_index ? call.row_index[block.first + i] : block.first + i;
     i32 *size = call.size + 2 * row;
-    if (emission.height >= 0) {
-      const f64 height = block.at(emission.height)[i], width = block.at(emission.width)[i];
-      if (!(max_of(height, width) <= (f64)call.max_side)) {
+    if (is_resized) {
+      if (!(max_of(height[i], width[i]) <= (f64)call.max_side)) {
         call.failure[0] = in.k;
         call.failure[1] = (f64)row;
-        call.failure[2] = height;
-        call.failure[3] = width;
+        call.failure[2] = height[i];
+        call.failure[3] = width[i];
         return DrawFailure::TOO_LARGE;
       }
-      size[0] = (i32)height;
-      size[1] = (i32)width;
+      size[0] = (i32)height[i];
+      size[1] = (i32)width[i];
     }
-    if (call.length[row] >= call.slots) return DrawFailure::NO_SLOT;
-    const i64 to = row * call.slots + call.length[row]++;
+    const i64 length = call.length[row];
+    if (length >= call.slots) return DrawFailure::NO_SLOT;
+    call.length[row] = (i32)length + 1;
+    const i64 to = row * call.slots + length;
     call.opcode[to] = (i16)opcode[i];
     call.flags[to] = (i16)flags[i];
-    call.label[to] = (i16)(emission.label < 0 ? -1 : call.first_label + emission.label);
+    call.label[to] = label;
     memcpy(call.out_size + 2 * to, size, 2 * sizeof(i32));
-    f64 *args = call.args + NUM_ARGS * to;
-    for (int j = 0; j < NUM_ARGS; j++) args[j] = j < emission.count ? block.at(emission.args[j])[i] : 0.0;
-    u8 *fill = call.fill + 3 * to;
-    for (int j = 0; j < 3; j++) fill[j] = emission.fill[j] < 0 ? 0 : (u8)block.at(emission.fill[j])[i];
+    for (int j = 0; j < NUM_ARGS; j++) call.args[NUM_ARGS * to + j] = args[j][i];
+    for (int j = 0; j < 3; j++) call.fill[3 * to + j] = (u8)fill[j][i];
   }
   return OK;
 }
@@ -222,9 +247,11 @@ i64 run_block(const Block &block) {
 #undef VG_COMPUTE_THREE
 
 i64 draw(const DrawCall &call) {
-  for (i64 first = 0; first < call.rows; first += LANES) {
-    const int count = (int)min_of<i64>(LANES, call.rows - first);
-    const Block block = {call, first, count, call.registers + first / LANES * call.register_stride};
+  for (i64 first = 0; first < call.rows; first += DRAW_LANES) {
+    const int count = (int)min_of<i64>(DRAW_LANES, call.rows - first);
+    Streams streams;
+    const Block block = {call, streams, first, count, call.registers + first / DRAW_LANES * call.register_stride};
+    read_streams(call, block, streams);
     if (first == 0 || call.register_stride) {
       for (i64 c = 0; c < call.num_constants; c++) {
         f64 *to = block.at((i32)c);
@@ -301,7 +328,7 @@ VG_EXPORT i64 VG_ENTRY(vg_plan)(PlanCall *plan) {
     if (failure) return failure;
   }
   describe_results(*plan);
-  return vg_lower(plan->lowering);
+  return VG_ENTRY(vg_lower)(plan->lowering);
 }
 
 // The elementary functions by their DrawOp, for draws outside of the machine.

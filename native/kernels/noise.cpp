@@ -1,42 +1,10 @@
-// Noise: Philox in vectors of 64-bit products, and normal numbers by the table of program/rng.py.
+// Noise: words of Philox, and normal numbers by the table of program/rng.py.
 #include "noise.h"
-#include "lanes.h"
+#include "philox_lanes.h"
 #include "scratch.h"
 
 namespace vg::VG_LEVEL {
 namespace {
-
-constexpr i64 WORDS = LANES / 2;
-typedef u64 Words __attribute__((vector_size(8 * WORDS)));
-
-// Products of the lower halves (pmuludq).
-VG_INLINE Words multiply(Words a, Words b) {
-#if defined(VG_WIDE)
-  return (Words)VG_WIDE(mul_epu32)((WideInts)a, (WideInts)b);
-#else
-  return (a & 0xffffffff) * (b & 0xffffffff);
-#endif
-}
-
-VG_INLINE Words all_words(u64 value) { return Words{} + value; }
-
-VG_INLINE Words xor_of(Words a, Words b, Words c) {
-#if VG_AVX512
-  return (Words)_mm512_ternarylogic_epi64((__m512i)a, (__m512i)b, (__m512i)c, 0x96);
-#else
-  return a ^ (b ^ c);
-#endif
-}
-
-// Counters of which the lower halves alone count.
-struct Counter {
-  Words at[4];
-};
-
-VG_INLINE void philox_round(Counter &c, Words key0, Words key1) {
-  const Words product0 = multiply(c.at[0], all_words(PHILOX_M0)), product1 = multiply(c.at[2], all_words(PHILOX_M1));
-  c = {{xor_of(product1 >> 32, c.at[1], key0), product1, xor_of(product0 >> 32, c.at[3], key1), product0}};
-}
 
 VG_INLINE u32 low_key(const NoiseKey &key, int round) { return key.low + (u32)PHILOX_W0 * (u32)round; }
 VG_INLINE u32 high_key(const NoiseKey &key, int round) { return key.high + (u32)PHILOX_W1 * (u32)round; }
@@ -73,9 +41,6 @@ VG_INLINE void store_words(u32 *to, Words even, Words odd) {
   store(to, (even & 0xffffffff) | odd << 32);
 #endif
 }
-
-// Vectors of counters that are made together: one would wait for itself, round after round.
-constexpr i64 TOGETHER = VG_AVX2 ? 4 : 2;
 
 template <int words> VG_INLINE void draw(const NoiseKey &key, i64 first, i64 count, NoiseChunk &chunk) {
   Words keys[PHILOX_ROUNDS][2], numbers;

@@ -1,7 +1,7 @@
 // One image: its program is drawn, lowered and run by one call.
 #include "../constants.h"
 
-VG_EXPORT i64 vg_lower(Lowering *all);
+VG_EXPORT i64 VG_ENTRY(vg_lower)(Lowering *all);
 VG_EXPORT i64 VG_ENTRY(vg_draw)(const DrawCall *call);
 VG_EXPORT i64 VG_ENTRY(vg_run)(const RunCall *call);
 
@@ -15,7 +15,7 @@ VG_EXPORT i64 VG_ENTRY(vg_make_one)(SingleCall *call) {
     if (failure) return failure;
     lowering->records = call->records;
     lowering->composed = call->composed;
-    const i64 status = vg_lower(lowering);
+    const i64 status = VG_ENTRY(vg_lower)(lowering);
     if (status != OK) return status;
     if (lowering->num_kernel_values > lowering->kernel_values) return SingleStatus::NO_ROOM_FOR_WEIGHTS;
     call->is_lowered = 1;

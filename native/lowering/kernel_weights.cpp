@@ -6,9 +6,10 @@
 // these parts begins `apart` after the one before it, and has four numbers at least. `more`: of a separable one, 0, or
 // of an unsharp mask its amount plus 1, with its `threshold`; else how many kernels with as many cells follow, whose
 // results are added.
+#include "../kernels/mathematics.h"
 #include "lowering.h"
 
-namespace vg {
+namespace vg::VG_LEVEL {
 namespace {
 
 constexpr f64 ONE = 1 << KERNEL_WEIGHT_BITS;
@@ -36,11 +37,12 @@ f64 round_half_up(f64 value) { return floor_of(value + 0.5); }
 void write_half_weights(i64 size, f64 sigma, f64 shade, f64 *sums, i64 *weights) {
   const i64 half = size / 2;
   const i64 total = (i64)round_half_up(ONE * (1 - shade));
-  sums[0] = 0;
   for (i64 i = 0; i < half; i++) {
     const f64 away = (f64)(half - i) / sigma;
-    sums[i + 1] = sums[i] + exp(-0.5 * away * away);
+    sums[i + 1] = exp_of(-0.5 * away * away);
   }
+  sums[0] = 0;
+  for (i64 i = 0; i < half; i++) sums[i + 1] += sums[i];
   const f64 scale = (f64)(2 * total) / (2.0 * sums[half] + 1.0);
   i64 before = 0;
   for (i64 i = 1; i <= half; i++) {
@@ -210,10 +212,7 @@ template <class Use> void for_each_blur(const Lowering *all, Use use) {
 
 }  // namespace
 
-i64 build_kernels(const Lowering *all) {
-  i64 blurs = 0;
-  for_each_blur(all, [&](const Rewritten &, i64) { blurs++; });
-  if (blurs == 0) return 0;
+i64 build_kernels(const Lowering *all, i64 blurs) {
   Table table = {all->kernels, all->kernel_values, 0};
   KernelScratch scratch;
   Buffer<f64> results;
@@ -248,4 +247,4 @@ i64 build_kernels(const Lowering *all) {
   return table.length;
 }
 
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -1,7 +1,7 @@
 // All rewrites of lowering in one call, for batches and single images.
 #include "lowering.h"
 
-namespace vg {
+namespace vg::VG_LEVEL {
 namespace {
 
 // The instructions of a program from records, each its opcode, flags, height, width, label, fill color (3) and
@@ -27,17 +27,38 @@ void clear_rest(const Rewritten &program) {
   memset(program.window(0), 0, used * 4 * sizeof(i32));
 }
 
-// Returns the place, row * slots + slot, of the first instruction whose opcode is not declared alike in Python and here;
-// -1 if there is none. Counts the tables that the others may need: one each, and one for each pair.
-i64 find_unknown(const Lowering *all, i64 &luts) {
-  luts = 0;
+// What the instructions of a batch need.
+struct Survey {
+  bool has_unknown = false;  // an opcode that is not declared alike in Python and here
+  i64 tables = 0, blurs = 0;
+};
+
+// Without branches: what comes next is random.
+Survey survey(const Lowering *all) {
+  Survey found;
+  for (i64 r = 0; r < all->rows; r++) {
+    const Rewritten program = {all, r};
+    for (i64 k = 0; k < program.length(); k++) {
+      const int op = program.opcode(k);
+      const bool is_declared = (u32)op < (u32)MAX_OPCODE;
+      const int known = is_declared ? op : Op::NOP;
+      const bool is_alike = (KIND_OF[known] >= 0) & (all->kinds[known] == KIND_OF[known]);
+      found.has_unknown |= (op != Op::NOP) & !(is_declared & is_alike);
+      found.tables += IS_TABLE.at[known];
+      found.blurs += IS_BLUR[known];
+    }
+  }
+  return found;
+}
+
+// The place, row * slots + slot, of the first instruction whose opcode is not declared alike.
+i64 find_unknown(const Lowering *all) {
   for (i64 r = 0; r < all->rows; r++) {
     const Rewritten program = {all, r};
     for (i64 k = 0; k < program.length(); k++) {
       const int op = program.opcode(k);
       if (op == Op::NOP) continue;
       if (op < 0 || op >= MAX_OPCODE || KIND_OF[op] < 0 || all->kinds[op] != KIND_OF[op]) return program.at(k);
-      if (is_table(op)) luts += 2;
     }
   }
   return -1;
@@ -46,10 +67,13 @@ i64 find_unknown(const Lowering *all, i64 &luts) {
 }  // namespace
 
 // Lowers the programs of `all`, which says more about the results. UNSUPPORTED for an unknown opcode: nothing is lowered.
-VG_EXPORT i64 vg_lower(Lowering *all) {
+VG_EXPORT i64 VG_ENTRY(vg_lower)(Lowering *all) {
   if (all->records) unpack_records({all, 0});
-  all->unknown = find_unknown(all, all->num_luts);
-  if (all->unknown >= 0) return UNSUPPORTED;
+  const Survey found = survey(all);
+  all->unknown = found.has_unknown ? find_unknown(all) : -1;
+  if (found.has_unknown) return UNSUPPORTED;
+  // One each, and one for each pair.
+  all->num_luts = 2 * found.tables;
   if (all->num_luts > all->room_for_luts) return OK;
   all->longest = 1;
   for (i64 r = 0; r < all->rows; r++) {
@@ -58,7 +82,7 @@ VG_EXPORT i64 vg_lower(Lowering *all) {
     remove_neutral(program);
     all->longest = max_of<i64>(all->longest, program.length());
   }
-  all->num_kernel_values = build_kernels(all);
+  all->num_kernel_values = found.blurs == 0 ? 0 : build_kernels(all, found.blurs);
   if (all->num_kernel_values < 0) return OUT_OF_MEMORY;
   if (all->num_kernel_values > all->kernel_values) return OK;
   LutTables tables(all->luts, all->lut_channels);
@@ -75,4 +99,4 @@ VG_EXPORT i64 vg_lower(Lowering *all) {
   return OK;
 }
 
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

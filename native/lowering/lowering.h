@@ -2,7 +2,7 @@
 #pragma once
 #include "../coords.h"
 
-namespace vg {
+namespace vg::VG_LEVEL {
 
 // One program that is rewritten.
 struct Rewritten {
@@ -35,8 +35,17 @@ struct Rewritten {
   bool is_integer_map(i64 k) const { return opcode(k) == Op::MAP_FIXED && moves_whole_pixels(args(k)); }
 };
 
-// True for LUT and the operations that become one.
-bool is_table(int op);
+// By opcode: true for LUT and the operations that become one.
+struct Tabulated {
+  bool at[MAX_OPCODE] = {};
+
+  constexpr Tabulated() {
+    constexpr int OPS[] = {Op::LUT,      Op::BRIGHTNESS,   Op::GAMMA,  Op::POSTERIZE,
+                           Op::SOLARIZE, Op::SOLARIZE_ADD, Op::INVERT, Op::RGB_SHIFT};
+    for (int op : OPS) at[op] = true;
+  }
+};
+constexpr Tabulated IS_TABLE;
 
 constexpr int LUT_CACHE_BITS = 7;
 
@@ -77,8 +86,8 @@ void assign_passes(const Rewritten &program);
 // Writes the pass table.
 void describe_passes(const Rewritten &program);
 
-// Makes a batch's blurs CONVOLVE, with integer weights. Returns how many weights there are; if there is no room for
+// Makes a batch's `blurs` CONVOLVE, with integer weights. Returns how many weights there are; if there is no room for
 // them, nothing is rewritten. -1: no memory.
-i64 build_kernels(const Lowering *all);
+i64 build_kernels(const Lowering *all, i64 blurs);
 
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -1,9 +1,9 @@
 // Value operations become tables: operations on each level a 3x256 LUT, LUTs side by side one; saturation and grayscale
 // a MIX.
-#include "../simd.h"
+#include "../kernels/lanes.h"
 #include "lowering.h"
 
-namespace vg {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Of a blend: any that is larger does the same, since levels differ by 1 or more. Products stay within 32 bits.
@@ -17,20 +17,12 @@ template <class Level> void fill(u8 *lut, Level level) {
 }
 
 void fill_brightness(u8 *lut, f32 factor) {
-#if defined(__SSE2__)  // packuswb, which compilers do not find for a conversion from floats
-  const __m128 most = _mm_set1_ps(255), by = _mm_set1_ps(factor);
-  auto four_from = [=](int x) {
-    const __m128 levels = _mm_cvtepi32_ps(_mm_setr_epi32(x, x + 1, x + 2, x + 3));
-    return _mm_cvttps_epi32(_mm_min_ps(most, _mm_mul_ps(by, levels)));
-  };
-  for (int x = 0; x < 256; x += 16) {
-    const __m128i low = _mm_packs_epi32(four_from(x), four_from(x + 4));
-    const __m128i high = _mm_packs_epi32(four_from(x + 8), four_from(x + 12));
-    _mm_storeu_si128((__m128i *)(lut + x), _mm_packus_epi16(low, high));
-  }
-#else
-  fill(lut, [=](int x) { return factor * (f32)x; });
-#endif
+  Floats levels;
+  for (int i = 0; i < LANES; i++) levels[i] = (f32)i;
+  store_columns<1>({lut}, {0, 256}, [&](i64 x, Halves(&packed)[1]) {
+    const Floats low = levels + (f32)x, high = levels + (f32)(x + LANES);
+    packed[0] = pack(truncate_to_byte(low * factor), truncate_to_byte(high * factor));
+  });
 }
 
 // What becomes of a level: the twins of the operations' `level` in variegate/ops/tone.py.
@@ -81,20 +73,6 @@ u64 hash_of(const f64 (&key)[4]) {
 
 }  // namespace
 
-bool is_table(int op) {
-  switch (op) {
-    case Op::LUT:
-    case Op::BRIGHTNESS:
-    case Op::GAMMA:
-    case Op::POSTERIZE:
-    case Op::SOLARIZE:
-    case Op::SOLARIZE_ADD:
-    case Op::INVERT:
-    case Op::RGB_SHIFT: return true;
-    default: return false;
-  }
-}
-
 LutTables::LutTables(u8 *luts, i64 channels) : luts(luts), size(256 * channels), count(0) {
   for (Entry &entry : entries) entry.lut = -1;
 }
@@ -121,7 +99,7 @@ void build_luts(const Rewritten &program, LutTables &tables) {
     } else if (op == Op::GRAYSCALE) {
       program.opcode(k) = Op::MIX;
       a[0] = 0;
-    } else if (is_table(op)) {
+    } else if (IS_TABLE.at[op]) {
       const f64 key[] = {(f64)op, a[0], a[1], a[2]};
       i64 lut;
       if (u8 *to = tables.find(key, lut)) {
@@ -157,4 +135,4 @@ void compose_luts(const Rewritten &program, LutTables &tables) {
   if (has_gaps) close_gaps(program);
 }
 
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -4,7 +4,7 @@
 // MAP_FLOAT, MAP_PERSPECTIVE: real coefficients. MAP_GRID: displacements. MAP_SCALE, MAP_PAD: tables by axis.
 #include "lowering.h"
 
-namespace vg {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Pillow 13 takes the vertical pass first here (python-pillow/Pillow#9549): the rounding between the passes shows.
@@ -124,4 +124,4 @@ void rewrite_maps(const Rewritten &program) {
   }
 }
 
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

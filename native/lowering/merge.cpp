@@ -7,7 +7,7 @@
 // crop.
 #include "lowering.h"
 
-namespace vg {
+namespace vg::VG_LEVEL {
 namespace {
 
 // A plain horizontal flip.
@@ -248,4 +248,4 @@ void merge_maps(const Rewritten &program) {
   }
 }
 
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

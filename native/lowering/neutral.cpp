@@ -1,7 +1,7 @@
 // Instructions that change no pixel are dropped.
 #include "lowering.h"
 
-namespace vg {
+namespace vg::VG_LEVEL {
 namespace {
 
 // `in`: height and width before it.
@@ -47,12 +47,17 @@ void close_gaps(const Rewritten &program) {
 void remove_neutral(const Rewritten &program) {
   const bool is_gray = program.in_shape()[2] == 1;
   const i32 *in = program.in_shape();
+  bool has_gaps = false;
   for (i64 k = 0; k < program.length(); k++) {
     const bool is_idle = is_gray && IS_COLOR_ONLY[program.opcode(k)];
-    if (is_idle || is_neutral(program, k, in)) program.opcode(k) = Op::NOP;
-    else in = program.out_size(k);
+    if (is_idle || is_neutral(program, k, in)) {
+      program.opcode(k) = Op::NOP;
+      has_gaps = true;
+    } else {
+      in = program.out_size(k);
+    }
   }
-  close_gaps(program);
+  if (has_gaps) close_gaps(program);
 }
 
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

@@ -17,7 +17,7 @@
 //   contrast after other statistics.
 #include "lowering.h"
 
-namespace vg {
+namespace vg::VG_LEVEL {
 namespace {
 
 // Maps that a pass reads through so far.
@@ -232,4 +232,4 @@ void describe_passes(const Rewritten &program) {
   }
 }
 
-}  // namespace vg
+}  // namespace vg::VG_LEVEL

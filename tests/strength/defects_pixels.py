@@ -253,8 +253,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         name="id-beyond-32-bits-is-cut",
         anchor="native/kernels/draws.cpp",
-        search="c3[i] = id >> 32;",
-        replace="c3[i] = id >> 63;",
+        search="streams.id_high[i] = call.ids[row] >> 32;",
+        replace="streams.id_high[i] = call.ids[row] >> 63;",
         tests=("tests/program/test_draws.py",),
     ),
     Defect(

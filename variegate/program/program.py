@@ -102,6 +102,13 @@ class Tables:
     # Of images of many channels, [V, C]: see ``program/channels.py``.
     colors: Float64Array = field(default_factory=lambda: np.empty((0, 3), np.float64))
 
+    def replace(self, **changes: object) -> Tables:
+        """See ``Program.replace``."""
+        copied = object.__new__(Tables)
+        copied.__dict__.update(self.__dict__)
+        copied.__dict__.update(changes)
+        return copied
+
 
 class BlendEntries(NamedTuple):
     """A Blend's entries by the output they go to, as executors take them."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from variegate.program.ops import NUM_ARGS
 
-LANES = 64
+LANES = 32
 """Images that the machine takes at once."""
 
 INSTRUCTION = np.dtype([(name, np.int32) for name in ("op", "to", "a", "b", "c")] + [("k", np.float64)], align=True)

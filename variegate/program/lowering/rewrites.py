@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from ctypes import c_void_p
 from dataclasses import dataclass
 from typing import Any
@@ -67,10 +66,8 @@ class LoweringWork:
 
     def tables(self, tables: Tables) -> Tables:
         """``tables`` of the sampled program, with those that were made."""
-        lowered = copy(tables)
-        lowered.luts = self.luts[: self.field("num_luts")]
-        lowered.kernels = self.kernels[: self.field("num_kernel_values")]
-        return lowered
+        luts, kernels = self.luts[: self.field("num_luts")], self.kernels[: self.field("num_kernel_values")]
+        return tables.replace(luts=luts, kernels=kernels)
 
     def unknown_opcode(self) -> ValueError:
         row, slot = divmod(self.field("unknown"), self.field("slots"))
