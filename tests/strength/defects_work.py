@@ -54,14 +54,14 @@ _OF_LOADING = (
     ),
     Defect(
         name="coco-takes-ids-for-labels",
-        anchor="_Parsed._add_category",
-        search="_Category(len(self._entries), ",
+        anchor="_read_category",
+        search="_Category(label, ",
         replace='_Category(int(entry["id"]) - 1, ',
         tests=(f"{_SOURCES}/annotated/test_coco.py",),
     ),
     Defect(
         name="yolo-loses-points-at-the-edge",
-        anchor="_add_row",
+        anchor="_read_row",
         search="found[(found[:, :2] == 0).all(1), 2] = 0",
         replace="found[(found[:, :2] == 0).any(1), 2] = 0",
         tests=(f"{_SOURCES}/annotated/test_yolo.py",),

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from variegate.formats.annotated.values import split_typed
+from variegate.formats.annotated.options import split_typed
 from variegate.formats.base import SourceError
 from variegate.formats.kinds import (
     ACCEPTED,

@@ -9,45 +9,38 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
-from xml.etree.ElementTree import Element, TreeBuilder
-from xml.parsers import expat
+from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
 from xml.sax.saxutils import escape
 
 import numpy as np
 
-from variegate.errors import DecodeError
 from variegate.formats.annotated import folders
-from variegate.formats.annotated import values as check
-from variegate.formats.annotated.frames import EXIF
-from variegate.formats.annotated.objects import Faults, ObjectsBuilder, leave_out
-from variegate.formats.annotated.values import shown_value
+from variegate.formats.annotated.objects import AnnotationErrors, ObjectRow, objects_from_rows, skip_missing
+from variegate.formats.annotated.options import check_options
+from variegate.formats.annotated.values import MOST_SIDE, shown_value, whole_of
 from variegate.formats.annotated.written import Content, Row, Rows, targets_in
 from variegate.formats.base import SourceError, first_names
 from variegate.formats.labels import check_classes
 from variegate.formats.reading import is_file, read_file
 from variegate.io.location import Location
 
-VOC_OPTIONS = {"split": check.SPLIT, "ignored": check.FLAG, "exif": EXIF}
 _IMAGES = "JPEGImages"
 _ANNOTATIONS = "Annotations"
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _DEEPEST = 64  # of XML
 
 
-class _Found(NamedTuple):
-    """The class of an object, its edges and its mark."""
-
+class _Object(NamedTuple):
     name: str
     box: tuple[float, float, float, float]
     is_difficult: bool
 
 
-class _Read(NamedTuple):
-    """An XML file; a str is what is wrong with it, or with an object."""
+class _File(NamedTuple):
+    """Height and width of the image, and its objects; a ValueError in place of an object that is wrong."""
 
     size: tuple[int, int] = (0, 0)
-    objects: tuple[_Found | str, ...] = ()
-    problem: str = ""
+    objects: tuple[_Object | ValueError, ...] = ()
 
 
 def open_voc(
@@ -55,123 +48,118 @@ def open_voc(
 ) -> folders.AnnotatedFolder:
     """Images in the order of their names, or in that of a split's list (``ImageSets/Main/train.txt`` for "train").
     ``ignored``: objects marked as difficult are kept. ``classes``: their names; None: those that occur, sorted."""
-    options = check.Options(VOC_OPTIONS, annotations)
-    split = options.of("split")
-    ignored = options.of("ignored")
+    options = check_options("voc", annotations)
+    split = options["split"]
     images = folders.images_by_stem(folder, _IMAGES)
-    stems, notes = (sorted(images), []) if split is None else _listed(folder, split, images, on_error)
-    faults = Faults(on_error)
+    stems, notes = (sorted(images), []) if split is None else _read_split(folder, split, images, on_error)
     below = folder.child(_ANNOTATIONS)
     # An image without a file has no objects.
-    every = [read or _Read() for read in folders.read_each(below, [f"{stem}.xml" for stem in stems], _read)]
-    found = {one.name for read in every for one in read.objects if not isinstance(one, str)}
+    files = [file or _File() for file in folders.read_each(below, [f"{stem}.xml" for stem in stems], _read_file)]
+    read = [(image, file) for image, file in enumerate(files) if isinstance(file, _File)]
+    found = {one.name for _, file in read for one in file.objects if isinstance(one, _Object)}
     names = check_classes(classes) or tuple(sorted(found))
     labels = {name: label for label, name in enumerate(names)}
-    builder = ObjectsBuilder()
-    wheres = []
-    for index, (stem, read) in enumerate(zip(stems, every, strict=True)):
-        file = str(below.child(f"{stem}.xml"))
-        if read.problem:
-            faults.add(file, read.problem)
-        for k, one in enumerate(read.objects, 1):
-            where = f"{file}: object {k}"
-            if isinstance(one, str):
-                faults.add(where, one)
-            elif one.name not in labels:
-                faults.add(where, f"of the class {shown_value(one.name)}; accepted: {first_names(names, 20)}")
-            elif one.is_difficult and not ignored:
-                faults.ignored += 1
-            else:
-                builder.images.append(index)
-                builder.boxes.extend(one.box)
-                builder.labels.append(labels[one.name])
-                builder.shapes.add_rings(())
-                builder.ignored.append(one.is_difficult)
-                wheres.append(where)
-    sizes = np.array([read.size for read in every], np.int32).reshape(-1, 2)
-    objects = builder.done(sizes, faults, wheres.__getitem__)
+
+    def entries() -> Iterator[tuple[tuple[int, int], Any]]:
+        yield from (((image, 0), file) for image, file in enumerate(files) if isinstance(file, ValueError))
+        for image, file in read:
+            for number, one in enumerate(file.objects, 1):
+                yield (image, number), one if isinstance(one, ValueError) else (image, one)
+
+    def read_object(entry: tuple[int, _Object]) -> ObjectRow | None:
+        image, one = entry
+        if one.name not in labels:
+            raise ValueError(f"of the class {shown_value(one.name)}; accepted: {first_names(names, 20)}")
+        if one.is_difficult and not options["ignored"]:
+            return None
+        return ObjectRow(image, labels[one.name], one.box, is_ignored=one.is_difficult)
+
+    def name_of(key: tuple[int, int]) -> str:
+        image, number = key
+        return str(below.child(f"{stems[image]}.xml")) + (f": object {number}" if number else "")
+
+    sizes = np.zeros((len(files), 2), np.int32)
+    for image, file in read:
+        sizes[image] = file.size
+    errors = AnnotationErrors(on_error)
+    objects = objects_from_rows(entries(), read_object, sizes, errors, name_of=name_of)
     paths = tuple(images[stem] for stem in stems)
-    remarks = (*notes, *faults.notes("difficult"))
+    remarks = (*notes, *errors.notes("difficult"))
     about = {"format": "voc", "split": split}
-    return folders.AnnotatedFolder(folder, names, paths, remarks, about, options.of("exif"), objects=objects)
+    return folders.AnnotatedFolder(folder, names, paths, remarks, about, options["exif"], objects=objects)
 
 
-def _listed(root: Location, split: str, images: dict[str, str], on_error: str) -> tuple[list[str], list[str]]:
+def _read_split(root: Location, split: str, images: dict[str, str], on_error: str) -> tuple[list[str], list[str]]:
     """The images of a split, by their names without extension, and notes."""
     lists = [root.below(f"ImageSets/Main/{split}.txt"), root.below(split)]
     file = next(filter(is_file, lists), None)
     if file is None:
         raise SourceError(f"annotations: split: no file {lists[0]}, nor {lists[1]}")
-    listed = []
-    for number, line in enumerate(folders.read_lines(file), 1):
+    stems = []
+    for number, line in enumerate(folders.read_text(file).splitlines(), 1):
         words = line.split()
         # Lists of one class have 1, 0 or -1 behind the name.
         if len(words) > 2:
             raise SourceError(f"{file}, line {number}: got {shown_value(line.strip())}; accepted: the name of an image")
-        listed += [] if not words or words[1:] == ["-1"] else [words[0]]
-    if not listed:
+        if words and words[1:] != ["-1"]:
+            stems.append(words[0])
+    if not stems:
         raise SourceError(f"{file}: names no images")
-    missing = [stem for stem in listed if stem not in images]
-    notes = leave_out(missing, len(listed), "are not in JPEGImages", on_error, str(file))
-    return [stem for stem in dict.fromkeys(listed) if stem in images], [f"{file}: {note}" for note in notes]
+    missing = [stem for stem in stems if stem not in images]
+    notes = skip_missing(missing, len(stems), "are not in JPEGImages", on_error, str(file))
+    return [stem for stem in dict.fromkeys(stems) if stem in images], [f"{file}: {note}" for note in notes]
 
 
-def _read(place: Location) -> _Read:
+def _read_file(place: Location) -> _File | ValueError:
     try:
         root = parse_xml(read_file(place))
-        sides = (root.findtext(f"size/{side}") or 0 for side in ("height", "width"))
-        height, width = map(check.whole_of, ("height", "width"), sides, (check.MOST_SIDE,) * 2)
+        height, width = (whole_of(side, root.findtext(f"size/{side}") or 0, MOST_SIDE) for side in ("height", "width"))
     except ValueError as error:
-        return _Read(problem=error.reason if isinstance(error, DecodeError) else str(error))
-    return _Read((height, width), tuple(map(_object, root.iterfind("object"))))
+        return error
+    return _File((height, width), tuple(map(_read_object, root.iterfind("object"))))
 
 
-def _object(found: Element) -> _Found | str:
+def _read_object(found: Element) -> _Object | ValueError:
     name = (found.findtext("name") or "").strip()
     texts = [(found.findtext(f"bndbox/{corner}") or "").strip() for corner in _CORNERS]
     try:
         left, top, right, bottom = map(float, texts)
     except ValueError:
         shown = " ".join(shown_value(text) if len(text) > 20 else text or "?" for text in texts)
-        return f"its bndbox is {shown}; accepted: xmin, ymin, xmax and ymax as numbers"
+        return ValueError(f"its bndbox is {shown}; accepted: xmin, ymin, xmax and ymax as numbers")
     if not name:
-        return "has no name; accepted: the name of its class"
+        return ValueError("has no name; accepted: the name of its class")
     is_difficult = (found.findtext("difficult") or "0").strip() == "1"
-    return _Found(name, (left - 1, top - 1, right, bottom), is_difficult)
+    return _Object(name, (left - 1, top - 1, right, bottom), is_difficult)
+
+
+class _SafeBuilder(TreeBuilder):
+    """Refuses a document type, so that no entity is defined, expanded or fetched, and deep nesting."""
+
+    _depth = 0
+
+    def doctype(self, *_: Any) -> None:
+        raise ValueError("a document type (<!DOCTYPE ...>), which is not read")
+
+    def start(self, tag: Any, attrs: Any) -> Element:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise ValueError(f"nested more than {_DEEPEST} deep")
+        return super().start(tag, attrs)
+
+    def end(self, tag: str) -> Element:
+        self._depth -= 1
+        return super().end(tag)
 
 
 def parse_xml(data: bytes) -> Element:
-    """The root of a stranger's XML. Raises ValueError with a reason for what is no XML, is nested deeply, or has a
-    document type: no entity is defined, expanded or fetched."""
-    builder = TreeBuilder()
-    parser = expat.ParserCreate()
-    depth = 0
-
-    def refuse(*_: Any) -> None:
-        raise ValueError("a document type (<!DOCTYPE ...>), which is not read")
-
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > _DEEPEST:
-            raise ValueError(f"nested more than {_DEEPEST} deep")
-        builder.start(tag, attributes)
-
-    def end(tag: str) -> None:
-        nonlocal depth
-        depth -= 1
-        builder.end(tag)
-
-    parser.buffer_text = True
-    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
-    parser.CharacterDataHandler = builder.data
+    """The root of foreign XML. Raises ValueError with a reason for anything else, and for XML that is refused."""
+    parser = XMLParser(target=_SafeBuilder())
     try:
-        parser.Parse(data, True)
-    except expat.ExpatError as error:
+        parser.feed(data)
+        return parser.close()
+    except ParseError as error:
         raise ValueError(f"no XML: {error}") from None
-    return builder.close()
 
 
 def voc_files(about: Mapping[str, Any], classes: list[str], rows: Rows) -> Iterator[tuple[str, Content]]:

@@ -1,11 +1,11 @@
 """YOLO's text files: ``images/`` and ``labels/`` with the same names below them, and the classes in ``data.yaml``.
 
-A row is ``class x y width height`` (the centre; parts of the image's width and height), ``class x1 y1 x2 y2 ...`` with
-three points or more of an outline, or, where ``data.yaml`` has ``kpt_shape``, a box with its key points behind it.
+A row is ``class x y width height`` (the center; fractions of the image's width and height), ``class x1 y1 x2 y2 ...``
+with three points or more of an outline, or, if ``data.yaml`` has ``kpt_shape``, a box with its key points behind it.
 
-``train``, ``val`` and ``test`` in ``data.yaml`` are each a folder of images, a text file with an image a line, or a
-list of such, from ``path`` on, which is itself from the file on. Labels lie where ``images`` in an image's path is
-``labels``, the last one if there are several; beside the image if there is none. These are Ultralytics' rules.
+``train``, ``val`` and ``test`` in ``data.yaml`` are each a folder of images, a text file with an image per line, or a
+list of such, relative to ``path``, which is itself relative to the file. Labels lie where ``images`` in an image's path
+is ``labels``, the last one if there are several; beside the image if there is none. These are Ultralytics' rules.
 Roboflow's files say ``../train/images`` of folders beside the file, and are read as these.
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +22,16 @@ import yaml
 
 from variegate.errors import DecodeError, one_line, shown
 from variegate.formats.annotated import folders
-from variegate.formats.annotated import values as check
-from variegate.formats.annotated.frames import EXIF
-from variegate.formats.annotated.objects import Faults, ObjectsBuilder, leave_out
+from variegate.formats.annotated.objects import (
+    AnnotationErrors,
+    ObjectRow,
+    Objects,
+    objects_from_rows,
+    skip_missing,
+)
+from variegate.formats.annotated.options import POINTS, check_options, is_name
+from variegate.formats.annotated.shapes import rings_of
+from variegate.formats.annotated.values import FINITE, numbers_of, shown_value, whole_of
 from variegate.formats.annotated.written import Content, Row, Rows, targets_in
 from variegate.formats.base import SourceError
 from variegate.formats.labels import check_classes
@@ -31,17 +39,11 @@ from variegate.formats.reading import is_file, read_file
 from variegate.io.location import Location
 from variegate.io.yaml_text import read_yaml
 
-YOLO_OPTIONS = {
-    "split": check.SPLIT,
-    "mask": check.MASK,
-    "unoutlined": check.UNOUTLINED,
-    "keypoints": check.POINTS,
-    "exif": EXIF,
-}
 FILE = "data.yaml"
+_SPLITS = ("train", "val", "test")
 _MOST_BYTES = 1 << 20
 _VISIBLE = 2.0
-# Where nothing names them: all from 0 to the highest are made.
+# Of a class without a name: names are made for all classes up to the highest.
 _MOST_CLASS = 99_999
 # Objects may reach beyond their image, but not this far: such numbers are pixels.
 _MOST_FRACTION = 2.0
@@ -52,132 +54,130 @@ def open_yolo(
     folder: Location, annotations: Mapping[str, Any], on_error: str, classes: Sequence[str] | None
 ) -> folders.AnnotatedFolder:
     """Images in the order of their names, or of the files that list them. ``split``: by ``data.yaml``, or the folder
-    below ``images`` and ``labels``, such as "train"; None: all. ``keypoints``, ``classes``: before what data.yaml says.
-    Raises SourceError."""
-    options = check.Options(YOLO_OPTIONS, annotations)
-    split = options.of("split")
-    keypoints = options.of("keypoints")
-    masks = check.MaskOptions.of(options)
+    below ``images`` and ``labels``, such as "train"; None: all. ``keypoints``, ``classes``: override data.yaml. Raises
+    SourceError."""
+    options = check_options("yolo", annotations)
+    split = options["split"]
     data = _read_data_yaml(folder)
-    names = check_classes(classes) or data.classes
-    shape = keypoints or data.keypoints
-    points = shape and (shape[0], shape[1])
-    faults = Faults(on_error)
-    wheres = []
     notes: list[str] = []
-    images, above = _list_images(folder, data, split, faults.on_error, notes)
+    listed, above = _list_images(folder, data, split, on_error, notes)
+    images = {label_file(image): image for image in listed}
     files = list(images)
-    every = folders.read_each(folder, files, _read)
-    without = every.count(None)
+    texts = folders.read_each(folder, files, _read_label_file)
+    without = texts.count(None)
     if without == len(files):
-        labels = [label_folder(one) for one in above]
-        if all(folders.names_below(folder.below(one)) is None for one in labels):
+        labels = [posixpath.dirname(label_file(f"{path}/0")) for path in above]
+        if all(folders.names_below(folder.below(path)) is None for path in labels):
             raise SourceError(f"{folder}: no folder {labels[0]} in it")
-    builder = ObjectsBuilder(points=points[0] if points else 0)
-    for index, (name, text) in enumerate(zip(files, every, strict=True)):
-        file = str(folder.child(name))
-        if isinstance(text, DecodeError):
-            faults.add(file, text.reason)
-        else:
-            wheres += add_rows(builder, text or "", names, points, index, f"{file}, ", faults.add)
-    sizes = np.zeros((len(files), 2), np.int32)
-    objects = builder.done(sizes, faults, wheres.__getitem__, is_normalised=True)
-    notes += faults.notes("")
+
+    def name_of(key: tuple[int, int]) -> str:
+        image, line = key
+        return str(folder.child(files[image])) + (f", line {line}" if line else "")
+
+    errors = AnnotationErrors(on_error)
+    names = check_classes(classes) or data.classes
+    points = options["keypoints"] or data.keypoints
+    objects = objects_of_texts(texts, names, points, errors, name_of)
+    notes += errors.notes("")
     if without:
         notes.append(f"{without:,} images have no file in labels, and so no objects")
-    names = names or tuple(map(str, range(max(builder.labels, default=-1) + 1)))
-    notes += objects.notes_on_masks(masks, len(names))
+    names = names or tuple(map(str, range(objects.labels.max(initial=-1) + 1)))
+    masks = {name: options[name] for name in ("mask", "unoutlined")}
+    notes += objects.notes_on_masks(**masks, num_classes=len(names))
     about: dict[str, Any] = {"format": "yolo", "folders": above, "kpt_shape": points and list(points)}
     if split is None and (splits := _folders_of_splits(folder, data, images.values())):
         about["splits"] = splits
     paths = tuple(images.values())
-    exif = options.of("exif")
     return folders.AnnotatedFolder(
-        folder, names, paths, tuple(notes), about, exif, objects=objects, noted=without, **masks._asdict()
+        folder, names, paths, tuple(notes), about, options["exif"], objects=objects, noted=without, **masks
     )
 
 
-def _read(place: Location) -> str | DecodeError:
+def _read_label_file(place: Location) -> str | DecodeError:
     try:
         return folders.text_of(read_file(place), str(place))
     except DecodeError as error:
         return error
 
 
-def add_rows(
-    builder: ObjectsBuilder,
-    text: str,
+def objects_of_texts(
+    texts: Sequence[str | DecodeError | None],
     names: Sequence[str],
-    points: tuple[int, int] | None,
-    image: int,
-    where: str,
-    complain: Callable[[str, str], object],
-) -> list[str]:
-    """Rows of an image's text -> the places of those that are right, ``where`` and the line. ``complain``: is called
-    with the place and the fault of each other."""
-    added = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            try:
-                _add_row(builder, line, names, points)
-            except ValueError as error:
-                complain(f"{where}line {number}", str(error))
+    points: Sequence[int] | None,
+    errors: AnnotationErrors,
+    name_of: Callable[[tuple[int, int]], str],
+) -> Objects:
+    """The objects of images by the rows of their label files, None for no file. ``points``: as ``kpt_shape``;
+    ``name_of``: a line in words, by the index of its image and its number, 0 for the file."""
+
+    def lines() -> Iterator[tuple[tuple[int, int], Any]]:
+        for image, text in enumerate(texts):
+            if isinstance(text, DecodeError):
+                yield (image, 0), text
                 continue
-            builder.images.append(image)
-            added.append(f"{where}line {number}")
-    return added
+            for number, line in enumerate((text or "").splitlines(), 1):
+                if line.strip():
+                    yield (image, number), (image, line)
+
+    return objects_from_rows(
+        lines(),
+        partial(_read_row, names, points),
+        np.zeros((len(texts), 2), np.int32),
+        errors,
+        name_of=name_of,
+        num_points=points[0] if points else 0,
+        is_normalised=True,
+    )
 
 
-def _add_row(builder: ObjectsBuilder, line: str, names: Sequence[str], points: tuple[int, int] | None) -> None:
-    """Raises ValueError, with nothing added."""
+def _read_row(names: Sequence[str], points: Sequence[int] | None, entry: tuple[int, str]) -> ObjectRow:
+    image, line = entry
     words = line.split()
     try:
-        numbers = check.numbers_of("the row", words[1:])
+        numbers = numbers_of("the row", words[1:])
     except ValueError:
-        raise ValueError(f"got {check.shown_value(line)}; accepted: {check.FINITE}") from None
-    label = check.whole_of("the class", words[0], len(names) - 1 if names else _MOST_CLASS)
-    rings: list[list[float]] = []
-    of_points = points[0] * points[1] if points else 0
-    if len(numbers) == 4 + of_points:
-        x, y, width, height = numbers[:4]
-        box = x - width / 2, y - height / 2, x + width / 2, y + height / 2
-    elif points is None and len(numbers) >= 6 and len(numbers) % 2 == 0:
+        raise ValueError(f"got {shown_value(line)}; accepted: {FINITE}") from None
+    label = whole_of("the class", words[0], len(names) - 1 if names else _MOST_CLASS)
+    count, columns = points or (0, 2)
+    rest = np.reshape(numbers[4:], (count, columns)) if len(numbers) == 4 + count * columns else None
+    if points is None and len(numbers) >= 6 and len(numbers) % 2 == 0:
         xs = numbers[0::2]
         ys = numbers[1::2]
-        box = (min(xs), min(ys), max(xs), max(ys))
-        rings = [numbers]
-    else:
+        _check_fractions(line, numbers)
+        return ObjectRow(image, label, (min(xs), min(ys), max(xs), max(ys)), shape=rings_of([numbers]))
+    if rest is None:
         wanted = "4 for a box, or an even count from 6 on for an outline"
         if points is not None:
-            wanted = f"{4 + of_points}, for a box and {points[0]} key points of {points[1]}"
+            wanted = f"{4 + count * columns}, for a box and {count} key points of {columns}"
         raise ValueError(f"{len(numbers)} numbers behind the class; accepted: {wanted}")
-    coordinates = numbers
-    if points is not None:
-        coordinates = [*numbers[:4], *np.reshape(numbers[4:], points)[:, :2].ravel().tolist()]
-    if pixels := next((one for one in coordinates if abs(one) > _MOST_FRACTION), None):
-        raise ValueError(f"got {check.shown_value(line)}, and {pixels:g} is no fraction; accepted: {_FRACTIONS}")
-    builder.shapes.add_rings(rings)
-    builder.boxes.extend(box)
-    builder.labels.append(label)
-    if points is not None:
-        found = np.full((points[0], 3), _VISIBLE, np.float32)
-        found[:, : points[1]] = np.reshape(numbers[4:], points)
-        if points[1] == 2:  # (0, 0) stands for a point that is not there
-            found[(found[:, :2] == 0).all(1), 2] = 0
-        builder.keypoints.frombytes(found.tobytes())
+    x, y, width, height = numbers[:4]
+    _check_fractions(line, [x, y, width, height, *rest[:, :2].ravel().tolist()])
+    box = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
+    if points is None:
+        return ObjectRow(image, label, box)
+    found = np.full((count, 3), _VISIBLE, np.float32)
+    found[:, :columns] = rest
+    if columns == 2:  # (0, 0) stands for a point that is not there
+        found[(found[:, :2] == 0).all(1), 2] = 0
+    return ObjectRow(image, label, box, found)
+
+
+def _check_fractions(line: str, coordinates: Sequence[float]) -> None:
+    if pixels := next((number for number in coordinates if abs(number) > _MOST_FRACTION), None):
+        raise ValueError(f"got {shown_value(line)}, and {pixels:g} is no fraction; accepted: {_FRACTIONS}")
 
 
 class _Data(NamedTuple):
-    """Of ``data.yaml``. ``splits``: the entries of each, as they are written; ``path``: the start of all of them."""
+    """``data.yaml``. ``splits``: the entries of each, as they are written; ``path``: the start of all of them."""
 
     classes: tuple[str, ...] = ()
     keypoints: tuple[int, int] | None = None
     path: str = ""
-    splits: Mapping[str, tuple[str, ...]] = {}
+    splits: Mapping[str, Sequence[str]] = {}
 
 
 def _read_data_yaml(root: Location) -> _Data:
-    """Nothing where there is no such file. Raises SourceError for what is none."""
+    """Nothing if there is no such file. Raises SourceError for an invalid one."""
     place = root.child(FILE)
     if not is_file(place):
         return _Data()
@@ -187,54 +187,49 @@ def _read_data_yaml(root: Location) -> _Data:
         raise SourceError(str(error)) from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise SourceError(f"{place}: no YAML: {one_line(error)}") from None
-
-    def wanted(name: str, value: Any, is_fit: bool, accepted: str) -> None:
-        if not is_fit:
-            raise SourceError(f"{place}: {name}: got {shown(value)}; accepted: {accepted}")
-
     found = found if isinstance(found, dict) else {}
     names, points, path = (found.get(name) for name in ("names", "kpt_shape", "path"))
     if isinstance(names, dict) and sorted(names, key=str) == sorted(range(len(names)), key=str):
         names = [names[label] for label in range(len(names))]
-    wanted("names", names, isinstance(names, list) and bool(names), "a list of the classes, or a dict from 0 on")
-    wanted("kpt_shape", points, check.POINTS.fits(points), check.POINTS.accepted)
-    wanted("path", path, path is None or isinstance(path, str), "a folder")
-    splits: dict[str, tuple[str, ...]] = {}
-    for name in ("train", "val", "test"):
-        if value := found.get(name):
-            splits[name] = tuple(value if isinstance(value, list) else [value])
-            accepted = "a folder, a .txt file with an image a line, or a list of such"
-            wanted(name, value, all(map(check.is_name, splits[name])), accepted)
-    return _Data(tuple(map(str, names or ())), points and (points[0], points[1]), path or "", splits)
+    splits = {name: value if isinstance(value, list) else [value] for name in _SPLITS if (value := found.get(name))}
+    a_folder = "a folder, a .txt file with an image a line, or a list of such"
+    checks = [
+        ("names", isinstance(names, list) and bool(names), "a list of the classes, or a dict from 0 on"),
+        ("kpt_shape", POINTS.fits(points), POINTS.accepted),
+        ("path", path is None or isinstance(path, str), "a folder"),
+        *((name, all(map(is_name, entries)), a_folder) for name, entries in splits.items()),
+    ]
+    for name, is_fit, accepted in checks:
+        if not is_fit:
+            raise SourceError(f"{place}: {name}: got {shown(found.get(name))}; accepted: {accepted}")
+    return _Data(tuple(map(str, names or ())), points and tuple(points), path or "", splits)
 
 
 def _list_images(
     root: Location, data: _Data, split: str | None, on_error: str, notes: list[str]
-) -> tuple[dict[str, str], list[str]]:
-    """File of labels -> image, below the root, and the folders of the images: those of a split, by ``data.yaml`` or
-    else in ``images/SPLIT``; None: all in ``images``, or, where there is no such folder, in all splits. Raises
-    SourceError for what is not there."""
-    wanted = list(data.splits) if split is None else [split]
-    folder = "images" if split is None else f"images/{split}"
+) -> tuple[list[str], list[str]]:
+    """Images below the root, and their folders: those of a split, by ``data.yaml`` or else in ``images/SPLIT``; None:
+    all in ``images`` or, if there is no such folder, in all splits. Raises SourceError for what does not exist."""
     if split not in data.splits:
+        folder = "images" if split is None else f"images/{split}"
         if folders.names_below(root.child(folder)) is not None or not data.splits:
-            return {label_file(image): image for image in folders.images_by_stem(root, folder).values()}, [folder]
+            return list(folders.images_by_stem(root, folder).values()), [folder]
         if split is not None:
             known = ", ".join(data.splits)
             raise SourceError(f"{root}: no folder {folder} in it, and {FILE} has no {split!r}; it has {known}")
-    found: dict[str, str] = {}
+    images: list[str] = []
     above: list[str] = []
-    for name in wanted:
+    for name in data.splits if split is None else [split]:
         for entry in data.splits[name]:
             path = _find(root, data, name, entry)
             if path.endswith(".txt"):
-                images = _in_list(root, path, on_error, notes)
-                above += sorted({posixpath.dirname(image) for image in images})
+                listed = _read_list(root, path, on_error, notes)
+                above += sorted(set(map(posixpath.dirname, listed)))
             else:
-                images = list(folders.images_by_stem(root, path).values())
+                listed = list(folders.images_by_stem(root, path).values())
                 above.append(path)
-            found |= {label_file(image): image for image in images}
-    return found, list(dict.fromkeys(above))
+            images += listed
+    return images, list(dict.fromkeys(above))
 
 
 def _folders_of_splits(root: Location, data: _Data, images: Iterable[str]) -> dict[str, list[str]]:
@@ -252,19 +247,14 @@ def _folders_of_splits(root: Location, data: _Data, images: Iterable[str]) -> di
 
 
 def label_file(image: str) -> str:
-    """Of the image with this path."""
+    """The label file of the image with this path."""
     above, found, below = f"/{posixpath.splitext(image)[0]}.txt".rpartition("/images/")
     return f"{above}/labels/{below}".lstrip("/") if found else below.lstrip("/")
 
 
-def label_folder(images: str) -> str:
-    """Of the images in this folder."""
-    return posixpath.dirname(label_file(f"{images}/0"))
-
-
 def _find(root: Location, data: _Data, name: str, entry: str) -> str:
-    """Below the root. Data sets are moved about and their files are not: where ``path`` leads elsewhere, it is passed
-    over, as are leading dots."""
+    """Path below the root. Data sets are moved about and their files are not: a ``path`` that leads elsewhere is
+    ignored, as are leading dots."""
     without_dots = posixpath.normpath(entry.replace("\\", "/"))
     while without_dots.startswith("../"):
         without_dots = without_dots[3:]
@@ -279,7 +269,7 @@ def _find(root: Location, data: _Data, name: str, entry: str) -> str:
 
 
 def _below(root: Location, text: str, base: str = "") -> str | None:
-    """From the root, or None for what leads out of it."""
+    """Path from the root, or None for a path that leads out of it."""
     path = text.replace("\\", "/")
     if os.path.isabs(path):
         if root.is_url:
@@ -291,22 +281,25 @@ def _below(root: Location, text: str, base: str = "") -> str | None:
     return None if path == ".." or path.startswith("../") else path
 
 
-def _in_list(root: Location, path: str, on_error: str, notes: list[str]) -> list[str]:
-    """The images that a text file names, from the root or, with ``./``, from the file's own folder on."""
+def _read_list(root: Location, path: str, on_error: str, notes: list[str]) -> list[str]:
+    """The images that a text file names, relative to its folder or to the root."""
     file = root.child(path)
-    there = folders.names_below(root) or set()
-    found = []
-    missing = []
-    for line in filter(None, map(str.strip, folders.read_lines(file))):
-        starts = (posixpath.dirname(path), "")
-        tried = [place for start in starts if (place := _below(root, line, start)) is not None]
-        image = next((one for one in tried if one in there), None)
-        found.append(image) if image is not None else missing.append(tried[0] if tried else line)
-    if not found and not missing:
+    existing = folders.names_below(root) or set()
+    lines = [line.strip() for line in folders.read_text(file).splitlines() if line.strip()]
+    if not lines:
         raise SourceError(f"{file}: names no images")
-    more = leave_out(missing, len(found) + len(missing), "are not there", on_error, str(file))
+    images = []
+    missing = []
+    for line in lines:
+        tried = [image for base in (posixpath.dirname(path), "") if (image := _below(root, line, base)) is not None]
+        image = next((image for image in tried if image in existing), None)
+        if image is None:
+            missing.append(tried[0] if tried else line)
+        else:
+            images.append(image)
+    more = skip_missing(missing, len(lines), "are not there", on_error, str(file))
     notes += [f"{file}: {note}" for note in more]
-    return found
+    return images
 
 
 # Ultralytics refuses a file without ``val``. It takes the file's own folder where there is no ``path``.

@@ -96,29 +96,29 @@ def test_key_points_of_zeros_alone_are_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "what"),
     [
-        ({"bbox": [5, 10, -20, 20]}, "annotation 500 of a.png: the box with the edges (5, 10, -15, 30) has its edges"),
-        ({"bbox": [5, float("nan"), 20, 20]}, "entry with id 500: bbox is [5, nan, 20, 20]; accepted: finite numbers"),
+        ({"bbox": [5, 10, -20, 20]}, "500 of a.png: the box with the edges (5, 10, -15, 30) has its edges"),
+        ({"bbox": [5, float("nan"), 20, 20]}, "500 of a.png: bbox is [5, nan, 20, 20]; accepted: finite numbers"),
         ({"bbox": [70, 10, 20, 20]}, "a.png: the box with the edges (70, 10, 90, 30) lies outside of its image"),
-        ({"bbox": [5, 10, 20]}, "annotations, the entry with id 500: bbox is [5, 10, 20]; accepted: 4 numbers"),
-        ({"bbox": "box"}, "annotations, the entry with id 500: bbox is 'box'; accepted: a list of numbers"),
-        ({"category_id": 5}, "annotation 500: category_id 5, which no category has"),
+        ({"bbox": [5, 10, 20]}, "500 of a.png: bbox is [5, 10, 20]; accepted: 4 numbers"),
+        ({"bbox": "box"}, "500 of a.png: bbox is 'box'; accepted: a list of numbers"),
+        ({"category_id": 5}, "500 of a.png: category_id 5, which no category has"),
         ({"image_id": 5}, "annotation 500: image_id 5, which no image has"),
-        ({"segmentation": [[1, 2, 3, 4, 5]]}, "entry with id 500: a polygon of 5 numbers; accepted: x and y of three"),
-        ({"segmentation": {"size": [40, 60], "counts": [3, 4]}}, "id 500: an RLE of 7 pixels, not 40 x 60"),
+        ({"segmentation": [[1, 2, 3, 4, 5]]}, "500 of a.png: a polygon of 5 numbers; accepted: x and y of three"),
+        ({"segmentation": {"size": [40, 60], "counts": [3, 4]}}, "500 of a.png: an RLE of 7 pixels, not 40 x 60"),
         ({"segmentation": {"size": [40, 60], "counts": [2**63 - 1, 2**63 - 1, 2402]}},
-         "id 500: an RLE of 40 x 60 with a run of 9223372036854775807 pixels; accepted: 0 to 2,400"),
-        ({"segmentation": {"size": [10**30, 60], "counts": [3]}}, "id 500: an RLE of the size [1000000000000000"),
-        ({"segmentation": {"size": [-40, -60], "counts": [2400]}}, "id 500: an RLE of the size [-40, -60]; accepted:"),
-        ({"segmentation": [[float("nan"), 1, 5, 7, 8, 9]]}, "id 500: a polygon with nan; accepted: finite numbers, up"),
-        ({"segmentation": [None]}, "id 500: a polygon None; accepted: a list of numbers"),
-        ({"segmentation": [[1, 1, 5, "x", 8, 9]]}, "id 500: a polygon is [1, 1, 5, 'x', 8, 9]; accepted: numbers"),
-        ({"bbox": [5, 10, 3e38, 20]}, "id 500: bbox is [5, 10, 3e+38, 20]; accepted: finite numbers, up to 1e9"),
+         "500 of a.png: an RLE of 40 x 60 with a run of 9223372036854775807 pixels; accepted: 0 to 2,400"),
+        ({"segmentation": {"size": [10**30, 60], "counts": [3]}}, "500 of a.png: an RLE of the size [1000000000000000"),
+        ({"segmentation": {"size": [-40, -60], "counts": [2400]}}, "a.png: an RLE of the size [-40, -60]; accepted:"),
+        ({"segmentation": [[float("nan"), 1, 5, 7, 8, 9]]}, "a.png: a polygon with nan; accepted: finite numbers, up"),
+        ({"segmentation": [None]}, "500 of a.png: a polygon None; accepted: a list of numbers"),
+        ({"segmentation": [[1, 1, 5, "x", 8, 9]]}, "a.png: a polygon is [1, 1, 5, 'x', 8, 9]; accepted: numbers"),
+        ({"bbox": [5, 10, 3e38, 20]}, "500 of a.png: bbox is [5, 10, 3e+38, 20]; accepted: finite numbers, up to 1e9"),
         ({"bbox": [5, 10, 10**400, 20]}, "; accepted: finite numbers, up to 1e9"),
-        ({"bbox": [5, "ten", 20, 20]}, "id 500: bbox is [5, 'ten', 20, 20]; accepted: numbers"),
-        ({"iscrowd": "no"}, "id 500: iscrowd is 'no'; accepted: whole numbers from 0 to 1"),
-        ({"keypoints": [float("nan"), 1, 2]}, "id 500: keypoints is [nan, 1, 2]; accepted: finite numbers"),
-        ({"image_id": [1]}, "entry with id 500: unhashable"),
-        ({"category_id": "c" * 9000}, "annotation 500: category_id 'ccccc"),
+        ({"bbox": [5, "ten", 20, 20]}, "500 of a.png: bbox is [5, 'ten', 20, 20]; accepted: numbers"),
+        ({"iscrowd": "no"}, "500 of a.png: iscrowd is 'no'; accepted: whole numbers from 0 to 1"),
+        ({"keypoints": [float("nan"), 1, 2]}, "500 of a.png: keypoints is [nan, 1, 2]; accepted: finite numbers"),
+        ({"image_id": [1]}, "annotation 500: unhashable"),
+        ({"category_id": "c" * 9000}, "500 of a.png: category_id 'ccccc"),
     ],
 )  # fmt: skip
 def test_wrong_objects_are_named_or_left_out(tmp_path: Path, values: dict[str, Any], what: str) -> None:
@@ -142,7 +142,7 @@ def test_numbers_in_quotes_are_numbers(tmp_path: Path) -> None:
 def test_an_annotation_that_is_a_list_is_named_or_left_out(tmp_path: Path) -> None:
     entries = coco_entries()
     entries["annotations"].append([1])
-    with pytest.raises(SourceError, match=r"annotations, the entry with id \[1\]: is \[1\]; accepted: an object"):
+    with pytest.raises(SourceError, match=r"annotation \[1\]: is \[1\]; accepted: an object"):
         opened(tmp_path, entries)
     check_objects(opened(tmp_path, entries, on_error="skip"))
 
@@ -158,29 +158,37 @@ def test_boxes_over_the_edge_are_clipped_and_flat_ones_left_out(tmp_path: Path) 
     ]
 
 
+_IMAGE = {"id": 1, "file_name": "a.png"}
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [
         ("[]", "not COCO's"),
-        ("", "not COCO's"),
+        ("", "no JSON"),
         ('{"images": [', "no JSON"),
-        ('{"images": [{"id": 1, "file_name": "a.png"}\n{}]}', "no JSON: expected , or ] in line 2, column 1"),
-        ('{"images": 3}', "'images' is no list"),
-        ('{"images": [], "categories": []}', "no 'annotations' in it"),
-        ('{"images": [{"id": 1}], "annotations": []}', "images, the entry with id 1: no 'file_name'"),
-        ('{"images": [{"id": 1, "file_name": "../a.png"}]}', "file_name is '../a.png'"),
-        ('{"images": [7]}', "images, the entry with id 7: is 7; accepted: an object"),
-        ('{"images": [{"id": 1, "file_name": "a.png", "height": 1%s}]}' % ("0" * 30),
+        ('{"images": [{"id": 1}\n{}]}', "no JSON: Expecting ',' delimiter: line 2 column 1"),
+        ('{"images": ' + "[" * 100_000, "nested too deeply"),
+        ({"images": 3}, "'images' is no list"),
+        ({"annotations": None}, "no 'annotations' in it"),
+        ({"images": [{"id": 1}]}, "images, the entry with id 1: no 'file_name'"),
+        ({"images": [_IMAGE, _IMAGE]}, "images, the entry with id 1: an id that another entry has"),
+        ({"images": [{"id": 1, "file_name": "../a.png"}]}, "file_name is '../a.png'"),
+        ({"images": [7]}, "images, the entry with id 7: is 7; accepted: an object"),
+        ({"images": [{**_IMAGE, "height": 10**30}]},
          "images, the entry with id 1: height is 1000000000000000000000000000000; accepted: whole numbers from"),
-        ('{"images": [{"id": 1, "file_name": "a.png", "width": -4}]}', "width is -4; accepted: whole numbers from 0"),
-        ('{"images": [{"id": 1, "file_name": "a.png", "width": Infinity}]}', "width is inf; accepted: whole numbers"),
+        ({"images": [{**_IMAGE, "width": -4}]}, "width is -4; accepted: whole numbers from 0"),
+        ({"images": [{**_IMAGE, "width": float("inf")}]}, "width is inf; accepted: whole numbers"),
+        ({"images": []}, "names no images"),
         ('{"images": [{"id": %s}]}' % ("1" * 5000), "no JSON: Exceeds the limit"),
-        ('{"categories": [{"id": 1, "name": "\\ud800"}]}', "categories, the entry with id 1: classes: got ["),
-        (json.dumps({"categories": [{"id": 1, "name": "a", "keypoints": [1] * 1001}]}),
-         "1,001 key points; accepted: up to 1,000"),
+        ({"categories": [{"id": 1, "name": "\ud800"}]}, "categories, the entry with id 1: classes: got ["),
+        ({"categories": [{"id": 1, "name": "a", "keypoints": [1] * 1001}]}, "1,001 key points; accepted: up to 1,000"),
     ],
 )  # fmt: skip
-def test_files_that_are_none(tmp_path: Path, text: str, what: str) -> None:
+def test_files_that_are_none(tmp_path: Path, text: Any, what: str) -> None:
+    if isinstance(text, dict):
+        entries = {**coco_entries(), **text}
+        text = json.dumps({name: value for name, value in entries.items() if value is not None})
     put_coco(tmp_path).write_text(text)
     for on_error in ("raise", "skip"):
         with pytest.raises(SourceError, match=re.escape(what)):

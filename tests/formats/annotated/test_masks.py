@@ -81,7 +81,8 @@ def test_colours_are_no_numbers(tmp_path: Path) -> None:
         ({"format": "yolo", "keypoints": [17]}, r"keypoints: got \[17\]"),
         ({"format": "coco"}, "file: got None; accepted: a path"),
         ({"split": "train"}, "annotations: got {'split'"),
-        ({"format": "coco", "file": "a.json", "ignored": 1}, "no file a.json"),
+        ({"format": "coco", "file": "a.json", "ignored": 1}, "ignored: got 1; accepted: True, False"),
+        ({"format": "coco", "file": "a.json"}, "no file a.json"),
     ],
 )
 def test_other_annotations_are_refused(tmp_path: Path, annotations: Any, what: str) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from variegate.formats.annotated.outlines import fill_rings, masks_of
-from variegate.formats.annotated.shapes import Runs, ShapesBuilder, decode_runs, uncompressed
+from variegate.formats.annotated.shapes import Runs, decode_runs, pack_shapes, rings_of, uncompressed
 
 
 def filled(points: list[tuple[float, float]], size: tuple[int, int] = (12, 14)) -> np.ndarray:
@@ -49,10 +49,10 @@ def test_nothing_is_covered_outside_or_on_a_line() -> None:
 
 
 def test_rings_of_an_object_are_joined_and_objects_reordered() -> None:
-    builder = ShapesBuilder()
-    builder.add_rings([[0, 0, 3, 0, 3, 3, 0, 3], [2, 2, 6, 2, 6, 6, 2, 6]])
-    builder.add_runs(12, 14, [0, 12, 156])
-    shapes = builder.done()[np.array([1, 0])]
+    rings = rings_of([[0, 0, 3, 0, 3, 3, 0, 3], [2, 2, 6, 2, 6, 6, 2, 6]])
+    packed = pack_shapes([rings, Runs(12, 14, (0, 12, 156))])
+    assert packed is not None
+    shapes = packed[np.array([1, 0])]
     masks, areas = masks_of(shapes, range(2), (12, 14), (1.0, 1.0))
     assert masks[1].sum() == masks[1][areas[1]].sum() == 9 + 16 - 1
     np.testing.assert_array_equal(np.flatnonzero(masks[0].any(0)), [0])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.formats.annotated.made import put_coco, put_voc, put_yolo
-from variegate.formats.annotated.values import split_typed
+from variegate.formats.annotated.options import split_typed
 from variegate.formats.base import SourceError
 from variegate.formats.opening import open_source
 

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from variegate.errors import DecodeError
 from variegate.formats.annotated.folders import mask_of
+from variegate.formats.annotated.options import check_options
 from variegate.formats.annotated.records import (
-    FIELD_OPTIONS,
     IGNORED_NAMES,
     USUAL_NAMES,
     ObjectFields,
@@ -20,15 +20,11 @@ from variegate.formats.annotated.records import (
     SourceOver,
     form_of_schema,
 )
-from variegate.formats.annotated.values import Options, is_name, optional
 from variegate.formats.base import Item, SourceError, check_index, describe, digest_of
 from variegate.formats.labels import NO_LABEL, check_classes, names_of
 from variegate.formats.parquet import columns as parquet
 from variegate.formats.parquet.read import ParquetFile, ParquetSource, open_file, open_parquet
 from variegate.io.location import Location
-
-_NAME = optional("the name of a column", is_name)
-COLUMN_OPTIONS = {"image": _NAME, "objects": _NAME, "mask": _NAME, **FIELD_OPTIONS}
 
 
 class AnnotatedRows(SourceOver):
@@ -56,7 +52,7 @@ class AnnotatedRows(SourceOver):
         check_index(index, len(self))
         item = self._images.read(index)
         name = str(self.name(index))
-        frame = self._reader.frame(item.data, name)
+        frame = self._reader.frames.of(item.data, name, name.rpartition(":")[0] or name)
         exif = self._reader.fields.exif
         size = frame.size(exif)
         targets: dict[str, Any] = {}
@@ -73,7 +69,7 @@ class AnnotatedRows(SourceOver):
         if self._masks is not None:
             mask = bytes(self._masks.read(index).data)
             targets["mask"] = mask_of(mask, f"{name}: its mask", size, frame=frame, exif=exif)
-        return Item(item.data, NO_LABEL, self._reader.displayed(targets, frame))
+        return Item(item.data, NO_LABEL, self._reader.frames.displayed(targets, frame))
 
     def notes(self) -> list[str]:
         masks = [] if self._masks is None else self._masks.notes()
@@ -88,12 +84,12 @@ def open_columns(
     **places: Any,
 ) -> AnnotatedRows:
     """``places``: as of ``open_parquet``. Raises SourceError naming the file and the column that is wrong."""
-    options = Options(COLUMN_OPTIONS, annotations)
+    options = check_options("columns", annotations)
     opened = [open_file(file) for file in files]
-    image, objects, mask = (options.of(name) for name in ("image", "objects", "mask"))
+    image, objects, mask = (options[name] for name in ("image", "objects", "mask"))
     schema = opened[0].schema
     types = dict(zip(schema.names, schema.types, strict=True))
-    has_flat = any(options.of(name) in types for name in ("boxes", "keypoints"))
+    has_flat = any(options[name] in types for name in ("boxes", "keypoints"))
     if objects is None and not has_flat and "objects" in types and _is_nested(types["objects"]):
         objects = "objects"
     if mask is None and "mask" in types and parquet.is_image_column(types["mask"]):

@@ -13,14 +13,12 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from variegate.decode import PillowFile, is_jpeg
-from variegate.decode.header import read_header
 from variegate.decode.image import read_mask
 from variegate.errors import DecodeError
 from variegate.formats import base
-from variegate.formats.annotated.frames import EXIF, STORED, Frame, Frames
-from variegate.formats.annotated.objects import Objects, leave_out
-from variegate.formats.annotated.values import AnnotationOption, Options, is_path
+from variegate.formats.annotated.frames import STORED, Frame, Frames
+from variegate.formats.annotated.objects import Objects, skip_missing
+from variegate.formats.annotated.options import check_options
 from variegate.formats.base import SourceError
 from variegate.formats.folder import walk, walk_remote
 from variegate.formats.kinds import is_image_name
@@ -87,25 +85,12 @@ def text_of(data: bytes, name: str) -> str:
         raise DecodeError(name, "not UTF-8; accepted: a text file") from None
 
 
-def read_lines(place: Location) -> list[str]:
-    """Of a text file. Raises SourceError naming it."""
+def read_text(place: Location) -> str:
+    """A text file. Raises SourceError naming it."""
     try:
-        return text_of(read_file(place), str(place)).splitlines()
+        return text_of(read_file(place), str(place))
     except DecodeError as error:
         raise SourceError(str(error)) from None
-
-
-def size_of(data: Any, name: str) -> tuple[int, int]:
-    """Height and width of pixels [H, W, C], or of an image file, upright, by its header. Raises DecodeError."""
-    if isinstance(data, np.ndarray):
-        return data.shape[0], data.shape[1]
-    if is_jpeg(data):
-        try:
-            return read_header(data).oriented_size
-        except ValueError:  # a JPEG that Pillow reads, perhaps
-            pass
-    with PillowFile(data, name) as file:
-        return file.size()
 
 
 def mask_of(
@@ -168,9 +153,8 @@ class FolderWithTargets(base.IndexedSource):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class AnnotatedFolder(FolderWithTargets):
-    """``mask``: the form of masks (``values.MASKS``); ``unoutlined``: what they show of objects without an outline
-    (``values.UNOUTLINED``). ``noted``: the number of images without objects that are in the
-    remarks already."""
+    """``mask``, ``unoutlined``: the options of these names (``options.OPTIONS``). ``noted``: the number of images
+    without objects that are in the remarks already."""
 
     objects: Objects = field(kw_only=True)
     mask: str | None = None
@@ -210,9 +194,6 @@ class AnnotatedFolder(FolderWithTargets):
         return [*self.remarks, *([f"{without:,} images have no objects"] if without else [])]
 
 
-MASKS_OPTIONS = {name: AnnotationOption(name, "a path", is_path) for name in ("images", "masks")} | {"exif": EXIF}
-
-
 @dataclass(frozen=True, repr=False, eq=False)
 class MaskedFolder(FolderWithTargets):
     """``masks``: the path of each image's mask."""
@@ -247,20 +228,20 @@ def open_masks(
 ) -> MaskedFolder:
     """``images``, ``masks``: folders below ``folder``. Raises SourceError for images without a mask, unless they are
     skipped."""
-    options = Options(MASKS_OPTIONS, annotations)
-    images = options.of("images")
-    masks = options.of("masks")
+    options = check_options("masks", annotations)
+    images = options["images"]
+    masks = options["masks"]
     pictures = images_by_stem(folder, images)
     found = images_by_stem(folder, masks)
     missing = [path for stem, path in pictures.items() if stem not in found]
     wanted = "".join(os.path.splitext(os.path.basename(path))[0] + ".png" for path in missing[:1])
     advice = f"; accepted: a file of the same name, such as {wanted}"
     what = f"have no mask in {masks}"
-    notes = leave_out(missing, len(pictures), what, on_error, str(folder), advice)
+    notes = skip_missing(missing, len(pictures), what, on_error, str(folder), advice)
     if more := [path for stem, path in found.items() if stem not in pictures]:
         notes.append(f"{len(more):,} masks belong to no image: {base.first_names(more)}")
     stems = [stem for stem in pictures if stem in found]
     paths, of_masks = (tuple(paths[stem] for stem in stems) for paths in (pictures, found))
     about = {"format": "masks", "images": images}
-    exif = options.of("exif")
+    exif = options["exif"]
     return MaskedFolder(folder, check_classes(classes), paths, tuple(notes), about, exif, masks=of_masks)

@@ -13,16 +13,10 @@ import numpy as np
 from variegate.arrays import Float32Array
 from variegate.decode import PillowFile, is_jpeg
 from variegate.decode.header import apply_orientation, read_header, shown_box
-from variegate.formats.annotated.values import AnnotationOption
 from variegate.io.addresses import speakable
 
 STORED = "stored"
 DISPLAYED = "pixels"
-EXIF = AnnotationOption(
-    None,
-    "'pixels' for the photo as displayed, 'stored' for its pixels before EXIF turns them",
-    lambda value: value in (None, DISPLAYED, STORED),
-)
 _TURNED_SIDES = 5  # from this orientation on, rows are columns
 
 

@@ -6,7 +6,6 @@ By index, all members of a sample are had by one read, and treated as in a strea
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -18,8 +17,8 @@ import numpy as np
 from variegate.errors import DecodeError
 from variegate.formats.annotated import records
 from variegate.formats.annotated.folders import mask_of, text_of
-from variegate.formats.annotated.objects import Faults, ObjectsBuilder
-from variegate.formats.annotated.values import POINTS, Options, optional
+from variegate.formats.annotated.objects import AnnotationErrors
+from variegate.formats.annotated.options import check_options
 from variegate.formats.base import Item, SampleName, SourceError, check_index, digest_of
 from variegate.formats.labels import NO_LABEL, check_classes, class_names_beside
 from variegate.formats.reading import read_range
@@ -27,7 +26,7 @@ from variegate.formats.tar.index import NO_LABELS
 from variegate.formats.tar.members import StreamReader
 from variegate.formats.tar.read import TarStream, WebDatasetSource, open_webdataset
 from variegate.formats.tar.samples import SEVERAL_IMAGES, TarSample, TarSamples, split_name, too_large
-from variegate.formats.yolo import add_rows
+from variegate.formats.yolo import objects_of_texts
 from variegate.io.files import StrPath
 from variegate.io.location import Location
 from variegate.threads import computed_once
@@ -35,13 +34,7 @@ from variegate.threads import computed_once
 _FIRST_RECORDS = 100  # of which the form of all is taken
 
 
-def _is_extension(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip(".")) and "/" not in value and os.sep not in value
-
-
-_EXTENSION = optional("what follows the key, as 'json', 'mask.png'", _is_extension)
 _USES = ("objects", "rows", "mask")
-MEMBER_OPTIONS = {**dict.fromkeys(_USES, _EXTENSION), "points": POINTS, **records.FIELD_OPTIONS}
 
 
 class Members(NamedTuple):
@@ -72,7 +65,7 @@ class Members(NamedTuple):
 
         data = sample.data or b""
         targets: dict[str, Any] = {}
-        frame = self.reader.frame(data, name)
+        frame = self.reader.frames.of(data, name, name.rpartition(":")[0] or name)
         exif = self.reader.fields.exif
         size = frame.size(exif)
         if self.objects is not None:
@@ -87,21 +80,13 @@ class Members(NamedTuple):
             targets |= self._of_rows(rows, size, f"{name}: {key}.{self.rows}", number)
         if self.mask is not None:
             targets["mask"] = mask_of(*content(self.mask), size, frame=frame, exif=exif)
-        return Item(data, NO_LABEL, self.reader.displayed(targets, frame))
+        return Item(data, NO_LABEL, self.reader.frames.displayed(targets, frame))
 
     def _of_rows(self, content: bytes, size: tuple[int, int], name: str, number: int) -> dict[str, Any]:
-        text = text_of(content, name)
-        faults = Faults("skip")
-        wrong = []
-        builder = ObjectsBuilder(points=self.points[0] if self.points else 0)
-
-        def complain(where: str, what: str) -> None:
-            wrong.append(f"{where}: {what}")
-
-        wheres = add_rows(builder, text, self.reader.fields.classes, self.points, 0, "", complain)
-        objects = builder.done(np.zeros((1, 2), np.int32), faults, wheres.__getitem__, is_normalised=True)
-        wrong += [faults.first] * faults.bad
-        self.reader.count(number, wrong, faults.flat, name)
+        errors = AnnotationErrors("skip")
+        texts = [text_of(content, name)]
+        objects = objects_of_texts(texts, self.reader.fields.classes, self.points, errors, lambda key: f"line {key[1]}")
+        self.reader.count(number, errors, name)
         return objects.targets(0, size, None)
 
     def fingerprint(self, of_shards: str) -> str:
@@ -204,15 +189,15 @@ def open_members(
     cache_dir: StrPath | None,
 ) -> AnnotatedShards | AnnotatedStream:
     """Raises SourceError."""
-    options = Options(MEMBER_OPTIONS, annotations)
-    objects, rows, mask = ((options.of(name) or "").removeprefix(".").lower() or None for name in _USES)
+    options = check_options("members", annotations)
+    objects, rows, mask = ((options[name] or "").removeprefix(".").lower() or None for name in _USES)
     if not (objects or rows or mask):
         objects = "json"
     if objects and rows:
         raise SourceError('annotations: got both "objects" and "rows"; accepted: one of them')
     if mask and mask in (objects, rows):
         raise SourceError(f"annotations: got the member {mask!r} twice; accepted: one for each use")
-    points = options.of("points")
+    points = options["points"]
     known = class_names_beside(files) if classes is None else classes
     fields = records.ObjectFields.of(options, check_classes(known))
     reader = records.RecordReader(fields, on_error)

@@ -1,59 +1,91 @@
-"""The objects of all images of a data set in a few arrays, and their faults."""
+"""Objects of all images of a data set in a few arrays, made of the rows that readers yield."""
 
 from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from variegate.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int32Array, Int64Array
-from variegate.formats.annotated.outlines import masks_of
-from variegate.formats.annotated.shapes import NO_OUTLINE, Shapes, ShapesBuilder
-from variegate.formats.annotated.values import FINITE, IGNORED_VALUE, MOST, MaskOptions
+from variegate.errors import DecodeError, one_line
+from variegate.formats.annotated.outlines import Area, masks_of
+from variegate.formats.annotated.shapes import NO_OUTLINE, Rings, Shape, Shapes, pack_shapes
+from variegate.formats.annotated.values import FINITE, MOST
 from variegate.formats.base import SourceError, first_names
+from variegate.targets.box_formats import edges_of
 
-# Of ``Objects``, with an entry for each object.
-_COLUMNS = ("boxes", "labels", "keypoints", "shapes", "ignored")
+# In masks of classes, pixels of objects of which only a box is known.
+IGNORED_VALUE = 255
+# Errors of values that are not as a reader expects them.
+ROW_ERRORS = (KeyError, TypeError, ValueError, OverflowError)
+# Boxes that reach beyond their image by less are clipped silently: pixels, and fractions of a side.
+_SLACK = 0.01
+_FRACTION_SLACK = 1e-4
+_UNOUTLINED = {
+    "fill": "their boxes are filled",
+    "ignore": f"their boxes have the value {IGNORED_VALUE}",
+    "background": "they are background",
+}
+
+
+class ObjectRow(NamedTuple):
+    """An object as a reader yields it.
+
+    ``box``: four numbers, in the box format of the data set. ``points``: float32 [K, 3], x, y and visibility of its key
+    points. ``is_ignored``: COCO's ``iscrowd`` and VOC's ``difficult``. ``extra``: other values to keep.
+    """
+
+    image: int
+    label: int
+    box: Sequence[float]
+    points: Float32Array | None = None
+    shape: Shape | None = None
+    is_ignored: bool = False
+    extra: Any = None
 
 
 @dataclass
-class Faults:
-    """Of single objects: the first one is raised, or all are left out and counted."""
+class AnnotationErrors:
+    """Counts of invalid and changed objects. The first invalid object is an error unless ``on_error`` is "skip"."""
 
     on_error: str
-    bad: int = 0
+    invalid: int = 0
     first: str = ""
     clipped: int = 0
-    flat: int = 0
+    zero_area: int = 0
     ignored: int = 0
-    degenerate: int = 0  # polygons
+    short_polygons: int = 0
 
     def add(self, where: str, what: str) -> None:
-        """Raises SourceError unless wrong objects are left out."""
+        """Raises SourceError unless invalid objects are skipped."""
         if self.on_error != "skip":
             raise SourceError(f'{where}: {what}; on_error="skip" leaves such objects out')
         self.first = self.first or f"{where}: {what}"
-        self.bad += 1
+        self.invalid += 1
 
     def notes(self, ignored: str, verb: str = "are") -> list[str]:
         """``ignored``: the data set's word for objects that do not count."""
         lines = {
-            f"{self.bad:,} invalid objects {verb} skipped (the first: {self.first})": self.bad,
-            f"{self.flat:,} objects without area {verb} skipped": self.flat,
+            f"{self.invalid:,} invalid objects {verb} skipped (the first: {self.first})": self.invalid,
+            f"{self.zero_area:,} objects without area {verb} skipped": self.zero_area,
             f'{self.ignored:,} {ignored} objects are skipped; "ignored": True keeps them': self.ignored,
-            f"{self.degenerate:,} polygons of fewer than three points cover nothing, and are skipped": self.degenerate,
+            f"{self.short_polygons:,} polygons of fewer than three points cover nothing, and are skipped": (
+                self.short_polygons
+            ),
             f"{self.clipped:,} boxes reach beyond their images, and are clipped": self.clipped,
         }
         return [line for line, count in lines.items() if count]
 
 
-def leave_out(missing: Sequence[str], count: int, what: str, on_error: str, where: str, advice: str = "") -> list[str]:
-    """A note on those of ``count`` images that are ``missing``; none where there are none of these. Raises SourceError
-    unless they are to be skipped, and others are left."""
+def skip_missing(
+    missing: Sequence[str], count: int, what: str, on_error: str, where: str, advice: str = ""
+) -> list[str]:
+    """Return a note on the ``missing`` of ``count`` images, if any. Raises SourceError unless these are to be skipped
+    and others remain."""
     if not missing:
         return []
     line = f"{len(missing):,} of {count:,} images {what}: {first_names(missing)}"
@@ -62,12 +94,21 @@ def leave_out(missing: Sequence[str], count: int, what: str, on_error: str, wher
     return [f"{line}; they are skipped"]
 
 
+def reason_of(error: Exception) -> str:
+    """The message of an error of ``ROW_ERRORS``."""
+    if isinstance(error, KeyError):
+        return f"no {error}"
+    return error.reason if isinstance(error, DecodeError) else one_line(error)
+
+
 @dataclass(frozen=True, eq=False)
 class Objects:
-    """Of image i: ``starts[i]:starts[i + 1]``. ``boxes``: float32 [M, 4], edges x1, y1, x2, y2. ``sizes``: int32
-    [I, 2], the images' heights and widths by the annotations; 0 where they do not say. ``keypoints``: float32 [M, K, 3]
-    with visibility. ``is_normalised``: places are parts of the image's width and height. ``ignored``: bool [M], COCO's
-    ``iscrowd`` and VOC's ``difficult``, where such objects are kept."""
+    """Of image i: ``starts[i]:starts[i + 1]``.
+
+    ``boxes``: float32 [M, 4], edges x1, y1, x2, y2. ``sizes``: int32 [I, 2], heights and widths of the images by the
+    annotations, 0 if unknown. ``keypoints``: float32 [M, K, 3] with visibility. ``is_normalised``: coordinates are
+    fractions of the image's width and height. ``ignored``: bool [M]. ``extra``: of the rows.
+    """
 
     starts: Int64Array
     boxes: Float32Array
@@ -77,58 +118,38 @@ class Objects:
     shapes: Shapes | None
     is_normalised: bool = False
     ignored: BoolArray | None = None
+    extra: AnyArray | None = None
 
     def targets(
         self, image: int, size: tuple[int, int] | None, mask: str | None, unoutlined: str = "fill"
     ) -> dict[str, Any]:
-        """Arrays of the image's own, in pixels. ``size``: its height and width, None where nothing depends on it;
-        ``mask``: one of ``values.MASKS``; ``unoutlined``: of ``values.UNOUTLINED``. Raises ValueError for shapes that
-        do not fit the image."""
+        """Targets of an image, in pixels, as new arrays.
+
+        ``size``: height and width, None if nothing depends on them; ``mask``, ``unoutlined``: as the options. Raises
+        ValueError for shapes that do not fit the image.
+        """
         some = slice(int(self.starts[image]), int(self.starts[image + 1]))
-        boxes = self.boxes[some].copy()
-        labels = self.labels[some].copy()
         scale = (float(size[1]), float(size[0])) if self.is_normalised and size is not None else (1.0, 1.0)
-        boxes *= np.array(scale * 2, np.float32)
-        found: dict[str, Any] = {"boxes": boxes, "labels": labels}
+        targets: dict[str, Any] = {
+            "boxes": self.boxes[some] * np.array(scale * 2, np.float32),
+            "labels": self.labels[some].copy(),
+        }
         if self.keypoints is not None:
-            found["keypoints"] = self.keypoints[some] * np.array([*scale, 1.0], np.float32)
+            targets["keypoints"] = self.keypoints[some] * np.array([*scale, 1.0], np.float32)
         if mask is not None and size is not None:
-            masks, areas = self._masks(range(some.start, some.stop), size, scale)
-            found |= self._joined(masks, areas, mask, unoutlined, found, self.about(image)["outline"] == NO_OUTLINE)
-        return found
-
-    def _masks(
-        self, some: range, size: tuple[int, int], scale: tuple[float, float]
-    ) -> tuple[BoolArray, list[tuple[slice, slice]]]:
-        """bool [M, H, W] of objects with an outline, and the part of each that may be True."""
-        if self.shapes is None:
-            return np.zeros((len(some), *size), np.bool_), [(slice(0), slice(0))] * len(some)
-        return masks_of(self.shapes, some, size, scale)
-
-    @staticmethod
-    def _joined(
-        masks: BoolArray,
-        areas: list[tuple[slice, slice]],
-        mask: str,
-        unoutlined: str,
-        targets: dict[str, Any],
-        has_box_alone: BoolArray,
-    ) -> dict[str, Any]:
-        labels = targets["labels"]
-        for k in np.flatnonzero(has_box_alone).tolist() if unoutlined != "background" else ():
-            areas[k] = _area_of(targets["boxes"][k])
-            masks[k][areas[k]] = True
-        if mask == "each":
-            return {"masks": masks.view(np.uint8)}
-        values = labels + 1 if mask == "classes" else np.arange(1, len(masks) + 1)
-        if unoutlined == "ignore":
-            values = np.where(has_box_alone, IGNORED_VALUE, values)
-        whole = np.zeros(masks.shape[1:], np.uint8 if values.max(initial=0) <= 255 else np.int32)
-        # Small objects lie on top of large ones, which would hide them otherwise, and outlines on top of boxes.
-        covered = np.array([-np.count_nonzero(masks[k][area]) for k, area in enumerate(areas)], np.int64)
-        for k in np.lexsort((covered, ~has_box_alone)).tolist():
-            whole[areas[k]][masks[k][areas[k]]] = values[k]
-        return {"mask": whole}
+            masks, areas = masks_of(self.shapes, range(some.start, some.stop), size, scale)
+            is_unoutlined = self.about(image)["outline"] == NO_OUTLINE
+            if unoutlined != "background":
+                for k in np.flatnonzero(is_unoutlined).tolist():
+                    areas[k] = _area_of(targets["boxes"][k])
+                    masks[k][areas[k]] = True
+            if mask == "each":
+                return targets | {"masks": masks.view(np.uint8)}
+            values = targets["labels"] + 1 if mask == "classes" else np.arange(1, len(masks) + 1)
+            if unoutlined == "ignore":
+                values = np.where(is_unoutlined, IGNORED_VALUE, values)
+            targets["mask"] = _merge(masks, areas, values, is_unoutlined)
+        return targets
 
     def about(self, image: int) -> dict[str, AnyArray]:
         """Properties of the image's objects: ``ignored``, bool [M], and ``outline``, int64 [M], one of
@@ -138,108 +159,186 @@ class Objects:
         kinds = [NO_OUTLINE if self.shapes is None else self.shapes.kind(k) for k in some]
         return {"ignored": ignored, "outline": np.array(kinds, np.int64)}
 
-    def notes_on_masks(self, masks: MaskOptions, num_classes: int) -> list[str]:
-        """Raises SourceError as ``MaskOptions.notes`` does."""
-        without = len(self.labels) - (0 if self.shapes is None else self.shapes.num_outlines)
-        return masks.notes(without, len(self.labels), num_classes)
+    def notes_on_masks(self, mask: str | None, unoutlined: str, num_classes: int) -> list[str]:
+        """A note on objects without an outline, if masks are read. Raises SourceError for more classes than fit below
+        the ignored value."""
+        count = len(self.labels)
+        without = count - (0 if self.shapes is None else self.shapes.num_outlines)
+        if mask is None or not without:
+            return []
+        if unoutlined == "ignore" and num_classes >= IGNORED_VALUE:
+            got = f"got 'ignore' with {num_classes:,} classes"
+            raise SourceError(f"annotations: unoutlined: {got}; accepted: up to {IGNORED_VALUE - 1} classes")
+        others = ", ".join(repr(name) for name in _UNOUTLINED if name != unoutlined)
+        line = f"{without:,} of {count:,} objects have no outline; in masks {_UNOUTLINED[unoutlined]}"
+        return [f'{line} ("unoutlined": {others} for others)']
 
     def of_images(self, chosen: BoolArray) -> Objects:
-        """Those of the images where ``chosen``, bool [I], is True."""
+        """The objects of the images where ``chosen``, bool [I], is True."""
         counts = np.diff(self.starts)
         starts = np.append(0, np.cumsum(counts[chosen]))
         return self.take(np.flatnonzero(np.repeat(chosen, counts)), starts, self.sizes[chosen])
 
     def take(self, order: Int64Array, starts: Int64Array, sizes: Int32Array) -> Objects:
         """Some objects in another order, of other images."""
-        columns = {name: getattr(self, name) for name in _COLUMNS}
+        names = ("boxes", "labels", "keypoints", "shapes", "ignored", "extra")
+        columns = {name: getattr(self, name) for name in names}
         taken: dict[str, Any] = {name: None if column is None else column[order] for name, column in columns.items()}
         return replace(self, starts=starts, sizes=sizes, **taken)
 
     def digest(self) -> bytes:
-        """Of everything."""
+        """Of everything but ``ignored`` and ``extra``."""
         digest = hashlib.sha256(b"normalised" if self.is_normalised else b"pixels")
-        for one in (self.starts, self.boxes, self.labels, self.sizes, self.keypoints):
-            if one is not None:
-                digest.update(f"{one.dtype.str}{one.shape}".encode() + np.ascontiguousarray(one).tobytes())
+        for column in (self.starts, self.boxes, self.labels, self.sizes, self.keypoints):
+            if column is not None:
+                digest.update(f"{column.dtype.str}{column.shape}".encode() + np.ascontiguousarray(column).tobytes())
         for part in [] if self.shapes is None else self.shapes.parts():
             digest.update(part)
         return digest.digest()
 
 
-def _area_of(box: Float32Array) -> tuple[slice, slice]:
+def _area_of(box: Float32Array) -> Area:
     """Rows and columns whose pixels have their centers in a box."""
     left, top, right, bottom = np.ceil(box.astype(np.float64) - 0.5).astype(np.int64).tolist()
     return slice(top, bottom), slice(left, right)
 
 
-@dataclass
-class ObjectsBuilder:
-    """Objects in any order: ``images`` holds the image of each, ``boxes`` four edges, ``keypoints`` ``points`` times x,
-    y and visibility, ``ignored`` 0 or 1 of each, or nothing."""
-
-    points: int = 0
-    images: array[int] = field(default_factory=lambda: array("q"))
-    boxes: array[float] = field(default_factory=lambda: array("d"))
-    labels: array[int] = field(default_factory=lambda: array("q"))
-    keypoints: array[float] = field(default_factory=lambda: array("f"))
-    shapes: ShapesBuilder = field(default_factory=ShapesBuilder)
-    ignored: array[int] = field(default_factory=lambda: array("b"))
-
-    def done(
-        self, sizes: Int32Array, faults: Faults, where: Callable[[int], str], is_normalised: bool = False
-    ) -> Objects:
-        """Sorted by image, boxes checked and clipped. ``where``: names an object by its place among those added."""
-        faults.degenerate += self.shapes.degenerate
-        images = np.frombuffer(self.images, np.int64)
-        boxes = np.frombuffer(self.boxes, np.float64).reshape(-1, 4)
-        own = np.ones((len(images), 2)) if is_normalised else sizes[images].astype(np.float64)
-        checked, is_good = check_boxes(boxes, own, faults, where, is_normalised)
-        good = np.flatnonzero(is_good)
-        order = good[np.argsort(images[good], kind="stable")]
-        starts = np.searchsorted(images[order], np.arange(len(sizes) + 1)).astype(np.int64)
-        every = Objects(
-            starts,
-            checked,
-            np.frombuffer(self.labels, np.int64),
-            sizes,
-            np.frombuffer(self.keypoints, np.float32).reshape(-1, self.points, 3) if self.points else None,
-            self.shapes.done(),
-            is_normalised,
-            np.frombuffer(self.ignored, np.bool_) if any(self.ignored) else None,
-        )
-        return every.take(order, starts, sizes)
+def _merge(masks: BoolArray, areas: Sequence[Area], values: Int64Array, is_unoutlined: BoolArray) -> AnyArray:
+    """One mask [H, W] with the value of an object where the object is: small objects on top of large ones, which would
+    hide them otherwise, and outlines on top of boxes."""
+    merged = np.zeros(masks.shape[1:], np.uint8 if values.max(initial=0) <= 255 else np.int32)
+    negative_sizes = np.array([-np.count_nonzero(masks[k][area]) for k, area in enumerate(areas)], np.int64)
+    for k in np.lexsort((negative_sizes, ~is_unoutlined)).tolist():
+        merged[areas[k]][masks[k][areas[k]]] = values[k]
+    return merged
 
 
-def check_boxes(
-    boxes: Float64Array,
-    sizes: Float64Array,
-    faults: Faults,
-    where: Callable[[int], str],
+def objects_from_rows(
+    entries: Iterable[tuple[Any, Any]],
+    read: Callable[[Any], ObjectRow | None],
+    sizes: Int32Array,
+    errors: AnnotationErrors,
+    *,
+    name_of: Callable[[Any], str] = str,
+    box_format: str = "xyxy",
+    box_name: str = "the box",
+    scale: tuple[float, float] = (1.0, 1.0),
+    num_points: int = 0,
     is_normalised: bool = False,
-) -> tuple[Float32Array, BoolArray]:
-    """Boxes clipped to images of ``sizes`` (height and width, 0 where not known), and a flag for each good one.
+) -> Objects:
+    """Check the objects of a data set, clip their boxes, sort them by image; invalid ones are counted or an error.
 
-    ``is_normalised``: boxes are fractions of the image's width and height, and all sizes are 1.
+    Args:
+        entries: (key, entry) of each object, in any order, or (key, error) for what could not be read at all.
+        read: makes a row of an entry; None for an object that is ignored. Raises ``ROW_ERRORS`` for an invalid one.
+        sizes: int32 [I, 2], heights and widths of the images, 0 if unknown.
+        errors: counts invalid objects, or raises the first.
+        name_of: the object in words, by its key, for messages.
+        box_format: of the rows' boxes, which are multiplied by ``scale`` (x, y) and called ``box_name`` in messages.
+        num_points: least number of key points of an object; further ones are zeros.
+        is_normalised: boxes are fractions of the image's width and height.
     """
-    slack = 1e-4 if is_normalised else 0.01
+    keys = []
+    images = array("q")
+    labels = array("q")
+    boxes = array("d")
+    ignored = array("b")
+    points = []
+    shapes = []
+    extra = []
+    for key, entry in entries:
+        try:
+            if isinstance(entry, Exception):
+                raise entry
+            row = read(entry)
+        except ROW_ERRORS as error:
+            errors.add(name_of(key), reason_of(error))
+            continue
+        if row is None:
+            errors.ignored += 1
+            continue
+        keys.append(key)
+        images.append(row.image)
+        labels.append(row.label)
+        boxes.extend(row.box)
+        ignored.append(row.is_ignored)
+        points.append(row.points)
+        shapes.append(row.shape)
+        extra.append(row.extra)
+        if isinstance(row.shape, Rings):
+            errors.short_polygons += row.shape.skipped
+    image_of = np.frombuffer(images, np.int64)
+    edges = edges_of(np.frombuffer(boxes, np.float64).reshape(-1, 4), box_format) * np.tile(scale, 2)
+    limits = np.ones((len(keys), 2)) if is_normalised else sizes[image_of].astype(np.float64)
+    checked, is_good = _check_boxes(edges, limits, is_normalised, errors, box_name, lambda k: name_of(keys[k]))
+    good = np.flatnonzero(is_good)
+    order = good[np.argsort(image_of[good], kind="stable")]
+    starts = np.searchsorted(image_of[order], np.arange(len(sizes) + 1)).astype(np.int64)
+    unsorted = Objects(
+        starts,
+        checked,
+        np.frombuffer(labels, np.int64),
+        sizes,
+        _stack(points, num_points),
+        pack_shapes(shapes),
+        is_normalised,
+        np.frombuffer(ignored, np.bool_) if any(ignored) else None,
+        _as_objects(extra),
+    )
+    return unsorted.take(order, starts, sizes)
+
+
+def _stack(points: Sequence[Float32Array | None], least: int) -> Float32Array | None:
+    """Key points as float32 [M, K, 3], padded with zeros; None if there are none."""
+    most = max((len(row) for row in points if row is not None), default=0)
+    if not max(most, least):
+        return None
+    stacked = np.zeros((len(points), max(most, least), 3), np.float32)
+    for k, row in enumerate(points):
+        if row is not None:
+            stacked[k, : len(row)] = row
+    return stacked
+
+
+def _as_objects(values: list[Any]) -> AnyArray | None:
+    """An array of Python objects; None if all are None."""
+    if all(value is None for value in values):
+        return None
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column
+
+
+def _check_boxes(
+    edges: Float64Array,
+    sizes: Float64Array,
+    is_normalised: bool,
+    errors: AnnotationErrors,
+    box_name: str,
+    name_of: Callable[[int], str],
+) -> tuple[Float32Array, BoolArray]:
+    """Boxes clipped to images of ``sizes`` (height and width, 0 if unknown), and a flag for each valid box."""
     limits = np.where(sizes > 0, sizes, np.inf)[:, [1, 0, 1, 0]]
     with np.errstate(invalid="ignore", over="ignore"):
-        clipped = np.clip(boxes, 0, limits)
-        is_odd = np.asarray(~(np.abs(boxes) <= MOST).all(axis=1))  # NaN is among them
-        is_inverted = np.asarray((boxes[:, 2:] < boxes[:, :2]).any(axis=1))
-        is_flat = (boxes[:, 2:] == boxes[:, :2]).any(1)
+        clipped = np.clip(edges, 0, limits)
+        is_odd = np.asarray(~(np.abs(edges) <= MOST).all(axis=1))  # NaN is among them
+        is_inverted = np.asarray((edges[:, 2:] < edges[:, :2]).any(axis=1))
+        has_no_area = (edges[:, 2:] == edges[:, :2]).any(1)
         is_outside = (clipped[:, 2:] <= clipped[:, :2]).any(1)
-        reaches_out = (np.abs(clipped - boxes) > slack).any(1)
-    wrong: BoolArray = is_odd | is_inverted | is_outside & ~is_flat
-    for k in np.flatnonzero(wrong).tolist():
-        shown = ", ".join(f"{value:g}" for value in boxes[k].tolist())
-        what = f"is odd; accepted: {FINITE}" if is_odd[k] else "has its edges in the wrong order, or a negative size"
-        if not (is_odd[k] or is_inverted[k]):
+        reaches_out = (np.abs(clipped - edges) > (_FRACTION_SLACK if is_normalised else _SLACK)).any(1)
+    invalid: BoolArray = is_odd | is_inverted | is_outside & ~has_no_area
+    for k in np.flatnonzero(invalid).tolist():
+        if is_odd[k]:
+            what = f"is odd; accepted: {FINITE}"
+        elif is_inverted[k]:
+            what = "has its edges in the wrong order, or a negative size"
+        elif is_normalised:
+            what = "lies outside of its image; accepted: fractions of the image's width and height, 0 to 1"
+        else:
             what = f"lies outside of its image, {sizes[k, 0]:g} x {sizes[k, 1]:g} (height x width)"
-            if is_normalised:
-                what = "lies outside of its image; accepted: fractions of the image's width and height, 0 to 1"
-        faults.add(where(k), f"the box with the edges ({shown}) {what}")
-    good = ~(wrong | is_flat)
-    faults.flat += int((is_flat & ~wrong).sum())
-    faults.clipped += int((reaches_out & good).sum())
+        shown = ", ".join(f"{edge:g}" for edge in edges[k].tolist())
+        errors.add(name_of(k), f"{box_name} with the edges ({shown}) {what}")
+    good = ~(invalid | has_no_area)
+    errors.zero_area += int((has_no_area & ~invalid).sum())
+    errors.clipped += int((reaches_out & good).sum())
     return np.where(good[:, None], clipped, 0).astype(np.float32), good

@@ -48,20 +48,23 @@ def fill_rings(mask: Mask, points: RealArray, ends: npt.ArrayLike) -> Area:
 
 
 def masks_of(
-    shapes: Shapes, some: range, size: tuple[int, int], scale: tuple[float, float]
+    shapes: Shapes | None, some: range, size: tuple[int, int], scale: tuple[float, float]
 ) -> tuple[BoolArray, list[Area]]:
-    """bool [M, height, width] of objects ``some``, and where in each they are. ``scale``: what x and y are multiplied
-    by. Raises ValueError for runs of another size."""
+    """bool [M, height, width] of objects ``some``, and the part of each mask that may be True.
+
+    ``scale``: x and y are multiplied by it. Raises ValueError for runs of another size.
+    """
     masks = np.zeros((len(some), *size), np.bool_)
-    areas = []
-    for mask, k in zip(masks, some, strict=True):
-        area: Area = (slice(None), slice(None))
+    areas: list[Area] = [(slice(0), slice(0))] * len(some)
+    if shapes is None:
+        return masks, areas
+    for at, k in enumerate(some):
         if (runs := shapes.runs.get(k)) is not None:
-            mask[:] = decode_runs(runs, *size)
+            masks[at] = decode_runs(runs, *size)
+            areas[at] = slice(None), slice(None)
         else:
             points, ends = shapes.outline(k)
-            area = fill_rings(mask, points * np.array(scale), ends)
-        areas.append(area)
+            areas[at] = fill_rings(masks[at], points * np.array(scale), ends)
     return masks, areas
 
 

@@ -1,16 +1,16 @@
 """Outlines of objects: polygons and run lengths, and the pixels that they cover (``outlines.py`` fills them).
 
-A pixel is covered where its centre is inside; pixel (row, column) has its centre at (column + 0.5, row + 0.5). A centre
-right on an outline is inside where that is the left or the upper one. A ring is filled by the even-odd rule; several
-rings of an object are joined. COCO's own rasteriser rounds outlines to a fifth of a pixel first, so that pixels along
-them may differ.
+A pixel is covered if its center is inside; pixel (row, column) has its center at (column + 0.5, row + 0.5). A center
+right on an outline is inside if that is the left or the upper one. A ring is filled by the even-odd rule; several rings
+of an object are joined. COCO's own rasterizer rounds outlines to a fifth of a pixel first, so that pixels along them
+may differ.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -24,6 +24,9 @@ Mask = BoolArray
 _MOST_PIXELS = 1 << 40
 # Kinds of an object's outline.
 OUTLINES = NO_OUTLINE, RINGS, RUNS = 0, 1, 2
+_DAMAGED = "an RLE whose counts are damaged"
+# Of a compressed count; int64 holds no more.
+_MOST_LETTERS = 12
 
 
 class Runs(NamedTuple):
@@ -32,6 +35,19 @@ class Runs(NamedTuple):
     height: int
     width: int
     counts: bytes | tuple[int, ...]
+
+
+class Rings(NamedTuple):
+    """Polygons: x and y of all points, as bytes of float32, the number of points of each ring, and the number of rings
+    that were skipped, because fewer than three points cover nothing."""
+
+    points: bytes
+    lengths: tuple[int, ...]
+    skipped: int = 0
+
+
+Shape = Rings | Runs
+_NO_RINGS = Rings(b"", ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +67,7 @@ class Shapes:
         return Shapes(self.points, self.rings, self.first[order], self.last[order], runs)
 
     def outline(self, k: int) -> tuple[Float32Array, list[int]]:
-        """The points of all rings of object ``k``, [P, 2], and where in these each ring ends."""
+        """The points of all rings of object ``k``, [P, 2], and the index after the last point of each ring."""
         ends = self.rings[int(self.first[k]) : int(self.last[k]) + 1]
         return self.points[ends[0] : ends[-1]], (ends[1:] - ends[0]).tolist()
 
@@ -61,7 +77,7 @@ class Shapes:
 
     @property
     def num_outlines(self) -> int:
-        """Number of objects that have one."""
+        """Number of objects that have an outline."""
         return int(np.count_nonzero(self.last > self.first)) + len(self.runs)
 
     def parts(self) -> list[bytes]:
@@ -70,73 +86,63 @@ class Shapes:
         return [*(part.tobytes() for part in (self.points, self.rings, self.first, self.last)), runs]
 
 
-@dataclass
-class ShapesBuilder:
-    """Objects one after another."""
+def pack_shapes(shapes: Sequence[Shape | None]) -> Shapes | None:
+    """Shapes of objects in order; None if no object has an outline."""
+    runs = {k: shape for k, shape in enumerate(shapes) if isinstance(shape, Runs)}
+    rings = [shape if isinstance(shape, Rings) else _NO_RINGS for shape in shapes]
+    counts = np.array([len(one.lengths) for one in rings], np.int64)
+    if not runs and not counts.any():
+        return None
+    points = np.frombuffer(b"".join(one.points for one in rings), np.float32).reshape(-1, 2)
+    lengths = np.array([length for one in rings for length in one.lengths], np.int64)
+    # The same numbers for every object without an outline, wherever the rings of others are stored.
+    first = np.where(counts > 0, np.cumsum(counts) - counts, 0)
+    return Shapes(points, np.append(0, np.cumsum(lengths)), first, first + counts, runs)
 
-    points: array[float] = field(default_factory=lambda: array("f"))
-    rings: array[int] = field(default_factory=lambda: array("q", [0]))
-    first: array[int] = field(default_factory=lambda: array("q"))
-    last: array[int] = field(default_factory=lambda: array("q"))
-    runs: dict[int, Runs] = field(default_factory=dict)
-    degenerate: int = 0  # rings of fewer than three points, which cover nothing and are left out
 
-    def add_rings(self, rings: Sequence[Sequence[float]]) -> None:
-        """An object of rings x, y, x, y, ...; those of fewer than three points are left out and counted. Raises
-        ValueError for what is no ring, and is as before."""
-        points = array("f")
-        ends = array("q")
-        degenerate = 0
-        for ring in as_list("segmentation", rings):
-            if not isinstance(ring, (list, tuple)):
-                raise ValueError(f"a polygon {shown_value(ring)}; accepted: a list of numbers")
-            if len(ring) % 2:
-                raise ValueError(f"a polygon of {len(ring)} numbers; accepted: x and y of three points or more")
-            if len(ring) < 6:
-                numbers_of("a polygon", ring)
-                degenerate += 1
-                continue
-            try:
-                points.extend(array("f", ring))
-            except (TypeError, OverflowError):
-                points.extend(numbers_of("a polygon", ring))
-            ends.append((len(self.points) + len(points)) // 2)
-        # As they are stored: 1e39 is a number, and no float32. A sum of these in float64 does not run over.
-        if not isfinite(sum(points)):
-            every = [one for ring in rings if len(ring) >= 6 for one in ring]
-            odd = next(one for one, stored in zip(every, points, strict=True) if not isfinite(stored))
-            raise ValueError(f"a polygon with {shown_value(odd)}; accepted: finite numbers, up to 3.4e38")
-        # The same numbers for every object without an outline, wherever the rings of others are stored.
-        first = len(self.rings) - 1 if ends else 0
-        self.degenerate += degenerate
-        self.points.extend(points)
-        self.rings.extend(ends)
-        self.first.append(first)
-        self.last.append(first + len(ends))
+def rings_of(polygons: Any) -> Rings:
+    """Check polygons, lists x, y, x, y, ... Raises ValueError for anything else."""
+    points = array("f")
+    lengths = []
+    skipped = 0
+    for polygon in as_list("segmentation", polygons):
+        if not isinstance(polygon, list):
+            raise ValueError(f"a polygon {shown_value(polygon)}; accepted: a list of numbers")
+        if len(polygon) % 2:
+            raise ValueError(f"a polygon of {len(polygon)} numbers; accepted: x and y of three points or more")
+        if len(polygon) < 6:
+            numbers_of("a polygon", polygon)
+            skipped += 1
+            continue
+        try:
+            points.fromlist(polygon)
+        except (TypeError, OverflowError):
+            points.fromlist(numbers_of("a polygon", polygon))
+        lengths.append(len(polygon) // 2)
+    # As they are stored: 1e39 is a number, and no float32. A sum of these in float64 does not overflow.
+    if not isfinite(sum(points)):
+        numbers = [number for polygon in polygons if len(polygon) >= 6 for number in polygon]
+        odd = next(number for number, stored in zip(numbers, points, strict=True) if not isfinite(stored))
+        raise ValueError(f"a polygon with {shown_value(odd)}; accepted: finite numbers, up to 3.4e38")
+    return Rings(points.tobytes(), tuple(lengths), skipped)
 
-    def add_runs(self, height: int, width: int, counts: Any) -> None:
-        """An object of run lengths. Raises ValueError or TypeError for what is none."""
-        lengths = counts.encode() if isinstance(counts, str) else tuple(int(count) for count in counts)
-        runs = Runs(int(height), int(width), lengths)
-        if min(runs[:2]) < 0 or runs.height * runs.width > _MOST_PIXELS:
-            accepted = f"height and width, of {_MOST_PIXELS:,} pixels at most"
-            raise ValueError(f"an RLE of the size {shown_value([height, width])}; accepted: {accepted}")
-        if not isinstance(counts, str):
-            _lengths(runs)
-        self.runs[len(self.last)] = runs
-        self.add_rings(())
 
-    def done(self) -> Shapes | None:
-        """None where no object has an outline."""
-        if len(self.rings) == 1 and not self.runs:
-            return None
-        points = np.frombuffer(self.points, np.float32).reshape(-1, 2)
-        rings, first, last = (np.array(one, np.int64) for one in (self.rings, self.first, self.last))
-        return Shapes(points, rings, first, last, self.runs)
+def runs_in(rle: Mapping[str, Any]) -> Runs:
+    """Check COCO's RLE, ``size`` and ``counts``. Raises ValueError, TypeError or KeyError."""
+    height, width = map(int, rle["size"])
+    counts = rle["counts"]
+    if min(height, width) < 0 or height * width > _MOST_PIXELS:
+        accepted = f"height and width, of {_MOST_PIXELS:,} pixels at most"
+        raise ValueError(f"an RLE of the size {shown_value([height, width])}; accepted: {accepted}")
+    if isinstance(counts, str):  # decompressed when its mask is read
+        return Runs(height, width, counts.encode())
+    runs = Runs(height, width, tuple(map(int, counts)))
+    _lengths(runs)
+    return runs
 
 
 def decode_runs(runs: Runs, height: int, width: int) -> Mask:
-    """bool [height, width]. Raises ValueError where the runs are of another size, or damaged."""
+    """bool [height, width]. Raises ValueError for runs of another size, and for damaged ones."""
     if (runs.height, runs.width) != (height, width):
         raise ValueError(f"an RLE of {runs.height} x {runs.width}, and the image is {height} x {width}")
     lengths = _lengths(runs)
@@ -145,18 +151,22 @@ def decode_runs(runs: Runs, height: int, width: int) -> Mask:
 
 
 def uncompressed(counts: bytes) -> Int64Array:
-    """COCO's compressed counts (pycocotools' rleFrString): six bits a letter from ``0`` on, five of a number and one
-    that more follow, the last with a sign; from the third on, differences from the one before the last."""
+    """COCO's compressed counts (pycocotools' rleFrString): six bits per letter from ``0`` on, five of a number and one
+    that more follow, the last with a sign; from the third on, differences from the count before the last."""
     letters = np.frombuffer(counts, np.uint8).astype(np.int64) - 48
-    if len(letters) and (letters.min() < 0 or letters.max() > 63 or letters[-1] & 32):
-        raise ValueError("an RLE whose counts are damaged")
-    ends = np.flatnonzero(letters & 32 == 0)
-    starts = np.append(0, ends[:-1] + 1)[: len(ends)]
-    if len(ends) and int((ends - starts).max()) > 11:
-        raise ValueError("an RLE whose counts are damaged")
-    shifts = 5 * (np.arange(len(letters)) - np.repeat(starts, ends - starts + 1))
-    numbers = np.add.reduceat((letters & 31) << shifts, starts) if len(starts) else np.zeros(0, np.int64)
-    numbers = numbers - np.where(letters[ends] & 16, np.int64(1) << 5 * (ends - starts + 1), 0)
+    is_last = letters & 32 == 0
+    if len(letters) and (letters.min() < 0 or letters.max() > 63 or not is_last[-1]):
+        raise ValueError(_DAMAGED)
+    ends = np.flatnonzero(is_last)
+    sizes = np.diff(ends, prepend=-1)
+    if sizes.max(initial=0) > _MOST_LETTERS:
+        raise ValueError(_DAMAGED)
+    if not len(letters):
+        return np.zeros(0, np.int64)
+    starts = ends + 1 - sizes
+    shifts = 5 * (np.arange(len(letters)) - np.repeat(starts, sizes))
+    numbers = np.add.reduceat((letters & 31) << shifts, starts)
+    numbers -= np.where(letters[ends] & 16, np.int64(1) << 5 * sizes, 0)
     # Of differences up to 2**60 none brings a sum past int64 that did not leave the range of counts before it.
     numbers[1::2] = np.cumsum(numbers[1::2])
     numbers[2::2] = np.cumsum(numbers[2::2])
@@ -185,7 +195,7 @@ def runs_of(mask_HW: AnyArray) -> str:
 
 
 def _lengths(runs: Runs) -> Int64Array:
-    """Of runs that are as long together as the mask. Raises ValueError."""
+    """Check that the runs are as long together as the mask. Raises ValueError."""
     expected = runs.height * runs.width
     if isinstance(runs.counts, bytes):
         lengths = uncompressed(runs.counts)
@@ -193,7 +203,7 @@ def _lengths(runs: Runs) -> Int64Array:
     else:
         odd = [count for count in runs.counts if not 0 <= count <= expected]
         lengths = np.array(() if odd else runs.counts, np.int64)
-    # Each by itself first: a sum of any numbers may run over to the one that is expected.
+    # Each by itself first: a sum of any numbers may overflow to the expected one.
     if odd:
         what = f"an RLE of {runs.height} x {runs.width} with a run of {shown_value(odd[0])} pixels"
         raise ValueError(f"{what}; accepted: 0 to {expected:,}")

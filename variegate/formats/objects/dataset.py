@@ -12,7 +12,7 @@ import numpy as np
 
 from variegate.arrays import AnyArray, Int64Array
 from variegate.errors import DecodeError
-from variegate.formats.annotated.folders import size_of
+from variegate.formats.annotated.frames import frame_of
 from variegate.formats.base import IndexedSource, Item, SampleName, check_index, describe, digest_of
 from variegate.formats.labels import LABEL_NAMES, hash_labels, names_of
 from variegate.formats.objects.samples import check_rest, image_of, label_beside, label_of, split_sample, targets_beside
@@ -163,7 +163,7 @@ def item_of(sample: Any, name: str, classes: tuple[str, ...], written: tuple[str
     if written is None:
         check_rest(sample, pixels, name)
         return Item(pixels, label_of(label, name, classes))
-    targets = targets_beside(sample, size_of(pixels, name), name, classes, *written)
+    targets = targets_beside(sample, frame_of(pixels, name).displayed, name, classes, *written)
     return Item(pixels, label_of(label_beside(sample), name, classes), targets)
 
 

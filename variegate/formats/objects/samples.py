@@ -173,8 +173,8 @@ def targets_beside(
         return found
     try:
         made = ObjectFields(classes=classes).read(entries["objects"], size)
-        if made.wrong:
-            raise ValueError(made.wrong[0])
+        if made.errors.invalid:
+            raise ValueError(made.errors.first)
     except (TypeError, ValueError, OverflowError) as error:
         raise DecodeError(name, f"its objects: {error}") from None
     boxes = made.targets.get("boxes")

@@ -18,7 +18,7 @@ from variegate.augmenter.samples import follow
 from variegate.formats.annotated.columns import AnnotatedRows
 from variegate.formats.annotated.folders import AnnotatedFolder, MaskedFolder
 from variegate.formats.annotated.members import AnnotatedShards
-from variegate.formats.annotated.values import split_typed
+from variegate.formats.annotated.options import split_typed
 from variegate.formats.annotated.written import RecordForm, objects_of, record_of
 from variegate.formats.base import Source, SourceError, first_names
 from variegate.formats.filtered import FilteredFiles, FilteredSource, whole_of
