@@ -325,7 +325,8 @@ class Augmenter(CopiedByState, RemovedMethods):
             return self._run_as_batch(runner, drawn, pixels)
         record, sample_id, key = self._planner.draw_of_one(call)
         if not runner.fits_one(record):
-            program = self._planner.program(np.array([pixels.shape], np.int32), call._replace(ids=[sample_id]))
+            shapes, call = np.array([pixels.shape], np.int32), call._replace(ids=[sample_id])
+            program = self._planner.lowered(shapes, call, None, runner.rewriting)
             return self._run_as_batch(runner, program, pixels)
         return with_wanted_channels(runner.draw_one(record, pixels, sample_id, key), record.output, is_batch=False)
 
