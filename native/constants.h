@@ -808,14 +808,27 @@ enum : int {
 };
 }  // namespace JpegRefusal
 
-// Header of a JPEG file; zeros if the file is not plain.
+namespace JpegStatus {
+enum : int {
+  OK = 0,
+  NOT_JPEG = 1,
+  NO_SCAN = 2,
+  CUT_FRAME = 3,
+  NO_COMPONENTS = 4,
+};
+}  // namespace JpegStatus
+
+// Header of a JPEG file.
 struct JpegHead {
+  i64 status;
   i64 height;
   i64 width;
   i64 components;
   i64 height_offset;
   i64 mcu_height;
-  i64 coefficient_bytes;
+  i64 is_sequential;
+  i64 is_ordinary;
+  i64 may_be_oriented;
   i64 is_complete;
 };
 

@@ -218,7 +218,8 @@ def header() -> str:
         _struct("StagesCall", structs.STAGES_CALL, "Sampled programs whose geometry becomes Stages."),
         "// JPEG files: see native/jpeg.\n",
         _int_enum(structs.JpegRefusal),
-        _struct("JpegHead", structs.JPEG_HEAD, "Header of a JPEG file; zeros if the file is not plain."),
+        _int_enum(structs.JpegStatus),
+        _struct("JpegHead", structs.JPEG_HEAD, "Header of a JPEG file."),
         _struct("Layers", structs.LAYERS, "Layers that brushes draw: u8[count, planes, lines, columns]."),
         _struct(
             "FieldNoise",

@@ -1,30 +1,41 @@
-// Headers of many JPEG files at once. Only plain files are read: all that variegate/decode/header.py would have to look
-// at more closely is left to it.
+// Headers of JPEG files, read as leniently as libjpeg reads them: bytes between segments are skipped.
 #include "../constants.h"
 #include "segments.h"
 
 namespace vg::jpeg {
 namespace {
 
-// The end marker is looked for in the last bytes of a file.
+// The end marker is searched in the last bytes of a file.
 constexpr i64 TAIL = 64;
 // Bytes that are searched before the search may stop: GCC makes vector code of it.
 constexpr i64 PIECE = 512;
+constexpr int TEM = 0x01;
+constexpr int JPG = 0xC8, DAC = 0xCC;
 
-// EXIF's tag in either byte order, or the beginning of XMP's "Orientation".
-bool may_be_oriented(const Segment &segment) {
-  for (i64 i = 0; i + 1 < segment.size; i++) {
-    const i64 word = read_u16(segment.body + i);
-    if (word == 0x0112 || word == 0x1201 || word == 0x4F72) return true;
+bool is_frame(int marker) {
+  return marker >= SOF0 && marker <= SOF15 && marker != DHT && marker != JPG && marker != DAC;
+}
+
+// Markers that have no segment.
+bool is_standalone(int marker) { return marker == 0 || marker == TEM || (marker >= RST0 && marker < EOI); }
+
+// True if the bytes of the file from `at` on begin with the text of `size` bytes.
+bool starts_with(Bytes file, i64 at, const char *text, i64 size) {
+  return at + size <= file.size && !memcmp(file.at + at, text, (size_t)size);
+}
+
+// True if metadata hold EXIF's tag in either byte order, or XMP's name: only a hint that they say how to turn the image.
+bool mentions_orientation(Bytes metadata) {
+  static const char NAME[] = "Orientation";
+  for (i64 i = 0; i + 1 < metadata.size; i++) {
+    const i64 word = read_u16(metadata.at + i);
+    if (word == 0x0112 || word == 0x1201) return true;
+    if (word == 0x4F72 && starts_with(metadata, i, NAME, sizeof NAME - 1)) return true;
   }
   return false;
 }
 
-bool starts_with(const Segment &segment, const char *text, i64 size) {
-  return segment.size >= size && !memcmp(segment.body, text, (size_t)size);
-}
-
-// Another scan, or a table, from `begin` on.
+// True if another scan, or a table, follows `begin`.
 bool has_more_scans(Bytes file, i64 begin) {
   while (begin < file.size - 1) {
     const i64 count = min_of(PIECE, file.size - 1 - begin);
@@ -46,82 +57,95 @@ bool has_end(Bytes file) {
   return false;
 }
 
-// Bytes of coefficients that libjpeg keeps for a picture in several scans: two for each sample, blocks filled up.
-i64 coefficient_bytes(const Frame &frame) {
-  i64 across = 1, down = 1, blocks = 0;
-  for (i64 i = 0; i < frame.components; i++) {
-    across = max_of(across, frame.across(i));
-    down = max_of(down, frame.down(i));
-    blocks += frame.across(i) * frame.down(i);
+// Segments before the first scan.
+struct Header {
+  int frame_marker = 0;
+  i64 frame = 0, scan = 0;  // offsets of the markers; 0: none
+  bool has_exif = false, may_be_oriented = false, is_rgb = false, is_odd = false;
+
+  void read(Bytes file, int marker, i64 at, i64 length) {
+    const i64 body = at + 4;
+    if (is_frame(marker)) {
+      is_odd |= frame > 0;
+      frame = at;
+      frame_marker = marker;
+    } else if (marker == APP0 && starts_with(file, body, "JFIF", 5)) {
+      // A version that JFIF never had.
+      const int version = body + 5 < file.size ? file.at[body + 5] : 0;
+      is_odd |= version < 1 || version > 2;
+    } else if (marker == APP1) {
+      const Bytes metadata = {file.at + body, max_of<i64>(0, min_of(file.size, at + 2 + length) - body)};
+      const bool is_exif = starts_with(metadata, 0, "Exif", 4);
+      // Pillow joins the parts of EXIF that comes in several.
+      may_be_oriented |= mentions_orientation(metadata) || (has_exif && is_exif);
+      has_exif |= is_exif;
+    } else if (marker == APP14 && starts_with(file, body, "Adobe", 5)) {
+      // 0: RGB, or CMYK.
+      is_rgb |= body + 11 < file.size && file.at[body + 11] == 0;
+    } else if (marker == SOS) {
+      scan = at;
+    }
   }
-  const i64 columns = ceil_div(frame.width, 8 * across), rows = ceil_div(frame.height, 8 * down);
-  return 128 * columns * rows * blocks;
+};
+
+Header read_segments(Bytes file) {
+  Header header;
+  i64 at = 2;
+  while (at + 4 <= file.size && !header.scan) {
+    const int marker = file.at[at + 1];
+    if (file.at[at] != 0xFF) {
+      at++;
+      header.is_odd = true;
+    } else if (marker == 0xFF) {
+      at++;  // a fill byte, which a marker may have
+    } else if (is_standalone(marker)) {
+      at += 2;
+      header.is_odd = true;
+    } else if (marker == EOI) {
+      break;
+    } else {
+      const i64 length = read_u16(file.at + at + 2);
+      header.read(file, marker, at, length);
+      at += 2 + length;
+    }
+  }
+  return header;
 }
 
-// Of gray and YCbCr frames of 8 bits. False for all others.
-bool describe(Bytes file, const Frame &frame, const Segment &scan, JpegHead *head) {
-  const i64 components = frame.components;
-  if (!frame.at || (components != 1 && components != 3) || frame.precision != 8 || scan.size < 1) return false;
-  // Files without Adobe's segment may name their components instead.
-  if (components == 3 && frame.id(0) == 'R' && frame.id(1) == 'G' && frame.id(2) == 'B') return false;
-  i64 kept = 0;
-  if (frame.is_progressive || scan.body[0] != components || has_more_scans(file, scan.at + 2)) {
-    kept = coefficient_bytes(frame);
-    if (!kept) return false;
-  }
+int read_head(Bytes file, JpegHead *head) {
+  *head = {};
+  if (!starts_with(file, 0, "\xFF\xD8\xFF", 3)) return JpegStatus::NOT_JPEG;
+  const Header header = read_segments(file);
+  if (!header.frame || !header.scan) return JpegStatus::NO_SCAN;
+  const u8 *frame = file.at + header.frame;
+  if (header.frame + 10 > file.size) return JpegStatus::CUT_FRAME;
+  const i64 components = frame[9];
+  const bool is_whole = header.frame + 10 + 3 * components <= file.size && header.scan + 5 <= file.size;
+  if (components == 0 || !is_whole) return JpegStatus::NO_COMPONENTS;
   i64 down = 1;
-  for (i64 i = 0; components > 1 && i < components; i++) down = max_of(down, frame.down(i));
-  *head = {frame.height, frame.width, components, frame.at + 5, 8 * down, kept, has_end(file)};
-  return true;
-}
-
-// False for a segment that makes a file odd.
-bool is_plain(const Segment &segment, bool *has_exif) {
-  const int marker = segment.marker;
-  if (marker == APP0) {
-    // "JFIF" of a version that never was.
-    if (segment.size < 6) return false;
-    return !starts_with(segment, "JF", 2) || (segment.body[5] >= 1 && segment.body[5] <= 2);
-  }
-  if (marker == APP1) {
-    // Pillow joins the parts of EXIF that comes in several.
-    const bool is_exif = starts_with(segment, "Exif", 4), is_first = !*has_exif;
-    *has_exif |= is_exif;
-    return !(is_exif && !is_first) && !may_be_oriented(segment);
-  }
-  // Adobe's: its last byte is 0 for RGB and CMYK.
-  if (marker == APP14) return segment.size >= 12 && segment.body[11] != 0;
-  return marker >= RST0 || marker == DHT;
-}
-
-bool read_head(Bytes file, JpegHead *head) {
-  if (file.size < 4 || read_u16(file.at) != 0xFFD8) return false;
-  Frame frame;
-  Segment segment;
-  bool has_exif = false;
-  for (i64 at = 2; read_segment(file, at, &segment); at = segment.end()) {
-    if (segment.marker == SOS) return describe(file, frame, segment, head);
-    if (segment.marker <= SOF2 ? !read_frame(segment, &frame) : !is_plain(segment, &has_exif)) return false;
-  }
-  return false;
-}
-
-bool is_within(const JpegHead &head, i64 max_side, i64 max_pixels, i64 max_bytes) {
-  const i64 pixels = head.height * head.width;
-  return pixels > 0 && pixels <= max_pixels && 3 * pixels + head.coefficient_bytes <= max_bytes &&
-         max_of(head.height, head.width) <= max_side;
+  // A single component is coded block by block, whatever its sampling factors are.
+  for (i64 i = 0; components > 1 && i < components; i++) down = max_of<i64>(down, frame[11 + 3 * i] & 15);
+  // Files without Adobe's segment may name their components instead.
+  const bool is_rgb = header.is_rgb || (components == 3 && frame[10] == 'R' && frame[13] == 'G' && frame[16] == 'B');
+  const bool is_ycc = (components == 1 || components == 3) && !is_rgb;
+  const bool is_single_scan = header.frame_marker <= SOF1 && file.at[header.scan + 4] == components;
+  head->height = read_u16(frame + 5);
+  head->width = read_u16(frame + 7);
+  head->components = components;
+  head->height_offset = header.frame + 5;
+  head->mcu_height = 8 * down;
+  head->is_sequential = is_single_scan && !has_more_scans(file, header.scan + 2);
+  head->is_ordinary = header.frame_marker <= SOF2 && frame[4] == 8 && is_ycc && !header.is_odd;
+  head->may_be_oriented = header.may_be_oriented;
+  head->is_complete = has_end(file);
+  return JpegStatus::OK;
 }
 
 }  // namespace
 
-// The header of each file; zeros for files that are not plain or go beyond a limit.
-VG_EXPORT void vg_jpeg_heads(const u8 *const *files, const i64 *sizes, i64 count, i64 max_side, i64 max_pixels,
-                             i64 max_bytes, JpegHead *heads) {
-  for (i64 i = 0; i < count; i++) {
-    JpegHead head;
-    const bool is_plain = read_head({files[i], sizes[i]}, &head);
-    heads[i] = is_plain && is_within(head, max_side, max_pixels, max_bytes) ? head : JpegHead{};
-  }
+// The header of each file. All of it but the status is 0 if that is not OK.
+VG_EXPORT void vg_jpeg_heads(const u8 *const *files, const i64 *sizes, i64 count, JpegHead *heads) {
+  for (i64 i = 0; i < count; i++) heads[i].status = read_head({files[i], sizes[i]}, heads + i);
 }
 
 }  // namespace vg::jpeg

@@ -43,7 +43,7 @@ _OF_LOADING = (
         anchor="stored_rows_needed",
         search="orientation in (3, 4, 6, 7)",
         replace="orientation in (3, 4, 7, 8)",
-        tests=("tests/decode/test_decode.py", "tests/decode/test_scan.py"),
+        tests=("tests/decode/test_decode.py", "tests/decode/test_headers.py"),
     ),
     Defect(
         name="tar-index-forgets-the-time",

@@ -13,12 +13,11 @@ from variegate.decode.image import (
     read_bytes,
     read_image,
 )
-from variegate.decode.limits import FORMATS, MAX_DECODE_BYTES, MAX_PIXELS, check_limit, check_pixels, check_side
+from variegate.decode.limits import FORMATS, MAX_PIXELS, check_limit, check_pixels, check_side
 from variegate.decode.pillow import PillowFile, pixels_of_pil
 
 __all__ = [
     "FORMATS",
-    "MAX_DECODE_BYTES",
     "MAX_PIXELS",
     "JpegHeader",
     "PillowFile",

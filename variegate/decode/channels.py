@@ -13,7 +13,7 @@ import numpy as np
 from variegate.arrays import UInt8Array
 from variegate.decode.depth import as_8_bits, is_16_bit
 from variegate.decode.header import as_stored
-from variegate.decode.limits import check_bytes, check_pixels, check_side, open_image_file, room_for
+from variegate.decode.limits import check_pixels, check_side, open_image_file, room_for
 from variegate.errors import DecodeError, one_line
 from variegate.program.program import MAX_CHANNELS
 
@@ -30,22 +30,17 @@ _PILLOW_MODES = {_GRAY: "L", _ALPHA: "RGBA"}
 
 
 def read_channels(
-    data: bytes,
-    path: str,
-    max_pixels: int | None = None,
-    max_decode_bytes: int | None = None,
-    channels: int | None = None,
+    data: bytes, path: str, max_pixels: int | None = None, channels: int | None = None
 ) -> Image_HWC | None:
     """uint8 [H, W, C] of a NumPy file, of a TIFF that Pillow does not read, and of any file with as many ``channels``;
     None where neither is asked for. Raises DecodeError, also for another number of channels."""
-    limits = max_pixels, max_decode_bytes
     image = None
     if data.startswith(NUMPY):
-        image = _read_numpy(data, path, *limits)
+        image = _read_numpy(data, path, max_pixels)
     elif data.startswith(_TIFFS) and (channels not in (None, _GRAY, 3) or not _is_known(data)):
-        image = _read_tiff(data, path, *limits)
+        image = _read_tiff(data, path, max_pixels)
     elif channels in _PILLOW_MODES:
-        image = _read_pillow(data, path, *limits, channels)
+        image = _read_pillow(data, path, max_pixels, channels)
     if channels is not None and image is not None and image.shape[2] != channels:
         raise DecodeError(path, f"it has {image.shape[2]} channels; accepted: {channels} (channels={channels})")
     if channels not in (None, 3) and image is None:
@@ -53,7 +48,7 @@ def read_channels(
     return image
 
 
-def _read_numpy(data: bytes, path: str, max_pixels: int | None, max_decode_bytes: int | None) -> Image_HWC:
+def _read_numpy(data: bytes, path: str, max_pixels: int | None) -> Image_HWC:
     file = io.BytesIO(data)
     read = np.lib.format
     try:
@@ -65,7 +60,7 @@ def _read_numpy(data: bytes, path: str, max_pixels: int | None, max_decode_bytes
     if is_fortran:
         raise DecodeError(path, "in Fortran's order; accepted: rows one after another")
     # A header may say True for 1.
-    size = _check(path, tuple(map(int, shape)), dtype, max_pixels, max_decode_bytes)
+    size = _check(path, tuple(map(int, shape)), dtype, max_pixels)
     count = math.prod(size)
     if len(data) - file.tell() < count * dtype.itemsize:
         raise DecodeError(path, f"truncated: it ends after {len(data):,} bytes, before its last pixel")
@@ -81,7 +76,7 @@ def _is_known(data: bytes) -> bool:
         return not isinstance(error, (OSError, SyntaxError)) or len(data) < 16
 
 
-def _read_tiff(data: bytes, path: str, max_pixels: int | None, max_decode_bytes: int | None) -> Image_HWC:
+def _read_tiff(data: bytes, path: str, max_pixels: int | None) -> Image_HWC:
     try:
         import tifffile
     except ImportError as error:
@@ -90,9 +85,9 @@ def _read_tiff(data: bytes, path: str, max_pixels: int | None, max_decode_bytes:
         with tifffile.TiffFile(io.BytesIO(data)) as file:
             page: Any = file.pages[0]
             shape = int(page.imagelength), int(page.imagewidth), int(page.samplesperpixel)
-            size = _check(path, shape, page.dtype, max_pixels, max_decode_bytes)
+            size = _check(path, shape, page.dtype, max_pixels)
             orientation = int(getattr(page.tags.get(_ORIENTATION), "value", 1))
-            with room_for(2 * math.prod(size) * page.dtype.itemsize):
+            with room_for(size[0] * size[1] * -(-size[2] // 4)):
                 values = page.asarray()
             planes_first = page.planarconfig != 1 and size[2] > 1
     except DecodeError:
@@ -110,27 +105,21 @@ def _read_tiff(data: bytes, path: str, max_pixels: int | None, max_decode_bytes:
     return image
 
 
-def _read_pillow(
-    data: bytes, path: str, max_pixels: int | None, max_decode_bytes: int | None, channels: int
-) -> Image_HWC:
+def _read_pillow(data: bytes, path: str, max_pixels: int | None, channels: int) -> Image_HWC:
     """Gray; or red, green, blue and alpha, 255 where the file has none. Raises DecodeError for gray of a color file."""
     from variegate.decode.pillow import PillowFile
 
-    with PillowFile(data, path, max_pixels, max_decode_bytes) as file:
+    with PillowFile(data, path, max_pixels) as file:
         if channels == _GRAY and not file.is_gray:
             raise DecodeError(path, f"it has {file.mode} pixels; accepted: gray (channels={channels})")
         return file.decode(mode=_PILLOW_MODES[channels])
 
 
-def _check(
-    path: str, shape: Any, dtype: Any, max_pixels: int | None, max_decode_bytes: int | None
-) -> tuple[int, int, int]:
+def _check(path: str, shape: Any, dtype: Any, max_pixels: int | None) -> tuple[int, int, int]:
     is_image = len(shape) in (2, 3) and (dtype == np.uint8 or is_16_bit(dtype))
     height, width, channels = (*shape, 1)[:3] if is_image else (0, 0, 0)
     if not is_image or not 0 < channels <= MAX_CHANNELS or (height in (1, 3) and channels not in (1, 3)):
         raise DecodeError(path, f"got {dtype}{list(shape)}; accepted: {_ACCEPTED}; channels last")
-    check_pixels(path, height, width, max_pixels)
+    check_pixels(path, height, width, max_pixels, channels)
     check_side(path, height, width)
-    needed = channels * height * width * dtype.itemsize
-    check_bytes(path, height, width, f"{channels}-channel", needed, max_decode_bytes)
     return height, width, channels

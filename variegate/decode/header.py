@@ -1,27 +1,28 @@
-"""The head of a JPEG file, read without decoding anything; EXIF orientation as views, equal to ``exif_transpose``."""
+"""Headers of JPEG files, read in compiled code without decoding; EXIF orientation as views, equal to
+``exif_transpose``."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from ctypes import c_char_p, c_int64, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from variegate.arrays import UInt8Array
-from variegate.decode.limits import JPEG_FORMATS, open_image_file
+from variegate.arrays import Int64Array, UInt8Array
+from variegate.decode.limits import JPEG_FORMATS, MAX_PIXELS, open_image_file
+from variegate.native.library import data_ptr, entry
+from variegate.native.structs import JPEG_HEAD, JpegStatus
+from variegate.program.program import MAX_SIDE
 
 Image_HWC = UInt8Array
 
+_SOI = b"\xff\xd8\xff"
 _ORIENTATION_TAG = 0x0112
 # By equality, as Pillow looks them up: damaged EXIF may hold one as a fraction.
 _ORIENTATIONS: dict[object, int] = {value: value for value in range(2, 9)}
-_SOF_MARKERS = frozenset((0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF))
-_STANDALONE_MARKERS = frozenset((0x01, *range(0xD0, 0xD9)))
-_SOI, _SOS, _EOI, _APP0, _APP1, _APP14 = b"\xff\xd8\xff", 0xDA, 0xD9, 0xE0, 0xE1, 0xEE
-_HUFFMAN_MARKERS = (0xC0, 0xC1, 0xC2)
-_TABLES = 0xC4
-_ORIENTATION_HINTS = (b"\x01\x12", b"\x12\x01", b"Orientation")
 # Of the stored picture: steps along its rows and columns, and whether these change places then.
 _TURNS = {
     2: (1, -1, False),
@@ -34,6 +35,29 @@ _TURNS = {
 }
 _NO_TURN = (1, 1, False)
 
+(
+    _STATUS,
+    HEIGHT,
+    WIDTH,
+    COMPONENTS,
+    HEIGHT_OFFSET,
+    MCU_HEIGHT,
+    IS_SEQUENTIAL,
+    _IS_ORDINARY,
+    _MAY_BE_ORIENTED,
+    IS_COMPLETE,
+) = range(len(JPEG_HEAD))
+"""Columns of what ``scan_headers`` returns."""
+
+_REASONS = {
+    JpegStatus.NOT_JPEG: "not a JPEG: it does not begin with ff d8 ff",
+    JpegStatus.NO_SCAN: "truncated: it ends after {size:,} bytes, before the picture begins",
+    JpegStatus.CUT_FRAME: "truncated: it ends after {size:,} bytes, in its header",
+    JpegStatus.NO_COMPONENTS: "damaged: its header names no color components",
+}
+
+_read_heads = entry("vg_jpeg_heads", c_void_p, c_void_p, c_int64, c_void_p, result=None)
+
 
 @dataclass(frozen=True)
 class JpegHeader:
@@ -43,18 +67,21 @@ class JpegHeader:
     width: int
     components: int
     orientation: int  # EXIF: 1 as stored, 2 to 8 flipped and turned
-    height_offset: int  # where the two bytes of the height are, for decoding the upper rows only
+    height_offset: int  # of the two bytes of the height, for decoding the upper rows only
     mcu_height: int  # rows that are coded together
-    is_sequential: bool  # one pass over the picture, top to bottom, in Huffman code
+    is_sequential: bool  # one scan over the picture, top to bottom, in Huffman code
     # Gray or YCbCr, 8 bits, Huffman code, and nothing that libjpeg warns of before the picture begins: nearly all. Not
     # RGB, CMYK, 12 bits or arithmetic code; no bytes between segments, no version that JFIF never had.
     is_ordinary: bool
-    coefficient_bytes: int  # that libjpeg holds where the picture comes in several scans; 0 where it comes in one
 
     @property
     def oriented_size(self) -> tuple[int, int]:
         """Height and width after the EXIF orientation is applied."""
         return (self.width, self.height) if self.orientation >= 5 else (self.height, self.width)
+
+    def pixels_in_memory(self, height: int, width: int) -> int:
+        """Pixels that a decoder holds at once for a result of this size: a progressive picture is held as a whole."""
+        return height * width if self.is_sequential else self.height * self.width
 
 
 def is_jpeg(data: bytes) -> bool:
@@ -63,52 +90,38 @@ def is_jpeg(data: bytes) -> bool:
 
 
 def read_header(data: bytes) -> JpegHeader:
-    """Walk the segments up to the first scan. Raises ValueError with a plain reason where that is not possible."""
-    data = bytes(data)  # a memoryview has no search for metadata
-    if not is_jpeg(data):
-        raise ValueError("not a JPEG: it does not begin with ff d8 ff")
-    frame: tuple[int, int] | None = None
-    may_be_oriented = has_exif = is_rgb = is_odd = False
-    at = 2
-    end = len(data)
-    while at + 4 <= end:
-        if data[at] != 0xFF:
-            at += 1  # junk between segments, which libjpeg skips as well
-            is_odd = True
-            continue
-        marker = data[at + 1]
-        if marker == 0xFF:
-            at += 1  # padding, which a marker may have
-            continue
-        if marker == 0 or marker in _STANDALONE_MARKERS:
-            at += 2
-            is_odd = True
-            continue
-        if marker == _EOI:
-            break
-        length = data[at + 2] << 8 | data[at + 3]
-        if marker in _SOF_MARKERS:
-            is_odd = is_odd or frame is not None
-            frame = (marker, at)
-        elif marker == _APP0:
-            is_odd = is_odd or (data[at + 4 : at + 9] == b"JFIF\0" and data[at + 9 : at + 10] not in (b"\1", b"\2"))
-        elif marker == _APP1:
-            segment = data[at + 4 : at + 2 + length]
-            # Pillow joins the parts of EXIF that comes in several.
-            is_exif = segment[:4] == b"Exif"
-            # Only a hint, and cheap: Pillow reads the metadata (EXIF in both byte orders, XMP) of the few that have it.
-            may_be_oriented = may_be_oriented or any(hint in segment for hint in _ORIENTATION_HINTS)
-            may_be_oriented = may_be_oriented or (has_exif and is_exif)
-            has_exif = has_exif or is_exif
-        elif marker == _APP14:
-            # Adobe's: its last byte says how colours are stored, 0 for RGB (or CMYK).
-            is_rgb = is_rgb or (data[at + 4 : at + 9] == b"Adobe" and data[at + 15 : at + 16] == b"\0")
-        elif marker == _SOS:
-            if frame is None:
-                break
-            return _from_frame(data, *frame, scan_at=at, may_be_oriented=may_be_oriented, is_rgb=is_rgb, is_odd=is_odd)
-        at += 2 + length
-    raise ValueError(f"truncated: it ends after {end:,} bytes, before the picture begins")
+    """Read the segments up to the first scan. Raises ValueError with a plain reason if that is not possible."""
+    data = bytes(data)
+    head = _read([data])[0].tolist()
+    if head[_STATUS] != JpegStatus.OK:
+        raise ValueError(_REASONS[head[_STATUS]].format(size=len(data)))
+    orientation = 1
+    if head[_MAY_BE_ORIENTED]:
+        try:
+            # The few files that may be oriented: Pillow reads EXIF in both byte orders, and XMP.
+            with open_image_file(data, JPEG_FORMATS) as image:
+                orientation = pillow_orientation(image)
+        except Exception as error:
+            raise ValueError(f"damaged: {error}") from error
+    return _header(head, orientation)
+
+
+def scan_headers(files: Sequence[bytes], max_pixels: int = MAX_PIXELS) -> Int64Array:
+    """int64[N, F]: the headers of many files in one call, without Python's lock. Rows of zeros are left to
+    ``checked_header``: files that are not ordinary, may be oriented, or are beyond a limit."""
+    heads = _read(files)
+    sides = heads[:, [HEIGHT, WIDTH]]
+    pixels = sides.prod(axis=1)
+    is_plain = (heads[:, _IS_ORDINARY] > 0) & (heads[:, _MAY_BE_ORIENTED] == 0)
+    is_plain &= (pixels > 0) & (pixels <= max_pixels) & (sides.max(axis=1) <= MAX_SIDE)
+    heads[~is_plain] = 0
+    return heads
+
+
+def header_of(row: Int64Array) -> JpegHeader | None:
+    """A row of ``scan_headers`` as ``read_header`` returns it; None for a row of zeros."""
+    head = row.tolist()
+    return _header(head, 1) if head[COMPONENTS] else None
 
 
 def jpeg_size(data: bytes) -> tuple[int, int]:
@@ -127,56 +140,25 @@ def pillow_orientation(image: Image.Image) -> int:
         return 1
 
 
-def _has_more(data: bytes, start: int) -> bool:
-    """Another scan, or a table, from ``start`` on. (NumPy finds ff in a sixth of the time of ``bytes.find``.)"""
-    rest = np.frombuffer(data, np.uint8, offset=start)
-    markers = rest[1:][np.flatnonzero(rest[:-1] == 0xFF)]
-    return bool(((markers == _SOS) | (markers == _TABLES)).any())
+def _read(files: Sequence[bytes]) -> Int64Array:
+    heads = np.empty((len(files), len(JPEG_HEAD)), np.int64)
+    addresses = (c_char_p * len(files))(*files)
+    sizes = np.fromiter(map(len, files), np.int64, len(files))
+    _read_heads(addresses, data_ptr(sizes), len(files), data_ptr(heads))
+    return heads
 
 
-def _from_frame(
-    data: bytes, marker: int, at: int, *, scan_at: int, may_be_oriented: bool, is_rgb: bool, is_odd: bool
-) -> JpegHeader:
-    if at + 10 > len(data):
-        raise ValueError(f"truncated: it ends after {len(data):,} bytes, in its header")
-    components = data[at + 9]
-    if components == 0 or at + 10 + 3 * components > len(data) or scan_at + 5 > len(data):
-        raise ValueError("damaged: its header names no color components")
-    factors = [divmod(data[at + 11 + 3 * i], 16) for i in range(components)]
-    # Files without Adobe's segment may name their components instead.
-    is_rgb = is_rgb or bytes(data[at + 10 + 3 * i] for i in range(components)) == b"RGB"
-    in_one_scan = data[scan_at + 4] == components
-    height = data[at + 5] << 8 | data[at + 6]
-    width = data[at + 7] << 8 | data[at + 8]
-    orientation = 1
-    if may_be_oriented:
-        try:
-            with open_image_file(data, JPEG_FORMATS) as image:
-                orientation = pillow_orientation(image)
-        except Exception as error:
-            raise ValueError(f"damaged: {error}") from error
-    is_sequential = marker in (0xC0, 0xC1) and in_one_scan and not _has_more(data, scan_at + 2)
+def _header(head: list[int], orientation: int) -> JpegHeader:
     return JpegHeader(
-        height=height,
-        width=width,
-        components=components,
+        height=head[HEIGHT],
+        width=head[WIDTH],
+        components=head[COMPONENTS],
         orientation=orientation,
-        height_offset=at + 5,
-        # A component alone in its scan is coded block by block, whatever its sampling factors say.
-        mcu_height=8 * (max(1, *(rows for _, rows in factors)) if components > 1 else 1),
-        is_sequential=is_sequential,
-        is_ordinary=(
-            marker in _HUFFMAN_MARKERS and data[at + 4] == 8 and components in (1, 3) and not is_rgb and not is_odd
-        ),
-        coefficient_bytes=0 if is_sequential else _coefficient_bytes(height, width, factors),
+        height_offset=head[HEIGHT_OFFSET],
+        mcu_height=head[MCU_HEIGHT],
+        is_sequential=bool(head[IS_SEQUENTIAL]),
+        is_ordinary=bool(head[_IS_ORDINARY]),
     )
-
-
-def _coefficient_bytes(height: int, width: int, factors: list[tuple[int, int]]) -> int:
-    """Two for each sample of each component, whose sides are filled up to whole blocks."""
-    across, down = (max(1, *(factor[axis] for factor in factors)) for axis in (0, 1))
-    units = -(-width // (8 * across)) * -(-height // (8 * down))
-    return 2 * 64 * units * sum(columns * rows for columns, rows in factors)
 
 
 def apply_orientation(img_HWC: Image_HWC, orientation: int) -> Image_HWC:

@@ -18,7 +18,7 @@ import simplejpeg
 from variegate.arrays import AnyArray, UInt8Array
 from variegate.decode.channels import read_channels
 from variegate.decode.header import JpegHeader, apply_orientation, is_jpeg, read_header, stored_rows_needed
-from variegate.decode.limits import JPEG_FORMATS, check_bytes, check_pixels, room_for
+from variegate.decode.limits import JPEG_FORMATS, check_pixels, room_for
 from variegate.decode.pillow import PillowFile
 from variegate.errors import DecodeError
 from variegate.io.files import NotRegularError, StrPath, TooLargeError, read_regular
@@ -31,21 +31,37 @@ _FAST_DIVISORS = (8, 4, 2)
 _EOI = b"\xff\xd9"
 
 
-def decode_jpeg(
-    data: bytes, path: str = "<bytes>", max_pixels: int | None = None, max_decode_bytes: int | None = None
-) -> Image_HWC:
+def decode_jpeg(data: bytes, path: str = "<bytes>", max_pixels: int | None = None) -> Image_HWC:
     """JPEG bytes -> uint8[H, W, 3], RGB, EXIF orientation applied. Gray is repeated; CMYK and YCCK as Pillow does it.
     Raises DecodeError naming ``path``. What Pillow accepts with a shrug (bytes between segments, say), is accepted."""
-    header = checked_header(data, path, max_pixels, max_decode_bytes)
-    return _decode_whole(data, header, path, max_decode_bytes)[0]
+    return decode_jpeg_warned(data, checked_header(data, path, max_pixels), path)[0]
 
 
 def decode_jpeg_warned(
-    data: bytes, header: JpegHeader, path: str = "<bytes>", max_decode_bytes: int | None = None
+    data: bytes, header: JpegHeader, path: str = "<bytes>", buffer: Image_HWC | None = None, divisor: int = 1
 ) -> tuple[Image_HWC, str]:
     """``decode_jpeg`` with a header of ``checked_header`` -> the picture, and what libjpeg warned of, "" for nothing:
-    missing data, which it fills up with gray, and damaged code. CMYK is Pillow's, which passes over warnings."""
-    return _decode_whole(data, header, path, max_decode_bytes)
+    missing data, which it fills up with gray, and damaged code. CMYK is Pillow's, which passes over warnings.
+    ``divisor``: 2, 4 or 8 for a reduced scale."""
+    warning = ""
+    height = -(-header.height // divisor)
+    width = -(-header.width // divisor)
+    pixels = header.pixels_in_memory(height, width)
+    if header.components != 4:
+        options: dict[str, Any] = {"min_height": height, "min_width": width} if divisor > 1 else {}
+        try:
+            with room_for(pixels):
+                image = simplejpeg.decode_jpeg(data, "RGB", buffer=_fitting(buffer, height, width), **options)
+                if image.shape == (height, width, 3):
+                    return apply_orientation(image, header.orientation), ""
+        except ValueError as error:
+            warning = str(error)  # strict about what Pillow passes over: Pillow decides below
+    limit = header.height * header.width
+    with PillowFile(data, path, limit, JPEG_FORMATS, divisor=divisor, pixels=pixels) as file:
+        image = file.decode(header.orientation)
+    if image.shape[:2] != ((width, height) if header.orientation >= 5 else (height, width)):
+        raise DecodeError(path, "damaged: its headers disagree about its size")
+    return image, warning
 
 
 def decode_jpeg_scaled(
@@ -54,19 +70,18 @@ def decode_jpeg_scaled(
     min_width: int,
     path: str = "<bytes>",
     max_pixels: int | None = None,
-    max_decode_bytes: int | None = None,
     header: JpegHeader | None = None,
 ) -> Image_HWC:
     """Decode at the smallest of 1/8, 1/4, 1/2 and 1 that keeps at least ``min_height`` x ``min_width`` pixels, upright.
     The scaled picture is ``ceil(H * scale)`` x ``ceil(W * scale)``; one smaller than asked for comes back whole. Half
     scale saves about a quarter of the time, smaller ones little more. ``header``: of ``checked_header``."""
-    header = header or checked_header(data, path, max_pixels, max_decode_bytes)
+    header = header or checked_header(data, path, max_pixels)
     if header.orientation >= 5:
         min_height, min_width = min_width, min_height
     for divisor in _FAST_DIVISORS:
         if -(-header.height // divisor) >= min_height and -(-header.width // divisor) >= min_width:
-            return _decode_whole(data, header, path, max_decode_bytes, divisor=divisor)[0]
-    return _decode_whole(data, header, path, max_decode_bytes)[0]
+            return decode_jpeg_warned(data, header, path, divisor=divisor)[0]
+    return decode_jpeg_warned(data, header, path)[0]
 
 
 def decode_jpeg_box(
@@ -77,7 +92,6 @@ def decode_jpeg_box(
     width: int,
     path: str = "<bytes>",
     max_pixels: int | None = None,
-    max_decode_bytes: int | None = None,
     header: JpegHeader | None = None,
     buffer: UInt8Array | None = None,
 ) -> tuple[Image_HWC, int, int]:
@@ -87,21 +101,21 @@ def decode_jpeg_box(
     goes unnoticed; other JPEGs, and boxes that reach the end, are decoded whole. The part may lie in ``buffer`` (bytes,
     used if large enough), which saves the page faults of fresh memory. ``header``: as for ``decode_jpeg_scaled``.
     """
-    header = header or checked_header(data, path, max_pixels, max_decode_bytes)
+    header = header or checked_header(data, path, max_pixels)
     rows, along_columns, from_far_end = stored_rows_needed(header.orientation, header.height, top, left, height, width)
     # Where chroma has fewer rows than luma, fancy upsampling of a block's last row looks at the one below it.
     block = header.mcu_height
     kept = -(-(rows + (block > 8)) // block) * block
     # A file that does not end as a JPEG should is decoded whole, so that truncation is found.
     if header.is_sequential and header.components != 4 and kept < header.height and is_complete(data):
-        with room_for(_bytes_needed(header, kept, header.width)):
+        with room_for(kept * header.width):
             memory = _fitting(buffer, kept, header.width)
             part = decode_plain(data, kept, header.width, height_offset=header.height_offset, buffer=memory)
             if part is not None:
                 offset = header.height - kept if from_far_end else 0
                 places = (0, offset) if along_columns else (offset, 0)
                 return apply_orientation(part, header.orientation), *places
-    return _decode_whole(data, header, path, max_decode_bytes, buffer)[0], 0, 0
+    return decode_jpeg_warned(data, header, path, buffer)[0], 0, 0
 
 
 def decode_plain(
@@ -137,53 +151,14 @@ def is_complete(data: bytes) -> bool:
     return data[-2:] == _EOI or _EOI in data[-64:]
 
 
-def checked_header(
-    data: bytes, path: str, max_pixels: int | None = None, max_decode_bytes: int | None = None
-) -> JpegHeader:
-    """Raises DecodeError for a picture beyond a limit. Whatever part of it is wanted, the whole is what counts."""
+def checked_header(data: bytes, path: str, max_pixels: int | None = None) -> JpegHeader:
+    """Raises DecodeError for a picture beyond the limit. Whatever part of it is wanted, the whole is what counts."""
     try:
         header = read_header(data)
     except ValueError as error:
         raise DecodeError(path, str(error)) from error
     check_pixels(path, header.height, header.width, max_pixels)
-    kind = "progressive JPEG" if header.coefficient_bytes else "JPEG"
-    needed = _bytes_needed(header, header.height, header.width)
-    check_bytes(path, header.height, header.width, kind, needed, max_decode_bytes)
     return header
-
-
-def _bytes_needed(header: JpegHeader, height: int, width: int) -> int:
-    """About what decoding to ``height`` x ``width`` takes at its peak."""
-    result = 3 * height * width
-    if header.components == 4:  # Pillow's, four bytes a pixel
-        return max(4 * height * width + header.coefficient_bytes, 7 * height * width)
-    # What libjpeg holds is given back before the picture is turned, for which there are two of it.
-    return max(result + header.coefficient_bytes, result if header.orientation == 1 else 2 * result)
-
-
-def _decode_whole(
-    data: bytes, header: JpegHeader, path: str, max_decode_bytes: int | None, buffer: Any = None, divisor: int = 1
-) -> tuple[Image_HWC, str]:
-    """All rows, upright, and simplejpeg's warning; ``divisor``: 2, 4 or 8 for a reduced scale."""
-    warning = ""
-    height = -(-header.height // divisor)
-    width = -(-header.width // divisor)
-    if header.components != 4:
-        options: dict[str, Any] = {"min_height": height, "min_width": width} if divisor > 1 else {}
-        try:
-            with room_for(_bytes_needed(header, height, width)):
-                image = simplejpeg.decode_jpeg(data, "RGB", buffer=_fitting(buffer, height, width), **options)
-                if image.shape == (height, width, 3):
-                    return apply_orientation(image, header.orientation), ""
-        except ValueError as error:
-            warning = str(error)  # strict about what Pillow passes over: Pillow decides below
-    limits = (header.height * header.width, max_decode_bytes)
-    held = header.coefficient_bytes
-    with PillowFile(data, path, *limits, JPEG_FORMATS, divisor=divisor, decoder_bytes=held) as file:
-        image = file.decode(header.orientation)
-    if image.shape[:2] != ((width, height) if header.orientation >= 5 else (height, width)):
-        raise DecodeError(path, "damaged: its headers disagree about its size")
-    return image, warning
 
 
 def _fitting(buffer: Image_HWC | None, height: int, width: int) -> Image_HWC | None:
@@ -197,7 +172,6 @@ def read_image(
     source: Source,
     name: str | None = None,
     max_pixels: int | None = None,
-    max_decode_bytes: int | None = None,
     channels: int | None = None,
 ) -> Image_HWC:
     """A path, or the bytes of a file -> uint8[H, W, 3], RGB, contiguous; or [H, W, C], see below.
@@ -214,8 +188,8 @@ def read_image(
 
     Raises DecodeError(path, reason) whatever the file holds, also for floats, signed and 32-bit integers, and for TIFFs
     with channels of an unspecified meaning; and, before any pixel is decoded, for more than ``max_pixels`` (default
-    ``MAX_PIXELS``) pixels and for a picture that takes more than ``max_decode_bytes`` (default ``MAX_DECODE_BYTES``,
-    1 GB) of memory to decode. ValueError for a limit that is no positive integer.
+    ``MAX_PIXELS``) pixels, of which every four channels count as one. ValueError for a limit that is no positive
+    integer.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         path = name or "<bytes>"
@@ -223,12 +197,12 @@ def read_image(
     else:
         path = name or fsdecode(source)
         data = read_bytes(source, path)
-    several = read_channels(data, path, max_pixels, max_decode_bytes, channels)
+    several = read_channels(data, path, max_pixels, channels)
     if several is not None:
         return several
     if is_jpeg(data):
-        return decode_jpeg(data, path, max_pixels, max_decode_bytes)
-    with PillowFile(data, path, max_pixels, max_decode_bytes) as file:
+        return decode_jpeg(data, path, max_pixels)
+    with PillowFile(data, path, max_pixels) as file:
         return file.decode()
 
 

@@ -4,9 +4,9 @@ Files are opened by ``open_image_file`` with ``FORMATS``. Left to itself Pillow 
 file's first bytes look like, whatever its name: Ghostscript is started for PostScript, and old formats' parsers read
 hostile bytes.
 
-Limits are checked from the header, so that a small file cannot ask for all of the memory. They are fixed numbers and do
-not look at the machine: whether a file is accepted must not depend on where it is read. Pillow's own limit, which any
-code of the process may change, does not count.
+``max_pixels`` is checked by the header, so that a small file cannot ask for all of the memory. Its default is a fixed
+number: whether a file is accepted must not depend on the machine. Pillow's own limit, which any code of the process may
+change, does not count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Condition, Lock
-from typing import Any
 
 from PIL import Image, ImageFile, UnidentifiedImageError
 
@@ -69,8 +68,6 @@ _BRANDS = {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b
 
 # Where Pillow refuses by default as well (twice its MAX_IMAGE_PIXELS): 512 MiB of RGB.
 MAX_PIXELS = 178_956_970
-# A photo of 100 megapixels passes in every way that JPEGs of photos are stored, RGB and RGBA of other kinds up to 140.
-MAX_DECODE_BYTES = 1_000_000_000
 
 
 def check_limit(name: str, value: object, default: int) -> int:
@@ -80,28 +77,16 @@ def check_limit(name: str, value: object, default: int) -> int:
     return integer(name, value, 1, accepted=f"a positive integer, or None for {default:,}")
 
 
-def check_pixels(path: str, height: int, width: int, max_pixels: int | None = None) -> None:
-    """Raise DecodeError when ``height * width`` passes the limit, or is nothing at all."""
+def check_pixels(path: str, height: int, width: int, max_pixels: int | None = None, channels: int = 3) -> None:
+    """Raise DecodeError when ``height * width`` passes the limit, or is nothing at all. Every four channels count as
+    one pixel."""
     limit = check_limit("max_pixels", max_pixels, MAX_PIXELS)
-    if height * width > limit:
-        raise DecodeError(
-            path, f"{width:,} x {height:,} pixels by its header, more than the limit of {limit:,} (max_pixels)"
-        )
+    if height * width * -(-channels // 4) > limit:
+        of_channels = f" of {channels} channels" if channels > 4 else ""
+        size = f"{width:,} x {height:,} pixels{of_channels} by its header"
+        raise DecodeError(path, f"{size}, more than the limit of {limit:,} (max_pixels)")
     if height < 1 or width < 1:
         raise DecodeError(path, f"damaged: its header says {width} x {height} pixels")
-
-
-def check_bytes(
-    path: str, height: int, width: int, kind: str, needed: int, max_decode_bytes: int | None = None
-) -> None:
-    """Raise DecodeError when decoding would take more than the limit. ``kind``: what the pixels are, such as "RGBA"."""
-    limit = check_limit("max_decode_bytes", max_decode_bytes, MAX_DECODE_BYTES)
-    if needed > limit:
-        raise DecodeError(
-            path,
-            f"{width:,} x {height:,} {kind} pixels take about {_gigabytes(needed)} to decode, more than the limit of "
-            f"{_gigabytes(limit)}; raise it with max_decode_bytes",
-        )
 
 
 def check_side(path: str, height: int, width: int) -> None:
@@ -184,10 +169,6 @@ class _PillowLimit:
                     Image.MAX_IMAGE_PIXELS = self._limit
 
 
-def _gigabytes(count: int) -> str:
-    return f"{count / 1e9:.2f} GB" if count >= 10_000_000 else f"{count:,} bytes"
-
-
 def reason_for(error: BaseException, data: bytes) -> str:
     """One plain sentence without the file's name."""
     size = f"{len(data):,} bytes"
@@ -224,25 +205,16 @@ def _kind_of(data: bytes) -> tuple[str, bool]:
     return next((kind for start, kind in _OTHER_SIGNATURES.items() if data.startswith(start)), ""), False
 
 
-# Pictures that take less are decoded without asking, so that ordinary ones meet no lock.
-LARGE = 32 << 20
-# Twice what one picture may take by default.
-TOTAL = 2_000_000_000
+# Pixels; smaller pictures are decoded without asking, so that ordinary ones meet no lock.
+LARGE = 10_000_000
+# Pixels that threads decode at the same time: two pictures of the default limit.
+TOTAL = 2 * MAX_PIXELS
 
 _SMALL: AbstractContextManager[None] = nullcontext()
 
-# Bytes that Pillow keeps for a pixel, by mode; four for all others.
-_KEPT = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}
-_RESULT = 3
-# libwebp's two canvases, and the picture it hands to Pillow.
-_WEBP_CANVASES = 8
-_WEBP_COPY = 4
-_WHAT_A_STRIP_TAKES = 4 << 20
-_ORIENTATION, _BITS, _ROWS_PER_STRIP, _TILE_WIDTH, _TILE_LENGTH = 274, 258, 278, 322, 323
-
 
 class Budget:
-    """``total`` bytes, first come, first served; more than all is let through alone. A thread must not ask twice."""
+    """``total`` pixels, first come, first served; more than all is let through alone. A thread must not ask twice."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -255,18 +227,18 @@ class Budget:
         self._waiting: deque[object] = deque()
         self._taken = 0
 
-    def room_for(self, needed: int) -> AbstractContextManager[None]:
-        """Holds ``needed`` bytes while it is entered."""
-        return _SMALL if needed < LARGE else self._take(needed)
+    def room_for(self, pixels: int) -> AbstractContextManager[None]:
+        """Holds ``pixels`` while it is entered."""
+        return _SMALL if pixels < LARGE else self._take(pixels)
 
     @contextmanager
-    def _take(self, needed: int) -> Iterator[None]:
+    def _take(self, pixels: int) -> Iterator[None]:
         ticket = object()
         with self._changed:
             self._waiting.append(ticket)
             try:
-                self._changed.wait_for(lambda: self._waiting[0] is ticket and self._has(needed))
-                self._taken += needed
+                self._changed.wait_for(lambda: self._waiting[0] is ticket and self._has(pixels))
+                self._taken += pixels
             finally:
                 self._waiting.remove(ticket)
                 self._changed.notify_all()
@@ -274,55 +246,13 @@ class Budget:
             yield
         finally:
             with self._changed:
-                self._taken -= needed
+                self._taken -= pixels
                 self._changed.notify_all()
 
-    def _has(self, needed: int) -> bool:
-        return self._taken == 0 or self._taken + needed <= self._total
+    def _has(self, pixels: int) -> bool:
+        return self._taken == 0 or self._taken + pixels <= self._total
 
 
 pillow_limit = _PillowLimit()
 _budget = Budget(TOTAL)
 room_for = _budget.room_for
-
-
-def bytes_needed(image: Image.Image, file_bytes: int, decoder_bytes: int = 0) -> int:
-    """The peak of ``PillowFile.decode``, about, with its result, without the file; ``decoder_bytes``: held by the
-    decoder. Damaged files may raise whatever Pillow's plug-ins raise."""
-    pixels = image.height * image.width
-    kept = _KEPT.get(image.mode, 4) * pixels
-    while_decoding = decoder_bytes
-    after = 0
-    if image.format == "WEBP":
-        after = _WEBP_CANVASES * pixels + 2 * file_bytes
-        while_decoding = after + _WEBP_COPY * pixels
-    elif image.format == "TIFF":
-        while_decoding = _of_tiff(image, kept, file_bytes)
-    elif image.format == "GIF":
-        while_decoding = pixels
-    if any(tile[0] in Image.DECODERS for tile in image.tile[:1]):  # type: ignore[attr-defined]
-        # Those written in Python collect all pixels and copy them: BMP's run lengths, PPM in 16 bits or as text.
-        while_decoding += 2 * len(image.getbands()) * pixels
-    return max(kept + while_decoding, kept + after + _RESULT * pixels) + _WHAT_A_STRIP_TAKES
-
-
-def _of_tiff(image: Image.Image, kept: int, file_bytes: int) -> int:
-    tags = image.tag_v2  # type: ignore[attr-defined]
-    orientation = _number(tags, _ORIENTATION, 1)
-    turned = kept if 2 <= orientation <= 8 else 0  # Pillow turns TIFFs itself, into another picture
-    if image.tile[:1] and image.tile[0][0] != "libtiff":  # type: ignore[attr-defined]
-        return turned
-    # libtiff is given a copy of the file, and decodes a strip or a tile at a time, which may be all of the picture.
-    height, width = (image.width, image.height) if 5 <= orientation <= 8 else (image.height, image.width)
-    if _TILE_WIDTH in tags:
-        unit = _number(tags, _TILE_WIDTH, width) * _number(tags, _TILE_LENGTH, height)
-    else:
-        unit = width * min(_number(tags, _ROWS_PER_STRIP, height), height)
-    bits = tags.get(_BITS, 8)
-    pixel = (sum(bits) if isinstance(bits, tuple) else int(bits)) // 8
-    return max(turned, unit * max(4, pixel) + file_bytes)
-
-
-def _number(tags: Any, tag: int, default: int) -> int:
-    value = tags.get(tag, default)
-    return int(value[0] if isinstance(value, tuple) and value else value)

@@ -15,10 +15,7 @@ from variegate.decode.header import as_stored, pillow_orientation
 from variegate.decode.limits import (
     FORMATS,
     LARGE,
-    MAX_DECODE_BYTES,
     MAX_PIXELS,
-    bytes_needed,
-    check_bytes,
     check_limit,
     check_pixels,
     check_side,
@@ -40,7 +37,10 @@ _SIGNS_OF_ORIENTATION = (b"eXIf", b"EXIF", b"Exif", b"Orientation", b"XML:com.ad
 _IN_GRAY = ("1", "L", "LA", "La")
 # Formats whose mode "I" holds unsigned integers of 16 bits.
 _UNSIGNED_16 = ("PNG", "PPM")
-_PNG_DEPTH_AT, _BITS_PER_SAMPLE, _EXTRA_SAMPLES, _UNSPECIFIED = 24, 258, 338, 0
+_PNG_DEPTH_AT = 24
+# Tags of TIFF, and a value of the last.
+_BITS_PER_SAMPLE, _TILE_WIDTH, _TILE_LENGTH, _EXTRA_SAMPLES = 258, 322, 323, 338
+_UNSPECIFIED = 0
 
 
 class _DecodeErrors:
@@ -61,8 +61,8 @@ class _DecodeErrors:
 class PillowFile:
     """A picture whose header was read; a context manager that closes it. Raises DecodeError, ValueError for limits.
 
-    ``needed``: about how many bytes ``decode`` takes at its peak, the result among them. ``is_large``: a batch of such
-    had better be decoded one after the other.
+    ``is_large``: a batch of such had better be decoded one after the other. ``divisor``: 2, 4 or 8 for a JPEG at a
+    reduced scale. ``pixels``: in memory while it is decoded, unless these are those of the result.
     """
 
     def __init__(
@@ -70,14 +70,12 @@ class PillowFile:
         data: bytes,
         path: str,
         max_pixels: int | None = None,
-        max_decode_bytes: int | None = None,
         formats: tuple[str, ...] = FORMATS,
         *,
         divisor: int = 1,
-        decoder_bytes: int = 0,
+        pixels: int | None = None,
     ) -> None:
         max_pixels = check_limit("max_pixels", max_pixels, MAX_PIXELS)
-        max_decode_bytes = check_limit("max_decode_bytes", max_decode_bytes, MAX_DECODE_BYTES)
         self._data = data
         self._path = path
         self._errors = _DecodeErrors(data, path)
@@ -86,13 +84,13 @@ class PillowFile:
                 check_pixels(path, *size, max_pixels)
             self._image = image = open_image_file(data, formats)
             check_pixels(path, image.height, image.width, max_pixels)
-            needed = bytes_needed(image, len(data), decoder_bytes)
-            check_bytes(path, image.height, image.width, image.mode, needed, max_decode_bytes)
+            if tile := _tile_size(image):
+                check_pixels(path, *tile, max_pixels)
             if divisor > 1:
                 # Sides that are not whole numbers ask for exactly this scale; whole ones of narrow pictures do not.
                 image.draft(None, (image.width / divisor, image.height / divisor))  # type: ignore[arg-type]
-            self.needed = bytes_needed(image, len(data), decoder_bytes)
-            self.is_large = 3 * image.height * image.width >= LARGE
+            self._pixels = image.height * image.width if pixels is None else pixels
+            self.is_large = image.height * image.width >= LARGE
 
     def __enter__(self) -> PillowFile:
         return self
@@ -143,7 +141,7 @@ class PillowFile:
         full = gray_range(image, self._path)
         if self.bits > 8:
             note_depth(self._path)
-        with self._errors, room_for(self.needed), pillow_limit.lifted(image.height, image.width):
+        with self._errors, room_for(self._pixels), pillow_limit.lifted(image.height, image.width):
             image.load()
             turn = pillow_orientation(image) if orientation is None else orientation
             return _converted(image, turn, mode, full)
@@ -181,9 +179,16 @@ class PillowFile:
 
     def stored(self) -> AnyArray:
         """[H, W, ...] as the file has it: palettes not looked up, not turned, a copy. Raises DecodeError."""
-        with self._errors, room_for(self.needed), pillow_limit.lifted(self._image.height, self._image.width):
+        with self._errors, room_for(self._pixels), pillow_limit.lifted(self._image.height, self._image.width):
             self._image.load()
             return np.array(self._image)
+
+
+def _tile_size(image: Image.Image) -> tuple[int, int] | None:
+    """Height and width of a TIFF's tiles, each of which libtiff decodes as a whole, however small the picture is."""
+    tags = getattr(image, "tag_v2", {})
+    is_tiled = _TILE_LENGTH in tags and _TILE_WIDTH in tags
+    return (int(tags[_TILE_LENGTH]), int(tags[_TILE_WIDTH])) if is_tiled else None
 
 
 def gray_range(image: Image.Image, name: str) -> int:

@@ -17,7 +17,6 @@ from typing import Any
 from variegate.checks import a_path
 from variegate.decode import is_jpeg
 from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex, index_path
-from variegate.decode.limits import MAX_DECODE_BYTES
 from variegate.errors import DecodeError
 from variegate.formats.base import AnySource, Item, Source
 from variegate.formats.filtered import whole_of
@@ -200,7 +199,7 @@ class LoaderIndex(EntropyIndex):
         self._thread: threading.Thread | None = None
 
     def is_unknown(self, data: bytes) -> None:
-        if self._is_given_up or self._waiting_bytes + len(data) > _MOST_WAITING or len(data) > MAX_DECODE_BYTES:
+        if self._is_given_up or self._waiting_bytes + len(data) > _MOST_WAITING:
             return
         with self._lock:
             self._waiting.append(data)

@@ -57,7 +57,6 @@ class Loader(CopiedByState, RemovedMethods):
             ``torchrun`` started on this machine. Samples beyond it are decoded every time.
         cache_side: reduce cached images so that their shorter side has this many pixels.
         max_pixels: refuse larger images before decoding; None for ``MAX_PIXELS`` (179 million).
-        max_decode_bytes: refuse images that need more memory to decode; None for ``MAX_DECODE_BYTES`` (1 GB).
         channels: channels that every image must have, 1 to 32; 4 reads alpha, 255 for files without. Needed for data
             sets whose pixels have more than three. None: red, green and blue, and what NumPy files have.
         sampler: the samples of an epoch: a sequence of indices (a subset, or with repeats), shuffled by ``shuffle``; a

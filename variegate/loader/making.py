@@ -335,7 +335,7 @@ class _OneBatch:
         if on_device or all(isinstance(piece, np.ndarray) for piece in data):
             return call(data, **key)
         options = self._maker.options
-        limits = *options.decode_limits, options.channels
+        limits = options.max_pixels, options.channels
         encoded = EncodedBatch(data, lambda row: str(rows.name_of(row)), failures, *limits)
         encoded.index = self._maker.index
         outputs = decode_and_run(encoded, **key)

@@ -12,7 +12,7 @@ import torch
 from variegate.arrays import UInt64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import integer, number, one_of, refused
-from variegate.decode import MAX_DECODE_BYTES, MAX_PIXELS, check_limit
+from variegate.decode import MAX_PIXELS, check_limit
 from variegate.executors.runners.runner import Decode, Dtype, Geometry, Layout
 from variegate.io.files import StrPath
 from variegate.loader.ranks import find_rank, processes_here
@@ -22,7 +22,6 @@ from variegate.threads import default_threads
 from variegate.transforms import Identity, MultiView, Transform
 
 _LEAST = {"batch_size": 1, "prefetch": 0, "copies": 1, "shuffle_buffer": 1, "shuffle_bytes": 1}
-_LIMITS = {"max_pixels": MAX_PIXELS, "max_decode_bytes": MAX_DECODE_BYTES}
 
 OnError = Literal["raise", "skip", "replace"]
 Partners = Literal["epoch", "batch"]
@@ -109,7 +108,6 @@ class LoaderArguments:
     cache_bytes: int | None = None
     cache_side: int | None = None
     max_pixels: int | None = None
-    max_decode_bytes: int | None = None
     channels: int | None = None
     sampler: Any = None
     weights: Any = None
@@ -161,14 +159,13 @@ class LoaderOptions(LoaderArguments):
     rank: int
     world_size: int
     max_pixels: int
-    max_decode_bytes: int
 
     @classmethod
     def check(cls, arguments: LoaderArguments) -> LoaderOptions:
         """Raises ValueError, or TypeError, naming the argument, its value and what is accepted."""
         given = vars(arguments)
         options = given | {name: integer(name, given[name], least) for name, least in _LEAST.items()}
-        options |= {name: check_limit(name, given[name], default) for name, default in _LIMITS.items()}
+        options["max_pixels"] = check_limit("max_pixels", given["max_pixels"], MAX_PIXELS)
         if given["channels"] is not None:
             accepted = f"an integer from 1 to {MAX_CHANNELS}, or None for what files have"
             integer("channels", given["channels"], 1, MAX_CHANNELS, accepted=accepted)
@@ -217,10 +214,6 @@ class LoaderOptions(LoaderArguments):
             decode=self.decode,
             fast_decode=self.fast_decode,
         )
-
-    @property
-    def decode_limits(self) -> tuple[int, int]:
-        return self.max_pixels, self.max_decode_bytes
 
 
 def _with_views(transform: Any, views: Any) -> Any:

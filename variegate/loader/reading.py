@@ -143,7 +143,7 @@ class Reader:
         self._channels = options.channels
         self._cache = cache
         self._side = options.cache_side
-        self._limits = options.decode_limits
+        self._max_pixels = options.max_pixels
         self._noted: set[str] = set()
         in_memory = isinstance(options.source, PixelSource)
         self._may_gather = in_memory and not has_targets and (cache is None or not cache.holds_device_memory)
@@ -263,16 +263,16 @@ class Reader:
             if isinstance(data, np.ndarray):
                 return data
             name = str(name_of(self._source, sample))
-            several = read_channels(bytes(data), name, *self._limits, self._channels)
+            several = read_channels(bytes(data), name, self._max_pixels, self._channels)
             if several is not None or is_jpeg(data):
                 return data if several is None else several
-            with PillowFile(bytes(data), name, *self._limits) as file:
+            with PillowFile(bytes(data), name, self._max_pixels) as file:
                 if file.is_large:  # a batch of such pictures would take too much memory: decoded when it is augmented
                     return data
                 image = file.decode()
             check_side(name, *image.shape[:2])
             return image
-        picture = decode_picture(data, str(name_of(self._source, sample)), self._side, *self._limits, self._channels)
+        picture = decode_picture(data, str(name_of(self._source, sample)), self._side, self._max_pixels, self._channels)
         return self._cache.put(id, picture, item.label)
 
 
@@ -296,19 +296,17 @@ def decode_picture(
     name: str,
     side: int | None,
     max_pixels: int | None = None,
-    max_decode_bytes: int | None = None,
     channels: int | None = None,
 ) -> Picture:
     """A file's bytes, or pixels -> uint8[H, W, C], the shorter side reduced to ``side`` pixels: JPEGs at the
     smallest DCT scale that covers that, then by Pillow with antialiasing. Raises DecodeError with ``name``."""
-    limits = max_pixels, max_decode_bytes
     if isinstance(data, np.ndarray):
         image = data
     elif side is None or channels not in (None, 3) or not is_jpeg(data):
-        image = read_image(data, name, *limits, channels)
+        image = read_image(data, name, max_pixels, channels)
     else:
-        header = checked_header(data, name, *limits)
-        image = decode_jpeg_scaled(data, *_reduced(*header.oriented_size, side), name, *limits, header)
+        header = checked_header(data, name, max_pixels)
+        image = decode_jpeg_scaled(data, *_reduced(*header.oriented_size, side), name, max_pixels, header)
     height, width = image.shape[:2]
     check_side(name, height, width)
     if side is not None:

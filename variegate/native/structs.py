@@ -44,6 +44,16 @@ class JpegRefusal(IntEnum):
     DAMAGED = 7
 
 
+class JpegStatus(IntEnum):
+    """State of a JPEG's header: why it cannot be read."""
+
+    OK = 0
+    NOT_JPEG = 1
+    NO_SCAN = 2
+    CUT_FRAME = 3
+    NO_COMPONENTS = 4
+
+
 INSTRUCTION_FIELDS = [
     ("opcode", "const i16 *"),  # [R, K]
     ("args", "const f64 *"),  # [R, K, 8]
@@ -156,13 +166,16 @@ STAGES_CALL = [
 ]
 
 JPEG_HEAD = [
+    ("status", "i64"),  # JpegStatus
     ("height", "i64"),
     ("width", "i64"),
     ("components", "i64"),
     ("height_offset", "i64"),  # of its two bytes in the file
     ("mcu_height", "i64"),
-    ("coefficient_bytes", "i64"),  # 0 for a picture in one scan
-    ("is_complete", "i64"),  # the file ends with its picture
+    ("is_sequential", "i64"),  # one scan, top to bottom, in Huffman code
+    ("is_ordinary", "i64"),  # 8 bits, gray or YCbCr, in Huffman code, and nothing odd before the scan
+    ("may_be_oriented", "i64"),  # its metadata may say how to turn it
+    ("is_complete", "i64"),  # the file ends as a JPEG should
 ]
 
 LAYERS = [("count", "i64"), ("planes", "i64"), ("lines", "i64"), ("columns", "i64"), ("nodes", "u8 *")]

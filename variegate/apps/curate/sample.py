@@ -167,7 +167,7 @@ class FileFacts:
         self.mode = {1: "L", 4: "CMYK"}.get(header.components, "RGB")
         self.orientation = header.orientation
         height, width = self.height, self.width = header.oriented_size
-        with _measured.room_for(3 * height * width):
+        with _measured.room_for(height * width):
             image, warning = decode_jpeg_warned(data, header, name)
             if warning:
                 self.warning = warning
@@ -186,7 +186,7 @@ class FileFacts:
             if self.orientation >= 5:
                 self.height = width
                 self.width = height
-            with _measured.room_for(3 * height * width):
+            with _measured.room_for(height * width):
                 # Pillow turns TIFFs itself, and says then that they are upright.
                 image = file.decode(None if file.kind == "TIFF" else self.orientation)
                 self.height, self.width = image.shape[:2]

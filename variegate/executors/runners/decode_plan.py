@@ -12,8 +12,8 @@ import numpy as np
 from variegate.arrays import BoolArray, Float64Array, IndexArray, Int64Array, UInt8Array
 from variegate.decode import decode_plain
 from variegate.decode.entropy.index import WORTH_CUTTING, EntropyIndex
+from variegate.decode.header import COMPONENTS, HEIGHT, HEIGHT_OFFSET, IS_COMPLETE, IS_SEQUENTIAL, MCU_HEIGHT, WIDTH
 from variegate.decode.limits import LARGE
-from variegate.decode.scan import COEFFICIENT_BYTES, COMPONENTS, HEIGHT, HEIGHT_OFFSET, IS_COMPLETE, MCU_HEIGHT, WIDTH
 from variegate.program.ops import Interpolation, Op
 from variegate.program.program import Program
 
@@ -132,6 +132,7 @@ def plan_rows(
     height = head[:, HEIGHT]
     width = head[:, WIDTH]
     block = head[:, MCU_HEIGHT]
+    is_sequential = head[:, IS_SEQUENTIAL] > 0
     support = crop_supports(fused)
     is_crop = ~np.isnan(support)
     args = fused.args[:, 0, :6] if fused.args.shape[1] else np.zeros((len(source), 6))
@@ -154,7 +155,7 @@ def plan_rows(
     if len(boxed):
         # Where chroma has fewer rows than luma, fancy upsampling of a block's last row looks at the one below it.
         rows = -(-(needed[boxed, 2] + (block[boxed] > 8)) // block[boxed]) * block[boxed]
-        is_part = (head[boxed, COEFFICIENT_BYTES] == 0) & (rows < height[boxed]) & (head[boxed, IS_COMPLETE] > 0)
+        is_part = is_sequential[boxed] & (rows < height[boxed]) & (head[boxed, IS_COMPLETE] > 0)
         kept[boxed] = np.where(is_part, rows, height[boxed])
         offset[boxed] = np.where(is_part, head[boxed, HEIGHT_OFFSET], 0)
     if shared is not None:
@@ -165,15 +166,15 @@ def plan_rows(
         kept = np.where(is_scaled, kept, most[shared])
         offset = np.where(kept < height, head[:, HEIGHT_OFFSET], 0)
     # Progressive files and such are known by no index.
-    may_cut = plain & (head[:, COEFFICIENT_BYTES] == 0) & is_indexed
+    may_cut = plain & is_sequential & is_indexed
     sides = needed[:, 2:] - needed[:, :2]
     may_cut &= sides.prod(axis=1) <= WORTH_CUTTING * kept * width
     boxes = [tuple(box) if may else None for box, may in zip(needed.tolist(), may_cut.tolist(), strict=True)]
     out_height = -(-kept // divisor)
     out_width = -(-width // divisor)
     room = 3 * width * (height + 2 * block)
-    # Those may have to wait for others.
-    plain &= 3 * out_height * out_width + head[:, COEFFICIENT_BYTES] < LARGE
+    # Larger ones may have to wait for others; of a progressive picture all pixels are in memory.
+    plain &= np.where(is_sequential, out_height * out_width, height * width) < LARGE
     columns = (source, out_height, out_width, room, divisor, offset, is_crop)
     every = zip(plain.tolist(), *(column.tolist() for column in columns), boxes, strict=True)
     return [DecodePlan._make(values) if is_plain else None for is_plain, *values in every]

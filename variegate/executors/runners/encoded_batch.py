@@ -14,7 +14,6 @@ import numpy as np
 
 from variegate.arrays import Float64Array, IndexArray, Int32Array, UInt8Array
 from variegate.decode import (
-    MAX_DECODE_BYTES,
     MAX_PIXELS,
     JpegHeader,
     PillowFile,
@@ -30,7 +29,7 @@ from variegate.decode import (
     read_image,
 )
 from variegate.decode.entropy.index import EntropyIndex
-from variegate.decode.scan import HEIGHT, WIDTH, header_of, scan_headers
+from variegate.decode.header import HEIGHT, WIDTH, header_of, scan_headers
 from variegate.errors import DecodeError
 from variegate.executors.runners.decode_plan import (
     Box,
@@ -61,7 +60,6 @@ class EncodedBatch:
         failures: where given, files that do not decode are noted here by their place, and black pictures take their
             place, so that the rest of the batch can be made. None raises instead.
         max_pixels: files with more of them are refused before they are decoded; None for ``decode.MAX_PIXELS``.
-        max_decode_bytes: files that take more memory to decode are refused; None for ``decode.MAX_DECODE_BYTES``.
         channels: as of ``read_image``.
 
     ``scales``: what JPEGs may be divided by as they are decoded, where a crop is that many times as large as what it
@@ -77,14 +75,10 @@ class EncodedBatch:
         name_of: Callable[[int], str] | None = None,
         failures: dict[int, DecodeError] | None = None,
         max_pixels: int | None = None,
-        max_decode_bytes: int | None = None,
         channels: int | None = None,
     ) -> None:
         self._channels = channels
-        self._limits = (
-            check_limit("max_pixels", max_pixels, MAX_PIXELS),
-            check_limit("max_decode_bytes", max_decode_bytes, MAX_DECODE_BYTES),
-        )
+        self._max_pixels = check_limit("max_pixels", max_pixels, MAX_PIXELS)
         if isinstance(files, np.ndarray) and files.ndim == 4:
             files = list(files)
         if isinstance(files, (np.ndarray, bytes, bytearray, memoryview, str)) or not isinstance(files, Sequence):
@@ -105,7 +99,7 @@ class EncodedBatch:
         self._parts: dict[tuple[float, ...], tuple[Image, Float64Array]] = {}
         # Of a JPEG with a number of channels that it cannot have, nothing is read.
         plain = [data if type(data) is bytes and channels in (None, 3) else b"" for data in files]
-        self._heads = scan_headers(plain, *self._limits)
+        self._heads = scan_headers(plain, self._max_pixels)
         sizes = self._heads[:, [HEIGHT, WIDTH]].tolist()
         shapes = [(*size, 3) if size[0] else self._open(i) for i, size in enumerate(sizes)]
         good = next((shape for shape in shapes if shape is not None), (1, 1, 3))
@@ -155,7 +149,7 @@ class EncodedBatch:
             return self.decoded[i].shape
         try:
             file = bytes(data)
-            several = read_channels(file, self.name(i), *self._limits, self._channels)
+            several = read_channels(file, self.name(i), self._max_pixels, self._channels)
             if several is not None:
                 self.decoded[i] = several
                 return several.shape
@@ -167,7 +161,7 @@ class EncodedBatch:
     def _open_other(self, i: int, data: bytes) -> tuple[int, int, int]:
         """A file of another kind: decoded, but for large ones, of which a batch in memory would be too much."""
         name = self.name(i)
-        with PillowFile(data, name, *self._limits) as file:
+        with PillowFile(data, name, self._max_pixels) as file:
             if file.is_large:
                 height, width = file.size()
             else:
@@ -178,7 +172,7 @@ class EncodedBatch:
 
     def _open_jpeg(self, i: int, data: bytes) -> tuple[int, int, int]:
         name = self.name(i)
-        header = checked_header(data, name, *self._limits)
+        header = checked_header(data, name, self._max_pixels)
         check_side(name, *header.oriented_size)
         self._odd_headers[i] = header
         return (*header.oriented_size, 3)
@@ -195,7 +189,7 @@ class EncodedBatch:
         image = self.decoded.get(i)
         if image is None:
             try:
-                image = read_image(bytes(self.files[i]), self.name(i), *self._limits)
+                image = read_image(bytes(self.files[i]), self.name(i), self._max_pixels)
                 if image.shape != tuple(self.shapes[i]):  # what comes next trusts it
                     raise DecodeError(self.name(i), "damaged: its headers disagree about its size")
             except DecodeError as error:
@@ -299,13 +293,13 @@ class EncodedBatch:
                 sides = -(-in_height // divisor), -(-in_width // divisor)
                 scaled = args / np.array([divisor] * 4 + [1] * (len(args) - 4))
                 part = self._cut(data, header, crop_reach(scaled, support, *sides), divisor)
-                image, top, left = part or (decode_jpeg_scaled(data, *sides, name, *self._limits, header), 0, 0)
+                image, top, left = part or (decode_jpeg_scaled(data, *sides, name, self._max_pixels, header), 0, 0)
                 args[:] = scaled
                 shift_crop(fused, row, top, left, *image.shape[:2])
                 return image
         box = first_y, first_x, end_y, end_x = crop_reach(args, support, in_height, in_width)
         image, part_top, part_left = self._cut(data, header, box) or decode_jpeg_box(
-            data, first_y, first_x, end_y - first_y, end_x - first_x, name, *self._limits, header, buffer
+            data, first_y, first_x, end_y - first_y, end_x - first_x, name, self._max_pixels, header, buffer
         )
         shift_crop(fused, row, part_top, part_left, image.shape[0], image.shape[1])
         return image
