@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from variegate.io.durable import AppendOnlyFile, DiskFullError, WriteError, write_atomically, write_pieces
+from variegate.io.durable import AppendOnlyFile, DiskFullError, WriteError, publish, write_atomically
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,10 +39,10 @@ def test_pieces_are_one_file_or_none(tmp_path: Path, several_writers: bool) -> N
         yield b"two"
 
     with pytest.raises(OSError, match="cannot be read") as caught:
-        write_pieces(path, pieces(True), durable=True, several_writers=several_writers)
+        write_atomically(path, pieces(True), durable=True, several_writers=several_writers)
     assert not isinstance(caught.value, WriteError)  # it was not the file that failed
     assert list(path.parent.iterdir()) == []
-    write_pieces(path, pieces(False), durable=True, several_writers=several_writers)
+    write_atomically(path, pieces(False), durable=True, several_writers=several_writers)
     assert path.read_bytes() == b"one two"
 
 
@@ -54,9 +54,26 @@ def test_several_writers_have_names_of_their_own(tmp_path: Path) -> None:
         yield b"x"
 
     for _ in range(3):
-        write_pieces(tmp_path / "index", noting(), several_writers=True)
+        write_atomically(tmp_path / "index", noting(), several_writers=True)
     assert len(seen) == 3
     assert all(name.startswith(".index.") and name.endswith(".tmp") for name in seen)
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_finished_file_or_folder_takes_its_name(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
+    temporary, path = tmp_path / "temporary", tmp_path / "final"
+    if kind == "folder":
+        temporary.mkdir()
+    else:
+        temporary.write_bytes(b"new")
+        path.write_bytes(b"old")
+    inode = temporary.stat().st_ino
+    publish(temporary, path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["final"]
+    assert path.stat().st_ino == inode
+    assert synced == [inode, tmp_path.stat().st_ino]
 
 
 def test_what_a_killed_process_left_behind_is_cut_off(tmp_path: Path) -> None:

@@ -51,42 +51,58 @@ def write_errors_name(shown: str, verb: str = "written") -> Iterator[None]:
         raise write_error(error, shown, verb) from error
 
 
-def write_atomically(path: Path, data: bytes, durable: bool = False, several_writers: bool = False) -> None:
-    """``write_pieces`` of a whole content. Raises WriteError, which names ``path``."""
-    with write_errors_name(str(path)):
-        write_pieces(path, [data], durable, several_writers)
+def write_atomically(
+    path: Path, data: bytes | Iterable[bytes], durable: bool = False, several_writers: bool = False
+) -> None:
+    """Write under a temporary name beside ``path``, then rename: a reader sees the old file, or all of the new one.
 
+    Args:
+        path: a file; its folder is made.
+        data: the content, or pieces of it.
+        durable: it outlasts a power failure when this returns, and so do the folders that were made for it.
+        several_writers: threads or processes may write the file at the same time. Otherwise the temporary name is
+            always the same, so that a killed run leaves at most one such file, which the next run replaces. It begins
+            with a dot, so that listings skip it.
 
-def write_pieces(path: Path, pieces: Iterable[bytes], durable: bool = False, several_writers: bool = False) -> None:
-    """Write under a temporary name beside ``path``, then rename: a reader sees the old file, or the whole new one.
-
-    ``durable``: it outlasts a power failure when this returns, and so do the folders that were made for it.
-
-    The temporary name begins with a dot, which listings pass over, and is always the same, so that a killed run
-    leaves at most one per thread, which the next run replaces; unless ``several_writers``, threads or processes, may
-    write the file at the same time. Raises OSError, and what making a piece raises.
+    Raises WriteError naming ``path``, and what making a piece raises.
     """
     unique = f".{os.getpid()}-{secrets.token_hex(4)}" if several_writers else ""
     temporary = path.with_name(f".{path.name}{unique}.tmp")
-    # Renaming would put a file in the place of a pipe, or of a device such as /dev/null.
-    with suppress(FileNotFoundError):
-        check_regular(path)
-    if durable:
-        make_folder(path.parent)
-    else:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    place = str(path)
+    with write_errors_name(place):
+        # Renaming would put a file in the place of a pipe, or of a device such as /dev/null.
+        with suppress(FileNotFoundError):
+            check_regular(path)
+        if durable:
+            make_folder(path.parent)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        file = open(temporary, "wb", buffering=0)  # noqa: SIM115
     try:
-        with open(temporary, "wb", buffering=0) as file:
-            for piece in pieces:
-                write_all(file.fileno(), piece)
+        with file:
+            for piece in [data] if isinstance(data, bytes) else data:
+                with write_errors_name(place):
+                    write_all(file.fileno(), piece)
+        with write_errors_name(place):
             if durable:
-                os.fsync(file.fileno())
-        os.replace(temporary, path)
+                publish(temporary, path)
+            else:
+                os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    if durable:
-        sync_folder(path.parent)
+
+
+def publish(temporary: Path, path: Path) -> None:
+    """Give a finished file or folder its name, in the place of what had it. Both outlast a power failure then; of a
+    folder, its files must have been synced. Raises OSError."""
+    if temporary.is_dir():
+        sync_folder(temporary)
+    else:
+        with open(temporary, "r+b", buffering=0) as file:  # Windows syncs no file that is opened to be read
+            os.fsync(file.fileno())
+    os.replace(temporary, path)
+    sync_folder(path.parent)
 
 
 class AppendOnlyFile:

@@ -1,6 +1,7 @@
 """One process at a time: a lock on a file, which the death of its holder releases.
 
-Not filelock's, which truncates the file whose content, the holder's mark, is shown.
+Not filelock's: before 4.3 it truncates the file whose content, the holder's mark, is shown; since then it requires
+Python 3.11, and its locks do not tell their holder either.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from variegate.arrays import Float64Array, Int64Array
 from variegate.formats.base import AnySource, SourceError
-from variegate.io.durable import write_errors_name, write_pieces
+from variegate.io.durable import write_atomically
 from variegate.io.files import check_regular
 
 if TYPE_CHECKING:
@@ -296,8 +296,7 @@ def write_findings(path: Path, result: CheckResult) -> None:
         "findings": [[one.split, one.finding, one.measure, one.why] for one in result.findings if one.index is None],
     }
     table = result.table.replace_schema_metadata({METADATA_KEY: json.dumps(about).encode()})
-    with write_errors_name(str(path)):
-        write_pieces(path, _parquet(table), durable=True)
+    write_atomically(path, _parquet(table), durable=True)
 
 
 def read_table(path: Path | str) -> pa.Table:

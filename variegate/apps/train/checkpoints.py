@@ -23,7 +23,7 @@ from variegate.apps.train.step import Tensors
 from variegate.checks import PIXEL_VERSION, as_integer, as_numbers, check_pixel_version, integer
 from variegate.errors import one_line
 from variegate.formats.base import SourceError
-from variegate.io.durable import sync_folder, write_atomically, write_error
+from variegate.io.durable import publish, write_atomically, write_error
 from variegate.options.training import FREE, FREE_ON_OTHER_RANKS, TrainOptions
 
 LOG_NAME = "log.jsonl"
@@ -193,9 +193,7 @@ class Checkpoints:
             if reason is not None:
                 raise OSError(errno.EIO, f"rank {rank}: {reason}")
         if self._ranks.is_first:
-            sync_folder(partial)
-            os.replace(partial, self.folder / f"{_PREFIX}{step:08d}")
-            sync_folder(self.folder)
+            publish(partial, self.folder / f"{_PREFIX}{step:08d}")
             self.drop_old()
 
     def _write_rank(self, partial: Path, tensors: Tensors) -> None:

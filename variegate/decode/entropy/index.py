@@ -20,7 +20,7 @@ from variegate.arrays import UInt8Array, UInt64Array
 from variegate.decode.entropy.cut import REASONS, Cut, Known, cut_out, key_of_file, pack_file
 from variegate.decode.header import JpegHeader, apply_orientation, shown_box, stored_box
 from variegate.decode.image import decode_plain
-from variegate.io.durable import write_errors_name, write_pieces
+from variegate.io.durable import write_atomically, write_errors_name
 from variegate.io.files import StrPath
 from variegate.io.location import cache_folder
 from variegate.io.lock import one_at_a_time
@@ -196,7 +196,7 @@ def add_to(path: Path, known: Known) -> None:
             kept = load(path) if path.exists() else NONE
         except DamagedIndexError:
             kept = NONE
-        write_pieces(path, pieces_of(joined(kept, known)), several_writers=True)
+        write_atomically(path, pieces_of(joined(kept, known)), several_writers=True)
 
 
 def load(path: Path) -> Known:

@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from variegate.arrays import Int64Array
 from variegate.formats.base import digest_of
-from variegate.io.durable import write_pieces
+from variegate.io.durable import WriteError, write_atomically
 from variegate.threads import at_fork
 
 if TYPE_CHECKING:
@@ -169,23 +169,15 @@ class GroupReader:
             for other in path.parent.parent.glob("*"):
                 if other != path.parent:  # another process may have begun it by now
                     shutil.rmtree(other, ignore_errors=True)
-        reading_failed = False
 
         def rows() -> Iterator[Row]:
-            nonlocal reading_failed
-            try:
-                for data, paths in self._pieces(group):
-                    for index in range(len(data)):
-                        yield _row(data, paths, index)
-            except Exception:
-                reading_failed = True
-                raise
+            for data, paths in self._pieces(group):
+                for index in range(len(data)):
+                    yield _row(data, paths, index)
 
         try:
-            write_pieces(path, _pieces(rows()), durable=True, several_writers=True)
-        except OSError as error:
-            if reading_failed:
-                raise
+            write_atomically(path, _pieces(rows()), durable=True, several_writers=True)
+        except WriteError as error:
             self.failure = f"{path.parent}: {error.strerror or error}"
             return None
         return open_rows(path, self.rows[group])

@@ -38,7 +38,7 @@ from variegate.formats.tar.samples import (
     resolve_label,
     split_name,
 )
-from variegate.io.durable import write_pieces
+from variegate.io.durable import write_atomically
 from variegate.io.files import StrPath, open_regular, read_regular
 from variegate.io.location import Location, LocationLike, cache_folder
 
@@ -142,7 +142,7 @@ def save_index(shard: Location, index: ShardIndex, cache_dir: StrPath | None) ->
     """Keep an index -> False where no place for it can be written to."""
     for path in _index_paths(shard, cache_dir):
         with suppress(OSError):
-            write_pieces(path, [_pack(index)], several_writers=True)
+            write_atomically(path, _pack(index), several_writers=True)
             return True
     return False
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from variegate.arrays import AnyArray
 from variegate.formats.base import SourceError
+from variegate.io.durable import publish
 from variegate.io.files import StrPath
 from variegate.jobs.regions.memory import MappedFile, num_bytes
 from variegate.jobs.regions.reading import SUFFIXES, imported
@@ -113,14 +114,11 @@ class ResultFile:
 
     def finish(self) -> None:
         """Give it its name, in the place of what had it before."""
-        if self.suffix != ".zarr":
-            with open(self.partial, "r+b") as file:  # Windows syncs no file that is opened to be read
-                os.fsync(file.fileno())
-        elif os.path.isdir(self.path):
+        if self.suffix == ".zarr" and os.path.isdir(self.path):
             before = self.folder / "before.zarr"
             remove(before)
             os.replace(self.path, before)
-        os.replace(self.partial, self.path)
+        publish(self.partial, Path(self.path))
 
 
 def written_into(array: Any) -> WriteBand:

@@ -25,11 +25,10 @@ from markupsafe import Markup, escape
 from variegate.apps.curate.findings import BESIDE, FINDING_KINDS, KINDS_SHOWN, READ, SPLITS, DataFinding, FindingKind
 from variegate.apps.curate.report.figures import MEASURES, class_sizes, file_size, histograms, limits_of, thumbnails
 from variegate.io.addresses import without_secrets
-from variegate.io.durable import write_errors_name, write_pieces
+from variegate.io.durable import write_atomically
 
 _PARTS = Path(__file__).parent / "parts"
 THEME = _PARTS / "theme.css"  # shared with the studio
-_PIECE = 1 << 20
 # Keys, titles, and whether numbers are in it.
 _COLUMNS = (
     ("finding", "Finding", False),
@@ -49,8 +48,7 @@ def write_report(path: Path | str, result: Any) -> None:
     Raises WriteError.
     """
     page = _page(result).encode("utf-8", "backslashreplace")
-    with write_errors_name(str(path)):
-        write_pieces(Path(path), (page[first : first + _PIECE] for first in range(0, len(page), _PIECE)))
+    write_atomically(Path(path), page)
 
 
 def _page(result: Any) -> str:
