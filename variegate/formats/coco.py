@@ -202,7 +202,12 @@ def _read_category(label: int, entry: Entry) -> _Category:
 
 
 def _read_object(
-    images: dict[Any, _Image], categories: dict[Any, _Category], num_points: int, keeps_ignored: bool, entry: Any
+    images: dict[Any, _Image],
+    categories: dict[Any, _Category],
+    num_points: int,
+    keeps_ignored: bool,
+    _: Any,
+    entry: Any,
 ) -> ObjectRow | None:
     _check_entry(entry)
     is_crowd = flag_of("iscrowd", entry.get("iscrowd"))

@@ -15,7 +15,13 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from variegate.formats.annotated import folders
-from variegate.formats.annotated.objects import AnnotationErrors, ObjectRow, objects_from_rows, skip_missing
+from variegate.formats.annotated.objects import (
+    AnnotationErrors,
+    ObjectRow,
+    number_entries,
+    objects_from_rows,
+    skip_missing,
+)
 from variegate.formats.annotated.options import check_options
 from variegate.formats.annotated.values import MOST_SIDE, shown_value, whole_of
 from variegate.formats.annotated.written import Content, Row, Rows, targets_in
@@ -39,8 +45,8 @@ class _Object(NamedTuple):
 class _File(NamedTuple):
     """Height and width of the image, and its objects; a ValueError in place of an object that is wrong."""
 
-    size: tuple[int, int] = (0, 0)
-    objects: tuple[_Object | ValueError, ...] = ()
+    size: tuple[int, int]
+    objects: tuple[_Object | ValueError, ...]
 
 
 def open_voc(
@@ -53,36 +59,26 @@ def open_voc(
     images = folders.images_by_stem(folder, _IMAGES)
     stems, notes = (sorted(images), []) if split is None else _read_split(folder, split, images, on_error)
     below = folder.child(_ANNOTATIONS)
-    # An image without a file has no objects.
-    files = [file or _File() for file in folders.read_each(below, [f"{stem}.xml" for stem in stems], _read_file)]
-    read = [(image, file) for image, file in enumerate(files) if isinstance(file, _File)]
-    found = {one.name for _, file in read for one in file.objects if isinstance(one, _Object)}
+    files = folders.read_each(below, [f"{stem}.xml" for stem in stems], _read_file)
+    every = [file.objects if isinstance(file, _File) else file for file in files]
+    found = {one.name for objects in every if isinstance(objects, tuple) for one in objects if isinstance(one, _Object)}
     names = check_classes(classes) or tuple(sorted(found))
     labels = {name: label for label, name in enumerate(names)}
 
-    def entries() -> Iterator[tuple[tuple[int, int], Any]]:
-        yield from (((image, 0), file) for image, file in enumerate(files) if isinstance(file, ValueError))
-        for image, file in read:
-            for number, one in enumerate(file.objects, 1):
-                yield (image, number), one if isinstance(one, ValueError) else (image, one)
-
-    def read_object(entry: tuple[int, _Object]) -> ObjectRow | None:
-        image, one = entry
+    def read_object(key: tuple[int, int], one: _Object) -> ObjectRow | None:
         if one.name not in labels:
             raise ValueError(f"of the class {shown_value(one.name)}; accepted: {first_names(names, 20)}")
         if one.is_difficult and not options["ignored"]:
             return None
-        return ObjectRow(image, labels[one.name], one.box, is_ignored=one.is_difficult)
+        return ObjectRow(key[0], labels[one.name], one.box, is_ignored=one.is_difficult)
 
     def name_of(key: tuple[int, int]) -> str:
         image, number = key
         return str(below.child(f"{stems[image]}.xml")) + (f": object {number}" if number else "")
 
-    sizes = np.zeros((len(files), 2), np.int32)
-    for image, file in read:
-        sizes[image] = file.size
+    sizes = np.array([file.size if isinstance(file, _File) else (0, 0) for file in files], np.int32)
     errors = AnnotationErrors(on_error)
-    objects = objects_from_rows(entries(), read_object, sizes, errors, name_of=name_of)
+    objects = objects_from_rows(number_entries(every), read_object, sizes, errors, name_of=name_of)
     paths = tuple(images[stem] for stem in stems)
     remarks = (*notes, *errors.notes("difficult"))
     about = {"format": "voc", "split": split}
@@ -110,12 +106,10 @@ def _read_split(root: Location, split: str, images: dict[str, str], on_error: st
     return [stem for stem in dict.fromkeys(stems) if stem in images], [f"{file}: {note}" for note in notes]
 
 
-def _read_file(place: Location) -> _File | ValueError:
-    try:
-        root = parse_xml(read_file(place))
-        height, width = (whole_of(side, root.findtext(f"size/{side}") or 0, MOST_SIDE) for side in ("height", "width"))
-    except ValueError as error:
-        return error
+def _read_file(place: Location) -> _File:
+    """Raises ValueError."""
+    root = parse_xml(read_file(place))
+    height, width = (whole_of(side, root.findtext(f"size/{side}") or 0, MOST_SIDE) for side in ("height", "width"))
     return _File((height, width), tuple(map(_read_object, root.iterfind("object"))))
 
 

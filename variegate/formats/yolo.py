@@ -26,6 +26,7 @@ from variegate.formats.annotated.objects import (
     AnnotationErrors,
     ObjectRow,
     Objects,
+    number_entries,
     objects_from_rows,
     skip_missing,
 )
@@ -63,7 +64,7 @@ def open_yolo(
     listed, above = _list_images(folder, data, split, on_error, notes)
     images = {label_file(image): image for image in listed}
     files = list(images)
-    texts = folders.read_each(folder, files, _read_label_file)
+    texts = folders.read_each(folder, files, lambda place: folders.text_of(read_file(place), str(place)))
     without = texts.count(None)
     if without == len(files):
         labels = [posixpath.dirname(label_file(f"{path}/0")) for path in above]
@@ -93,15 +94,8 @@ def open_yolo(
     )
 
 
-def _read_label_file(place: Location) -> str | DecodeError:
-    try:
-        return folders.text_of(read_file(place), str(place))
-    except DecodeError as error:
-        return error
-
-
 def objects_of_texts(
-    texts: Sequence[str | DecodeError | None],
+    texts: Sequence[str | ValueError | None],
     names: Sequence[str],
     points: Sequence[int] | None,
     errors: AnnotationErrors,
@@ -109,18 +103,8 @@ def objects_of_texts(
 ) -> Objects:
     """The objects of images by the rows of their label files, None for no file. ``points``: as ``kpt_shape``;
     ``name_of``: a line in words, by the index of its image and its number, 0 for the file."""
-
-    def lines() -> Iterator[tuple[tuple[int, int], Any]]:
-        for image, text in enumerate(texts):
-            if isinstance(text, DecodeError):
-                yield (image, 0), text
-                continue
-            for number, line in enumerate((text or "").splitlines(), 1):
-                if line.strip():
-                    yield (image, number), (image, line)
-
     return objects_from_rows(
-        lines(),
+        number_entries(list(map(str.strip, text.splitlines())) if isinstance(text, str) else text for text in texts),
         partial(_read_row, names, points),
         np.zeros((len(texts), 2), np.int32),
         errors,
@@ -130,8 +114,8 @@ def objects_of_texts(
     )
 
 
-def _read_row(names: Sequence[str], points: Sequence[int] | None, entry: tuple[int, str]) -> ObjectRow:
-    image, line = entry
+def _read_row(names: Sequence[str], points: Sequence[int] | None, key: tuple[int, int], line: str) -> ObjectRow | None:
+    image, _ = key
     words = line.split()
     try:
         numbers = numbers_of("the row", words[1:])

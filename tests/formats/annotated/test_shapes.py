@@ -62,8 +62,8 @@ def test_rings_of_an_object_are_joined_and_objects_reordered() -> None:
 
 def test_compressed_counts() -> None:
     """Written by pycocotools."""
-    assert uncompressed(b"T3d0XW2").tolist() == [100, 20, 2280]
-    assert uncompressed(b"").tolist() == []
+    assert uncompressed(b"T3d0XW2") == [100, 20, 2280]
+    assert uncompressed(b"") == []
 
 
 @pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 1e308, -1e308])

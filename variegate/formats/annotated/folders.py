@@ -62,15 +62,20 @@ def images_by_stem(root: Location, below: str) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def read_each(folder: Location, names: Sequence[str], read: Callable[[Location], ReadT]) -> list[ReadT | None]:
-    """Results of ``read`` for these files below a folder, many at a time; None of those that are not there."""
+def read_each(
+    folder: Location, names: Sequence[str], read: Callable[[Location], ReadT]
+) -> list[ReadT | ValueError | None]:
+    """Results of ``read`` for these files below a folder, or its errors, many at a time; None for missing files."""
     # At an address one listing answers for all.
     there = (names_below(folder) or set()) if folder.is_url else None
 
-    def read_one(name: str) -> ReadT | None:
+    def read_one(name: str) -> ReadT | ValueError | None:
         place = folder.child(name)
         is_there = os.path.lexists(place.address()) if there is None else name in there
-        return read(place) if is_there else None
+        try:
+            return read(place) if is_there else None
+        except ValueError as error:
+            return error
 
     threads = _THREADS if there is None else _REMOTE_THREADS
     with ThreadPoolExecutor(threads, "variegate-annotations") as pool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -36,7 +36,7 @@ class ObjectRow(NamedTuple):
     """An object as a reader yields it.
 
     ``box``: four numbers, in the box format of the data set. ``points``: float32 [K, 3], x, y and visibility of its key
-    points. ``is_ignored``: COCO's ``iscrowd`` and VOC's ``difficult``. ``extra``: other values to keep.
+    points. ``is_ignored``: COCO's ``iscrowd`` and VOC's ``difficult``.
     """
 
     image: int
@@ -45,7 +45,6 @@ class ObjectRow(NamedTuple):
     points: Float32Array | None = None
     shape: Shape | None = None
     is_ignored: bool = False
-    extra: Any = None
 
 
 @dataclass
@@ -107,7 +106,7 @@ class Objects:
 
     ``boxes``: float32 [M, 4], edges x1, y1, x2, y2. ``sizes``: int32 [I, 2], heights and widths of the images by the
     annotations, 0 if unknown. ``keypoints``: float32 [M, K, 3] with visibility. ``is_normalised``: coordinates are
-    fractions of the image's width and height. ``ignored``: bool [M]. ``extra``: of the rows.
+    fractions of the image's width and height. ``ignored``: bool [M]. ``keys``: the keys of the objects' entries.
     """
 
     starts: Int64Array
@@ -118,7 +117,7 @@ class Objects:
     shapes: Shapes | None
     is_normalised: bool = False
     ignored: BoolArray | None = None
-    extra: AnyArray | None = None
+    keys: AnyArray | None = None
 
     def targets(
         self, image: int, size: tuple[int, int] | None, mask: str | None, unoutlined: str = "fill"
@@ -181,13 +180,13 @@ class Objects:
 
     def take(self, order: Int64Array, starts: Int64Array, sizes: Int32Array) -> Objects:
         """Some objects in another order, of other images."""
-        names = ("boxes", "labels", "keypoints", "shapes", "ignored", "extra")
+        names = ("boxes", "labels", "keypoints", "shapes", "ignored", "keys")
         columns = {name: getattr(self, name) for name in names}
         taken: dict[str, Any] = {name: None if column is None else column[order] for name, column in columns.items()}
         return replace(self, starts=starts, sizes=sizes, **taken)
 
     def digest(self) -> bytes:
-        """Of everything but ``ignored`` and ``extra``."""
+        """Of everything but ``ignored`` and ``keys``."""
         digest = hashlib.sha256(b"normalised" if self.is_normalised else b"pixels")
         for column in (self.starts, self.boxes, self.labels, self.sizes, self.keypoints):
             if column is not None:
@@ -213,30 +212,42 @@ def _merge(masks: BoolArray, areas: Sequence[Area], values: Int64Array, is_unout
     return merged
 
 
+def number_entries(files: Iterable[Sequence[Any] | Exception | None]) -> Iterator[tuple[tuple[int, int], Any]]:
+    """Entries of one file per image, None for no file, by the keys (image, number from 1), without empty entries; the
+    error of a file has the number 0."""
+    for image, file in enumerate(files):
+        if isinstance(file, Exception):
+            yield (image, 0), file
+        else:
+            yield from (((image, number), entry) for number, entry in enumerate(file or (), 1) if entry)
+
+
 def objects_from_rows(
     entries: Iterable[tuple[Any, Any]],
-    read: Callable[[Any], ObjectRow | None],
+    read: Callable[[Any, Any], ObjectRow | None],
     sizes: Int32Array,
     errors: AnnotationErrors,
     *,
-    name_of: Callable[[Any], str] = str,
+    name_of: Callable[[Any], str],
     box_format: str = "xyxy",
     box_name: str = "the box",
     scale: tuple[float, float] = (1.0, 1.0),
     num_points: int = 0,
     is_normalised: bool = False,
+    has_keys: bool = False,
 ) -> Objects:
     """Check the objects of a data set, clip their boxes, sort them by image; invalid ones are counted or an error.
 
     Args:
         entries: (key, entry) of each object, in any order, or (key, error) for what could not be read at all.
-        read: makes a row of an entry; None for an object that is ignored. Raises ``ROW_ERRORS`` for an invalid one.
+        read: makes a row of a key and its entry; None for an object that is ignored. Raises ``ROW_ERRORS``.
         sizes: int32 [I, 2], heights and widths of the images, 0 if unknown.
         errors: counts invalid objects, or raises the first.
         name_of: the object in words, by its key, for messages.
         box_format: of the rows' boxes, which are multiplied by ``scale`` (x, y) and called ``box_name`` in messages.
         num_points: least number of key points of an object; further ones are zeros.
         is_normalised: boxes are fractions of the image's width and height.
+        has_keys: whether to keep the keys, which are integers.
     """
     keys = []
     images = array("q")
@@ -245,12 +256,11 @@ def objects_from_rows(
     ignored = array("b")
     points = []
     shapes = []
-    extra = []
     for key, entry in entries:
         try:
             if isinstance(entry, Exception):
                 raise entry
-            row = read(entry)
+            row = read(key, entry)
         except ROW_ERRORS as error:
             errors.add(name_of(key), reason_of(error))
             continue
@@ -264,7 +274,6 @@ def objects_from_rows(
         ignored.append(row.is_ignored)
         points.append(row.points)
         shapes.append(row.shape)
-        extra.append(row.extra)
         if isinstance(row.shape, Rings):
             errors.short_polygons += row.shape.skipped
     image_of = np.frombuffer(images, np.int64)
@@ -283,7 +292,7 @@ def objects_from_rows(
         pack_shapes(shapes),
         is_normalised,
         np.frombuffer(ignored, np.bool_) if any(ignored) else None,
-        _as_objects(extra),
+        np.array(keys, np.int64) if has_keys else None,
     )
     return unsorted.take(order, starts, sizes)
 
@@ -298,15 +307,6 @@ def _stack(points: Sequence[Float32Array | None], least: int) -> Float32Array | 
         if row is not None:
             stacked[k, : len(row)] = row
     return stacked
-
-
-def _as_objects(values: list[Any]) -> AnyArray | None:
-    """An array of Python objects; None if all are None."""
-    if all(value is None for value in values):
-        return None
-    column = np.empty(len(values), object)
-    column[:] = values
-    return column
 
 
 def _check_boxes(

@@ -118,7 +118,7 @@ class ObjectFields:
             raise ValueError(f"{odd}: {len(lists[odd])} for {count} of {boxes}; accepted: one for each")
         num_points: int | None = None
 
-        def read_object(k: int) -> ObjectRow | None:
+        def read_object(k: int, _: None) -> ObjectRow | None:
             nonlocal num_points
             if ignored is not None and flag_of(ignored, lists[ignored][k]):
                 return None
@@ -127,16 +127,15 @@ class ObjectFields:
             own = None if points is None else self._points(lists[points][k], scale)
             if own is not None and num_points not in (None, len(own)):
                 raise ValueError(f"{points}: {len(own)} points, and {num_points} of the object before it")
-            extra = [lists[name][k] for name in self.per_box]
-            for name, value in zip(self.per_box, extra, strict=True):
-                if type(value) is int and not -MOST_LABEL <= value <= MOST_LABEL:
+            for name in self.per_box:
+                if type(value := lists[name][k]) is int and not -MOST_LABEL <= value <= MOST_LABEL:
                     raise refusal(name, value, "whole numbers of int64")
             num_points = None if own is None else len(own)
-            return ObjectRow(0, label, box, own, extra=extra or None)
+            return ObjectRow(0, label, box, own)
 
         box_format = self._format_of(boxes)
         objects = objects_from_rows(
-            ((k, k) for k in range(count)),
+            ((k, None) for k in range(count)),
             read_object,
             np.array([size], np.int32),
             errors,
@@ -144,6 +143,7 @@ class ObjectFields:
             box_format=box_format,
             box_name=f"{boxes}, read as {box_format}: the box",
             scale=scale,
+            has_keys=True,
         )
         targets = objects.targets(0, None, None)
         number = len(objects.labels)
@@ -151,8 +151,9 @@ class ObjectFields:
             del targets["labels"]
         if points is not None and not (number and num_points):
             targets["keypoints"] = np.zeros((number, 0, 3), np.float32)
-        for column, name in enumerate(self.per_box):
-            values = [] if objects.extra is None else [extra[column] for extra in objects.extra]
+        kept = [] if objects.keys is None else objects.keys.tolist()
+        for name in self.per_box:
+            values = [lists[name][k] for k in kept]
             are_numbers = all(isinstance(value, (int, float, np.number)) for value in values)
             targets[name] = np.array(values) if are_numbers else values
         return RecordTargets(targets, errors, box_format)

@@ -20,13 +20,12 @@ from variegate.arrays import AnyArray, BoolArray, Float32Array, Int64Array
 from variegate.formats.annotated.values import as_list, numbers_of, shown_value
 
 Mask = BoolArray
-# Of an RLE, more than any image that is decoded has: float64 adds up so many, and every count below, exactly.
+# Of an RLE, more than any image that is decoded has.
 _MOST_PIXELS = 1 << 40
 # Kinds of an object's outline.
 OUTLINES = NO_OUTLINE, RINGS, RUNS = 0, 1, 2
 _DAMAGED = "an RLE whose counts are damaged"
-# Of a compressed count; int64 holds no more.
-_MOST_LETTERS = 12
+_MOST_BITS = 60  # of a count
 
 
 class Runs(NamedTuple):
@@ -150,26 +149,27 @@ def decode_runs(runs: Runs, height: int, width: int) -> Mask:
     return np.ascontiguousarray(np.repeat(values, lengths).reshape(width, height).T)
 
 
-def uncompressed(counts: bytes) -> Int64Array:
+def uncompressed(counts: bytes) -> list[int]:
     """COCO's compressed counts (pycocotools' rleFrString): six bits per letter from ``0`` on, five of a number and one
     that more follow, the last with a sign; from the third on, differences from the count before the last."""
-    letters = np.frombuffer(counts, np.uint8).astype(np.int64) - 48
-    is_last = letters & 32 == 0
-    if len(letters) and (letters.min() < 0 or letters.max() > 63 or not is_last[-1]):
+    numbers: list[int] = []
+    number = 0
+    shift = 0
+    for letter in counts:
+        bits = letter - 48
+        number |= (bits & 31) << shift
+        shift += 5
+        if not 0 <= bits < 64 or shift > _MOST_BITS:
+            raise ValueError(_DAMAGED)
+        if bits & 32:
+            continue
+        if bits & 16:
+            number -= 1 << shift
+        numbers.append(number + (numbers[-2] if len(numbers) > 2 else 0))
+        number = 0
+        shift = 0
+    if shift:
         raise ValueError(_DAMAGED)
-    ends = np.flatnonzero(is_last)
-    sizes = np.diff(ends, prepend=-1)
-    if sizes.max(initial=0) > _MOST_LETTERS:
-        raise ValueError(_DAMAGED)
-    if not len(letters):
-        return np.zeros(0, np.int64)
-    starts = ends + 1 - sizes
-    shifts = 5 * (np.arange(len(letters)) - np.repeat(starts, sizes))
-    numbers = np.add.reduceat((letters & 31) << shifts, starts)
-    numbers -= np.where(letters[ends] & 16, np.int64(1) << 5 * sizes, 0)
-    # Of differences up to 2**60 none brings a sum past int64 that did not leave the range of counts before it.
-    numbers[1::2] = np.cumsum(numbers[1::2])
-    numbers[2::2] = np.cumsum(numbers[2::2])
     return numbers
 
 
@@ -197,16 +197,10 @@ def runs_of(mask_HW: AnyArray) -> str:
 def _lengths(runs: Runs) -> Int64Array:
     """Check that the runs are as long together as the mask. Raises ValueError."""
     expected = runs.height * runs.width
-    if isinstance(runs.counts, bytes):
-        lengths = uncompressed(runs.counts)
-        odd = lengths[(lengths < 0) | (lengths > expected)].tolist()
-    else:
-        odd = [count for count in runs.counts if not 0 <= count <= expected]
-        lengths = np.array(() if odd else runs.counts, np.int64)
-    # Each by itself first: a sum of any numbers may overflow to the expected one.
-    if odd:
+    counts = uncompressed(runs.counts) if isinstance(runs.counts, bytes) else runs.counts
+    if odd := [count for count in counts if not 0 <= count <= expected]:
         what = f"an RLE of {runs.height} x {runs.width} with a run of {shown_value(odd[0])} pixels"
         raise ValueError(f"{what}; accepted: 0 to {expected:,}")
-    if (total := lengths.sum(dtype=np.float64)) != expected:
-        raise ValueError(f"an RLE of {total:,.0f} pixels, not {runs.height} x {runs.width}")
-    return lengths
+    if (total := sum(counts)) != expected:
+        raise ValueError(f"an RLE of {total:,} pixels, not {runs.height} x {runs.width}")
+    return np.array(counts, np.int64)
