@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from variegate.arrays import AnyArray, Float64Array, Int32Array, Int64Array, split
+from variegate.arrays import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, split
 from variegate.program.boxes import SampledBoxes
 from variegate.program.program import Program
-from variegate.program.stages import Stages, stages_of
-from variegate.targets.box_formats import edges_of, from_corners, from_edges
+from variegate.program.stages import stages_of
+from variegate.targets.box_formats import edges_of, from_edges
+from variegate.targets.boxes import Frames, keep_boxes
 from variegate.targets.copying import Pasted, alpha_of, hide, planes_of
 from variegate.targets.masks import DeviceMasks, HostMasks, nearest_geometry
 from variegate.targets.pasting import Joined, OutputMasks, Part, parts_of, paste_masks
-from variegate.targets.regions import ERASED, LEFT_IMAGE, SEEN, move_boxes, move_points, where_mirrored
+from variegate.targets.points import keep_points
+from variegate.targets.regions import move_boxes
 from variegate.targets.samples import OfImage, of_images
 from variegate.targets.settings import Targets, wrap_results
 
@@ -44,11 +46,6 @@ def _moved(program: Program, row: Int64Array, corners: Float64Array) -> Float64A
     return np.ascontiguousarray(seen[:, 0])
 
 
-NO_BOXES = np.empty((0, 4, 2))
-# What is thinner, in pixels, is a box by rounding alone: as float32 its sides may be equal.
-_LEAST_SIDE = 1e-3
-
-
 class Follower:
     """Targets of one batch through its sampled ``program``. ``runner``: makes masks; None for the CPU."""
 
@@ -61,11 +58,10 @@ class Follower:
         runner: CudaRunner | None = None,
     ) -> None:
         self._images, self._options, self._threads, self._runner = images, options, num_threads, runner
-        self._stages: Stages = stages_of(program)
         are_torchvisions = any(type(kind).__name__ == "Mask" for of in images for kind in of.kinds.values())
         self._geometry = nearest_geometry(program, are_torchvisions)
         self._sizes = np.stack([program.in_shape[:, :2], program.final_sizes()], axis=1).astype(np.int64)
-        self._final: list[tuple[int, int]] = [(height, width) for height, width in self._sizes[:, 1].tolist()]
+        self._frames = Frames(stages_of(program), self._sizes)
         self._outputs = parts_of(program)
         self._pasted: list[Pasted | None] = [None] * len(self._outputs)
         self._program = program
@@ -88,9 +84,10 @@ class Follower:
 
     def results(self) -> list[dict[str, Any]]:
         """For each output what belongs to it, by the keys of the samples, without "image" and "label"."""
-        counts = list(map(len, self._outputs))
-        joined = self._join([part for parts in self._outputs for part in parts], np.repeat(self._least, counts, axis=0))
-        outputs = split(joined, counts)
+        counts = [len(parts) for parts in self._outputs]
+        every = [part for parts in self._outputs for part in parts]
+        pasted = [on_top for on_top, count in zip(self._pasted, counts, strict=True) for _ in range(count)]
+        outputs = split(self._join(every, pasted, np.repeat(self._least, counts, axis=0)), counts)
         masks = self._masks(outputs)
         if any(pasted is not None for pasted in self._pasted):
             outputs, masks = self._covered(outputs, masks)
@@ -108,138 +105,80 @@ class Follower:
         self, outputs: Sequence[Sequence[Joined]], masks: Sequence[OutputMasks]
     ) -> tuple[list[list[Joined]], list[OutputMasks]]:
         """Parts and masks of outputs, less what lies below pasted objects."""
-        tops = [[each._replace(of=replace(each.of, instances=None)) for each in joined[1:]] for joined in outputs]
-        named = iter(self._masks([top for top in tops if top]) if outputs[0][0].of.masks else [])
-        made = [list(joined) for joined in outputs], list(masks)
+        has_named = bool(outputs[0][0].of.masks)
+        above = iter(self._masks_above(outputs) if has_named else [])
+        parts_of_outputs = [list(joined) for joined in outputs]
+        masks_of_outputs = list(masks)
         for n, pasted in enumerate(self._pasted):
             if pasted is None:
                 continue
-            left, top, right, bottom = pasted.box
-            for name, above in next(named, OutputMasks({}, None)).named.items():
-                below = masks[n].named[name]
-                seen = torch.from_numpy(pasted.plane).to(above.device)
-                below[top:bottom, left:right][seen] = above[top:bottom, left:right][seen].to(below.dtype)
-            made[0][n], made[1][n] = self._hidden(n, pasted, outputs[n], masks[n])
-        return made
+            if has_named:
+                _paste_named(pasted, next(above), masks[n])
+            parts_of_outputs[n], masks_of_outputs[n] = self._hidden(n, pasted, outputs[n], masks[n])
+        return parts_of_outputs, masks_of_outputs
+
+    def _masks_above(self, outputs: Sequence[Sequence[Joined]]) -> Sequence[OutputMasks]:
+        """Masks by name of the partners of outputs that have one."""
+        partners = [[each._replace(of=replace(each.of, instances=None)) for each in joined[1:]] for joined in outputs]
+        return self._masks([of_output for of_output in partners if of_output])
 
     def _hidden(
         self, n: int, pasted: Pasted, joined: Sequence[Joined], masks: OutputMasks
     ) -> tuple[list[Joined], OutputMasks]:
+        """Output ``n`` without what its pasted objects hide, and with the edges of what they leave."""
         assert masks.instances is not None
         assert self._program.mixture is not None
-        (own, *above), options, instances = joined, self._options, masks.instances
+        own, *above = joined
+        instances = masks.instances
         number = len(own.kept)
-        size = np.tile(self._sizes[own.part.row, 1, ::-1], 2).astype(np.float64)
-        is_turned = options.box_format == "cxcywhr"
-        scale = size if options.normalized else 1.0
-        boxes = own.boxes.astype(np.float64)
-        whole = np.tile([0.0, 0.0, *size[:2]], (number, 1))
-        edges = whole if is_turned else edges_of(boxes, options.box_format) * scale
-        least = float(self._program.mixture.min_visibility[n])
-        is_left, new = hide(pasted, instances[:number], edges, least)
-        if not is_turned:
-            moved = (new != edges).any(axis=1)
-            boxes[moved] = from_edges(new[moved] / scale, options.box_format)
+        min_visibility = float(self._program.mixture.min_visibility[n])
+        is_left, boxes = self._boxes_beside(pasted, own, instances[:number], min_visibility)
         left, top, right, bottom = pasted.box
-        seen = instances[number:, top:bottom, left:right].any(2).any(1).cpu().numpy()
-        kept = np.concatenate([is_left, seen]) != 0
-        shown = [own._replace(boxes=boxes.astype(np.float32)), *above]
-        found = []
-        for each, is_kept in zip(shown, split(kept, [len(each.kept) for each in shown]), strict=True):
-            points = each.points
-            if points is not None and points.ndim == 3:
-                points = points[is_kept]
-            found.append(each._replace(kept=each.kept[is_kept], boxes=each.boxes[is_kept], points=points))
-        if not kept.all():
-            instances = instances[torch.from_numpy(np.flatnonzero(kept)).to(instances.device)]
+        in_box = instances[number:, top:bottom, left:right]
+        is_seen = in_box.any(2).any(1).cpu().numpy()
+        is_kept = np.concatenate([is_left, is_seen]).astype(np.bool_)
+
+        shown = [own._replace(boxes=boxes), *above]
+        counts = [len(each.kept) for each in shown]
+        found = [each.only(of_part) for each, of_part in zip(shown, split(is_kept, counts), strict=True)]
+        if not is_kept.all():
+            instances = instances[torch.from_numpy(np.flatnonzero(is_kept)).to(instances.device)]
         return found, masks._replace(instances=instances)
 
-    def _join(self, parts: Sequence[Part], least: AnyArray) -> list[Joined]:
-        """``least``: float64[parts, 2], the side and the area that boxes need to be kept."""
-        of = [self._images[part.source] for part in parts]
-        boxes, kept = self._boxes(parts, of, least)
-        points = self._points(parts, of, kept)
-        return [Joined(*each) for each in zip(parts, of, kept, boxes, points, strict=True)]
+    def _boxes_beside(
+        self, pasted: Pasted, own: Joined, instances: torch.Tensor, min_visibility: float
+    ) -> tuple[BoolArray, Float32Array]:
+        """Find which of the output's own objects are left beside pasted ones -> these, and all boxes.
 
-    # -- boxes -------------------------------------------------------------------------------------------------
+        ``instances``: their masks, from which the hidden parts are removed in place.
+        """
+        height, width = self._sizes[own.part.row, 1].tolist()
+        box_format = self._options.box_format
+        if box_format == "cxcywhr":  # whose edges are not along the axes, and stay
+            whole = np.tile([0.0, 0.0, width, height], (len(own.kept), 1))
+            is_left, _ = hide(pasted, instances, whole, min_visibility)
+            return is_left, own.boxes
+        scale = np.array([width, height] * 2, np.float64) if self._options.normalized else 1.0
+        boxes = own.boxes.astype(np.float64)
+        edges = edges_of(boxes, box_format) * scale
+        is_left, new_edges = hide(pasted, instances, edges, min_visibility)
+        is_moved = (new_edges != edges).any(axis=1)
+        boxes[is_moved] = from_edges(new_edges[is_moved] / scale, box_format)
+        return is_left, boxes.astype(np.float32)
 
-    def _boxes(
-        self, parts: Sequence[Part], of: Sequence[OfImage], least: AnyArray
-    ) -> tuple[list[AnyArray], list[AnyArray]]:
-        """Of each part the boxes that are left, float32 as results write them, and which of its image's these are."""
-        corners = [NO_BOXES if each.corners is None else each.corners for each in of]
-        counts = list(map(len, corners))
-        every = np.concatenate([NO_BOXES, *corners])
-        number = np.repeat(np.arange(len(parts)), counts)
-        row = np.repeat(_rows(parts), counts)
-        seen, share = move_boxes(self._stages, row, every, self._sizes[row, 0])
-        left, area = _within(seen[:, 0], [part.boxes for part in parts], number)
-        visible = np.minimum(share * area / np.maximum(_areas(seen[:, 1]), 1e-12), 1.0)
-        side, least_area = least[number].T
-        # Rounding must not drop a box that has just the wanted share.
-        keep = (area > 0.0) & (area >= least_area - 1e-9)
-        keep &= (left[:, 2:] - left[:, :2]).min(axis=1) >= side - 1e-9
-        keep &= visible >= self._options.min_visibility - 1e-9
-        written = self._as_written(row, every, left)
-        keep &= np.isfinite(written).all(axis=1)
-        if self._dropped is not None and len(every):
-            keep &= ~self._dropped[row, np.concatenate(list(map(np.arange, counts)))]
-        kept = [np.flatnonzero(of_part) for of_part in split(keep, counts)]
-        return split(written[keep], map(len, kept)), kept
-
-    def _as_written(self, row: AnyArray, corners: AnyArray, left: AnyArray) -> AnyArray:
-        """Boxes as results write them, float32. ``left``: the edges of what is left of them."""
-        options = self._options
-        if options.box_format == "cxcywhr":
-            moved, _ = move_points(self._stages, np.repeat(row, 4), corners.reshape(-1, 2))
-            return from_corners(moved.astype(np.float64).reshape(-1, 4, 2)).astype(np.float32)
-        if options.normalized:
-            left = left / self._sizes[row, 1][:, [1, 0, 1, 0]]
-        return from_edges(left, options.box_format).astype(np.float32)
-
-    # -- points ------------------------------------------------------------------------------------------------
-
-    def _points(self, parts: Sequence[Part], of: Sequence[OfImage], kept: Sequence[AnyArray]) -> list[AnyArray | None]:
-        given = [each.points for each in of]
-        known = [points for points in given if points is not None]
-        if not known:
-            return [None] * len(parts)
-        columns = known[0].shape[-1]
-        flat = [np.empty((0, columns)) if points is None else points.reshape(-1, columns) for points in given]
-        counts = list(map(len, flat))
-        numbers = np.concatenate(flat)
-        row = np.repeat(_rows(parts), counts)
-        moved, state = move_points(self._stages, row, numbers[:, :2])
-        is_outside = (numbers[:, :2] < 0) | (numbers[:, :2] > self._sizes[row, 0, ::-1])
-        state[is_outside.any(axis=1)] = LEFT_IMAGE
-        over = [pasted for pasted, of_one in zip(self._pasted, self._outputs, strict=True) for _ in of_one]
-        for part, pasted, *of_part in zip(parts, over, given, split(moved, counts), split(state, counts), strict=True):
-            _hide_points(part, pasted, *of_part)
-        if columns == 3:
-            visibility = np.where(state == ERASED, np.minimum(numbers[:, 2], 1.0), numbers[:, 2])
-            moved = np.column_stack([moved, np.where(state == LEFT_IMAGE, 0.0, visibility).astype(np.float32)])
-        if self._options.point_origin == "centre":
-            moved[:, :2] -= np.float32(0.5)
-        if self._options.normalized:
-            moved[:, :2] /= self._sizes[row, 1, ::-1].astype(np.float32)
-        if order := self._options.mirrored_points:
-            place = where_mirrored(self._stages, _rows(parts), np.array(counts, np.int64), tuple(order))
-            moved = moved[place]
-            state = state[place]
-        of_parts = zip(parts, given, split(moved, counts), split(state, counts), kept, strict=True)
-        return [None if points is None else self._points_of(part, points, *rest) for part, points, *rest in of_parts]
-
-    def _points_of(self, part: Part, points: AnyArray, moved: AnyArray, state: AnyArray, kept: AnyArray) -> AnyArray:
-        if points.ndim == 3:
-            written = moved.reshape(points.shape)
-            has_boxes = self._images[part.source].corners is not None
-            return written[kept] if has_boxes and len(kept) < len(written) else written
-        return moved[state != LEFT_IMAGE] if points.shape[1] == 2 and not part.is_whole else moved
+    def _join(self, parts: Sequence[Part], pasted: Sequence[Pasted | None], least: Float64Array) -> list[Joined]:
+        """``pasted``: on top of the output of each part; ``least``: as of ``keep_boxes``."""
+        images = [self._images[part.source] for part in parts]
+        found = keep_boxes(self._frames, self._options, parts, images, least, self._dropped)
+        kept = [of_part.kept for of_part in found]
+        points = keep_points(self._frames, self._options, parts, images, kept, pasted)
+        joined = zip(parts, images, found, points, strict=True)
+        return [Joined(part, image, boxes.kept, boxes.boxes, of_part) for part, image, boxes, of_part in joined]
 
     # -- one output --------------------------------------------------------------------------------------------
 
     def _result(self, own: OfImage, brought: Sequence[Joined], masks: OutputMasks) -> dict[str, Any]:
-        height, width = self._final[brought[0].part.row]
+        height, width = self._sizes[brought[0].part.row, 1].tolist()
         result: dict[str, Any] = {}
         if own.corners is not None:
             boxes = brought[0].boxes if len(brought) == 1 else np.concatenate([each.boxes for each in brought])
@@ -258,48 +197,13 @@ class Follower:
         return {**result, **own.passed}
 
 
-def _rows(parts: Sequence[Part]) -> Int64Array:
-    return np.array([part.row for part in parts], np.int64)
-
-
-def _hide_points(part: Part, pasted: Pasted | None, points: AnyArray | None, places: AnyArray, state: AnyArray) -> None:
-    """Change the ``state`` of points at ``places`` that the part does not show, or that pasted objects hide."""
-    if not part.is_whole:
-        at = places[:, None, :]
-        inside: AnyArray = np.all((at >= part.boxes[:, :2]) & (at <= part.boxes[:, 2:]), axis=2)
-        state[~inside.any(axis=1)] = LEFT_IMAGE
-    if pasted is not None and points is not None:
-        # Own ones below, and those beside what is seen of the partner.
-        is_hidden = pasted.covers(places) != part.is_pasted
-        is_gone = part.is_pasted and points.ndim == 2
-        state[is_hidden & (state == SEEN)] = LEFT_IMAGE if is_gone else ERASED
-
-
-def _areas(edges: AnyArray) -> AnyArray:
-    """Of left, top, right, bottom [B, 4], which may be inverted: 0 then."""
-    return np.asarray(np.maximum(edges[:, 2:] - edges[:, :2], 0.0).prod(axis=1))
-
-
-def _within(edges: AnyArray, boxes: Sequence[AnyArray], number: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Bounds [B, 4] and area [B] of what is left of edges within the ``boxes`` of their ``number``, which do not
-    overlap."""
-    counts = np.array([len(each) for each in boxes], np.int64)[number]
-    first = np.cumsum(counts) - counts
-    of = np.repeat(np.arange(len(edges)), counts)
-    if not len(of):
-        return np.zeros((0, 4)), np.zeros(0)
-    begin = np.cumsum([0, *(len(each) for each in boxes[:-1])])[number]
-    within = np.concatenate(boxes)[begin[of] + np.arange(len(of)) - first[of]]
-    cut = np.concatenate([np.maximum(edges[of, :2], within[:, :2]), np.minimum(edges[of, 2:], within[:, 2:])], axis=1)
-    areas = _areas(cut)
-    is_seen = (cut[:, 2:] - cut[:, :2] > _LEAST_SIDE).all(axis=1)
-    low = np.minimum.reduceat(np.where(is_seen[:, None], cut[:, :2], np.inf), first)
-    high = np.maximum.reduceat(np.where(is_seen[:, None], cut[:, 2:], -np.inf), first)
-    bounds = np.concatenate([low, high], axis=1)
-    area = np.add.reduceat(areas, first)
-    unseen = ~np.logical_or.reduceat(is_seen, first)
-    bounds[unseen], area[unseen] = 0.0, 0.0
-    return bounds, area
+def _paste_named(pasted: Pasted, above: OutputMasks, below: OutputMasks) -> None:
+    """Put what is seen of a partner's masks on top of an output's own, in place."""
+    left, top, right, bottom = pasted.box
+    for name, mask in above.named.items():
+        seen = torch.from_numpy(pasted.plane).to(mask.device)
+        own = below.named[name][top:bottom, left:right]
+        own[seen] = mask[top:bottom, left:right][seen].to(own.dtype)
 
 
 def _join_lists(parts: Sequence[tuple[Any, Joined]]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from variegate.arrays import AnyArray, IndexArray, Int64Array
+from variegate.arrays import AnyArray, BoolArray, IndexArray, Int64Array
 from variegate.program.program import Program
 from variegate.targets.masks import TORCH_TYPES, Box, DeviceMasks, HostMasks, Moved
 from variegate.targets.samples import Mask, OfImage, dtype_of
@@ -34,6 +34,13 @@ class Joined(NamedTuple):
     kept: IndexArray  # which of its boxes
     boxes: AnyArray
     points: AnyArray | None
+
+    def only(self, is_kept: BoolArray) -> Joined:
+        """Without the others of its boxes."""
+        points = self.points
+        if points is not None and points.ndim == 3:
+            points = points[is_kept]
+        return self._replace(kept=self.kept[is_kept], boxes=self.boxes[is_kept], points=points)
 
     @property
     def kept_instances(self) -> IndexArray:
@@ -76,6 +83,10 @@ def parts_of(program: Program) -> list[list[Part]]:
             ]
         )
     return outputs
+
+
+def rows_of(parts: Sequence[Part]) -> Int64Array:
+    return np.array([part.row for part in parts], np.int64)
 
 
 class OutputMasks(NamedTuple):
