@@ -55,7 +55,7 @@ def test_what_guides_import_is_described() -> None:
 
 
 # What pages take from where it is defined, and the reference describes elsewhere.
-PARTS = {("variegate.cli", "main"), ("variegate.formats.samples", "sample_photo")}
+PARTS = {("variegate.cli", "main"), ("variegate.formats.sample_photos", "sample_photo")}
 
 
 def test_a_member_that_does_not_exist_would_be_found() -> None:

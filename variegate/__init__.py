@@ -29,7 +29,7 @@ _NAMES = {
     "variegate.executors.runners.images": ["RaggedBatch"],
     "variegate.formats.opening": ["open_source"],
     "variegate.formats.packed": ["dataset_statistics"],
-    "variegate.formats.samples": ["sample_images"],
+    "variegate.formats.sample_photos": ["sample_images"],
     "variegate.integrations.converters": [
         "from_albumentations",
         "from_timm",

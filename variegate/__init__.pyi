@@ -18,7 +18,7 @@ from variegate.errors import DeviceMemoryError as DeviceMemoryError
 from variegate.executors.runners.images import RaggedBatch as RaggedBatch
 from variegate.formats.opening import open_source as open_source
 from variegate.formats.packed import dataset_statistics as dataset_statistics
-from variegate.formats.samples import sample_images as sample_images
+from variegate.formats.sample_photos import sample_images as sample_images
 from variegate.integrations.converters import from_albumentations as from_albumentations
 from variegate.integrations.converters import from_timm as from_timm
 from variegate.integrations.converters import from_torchvision as from_torchvision

@@ -28,7 +28,7 @@ from variegate.decode import limits as memory
 from variegate.decode.limits import LARGE, MAX_PIXELS, Budget
 from variegate.errors import DecodeError
 from variegate.executors.runners.encoded_batch import EncodedBatch
-from variegate.formats.objects.dataset import DatasetSource
+from variegate.formats.objects.dataset import open_dataset
 
 SIDE = 15_000
 REFUSED = rf"15,000 x 15,000 pixels.* by its header, more than the limit of {MAX_PIXELS:,} \(max_pixels\)"
@@ -154,8 +154,8 @@ def test_every_path_refuses() -> None:
     huge = bombs()["a.png"]
     for read in (
         lambda: vg.Augmenter(T.CenterCrop(8)).decode_and_run([jpeg(), huge]),
-        lambda: list(vg.Loader(DatasetSource([(huge, 0)]), T.CenterCrop(8), device="cpu")),
-        lambda: list(vg.Loader(DatasetSource([(huge, 0)]), T.CenterCrop(8), device="cpu", cache="host")),
+        lambda: list(vg.Loader(open_dataset([(huge, 0)]), T.CenterCrop(8), device="cpu")),
+        lambda: list(vg.Loader(open_dataset([(huge, 0)]), T.CenterCrop(8), device="cpu", cache="host")),
     ):
         with pytest.raises(DecodeError, match=REFUSED):
             read()
@@ -237,7 +237,7 @@ def test_large_pictures_are_decoded_when_their_turn_comes(monkeypatch: pytest.Mo
     for device in ("cpu", "oracle"):
         made = vg.Augmenter(aug.transform, device=device)
         assert torch.equal(made.decode_and_run(files, ids=range(6)), expected)
-    loader = vg.Loader(DatasetSource([(data, 0) for data in files]), aug.transform, 6, device="cpu", shuffle=False)
+    loader = vg.Loader(open_dataset([(data, 0) for data in files]), aug.transform, 6, device="cpu", shuffle=False)
     assert torch.equal(next(iter(loader))[0], expected)
 
 
@@ -246,7 +246,7 @@ def test_large_pictures_that_turn_out_to_be_damaged_are_left_out(monkeypatch: py
     files = large_files()
     files[0] = files[0][:-2000]
     loader = vg.Loader(
-        DatasetSource([(data, i) for i, data in enumerate(files)]), T.CenterCrop(24), 6, device="cpu",
+        open_dataset([(data, i) for i, data in enumerate(files)]), T.CenterCrop(24), 6, device="cpu",
         on_error="skip", shuffle=False,
     )  # fmt: skip
     assert next(iter(loader))[1].tolist() == [1, 2, 3, 4, 5]

@@ -18,7 +18,7 @@ from variegate.cli import main
 from variegate.decode import FORMATS, read_image
 from variegate.errors import DecodeError
 from variegate.formats.kinds import IMAGE_EXTENSIONS
-from variegate.formats.objects.dataset import DatasetSource
+from variegate.formats.objects.dataset import open_dataset
 
 ROOT = Path(__file__).resolve().parents[2]
 EPS = b"""%!PS-Adobe-3.0 EPSF-3.0
@@ -82,7 +82,7 @@ def test_ghostscript_is_not_started(
         lambda: vg.Augmenter(T.CenterCrop(8)).decode_and_run([EPS]),
         lambda: list(vg.Loader(photos, T.CenterCrop(8), device="cpu")),
         lambda: list(vg.Loader(photos, T.CenterCrop(8), device="cpu", cache="host", cache_side=16)),
-        lambda: list(vg.Loader(DatasetSource([(EPS, 0)]), T.CenterCrop(8), device="cpu")),
+        lambda: list(vg.Loader(open_dataset([(EPS, 0)]), T.CenterCrop(8), device="cpu")),
     ):
         with pytest.raises(DecodeError, match=reason):
             read()

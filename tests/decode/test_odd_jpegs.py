@@ -18,7 +18,7 @@ from variegate import transforms as T
 from variegate.decode import decode_jpeg, decode_jpeg_box, decode_jpeg_scaled, is_jpeg, jpeg_size, read_image
 from variegate.errors import DecodeError
 from variegate.executors.runners.encoded_batch import EncodedBatch
-from variegate.formats.objects.dataset import DatasetSource
+from variegate.formats.objects.dataset import open_dataset
 
 CROP = T.RandomResizedCrop(96, scale=(0.02, 0.9))
 ODD = {
@@ -131,7 +131,7 @@ def test_scales_of_narrow_pictures_are_the_same_by_either_decoder(size: tuple[in
 def test_a_loader_takes_the_same_files_in_every_epoch(mutations: list[Mutation]) -> None:
     rng = np.random.default_rng(5)
     files = [(mutate(jpeg(**options), mutations, rng), 0) for options in KINDS.values() for _ in range(2)]
-    loader = vg.Loader(DatasetSource(files), CROP, batch_size=16, device="cpu", on_error="skip", num_threads=2)
+    loader = vg.Loader(open_dataset(files), CROP, batch_size=16, device="cpu", on_error="skip", num_threads=2)
     for _ in range(3):
         assert sum(len(labels) for _, labels in loader) == len(files)
     assert loader.errors == []

@@ -25,8 +25,8 @@ from variegate.decode import read_image
 from variegate.formats.base import Item, Source
 from variegate.formats.filtered import sample_key
 from variegate.formats.folder import open_folder
-from variegate.formats.objects.arrays import ArraySource
-from variegate.formats.objects.dataset import DatasetSource
+from variegate.formats.objects.arrays import open_arrays
+from variegate.formats.objects.dataset import open_dataset
 from variegate.formats.opening import open_source
 from variegate.formats.parquet.read import open_parquet
 from variegate.formats.raw import RawShard
@@ -125,7 +125,7 @@ def list_of_arrays(root: Path, shown: list[Picture]) -> Opened:
     expected = as_read(shown)
     expected[1] = (expected[1][0][..., :1], expected[1][1])
     images, labels = zip(*expected, strict=True)
-    return Opened(ArraySource(list(images), list(labels), CLASSES), expected)
+    return Opened(open_arrays(list(images), list(labels), CLASSES), expected)
 
 
 def memory_map(root: Path, shown: list[Picture]) -> Opened:
@@ -133,7 +133,7 @@ def memory_map(root: Path, shown: list[Picture]) -> Opened:
     sized = [np.asarray(Image.fromarray(pixels).resize((16, 12))) for pixels, _ in as_read(shown)]
     np.save(root / "images.npy", np.stack(sized))
     labels = np.array([picture.label for picture in shown], np.int32)
-    source = ArraySource(np.load(root / "images.npy", mmap_mode="r"), labels, CLASSES)
+    source = open_arrays(np.load(root / "images.npy", mmap_mode="r"), labels, CLASSES)
     return Opened(source, list(zip(sized, labels.tolist(), strict=True)))
 
 
@@ -160,11 +160,11 @@ def dataset_of_files(root: Path, shown: list[Picture]) -> Opened:
         samples.append((str(root / f"{i:03}"), picture.label))
         with Image.open(io.BytesIO(picture.data)) as image:
             expected.append((np.array(image.convert("RGB")), picture.label))
-    return Opened(DatasetSource(FilesOfPictures(root, samples)), expected)
+    return Opened(open_dataset(FilesOfPictures(root, samples)), expected)
 
 
 def list_of_pairs(root: Path, shown: list[Picture]) -> Opened:
-    return Opened(DatasetSource([(picture.data, picture.label) for picture in shown]), as_read(shown))
+    return Opened(open_dataset([(picture.data, picture.label) for picture in shown]), as_read(shown))
 
 
 def shards(root: Path, shown: list[Picture]) -> Opened:
@@ -266,7 +266,7 @@ def mixture(root: Path, shown: list[Picture]) -> Opened:
     half, last = folder(root, shown[: len(shown) // 2]), as_read(shown[len(shown) // 2 :])
     reordered = ("cat", "ant", "bee")
     images, labels = zip(*((image, reordered.index(CLASSES[label])) for image, label in last), strict=True)
-    source = Mixture({"files": half.source, "memory": ArraySource(list(images), list(labels), reordered)})
+    source = Mixture({"files": half.source, "memory": open_arrays(list(images), list(labels), reordered)})
     return Opened(source, half.expected + last)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from variegate.formats.base import SourceError
@@ -21,7 +22,7 @@ def test_class_folders_in_the_order_of_image_folder(tmp_path: Path) -> None:
     lay(tmp_path, "dog/b.PNG", "dog/a.jpeg", "cat/z.jpg", "cat/deep/er/1.webp", "cat/Z.jpg", "Ant/x.gif")
     source = open_folder(tmp_path)
     assert source.classes == ("Ant", "cat", "dog")
-    assert [(s.path, s.label) for s in source.samples] == [
+    assert list(zip(source.paths(), source.labels(np.arange(len(source))).tolist(), strict=True)) == [
         ("Ant/x.gif", 0),
         ("cat/Z.jpg", 1),
         ("cat/z.jpg", 1),
@@ -31,7 +32,7 @@ def test_class_folders_in_the_order_of_image_folder(tmp_path: Path) -> None:
     ]
     assert len(source) == 6
     assert source.name(3).file == str(tmp_path / "cat/deep/er/1.webp")
-    assert source.classes[source.samples[4].label] == "dog"
+    assert source.classes[source.read(4).label] == "dog"
 
 
 def test_empty_classes_keep_their_index_and_are_reported(tmp_path: Path) -> None:
@@ -39,15 +40,21 @@ def test_empty_classes_keep_their_index_and_are_reported(tmp_path: Path) -> None
     (tmp_path / "a").mkdir()
     source = open_folder(tmp_path)
     assert source.classes == ("a", "b", "c")
-    assert source.samples[0].label == 1
+    assert source.read(0).label == 1
     assert source.empty_classes == ("a", "c")
-    assert source.ignored == ("c/notes.txt",)
+    assert source.notes() == [
+        "class folders without images: a, c",
+        "1 files that are not taken for images: c/notes.txt",
+    ]
 
 
 def test_flat_folder_is_one_class(tmp_path: Path) -> None:
     source = open_folder(lay(tmp_path, "b.jpg", "a.png", "sub/notes.txt"))
     assert source.classes == (".",)
-    assert [(s.path, s.label) for s in source.samples] == [("a.png", 0), ("b.jpg", 0)]
+    assert list(zip(source.paths(), source.labels(np.arange(len(source))).tolist(), strict=True)) == [
+        ("a.png", 0),
+        ("b.jpg", 0),
+    ]
 
 
 def test_links_are_followed_but_not_in_circles(tmp_path: Path) -> None:
@@ -55,7 +62,7 @@ def test_links_are_followed_but_not_in_circles(tmp_path: Path) -> None:
     lay(tmp_path / "root", "a/2.jpg")
     (tmp_path / "root/a/loop").symlink_to(tmp_path / "root/a")
     (tmp_path / "root/b").symlink_to(tmp_path / "elsewhere")
-    assert [s.path for s in open_folder(tmp_path / "root").samples] == ["a/2.jpg", "b/1.jpg"]
+    assert open_folder(tmp_path / "root").paths() == ["a/2.jpg", "b/1.jpg"]
 
 
 def test_errors_name_the_folder_and_what_was_expected(tmp_path: Path) -> None:

@@ -193,4 +193,4 @@ def test_an_image_beside_a_folder_of_that_name(tmp_path: Path, jpeg: bytes) -> N
     (tmp_path / "x.jpg").mkdir()
     (tmp_path / "x.jpg/a.jpg").write_bytes(jpeg)
     source = open_source(tmp_path / "x.jpg")
-    assert repr(source) == f"FolderSource({tmp_path}/x.jpg: 1 sample, 1 class)"
+    assert repr(source) == f"Samples({tmp_path}/x.jpg: 1 sample, 1 class)"

@@ -12,8 +12,8 @@ import pytest
 
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
-from variegate.formats.objects.arrays import ArraySource
-from variegate.formats.objects.dataset import DatasetSource
+from variegate.formats.objects.arrays import open_arrays
+from variegate.formats.objects.dataset import open_dataset
 from variegate.formats.parquet.read import open_parquet
 
 IMAGES = np.zeros((3, 4, 4, 3), np.uint8)
@@ -33,14 +33,14 @@ ACCEPTED = rf"accepted: whole numbers up to {MOST} \(int64\), of classes from 0 
 )
 def test_of_arrays(labels: Any, where: str) -> None:
     with pytest.raises(SourceError, match=f"{where}; {ACCEPTED}"):
-        ArraySource(IMAGES, labels)
+        open_arrays(IMAGES, labels)
 
 
 def test_those_that_fit_stay_as_they_are() -> None:
     labels = np.array([0, 5, MOST], np.uint64)
-    assert [ArraySource(IMAGES, labels).read(i).label for i in range(3)] == [0, 5, MOST]
-    assert ArraySource(IMAGES, [1.5, float(2**63), 0]).read(1).label == float(2**63)
-    assert ArraySource(IMAGES, [1, 2.5, 0]).read(0).label == 1.0
+    assert [open_arrays(IMAGES, labels).read(i).label for i in range(3)] == [0, 5, MOST]
+    assert open_arrays(IMAGES, [1.5, float(2**63), 0]).read(1).label == float(2**63)
+    assert open_arrays(IMAGES, [1, 2.5, 0]).read(0).label == 1.0
 
 
 def write(path: Path, label: pa.Array) -> str:
@@ -67,7 +67,7 @@ def test_of_parquet_files_that_fit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("label", [2**63, 2**64, np.uint64(2**63), np.array([1, 2**63], np.uint64)])
 def test_of_data_sets(label: Any) -> None:
-    source = DatasetSource([(IMAGES[0], 1), (IMAGES[0], label)])
+    source = open_dataset([(IMAGES[0], 1), (IMAGES[0], label)])
     assert source.read(0).label == 1
     with pytest.raises(DecodeError, match=rf"list: item 1: label.*: got \d+; {ACCEPTED}"):
         source.read(1)

@@ -16,8 +16,8 @@ import variegate as vg
 from tests.formats.tars import encoded, labelled, tar_bytes, write_shards, write_tar
 from variegate.formats import kinds as file_kinds
 from variegate.formats.base import SourceError
-from variegate.formats.folder import FolderSource
-from variegate.formats.tar.read import TarStream, WebDatasetSource
+from variegate.formats.samples import Samples
+from variegate.formats.tar.read import TarStream
 
 
 def test_tars_by_every_way_to_name_them(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_tars_by_every_way_to_name_them(tmp_path: Path) -> None:
     ]
     for spec in specs:
         source = vg.open_source(spec)
-        assert isinstance(source, WebDatasetSource)
+        assert isinstance(source, Samples)
         assert source.fingerprint == expected
         assert source.read(11) == (encoded(3), 1)
     assert len(vg.open_source(shards[0])) == 4
@@ -65,7 +65,7 @@ def test_folders_and_images(tmp_path: Path) -> None:
     (tmp_path / "cat").mkdir()
     (tmp_path / "cat" / "1.jpg").write_bytes(encoded(1))
     source = vg.open_source(tmp_path)
-    assert isinstance(source, FolderSource)
+    assert isinstance(source, Samples)
     assert source.classes == ("cat",)
     one = vg.open_source(tmp_path / "cat" / "1.jpg")
     assert len(one) == 1
@@ -83,10 +83,10 @@ def test_addresses(tmp_path: Path, memory: Any) -> None:
     for number in range(2):
         memory.pipe(f"/shards/{number}.tar", tar_bytes(labelled(2, 2 * number)))
     memory.pipe("/images/cat/1.jpg", encoded(1))
-    assert isinstance(vg.open_source("memory://images"), FolderSource)
+    assert isinstance(vg.open_source("memory://images"), Samples)
     for spec in ("memory://shards", "memory://shards/*.tar", "memory://shards/{0..1}.tar", ["memory://shards/0.tar"]):
         assert isinstance(vg.open_source(spec), TarStream)
-        assert isinstance(vg.open_source(spec, stream=False), WebDatasetSource)
+        assert isinstance(vg.open_source(spec, stream=False), Samples)
     assert (
         vg.open_source("memory://shards/", stream=False).fingerprint
         == vg.open_source("memory://shards/*.tar", stream=False).fingerprint

@@ -227,12 +227,13 @@ def test_a_folder_is_listed_as_on_a_disk(tmp_path: Path, memory: Any, names: tup
         memory.pipe(f"/data/train/{name}", bytes([number]))
     here, there = open_folder(tmp_path), open_folder(at("memory://data/train/"))
     assert there.is_remote
-    for name in ("classes", "samples", "empty_classes", "ignored", "fingerprint"):
+    assert there.paths() == here.paths()
+    for name in ("classes", "empty_classes", "fingerprint"):
         assert getattr(there, name) == getattr(here, name), name
     assert there.notes() == here.notes()
     copy = pickle.loads(pickle.dumps(there))
     assert [copy.read(i) for i in range(len(copy))] == [here.read(i) for i in range(len(here))]
-    assert there.name(0) == (f"memory://data/train/{there.samples[0].path}", None)
+    assert there.name(0) == (f"memory://data/train/{there.relative_path(0)}", None)
 
 
 def test_a_folder_without_images_or_over_http(memory: Any) -> None:

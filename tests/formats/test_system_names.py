@@ -51,7 +51,7 @@ def test_folders(tmp_path: Path) -> None:
     put(tmp_path)
     source = open_source(tmp_path)
     assert source.classes == ("cat", "dog")
-    assert [one.path for one in source.samples] == ["cat/0.png", "dog/1.png"]
+    assert source.paths() == ["cat/0.png", "dog/1.png"]
     assert source.notes() == []
 
 
@@ -60,7 +60,7 @@ def test_addresses() -> None:
     for name in ("cat/0.png", "dog/1.png", "cat/Thumbs.db", *LEFT):
         memory.pipe_file(f"/system_names/{name}", picture())
     source = open_source("memory://system_names")
-    assert [one.path for one in source.samples] == ["cat/0.png", "dog/1.png"]
+    assert source.paths() == ["cat/0.png", "dog/1.png"]
     assert source.notes() == []
 
 
@@ -91,7 +91,7 @@ def test_masks(tmp_path: Path) -> None:
         for name in ("0.png", "@eaDir/0.png", "._0.png"):
             (tmp_path / folder / name).parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(np.zeros((4, 4), np.uint8)).save(tmp_path / folder / name)
-    assert open_source(tmp_path, annotations="masks").paths == ("images/0.png",)
+    assert open_source(tmp_path, annotations="masks").paths() == ["images/0.png"]
 
 
 def test_an_index_leaves_no_file_open(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from tests.needed import needs
 from tests.one_tensorflow import on_tensorflow
 from variegate import transforms as T
 from variegate.formats.base import StreamItem
-from variegate.formats.folder import FolderSource, open_folder
+from variegate.formats.folder import open_folder
+from variegate.formats.samples import Samples
 
 if TYPE_CHECKING:
     import keras
@@ -51,7 +52,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def source(root: Path) -> FolderSource:
+def source(root: Path) -> Samples:
     return open_folder(root)
 
 
@@ -59,7 +60,7 @@ def source(root: Path) -> FolderSource:
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_batches_are_the_loaders(source: FolderSource, workers: int) -> None:
+def test_batches_are_the_loaders(source: Samples, workers: int) -> None:
     loader = make_loader(source)
     dataset = PyDataset(loader, workers=workers)
     assert len(dataset) == dataset.num_batches == 5
@@ -77,12 +78,12 @@ def test_batches_are_the_loaders(source: FolderSource, workers: int) -> None:
         dataset[5]
 
 
-def test_without_normalising_images_are_bytes(source: FolderSource) -> None:
+def test_without_normalising_images_are_bytes(source: Samples) -> None:
     images, _ = PyDataset(make_loader(source, T.Resize((8, 8))))[0]
     assert images.dtype == np.uint8
 
 
-def test_views_are_a_tuple_of_arrays(source: FolderSource) -> None:
+def test_views_are_a_tuple_of_arrays(source: Samples) -> None:
     views = T.MultiView([T.Resize((8, 8)), T.RandomResizedCrop(5)], counts=[1, 3])
     (large, small), labels = PyDataset(make_loader(source, views))[0]
     assert (large.shape, small.shape, labels.shape) == ((4, 1, 8, 8, 3), (4, 3, 5, 5, 3), (4,))
@@ -92,7 +93,7 @@ def test_views_are_a_tuple_of_arrays(source: FolderSource) -> None:
 
 
 @pytest.mark.parametrize(("one_hot", "length"), [(True, 3), (5, 5)])
-def test_one_hot_labels(source: FolderSource, one_hot: Any, length: int) -> None:
+def test_one_hot_labels(source: Samples, one_hot: Any, length: int) -> None:
     loader = make_loader(source)
     _, labels = PyDataset(loader, one_hot=one_hot)[1]
     assert labels.dtype == np.float32
@@ -102,7 +103,7 @@ def test_one_hot_labels(source: FolderSource, one_hot: Any, length: int) -> None
 
 
 @pytest.mark.parametrize("mix", [T.MixUp(), T.Mosaic()], ids=["two", "four"])
-def test_mixed_labels_are_weighted_means(source: FolderSource, mix: T.Transform) -> None:
+def test_mixed_labels_are_weighted_means(source: Samples, mix: T.Transform) -> None:
     loader = make_loader(source, T.Compose([T.Resize((16, 16)), mix]))
     labels: Any = loader.batch(0).labels
     _, vectors = PyDataset(loader, one_hot=3)[0]
@@ -121,7 +122,7 @@ def test_mixed_labels_are_weighted_means(source: FolderSource, mix: T.Transform)
     np.testing.assert_array_equal(PyDataset(with_classes, one_hot=3)[0][1], with_classes.batch(0).labels)
 
 
-def test_epochs_of_another_length_are_refused(source: FolderSource) -> None:
+def test_epochs_of_another_length_are_refused(source: Samples) -> None:
     dataset = PyDataset(make_loader(source), one_hot=3)
     model = keras.Sequential([keras.Input((16, 16, 3)), keras.layers.Flatten(), keras.layers.Dense(3, "softmax")])
     model.compile("sgd", "categorical_crossentropy", run_eagerly=True)
@@ -168,12 +169,12 @@ class Stream:
         ({}, {"max_queue_size": True}, "max_queue_size: got True; accepted"),
     ],
 )
-def test_arguments_that_are_refused(source: FolderSource, arguments: Any, options: Any, message: str) -> None:
+def test_arguments_that_are_refused(source: Samples, arguments: Any, options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         PyDataset(make_loader(source, **arguments), **options)
 
 
-def test_loaders_that_are_refused(source: FolderSource) -> None:
+def test_loaders_that_are_refused(source: Samples) -> None:
     with pytest.raises(TypeError, match=r"loader: got list; accepted: a vg\.Loader"):
         PyDataset([])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"loader: its source is a stream, .* open_source\(\.\.\., stream=False\)"):
@@ -184,20 +185,20 @@ def test_loaders_that_are_refused(source: FolderSource) -> None:
         PyDataset(loader)
 
 
-def test_channels_first(source: FolderSource, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_channels_first(source: Samples, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keras.config, "image_data_format", lambda: "channels_first")
     assert PyDataset(make_loader(source, layout="NCHW"))[0][0].shape == (4, 3, 16, 16)
     with pytest.raises(ValueError, match=r"layout='NHWC', but .* 'channels_first'; accepted: layout='NCHW'"):
         PyDataset(make_loader(source))
 
 
-def test_images_of_several_shapes_are_refused(source: FolderSource) -> None:
+def test_images_of_several_shapes_are_refused(source: Samples) -> None:
     message = r"batch 0: got images of shapes \(\d+, 40, 3\), .* accepted: one shape. End the transform with a crop"
     with pytest.raises(ValueError, match=message):
         PyDataset(make_loader(source, T.RandomHorizontalFlip()))[0]
 
 
-def test_labels_that_no_one_hot_vector_has(source: FolderSource) -> None:
+def test_labels_that_no_one_hot_vector_has(source: Samples) -> None:
     dataset = PyDataset(make_loader(source, shuffle=False), one_hot=2)
     dataset[0]
     with pytest.raises(ValueError, match="one_hot: got the label 2; accepted: 0 to 1"):

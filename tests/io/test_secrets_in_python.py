@@ -43,7 +43,7 @@ def files() -> Any:
 
 def test_sources(files: MemoryFileSystem) -> None:
     source = open_source("memory://me:SECRET@data/photos")
-    assert repr(source) == "FolderSource(memory://data/photos: 1 sample, 1 class)"
+    assert repr(source) == "Samples(memory://data/photos: 1 sample, 1 class)"
     assert str(source.name(0)) == "memory://data/photos/cat/1#a.png"  # type: ignore[union-attr]
     assert repr(open_source(URL)) == "TarStream(https://127.0.0.1:9/a.tar: a stream of 1 shard)"
     for spec in ([URL, 3], {URL: 1}, [URL, "https://x:SECRET@h/b.jpg"]):
@@ -130,4 +130,4 @@ def test_a_dead_server_with_everything_in_its_address() -> None:
 
 
 def test_labels_and_arrays_have_short_reprs_too() -> None:
-    assert repr(open_source(np.zeros((2, 4, 4, 3), np.uint8))) == "ArraySource((2, 4, 4, 3): 2 samples)"
+    assert repr(open_source(np.zeros((2, 4, 4, 3), np.uint8))) == "Samples((2, 4, 4, 3): 2 samples)"

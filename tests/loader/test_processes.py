@@ -28,7 +28,7 @@ from tests.loader.holding import Augmented, Halved, Loaded
 from tests.loader.loading import CROPPED, NORMALISED, ids, load, pixels
 from tests.loader.samples import MemorySource, MemoryStream, jpeg
 from variegate import transforms as T
-from variegate.formats.objects.dataset import DatasetSource
+from variegate.formats.objects.dataset import open_dataset
 from variegate.threads import Threads
 
 pytestmark = pytest.mark.process
@@ -76,7 +76,7 @@ def in_child(work: Callable[[], Any]) -> Any:
 SOURCES = {
     "indexed": lambda: MemorySource(40),
     "stream": lambda: MemoryStream(40),
-    "data set": lambda: DatasetSource([(photo(40 + i % 3, 48), i % 2) for i in range(40)], lock=True),
+    "data set": lambda: open_dataset([(photo(40 + i % 3, 48), i % 2) for i in range(40)], lock=True),
     "arrays": lambda: (np.stack([photo(40, 48)] * 40), list(range(40))),
 }
 
@@ -318,9 +318,9 @@ def test_what_cannot_be_pickled_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
             super().__init__([(photo(40, 48), 0)] * 3)
             self.lock = threading.Lock()
 
-    message = r"source: got a DatasetSource that cannot be pickled \(.*\); accepted: what can be, or make the Loader in"
+    message = r"source: got .* that cannot be pickled \(.*\); accepted: what can be, or make the Loader in"
     with pytest.raises(pickle.PicklingError, match=message):
-        pickle.dumps(load(DatasetSource(Locked())))
+        pickle.dumps(load(open_dataset(Locked())))
     with pytest.raises(pickle.PicklingError, match="sampler: got a function that cannot be pickled"):
         pickle.dumps(load(MemorySource(3), sampler=lambda epoch: [0]))
 

@@ -23,7 +23,7 @@ from tests.loader.loading import CROPPED, by_key, keys, load
 from tests.loader.samples import MemorySource, MemoryStream
 from variegate import transforms as T
 from variegate.formats.base import Item
-from variegate.formats.objects.dataset import DatasetSource
+from variegate.formats.objects.dataset import open_dataset
 from variegate.loader.weights import DrawnOrder, groups_of
 
 NOISE = T.Compose([T.RandomCrop(16), T.GaussianNoise(0.1), T.Normalize(0.5, 0.25)])
@@ -290,7 +290,7 @@ class Columns(Targets):
     ids=lambda dataset: type(dataset).__name__,
 )
 def test_data_sets_tell_their_labels(dataset: Any) -> None:
-    source = DatasetSource(dataset)
+    source = open_dataset(dataset)
     found = draw("balanced", source, 0)
     assert np.bincount(source.labels(found)).tolist() == [4, 4]  # type: ignore[arg-type]
 
@@ -298,7 +298,7 @@ def test_data_sets_tell_their_labels(dataset: Any) -> None:
 def test_the_labels_that_items_carry_count() -> None:
     """Not those that a data set lists and turns into others."""
     dataset = Targets(targets=[0] * 8, target_transform=lambda label: label + 1)
-    with pytest.raises(ValueError, match="weights: DatasetSource does not tell the classes of its samples"):
+    with pytest.raises(ValueError, match=r"weights: Samples\(.*\) does not tell the classes of its samples"):
         load(dataset, weights="balanced")
 
 
@@ -364,7 +364,11 @@ def test_bad_weights_are_named(weights: Any, message: str) -> None:
             "weights: 2 samples have no label, the first is memory: 1.jpg; accepted: labels for all, or a mapping with "
             "{-1: 0} to leave these out",
         ),
-        (MemorySource(4), {"weights": "balanced"}, "weights: MemorySource does not tell the classes of its samples"),
+        (
+            MemorySource(4),
+            {"weights": "balanced"},
+            "weights: Samples(MemorySource: 4 samples, 2 classes) does not tell",
+        ),
         (MemoryStream(4), {"weights": [1.0] * 4}, "weights: this source is a stream, which gives samples in its own"),
         (Labelled([0, 1]), {"num_samples": 3}, "num_samples: got 3 without weights; accepted with weights"),
         (

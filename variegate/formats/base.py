@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -86,7 +84,7 @@ class Source(Protocol):
     where they are classes (-1 for none), or None. Weights by class need it. ``has_targets``: True where every sample
     has targets; then ``has_image_labels``, False where images have no labels of their own beside them, and
     ``has_edges``, True where boxes are edges, and key points count from the corner, in pixels, whatever ``vg.Targets``
-    says.
+    says. ``open_source`` returns it as Samples.
     """
 
     @property
@@ -126,68 +124,87 @@ class Source(Protocol):
 
 
 class IndexedSource:
-    """The common part of most sources: files or memory of this machine, ids that are indices, no notes."""
+    """Base of the sources of this package: what else they may know of their samples, and its values if they do not.
 
+    Every source that ``open_source`` returns is one, unless it is a stream.
+    """
+
+    classes: tuple[str, ...] = ()
     is_remote: bool = False
+    has_targets: bool = False
+    has_edges: bool = False
+    has_image_labels: bool = True
+    # Samples are pixels, in memory or in a file that is mapped into it; ``is_stacked``: all of them are one array.
+    is_decoded: bool = False
+    is_stacked: bool = False
+    # Every sample is a file of its own below this folder.
+    folder: Location | None = None
+    empty_classes: tuple[str, ...] = ()
+    # The layout that targets are written in.
+    layout: str | None = None
+    # Boxes, labels, key points and outlines of the images (``annotated.objects.Objects``), if they are in memory, and
+    # the form of the masks made of outlines (``annotated.values.MASKS``).
+    objects: Any = None
+    mask: str | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def about(self) -> Mapping[str, Any] | None:
+        """What a data set in the same ``layout`` needs beside images and targets, as JSON has it."""
+        return None
+
+    @property
+    def excluded(self) -> dict[str, Any]:
+        """Settings of runs: the list of samples that are excluded, and their number."""
+        return {}
+
+    @property
+    def whole(self) -> IndexedSource:
+        """The source without exclusions."""
+        return self
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def read(self, index: int) -> Item:
+        raise NotImplementedError
+
+    def name(self, index: int) -> SampleName:
+        raise NotImplementedError
+
+    def row(self, index: int) -> int:
+        """The row of a sample in ``objects``."""
+        return index
 
     def ids(self, indices: Int64Array) -> UInt64Array:
         return indices.astype(np.uint64)
 
+    def labels(self, indices: Int64Array) -> AnyArray | None:
+        """Labels of many samples; None if they are not known without reading samples."""
+        return None
+
     def notes(self) -> list[str]:
         return []
 
+    def relative_path(self, index: int) -> str | None:
+        """Path of a sample below ``folder``, with forward slashes, the same on every machine."""
+        return None
 
-class FilesSource(IndexedSource):
-    """Samples of files that hold many each, one file after another. ``stored``: the files as they were when listed."""
-
-    def __init__(self, stored: list[StoredFile], classes: tuple[str, ...]) -> None:
-        self._stored = stored
-        self.classes = classes
-        self._starts = [0, *accumulate(file.samples for file in stored)]
-        self.is_remote = any(file.location.is_url for file in stored)
-
-    def __repr__(self) -> str:
-        return describe(self, first_names([str(file.location) for file in self._stored], 1))
-
-    def __len__(self) -> int:
-        return self._starts[-1]
+    def path_beside(self, index: int) -> str | None:
+        """Path below ``folder`` of the mask of a sample."""
+        return None
 
     def stored_files(self) -> list[StoredFile]:
-        return list(self._stored)
+        """The files that hold many samples each."""
+        return []
 
-    def _place(self, index: int) -> tuple[int, int]:
-        """The number of a sample's file, and its position there."""
-        check_index(index, len(self))
-        file = bisect_right(self._starts, index) - 1
-        return file, int(index) - self._starts[file]
-
-
-@runtime_checkable
-class FileSource(Protocol):
-    """A Source of which every sample is a file of its own in, or somewhere below, one folder."""
-
-    @property
-    def folder(self) -> Location: ...
-
-    def relative_path(self, index: int) -> str:
-        """Of a sample's file below the folder, with forward slashes, the same on every machine."""
-        ...
-
-
-@runtime_checkable
-class PixelSource(Protocol):
-    """A Source whose samples lie decoded in memory, or in a file that is mapped to it."""
-
-    @property
-    def is_stacked(self) -> bool:
-        """All images are one array, so that ``pixels`` gives many at once."""
-        ...
-
-    def pixels(self, indices: Int64Array) -> UInt8Array:
-        """Many images at once, copied: uint8 [N, H, W, C]. Only where ``is_stacked``."""
-        ...
-
-    def labels(self, indices: Int64Array) -> AnyArray: ...
+    def with_targets(self, box_format: str, normalized: bool) -> IndexedSource:
+        """The source with targets beside its images, for data sets that leave this to the user. ``box_format``,
+        ``normalized``: how boxes are written, as dicts of a data set have them already."""
+        return self
 
 
 class StreamItem(NamedTuple):
@@ -221,7 +238,7 @@ class StreamSource(Protocol):
     def notes(self) -> list[str]: ...
 
 
-AnySource: TypeAlias = Source | StreamSource
+AnySource: TypeAlias = IndexedSource | StreamSource
 
 
 def digest_of(*parts: str | bytes) -> str:
@@ -233,7 +250,7 @@ def digest_of(*parts: str | bytes) -> str:
 
 
 def describe(source: Any, place: str, what: str = "") -> str:
-    """A line for ``repr``: ``FolderSource(photos: 4 samples, 2 classes)``. ``what``: in place of their number."""
+    """A line for ``repr``: ``Samples(photos: 4 samples, 2 classes)``. ``what``: in place of their number."""
     parts = [what or f"{len(source):,} sample{'s' * (len(source) != 1)}"]
     if number := len(source.classes):
         parts.append(f"{number:,} class{'es' * (number != 1)}")

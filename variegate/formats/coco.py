@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from variegate.formats.annotated.folders import AnnotatedFolder, names_below, read_text
+from variegate.formats.annotated.folders import annotated_folder, names_below, read_text
 from variegate.formats.annotated.objects import (
     ROW_ERRORS,
     AnnotationErrors,
@@ -37,6 +37,7 @@ from variegate.formats.base import SourceError, first_names
 from variegate.formats.kinds import is_image_name
 from variegate.formats.labels import checked_names
 from variegate.formats.reading import is_file, parse_file
+from variegate.formats.samples import Samples
 from variegate.io.location import Location
 
 Entry = dict[str, Any]
@@ -59,7 +60,7 @@ class _Category(NamedTuple):
 
 def open_coco(
     folder: Location, annotations: Mapping[str, Any], on_error: str, classes: Sequence[str] | None
-) -> AnnotatedFolder:
+) -> Samples:
     """Images in the file's order. ``ignored``: objects with ``iscrowd`` are kept. Raises SourceError for other files,
     for images that are missing, and for invalid objects, unless ``on_error`` is "skip"."""
     options = check_options("coco", annotations)
@@ -103,7 +104,7 @@ def open_coco(
     masks = {name: options[name] for name in ("mask", "unoutlined")}
     notes += objects.notes_on_masks(**masks, num_classes=len(names))
     about = {"format": "coco", "categories": entries["categories"]}
-    return AnnotatedFolder(folder, names, tuple(paths), tuple(notes), about, options["exif"], objects=objects, **masks)
+    return annotated_folder(folder, names, paths, notes, about, options["exif"], objects=objects, **masks)
 
 
 def _find(folder: Location, name: str) -> Location:
@@ -245,7 +246,7 @@ _sorted = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 
 
 def coco_files(about: Mapping[str, Any], classes: list[str], rows: Rows) -> Iterator[tuple[str, Content]]:
-    """``annotations.json``, an entry a line, beside the folder ``images``. ``about``: an ``AnnotatedFolder``'s, with
+    """``annotations.json``, an entry a line, beside the folder ``images``. ``about``: that of Samples, with
     ``categories``."""
     yield "annotations.json", _pieces(about["categories"], rows)
 

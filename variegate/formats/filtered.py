@@ -11,48 +11,43 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
 
-from variegate.arrays import Int64Array, UInt8Array, UInt64Array
 from variegate.errors import DecodeError
 from variegate.formats.base import (
-    AnySource,
-    FileSource,
-    Item,
-    PixelSource,
+    IndexedSource,
     SampleName,
     Source,
     SourceError,
-    StoredFile,
     StreamItem,
     StreamSource,
-    check_index,
     digest_of,
     first_names,
 )
 from variegate.formats.reading import parse_file, read_file
+from variegate.formats.samples import Samples, samples_of
 from variegate.formats.stamps import printable
 from variegate.io.files import StrPath
 from variegate.io.location import Location
 from variegate.threads import computed_once
 
 
-def sample_key(source: Any, index: int) -> str:
-    """Of a Source's sample. A tar may hold a member twice, and shards of one name may lie in different folders."""
-    path = getattr(source, "relative_path", None)  # a FileSource's
-    return stream_key(source.name(index)) if path is None else as_line(path(index))
+def sample_key(source: IndexedSource, index: int) -> str:
+    """Of a sample by index. A tar may hold a member twice, and shards of one name may lie in different folders."""
+    path = source.relative_path(index)
+    return stream_key(source.name(index)) if path is None else as_line(path)
 
 
-def sample_keys(source: Any) -> list[str]:
+def sample_keys(source: IndexedSource) -> list[str]:
     """``sample_key`` of all."""
-    path = getattr(source, "relative_path", None)
-    name = source.name
-    return [stream_key(name(index)) if path is None else as_line(path(index)) for index in range(len(source))]
+    if isinstance(source, Samples) and source.folder is not None:
+        return list(map(as_line, source.paths()))
+    return [sample_key(source, index) for index in range(len(source))]
 
 
 def stream_key(name: SampleName) -> str:
@@ -76,105 +71,13 @@ def _of_whole(name: str, *default: bool) -> Any:
     return property(lambda self: getattr(self.whole, name, *default))
 
 
-class _WithTargetsOfWhole:
-    """Has targets, edges in them, and labels of images, where its ``whole`` has them; and its classes."""
+class FilteredStream:
+    """A stream without the samples of some names. How many these are shows as it is read."""
 
-    whole: Any
     classes = _of_whole("classes")
     has_targets = _of_whole("has_targets", False)
     has_edges = _of_whole("has_edges", False)
     has_image_labels = _of_whole("has_image_labels", True)
-
-
-class FilteredSource(_WithTargetsOfWhole):
-    """Samples of a source by ascending indices ``kept``; ``exclude``: the place of the others' list, or ""."""
-
-    is_remote = _of_whole("is_remote")
-
-    def __init__(self, whole: Any, kept: Int64Array, notes: list[str], exclude: str = "") -> None:
-        self.whole = whole
-        self.kept = kept
-        self.exclude = exclude
-        self._notes = notes
-
-    def __repr__(self) -> str:
-        inside = repr(self.whole).removeprefix(f"{type(self.whole).__name__}(")
-        count = f"{len(self.whole):,} sample"
-        kept = f"{len(self):,} sample"
-        plural = "" if len(self) == 1 else "s"
-        return f"{type(self).__name__}({inside.replace(f'{count}s', f'{kept}{plural}', 1)}"
-
-    def __len__(self) -> int:
-        return len(self.kept)
-
-    @computed_once
-    def fingerprint(self) -> str:
-        """Of the whole and of which samples are kept; not of names that were no sample's."""
-        return digest_of(f"{self.whole.fingerprint}\0", self.kept.tobytes())
-
-    def _at(self, index: int) -> int:
-        check_index(index, len(self.kept))
-        return int(self.kept[index])
-
-    def read(self, index: int) -> Item:
-        return cast(Item, self.whole.read(self._at(index)))
-
-    def name(self, index: int) -> SampleName:
-        return cast(SampleName, self.whole.name(self._at(index)))
-
-    def ids(self, indices: Int64Array) -> UInt64Array:
-        return cast("UInt64Array", self.whole.ids(self.kept[indices]))
-
-    def labels(self, indices: Int64Array) -> Any:
-        ask = getattr(self.whole, "labels", None)
-        return None if ask is None else ask(self.kept[indices])
-
-    def notes(self) -> list[str]:
-        return [*self.whole.notes(), *self._notes]
-
-    @property
-    def stored_files(self) -> Callable[[], list[StoredFile]]:
-        """As the whole has it, with the numbers of samples that are kept. Raises AttributeError where it has none."""
-        ask = self.whole.stored_files
-
-        def stored_files() -> list[StoredFile]:
-            files = ask()
-            ends = np.cumsum([0, *(file.samples for file in files)])
-            counts = np.diff(np.searchsorted(self.kept, ends)).tolist()
-            return [file._replace(samples=count) for file, count in zip(files, counts, strict=True)]
-
-        return stored_files
-
-
-class FilteredFiles(FilteredSource):
-    """Of a FileSource."""
-
-    folder = _of_whole("folder")
-
-    def relative_path(self, index: int) -> str:
-        return cast(str, self.whole.relative_path(self._at(index)))
-
-    @property
-    def path_beside(self) -> Callable[[int], str]:
-        """As the whole has it. Raises AttributeError where it has none."""
-        ask: Callable[[int], str] = getattr(self.whole, "path_beside")  # noqa: B009
-        return lambda index: ask(int(self.kept[index]))
-
-
-class FilteredPixels(FilteredSource):
-    """Of a PixelSource."""
-
-    is_stacked = _of_whole("is_stacked")
-
-    def pixels(self, indices: Int64Array) -> UInt8Array:
-        for index in (indices.min(), indices.max()) if len(indices) else ():
-            check_index(int(index), len(self.kept))
-        return cast(PixelSource, self.whole).pixels(self.kept[indices])
-
-
-class FilteredStream(_WithTargetsOfWhole):
-    """A stream without the samples of some names. How many these are shows as it is read."""
-
     num_shards = _of_whole("num_shards")
 
     def __init__(self, whole: StreamSource, names: frozenset[str], exclude: str = "") -> None:
@@ -220,18 +123,9 @@ class FilteredStream(_WithTargetsOfWhole):
         return lines
 
 
-def whole_of(source: AnySource) -> AnySource:
-    """The source that some samples of are kept; itself, where all are."""
-    while isinstance(source, (FilteredSource, FilteredStream)):
-        source = source.whole
-    return source
-
-
-def excluded_from(source: AnySource) -> dict[str, Any]:
-    """Entries to open a source again: ``exclude``, the place of its list, and ``left_out``, the number of samples."""
-    if not isinstance(source, FilteredSource):
-        return {}
-    return {"exclude": source.exclude, "left_out": len(source.whole) - len(source)}
+def whole_of(source: Any) -> Any:
+    """The source without exclusions; itself, if it has none."""
+    return source.whole if isinstance(source, (IndexedSource, FilteredStream)) else source
 
 
 ACCEPTED = "a text file with a name per line, as variegate clean writes it, or a sequence of names"
@@ -260,16 +154,15 @@ def place_without(place: str, exclude: StrPath | None) -> Any:
     return place if exclude is None else PlaceWithout(place, exclude)
 
 
-def without(source: AnySource, exclude: Any) -> AnySource:
+def without(source: IndexedSource | StreamSource, exclude: Any) -> IndexedSource | FilteredStream | StreamSource:
     """The source without the samples that ``exclude`` names; itself, where that names none at all. Raises
     SourceError for a list that cannot be read, or names none of the source's; TypeError for what is no list."""
     names, place = read_names(exclude)
     if not names:
         return source
-    # Asked of the class: isinstance() of the protocol would compute the fingerprint.
-    if hasattr(type(source), "read_shard"):
-        return FilteredStream(cast(StreamSource, source), frozenset(names), place)
-    return _without(cast(Source, source), frozenset(names), place)
+    if isinstance(source, IndexedSource):
+        return _without(source, frozenset(names), place)
+    return FilteredStream(source, frozenset(names), place)
 
 
 def read_names(exclude: Any) -> tuple[list[str], str]:
@@ -305,7 +198,7 @@ def _lines(location: Location) -> Iterator[str]:
             yield name
 
 
-def _without(source: Source, names: frozenset[str], place: str) -> Source:
+def _without(source: IndexedSource, names: frozenset[str], place: str) -> Samples:
     keys = sample_keys(source)
     is_kept = np.fromiter((key not in names for key in keys), np.bool_, len(keys))
     left_out = np.flatnonzero(~is_kept)
@@ -328,9 +221,4 @@ def _without(source: Source, names: frozenset[str], place: str) -> Source:
         raise SourceError(
             f"exclude: all {len(keys):,} images of {source!r} are excluded{of_list and f' by the names{of_list}'}"
         )
-    kind: type[FilteredSource] = FilteredSource
-    if isinstance(source, FileSource):
-        kind = FilteredFiles
-    elif isinstance(source, PixelSource):
-        kind = FilteredPixels
-    return kind(source, np.flatnonzero(is_kept), notes, place)
+    return samples_of(cast(Source, source)).take(np.flatnonzero(is_kept), notes, place)

@@ -51,7 +51,7 @@ class Format:
     ``suffixes``: of the names of files that hold many samples each, in small letters; messages name the first.
     ``noun``: what such files are called after it, or a folder. ``layout``: what is expected in them, where that has a
     name. ``opener``: module and function, loaded when first needed; it gets the list of locations, sorted, or that of
-    the folder, and those arguments of ``open_source`` that ``options`` names, and returns a Source or StreamSource.
+    the folder, and those arguments of ``open_source`` that ``options`` names, and returns Samples or a StreamSource.
     ``annotated``: the format of LAYOUTS of such files with objects or masks in them.
     """
 

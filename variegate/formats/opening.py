@@ -10,10 +10,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from variegate.formats.base import AnySource, Source, SourceError, StreamSource, check_on_error, cut_off
+from variegate.formats.base import IndexedSource, Source, SourceError, StreamSource, check_on_error, cut_off
 from variegate.formats.filtered import PlaceWithout, without
 from variegate.formats.kinds import ACCEPTED, kinds_with
 from variegate.formats.resolving import are_places, is_place, resolve
+from variegate.formats.samples import samples_of
 from variegate.io.addresses import without_secrets
 from variegate.io.files import StrPath
 
@@ -42,7 +43,7 @@ def open_source(
             - An array [N, H, W, C], or a pair ``(images, labels)``.
             - An object with ``__getitem__`` and ``__len__``, such as a torch Dataset.
             - An ``IterableDataset`` of torch or Hugging Face, or another object with ``__iter__``, as a stream.
-            - A Source or StreamSource, which is returned.
+            - A Source or StreamSource. A stream, and what this function or ``vg.Mixture`` made, is returned as it is.
         stream: read tar shards sequentially instead of by index. None means True for remote shards, because indexing a
             remote shard reads all of it once.
         on_error: "raise", or "skip" to use damaged shards as far as they can be read. "skip" also drops invalid
@@ -61,7 +62,7 @@ def open_source(
             ``Annotations`` (VOC), and with ``images``, ``labels`` and ``data.yaml`` (YOLO).
 
     Returns:
-        A Source (samples by index) or a StreamSource (samples in sequence).
+        Samples (by index), a ``vg.Mixture``, or a StreamSource (samples in sequence).
 
     Raises:
         SourceError: if the data set cannot be opened.
@@ -87,12 +88,17 @@ def open_source(
     return opened if exclude is None else without(opened, exclude)
 
 
-def _open_object(spec: Any, options: dict[str, Any]) -> AnySource:
+def new_notes(opened: IndexedSource | StreamSource, given: Any) -> list[str]:
+    """Notes on a data set that was just opened; none if ``given`` is a source, whose notes were told before."""
+    return [] if _has(given, "notes") else opened.notes()
+
+
+def _open_object(spec: Any, options: dict[str, Any]) -> IndexedSource | StreamSource:
     kind = f"a {type(spec).__name__}"
     # Asked of the class, since isinstance() of a protocol would compute the properties, the fingerprint among them.
     if _has(spec, "read", "name", "ids", "notes", "__len__"):
         _check_options(kind, options)
-        return cast(Source, spec)
+        return spec if isinstance(spec, IndexedSource) else samples_of(cast(Source, spec))
     if _has(spec, "read_shard", "notes"):
         _check_options(kind, options, ("stream",))
         return cast(StreamSource, spec)
@@ -101,11 +107,11 @@ def _open_object(spec: Any, options: dict[str, Any]) -> AnySource:
         isinstance(spec, tuple) and len(spec) == 2 and not any(isinstance(one, (str, os.PathLike)) for one in spec)
     )
     if is_pair or is_tensor or isinstance(spec, np.ndarray):
-        from variegate.formats.objects.arrays import ArraySource
+        from variegate.formats.objects.arrays import open_arrays
 
         _check_options(kind, options, ("classes",))
         images, labels = spec if is_pair else (spec, None)
-        return ArraySource(images, labels, () if options["classes"] is None else options["classes"])
+        return open_arrays(images, labels, () if options["classes"] is None else options["classes"])
     torch = sys.modules.get("torch")  # which is there where one of its data sets is
     is_iterable = torch is not None and isinstance(spec, torch.utils.data.IterableDataset)
     # An iterator can be read only once.
@@ -122,10 +128,10 @@ def _open_object(spec: Any, options: dict[str, Any]) -> AnySource:
     is_pair_of_sample = isinstance(first, (list, tuple)) and len(first) == 2 and isinstance(first[1], Mapping)
     are_samples = isinstance(first, Mapping) or is_pair_of_sample
     if are_samples or (not is_collection and _has(spec, "__getitem__", "__len__")):
-        from variegate.formats.objects.dataset import DatasetSource
+        from variegate.formats.objects.dataset import open_dataset
 
         _check_options(kind, options)
-        return DatasetSource(spec)
+        return open_dataset(spec)
     _check_options(kind, options, ("stream", "classes"))
     got = cut_off(without_secrets(repr(spec)), 80)
     raise TypeError(f"open_source: got {got} ({type(spec).__name__}); accepted: {ACCEPTED}")

@@ -19,7 +19,7 @@ from PIL import Image
 
 from variegate.arrays import UInt8Array
 from variegate.errors import DecodeError, one_line, shown
-from variegate.formats.base import AnySource, SourceError
+from variegate.formats.base import AnySource, IndexedSource, SourceError
 from variegate.formats.opening import open_source
 from variegate.formats.reading import filesystem, named_errors, read_file
 from variegate.io.location import Location, inside
@@ -164,8 +164,10 @@ def index_beside(source: AnySource) -> Location | None:
 
 def beside(source: AnySource, name: str) -> Location | None:
     """A name in the folder that all files of a source lie in; None where it has no files, or in several folders."""
-    stored = getattr(source, "stored_files", None)
-    files = [file.location for file in stored()] if stored is not None else getattr(source, "locations", [])
+    if isinstance(source, IndexedSource):
+        files = [file.location for file in source.stored_files()]
+    else:
+        files = getattr(source, "locations", [])
     parts = [Location.parse(file, chain=True).address().partition("::") for file in files]
     folders = {f"{os.path.dirname(outer) or '.'}{chain}{rest}" for outer, chain, rest in parts}
     return None if len(folders) != 1 else Location.of(inside(folders.pop(), name))

@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,18 +23,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from variegate.arrays import AnyArray, Int64Array, UInt8Array, UInt64Array
+from variegate.arrays import AnyArray, UInt8Array
 from variegate.errors import DecodeError, one_line
 from variegate.formats.arrow_ipc import Span, value_spans
-from variegate.formats.base import FilesSource, Item, SampleName, SourceError, StoredFile, digest_of
-from variegate.formats.labels import checked_names, label_at
+from variegate.formats.base import SourceError, StoredFile, digest_of, first_names
+from variegate.formats.labels import checked_names
 from variegate.formats.parquet.read import open_random
 from variegate.formats.reading import FileVersion, read_range, reason_for, version_of
+from variegate.formats.samples import Samples, Store
 from variegate.formats.shards import GroupedShard, Labels, Record
 from variegate.formats.storage import Storage
 from variegate.io.files import open_regular
 from variegate.io.location import Location, relative_names
-from variegate.threads import computed_once
 
 SUFFIX = ".arrow"
 FORMAT = b"variegate raw pixels 2"
@@ -53,8 +53,8 @@ _BATCH_BYTES = 64 << 20
 
 @dataclass(frozen=True, eq=False)
 class RawIndex:
-    """Of one file. ``places``: PLACES[N]; ``labels``: int64 or float64, [N] or [N, width]; ``names``: pa.BinaryArray;
-    ``digest``: of all of it."""
+    """Of one file. ``places``: PLACES[N]; ``labels``: int64 or float64, [N] or [N, width]; ``names``: a column of
+    Samples; ``digest``: of all of it."""
 
     places: AnyArray
     labels: AnyArray
@@ -64,14 +64,6 @@ class RawIndex:
 
     def __len__(self) -> int:
         return len(self.places)
-
-    def name(self, position: int) -> str:
-        name: bytes = self.names[position].as_py()
-        return name.decode("utf-8", "surrogateescape")
-
-    def size_of(self, position: int) -> int:
-        place = self.places[position]
-        return int(place["height"]) * int(place["width"]) * int(place["channels"])
 
 
 def raw_schema(labels: Labels) -> pa.Schema:
@@ -110,7 +102,7 @@ def _read_index(file: Any, size: int) -> RawIndex:
             raise ValueError("missing values")
     places = [_places(batch, span) for batch, span in zip(batches, spans, strict=True)]
     table = pa.Table.from_batches(batches, reader.schema)
-    names = table.column("name").combine_chunks()
+    names = table.column("name").cast(pa.large_binary()).combine_chunks()
     label = table.column("label").combine_chunks()
     labels = label.flatten().to_numpy().reshape(-1, width) if width else label.to_numpy()
     found = np.concatenate([np.zeros(0, PLACES), *places])
@@ -203,86 +195,60 @@ class RawShardFile:
     index: RawIndex
 
 
-class RawSource(FilesSource):
-    """The images of raw shards, in the shards' order. Made by ``open_raw``. One in a file of this machine is a
-    read-only view into its map (a file must not be cut off meanwhile); gray ones of a set of colour ones are shown with
-    their channel repeated. Ids are those of the samples that were packed. A pickled copy makes maps anew."""
+class RawStore(Store):
+    """Images of raw shards. One in a file of this machine is a read-only view into its map (a file must not be cut off
+    meanwhile); gray ones of a set of color ones are shown with their channel repeated. A pickled copy makes maps
+    anew."""
 
-    is_stacked = False
-
-    def __init__(self, files: Sequence[RawShardFile]) -> None:
-        self.files = list(files)
-        stored = [StoredFile(file.location, len(file.index), *file.version) for file in files]
-        super().__init__(stored, files[0].index.classes)
-        self._ids = np.concatenate([file.index.places["id"] for file in files])
-        self._labels = np.concatenate([file.index.labels for file in files])
+    def __init__(self, indexes: Sequence[RawIndex]) -> None:
+        self._places = np.concatenate([index.places for index in indexes])
+        self._digests = [index.digest for index in indexes]
         self.__setstate__({})
 
-    @computed_once
-    def fingerprint(self) -> str:
+    def digest(self, samples: Samples) -> str:
         """Of the names of the shards and of their indexes: sizes, labels, ids and names."""
-        named = zip(relative_names([file.location for file in self.files]), self.files, strict=True)
-        return digest_of("\0".join(self.classes), *(f"\0{name}\0{file.index.digest}" for name, file in named))
+        named = zip(relative_names([file.location for file in samples.files]), self._digests, strict=True)
+        return digest_of("\0".join(samples.classes), *(f"\0{name}\0{digest}" for name, digest in named))
 
-    def read(self, index: int) -> Item:
+    def read(self, samples: Samples, row: int) -> UInt8Array:
         """Pixels uint8 [H, W, C], not to be written to. Raises DecodeError where the file has changed, or is gone."""
-        file, position = self._place(index)
-        found = self.files[file]
-        place = found.index.places[position]
-        offset = int(place["offset"])
-        size = found.index.size_of(position)
-        if found.location.is_url:
-            data = read_range(found.location, offset, size, found.version.size, str(self.name(index)))
+        file, _ = samples.file_of(row)
+        offset, _, height, width, channels, shown = map(int, self._places[row].tolist())
+        size = height * width * channels
+        if file.location.is_url:
+            data = read_range(file.location, offset, size, file.size, str(samples.row_name(row)))
             flat = np.frombuffer(data, np.uint8)
         else:
-            mapped = self._map(file, index)
+            mapped = self._map(file, lambda: str(samples.row_name(row)))
             begin = offset - offset % mmap.PAGESIZE
             # The system begins to read what is not in memory: else the augmenting threads would wait for every page.
             with suppress(AttributeError, OSError, ValueError):
                 mapped.madvise(mmap.MADV_WILLNEED, begin, offset + size - begin)
             flat = np.frombuffer(mapped, np.uint8, size, offset)
-        height, width, channels, shown = (int(place[name]) for name in ("height", "width", "channels", "shown"))
         image = flat.reshape(height, width, channels)
-        if shown != channels:
-            image = np.broadcast_to(image, (height, width, shown))
-        return Item(image, label_at(self._labels, index))
+        return image if shown == channels else np.broadcast_to(image, (height, width, shown))
 
-    def pixels(self, indices: Int64Array) -> UInt8Array:
-        raise TypeError("pixels: images of raw shards may differ in size; accepted: read, one after another")
-
-    def labels(self, indices: Int64Array) -> AnyArray:
-        """Those of many images, copied."""
-        return np.asarray(self._labels[indices])
-
-    def name(self, index: int) -> SampleName:
-        file, position = self._place(index)
-        return SampleName(str(self.files[file].location), self.files[file].index.name(position))
-
-    def ids(self, indices: Int64Array) -> UInt64Array:
-        """Those of the samples that were packed."""
-        return np.asarray(self._ids[indices], np.uint64)
-
-    def _map(self, file: int, index: int) -> mmap.mmap:
+    def _map(self, file: StoredFile, name: Callable[[], str]) -> mmap.mmap:
         """The map of a shard, kept with the latest ones; views keep theirs alive."""
+        place = file.location.address()
         with self._lock:
-            mapped = self._maps.get(file)
+            mapped = self._maps.get(place)
             if mapped is not None:
-                self._maps.move_to_end(file)
+                self._maps.move_to_end(place)
                 return mapped
-        found = self.files[file]
         try:
-            with open_regular(found.location.address()) as opened:
+            with open_regular(place) as opened:
                 now = os.fstat(opened.fileno())
-                if (now.st_size, str(now.st_mtime_ns)) != tuple(found.version):
-                    raise DecodeError(str(self.name(index)), "the file has changed since it was opened")
+                if (now.st_size, str(now.st_mtime_ns)) != (file.size, file.version):
+                    raise DecodeError(name(), "the file has changed since it was opened")
                 options: Any = {"trackfd": False} if sys.version_info >= (3, 13) else {}
                 mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ, **options)
         except DecodeError:
             raise
         except (OSError, ValueError) as error:
-            raise DecodeError(str(self.name(index)), reason_for(error, found.location)) from None
+            raise DecodeError(name(), reason_for(error, file.location)) from None
         with self._lock:
-            self._maps[file] = mapped
+            self._maps[place] = mapped
             while len(self._maps) > _MOST_MAPS:
                 self._maps.popitem(last=False)
         return mapped
@@ -292,12 +258,15 @@ class RawSource(FilesSource):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._maps: OrderedDict[int, mmap.mmap] = OrderedDict()
+        self._maps: OrderedDict[str, mmap.mmap] = OrderedDict()
         self._lock = threading.Lock()
 
 
-def open_raw(files: Sequence[Location]) -> RawSource:
-    """Raises SourceError naming the file: no raw pixels, damaged, of other classes or labels than the first."""
+def open_raw(files: Sequence[Location]) -> Samples:
+    """The images of raw shards, in the shards' order, with the ids of the samples that were packed.
+
+    Raises SourceError naming the file: no raw pixels, damaged, of other classes or labels than the first.
+    """
     with ThreadPoolExecutor(min(_OPENED_AT_ONCE, len(files))) as pool:
         opened = list(pool.map(_open, files))
     first = opened[0].index
@@ -306,7 +275,19 @@ def open_raw(files: Sequence[Location]) -> RawSource:
             raise SourceError(f"{file.location}: has other classes than {opened[0].location}")
         if (file.index.labels.dtype, file.index.labels.shape[1:]) != (first.labels.dtype, first.labels.shape[1:]):
             raise SourceError(f"{file.location}: has labels of another kind than {opened[0].location}")
-    return RawSource(opened)
+    indexes = [file.index for file in opened]
+    return Samples(
+        place=first_names([str(file.location) for file in opened], 1),
+        size=sum(map(len, indexes)),
+        store=RawStore(indexes),
+        classes=first.classes,
+        names=pa.concat_arrays([index.names for index in indexes]),
+        files=[StoredFile(file.location, len(file.index), *file.version) for file in opened],
+        label=np.concatenate([index.labels for index in indexes]),
+        id=np.concatenate([index.places["id"] for index in indexes]),
+        is_remote=any(file.location.is_url for file in opened),
+        is_decoded=True,
+    )
 
 
 def _open(location: Location) -> RawShardFile:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from variegate.arrays import BoolArray, Int64Array
-from variegate.formats.base import FileSource, Source, StoredFile
+from variegate.formats.base import IndexedSource, StoredFile
 from variegate.formats.reading import filesystem, find_below
 from variegate.io.location import Location, relative_names
 
@@ -76,14 +76,12 @@ class Stamps:
         return replace(self, names=(), marks=(), places=None)
 
 
-def stamps_of(source: Source) -> Stamps | None:
+def stamps_of(source: IndexedSource) -> Stamps | None:
     """Asks every file of a source; None for sources that are no files. Raises SourceError."""
-    if isinstance(source, FileSource):
-        paths = [source.relative_path(index) for index in range(len(source))]
-        return _of_folder(source, source.folder, paths)
-    # Not in the protocol: sources of users need not have it.
-    stored: Callable[[], list[StoredFile]] | None = getattr(source, "stored_files", None)
-    return None if stored is None else _of_files(stored())
+    if source.folder is not None:
+        return _of_folder(source, source.folder)
+    stored = source.stored_files()
+    return _of_files(stored) if stored else None
 
 
 def differences(was: Stamps, now: Stamps) -> Int64Array:
@@ -137,7 +135,9 @@ def _date(time: int) -> str:
         return f"{time // _SECOND} s after 1970"
 
 
-def _of_folder(source: Source, folder: Location, paths: list[str]) -> Stamps:
+def _of_folder(source: IndexedSource, folder: Location) -> Stamps:
+    every = range(len(source))
+    paths = [source.relative_path(index) or "" for index in every]
     marks: Sequence[str] = ()
     found: dict[str, Stamp] = {}
     if folder.is_url:
@@ -153,10 +153,9 @@ def _of_folder(source: Source, folder: Location, paths: list[str]) -> Stamps:
         times = np.full(len(paths), UNKNOWN)
     else:
         sizes, times = _stat_all([os.path.join(folder.address(), path) for path in paths])
-    # Not in the protocol: a file that belongs to that of each sample, and of which its outputs are made as well.
-    ask: Callable[[int], str] | None = getattr(source, "path_beside", None)
-    if ask is not None:
-        marks = _with_beside(marks, folder, [ask(index) for index in range(len(paths))], found)
+    beside = [source.path_beside(index) or "" for index in every]
+    if any(beside):  # outputs are made of these files as well
+        marks = _with_beside(marks, folder, beside, found)
     names = [printable(path) for path in paths]
     return Stamps(names, sizes, times, marks, np.arange(len(names)), lambda file: source.name(file).file)
 

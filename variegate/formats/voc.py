@@ -28,6 +28,7 @@ from variegate.formats.annotated.written import Content, Row, Rows, targets_in
 from variegate.formats.base import SourceError, first_names
 from variegate.formats.labels import check_classes
 from variegate.formats.reading import is_file, read_file
+from variegate.formats.samples import Samples
 from variegate.io.location import Location
 
 _IMAGES = "JPEGImages"
@@ -49,9 +50,7 @@ class _File(NamedTuple):
     objects: tuple[_Object | ValueError, ...]
 
 
-def open_voc(
-    folder: Location, annotations: Mapping[str, Any], on_error: str, classes: Sequence[str] | None
-) -> folders.AnnotatedFolder:
+def open_voc(folder: Location, annotations: Mapping[str, Any], on_error: str, classes: Sequence[str] | None) -> Samples:
     """Images in the order of their names, or in that of a split's list (``ImageSets/Main/train.txt`` for "train").
     ``ignored``: objects marked as difficult are kept. ``classes``: their names; None: those that occur, sorted."""
     options = check_options("voc", annotations)
@@ -82,7 +81,7 @@ def open_voc(
     paths = tuple(images[stem] for stem in stems)
     remarks = (*notes, *errors.notes("difficult"))
     about = {"format": "voc", "split": split}
-    return folders.AnnotatedFolder(folder, names, paths, remarks, about, options["exif"], objects=objects)
+    return folders.annotated_folder(folder, names, paths, remarks, about, options["exif"], objects=objects)
 
 
 def _read_split(root: Location, split: str, images: dict[str, str], on_error: str) -> tuple[list[str], list[str]]:

@@ -37,6 +37,7 @@ from variegate.formats.annotated.written import Content, Row, Rows, targets_in
 from variegate.formats.base import SourceError
 from variegate.formats.labels import check_classes
 from variegate.formats.reading import is_file, read_file
+from variegate.formats.samples import Samples
 from variegate.io.location import Location
 from variegate.io.yaml_text import read_yaml
 
@@ -53,7 +54,7 @@ _FRACTIONS = "fractions of the image's width and height, 0 to 1"
 
 def open_yolo(
     folder: Location, annotations: Mapping[str, Any], on_error: str, classes: Sequence[str] | None
-) -> folders.AnnotatedFolder:
+) -> Samples:
     """Images in the order of their names, or of the files that list them. ``split``: by ``data.yaml``, or the folder
     below ``images`` and ``labels``, such as "train"; None: all. ``keypoints``, ``classes``: override data.yaml. Raises
     SourceError."""
@@ -89,7 +90,7 @@ def open_yolo(
     if split is None and (splits := _folders_of_splits(folder, data, images.values())):
         about["splits"] = splits
     paths = tuple(images.values())
-    return folders.AnnotatedFolder(
+    return folders.annotated_folder(
         folder, names, paths, tuple(notes), about, options["exif"], objects=objects, noted=without, **masks
     )
 

@@ -17,8 +17,7 @@ from variegate.decode import PillowFile, checked_header, is_jpeg, read_image
 from variegate.decode.entropy.cut import key_of_file, pack_file
 from variegate.decode.entropy.index import known_of, pieces_of
 from variegate.errors import DecodeError
-from variegate.formats.base import FileSource, Item, SourceError, StreamSource
-from variegate.formats.filtered import excluded_from
+from variegate.formats.base import Item, SourceError, StreamSource
 from variegate.formats.opening import open_source
 from variegate.formats.packed import INDEX_NAME, sums_of
 from variegate.formats.shards import Labels, Record
@@ -41,7 +40,7 @@ class PackPlan(Plan):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if getattr(self.source, "has_targets", False):
+        if self.source.has_targets:
             accepted = "images alone, as the folder of its images is"
             raise SourceError(
                 f"{self.source!r}: has boxes, masks or key points, which shards lose; accepted: {accepted}"
@@ -67,7 +66,7 @@ class PackPlan(Plan):
 
     def sample_name(self, index: int) -> str:
         """The name of the file, without where it lies: shards are the same wherever their source is."""
-        if isinstance(self.source, FileSource):
+        if self.source.folder is not None:
             return super().sample_name(index)
         file, member = self.source.name(index)
         name = Location.of(file).name
@@ -85,7 +84,7 @@ class PackPlan(Plan):
             "shard_size": self.shard_size,
             "executor": executor,
             "pixels": PIXEL_VERSION,
-            **excluded_from(self.source),
+            **self.source.excluded,
         }
 
 

@@ -26,14 +26,13 @@ from variegate.formats.base import (
     IndexedSource,
     Item,
     SampleName,
-    Source,
     SourceError,
     check_index,
     describe,
     digest_of,
 )
 from variegate.formats.labels import NO_LABEL
-from variegate.formats.opening import open_source
+from variegate.formats.opening import new_notes, open_source
 from variegate.io.addresses import speakable
 from variegate.loader.shuffle import OrderPurpose, permute_within, random_words
 from variegate.policies import MultiView, load_policy
@@ -160,30 +159,27 @@ class Mixture(IndexedSource):
         return Compose([Cond("source", self.transforms), transform]) if self.transforms else transform
 
     def with_targets(self, *written: Any) -> Mixture:
-        """As a data set's ``with_targets``."""
         made = copy(self)
-        made.sources = tuple(
-            each.with_targets(*written) if hasattr(each, "with_targets") else each for each in self.sources
-        )
+        made.sources = tuple(source.with_targets(*written) for source in self.sources)
         return made
 
     @property
-    def has_targets(self) -> bool:
-        return self._agreed("has_targets", False)
+    def has_targets(self) -> bool:  # type: ignore[override]
+        return self._agreed("has_targets")
 
     @property
-    def has_edges(self) -> bool:
-        return self._agreed("has_edges", False)
+    def has_edges(self) -> bool:  # type: ignore[override]
+        return self._agreed("has_edges")
 
     @property
-    def has_image_labels(self) -> bool:
-        return self._agreed("has_image_labels", True)
+    def has_image_labels(self) -> bool:  # type: ignore[override]
+        return self._agreed("has_image_labels")
 
-    def _agreed(self, name: str, default: bool) -> bool:
-        found = {bool(getattr(source, name, default)) for source in self.sources}
+    def _agreed(self, name: str) -> bool:
+        found = {getattr(source, name) for source in self.sources}
         if len(found) > 1:
             raise SourceError(
-                f"sources: {name} is {', '.join(str(getattr(each, name, default)) for each in self.sources)} of "
+                f"sources: {name} is {', '.join(str(getattr(each, name)) for each in self.sources)} of "
                 f"{', '.join(self.names)}; accepted: targets in all of them, of one kind, or in none, or targets=False"
             )
         return found.pop()
@@ -194,19 +190,19 @@ class Mixture(IndexedSource):
         return number, int(index - self.starts[number])
 
 
-def _open(name: str, given: Any) -> Source:
+def _open(name: str, given: Any) -> IndexedSource:
     source = open_source(given)
-    if isinstance(source, Mixture) or not hasattr(type(source), "__len__"):
+    if isinstance(source, Mixture) or not isinstance(source, IndexedSource):
         got = "a mixture" if isinstance(source, Mixture) else "a stream, which cannot be asked for any sample"
         raise SourceError(f"sources[{name!r}]: got {got}; accepted: samples by index (open_source(..., stream=False))")
     if not len(source):
         raise SourceError(f"sources[{name!r}]: has no samples")
-    for note in source.notes() if source is not given else ():
+    for note in new_notes(source, given):
         warnings.warn(speakable(f"sources[{name!r}]: {note}"), stacklevel=5)
-    return cast(Source, source)
+    return source
 
 
-def _unite(sources: dict[str, Source]) -> tuple[tuple[str, ...], list[Indices]]:
+def _unite(sources: dict[str, IndexedSource]) -> tuple[tuple[str, ...], list[Indices]]:
     """All classes, and of each source its labels' places in them, that of NO_LABEL last."""
     classes = tuple(dict.fromkeys(name for source in sources.values() for name in source.classes))
     if unnamed := [name for name, source in sources.items() if classes and not source.classes]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from variegate.arrays import Int32Array, Int64Array
 from variegate.checks import PIXEL_VERSION, check_pixel_version, integer
-from variegate.formats.base import Source, check_index
+from variegate.formats.base import IndexedSource, check_index
 from variegate.loader.mixture import MixedOrder
 from variegate.loader.options import LoaderOptions
 from variegate.loader.picks import Order, Picks, RepeatedOrder
@@ -111,7 +111,13 @@ class IndexedOrder(EpochOrder):
     """Samples by index, as they are picked. ``num_partners``: how many others of the epoch each is mixed with."""
 
     def __init__(
-        self, source: Source, reader: Reader, picks: Picks, options: LoaderOptions, shuffle: bool, num_partners: int = 0
+        self,
+        source: IndexedSource,
+        reader: Reader,
+        picks: Picks,
+        options: LoaderOptions,
+        shuffle: bool,
+        num_partners: int = 0,
     ) -> None:
         copies = {"copies": options.copies} if options.copies > 1 else {}
         facts = {"samples": len(source), "buffer": None, **picks.facts, **copies}

@@ -14,7 +14,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from variegate.arrays import Int64Array, UInt32Array
 from variegate.checks import as_integer, integer
-from variegate.formats.base import AnySource, Source, StreamSource, digest_of
+from variegate.formats.base import AnySource, IndexedSource, StreamSource, digest_of
 from variegate.loader.mixture import MixedOrder, Mixture, MixtureOrders
 from variegate.loader.options import LoaderOptions
 from variegate.loader.shuffle import OrderPurpose, Permutation
@@ -140,7 +140,7 @@ def check_picking(source: AnySource, options: LoaderOptions) -> bool:
     return False
 
 
-def picks_of(source: Source, options: LoaderOptions, shuffle: bool) -> Picks:
+def picks_of(source: IndexedSource, options: LoaderOptions, shuffle: bool) -> Picks:
     """For options that ``check_picking`` took. Raises ValueError for no samples, a wrong sampler or weights."""
     samples, seed, sampler, number = len(source), options.seed, options.sampler, options.num_samples
     if not samples:

@@ -16,7 +16,7 @@ from variegate.augmenter.planner import num_partners
 from variegate.errors import shown as described
 from variegate.formats.base import AnySource, StreamSource
 from variegate.formats.indexing import open_entropy_index
-from variegate.formats.opening import open_source
+from variegate.formats.opening import new_notes, open_source
 from variegate.formats.packed import checked_statistics
 from variegate.io.addresses import shown, speakable
 from variegate.loader.batch import FailureLog
@@ -205,8 +205,7 @@ def _open(source: Any, on_error: OnError, annotations: Any) -> AnySource:
     # What is missing of a damaged shard counts as bad samples, where those are put up with.
     put_up_with = "raise" if on_error == "raise" else "skip"
     opened: AnySource = open_source(source, on_error=put_up_with, annotations=annotations)
-    if opened is not source:
-        for note in opened.notes():
-            place = shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "source"
-            warnings.warn(speakable(f"{place}: {note}"), stacklevel=7)
+    for note in new_notes(opened, source):
+        place = shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "source"
+        warnings.warn(speakable(f"{place}: {note}"), stacklevel=7)
     return opened

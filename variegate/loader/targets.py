@@ -10,6 +10,8 @@ import torch
 
 from variegate.arrays import BoolArray, Int32Array, Int64Array, UInt32Array, UInt64Array
 from variegate.errors import DecodeError
+from variegate.formats.base import IndexedSource
+from variegate.formats.objects.iterable import IterableSource
 from variegate.loader.batch import RowFields
 from variegate.ops.base import refuse_views
 from variegate.targets.samples import OfImage, check_batch, of_images, unlike_most
@@ -184,9 +186,8 @@ def targets_of(options: LoaderOptions, source: Any, transform: Any) -> BatchTarg
 
 def with_asked(source: Any, asked: Any) -> Any:
     """The source; a data set, with what stands beside its images, where that is asked for."""
-    if not isinstance(asked, Targets) or not hasattr(source, "with_targets"):
-        return source
-    return source.with_targets(asked.box_format, asked.normalized)
+    takes_targets = isinstance(source, (IndexedSource, IterableSource)) and isinstance(asked, Targets)
+    return source.with_targets(asked.box_format, asked.normalized) if takes_targets else source
 
 
 def targets_nbytes(label: Any) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 
 from variegate.arrays import AnyArray, Float64Array, Int64Array, UInt32Array
 from variegate.checks import as_integer, number
-from variegate.formats.base import Source, digest_of
+from variegate.formats.base import IndexedSource, digest_of
 from variegate.formats.labels import NO_LABEL
 from variegate.loader.shuffle import OrderPurpose, Permutation, permute_within, random_words
 
@@ -67,7 +67,7 @@ class DrawnOrder:
         return self._groups.members[self._groups.starts[groups] + members], rounds.astype(np.uint32)
 
 
-def groups_of(weights: Any, source: Source) -> Groups:
+def groups_of(weights: Any, source: IndexedSource) -> Groups:
     """Raises ValueError or TypeError naming the weight, or the class, that is not accepted."""
     if isinstance(weights, str):
         if weights != "balanced":
@@ -114,7 +114,7 @@ def _numbers(weights: Any) -> Float64Array:
     return numbers
 
 
-def _by_class(weights: Mapping[Any, Any], labels: Int64Array, source: Source) -> Groups:
+def _by_class(weights: Mapping[Any, Any], labels: Int64Array, source: IndexedSource) -> Groups:
     by_label: dict[int, float] = {}
     for key, value in weights.items():
         label = _label_of(key, source.classes)
@@ -162,12 +162,12 @@ def _label_of(key: Any, classes: Sequence[str]) -> int:
     return label
 
 
-def _labels(source: Source, is_complete: bool = False) -> Int64Array:
+def _labels(source: IndexedSource, is_complete: bool = False) -> Int64Array:
     """The class of every sample, without reading one; ``is_complete``: each has one."""
     labels = _known_labels(source)
     if labels is None:
         raise ValueError(
-            f"weights: {type(source).__name__} does not tell the classes of its samples without reading them (a method "
+            f"weights: {source!r} does not tell the classes of its samples without reading them (a method "
             "labels(indices)); accepted: one number for each sample"
         )
     if labels.dtype.kind not in "iub" or labels.ndim != 1:
@@ -185,9 +185,8 @@ def _labels(source: Source, is_complete: bool = False) -> Int64Array:
     return labels
 
 
-def _known_labels(source: Source) -> Any:
-    labels_of = getattr(source, "labels", None)
-    found = labels_of(np.arange(len(source), dtype=np.int64)) if callable(labels_of) else None
+def _known_labels(source: IndexedSource) -> Any:
+    found = source.labels(np.arange(len(source), dtype=np.int64))
     return None if found is None else np.asarray(found)
 
 

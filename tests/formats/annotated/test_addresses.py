@@ -69,7 +69,7 @@ def test_coco_behind_a_web_server_which_lists_nothing(tmp_path: Path) -> None:
     files["instances.json"] = json.dumps(coco_entries()).encode()
     with serving(files) as (address, _):
         source: Any = open_source(f"{address}/images", annotations=f"{address}/instances.json?token=secret")
-        assert source.paths == NAMES
+        assert source.paths() == list(NAMES)
         with pytest.raises(DecodeError, match=rf"^{address}/images/c\.png: no such file$"):
             source.read(2)
         assert "secret" not in f"{source!r} {source.notes()}"

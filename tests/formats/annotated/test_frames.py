@@ -94,7 +94,7 @@ def test_yolo_rows_and_masks_of_stored_pixels(tmp_path: Path) -> None:
     image = next((tmp_path / "yolo/images").rglob("a.png"))
     image.write_bytes(marked(8))
     source = open_source(tmp_path / "yolo", annotations="yolo,exif=stored")
-    item = source.read([Path(path).name for path in source.paths].index("a.png"))
+    item = source.read([Path(path).name for path in source.paths()].index("a.png"))
     expected = bounds(read_image(item.data)[:, :, 0] == 255)
     np.testing.assert_allclose(item.targets["boxes"][0], expected, atol=1e-3)
 

@@ -57,7 +57,7 @@ def test_folders_that_have_splits_outside(tmp_path: Path) -> None:
     said = "train: ../train/images\nval: ../valid/images"
     root = put(tmp_path / "roboflow", said, "train/images", "train/labels")
     check_objects(opened(root))
-    assert opened(root).paths[0] == "train/images/a.png"
+    assert opened(root).paths()[0] == "train/images/a.png"
     with pytest.raises(SourceError, match=re.escape("data.yaml: val: got '../valid/images', and there is no valid/im")):
         opened(root, "val")
     with pytest.raises(
@@ -75,7 +75,7 @@ def test_several_folders_and_files_that_list_images(tmp_path: Path) -> None:
         (root / kind / "two").mkdir()
         (root / kind / "one" / name).rename(root / kind / "two" / name)
     source = opened(root)
-    assert source.paths == ("images/one/a.png", "images/one/c.png", "images/two/b.png")
+    assert source.paths() == ["images/one/a.png", "images/one/c.png", "images/two/b.png"]
     check_objects(source, (0, 2, 1))
     lines = ["./images/two/b.png", "", "images/one/a.png", str(root.resolve() / "images/one/c.png")]
     (root / "list.txt").write_text("\n".join(lines))
@@ -87,7 +87,7 @@ def test_several_folders_and_files_that_list_images(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"list\.txt: 2 of 3 images are not there: \.\./other/x\.png, images/gone\.p"):
         opened(root)
     skipped = opened(root, on_error="skip")
-    assert skipped.paths == ("images/one/a.png",)
+    assert skipped.paths() == ["images/one/a.png"]
     assert any("2 of 3 images" in note and "skipped" in note for note in skipped.notes())
 
 

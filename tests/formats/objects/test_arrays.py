@@ -12,7 +12,7 @@ import torch
 
 from tests.images import gray, noise, photo
 from variegate.formats.base import SourceError
-from variegate.formats.objects.arrays import ArraySource
+from variegate.formats.objects.arrays import open_arrays
 
 
 def stack(count: int = 5, channels: int = 3) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -21,7 +21,7 @@ def stack(count: int = 5, channels: int = 3) -> np.ndarray[Any, np.dtype[np.uint
 
 def test_one_array_is_stacked_and_not_copied() -> None:
     images = stack()
-    source = ArraySource(images, np.arange(5))
+    source = open_arrays(images, np.arange(5))
     assert source.is_stacked
     item = source.read(3)
     assert np.shares_memory(item.data, images)
@@ -33,7 +33,7 @@ def test_one_array_is_stacked_and_not_copied() -> None:
 
 def test_gray_stacks_gain_a_channel() -> None:
     images = stack(channels=1)[..., 0]
-    source = ArraySource(images)
+    source = open_arrays(images)
     assert source.read(1).data.shape == (6, 7, 1)
     assert source.pixels(np.array([2, 1])).shape == (2, 6, 7, 1)
     np.testing.assert_array_equal(source.pixels(np.array([2]))[0], source.read(2).data)
@@ -42,7 +42,7 @@ def test_gray_stacks_gain_a_channel() -> None:
 
 def test_a_tensor_shares_its_memory() -> None:
     images = torch.from_numpy(stack())
-    source = ArraySource(images, torch.arange(5))
+    source = open_arrays(images, torch.arange(5))
     images[2] = 9
     assert (source.read(2).data == 9).all()
     assert source.read(2).label == 2
@@ -50,11 +50,11 @@ def test_a_tensor_shares_its_memory() -> None:
 
 def test_a_list_may_hold_any_sizes() -> None:
     images = [photo(8, 9), gray(5, 4)[..., 0], torch.from_numpy(photo(3, 3)), gray(1, 1)]
-    source = ArraySource(images)
+    source = open_arrays(images)
     assert not source.is_stacked
     assert [source.read(i).data.shape for i in range(4)] == [(8, 9, 3), (5, 4, 1), (3, 3, 3), (1, 1, 1)]
     assert [source.read(i).label for i in range(4)] == [-1] * 4
-    with pytest.raises(TypeError, match="pixels: these images are a list"):
+    with pytest.raises(TypeError, match="pixels: these images may differ in size"):
         source.pixels(np.array([0]))
 
 
@@ -70,14 +70,14 @@ def test_a_list_may_hold_any_sizes() -> None:
     ],
 )
 def test_labels_of_many_kinds(labels: Any, expected: Any) -> None:
-    label = ArraySource(stack(3), labels).read(1).label
+    label = open_arrays(stack(3), labels).read(1).label
     assert label == expected
     assert type(label) is type(expected)
 
 
 def test_labels_may_be_rows_and_are_copied() -> None:
     labels = np.eye(4, dtype=np.float32)[:3]
-    label = ArraySource(stack(3), labels).read(2).label
+    label = open_arrays(stack(3), labels).read(2).label
     np.testing.assert_array_equal(label, [0, 0, 1, 0])
     label[:] = 5
     np.testing.assert_array_equal(labels[2], [0, 0, 1, 0])
@@ -87,7 +87,7 @@ def test_a_memory_map_stays_one_and_travels_as_its_name(tmp_path: Path) -> None:
     images = stack(50)
     np.save(tmp_path / "images.npy", images)
     mapped = np.load(tmp_path / "images.npy", mmap_mode="r")
-    source = ArraySource(mapped)
+    source = open_arrays(mapped)
     assert np.shares_memory(source.read(0).data, mapped)
     pickled = pickle.dumps(source)
     assert len(pickled) < 2000 < images.nbytes
@@ -96,22 +96,22 @@ def test_a_memory_map_stays_one_and_travels_as_its_name(tmp_path: Path) -> None:
 
 def test_part_of_a_memory_map_travels_whole(tmp_path: Path) -> None:
     np.save(tmp_path / "images.npy", stack(5))
-    part = ArraySource(np.load(tmp_path / "images.npy", mmap_mode="r")[2:])
+    part = open_arrays(np.load(tmp_path / "images.npy", mmap_mode="r")[2:])
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(part)).pixels(np.arange(3)), stack(5)[2:])
 
 
 def test_the_fingerprint_sees_pixels_labels_and_classes() -> None:
     images = stack()
     prints = {
-        ArraySource(images).fingerprint,
-        ArraySource(images, [0, 1, 0, 1, 0]).fingerprint,
-        ArraySource(images, [0, 1, 0, 1, 1]).fingerprint,
-        ArraySource(images, [0, 1, 0, 1, 1], ["a", "b"]).fingerprint,
-        ArraySource(images[:, ::-1]).fingerprint,
-        ArraySource(images.reshape(5, 7, 6, 3)).fingerprint,
+        open_arrays(images).fingerprint,
+        open_arrays(images, [0, 1, 0, 1, 0]).fingerprint,
+        open_arrays(images, [0, 1, 0, 1, 1]).fingerprint,
+        open_arrays(images, [0, 1, 0, 1, 1], ["a", "b"]).fingerprint,
+        open_arrays(images[:, ::-1]).fingerprint,
+        open_arrays(images.reshape(5, 7, 6, 3)).fingerprint,
     }
     assert len(prints) == 6
-    assert ArraySource(list(images)).fingerprint == ArraySource(list(images.copy())).fingerprint
+    assert open_arrays(list(images)).fingerprint == open_arrays(list(images.copy())).fingerprint
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_the_fingerprint_sees_pixels_labels_and_classes() -> None:
 )
 def test_images_that_are_none_are_named(images: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        ArraySource(images)
+        open_arrays(images)
 
 
 @pytest.mark.parametrize(
@@ -147,16 +147,16 @@ def test_images_that_are_none_are_named(images: Any, error: type[Exception], mes
 )
 def test_labels_that_are_none_are_named(labels: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        ArraySource(stack(3), labels, classes=["a", "b"])
+        open_arrays(stack(3), labels, classes=["a", "b"])
 
 
 def test_classes_are_names() -> None:
     with pytest.raises(TypeError, match="classes: got 'ab'; accepted: a sequence of names"):
-        ArraySource(stack(3), [0, 1, 1], classes="ab")
+        open_arrays(stack(3), [0, 1, 1], classes="ab")
     with pytest.raises(SourceError, match="classes: 'a' is named twice"):
-        ArraySource(stack(3), [0, 1, 1], classes=["a", "a"])
+        open_arrays(stack(3), [0, 1, 1], classes=["a", "a"])
     with pytest.raises(IndexError, match="index: got -1; accepted: 0 to 2"):
-        ArraySource(stack(3)).pixels(np.array([0, -1]))
+        open_arrays(stack(3)).pixels(np.array([0, -1]))
 
 
 @pytest.mark.parametrize("images", [[np.zeros((2, 2), np.uint8), np.zeros((40_000, 1), np.uint8)]])
@@ -164,6 +164,6 @@ def test_a_long_side_is_named_by_the_images_own_number(images: Any) -> None:
     with pytest.raises(
         SourceError, match=r"images\[1\]: got shape \(40000, 1\); accepted: sides of at most 32,767 pixels"
     ):
-        ArraySource(images)
+        open_arrays(images)
     with pytest.raises(SourceError, match=r"images: got shape \(1, 40000, 1\); accepted: sides of at most 32,767"):
-        ArraySource(images[1][None])
+        open_arrays(images[1][None])

@@ -16,7 +16,7 @@ from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
 from tests.formats.contract import CLASSES, FilesOfPictures, dataset_of_files, encoded, pictures
 from tests.images import gray, photo
 from variegate.errors import DecodeError
-from variegate.formats.objects.dataset import DatasetSource
+from variegate.formats.objects.dataset import open_dataset
 
 RGB, GRAY = photo(6, 9), gray(6, 9)
 
@@ -37,7 +37,7 @@ class Pairs(Dataset[Any]):
 
 
 def read_one(sample: Any) -> Any:
-    return DatasetSource(Pairs([sample])).read(0)
+    return open_dataset(Pairs([sample])).read(0)
 
 
 @pytest.mark.parametrize(
@@ -164,23 +164,23 @@ class Endless:
 )
 def test_only_what_can_be_indexed(dataset: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
-        DatasetSource(dataset)
+        open_dataset(dataset)
 
 
 def test_files_give_the_names_through_subsets(tmp_path: Path) -> None:
-    files = dataset_of_files(tmp_path / "data", pictures()).source._dataset  # type: ignore[attr-defined]
-    source = DatasetSource(Subset(Subset(files, [4, 2, 0]), [2, 1]))
+    files = dataset_of_files(tmp_path / "data", pictures()).source.store.dataset  # type: ignore[attr-defined]
+    source = open_dataset(Subset(Subset(files, [4, 2, 0]), [2, 1]))
     assert source.classes == CLASSES
     assert [source.name(i).file for i in range(2)] == [str(tmp_path / "data" / name) for name in ("000", "002")]
-    other = DatasetSource(Subset(Subset(files, [4, 2, 0]), [1, 2]))
+    other = open_dataset(Subset(Subset(files, [4, 2, 0]), [1, 2]))
     assert source.fingerprint != other.fingerprint
     assert source.read(1).label == 1
 
 
 def test_labels_that_are_known_are_in_the_fingerprint() -> None:
     images = torch.zeros(2, 3, 4, 4, dtype=torch.uint8)
-    prints = {DatasetSource(TensorDataset(images, torch.tensor(labels))).fingerprint for labels in ([0, 1], [1, 1])}
-    prints |= {DatasetSource([(RGB, 0), (RGB, label)]).fingerprint for label in (0, 1)}
+    prints = {open_dataset(TensorDataset(images, torch.tensor(labels))).fingerprint for labels in ([0, 1], [1, 1])}
+    prints |= {open_dataset([(RGB, 0), (RGB, label)]).fingerprint for label in (0, 1)}
     assert len(prints) == 4
 
 
@@ -191,7 +191,7 @@ class Feature:
 def test_classes_of_hugging_face_features_name_strings() -> None:
     dataset = Pairs([{"image": RGB, "label": "bee"}, {"image": RGB, "label": "wasp"}])
     dataset.features = {"image": object(), "label": Feature()}  # type: ignore[attr-defined]
-    source = DatasetSource(dataset)
+    source = open_dataset(dataset)
     assert source.classes == ("ant", "bee")
     assert source.read(0).label == 1
     with pytest.raises(TypeError, match="got the label 'wasp'; accepted: one of the classes ant, bee"):
@@ -199,13 +199,17 @@ def test_classes_of_hugging_face_features_name_strings() -> None:
 
 
 def test_a_data_set_is_locked_unless_its_samples_are_known_to_be_apart(tmp_path: Path) -> None:
-    assert DatasetSource(Pairs([RGB])).is_locked
-    assert not DatasetSource(Pairs([RGB]), lock=False).is_locked
-    assert DatasetSource([RGB], lock=True).is_locked
-    assert not DatasetSource([RGB]).is_locked
-    assert not DatasetSource(TensorDataset(torch.zeros(1, 3, 4, 4))).is_locked
-    assert not DatasetSource(FilesOfPictures(tmp_path, [("a.jpg", 0)])).is_locked
-    assert DatasetSource(Subset(Pairs([RGB]), [0])).is_locked
+    def is_locked(dataset: Any, lock: bool | None = None) -> bool:
+        store: Any = open_dataset(dataset, lock=lock).store
+        return bool(store.is_locked)
+
+    assert is_locked(Pairs([RGB]))
+    assert not is_locked(Pairs([RGB]), lock=False)
+    assert is_locked([RGB], lock=True)
+    assert not is_locked([RGB])
+    assert not is_locked(TensorDataset(torch.zeros(1, 3, 4, 4)))
+    assert not is_locked(FilesOfPictures(tmp_path, [("a.jpg", 0)]))
+    assert is_locked(Subset(Pairs([RGB]), [0]))
 
 
 class Seeking(Pairs):
@@ -228,7 +232,7 @@ class Seeking(Pairs):
 def test_the_lock_lets_one_thread_in(lock: bool | None) -> None:
     # Without a lock, the two meet inside; with one, they could not, and would wait for each other in vain.
     dataset = Seeking(threading.Barrier(2) if lock is False else None)
-    source = DatasetSource(dataset, lock=lock)
+    source = open_dataset(dataset, lock=lock)
     threads = [threading.Thread(target=lambda: [source.read(i) for i in range(8)]) for _ in range(2)]
     for thread in threads:
         thread.start()

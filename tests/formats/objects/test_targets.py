@@ -14,8 +14,8 @@ from PIL import Image
 import variegate as vg
 from tests.images import photo
 from variegate import transforms as T
-from variegate.formats.objects.arrays import ArraySource
-from variegate.formats.objects.dataset import DatasetSource
+from variegate.formats.objects.arrays import open_arrays
+from variegate.formats.objects.dataset import open_dataset
 from variegate.formats.objects.samples import check_is_image
 
 H, W = 30, 40
@@ -82,11 +82,11 @@ def _collate_dict(beside: Any) -> Any:
 
 
 def _dataset(beside: Any) -> Any:
-    return DatasetSource([(Image.fromarray(IMAGE), 0), (Image.fromarray(IMAGE), beside)]).read(1)
+    return open_dataset([(Image.fromarray(IMAGE), 0), (Image.fromarray(IMAGE), beside)]).read(1)
 
 
 def _dataset_dict(beside: Any) -> Any:
-    return DatasetSource([{"img": IMAGE, "label": 0}, {"img": IMAGE, "label": 3, "extra": beside}]).read(1)
+    return open_dataset([{"img": IMAGE, "label": 0}, {"img": IMAGE, "label": 3, "extra": beside}]).read(1)
 
 
 DOORS: dict[str, tuple[Callable[[Any], Any], str]] = {
@@ -114,7 +114,7 @@ def test_what_is_harmless_passes(case: str) -> None:
     out, labels = through([(IMAGE, HARMLESS[case])] * 2)
     assert out.shape == (2, 3, H, W)  # type: ignore[union-attr]
     assert labels is not None
-    assert DatasetSource([{"image": IMAGE, "label": 3, "extra": HARMLESS[case]}]).read(0).label == 3
+    assert open_dataset([{"image": IMAGE, "label": 3, "extra": HARMLESS[case]}]).read(0).label == 3
 
 
 def test_a_mask_in_the_place_of_a_label_is_named_before_the_id() -> None:
@@ -126,7 +126,7 @@ def test_a_mask_in_the_place_of_a_label_is_named_before_the_id() -> None:
 
 @pytest.mark.parametrize("on_error", ["raise", "skip", "replace"])
 def test_a_loader_over_a_data_set_names_it_whatever_is_put_up_with(on_error: str) -> None:
-    source = DatasetSource([(IMAGE, MASK)] * 4)
+    source = open_dataset([(IMAGE, MASK)] * 4)
     loader = vg.Loader(source, T.RandomHorizontalFlip(), batch_size=2, device="cpu", on_error=on_error)
     with pytest.raises(vg.DecodeError, match=r"item \d\[1\]: got an array uint8\[30, 40\]"):
         next(iter(loader))
@@ -143,8 +143,8 @@ def test_a_loader_over_a_data_set_names_it_whatever_is_put_up_with(on_error: str
 def test_arrays_with_masks_for_labels_are_refused(labels: Any, message: str, stacked: bool) -> None:
     images = np.stack([IMAGE] * 3) if stacked else [IMAGE] * 3
     with pytest.raises(TypeError, match=message):
-        ArraySource(images, labels)
-    assert len(ArraySource(images, np.zeros((3, 10), np.float32))) == 3
+        open_arrays(images, labels)
+    assert len(open_arrays(images, np.zeros((3, 10), np.float32))) == 3
 
 
 def test_a_mask_in_the_place_of_an_image_is_refused() -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from tests.formats.contract import huggingface_table, pictures
 from variegate.formats.base import SourceError
-from variegate.formats.parquet.read import ParquetSource, open_parquet
+from variegate.formats.parquet.read import open_parquet
+from variegate.formats.samples import Samples
 
 IMAGES = pa.array([b"a", b"b", b"c"], pa.binary())
 
@@ -22,7 +23,7 @@ def write(path: Path, **columns: Any) -> str:
     return str(path)
 
 
-def labels_of(source: ParquetSource) -> list[Any]:
+def labels_of(source: Samples) -> list[Any]:
     return [source.read(i).label for i in range(len(source))]
 
 

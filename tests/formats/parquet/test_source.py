@@ -20,8 +20,9 @@ import pytest
 from tests.formats.contract import huggingface_table, pictures
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
-from variegate.formats.parquet.read import ParquetSource, open_parquet
+from variegate.formats.parquet.read import open_parquet
 from variegate.formats.parquet.row_groups import GroupReader
+from variegate.formats.samples import Samples
 
 ROWS = [b"\xff\xd8" + bytes([i % 256]) * (1 + i % 37) for i in range(90)]
 STRUCT = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
@@ -38,7 +39,7 @@ def write(path: Path, image: Any = None, label: Any = None, **options: Any) -> s
     return str(path)
 
 
-def read_all(source: ParquetSource) -> list[bytes]:
+def read_all(source: Samples) -> list[bytes]:
     order = np.random.default_rng(1).permutation(len(source)).tolist()
     by_index = {index: source.read(index).data for index in order}
     return [bytes(by_index[index]) for index in range(len(source))]
@@ -91,9 +92,10 @@ def test_memory_is_bounded_and_each_group_is_loaded_once(tmp_path: Path, monkeyp
     with monkeypatch.context() as patch:  # no room to unpack row groups
         patch.setattr("shutil.disk_usage", lambda place: type("Usage", (), {"free": 10}))
         tight = open_parquet([path], memory=35_000)
+    held: Any = tight.store
     for index in np.random.default_rng(0).integers(0, 100, 300).tolist():
         assert tight.read(index).data == rows[index]
-        assert 10_000 <= tight.held_bytes <= 35_000
+        assert 10_000 <= held.held_bytes <= 35_000
     loads.clear()
     ample = open_parquet([path])
     together = threading.Barrier(8)

@@ -15,17 +15,18 @@ from tests.formats import contract
 from variegate import open_source
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
-from variegate.formats.raw import RawSource
+from variegate.formats.samples import Samples
 
 
-def laid(root: Path) -> RawSource:
+def laid(root: Path) -> Samples:
     source = contract.raw(root, contract.pictures()).source
-    assert isinstance(source, RawSource)
+    assert isinstance(source, Samples)
     return source
 
 
-def maps_of(source: RawSource) -> list[Any]:
-    return [np.frombuffer(source._map(file, 0), np.uint8) for file in range(2)]
+def maps_of(source: Samples) -> list[Any]:
+    store: Any = source.store
+    return [np.frombuffer(store._map(file, str), np.uint8) for file in source.files]
 
 
 def test_pixels_are_views_of_the_map_that_cannot_be_written_to(tmp_path: Path) -> None:
@@ -45,7 +46,7 @@ def test_behind_an_address_ranges_are_read(tmp_path: Path) -> None:
     here = laid(tmp_path / "a")
     fsspec.filesystem("memory").put(str(tmp_path / "a"), f"{tmp_path}/a", recursive=True)
     there = open_source(f"memory:/{tmp_path}/a")
-    assert isinstance(there, RawSource)
+    assert isinstance(there, Samples)
     assert there.is_remote
     assert there.fingerprint == here.fingerprint
     for index in range(len(here)):

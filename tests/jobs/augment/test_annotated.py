@@ -70,7 +70,7 @@ def test_what_is_read_back_is_the_augmenters(tmp_path: Path, layout: str, tolera
     assert back.classes == CLASSES
     assert len(back) == 9
     augmenter = Augmenter(POLICY, seed=4, layout="NHWC")
-    by_path = {path: n for n, path in enumerate(back.paths)}
+    by_path = {path: n for n, path in enumerate(back.paths())}
     counted = 0
     for row in rows(tmp_path / "out"):
         item = source.read(row["index"])

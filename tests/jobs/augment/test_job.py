@@ -10,7 +10,8 @@ import pytest
 
 from tests.jobs.output.runs import tree
 from variegate import transforms as T
-from variegate.formats.objects.arrays import ArraySource
+from variegate.formats.objects.arrays import open_arrays
+from variegate.formats.samples import Samples
 from variegate.formats.shards import Labels
 from variegate.formats.storage import open_storage
 from variegate.jobs.augment import Plan
@@ -20,10 +21,10 @@ from variegate.jobs.augment.writing import ItemOutputs
 from variegate.transforms import Transform
 
 
-def photos(number: int = 7) -> ArraySource:
+def photos(number: int = 7) -> Samples:
     rng = np.random.default_rng(3)
     images = [rng.integers(0, 256, (20 + 3 * n, 31 - 2 * n, 3)).astype(np.uint8) for n in range(number)]
-    return ArraySource(images, [n % 3 for n in range(number)])
+    return open_arrays(images, [n % 3 for n in range(number)])
 
 
 def plan(source: Any = None, transform: Transform | None = None, **settings: Any) -> Plan:

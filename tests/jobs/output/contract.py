@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tests.formats.contract import pictures
-from variegate.formats.objects.arrays import ArraySource
+from variegate.formats.objects.arrays import open_arrays
 from variegate.formats.shards import Record, describe_labels, open_shard
 from variegate.formats.storage import Storage
 from variegate.jobs.output.files import OutputNames, output_path
@@ -49,7 +49,7 @@ def shards(format: str) -> Writer:
 
 def folder(storage: Storage, records: Sequence[Record], classes: tuple[str, ...]) -> None:
     labels = [0] * (max(record.index for record in records) + 1)
-    names = OutputNames(ArraySource(np.zeros((len(labels), 1, 1, 3), np.uint8), labels, classes))
+    names = OutputNames(open_arrays(np.zeros((len(labels), 1, 1, 3), np.uint8), labels, classes))
     for record in records:
         storage.write(output_path(names.stem(record.index, record.label), record.copy, record.extension), record.data)
     storage.sync()

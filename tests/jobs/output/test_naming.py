@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from variegate.formats.folder import FolderSource, WalkedFolder, open_folder
-from variegate.formats.objects.arrays import ArraySource
+from variegate.formats.folder import WalkedFolder, list_images, open_folder
+from variegate.formats.objects.arrays import open_arrays
+from variegate.formats.samples import Samples, name_column
 from variegate.formats.storage import open_storage
 from variegate.formats.storage.base import check_relative
 from variegate.io.location import Location
@@ -48,8 +49,8 @@ def test_outputs_never_meet_on_any_file_system(paths: list[str]) -> None:
     assert len(set(outputs)) == len(outputs)
 
 
-def array_source(labels: Any, classes: tuple[str, ...] = ()) -> ArraySource:
-    return ArraySource(np.zeros((len(labels), 2, 2, 3), np.uint8), labels, classes)
+def array_source(labels: Any, classes: tuple[str, ...] = ()) -> Samples:
+    return open_arrays(np.zeros((len(labels), 2, 2, 3), np.uint8), labels, classes)
 
 
 def test_folders_keep_their_names(tmp_path: Path) -> None:
@@ -58,15 +59,16 @@ def test_folders_keep_their_names(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     source = open_folder(tmp_path)
     names = pickle.loads(pickle.dumps(OutputNames(source)))
-    stems = [names.stem(index, source.samples[index].label) for index in range(4)]
-    assert stems == output_stems([sample.path for sample in source.samples])
+    stems = [names.stem(index, source.read(index).label) for index in range(4)]
+    assert stems == output_stems(source.paths())
     assert sorted(stems) == ["cat/a.jpg", "cat/a.png", "dog/caf\udce9", "dog/deep/b: c?"]
 
 
 def test_keys_of_a_bucket_cannot_lead_out() -> None:
     """Their listing is a folder's, but they may hold what no folder on a disk can."""
-    folders = {"..": ["x.jpg"], "a/../..": ["x.jpg"], "a//b": ["x.jpg"], "Manifest.parquet": ["y.jpg"]}
-    listing = FolderSource.of(Location.parse("s3://bucket"), WalkedFolder(folders))
+    files = {"": [], "..": ["x.jpg"], "a/../..": ["x.jpg"], "a//b": ["x.jpg"], "Manifest.parquet": ["y.jpg"]}
+    folders = {folder: name_column(names) for folder, names in files.items()}
+    listing = list_images(Location.parse("s3://bucket"), WalkedFolder(folders))
     stems = [OutputNames(listing).stem(index, 0) for index in range(len(listing))]  # type: ignore[arg-type]
     assert stems == ["__/x", "Manifest.parquet_/y", "a/__/__/x", "a/_/b/x"]
 

@@ -31,10 +31,9 @@ from variegate.apps.curate.findings import (
 )
 from variegate.apps.curate.judging import judge, thresholds_for
 from variegate.apps.curate.scan import Position, ScanJournal, record_pass
-from variegate.formats.base import AnySource, FileSource, Source, SourceError, first_names
-from variegate.formats.filtered import whole_of
-from variegate.formats.folder import FolderSource
+from variegate.formats.base import AnySource, IndexedSource, SourceError, first_names
 from variegate.formats.opening import open_source
+from variegate.formats.samples import Samples
 from variegate.formats.stamps import stamps_of
 from variegate.jobs.output.run_folder import locked
 from variegate.options.datasets import CheckingOptions
@@ -90,9 +89,9 @@ class Checking:
         self.sources: dict[str, AnySource] = {split: open_source(one, on_error="skip") for split, one in given.items()}
         for split, one in given.items():
             self._check_apart(one, self.sources[split])
-        for beside, of in zip(BESIDE, [whole_of(one) for one in self.sources.values()], strict=False):
-            if isinstance(of, FolderSource) and of.beside:
-                self.sources[beside] = of.only_beside()
+        for beside, source in zip(BESIDE, list(self.sources.values()), strict=False):
+            if isinstance(source, Samples) and source.unclassified is not None:
+                self.sources[beside] = source.unclassified
         self.notes = [text for one in self.sources.values() for text in one.notes()]
         self.notes += _notes_on_classes(self.sources)
         self.resumed = 0
@@ -101,7 +100,7 @@ class Checking:
     @property
     def total(self) -> int:
         """Images in all; 0 where a stream does not tell."""
-        sizes = [len(one) if isinstance(one, Source) else 0 for one in self.sources.values()]
+        sizes = [len(one) if isinstance(one, IndexedSource) else 0 for one in self.sources.values()]
         return sum(sizes) if all(sizes) else 0
 
     def run(self, on_progress: OnProgress | None = None, stop: Event | None = None) -> CheckResult:
@@ -209,7 +208,7 @@ class Checking:
         digest = hashlib.sha256(MEASURED.to_string().encode())
         for split, source in self.sources.items():
             digest.update(json.dumps([split, source.fingerprint, source.classes]).encode())
-            stamps = stamps_of(source) if isinstance(source, Source) else None
+            stamps = stamps_of(source) if isinstance(source, IndexedSource) else None
             if stamps is not None:
                 digest.update(stamps.sizes.tobytes() + stamps.times.tobytes())
                 digest.update(json.dumps(list(stamps.marks)).encode())
@@ -217,7 +216,8 @@ class Checking:
 
     def _check_apart(self, given: Any, source: AnySource) -> None:
         """The findings are not to become one of the files that are checked."""
-        if self._out is None or isinstance(source, FileSource) or not isinstance(given, (str, os.PathLike)):
+        is_folder = isinstance(source, IndexedSource) and source.folder is not None
+        if self._out is None or is_folder or not isinstance(given, (str, os.PathLike)):
             return
         with suppress(OSError):
             if os.path.samefile(given, self._out.parent):

@@ -27,14 +27,14 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from threading import Event
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
 from variegate.apps.curate.findings import MEASURED
 from variegate.apps.curate.sample import FIELDS, Row, row_of
 from variegate.errors import DecodeError
-from variegate.formats.base import AnySource, Item, Source, StreamItem, StreamSource
+from variegate.formats.base import AnySource, IndexedSource, Item, StreamItem, StreamSource
 from variegate.formats.filtered import sample_key, stream_key
 from variegate.io.durable import AppendOnlyFile, write_errors_name
 from variegate.io.files import read_regular
@@ -172,7 +172,7 @@ def batch_of(split: str, rows: Sequence[Row]) -> pa.RecordBatch:
 def pass_over(source: AnySource, threads: int, begin: Position) -> Generator[tuple[list[Row], Position], None, None]:
     """Rows of all samples from ``begin`` on in the source's order, and the positions behind them. Closing the iterator
     ends the pass with what its threads have begun."""
-    if isinstance(source, Source):
+    if isinstance(source, IndexedSource):
         work = _by_index(source, begin)
         threads = max(threads, _REMOTE_THREADS) if source.is_remote else threads
     else:
@@ -181,7 +181,7 @@ def pass_over(source: AnySource, threads: int, begin: Position) -> Generator[tup
         yield from in_order(pool, work, threads * _AHEAD)
 
 
-def _by_index(source: Source, begin: Position) -> Iterator[Work]:
+def _by_index(source: IndexedSource, begin: Position) -> Iterator[Work]:
     """Of samples that are read by the thread that measures them."""
 
     def measure(start: int, stop: int) -> tuple[list[Row], Position]:
@@ -225,11 +225,11 @@ def _by_shard(source: StreamSource, begin: Position) -> Iterator[Work]:
 def reads_of(source: AnySource, indices: Sequence[int]) -> Iterator[tuple[int, Callable[[], Item]]]:
     """Index, and what reads the sample; of a stream in its order, which is read up to the last of ``indices``."""
     # Asked of the class: isinstance() of a protocol would compute the fingerprint.
-    if not hasattr(type(source), "read_shard"):
+    if isinstance(source, IndexedSource):
         for index in indices:
-            yield index, partial(cast(Source, source).read, index)
+            yield index, partial(source.read, index)
         return
-    stream = cast(StreamSource, source)
+    stream = source
     wanted = set(indices)
     samples = chain.from_iterable(map(stream.read_shard, range(stream.num_shards)))
     for index, sample in enumerate(islice(samples, max(wanted, default=-1) + 1)):

@@ -21,7 +21,7 @@ from variegate.apps.doctor.probes import OnProgress, Probe, Rate, run_probes, wa
 from variegate.apps.doctor.samples import HeldSample, HeldSamples, MemorySource, hold_samples, smaller_files
 from variegate.apps.doctor.training import TrainingRates, endless, for_model, measure_training, model_step
 from variegate.decode.gpu import is_installed
-from variegate.formats.base import AnySource, Item, Source, SourceError
+from variegate.formats.base import AnySource, IndexedSource, Item, SourceError
 from variegate.io.addresses import shown
 from variegate.jobs.arguments import build_transform, parse_size
 from variegate.loader import Loader
@@ -176,7 +176,7 @@ class _Session:
         shapes = np.array([sample.pixels.shape for sample in samples], np.float64)
         return Measurements(
             source=place,
-            samples=len(source) if isinstance(source, Source) else None,
+            samples=len(source) if isinstance(source, IndexedSource) else None,
             held=len(samples),
             bad=len(self._held.bad),
             file_bytes=float(np.mean([sample.nbytes for sample in samples])),
@@ -198,7 +198,7 @@ class _Session:
     @property
     def _is_remote(self) -> bool:
         source = self.loader.source
-        return not isinstance(source, Source) or source.is_remote
+        return not isinstance(source, IndexedSource) or source.is_remote
 
     def notes(self) -> list[str]:
         """Return remarks on the data, the machine and the spread of the rates."""
@@ -246,7 +246,7 @@ class _Session:
     def _read_step(self, source: AnySource) -> Callable[[], int]:
         """Return a function that reads a batch of samples, and nothing else."""
         batch_size = self._chosen.batch_size
-        if not isinstance(source, Source):
+        if not isinstance(source, IndexedSource):
             shards = (shard for _ in count() for shard in range(source.num_shards))
             streamed = (sample for shard in shards for sample in source.read_shard(shard))
             return lambda: sum(1 for _ in zip(range(batch_size), streamed, strict=False))

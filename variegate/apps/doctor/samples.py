@@ -20,7 +20,6 @@ from variegate.formats.base import (
     IndexedSource,
     Item,
     SampleName,
-    Source,
     SourceError,
     StreamItem,
 )
@@ -61,10 +60,11 @@ class HeldSamples:
 class MemorySource(IndexedSource):
     """Items in memory, repeated without end."""
 
+    fingerprint = "in memory"
+
     def __init__(self, items: Sequence[Item], classes: tuple[str, ...]) -> None:
         self._items = items
         self.classes = classes
-        self.fingerprint = "in memory"
 
     def __len__(self) -> int:
         return _LENGTH
@@ -103,7 +103,7 @@ def hold_samples(source: AnySource, limit: int, seconds: float, threads: int) ->
 
 
 def _candidates(source: AnySource, limit: int) -> Iterator[tuple[SampleName, Fetch]]:
-    if isinstance(source, Source):
+    if isinstance(source, IndexedSource):
         number = min(limit, len(source))
         indices = Permutation(len(source), seed=0, epoch=0)(np.arange(number, dtype=np.int64))
         for index in indices.tolist():

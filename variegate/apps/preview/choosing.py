@@ -46,10 +46,10 @@ class Naming:
     @classmethod
     def of(cls, source: Any) -> Naming:
         """Of a source with annotations, or a part of one."""
-        whole = getattr(source, "whole", source)
-        categories = getattr(whole, "about", {}).get("categories", ())
+        about = source.whole.about or {}
+        categories = about.get("categories", ())
         bones = {label: _bones(entry) for label, entry in enumerate(categories)}
-        return cls(tuple(whole.classes), getattr(whole, "mask", None), bones)
+        return cls(tuple(source.classes), source.mask, bones)
 
     def label(self, label: Any) -> str:
         if not isinstance(label, int):
@@ -230,9 +230,8 @@ def read_chosen(source: Any, index: int) -> Chosen:
     """Raises DecodeError for an image that cannot be read."""
     item = source.read(index)
     image = item.data if isinstance(item.data, np.ndarray) else read_image(item.data, str(source.name(index)))
-    if hasattr(source, "relative_path"):
-        name = source.relative_path(index)
-    else:  # of a shard the file's own name, without its folder
+    name = source.relative_path(index)
+    if name is None:  # of a shard the file's own name, without its folder
         own = source.name(index)
         name = str(own._replace(file=os.path.basename(own.file)))
     return Chosen(name, int(source.ids(np.array([index]))[0]), image, item.targets, item.label, index)

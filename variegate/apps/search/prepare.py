@@ -21,7 +21,7 @@ from variegate.apps.search.trainings import read_json
 from variegate.apps.train import images as image_sets
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, fitting_batch, fitting_model
 from variegate.checks import as_integer
-from variegate.formats.base import Source, SourceError, first_names
+from variegate.formats.base import IndexedSource, SourceError, first_names
 from variegate.io.addresses import shown
 from variegate.jobs.arguments import absolute_place, open_by_index, parse_size
 from variegate.options.importing import import_of_user
@@ -213,7 +213,7 @@ def _plan(
 
 def load_source(
     src: Any, size: str | tuple[int, int], device: str, note: Callable[[str], object]
-) -> tuple[LabelledImages, Source, bool]:
+) -> tuple[LabelledImages, IndexedSource, bool]:
     """Decode labeled images -> them, their source, and whether they were resized. ``size``: as typed, or sides;
     ``note`` is told of what is left out. Raises SourceError."""
     sides = None if size == "auto" else parse_size(size) if isinstance(size, str) else size
@@ -223,7 +223,7 @@ def load_source(
     sides = image_sets.fitting_size(source) if size == "auto" else sides
     images = image_sets.load_images(source, sides, device)
     counts = images.labels.bincount(minlength=images.num_classes).tolist()
-    reported = getattr(source, "empty_classes", ())
+    reported = source.empty_classes
     empty = [name for name, count in zip(images.classes, counts, strict=True) if not count and name not in reported]
     if empty:
         note(f"classes without images, which keep their index: {first_names(empty)}")

@@ -23,8 +23,8 @@ from variegate.apps.train.step import in_channels_last
 from variegate.augmenter.planner import MixedLabels, num_partners
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import AnySource, Source, SourceError, StreamSource, first_names
-from variegate.formats.opening import open_source
+from variegate.formats.base import AnySource, IndexedSource, SourceError, StreamSource, first_names
+from variegate.formats.opening import new_notes, open_source
 from variegate.io.addresses import shown, speakable
 from variegate.jobs.arguments import WHOLE, parse_size
 from variegate.loader import Batch, Loader
@@ -94,7 +94,7 @@ class Feed:
 
     def __init__(self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks) -> None:
         self.source, self.place = _open(source)
-        self.length = len(self.source) if isinstance(self.source, Source) else None
+        self.length = len(self.source) if isinstance(self.source, IndexedSource) else None
         self.classes = classes_of(self.source, self.place)
         if len(self.classes) < 2:
             raise SourceError(f"{self.place}: has one class ({first_names(self.classes)}); accepted: two or more")
@@ -133,7 +133,7 @@ class Feed:
 
     def _cache(self) -> dict[str, Any]:
         """Decode small images once, because reading them costs more than augmenting them."""
-        is_decoded = hasattr(type(self.source), "pixels")
+        is_decoded = isinstance(self.source, IndexedSource) and self.source.is_decoded
         if is_decoded or self.length is None or max(self.size) > LARGEST_KEPT:
             return {}
         return {"cache": "host", "cache_bytes": _CACHE_BYTES}
@@ -152,7 +152,7 @@ class Feed:
                 "than that in a step"
             )
         channels, first = _first_image(self.source, self.place)
-        sizes = sampled_sizes(self.source) if isinstance(self.source, Source) else []
+        sizes = sampled_sizes(self.source) if isinstance(self.source, IndexedSource) else []
         data = Data(self.length, sizes, channels, len(self.classes))
         whole = whole_size(self._policy)
         size = whole if options.size == "auto" else parse_size(options.size) or first
@@ -262,8 +262,8 @@ class Feed:
 
 def classes_of(source: AnySource, place: str) -> tuple[str, ...]:
     """Their names, or numbers; warns of those without images. Raises SourceError where they are not known."""
-    ask = getattr(source, "labels", None)
-    if not isinstance(source, Source) or ask is None:
+    labels = source.labels(np.arange(len(source), dtype=np.int64)) if isinstance(source, IndexedSource) else None
+    if not isinstance(source, IndexedSource) or labels is None:
         if not source.classes:
             first = next(iter(source.read_shard(0)), None) if isinstance(source, StreamSource) else None
             if first is not None and first.is_end and isinstance(first.item, DecodeError):
@@ -273,7 +273,6 @@ def classes_of(source: AnySource, place: str) -> tuple[str, ...]:
                 "shards, open_source(..., classes=[...]), or a data set with `targets`"
             )
         return tuple(source.classes)
-    labels = np.asarray(ask(np.arange(len(source), dtype=np.int64)))
     if labels.dtype.kind not in "iu" or labels.ndim != 1 or len(labels) == 0 or labels.min() < 0:
         raise SourceError(
             f"{place}: every image needs the number of its class as label; accepted: class folders, or a column of "
@@ -288,7 +287,7 @@ def classes_of(source: AnySource, place: str) -> tuple[str, ...]:
         has = f"has images of one class ({names[int(present[0])]}), of {len(names)}"
         raise SourceError(f"{place}: {has}; accepted: two or more")
     # A folder's own notes name those that it has listed.
-    reported = getattr(source, "empty_classes", ())
+    reported = source.empty_classes
     empty = [name for name, count in zip(names, counts.tolist(), strict=True) if count == 0 and name not in reported]
     if empty:
         text = f"{place}: classes without images, which keep their index: {first_names(empty)}"
@@ -315,14 +314,14 @@ def tensors_of(batch: Batch, device: str) -> tuple[torch.Tensor, Any, torch.Tens
 
 def _open(given: Any) -> tuple[AnySource, str]:
     opened: AnySource = open_source(given)
-    for one in opened.notes() if opened is not given else []:
+    for one in new_notes(opened, given):
         warnings.warn(speakable(f"{given}: {one}"), stacklevel=4)
     return opened, shown(str(given)) if isinstance(given, str) or hasattr(given, "__fspath__") else "source"
 
 
 def _first_image(source: AnySource, place: str) -> tuple[int, tuple[int, int]]:
     """-> channels, (height, width), of the first image that can be read."""
-    if not isinstance(source, Source):
+    if not isinstance(source, IndexedSource):
         return 3, (_DEFAULT_SIDE, _DEFAULT_SIDE)
     for index in range(min(len(source), _MAX_UNREADABLE)):
         try:

@@ -17,59 +17,66 @@ from variegate.formats.annotated.records import (
     USUAL_NAMES,
     ObjectFields,
     RecordReader,
-    SourceOver,
     form_of_schema,
+    targets_of,
 )
-from variegate.formats.base import Item, SourceError, check_index, describe, digest_of
+from variegate.formats.base import Item, SourceError, digest_of
 from variegate.formats.labels import NO_LABEL, check_classes, names_of
 from variegate.formats.parquet import columns as parquet
-from variegate.formats.parquet.read import ParquetFile, ParquetSource, open_file, open_parquet
+from variegate.formats.parquet.read import ParquetFile, open_file, open_parquet
+from variegate.formats.samples import Samples, Store
 from variegate.io.location import Location
 
 
-class AnnotatedRows(SourceOver):
+class RowStore(Store):
     """``images`` and ``masks`` have the same rows; ``table``: the columns of the objects, all in memory. ``about``:
     what files with the same columns need to have, as JSON has it: their names, and ``RecordForm`` of the objects."""
 
     def __init__(
         self,
-        images: ParquetSource,
-        masks: ParquetSource | None,
+        images: Samples,
+        masks: Samples | None,
         table: pa.Table | None,
         reader: RecordReader,
         about: Mapping[str, Any],
     ) -> None:
-        super().__init__(images, reader)
-        self.about, self._masks, self._table, self._objects = about, masks, table, about["objects"]
-        known = f"{images.fingerprint}\0{masks and masks.fingerprint}\0{self._objects}\0{reader.fields.digest_text}"
-        self.fingerprint = digest_of(known)
+        self._images = images
+        self._masks = masks
+        self._table = table
+        self._reader = reader
+        self._about = about
+        self._objects = about["objects"]
 
-    def __repr__(self) -> str:
-        return describe(self, self.stored_files()[0].location.address())
-
-    def read(self, index: int) -> Item:
+    def read(self, samples: Samples, row: int) -> Item:
         """Raises DecodeError naming the file and the row, and the object that is wrong."""
-        check_index(index, len(self))
-        item = self._images.read(index)
-        name = str(self.name(index))
-        frame = self._reader.frames.of(item.data, name, name.rpartition(":")[0] or name)
+        data = self._images.read(row).data
+        name = str(samples.row_name(row))
+        frame = self._reader.frames.of(data, name, name.rpartition(":")[0] or name)
         exif = self._reader.fields.exif
         size = frame.size(exif)
         targets: dict[str, Any] = {}
         if self._table is not None:
             try:
-                record: Any = self._table.slice(index, 1).to_pylist()[0]
+                record: Any = self._table.slice(row, 1).to_pylist()[0]
             except (
                 ValueError,
                 OverflowError,
                 NotImplementedError,
             ) as error:  # text that is no UTF-8, or times too far off
                 raise DecodeError(name, f"its annotations: {error}") from None
-            targets |= self._reader.targets(index, record[self._objects] if self._objects else record, size, name)
+            targets |= self._reader.targets(row, record[self._objects] if self._objects else record, size, name)
         if self._masks is not None:
-            mask = bytes(self._masks.read(index).data)
+            mask = bytes(self._masks.read(row).data)
             targets["mask"] = mask_of(mask, f"{name}: its mask", size, frame=frame, exif=exif)
-        return Item(item.data, NO_LABEL, self._reader.frames.displayed(targets, frame))
+        return Item(data, NO_LABEL, self._reader.frames.displayed(targets, frame))
+
+    def digest(self, samples: Samples) -> str:
+        masks = self._masks and self._masks.fingerprint
+        fields = self._reader.fields.digest_text
+        return digest_of(f"{self._images.fingerprint}\0{masks}\0{self._objects}\0{fields}")
+
+    def layout_record(self, samples: Samples) -> Mapping[str, Any]:
+        return self._about
 
     def notes(self) -> list[str]:
         masks = [] if self._masks is None else self._masks.notes()
@@ -82,7 +89,7 @@ def open_columns(
     on_error: str,
     classes: Sequence[str] | None,
     **places: Any,
-) -> AnnotatedRows:
+) -> Samples:
     """``places``: as of ``open_parquet``. Raises SourceError naming the file and the column that is wrong."""
     options = check_options("columns", annotations)
     opened = [open_file(file) for file in files]
@@ -118,7 +125,8 @@ def open_columns(
     form = form_of_schema(fields, None if table is None else table.schema, objects)
     names = {"image": image or parquet.find_columns(opened[0]).image, "objects": objects, "mask": mask}
     about = {"format": "columns", **names, "record": asdict(form)}
-    return AnnotatedRows(images, masks, table, RecordReader(fields, on_error), about)
+    store = RowStore(images, masks, table, RecordReader(fields, on_error), about)
+    return replace(images, store=store, layout="parquet", **targets_of(fields))
 
 
 def _flat_columns(types: Mapping[str, pa.DataType], fields: ObjectFields) -> list[str]:

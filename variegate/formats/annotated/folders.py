@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,8 +24,8 @@ from variegate.formats.folder import walk, walk_remote
 from variegate.formats.kinds import is_image_name
 from variegate.formats.labels import NO_LABEL, check_classes
 from variegate.formats.reading import read_file
-from variegate.io.location import Location, inside
-from variegate.threads import computed_once
+from variegate.formats.samples import Samples, Store, name_column, names_in, no_labels
+from variegate.io.location import Location
 
 ReadT = TypeVar("ReadT")
 _THREADS = 8
@@ -38,7 +38,7 @@ def names_below(folder: Location) -> set[str] | None:
     if not folder.is_url and not os.path.isdir(folder.address()):
         return None
     walked = walk_remote(folder) if folder.is_url else walk(folder.address())
-    found = {f"{above}/{name}" if above else name for above, names in walked.files.items() for name in names}
+    found = {f"{above}/{name}" if above else name for above, names in walked.files.items() for name in names_in(names)}
     # At addresses folders may be but what the names of files begin with: without any, there is none.
     return None if folder.is_url and not found and not walked.irregular else found
 
@@ -116,121 +116,145 @@ def mask_of(
     return mask
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class FolderWithTargets(base.IndexedSource):
-    """``paths``: of each image, relative to ``folder``, with forward slashes. ``classes`` are those of the objects or
-    masks; an image itself has the label -1. ``remarks``: notes on the opening. ``about``: what a data set in the same
-    layout needs to have beside objects, as JSON has it: ``format``, and by that COCO's ``categories`` as they are,
-    VOC's ``split``, YOLO's ``folders`` of images and ``kpt_shape``, and the folder ``images`` of those with masks."""
+@dataclass(eq=False)
+class AnnotatedStore(Store):
+    """Images of a folder, and their objects, which Samples have in memory.
 
-    folder: Location
-    classes: tuple[str, ...]
-    paths: tuple[str, ...]
-    remarks: tuple[str, ...] = ()
-    about: Mapping[str, Any] = field(default_factory=dict)
-    exif: str | None = None  # the frame of the annotations (``frames.EXIF``)
-    has_targets: ClassVar[bool] = True
-    has_image_labels: ClassVar[bool] = False
+    ``about``: see ``annotated_folder``. ``exif``: frame of the annotations (``frames.EXIF``). ``unoutlined``: what
+    masks show of objects without an outline (``options.OPTIONS``).
+    """
 
-    @computed_once
-    def is_remote(self) -> bool:  # type: ignore[override]
-        return self.folder.is_url
+    about: Mapping[str, Any]
+    exif: str | None
+    unoutlined: str
 
-    def __repr__(self) -> str:
-        return base.describe(self, str(self.folder))
+    def __post_init__(self) -> None:
+        self._frames = Frames(self.exif)
 
-    def __len__(self) -> int:
-        return len(self.paths)
+    def layout_record(self, samples: Samples) -> Mapping[str, Any]:
+        return self.about
 
-    def relative_path(self, index: int) -> str:
-        return self.paths[index]
-
-    def name(self, index: int) -> base.SampleName:
-        return base.SampleName(inside(str(self.folder), self.paths[index]))
-
-    @computed_once
-    def _frames(self) -> Frames:
-        return Frames(self.exif)
-
-    def notes(self) -> list[str]:
-        return list(self.remarks)
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class AnnotatedFolder(FolderWithTargets):
-    """``mask``, ``unoutlined``: the options of these names (``options.OPTIONS``). ``noted``: the number of images
-    without objects that are in the remarks already."""
-
-    objects: Objects = field(kw_only=True)
-    mask: str | None = None
-    unoutlined: str = "fill"
-    noted: int = 0
-    has_edges: ClassVar[bool] = True
-
-    @computed_once
-    def fingerprint(self) -> str:
+    def digest(self, samples: Samples) -> str:
         """Of the classes, the names of the images and all annotations."""
-        masks = str(self.mask) + f" {self.unoutlined}" * (self.unoutlined != "fill")
-        stored = [STORED] if self.exif == STORED else []
-        return base.digest_of("\0".join([*self.classes, "", *self.paths, masks, *stored]), self.objects.digest())
+        masks = str(samples.mask) + f" {self.unoutlined}" * (self.unoutlined != "fill")
+        return _digest_names(samples, samples.paths(), [masks], self.exif, samples.objects.digest())
 
-    def read(self, index: int) -> base.Item:
+    def read(self, samples: Samples, row: int) -> base.Item:
         """The bytes of the image file, and its targets. Raises DecodeError naming the file, also where the image is of
         another size than the annotations say."""
-        base.check_index(index, len(self))
-        path = self.name(index).file
-        data = read_file(self.folder.below(self.paths[index]))
-        height, width = (int(side) for side in self.objects.sizes[index])
+        folder = samples.folder
+        assert folder is not None
+        path = samples.row_name(row).file
+        data = read_file(folder.below(samples.text(samples.names, row)))
+        height, width = (int(side) for side in samples.objects.sizes[row])
         known = (height, width) if height > 0 and width > 0 else None
-        frame = self._frames.of(data, path, str(self.folder), has_size=known is not None)
+        frame = self._frames.of(data, path, str(folder), has_size=known is not None)
         size = frame.size(self.exif)
         if known not in (None, size):
             hint = frame.hint((height, width), self.exif)
             by_annotations = f"{height} x {width} by its annotations{hint}"
             raise DecodeError(path, f"is {size[0]} x {size[1]} (height x width), and {by_annotations}")
         try:
-            targets = self.objects.targets(index, size, self.mask, self.unoutlined)
+            targets = samples.objects.targets(row, size, samples.mask, self.unoutlined)
         except ValueError as error:
             raise DecodeError(path, f"its annotations hold {error}") from None
         return base.Item(data, NO_LABEL, self._frames.displayed(targets, frame))
 
-    def notes(self) -> list[str]:
-        without = int((np.diff(self.objects.starts) == 0).sum()) - self.noted
-        return [*self.remarks, *([f"{without:,} images have no objects"] if without else [])]
 
+@dataclass(eq=False)
+class MaskStore(Store):
+    """Images of a folder, and their masks, which are files of their own."""
 
-@dataclass(frozen=True, repr=False, eq=False)
-class MaskedFolder(FolderWithTargets):
-    """``masks``: the path of each image's mask."""
+    about: Mapping[str, Any]
+    exif: str | None
 
-    masks: tuple[str, ...] = field(kw_only=True)
+    def __post_init__(self) -> None:
+        self._frames = Frames(self.exif)
 
-    @computed_once
-    def fingerprint(self) -> str:
+    def layout_record(self, samples: Samples) -> Mapping[str, Any]:
+        return self.about
+
+    def digest(self, samples: Samples) -> str:
         """Of the classes and the names: masks are not read for it."""
-        pairs = zip(self.paths, self.masks, strict=True)
-        stored = [STORED] if self.exif == STORED else []
-        return base.digest_of("\0".join([*self.classes, "", *(name for pair in pairs for name in pair), *stored]))
+        pairs = zip(samples.paths(), names_in(samples.masks), strict=True)
+        return _digest_names(samples, [name for pair in pairs for name in pair], [], self.exif)
 
-    def read(self, index: int) -> base.Item:
+    def read(self, samples: Samples, row: int) -> base.Item:
         """Raises DecodeError naming the image or the mask, also where these are of different sizes."""
-        base.check_index(index, len(self))
-        image, place = (self.folder.below(paths[index]) for paths in (self.paths, self.masks))
+        folder = samples.folder
+        assert folder is not None
+        path = samples.text(samples.names, row)
+        image = folder.below(path)
+        place = folder.below(samples.text(samples.masks, row))
         data = read_file(image)
         content = read_file(place)
-        frame = self._frames.of(data, str(image), str(self.folder), has_size=True)
+        frame = self._frames.of(data, str(image), str(folder), has_size=True)
         size = frame.size(self.exif)
-        targets = {"mask": mask_of(content, str(place), size, f"its image {self.paths[index]}", frame, self.exif)}
+        targets = {"mask": mask_of(content, str(place), size, f"its image {path}", frame, self.exif)}
         return base.Item(data, NO_LABEL, self._frames.displayed(targets, frame))
 
-    def path_beside(self, index: int) -> str:
-        """Of the mask."""
-        return self.masks[index]
+
+def _digest_names(
+    samples: Samples, names: Sequence[str], settings: Sequence[str], exif: str | None, *more: bytes
+) -> str:
+    stored = [STORED] if exif == STORED else []
+    return base.digest_of("\0".join([*samples.classes, "", *names, *settings, *stored]), *more)
+
+
+def annotated_folder(
+    folder: Location,
+    classes: Sequence[str],
+    paths: Sequence[str],
+    remarks: Sequence[str],
+    about: Mapping[str, Any],
+    exif: str | None,
+    *,
+    objects: Objects,
+    mask: str | None = None,
+    unoutlined: str = "fill",
+    noted: int = 0,
+) -> Samples:
+    """Images with objects.
+
+    ``paths``: of each image, relative to ``folder``, with forward slashes. ``classes`` are those of the objects; an
+    image itself has the label -1. ``about``: what a data set in the same layout needs to have beside objects, as JSON
+    has it: ``format``, and by that COCO's ``categories`` as they are, VOC's ``split``, YOLO's ``folders`` of images and
+    ``kpt_shape``. ``noted``: the number of images without objects that are in the remarks already.
+    """
+    without = int((np.diff(objects.starts) == 0).sum()) - noted
+    found = [*remarks, *([f"{without:,} images have no objects"] if without else [])]
+    store = AnnotatedStore(about, exif, unoutlined)
+    return _samples(folder, store, classes, paths, found, has_edges=True, objects=objects, mask=mask)
+
+
+def _samples(
+    folder: Location,
+    store: AnnotatedStore | MaskStore,
+    classes: Sequence[str],
+    paths: Sequence[str],
+    remarks: Sequence[str],
+    **more: Any,
+) -> Samples:
+    return Samples(
+        place=str(folder),
+        size=len(paths),
+        store=store,
+        classes=tuple(classes),
+        names=name_column(paths),
+        folder=folder,
+        label=no_labels,
+        remarks=remarks,
+        is_remote=folder.is_url,
+        has_targets=True,
+        has_image_labels=False,
+        layout="folder",
+        **more,
+    )
 
 
 def open_masks(
     folder: Location, annotations: Mapping[str, Any], on_error: str, classes: Sequence[str] | None
-) -> MaskedFolder:
+) -> Samples:
     """``images``, ``masks``: folders below ``folder``. Raises SourceError for images without a mask, unless they are
     skipped."""
     options = check_options("masks", annotations)
@@ -246,7 +270,7 @@ def open_masks(
     if more := [path for stem, path in found.items() if stem not in pictures]:
         notes.append(f"{len(more):,} masks belong to no image: {base.first_names(more)}")
     stems = [stem for stem in pictures if stem in found]
-    paths, of_masks = (tuple(paths[stem] for stem in stems) for paths in (pictures, found))
-    about = {"format": "masks", "images": images}
-    exif = options["exif"]
-    return MaskedFolder(folder, check_classes(classes), paths, tuple(notes), about, exif, masks=of_masks)
+    store = MaskStore({"format": "masks", "images": images}, options["exif"])
+    of_masks = name_column([found[stem] for stem in stems])
+    paths = [pictures[stem] for stem in stems]
+    return _samples(folder, store, check_classes(classes), paths, notes, masks=of_masks)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from io import BytesIO
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,17 +19,16 @@ from variegate.formats.annotated import records
 from variegate.formats.annotated.folders import mask_of, text_of
 from variegate.formats.annotated.objects import AnnotationErrors
 from variegate.formats.annotated.options import check_options
-from variegate.formats.base import Item, SampleName, SourceError, check_index, digest_of
+from variegate.formats.base import Item, SampleName, SourceError, digest_of
 from variegate.formats.labels import NO_LABEL, check_classes, class_names_beside
-from variegate.formats.reading import read_range
+from variegate.formats.samples import Samples, Store
 from variegate.formats.tar.index import NO_LABELS
 from variegate.formats.tar.members import StreamReader
-from variegate.formats.tar.read import TarStream, WebDatasetSource, open_webdataset
+from variegate.formats.tar.read import TarStore, TarStream, open_webdataset
 from variegate.formats.tar.samples import SEVERAL_IMAGES, TarSample, TarSamples, split_name, too_large
 from variegate.formats.yolo import objects_of_texts
 from variegate.io.files import StrPath
 from variegate.io.location import Location
-from variegate.threads import computed_once
 
 _FIRST_RECORDS = 100  # of which the form of all is taken
 
@@ -99,62 +98,53 @@ class Members(NamedTuple):
         return [*notes, *self.reader.notes()]
 
 
-class AnnotatedShards(records.SourceOver):
+class MemberStore(Store):
     """Samples by index. Labels of the images themselves are not read."""
 
-    _images: WebDatasetSource
-
-    def __init__(self, shards: WebDatasetSource, members: Members) -> None:
-        super().__init__(shards, members.reader)
+    def __init__(self, images: Samples, members: Members) -> None:
+        assert isinstance(images.store, TarStore)
+        self._images = images
+        self._shards = images.store
         self._members = members
-        self.fingerprint = members.fingerprint(shards.fingerprint)
 
-    def __repr__(self) -> str:
-        return repr(self._images).replace(type(self._images).__name__, type(self).__name__, 1)
-
-    def read(self, index: int) -> Item:
+    def read(self, samples: Samples, row: int) -> Item:
         """Raises DecodeError naming the shard and the member."""
-        return self._members.item(self._sample(index), str(self.name(index)), int(self.ids(np.array([index]))[0]))
+        number = int(samples.ids_of_rows(np.array([row]))[0])
+        return self._members.item(self._sample(samples, row), str(samples.row_name(row)), number)
 
-    def _sample(self, index: int) -> TarSample:
-        check_index(index, len(self))
-        shard, position = self._images.place(index)
-        name = str(self.name(index))
-        if position >= len(shard.index):
-            raise DecodeError(name, shard.broken[position])
-        begin = int(shard.index.begins[position])
-        end = int(shard.index.ends[position])
-        if problem := too_large(end - begin):
-            raise DecodeError(name, f"its members are {problem}")
-        data = read_range(shard.location, begin, end - begin, shard.index.version.size, name)
+    def _sample(self, samples: Samples, row: int) -> TarSample:
+        data = self._shards.read_members(samples, row)
         sample = next(iter(TarSamples(StreamReader(BytesIO(data)), True, self._members.wanted)), None)
         if sample is None:
+            name = str(samples.row_name(row))
             raise DecodeError(name, "is not where the index of its shard has it; the shard was replaced")
         return sample
 
-    @computed_once
-    def about(self) -> dict[str, Any]:
+    def digest(self, samples: Samples) -> str:
+        return self._members.fingerprint(self._images.fingerprint)
+
+    def layout_record(self, samples: Samples) -> dict[str, Any]:
         """Properties that shards with the same members need, as JSON has it: the members' extensions, and
         ``RecordForm`` of the first record with objects among the first samples."""
         members = self._members
-        form = records.form_of_texts(members.reader.fields, self._first_records())
+        form = records.form_of_texts(members.reader.fields, self._first_records(samples))
         names = {use: getattr(members, use) for use in _USES}
         points = members.points and list(members.points)
         return {"format": "members", **names, "points": points, "record": asdict(form)}
 
-    def _first_records(self) -> Iterator[Any]:
+    def _first_records(self, samples: Samples) -> Iterator[Any]:
         if (extension := self._members.objects) is None:
             return
-        for index in range(min(len(self), _FIRST_RECORDS)):
+        for row in range(min(samples.size, _FIRST_RECORDS)):
             with suppress(Exception):  # it is named when its turn comes
-                yield json.loads(self._sample(index).beside[extension])
+                yield json.loads(self._sample(samples, row).beside[extension])
 
     def notes(self) -> list[str]:
         return self._members.notes(self._images.notes())
 
 
 class AnnotatedStream(TarStream):
-    """Samples one after another: those of ``AnnotatedShards``, with the same ids."""
+    """Samples one after another: those of ``open_members`` by index, with the same ids."""
 
     has_targets: ClassVar[bool] = True
     has_edges: ClassVar[bool] = True
@@ -187,7 +177,7 @@ def open_members(
     on_error: str,
     classes: Sequence[str] | None,
     cache_dir: StrPath | None,
-) -> AnnotatedShards | AnnotatedStream:
+) -> Samples | AnnotatedStream:
     """Raises SourceError."""
     options = check_options("members", annotations)
     objects, rows, mask = ((options[name] or "").removeprefix(".").lower() or None for name in _USES)
@@ -205,4 +195,6 @@ def open_members(
     is_remote = any(file.is_url for file in files)
     if is_remote if stream is None else stream:
         return AnnotatedStream(files, members)
-    return AnnotatedShards(open_webdataset(files, on_error=on_error, cache_dir=cache_dir), members)
+    images = open_webdataset(files, on_error=on_error, cache_dir=cache_dir)
+    store = MemberStore(images, members)
+    return replace(images, store=store, layout="webdataset", **records.targets_of(fields))

@@ -8,24 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from variegate.arrays import AnyArray, Float32Array, Int64Array, UInt64Array
+from variegate.arrays import Float32Array
 from variegate.errors import DecodeError
 from variegate.formats.annotated.frames import STORED, Frames
 from variegate.formats.annotated.objects import AnnotationErrors, ObjectRow, objects_from_rows
 from variegate.formats.annotated.values import as_list, flag_of, numbers_of, refusal, shown_value
 from variegate.formats.annotated.written import RecordForm
-from variegate.formats.base import IndexedSource, SampleName, StoredFile
-from variegate.formats.labels import MOST_LABEL, NO_LABEL
+from variegate.formats.labels import MOST_LABEL
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from variegate.formats.parquet.read import ParquetSource
-    from variegate.formats.tar.read import WebDatasetSource
 
 # Names in a record by use, unless an option says otherwise: the first that the record has.
 USUAL_NAMES = {
@@ -257,34 +253,10 @@ class RecordReader:
         return total.notes("", "were")
 
 
-class SourceOver(IndexedSource):
-    """The samples of another source, ``_images``, with targets instead of labels. ``_reader``: of their records."""
-
-    has_targets: ClassVar[bool] = True
-    has_edges: ClassVar[bool] = True
-    has_image_labels: ClassVar[bool] = False
-    _images: ParquetSource | WebDatasetSource
-
-    def __init__(self, images: ParquetSource | WebDatasetSource, reader: RecordReader) -> None:
-        self._images = images
-        self._reader = reader
-        self.classes = reader.fields.classes
-        self.is_remote = images.is_remote
-
-    def __len__(self) -> int:
-        return len(self._images)
-
-    def name(self, index: int) -> SampleName:
-        return self._images.name(index)
-
-    def ids(self, indices: Int64Array) -> UInt64Array:
-        return self._images.ids(indices)
-
-    def labels(self, indices: Int64Array) -> AnyArray:
-        return np.full(len(indices), NO_LABEL)
-
-    def stored_files(self) -> list[StoredFile]:
-        return self._images.stored_files()
+def targets_of(fields: ObjectFields) -> dict[str, Any]:
+    """Fields of Samples whose images have targets instead of labels."""
+    flags = {"has_targets": True, "has_edges": True, "has_image_labels": False}
+    return {"classes": fields.classes, "label": None, "remarks": (), **flags}
 
 
 def unwrapped(text: Any) -> tuple[Any, str | None]:

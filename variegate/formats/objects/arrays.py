@@ -10,7 +10,7 @@ import numpy as np
 
 from variegate.arrays import AnyArray, Int64Array, UInt8Array
 from variegate.decode.depth import as_8_bits, is_16_bit
-from variegate.formats.base import IndexedSource, Item, SampleName, SourceError, check_index, describe, digest_of
+from variegate.formats.base import SampleName, SourceError, digest_of
 from variegate.formats.labels import (
     Labels,
     accepted_classes,
@@ -18,11 +18,10 @@ from variegate.formats.labels import (
     check_int64,
     first_outside,
     hash_labels,
-    label_at,
 )
 from variegate.formats.objects.samples import check_beside
+from variegate.formats.samples import Samples, Store
 from variegate.program.program import MAX_CHANNELS, MAX_SIDE
-from variegate.threads import computed_once
 
 Image = UInt8Array
 
@@ -32,74 +31,36 @@ _IMAGES_LOOKED_AT = 64
 _BYTES_LOOKED_AT = 16384
 
 
-class ArraySource(IndexedSource):
-    """One uint8 or uint16 array or CPU tensor [N, H, W, C] or [N, H, W] (C = 1 to 32), or a list of images [H, W, C]
-    and [H, W].
+class ArrayStore(Store):
+    """Images in memory. Pickled, an array that maps a file is mapped again by the file's name."""
 
-    ``labels``: one for each image, as list, array or tensor: ints, floats, or [N, ...] for an array a sample; without
-    them every label is -1. Masks and boxes are no labels, as they would not fit the augmented image. ``classes``: names
-    of int labels.
+    def __init__(self, images: Image | list[Image]) -> None:
+        self._images = images
 
-    Nothing is copied: a memory-mapped file stays one, and items are views, not to be written to. Those of uint16 are
-    scaled to 8 bits when they are read, over their full range, with one note. Pickled, an array
-    that np.memmap or np.load(mmap_mode=...) opened is opened again by its file's name instead of travelling along.
-
-    Raises TypeError for other kinds and dtypes, SourceError (a ValueError) for shapes, lengths and labels out of range.
-    """
-
-    def __init__(self, images: Any, labels: Any = None, classes: Sequence[str] = ()) -> None:
-        self._images = _check_images(images)
-        self.classes = check_classes(classes)
-        self._labels = None if labels is None else _check_labels(labels, len(self._images), self.classes)
-        if self._labels is not None and self._labels.ndim > 1:
-            check_beside(self._labels[0], "labels[0]", tuple(self._images[0].shape[:2]))
-
-    def __repr__(self) -> str:
-        return describe(self, str(self._images.shape) if isinstance(self._images, np.ndarray) else "a list")
-
-    def __len__(self) -> int:
-        return len(self._images)
-
-    @property
-    def is_stacked(self) -> bool:
-        """All images are one array, so that ``pixels`` gives many at once."""
-        return isinstance(self._images, np.ndarray)
-
-    @computed_once
-    def fingerprint(self) -> str:
-        """Of the shapes, the labels, and the pixels of up to 64 images spread over all, up to 16 KiB spread over each:
-        a change of single pixels elsewhere goes unnoticed."""
-        shapes = [self._images.shape] if isinstance(self._images, np.ndarray) else [i.shape for i in self._images]
-        parts: list[str | bytes] = ["\0".join(self.classes), hash_labels(self._labels), repr(shapes)]
-        for index in np.unique(np.linspace(0, len(self) - 1, _IMAGES_LOOKED_AT).astype(np.int64)):
-            flat = np.asarray(self._images[index]).reshape(-1)
-            parts.append(flat[:: max(1, -(-flat.size // _BYTES_LOOKED_AT))].tobytes())
-        return digest_of(*parts)
-
-    def read(self, index: int) -> Item:
+    def read(self, samples: Samples, row: int) -> Image:
         """A view of the pixels, uint8 [H, W, C]."""
-        check_index(index, len(self))
-        image = as_8_bits(np.asarray(self._images[index]), str(self.name(index)))
-        return Item(image[:, :, None] if image.ndim == 2 else image, label_at(self._labels, index))
+        image = as_8_bits(np.asarray(self._images[row]), str(self.name(row)))
+        return image[:, :, None] if image.ndim == 2 else image
 
-    def pixels(self, indices: Int64Array) -> Image:
-        """Many images at once, copied: uint8 [N, H, W, C]. Only where ``is_stacked``."""
-        if not isinstance(self._images, np.ndarray):
-            raise TypeError(
-                "pixels: these images are a list, with sizes that may differ; accepted: one array of images"
-            )
-        for index in (indices.min(), indices.max()) if len(indices) else ():
-            check_index(int(index), len(self))
-        gathered = as_8_bits(np.asarray(self._images[indices]), "images")
+    def pixels(self, rows: Int64Array) -> Image:
+        assert isinstance(self._images, np.ndarray)
+        gathered = as_8_bits(np.asarray(self._images[rows]), "images")
         return gathered[..., None] if gathered.ndim == 3 else gathered
 
-    def labels(self, indices: Int64Array) -> AnyArray:
-        """The labels of many images, copied; -1 where there are none."""
-        return np.full(len(indices), -1) if self._labels is None else self._labels[indices]
+    def name(self, row: int) -> SampleName:
+        return SampleName("images", f"item {row}")
 
-    def name(self, index: int) -> SampleName:
-        check_index(index, len(self))
-        return SampleName("images", f"item {index}")
+    def digest(self, samples: Samples) -> str:
+        """Of the shapes, the labels, and the pixels of up to 64 images spread over all, up to 16 KiB spread over each:
+        a change of single pixels elsewhere goes unnoticed."""
+        images = self._images
+        assert not callable(samples.label)
+        shapes = [images.shape] if isinstance(images, np.ndarray) else [image.shape for image in images]
+        parts: list[str | bytes] = ["\0".join(samples.classes), hash_labels(samples.label), repr(shapes)]
+        for index in np.unique(np.linspace(0, len(images) - 1, _IMAGES_LOOKED_AT).astype(np.int64)):
+            flat = np.asarray(images[index]).reshape(-1)
+            parts.append(flat[:: max(1, -(-flat.size // _BYTES_LOOKED_AT))].tobytes())
+        return digest_of(*parts)
 
     def __getstate__(self) -> dict[str, Any]:
         mapped = _as_mapping(self._images)
@@ -109,6 +70,35 @@ class ArraySource(IndexedSource):
         self.__dict__.update(state)
         if isinstance(state["_images"], dict):
             self._images = np.memmap(mode="r", **state["_images"])
+
+
+def open_arrays(images: Any, labels: Any = None, classes: Sequence[str] = ()) -> Samples:
+    """One uint8 or uint16 array or CPU tensor [N, H, W, C] or [N, H, W] (C = 1 to 32), or a list of images [H, W, C]
+    and [H, W].
+
+    ``labels``: one for each image, as list, array or tensor: ints, floats, or [N, ...] for an array a sample; without
+    them every label is -1. Masks and boxes are no labels, as they would not fit the augmented image. ``classes``: names
+    of int labels.
+
+    Nothing is copied: a memory-mapped file stays one, and items are views, not to be written to. Those of uint16 are
+    scaled to 8 bits when they are read, over their full range, with one note.
+
+    Raises TypeError for other kinds and dtypes, SourceError (a ValueError) for shapes, lengths and labels out of range.
+    """
+    found = _check_images(images)
+    names = check_classes(classes)
+    label = None if labels is None else _check_labels(labels, len(found), names)
+    if label is not None and label.ndim > 1:
+        check_beside(label[0], "labels[0]", tuple(found[0].shape[:2]))
+    return Samples(
+        place=str(found.shape) if isinstance(found, np.ndarray) else "a list",
+        size=len(found),
+        store=ArrayStore(found),
+        classes=names,
+        label=label,
+        is_decoded=True,
+        is_stacked=isinstance(found, np.ndarray),
+    )
 
 
 def _as_mapping(images: Any) -> dict[str, Any] | None:

@@ -13,82 +13,58 @@ import numpy as np
 from variegate.arrays import AnyArray, Int64Array
 from variegate.errors import DecodeError
 from variegate.formats.annotated.frames import frame_of
-from variegate.formats.base import IndexedSource, Item, SampleName, check_index, describe, digest_of
+from variegate.formats.base import Item, SampleName, digest_of
 from variegate.formats.labels import LABEL_NAMES, hash_labels, names_of
 from variegate.formats.objects.samples import check_rest, image_of, label_beside, label_of, split_sample, targets_beside
-from variegate.threads import at_fork, computed_once
+from variegate.formats.samples import Samples, Store
+from variegate.threads import at_fork
 
 _ACCEPTED = "a map-style data set: __getitem__ for 0..len-1 and __len__"
 
 
-class DatasetSource(IndexedSource):
-    """A data set whose samples are (image, label, ...), {"image": ..., "label": ...}, or an image alone.
+class DatasetStore(Store):
+    """A data set of the user. ``written``: format of boxes, and whether they are normalized, if what stands beside the
+    images is their targets."""
 
-    ``sample.image_of`` says what an image may be: PIL, uint8 array or tensor, or the bytes of a file. The data set's
-    own transform, if any, must leave it one of these: ToTensor and Normalize belong to the transform given to
-    Variegate.
-
-    Several threads read, where torch's DataLoader has processes with a copy of the data set each. A data set that
-    seeks in one open file (HDF5, zip, LMDB) would then quietly give one sample's bytes for another's. So by default
-    (``lock=None``) only those are called from several threads at once whose samples plainly are independent: lists,
-    TensorDataset, those that list their files as torchvision's ImageFolder does (``samples`` or ``imgs``), and Subsets
-    of these. Others are called by one thread at a time; what they return is decoded and converted in parallel all the
-    same. ``lock=False`` says that ``__getitem__`` may be called by many threads, which is faster where it decodes;
-    ``lock=True`` always locks.
-
-    ``has_targets``: what else a dict holds, or one that comes with an image, is that image's targets, under its own
-    names; else masks, boxes, key points and further images anywhere in a sample are refused, as they would no longer
-    fit the augmented image.
-
-    Nothing is read at opening. Raises TypeError for what cannot be indexed, and, at reading, for images, labels and
-    targets of a kind that is not accepted; DecodeError where the data set raises or a single image is damaged.
-    """
-
-    def __init__(
-        self,
-        dataset: Any,
-        lock: bool | None = None,
-        has_targets: bool = False,
-        box_format: str = "xyxy",
-        normalized: bool = False,
-    ) -> None:
-        self._length = _check_dataset(dataset)
-        self._dataset = dataset
-        self.has_targets = has_targets
-        self._written = box_format, normalized
-        self.is_locked = not _is_independent(dataset) if lock is None else lock
+    def __init__(self, dataset: Any, is_locked: bool, written: tuple[str, bool] | None = None) -> None:
+        self.dataset = dataset
+        self.is_locked = is_locked
+        self._classes = class_names(dataset)
+        self._written = written
         self.after_fork()
-        self.classes = class_names(dataset)
         at_fork(self)
-
-    @computed_once
-    def has_image_labels(self) -> bool:
-        """With targets, the first sample tells."""
-        if self.has_targets:
-            with suppress(Exception), self._turn:
-                return label_beside(self._dataset[0]) is not None
-        return not self.has_targets
-
-    def with_targets(self, box_format: str, normalized: bool) -> DatasetSource:
-        """``box_format``, ``normalized``: how boxes are to be written, which is how dicts have them already."""
-        return DatasetSource(self._dataset, self.is_locked, True, box_format, normalized)
 
     def after_fork(self) -> None:
         self._turn = threading.Lock() if self.is_locked else nullcontext()
 
-    def __repr__(self) -> str:
-        return describe(self, type(self._dataset).__name__)
+    def read(self, samples: Samples, row: int) -> Item:
+        """Pixels (uint8 [H, W, 1] or [H, W, 3]) or the bytes of a file. Raises DecodeError naming the sample: its
+        reason is the type and the words of what the data set raised."""
+        name = str(self.name(row))
+        try:
+            with self._turn:
+                sample = self.dataset[row]
+        except MemoryError:
+            raise
+        except DecodeError as error:
+            raise DecodeError(name, error.reason) from error
+        except Exception as error:
+            raise DecodeError(name, f"{type(error).__name__}: {error}") from error
+        return item_of(sample, name, self._classes, self._written)
 
-    def __len__(self) -> int:
-        return self._length
+    def with_targets(self, box_format: str, normalized: bool) -> tuple[Store, bool]:
+        """The first sample tells whether images have labels of their own."""
+        has_labels = False
+        with suppress(Exception), self._turn:
+            has_labels = label_beside(self.dataset[0]) is not None
+        return DatasetStore(self.dataset, self.is_locked, (box_format, normalized)), has_labels
 
-    @computed_once
-    def fingerprint(self) -> str:
+    def digest(self, samples: Samples) -> str:
         """Of the type, the length, the classes, and whatever the data set tells without reading an image: its files
         (``samples``, ``imgs``), its labels (``targets``, ``labels``, those of a list or TensorDataset) or its own
         fingerprint (Hugging Face's)."""
-        parts: list[str | bytes] = [f"{type(self._dataset).__qualname__}\0{self._length}\0{self.classes}"]
-        inner, chosen = _innermost(self._dataset)
+        parts: list[str | bytes] = [f"{type(self.dataset).__qualname__}\0{samples.size}\0{samples.classes}"]
+        inner, chosen = _innermost(self.dataset)
         if chosen is not None:
             parts.append(chosen.tobytes())
         root = getattr(inner, "root", None)
@@ -100,39 +76,20 @@ class DatasetSource(IndexedSource):
             parts.append(hash_labels(_as_labels(_stored_labels(inner), len(inner))))
         return digest_of(*parts)
 
-    def read(self, index: int) -> Item:
-        """Pixels (uint8 [H, W, 1] or [H, W, 3]) or the bytes of a file. Raises DecodeError naming the sample: its
-        reason is the type and the words of what the data set raised."""
-        check_index(index, self._length)
-        name = str(self.name(index))
-        try:
-            with self._turn:
-                sample = self._dataset[int(index)]
-        except MemoryError:
-            raise
-        except DecodeError as error:
-            raise DecodeError(name, error.reason) from error
-        except Exception as error:
-            raise DecodeError(name, f"{type(error).__name__}: {error}") from error
-        return item_of(sample, name, self.classes, self._written if self.has_targets else None)
-
-    def name(self, index: int) -> SampleName:
+    def name(self, row: int) -> SampleName:
         """The file, where the data set lists its files; else the type of the data set and the index."""
-        check_index(index, self._length)
-        inner = self._dataset
+        inner = self.dataset
         while _is_subset(inner):
-            index = int(inner.indices[index])
+            row = int(inner.indices[row])
             inner = inner.dataset
         files = _files_of(inner)
         if files is not None:
-            return SampleName(os.fspath(files[index][0]))
-        return SampleName(type(inner).__name__, f"item {index}")
+            return SampleName(os.fspath(files[row][0]))
+        return SampleName(type(inner).__name__, f"item {row}")
 
-    def labels(self, indices: Int64Array) -> AnyArray | None:
+    def labels(self, rows: Int64Array) -> AnyArray | None:
         """As far as the data set tells them without reading an image; else None."""
-        if self.has_targets:
-            return None
-        inner, chosen = _innermost(self._dataset, indices)
+        inner, chosen = _innermost(self.dataset, rows)
         if getattr(inner, "target_transform", None) is not None:
             return None  # what it lists are not the labels that it yields
         files = _files_of(inner)
@@ -143,9 +100,9 @@ class DatasetSource(IndexedSource):
             array = _as_labels(targets, len(inner))
         if array is None or array.dtype.kind != "U":
             return None if array is None else array[chosen]
-        if not set(array.tolist()) <= set(self.classes):
+        if not set(array.tolist()) <= set(self._classes):
             return None
-        return np.array([self.classes.index(name) for name in array[chosen].tolist()], np.int64)
+        return np.array([self._classes.index(name) for name in array[chosen].tolist()], np.int64)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_turn"}
@@ -154,6 +111,34 @@ class DatasetSource(IndexedSource):
         self.__dict__.update(state)
         self.after_fork()
         at_fork(self)
+
+
+def open_dataset(dataset: Any, lock: bool | None = None) -> Samples:
+    """A data set whose samples are (image, label, ...), {"image": ..., "label": ...}, or an image alone.
+
+    ``objects.samples.image_of`` says what an image may be: PIL, uint8 array or tensor, or the bytes of a file. The data
+    set's own transform, if any, must leave it one of these: ToTensor and Normalize belong to the transform given to
+    Variegate.
+
+    Several threads read, where torch's DataLoader has processes with a copy of the data set each. A data set that
+    seeks in one open file (HDF5, zip, LMDB) would then quietly give one sample's bytes for another's. So by default
+    (``lock=None``) only those are called from several threads at once whose samples plainly are independent: lists,
+    TensorDataset, those that list their files as torchvision's ImageFolder does (``samples`` or ``imgs``), and Subsets
+    of these. Others are called by one thread at a time; what they return is decoded and converted in parallel all the
+    same. ``lock=False`` says that ``__getitem__`` may be called by many threads, which is faster where it decodes;
+    ``lock=True`` always locks.
+
+    ``with_targets``: what else a dict holds, or one that comes with an image, is that image's targets, under its own
+    names; else masks, boxes, key points and further images anywhere in a sample are refused, as they would no longer
+    fit the augmented image.
+
+    Nothing is read at opening. Raises TypeError for what cannot be indexed, and, at reading, for images, labels and
+    targets of a kind that is not accepted; DecodeError where the data set raises or a single image is damaged.
+    """
+    size = _check_dataset(dataset)
+    store = DatasetStore(dataset, not _is_independent(dataset) if lock is None else lock)
+    classes = class_names(dataset)
+    return Samples(place=type(dataset).__name__, size=size, store=store, classes=classes, label=store.labels)
 
 
 def item_of(sample: Any, name: str, classes: tuple[str, ...], written: tuple[str, bool] | None = None) -> Item:

@@ -11,27 +11,17 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from variegate.arrays import AnyArray, Int64Array
 from variegate.decode import read_bytes
 from variegate.errors import DecodeError
 from variegate.formats import reading
-from variegate.formats.base import (
-    FilesSource,
-    Item,
-    SampleName,
-    SourceError,
-    StoredFile,
-    check_index,
-    cut_off,
-    digest_of,
-)
-from variegate.formats.labels import NO_LABEL, Labels, check_classes, hash_labels, label_at
+from variegate.formats.base import SourceError, StoredFile, cut_off, digest_of, first_names
+from variegate.formats.labels import check_classes, hash_labels
 from variegate.formats.parquet.columns import check_alike, find_columns, read_labels
 from variegate.formats.parquet.row_groups import GroupCache, GroupReader, choose_unpacking
+from variegate.formats.samples import Samples, Store
 from variegate.io.addresses import without_secrets
 from variegate.io.files import NotRegularError, StrPath, open_regular
 from variegate.io.location import Location, LocationLike, cache_folder
@@ -164,8 +154,8 @@ def read_named_file(path: str, table: Location, root: str | None, name: str) -> 
 MEMORY = 512 << 20
 
 
-class ParquetSource(FilesSource):
-    """The rows of Parquet files, file after file. Made by ``open_parquet``, which says what is accepted.
+class ParquetStore(Store):
+    """Images in the rows of Parquet files.
 
     A row is had by decoding the row group around it, once however many threads wait for that. Where all groups fit in
     ``memory`` bytes, they are held there. Where they do not, each is unpacked, when first needed, into a plain file
@@ -173,27 +163,12 @@ class ParquetSource(FilesSource):
     latest are held instead. A pickled copy opens its own files and holds row groups of its own.
     """
 
-    def __init__(
-        self,
-        readers: Sequence[GroupReader],
-        labels: Labels | None,
-        classes: tuple[str, ...],
-        notes: Sequence[str],
-        memory: int,
-        image_root: str | None = None,
-    ) -> None:
-        files = [(reader.file, sum(reader.rows)) for reader in readers]
-        super().__init__([StoredFile(file.location, rows, file.size, file.stamp) for file, rows in files], classes)
+    def __init__(self, readers: Sequence[GroupReader], memory: int, image_root: str | None) -> None:
         self._image_root = image_root
         self._readers = list(readers)
-        self._labels = labels
-        self._notes = list(notes)
         self._memory = memory
         self._groups = [(reader, group) for reader in readers for group in range(len(reader.rows))]
         self._group_starts = list(accumulate((reader.rows[group] for reader, group in self._groups), initial=0))[:-1]
-        names = [(file, rows, reader.column) for (file, rows), reader in zip(files, readers, strict=True)]
-        parts = [f"\0{file.name}\0{file.size}\0{rows}\0{column}" for file, rows, column in names]
-        self.fingerprint = digest_of("\0".join(classes), *parts, hash_labels(labels))
         self.__setstate__({})
 
     @property
@@ -201,39 +176,36 @@ class ParquetSource(FilesSource):
         """Memory that decoded row groups (or, where they are unpacked, their lists of places) take now."""
         return self._cache.nbytes
 
-    def read(self, index: int) -> Item:
-        """The bytes of the image file in that row. Raises DecodeError naming the Parquet file and the row in it."""
-        check_index(index, len(self))
-        at = bisect_right(self._group_starts, index) - 1
-        row = index - self._group_starts[at]
+    def digest(self, samples: Samples) -> str:
+        assert not callable(samples.label)
+        files = [(reader.file, sum(reader.rows), reader.column) for reader in self._readers]
+        parts = [f"\0{file.name}\0{file.size}\0{rows}\0{column}" for file, rows, column in files]
+        return digest_of("\0".join(samples.classes), *parts, hash_labels(samples.label))
+
+    def read(self, samples: Samples, row: int) -> bytes:
+        """The bytes of the image file in a row. Raises DecodeError naming the Parquet file and the row in it."""
+        at = bisect_right(self._group_starts, row) - 1
+        position = row - self._group_starts[at]
         reader, group = self._groups[at]
         try:
             rows = self._cache.get(at)
             try:
-                data, path = rows.row(row)
+                data, path = rows.row(position)
             except OSError:  # the cache folder was emptied meanwhile: unpack again
                 self._cache.drop(at)
-                data, path = self._cache.get(at).row(row)
+                data, path = self._cache.get(at).row(position)
         except MemoryError:
             raise
         except Exception as error:
             reason = f"its row group {group} cannot be read: {reason_for(error, reader.file.location)}"
-            raise DecodeError(str(self.name(index)), reason) from None
+            raise DecodeError(str(samples.row_name(row)), reason) from None
         if data is None:
-            data = read_named_file(path, reader.file.location, self._image_root, str(self.name(index)))
-        return Item(data, label_at(self._labels, index))
-
-    def name(self, index: int) -> SampleName:
-        file, row = self._place(index)
-        return SampleName(str(self._stored[file].location), f"row {row}")
-
-    def labels(self, indices: Int64Array) -> AnyArray:
-        return np.full(len(indices), NO_LABEL) if self._labels is None else self._labels[indices]
+            data = read_named_file(path, reader.file.location, self._image_root, str(samples.row_name(row)))
+        return data
 
     def notes(self) -> list[str]:
         failures = [reader.failure for reader in self._readers if reader.failure is not None]
-        lines = [f"rows cannot be unpacked, and reading in random order will be slow: {text}" for text in failures[:1]]
-        return [*self._notes, *lines]
+        return [f"rows cannot be unpacked, and reading in random order will be slow: {text}" for text in failures[:1]]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_cache"}
@@ -254,7 +226,7 @@ def open_parquet(
     cache_dir: StrPath | None = None,
     image_root: StrPath | None = None,
     has_labels: bool = True,
-) -> ParquetSource:
+) -> Samples:
     """Open Parquet files, in the given order, by path or by any address that fsspec understands.
 
     Images: the column that Hugging Face's metadata names, else ``image`` or ``img``, else the only one that holds
@@ -296,4 +268,14 @@ def open_parquet(
     readers = [GroupReader(file, columns.image) for file in files]
     notes += choose_unpacking(readers, memory, cache_folder(cache_dir))
     root = None if image_root is None else check_root(image_root)
-    return ParquetSource(readers, labels, names, notes, memory, root)
+    stored = [StoredFile(file.location, file.metadata.num_rows, file.size, file.stamp) for file in files]
+    return Samples(
+        place=first_names([str(file.location) for file in files], 1),
+        size=sum(file.samples for file in stored),
+        store=ParquetStore(readers, memory, root),
+        classes=names,
+        files=stored,
+        label=labels,
+        remarks=notes,
+        is_remote=any(file.location.is_url for file in files),
+    )

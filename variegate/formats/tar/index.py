@@ -120,8 +120,8 @@ _FORMAT = b"variegate tar index 4"
 # Every sample has a header in its shard, which is longer than its row here but for its name, and that is in the header.
 _MOST_REST = 1 << 20
 _CHECKSUM_BYTES = 4
-_PLACES = (("offsets", np.int64), ("sizes", np.int64), ("begins", np.int64), ("ends", np.int64))
-_COLUMNS = (*_PLACES, ("kinds", np.uint8), ("values", np.int64))
+PLACES = ("offsets", "sizes", "begins", "ends")
+_COLUMNS = (*((name, np.int64) for name in PLACES), ("kinds", np.uint8), ("values", np.int64))
 _FIELDS = [*((name, pa.from_numpy_dtype(kind)) for name, kind in _COLUMNS), ("names", pa.binary())]
 
 
@@ -237,6 +237,20 @@ class ListedShard:
     index: ShardIndex
     labels: Int64Array
     broken: dict[int, str]  # what is wrong, for samples whose label is, and for the failure
+
+    def column(self, name: str) -> Int64Array:
+        """A column of the index, with -1 for the failure."""
+        column: Int64Array = getattr(self.index, name)
+        return np.append(column, [-1] * (len(self.labels) - len(column)))
+
+    def names(self) -> Any:
+        """Of the members, pa.LargeBinaryArray; null for a failure whose member is not known."""
+        names = self.index.names.cast(pa.large_binary())
+        if self.index.failure is None:
+            return names
+        member = self.index.failure.member
+        last = None if member is None else member.encode("utf-8", "surrogateescape")
+        return pa.concat_arrays([names, pa.array([last], pa.large_binary())])
 
 
 def sorted_shards(shards: Sequence[LocationLike]) -> list[Location]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
 
-from variegate.arrays import Int64Array, UInt64Array
 from variegate.errors import DecodeError
 from variegate.formats.base import (
-    FilesSource,
     Item,
     SampleName,
     SourceError,
@@ -21,7 +20,8 @@ from variegate.formats.base import (
 )
 from variegate.formats.labels import class_names_beside
 from variegate.formats.reading import open_stream, read_range
-from variegate.formats.tar.index import ListedShard, list_shards, sorted_shards
+from variegate.formats.samples import Samples, Store
+from variegate.formats.tar.index import PLACES, ListedShard, list_shards, sorted_shards
 from variegate.formats.tar.members import unpacked_reader
 from variegate.formats.tar.samples import (
     NO_LABEL,
@@ -36,7 +36,6 @@ from variegate.formats.tar.samples import (
 )
 from variegate.io.files import StrPath
 from variegate.io.location import Location, LocationLike, relative_names
-from variegate.threads import computed_once
 
 
 class TarStream:
@@ -127,59 +126,51 @@ class TarStream:
         return self._is_labelled
 
 
-class WebDatasetSource(FilesSource):
-    """The samples of shards, in the shards' order and that within each. A sample's id is made of both numbers."""
+class TarStore(Store):
+    """Images in shards. A row that a shard broke off in has no image."""
 
-    def __init__(self, shards: list[ListedShard], classes: tuple[str, ...], notes: list[str]) -> None:
-        stored = [StoredFile(shard.location, len(shard.labels), *shard.index.version) for shard in shards]
-        super().__init__(stored, classes)
-        self._shards = shards
-        self._notes = notes
+    def __init__(self, shards: Sequence[ListedShard]) -> None:
+        self._columns = {name: np.concatenate([shard.column(name) for shard in shards]) for name in PLACES}
+        starts = np.cumsum([0, *(len(shard.labels) for shard in shards)]).tolist()
+        self._broken = {
+            start + position: problem
+            for start, shard in zip(starts, shards, strict=False)
+            for position, problem in shard.broken.items()
+        }
 
-    @computed_once
-    def fingerprint(self) -> str:
-        parts: list[str | bytes] = ["\0".join(self.classes)]
-        for name, shard in zip(relative_names([shard.location for shard in self._shards]), self._shards, strict=True):
-            members = b"".join(name + b"\0" for name in shard.index.names.to_pylist())
-            parts += [f"\0{name}\0{len(shard.labels)}\0", members]
-            parts += [shard.index.sizes.tobytes(), shard.labels.tobytes()]
+    def digest(self, samples: Samples) -> str:
+        assert isinstance(samples.label, np.ndarray)
+        parts: list[str | bytes] = ["\0".join(samples.classes)]
+        start = 0
+        for file, name in zip(samples.files, relative_names([file.location for file in samples.files]), strict=True):
+            end = start + file.samples
+            has_image = self._columns["offsets"][start:end] >= 0
+            members = samples.names[start:end].filter(pa.array(has_image)).to_pylist()
+            parts += [f"\0{name}\0{file.samples}\0", b"".join(member + b"\0" for member in members)]
+            parts += [self._columns["sizes"][start:end][has_image].tobytes(), samples.label[start:end].tobytes()]
+            start = end
         return digest_of(*parts)
 
-    def read(self, index: int) -> Item:
-        """The bytes of the image file and its label. Raises DecodeError naming shard and member."""
-        shard, position = self.place(index)
-        if position in shard.broken:
-            raise DecodeError(str(self.name(index)), shard.broken[position])
-        offset = int(shard.index.offsets[position])
-        size = int(shard.index.sizes[position])
+    def read(self, samples: Samples, row: int) -> bytes:
+        """The bytes of the image file. Raises DecodeError naming shard and member."""
+        if row in self._broken:
+            raise DecodeError(str(samples.row_name(row)), self._broken[row])
+        offset, size = (int(self._columns[name][row]) for name in ("offsets", "sizes"))
+        return self._read(samples, row, offset, size)
+
+    def read_members(self, samples: Samples, row: int) -> bytes:
+        """All members of a sample, with their headers. Raises DecodeError naming shard and member."""
+        begin, end = (int(self._columns[name][row]) for name in ("begins", "ends"))
+        if begin < 0:
+            raise DecodeError(str(samples.row_name(row)), self._broken[row])
+        return self._read(samples, row, begin, end - begin, "its members are ")
+
+    def _read(self, samples: Samples, row: int, offset: int, size: int, what: str = "") -> bytes:
+        name = str(samples.row_name(row))
         if problem := too_large(size):
-            raise DecodeError(str(self.name(index)), problem)
-        data = read_range(shard.location, offset, size, shard.index.version.size, str(self.name(index)))
-        return Item(data, int(shard.labels[position]))
-
-    def name(self, index: int) -> SampleName:
-        shard, position = self.place(index)
-        if position < len(shard.index):
-            return SampleName(str(shard.location), shard.index.name(position))
-        return SampleName(str(shard.location), shard.index.failure.member if shard.index.failure else None)
-
-    def ids(self, indices: Int64Array) -> UInt64Array:
-        """``(shard << 32) | position in the shard``, as a TarStream of the same shards has them."""
-        indices = np.asarray(indices, np.int64)
-        starts = np.array(self._starts, np.int64)
-        shards = np.searchsorted(starts, indices, "right") - 1
-        return (shards << 32 | indices - starts[shards]).astype(np.uint64)
-
-    def labels(self, indices: Int64Array) -> Int64Array:
-        return np.concatenate([shard.labels for shard in self._shards])[indices]
-
-    def notes(self) -> list[str]:
-        return list(self._notes)
-
-    def place(self, index: int) -> tuple[ListedShard, int]:
-        """The shard of a sample, and its position there: that after the last is what the shard broke off in."""
-        shard, position = self._place(index)
-        return self._shards[shard], position
+            raise DecodeError(name, f"{what}{problem}")
+        file, _ = samples.file_of(row)
+        return read_range(file.location, offset, size, file.size, name)
 
 
 def open_tar(
@@ -189,7 +180,7 @@ def open_tar(
     on_error: str = "raise",
     classes: Sequence[str] | None = None,
     cache_dir: StrPath | None = None,
-) -> WebDatasetSource | TarStream:
+) -> Samples | TarStream:
     """Shards by index, or as a stream (None: where they are remote), with the names of classes that lie beside them."""
     is_remote = any(file.is_url for file in files)
     names = class_names_beside(files) if classes is None else classes
@@ -204,7 +195,7 @@ def open_webdataset(
     classes: Sequence[str] | None = None,
     on_error: str = "raise",
     cache_dir: StrPath | None = None,
-) -> WebDatasetSource:
+) -> Samples:
     """List the samples of uncompressed tar archives. Each shard is walked over once and its index kept: beside it
     (``train-00.tar.index``), or in ``cache_dir``. A sample is a key (the name up to the first dot of the base name)
     with an image member; its label is in its ``.cls`` member, or under "label", "cls" or "class" in its ``.json``
@@ -213,5 +204,18 @@ def open_webdataset(
     ``on_error="skip"``: of shards that are cut off or cannot be read the whole samples are listed, and one entry more,
     whose ``read`` raises the DecodeError. Raises SourceError for them otherwise, and where nothing is listed.
     """
-    shards_listed, notes = list_shards(shards, tuple(classes or ()), on_error=on_error, cache_dir=cache_dir)
-    return WebDatasetSource(shards_listed, tuple(classes or ()), notes)
+    listed, notes = list_shards(shards, tuple(classes or ()), on_error=on_error, cache_dir=cache_dir)
+    rows = [len(shard.labels) for shard in listed]
+    return Samples(
+        place=first_names([str(shard.location) for shard in listed], 1),
+        size=sum(rows),
+        store=TarStore(listed),
+        classes=tuple(classes or ()),
+        names=pa.concat_arrays([shard.names() for shard in listed]),
+        files=[StoredFile(shard.location, len(shard.labels), *shard.index.version) for shard in listed],
+        label=np.concatenate([shard.labels for shard in listed]),
+        # As a TarStream of the same shards has them.
+        id=np.concatenate([number << 32 | np.arange(count) for number, count in enumerate(rows)]).astype(np.uint64),
+        remarks=notes,
+        is_remote=any(shard.location.is_url for shard in listed),
+    )

@@ -15,14 +15,10 @@ import numpy as np
 import torch
 
 from variegate.augmenter.samples import follow
-from variegate.formats.annotated.columns import AnnotatedRows
-from variegate.formats.annotated.folders import AnnotatedFolder, MaskedFolder
-from variegate.formats.annotated.members import AnnotatedShards
 from variegate.formats.annotated.options import split_typed
 from variegate.formats.annotated.written import RecordForm, objects_of, record_of
-from variegate.formats.base import Source, SourceError, first_names
-from variegate.formats.filtered import FilteredFiles, FilteredSource, whole_of
-from variegate.formats.shards import Layout
+from variegate.formats.base import IndexedSource, SourceError, first_names
+from variegate.formats.samples import Samples
 from variegate.formats.tar.write import check_written, has_objects
 from variegate.io.addresses import is_url
 from variegate.jobs.augment.job import DecodedItem, ExpansionJob, ExpansionSpec, Image_HWC, digest_columns
@@ -56,8 +52,8 @@ class AnnotatedPlan(Plan):
     targets: Targets = field(default_factory=Targets)  # with ``TARGET_OPTIONS`` alone
 
     def __post_init__(self) -> None:
-        whole = whole_of(self.source)
-        if (layout := own_layout(whole)) is None:
+        layout = self.source.layout if isinstance(self.source, IndexedSource) else None
+        if layout is None:
             accepted = "a folder with COCO's, VOC's or YOLO's annotations, or of masks, and shards of such, by index"
             raise SourceError(f"{self.source!r}: accepted, to be written with what belongs to its images: {accepted}")
         if self.layout != layout:
@@ -65,7 +61,7 @@ class AnnotatedPlan(Plan):
             raise ValueError(f"layout: got {self.layout!r}; accepted: {accepted}")
         if self.targets != Targets(**{name: getattr(self.targets, name) for name in TARGET_OPTIONS}):
             raise ValueError(f"targets: got {self.targets}; accepted: {', '.join(TARGET_OPTIONS)}, and no others")
-        folder = whole.folder.address() if isinstance(whole, AnnotatedFolder | MaskedFolder) else ""
+        folder = "" if self.source.folder is None else self.source.folder.address()
         if self.is_sharded:
             check_written(self.about, self.format)
         object.__setattr__(self, "source", with_outlines(self.source))
@@ -83,8 +79,9 @@ class AnnotatedPlan(Plan):
 
     @property
     def about(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = getattr(whole_of(self.source), "about")  # noqa: B009
-        return found
+        about = self.source.whole.about
+        assert about is not None  # of every source with a layout
+        return about
 
     @property
     def has_masks(self) -> bool:
@@ -108,10 +105,8 @@ class AnnotatedPlan(Plan):
 
     def about_objects(self, index: int) -> dict[str, Any]:
         """``Objects.about`` of a sample."""
-        source: Any = self.source
-        while isinstance(source, FilteredSource):
-            source, index = source.whole, int(source.kept[index])
-        return dict(source.objects.about(index)) if isinstance(source, AnnotatedFolder) else {}
+        source = self.source
+        return {} if source.objects is None else dict(source.objects.about(source.row(index)))
 
     def _file(self, index: int, label: Any, copy: int) -> str:
         stem = self.names.stem(index, label)
@@ -136,16 +131,16 @@ class AnnotatedPlan(Plan):
 
 
 def plan_for(
-    source: Source, *arguments: Any, annotations: Any = None, targets: Targets | None = None, **more: Any
+    source: IndexedSource, *arguments: Any, annotations: Any = None, targets: Targets | None = None, **more: Any
 ) -> Plan:
     """A ``Plan`` of these arguments, or an ``AnnotatedPlan``; ``layout="auto"``: its own layout, else "folder".
 
     Raises ValueError for ``targets`` of a source without boxes, masks or key points.
     """
-    has_targets = getattr(source, "has_targets", False)
+    has_targets = source.has_targets
     none = Targets()
     if more.get("layout") == OWN_LAYOUT:
-        more["layout"] = (own_layout(whole_of(source)) if has_targets else None) or "folder"
+        more["layout"] = source.layout or "folder"
     if has_targets:
         more |= {"annotations": annotations, "targets": targets or none}
         return AnnotatedPlan(source, *arguments, **more)
@@ -156,24 +151,12 @@ def plan_for(
     return Plan(source, *arguments, **more)
 
 
-def own_layout(source: Any) -> Layout | None:
-    """The layout that a source has its boxes, masks or key points in; None for one of which none are written."""
-    if isinstance(source, AnnotatedFolder | MaskedFolder):
-        return "folder"
-    if isinstance(source, AnnotatedShards):
-        return "webdataset"
-    return "parquet" if isinstance(source, AnnotatedRows) else None
-
-
-def with_outlines(source: Any) -> Any:
+def with_outlines(source: IndexedSource) -> IndexedSource:
     """With a mask for each object that has an outline."""
-    if isinstance(source, FilteredSource):
-        whole = with_outlines(source.whole)
-        return source if whole is source.whole else FilteredFiles(whole, source.kept, source._notes, source.exclude)
-    if isinstance(source, AnnotatedFolder):
-        mask = None if source.objects.shapes is None else "each"
-        return source if source.mask == mask else replace(source, mask=mask)
-    return source
+    if not isinstance(source, Samples) or source.objects is None:
+        return source
+    mask = None if source.objects.shapes is None else "each"
+    return source if source.mask == mask else source.with_mask(mask)
 
 
 def _from_folder(annotations: Any, folder: str) -> Any:

@@ -13,8 +13,7 @@ from variegate.arrays import Int64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
 from variegate.checks import PIXEL_VERSION
-from variegate.formats.base import FileSource, Source, SourceError
-from variegate.formats.filtered import excluded_from
+from variegate.formats.base import IndexedSource, SourceError
 from variegate.formats.folder import FLAT_CLASS
 from variegate.formats.shards import Labels, Layout, PackFormat
 from variegate.formats.storage import Storage
@@ -47,7 +46,7 @@ class Plan:
     Raises ValueError (SourceError) naming the argument.
     """
 
-    source: Source  # by index
+    source: IndexedSource  # by index
     transform: Transform  # it ends in bytes, not in Normalize
     copies: int = 1
     seed: int = 0
@@ -61,7 +60,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         refuse_given_magnitude(self.transform, "policy", "policies with magnitudes of their own, such as RandAugment")
-        if type(self) is Plan and getattr(self.source, "has_targets", False):
+        if type(self) is Plan and self.source.has_targets:
             raise SourceError(f"{self.source!r}: has boxes, masks or key points; accepted: AnnotatedPlan, for these")
         check_writable(self.transform, self.seed, self._has_boxes)
 
@@ -156,7 +155,7 @@ class Plan:
     def sample_name(self, index: int) -> str:
         """For people, and the manifest: of a listed folder the path within it."""
         source = self.source
-        return source.relative_path(index) if isinstance(source, FileSource) else str(source.name(index))
+        return source.relative_path(index) or str(source.name(index))
 
     def written_row(
         self, index: int, id: int, copy: int, label: Any, shape: tuple[int, ...], operations: Any
@@ -211,14 +210,14 @@ class Plan:
             "transform": self.transform.to_dict(),
             **{name: getattr(self, name) for name in SETTINGS},
             **({"shard_size": self.shard_size} if self.is_sharded else {}),
-            **excluded_from(self.source),
+            **self.source.excluded,
             **({} if self.channels is None else {"channels": self.channels}),
             "executor": executor,
             "pixels": PIXEL_VERSION,
         }
 
 
-def source_settings(source: Source, place: str) -> dict[str, Any]:
+def source_settings(source: IndexedSource, place: str) -> dict[str, Any]:
     """The settings that every run has of its source. ``place``: as it was given."""
     return {
         "source": shown(place),

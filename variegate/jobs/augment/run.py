@@ -14,8 +14,7 @@ from typing import ClassVar
 from variegate.decode.depth import FIRST
 from variegate.decode.entropy.index import index_path
 from variegate.errors import DecodeError
-from variegate.formats.base import FileSource, SourceError
-from variegate.formats.filtered import whole_of
+from variegate.formats.base import SourceError
 from variegate.formats.labels import CLASS_NAMES
 from variegate.formats.packed import index_beside
 from variegate.formats.stamps import stamps_of
@@ -121,7 +120,7 @@ class Expansion:
         source = self.plan.source
         location = Location.parse(self.destination, chain=True)
         workers = self.engine.workers
-        if isinstance(source, FileSource):
+        if source.folder is not None:
             check_apart(source.folder, self.destination)
         # Workers would write files to a memory that is theirs alone, and ends with them.
         if location.protocols[:1] == ("memory",) and workers != "thread":
@@ -159,7 +158,7 @@ class Expansion:
         if self.index == "auto":
             beside = index_beside(self.plan.source)
             if beside is None or beside.is_url:
-                path = index_path(whole_of(self.plan.source).fingerprint)
+                path = index_path(self.plan.source.whole.fingerprint)
             else:
                 path = Path(beside.address())
         return str(path.absolute()) if path.exists() else None

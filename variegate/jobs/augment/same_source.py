@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from variegate.errors import DecodeError
-from variegate.formats.base import FileSource, Source, SourceError
+from variegate.formats.base import IndexedSource, SourceError
 from variegate.formats.stamps import Stamp, Stamps, describe_change, differences, is_same, stamp_now
 from variegate.formats.storage import Storage
 from variegate.jobs.augment.plan import Plan
@@ -73,7 +73,7 @@ def check_unchanged(storage: Storage, plan: Plan, stamps: Stamps | None, finishe
     return False
 
 
-def check_read(stamps: Stamps, source: Source, index: int, num_bytes: int) -> None:
+def check_read(stamps: Stamps, source: IndexedSource, index: int, num_bytes: int) -> None:
     """Raise DecodeError naming a sample that was read, where its file is not as it was when the run began.
 
     Of one behind an address it compares the number of bytes alone; Parquet files ask for themselves.
@@ -81,7 +81,7 @@ def check_read(stamps: Stamps, source: Source, index: int, num_bytes: int) -> No
     was = stamps.at(stamps.file_of(index))
     if was.size < 0:
         return
-    now = Stamp(num_bytes, was.time) if isinstance(source, FileSource) else was
+    now = Stamp(num_bytes, was.time) if source.folder is not None else was
     if not source.is_remote:
         on_disk = stamp_now(source.name(index).file)
         now = on_disk if is_same(was, now) else now._replace(time=on_disk.time)

@@ -17,9 +17,8 @@ from PIL import Image
 
 from variegate.arrays import AnyArray, UInt8Array
 from variegate.checks import one_of
-from variegate.formats.base import FileSource, Source
-from variegate.formats.filtered import whole_of
-from variegate.formats.folder import FLAT_CLASS, FolderSource
+from variegate.formats.base import IndexedSource
+from variegate.formats.folder import FLAT_CLASS
 from variegate.formats.kinds import SIDECARS
 from variegate.formats.storage import PRIVATE
 
@@ -59,13 +58,12 @@ class OutputNames:
     Of a folder's images, ``output_stems``. Of others ``<class or label>/<index, 8 digits or more>``, or ``<index>``.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: IndexedSource) -> None:
         self._stems: list[str] | None = None
-        whole = whole_of(source)
-        is_in_folders = isinstance(whole, FolderSource) and whole.classes != (FLAT_CLASS,)
+        is_in_folders = source.folder is not None and not source.has_targets and source.classes != (FLAT_CLASS,)
         self._class_names = source.classes if is_in_folders else ()
-        if isinstance(source, FileSource):
-            self._stems = output_stems([_inside(source.relative_path(index)) for index in range(len(source))])
+        if source.folder is not None:
+            self._stems = output_stems([_inside(source.relative_path(index) or "") for index in range(len(source))])
         else:
             self._folders = class_folders(source.classes)
 

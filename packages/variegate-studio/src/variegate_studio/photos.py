@@ -14,7 +14,7 @@ import numpy as np
 from variegate.apps.preview.choosing import DRAWN, Annotations, Choice, Chosen, choose_images, read_chosen
 from variegate.augmenter.augmenter import Augmenter
 from variegate.errors import DecodeError
-from variegate.formats.samples import NAMES, sample_images
+from variegate.formats.sample_photos import NAMES, sample_images
 from variegate.io.recent import RecentValues
 from variegate.ops.sizes import LongestMaxSize
 from variegate_studio.pictures import to_jpeg
@@ -109,7 +109,7 @@ class Photos:
         source = self._choice.source
         if source is None:
             return self._choice.images[index].name
-        return str(source.relative_path(index) if hasattr(source, "relative_path") else source.name(index))
+        return str(source.relative_path(index) or source.name(index))
 
     def stamp(self, index: int) -> str:
         """Of the file that holds the image: it changes whenever that does."""

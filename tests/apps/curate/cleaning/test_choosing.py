@@ -10,13 +10,13 @@ from tests.apps.curate.cleaning.tables import rows_of, write_table
 from tests.images import photo
 from variegate.apps.curate.findings import FINDING_KINDS
 from variegate.apps.curate.selection import Found, choose, count_by_kind, parse_drop, read_found
-from variegate.formats.objects.arrays import ArraySource
+from variegate.formats.objects.arrays import open_arrays
 
 
 @pytest.fixture
 def found_in(tmp_path):
     def make(findings, sizes=None, test=None) -> Found:
-        source = ArraySource([photo(8, 8)] * 8)
+        source = open_arrays([photo(8, 8)] * 8)
         rows = rows_of(source, findings, sizes=sizes)
         if test is not None:
             rows += rows_of(source, test, "test")

@@ -19,7 +19,7 @@ import variegate as vg
 from tests.children import start_python
 from variegate.apps.curate import scan
 from variegate.formats.base import Item, SourceError
-from variegate.formats.folder import FolderSource
+from variegate.formats.samples import Samples
 
 IMAGES = 200
 
@@ -70,13 +70,13 @@ def journal_of(out: Path) -> Path:
 @pytest.fixture
 def count_reads(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[int]]:
     reads: set[int] = set()
-    read = FolderSource.read
+    read = Samples.read
 
-    def counted(self: FolderSource, index: int) -> Item:
+    def counted(self: Samples, index: int) -> Item:
         reads.add(index)
         return read(self, index)
 
-    monkeypatch.setattr(FolderSource, "read", counted)
+    monkeypatch.setattr(Samples, "read", counted)
 
     def taken() -> set[int]:
         some = set(reads)

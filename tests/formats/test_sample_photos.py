@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import variegate as vg
-from variegate.formats.samples import NAMES, sample_photo
+from variegate.formats.sample_photos import NAMES, sample_photo
 
 PHOTOS = sample_photo("cat").parent
 
