@@ -367,7 +367,7 @@ def test_bad_weights_are_named(weights: Any, message: str) -> None:
         (
             MemorySource(4),
             {"weights": "balanced"},
-            "weights: Samples(MemorySource: 4 samples, 2 classes) does not tell",
+            "weights: Samples(MemorySource: 4 samples, 2 classes) does",
         ),
         (MemoryStream(4), {"weights": [1.0] * 4}, "weights: this source is a stream, which gives samples in its own"),
         (Labelled([0, 1]), {"num_samples": 3}, "num_samples: got 3 without weights; accepted with weights"),

@@ -153,7 +153,7 @@ class IndexedSource:
 
     @property
     def about(self) -> Mapping[str, Any] | None:
-        """What a data set in the same ``layout`` needs beside images and targets, as JSON has it."""
+        """Properties of a data set in its ``layout`` beside images and targets, as JSON has it."""
         return None
 
     @property

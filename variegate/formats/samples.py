@@ -63,7 +63,7 @@ class Store:
 
 
 class Exclusion(NamedTuple):
-    """How Samples came from ``whole``: its indices that were kept, ascending, and the list of the others, or ""."""
+    """Exclusion of samples of ``whole``: the indices that were kept, ascending, and the list of the others, or ""."""
 
     whole: Samples
     kept: Int64Array
