@@ -71,7 +71,7 @@ _OF_LOADING = (
         anchor="_below",
         search='return None if path == ".." or path.startswith("../") else path',
         replace='return None if path == ".." else path',
-        tests=(f"{_SOURCES}/annotated/test_yolo_data.py",),
+        tests=(f"{_SOURCES}/annotated/test_yolo.py",),
     ),
 )
 

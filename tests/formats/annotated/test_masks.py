@@ -70,34 +70,3 @@ def test_colours_are_no_numbers(tmp_path: Path) -> None:
     source: Any = open_source(tmp_path, annotations="masks")
     with pytest.raises(DecodeError, match=r"a\.png.*a mask of RGB pixels; accepted: one number a pixel"):
         source.read(0)
-
-
-@pytest.mark.parametrize(
-    ("annotations", "what"),
-    [
-        ("vco", "annotations: got 'vco'; accepted: a COCO"),
-        ({"format": "voc", "mask": "each"}, "annotations: got the option 'mask'; accepted: split, ignored"),
-        ({"format": "yolo", "mask": "all"}, "mask: got 'all'; accepted: 'instances'"),
-        ({"format": "yolo", "keypoints": [17]}, r"keypoints: got \[17\]"),
-        ({"format": "coco"}, "file: got None; accepted: a path"),
-        ({"split": "train"}, "annotations: got {'split'"),
-        ({"format": "coco", "file": "a.json", "ignored": 1}, "ignored: got 1; accepted: True, False"),
-        ({"format": "coco", "file": "a.json"}, "no file a.json"),
-    ],
-)
-def test_other_annotations_are_refused(tmp_path: Path, annotations: Any, what: str) -> None:
-    put(tmp_path)
-    with pytest.raises(SourceError, match=what):
-        open_source(tmp_path, annotations=annotations)
-
-
-def test_annotations_are_for_folders_of_images(tmp_path: Path) -> None:
-    put(tmp_path)
-    with pytest.raises(TypeError, match="annotations: got 3"):
-        open_source(tmp_path, annotations=3)
-    with pytest.raises(SourceError, match="the source is a ndarray"):
-        open_source(np.zeros((1, 2, 2, 3), np.uint8), annotations="voc")
-    with pytest.raises(SourceError, match="there is no such folder"):
-        open_source(tmp_path / "gone", annotations="voc")
-    with pytest.raises(SourceError, match="stream=True is for"):
-        open_source(tmp_path, annotations="masks", stream=True)

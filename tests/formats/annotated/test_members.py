@@ -13,7 +13,6 @@ import variegate as vg
 from tests.formats.tars import Members, as_json, encoded, png, tar_bytes, write_tar
 from variegate import transforms as T
 from variegate.errors import DecodeError
-from variegate.formats.base import SourceError
 
 
 def mask_of(n: int) -> Any:
@@ -87,43 +86,6 @@ def read_or_error(source: Any) -> list[Any]:
     return found
 
 
-BAD: list[tuple[bytes, str]] = [
-    (b"{", "0000.json: no JSON"),
-    (as_json({"boxes": [[1, 2, 3, 4]], "labels": []}), "labels: 0 for 1 of boxes"),
-    (as_json({"boxes": 3, "labels": []}), "boxes is 3; accepted: a list"),
-    (as_json({"things": []}), "neither boxes nor key points; it has 'things'"),
-    (as_json([1, 2]), "objects are [1, 2]; accepted: a dict of lists"),
-    (as_json({"boxes": [[1, 2, "x", 4]], "labels": [0]}), "object 0: boxes is [1, 2, 'x', 4]; accepted: numbers"),
-    (
-        as_json({"boxes": [[5, 2, 3, 4]], "labels": [0]}),
-        "read as xyxy: the box with the edges (5, 2, 3",
-    ),
-    (as_json({"boxes": [[1, 2, 3, 4]], "labels": ["dog"]}), "accepted: whole numbers from 0 on, or names with classes"),
-    (as_json({"boxes": [[1, 2, 3e38, 4]], "labels": [0]}), "boxes is [1, 2, 3e+38, 4]; accepted: finite numbers, up"),
-    (as_json({"boxes": [[1, 2, 3, 4]], "keypoints": [{"x": 1}]}), "key points is {'x': 1}; accepted: a list"),
-    (
-        as_json({"boxes": [[1, 2, 3, 4]], "keypoints": [[float("nan"), 1, 2]]}),
-        "key point is [nan, 1, 2]; accepted: fin",
-    ),
-    (
-        as_json({"boxes": [[1, 2, 3, 4]], "iscrowd": ["no"]}),
-        "object 0: iscrowd is 'no'; accepted: whole numbers from 0",
-    ),
-]
-
-
-@pytest.mark.parametrize(("content", "said"), BAD)
-def test_wrong_members_are_bad_samples_by_either_way(tmp_path: Path, content: bytes, said: str) -> None:
-    some = [(name, content if name == "0000.json" else data) for name, data in members(2)]
-    file = write_tar(tmp_path / "a.tar", some)
-    for stream in (False, True):
-        first, second = read_or_error(vg.open_source(file, annotations="members", stream=stream))
-        assert isinstance(first, DecodeError)
-        assert f"{file}: 0000.jpg" in str(first)
-        assert said in str(first)
-        assert second.targets["labels"].tolist() == [1]
-
-
 def test_numbers_in_quotes_are_numbers(tmp_path: Path) -> None:
     """A crowd of "0" is none."""
     content = as_json({"boxes": [["1", "2", "3", "4"]], "labels": [1], "iscrowd": ["0"]})
@@ -181,24 +143,6 @@ def test_a_loader_shuffles_flips_and_resumes(tmp_path: Path, stream: bool) -> No
     again = loader()
     again.load_state_dict(state)
     assert [batch.ids.tolist() for batch in again] == [batch.ids.tolist() for batch in whole[2:]]
-
-
-@pytest.mark.parametrize(
-    ("annotations", "said"),
-    [
-        ({"objects": "json", "rows": "txt"}, 'got both "objects" and "rows"'),
-        ({"objects": "json", "mask": "json"}, "got the member 'json' twice"),
-        ({"mask": "a/b"}, "mask: got 'a/b'; accepted: what follows the key"),
-        ({"rows": "txt", "points": [0, 2]}, "points: got [0, 2]; accepted: [number of points, 2 or 3]"),
-        ({"split": "x"}, "got the option 'split'; accepted: objects, rows, mask"),
-        ("columns", "got 'columns' with .tar files; accepted: 'members'"),
-    ],
-)
-def test_options_are_checked(tmp_path: Path, annotations: Any, said: str) -> None:
-    file = write_tar(tmp_path / "a.tar", members(1))
-    with pytest.raises(SourceError) as error:
-        vg.open_source(file, annotations=annotations)
-    assert said in str(error.value)
 
 
 def test_excluded_samples_of_a_stream_leave_the_others_their_targets(tmp_path: Path) -> None:

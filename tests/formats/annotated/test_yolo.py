@@ -1,4 +1,4 @@
-"""YOLO's text files."""
+"""YOLO's text files, and data.yaml: folders, lists, files that list images, and paths where the data set once was."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ import pytest
 from tests.formats.annotated.made import check_objects, put_yolo
 from variegate.formats.base import SourceError
 from variegate.formats.opening import open_source
+from variegate.formats.yolo import label_file
+
+_NAMES = "names: [ant, bee, cat]\n"
 
 
-def rows(root: Path, text: str, **options: Any) -> Any:
-    put_yolo(root)
-    (root / "labels" / "a.txt").write_text(text)
-    return open_source(root, annotations={"format": "yolo", **options})
+def read_row(root: Path, line: str, annotations: str = "yolo") -> Any:
+    """Targets of the first image, 40 x 60, with this label file."""
+    (root / "labels" / "a.txt").write_text(line)
+    return open_source(root, annotations=annotations).read(0).targets
 
 
 def test_boxes_in_pixels(tmp_path: Path) -> None:
@@ -28,103 +31,117 @@ def test_boxes_in_pixels(tmp_path: Path) -> None:
     assert "1 images have no file in labels, and so no objects" in source.notes()
 
 
-def test_splits_are_folders(tmp_path: Path) -> None:
-    put_yolo(tmp_path / "data")
-    for kind in ("images", "labels"):
-        (tmp_path / kind).mkdir()
-        (tmp_path / "data" / kind).rename(tmp_path / kind / "train")
-    check_objects(
-        open_source(tmp_path, annotations={"format": "yolo", "split": "train"}, classes=["ant", "bee", "cat"])
-    )
-    with pytest.raises(SourceError, match="no folder images/val in it"):
-        open_source(tmp_path, annotations={"format": "yolo", "split": "val"})
-
-
-def test_outlines(tmp_path: Path) -> None:
-    targets = rows(tmp_path, "1 0.5 0.5 1 0.5 1 1 0.5 1\n", mask="classes").read(0).targets
+def test_outlines_and_boxes_in_masks(tmp_path: Path) -> None:
+    put_yolo(tmp_path)
+    targets = read_row(tmp_path, "1 0.5 0.5 1 0.5 1 1 0.5 1\n", "yolo,mask=classes")
     np.testing.assert_allclose(targets["boxes"], [[30, 20, 60, 40]])
     wanted = np.zeros((40, 60), np.uint8)
     wanted[20:, 30:] = 2
     np.testing.assert_array_equal(targets["mask"], wanted)
-
-
-def test_key_points(tmp_path: Path) -> None:
-    put_yolo(tmp_path)
-    (tmp_path / "data.yaml").write_text("names: {0: ant, 1: bee, 2: cat}\nkpt_shape: [2, 3]\n")
-    for name in "abc":
-        (tmp_path / "labels" / f"{name}.txt").write_text("1 0.5 0.5 0.5 0.5 0.25 0.5 2 0 0 0\n")
-    points = open_source(tmp_path).read(0).targets["keypoints"]  # type: ignore[union-attr]
-    np.testing.assert_allclose(points, [[[15, 20, 2], [0, 0, 0]]])
-    (tmp_path / "data.yaml").write_text("names: [ant, bee, cat]\nkpt_shape: [3, 2]\n")
-    points = open_source(tmp_path).read(0).targets["keypoints"]  # type: ignore[union-attr]
-    np.testing.assert_allclose(points, [[[15, 20, 2], [120, 0, 2], [0, 0, 0]]])
+    for options, value in (("", 3), (",unoutlined=ignore", 255)):
+        mask = read_row(tmp_path, "2 0.5 0.5 0.5 0.5\n", f"yolo,mask=classes{options}")["mask"]
+        assert mask[10:30, 15:45].min() == mask.max() == value
+        assert (mask != 0).sum() == 20 * 30
 
 
 @pytest.mark.parametrize(
-    ("line", "what"),
-    [
-        ("1 0.5 0.5 0.5 0.5 0.", "5 numbers behind the class; accepted: 4 for a box, or an even count from 6 on"),
-        ("1 0.5 0.5 half 0.5", "got '1 0.5 0.5 half 0.5'; accepted: finite numbers"),
-        ("3 0.5 0.5 0.5 0.5", "the class is '3'; accepted: whole numbers from 0 to 2"),
-        ("0.5 0.5 0.5 0.5 0.5", "the class is '0.5'; accepted: whole numbers from 0 to 2"),
-        ("1 0.5 0.5 -0.5 0.5", "the box with the edges (0.75, 0.25, 0.25, 0.75) has its edges in the wrong order"),
-        ("1 3e38 0.5 0.5 0.5", "got '1 3e38 0.5 0.5 0.5'; accepted: finite numbers, up to 1e9"),
-        ("1" * 5000 + " 0.5 0.5 0.5 0.5", "the class is '1111"),
-        ("1 1.5 0.5 0.2 0.2", "lies outside of its image; accepted: fractions of the image's width and height, 0 to 1"),
-        ("1 300 200 50 50", "got '1 300 200 50 50', and 300 is no fraction; accepted: fractions of the image's width"),
-        ("1 0.1 0.1 40 0.1 40 40", "and 40 is no fraction; accepted: fractions of the image's width and height"),
-    ],
-)  # fmt: skip
-def test_wrong_rows_are_named_or_left_out(tmp_path: Path, line: str, what: str) -> None:
-    text = f"0 0.5 0.5 0.5 0.5\n\n{line}\n"
-    with pytest.raises(SourceError, match=re.escape(what)) as caught:
-        rows(tmp_path, text)
-    assert str(caught.value).startswith(f"{tmp_path / 'labels' / 'a.txt'}, line 3: ")
-    source: Any = open_source(tmp_path, on_error="skip")
-    assert source.read(0).targets["labels"].tolist() == [0]
-    assert any(note.startswith("1 invalid objects are skipped") for note in source.notes())
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("names: 3", "names: {1: a}", "[", "names: [a]\nkpt_shape: [2, 5]"),
-        *("names: [a]\nkpt_shape: [1000000000000, 3]", "names: !!timestamp 1", "names: !!bool 1", "names: !!int ''"),
-        *('names: ["\\UFFFFFFFF"]', "a: &a {x: 1}\nnames: {<<: *a}"),
-    ],
+    ("shape", "expected"), [([2, 3], [[15, 20, 2], [0, 0, 0]]), ([3, 2], [[15, 20, 2], [120, 0, 2], [0, 0, 0]])]
 )
-def test_a_wrong_data_yaml_is_named(tmp_path: Path, text: str) -> None:
+def test_key_points(tmp_path: Path, shape: list[int], expected: Any) -> None:
     put_yolo(tmp_path)
-    (tmp_path / "data.yaml").write_text(text)
-    with pytest.raises(SourceError, match=r"data\.yaml: (names|no YAML|kpt_shape)"):
-        open_source(tmp_path)
+    for name in "bc":
+        (tmp_path / "labels" / f"{name}.txt").write_text("")
+    (tmp_path / "data.yaml").write_text(f"names: {{0: ant, 1: bee, 2: cat}}\nkpt_shape: {shape}\n")
+    np.testing.assert_allclose(read_row(tmp_path, "1 0.5 0.5 0.5 0.5 0.25 0.5 2 0 0 0\n")["keypoints"], [expected])
+    with pytest.raises(SourceError, match=r"a\.txt, line 1: got '1 0.5 .* nan.*'; accepted: finite numbers, up to 1e9"):
+        read_row(tmp_path, "1 0.5 0.5 0.5 0.5 0.25 nan 2 0 0 0\n")
 
 
 def test_a_class_without_a_name_is_bounded(tmp_path: Path) -> None:
     """All names up to the highest are made: 10**12 of them took all memory."""
-    put_yolo(tmp_path)
-    (tmp_path / "data.yaml").unlink()
-    (tmp_path / "labels" / "a.txt").write_text("1000000000000 0.5 0.5 0.5 0.5\n")
+    (put_yolo(tmp_path) / "data.yaml").unlink()
+    assert open_source(tmp_path, annotations="yolo").classes == ("0", "1", "2")
+    with pytest.raises(SourceError, match=r"a\.txt, line 1: the class is '1000000000000'; accepted: whole numbers"):
+        read_row(tmp_path, "1000000000000 0.5 0.5 0.5 0.5\n")
+
+
+def put(root: Path, said: str, above: str = "") -> Path:
+    """data.yaml, and images and labels in folders ``above``."""
+    put_yolo(root / above)
+    (root / "data.yaml").write_text(f"{said}\n{_NAMES}")
+    return root
+
+
+def opened(root: Path, split: str | None = "train", **more: Any) -> Any:
+    return open_source(root, annotations={"format": "yolo", "split": split}, **more)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "train: images",
+        "path: .\ntrain: images\nval:",
+        "path: /content/datasets/coco8\ntrain: images/\n",
+        "path: ../datasets/coco8\ntrain: [images]",
+        "train: ../images\nval: ../valid/images",
+    ],
+)
+def test_a_folder_by_its_split(tmp_path: Path, said: str) -> None:
+    root = put(tmp_path / "here", said)
+    check_objects(opened(root))
+    assert opened(root).about["folders"] == ["images"]
+    check_objects(opened(root, None))
+
+
+def test_splits_without_data_yaml_are_folders(tmp_path: Path) -> None:
+    put_yolo(tmp_path / "data")
+    for kind in ("images", "labels"):
+        (tmp_path / kind).mkdir()
+        (tmp_path / "data" / kind).rename(tmp_path / kind / "train")
+    check_objects(opened(tmp_path, classes=["ant", "bee", "cat"]))
+    with pytest.raises(SourceError, match="no folder images/val in it"):
+        opened(tmp_path, "val")
+
+
+def test_folders_that_have_splits_outside(tmp_path: Path) -> None:
+    root = put(tmp_path / "roboflow", "train: ../train/images\nval: ../valid/images", "train")
+    check_objects(opened(root))
+    assert opened(root).paths()[0] == "train/images/a.png"
+    with pytest.raises(SourceError, match=re.escape("data.yaml: val: got '../valid/images', and there is no valid/im")):
+        opened(root, "val")
     with pytest.raises(
-        SourceError, match=r"a\.txt, line 1: the class is '1000000000000'; accepted: whole numbers from 0"
+        SourceError, match=r"no folder images/test in it, and data\.yaml has no 'test'; it has train, v"
     ):
-        open_source(tmp_path, annotations="yolo")
+        opened(root, "test")
+    (root / "data.yaml").write_text(f"path: {root}\ntrain: train/images\n{_NAMES}")
+    check_objects(opened(root))
+    check_objects(opened(root, None))  # there is no folder "images": all splits
 
 
-def test_key_points_are_finite(tmp_path: Path) -> None:
-    put_yolo(tmp_path)
-    (tmp_path / "data.yaml").write_text("names: [ant, bee, cat]\nkpt_shape: [1, 2]\n")
-    for name, row in (("a", "1 0.5 0.5 0.5 0.5 0.5 nan"), ("b", ""), ("c", "")):
-        (tmp_path / "labels" / f"{name}.txt").write_text(row)
-    with pytest.raises(SourceError, match=r"a\.txt, line 1: got '1 0.5 .* nan'; accepted: finite numbers, up to 1e9"):
-        open_source(tmp_path)
+def test_several_folders_and_files_that_list_images(tmp_path: Path) -> None:
+    root = put(tmp_path / "a", "train: [images, images/two]\nval: list.txt")
+    for kind, name in (("images", "b.png"), ("labels", "b.txt")):
+        (root / kind / "two").mkdir()
+        (root / kind / name).rename(root / kind / "two" / name)
+    check_objects(opened(root), (0, 2, 1))
+    lines = ["./images/two/b.png", "", "images/a.png", str(root.resolve() / "images/c.png")]
+    (root / "list.txt").write_text("\n".join(lines))
+    check_objects(opened(root, "val"), (1, 0, 2))
+    assert opened(root, "val").about["folders"] == ["images", "images/two"]
+    (root / "list.txt").write_text("./images/a.png\n../other/x.png\nimages/gone.png\n")
+    with pytest.raises(SourceError, match=r"list\.txt: 2 of 3 images are not there: \.\./other/x\.png, images/gone\.p"):
+        opened(root, "val")
+    skipped = opened(root, "val", on_error="skip")
+    assert skipped.paths() == ["images/a.png"]
+    assert any("2 of 3 images" in note and "skipped" in note for note in skipped.notes())
+    (root / "list.txt").write_text("\n\n")
+    with pytest.raises(SourceError, match=r"list\.txt: names no images"):
+        opened(root, "val")
 
 
-def test_box_rows_are_filled_in_masks(tmp_path: Path) -> None:
-    rows(tmp_path, "2 0.5 0.5 0.5 0.5\n")
-    source: Any = open_source(tmp_path, annotations="yolo,mask=classes")
-    mask = source.read(0).targets["mask"]
-    assert mask[10:30, 15:45].min() == mask.max() == 3
-    assert (mask != 0).sum() == 20 * 30
-    ignored: Any = open_source(tmp_path, annotations="yolo,mask=classes,unoutlined=ignore")
-    assert ignored.read(0).targets["mask"].max() == 255
+def test_where_labels_are() -> None:
+    assert label_file("images/train/a.b.jpg") == "labels/train/a.b.txt"
+    assert label_file("images/x/images/a.jpg") == "images/x/labels/a.txt"
+    assert label_file("train/images/a.jpg") == "train/labels/a.txt"
+    assert label_file("pictures/a.jpg") == "pictures/a.txt"
+    assert label_file("a.jpg") == "a.txt"
