@@ -26,7 +26,8 @@ from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
 from variegate.checks import integer
 from variegate.executors.runners.encoded_batch import EncodedBatch
-from variegate.formats.base import IndexedSource, SourceError
+from variegate.formats.base import SourceError
+from variegate.formats.samples import Samples
 from variegate.io.files import StrPath
 from variegate.jobs.arguments import open_by_index, recorded_place
 from variegate.loader.shuffle import Permutation
@@ -260,7 +261,7 @@ def fit(losses: Float64Array, is_drawn: Float64Array) -> tuple[Float64Array, Flo
     return added, error, is_relative
 
 
-def _open_images(path: Path, settings: dict[str, Any], source: Any) -> IndexedSource:
+def _open_images(path: Path, settings: dict[str, Any], source: Any) -> Samples:
     """Open the images of the training. Raises SourceError for others, ValueError if their place is not known."""
     place = recorded_place(str(path), "source", settings["source"]) if source is None else source
     if place is None:

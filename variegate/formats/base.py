@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
-
-from variegate.arrays import AnyArray, Int64Array, UInt8Array, UInt64Array
+from variegate.arrays import Int64Array, UInt8Array, UInt64Array
 from variegate.checks import meant
 from variegate.errors import DecodeError, shortened
 from variegate.io.addresses import printable, without_secrets
@@ -123,90 +121,6 @@ class Source(Protocol):
         ...
 
 
-class IndexedSource:
-    """Base of the sources of this package: what else they may know of their samples, and its values if they do not.
-
-    Every source that ``open_source`` returns is one, unless it is a stream.
-    """
-
-    classes: tuple[str, ...] = ()
-    is_remote: bool = False
-    has_targets: bool = False
-    has_edges: bool = False
-    has_image_labels: bool = True
-    # Samples are pixels, in memory or in a file that is mapped into it; ``is_stacked``: all of them are one array.
-    is_decoded: bool = False
-    is_stacked: bool = False
-    # Every sample is a file of its own below this folder.
-    folder: Location | None = None
-    empty_classes: tuple[str, ...] = ()
-    # The layout that targets are written in.
-    layout: str | None = None
-    # Boxes, labels, key points and outlines of the images (``annotated.objects.Objects``), if they are in memory, and
-    # the form of the masks made of outlines (``annotated.values.MASKS``).
-    objects: Any = None
-    mask: str | None = None
-
-    @property
-    def fingerprint(self) -> str:
-        raise NotImplementedError
-
-    @property
-    def about(self) -> Mapping[str, Any] | None:
-        """Properties of a data set in its ``layout`` beside images and targets, as JSON has it."""
-        return None
-
-    @property
-    def excluded(self) -> dict[str, Any]:
-        """Settings of runs: the list of samples that are excluded, and their number."""
-        return {}
-
-    @property
-    def whole(self) -> IndexedSource:
-        """The source without exclusions."""
-        return self
-
-    def __len__(self) -> int:
-        raise NotImplementedError
-
-    def read(self, index: int) -> Item:
-        raise NotImplementedError
-
-    def name(self, index: int) -> SampleName:
-        raise NotImplementedError
-
-    def row(self, index: int) -> int:
-        """The row of a sample in ``objects``."""
-        return index
-
-    def ids(self, indices: Int64Array) -> UInt64Array:
-        return indices.astype(np.uint64)
-
-    def labels(self, indices: Int64Array) -> AnyArray | None:
-        """Labels of many samples; None if they are not known without reading samples."""
-        return None
-
-    def notes(self) -> list[str]:
-        return []
-
-    def relative_path(self, index: int) -> str | None:
-        """Path of a sample below ``folder``, with forward slashes, the same on every machine."""
-        return None
-
-    def path_beside(self, index: int) -> str | None:
-        """Path below ``folder`` of the mask of a sample."""
-        return None
-
-    def stored_files(self) -> list[StoredFile]:
-        """The files that hold many samples each."""
-        return []
-
-    def with_targets(self, box_format: str, normalized: bool) -> IndexedSource:
-        """The source with targets beside its images, for data sets that leave this to the user. ``box_format``,
-        ``normalized``: how boxes are written, as dicts of a data set have them already."""
-        return self
-
-
 class StreamItem(NamedTuple):
     """A sample of a stream; ``item`` is an error where it could not be read. ``is_end``: nothing after it was read."""
 
@@ -236,9 +150,6 @@ class StreamSource(Protocol):
         ...
 
     def notes(self) -> list[str]: ...
-
-
-AnySource: TypeAlias = IndexedSource | StreamSource
 
 
 def digest_of(*parts: str | bytes) -> str:

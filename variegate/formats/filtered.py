@@ -14,38 +14,29 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from variegate.errors import DecodeError
-from variegate.formats.base import (
-    IndexedSource,
-    SampleName,
-    Source,
-    SourceError,
-    StreamItem,
-    StreamSource,
-    digest_of,
-    first_names,
-)
+from variegate.formats.base import SampleName, SourceError, StreamItem, StreamSource, digest_of, first_names
 from variegate.formats.reading import parse_file, read_file
-from variegate.formats.samples import Samples, samples_of
+from variegate.formats.samples import Samples
 from variegate.formats.stamps import printable
 from variegate.io.files import StrPath
 from variegate.io.location import Location
 from variegate.threads import computed_once
 
 
-def sample_key(source: IndexedSource, index: int) -> str:
+def sample_key(source: Samples, index: int) -> str:
     """Of a sample by index. A tar may hold a member twice, and shards of one name may lie in different folders."""
     path = source.relative_path(index)
     return stream_key(source.name(index)) if path is None else as_line(path)
 
 
-def sample_keys(source: IndexedSource) -> list[str]:
+def sample_keys(source: Samples) -> list[str]:
     """``sample_key`` of all."""
-    if isinstance(source, Samples) and source.folder is not None:
+    if source.folder is not None:
         return list(map(as_line, source.paths()))
     return [sample_key(source, index) for index in range(len(source))]
 
@@ -125,7 +116,7 @@ class FilteredStream:
 
 def whole_of(source: Any) -> Any:
     """The source without exclusions; itself, if it has none."""
-    return source.whole if isinstance(source, (IndexedSource, FilteredStream)) else source
+    return source.whole if isinstance(source, (Samples, FilteredStream)) else source
 
 
 ACCEPTED = "a text file with a name per line, as variegate clean writes it, or a sequence of names"
@@ -154,13 +145,13 @@ def place_without(place: str, exclude: StrPath | None) -> Any:
     return place if exclude is None else PlaceWithout(place, exclude)
 
 
-def without(source: IndexedSource | StreamSource, exclude: Any) -> IndexedSource | FilteredStream | StreamSource:
+def without(source: Samples | StreamSource, exclude: Any) -> Samples | FilteredStream | StreamSource:
     """The source without the samples that ``exclude`` names; itself, where that names none at all. Raises
     SourceError for a list that cannot be read, or names none of the source's; TypeError for what is no list."""
     names, place = read_names(exclude)
     if not names:
         return source
-    if isinstance(source, IndexedSource):
+    if isinstance(source, Samples):
         return _without(source, frozenset(names), place)
     return FilteredStream(source, frozenset(names), place)
 
@@ -198,7 +189,7 @@ def _lines(location: Location) -> Iterator[str]:
             yield name
 
 
-def _without(source: IndexedSource, names: frozenset[str], place: str) -> Samples:
+def _without(source: Samples, names: frozenset[str], place: str) -> Samples:
     keys = sample_keys(source)
     is_kept = np.fromiter((key not in names for key in keys), np.bool_, len(keys))
     left_out = np.flatnonzero(~is_kept)
@@ -221,4 +212,4 @@ def _without(source: IndexedSource, names: frozenset[str], place: str) -> Sample
         raise SourceError(
             f"exclude: all {len(keys):,} images of {source!r} are excluded{of_list and f' by the names{of_list}'}"
         )
-    return samples_of(cast(Source, source)).take(np.flatnonzero(is_kept), notes, place)
+    return source.take(np.flatnonzero(is_kept), notes, place)

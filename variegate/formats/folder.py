@@ -111,7 +111,7 @@ class FolderStore(Store):
     def read(self, samples: Samples, row: int) -> bytes:
         if samples.is_remote:
             assert samples.folder is not None
-            return read_file(samples.folder.child(samples.text(samples.names, row)))
+            return read_file(samples.folder.child(samples.text(samples.path, row)))
         return read_bytes(samples.row_name(row).file)
 
     def digest(self, samples: Samples) -> str:
@@ -122,7 +122,7 @@ class FolderStore(Store):
 def _listing_bytes(samples: Samples) -> Iterator[bytes]:
     assert isinstance(samples.label, np.ndarray)
     for start in range(0, samples.size, _DIGEST_ROWS):
-        names = samples.names[start : start + _DIGEST_ROWS].to_pylist()
+        names = samples.path[start : start + _DIGEST_ROWS].to_pylist()
         labels = samples.label[start : start + _DIGEST_ROWS].tolist()
         yield b"".join(b"\0%b\0%d" % row for row in zip(names, labels, strict=True))
 
@@ -184,7 +184,7 @@ def _samples(
         size=len(names),
         store=FolderStore(),
         classes=classes,
-        names=names,
+        path=names,
         folder=folder,
         label=label,
         remarks=remarks,

@@ -18,11 +18,12 @@ from variegate.checks import a_path
 from variegate.decode import is_jpeg
 from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex, index_path
 from variegate.errors import DecodeError
-from variegate.formats.base import AnySource, IndexedSource, Item
+from variegate.formats.base import Item
 from variegate.formats.filtered import whole_of
 from variegate.formats.opening import open_source
 from variegate.formats.packed import index_beside
 from variegate.formats.reading import read_file
+from variegate.formats.samples import AnySource, Samples
 from variegate.io.addresses import speakable
 from variegate.io.durable import WriteError, write_atomically
 from variegate.io.files import StrPath
@@ -75,7 +76,7 @@ def index_source(
     left_out: Counter[str] = Counter()
     broken: list[str] = []
     images = indexed = image_bytes = index_bytes = 0
-    total = len(opened) if isinstance(opened, IndexedSource) else 0
+    total = len(opened) if isinstance(opened, Samples) else 0
     is_done = True
     with ThreadPoolExecutor(threads, "variegate-index") as pool:
         for reason, size, packed in in_order(pool, _tasks(opened, index, broken), threads * _AHEAD):
@@ -100,7 +101,7 @@ Found = tuple[str | None, int, int]  # why a file has no entry points, its bytes
 
 
 def _tasks(source: AnySource, index: EntropyIndex, broken: list[str]) -> Iterator[Callable[[], Found]]:
-    if isinstance(source, IndexedSource):
+    if isinstance(source, Samples):
         for number in range(len(source)):
             yield lambda number=number: _add(lambda: source.read(number), index)  # type: ignore[misc]
         return

@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from variegate.formats.base import IndexedSource, Source, SourceError, StreamSource, check_on_error, cut_off
+from variegate.formats.base import Source, SourceError, StreamSource, check_on_error, cut_off
 from variegate.formats.filtered import PlaceWithout, without
 from variegate.formats.kinds import ACCEPTED, kinds_with
 from variegate.formats.resolving import are_places, is_place, resolve
-from variegate.formats.samples import samples_of
+from variegate.formats.samples import Samples, samples_of
 from variegate.io.addresses import without_secrets
 from variegate.io.files import StrPath
 
@@ -88,17 +88,17 @@ def open_source(
     return opened if exclude is None else without(opened, exclude)
 
 
-def new_notes(opened: IndexedSource | StreamSource, given: Any) -> list[str]:
+def new_notes(opened: Samples | StreamSource, given: Any) -> list[str]:
     """Notes on a data set that was just opened; none if ``given`` is a source, whose notes were told before."""
     return [] if _has(given, "notes") else opened.notes()
 
 
-def _open_object(spec: Any, options: dict[str, Any]) -> IndexedSource | StreamSource:
+def _open_object(spec: Any, options: dict[str, Any]) -> Samples | StreamSource:
     kind = f"a {type(spec).__name__}"
     # Asked of the class, since isinstance() of a protocol would compute the properties, the fingerprint among them.
     if _has(spec, "read", "name", "ids", "notes", "__len__"):
         _check_options(kind, options)
-        return spec if isinstance(spec, IndexedSource) else samples_of(cast(Source, spec))
+        return samples_of(cast(Source, spec))
     if _has(spec, "read_shard", "notes"):
         _check_options(kind, options, ("stream",))
         return cast(StreamSource, spec)

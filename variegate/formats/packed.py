@@ -19,9 +19,10 @@ from PIL import Image
 
 from variegate.arrays import UInt8Array
 from variegate.errors import DecodeError, one_line, shown
-from variegate.formats.base import AnySource, IndexedSource, SourceError
+from variegate.formats.base import SourceError
 from variegate.formats.opening import open_source
 from variegate.formats.reading import filesystem, named_errors, read_file
+from variegate.formats.samples import AnySource, Samples
 from variegate.io.location import Location, inside
 
 STATISTICS_NAME = "statistics.json"
@@ -164,7 +165,7 @@ def index_beside(source: AnySource) -> Location | None:
 
 def beside(source: AnySource, name: str) -> Location | None:
     """A name in the folder that all files of a source lie in; None where it has no files, or in several folders."""
-    if isinstance(source, IndexedSource):
+    if isinstance(source, Samples):
         files = [file.location for file in source.stored_files()]
     else:
         files = getattr(source, "locations", [])

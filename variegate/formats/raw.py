@@ -281,7 +281,7 @@ def open_raw(files: Sequence[Location]) -> Samples:
         size=sum(map(len, indexes)),
         store=RawStore(indexes),
         classes=first.classes,
-        names=pa.concat_arrays([index.names for index in indexes]),
+        path=pa.concat_arrays([index.names for index in indexes]),
         files=[StoredFile(file.location, len(file.index), *file.version) for file in opened],
         label=np.concatenate([index.labels for index in indexes]),
         id=np.concatenate([index.places["id"] for index in indexes]),

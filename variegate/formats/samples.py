@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from variegate.arrays import AnyArray, Int64Array, UInt8Array, UInt64Array
 from variegate.formats.base import (
-    IndexedSource,
     Item,
     SampleName,
     Source,
     StoredFile,
+    StreamSource,
     check_index,
     describe,
     digest_of,
@@ -72,8 +72,8 @@ class Exclusion(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Samples(IndexedSource):
-    """Samples by index: columns in memory, and a store that reads.
+class Samples:
+    """Samples by index: columns in memory, and a store that reads. Any thread may call any method.
 
     Columns hold what is known without reading samples. They have an entry per row; ``take`` keeps some of the rows,
     whose ids, labels and classes stay the same.
@@ -82,13 +82,22 @@ class Samples(IndexedSource):
         place: address of the data set for messages, without secrets.
         size: number of rows.
         store: reads rows.
-        names: pa.LargeBinaryArray of UTF-8: paths below ``folder``, or members of ``files``. None if rows are numbered.
+        path: path of each row below ``folder``, or within its file of ``files``: pa.LargeBinaryArray of UTF-8. None if
+            rows have no paths.
         folder: the folder of which every sample is a file.
         files: files of many samples each, in the order of the rows.
         label: int64 [N], float64 [N] or an array per row. None if no sample has a label.
-        id: uint64 [N]. None if ids are row numbers.
+        id: uint64 [N], on which the random numbers of samples depend. None if ids are row numbers.
         remarks: notes on what was found when the data set was opened.
-        masks: pa.LargeBinaryArray of the paths of the masks below ``folder``, if each image has one.
+        is_remote: samples come from an address, so that reading waits for a network.
+        is_decoded: samples are pixels, in memory or in files mapped into it.
+        is_stacked: all images are one array, which ``pixels`` reads many of at once.
+        has_targets: samples have targets. Their boxes are edges in pixels if ``has_edges``, and images have labels
+            beside them if ``has_image_labels``.
+        layout: the layout that targets are written in.
+        objects: boxes, labels, key points and outlines (``annotated.objects.Objects``), if they are in memory.
+        mask: form of the masks made of outlines (``annotated.options``).
+        masks: path of each image's mask below ``folder``, as ``path``.
         empty_classes: classes that the format lists although they have no sample.
         unclassified: images beside class folders, as a flat folder.
         rows: rows of the columns that are samples, ascending. None if all are.
@@ -99,7 +108,7 @@ class Samples(IndexedSource):
     size: int
     store: Store
     classes: tuple[str, ...] = ()
-    names: Any = None
+    path: Any = None
     folder: Location | None = None
     files: Sequence[StoredFile] = ()
     label: Column | None = None
@@ -129,7 +138,7 @@ class Samples(IndexedSource):
     def take(self, kept: Int64Array, notes: Sequence[str] = (), exclude: str = "") -> Samples:
         """The samples with the indices ``kept``, ascending. ``exclude``: the list of the others, or ""."""
         rows = kept if self.rows is None else self.rows[kept]
-        return replace(self, rows=rows, exclusion=Exclusion(self, kept, exclude, tuple(notes)))
+        return self._with(rows=rows, exclusion=Exclusion(self, kept, exclude, tuple(notes)))
 
     def row(self, index: int) -> int:
         """The row of a sample. Raises IndexError."""
@@ -157,14 +166,16 @@ class Samples(IndexedSource):
         return self.row_name(self.row(index))
 
     def relative_path(self, index: int) -> str | None:
-        return None if self.folder is None else self.text(self.names, self.row(index))
+        """Path of a sample below ``folder``, with forward slashes, the same on every machine."""
+        return None if self.folder is None else self.text(self.path, self.row(index))
 
     def path_beside(self, index: int) -> str | None:
+        """Path of the mask of a sample below ``folder``."""
         return None if self.masks is None else self.text(self.masks, self.row(index))
 
     def paths(self) -> list[str]:
         """``relative_path`` of all samples. Only for samples that are files."""
-        return names_in(self.names if self.rows is None else self.names.take(pa.array(self.rows)))
+        return names_in(self.path if self.rows is None else self.path.take(pa.array(self.rows)))
 
     def ids(self, indices: Int64Array) -> UInt64Array:
         return self.ids_of_rows(self._rows(indices))
@@ -196,37 +207,48 @@ class Samples(IndexedSource):
 
     @computed_once
     def about(self) -> Mapping[str, Any] | None:
+        """Properties of a data set in its ``layout`` beside images and targets, as JSON has it."""
         return self.store.layout_record(self)
 
     @property
     def whole(self) -> Samples:
+        """The samples without exclusions."""
         return self if self.exclusion is None else self.exclusion.whole.whole
 
     @property
     def excluded(self) -> dict[str, Any]:
+        """Settings of runs: the list of samples that are excluded, and their number."""
         if self.exclusion is None:
             return {}
         return {"exclude": self.exclusion.exclude, "left_out": len(self.exclusion.whole) - len(self)}
 
     def stored_files(self) -> list[StoredFile]:
+        """``files``, with the numbers of their samples that were not excluded."""
         if self.rows is None:
             return list(self.files)
         counts = np.diff(np.searchsorted(self.rows, self._starts)).tolist()
         return [file._replace(samples=count) for file, count in zip(self.files, counts, strict=True)]
 
     def with_targets(self, box_format: str, normalized: bool) -> Samples:
+        """With what stands beside the images as targets, if the data set leaves this to the user. ``box_format``,
+        ``normalized``: how boxes are written, as dicts of a data set have them already."""
         made = self.store.with_targets(box_format, normalized)
         if made is None:
             return self
         store, has_labels = made
-        return replace(self, store=store, label=no_labels, has_targets=True, has_image_labels=has_labels)
+        return self._with(store=store, label=no_labels, has_targets=True, has_image_labels=has_labels)
 
     def with_mask(self, mask: str | None) -> Samples:
         """With masks of another form (``annotated.values.MASKS``), made of the outlines of objects."""
         exclusion = self.exclusion
         if exclusion is not None:
             exclusion = exclusion._replace(whole=exclusion.whole.with_mask(mask))
-        return replace(self, mask=mask, exclusion=exclusion)
+        return self._with(mask=mask, exclusion=exclusion)
+
+    def _with(self, **changes: Any) -> Samples:
+        """A copy with changes; of a subclass, plain Samples."""
+        columns = {field.name: getattr(self, field.name) for field in fields(Samples)}
+        return Samples(**columns | changes)
 
     def file_of(self, row: int) -> tuple[StoredFile, int]:
         """The file of a row, and the row's position in it."""
@@ -236,14 +258,13 @@ class Samples(IndexedSource):
     def row_name(self, row: int) -> SampleName:
         """``name`` of the sample in a row."""
         if self.folder is not None:
-            return SampleName(inside(str(self.folder), self.text(self.names, row)))
+            return SampleName(inside(str(self.folder), self.text(self.path, row)))
         if not self.files:
             return self.store.name(row)
         file, position = self.file_of(row)
-        if self.names is None:
+        if self.path is None:
             return SampleName(str(file.location), f"row {position}")
-        member = self.names[row]
-        return SampleName(str(file.location), self.text(self.names, row) if member.is_valid else None)
+        return SampleName(str(file.location), self.text(self.path, row) if self.path[row].is_valid else None)
 
     @staticmethod
     def text(names: Any, row: int) -> str:
@@ -260,6 +281,9 @@ class Samples(IndexedSource):
         return indices if self.rows is None else self.rows[indices]
 
 
+AnySource: TypeAlias = Samples | StreamSource
+
+
 def name_column(names: Sequence[str]) -> Any:
     """Names as a column of Samples."""
     return pa.array([name.encode("utf-8", "surrogateescape") for name in names], pa.large_binary())
@@ -271,7 +295,7 @@ def names_in(column: Any) -> list[str]:
 
 
 class _SourceStore(Store):
-    """A Source of a user, or a Mixture, of which some samples are taken."""
+    """A Source of a user."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from variegate.arrays import BoolArray, Int64Array
-from variegate.formats.base import IndexedSource, StoredFile
+from variegate.formats.base import StoredFile
 from variegate.formats.reading import filesystem, find_below
+from variegate.formats.samples import Samples
 from variegate.io.location import Location, relative_names
 
 UNKNOWN = -1
@@ -76,7 +77,7 @@ class Stamps:
         return replace(self, names=(), marks=(), places=None)
 
 
-def stamps_of(source: IndexedSource) -> Stamps | None:
+def stamps_of(source: Samples) -> Stamps | None:
     """Asks every file of a source; None for sources that are no files. Raises SourceError."""
     if source.folder is not None:
         return _of_folder(source, source.folder)
@@ -135,7 +136,7 @@ def _date(time: int) -> str:
         return f"{time // _SECOND} s after 1970"
 
 
-def _of_folder(source: IndexedSource, folder: Location) -> Stamps:
+def _of_folder(source: Samples, folder: Location) -> Stamps:
     every = range(len(source))
     paths = [source.relative_path(index) or "" for index in every]
     marks: Sequence[str] = ()

@@ -14,7 +14,7 @@ import torch
 from variegate.arrays import AnyArray, Float32Array
 from variegate.augmenter.planner import MixedLabels
 from variegate.checks import integer, refused
-from variegate.formats.base import IndexedSource
+from variegate.formats.samples import Samples
 from variegate.loader import Batch, Loader
 from variegate.loader.batch import tensors_of
 from variegate.threads import Lookahead, Threads, at_fork
@@ -116,7 +116,7 @@ class _SetEpoch(keras.callbacks.Callback):  # type: ignore[misc, unused-ignore]
 def _check_loader(loader: Any) -> None:
     if not isinstance(loader, Loader):
         raise TypeError(f"loader: got {type(loader).__name__}; accepted: a vg.Loader")
-    if not isinstance(loader.source, IndexedSource):
+    if not isinstance(loader.source, Samples):
         accepted = "a source that can be indexed, as open_source(..., stream=False) gives"
         raise TypeError(f"loader: its source is a stream, whose length is not known; accepted: {accepted}")
     if loader.targets is not None:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from variegate.formats.base import IndexedSource, SourceError
+from variegate.formats.base import SourceError
 from variegate.formats.opening import open_source
+from variegate.formats.samples import Samples
 from variegate.io.addresses import is_url, shown
 from variegate.io.location import Location
 from variegate.ops.compose import Compose
@@ -53,7 +54,7 @@ def policy_notes(policy: str, size: str, epoch: int) -> list[str]:
     return notes
 
 
-def open_by_index(place: Any, on_error: str = "raise", annotations: Any = None) -> IndexedSource:
+def open_by_index(place: Any, on_error: str = "raise", annotations: Any = None) -> Samples:
     """As ``open_source``, for workers that read any sample at any time: shards are never taken for a stream."""
     if not isinstance(place, (str, os.PathLike)):
         return open_source(place)

@@ -23,20 +23,17 @@ import numpy as np
 from variegate.arrays import Int64Array, UInt32Array, UInt64Array
 from variegate.checks import as_numbers, integer, meant, refused
 from variegate.formats.base import (
-    IndexedSource,
     Item,
     SampleName,
     SourceError,
-    check_index,
-    describe,
     digest_of,
 )
 from variegate.formats.labels import NO_LABEL
 from variegate.formats.opening import new_notes, open_source
+from variegate.formats.samples import Samples, Store, no_labels
 from variegate.io.addresses import speakable
 from variegate.loader.shuffle import OrderPurpose, permute_within, random_words
 from variegate.policies import MultiView, load_policy
-from variegate.threads import computed_once
 from variegate.transforms import Compose, Cond, Transform
 
 Indices = Int64Array
@@ -55,7 +52,7 @@ class EpochWeights(NamedTuple):
     weights: tuple[float, ...]
 
 
-class Mixture(IndexedSource):
+class Mixture(Samples):
     """Samples of several sources in proportion to weights, for ``vg.Loader(mixture, transform)``.
 
     Each source is visited in a random order without repetition until all of its samples were used, also across epochs,
@@ -90,9 +87,7 @@ class Mixture(IndexedSource):
         self.names = tuple(sources)
         self.sources = tuple(_open(name, source) for name, source in sources.items())
         self.sizes = tuple(map(len, self.sources))
-        self.is_remote = any(source.is_remote for source in self.sources)
         self.starts = np.cumsum([0, *self.sizes])
-        self.classes, self._tables = _unite(dict(zip(self.names, self.sources, strict=True)))
         self.schedule = _schedule(self.sizes if weights is None else weights, self.names)
         self.transforms = _transforms(transforms or {}, self.names)
         if isinstance(stop, str):
@@ -101,51 +96,32 @@ class Mixture(IndexedSource):
             self.stop: int | str = stop
         else:
             self.stop = integer("stop", stop, 1, _MOST_SAMPLES)
+        self._open_store()
 
-    def __repr__(self) -> str:
-        return describe(self, ", ".join(self.names))
+    def _open_store(self) -> None:
+        """Make these Samples those of ``sources``."""
+        store = _MixtureStore(self)
+        super().__init__(
+            place=", ".join(self.names),
+            size=int(self.starts[-1]),
+            store=store,
+            classes=store.classes,
+            label=no_labels,
+            is_remote=any(source.is_remote for source in self.sources),
+            has_targets=any(source.has_targets for source in self.sources),
+            has_edges=any(source.has_edges for source in self.sources),
+            has_image_labels=any(source.has_image_labels for source in self.sources),
+        )
 
-    def __len__(self) -> int:
-        return int(self.starts[-1])
-
-    @computed_once
-    def fingerprint(self) -> str:
-        """Of the names, the sources and the end of an epoch; not of weights and transforms."""
-        named = zip(self.names, self.sources, strict=True)
-        return digest_of(str(self.stop), *(f"\0{name}\0{source.fingerprint}" for name, source in named))
-
-    def read(self, index: int) -> Item:
-        number, place = self._place(index)
-        item = self.sources[number].read(place)
-        if not self.classes:
-            return item
-        if isinstance(item.label, (int, np.integer)):
-            item = item._replace(label=int(self._united(number, np.asarray(item.label))))
-        labels = None if item.targets is None else np.asarray(item.targets.get("labels", ()))
-        if labels is not None and labels.dtype.kind in "iu":
-            united = self._united(number, labels)
-            item = item._replace(targets={**cast("dict[str, Any]", item.targets), "labels": united})
-        return item
-
-    def _united(self, number: int, labels: Indices) -> Indices:
-        """A source's ``labels`` among all classes. Raises ValueError for one outside the classes that it names."""
-        table = self._tables[number]
-        if (outside := (labels < NO_LABEL) | (labels > len(table) - 2)).any():
-            label = labels[outside].item(0)
-            name = self.names[number]
-            last = len(table) - 2
-            accepted = f"0 to {last}, for its classes, or {NO_LABEL} for none"
-            raise ValueError(f"sources[{name!r}]: a sample has the label {label}; accepted: {accepted}")
-        return table[labels]
-
-    def name(self, index: int) -> SampleName:
-        number, place = self._place(index)
-        file, member = self.sources[number].name(place)
-        return SampleName(file, None if member is None else f"{member} of {self.names[number]}")
-
-    def notes(self) -> list[str]:
-        named = zip(self.names, self.sources, strict=True)
-        return [f"{name}: {note}" for name, source in named for note in source.notes()]
+    def check_targets(self) -> None:
+        """Raise SourceError if targets are not of one kind in all sources."""
+        for name in ("has_targets", "has_image_labels", "has_edges"):
+            found = [getattr(source, name) for source in self.sources]
+            if len(set(found)) > 1:
+                raise SourceError(
+                    f"sources: {name} is {', '.join(map(str, found))} of {', '.join(self.names)}; accepted: targets in "
+                    "all of them, of one kind, or in none, or targets=False"
+                )
 
     def source_of(self, ids: UInt64Array) -> Indices:
         """The numbers of the samples' sources, int64[N], in the order of ``names``."""
@@ -161,38 +137,66 @@ class Mixture(IndexedSource):
     def with_targets(self, *written: Any) -> Mixture:
         made = copy(self)
         made.sources = tuple(source.with_targets(*written) for source in self.sources)
+        made._open_store()
         return made
 
-    @property
-    def has_targets(self) -> bool:  # type: ignore[override]
-        return self._agreed("has_targets")
 
-    @property
-    def has_edges(self) -> bool:  # type: ignore[override]
-        return self._agreed("has_edges")
+class _MixtureStore(Store):
+    """Rows of several Samples, one after another, with the labels of all classes."""
 
-    @property
-    def has_image_labels(self) -> bool:  # type: ignore[override]
-        return self._agreed("has_image_labels")
+    def __init__(self, mixture: Mixture) -> None:
+        self._names = mixture.names
+        self._sources = mixture.sources
+        self._starts = mixture.starts
+        self._stop = mixture.stop
+        self.classes, self._tables = _unite(dict(zip(self._names, self._sources, strict=True)))
 
-    def _agreed(self, name: str) -> bool:
-        found = {getattr(source, name) for source in self.sources}
-        if len(found) > 1:
-            raise SourceError(
-                f"sources: {name} is {', '.join(str(getattr(each, name)) for each in self.sources)} of "
-                f"{', '.join(self.names)}; accepted: targets in all of them, of one kind, or in none, or targets=False"
-            )
-        return found.pop()
+    def digest(self, samples: Samples) -> str:
+        """Of the names, the sources and the end of an epoch; not of weights and transforms."""
+        named = zip(self._names, self._sources, strict=True)
+        return digest_of(str(self._stop), *(f"\0{name}\0{source.fingerprint}" for name, source in named))
 
-    def _place(self, index: int) -> tuple[int, int]:
-        check_index(index, len(self))
-        number = int(np.searchsorted(self.starts, index, "right")) - 1
-        return number, int(index - self.starts[number])
+    def read(self, samples: Samples, row: int) -> Item:
+        number, place = self._place(row)
+        item = self._sources[number].read(place)
+        if not self.classes:
+            return item
+        if isinstance(item.label, (int, np.integer)):
+            item = item._replace(label=int(self._united(number, np.asarray(item.label))))
+        labels = None if item.targets is None else np.asarray(item.targets.get("labels", ()))
+        if labels is not None and labels.dtype.kind in "iu":
+            united = self._united(number, labels)
+            item = item._replace(targets={**cast("dict[str, Any]", item.targets), "labels": united})
+        return item
+
+    def _united(self, number: int, labels: Indices) -> Indices:
+        """A source's ``labels`` among all classes. Raises ValueError for one outside the classes that it names."""
+        table = self._tables[number]
+        if (outside := (labels < NO_LABEL) | (labels > len(table) - 2)).any():
+            label = labels[outside].item(0)
+            name = self._names[number]
+            last = len(table) - 2
+            accepted = f"0 to {last}, for its classes, or {NO_LABEL} for none"
+            raise ValueError(f"sources[{name!r}]: a sample has the label {label}; accepted: {accepted}")
+        return table[labels]
+
+    def name(self, row: int) -> SampleName:
+        number, place = self._place(row)
+        file, member = self._sources[number].name(place)
+        return SampleName(file, None if member is None else f"{member} of {self._names[number]}")
+
+    def notes(self) -> list[str]:
+        named = zip(self._names, self._sources, strict=True)
+        return [f"{name}: {note}" for name, source in named for note in source.notes()]
+
+    def _place(self, row: int) -> tuple[int, int]:
+        number = int(np.searchsorted(self._starts, row, "right")) - 1
+        return number, int(row - self._starts[number])
 
 
-def _open(name: str, given: Any) -> IndexedSource:
+def _open(name: str, given: Any) -> Samples:
     source = open_source(given)
-    if isinstance(source, Mixture) or not isinstance(source, IndexedSource):
+    if isinstance(source, Mixture) or not isinstance(source, Samples):
         got = "a mixture" if isinstance(source, Mixture) else "a stream, which cannot be asked for any sample"
         raise SourceError(f"sources[{name!r}]: got {got}; accepted: samples by index (open_source(..., stream=False))")
     if not len(source):
@@ -202,7 +206,7 @@ def _open(name: str, given: Any) -> IndexedSource:
     return source
 
 
-def _unite(sources: dict[str, IndexedSource]) -> tuple[tuple[str, ...], list[Indices]]:
+def _unite(sources: dict[str, Samples]) -> tuple[tuple[str, ...], list[Indices]]:
     """All classes, and of each source its labels' places in them, that of NO_LABEL last."""
     classes = tuple(dict.fromkeys(name for source in sources.values() for name in source.classes))
     if unnamed := [name for name, source in sources.items() if classes and not source.classes]:

@@ -11,7 +11,8 @@ import numpy as np
 
 from variegate.arrays import Int32Array, Int64Array
 from variegate.checks import PIXEL_VERSION, check_pixel_version, integer
-from variegate.formats.base import IndexedSource, check_index
+from variegate.formats.base import check_index
+from variegate.formats.samples import Samples
 from variegate.loader.mixture import MixedOrder
 from variegate.loader.options import LoaderOptions
 from variegate.loader.picks import Order, Picks, RepeatedOrder
@@ -112,7 +113,7 @@ class IndexedOrder(EpochOrder):
 
     def __init__(
         self,
-        source: IndexedSource,
+        source: Samples,
         reader: Reader,
         picks: Picks,
         options: LoaderOptions,

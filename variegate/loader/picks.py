@@ -14,7 +14,8 @@ from torch.utils.data.distributed import DistributedSampler
 
 from variegate.arrays import Int64Array, UInt32Array
 from variegate.checks import as_integer, integer
-from variegate.formats.base import AnySource, IndexedSource, StreamSource, digest_of
+from variegate.formats.base import StreamSource, digest_of
+from variegate.formats.samples import AnySource, Samples
 from variegate.loader.mixture import MixedOrder, Mixture, MixtureOrders
 from variegate.loader.options import LoaderOptions
 from variegate.loader.shuffle import OrderPurpose, Permutation
@@ -140,7 +141,7 @@ def check_picking(source: AnySource, options: LoaderOptions) -> bool:
     return False
 
 
-def picks_of(source: IndexedSource, options: LoaderOptions, shuffle: bool) -> Picks:
+def picks_of(source: Samples, options: LoaderOptions, shuffle: bool) -> Picks:
     """For options that ``check_picking`` took. Raises ValueError for no samples, a wrong sampler or weights."""
     samples, seed, sampler, number = len(source), options.seed, options.sampler, options.num_samples
     if not samples:

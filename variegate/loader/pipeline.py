@@ -14,10 +14,11 @@ import torch
 
 from variegate.augmenter.planner import num_partners
 from variegate.errors import shown as described
-from variegate.formats.base import AnySource, StreamSource
+from variegate.formats.base import StreamSource
 from variegate.formats.indexing import open_entropy_index
 from variegate.formats.opening import new_notes, open_source
 from variegate.formats.packed import checked_statistics
+from variegate.formats.samples import AnySource
 from variegate.io.addresses import shown, speakable
 from variegate.loader.batch import FailureLog
 from variegate.loader.cache import open_cache
@@ -71,6 +72,8 @@ class Pipeline:
         if wants_statistics(transform):
             transform = with_statistics(transform, *checked_statistics(source))
         self.augmenter = options.make_augmenter(transform, options.device, options.num_threads)
+        if isinstance(source, Mixture) and options.targets is not False:
+            source.check_targets()
         self.targets = targets_of(options, source, self.augmenter.transform)
         self.shuffle = check_picking(source, options)
         # For a copy in another process: the same source and rank, and whatever else it finds there.

@@ -24,7 +24,8 @@ from variegate.decode import (
 from variegate.decode.depth import one_note
 from variegate.errors import DecodeError
 from variegate.executors.runners.images import check_image
-from variegate.formats.base import IndexedSource, Item, SampleName, StreamItem
+from variegate.formats.base import Item, SampleName, StreamItem
+from variegate.formats.samples import Samples
 from variegate.loader.cache import Picture, PixelCache
 from variegate.loader.options import LoaderOptions
 from variegate.loader.stats import Stage, StageTimes
@@ -145,7 +146,7 @@ class Reader:
         self._side = options.cache_side
         self._max_pixels = options.max_pixels
         self._noted: set[str] = set()
-        in_memory = isinstance(options.source, IndexedSource) and options.source.is_decoded
+        in_memory = isinstance(options.source, Samples) and options.source.is_decoded
         self._may_gather = in_memory and not has_targets and (cache is None or not cache.holds_device_memory)
 
     def read_candidates(self, candidates: Iterable[tuple[int, Any]]) -> Iterator[ReadCandidate]:

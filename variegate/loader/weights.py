@@ -18,8 +18,9 @@ import numpy as np
 
 from variegate.arrays import AnyArray, Float64Array, Int64Array, UInt32Array
 from variegate.checks import as_integer, number
-from variegate.formats.base import IndexedSource, digest_of
+from variegate.formats.base import digest_of
 from variegate.formats.labels import NO_LABEL
+from variegate.formats.samples import Samples
 from variegate.loader.shuffle import OrderPurpose, Permutation, permute_within, random_words
 
 _ACCEPTED = "one number for each sample or each class, a mapping {class: weight}, or None"
@@ -67,7 +68,7 @@ class DrawnOrder:
         return self._groups.members[self._groups.starts[groups] + members], rounds.astype(np.uint32)
 
 
-def groups_of(weights: Any, source: IndexedSource) -> Groups:
+def groups_of(weights: Any, source: Samples) -> Groups:
     """Raises ValueError or TypeError naming the weight, or the class, that is not accepted."""
     if isinstance(weights, str):
         if weights != "balanced":
@@ -114,7 +115,7 @@ def _numbers(weights: Any) -> Float64Array:
     return numbers
 
 
-def _by_class(weights: Mapping[Any, Any], labels: Int64Array, source: IndexedSource) -> Groups:
+def _by_class(weights: Mapping[Any, Any], labels: Int64Array, source: Samples) -> Groups:
     by_label: dict[int, float] = {}
     for key, value in weights.items():
         label = _label_of(key, source.classes)
@@ -162,7 +163,7 @@ def _label_of(key: Any, classes: Sequence[str]) -> int:
     return label
 
 
-def _labels(source: IndexedSource, is_complete: bool = False) -> Int64Array:
+def _labels(source: Samples, is_complete: bool = False) -> Int64Array:
     """The class of every sample, without reading one; ``is_complete``: each has one."""
     labels = _known_labels(source)
     if labels is None:
@@ -185,7 +186,7 @@ def _labels(source: IndexedSource, is_complete: bool = False) -> Int64Array:
     return labels
 
 
-def _known_labels(source: IndexedSource) -> Any:
+def _known_labels(source: Samples) -> Any:
     found = source.labels(np.arange(len(source), dtype=np.int64))
     return None if found is None else np.asarray(found)
 

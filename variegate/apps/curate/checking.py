@@ -31,9 +31,9 @@ from variegate.apps.curate.findings import (
 )
 from variegate.apps.curate.judging import judge, thresholds_for
 from variegate.apps.curate.scan import Position, ScanJournal, record_pass
-from variegate.formats.base import AnySource, IndexedSource, SourceError, first_names
+from variegate.formats.base import SourceError, first_names
 from variegate.formats.opening import open_source
-from variegate.formats.samples import Samples
+from variegate.formats.samples import AnySource, Samples
 from variegate.formats.stamps import stamps_of
 from variegate.jobs.output.run_folder import locked
 from variegate.options.datasets import CheckingOptions
@@ -100,7 +100,7 @@ class Checking:
     @property
     def total(self) -> int:
         """Images in all; 0 where a stream does not tell."""
-        sizes = [len(one) if isinstance(one, IndexedSource) else 0 for one in self.sources.values()]
+        sizes = [len(one) if isinstance(one, Samples) else 0 for one in self.sources.values()]
         return sum(sizes) if all(sizes) else 0
 
     def run(self, on_progress: OnProgress | None = None, stop: Event | None = None) -> CheckResult:
@@ -208,7 +208,7 @@ class Checking:
         digest = hashlib.sha256(MEASURED.to_string().encode())
         for split, source in self.sources.items():
             digest.update(json.dumps([split, source.fingerprint, source.classes]).encode())
-            stamps = stamps_of(source) if isinstance(source, IndexedSource) else None
+            stamps = stamps_of(source) if isinstance(source, Samples) else None
             if stamps is not None:
                 digest.update(stamps.sizes.tobytes() + stamps.times.tobytes())
                 digest.update(json.dumps(list(stamps.marks)).encode())
@@ -216,7 +216,7 @@ class Checking:
 
     def _check_apart(self, given: Any, source: AnySource) -> None:
         """The findings are not to become one of the files that are checked."""
-        is_folder = isinstance(source, IndexedSource) and source.folder is not None
+        is_folder = isinstance(source, Samples) and source.folder is not None
         if self._out is None or is_folder or not isinstance(given, (str, os.PathLike)):
             return
         with suppress(OSError):

@@ -15,9 +15,10 @@ import numpy as np
 from variegate.apps.curate.findings import FINDING_KINDS, check_replaces
 from variegate.apps.curate.selection import Excluded, Found, choose, count_by_kind, parse_drop, read_found
 from variegate.checks import one_of
-from variegate.formats.base import IndexedSource, SourceError
+from variegate.formats.base import SourceError
 from variegate.formats.filtered import HEADER, REASON_SEPARATOR, read_names, sample_key, sample_keys
 from variegate.formats.opening import open_source
+from variegate.formats.samples import Samples
 from variegate.formats.stamps import UNKNOWN, stamps_of
 from variegate.io.addresses import shown
 from variegate.io.durable import write_atomically
@@ -75,7 +76,7 @@ def clean(
     return write_list(source, opened, found, parse_drop(drop), Path(out))
 
 
-def write_list(source: Any, opened: IndexedSource, found: Found, kinds: Sequence[str], out: Path) -> Cleaned:
+def write_list(source: Any, opened: Samples, found: Found, kinds: Sequence[str], out: Path) -> Cleaned:
     """The part of ``clean`` that follows ``open_checked``."""
     check_replaces(out, _is_list, "list of variegate clean")
     left_out = choose(found, kinds)
@@ -107,7 +108,7 @@ def write_list(source: Any, opened: IndexedSource, found: Found, kinds: Sequence
     return Cleaned(len(opened), left_out, counts, out, notes)
 
 
-def open_checked(source: Any, findings: StrPath, split: str) -> tuple[Found, IndexedSource]:
+def open_checked(source: Any, findings: StrPath, split: str) -> tuple[Found, Samples]:
     """The table, and the source that it is of. Raises SourceError where it is of another, or of what it was."""
     found = read_found(findings, split)
     opened = open_by_index(source, "skip")
@@ -120,7 +121,7 @@ def open_checked(source: Any, findings: StrPath, split: str) -> tuple[Found, Ind
     return found, opened
 
 
-def _of_stream(source: Any, opened: IndexedSource, found: Found) -> Found:
+def _of_stream(source: Any, opened: Samples, found: Found) -> Found:
     """The table of a check that read the same shards as a stream, with the indices that their images have. Raises
     SourceError where it is of anything else."""
     fingerprint = None
@@ -141,7 +142,7 @@ def _of_stream(source: Any, opened: IndexedSource, found: Found) -> Found:
     return replace(found, index=np.array([places[file] for file in found.files], np.int64))
 
 
-def _check_unchanged(opened: IndexedSource, found: Found) -> None:
+def _check_unchanged(opened: Samples, found: Found) -> None:
     """Of files, by their sizes; of shards, the fingerprint has told."""
     if opened.folder is None or (stamps := stamps_of(opened)) is None:
         return
@@ -163,7 +164,7 @@ def _is_list(path: Path) -> bool:
         return file.read(len(_LIST_PREFIX)) in (b"", _LIST_PREFIX)
 
 
-def _check_names(opened: IndexedSource, left_out: Sequence[Excluded]) -> None:
+def _check_names(opened: Samples, left_out: Sequence[Excluded]) -> None:
     """Raise SourceError if a name in the list is also that of an image that stays."""
     indices = {image.index for image in left_out}
     names = {image.file for image in left_out}

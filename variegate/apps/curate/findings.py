@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from variegate.arrays import Float64Array, Int64Array
-from variegate.formats.base import AnySource, SourceError
+from variegate.formats.base import SourceError
+from variegate.formats.samples import AnySource
 from variegate.io.durable import write_atomically
 from variegate.io.files import check_regular
 

@@ -26,7 +26,8 @@ from variegate.arrays import Float64Array, Int64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import AnySource, Item, SourceError, first_names
+from variegate.formats.base import Item, SourceError, first_names
+from variegate.formats.samples import AnySource
 from variegate.loader.shuffle import Permutation
 from variegate.ops.resize import Resize
 from variegate.options.search import Hyperparameters

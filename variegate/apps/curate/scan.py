@@ -34,8 +34,9 @@ import pyarrow as pa
 from variegate.apps.curate.findings import MEASURED
 from variegate.apps.curate.sample import FIELDS, Row, row_of
 from variegate.errors import DecodeError
-from variegate.formats.base import AnySource, IndexedSource, Item, StreamItem, StreamSource
+from variegate.formats.base import Item, StreamItem, StreamSource
 from variegate.formats.filtered import sample_key, stream_key
+from variegate.formats.samples import AnySource, Samples
 from variegate.io.durable import AppendOnlyFile, write_errors_name
 from variegate.io.files import read_regular
 from variegate.threads import in_order
@@ -172,7 +173,7 @@ def batch_of(split: str, rows: Sequence[Row]) -> pa.RecordBatch:
 def pass_over(source: AnySource, threads: int, begin: Position) -> Generator[tuple[list[Row], Position], None, None]:
     """Rows of all samples from ``begin`` on in the source's order, and the positions behind them. Closing the iterator
     ends the pass with what its threads have begun."""
-    if isinstance(source, IndexedSource):
+    if isinstance(source, Samples):
         work = _by_index(source, begin)
         threads = max(threads, _REMOTE_THREADS) if source.is_remote else threads
     else:
@@ -181,7 +182,7 @@ def pass_over(source: AnySource, threads: int, begin: Position) -> Generator[tup
         yield from in_order(pool, work, threads * _AHEAD)
 
 
-def _by_index(source: IndexedSource, begin: Position) -> Iterator[Work]:
+def _by_index(source: Samples, begin: Position) -> Iterator[Work]:
     """Of samples that are read by the thread that measures them."""
 
     def measure(start: int, stop: int) -> tuple[list[Row], Position]:
@@ -225,7 +226,7 @@ def _by_shard(source: StreamSource, begin: Position) -> Iterator[Work]:
 def reads_of(source: AnySource, indices: Sequence[int]) -> Iterator[tuple[int, Callable[[], Item]]]:
     """Index, and what reads the sample; of a stream in its order, which is read up to the last of ``indices``."""
     # Asked of the class: isinstance() of a protocol would compute the fingerprint.
-    if isinstance(source, IndexedSource):
+    if isinstance(source, Samples):
         for index in indices:
             yield index, partial(source.read, index)
         return

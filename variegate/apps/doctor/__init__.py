@@ -18,10 +18,11 @@ import variegate
 from variegate.apps.doctor import advise as rates
 from variegate.apps.doctor.advise import Advice, Diagnosis, Measurements, advise
 from variegate.apps.doctor.probes import OnProgress, Probe, Rate, run_probes, wait_for
-from variegate.apps.doctor.samples import HeldSample, HeldSamples, MemorySource, hold_samples, smaller_files
+from variegate.apps.doctor.samples import HeldSample, HeldSamples, hold_samples, samples_in_memory, smaller_files
 from variegate.apps.doctor.training import TrainingRates, endless, for_model, measure_training, model_step
 from variegate.decode.gpu import is_installed
-from variegate.formats.base import AnySource, IndexedSource, Item, SourceError
+from variegate.formats.base import Item, SourceError
+from variegate.formats.samples import AnySource, Samples
 from variegate.io.addresses import shown
 from variegate.jobs.arguments import build_transform, parse_size
 from variegate.loader import Loader
@@ -176,7 +177,7 @@ class _Session:
         shapes = np.array([sample.pixels.shape for sample in samples], np.float64)
         return Measurements(
             source=place,
-            samples=len(source) if isinstance(source, IndexedSource) else None,
+            samples=len(source) if isinstance(source, Samples) else None,
             held=len(samples),
             bad=len(self._held.bad),
             file_bytes=float(np.mean([sample.nbytes for sample in samples])),
@@ -198,7 +199,7 @@ class _Session:
     @property
     def _is_remote(self) -> bool:
         source = self.loader.source
-        return not isinstance(source, IndexedSource) or source.is_remote
+        return not isinstance(source, Samples) or source.is_remote
 
     def notes(self) -> list[str]:
         """Return remarks on the data, the machine and the spread of the rates."""
@@ -238,7 +239,7 @@ class _Session:
         self._add(name, lambda: len(next(batches).ids), loader.prefetch + 1, loader.device)
 
     def _add_in_memory(self, name: str, items: Sequence[Item], **changes: Any) -> Loader:
-        source = MemorySource(items, self.loader.source.classes)
+        source = samples_in_memory(items, self.loader.source.classes)
         loader = self.make_loader(source, shuffle=False, **changes)
         self._add_loader(name, loader)
         return loader
@@ -246,7 +247,7 @@ class _Session:
     def _read_step(self, source: AnySource) -> Callable[[], int]:
         """Return a function that reads a batch of samples, and nothing else."""
         batch_size = self._chosen.batch_size
-        if not isinstance(source, IndexedSource):
+        if not isinstance(source, Samples):
             shards = (shard for _ in count() for shard in range(source.num_shards))
             streamed = (sample for shard in shards for sample in source.read_shard(shard))
             return lambda: sum(1 for _ in zip(range(batch_size), streamed, strict=False))

@@ -15,14 +15,8 @@ from PIL import Image
 
 from variegate.arrays import UInt8Array
 from variegate.errors import DecodeError
-from variegate.formats.base import (
-    AnySource,
-    IndexedSource,
-    Item,
-    SampleName,
-    SourceError,
-    StreamItem,
-)
+from variegate.formats.base import Item, SampleName, SourceError, StreamItem
+from variegate.formats.samples import AnySource, Samples, Store, no_labels
 from variegate.loader.reading import decode_picture
 from variegate.loader.shuffle import Permutation
 
@@ -57,23 +51,24 @@ class HeldSamples:
     bad: list[DecodeError] = field(default_factory=list)
 
 
-class MemorySource(IndexedSource):
+class _MemoryStore(Store):
     """Items in memory, repeated without end."""
 
-    fingerprint = "in memory"
-
-    def __init__(self, items: Sequence[Item], classes: tuple[str, ...]) -> None:
+    def __init__(self, items: Sequence[Item]) -> None:
         self._items = items
-        self.classes = classes
 
-    def __len__(self) -> int:
-        return _LENGTH
+    def read(self, samples: Samples, row: int) -> Item:
+        return self._items[row % len(self._items)]
 
-    def name(self, index: int) -> SampleName:
-        return SampleName("memory", str(index % len(self._items)))
+    def name(self, row: int) -> SampleName:
+        return SampleName("memory", str(row % len(self._items)))
 
-    def read(self, index: int) -> Item:
-        return self._items[index % len(self._items)]
+    def digest(self, samples: Samples) -> str:
+        return "in memory"
+
+
+def samples_in_memory(items: Sequence[Item], classes: tuple[str, ...]) -> Samples:
+    return Samples(place="memory", size=_LENGTH, store=_MemoryStore(items), classes=classes, label=no_labels)
 
 
 def hold_samples(source: AnySource, limit: int, seconds: float, threads: int) -> HeldSamples:
@@ -103,7 +98,7 @@ def hold_samples(source: AnySource, limit: int, seconds: float, threads: int) ->
 
 
 def _candidates(source: AnySource, limit: int) -> Iterator[tuple[SampleName, Fetch]]:
-    if isinstance(source, IndexedSource):
+    if isinstance(source, Samples):
         number = min(limit, len(source))
         indices = Permutation(len(source), seed=0, epoch=0)(np.arange(number, dtype=np.int64))
         for index in indices.tolist():

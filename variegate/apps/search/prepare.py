@@ -21,7 +21,8 @@ from variegate.apps.search.trainings import read_json
 from variegate.apps.train import images as image_sets
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, fitting_batch, fitting_model
 from variegate.checks import as_integer
-from variegate.formats.base import IndexedSource, SourceError, first_names
+from variegate.formats.base import SourceError, first_names
+from variegate.formats.samples import Samples
 from variegate.io.addresses import shown
 from variegate.jobs.arguments import absolute_place, open_by_index, parse_size
 from variegate.options.importing import import_of_user
@@ -213,7 +214,7 @@ def _plan(
 
 def load_source(
     src: Any, size: str | tuple[int, int], device: str, note: Callable[[str], object]
-) -> tuple[LabelledImages, IndexedSource, bool]:
+) -> tuple[LabelledImages, Samples, bool]:
     """Decode labeled images -> them, their source, and whether they were resized. ``size``: as typed, or sides;
     ``note`` is told of what is left out. Raises SourceError."""
     sides = None if size == "auto" else parse_size(size) if isinstance(size, str) else size

@@ -14,7 +14,7 @@ import torch
 
 from variegate.apps.train.magnitudes import Ids, MagnitudeTable
 from variegate.arrays import BoolArray, Int32Array
-from variegate.formats.base import AnySource, IndexedSource
+from variegate.formats.samples import AnySource, Samples
 from variegate.loader.options import ConditionsOfIds
 from variegate.options.training import TrainOptions
 from variegate.policies.uniform import at_given_magnitude, needs_magnitude, refuse_given_magnitude
@@ -154,7 +154,7 @@ def adapted(policy: Transform | None, source: AnySource, options: TrainOptions) 
             f"adapt: got {options.adapt!r} with policy {options.policy_name!r}, which has no magnitude to give; "
             "accepted: with randaugment, or a file that has a RandAugment or an AdaptiveRandAugment in it"
         )
-    if not isinstance(source, IndexedSource):
+    if not isinstance(source, Samples):
         raise ValueError(
             f"adapt: got {options.adapt!r} with a stream, whose samples are not known beforehand; accepted: samples by "
             "index: open_source(..., stream=False)"

@@ -23,8 +23,9 @@ from variegate.apps.train.step import in_channels_last
 from variegate.augmenter.planner import MixedLabels, num_partners
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import AnySource, IndexedSource, SourceError, StreamSource, first_names
+from variegate.formats.base import SourceError, StreamSource, first_names
 from variegate.formats.opening import new_notes, open_source
+from variegate.formats.samples import AnySource, Samples
 from variegate.io.addresses import shown, speakable
 from variegate.jobs.arguments import WHOLE, parse_size
 from variegate.loader import Batch, Loader
@@ -94,7 +95,7 @@ class Feed:
 
     def __init__(self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks) -> None:
         self.source, self.place = _open(source)
-        self.length = len(self.source) if isinstance(self.source, IndexedSource) else None
+        self.length = len(self.source) if isinstance(self.source, Samples) else None
         self.classes = classes_of(self.source, self.place)
         if len(self.classes) < 2:
             raise SourceError(f"{self.place}: has one class ({first_names(self.classes)}); accepted: two or more")
@@ -133,7 +134,7 @@ class Feed:
 
     def _cache(self) -> dict[str, Any]:
         """Decode small images once, because reading them costs more than augmenting them."""
-        is_decoded = isinstance(self.source, IndexedSource) and self.source.is_decoded
+        is_decoded = isinstance(self.source, Samples) and self.source.is_decoded
         if is_decoded or self.length is None or max(self.size) > LARGEST_KEPT:
             return {}
         return {"cache": "host", "cache_bytes": _CACHE_BYTES}
@@ -152,7 +153,7 @@ class Feed:
                 "than that in a step"
             )
         channels, first = _first_image(self.source, self.place)
-        sizes = sampled_sizes(self.source) if isinstance(self.source, IndexedSource) else []
+        sizes = sampled_sizes(self.source) if isinstance(self.source, Samples) else []
         data = Data(self.length, sizes, channels, len(self.classes))
         whole = whole_size(self._policy)
         size = whole if options.size == "auto" else parse_size(options.size) or first
@@ -262,8 +263,8 @@ class Feed:
 
 def classes_of(source: AnySource, place: str) -> tuple[str, ...]:
     """Their names, or numbers; warns of those without images. Raises SourceError where they are not known."""
-    labels = source.labels(np.arange(len(source), dtype=np.int64)) if isinstance(source, IndexedSource) else None
-    if not isinstance(source, IndexedSource) or labels is None:
+    labels = source.labels(np.arange(len(source), dtype=np.int64)) if isinstance(source, Samples) else None
+    if not isinstance(source, Samples) or labels is None:
         if not source.classes:
             first = next(iter(source.read_shard(0)), None) if isinstance(source, StreamSource) else None
             if first is not None and first.is_end and isinstance(first.item, DecodeError):
@@ -321,7 +322,7 @@ def _open(given: Any) -> tuple[AnySource, str]:
 
 def _first_image(source: AnySource, place: str) -> tuple[int, tuple[int, int]]:
     """-> channels, (height, width), of the first image that can be read."""
-    if not isinstance(source, IndexedSource):
+    if not isinstance(source, Samples):
         return 3, (_DEFAULT_SIDE, _DEFAULT_SIDE)
     for index in range(min(len(source), _MAX_UNREADABLE)):
         try:

@@ -15,7 +15,8 @@ from variegate.arrays import Float64Array, Int64Array, UInt64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import AnySource, IndexedSource, SourceError
+from variegate.formats.base import SourceError
+from variegate.formats.samples import AnySource, Samples
 from variegate.io.addresses import shown
 from variegate.loader import Loader
 from variegate.loader.shuffle import Permutation
@@ -94,7 +95,7 @@ def load_images(source: Any, size: tuple[int, int] | None = None, device: str = 
     return LabelledImages(torch.cat(pixels), every, found, names, _names(loader.source, found))
 
 
-def sampled_sizes(source: IndexedSource) -> list[tuple[int, int]]:
+def sampled_sizes(source: Samples) -> list[tuple[int, int]]:
     """(height, width) of up to 32 images, evenly from a source; without those that cannot be read."""
     found = []
     for index in np.linspace(0, len(source) - 1, min(len(source), _LOOKED_AT)).astype(np.int64).tolist():
@@ -112,14 +113,14 @@ def is_kept_size(sizes: list[tuple[int, int]]) -> bool:
     return len(set(sizes)) == 1 and max(sizes[0]) <= LARGEST_KEPT
 
 
-def fitting_size(source: IndexedSource) -> tuple[int, int] | None:
+def fitting_size(source: Samples) -> tuple[int, int] | None:
     """The size to resize the images of a search to; None where all have one size that is kept."""
     return None if is_kept_size(sampled_sizes(source)) else (_SIDE, _SIDE)
 
 
 def _names(source: AnySource, ids: UInt64Array) -> tuple[str, ...]:
     """Of the samples with these ids; none of a stream, which knows a name only as it comes by."""
-    if not isinstance(source, IndexedSource):
+    if not isinstance(source, Samples):
         return ()
     every = source.ids(np.arange(len(source), dtype=np.int64))
     place = {number: index for index, number in enumerate(every.tolist())}

@@ -21,7 +21,7 @@ from variegate import transforms as T
 from variegate.apps.train.models import ModelError, model_to_train
 from variegate.errors import PolicyError, one_line, shown
 from variegate.executors.runners.devices import resolve
-from variegate.formats.base import IndexedSource
+from variegate.formats.samples import Samples
 from variegate.io.durable import write_atomically
 from variegate.io.files import StrPath
 from variegate.jobs.arguments import absolute_place
@@ -69,7 +69,7 @@ def write_model(folder: Path, feed: Feed, weights: dict[str, torch.Tensor]) -> N
     buffer = io.BytesIO()
     torch.save(dict(zip(_KEYS, values, strict=True)), buffer)
     write_atomically(folder / MODEL_NAME, buffer.getvalue(), durable=True)
-    if isinstance(feed.source, IndexedSource):
+    if isinstance(feed.source, Samples):
         settings = {
             "source": None if feed.place == "source" else absolute_place(feed.place),
             "fingerprint": feed.source.fingerprint,

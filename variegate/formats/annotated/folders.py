@@ -145,7 +145,7 @@ class AnnotatedStore(Store):
         folder = samples.folder
         assert folder is not None
         path = samples.row_name(row).file
-        data = read_file(folder.below(samples.text(samples.names, row)))
+        data = read_file(folder.below(samples.text(samples.path, row)))
         height, width = (int(side) for side in samples.objects.sizes[row])
         known = (height, width) if height > 0 and width > 0 else None
         frame = self._frames.of(data, path, str(folder), has_size=known is not None)
@@ -183,7 +183,7 @@ class MaskStore(Store):
         """Raises DecodeError naming the image or the mask, also where these are of different sizes."""
         folder = samples.folder
         assert folder is not None
-        path = samples.text(samples.names, row)
+        path = samples.text(samples.path, row)
         image = folder.below(path)
         place = folder.below(samples.text(samples.masks, row))
         data = read_file(image)
@@ -240,7 +240,7 @@ def _samples(
         size=len(paths),
         store=store,
         classes=tuple(classes),
-        names=name_column(paths),
+        path=name_column(paths),
         folder=folder,
         label=no_labels,
         remarks=remarks,

@@ -145,7 +145,7 @@ class TarStore(Store):
         for file, name in zip(samples.files, relative_names([file.location for file in samples.files]), strict=True):
             end = start + file.samples
             has_image = self._columns["offsets"][start:end] >= 0
-            members = samples.names[start:end].filter(pa.array(has_image)).to_pylist()
+            members = samples.path[start:end].filter(pa.array(has_image)).to_pylist()
             parts += [f"\0{name}\0{file.samples}\0", b"".join(member + b"\0" for member in members)]
             parts += [self._columns["sizes"][start:end][has_image].tobytes(), samples.label[start:end].tobytes()]
             start = end
@@ -211,7 +211,7 @@ def open_webdataset(
         size=sum(rows),
         store=TarStore(listed),
         classes=tuple(classes or ()),
-        names=pa.concat_arrays([shard.names() for shard in listed]),
+        path=pa.concat_arrays([shard.names() for shard in listed]),
         files=[StoredFile(shard.location, len(shard.labels), *shard.index.version) for shard in listed],
         label=np.concatenate([shard.labels for shard in listed]),
         # As a TarStream of the same shards has them.

@@ -17,7 +17,7 @@ import torch
 from variegate.augmenter.samples import follow
 from variegate.formats.annotated.options import split_typed
 from variegate.formats.annotated.written import RecordForm, objects_of, record_of
-from variegate.formats.base import IndexedSource, SourceError, first_names
+from variegate.formats.base import SourceError, first_names
 from variegate.formats.samples import Samples
 from variegate.formats.tar.write import check_written, has_objects
 from variegate.io.addresses import is_url
@@ -52,7 +52,7 @@ class AnnotatedPlan(Plan):
     targets: Targets = field(default_factory=Targets)  # with ``TARGET_OPTIONS`` alone
 
     def __post_init__(self) -> None:
-        layout = self.source.layout if isinstance(self.source, IndexedSource) else None
+        layout = self.source.layout if isinstance(self.source, Samples) else None
         if layout is None:
             accepted = "a folder with COCO's, VOC's or YOLO's annotations, or of masks, and shards of such, by index"
             raise SourceError(f"{self.source!r}: accepted, to be written with what belongs to its images: {accepted}")
@@ -131,7 +131,7 @@ class AnnotatedPlan(Plan):
 
 
 def plan_for(
-    source: IndexedSource, *arguments: Any, annotations: Any = None, targets: Targets | None = None, **more: Any
+    source: Samples, *arguments: Any, annotations: Any = None, targets: Targets | None = None, **more: Any
 ) -> Plan:
     """A ``Plan`` of these arguments, or an ``AnnotatedPlan``; ``layout="auto"``: its own layout, else "folder".
 
@@ -151,9 +151,9 @@ def plan_for(
     return Plan(source, *arguments, **more)
 
 
-def with_outlines(source: IndexedSource) -> IndexedSource:
+def with_outlines(source: Samples) -> Samples:
     """With a mask for each object that has an outline."""
-    if not isinstance(source, Samples) or source.objects is None:
+    if source.objects is None:
         return source
     mask = None if source.objects.shapes is None else "each"
     return source if source.mask == mask else source.with_mask(mask)

@@ -13,8 +13,9 @@ from variegate.arrays import Int64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
 from variegate.checks import PIXEL_VERSION
-from variegate.formats.base import IndexedSource, SourceError
+from variegate.formats.base import SourceError
 from variegate.formats.folder import FLAT_CLASS
+from variegate.formats.samples import Samples
 from variegate.formats.shards import Labels, Layout, PackFormat
 from variegate.formats.storage import Storage
 from variegate.io.addresses import shown
@@ -46,7 +47,7 @@ class Plan:
     Raises ValueError (SourceError) naming the argument.
     """
 
-    source: IndexedSource  # by index
+    source: Samples  # by index
     transform: Transform  # it ends in bytes, not in Normalize
     copies: int = 1
     seed: int = 0
@@ -217,7 +218,7 @@ class Plan:
         }
 
 
-def source_settings(source: IndexedSource, place: str) -> dict[str, Any]:
+def source_settings(source: Samples, place: str) -> dict[str, Any]:
     """The settings that every run has of its source. ``place``: as it was given."""
     return {
         "source": shown(place),

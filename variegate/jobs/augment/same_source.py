@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from variegate.errors import DecodeError
-from variegate.formats.base import IndexedSource, SourceError
+from variegate.formats.base import SourceError
+from variegate.formats.samples import Samples
 from variegate.formats.stamps import Stamp, Stamps, describe_change, differences, is_same, stamp_now
 from variegate.formats.storage import Storage
 from variegate.jobs.augment.plan import Plan
@@ -73,7 +74,7 @@ def check_unchanged(storage: Storage, plan: Plan, stamps: Stamps | None, finishe
     return False
 
 
-def check_read(stamps: Stamps, source: IndexedSource, index: int, num_bytes: int) -> None:
+def check_read(stamps: Stamps, source: Samples, index: int, num_bytes: int) -> None:
     """Raise DecodeError naming a sample that was read, where its file is not as it was when the run began.
 
     Of one behind an address it compares the number of bytes alone; Parquet files ask for themselves.

@@ -17,9 +17,9 @@ from PIL import Image
 
 from variegate.arrays import AnyArray, UInt8Array
 from variegate.checks import one_of
-from variegate.formats.base import IndexedSource
 from variegate.formats.folder import FLAT_CLASS
 from variegate.formats.kinds import SIDECARS
+from variegate.formats.samples import Samples
 from variegate.formats.storage import PRIVATE
 
 # What Windows takes for devices, whatever their extension.
@@ -58,7 +58,7 @@ class OutputNames:
     Of a folder's images, ``output_stems``. Of others ``<class or label>/<index, 8 digits or more>``, or ``<index>``.
     """
 
-    def __init__(self, source: IndexedSource) -> None:
+    def __init__(self, source: Samples) -> None:
         self._stems: list[str] | None = None
         is_in_folders = source.folder is not None and not source.has_targets and source.classes != (FLAT_CLASS,)
         self._class_names = source.classes if is_in_folders else ()

@@ -12,16 +12,19 @@ import pyarrow as pa
 from PIL import Image
 
 from variegate.apps.curate.findings import SCHEMA, DataFinding
+from variegate.arrays import Int64Array, UInt64Array
 from variegate.errors import DecodeError
-from variegate.formats.base import IndexedSource, Item, SampleName
+from variegate.formats.base import Item, SampleName
+from variegate.formats.samples import samples_of
 
 EVIL = "cats/<script>alert(1)</script>.jpg"
 
 
-class Photos(IndexedSource):
+class Photos:
     """Files that are made when they are read; those of ``broken`` cannot be. ``read_indices``: which were."""
 
     fingerprint = "photos"
+    is_remote = False
 
     def __init__(self, names: Sequence[str], classes: Sequence[str] = ("cats", "dogs"), broken: Sequence[int] = ()):
         self.names, self.classes, self.broken = names, tuple(classes), broken
@@ -46,6 +49,12 @@ class Photos(IndexedSource):
     def name(self, index: int) -> SampleName:
         return SampleName(self.names[index])
 
+    def ids(self, indices: Int64Array) -> UInt64Array:
+        return indices.astype(np.uint64)
+
+    def notes(self) -> list[str]:
+        return []
+
 
 @dataclass
 class Result:
@@ -57,6 +66,10 @@ class Result:
     mean: tuple[float, ...] | None = (0.5, 0.4, 0.3)
     std: tuple[float, ...] | None = (0.2, 0.2, 0.1)
     thresholds: Any = field(default=None)
+
+    def __post_init__(self) -> None:
+        self.photos = self.sources
+        self.sources = {split: samples_of(source) for split, source in self.sources.items()}
 
 
 def rows_of(split: str, source: Photos) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from variegate.apps.curate.report import (
     write_report,
 )
 from variegate.apps.curate.report.figures import MOST_BYTES, SIDE, thumbnail, thumbnails
+from variegate.formats.samples import samples_of
 from variegate.io.durable import WriteError
 
 
@@ -110,9 +111,9 @@ def test_equal_results_give_equal_bytes(page: str, tmp_path: Path) -> None:
 def test_only_images_that_are_shown_are_read_and_each_once(tmp_path: Path) -> None:
     result = small_result()
     write_report(tmp_path / "report.html", result)
-    read = result.sources["train"].read_indices
+    read = result.photos["train"].read_indices
     assert len(read) == len(set(read)) < 40
-    assert result.sources["test"].read_indices == [2]
+    assert result.photos["test"].read_indices == [2]
 
 
 def test_without_findings_it_says_so(tmp_path: Path) -> None:
@@ -188,7 +189,7 @@ def test_thumbnails_keep_their_shape(shape: tuple[int, ...], size: tuple[int, in
 
 def test_pictures_stop_where_the_file_would_become_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("variegate.apps.curate.report.figures.MOST_BYTES", 3000)
-    made = thumbnails([("train", n) for n in range(20)], {"train": Photos(["x"] * 20)})
+    made = thumbnails([("train", n) for n in range(20)], {"train": samples_of(Photos(["x"] * 20))})
     assert 0 < sum(len(one.uri or "") for one in made.values()) <= 3000
     assert "to keep this file small" in made["train", 19].error
     assert MOST_BYTES < 20 << 20

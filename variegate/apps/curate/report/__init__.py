@@ -24,7 +24,7 @@ from markupsafe import Markup, escape
 
 from variegate.apps.curate.findings import BESIDE, FINDING_KINDS, KINDS_SHOWN, READ, SPLITS, DataFinding, FindingKind
 from variegate.apps.curate.report.figures import MEASURES, class_sizes, file_size, histograms, limits_of, thumbnails
-from variegate.formats.base import IndexedSource
+from variegate.formats.samples import Samples
 from variegate.io.addresses import without_secrets
 from variegate.io.durable import write_atomically
 
@@ -119,7 +119,7 @@ def _policy(style: str, script: str) -> str:
 
 def _place(source: Any) -> str:
     """Of a folder its path; else what the source says of itself."""
-    is_folder = isinstance(source, IndexedSource) and source.folder is not None
+    is_folder = isinstance(source, Samples) and source.folder is not None
     return str(source.folder) if is_folder else repr(source)
 
 

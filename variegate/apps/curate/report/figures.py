@@ -20,7 +20,8 @@ from variegate.apps.curate.scan import reads_of
 from variegate.arrays import Float64Array, Int64Array, UInt8Array
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import AnySource, Item, SourceError
+from variegate.formats.base import Item, SourceError
+from variegate.formats.samples import AnySource
 from variegate.threads import default_threads
 
 # Of each split that loaders read and that has images, the rows of the table.
