@@ -23,7 +23,7 @@ from variegate.formats.annotated.objects import (
     skip_missing,
 )
 from variegate.formats.annotated.options import check_options
-from variegate.formats.annotated.values import MOST_SIDE, shown_value, whole_of
+from variegate.formats.annotated.values import MOST_SIDE, numbers_of, refusal, shown_value, whole_of
 from variegate.formats.annotated.written import Content, Row, Rows, targets_in
 from variegate.formats.base import SourceError, first_names
 from variegate.formats.labels import check_classes
@@ -69,7 +69,8 @@ def open_voc(folder: Location, annotations: Mapping[str, Any], on_error: str, cl
             raise ValueError(f"of the class {shown_value(one.name)}; accepted: {first_names(names, 20)}")
         if one.is_difficult and not options["ignored"]:
             return None
-        return ObjectRow(key[0], labels[one.name], one.box, is_ignored=one.is_difficult)
+        box = numbers_of("its box", one.box)
+        return ObjectRow(key[0], labels[one.name], box, is_ignored=one.is_difficult)
 
     def name_of(key: tuple[int, int]) -> str:
         image, number = key
@@ -118,8 +119,7 @@ def _read_object(found: Element) -> _Object | ValueError:
     try:
         left, top, right, bottom = map(float, texts)
     except ValueError:
-        shown = " ".join(shown_value(text) if len(text) > 20 else text or "?" for text in texts)
-        return ValueError(f"its bndbox is {shown}; accepted: xmin, ymin, xmax and ymax as numbers")
+        return refusal("its bndbox", texts, "numbers")
     if not name:
         return ValueError("has no name; accepted: the name of its class")
     is_difficult = (found.findtext("difficult") or "0").strip() == "1"

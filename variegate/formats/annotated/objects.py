@@ -14,7 +14,6 @@ from variegate.arrays import AnyArray, BoolArray, Float32Array, Float64Array, In
 from variegate.errors import DecodeError, one_line
 from variegate.formats.annotated.outlines import Area, masks_of
 from variegate.formats.annotated.shapes import NO_OUTLINE, Rings, Shape, Shapes, pack_shapes
-from variegate.formats.annotated.values import FINITE, MOST
 from variegate.formats.base import SourceError, first_names
 from variegate.targets.box_formats import edges_of
 
@@ -231,7 +230,7 @@ def objects_from_rows(
     name_of: Callable[[Any], str],
     box_format: str = "xyxy",
     box_name: str = "the box",
-    scale: tuple[float, float] = (1.0, 1.0),
+    scale: tuple[float, float] | None = None,
     num_points: int = 0,
     is_normalised: bool = False,
     has_keys: bool = False,
@@ -244,7 +243,9 @@ def objects_from_rows(
         sizes: int32 [I, 2], heights and widths of the images, 0 if unknown.
         errors: counts invalid objects, or raises the first.
         name_of: the object in words, by its key, for messages.
-        box_format: of the rows' boxes, which are multiplied by ``scale`` (x, y) and called ``box_name`` in messages.
+        box_format: of the rows' boxes.
+        box_name: how messages call a box.
+        scale: of x and y, by which boxes are multiplied.
         num_points: least number of key points of an object; further ones are zeros.
         is_normalised: boxes are fractions of the image's width and height.
         has_keys: whether to keep the keys, which are integers.
@@ -277,24 +278,25 @@ def objects_from_rows(
         if isinstance(row.shape, Rings):
             errors.short_polygons += row.shape.skipped
     image_of = np.frombuffer(images, np.int64)
-    edges = edges_of(np.frombuffer(boxes, np.float64).reshape(-1, 4), box_format) * np.tile(scale, 2)
+    edges = edges_of(np.frombuffer(boxes, np.float64).reshape(-1, 4), box_format)
+    if scale is not None:
+        edges *= np.array(scale * 2)
     limits = np.ones((len(keys), 2)) if is_normalised else sizes[image_of].astype(np.float64)
-    checked, is_good = _check_boxes(edges, limits, is_normalised, errors, box_name, lambda k: name_of(keys[k]))
-    good = np.flatnonzero(is_good)
+    checked, good = _check_boxes(edges, limits, is_normalised, errors, box_name, lambda k: name_of(keys[k]))
     order = good[np.argsort(image_of[good], kind="stable")]
-    starts = np.searchsorted(image_of[order], np.arange(len(sizes) + 1)).astype(np.int64)
-    unsorted = Objects(
-        starts,
-        checked,
-        np.frombuffer(labels, np.int64),
+    stacked = _stack(points, num_points)
+    packed = pack_shapes(shapes)
+    return Objects(
+        np.searchsorted(image_of[order], np.arange(len(sizes) + 1)),
+        checked[order],
+        np.frombuffer(labels, np.int64)[order],
         sizes,
-        _stack(points, num_points),
-        pack_shapes(shapes),
+        None if stacked is None else stacked[order],
+        None if packed is None else packed[order],
         is_normalised,
-        np.frombuffer(ignored, np.bool_) if any(ignored) else None,
-        np.array(keys, np.int64) if has_keys else None,
+        np.frombuffer(ignored, np.bool_)[order] if any(ignored) else None,
+        np.array(keys, np.int64)[order] if has_keys else None,
     )
-    return unsorted.take(order, starts, sizes)
 
 
 def _stack(points: Sequence[Float32Array | None], least: int) -> Float32Array | None:
@@ -316,21 +318,17 @@ def _check_boxes(
     errors: AnnotationErrors,
     box_name: str,
     name_of: Callable[[int], str],
-) -> tuple[Float32Array, BoolArray]:
-    """Boxes clipped to images of ``sizes`` (height and width, 0 if unknown), and a flag for each valid box."""
+) -> tuple[Float32Array, Int64Array]:
+    """Boxes clipped to images of ``sizes`` (height and width, 0 if unknown), and the indices of the valid ones."""
     limits = np.where(sizes > 0, sizes, np.inf)[:, [1, 0, 1, 0]]
-    with np.errstate(invalid="ignore", over="ignore"):
-        clipped = np.clip(edges, 0, limits)
-        is_odd = np.asarray(~(np.abs(edges) <= MOST).all(axis=1))  # NaN is among them
-        is_inverted = np.asarray((edges[:, 2:] < edges[:, :2]).any(axis=1))
-        has_no_area = (edges[:, 2:] == edges[:, :2]).any(1)
-        is_outside = (clipped[:, 2:] <= clipped[:, :2]).any(1)
-        reaches_out = (np.abs(clipped - edges) > (_FRACTION_SLACK if is_normalised else _SLACK)).any(1)
-    invalid: BoolArray = is_odd | is_inverted | is_outside & ~has_no_area
-    for k in np.flatnonzero(invalid).tolist():
-        if is_odd[k]:
-            what = f"is odd; accepted: {FINITE}"
-        elif is_inverted[k]:
+    clipped = np.clip(edges, 0, limits)
+    sides = edges[:, 2:] - edges[:, :2]
+    is_inverted = np.any(sides < 0, axis=1)
+    has_no_area = np.any(sides == 0, axis=1) & ~is_inverted
+    is_outside = np.any(clipped[:, 2:] <= clipped[:, :2], axis=1)
+    good = np.flatnonzero(~(is_inverted | is_outside | has_no_area))
+    for k in np.flatnonzero(is_inverted | is_outside & ~has_no_area).tolist():
+        if is_inverted[k]:
             what = "has its edges in the wrong order, or a negative size"
         elif is_normalised:
             what = "lies outside of its image; accepted: fractions of the image's width and height, 0 to 1"
@@ -338,7 +336,7 @@ def _check_boxes(
             what = f"lies outside of its image, {sizes[k, 0]:g} x {sizes[k, 1]:g} (height x width)"
         shown = ", ".join(f"{edge:g}" for edge in edges[k].tolist())
         errors.add(name_of(k), f"{box_name} with the edges ({shown}) {what}")
-    good = ~(invalid | has_no_area)
-    errors.zero_area += int((has_no_area & ~invalid).sum())
-    errors.clipped += int((reaches_out & good).sum())
-    return np.where(good[:, None], clipped, 0).astype(np.float32), good
+    distance = np.abs(clipped - edges)[good]
+    errors.zero_area += int(np.count_nonzero(has_no_area))
+    errors.clipped += int(np.count_nonzero((distance > (_FRACTION_SLACK if is_normalised else _SLACK)).any(1)))
+    return clipped.astype(np.float32), good

@@ -99,7 +99,7 @@ class ObjectFields:
         _check_names(filter(None, (self.boxes, self.labels, self.keypoints)), columns)
         boxes, labels, points = self.names(columns).values()
         errors = AnnotationErrors("skip")
-        scale = (float(size[1]), float(size[0])) if self.normalized else (1.0, 1.0)
+        scale = (float(size[1]), float(size[0])) if self.normalized else None
         if boxes is None:
             if points is None:
                 accepted = _listed(USUAL_NAMES["boxes"])
@@ -182,7 +182,7 @@ class ObjectFields:
             raise refusal(name, label, accepted)
         return int(label)
 
-    def _points(self, points: Any, scale: tuple[float, float]) -> Float32Array:
+    def _points(self, points: Any, scale: tuple[float, float] | None) -> Float32Array:
         """float32 [K, 3] of an object, or of an image."""
         if points is None:
             raise ValueError("no key points")
@@ -192,13 +192,14 @@ class ObjectFields:
             rows = [rows[i : i + 3] for i in range(0, len(rows), 3)]
             accepted = (3,)
         found = np.zeros((len(rows), 3), np.float32)
+        x_scale, y_scale = scale or (1.0, 1.0)
         for k, row in enumerate(rows):
             numbers = numbers_of("key point", row)
             if len(numbers) not in accepted:
                 raise refusal(f"key point {k}", row, "x, y and perhaps visibility")
             x, y, visibility = (*numbers, _VISIBLE)[:3]
             shift = 0.5 if self.point_origin == "centre" and visibility > 0 else 0.0
-            found[k] = x * scale[0] + shift, y * scale[1] + shift, visibility
+            found[k] = x * x_scale + shift, y * y_scale + shift, visibility
         return found
 
 

@@ -87,6 +87,8 @@ class Shapes:
 
 def pack_shapes(shapes: Sequence[Shape | None]) -> Shapes | None:
     """Shapes of objects in order; None if no object has an outline."""
+    if not any(shapes):
+        return None
     runs = {k: shape for k, shape in enumerate(shapes) if isinstance(shape, Runs)}
     rings = [shape if isinstance(shape, Rings) else _NO_RINGS for shape in shapes]
     counts = np.array([len(one.lengths) for one in rings], np.int64)
@@ -152,6 +154,8 @@ def decode_runs(runs: Runs, height: int, width: int) -> Mask:
 def uncompressed(counts: bytes) -> list[int]:
     """COCO's compressed counts (pycocotools' rleFrString): six bits per letter from ``0`` on, five of a number and one
     that more follow, the last with a sign; from the third on, differences from the count before the last."""
+    if counts and not (min(counts) >= 48 and max(counts) < 48 + 64):
+        raise ValueError(_DAMAGED)
     numbers: list[int] = []
     number = 0
     shift = 0
@@ -159,13 +163,15 @@ def uncompressed(counts: bytes) -> list[int]:
         bits = letter - 48
         number |= (bits & 31) << shift
         shift += 5
-        if not 0 <= bits < 64 or shift > _MOST_BITS:
-            raise ValueError(_DAMAGED)
         if bits & 32:
+            if shift > _MOST_BITS:
+                break
             continue
         if bits & 16:
             number -= 1 << shift
-        numbers.append(number + (numbers[-2] if len(numbers) > 2 else 0))
+        if len(numbers) > 2:
+            number += numbers[-2]
+        numbers.append(number)
         number = 0
         shift = 0
     if shift:
@@ -198,8 +204,9 @@ def _lengths(runs: Runs) -> Int64Array:
     """Check that the runs are as long together as the mask. Raises ValueError."""
     expected = runs.height * runs.width
     counts = uncompressed(runs.counts) if isinstance(runs.counts, bytes) else runs.counts
-    if odd := [count for count in counts if not 0 <= count <= expected]:
-        what = f"an RLE of {runs.height} x {runs.width} with a run of {shown_value(odd[0])} pixels"
+    if counts and not 0 <= min(counts) <= max(counts) <= expected:
+        odd = next(count for count in counts if not 0 <= count <= expected)
+        what = f"an RLE of {runs.height} x {runs.width} with a run of {shown_value(odd)} pixels"
         raise ValueError(f"{what}; accepted: 0 to {expected:,}")
     if (total := sum(counts)) != expected:
         raise ValueError(f"an RLE of {total:,} pixels, not {runs.height} x {runs.width}")
