@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
+
+import pyarrow as pa
 
 # Field numbers: of ``header`` in ``Message``, of ``buffers`` and ``compression`` in ``RecordBatch``, and of
 # ``recordBatches`` in ``Footer``.
@@ -37,6 +39,39 @@ def check_uncompressed(metadata: bytes) -> None:
         _uncompressed_batch(metadata)
     except struct.error:
         raise ValueError("damaged metadata") from None
+
+
+class IpcFile(NamedTuple):
+    """The record batches of a file without their last column, and where the values of that are, batch by batch."""
+
+    schema: pa.Schema
+    batches: list[pa.RecordBatch]
+    spans: list[Span]
+
+
+def read_but_last_column(file: BinaryIO, size: int, check: Callable[[pa.Schema], None]) -> IpcFile:
+    """Read an IPC file of ``size`` bytes, whose last of several columns is too large to be read as a whole.
+
+    ``check``: raises ValueError for the schemas of other files, whose data are not read.
+
+    Raises ValueError, TypeError, RecursionError, OSError or ArrowException for all but such files.
+    """
+
+    def read(start: int, length: int) -> bytes:
+        file.seek(start)
+        return file.read(length)
+
+    spans = value_spans(read, size)
+    file.seek(0)
+    schema = pa.ipc.open_file(file).schema
+    check(schema)
+    file.seek(0)
+    options = pa.ipc.IpcReadOptions(included_fields=list(range(len(schema) - 1)))
+    reader = pa.ipc.open_file(file, options=options)
+    batches = [reader.get_batch(number) for number in range(reader.num_record_batches)]
+    for batch in batches:
+        batch.validate(full=True)
+    return IpcFile(schema, batches, spans)
 
 
 def value_spans(read: Callable[[int, int], bytes], size: int) -> list[Span]:

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from variegate.arrays import AnyArray, UInt8Array
 from variegate.errors import DecodeError, one_line
-from variegate.formats.arrow_ipc import Span, value_spans
+from variegate.formats.arrow_ipc import Span, read_but_last_column
 from variegate.formats.base import SourceError, StoredFile, digest_of, first_names
 from variegate.formats.labels import checked_names
 from variegate.formats.parquet.read import open_random
@@ -75,33 +75,13 @@ def raw_schema(labels: Labels) -> pa.Schema:
 
 def _read_index(file: Any, size: int) -> RawIndex:
     """Raises ValueError, TypeError, RecursionError or ArrowException for all but an index of pixels in the file."""
-
-    def read(start: int, length: int) -> bytes:
-        file.seek(start)
-        data: bytes = file.read(length)
-        return data
-
-    spans = value_spans(read, size)
-    file.seek(0)
-    reader = pa.ipc.open_file(file)
-    metadata = reader.schema.metadata or {}
-    if metadata.get(b"format") != FORMAT:
-        raise ValueError("an Arrow file of another kind")
-    classes = checked_names(json.loads(metadata[b"classes"]))
-    kind, width = _label_kind(reader.schema)
-    if not reader.schema.equals(raw_schema(Labels(kind, width))):
-        raise ValueError(f"its columns are {one_line(ValueError(str(reader.schema.remove_metadata())))}")
-    file.seek(0)
-    # Without the pixels.
-    options = pa.ipc.IpcReadOptions(included_fields=list(range(len(_NUMBERS) + 2)))
-    reader = pa.ipc.open_file(file, options=options)
-    batches = [reader.get_batch(number) for number in range(reader.num_record_batches)]
-    for batch in batches:
-        batch.validate(full=True)
-        if any(column.null_count for column in batch.columns):
-            raise ValueError("missing values")
+    schema, batches, spans = read_but_last_column(file, size, _check_schema)
+    classes = checked_names(json.loads(schema.metadata[b"classes"]))
+    _, width = _label_kind(schema)
+    if any(column.null_count for batch in batches for column in batch.columns):
+        raise ValueError("missing values")
     places = [_places(batch, span) for batch, span in zip(batches, spans, strict=True)]
-    table = pa.Table.from_batches(batches, reader.schema)
+    table = pa.Table.from_batches(batches, schema.remove(len(schema) - 1))
     names = table.column("name").cast(pa.large_binary()).combine_chunks()
     label = table.column("label").combine_chunks()
     labels = label.flatten().to_numpy().reshape(-1, width) if width else label.to_numpy()
@@ -111,6 +91,13 @@ def _read_index(file: Any, size: int) -> RawIndex:
         digest.update(part.tobytes())
     digest.update(b"\0".join(names.to_pylist()))
     return RawIndex(found, labels, names, classes, digest.hexdigest())
+
+
+def _check_schema(schema: pa.Schema) -> None:
+    if (schema.metadata or {}).get(b"format") != FORMAT:
+        raise ValueError("an Arrow file of another kind")
+    if not schema.equals(raw_schema(Labels(*_label_kind(schema)))):
+        raise ValueError(f"its columns are {one_line(ValueError(str(schema.remove_metadata())))}")
 
 
 def _label_kind(schema: pa.Schema) -> tuple[str, int]:

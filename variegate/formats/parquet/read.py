@@ -158,7 +158,7 @@ class ParquetStore(Store):
     """Images in the rows of Parquet files.
 
     A row is had by decoding the row group around it, once however many threads wait for that. Where all groups fit in
-    ``memory`` bytes, they are held there. Where they do not, each is unpacked, when first needed, into a plain file
+    ``memory`` bytes, they are held there. Where they do not, each is unpacked, when first needed, into an Arrow file
     under ``cache_dir``, from which a row is a single read, in this run and the next; without room on that disk the
     latest are held instead. A pickled copy opens its own files and holds row groups of its own.
     """

@@ -1,16 +1,13 @@
-"""The images of a Parquet row group: decoded in memory, or unpacked into a plain file on first use.
+"""The images of a Parquet row group: decoded in memory, or unpacked into an Arrow IPC file on first use.
 
-Parquet compresses and encodes whole pages of a column, so a row has no place of its own in the file. An unpacked one
-has it, and is had with a single read instead of decoding the hundreds around it:
-
-    the rows one after another | int64[N] lengths | int64 N | "VGROWS01"
-
-A length of -1-L is a row without bytes; the L bytes in its place are the path that it names instead. Numbers are little
-endian. A file appears under its name only when it is whole.
+Parquet compresses and encodes whole pages of a column, so a row has no place of its own in the file. In an unpacked one
+it has: it is had with a single read instead of decoding the hundreds around it. A file appears under its name only when
+it is whole.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -26,8 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from variegate.arrays import Int64Array
+from variegate.formats.arrow_ipc import read_but_last_column
 from variegate.formats.base import digest_of
 from variegate.io.durable import WriteError, write_atomically
 from variegate.threads import at_fork
@@ -35,7 +34,8 @@ from variegate.threads import at_fork
 if TYPE_CHECKING:
     from variegate.formats.parquet.read import ParquetFile
 
-_MAGIC = b"VGROWS01"
+# Of an unpacked row: the bytes that it has, null for one that names a path instead; that path; and these bytes.
+_SCHEMA = pa.schema([("size", pa.int64()), ("path", pa.binary()), ("bytes", pa.large_binary())])
 
 # The bytes of a row; None and a path ("" where there is none either) for a row without.
 Row = tuple[bytes | None, str]
@@ -43,58 +43,95 @@ Row = tuple[bytes | None, str]
 
 @dataclass(frozen=True)
 class UnpackedRows:
+    """``sizes`` and ``starts`` of rows in the file, in bytes; a size of -1 is that of a row with a path of ``paths``
+    instead."""
+
     path: Path
-    lengths: Int64Array
+    sizes: Int64Array
     starts: Int64Array
+    paths: pa.ChunkedArray
 
     @property
     def nbytes(self) -> int:
-        return self.lengths.nbytes + self.starts.nbytes
+        return self.sizes.nbytes + self.starts.nbytes + self.paths.nbytes
 
     def row(self, index: int) -> Row:
         """Raises OSError where the file is gone or ends early."""
-        length = self.lengths.item(index)
-        start = self.starts.item(index)
-        size = length if length >= 0 else -1 - length
+        size = self.sizes.item(index)
+        if size < 0:
+            return None, os.fsdecode(self.paths[index].as_py())
         # Opened each time: a data set may have more groups than a process may have open files.
         with open(self.path, "rb", buffering=0) as file:
+            start = self.starts.item(index)
             file.seek(start)
             data = file.read(size)
         if len(data) != size:
             raise OSError(f"{self.path}: ends after {start + len(data):,} bytes")
-        return (data, "") if length >= 0 else (None, os.fsdecode(data))
+        return data, ""
 
 
-def _pieces(rows: Iterable[Row]) -> Iterator[bytes]:
-    lengths: list[int] = []
-    for data, instead in rows:
-        stored = os.fsencode(instead) if data is None else data
-        lengths.append(-1 - len(stored) if data is None else len(stored))
-        yield stored
-    yield np.array([*lengths, len(lengths)], "<i8").tobytes() + _MAGIC
+class _Written(io.RawIOBase):
+    """Bytes that Arrow has written since they were taken last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: list[bytes] = []
+        self._end = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._parts.append(bytes(data))
+        self._end += len(self._parts[-1])
+        return len(self._parts[-1])
+
+    def tell(self) -> int:
+        return self._end
+
+    def take(self) -> list[bytes]:
+        taken = self._parts
+        self._parts = []
+        return taken
+
+
+def _unpacked(pieces: Iterable[tuple[Any, Any]]) -> Iterator[bytes]:
+    """Make an IPC file with a record batch for each piece, columns ``bytes`` and ``path``."""
+    written = _Written()
+    with pa.ipc.new_file(written, _SCHEMA) as writer:
+        for data, paths in pieces:
+            paths = pa.nulls(len(data), pa.binary()) if paths is None else paths.cast(pa.binary())
+            stored = data.cast(pa.large_binary())
+            columns = [pc.binary_length(stored), paths.fill_null(b""), stored.fill_null(b"")]
+            writer.write_batch(pa.record_batch(columns, schema=_SCHEMA))
+            yield from written.take()
+    yield from written.take()
 
 
 def open_rows(path: Path, count: int) -> UnpackedRows | None:
     """None where the file is missing, or is not a whole one of ``count`` rows."""
-    tail = 8 * count + 8 + len(_MAGIC)
+
+    def check(schema: pa.Schema) -> None:
+        if not schema.equals(_SCHEMA):
+            raise ValueError("an Arrow file of another kind")
+
     try:
         with open(path, "rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            if size < tail:
-                return None
-            file.seek(size - tail)
-            end = file.read(tail)
-    except OSError:
+            _, batches, spans = read_but_last_column(file, os.fstat(file.fileno()).st_size, check)
+    except (OSError, ValueError, TypeError, RecursionError, pa.ArrowException):
         return None
-    numbers = np.frombuffer(end[: -len(_MAGIC)], "<i8").astype(np.int64)
-    if end[-len(_MAGIC) :] != _MAGIC or numbers[-1] != count:
+    table = pa.Table.from_batches(batches, _SCHEMA.remove(2))
+    sizes = table["size"].fill_null(-1).to_numpy()
+    if len(table) != count or table["path"].null_count or (sizes < -1).any():
         return None
-    lengths = numbers[:-1]
-    stored = np.where(lengths >= 0, lengths, -1 - lengths)
-    ends = np.cumsum(stored)
-    if (int(ends[-1]) if count else 0) != size - tail:
-        return None
-    return UnpackedRows(path, lengths, ends - stored)
+    starts: list[Int64Array] = [np.zeros(0, np.int64)]
+    for batch, span in zip(batches, spans, strict=True):
+        stored = batch["size"].fill_null(0).to_numpy()
+        ends = np.cumsum(stored)
+        if len(ends) and ends[-1] > span.size:
+            return None
+        starts.append(span.start + ends - stored)
+    return UnpackedRows(path, sizes, np.concatenate(starts), table["path"])
 
 
 # A row group is decoded piece by piece, so that unpacking one needs less memory than all of it, and so that Arrow's
@@ -170,13 +207,8 @@ class GroupReader:
                 if other != path.parent:  # another process may have begun it by now
                     shutil.rmtree(other, ignore_errors=True)
 
-        def rows() -> Iterator[Row]:
-            for data, paths in self._pieces(group):
-                for index in range(len(data)):
-                    yield _row(data, paths, index)
-
         try:
-            write_atomically(path, _pieces(rows()), durable=True, several_writers=True)
+            write_atomically(path, _unpacked(self._pieces(group)), durable=True, several_writers=True)
         except WriteError as error:
             self.failure = f"{path.parent}: {error.strerror or error}"
             return None
