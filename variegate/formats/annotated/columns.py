@@ -67,7 +67,7 @@ class RowStore(Store):
             targets |= self._reader.targets(row, record[self._objects] if self._objects else record, size, name)
         if self._masks is not None:
             mask = bytes(self._masks.read(row).data)
-            targets["mask"] = mask_of(mask, f"{name}: its mask", size, frame=frame, exif=exif)
+            targets["mask"] = mask_of(mask, f"{name}: its mask", frame, exif)
         return Item(data, NO_LABEL, self._reader.frames.displayed(targets, frame))
 
     def digest(self, samples: Samples) -> str:

@@ -98,21 +98,14 @@ def read_text(place: Location) -> str:
         raise SourceError(str(error)) from None
 
 
-def mask_of(
-    data: bytes,
-    name: str,
-    size: tuple[int, int],
-    image: str = "its image",
-    frame: Frame | None = None,
-    exif: str | None = None,
-) -> Any:
-    """The mask in an image file, uint8 or int32 [H, W]. Raises DecodeError where it is not of its image's size.
-    ``frame``, ``exif``: of the image, for a hint."""
+def mask_of(data: bytes, name: str, frame: Frame, exif: str | None, image: str = "its image") -> Any:
+    """The mask in an image file, uint8 or int32 [H, W]. Raises DecodeError if its size is not that of its image, whose
+    ``frame`` it is."""
     mask = read_mask(data, name)
-    if mask.shape != size:
-        shown = [f"{height} x {width}" for height, width in (mask.shape, size)]
-        hint = "" if frame is None else frame.hint((mask.shape[0], mask.shape[1]), exif)
-        raise DecodeError(name, f"is {shown[0]}, and {image} {shown[1]} (height x width){hint}")
+    found = mask.shape[0], mask.shape[1]
+    if found != frame.size(exif):
+        shown = [f"{height} x {width}" for height, width in (found, frame.size(exif))]
+        raise DecodeError(name, f"is {shown[0]}, and {image} {shown[1]} (height x width){frame.hint(found, exif)}")
     return mask
 
 
@@ -189,8 +182,7 @@ class MaskStore(Store):
         data = read_file(image)
         content = read_file(place)
         frame = self._frames.of(data, str(image), str(folder), has_size=True)
-        size = frame.size(self.exif)
-        targets = {"mask": mask_of(content, str(place), size, f"its image {path}", frame, self.exif)}
+        targets = {"mask": mask_of(content, str(place), frame, self.exif, f"its image {path}")}
         return base.Item(data, NO_LABEL, self._frames.displayed(targets, frame))
 
 

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from variegate.arrays import Float32Array
 from variegate.decode import PillowFile, is_jpeg
 from variegate.decode.header import apply_orientation, read_header, shown_box
 from variegate.io.addresses import speakable
@@ -99,28 +98,22 @@ class Frames:
 def turned(targets: dict[str, Any], frame: Frame) -> dict[str, Any]:
     """Boxes (edges), key points and masks of the stored frame in that of the displayed photo, in pixels."""
     found = dict(targets)
-    if frame.orientation == 1:
+    orientation = frame.orientation
+    if orientation == 1:
         return found
     if "boxes" in found:
         left, top, right, bottom = found["boxes"].T
-        top, left, bottom, right = shown_box(frame.orientation, *frame.stored, (top, left, bottom, right))
+        top, left, bottom, right = shown_box(orientation, *frame.stored, (top, left, bottom, right))
         found["boxes"] = np.stack([left, top, right, bottom], axis=1)
     if "keypoints" in found:
-        found["keypoints"] = _turned_points(found["keypoints"], frame)
+        x, y, visibility = np.moveaxis(found["keypoints"], -1, 0)
+        top, left, _, _ = shown_box(orientation, *frame.stored, (y, x, y, x))
+        # Points at (0, 0) without visibility stand for none, and stay.
+        is_point = found["keypoints"].any(axis=-1, keepdims=True)
+        found["keypoints"] = np.stack([left, top, visibility], axis=-1) * is_point
     if "mask" in found:
-        found["mask"] = apply_orientation(found["mask"][:, :, None], frame.orientation)[:, :, 0]
+        found["mask"] = apply_orientation(found["mask"][:, :, None], orientation)[:, :, 0]
     if "masks" in found:
-        masks_HWM = apply_orientation(np.moveaxis(found["masks"], 0, 2), frame.orientation)
+        masks_HWM = apply_orientation(np.moveaxis(found["masks"], 0, 2), orientation)
         found["masks"] = np.ascontiguousarray(np.moveaxis(masks_HWM, 2, 0))
     return found
-
-
-def _turned_points(points: Float32Array, frame: Frame) -> Float32Array:
-    """[M, K, 3]; points at (0, 0) without visibility stand for none, and stay."""
-    result = points.copy()
-    x = points[..., 0]
-    y = points[..., 1]
-    result[..., 1], result[..., 0], _, _ = shown_box(frame.orientation, *frame.stored, (y, x, y, x))
-    is_none = ~points.any(axis=-1)
-    result[is_none] = 0
-    return result

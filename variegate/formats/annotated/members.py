@@ -31,8 +31,6 @@ from variegate.io.files import StrPath
 from variegate.io.location import Location
 
 _FIRST_RECORDS = 100  # of which the form of all is taken
-
-
 _USES = ("objects", "rows", "mask")
 
 
@@ -78,7 +76,7 @@ class Members(NamedTuple):
             rows = sample.beside.get(self.rows, b"")
             targets |= self._of_rows(rows, size, f"{name}: {key}.{self.rows}", number)
         if self.mask is not None:
-            targets["mask"] = mask_of(*content(self.mask), size, frame=frame, exif=exif)
+            targets["mask"] = mask_of(*content(self.mask), frame, exif)
         return Item(data, NO_LABEL, self.reader.frames.displayed(targets, frame))
 
     def _of_rows(self, content: bytes, size: tuple[int, int], name: str, number: int) -> dict[str, Any]:

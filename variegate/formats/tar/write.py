@@ -19,6 +19,7 @@ from variegate.formats.labels import CLASS_NAMES, class_names_bytes
 from variegate.formats.shards import Labels, Record, Shard
 from variegate.formats.storage import Storage
 from variegate.formats.yolo import yolo_rows
+from variegate.targets.box_formats import from_edges
 
 _BLOCK = 512
 _END = bytes(2 * _BLOCK)
@@ -122,12 +123,8 @@ def named_lists(objects: Mapping[str, Any], form: RecordForm, size: tuple[int, i
     digits = _DIGITS_OF_PARTS if form.normalized else DIGITS
     scale = np.array([size[1], size[0]], np.float64) if form.normalized else np.ones(2)
     if form.boxes is not None:
-        first, last = np.split(np.reshape(objects.get("boxes", []), (-1, 4)) / np.tile(scale, 2), 2, axis=1)
-        if form.box_format == "xywh":
-            last = last - first
-        elif form.box_format == "cxcywh":
-            first, last = (first + last) / 2, last - first
-        found[form.boxes] = np.round(np.concatenate([first, last], axis=1), digits).tolist()
+        boxes = np.reshape(objects.get("boxes", []), (-1, 4)) / np.tile(scale, 2)
+        found[form.boxes] = np.round(from_edges(boxes, form.box_format), digits).tolist()
     if form.labels is not None:
         found[form.labels] = objects.get("labels", [])
     if form.keypoints is not None:
