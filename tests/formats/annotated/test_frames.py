@@ -15,23 +15,24 @@ import pytest
 from PIL import Image
 
 from tests.formats.annotated.made import coco_entries, put_coco, put_yolo
-from tests.formats.tars import write_tar
+from tests.formats.tars import png, write_tar
 from variegate.decode import read_image
 from variegate.errors import DecodeError
 from variegate.formats.opening import open_source
 
 SIZE = (40, 60)  # stored height and width
 BOX = (slice(10, 30), slice(5, 25))  # of object 500 of a.png, rows and columns
+MASK = np.zeros(SIZE, np.uint8)
+MASK[BOX] = 7
+RECORD = {"bbox": [[5, 10, 20, 20]], "category": [0]}
 
 
 def marked(orientation: int) -> bytes:
     """A stored picture, white in ``BOX`` and black elsewhere."""
-    pixels = np.zeros((*SIZE, 3), np.uint8)
-    pixels[BOX] = 255
     exif = Image.Exif()
     exif[0x0112] = orientation
     stream = io.BytesIO()
-    Image.fromarray(pixels).save(stream, "PNG", exif=exif)
+    Image.fromarray(np.where(MASK, 255, 0).astype(np.uint8)).convert("RGB").save(stream, "PNG", exif=exif)
     return stream.getvalue()
 
 
@@ -40,109 +41,75 @@ def bounds(is_inside: Any) -> list[float]:
     return [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
 
 
+def put(root: Path, layout: str, image: bytes) -> tuple[Path, dict[str, Any]]:
+    """A data set whose first photo, a.png, is ``image``, with its box or mask of the stored pixels."""
+    if layout == "coco":
+        entries = coco_entries()
+        entries["annotations"] = [{**entries["annotations"][0], "keypoints": [5, 10, 2, 0, 0, 0]}]
+        entries["categories"][2]["keypoints"] = ["corner", "none"]
+        options = {"file": str(put_coco(root, entries)), "mask": "instances"}
+        (root / "images/a.png").write_bytes(image)
+        return root / "images", options
+    if layout == "yolo":
+        (put_yolo(root) / "images/a.png").write_bytes(image)
+        return root, {"format": layout}
+    if layout == "masks":
+        for folder, data in (("images", image), ("masks", png(MASK))):
+            (root / folder).mkdir()
+            (root / folder / "a.png").write_bytes(data)
+        return root, {"format": layout}
+    if layout == "columns":
+        columns = {"image": [image], "mask": [png(MASK)], **{name: [value] for name, value in RECORD.items()}}
+        pq.write_table(pa.table(columns), root / "photos.parquet")
+        return root / "photos.parquet", {"format": layout, "mask": "mask"}
+    members = [("a.png", image), ("a.json", json.dumps(RECORD).encode()), ("a.mask.png", png(MASK))]
+    write_tar(root / "photos.tar", members)
+    return root / "photos.tar", {"format": layout, "objects": "json", "mask": "mask.png"}
+
+
+@pytest.mark.filterwarnings("ignore:.*EXIF turns photos")
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_stored_annotations_turn_with_their_photo(tmp_path: Path, orientation: int) -> None:
-    entries = coco_entries()
-    entries["annotations"] = entries["annotations"][:1]
-    entries["categories"][2]["keypoints"] = ["corner", "none"]
-    entries["annotations"][0]["keypoints"] = [5, 10, 2, 0, 0, 0]
-    file = put_coco(tmp_path, entries)
-    (tmp_path / "images/a.png").write_bytes(marked(orientation))
-    for mask, name in (("each", "masks"), ("instances", "mask")):
-        options = {"file": str(file), "mask": mask, "exif": "stored"}
-        item = open_source(tmp_path / "images", annotations=options).read(0)
-        is_white = read_image(item.data)[:, :, 0] == 255
-        assert item.targets["boxes"].tolist() == [bounds(is_white)]
-        found = item.targets[name]
-        np.testing.assert_array_equal(found[0] if mask == "each" else found, is_white)
-        x, y, visibility = item.targets["keypoints"][0, 0].tolist()
+@pytest.mark.parametrize("layout", ["coco", "yolo", "masks", "columns", "members"])
+def test_stored_annotations_turn_with_their_photo(tmp_path: Path, layout: str, orientation: int) -> None:
+    place, options = put(tmp_path, layout, marked(orientation))
+    source: Any = open_source(place, annotations={**options, "exif": "stored"})
+    item = source.read(0)
+    is_white = read_image(item.data)[:, :, 0] == 255
+    if layout != "masks":
+        np.testing.assert_allclose(item.targets["boxes"][0], bounds(is_white), atol=1e-3)
+    if layout != "yolo":
+        np.testing.assert_array_equal(item.targets["mask"] != 0, is_white)
+    if layout == "coco":
+        (x, y, visibility), none = item.targets["keypoints"][0].tolist()
+        assert none == [0, 0, 0]
         assert visibility == 2
         assert is_white[int(y), int(x)]
-        corners = [(left, top) for left in bounds(is_white)[::2] for top in bounds(is_white)[1::2]]
-        assert min(abs(x - left) + abs(y - top) for left, top in corners) == 1  # half a pixel from both sides
-        assert item.targets["keypoints"][0, 1].tolist() == [0, 0, 0]
+        left, top, right, bottom = bounds(is_white)
+        assert min(x - left, right - x) == min(y - top, bottom - y) == 0.5  # the pixel in a corner
+    shown: Any = open_source(place, annotations=options)
+    assert shown.fingerprint != source.fingerprint
+    if orientation >= 5 and layout != "yolo":  # sizes tell that they are not of the displayed photo
+        with pytest.raises(DecodeError, match=r'set exif="stored"'):
+            shown.read(0)
+    elif orientation > 1 and layout != "masks":
+        with pytest.warns(UserWarning, match=r'EXIF turns photos.*exif="pixels" or exif="stored"'):
+            shown.read(0)
 
 
 def test_sizes_of_the_other_frame_are_refused_with_the_option_that_accepts_them(tmp_path: Path) -> None:
-    file = put_coco(tmp_path)
-    (tmp_path / "images/a.png").write_bytes(marked(6))
-    for exif in (None, "pixels"):
-        source = open_source(tmp_path / "images", annotations={"file": str(file), "exif": exif})
-        with pytest.raises(
-            DecodeError, match=r'40 x 60 by its annotations; its EXIF orientation is 6: set exif="stored"'
-        ):
-            source.read(0)
+    place, options = put(tmp_path, "coco", marked(6))
+    source = open_source(place, annotations={**options, "exif": "pixels"})
+    with pytest.raises(DecodeError, match=r'40 x 60 by its annotations; its EXIF orientation is 6: set exif="stored"'):
+        source.read(0)
 
 
-def test_one_note_where_sizes_cannot_tell(tmp_path: Path) -> None:
-    file = put_coco(tmp_path)
-    for name in "ac":
-        (tmp_path / f"images/{name}.png").write_bytes(marked(3))
-    place = tmp_path / "images"
-    source = open_source(place, annotations=str(file))
-    with pytest.warns(UserWarning, match=r'EXIF turns photos.*a\.png.*exif="pixels" or exif="stored"') as notes:
+def test_one_note_if_sizes_cannot_tell(tmp_path: Path) -> None:
+    place, options = put(tmp_path, "coco", marked(3))
+    source = open_source(place, annotations=options)
+    with pytest.warns(UserWarning, match=r"EXIF turns photos.*a\.png") as notes:
         items = [source.read(0) for _ in range(3)]
     assert items[0].targets["boxes"][0].tolist() == [5, 10, 25, 30]
     assert len(notes) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        open_source(place, annotations={"file": str(file), "exif": "pixels"}).read(0)
-
-
-def test_yolo_rows_and_masks_of_stored_pixels(tmp_path: Path) -> None:
-    put_yolo(tmp_path / "yolo")
-    image = next((tmp_path / "yolo/images").rglob("a.png"))
-    image.write_bytes(marked(8))
-    source = open_source(tmp_path / "yolo", annotations="yolo,exif=stored")
-    item = source.read([Path(path).name for path in source.paths()].index("a.png"))
-    expected = bounds(read_image(item.data)[:, :, 0] == 255)
-    np.testing.assert_allclose(item.targets["boxes"][0], expected, atol=1e-3)
-
-    for folder in ("images", "masks"):
-        (tmp_path / "pairs" / folder).mkdir(parents=True)
-    (tmp_path / "pairs/images/a.png").write_bytes(marked(5))
-    mask = np.zeros(SIZE, np.uint8)
-    mask[BOX] = 7
-    Image.fromarray(mask).save(tmp_path / "pairs/masks/a.png")
-    item = open_source(tmp_path / "pairs", annotations={"format": "masks", "exif": "stored"}).read(0)
-    np.testing.assert_array_equal(item.targets["mask"] == 7, read_image(item.data)[:, :, 0] == 255)
-    with pytest.raises(DecodeError, match=r'set exif="stored"'):
-        open_source(tmp_path / "pairs", annotations="masks").read(0)
-
-
-def put_record(folder: Path, layout: str, orientation: int) -> Any:
-    """A photo with one box and a mask, both of the stored pixels, in a Parquet file or a tar shard."""
-    mask = np.zeros(SIZE, np.uint8)
-    mask[BOX] = 7
-    stream = io.BytesIO()
-    Image.fromarray(mask).save(stream, "PNG")
-    left, top, right, bottom = map(int, bounds(mask == 7))
-    record = {"bbox": [[left, top, right - left, bottom - top]], "category": [0]}
-    if layout == "columns":
-        columns = {"image": [marked(orientation)], "mask": [stream.getvalue()], **{k: [v] for k, v in record.items()}}
-        pq.write_table(pa.table(columns), folder / "photos.parquet")
-        return folder / "photos.parquet", {"format": layout, "mask": "mask"}
-    members = {"a.png": marked(orientation), "a.json": json.dumps(record).encode(), "a.mask.png": stream.getvalue()}
-    write_tar(folder / "photos.tar", list(members.items()))
-    return folder / "photos.tar", {"format": layout, "objects": "json", "mask": "mask.png"}
-
-
-@pytest.mark.parametrize("layout", ["columns", "members"])
-@pytest.mark.parametrize("orientation", [3, 6])
-def test_records_of_stored_pixels(tmp_path: Path, layout: str, orientation: int) -> None:
-    path, options = put_record(tmp_path, layout, orientation)
-    source: Any = open_source(path, annotations={**options, "exif": "stored"})
-    item = source.read(0)
-    is_white = read_image(item.data)[:, :, 0] == 255
-    assert item.targets["boxes"].tolist() == [bounds(is_white)]
-    np.testing.assert_array_equal(item.targets["mask"] == 7, is_white)
-
-    plain: Any = open_source(path, annotations=options)
-    assert plain.fingerprint != source.fingerprint
-    expected = r'EXIF turns photos.*exif="pixels" or exif="stored"'
-    if orientation == 6:  # the mask tells that it is not of the displayed photo
-        with pytest.warns(UserWarning, match=expected), pytest.raises(DecodeError, match=r'set exif="stored"'):
-            plain.read(0)
-    else:
-        with pytest.warns(UserWarning, match=expected):
-            plain.read(0)
+        open_source(place, annotations={**options, "exif": "pixels"}).read(0)
