@@ -102,8 +102,8 @@ def open_coco(
         box_format="xywh",
         num_points=num_points,
     )
-    notes = errors.notes("crowd (iscrowd)")
     paths = [image.path for image in images.values()]
+    notes = []
     # Web servers list no folders; an image that is missing is then a bad sample.
     if not folder.is_web:
         existing = names_below(folder) or set()
@@ -113,11 +113,11 @@ def open_coco(
             notes.append(f"{len(more):,} images that the annotations do not name are skipped: {first_names(more)}")
         objects = objects.of_images(np.array([path in existing for path in paths], np.bool_))
         paths = [path for path in paths if path in existing]
-    names = tuple(str(entry["name"]) for entry in entries["categories"])
-    masks = {name: options[name] for name in ("mask", "unoutlined")}
-    notes += objects.notes_on_masks(**masks, num_classes=len(names))
+    names = [str(entry["name"]) for entry in entries["categories"]]
     about = {"format": "coco", "categories": entries["categories"]}
-    return annotated_folder(folder, names, paths, notes, about, options["exif"], objects=objects, **masks)
+    return annotated_folder(
+        folder, names, paths, objects, errors, about, options, remarks=notes, ignored="crowd (iscrowd)"
+    )
 
 
 def _find(folder: Location, name: str) -> Location:

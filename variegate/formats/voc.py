@@ -79,10 +79,11 @@ def open_voc(folder: Location, annotations: Mapping[str, Any], on_error: str, cl
     sizes = np.array([file.size if isinstance(file, _File) else (0, 0) for file in files], np.int32)
     errors = AnnotationErrors(on_error)
     objects = objects_from_rows(number_entries(every), read_object, sizes, errors, name_of=name_of)
-    paths = tuple(images[stem] for stem in stems)
-    remarks = (*notes, *errors.notes("difficult"))
+    paths = [images[stem] for stem in stems]
     about = {"format": "voc", "split": split}
-    return folders.annotated_folder(folder, names, paths, remarks, about, options["exif"], objects=objects)
+    return folders.annotated_folder(
+        folder, names, paths, objects, errors, about, options, remarks=notes, ignored="difficult"
+    )
 
 
 def _read_split(root: Location, split: str, images: dict[str, str], on_error: str) -> tuple[list[str], list[str]]:

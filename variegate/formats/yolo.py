@@ -40,6 +40,7 @@ from variegate.formats.reading import is_file, read_file
 from variegate.formats.samples import Samples
 from variegate.io.location import Location
 from variegate.io.yaml_text import read_yaml
+from variegate.targets.box_formats import from_edges
 
 FILE = "data.yaml"
 _SPLITS = ("train", "val", "test")
@@ -80,19 +81,14 @@ def open_yolo(
     names = check_classes(classes) or data.classes
     points = options["keypoints"] or data.keypoints
     objects = objects_of_texts(texts, names, points, errors, name_of)
-    notes += errors.notes("")
     if without:
         notes.append(f"{without:,} images have no file in labels, and so no objects")
     names = names or tuple(map(str, range(objects.labels.max(initial=-1) + 1)))
-    masks = {name: options[name] for name in ("mask", "unoutlined")}
-    notes += objects.notes_on_masks(**masks, num_classes=len(names))
     about: dict[str, Any] = {"format": "yolo", "folders": above, "kpt_shape": points and list(points)}
     if split is None and (splits := _folders_of_splits(folder, data, images.values())):
         about["splits"] = splits
-    paths = tuple(images.values())
-    return folders.annotated_folder(
-        folder, names, paths, tuple(notes), about, options["exif"], objects=objects, noted=without, **masks
-    )
+    paths = list(images.values())
+    return folders.annotated_folder(folder, names, paths, objects, errors, about, options, remarks=notes, noted=without)
 
 
 def objects_of_texts(
@@ -310,20 +306,18 @@ def yolo_rows(row: Row, found: Mapping[str, Any], columns: int) -> str:
     """A line for each object. ``row``: with the image's ``height`` and ``width``; ``columns``: of a key point; 0 where
     there are none."""
     scale = np.array([row["width"], row["height"]], np.float64)
+    boxes = from_edges(np.reshape(found["boxes"], (-1, 4)) / np.tile(scale, 2), "cxcywh")
     lines = []
-    for k, (box, label) in enumerate(zip(found["boxes"], found["labels"], strict=True)):
+    for k, (numbers, label) in enumerate(zip(boxes.tolist(), found["labels"], strict=True)):
         outline = found["outlines"][k] if "outlines" in found and not columns else None
         if outline:
             numbers = (np.reshape(outline[0], (-1, 2)) / scale).ravel().tolist()
-        else:
-            first = np.array(box[:2]) / scale
-            last = np.array(box[2:]) / scale
-            numbers = [*((first + last) / 2).tolist(), *(last - first).tolist()]
-        words = [f"{number:.6f}" for number in numbers]
+        words = [str(label), *(f"{number:.6f}" for number in numbers)]
         if columns:
-            for x, y, visibility in np.reshape(found["keypoints"][k], (-1, 3)).tolist():
-                # (0, 0) is all that says that a point is not there where there is no visibility.
-                place = np.array([x, y]) / scale if visibility > 0 else np.zeros(2)
-                words += [f"{place[0]:.6f}", f"{place[1]:.6f}", str(int(visibility))][:columns]
-        lines.append(" ".join([str(label), *words]) + "\n")
+            points = np.reshape(found["keypoints"][k], (-1, 3))
+            # (0, 0) is all that says that a point is not there if there is no visibility.
+            places = np.where(points[:, 2:] > 0, points[:, :2] / scale, 0.0)
+            for (x, y), visibility in zip(places.tolist(), points[:, 2].tolist(), strict=True):
+                words += [f"{x:.6f}", f"{y:.6f}", str(int(visibility))][:columns]
+        lines.append(" ".join(words) + "\n")
     return "".join(lines)

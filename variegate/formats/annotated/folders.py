@@ -17,7 +17,7 @@ from variegate.decode.image import read_mask
 from variegate.errors import DecodeError
 from variegate.formats import base
 from variegate.formats.annotated.frames import STORED, Frame, Frames
-from variegate.formats.annotated.objects import Objects, skip_missing
+from variegate.formats.annotated.objects import AnnotationErrors, Objects, skip_missing
 from variegate.formats.annotated.options import check_options
 from variegate.formats.base import SourceError
 from variegate.formats.folder import walk, walk_remote
@@ -197,13 +197,13 @@ def annotated_folder(
     folder: Location,
     classes: Sequence[str],
     paths: Sequence[str],
-    remarks: Sequence[str],
-    about: Mapping[str, Any],
-    exif: str | None,
-    *,
     objects: Objects,
-    mask: str | None = None,
-    unoutlined: str = "fill",
+    errors: AnnotationErrors,
+    about: Mapping[str, Any],
+    options: Mapping[str, Any],
+    *,
+    remarks: Sequence[str] = (),
+    ignored: str = "",
     noted: int = 0,
 ) -> Samples:
     """Images with objects.
@@ -211,12 +211,17 @@ def annotated_folder(
     ``paths``: of each image, relative to ``folder``, with forward slashes. ``classes`` are those of the objects; an
     image itself has the label -1. ``about``: what a data set in the same layout needs to have beside objects, as JSON
     has it: ``format``, and by that COCO's ``categories`` as they are, VOC's ``split``, YOLO's ``folders`` of images and
-    ``kpt_shape``. ``noted``: the number of images without objects that are in the remarks already.
+    ``kpt_shape``. ``options``: of the layout. ``ignored``: the data set's word for objects that do not count.
+    ``noted``: the number of images without objects that are in the remarks already.
     """
-    without = int((np.diff(objects.starts) == 0).sum()) - noted
-    found = [*remarks, *([f"{without:,} images have no objects"] if without else [])]
-    store = AnnotatedStore(about, exif, unoutlined)
-    return _samples(folder, store, classes, paths, found, has_edges=True, objects=objects, mask=mask)
+    mask = options.get("mask")
+    unoutlined = options.get("unoutlined", "fill")
+    notes = [*remarks, *errors.notes(ignored), *objects.notes_on_masks(mask, unoutlined, len(classes))]
+    without = int(np.count_nonzero(np.diff(objects.starts) == 0)) - noted
+    if without:
+        notes.append(f"{without:,} images have no objects")
+    store = AnnotatedStore(about, options["exif"], unoutlined)
+    return _samples(folder, store, classes, paths, notes, has_edges=True, objects=objects, mask=mask)
 
 
 def _samples(
