@@ -9,7 +9,7 @@ using fuzz::Random;
 
 VG_EXPORT void vg_jpeg_heads(const u8 *const *, const i64 *, i64, JpegHead *);
 VG_EXPORT i64 vg_jpeg_pack_entries(const u8 *, i64, u8 *, i64);
-VG_EXPORT i64 vg_jpeg_cut(const u8 *, i64, const u64 *, const u64 *, i64, const u8 *, i64, i64, i64 *, u8 *, i64);
+VG_EXPORT i64 vg_jpeg_cut(const u8 *, i64, u64, const u8 *, i64, i64, i64 *, u8 *, i64);
 
 namespace {
 
@@ -173,14 +173,13 @@ struct Fuzzer {
   }
 
   i64 cut(const Input &file, const Input &packed, Random *random, i64 height, i64 width, i64 room, u8 *to, i64 *box) {
-    const u64 key = vg::hash_bytes(file.at, file.size), keys[] = {key - 1, key, key + 1};
-    const u64 offsets[] = {0, 0, (u64)packed.size, (u64)packed.size};
+    const u64 key = vg::hash_bytes(file.at, file.size);
     box[0] = random->below(height);
     box[1] = random->below(width);
     box[2] = box[0] + 1 + random->below(height - box[0]);
     box[3] = box[1] + 1 + random->below(width - box[1]);
     const i64 divisor = (i64)1 << random->below(4);
-    return vg_jpeg_cut(file.at, file.size, keys, offsets, 3, packed.at, packed.size, divisor, box, to, room);
+    return vg_jpeg_cut(file.at, file.size, key, packed.at, packed.size, divisor, box, to, room);
   }
 
   // A new seed, which is sound: it has entries, and most crops can be cut.

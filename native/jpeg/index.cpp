@@ -23,24 +23,13 @@ VG_EXPORT i64 vg_jpeg_pack_entries(const u8 *data, i64 size, u8 *out, i64 capaci
   return packed ? packed : -JpegRefusal::DAMAGED;
 }
 
-// Cuts a JPEG out of a file whose key is among the ascending `keys`, u64[number]; its entries are between two of
-// `offsets`, u64[number + 1], in `packed`. `box`: see splice. Returns the size of the JPEG; 0: none can be made; -1:
-// unknown key.
-VG_EXPORT i64 vg_jpeg_cut(const u8 *data, i64 size, const u64 *keys, const u64 *offsets, i64 number, const u8 *packed,
-                          i64 packed_size, i64 divisor, Rectangle *box, u8 *out, i64 capacity) {
-  const u64 key = hash_bytes(data, size);
-  i64 low = 0, high = number;
-  while (low < high) {
-    const i64 middle = (low + high) / 2;
-    if (keys[middle] < key) low = middle + 1;
-    else high = middle;
-  }
-  if (low == number || keys[low] != key) return -1;
-  const u64 begin = offsets[low], end = offsets[low + 1];
-  if (begin > end || end > (u64)packed_size) return 0;
+// Cuts a JPEG out of a file of this key by its packed entries. `box`: see splice. Returns the size of the JPEG; 0: none
+// can be made.
+VG_EXPORT i64 vg_jpeg_cut(const u8 *data, i64 size, u64 key, const u8 *packed, i64 packed_size, i64 divisor,
+                          Rectangle *box, u8 *out, i64 capacity) {
   Buffer<u8> scratch;
   Entries entries;
-  if (!entries.unpack({packed + begin, (i64)(end - begin)}, key, size, &scratch)) return 0;
+  if (!entries.unpack({packed, packed_size}, key, size, &scratch)) return 0;
   return splice({data, size}, entries, divisor, box, &scratch, out, capacity);
 }
 

@@ -182,8 +182,7 @@ def _packed_index(source: AnySource) -> EntropyIndex | None:
 
 
 class LoaderIndex(EntropyIndex):
-    """Looks into unknown files that crops ask for in the background; they serve from the next epoch on. Nothing but
-    time depends on it."""
+    """Looks into unknown files that crops ask for in the background. Nothing but time depends on it."""
 
     def __init__(self, path: StrPath) -> None:
         self._waiting: deque[bytes] = deque()
@@ -217,9 +216,8 @@ class LoaderIndex(EntropyIndex):
                 return False
             data = self._waiting.popleft()
             self._waiting_bytes -= len(data)
-        if not self.knows(data):
-            self.add(data)
-        if self.added_bytes > max(_WRITTEN_FROM, self.kept_bytes // 2):
+        self.add(data)
+        if self.added_bytes > max(_WRITTEN_FROM, self.saved_bytes // 2):
             self._save()
         return True
 

@@ -144,8 +144,6 @@ class Pipeline:
         epoch, done = position
         self.order.begin(epoch, is_resumed=done > 0)
         share = self._share(self.order.length(epoch) or 0, done)
-        if self.index is not None:
-            self.index.use_added()
         times = StageTimes()
         steps, stop_reading, make = self._steps(share, epoch, times)
         read_depth = _REMOTE_READ_DEPTH if self.order.is_remote else _READ_DEPTH

@@ -10,8 +10,8 @@ import numpy as np
 
 from tests.decode.jpegs import MUTATIONS, jpeg, mutate, place_of, split
 from tests.soak.mutating import NUMBERS, Parser, mutated
-from variegate.decode.entropy.cut import Known, key_of_file, pack_file
-from variegate.decode.entropy.index import EntropyIndex, known_of, pieces_of
+from variegate.decode.entropy.cut import key_of_file, pack_file
+from variegate.decode.entropy.index import EntropyIndex, Known, known_of, pieces_of
 from variegate.decode.header import scan_headers
 
 _HEAD, _CHECKED = 14, 10

@@ -1,14 +1,14 @@
-"""From a file that an index knows, and a box of its picture, to a smaller file with the same pixels."""
+"""From a file, its entry points and a box of its picture to a smaller file with the same pixels."""
 
 from __future__ import annotations
 
 import threading
 from ctypes import c_int64, c_uint64, c_void_p
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from variegate.arrays import UInt8Array, UInt64Array
+from variegate.arrays import UInt8Array
 from variegate.native.library import data_ptr, entry
 from variegate.native.structs import JpegRefusal
 
@@ -26,8 +26,8 @@ _hash_bytes = entry("vg_hash_bytes", c_void_p, c_int64, result=c_uint64)
 _pack_entries = entry("vg_jpeg_pack_entries", c_void_p, c_int64, c_void_p, c_int64)
 _cut = entry(
     "vg_jpeg_cut",
-    *(c_void_p, c_int64),  # the file
-    *(c_void_p, c_void_p, c_int64, c_void_p, c_int64),  # keys, offsets, packed entries
+    *(c_void_p, c_int64, c_uint64),  # the file, and its key
+    *(c_void_p, c_int64),  # packed entries
     *(c_int64, c_void_p),  # divisor, box
     *(c_void_p, c_int64),  # the result
 )
@@ -46,15 +46,6 @@ class Cut(NamedTuple):
     width: int
 
 
-class Known(NamedTuple):
-    """Files that are indexed, by ``key_of_file``: uint64[N], ascending; uint64[N + 1] where the packed entries of each
-    begin in uint8 ``packed``; nothing for a file that has none."""
-
-    keys: UInt64Array
-    offsets: UInt64Array
-    packed: UInt8Array
-
-
 _local = threading.local()
 
 
@@ -67,7 +58,7 @@ def _output_buffer(file_size: int) -> UInt8Array:
     return buffer
 
 
-def _array_of(data: bytes) -> UInt8Array:
+def _array_of(data: bytes | UInt8Array) -> UInt8Array:
     return np.frombuffer(data, np.uint8) if len(data) else np.zeros(0, np.uint8)
 
 
@@ -87,15 +78,14 @@ def pack_file(data: bytes) -> bytes | JpegRefusal:
 
 
 def cut_out(
-    data: bytes, known: Known, box: tuple[int, int, int, int], divisor: int = 1
-) -> Cut | Literal["unknown"] | None:
-    """A file that holds at least ``box`` (top, left, bottom, right) of the picture, to be decoded at a scale of 1 by
-    ``divisor``. None if no such file can be made of it, "unknown" if the file is not among those that are ``known``."""
+    data: bytes, key: int, packed: bytes | UInt8Array, box: tuple[int, int, int, int], divisor: int = 1
+) -> Cut | None:
+    """Cut a file that holds at least ``box`` (top, left, bottom, right) of the picture out of the file of this ``key``,
+    by its ``packed`` entries, to be decoded at a scale of 1 by ``divisor``. None if no such file can be made."""
     file = _array_of(data)
+    entries = _array_of(packed)
     buffer = _output_buffer(len(data))
     place = np.array(box, np.int64)
-    index = data_ptr(known.keys), data_ptr(known.offsets), len(known.keys), data_ptr(known.packed), len(known.packed)
-    size = _cut(data_ptr(file), len(file), *index, divisor, data_ptr(place), data_ptr(buffer), len(buffer))
-    if size < 0:
-        return "unknown"
+    pointers = data_ptr(place), data_ptr(buffer)
+    size = _cut(data_ptr(file), len(file), key, data_ptr(entries), len(entries), divisor, *pointers, len(buffer))
     return Cut(buffer[:size], *place.tolist()) if size else None

@@ -12,12 +12,12 @@ import os
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import NamedTuple
 
 import numpy as np
 
 from variegate.arrays import UInt8Array, UInt64Array
-from variegate.decode.entropy.cut import REASONS, Cut, Known, cut_out, key_of_file, pack_file
+from variegate.decode.entropy.cut import REASONS, Cut, cut_out, key_of_file, pack_file
 from variegate.decode.header import JpegHeader, apply_orientation, shown_box, stored_box
 from variegate.decode.image import decode_plain
 from variegate.io.durable import write_atomically, write_errors_name
@@ -38,6 +38,22 @@ def index_path(fingerprint: str) -> Path:
     return cache_folder() / "jpeg-indexes" / f"{fingerprint}{SUFFIX}"
 
 
+class Known(NamedTuple):
+    """Files that are indexed, by ``key_of_file``: uint64[N], ascending; uint64[N + 1] where the packed entries of each
+    begin in uint8 ``packed``; nothing for a file that has none."""
+
+    keys: UInt64Array
+    offsets: UInt64Array
+    packed: UInt8Array
+
+    def find(self, key: int) -> UInt8Array | None:
+        """The packed entries of a file; None if it is unknown."""
+        place = int(np.searchsorted(self.keys, np.uint64(key)))
+        if place == len(self.keys) or int(self.keys[place]) != key:
+            return None
+        return self.packed[int(self.offsets[place]) : int(self.offsets[place + 1])]
+
+
 class EntropyIndex:
     """Entry points into the Huffman code of JPEG files, with which a crop decodes little more than itself.
 
@@ -47,8 +63,7 @@ class EntropyIndex:
 
     def __init__(self, path: StrPath) -> None:
         self.path = Path(path)
-        self._kept = load(self.path) if self.path.exists() else NONE
-        self._fresh = NONE
+        self._saved = load(self.path) if self.path.exists() else NONE
         self._added: dict[int, bytes] = {}
         self.added_bytes = 0
         self.after_fork()
@@ -59,7 +74,11 @@ class EntropyIndex:
 
     def __len__(self) -> int:
         """Files that are known, those without entry points among them."""
-        return len(self._kept.keys) + len(self._added)
+        return len(self._saved.keys) + len(self._added)
+
+    @property
+    def saved_bytes(self) -> int:
+        return len(self._saved.packed)
 
     def cut_out(self, data: bytes, box: tuple[int, int, int, int], divisor: int = 1) -> Cut | None:
         """Build a smaller JPEG that contains at least ``box`` (top, left, bottom, right), with the same pixels.
@@ -67,14 +86,17 @@ class EntropyIndex:
         ``divisor``: 1, 2, 4 or 8, for decoding at 1 / ``divisor`` of the scale. Returns None if the file is unknown or
         no smaller one exists. The result lies in memory of the calling thread.
         """
-        found: Cut | Literal["unknown"] | None = "unknown"
-        for known in (self._kept, self._fresh):
-            if found == "unknown" and len(known.keys):
-                found = cut_out(data, known, box, divisor)
-        if found == "unknown":
+        key = key_of_file(data)
+        packed = self._find(key)
+        if packed is None:
             self.is_unknown(data)
             return None
-        return found
+        return cut_out(data, key, packed, box, divisor) if len(packed) else None
+
+    def _find(self, key: int) -> bytes | UInt8Array | None:
+        """The packed entries of a file, none if it has none; None if it is unknown."""
+        added = self._added.get(key)
+        return self._saved.find(key) if added is None else added
 
     def decode_part(
         self, data: bytes, box: tuple[int, int, int, int], divisor: int = 1, buffer: Image_HWC | None = None
@@ -106,7 +128,8 @@ class EntropyIndex:
 
     def can_cut(self, data: bytes) -> bool:
         """Return True if the entry points of a file are known."""
-        return self._size_of(key_of_file(data)) > 0
+        packed = self._find(key_of_file(data))
+        return packed is not None and len(packed) > 0
 
     def is_unknown(self, data: bytes) -> None:
         """A file that was asked for is not known. Nothing is done about it here."""
@@ -114,8 +137,9 @@ class EntropyIndex:
     def add(self, data: bytes) -> tuple[str | None, int]:
         """Index a file, unless it is known -> (reason why it has no entry points, or None; bytes of its entry)."""
         key = key_of_file(data)
-        if size := self._size_of(key):
-            return None, size
+        found = self._find(key)
+        if found is not None and len(found):
+            return None, len(found)
         packed = pack_file(data)
         if isinstance(packed, int):
             self.take_over({key: b""})
@@ -123,33 +147,13 @@ class EntropyIndex:
         self.take_over({key: packed})
         return None, len(packed)
 
-    def _size_of(self, key: int) -> int:
-        """Of its packed entries; 0 for a file that has none, or is not known."""
-        with self._lock:
-            if (place := place_of(self._kept, key)) is not None:
-                return int(self._kept.offsets[place + 1] - self._kept.offsets[place])
-            return len(self._added.get(key, b""))
-
     def take_over(self, added: Mapping[int, bytes]) -> None:
         """Add packed entries from elsewhere, by ``key_of_file``."""
         with self._lock:
             for key, packed in added.items():
-                if place_of(self._kept, key) is None and key not in self._added:
+                if self._find(key) is None:
                     self._added[key] = packed
                     self.added_bytes += len(packed)
-
-    @property
-    def kept_bytes(self) -> int:
-        return len(self._kept.packed)
-
-    def knows(self, data: bytes) -> bool:
-        key = key_of_file(data)
-        return key in self._added or place_of(self._kept, key) is not None
-
-    def use_added(self) -> None:
-        """Use the entries added so far from now on."""
-        with self._lock:
-            self._fresh = known_of(self._added)
 
     def save(self) -> None:
         """Write all entries to the file, merged with what others have written to it since; raises WriteError."""
@@ -159,16 +163,14 @@ class EntropyIndex:
             return
         add_to(self.path, known_of(added))
         with self._lock:
-            self._kept = load(self.path)
+            self._saved = load(self.path)
             for key in added:
                 self.added_bytes -= len(self._added.pop(key))
-            self._fresh = NONE
 
     def summary(self) -> dict[str, int]:
         """Return counts: ``files`` known, ``indexed`` (with entry points), and ``bytes`` of these."""
-        known = joined(self._kept, known_of(self._added))
-        sizes = np.diff(known.offsets)
-        return {"files": len(sizes), "indexed": int((sizes > 0).sum()), "bytes": len(known.packed)}
+        sizes = np.append(np.diff(self._saved.offsets), list(map(len, self._added.values())))
+        return {"files": len(sizes), "indexed": int((sizes > 0).sum()), "bytes": int(sizes.sum())}
 
 
 # A change of what is written, or of what is found in files, takes a new number.
@@ -248,31 +250,21 @@ def pieces_of(known: Known) -> Iterable[bytes]:
         yield known.packed[begin : begin + (1 << 24)].tobytes()
 
 
-def place_of(known: Known, key: int) -> int | None:
-    place = int(np.searchsorted(known.keys, np.uint64(key)))
-    return place if place < len(known.keys) and int(known.keys[place]) == key else None
-
-
-def known_of(added: dict[int, bytes]) -> Known:
-    if not added:
-        return NONE
+def known_of(added: Mapping[int, bytes]) -> Known:
     keys = sorted(added)
     offsets = np.cumsum([0, *(len(added[key]) for key in keys)], dtype=np.uint64)
-    packed = np.frombuffer(b"".join(added[key] for key in keys) or b"", np.uint8)
+    packed = np.frombuffer(b"".join(added[key] for key in keys), np.uint8)
     return _read_only(np.array(keys, np.uint64), offsets, packed)
 
 
 def joined(one: Known, other: Known) -> Known:
     """All of both."""
-    if not len(one.keys) or not len(other.keys):
-        return one if len(one.keys) else other
-    both = np.concatenate([one.keys, other.keys])
-    keys, places = np.unique(both, return_index=True)
-    sizes = np.concatenate([np.diff(one.offsets), np.diff(other.offsets)]).astype(np.int64)[places]
+    keys, places = np.unique(np.concatenate([one.keys, other.keys]), return_index=True)
     begins = np.concatenate([one.offsets[:-1], other.offsets[:-1] + np.uint64(len(one.packed))])[places]
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    sizes = np.concatenate([np.diff(one.offsets), np.diff(other.offsets)])[places]
+    offsets = np.cumsum(np.append(np.uint64(0), sizes))
     packed = np.empty(int(offsets[-1]), np.uint8)
     for to, begin, size in zip(offsets[:-1].tolist(), begins.tolist(), sizes.tolist(), strict=True):
         piece, at = (one, begin) if begin < len(one.packed) else (other, begin - len(one.packed))
         packed[to : to + size] = piece.packed[at : at + size]
-    return _read_only(keys, offsets.astype(np.uint64), packed)
+    return _read_only(keys, offsets, packed)

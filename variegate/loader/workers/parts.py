@@ -123,8 +123,6 @@ class PartJob:
         part: BatchPart = payload
         if part.epoch != self._epoch:
             self._epoch = part.epoch
-            if self._index is not None:
-                self._index.use_added()
             if self._cache is not None:
                 self._cache.use_added()
         times = StageTimes()
