@@ -23,6 +23,7 @@ from tests.loader.test_failures import BROKEN
 from tests.loader.test_own_targets import TARGETS, Pairs
 from variegate import transforms as T
 from variegate.errors import DecodeError
+from variegate.loader.workers.parts import BatchPart, PartJob
 from variegate.workers import devices, protocol, wire
 from variegate.workers.threads import ThreadPool
 
@@ -124,6 +125,42 @@ def test_workers_make_the_batches_of_the_local_loader(case: str) -> None:
     expected = everything(load(make(), transform, **SHARED | options))
     assert everything(load(make(), transform, **SHARED | {"device": "auto", "devices": DEVICES} | options)) == expected
     assert len(expected) > 2
+
+
+@pytest.mark.usefixtures("pickling")
+@pytest.mark.parametrize("case", CASES)
+def test_batches_in_parts_are_the_same(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Devices without room for a whole batch make it in parts."""
+    sizes: set[int] = set()
+    make_part = PartJob._make
+
+    def make_with_little_room(job: PartJob, part: BatchPart, *args: Any) -> Any:
+        if len(part) > 5:
+            raise MemoryError
+        sizes.add(len(part))
+        return make_part(job, part, *args)
+
+    make, transform, options = CASES[case]
+    expected = everything(load(make(), transform, **SHARED | options))
+    monkeypatch.setattr(PartJob, "_make", make_with_little_room)
+    assert everything(load(make(), transform, **SHARED | {"device": "auto", "devices": DEVICES} | options)) == expected
+    assert sizes
+
+
+@pytest.mark.usefixtures("pickling")
+def test_every_worker_has_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each waits until the others have one, too, although fewer are prefetched."""
+    together = threading.Barrier(len(DEVICES), timeout=60)
+    make_part = PartJob._make
+
+    def make_together(job: PartJob, part: BatchPart, *args: Any) -> Any:
+        assert len(part) == 10
+        together.wait()
+        return make_part(job, part, *args)
+
+    monkeypatch.setattr(PartJob, "_make", make_together)
+    loader = load(MemorySource(60), CROPPED, batch_size=10, prefetch=1, device="auto", devices=DEVICES)
+    assert len(list(loader)) == 6
 
 
 @pytest.mark.usefixtures("pickling")

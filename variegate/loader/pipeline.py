@@ -147,13 +147,15 @@ class Pipeline:
         times = StageTimes()
         steps, stop_reading, make = self._steps(share, epoch, times)
         read_depth = _REMOTE_READ_DEPTH if self.order.is_remote else _READ_DEPTH
+        if self._workers is not None:
+            read_depth = self._workers.read_depth
         return EpochRun(
             position,
             steps,
             make,
             self._makers,
             depth=self.options.prefetch,
-            read_depth=_READ_DEPTH if self._workers is not None else read_depth,
+            read_depth=read_depth,
             stop_reading=stop_reading,
             times=times,
         )

@@ -1,4 +1,4 @@
-"""Batches made by workers: planned here, in parts; made there; joined and settled here."""
+"""Batches made by workers: planned here, made there, settled here."""
 
 from __future__ import annotations
 
@@ -20,14 +20,6 @@ from variegate.loader.workers.fleet import BatchInMaking, Fleet
 from variegate.loader.workers.parts import BatchPart, PartSpec, joined
 from variegate.loader.workers.places import WorkerPlaces
 from variegate.threads import Threads
-
-# Fewer rows cost more to send than they gain.
-_FEWEST_ROWS = 8
-
-
-def rows_of_part(batch_size: int, workers: int, prefetch: int) -> int:
-    """Rows per part of a batch: the batches that are prefetched have a part for each worker."""
-    return max(-(-batch_size // -(-workers // prefetch)), _FEWEST_ROWS)
 
 
 @dataclass
@@ -52,6 +44,8 @@ class WorkerBatches:
         self._maker = maker
         self._candidates = candidates
         self._planner = Threads(1, "variegate-plan")
+        # Steps to begin beyond those that are prefetched, so that each worker has one.
+        self.read_depth = max(1, len(fleet.devices) - maker.options.prefetch)
 
     def steps(
         self,
@@ -91,11 +85,7 @@ class WorkerBatches:
         ids = np.unique(plan.ids)
         values = None if given is None else (ids, {name: np.asarray(v) for name, v in given(ids).items()})
         whole = BatchPart(epoch, plan, np.arange(len(plan.ids)), values)
-        # With targets, a sample is compared with most of its batch.
-        workers = 1 if self._maker.targets is not None else len(self.fleet.devices)
-        rows = rows_of_part(len(whole), workers, max(self._maker.options.prefetch, 1))
-        parts = [whole[start : start + rows] for start in range(0, len(whole), rows)]
-        return _Begun(plan, self.fleet.submit(parts, lambda row: str(plan.name_of(row))), values)
+        return _Begun(plan, self.fleet.submit(whole, lambda row: str(plan.name_of(row))), values)
 
     def make(self, epoch: int, times: StageTimes, begun: Any) -> BatchResult:
         """Raises what a worker met, EngineError where no worker is left."""
@@ -115,7 +105,7 @@ class WorkerBatches:
                 chosen = list(self._candidates(plan, row, epoch))
                 alone = whole[row : row + 1]
                 part = replace(alone, candidates=chosen, bad=made.bad[row])
-                found.append(self.fleet.submit([part], lambda row: str(plan.name_of(row))))
+                found.append(self.fleet.submit(part, lambda row: str(plan.name_of(row))))
             stand_ins = []
             for each in found:
                 one = joined(each.future.result())

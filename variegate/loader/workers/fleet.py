@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from queue import Queue
-from typing import Any
 
 from variegate.errors import DecodeError
 from variegate.loader.making import MadeRows
 from variegate.loader.workers.parts import BatchPart, MadePart
 from variegate.threads import at_fork
 from variegate.workers.protocol import WorkerPool
-from variegate.workers.run import FailedItem, run_tasks
+from variegate.workers.run import FailedItem, Finished, run_tasks
 from variegate.workers.scheduler import Rules, Scheduler, Snapshot
 
 # A request for a batch waits so long at most while others are being made.
@@ -27,45 +25,36 @@ class _Stopped(Exception):
 
 
 class BatchInMaking:
-    """A batch of which parts are under way. ``base``: the number of its first row among those of all batches."""
+    """A batch that a worker makes, or, after a failure, several in parts. ``base``: the number of its first row among
+    those of all batches; ``names``: of its rows."""
 
-    def __init__(self, base: int, parts: Sequence[BatchPart], names: Callable[[int], str]) -> None:
+    def __init__(self, base: int, part: BatchPart, names: Callable[[int], str]) -> None:
         self.base = base
-        self.parts = parts
+        self.part = part
         self.names = names
         self.future: Future[list[MadePart]] = Future()
         self.is_dropped = False
-        self._left = self._rows = sum(map(len, parts))
-        self._made: dict[int, MadePart] = {}
+        self._made: list[MadePart] = []
 
-    @property
-    def stop(self) -> int:
-        return self.base + self._rows
-
-    def add(self, start: int, made: MadePart) -> bool:
-        """Rows from ``start`` on, among those of all batches -> whether that is all."""
-        self._made[start] = made
-        self._left -= made.length
-        if self._left:
+    def add(self, made: Finished) -> bool:
+        """Take the next rows that were made, or a row that no worker could make -> whether that is all."""
+        if isinstance(made, FailedItem):
+            stop = made.item + 1
+            row = made.item - self.base
+            numbers = self.part.numbers[row : row + 1]
+            error = DecodeError(self.names(int(numbers[0])), made.reason)
+            self._made.append(MadePart(1, numbers, MadeRows([None], [None], {int(numbers[0]): error}, set())))
+        else:
+            stop = made.stop
+            self._made += [part for part in made.outputs if part is not None]
+        if stop < self.base + len(self.part):
             return False
-        self.future.set_result([self._made[place] for place in sorted(self._made)])
+        self.future.set_result(self._made)
         return True
-
-    def lose(self, item: int, reason: str) -> bool:
-        """A row that no worker could make."""
-        start = self.base
-        for part in self.parts:
-            if item < start + len(part):
-                break
-            start += len(part)
-        row = int(part.numbers[item - start])
-        error = DecodeError(self.names(row), reason)
-        made = MadeRows([None], [None], {row: error}, set())
-        return self.add(item, MadePart(1, part.numbers[item - start :][:1], made))
 
 
 class Fleet:
-    """Workers that make parts of batches: started at the first, and ended by ``close``.
+    """Workers that make batches: started at the first, and ended by ``close``.
 
     ``start``: makes the pool of workers, in the thread that drives them.
     """
@@ -82,20 +71,19 @@ class Fleet:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def submit(self, parts: Sequence[BatchPart], names: Callable[[int], str]) -> BatchInMaking:
-        """Begin to make a batch, or what stands in for rows of one; ``names``: of its rows."""
+    def submit(self, part: BatchPart, names: Callable[[int], str]) -> BatchInMaking:
+        """Begin to make a batch, or what stands in for a row of one; ``names``: of its rows."""
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
-                self._queue: Queue[tuple[BatchInMaking, int, BatchPart] | None] = Queue()
+                self._queue: Queue[BatchInMaking | None] = Queue()
                 self._making: dict[int, BatchInMaking] = {}
                 self._next = 0
                 self._is_stopped = threading.Event()
                 self._thread = threading.Thread(target=self._run, name="variegate-workers", daemon=True)
                 self._thread.start()
-            making = self._making[self._next] = BatchInMaking(self._next, parts, names)
-            for part in parts:
-                self._queue.put((making, self._next, part))
-                self._next += len(part)
+            making = self._making[self._next] = BatchInMaking(self._next, part, names)
+            self._queue.put(making)
+            self._next += len(part)
         return making
 
     def close(self) -> None:
@@ -110,6 +98,7 @@ class Fleet:
         queue = self._queue
         making = self._making
         error: BaseException
+        batch: BatchInMaking | None = None
         try:
             for made in run_tasks(
                 self._start(),
@@ -119,18 +108,11 @@ class Fleet:
                 has_room=lambda: not queue.empty(),
                 wait_seconds=_TURN_SECONDS,
             ):
-                item = made.item if isinstance(made, FailedItem) else made.start
-                starts = list(making)
-                batch = making[starts[max(bisect_right(starts, item) - 1, 0)]] if starts else None
-                if batch is None or not batch.base <= item < batch.stop:
-                    continue  # it was dropped
-                if isinstance(made, FailedItem):
-                    is_whole = batch.lose(made.item, made.reason)
-                else:
-                    parts = [(made.start + row, part) for row, part in enumerate(made.outputs) if part is not None]
-                    is_whole = [batch.add(row, part) for row, part in parts][-1]
-                if is_whole:
+                # The rows of a batch come one after another.
+                batch = making.get(made.item if isinstance(made, FailedItem) else made.start, batch)
+                if batch is not None and batch.add(made):
                     del making[batch.base]
+                    batch = None  # must not stay in memory while the next batch is awaited
             error = RuntimeError("the loader's workers were ended")
         except _Stopped:
             error = RuntimeError("the loader's workers were ended")
@@ -143,13 +125,13 @@ class Fleet:
             batch.future.set_exception(error)
 
     def _feed(
-        self, queue: Queue[Any], making: dict[int, BatchInMaking]
+        self, queue: Queue[BatchInMaking | None], making: dict[int, BatchInMaking]
     ) -> Generator[tuple[int, int, BatchPart], None, None]:
-        while (given := queue.get()) is not None:
-            batch, start, part = given
+        while (batch := queue.get()) is not None:
             if not batch.is_dropped:
-                yield start, start + len(part), part
-            elif making.pop(batch.base, None) is not None:
+                yield batch.base, batch.base + len(batch.part), batch.part
+            else:
+                del making[batch.base]
                 # A thread may wait for it, and would hold up the end of the interpreter.
                 batch.future.set_exception(RuntimeError("nobody wants this batch any more"))
 

@@ -1,4 +1,4 @@
-"""Parts of batches: some rows of one, made by a worker as the batch's own loader would, and joined by the loader.
+"""Batches as workers make them, in parts if a worker was lost or its device has no room, and joined by the loader.
 
 A row depends on nothing but its sample, its partners and (seed, epoch, id, copy), so that a part may be made anywhere,
 cut in two, or made again. What one row decides for others, such as a replacement, is left to the loader.
