@@ -54,9 +54,9 @@ def shown(value: object) -> str:
     return shortened(text, _LONGEST)
 
 
-def one_line(error: BaseException | str) -> str:
-    """The message of an error, on one line."""
-    return " ".join(str(error).split())
+def one_line(error: BaseException | str, *known: str) -> str:
+    """The message of an error on one line, without secrets. ``known``: addresses that it may quote."""
+    return " ".join(without_secrets(str(error), *known).split())
 
 
 class PolicyError(ValueError):

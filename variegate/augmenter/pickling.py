@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from variegate.errors import one_line
+
 Self = TypeVar("Self", bound="CopiedByState")
 
 
@@ -53,7 +55,7 @@ def check_copied(name: str, value: Any, accepted: str) -> None:
     except Exception as error:
         if _is_taken_by_another(value):
             return  # the pickler that asks may be that one
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = one_line(error) or type(error).__name__
         kind = type(value).__name__
         raise pickle.PicklingError(f"{name}: got a {kind} that cannot be pickled ({reason}); {accepted}") from error
 

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
-from variegate.errors import DecodeError
+from variegate.errors import DecodeError, one_line
 from variegate.formats.base import SourceError
 from variegate.formats.kinds import KIND_NAMES
-from variegate.io.addresses import without_secrets
 from variegate.io.files import (
     MOST_BYTES,
     NotRegularError,
@@ -126,7 +125,7 @@ def reason_for(error: BaseException, location: Location, verb: str = "read") -> 
         return "connection refused"
     if isinstance(error, ConnectionError) or kind in ("ClientPayloadError", "ServerDisconnectedError"):
         return "the connection broke off"
-    text = " ".join(without_secrets(str(error), location.address()).split()).rstrip(".")
+    text = one_line(error, location.address()).rstrip(".")
     if isinstance(error, ImportError) and location.is_url:
         package = next((_PACKAGES[protocol] for protocol in location.protocols if protocol in _PACKAGES), None)
         if package is None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from variegate.errors import one_line
-from variegate.io.addresses import shown_host, without_secrets
+from variegate.io.addresses import shown_host
 from variegate.workers import wire
 from variegate.workers.protocol import (
     SHUTDOWN_SECONDS,
@@ -54,7 +54,7 @@ def connect(address: str | None = None, wanted: str = "workers='ray'") -> Any:
             if address is None or shown_host(address) == address:
                 raise
             # Without the cause: its message may hold the address with a password.
-            said = " ".join(without_secrets(str(error), address).split())
+            said = one_line(error, address)
             where = f"got {shown_host(address)!r}, where Ray does not connect"
             raise ConnectionError(f"address: {where} ({said})") from None
     return ray

@@ -15,14 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from variegate.decode import read_bytes
-from variegate.errors import DecodeError
+from variegate.errors import DecodeError, one_line
 from variegate.formats import reading
 from variegate.formats.base import SourceError, StoredFile, cut_off, digest_of, first_names
 from variegate.formats.labels import check_classes, hash_labels
 from variegate.formats.parquet.columns import check_alike, find_columns, read_labels
 from variegate.formats.parquet.row_groups import GroupCache, GroupReader, choose_unpacking
 from variegate.formats.samples import Samples, Store
-from variegate.io.addresses import without_secrets
 from variegate.io.files import NotRegularError, StrPath, open_regular
 from variegate.io.location import Location, LocationLike, cache_folder
 
@@ -90,7 +89,7 @@ def reason_for(error: Exception, location: Location | None = None) -> str:
     location = location or Location.of("")
     if not isinstance(error, pa.ArrowException) and (location.is_url or is_systems):
         return reading.reason_for(error, location)
-    text = " ".join(without_secrets(str(error)).split()).rstrip(".") or type(error).__name__
+    text = one_line(error).rstrip(".") or type(error).__name__
     if isinstance(error, pa.ArrowInvalid) and ("magic bytes" in text or "too small" in text or "file size" in text):
         return "not a Parquet file, or cut short: it does not end as one does"
     return f"damaged: {text}" if isinstance(error, pa.ArrowException) else text
