@@ -102,6 +102,20 @@ def test_key_points_and_what_else_belongs_to_boxes(tmp_path: Path) -> None:
     assert len(vg.open_source(file, annotations={"ignored": True}).read(1).targets["boxes"]) == 1
 
 
+def test_what_belongs_to_boxes_goes_with_skipped_ones(tmp_path: Path) -> None:
+    boxes = [[0, 0, 9, 9], [0, 0, -9, 9], [3, 3, 0, 0], [1, 1, 5, 5]]
+    objects = {"bbox": boxes, "area": [1, 2, 3, 4], "word": ["a", "b", "c", "d"]}
+    file = write(tmp_path / "a.parquet", {"objects": [objects] * 3})
+    source = vg.open_source(file, annotations={"per_box": ["area", "word"]}, on_error="skip")
+    targets = source.read(0).targets
+    assert targets["boxes"].tolist() == [[0, 0, 9, 9], [1, 1, 6, 6]]
+    assert targets["area"].tolist() == [1, 4]
+    assert targets["word"] == ["a", "d"]
+    notes = source.notes()
+    assert any(note.startswith("1 invalid objects were skipped (the first: ") for note in notes)
+    assert "1 objects without area were skipped" in notes
+
+
 @pytest.mark.parametrize("as_struct", [True, False])
 def test_masks_in_small_row_groups_of_several_files(tmp_path: Path, as_struct: bool) -> None:
     masks = [np.random.default_rng(n).integers(0, 5, (24 + n, 32), np.uint8) for n in range(3)]

@@ -7,6 +7,7 @@ A record is either ``{"bbox": [[...], ...], "category": [...]}``, a list for eac
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +33,7 @@ USUAL_NAMES = {
 IGNORED_NAMES = ("iscrowd", "is_crowd", "difficult")
 _VISIBLE = 2.0
 _UNDER = ("objects", "annotations")
+_NO_NAMES = ("boxes", "labels")
 
 
 class RecordTargets(NamedTuple):
@@ -95,7 +97,7 @@ class ObjectFields:
     def read(self, record: Any, size: tuple[int, int]) -> RecordTargets:
         """``size``: height and width of the image, to which boxes are clipped. Raises ValueError for a record that
         cannot be read at all, such as one with lists of several lengths."""
-        columns = self._columns(record)
+        columns = self.columns_of(record)
         _check_names(filter(None, (self.boxes, self.labels, self.keypoints)), columns)
         boxes, labels, points = self.names(columns).values()
         errors = AnnotationErrors("skip")
@@ -154,7 +156,8 @@ class ObjectFields:
             targets[name] = np.array(values) if are_numbers else values
         return RecordTargets(targets, errors, box_format)
 
-    def _columns(self, record: Any) -> Mapping[str, Any]:
+    def columns_of(self, record: Any) -> Mapping[Any, Any]:
+        """Lists by name. Raises ValueError for what is no record."""
         if isinstance(record, Mapping):
             return record
         record = [] if record is None else record
@@ -268,15 +271,14 @@ def unwrapped(text: Any) -> tuple[Any, str | None]:
 
 def form_of_texts(fields: ObjectFields, texts: Iterable[Any]) -> RecordForm:
     """Of the first of these JSON texts with an object, or the last of them; of none, the usual names."""
-    form = fields.form(("boxes", "labels"), False)
+    form = fields.form(_NO_NAMES, False)
     for text in texts:
         record, under = unwrapped(text)
-        is_list = not isinstance(record, Mapping)
-        objects = [record] if isinstance(record, Mapping) else record if isinstance(record, (list, tuple)) else ()
-        names = list(dict.fromkeys(name for one in objects if isinstance(one, Mapping) for name in one))
-        form = fields.form(names or ("boxes", "labels"), is_list, under)
-        if names and (is_list or record.get(form.boxes or form.keypoints)):
-            break
+        with suppress(ValueError):  # it is named when it is read
+            columns = fields.columns_of(record)
+            form = fields.form(columns or _NO_NAMES, not isinstance(record, Mapping), under)
+            if columns.get(form.boxes or form.keypoints):
+                break
     return form
 
 
