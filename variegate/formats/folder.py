@@ -26,7 +26,7 @@ from variegate.formats.kinds import (
 from variegate.formats.reading import find_below, read_file
 from variegate.formats.samples import Samples, Store, name_column, names_in
 from variegate.io.files import StrPath
-from variegate.io.location import Location, LocationLike
+from variegate.io.location import Location, LocationLike, inside
 
 FLAT_CLASS = "."
 _DIGEST_ROWS = 1 << 16
@@ -109,10 +109,11 @@ class FolderStore(Store):
     """Images of a folder, or its .npy files."""
 
     def read(self, samples: Samples, row: int) -> bytes:
+        assert samples.folder is not None
+        path = samples.text(samples.path, row)
         if samples.is_remote:
-            assert samples.folder is not None
-            return read_file(samples.folder.child(samples.text(samples.path, row)))
-        return read_bytes(samples.row_name(row).file)
+            return read_file(samples.folder.child(path))
+        return read_bytes(inside(samples.folder.address(), path))
 
     def digest(self, samples: Samples) -> str:
         # Of the listing alone: asking the size of a million files takes minutes on a network disk.

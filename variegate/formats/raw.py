@@ -12,12 +12,11 @@ import json
 import mmap
 import os
 import sys
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -206,7 +205,12 @@ class RawStore(Store):
             data = read_range(file.location, offset, size, file.size, str(samples.row_name(row)))
             flat = np.frombuffer(data, np.uint8)
         else:
-            mapped = self._map(file, lambda: str(samples.row_name(row)))
+            try:
+                mapped = self.map_file(file)
+            except DecodeError as error:
+                raise DecodeError(str(samples.row_name(row)), error.reason) from None
+            except (OSError, ValueError) as error:
+                raise DecodeError(str(samples.row_name(row)), reason_for(error, file.location)) from None
             begin = offset - offset % mmap.PAGESIZE
             # The system begins to read what is not in memory: else the augmenting threads would wait for every page.
             with suppress(AttributeError, OSError, ValueError):
@@ -215,38 +219,23 @@ class RawStore(Store):
         image = flat.reshape(height, width, channels)
         return image if shown == channels else np.broadcast_to(image, (height, width, shown))
 
-    def _map(self, file: StoredFile, name: Callable[[], str]) -> mmap.mmap:
-        """The map of a shard, kept with the latest ones; views keep theirs alive."""
-        place = file.location.address()
-        with self._lock:
-            mapped = self._maps.get(place)
-            if mapped is not None:
-                self._maps.move_to_end(place)
-                return mapped
-        try:
-            with open_regular(place) as opened:
-                now = os.fstat(opened.fileno())
-                if (now.st_size, str(now.st_mtime_ns)) != (file.size, file.version):
-                    raise DecodeError(name(), "the file has changed since it was opened")
-                options: Any = {"trackfd": False} if sys.version_info >= (3, 13) else {}
-                mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ, **options)
-        except DecodeError:
-            raise
-        except (OSError, ValueError) as error:
-            raise DecodeError(name(), reason_for(error, file.location)) from None
-        with self._lock:
-            self._maps[place] = mapped
-            while len(self._maps) > _MOST_MAPS:
-                self._maps.popitem(last=False)
-        return mapped
-
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_maps", "_lock")}
+        return {name: value for name, value in self.__dict__.items() if name != "map_file"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._maps: OrderedDict[str, mmap.mmap] = OrderedDict()
-        self._lock = threading.Lock()
+        # The latest maps; views keep theirs alive.
+        self.map_file = lru_cache(_MOST_MAPS)(_map_file)
+
+
+def _map_file(file: StoredFile) -> mmap.mmap:
+    """Raises OSError, ValueError, or DecodeError for a file that has changed."""
+    with open_regular(file.location.address()) as opened:
+        now = os.fstat(opened.fileno())
+        if (now.st_size, str(now.st_mtime_ns)) != (file.size, file.version):
+            raise DecodeError(str(file.location), "the file has changed since it was opened")
+        options: Any = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+        return mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ, **options)
 
 
 def open_raw(files: Sequence[Location]) -> Samples:

@@ -169,13 +169,16 @@ class Samples:
         """Path of a sample below ``folder``, with forward slashes, the same on every machine."""
         return None if self.folder is None else self.text(self.path, self.row(index))
 
-    def path_beside(self, index: int) -> str | None:
-        """Path of the mask of a sample below ``folder``."""
-        return None if self.masks is None else self.text(self.masks, self.row(index))
-
     def paths(self) -> list[str]:
         """``relative_path`` of all samples. Only for samples that are files."""
-        return names_in(self.path if self.rows is None else self.path.take(pa.array(self.rows)))
+        return self._kept_names(self.path)
+
+    def mask_paths(self) -> list[str]:
+        """Paths of the masks of all samples below ``folder``; none if they are no such files."""
+        return [] if self.masks is None else self._kept_names(self.masks)
+
+    def _kept_names(self, column: Any) -> list[str]:
+        return names_in(column if self.rows is None else column.take(pa.array(self.rows)))
 
     def ids(self, indices: Int64Array) -> UInt64Array:
         return self.ids_of_rows(self._rows(indices))
@@ -262,15 +265,14 @@ class Samples:
         if not self.files:
             return self.store.name(row)
         file, position = self.file_of(row)
-        if self.path is None:
-            return SampleName(str(file.location), f"row {position}")
-        return SampleName(str(file.location), self.text(self.path, row) if self.path[row].is_valid else None)
+        member = f"row {position}" if self.path is None else self.text(self.path, row)
+        return SampleName(str(file.location), member)
 
     @staticmethod
-    def text(names: Any, row: int) -> str:
+    def text(names: Any, row: int) -> Any:
         """An entry of a column of names. Names of files are not redacted: whatever they hold is no secret."""
-        name: bytes = names[row].as_py()
-        return name.decode("utf-8", "surrogateescape")
+        name = names[row].as_py()
+        return None if name is None else name.decode("utf-8", "surrogateescape")
 
     @computed_once
     def _starts(self) -> list[int]:

@@ -137,8 +137,7 @@ def _date(time: int) -> str:
 
 
 def _of_folder(source: Samples, folder: Location) -> Stamps:
-    every = range(len(source))
-    paths = [source.relative_path(index) or "" for index in every]
+    paths = source.paths()
     marks: Sequence[str] = ()
     found: dict[str, Stamp] = {}
     if folder.is_url:
@@ -154,9 +153,8 @@ def _of_folder(source: Samples, folder: Location) -> Stamps:
         times = np.full(len(paths), UNKNOWN)
     else:
         sizes, times = _stat_all([os.path.join(folder.address(), path) for path in paths])
-    beside = [source.path_beside(index) or "" for index in every]
-    if any(beside):  # outputs are made of these files as well
-        marks = _with_beside(marks, folder, beside, found)
+    if masks := source.mask_paths():  # outputs are made of these files as well
+        marks = _with_beside(marks, folder, masks, found)
     names = [printable(path) for path in paths]
     return Stamps(names, sizes, times, marks, np.arange(len(names)), lambda file: source.name(file).file)
 

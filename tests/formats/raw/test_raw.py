@@ -26,7 +26,7 @@ def laid(root: Path) -> Samples:
 
 def maps_of(source: Samples) -> list[Any]:
     store: Any = source.store
-    return [np.frombuffer(store._map(file, str), np.uint8) for file in source.files]
+    return [np.frombuffer(store.map_file(file), np.uint8) for file in source.files]
 
 
 def test_pixels_are_views_of_the_map_that_cannot_be_written_to(tmp_path: Path) -> None:

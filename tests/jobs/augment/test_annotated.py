@@ -432,9 +432,9 @@ def test_masks_that_have_changed_are_noticed(tmp_path: Path) -> None:
     out, settings = tmp_path / "out", {"copies": 2}
     expansion(tmp_path / "data", "masks", out, **settings).run()
     source: Any = open_source(tmp_path / "data", annotations="masks")
-    mask = tmp_path / "data" / source.path_beside(1)
+    mask = tmp_path / "data" / source.mask_paths()[1]
     times = mask.stat()
-    mask.write_bytes((tmp_path / "data" / source.path_beside(1)).read_bytes())
+    mask.write_bytes((tmp_path / "data" / source.mask_paths()[1]).read_bytes())
     os.utime(mask, ns=(times.st_atime_ns, times.st_mtime_ns - 5_000_000_000))
     with pytest.raises(SourceError, match=f"{mask.name} of .* bytes, changed at .*restore the source"):
         expansion(tmp_path / "data", "masks", out, **settings).run()

@@ -155,15 +155,15 @@ class TarStore(Store):
         """The bytes of the image file. Raises DecodeError naming shard and member."""
         if row in self._broken:
             raise DecodeError(str(samples.row_name(row)), self._broken[row])
-        offset, size = (int(self._columns[name][row]) for name in ("offsets", "sizes"))
-        return self._read(samples, row, offset, size)
+        offset = self._columns["offsets"].item(row)
+        return self._read(samples, row, offset, self._columns["sizes"].item(row))
 
     def read_members(self, samples: Samples, row: int) -> bytes:
         """All members of a sample, with their headers. Raises DecodeError naming shard and member."""
-        begin, end = (int(self._columns[name][row]) for name in ("begins", "ends"))
+        begin = self._columns["begins"].item(row)
         if begin < 0:
             raise DecodeError(str(samples.row_name(row)), self._broken[row])
-        return self._read(samples, row, begin, end - begin, "its members are ")
+        return self._read(samples, row, begin, self._columns["ends"].item(row) - begin, "its members are ")
 
     def _read(self, samples: Samples, row: int, offset: int, size: int, what: str = "") -> bytes:
         name = str(samples.row_name(row))

@@ -63,7 +63,7 @@ class OutputNames:
         is_in_folders = source.folder is not None and not source.has_targets and source.classes != (FLAT_CLASS,)
         self._class_names = source.classes if is_in_folders else ()
         if source.folder is not None:
-            self._stems = output_stems([_inside(source.relative_path(index) or "") for index in range(len(source))])
+            self._stems = output_stems(list(map(_inside, source.paths())))
         else:
             self._folders = class_folders(source.classes)
 
