@@ -241,7 +241,7 @@ class ListedShard:
     def column(self, name: str) -> Int64Array:
         """A column of the index, with -1 for the failure."""
         column: Int64Array = getattr(self.index, name)
-        return np.append(column, [-1] * (len(self.labels) - len(column)))
+        return np.append(column, np.full(len(self.labels) - len(column), -1, np.int64))
 
     def names(self) -> Any:
         """Of the members, pa.LargeBinaryArray; null for a failure whose member is not known."""
