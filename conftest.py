@@ -58,8 +58,8 @@ def validated() -> Iterator[None]:
     from variegate.program import lowering
     from variegate.program.lowering.rewrites import rewrite_program
 
-    def rewrite_validated(program: Program, composed: bool, measured_once: bool) -> Program:
-        return validate(rewrite_program(validate(program), composed, measured_once))
+    def rewrite_validated(program: Program, *options: bool) -> Program:
+        return validate(rewrite_program(validate(program), *options))
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(lowering, "rewrite_program", rewrite_validated)

@@ -738,6 +738,7 @@ struct Lowering {
   const i8 * kinds;
   const i64 * records;
   i64 composed;
+  i64 nearest;
   i64 measured_once;
   i64 longest;
   i64 num_luts;

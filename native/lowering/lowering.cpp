@@ -80,6 +80,7 @@ VG_EXPORT i64 VG_ENTRY(vg_lower)(Lowering *all) {
     const Rewritten program = {all, r};
     clear_rest(program);
     remove_neutral(program);
+    if (all->nearest) take_nearest(program);
     all->longest = max_of<i64>(all->longest, program.length());
   }
   all->num_kernel_values = found.blurs == 0 ? 0 : build_kernels(all, found.blurs);

@@ -73,6 +73,8 @@ class LutTables {
 void close_gaps(const Rewritten &program);
 // Removes instructions that change no pixel.
 void remove_neutral(const Rewritten &program);
+// Makes the maps of a mask those of the nearest pixel.
+void take_nearest(const Rewritten &program);
 // Makes every geometric instruction a map with its window into the source.
 void rewrite_maps(const Rewritten &program);
 // Gives every operation on levels a LUT.

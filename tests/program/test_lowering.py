@@ -41,7 +41,7 @@ def test_lowering_leaves_the_sampled_program_alone_and_repeats_itself() -> None:
 
 
 def test_lowering_an_unknown_geometry_is_refused() -> None:
-    with pytest.raises(ValueError, match='geometry: got \'fast\'; accepted: "composed" or "exact"'):
+    with pytest.raises(ValueError, match='geometry: got \'fast\'; accepted: "composed", "exact" or "nearest"'):
         lower(program_of([[]], [noise(3, 3)]), "fast")
 
 

@@ -130,6 +130,7 @@ LOWERING = [
     ("kinds", "const i8 *"),  # [MAX_OPCODE]: ops.KIND_OF
     ("records", "const i64 *"),  # [length, INSTRUCTION_RECORD]: instructions of the only program as records, or null
     ("composed", "i64"),  # interpolating maps are joined
+    ("nearest", "i64"),  # images are masks, whose maps take the nearest pixel
     ("measured_once", "i64"),  # statistics of a pass are measured together
     ("longest", "i64"),  # out: instructions of the longest row before maps and tables were merged
     # Out: tables in use, and weights of convolutions. If there is not room for as many, nothing is lowered.

@@ -16,7 +16,7 @@ from variegate.program.stages import stages_of
 from variegate.targets.box_formats import edges_of, from_edges
 from variegate.targets.boxes import Frames, keep_boxes
 from variegate.targets.copying import Pasted, alpha_of, hide, planes_of
-from variegate.targets.masks import DeviceMasks, HostMasks, nearest_geometry
+from variegate.targets.masks import DeviceMasks, HostMasks, geometry_of
 from variegate.targets.pasting import Joined, OutputMasks, Part, parts_of, paste_masks
 from variegate.targets.points import keep_points
 from variegate.targets.regions import move_boxes
@@ -59,7 +59,7 @@ class Follower:
     ) -> None:
         self._images, self._options, self._threads, self._runner = images, options, num_threads, runner
         are_torchvisions = any(type(kind).__name__ == "Mask" for of in images for kind in of.kinds.values())
-        self._geometry = nearest_geometry(program, are_torchvisions)
+        self._geometry = geometry_of(program, are_torchvisions)
         self._sizes = np.stack([program.in_shape[:, :2], program.final_sizes()], axis=1).astype(np.int64)
         self._frames = Frames(stages_of(program), self._sizes)
         self._outputs = parts_of(program)

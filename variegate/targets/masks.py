@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from variegate.arrays import AnyArray, BoolArray, Int16Array, IntArray
+from variegate.arrays import AnyArray, IntArray
 from variegate.executors import cpu
 from variegate.native.library import data_ptr
 from variegate.program.lowering import lower
-from variegate.program.ops import INTERPOLATION_BITS, INTERPOLATION_MASK, Interpolation, Op
+from variegate.program.ops import Interpolation, Op
 from variegate.program.program import Output, Program, Tables, empty_instructions
 from variegate.program.stages import IS_FOLLOWED
 from variegate.targets.samples import NUMPY_TYPES, Mask
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 TORCH_TYPES = {dtype: torch_dtype for torch_dtype, dtype in NUMPY_TYPES.items()}
 _MOVES = IS_FOLLOWED.copy()
 _MOVES[Op.ERASE] = False
-_HAS_INTERPOLATION = _MOVES.copy()
-_HAS_INTERPOLATION[[Op.HFLIP, Op.VFLIP, Op.ROT90, Op.CROP, Op.PAD]] = False
-
-_MIRRORS = (Op.HFLIP, Op.VFLIP, Op.ROT90)
 
 # Masks of one size, or of several.
 Moved = torch.Tensor | list[torch.Tensor]
@@ -38,13 +34,9 @@ Moved = torch.Tensor | list[torch.Tensor]
 Box = tuple[int, int, int, int] | None
 
 
-def nearest_geometry(program: Program, by_corners: bool = False) -> Program:
-    """The geometry of a sampled program, with the nearest pixel. ``by_corners``: resizes as torchvision's of its
-    ``Mask``.
-
-    Where an image is interpolated several times in a row, the maps of its masks are composed: rounding between them
-    would move a mask by parts of a pixel, and whatever enlarges it by more.
-    """
+def geometry_of(program: Program, by_corners: bool = False) -> Program:
+    """The geometry of a sampled program, for ``lower(..., "nearest")``. ``by_corners``: resizes as torchvision's of its
+    ``Mask``."""
     slots = program.opcode.shape[1]
     moves = _MOVES[program.opcode] & (np.arange(slots) < program.length[:, None])
     length = moves.sum(axis=1, dtype=np.int32)
@@ -53,16 +45,10 @@ def nearest_geometry(program: Program, by_corners: bool = False) -> Program:
     place = (np.cumsum(moves, axis=1) - 1)[row, slot]
     for name in ("opcode", "args", "flags", "out_size"):
         arrays[name][row, place] = getattr(program, name)[row, slot]
-    opcode, args, flags = arrays["opcode"], arrays["args"], arrays["flags"]
-    is_resize = opcode == Op.RESIZED_CROP
-    interpolates = _HAS_INTERPOLATION[opcode] & (flags & INTERPOLATION_MASK != Interpolation.NEAREST)
     if by_corners:
-        interpolates &= ~is_resize
-        args[is_resize, 7] = 1.0
-    flags[_HAS_INTERPOLATION[opcode]] &= ~INTERPOLATION_MASK
-    for n, k in np.argwhere(_runs(opcode, interpolates)).tolist():
-        size = arrays["out_size"][n, k - 1] if k else program.in_shape[n, :2]
-        _compose(arrays, n, k, size.tolist())
+        is_resize = arrays["opcode"] == Op.RESIZED_CROP
+        arrays["flags"][is_resize] = Interpolation.NEAREST
+        arrays["args"][is_resize, 7] = 1.0
     return Program(
         **arrays,
         length=length,
@@ -73,53 +59,6 @@ def nearest_geometry(program: Program, by_corners: bool = False) -> Program:
         output=Output(layout="NHWC"),
         tables=Tables(grids=program.tables.grids),
     )
-
-
-def _runs(opcode: Int16Array, interpolates: BoolArray) -> BoolArray:
-    """bool[R, K]: maps that interpolate, with the ones before that they are composed with: others that interpolate, and
-    mirrors, which break ties the other way. A nearest map ends a run."""
-    found = np.zeros_like(interpolates)
-    mirrors = np.isin(opcode, _MIRRORS)
-    has_interpolation = _HAS_INTERPOLATION[opcode]
-    several = (interpolates.sum(axis=1) > 1) | (interpolates.any(axis=1) & mirrors.any(axis=1))
-    for row in np.flatnonzero(several).tolist():
-        first = 0
-        for k in range(opcode.shape[1]):
-            if interpolates[row, k] and (interpolates[row, first:k].any() or mirrors[row, first:k].any()):
-                found[row, first : k + 1] = True
-            if has_interpolation[row, k] and not interpolates[row, k]:
-                first = k + 1
-    return found
-
-
-def _compose(arrays: dict[str, Any], row: int, k: int, size: list[int]) -> None:
-    """Make an instruction, of an image of this ``size``, a map that is composed with its neighbors."""
-    opcode = Op(int(arrays["opcode"][row, k]))
-    args = arrays["args"][row, k]
-    height, width = size
-    border = int(arrays["flags"][row, k])
-    matrix: tuple[float, ...] | None = None
-    if opcode == Op.HFLIP:
-        matrix = (-1, 0, width, 0, 1, 0)
-    elif opcode == Op.VFLIP:
-        matrix = (1, 0, 0, 0, -1, height)
-    elif opcode == Op.ROT90:
-        turns = ((1, 0, 0, 0, 1, 0), (0, -1, width, 1, 0, 0), (-1, 0, width, 0, -1, height), (0, 1, 0, -1, 0, height))
-        matrix = turns[int(args[0]) & 3]
-    elif opcode == Op.CROP:
-        matrix = (1, 0, int(args[1]), 0, 1, int(args[0]))
-    elif opcode == Op.PAD:
-        matrix = (1, 0, -int(args[0]), 0, 1, -int(args[1]))
-        border <<= INTERPOLATION_BITS
-    elif opcode == Op.RESIZED_CROP:
-        top, left, bottom, right = (
-            float(np.float32(each)) for each in (args[0], args[1], args[0] + args[2], args[1] + args[3])
-        )
-        matrix = ((right - left) / args[5], 0, left, 0, (bottom - top) / args[4], top)
-    if matrix is not None:
-        arrays["opcode"][row, k] = Op.AFFINE
-        args[:] = (*matrix, 0.0, 0.0)
-    arrays["flags"][row, k] = border | Interpolation.POINT
 
 
 def _rows_within(geometry: Program, rows: IntArray, boxes: Sequence[Box]) -> Program:
@@ -164,10 +103,10 @@ class HostMasks:
         return np.ascontiguousarray(on_host(mask), dtype)
 
     def move(self, geometry: Program, rows: IntArray, boxes: Sequence[Box], masks: Sequence[Any], fill: int) -> Moved:
-        """Masks [H, W] of one dtype through rows of ``nearest_geometry`` -> what ``boxes`` show of the results: one
+        """Masks [H, W] of one dtype through rows of ``geometry_of`` -> what ``boxes`` show of the results: one
         tensor [masks, h, w] if all have one size."""
         dtype = masks[0].dtype
-        program = lower(_with_channels(_rows_within(geometry, rows, boxes), dtype.itemsize))
+        program = lower(_with_channels(_rows_within(geometry, rows, boxes), dtype.itemsize), "nearest")
         results = cpu.allocate(program)
         sources = np.array([data_ptr(mask) for mask in masks], np.int64)
         cpu.move(program, sources, cpu.addresses(results), dtype.itemsize, fill, self._num_threads)

@@ -92,7 +92,8 @@ class CudaRunner:
             parts = [place_tensors(there)] if there else []
             if host:
                 parts.append(upload_images(self._executor, host))
-            return self._run_placed(self.lower(program.replace(source=order[program.source])), join(parts))
+            lowered = lower_for_cuda(program.replace(source=order[program.source]), geometry="nearest")
+            return self._run_placed(lowered, join(parts))
 
     def take(self, images: Any, names: str = NAMES) -> DeviceImages:
         if isinstance(images, DeviceImages):

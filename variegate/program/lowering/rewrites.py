@@ -91,6 +91,7 @@ def new_work(
     tables: Tables,
     composed: bool = True,
     measured_once: bool = False,
+    nearest: bool = False,
 ) -> LoweringWork:
     """``program``: arrays of R programs of K slots, in C order and writable.
 
@@ -108,7 +109,7 @@ def new_work(
     }
     room = {"rows": rows, "slots": slots, "room_for_luts": _LUTS, "kernel_values": _KERNEL_VALUES}
     room |= {"lut_channels": tables.luts.shape[1]}
-    flags = {"composed": int(composed), "measured_once": int(measured_once)}
+    flags = {"composed": int(composed), "measured_once": int(measured_once), "nearest": int(nearest)}
     memory = pack_struct(LOWERING, **program._asdict(), **made, **room, **flags, **_RESULTS, records=0)
     return LoweringWork(program, made["luts"], made["kernels"], memory, tuple(made.values()))
 
@@ -134,13 +135,13 @@ def _lowered_arrays(rows: int, slots: int) -> dict[str, AnyArray]:
     }
 
 
-def rewrite_program(program: Program, composed: bool, measured_once: bool) -> Program:
+def rewrite_program(program: Program, composed: bool, measured_once: bool, nearest: bool) -> Program:
     """Run all rewrites on a sampled program, which stays as it is."""
     changed = {name: np.array(getattr(program, name), order="C") for name in (*INSTRUCTION_ARRAYS, "length")}
     read = {name: as_c_contiguous(getattr(program, name)) for name in ("in_shape", "ids", "key")}
     rows, slots = program.opcode.shape
     arrays = program.arrays()._replace(**changed, **read, **_lowered_arrays(rows, slots))
-    work = new_work(arrays, program.tables, composed, measured_once)
+    work = new_work(arrays, program.tables, composed, measured_once, nearest)
     work.lower()
     longest = work.field("longest")
     passes = int(arrays.num_passes.max(initial=1))
