@@ -46,10 +46,12 @@ class Picture(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A source, and (pixels, label) of each of its samples in order."""
+    """A source, and (pixels, label) of each of its samples in order. ``reads_labels``: when it is opened, so that its
+    fingerprint covers them."""
 
     source: Source
     expected: list[tuple[npt.NDArray[np.uint8], Any]]
+    reads_labels: bool = True
 
 
 Opener = Callable[[Path, list[Picture]], Opened]
@@ -261,6 +263,38 @@ def voc(root: Path, shown: list[Picture]) -> Opened:
     return _with_targets(open_source(root), shown)
 
 
+def masks(root: Path, shown: list[Picture]) -> Opened:
+    """The pixels of a picture's mask are its class."""
+    images = _images(root, shown)
+    (root / "masks").mkdir()
+    for (name, height, width), picture in zip(images, shown, strict=True):
+        mask = Image.new("L", (width, height), picture.label)
+        mask.save(root / "masks" / f"{name[:3]}.png")
+    source: Any = open_source(root, annotations="masks", classes=CLASSES)
+    assert [source.read(i).targets["mask"][0, 0] for i in range(len(source))] == [one.label for one in shown]
+    return Opened(source, [(pixels, -1) for pixels, _ in as_read(shown)], reads_labels=False)
+
+
+def columns(root: Path, shown: list[Picture]) -> Opened:
+    root.mkdir(parents=True)
+    images = [{"bytes": picture.data, "path": None} for picture in shown]
+    objects = [{"bbox": [[0.0, 0.0, 1.0, 1.0]], "category": [picture.label]} for picture in shown]
+    pq.write_table(pa.table({"image": images, "objects": objects}), root / "a.parquet", row_group_size=2)
+    source = open_source(root, annotations="columns", classes=CLASSES)
+    return _with_targets(source, shown)._replace(reads_labels=False)
+
+
+def members(root: Path, shown: list[Picture]) -> Opened:
+    root.mkdir(parents=True)
+    found: list[tuple[str, bytes]] = []
+    for i, picture in enumerate(shown):
+        record = {"boxes": [[0, 0, 1, 1]], "labels": [picture.label]}
+        found += [(f"{i:03}.{picture.extension}", picture.data), (f"{i:03}.json", json.dumps(record).encode())]
+    (root / "a.tar").write_bytes(tar_bytes(found))
+    source = open_source(root, annotations="members", classes=CLASSES)
+    return _with_targets(source, shown)._replace(reads_labels=False)
+
+
 def mixture(root: Path, shown: list[Picture]) -> Opened:
     """Of a folder, and of arrays whose classes stand in another order."""
     half, last = folder(root, shown[: len(shown) // 2]), as_read(shown[len(shown) // 2 :])
@@ -275,6 +309,9 @@ SOURCES: dict[str, Opener] = {
     "coco": coco,
     "voc": voc,
     "yolo": yolo,
+    "masks": masks,
+    "columns": columns,
+    "members": members,
     "folder": folder,
     "remote-folder": remote_folder,
     "shards": shards,
@@ -293,10 +330,10 @@ def without_some(open_it: Opener) -> Opener:
 
     def opener(root: Path, shown: list[Picture]) -> Opened:
         more = Picture("png", encoded(Image.fromarray(photo(9, 8)), "PNG"), 0)
-        whole, expected = open_it(root, [more, shown[0], more, *shown[1:]])
+        whole, expected, reads_labels = open_it(root, [more, shown[0], more, *shown[1:]])
         source = open_source(whole, exclude=[sample_key(whole, 0), sample_key(whole, 2)])
         assert isinstance(source, Source)
-        return Opened(source, [expected[1], *expected[3:]])
+        return Opened(source, [expected[1], *expected[3:]], reads_labels)
 
     return opener
 

@@ -29,7 +29,7 @@ def check_all(source: Source, expected: Sequence[tuple[Any, Any]], order: Sequen
 
 
 def test_every_sample_in_any_order(open_it: Opener, tmp_path: Path) -> None:
-    source, expected = open_it(tmp_path / "data", pictures())
+    source, expected, _ = open_it(tmp_path / "data", pictures())
     assert isinstance(source, Source)
     assert len(source) == len(expected) == len(pictures())
     shuffled = np.random.default_rng(0).permutation(len(source)).tolist()
@@ -37,14 +37,14 @@ def test_every_sample_in_any_order(open_it: Opener, tmp_path: Path) -> None:
 
 
 def test_no_index_outside(open_it: Opener, tmp_path: Path) -> None:
-    source, _ = open_it(tmp_path / "data", pictures())
+    source, *_ = open_it(tmp_path / "data", pictures())
     for index in (-1, len(source), len(source) + 5):
         with pytest.raises(IndexError, match=f"index: got {index}; accepted: 0 to {len(source) - 1}"):
             source.read(index)
 
 
 def test_names_and_ids_tell_samples_apart(open_it: Opener, tmp_path: Path) -> None:
-    source, _ = open_it(tmp_path / "data", pictures())
+    source, *_ = open_it(tmp_path / "data", pictures())
     names = [source.name(index) for index in range(len(source))]
     assert all(isinstance(name, SampleName) and name.file for name in names)
     assert len({str(name) for name in names}) == len(names)
@@ -56,17 +56,19 @@ def test_names_and_ids_tell_samples_apart(open_it: Opener, tmp_path: Path) -> No
 
 def test_fingerprint_is_that_of_the_samples(open_it: Opener, tmp_path: Path) -> None:
     shown = pictures()
-    fingerprint = open_it(tmp_path / "first", shown).source.fingerprint
+    first = open_it(tmp_path / "first", shown)
+    fingerprint = first.source.fingerprint
     assert int(fingerprint, 16) >= 0
     assert open_it(tmp_path / "again", shown).source.fingerprint == fingerprint
     relabelled = [*shown[:-1], Picture(shown[-1].extension, shown[-1].data, 1)]
     fewer = shown[:-1]
-    assert open_it(tmp_path / "labels", relabelled).source.fingerprint != fingerprint
+    is_other = open_it(tmp_path / "labels", relabelled).source.fingerprint != fingerprint
+    assert is_other == first.reads_labels
     assert open_it(tmp_path / "fewer", fewer).source.fingerprint != fingerprint
 
 
 def test_a_pickled_copy_reads_the_same(open_it: Opener, tmp_path: Path) -> None:
-    source, expected = open_it(tmp_path / "data", pictures())
+    source, expected, _ = open_it(tmp_path / "data", pictures())
     source.read(0)
     copy = pickle.loads(pickle.dumps(source))
     assert copy.fingerprint == source.fingerprint
@@ -75,7 +77,7 @@ def test_a_pickled_copy_reads_the_same(open_it: Opener, tmp_path: Path) -> None:
 
 
 def test_eight_threads_read_the_same(open_it: Opener, tmp_path: Path) -> None:
-    source, expected = open_it(tmp_path / "data", pictures())
+    source, expected, _ = open_it(tmp_path / "data", pictures())
     orders = [np.random.default_rng(seed).permutation(len(source)).tolist() * 3 for seed in range(8)]
     with ThreadPoolExecutor(8) as pool:
         for done in [pool.submit(check_all, source, expected, order) for order in orders]:
@@ -83,7 +85,7 @@ def test_eight_threads_read_the_same(open_it: Opener, tmp_path: Path) -> None:
 
 
 def test_it_is_one_line(open_it: Opener, tmp_path: Path) -> None:
-    source, expected = open_it(tmp_path / "data", pictures())
+    source, expected, _ = open_it(tmp_path / "data", pictures())
     kind, count = type(source).__name__, f"{len(expected)} samples"
     shown = repr(source)
     assert shown.startswith(f"{kind}(")

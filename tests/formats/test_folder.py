@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from variegate.formats.base import SourceError
-from variegate.formats.folder import open_folder
+from variegate.formats.folder import WalkedFolder, list_images, open_folder
+from variegate.formats.samples import name_column
+from variegate.io.location import Location
 
 
 def lay(root: Path, *names: str) -> Path:
@@ -85,3 +88,13 @@ def test_images_next_to_class_folders_are_distinguished_from_other_files(tmp_pat
     assert second == "1 files that are not taken for images: notes.txt"
     (tmp_path / "cat" / "a.jpg").unlink()
     assert len(open_folder(tmp_path)) == 1  # a flat folder now, whose images are its own
+
+
+def test_a_name_takes_its_bytes_and_a_label(tmp_path: Path) -> None:
+    """A pickled copy goes to each worker."""
+    files = {f"n{label:08}": [f"n{label:08}_{number}.JPEG" for number in range(1000)] for label in range(20)}
+    walked = WalkedFolder({"": name_column([]), **{folder: name_column(names) for folder, names in files.items()}})
+    source = list_images(Location.of(str(tmp_path)), walked)
+    characters = sum(map(len, source.paths()))
+    assert len(source) == 20_000
+    assert len(pickle.dumps(source)) < characters + 17 * len(source)

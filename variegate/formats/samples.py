@@ -53,10 +53,6 @@ class Store:
         """Remarks on what was found while reading."""
         return []
 
-    def layout_record(self, samples: Samples) -> Mapping[str, Any] | None:
-        """``Samples.about``."""
-        return None
-
     def with_targets(self, box_format: str, normalized: bool) -> tuple[Store, bool] | None:
         """A store whose items have targets, and whether they have labels, too; None if that is already decided."""
         return None
@@ -94,7 +90,8 @@ class Samples:
         is_stacked: all images are one array, which ``pixels`` reads many of at once.
         has_targets: samples have targets. Their boxes are edges in pixels if ``has_edges``, and images have labels
             beside them if ``has_image_labels``.
-        layout: the layout that targets are written in.
+        layout: the layout that targets are written in. ``layout_record``: see ``about``; may be a function of these
+            Samples.
         objects: boxes, labels, key points and outlines (``annotated.objects.Objects``), if they are in memory.
         mask: form of the masks made of outlines (``annotated.options``).
         masks: path of each image's mask below ``folder``, as ``path``.
@@ -121,6 +118,7 @@ class Samples:
     has_edges: bool = False
     has_image_labels: bool = True
     layout: str | None = None
+    layout_record: Mapping[str, Any] | Callable[[Samples], Mapping[str, Any]] | None = None
     objects: Any = None
     mask: str | None = None
     masks: Any = None
@@ -211,7 +209,7 @@ class Samples:
     @computed_once
     def about(self) -> Mapping[str, Any] | None:
         """Properties of a data set in its ``layout`` beside images and targets, as JSON has it."""
-        return self.store.layout_record(self)
+        return self.layout_record(self) if callable(self.layout_record) else self.layout_record
 
     @property
     def whole(self) -> Samples:

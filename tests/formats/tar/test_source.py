@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import pickle
 import tarfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import PIPE
 
@@ -281,15 +279,6 @@ def test_two_processes_index_the_same_shards_at_once(tmp_path: Path) -> None:
     prints = {process.communicate()[0].strip() for process in running}
     assert prints == {open_webdataset(shards).fingerprint}
     assert len(os.listdir(tmp_path)) == 12
-
-
-def test_pickled_and_read_by_many_threads(tmp_path: Path) -> None:
-    source = open_webdataset(write_shards(tmp_path, 3, samples=20))
-    copy = pickle.loads(pickle.dumps(source))
-    assert copy.fingerprint == source.fingerprint
-    with ThreadPoolExecutor(8) as pool:
-        items = list(pool.map(copy.read, [*range(60)] * 4))
-    assert items == [(encoded(i % 8), i % 10) for i in range(60)] * 4
 
 
 def test_a_shard_that_changes_while_it_is_used_is_noticed(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ from variegate.io.location import Location
 
 
 class RowStore(Store):
-    """``images`` and ``masks`` have the same rows; ``table``: the columns of the objects, all in memory. ``about``:
-    what files with the same columns need to have, as JSON has it: their names, and ``RecordForm`` of the objects."""
+    """``images`` and ``masks`` have the same rows; ``table``: the columns of the objects, all in memory.
+    ``objects``: the column that holds all of an image's, if it is one."""
 
     def __init__(
         self,
@@ -38,14 +38,13 @@ class RowStore(Store):
         masks: Samples | None,
         table: pa.Table | None,
         reader: RecordReader,
-        about: Mapping[str, Any],
+        objects: str | None,
     ) -> None:
         self._images = images
         self._masks = masks
         self._table = table
         self._reader = reader
-        self._about = about
-        self._objects = about["objects"]
+        self._objects = objects
 
     def read(self, samples: Samples, row: int) -> Item:
         """Raises DecodeError naming the file and the row, and the object that is wrong."""
@@ -74,9 +73,6 @@ class RowStore(Store):
         masks = self._masks and self._masks.fingerprint
         fields = self._reader.fields.digest_text
         return digest_of(f"{self._images.fingerprint}\0{masks}\0{self._objects}\0{fields}")
-
-    def layout_record(self, samples: Samples) -> Mapping[str, Any]:
-        return self._about
 
     def notes(self) -> list[str]:
         masks = [] if self._masks is None else self._masks.notes()
@@ -125,8 +121,8 @@ def open_columns(
     form = form_of_schema(fields, None if table is None else table.schema, objects)
     names = {"image": image or parquet.find_columns(opened[0]).image, "objects": objects, "mask": mask}
     about = {"format": "columns", **names, "record": asdict(form)}
-    store = RowStore(images, masks, table, RecordReader(fields, on_error), about)
-    return replace(images, store=store, layout="parquet", **targets_of(fields))
+    store = RowStore(images, masks, table, RecordReader(fields, on_error), objects)
+    return replace(images, store=store, layout="parquet", layout_record=about, **targets_of(fields))
 
 
 def _flat_columns(types: Mapping[str, pa.DataType], fields: ObjectFields) -> list[str]:

@@ -113,19 +113,15 @@ def mask_of(data: bytes, name: str, frame: Frame, exif: str | None, image: str =
 class AnnotatedStore(Store):
     """Images of a folder, and their objects, which Samples have in memory.
 
-    ``about``: see ``annotated_folder``. ``exif``: frame of the annotations (``frames.EXIF``). ``unoutlined``: what
+    ``exif``: frame of the annotations (``frames.EXIF``). ``unoutlined``: what
     masks show of objects without an outline (``options.OPTIONS``).
     """
 
-    about: Mapping[str, Any]
     exif: str | None
     unoutlined: str
 
     def __post_init__(self) -> None:
         self._frames = Frames(self.exif)
-
-    def layout_record(self, samples: Samples) -> Mapping[str, Any]:
-        return self.about
 
     def digest(self, samples: Samples) -> str:
         """Of the classes, the names of the images and all annotations."""
@@ -158,14 +154,10 @@ class AnnotatedStore(Store):
 class MaskStore(Store):
     """Images of a folder, and their masks, which are files of their own."""
 
-    about: Mapping[str, Any]
     exif: str | None
 
     def __post_init__(self) -> None:
         self._frames = Frames(self.exif)
-
-    def layout_record(self, samples: Samples) -> Mapping[str, Any]:
-        return self.about
 
     def digest(self, samples: Samples) -> str:
         """Of the classes and the names: masks are not read for it."""
@@ -220,8 +212,8 @@ def annotated_folder(
     without = int(np.count_nonzero(np.diff(objects.starts) == 0)) - noted
     if without:
         notes.append(f"{without:,} images have no objects")
-    store = AnnotatedStore(about, options["exif"], unoutlined)
-    return _samples(folder, store, classes, paths, notes, has_edges=True, objects=objects, mask=mask)
+    store = AnnotatedStore(options["exif"], unoutlined)
+    return _samples(folder, store, classes, paths, notes, about, has_edges=True, objects=objects, mask=mask)
 
 
 def _samples(
@@ -230,6 +222,7 @@ def _samples(
     classes: Sequence[str],
     paths: Sequence[str],
     remarks: Sequence[str],
+    about: Mapping[str, Any],
     **more: Any,
 ) -> Samples:
     return Samples(
@@ -245,6 +238,7 @@ def _samples(
         has_targets=True,
         has_image_labels=False,
         layout="folder",
+        layout_record=about,
         **more,
     )
 
@@ -267,7 +261,7 @@ def open_masks(
     if more := [path for stem, path in found.items() if stem not in pictures]:
         notes.append(f"{len(more):,} masks belong to no image: {base.first_names(more)}")
     stems = [stem for stem in pictures if stem in found]
-    store = MaskStore({"format": "masks", "images": images}, options["exif"])
+    about = {"format": "masks", "images": images}
     of_masks = name_column([found[stem] for stem in stems])
     paths = [pictures[stem] for stem in stems]
-    return _samples(folder, store, check_classes(classes), paths, notes, masks=of_masks)
+    return _samples(folder, MaskStore(options["exif"]), check_classes(classes), paths, notes, about, masks=of_masks)

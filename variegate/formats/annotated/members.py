@@ -195,4 +195,6 @@ def open_members(
         return AnnotatedStream(files, members)
     images = open_webdataset(files, on_error=on_error, cache_dir=cache_dir)
     store = MemberStore(images, members)
-    return replace(images, store=store, layout="webdataset", **records.targets_of(fields))
+    return replace(
+        images, store=store, layout="webdataset", layout_record=store.layout_record, **records.targets_of(fields)
+    )
