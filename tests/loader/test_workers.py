@@ -302,6 +302,7 @@ def test_a_sample_that_kills_its_workers_is_named() -> None:
 
 @pytest.mark.process
 def test_workers_end_with_their_loader() -> None:
+    gc.collect()  # loaders of tests before, which an error may have kept
     before = set(worker_processes())
     loader = load(MemorySource(8), workers=vg.ProcessWorkers(1))
     list(loader)

@@ -44,8 +44,8 @@ class WorkerBatches:
         self._maker = maker
         self._candidates = candidates
         self._planner = Threads(1, "variegate-plan")
-        # Steps to begin beyond those that are prefetched, so that each worker has one.
-        self.read_depth = max(1, len(fleet.devices) - maker.options.prefetch)
+        # Steps to begin beyond those that are prefetched, so that each worker has one, and one waits for the next idle.
+        self.read_depth = max(1, len(fleet.devices) + 1 - maker.options.prefetch)
 
     def steps(
         self,
