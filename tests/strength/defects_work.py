@@ -46,6 +46,13 @@ _OF_LOADING = (
         tests=("tests/decode/test_decode.py", "tests/decode/test_headers.py"),
     ),
     Defect(
+        name="decode-forgets-that-tiles-are-decoded-whole",
+        anchor="PillowFile.__init__",
+        search="check_pixels(path, *tile, max_pixels)",
+        replace="check_pixels(path, image.height, image.width, max_pixels)",
+        tests=("tests/decode/test_decode_memory.py",),
+    ),
+    Defect(
         name="tar-index-forgets-the-time",
         anchor="load_index",
         search="if index.version == version:",
