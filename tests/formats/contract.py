@@ -182,6 +182,15 @@ def shards(root: Path, shown: list[Picture]) -> Opened:
     return Opened(source, as_read(shown))
 
 
+def remote_shards(root: Path, shown: list[Picture]) -> Opened:
+    """On fsspec's file system in memory, one with a local copy, one without."""
+    opened = shards(root, shown)
+    fsspec.filesystem("memory").put(str(root), str(root), recursive=True)
+    sharded = open_source(f"memory:/{root}/*.tar", classes=CLASSES)
+    assert len(sharded.shard(1)) == len(shown) - len(shown) // 2
+    return Opened(sharded.by_index(), opened.expected)
+
+
 def raw(root: Path, shown: list[Picture]) -> Opened:
     """Ids that are no places; gray with one channel in the file, as RGB where the source was files."""
     expected, half = as_read(shown), len(shown) // 2
@@ -315,6 +324,7 @@ SOURCES: dict[str, Opener] = {
     "folder": folder,
     "remote-folder": remote_folder,
     "shards": shards,
+    "remote-shards": remote_shards,
     "raw": raw,
     "parquet": parquet,
     "parquet-unpacked": unpacked_parquet,

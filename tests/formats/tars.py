@@ -12,6 +12,9 @@ from typing import Any
 from PIL import Image
 
 from tests.images import PHOTOS, photo
+from variegate.errors import DecodeError
+from variegate.formats.base import Item
+from variegate.formats.sharded import POSITION_BITS, ShardedSource
 
 Members = list[tuple[str, bytes]]
 
@@ -62,3 +65,25 @@ def write_shards(folder: Path, count: int = 3, samples: int = 4) -> list[str]:
     """train-00.tar, train-01.tar, ... with labels."""
     folder.mkdir(parents=True, exist_ok=True)
     return [write_tar(folder / f"train-{shard:02d}.tar", labelled(samples, shard * samples)) for shard in range(count)]
+
+
+def indices_of(source: Any) -> list[int]:
+    """Of all samples, in order, of a Source or of shards."""
+    if not isinstance(source, ShardedSource):
+        return list(range(len(source)))
+    return [
+        number << POSITION_BITS | position
+        for number in range(source.num_shards)
+        for position in range(len(source.shard(number)))
+    ]
+
+
+def read_all(source: Any) -> list[Item | DecodeError]:
+    """All samples in order; the error of each that cannot be read."""
+    found: list[Item | DecodeError] = []
+    for index in indices_of(source):
+        try:
+            found.append(source.read(index))
+        except DecodeError as error:
+            found.append(error)
+    return found

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.formats.contract import folder, pictures, shards
+from tests.formats.tars import indices_of, read_all
 from variegate.apps.preview.choosing import choose_images
-from variegate.formats.base import SourceError, StreamSource
+from variegate.formats.base import SourceError
 from variegate.formats.filtered import PlaceWithout, sample_keys
 from variegate.formats.indexing import index_source
 from variegate.formats.opening import open_source
@@ -101,21 +102,20 @@ def test_its_stamps_are_of_the_files_that_are_left(place, listed, tmp_path):
     assert [file.samples for file in pickle.loads(pickle.dumps(few)).stored_files()] == [2, 3]
 
 
-def test_a_stream_gives_what_the_index_gives(tmp_path):
+def test_shards_give_what_the_index_gives(tmp_path):
     shards(tmp_path / "tars", pictures())
     names = ["a.tar: 001.png", "b.tar: 000.png", "c.tar: 0.png"]
-    by_index = open_source(str(tmp_path / "tars" / "*.tar"), classes=["ant", "bee", "cat"], exclude=names)
-    stream = open_source(str(tmp_path / "tars" / "*.tar"), stream=True, exclude=names)
+    place = str(tmp_path / "tars" / "*.tar")
+    by_index = open_source(place, exclude=names)
+    source = open_source(place, stream=True, exclude=names)
 
-    assert isinstance(stream, StreamSource)
-    items = [item for shard in range(stream.num_shards) for item in stream.read_shard(shard)]
-    assert [item.id for item in items] == by_index.ids(np.arange(len(by_index))).tolist()
-    assert [item.name for item in items] == [by_index.name(index) for index in range(len(by_index))]
-    assert stream.notes()[-2:] == [
-        "excluded: 2 images, by their names",
-        "of no image: 1 of the names to exclude, such as 'c.tar: 0.png'",
-    ]
-    assert stream.fingerprint != open_source(str(tmp_path / "tars" / "*.tar"), stream=True).fingerprint
+    indices = indices_of(source)
+    assert source.ids(np.array(indices)).tolist() == by_index.ids(np.arange(len(by_index))).tolist()
+    assert [source.name(index) for index in indices] == [by_index.name(index) for index in range(len(by_index))]
+    assert read_all(source) == read_all(by_index)
+    assert source.by_index().fingerprint == by_index.fingerprint
+    assert source.fingerprint != open_source(place, stream=True).fingerprint
+    assert source.count() == len(by_index)
 
 
 def test_a_name_of_several_images_leaves_out_all_of_them_and_is_said(tmp_path):

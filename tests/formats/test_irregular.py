@@ -29,12 +29,7 @@ for place in sys.argv[1:]:
     try:
         source = open_source(place, stream=True if place.endswith("stream.tar") else None)
         said += [f"note: {note}" for note in source.notes()]
-        items = range(len(source)) if hasattr(source, "read") else [next(source.read_shard(0)).item]
-        for one in items:
-            if isinstance(one, Exception):
-                raise one
-            if not isinstance(one, int):
-                continue
+        for one in range(len(source.shard(0) if hasattr(source, "shard") else source)):
             try:
                 said.append(len(source.read(one).data))
             except vg.DecodeError as error:

@@ -8,7 +8,7 @@ from PIL import Image
 from tests.formats.tars import tar_bytes
 from tests.images import photo
 from variegate.formats.base import SampleName
-from variegate.formats.filtered import sample_key, stream_key
+from variegate.formats.filtered import name_key, sample_key
 from variegate.formats.opening import open_source
 
 
@@ -19,13 +19,13 @@ def test_of_a_folder_it_is_the_path_below_it(tmp_path):
     assert sample_key(open_source(tmp_path), 0) == "cat/deep/a.png"
 
 
-def test_by_index_and_as_a_stream_it_is_the_same_and_knows_no_folder(tmp_path):
+def test_by_index_and_in_shards_it_is_the_same_and_knows_no_folder(tmp_path):
     for folder in ("here", "there"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.tar").write_bytes(tar_bytes([("x/7.jpg", b"data")]))
-    source, stream = open_source(tmp_path / "here" / "a.tar"), open_source(tmp_path / "there" / "a.tar", stream=True)
+    source, sharded = open_source(tmp_path / "here" / "a.tar"), open_source(tmp_path / "there" / "a.tar", stream=True)
 
-    assert sample_key(source, 0) == stream_key(next(stream.read_shard(0)).name) == "a.tar: x/7.jpg"
+    assert sample_key(source, 0) == name_key(sharded.name(0)) == "a.tar: x/7.jpg"
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_by_index_and_as_a_stream_it_is_the_same_and_knows_no_folder(tmp_path):
     ],
 )
 def test_every_name_is_a_line_of_utf_8(name, expected):
-    key = stream_key(name)
+    key = name_key(name)
 
     assert key == expected
     assert key.encode()

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import variegate as vg
-from tests.formats.tars import encoded, labelled, tar_bytes, write_shards, write_tar
+from tests.formats.tars import encoded, labelled, read_all, tar_bytes, write_shards, write_tar
 from variegate.formats import kinds as file_kinds
 from variegate.formats.base import SourceError
 from variegate.formats.samples import Samples
-from variegate.formats.tar.read import TarStream
+from variegate.formats.tar.read import TarShards
 
 
 def test_tars_by_every_way_to_name_them(tmp_path: Path) -> None:
@@ -34,10 +34,11 @@ def test_tars_by_every_way_to_name_them(tmp_path: Path) -> None:
         assert source.fingerprint == expected
         assert source.read(11) == (encoded(3), 1)
     assert len(vg.open_source(shards[0])) == 4
-    stream = vg.open_source(tmp_path, stream=True, classes="abc")
-    assert isinstance(stream, TarStream)
-    assert (stream.num_shards, stream.classes) == (3, ("a", "b", "c"))
-    assert vg.open_source(stream) is stream
+    sharded = vg.open_source(tmp_path, stream=True)
+    assert isinstance(sharded, TarShards)
+    assert sharded.num_shards == 3
+    assert vg.open_source(sharded) is sharded
+    assert vg.open_source(sharded, stream=False).fingerprint == expected
     assert vg.open_source(source) is source
 
 
@@ -54,11 +55,14 @@ def test_options_reach_the_shards(tmp_path: Path) -> None:
         vg.open_source(path, on_error="igno")
     packed = tmp_path / "b.tar.gz"
     packed.write_bytes(gzip.compress(tar_bytes(labelled(2))))
+    for stream in (False, True):
+        assert read_all(vg.open_source(packed, stream=stream)) == [(encoded(0), 0), (encoded(1), 1)]
+    with pytest.raises(ValueError, match="cache_limit: got 0; accepted: an integer from 1 on"):
+        vg.open_source(packed, cache_limit=0)
     with pytest.raises(
-        SourceError, match=r"b\.tar\.gz: compressed by gzip \(unpack it first; gzip'ed archives can be re"
+        SourceError, match=r"b\.tar\.gz: cache_limit=999 has no room for it; accepted: more than 10,240"
     ):
-        vg.open_source(packed)
-    assert len(list(vg.open_source(packed, stream=True).read_shard(0))) == 2
+        vg.open_source(packed, cache_dir=tmp_path / "small", cache_limit=999)
 
 
 def test_folders_and_images(tmp_path: Path) -> None:
@@ -85,7 +89,7 @@ def test_addresses(tmp_path: Path, memory: Any) -> None:
     memory.pipe("/images/cat/1.jpg", encoded(1))
     assert isinstance(vg.open_source("memory://images"), Samples)
     for spec in ("memory://shards", "memory://shards/*.tar", "memory://shards/{0..1}.tar", ["memory://shards/0.tar"]):
-        assert isinstance(vg.open_source(spec), TarStream)
+        assert isinstance(vg.open_source(spec), TarShards)
         assert isinstance(vg.open_source(spec, stream=False), Samples)
     assert (
         vg.open_source("memory://shards/", stream=False).fingerprint
@@ -97,7 +101,7 @@ def test_addresses(tmp_path: Path, memory: Any) -> None:
         vg.open_source("https://u:p@host/data?x")
 
 
-@pytest.mark.parametrize("spec", [3, None, {"a": 1}, b"bytes", [], [1, 2], (1, 2, 3), ["a.tar", 3], {1, 2}])
+@pytest.mark.parametrize("spec", [3, None, {"a": 1}, b"bytes", [], [1, 2], (1, 2, 3), ["a.tar", 3]])
 def test_objects_of_other_kinds(spec: Any) -> None:
     with pytest.raises(
         TypeError, match=r"open_source: got .*; accepted: a folder of images or of class folders, \.tar"
@@ -150,7 +154,7 @@ def test_local_files_need_no_fsspec_and_no_torch(tmp_path: Path) -> None:
     write_shards(tmp_path, 1)
     probe = (
         "import sys, variegate as vg; assert len(vg.open_source(sys.argv[1])) == 4\n"
-        "assert len(list(vg.open_source(sys.argv[1], stream=True).read_shard(0))) == 4\n"
+        "assert len(vg.open_source(sys.argv[1], stream=True).shard(0)) == 4\n"
         "print([m for m in ('fsspec', 'torch') if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", probe, str(tmp_path)], capture_output=True, text=True, check=False)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.formats.tars import write_tar
+from tests.formats.tars import indices_of, write_tar
 from variegate.formats.base import SourceError
 from variegate.formats.opening import open_source
 
@@ -68,10 +68,7 @@ def test_addresses() -> None:
 def test_archives(tmp_path: Path, stream: bool) -> None:
     tar(tmp_path / "a.tar", ("./cat/0.png", *LEFT, "./dog/1.png"))
     source = open_source(tmp_path / "a.tar", stream=stream)
-    names = (
-        [one.name for one in source.read_shard(0)] if stream else [source.name(index) for index in range(len(source))]
-    )
-    assert [name.member for name in names] == ["./cat/0.png", "./dog/1.png"]
+    assert [source.name(index).member for index in indices_of(source)] == ["./cat/0.png", "./dog/1.png"]
 
 
 def test_shards_by_folder_and_by_pattern(tmp_path: Path) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# A path may begin with one of these: /404/a.tar answers so, /cut/a.tar breaks off after half of the file, and
-# /whole/a.tar answers a request for a range with all of the file.
+# A path may begin with one of these: /404/a.tar answers so, /cut/a.tar breaks off after half of the file,
+# /stalled/a.tar sends nothing after it, /whole/a.tar answers a request for a range with all of the file, and
+# /unsized/a.tar does not say how long it is.
 _STATUS = ("403", "404", "500")
+_WAYS = (*_STATUS, "cut", "stalled", "whole", "unsized")
+_STALLED_SECONDS = 20
 
 
 @contextmanager
@@ -28,25 +32,26 @@ def serving(files: dict[str, bytes]) -> Iterator[tuple[str, list[str]]]:
             asked = self.headers.get("Range")
             requests.append(" ".join(filter(None, (self.command, self.path, asked))))
             _, first, *rest = self.path.partition("?")[0].split("/")
-            data = files.get(
-                "/".join(rest) if rest and first in (*_STATUS, "cut", "whole") else self.path[1:].split("?")[0]
-            )
+            data = files.get("/".join(rest) if rest and first in _WAYS else self.path[1:].split("?")[0])
             if first in _STATUS or data is None:
                 self.send_error(int(first) if first in _STATUS else 404)
                 return
             begin, end = 0, len(data)
-            if asked and first != "whole":
+            if asked and first not in ("whole", "unsized"):
                 low, _, high = asked.removeprefix("bytes=").partition("-")
                 begin, end = int(low), min(int(high or end) + 1, end)
                 self.send_response(206)
                 self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{len(data)}")
             else:
                 self.send_response(200)
-            self.send_header("Content-Length", str(end - begin))
+            if first != "unsized":
+                self.send_header("Content-Length", str(end - begin))
             self.end_headers()
             if with_body:
                 body = data[begin:end]
-                self.wfile.write(body[: len(body) // 2] if first == "cut" else body)
+                self.wfile.write(body[: len(body) // 2] if first in ("cut", "stalled") else body)
+                if first == "stalled":
+                    time.sleep(_STALLED_SECONDS)
                 self.close_connection = True
 
         def log_message(self, *_: object) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +12,10 @@ import pytest
 from PIL import Image
 
 from tests.images import PHOTOS, photo
+from tests.loader.samples import MemoryShards
 from tests.needed import needs
 from tests.one_tensorflow import on_tensorflow
 from variegate import transforms as T
-from variegate.formats.base import StreamItem
 from variegate.formats.folder import open_folder
 from variegate.formats.samples import Samples
 
@@ -146,18 +145,6 @@ def test_a_batch_may_be_shorter(root: Path, tmp_path: Path) -> None:
 # -- refusals ----------------------------------------------------------------------------------------------------------
 
 
-class Stream:
-    classes = ("a",)
-    fingerprint = "0"
-    num_shards = 1
-
-    def read_shard(self, shard: int) -> Iterator[StreamItem]:
-        yield from ()
-
-    def notes(self) -> list[str]:
-        return []
-
-
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
@@ -177,8 +164,8 @@ def test_arguments_that_are_refused(source: Samples, arguments: Any, options: An
 def test_loaders_that_are_refused(source: Samples) -> None:
     with pytest.raises(TypeError, match=r"loader: got list; accepted: a vg\.Loader"):
         PyDataset([])  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"loader: its source is a stream, .* open_source\(\.\.\., stream=False\)"):
-        PyDataset(make_loader(Stream()))
+    with pytest.raises(TypeError, match=r"loader: its source is .*, whose length is not known; .* stream=False\)"):
+        PyDataset(make_loader(MemoryShards(4)))
     loader = make_loader(source)
     loader.augmenter.device = "cuda:0"
     with pytest.raises(ValueError, match="loader: got device='cuda:0'; accepted: 'cpu'"):

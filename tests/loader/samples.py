@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -13,7 +12,10 @@ from PIL import Image
 
 from tests.images import PHOTOS, photo
 from variegate.errors import DecodeError
-from variegate.formats.base import Item, SampleName, StreamItem
+from variegate.formats.base import Item, SampleName, SourceError
+from variegate.formats.samples import Samples, samples_of
+from variegate.formats.sharded import POSITION_BITS, ShardedSource
+from variegate.io.location import Location
 
 
 @cache
@@ -60,24 +62,36 @@ class MemorySource:
         return []
 
 
-class MemoryStream:
-    """The same samples, in shards."""
+class MemoryShards(ShardedSource):
+    """The same samples, in shards; ``lost`` is a shard that cannot be read. ``is_indexed``: they can be counted."""
 
-    classes = ("even", "odd")
-    fingerprint = "stream"
+    def __init__(
+        self,
+        number: int,
+        shards: int = 3,
+        broken: dict[int, Any] | None = None,
+        lost: int | None = None,
+        on_error: str = "skip",
+        is_indexed: bool = True,
+    ) -> None:
+        super().__init__([Location.of(f"shard-{shard}.tar") for shard in range(shards)], MemorySource.classes, on_error)
+        self.samples = MemorySource(number, broken)
+        self.parts = np.array_split(np.arange(number), shards)
+        self.lost = lost
+        self.is_indexed = is_indexed
+        self.fetched: list[int] = []
 
-    def __init__(self, number: int, shards: int = 3, broken: dict[int, Any] | None = None) -> None:
-        self._source = MemorySource(number, broken)
-        self._parts = np.array_split(np.arange(number), shards)
-        self.num_shards = shards
+    def _open(self, number: int, fetch: bool) -> Samples | None:
+        if not fetch and not self.is_indexed:
+            return None
+        if number == self.lost:
+            raise SourceError(f"{self.locations[number]}: the connection broke off")
+        if fetch:
+            self.fetched.append(number)
+        return samples_of(self.samples).take(self.parts[number])
 
-    def read_shard(self, shard: int) -> Iterator[StreamItem]:
-        for index in self._parts[shard].tolist():
-            try:
-                item: Item | DecodeError = self._source.read(index)
-            except DecodeError as error:
-                item = error
-            yield StreamItem(1000 + index, self._source.name(index), item)
+    def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        return self.samples.ids(np.array([self.parts[index >> POSITION_BITS][index & 0xFFFFFFFF] for index in indices]))
 
-    def notes(self) -> list[str]:
-        return []
+    def _open_all(self) -> Samples:
+        return samples_of(self.samples)

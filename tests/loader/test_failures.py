@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import variegate as vg
 from tests.loader.loading import CROPPED, load, pixels
-from tests.loader.samples import MemorySource, MemoryStream, jpeg
+from tests.loader.samples import MemoryShards, MemorySource, jpeg
 from variegate import transforms as T
 from variegate.errors import DecodeError
-from variegate.formats.base import SampleName, SourceError, StreamItem
+from variegate.formats.base import SourceError
 
 TRUNCATED = jpeg(5)[:400]  # a JPEG: its header is whole, its picture is not
 NO_HEADER = jpeg(6)[:20]
@@ -22,7 +20,7 @@ UNREADABLE = DecodeError("memory: 7.jpg", "cannot be read (Input/output error)")
 BROKEN = {5: TRUNCATED, 6: NO_HEADER, 7: UNREADABLE, 8: b"", 9: b"this is text", 12: jpeg(12)[:300]}
 # Of seed 0 in epoch 0: with others, a run that is repeated would train on other images.
 SUBSTITUTES = {5: 18, 6: 2, 7: 14, 8: 10, 9: 14, 12: 13}
-SOURCES = [lambda: MemorySource(20, BROKEN), lambda: MemoryStream(20, broken=BROKEN)]  # type: ignore[arg-type]
+SOURCES = [lambda: MemorySource(20, BROKEN), lambda: MemoryShards(20, broken=BROKEN)]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("make", SOURCES)
@@ -100,30 +98,40 @@ def test_a_substitute_is_a_good_sample_drawn_for_the_bad_one() -> None:
     assert drawn == SUBSTITUTES
 
 
-@pytest.mark.parametrize("batch_size", [1, 3, 10])
-@pytest.mark.parametrize("start", [0, 5, 6])
-def test_a_substitute_in_a_stream_is_the_last_good_sample_before_it(batch_size: int, start: int) -> None:
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_substitute_in_shards_is_of_its_block_or_the_one_before(shuffle: bool) -> None:
     """Whatever the batch size is, and also where a run goes on right before the bad samples."""
-    source = MemoryStream(20, broken=BROKEN)  # type: ignore[arg-type]
-    loader = load(source, T.Resize((16, 16)), on_error="replace", batch_size=batch_size, shuffle=False)
-    loader.load_state_dict({**loader.state_dict(), "done": start})
-    rows = {
-        int(i) - 1000: (image, int(label), bool(is_padding))
-        for batch in loader
-        for i, image, label, is_padding in zip(batch.ids, batch.images, batch.labels, batch.padding, strict=True)
+    source = MemoryShards(20, 5, broken=BROKEN)
+    options: dict[str, Any] = {"on_error": "replace", "shuffle": shuffle, "block_shards": 2}
+    good = {
+        vg.Augmenter(T.Resize((16, 16))).decode_and_run([jpeg(i)])[0].numpy().tobytes(): i
+        for i in range(20)
+        if i not in BROKEN
     }
-    assert sorted(rows) == list(range(start, 20))
-    expected = {5: 4, 6: 4, 7: 4, 8: 4, 9: 4, 12: 11}
-    for bad, good in expected.items():
-        if bad >= start:
-            plain = vg.Augmenter(T.Resize((16, 16))).decode_and_run([jpeg(good)])[0]
-            assert torch.equal(rows[bad][0], plain)
-            assert rows[bad][1:] == (good % 2, True)
+
+    def substitutes(start: int, **changes: Any) -> dict[int, int]:
+        loader = load(source, T.Resize((16, 16)), **options, **changes)
+        loader.load_state_dict({**loader.state_dict(), "done": start})
+        return {
+            int(i) - 1000: good[image.numpy().tobytes()]
+            for batch in loader
+            for i, image, is_padding in zip(batch.ids, batch.images, batch.padding, strict=True)
+            if is_padding
+        }
+
+    expected = substitutes(0)
+    assert sorted(expected) == sorted(BROKEN)
+    assert substitutes(0, batch_size=7, num_threads=1) == expected
+    assert substitutes(5).items() <= expected.items()
+    in_order = [int(i) - 1000 for batch in load(source, T.Resize((16, 16)), **options) for i in batch.ids]
+    for bad, replacement in expected.items():
+        block, other = (in_order.index(i) // 8 for i in (bad, replacement))
+        assert other in (block - 1, block)
 
 
-def test_a_stream_that_begins_with_a_bad_sample() -> None:
+def test_shards_that_begin_with_a_bad_sample() -> None:
     broken: dict[int, bytes | DecodeError] = {0: TRUNCATED, 1: TRUNCATED}
-    loader = load(MemoryStream(9, broken=broken), on_error="skip", shuffle=False)
+    loader = load(MemoryShards(9, broken=broken), on_error="skip", shuffle=False)
     assert [len(batch.labels) for batch in loader] == [2, 4, 1]
 
 
@@ -136,25 +144,15 @@ def test_a_batch_of_nothing_but_bad_samples_holds_a_substitute(on_error: str) ->
     assert sizes == ([4, 1, 4] if on_error == "skip" else [4, 4, 4])
 
 
-class LosesAShard(MemoryStream):
-    """As it is where a shard cannot be read to its end."""
-
-    def read_shard(self, shard: int) -> Iterator[StreamItem]:
-        for item in super().read_shard(shard):
-            if item.id == 1011:
-                name = SampleName("shard-1.tar", None)
-                yield StreamItem(item.id, name, DecodeError(str(name), "the connection broke off"), is_end=True)
-                return
-            yield item
-
-
-def test_a_stream_that_loses_samples_ends_a_run_of_several_ranks() -> None:
-    """Another rank may have read them, and would then wait for this one for ever."""
-    alone = load(LosesAShard(30), on_error="skip")
-    assert len(pixels(alone)) == 21
+def test_a_shard_that_is_lost_ends_a_run_of_several_ranks() -> None:
+    """Another rank may have read it, and would then wait for this one for ever."""
+    alone = load(MemoryShards(30, lost=1), on_error="skip")
+    assert len(pixels(alone)) == 20
     assert str(alone.errors[0]) == "shard-1.tar: the connection broke off"
-    with pytest.raises(SourceError, match=r"shard-1\.tar: the connection broke off\. Every rank counts"):
-        list(load(LosesAShard(30), on_error="skip", rank=0, world_size=2))
+    with pytest.raises(SourceError, match=r"^shard-1\.tar: the connection broke off\. Ranks share out"):
+        list(load(MemoryShards(30, lost=1), on_error="skip", rank=0, world_size=2))
+    with pytest.raises(SourceError, match=r"^shard-1\.tar: the connection broke off$"):
+        list(load(MemoryShards(30, lost=1, on_error="raise")))
 
 
 def test_ranks_stay_in_step_with_bad_samples_on_one_of_them() -> None:

@@ -17,11 +17,11 @@ import torch
 
 import variegate as vg
 from tests.loader.loading import CROPPED, NORMALISED, ids, load, pixels
-from tests.loader.samples import MemorySource, MemoryStream, jpeg
+from tests.loader.samples import MemoryShards, MemorySource, jpeg
 from variegate import transforms as T
 from variegate.decode import read_image
 
-_THREADS = ("variegate-read", "variegate-batch", "variegate-stream")
+_THREADS = ("variegate-read", "variegate-batch", "variegate-fetch")
 
 
 def test_batches_hold_images_labels_ids_and_marks() -> None:
@@ -94,11 +94,11 @@ def test_pixels_do_not_depend_on(options: dict[str, Any]) -> None:
     assert pixels(load(MemorySource(11), **options)) == pixels(load(MemorySource(11)))
 
 
-def test_a_stream_gives_the_same_pixels_as_random_access() -> None:
-    assert pixels(load(MemoryStream(11))) == pixels(load(MemorySource(11)))
+def test_shards_give_the_same_pixels_as_random_access() -> None:
+    assert pixels(load(MemoryShards(11))) == pixels(load(MemorySource(11)))
 
 
-@pytest.mark.parametrize("source", [MemorySource, MemoryStream])
+@pytest.mark.parametrize("source", [MemorySource, MemoryShards])
 def test_order_is_keyed_by_seed_and_epoch(source: Any) -> None:
     loader = load(source(40), shuffle=True)
     first, second = ids(loader), ids(loader)
@@ -124,7 +124,7 @@ def test_every_iteration_begins_another_epoch_also_after_a_break() -> None:
     assert loader.epoch == 0
 
 
-@pytest.mark.parametrize("source", [MemorySource, MemoryStream])
+@pytest.mark.parametrize("source", [MemorySource, MemoryShards])
 @pytest.mark.parametrize(("number", "world_size"), [(24, 2), (25, 2), (26, 3), (2, 4)])
 def test_ranks_are_in_step_and_load_every_sample_once(source: Any, number: int, world_size: int) -> None:
     ranks = [list(load(source(number), rank=rank, world_size=world_size)) for rank in range(world_size)]
@@ -238,7 +238,7 @@ def test_threads_end_with_their_loader() -> None:
     def ours() -> list[threading.Thread]:
         return [thread for thread in threading.enumerate() if thread not in before and thread.name.startswith(_THREADS)]
 
-    for source in (MemorySource(40), MemoryStream(40)):
+    for source in (MemorySource(40), MemoryShards(40)):
         loader = load(source)
         for _ in range(3):
             next(iter(loader))
@@ -247,9 +247,15 @@ def test_threads_end_with_their_loader() -> None:
     _wait_until(lambda: not ours())
 
 
-def test_a_stream_has_no_length() -> None:
-    with pytest.raises(TypeError, match="this source is a stream, whose length is not known"):
-        len(load(MemoryStream(4)))
+def test_shards_have_a_length_where_all_have_an_index() -> None:
+    assert len(load(MemoryShards(11), batch_size=4, copies=2)) == 6
+    loader = load(MemoryShards(11, is_indexed=False))
+    with pytest.raises(TypeError, match=r"MemoryShards\(shard-0.tar and 2 more: 3 shards, 2 classes\): the number of"):
+        len(loader)
+    with pytest.raises(TypeError, match="the number of samples is not known"):
+        loader.batch(0)
+    list(loader)
+    assert len(loader) == 3
 
 
 @pytest.mark.parametrize(

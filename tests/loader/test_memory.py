@@ -11,7 +11,7 @@ from tests.children import run_python
 pytestmark = pytest.mark.process
 
 PROGRAM = """
-from tests.loader.samples import MemorySource, MemoryStream
+from tests.loader.samples import MemorySource, MemoryShards
 from tests.loader.loading import load
 from variegate import transforms as T
 
@@ -39,7 +39,7 @@ print(run({source}, **{options}))
     ("source", "options"),
     [
         pytest.param("MemorySource(96)", "{}", marks=pytest.mark.slow),
-        pytest.param("MemoryStream(96)", "{}", marks=pytest.mark.slow),
+        pytest.param("MemoryShards(96)", "{}", marks=pytest.mark.slow),
         ("MemorySource(96, broken)", "{'on_error': 'skip'}"),
         pytest.param("MemorySource(96)", "{'cache': 'host'}", marks=pytest.mark.slow),
     ],

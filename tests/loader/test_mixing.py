@@ -10,7 +10,7 @@ import torch
 
 import variegate as vg
 from tests.loader.loading import CROPPED, by_key, load, pixels, pixels_of
-from tests.loader.samples import MemorySource, MemoryStream, jpeg
+from tests.loader.samples import MemoryShards, MemorySource, jpeg
 from variegate import transforms as T
 from variegate.augmenter.planner import MixedLabels
 from variegate.errors import DecodeError
@@ -164,10 +164,28 @@ def test_labels_of_replaced_samples_are_mixed_as_well() -> None:
         assert len(first) == 8
 
 
-def test_streams_mix_within_their_batches_alone() -> None:
-    with pytest.raises(ValueError, match=r'transform: MixUp mixes samples with any others .*partners="batch"'):
-        mixed(source=MemoryStream(20))
-    batch = next(iter(mixed(source=MemoryStream(20), partners="batch", batch_size=8)))
+@pytest.mark.parametrize("transform", [MIXED, MOSAIC], ids=["mixup", "mosaic"])
+def test_shards_are_mixed_within_their_blocks(transform: Any) -> None:
+    def of_shards(**options: Any) -> vg.Loader:
+        return mixed(transform, MemoryShards(3 * NUMBER, 9), block_shards=3, **options)
+
+    expected = pixels(of_shards())
+    assert len(expected) == 3 * NUMBER
+    assert pixels(of_shards(batch_size=64)) == expected
+    assert pixels(of_shards(copies=1, prefetch=0, num_threads=1)) == expected
+    ranks = [pixels(of_shards(rank=rank, world_size=3)) for rank in range(3)]
+    assert {**ranks[0], **ranks[1], **ranks[2]} == expected
+    in_order = pixels(of_shards(shuffle=False))
+    assert pixels(of_shards(shuffle=False, batch_size=50)) == in_order
+    copied = by_key(of_shards(copies=2))
+    assert by_key(of_shards(copies=2, batch_size=64)) == copied
+    assert len(set(copied.values())) == 6 * NUMBER
+    with pytest.raises(ValueError, match="partners: this loader has blocks of shards"):
+        of_shards().partners(0)
+
+
+def test_what_cannot_be_asked_about_partners_is_said() -> None:
+    batch = next(iter(mixed(source=MemoryShards(20), partners="batch", batch_size=8)))
     assert batch.labels.shape == (8, 2)
     with pytest.raises(ValueError, match=r"partners: got 'all'; accepted: one of 'epoch', 'batch'"):
         mixed(partners="all")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.loader.loading import CROPPED, NORMALISED, load
-from tests.loader.samples import MemorySource, MemoryStream
+from tests.loader.samples import MemoryShards, MemorySource
 
 pytestmark = pytest.mark.gpu
 
@@ -23,7 +23,7 @@ def on_host(loader: Any) -> dict[int, bytes]:
     }
 
 
-@pytest.mark.parametrize("source", [MemorySource, MemoryStream])
+@pytest.mark.parametrize("source", [MemorySource, MemoryShards])
 @pytest.mark.parametrize("options", [{}, {"cache": "device"}, {"cache": "device", "cache_bytes": 30_000}], ids=str)
 def test_pixels_are_those_of_the_cpu(source: Any, options: dict[str, Any]) -> None:
     host_options = {**options, "cache": "host"} if options else {}

@@ -26,7 +26,7 @@ from tests.children import run_python
 from tests.images import photo
 from tests.loader.holding import Augmented, Halved, Loaded
 from tests.loader.loading import CROPPED, NORMALISED, ids, load, pixels
-from tests.loader.samples import MemorySource, MemoryStream, jpeg
+from tests.loader.samples import MemoryShards, MemorySource, jpeg
 from variegate import transforms as T
 from variegate.formats.objects.dataset import open_dataset
 from variegate.threads import Threads
@@ -75,7 +75,7 @@ def in_child(work: Callable[[], Any]) -> Any:
 
 SOURCES = {
     "indexed": lambda: MemorySource(40),
-    "stream": lambda: MemoryStream(40),
+    "shards": lambda: MemoryShards(40),
     "data set": lambda: open_dataset([(photo(40 + i % 3, 48), i % 2) for i in range(40)], lock=True),
     "arrays": lambda: (np.stack([photo(40, 48)] * 40), list(range(40))),
 }
@@ -258,7 +258,7 @@ def test_a_copy_of_an_augmenter_is_made_of_its_arguments(copied: Callable[[Any],
 
 
 @pytest.mark.parametrize("copied", COPIES)
-@pytest.mark.parametrize("source", [MemorySource, MemoryStream])
+@pytest.mark.parametrize("source", [MemorySource, MemoryShards])
 def test_a_copy_of_a_loader_stands_where_it_stands(copied: Callable[[Any], Any], source: Any) -> None:
     loader = load(
         source(30, broken=dict.fromkeys(range(4, 9), b"no image")),
@@ -356,7 +356,7 @@ def exiting(program: str) -> subprocess.CompletedProcess[str]:
         textwrap.dedent("""
         import atexit, threading, time
         import variegate as vg
-        from tests.loader.samples import MemorySource, MemoryStream
+        from tests.loader.samples import MemorySource, MemoryShards
         from tests.loader.loading import CROPPED, NORMALISED, ids, load
         from tests.images import photo
         augmenter = vg.Augmenter(NORMALISED, num_threads=2)
@@ -452,7 +452,7 @@ _SLOW = [("MemorySource", name) for name in ("in atexit", "again in atexit", "le
     ("source", "program"),
     [
         *(("MemorySource", name) for name in LOADERS_AT_EXIT if ("MemorySource", name) not in _SLOW),
-        *(("MemoryStream", name) for name in _OF_STREAMS),
+        *(("MemoryShards", name) for name in _OF_STREAMS),
         *(pytest.param(*each, marks=pytest.mark.slow) for each in _SLOW),
     ],
 )

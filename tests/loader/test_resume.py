@@ -13,7 +13,7 @@ from torch.distributed.checkpoint.stateful import Stateful
 
 import variegate as vg
 from tests.loader.loading import CROPPED, Pixels, ids, load, pixels
-from tests.loader.samples import MemorySource, MemoryStream
+from tests.loader.samples import MemoryShards, MemorySource
 
 OTHERS = [
     {},
@@ -36,7 +36,7 @@ def rest_after(source: Any, batches: int, **options: Any) -> tuple[dict[str, Any
     return state, rest
 
 
-@pytest.mark.parametrize("source", [MemorySource, MemoryStream])
+@pytest.mark.parametrize("source", [MemorySource, MemoryShards])
 @pytest.mark.parametrize("options", OTHERS, ids=str)
 @pytest.mark.parametrize("batches", [0, 1, 5, 8])
 def test_the_rest_is_the_same(source: Any, options: dict[str, Any], batches: int) -> None:
@@ -54,7 +54,7 @@ def _epoch_of(source: Any, epoch: int) -> list[int]:
     return ids(loader)
 
 
-@pytest.mark.parametrize("source", [MemorySource, MemoryStream])
+@pytest.mark.parametrize("source", [MemorySource, MemoryShards])
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (2, 3)])
 def test_the_rest_is_the_same_on_another_number_of_ranks(source: Any, before: int, after: int) -> None:
     whole = load(source(31))
@@ -122,7 +122,6 @@ def test_state_is_small() -> None:
         "shuffle": True,
         "source": "memory-10",
         "samples": 10,
-        "buffer": None,
     }
 
 
@@ -153,10 +152,24 @@ def test_a_state_of_another_order_is_refused(loader: Any, message: str) -> None:
         loader().load_state_dict(state)
 
 
-def test_a_stream_with_another_buffer_is_refused() -> None:
-    state = load(MemoryStream(31)).state_dict()
-    with pytest.raises(ValueError, match=r"buffer is \[4096, 268435456\], this loader's is \[8, 268435456\]"):
-        load(MemoryStream(31), shuffle_buffer=8).load_state_dict(state)
+def test_shards_in_other_blocks_are_refused() -> None:
+    state = load(MemoryShards(31)).state_dict()
+    with pytest.raises(ValueError, match=r"block_shards is 8, this loader's is 2"):
+        load(MemoryShards(31), block_shards=2).load_state_dict(state)
+
+
+def test_shards_before_the_position_of_a_state_are_not_fetched() -> None:
+    loader = load(MemoryShards(40, 10), block_shards=2)
+    iterator = iter(loader)
+    for _ in range(7):
+        next(iterator)
+    state = loader.state_dict()
+    expected = [i for batch in iterator for i in batch.ids.tolist()]
+    source = MemoryShards(40, 10)
+    again = load(source, block_shards=2, prefetch=0)
+    again.load_state_dict(state)
+    assert ids(again) == expected
+    assert len(set(source.fetched)) == 4
 
 
 @pytest.mark.parametrize("done", [-1, 32, "1"])
@@ -176,13 +189,5 @@ def test_pinned_order() -> None:
     """Another order breaks the resume of every run that was saved before."""
     loader = vg.Loader(MemorySource(8), CROPPED, batch_size=8, device="cpu", seed=7)
     assert ids(loader) == [1002, 1000, 1006, 1003, 1005, 1001, 1004, 1007]
-    assert ids(vg.Loader(MemoryStream(8), CROPPED, batch_size=8, device="cpu", seed=7, shuffle_buffer=3)) == [
-        1007,
-        1004,
-        1006,
-        1005,
-        1001,
-        1002,
-        1000,
-        1003,
-    ]
+    shards = vg.Loader(MemoryShards(8, 4), CROPPED, batch_size=8, device="cpu", seed=7, block_shards=2)
+    assert ids(shards) == [1006, 1002, 1007, 1003, 1000, 1004, 1001, 1005]

@@ -15,7 +15,7 @@ from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, Sa
 
 import variegate as vg
 from tests.loader.loading import by_key, ids, keys, load, pixels_of
-from tests.loader.samples import MemorySource, MemoryStream
+from tests.loader.samples import MemoryShards, MemorySource
 
 
 class Seeded(Sampler[int]):
@@ -286,5 +286,7 @@ def test_what_does_not_go_together_is_named() -> None:
     with pytest.raises(ValueError, match=r"shuffle: got True with a sampler \(Seeded\) that gives the order itself"):
         load(MemorySource(20), sampler=Seeded(), shuffle=True)
     assert ids(load(MemorySource(20), sampler=Seeded(), shuffle=False)) == expected(0)
-    with pytest.raises(ValueError, match="sampler: this source is a stream, which gives samples in its own order"):
-        load(MemoryStream(20), sampler=[0, 1])
+
+
+def test_a_sampler_chooses_among_all_shards() -> None:
+    assert ids(load(MemoryShards(20), sampler=[19, 0, 7], shuffle=False)) == [1019, 1000, 1007]

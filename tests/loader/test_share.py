@@ -45,18 +45,6 @@ def test_every_sample_once_and_ranks_in_step(options: dict[str, int]) -> None:
     assert len(seen) == (left // together * together if options["drop_last"] else left)
 
 
-@given(SHARES)
-def test_a_stream_is_shared_in_the_same_way(options: dict[str, int]) -> None:
-    for share in shares(options):
-        streamed = list(share.steps_of(range(options["start"], options["length"])))
-        assert len(streamed) == len(share)
-        for step, (items, padding, done) in enumerate(streamed):
-            positions, expected_padding = share.positions(step)
-            assert padding.tolist() == expected_padding.tolist()
-            assert done == share.done_after(step)
-            assert [i for i, p in zip(items, padding, strict=True) if not p] == positions[~padding].tolist()
-
-
 @pytest.mark.parametrize("second", [(1, 1), (7, 1), (2, 3), (5, 4)])
 def test_the_rest_of_an_epoch_is_the_same_for_other_batches_and_ranks(second: tuple[int, int]) -> None:
     first = [Share(4, rank, 2, length=37) for rank in range(2)]
@@ -79,3 +67,8 @@ def test_padding_repeats_samples_where_there_are_fewer_than_ranks() -> None:
     assert [positions.tolist() for positions, _ in rows] == [[0], [1], [0], [1]]
     assert [padding.tolist() for _, padding in rows] == [[False], [False], [True], [True]]
     assert np.concatenate([positions for positions, _ in rows]).dtype == np.int64
+
+
+def test_padding_repeats_samples_of_the_last_block() -> None:
+    share = Share(8, 1, 2, length=5, start=4, padding_start=3)
+    assert [part.tolist() for part in share.positions(0)] == [[3], [True]]

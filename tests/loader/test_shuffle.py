@@ -1,4 +1,4 @@
-"""The order of an epoch: a permutation that is a function of (seed, epoch), and a buffer for streams."""
+"""The order of an epoch: a permutation that is a function of (seed, epoch)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from variegate.loader.shuffle import OrderPurpose, Permutation, partner_positions, partners_of
-from variegate.loader.stream import shuffled
 
 
 def permutation(length: int, seed: int = 0, epoch: int = 0) -> list[int]:
@@ -65,60 +62,17 @@ def test_a_billion_samples_cost_no_more_than_a_thousand() -> None:
     assert found.max() < 10**9
 
 
-def buffered(number: int, max_items: int, seed: int = 0, epoch: int = 0, max_bytes: int = 1 << 40) -> list[int]:
-    limits = {"max_items": max_items, "max_bytes": max_bytes}
-    return list(shuffled(range(number), lambda item: 10, seed=seed, epoch=epoch, **limits))
-
-
-# The first example may compile a kernel.
-@given(st.integers(0, 60), st.integers(1, 70), st.integers(0, 1000))
-def test_buffer_gives_every_item_once_and_none_too_early(number: int, max_items: int, max_bytes: int) -> None:
-    order = buffered(number, max_items, seed=number, max_bytes=max_bytes)
-    assert sorted(order) == list(range(number))
-    allowed = min(max_items, max_bytes // 10 + 1)
-    assert all(item - place < max(allowed, 1) for place, item in enumerate(order))
-
-
-def test_buffer_pinned_and_keyed() -> None:
-    assert buffered(12, 4) == [2, 1, 4, 5, 6, 0, 3, 9, 11, 8, 10, 7]
-    assert len({tuple(buffered(200, 50, seed, epoch)) for seed in range(3) for epoch in range(3)}) == 9
-
-
-def test_buffer_holds_no_more_than_its_limits() -> None:
-    alive = 0
-    most = 0
-
-    def items() -> object:
-        nonlocal alive, most
-        for n in range(500):
-            alive += 1
-            most = max(most, alive)
-            yield n
-
-    for _ in shuffled(items(), lambda item: 7, seed=0, epoch=0, max_items=1000, max_bytes=70):  # type: ignore[arg-type]
-        alive -= 1
-    assert most == 11  # the one that came last stands over the limit
-
-
-def test_buffer_of_one_keeps_the_order() -> None:
-    assert buffered(20, 1) == list(range(20))
-
-
-def test_large_buffer_shuffles_evenly() -> None:
-    """With room for all, any item comes at any place: mean place of item 0 over epochs."""
-    places = [buffered(10, 10, epoch=epoch).index(0) for epoch in range(2000)]
-    assert abs(np.mean(places) - 4.5) < 4 * 2.87 / np.sqrt(2000)
-
-
 @pytest.mark.parametrize("length", [1, 2, 7, 64, 65, 1000])
 def test_a_permutation_can_be_asked_the_other_way_round(length: int) -> None:
     order = Permutation(length, seed=3, epoch=7)
     np.testing.assert_array_equal(order.inverse(order(np.arange(length))), np.arange(length))
 
 
+@pytest.mark.parametrize("start", [0, 17, 1000])
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 31, 33, 64, 65, 127, 128, 1000])
-def test_partners_are_others_all_over_the_order(length: int) -> None:
-    places = partner_positions(np.arange(length), length, 3)
+def test_partners_are_others_all_over_the_order(length: int, start: int) -> None:
+    positions = start + np.arange(length)
+    places = partner_positions(positions, length, 3, start) - start
     assert places.min() >= 0
     assert places.max() < length
     if length > 1:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import variegate as vg
-from tests.loader.samples import MemorySource, MemoryStream, jpeg
+from tests.loader.samples import MemoryShards, MemorySource, jpeg
 from variegate import transforms as T
 from variegate.loader.stats import LoaderStats, StageStats
 
@@ -20,7 +20,7 @@ def files(indices: Any) -> int:
     return sum(len(jpeg(index)) for index in indices)
 
 
-@pytest.mark.parametrize("source", [MemorySource(22), MemoryStream(22)], ids=["by index", "stream"])
+@pytest.mark.parametrize("source", [MemorySource(22), MemoryShards(22)], ids=["by index", "stream"])
 @pytest.mark.parametrize(("threads", "prefetch"), [(1, 0), (2, 2)])
 def test_every_sample_goes_through_every_stage(source: Any, threads: int, prefetch: int) -> None:
     loader = vg.Loader(source, CROPPED, 5, "cpu", num_threads=threads, prefetch=prefetch)

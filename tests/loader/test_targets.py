@@ -15,7 +15,7 @@ from PIL import Image
 import variegate as vg
 from tests.formats.annotated.made import put_coco
 from tests.loader.loading import load
-from tests.loader.samples import MemorySource, MemoryStream, jpeg
+from tests.loader.samples import MemoryShards, MemorySource, jpeg
 from variegate import transforms as T
 from variegate.errors import DecodeError
 from variegate.formats.base import Item
@@ -230,13 +230,13 @@ def replace_broken(source: AnnotatedMemory) -> AnnotatedMemory:
     return AnnotatedMemory(source.number, wrong=source.wrong)
 
 
-def test_a_stream_has_targets() -> None:
-    class Stream(MemoryStream):
+def test_shards_have_targets() -> None:
+    class Shards(MemoryShards):
         def __init__(self, number: int) -> None:
             super().__init__(number)
-            self._source = AnnotatedMemory(number)
+            self.samples = AnnotatedMemory(number)
 
-    assert rows(load(Stream(9), CROP, targets=vg.Targets())) == rows(load(AnnotatedMemory(9), CROP))
+    assert rows(load(Shards(9), CROP, targets=vg.Targets())) == rows(load(AnnotatedMemory(9), CROP))
 
 
 def test_annotated_folders_have_targets_by_default(tmp_path: Path) -> None:

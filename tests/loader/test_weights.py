@@ -20,7 +20,7 @@ import variegate as vg
 from tests.formats.tars import encoded, write_tar
 from tests.images import photo
 from tests.loader.loading import CROPPED, by_key, keys, load
-from tests.loader.samples import MemorySource, MemoryStream
+from tests.loader.samples import MemoryShards, MemorySource
 from variegate import transforms as T
 from variegate.formats.base import Item
 from variegate.formats.objects.dataset import open_dataset
@@ -369,7 +369,7 @@ def test_bad_weights_are_named(weights: Any, message: str) -> None:
             {"weights": "balanced"},
             "weights: Samples(MemorySource: 4 samples, 2 classes) does",
         ),
-        (MemoryStream(4), {"weights": [1.0] * 4}, "weights: this source is a stream, which gives samples in its own"),
+        (MemoryShards(4), {"weights": [1.0] * 3}, "weights: got 3 numbers; accepted: 4 (one for each sample)"),
         (Labelled([0, 1]), {"num_samples": 3}, "num_samples: got 3 without weights; accepted with weights"),
         (
             Labelled([0] * 3),

@@ -18,7 +18,7 @@ import torch
 
 import variegate as vg
 from tests.loader.loading import CROPPED, NORMALISED, load
-from tests.loader.samples import MemorySource, MemoryStream
+from tests.loader.samples import MemoryShards, MemorySource
 from tests.loader.test_failures import BROKEN
 from tests.loader.test_own_targets import TARGETS, Pairs
 from variegate import transforms as T
@@ -110,8 +110,8 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
         {"on_error": "skip", "shuffle": False},
     ),
     "arrays": (lambda: vg.open_source(arrays()), T.Compose([T.RandomCrop(16), T.RandAugment(2, 9)]), {}),
-    "a stream": (lambda: MemoryStream(NUMBER, broken=BROKEN), CROPPED, {"on_error": "skip"}),
-    "a stream, replaced": (lambda: MemoryStream(20, broken=BROKEN), CROPPED, {"on_error": "replace", "shuffle": False}),
+    "shards": (lambda: MemoryShards(NUMBER, broken=BROKEN), CROPPED, {"on_error": "skip"}),
+    "shards, replaced": (lambda: MemoryShards(20, broken=BROKEN), CROPPED, {"on_error": "replace", "shuffle": False}),
     "targets": (Pairs, T.RandomHorizontalFlip(), {"targets": TARGETS, "batch_size": 2}),
     "a mixture": (mixture, CROPPED, {"batch_size": 12, "on_error": "skip"}),
     "a cache": (lambda: MemorySource(NUMBER, BROKEN), CROPPED, {"cache": "host", "on_error": "skip"}),

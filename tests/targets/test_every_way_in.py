@@ -101,13 +101,12 @@ def excluded(root: Path) -> Any:
 
 SOURCES: dict[str, Callable[[Path], Any]] = {
     **{"coco": coco, "voc": voc, "yolo": yolo, "columns": columns, "members": members, "excluded": excluded},
-    "stream": lambda root: members(root, stream=True),
+    "shards": lambda root: members(root, stream=True),
 }
 
 
 def first(source: Any, **options: Any) -> TargetBatch:
-    shuffle: Any = {} if hasattr(source, "read_shard") else {"shuffle": False}
-    loader = vg.Loader(source, FLIP, batch_size=1, device="cpu", targets=vg.Targets(**options), **shuffle)
+    loader = vg.Loader(source, FLIP, batch_size=1, device="cpu", targets=vg.Targets(**options), shuffle=False)
     found: TargetBatch = next(iter(loader))
     return found
 

@@ -134,10 +134,6 @@ def index(options: IndexOptions) -> None:
             f"interrupted: {found.indexed:,} images are indexed; to resume, run the same command again",
             console.INTERRUPTED,
         )
-    if found.broken:
-        kept = f"the {found.indexed:,} images before it are indexed; to resume, run the same command again"
-        more = f" (and {len(found.broken) - 1:,} more shards)" if len(found.broken) > 1 else ""
-        raise console.CommandError(f"{found.broken[0]}{more}; {kept}")
     seconds = round(time.perf_counter() - started, 1)
     if options.as_json:
         console.emit_json("done", **asdict(found), seconds=seconds)

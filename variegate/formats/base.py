@@ -1,14 +1,14 @@
-"""Sources of samples: random access (``Source``) or one sample after another (``StreamSource``)."""
+"""Sources: samples by index."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from variegate.arrays import Int64Array, UInt8Array, UInt64Array
 from variegate.checks import meant
-from variegate.errors import DecodeError, shortened
+from variegate.errors import shortened
 from variegate.io.addresses import printable, without_secrets
 from variegate.io.location import Location
 
@@ -119,37 +119,6 @@ class Source(Protocol):
     def notes(self) -> list[str]:
         """Remarks for users on what was left out, a line each."""
         ...
-
-
-class StreamItem(NamedTuple):
-    """A sample of a stream; ``item`` is an error where it could not be read. ``is_end``: nothing after it was read."""
-
-    id: int
-    name: SampleName
-    item: Item | DecodeError
-    is_end: bool = False
-
-
-@runtime_checkable
-class StreamSource(Protocol):
-    """Samples one after another, in shards. Reading a shard twice gives the same samples."""
-
-    @property
-    def classes(self) -> tuple[str, ...]: ...
-
-    @property
-    def fingerprint(self) -> str:
-        """Short hex of what is known before anything is read: the names of the shards and how labels are read."""
-        ...
-
-    @property
-    def num_shards(self) -> int: ...
-
-    def read_shard(self, shard: int) -> Iterator[StreamItem]:
-        """The samples of a shard; of a damaged one the last has the error and ``is_end``."""
-        ...
-
-    def notes(self) -> list[str]: ...
 
 
 def digest_of(*parts: str | bytes) -> str:

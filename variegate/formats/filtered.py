@@ -19,19 +19,19 @@ from typing import Any
 import numpy as np
 
 from variegate.errors import DecodeError
-from variegate.formats.base import SampleName, SourceError, StreamItem, StreamSource, digest_of, first_names
+from variegate.formats.base import SampleName, SourceError, first_names
 from variegate.formats.reading import parse_file, read_file
 from variegate.formats.samples import Samples
+from variegate.formats.sharded import AnySource, ShardedSource
 from variegate.formats.stamps import printable
 from variegate.io.files import StrPath
 from variegate.io.location import Location
-from variegate.threads import computed_once
 
 
 def sample_key(source: Samples, index: int) -> str:
     """Of a sample by index. A tar may hold a member twice, and shards of one name may lie in different folders."""
     path = source.relative_path(index)
-    return stream_key(source.name(index)) if path is None else as_line(path)
+    return name_key(source.name(index)) if path is None else as_line(path)
 
 
 def sample_keys(source: Samples) -> list[str]:
@@ -41,8 +41,8 @@ def sample_keys(source: Samples) -> list[str]:
     return [sample_key(source, index) for index in range(len(source))]
 
 
-def stream_key(name: SampleName) -> str:
-    """Of a sample whose name is known: a StreamItem's, or a Source's that is no FileSource."""
+def name_key(name: SampleName) -> str:
+    """Of a sample whose name is known, of a source that is no folder."""
     if name.member is None:
         return as_line(name.file)
     return as_line(f"{_last_part(name.file)}: {name.member}")
@@ -58,65 +58,9 @@ def _last_part(file: str) -> str:
     return Location.of(file).name or file
 
 
-def _of_whole(name: str, *default: bool) -> Any:
-    return property(lambda self: getattr(self.whole, name, *default))
-
-
-class FilteredStream:
-    """A stream without the samples of some names. How many these are shows as it is read."""
-
-    classes = _of_whole("classes")
-    has_targets = _of_whole("has_targets", False)
-    has_edges = _of_whole("has_edges", False)
-    has_image_labels = _of_whole("has_image_labels", True)
-    num_shards = _of_whole("num_shards")
-
-    def __init__(self, whole: StreamSource, names: frozenset[str], exclude: str = "") -> None:
-        self.whole = whole
-        self.exclude = exclude
-        self._names = names
-        self._left_out: dict[int, frozenset[str]] = {}  # by shard that was read to its end
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.whole!r} without {len(self._names):,} names)"
-
-    @computed_once
-    def fingerprint(self) -> str:
-        return digest_of("\0".join([self.whole.fingerprint, *sorted(self._names)]))
-
-    @property
-    def locations(self) -> list[Location]:
-        """Of the shards; none where the stream does not say."""
-        return list(getattr(self.whole, "locations", ()))
-
-    def read_shard(self, shard: int) -> Iterator[StreamItem]:
-        return self._read(shard, self.whole.read_shard(shard))
-
-    def _read(self, shard: int, items: Iterator[StreamItem]) -> Iterator[StreamItem]:
-        left_out: set[str] = set()
-        for item in items:
-            if not item.is_end and (key := stream_key(item.name)) in self._names:
-                left_out.add(key)
-            else:
-                yield item
-        self._left_out[shard] = frozenset(left_out)
-
-    def notes(self) -> list[str]:
-        """About the shards that have been read to their ends so far."""
-        lines = self.whole.notes()
-        if self._left_out:
-            found = frozenset().union(*self._left_out.values())
-            lines.append(f"excluded: {len(found):,} images, by their names")
-            unknown = self._names - found
-            if len(self._left_out) == self.num_shards and unknown:
-                some = min(unknown)
-                lines.append(f"of no image: {len(unknown):,} of the names to exclude, such as {some!r}")
-        return lines
-
-
 def whole_of(source: Any) -> Any:
     """The source without exclusions; itself, if it has none."""
-    return source.whole if isinstance(source, (Samples, FilteredStream)) else source
+    return source.whole if isinstance(source, (Samples, ShardedSource)) else source
 
 
 ACCEPTED = "a text file with a name per line, as variegate clean writes it, or a sequence of names"
@@ -145,15 +89,25 @@ def place_without(place: str, exclude: StrPath | None) -> Any:
     return place if exclude is None else PlaceWithout(place, exclude)
 
 
-def without(source: Samples | StreamSource, exclude: Any) -> Samples | FilteredStream | StreamSource:
+def without(source: AnySource, exclude: Any) -> AnySource:
     """The source without the samples that ``exclude`` names; itself, where that names none at all. Raises
     SourceError for a list that cannot be read, or names none of the source's; TypeError for what is no list."""
     names, place = read_names(exclude)
     if not names:
         return source
-    if isinstance(source, Samples):
-        return _without(source, frozenset(names), place)
-    return FilteredStream(source, frozenset(names), place)
+    if isinstance(source, ShardedSource):
+        return source.excluding(frozenset(names), leave_out)
+    return _without(source, frozenset(names), place)
+
+
+def leave_out(source: Samples, names: frozenset[str]) -> Samples:
+    """The source without samples of these names, of which any number may be there."""
+    keys = sample_keys(source)
+    is_kept = np.fromiter((key not in names for key in keys), np.bool_, len(keys))
+    if is_kept.all():
+        return source
+    note = f"excluded: {len(keys) - is_kept.sum():,} of {len(keys):,} images, by their names"
+    return source.take(np.flatnonzero(is_kept), [note])
 
 
 def read_names(exclude: Any) -> tuple[list[str], str]:

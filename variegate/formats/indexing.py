@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -18,12 +19,12 @@ from variegate.checks import a_path
 from variegate.decode import is_jpeg
 from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex, index_path
 from variegate.errors import DecodeError
-from variegate.formats.base import Item
 from variegate.formats.filtered import whole_of
 from variegate.formats.opening import open_source
 from variegate.formats.packed import index_beside
 from variegate.formats.reading import read_file
-from variegate.formats.samples import AnySource, Samples
+from variegate.formats.samples import Samples
+from variegate.formats.sharded import AnySource
 from variegate.io.addresses import speakable
 from variegate.io.durable import WriteError, write_atomically
 from variegate.io.files import StrPath
@@ -39,7 +40,7 @@ UNREADABLE = "cannot be read"
 class Indexed:
     """``images``: of the source, ``indexed``: those with entry points, ``left_out``: others, by the reason.
     ``image_bytes``: of the files with entry points, ``index_bytes``: of the entry points. ``is_done``: not stopped.
-    ``broken``: what is wrong with shards that could not be read to their ends, a line each."""
+    """
 
     path: str
     images: int
@@ -48,7 +49,6 @@ class Indexed:
     image_bytes: int
     index_bytes: int
     is_done: bool
-    broken: tuple[str, ...] = ()
 
 
 def index_source(
@@ -62,10 +62,10 @@ def index_source(
     """Look into every JPEG of whatever ``vg.open_source`` takes, and keep what was found in ``path``; None for where
     ``Loader(index="auto")`` looks for it. Files that are known already are read, but not looked into again.
 
-    ``on_progress``: called with images done, and of how many (0: not known). ``stop``: ends it; what was found is kept.
+    ``on_progress``: called with images done, and of how many. ``stop``: ends it; what was found is kept.
     Raises SourceError, WriteError.
     """
-    opened: AnySource = open_source(source)
+    opened: Samples = open_source(source, stream=False)
     place = index_path(whole_of(opened).fingerprint) if path is None else path
     try:
         index = EntropyIndex(place)
@@ -74,12 +74,11 @@ def index_source(
         index = EntropyIndex(place)
     threads = default_threads() if num_threads is None else num_threads
     left_out: Counter[str] = Counter()
-    broken: list[str] = []
     images = indexed = image_bytes = index_bytes = 0
-    total = len(opened) if isinstance(opened, Samples) else 0
+    total = len(opened)
     is_done = True
     with ThreadPoolExecutor(threads, "variegate-index") as pool:
-        for reason, size, packed in in_order(pool, _tasks(opened, index, broken), threads * _AHEAD):
+        for reason, size, packed in in_order(pool, _tasks(opened, index), threads * _AHEAD):
             images += 1
             if reason is None:
                 indexed += 1
@@ -94,32 +93,22 @@ def index_source(
                 break
     index.save()
     sizes = image_bytes, index_bytes
-    return Indexed(str(index.path), images, indexed, dict(left_out), *sizes, is_done, tuple(broken))
+    return Indexed(str(index.path), images, indexed, dict(left_out), *sizes, is_done)
 
 
 Found = tuple[str | None, int, int]  # why a file has no entry points, its bytes, and those of its entry points
 
 
-def _tasks(source: AnySource, index: EntropyIndex, broken: list[str]) -> Iterator[Callable[[], Found]]:
-    if isinstance(source, Samples):
-        for number in range(len(source)):
-            yield lambda number=number: _add(lambda: source.read(number), index)  # type: ignore[misc]
-        return
-    for shard in range(source.num_shards):
-        for sample in source.read_shard(shard):
-            if sample.is_end and isinstance(sample.item, DecodeError):
-                broken.append(str(sample.item))
-            yield lambda item=sample.item: _add(lambda: item, index)  # type: ignore[misc]
+def _tasks(source: Samples, index: EntropyIndex) -> Iterator[Callable[[], Found]]:
+    for number in range(len(source)):
+        yield partial(_add, source, number, index)
 
 
-def _add(read: Callable[[], Item | DecodeError], index: EntropyIndex) -> Found:
+def _add(source: Samples, number: int, index: EntropyIndex) -> Found:
     try:
-        item = read()
-    except DecodeError as error:
-        item = error
-    if isinstance(item, DecodeError):
+        data = source.read(number).data
+    except DecodeError:
         return UNREADABLE, 0, 0
-    data = item.data
     if not isinstance(data, bytes):
         return IN_MEMORY, 0, 0
     if not is_jpeg(data):

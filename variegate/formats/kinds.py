@@ -51,7 +51,7 @@ class Format:
     ``suffixes``: of the names of files that hold many samples each, in small letters; messages name the first.
     ``noun``: what such files are called after it, or a folder. ``layout``: what is expected in them, where that has a
     name. ``opener``: module and function, loaded when first needed; it gets the list of locations, sorted, or that of
-    the folder, and those arguments of ``open_source`` that ``options`` names, and returns Samples or a StreamSource.
+    the folder, and those arguments of ``open_source`` that ``options`` names, and returns Samples or a ShardedSource.
     ``annotated``: the format of LAYOUTS of such files with objects or masks in them.
     """
 
@@ -73,7 +73,7 @@ class Format:
 
 _TAR = (".tar", ".tar.gz", ".tgz")
 _PARQUET = (".parquet",)
-_OF_TAR = ("stream", "on_error", "classes", "cache_dir")
+_OF_TAR = ("stream", "on_error", "classes", "cache_dir", "cache_limit")
 _OF_PARQUET = ("classes", "cache_dir", "image_root")
 FILE_KINDS = (
     Format(_TAR, "shards", "WebDataset", "tar.read:open_tar", _OF_TAR, annotated="members"),
@@ -101,7 +101,7 @@ ACCEPTED = (
     "a folder of images or of class folders, "
     + ", ".join(kind.plural + f" ({kind.layout})" * bool(kind.layout) for kind in FILE_KINDS)
     + ", patterns (* and {000..012}) or lists of such files, addresses of them (s3://, https://, ...), an array "
-    "[N, H, W, C] or a pair (images, labels), a data set with __getitem__ and __len__, an IterableDataset, or a Source"
+    "[N, H, W, C] or a pair (images, labels), a data set with __getitem__ and __len__, or a Source"
 )
 
 

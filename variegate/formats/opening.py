@@ -10,11 +10,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from variegate.formats.base import Source, SourceError, StreamSource, check_on_error, cut_off
+from variegate.formats.base import Source, SourceError, check_on_error, cut_off
 from variegate.formats.filtered import PlaceWithout, without
 from variegate.formats.kinds import ACCEPTED, kinds_with
 from variegate.formats.resolving import are_places, is_place, resolve
-from variegate.formats.samples import Samples, samples_of
+from variegate.formats.samples import samples_of
+from variegate.formats.sharded import AnySource, ShardedSource
 from variegate.io.addresses import without_secrets
 from variegate.io.files import StrPath
 
@@ -26,10 +27,11 @@ def open_source(
     on_error: str = "raise",
     classes: Sequence[str] | None = None,
     cache_dir: StrPath | None = None,
+    cache_limit: int | None = None,
     image_root: StrPath | None = None,
     exclude: StrPath | Iterable[str] | None = None,
     annotations: Any = None,
-) -> Any:  # a Source or a StreamSource, of which a checker would not let anybody ask a length
+) -> Any:  # a Source or a ShardedSource, of which a checker would not let anybody ask a length
     """Open a data set: files, folders, URLs, arrays or objects.
 
     Args:
@@ -42,16 +44,18 @@ def open_source(
             - A URL of any of these that fsspec reads.
             - An array [N, H, W, C], or a pair ``(images, labels)``.
             - An object with ``__getitem__`` and ``__len__``, such as a torch Dataset.
-            - An ``IterableDataset`` of torch or Hugging Face, or another object with ``__iter__``, as a stream.
-            - A Source or StreamSource. A stream, and what this function or ``vg.Mixture`` made, is returned as it is.
-        stream: read tar shards sequentially instead of by index. None means True for remote shards, because indexing a
-            remote shard reads all of it once.
+            - A Source or ShardedSource. What this function or ``vg.Mixture`` made is returned as it is.
+        stream: True opens tar shards when an epoch comes to them. The epoch is then shuffled in blocks of a few shards,
+            and the number of samples is known after it. False indexes all shards now, which reads each of them once,
+            and shuffles an epoch as a whole. None means True for remote shards.
         on_error: "raise", or "skip" to use damaged shards as far as they can be read. "skip" also drops invalid
             annotations, and annotated images that are missing, with a note.
         classes: class names, for labels that are names. None reads ``classnames.txt`` next to tar shards, if there is
             one (one class per line).
-        cache_dir: folder for the indexes of shards. None puts them next to the shards or, if that is not writable, into
-            VARIEGATE_CACHE or the user's cache folder.
+        cache_dir: folder for the indexes of shards, and for local copies of remote and gzip'ed ones. None means
+            VARIEGATE_CACHE or the user's cache folder; indexes of local shards are then next to them, if possible.
+        cache_limit: bytes of all copies of shards in that folder, of which the least recently used are removed first.
+            None means half of what the disk would have free without them.
         image_root: for ``.parquet`` files with paths instead of image bytes: the folder of the images. None means the
             Parquet file's own. Files outside of it are not read.
         exclude: names of samples to exclude: a text file with one name per line, or a sequence (names: see
@@ -62,7 +66,7 @@ def open_source(
             ``Annotations`` (VOC), and with ``images``, ``labels`` and ``data.yaml`` (YOLO).
 
     Returns:
-        Samples (by index), a ``vg.Mixture``, or a StreamSource (samples in sequence).
+        Samples (by index), a ``vg.Mixture``, or a ShardedSource, whose ``by_index()`` is Samples.
 
     Raises:
         SourceError: if the data set cannot be opened.
@@ -71,8 +75,8 @@ def open_source(
     check_on_error(on_error)
     if isinstance(spec, PlaceWithout):
         spec, exclude = spec.place, spec.exclude if exclude is None else exclude
-    options: dict[str, Any] = {"stream": stream, "on_error": on_error, "classes": classes, "cache_dir": cache_dir}
-    options["image_root"] = image_root
+    options: dict[str, Any] = {"stream": stream, "on_error": on_error, "classes": classes, "image_root": image_root}
+    options |= {"cache_dir": cache_dir, "cache_limit": cache_limit}
     if is_place(spec) or are_places(spec):
         format, files, options["annotations"] = resolve(spec, annotations)
         what, spec = (f"a {format.suffixes[0]} file", files) if format.suffixes else (format.noun, files[0])
@@ -88,20 +92,20 @@ def open_source(
     return opened if exclude is None else without(opened, exclude)
 
 
-def new_notes(opened: Samples | StreamSource, given: Any) -> list[str]:
+def new_notes(opened: AnySource, given: Any) -> list[str]:
     """Notes on a data set that was just opened; none if ``given`` is a source, whose notes were told before."""
     return [] if _has(given, "notes") else opened.notes()
 
 
-def _open_object(spec: Any, options: dict[str, Any]) -> Samples | StreamSource:
+def _open_object(spec: Any, options: dict[str, Any]) -> AnySource:
     kind = f"a {type(spec).__name__}"
     # Asked of the class, since isinstance() of a protocol would compute the properties, the fingerprint among them.
     if _has(spec, "read", "name", "ids", "notes", "__len__"):
         _check_options(kind, options)
         return samples_of(cast(Source, spec))
-    if _has(spec, "read_shard", "notes"):
+    if isinstance(spec, ShardedSource):
         _check_options(kind, options, ("stream",))
-        return cast(StreamSource, spec)
+        return spec.by_index() if options["stream"] is False else spec
     is_tensor = type(spec).__module__.partition(".")[0] == "torch" and hasattr(spec, "numpy")
     is_pair = (
         isinstance(spec, tuple) and len(spec) == 2 and not any(isinstance(one, (str, os.PathLike)) for one in spec)
@@ -114,15 +118,11 @@ def _open_object(spec: Any, options: dict[str, Any]) -> Samples | StreamSource:
         return open_arrays(images, labels, () if options["classes"] is None else options["classes"])
     torch = sys.modules.get("torch")  # which is there where one of its data sets is
     is_iterable = torch is not None and isinstance(spec, torch.utils.data.IterableDataset)
-    # An iterator can be read only once.
-    if is_iterable or (_has(spec, "__iter__") and not _has(spec, "__len__") and not _has(spec, "__next__")):
-        from variegate.formats.objects.iterable import IterableSource
-
-        _check_options(kind, options, ("stream",))
-        if options["stream"] is False:
-            accepted = "a data set with __getitem__ and __len__"
-            raise SourceError(f"stream: got False for {kind}, whose samples have no index; accepted: {accepted}")
-        return IterableSource(spec)
+    if is_iterable or (_has(spec, "__iter__") and not _has(spec, "__getitem__")):
+        raise TypeError(
+            f"open_source: got {kind}, whose samples have no index; accepted: torch's DataLoader(dataset, "
+            "collate_fn=vg.Collate(transform)), or a data set with __getitem__ and __len__"
+        )
     is_collection = isinstance(spec, (list, tuple, bytes, bytearray, memoryview, Mapping))
     first = spec[0] if isinstance(spec, (list, tuple)) and len(spec) > 0 else None
     is_pair_of_sample = isinstance(first, (list, tuple)) and len(first) == 2 and isinstance(first[1], Mapping)

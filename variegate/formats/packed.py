@@ -22,7 +22,8 @@ from variegate.errors import DecodeError, one_line, shown
 from variegate.formats.base import SourceError
 from variegate.formats.opening import open_source
 from variegate.formats.reading import filesystem, named_errors, read_file
-from variegate.formats.samples import AnySource, Samples
+from variegate.formats.samples import Samples
+from variegate.formats.sharded import AnySource
 from variegate.io.location import Location, inside
 
 STATISTICS_NAME = "statistics.json"

@@ -7,8 +7,9 @@ safe to call from any thread and after a fork.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import FileIO
 from typing import Any, NamedTuple, cast
 
 from variegate.errors import DecodeError, one_line
@@ -139,7 +140,7 @@ def reason_for(error: BaseException, location: Location, verb: str = "read") -> 
 
 
 class FileVersion(NamedTuple):
-    """A size and a mark, by which versions of a file differ."""
+    """A size, -1 if the server does not report it, and a mark, by which versions of a file differ."""
 
     size: int
     version: str
@@ -154,6 +155,7 @@ class ByteStream:
         self._location = location
         self.name = str(location)
         self._failure = ""
+        self.count = 0  # bytes read
 
     def read(self, size: int) -> bytes:
         parts: list[bytes] = []
@@ -169,6 +171,7 @@ class ByteStream:
                 break
             parts.append(part)
             size -= len(part)
+            self.count += len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def __enter__(self) -> ByteStream:
@@ -178,8 +181,8 @@ class ByteStream:
         self._file.close()
 
 
-def version_of(location: Location) -> FileVersion:
-    """Size and version. Raises SourceError where the file cannot be had."""
+def version_of(location: Location, needs_size: bool = True) -> FileVersion:
+    """Size and version. Raises SourceError where the file cannot be had, or has no size although it needs one."""
     with named_errors(location):
         if not location.is_url:
             status = check_regular(location.address())
@@ -188,9 +191,11 @@ def version_of(location: Location) -> FileVersion:
         info = fs.info(inner)
         if info.get("type") == "directory":
             raise IsADirectoryError
-    if info.get("size") is None:
-        raise SourceError(f"{location}: the server does not tell its size; read it with stream=True")
-    return FileVersion(int(info["size"]), " ".join(str(info[key]) for key in _VERSIONS if info.get(key) is not None))
+    size = info.get("size")
+    if size is None and needs_size:
+        raise SourceError(f"{location}: the server does not report its size")
+    mark = " ".join(str(info[key]) for key in _VERSIONS if info.get(key) is not None)
+    return FileVersion(-1 if size is None else int(size), mark)
 
 
 def is_file(location: Location) -> bool:
@@ -211,18 +216,27 @@ def read_file(location: Location, most: int = MOST_BYTES) -> bytes:
         return cast(bytes, fs.cat_file(inner))
 
 
-def read_range(location: Location, start: int, size: int, whole: int, name: str) -> bytes:
-    """``size`` bytes from ``start`` of a file that had ``whole`` bytes when it was listed. DecodeError names
-    ``name``. Local files are opened anew: a data set may have more shards than a process may have open files."""
+def read_range(
+    location: Location,
+    start: int,
+    size: int,
+    whole: int,
+    name: str,
+    open_copy: Callable[[], FileIO | None] | None = None,
+) -> bytes:
+    """``size`` bytes from ``start`` of a file, or of its local copy, that had ``whole`` bytes when it was listed.
+    DecodeError names ``name``. Local files are opened anew: a data set may have more shards than a process may have
+    open files."""
     with _decode_errors(location, name):
-        if location.is_url:
+        copy = None if open_copy is None else open_copy()
+        if location.is_url and copy is None:
             fs, inner = filesystem(location)
             # An empty range is not one that HTTP can ask for.
             data: bytes = fs.cat_file(inner, start=start, end=start + size) if size else b""
             if len(data) > size:
-                raise DecodeError(name, "the server ignores byte ranges; read such shards with stream=True")
+                raise DecodeError(name, "the server ignores byte ranges")
         else:
-            with open_regular(location.address()) as file:
+            with copy or open_regular(location.address()) as file:
                 now = os.fstat(file.fileno()).st_size
                 if now != whole:
                     raise DecodeError(name, f"the file has changed since it was listed: {now:,} bytes, not {whole:,}")

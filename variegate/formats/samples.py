@@ -17,7 +17,6 @@ from variegate.formats.base import (
     SampleName,
     Source,
     StoredFile,
-    StreamSource,
     check_index,
     describe,
     digest_of,
@@ -279,9 +278,6 @@ class Samples:
     def _rows(self, indices: Int64Array) -> Int64Array:
         indices = np.asarray(indices, np.int64)
         return indices if self.rows is None else self.rows[indices]
-
-
-AnySource: TypeAlias = Samples | StreamSource
 
 
 def name_column(names: Sequence[str]) -> Any:

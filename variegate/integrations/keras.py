@@ -117,8 +117,8 @@ def _check_loader(loader: Any) -> None:
     if not isinstance(loader, Loader):
         raise TypeError(f"loader: got {type(loader).__name__}; accepted: a vg.Loader")
     if not isinstance(loader.source, Samples):
-        accepted = "a source that can be indexed, as open_source(..., stream=False) gives"
-        raise TypeError(f"loader: its source is a stream, whose length is not known; accepted: {accepted}")
+        accepted = "samples by index, as open_source(..., stream=False) gives"
+        raise TypeError(f"loader: its source is {loader.source!r}, whose length is not known; accepted: {accepted}")
     if loader.targets is not None:
         raise ValueError("loader: its batches have targets; accepted: one made with targets=False")
     if loader.device.startswith("cuda"):

@@ -102,7 +102,7 @@ def pack(source: Any, destination: StrPath, *, stop: Event | None = None, **opti
     run, make the same call again; the result has the same bytes.
 
     Args:
-        source: an indexed data set; anything that ``vg.open_source`` accepts, except streams.
+        source: anything that ``vg.open_source`` accepts.
         destination: a folder, or a URL that fsspec writes to.
         stop: once set, the run finishes what it has begun and raises KeyboardInterrupt.
         options: fields of ``PackingOptions``, as the options of ``variegate pack``: size, quality, keep_jpeg, format,

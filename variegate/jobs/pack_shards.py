@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import compress, islice
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from variegate.decode import PillowFile, checked_header, is_jpeg, read_image
 from variegate.decode.entropy.cut import key_of_file, pack_file
 from variegate.decode.entropy.index import known_of, pieces_of
 from variegate.errors import DecodeError
-from variegate.formats.base import Item, SourceError, StreamSource
+from variegate.formats.base import Item, SourceError
 from variegate.formats.opening import open_source
 from variegate.formats.packed import INDEX_NAME, sums_of
 from variegate.formats.shards import Labels, Record
@@ -223,24 +224,20 @@ def _entries_of(storage: Storage, shard: str) -> dict[int, bytes]:
 
 
 def _look_through(storage: Storage, shard: str) -> dict[int, bytes]:
-    """A shard is read from its beginning to its end, so that no listing of it is left beside it."""
-    source = open_source(inside(storage.root, shard), stream=True if shard.endswith(".tar") else None)
-    items: Iterable[Item | DecodeError]
-    if isinstance(source, StreamSource):
-        items = (sample.item for sample in source.read_shard(0))
-    else:
-        items = map(source.read, range(len(source)))
-    items = iter(items)
+    """An index of the shard itself is not left beside it."""
     entries = dict[int, bytes]()
-    with ThreadPoolExecutor(default_threads(), "variegate-index") as pool:
+    with (
+        TemporaryDirectory(prefix="variegate-") as folder,
+        ThreadPoolExecutor(default_threads(), "variegate-index") as pool,
+    ):
+        source = open_source(inside(storage.root, shard), stream=False, cache_dir=folder)
+        items = map(source.read, range(len(source)))
         while some := list(islice(items, _FILES_AT_ONCE)):
             entries.update(pool.map(_look_into, some))
     return entries
 
 
-def _look_into(item: Item | DecodeError) -> tuple[int, bytes]:
-    if isinstance(item, DecodeError):
-        raise item
+def _look_into(item: Item) -> tuple[int, bytes]:
     assert isinstance(item.data, bytes)
     found = pack_file(item.data)
     return key_of_file(item.data), b"" if isinstance(found, int) else found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from variegate.augmenter.pickling import CopiedByState, check_copied
 from variegate.checks import integer
 from variegate.errors import shown
-from variegate.formats.samples import AnySource
+from variegate.formats.sharded import AnySource
 from variegate.loader.batch import Failure
 from variegate.loader.epochs import BatchIterator, Epochs
 from variegate.loader.options import LoaderArguments, with_fields_of
@@ -68,10 +68,11 @@ class Loader(CopiedByState, RemovedMethods):
         copies: repeated augmentation (Hoffer et al. 2020, arXiv:1901.09335): the times that each sample appears in an
             epoch, in succession and augmented differently (``Batch.copies``). A batch decodes it once. ``batch_size``
             counts copies, and epochs are as many times longer. Ranks share the copies of a sample.
-        shuffle_buffer, shuffle_bytes: size of a stream's shuffle buffer: samples, and bytes of their files.
+        block_shards: for shards that are opened in epochs (``open_source(..., stream=True)``, the default for remote
+            ones), the number that is fetched, shuffled and mixed together, 1 to 32.
         partners: samples that a mixing transform (``T.MixUp``) mixes with: "epoch" for any others of the epoch, by
-            (seed, epoch, id) only; "batch" for the preceding ones of the batch, the only choice for streams. A sample
-            whose partner cannot be read is mixed with itself.
+            (seed, epoch, id) only, in blocks of shards for any others of the block; "batch" for the preceding ones of
+            the batch. A sample whose partner cannot be read is mixed with itself.
         index: entropy index of JPEGs, with which a crop decodes little more than itself, to the same pixels: "auto" for
             the one written by ``variegate pack``, or by ``variegate index`` into the user's cache folder; or a path.
             Unknown files are indexed in the background and added. Files are recognized by their content.
@@ -183,7 +184,7 @@ class Loader(CopiedByState, RemovedMethods):
         return f"Loader({', '.join([shown(self.source), repr(self.augmenter.transform), *named])})"
 
     def __len__(self) -> int:
-        """Number of batches of an epoch on this rank; raises TypeError for a stream, whose length is unknown."""
+        """Number of batches of an epoch on this rank; raises TypeError if a shard has no index yet."""
         return len(self._pipeline.share(self.epoch))
 
     def __iter__(self) -> Iterator[AnyBatch]:
@@ -206,7 +207,8 @@ class Loader(CopiedByState, RemovedMethods):
     def batch(self, step: int, epoch: int | None = None) -> AnyBatch:
         """Make batch ``step`` of ``epoch`` (None: the current one), independently of any iteration.
 
-        Any thread may call it. Raises IndexError for a step that the epoch does not have, TypeError for a stream.
+        Any thread may call it. Raises IndexError for a step that the epoch does not have, TypeError if a shard has no
+        index yet.
         """
         made: Any = self._pipeline.batch(step, self.epoch if epoch is None else epoch)
         return made

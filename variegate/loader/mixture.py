@@ -59,7 +59,7 @@ class Mixture(Samples):
     and then in another order. Batches tell the source of each row (``Batch.source``).
 
     Args:
-        sources: names, and what they stand for: anything that ``vg.open_source`` accepts, with samples by index.
+        sources: names, and what they stand for: anything that ``vg.open_source`` accepts. All shards are indexed now.
         weights: probability of each source, in any unit: one number per source, or a mapping {name: number}. None means
             the number of its samples. A schedule is a mapping {epoch: weights} with an entry for epoch 0.
         transforms: transforms of samples of some sources, by name, applied before the Loader's transform.
@@ -195,10 +195,9 @@ class _MixtureStore(Store):
 
 
 def _open(name: str, given: Any) -> Samples:
-    source = open_source(given)
-    if isinstance(source, Mixture) or not isinstance(source, Samples):
-        got = "a mixture" if isinstance(source, Mixture) else "a stream, which cannot be asked for any sample"
-        raise SourceError(f"sources[{name!r}]: got {got}; accepted: samples by index (open_source(..., stream=False))")
+    source = open_source(given, stream=False)
+    if isinstance(source, Mixture):
+        raise SourceError(f"sources[{name!r}]: got a mixture; accepted: anything else that vg.open_source accepts")
     if not len(source):
         raise SourceError(f"sources[{name!r}]: has no samples")
     for note in new_notes(source, given):

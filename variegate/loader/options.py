@@ -14,6 +14,7 @@ from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import integer, number, one_of, refused
 from variegate.decode import MAX_PIXELS, check_limit
 from variegate.executors.runners.runner import Decode, Dtype, Geometry, Layout
+from variegate.formats.sharded import MOST_BLOCK_SHARDS
 from variegate.io.files import StrPath
 from variegate.loader.ranks import find_rank, processes_here
 from variegate.program.program import MAX_CHANNELS
@@ -21,7 +22,7 @@ from variegate.targets.settings import Targets
 from variegate.threads import default_threads
 from variegate.transforms import Identity, MultiView, Transform
 
-_LEAST = {"batch_size": 1, "prefetch": 0, "copies": 1, "shuffle_buffer": 1, "shuffle_bytes": 1}
+_LEAST = {"batch_size": 1, "prefetch": 0, "copies": 1}
 
 OnError = Literal["raise", "skip", "replace"]
 Partners = Literal["epoch", "batch"]
@@ -113,8 +114,7 @@ class LoaderArguments:
     weights: Any = None
     num_samples: int | None = None
     copies: int = 1
-    shuffle_buffer: int = 4096
-    shuffle_bytes: int = 256 << 20
+    block_shards: int = 8
     partners: Partners = "epoch"
     index: StrPath | None = None
     views: int | None = None
@@ -166,6 +166,7 @@ class LoaderOptions(LoaderArguments):
         given = vars(arguments)
         options = given | {name: integer(name, given[name], least) for name, least in _LEAST.items()}
         options["max_pixels"] = check_limit("max_pixels", given["max_pixels"], MAX_PIXELS)
+        integer("block_shards", given["block_shards"], 1, MOST_BLOCK_SHARDS)
         if given["channels"] is not None:
             accepted = f"an integer from 1 to {MAX_CHANNELS}, or None for what files have"
             integer("channels", given["channels"], 1, MAX_CHANNELS, accepted=accepted)

@@ -1,9 +1,11 @@
-"""The order of an epoch's samples: as states describe it, and as its steps are read by the index of samples."""
+"""The order of an epoch's samples: as states describe it, and as its steps are read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
+from dataclasses import replace
+from itertools import count
 from threading import Event
 from typing import Any
 
@@ -12,7 +14,8 @@ import numpy as np
 from variegate.arrays import Int32Array, Int64Array
 from variegate.checks import PIXEL_VERSION, check_pixel_version, integer
 from variegate.formats.base import check_index
-from variegate.formats.samples import Samples
+from variegate.formats.sharded import ShardedSource
+from variegate.loader.blocks import BlockOrder
 from variegate.loader.mixture import MixedOrder
 from variegate.loader.options import LoaderOptions
 from variegate.loader.picks import Order, Picks, RepeatedOrder
@@ -22,6 +25,7 @@ from variegate.loader.shuffle import OrderPurpose, partner_positions, partners_o
 from variegate.loader.stats import StageTimes
 from variegate.loader.weights import DrawnOrder
 from variegate.program import rng
+from variegate.threads import at_fork
 
 # How many other samples are tried in the place of one that cannot be read: so many that a run ends for want of a good
 # one only where there is hardly any.
@@ -38,32 +42,65 @@ _FACTS = {
     "shuffle": "shuffle",
     "source": "data set: its files, labels and classes",
     "samples": "data set: its number of samples",
-    "buffer": "shuffle_buffer and shuffle_bytes",
 }
 # Only there if the loader has such.
-_FACTS_OF_PICKS = {"weights": "weights, and num_samples if any", "sampler": "sampler", "copies": "copies"}
+_FACTS_OF_PICKS = {
+    "weights": "weights, and num_samples if any",
+    "sampler": "sampler",
+    "copies": "copies",
+    "block_shards": "block_shards",
+}
 
 
 class EpochOrder:
-    """The orders of all epochs. ``facts``: what they depend on, for JSON. ``is_known``: always the same."""
+    """The orders of all epochs, as samples are picked. ``num_partners``: how many others of the epoch each is mixed
+    with. ``facts``: what orders depend on, for JSON. ``is_known``: an epoch's order is always the same.
+    """
 
-    is_known = True
-
-    def __init__(self, source: Any, is_remote: bool, options: LoaderOptions, shuffle: bool, **facts: Any) -> None:
-        self._source, self._seed, self._shuffle, self.is_remote = source, options.seed, shuffle, is_remote
+    def __init__(
+        self, source: Any, reader: Reader, picks: Picks, options: LoaderOptions, shuffle: bool, num_partners: int
+    ) -> None:
+        self._source, self._reader, self._picks, self._shuffle = source, reader, picks, shuffle
+        self._seed, self._copies, self._num_partners = options.seed, options.copies, num_partners
+        self.is_remote = source.is_remote
+        self.is_known = picks.is_known
+        self.is_in_blocks = isinstance(source, ShardedSource)
+        copies = {"copies": options.copies} if options.copies > 1 else {}
+        samples = None if self.is_in_blocks else len(source)
         # Once: a state may be taken at every step.
-        self.facts = {"seed": options.seed, "shuffle": shuffle, "source": source.fingerprint, **facts}
+        self.facts = {"seed": options.seed, "shuffle": shuffle, "source": source.fingerprint, "samples": samples}
+        self.facts |= picks.facts | copies
+        # Of the latest epochs: those in hand and in the making, and iterations that were left and may go on.
+        self._orders: dict[int, Order] = {}
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        self._orders = {}  # another thread of the parent may have held their locks
 
     def length(self, epoch: int) -> int | None:
-        """Samples of an epoch; None for a stream."""
-        return None
+        """Samples of an epoch; None while they are not known, in blocks of shards."""
+        if self.is_in_blocks:
+            order = self._orders.get(epoch)
+            return None if order is None else order.length
+        expected = None if epoch in self._orders else self._picks.expected_length()
+        return self._order(epoch).length if expected is None else expected * self._copies
+
+    def count(self, epoch: int) -> int | None:
+        """The same, where shards with an index that were not opened are counted as well."""
+        if not self.is_in_blocks:
+            return self.length(epoch)
+        samples = self._source.count()
+        return None if samples is None else samples * self._copies
 
     def begin(self, epoch: int, is_resumed: bool) -> None:
         """An epoch begins, or goes on. An order that is not known beforehand is asked for when its epoch begins."""
+        if not self.is_known and not is_resumed:
+            self._make_order(epoch)
 
     def digest(self, epoch: int) -> str | None:
         """Of an order that does not follow from the facts."""
-        return None
+        order = self._orders.get(epoch)
+        return None if self.is_known or order is None or isinstance(order, DrawnOrder | MixedOrder) else order.digest()
 
     def state(self, position: Position) -> dict[str, Any]:
         """As ``Loader.state_dict`` gives it."""
@@ -107,48 +144,24 @@ class EpochOrder:
                 "indices, which are ordered by the Loader's seed"
             )
 
-
-class IndexedOrder(EpochOrder):
-    """Samples by index, as they are picked. ``num_partners``: how many others of the epoch each is mixed with."""
-
-    def __init__(
-        self,
-        source: Samples,
-        reader: Reader,
-        picks: Picks,
-        options: LoaderOptions,
-        shuffle: bool,
-        num_partners: int = 0,
-    ) -> None:
-        copies = {"copies": options.copies} if options.copies > 1 else {}
-        facts = {"samples": len(source), "buffer": None, **picks.facts, **copies}
-        super().__init__(source, source.is_remote, options, shuffle, **facts)
-        self._reader, self._picks, self._copies, self._num_partners = reader, picks, options.copies, num_partners
-        self.is_known = picks.is_known
-        # Of the latest epochs: those in hand and in the making, and iterations that were left and may go on.
-        self._orders: dict[int, Order] = {}
-
-    def length(self, epoch: int) -> int:
-        expected = None if epoch in self._orders else self._picks.expected_length()
-        return self._order(epoch).length if expected is None else expected * self._copies
-
-    def begin(self, epoch: int, is_resumed: bool) -> None:
-        if not self.is_known and not is_resumed:
-            self._make_order(epoch)
-
-    def digest(self, epoch: int) -> str | None:
-        order = self._orders.get(epoch)
-        return None if self.is_known or order is None or isinstance(order, DrawnOrder | MixedOrder) else order.digest()
-
-    def plans(self, share: Share, epoch: int, times: StageTimes, first: int = 0) -> Iterator[StepPlan]:
-        """The steps from ``first`` on."""
+    def plans(self, share: Share, epoch: int, first: int = 0) -> Iterator[StepPlan]:
+        """The steps from ``first`` on. In blocks of shards, ``next`` may wait until shards are fetched."""
         order = self._order(epoch)
-        return (self._plan(order, epoch, share, step) for step in range(first, len(share)))
+        for step in count(first):
+            if (blocks := self._blocks(order)) is not None:
+                # The length of the epoch, or while that is not known, one beyond this step.
+                end = share.start + (step + 1) * share.taken_at_once
+                known = blocks.known(-(-end // self._copies))
+                last = int(blocks.blocks_of(np.array([known - 1]))[1][0])
+                share = replace(share, length=known * self._copies, padding_start=last * self._copies)
+            if step >= len(share):
+                return
+            yield self._plan(order, epoch, share, step)
 
     def steps(self, share: Share, epoch: int, pool: Executor, times: StageTimes, first: int = 0) -> Steps:
         """The same, each read by all threads of ``pool``."""
         stopped = Event()
-        plans = self.plans(share, epoch, times, first)
+        plans = self.plans(share, epoch, first)
         begun = (self._reader.begin(plan, pool, times, stopped.is_set) for plan in plans)
         return begun, stopped.set
 
@@ -170,39 +183,52 @@ class IndexedOrder(EpochOrder):
 
     def _partners(self, order: Order, epoch: int, positions: Int64Array) -> Int64Array:
         """Places in the epoch's order that each sample is mixed with, [N, K]: by its own place in a shuffled order,
-        so that they depend on nothing but the seed, the epoch, the sample and its copy."""
-        if self._shuffle:
-            return partner_positions(positions, order.length, self._num_partners)
+        so that they depend on nothing but the seed, the epoch, the sample and its copy; in blocks of shards, within
+        its block and by its place there."""
         once, times = (order.once, order.times) if isinstance(order, RepeatedOrder) else (order, 1)
+        if isinstance(once, BlockOrder):
+            _, starts, lengths = once.blocks_of(positions // times)
+            return partner_positions(positions, lengths * times, self._num_partners, starts * times)
+        length = once.length * times
+        if self._shuffle:
+            return partner_positions(positions, length, self._num_partners)
         purpose = OrderPurpose.SAMPLES if once.is_every else OrderPurpose.DRAWS
-        return partners_of(positions, order.length, self._seed, epoch, self._num_partners, purpose, times)
+        return partners_of(positions, length, self._seed, epoch, self._num_partners, purpose, times)
 
     def partner_ids(self, index: int, epoch: int) -> list[int]:
         """The ids of those that a sample is mixed with. Raises ValueError where an epoch is not every sample once."""
-        check_index(index, len(self._source))
         order = self._order(epoch)
         if not order.is_every:
-            got = "copies" if isinstance(order, RepeatedOrder) else "a sampler or weights"
-            raise ValueError(
-                f"partners: this loader has {got}, by which a sample may come several times; accepted: a loader of "
-                "every sample once"
-            )
+            others = "blocks of shards" if self.is_in_blocks else "a sampler or weights"
+            got = "copies" if isinstance(order, RepeatedOrder) else others
+            raise ValueError(f"partners: this loader has {got}; accepted: a loader of every sample once, by index")
+        check_index(index, len(self._source))
         indices = partners_of(np.array([index]), len(self._source), self._seed, epoch, self._num_partners)[0]
         return [int(sample_id) for sample_id in self._source.ids(indices)]
 
     def candidates(self, plan: StepPlan, row: int, epoch: int) -> Iterator[tuple[int, int]]:
-        """(id, index) of samples drawn for the bad one's id, of those that the epoch is made of: the same whatever the
-        batch is."""
+        """(id, index) of samples drawn for the bad one's id, of those that the epoch, or its block of shards, is made
+        of: the same whatever the batch is."""
         order = self._order(epoch)
+        blocks = self._blocks(order)
         key = rng.stream_key(self._seed, epoch, int(OrderPurpose.SUBSTITUTES), rng.SHUFFLE_DOMAIN)
         words = rng.sample_words(plan.ids[row : row + 1], key, _SUBSTITUTES)[0]
+        if blocks is None:
+            start, length = 0, order.length
+        else:
+            start, length = blocks.replacements(int(plan.samples[row]))
+            order = blocks
         for high, low in words[:, :2].tolist():
-            position = ((high << 32) | low) % order.length
+            position = start + ((high << 32) | low) % length
             index = position if order.is_every else int(order.at(np.array([position]))[0][0])
             yield int(self._source.ids(np.array([index]))[0]), index
 
     def _order(self, epoch: int) -> Order:
         return self._orders.get(epoch) or self._make_order(epoch)
+
+    def _blocks(self, order: Order) -> BlockOrder | None:
+        once = order.once if isinstance(order, RepeatedOrder) else order
+        return once if isinstance(once, BlockOrder) else None
 
     def _make_order(self, epoch: int) -> Order:
         once = self._picks.order_of(epoch)

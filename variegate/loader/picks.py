@@ -14,18 +14,21 @@ from torch.utils.data.distributed import DistributedSampler
 
 from variegate.arrays import Int64Array, UInt32Array
 from variegate.checks import as_integer, integer
-from variegate.formats.base import StreamSource, digest_of
-from variegate.formats.samples import AnySource, Samples
+from variegate.formats.base import digest_of
+from variegate.formats.sharded import AnySource, ShardedSource
+from variegate.loader.blocks import BlockOrder
 from variegate.loader.mixture import MixedOrder, Mixture, MixtureOrders
 from variegate.loader.options import LoaderOptions
 from variegate.loader.shuffle import OrderPurpose, Permutation
 from variegate.loader.weights import DrawnOrder, groups_of
+from variegate.threads import Threads
 
 Indices = Int64Array
 Copies = UInt32Array
 
 # Draws are counted in float64, which holds whole numbers and their fractions up to here.
 _MOST_DRAWS = 1 << 40
+_FETCHING_THREADS = 8
 
 _ACCEPTED = (
     "a sequence or array of indices, an object with __iter__ and __len__ such as a torch Sampler, a function epoch -> "
@@ -59,7 +62,7 @@ class ListedOrder:
         return None if self._indices is None else digest_of(self._indices.tobytes())
 
 
-Once = ListedOrder | DrawnOrder | MixedOrder
+Once = ListedOrder | DrawnOrder | MixedOrder | BlockOrder
 
 
 class RepeatedOrder:
@@ -68,9 +71,12 @@ class RepeatedOrder:
     is_every = False
 
     def __init__(self, order: Once, times: int) -> None:
-        self.length = order.length * times
         self.once = order
         self.times = times
+
+    @property
+    def length(self) -> int | None:
+        return None if self.once.length is None else self.once.length * self.times
 
     def at(self, positions: Indices) -> tuple[Indices, Copies]:
         places, again = np.divmod(positions, self.times)
@@ -111,9 +117,6 @@ class Picks:
 def check_picking(source: AnySource, options: LoaderOptions) -> bool:
     """True if the order is shuffled. Raises ValueError for arguments that do not go together."""
     shuffle, sampler, weights, number = options.shuffle, options.sampler, options.weights, options.num_samples
-    is_stream = isinstance(source, StreamSource)
-    by_index = "accepted for samples by index: open_source(..., stream=False)"
-    name = "sampler" if sampler is not None else "weights"
     problem = None
     is_mixed = isinstance(source, Mixture)
     given = [one for one in ("sampler", "weights", "num_samples") if getattr(options, one) is not None]
@@ -123,10 +126,6 @@ def check_picking(source: AnySource, options: LoaderOptions) -> bool:
         problem = "sampler, weights: got both; accepted: one of them, as each says which samples an epoch has"
     elif number is not None and weights is None:
         problem = f"num_samples: got {number!r} without weights; accepted with weights"
-    elif options.copies > 1 and is_stream:
-        problem = f"copies: got {options.copies}, but this source is a stream; {by_index}"
-    elif is_stream and not (sampler is None and weights is None):
-        problem = f"{name}: this source is a stream, which gives samples in its own order; {by_index}"
     elif (weights is not None or is_mixed) and shuffle is not None and not shuffle:
         problem = "shuffle: got False with weights; accepted: True, as what is drawn has no order to keep"
     if problem:
@@ -141,8 +140,12 @@ def check_picking(source: AnySource, options: LoaderOptions) -> bool:
     return False
 
 
-def picks_of(source: Samples, options: LoaderOptions, shuffle: bool) -> Picks:
+def picks_of(source: AnySource, options: LoaderOptions, shuffle: bool) -> Picks:
     """For options that ``check_picking`` took. Raises ValueError for no samples, a wrong sampler or weights."""
+    if isinstance(source, ShardedSource):
+        blocks: dict[str, Any] = {"block_shards": options.block_shards}
+        pool = Threads(_FETCHING_THREADS, "variegate-fetch")
+        return Picks(partial(BlockOrder, source, options, shuffle, pool), lambda: None, blocks)
     samples, seed, sampler, number = len(source), options.seed, options.sampler, options.num_samples
     if not samples:
         raise ValueError("source: has no samples")

@@ -14,24 +14,22 @@ import torch
 
 from variegate.augmenter.planner import num_partners
 from variegate.errors import shown as described
-from variegate.formats.base import StreamSource
 from variegate.formats.indexing import open_entropy_index
 from variegate.formats.opening import new_notes, open_source
 from variegate.formats.packed import checked_statistics
-from variegate.formats.samples import AnySource
+from variegate.formats.sharded import AnySource
 from variegate.io.addresses import shown, speakable
 from variegate.loader.batch import FailureLog
 from variegate.loader.cache import open_cache
 from variegate.loader.epochs import EpochRun, MakeBatch
 from variegate.loader.making import AnyBatch, BatchMaker, BatchResult
 from variegate.loader.mixture import Mixture
-from variegate.loader.options import LoaderArguments, LoaderOptions, OnError
-from variegate.loader.order import IndexedOrder, Position
+from variegate.loader.options import LoaderArguments, LoaderOptions
+from variegate.loader.order import EpochOrder, Position
 from variegate.loader.picks import check_picking, picks_of
 from variegate.loader.ranks import Share, check_alike, processes_here
 from variegate.loader.reading import ReadCandidate, Reader, StepPlan, Waiting, reader_threads
 from variegate.loader.stats import StageTimes
-from variegate.loader.stream import StreamOrder
 from variegate.loader.targets import targets_of, with_asked
 from variegate.ops.base import Transform
 from variegate.ops.description import wants_statistics, with_statistics
@@ -63,7 +61,7 @@ class Pipeline:
 
             places = workers.WorkerPlaces.find(options, arguments.num_threads)
             options = replace(options, device="cpu")
-        opened = _open(options.source, options.on_error, options.annotations)
+        opened = _open(options)
         self.source = source = with_asked(opened, options.targets)
         self.options = options = replace(options, source=source)
         transform = Identity() if options.transform is None else options.transform
@@ -86,19 +84,9 @@ class Pipeline:
         self.index = open_entropy_index(options.index, source)
         reader = Reader(options, self.cache, self.targets is not None)
         mixers = self.augmenter.transform._mixers if options.partners == "epoch" else ()
-        self.order: IndexedOrder | StreamOrder
-        if isinstance(source, StreamSource):
-            if mixers:
-                mixes = f"{type(mixers[0]).__name__} mixes samples with any others of the epoch"
-                raise ValueError(
-                    f"transform: {mixes}, and this source is a stream, which gives them in its own order; accepted: "
-                    'partners="batch", or samples by index: open_source(..., stream=False)'
-                )
-            self.order = StreamOrder(source, reader, options, self.shuffle)
-        else:
-            picks = picks_of(source, options, self.shuffle)
-            self._num_partners = num_partners(self.augmenter.transform) if mixers else 0
-            self.order = IndexedOrder(source, reader, picks, options, self.shuffle, self._num_partners)
+        self._num_partners = num_partners(self.augmenter.transform) if mixers else 0
+        picks = picks_of(source, options, self.shuffle)
+        self.order = EpochOrder(source, reader, picks, options, self.shuffle, self._num_partners)
         if options.drop_last and (length := self.order.length(0)) is not None and not len(self.share(0)):
             got = f"{length:,} samples do not fill a batch of {options.batch_size} on {options.world_size} rank(s)"
             raise ValueError(f"drop_last: {got}; accepted: a smaller batch_size, or drop_last=False")
@@ -123,16 +111,19 @@ class Pipeline:
 
     def partners(self, index: int, epoch: int) -> list[int]:
         """Ids of those that a sample is mixed with in an epoch."""
-        if not isinstance(self.order, IndexedOrder) or not self._num_partners:
+        if not self._num_partners:
             got = "a loader that mixes nothing, or within its batches alone"
             raise ValueError(f'partners: {got}; accepted: a transform such as MixUp, and partners="epoch"')
         return self.order.partner_ids(index, epoch)
 
     def share(self, epoch: int, start: int = 0) -> Share:
-        """This rank's part of an epoch. Raises TypeError for a stream."""
-        length = self.order.length(epoch)
+        """This rank's part of an epoch. Raises TypeError if a shard has no index yet."""
+        length = self.order.count(epoch)
         if length is None:
-            raise TypeError("this source is a stream, whose length is not known; open_source(..., stream=False) counts")
+            raise TypeError(
+                f"{self.source!r}: the number of samples is not known before all shards were read; accepted: the next "
+                "epoch, or open_source(..., stream=False), which reads them now"
+            )
         return self._share(length, start)
 
     def _share(self, length: int, start: int) -> Share:
@@ -168,14 +159,14 @@ class Pipeline:
         if self._workers is None:
             steps, stop = self.order.steps(share, epoch, self._readers, times, **first)
             return steps, stop, partial(self._maker.make, epoch, times, given=given)
-        plans = self.order.plans(share, epoch, times, **first)
-        number = len(share) - first.get("first", 0) if isinstance(self.order, IndexedOrder) else None
+        plans = self.order.plans(share, epoch, **first)
+        number = None if self.order.is_in_blocks else len(share) - first.get("first", 0)
         steps, stop = self._workers.steps(plans, number, epoch, times, given)
         return steps, stop, partial(self._workers.make, epoch, times)
 
     def hand_out(self, result: BatchResult, epoch: int) -> AnyBatch:
         """The batch, for use by the calling thread. Raises TooManyErrors."""
-        # A share of a stream is taken of what was seen so far, but of no less than that.
+        # If the number of samples is not known, a share is taken of those seen so far, but of no fewer than a minimum.
         rows = self.order.length(epoch)
         samples = -(-rows // self.options.copies) if rows else max(result.done, _SEEN_AT_LEAST)
         self.log.add(result.failures, -(-samples // self.options.world_size))
@@ -186,7 +177,6 @@ class Pipeline:
         share = self.share(epoch)
         if not 0 <= step < len(share):
             raise IndexError(f"step: got {step!r}; accepted: 0 to {len(share) - 1}")
-        assert isinstance(self.order, IndexedOrder)
         times = StageTimes()
         steps, _, make = self._steps(share, epoch, times, first=step)
         rows = next(steps)()
@@ -204,10 +194,13 @@ class Pipeline:
         self.ranks_compared = self.order.is_known
 
 
-def _open(source: Any, on_error: OnError, annotations: Any) -> AnySource:
+def _open(options: LoaderOptions) -> AnySource:
+    source = options.source
     # What is missing of a damaged shard counts as bad samples, where those are put up with.
-    put_up_with = "raise" if on_error == "raise" else "skip"
-    opened: AnySource = open_source(source, on_error=put_up_with, annotations=annotations)
+    on_error = "raise" if options.on_error == "raise" else "skip"
+    # A sampler and weights choose among all samples.
+    stream = None if options.sampler is None and options.weights is None else False
+    opened: AnySource = open_source(source, stream=stream, on_error=on_error, annotations=options.annotations)
     for note in new_notes(opened, source):
         place = shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "source"
         warnings.warn(speakable(f"{place}: {note}"), stacklevel=7)

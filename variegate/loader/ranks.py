@@ -8,11 +8,9 @@ run that goes on from there with other batches or ranks meets exactly the rest.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,8 +18,6 @@ import torch.distributed
 
 from variegate.arrays import BoolArray, Int64Array
 from variegate.checks import integer
-
-T = TypeVar("T")
 
 
 def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
@@ -72,7 +68,8 @@ def _from_environment(name: str) -> int:
 
 @dataclass(frozen=True)
 class Share:
-    """A rank's part. ``length``: samples of the epoch; ``start``: how many of them are done."""
+    """A rank's part. ``length``: samples of the epoch; ``start``: how many of them are done. ``padding_start``: the
+    position of the first sample that is repeated, where padding is needed."""
 
     batch_size: int
     rank: int = 0
@@ -80,6 +77,7 @@ class Share:
     drop_last: bool = False
     length: int = 0
     start: int = 0
+    padding_start: int = 0
 
     @property
     def taken_at_once(self) -> int:
@@ -100,18 +98,8 @@ class Share:
         first = self.start + step * self.taken_at_once
         positions = first + self.rank + self.world_size * np.arange(self._rows(self.length - first), dtype=np.int64)
         padding = positions >= self.length
-        return positions % self.length, padding
+        repeated = self.padding_start + (positions - self.length) % (self.length - self.padding_start)
+        return np.where(padding, repeated, positions), padding
 
     def _rows(self, left: int) -> int:
         return min(self.batch_size, -(-left // self.world_size))
-
-    def steps_of(self, stream: Iterable[T]) -> Iterator[tuple[list[T], BoolArray, int]]:
-        """The same of a stream that begins at ``start``: (rows of this rank, padding, samples done) of each step."""
-        left = iter(stream)
-        done = self.start
-        while together := list(islice(left, self.taken_at_once)):
-            if self.drop_last and len(together) < self.taken_at_once:
-                return
-            places = self.rank + self.world_size * np.arange(self._rows(len(together)))
-            done += len(together)
-            yield [together[p % len(together)] for p in places.tolist()], places >= len(together), done

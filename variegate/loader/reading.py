@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from PIL import Image
 
-from variegate.arrays import BoolArray, Int32Array, UInt32Array, UInt64Array
+from variegate.arrays import BoolArray, Int32Array, Int64Array, UInt32Array, UInt64Array
 from variegate.decode import (
     PillowFile,
     check_side,
@@ -24,7 +24,7 @@ from variegate.decode import (
 from variegate.decode.depth import one_note
 from variegate.errors import DecodeError
 from variegate.executors.runners.images import check_image
-from variegate.formats.base import Item, SampleName, StreamItem
+from variegate.formats.base import Item, SampleName
 from variegate.formats.samples import Samples
 from variegate.loader.cache import Picture, PixelCache
 from variegate.loader.options import LoaderOptions
@@ -49,16 +49,14 @@ def reader_threads(is_remote: bool, num_threads: int) -> int:
 class StepPlan:
     """The samples of one batch, or of a part of it, and those that they are mixed with; nothing of them is read.
 
-    ``samples``: an index of the source for each, int64[M], or items of a stream. ``before``: for each row of a stream,
-    items that came before it, the nearest last.
+    ``samples``: an index of the source for each, int64[M].
     """
 
     ids: UInt64Array
     padding: BoolArray
     done: int  # samples of the epoch that are done after this batch
     name_of: Callable[[int], SampleName]
-    samples: Any
-    before: Sequence[tuple[StreamItem, ...]] | None = None
+    samples: Int64Array
     copies: UInt32Array | None = None  # which copy of its sample a row is; None for the first
     # int32[N, K]: rows that each of the batch is mixed with. Those that are no part of the batch come after it: there
     # is ``padding`` for N rows, everything else for all.
@@ -76,7 +74,6 @@ class StepPlan:
             self,
             padding=np.array([row < whole and bool(self.padding[row]) for row in own], np.bool_),
             name_of=lambda number: self.name_of(rows[number]),
-            before=None,
             partners=None if self.partners is None else partners,
             **of_rows,
         )
@@ -128,12 +125,6 @@ Waiting = Callable[[], Rows | None]
 Steps = tuple[Iterator[Waiting], Callable[[], None]]
 
 
-def name_of(source: Any, sample: Any) -> SampleName:
-    """Of a sample as a ``StepPlan`` has it."""
-    name: SampleName = sample.name if isinstance(sample, StreamItem) else source.name(int(sample))
-    return name
-
-
 class Reader:
     """Reads samples, and decodes those that must be decoded whole: with a cache all of them, as pixels must not depend
     on whether it has room. ``has_targets``: labels are ``Annotated``."""
@@ -149,15 +140,15 @@ class Reader:
         in_memory = isinstance(options.source, Samples) and options.source.is_decoded
         self._may_gather = in_memory and not has_targets and (cache is None or not cache.holds_device_memory)
 
-    def read_candidates(self, candidates: Iterable[tuple[int, Any]]) -> Iterator[ReadCandidate]:
-        """Read (id, sample) pairs one after another, each when it is requested."""
-        for id, sample in candidates:
-            for data, label in self._read_all([(id, sample)]):
+    def read_candidates(self, candidates: Iterable[tuple[int, int]]) -> Iterator[ReadCandidate]:
+        """Read (id, index) pairs one after another, each when it is requested."""
+        for id, index in candidates:
+            for data, label in self._read_all([(id, index)]):
                 yield id, data, label
 
     def _read_all(
         self,
-        samples: Iterable[tuple[int, Any]],
+        samples: Iterable[tuple[int, int]],
         times: StageTimes | None = None,
         is_stopped: Callable[[], bool] | None = None,
     ) -> list[tuple[Any, Any]]:
@@ -165,10 +156,10 @@ class Reader:
         clock = _Clock()
         results = []
         with one_note(self._noted):
-            for id, sample in samples:
+            for id, index in samples:
                 if is_stopped is not None and is_stopped():
                     break
-                results.append(self._read(id, sample, clock))
+                results.append(self._read(id, index, clock))
         if times is not None:
             for stage, total in clock.stages.items():
                 times.stage_done(stage, *total)
@@ -183,8 +174,7 @@ class Reader:
     ) -> Callable[[], Rows]:
         """Begin to read a plan, by all threads of the pool -> what waits for it; fewer rows once it is stopped."""
         source, samples, ids, fields = self._source, plan.samples, plan.ids, vars(plan)
-        is_indexed = isinstance(samples, np.ndarray)
-        if self._may_gather and is_indexed and source.is_stacked:
+        if self._may_gather and source.is_stacked:
 
             def gather() -> Rows:
                 begin = time.perf_counter()
@@ -195,16 +185,12 @@ class Reader:
                 return Rows(**fields, data=pixels, labels=labels)
 
             return gather
-        wanted = samples
-        known = ids.tolist()
-        of_row = list(range(len(ids)))
-        if is_indexed:
-            # Copies of a sample stand one after another, and are read once.
-            is_new = np.diff(samples, prepend=-1) != 0
-            wanted = samples[is_new].tolist()
-            known = ids[is_new].tolist()
-            of_row = (np.cumsum(is_new) - 1).tolist()
-        chunk = _CHUNK if is_indexed and not source.is_remote else 1
+        # Copies of a sample stand one after another, and are read once.
+        is_new = np.diff(samples, prepend=-1) != 0
+        wanted = samples[is_new].tolist()
+        known = ids[is_new].tolist()
+        of_row = (np.cumsum(is_new) - 1).tolist()
+        chunk = 1 if source.is_remote else _CHUNK
 
         def read(start: int) -> list[tuple[Any, Any]]:
             chosen = zip(known[start : start + chunk], wanted[start : start + chunk], strict=True)
@@ -219,38 +205,30 @@ class Reader:
 
         return wait
 
-    def _read(self, id: int, sample: Any, clock: _Clock) -> tuple[Any, Any]:
+    def _read(self, id: int, index: int, clock: _Clock) -> tuple[Any, Any]:
         cached = None if self._cache is None else self._cache.get(id)
         if cached is not None:
             clock.stop("read", cached[0].nbytes)
             return cached
         try:
-            item = self._fetch(sample)
+            item: Item = self._source.read(index)
             if self._has_targets:
                 item = item._replace(label=Annotated(item.label, item.targets))
             nbytes = item.data.nbytes if isinstance(item.data, np.ndarray) else len(item.data)
             clock.stop("read", nbytes)
-            data = self._open(id, sample, item)
+            data = self._open(id, index, item)
             if not isinstance(item.data, np.ndarray) and data is not item.data:
                 clock.stop("decode", nbytes)
             return data, item.label
         except DecodeError as error:
             return error, None
         except Exception as error:  # whatever a data set or a storage raises for this sample; the next may be good
-            name = str(name_of(self._source, sample))
+            name = str(self._source.name(index))
             wrapped = DecodeError(name, f"cannot be read ({type(error).__name__}: {error})")
             wrapped.__cause__ = error
             return wrapped, None
 
-    def _fetch(self, sample: Any) -> Item:
-        if not isinstance(sample, StreamItem):
-            item: Item = self._source.read(sample)
-            return item
-        if isinstance(sample.item, DecodeError):
-            raise sample.item
-        return sample.item
-
-    def _open(self, id: int, sample: Any, item: Item) -> Any:
+    def _open(self, id: int, index: int, item: Item) -> Any:
         data = item.data
         if self._may_gather:
             return data
@@ -263,7 +241,7 @@ class Reader:
             # A JPEG's size is in its header, and the crop decides how much of it is decoded.
             if isinstance(data, np.ndarray):
                 return data
-            name = str(name_of(self._source, sample))
+            name = str(self._source.name(index))
             several = read_channels(bytes(data), name, self._max_pixels, self._channels)
             if several is not None or is_jpeg(data):
                 return data if several is None else several
@@ -273,7 +251,7 @@ class Reader:
                 image = file.decode()
             check_side(name, *image.shape[:2])
             return image
-        picture = decode_picture(data, str(name_of(self._source, sample)), self._side, self._max_pixels, self._channels)
+        picture = decode_picture(data, str(self._source.name(index)), self._side, self._max_pixels, self._channels)
         return self._cache.put(id, picture, item.label)
 
 

@@ -20,7 +20,7 @@ class OrderPurpose(IntEnum):
 
     SAMPLES = 0
     SHARDS = 1
-    BUFFER = 2
+    IN_BLOCK = 2
     SUBSTITUTES = 3
     DRAWS = 4
     GROUPS = 5
@@ -66,18 +66,22 @@ _APART = 32
 MOST_PARTNERS = 3
 
 
-def partner_positions(positions: Int64Array, length: int, number: int) -> Int64Array:
+def partner_positions(
+    positions: Int64Array, length: int | Int64Array, number: int, start: int | Int64Array = 0
+) -> Int64Array:
     """Places int64[N, number] of those that samples at ``positions`` of a shuffled order are mixed with, never
-    themselves where there is another one.
+    themselves where there is another one. Both are among the ``length`` positions from ``start`` on, for all or each.
 
     Samples are in pairs (of ``number`` 3: in fours), mostly of one batch. Those at the end of the order, for whom no
     pair is left, take the sample that stands a quarter of the order on (half of it, three quarters).
     """
     turn = np.arange(1, number + 1)
-    last_of_them = positions | _APART * (1 if number == 1 else MOST_PARTNERS)
-    near = positions[:, None] ^ (_APART * turn)
-    far = (positions[:, None] + np.maximum(turn * length // (MOST_PARTNERS + 1), 1)) % length
-    return np.where(last_of_them[:, None] < length, near, far)
+    bits = _APART * (1 if number == 1 else MOST_PARTNERS)
+    position, start, length = (np.reshape(values, (-1, 1)) for values in (positions, start, length))
+    are_inside = ((position & ~bits) >= start) & ((position | bits) < start + length)
+    near = position ^ (_APART * turn)
+    far = start + (position - start + np.maximum(turn * length // (MOST_PARTNERS + 1), 1)) % length
+    return np.where(are_inside, near, far)
 
 
 def partners_of(

@@ -10,7 +10,6 @@ import torch
 
 from variegate.arrays import BoolArray, Int32Array, Int64Array, UInt32Array, UInt64Array
 from variegate.errors import DecodeError
-from variegate.formats.objects.iterable import IterableSource
 from variegate.formats.samples import Samples
 from variegate.loader.batch import RowFields
 from variegate.ops.base import refuse_views
@@ -186,7 +185,7 @@ def targets_of(options: LoaderOptions, source: Any, transform: Any) -> BatchTarg
 
 def with_asked(source: Any, asked: Any) -> Any:
     """The source; a data set, with what stands beside its images, where that is asked for."""
-    takes_targets = isinstance(source, (Samples, IterableSource)) and isinstance(asked, Targets)
+    takes_targets = isinstance(source, Samples) and isinstance(asked, Targets)
     return source.with_targets(asked.box_format, asked.normalized) if takes_targets else source
 
 

@@ -17,7 +17,7 @@ from variegate.apps.train.ranks import Ranks
 from variegate.options.training import TrainOptions
 
 
-def fit(images: int | None, *sizes: tuple[int, int], **chosen: Any) -> tuple[str, tuple[int, int], bool, int]:
+def fit(images: int, *sizes: tuple[int, int], **chosen: Any) -> tuple[str, tuple[int, int], bool, int]:
     data = Data(images, list(sizes), 3, 10)
     found = fit_training(data, TrainOptions(**chosen), None, 1, "cpu")
     return found.model, found.size, found.is_kept, found.batch_size
@@ -35,7 +35,6 @@ def test_the_network_and_the_size_follow_from_the_images() -> None:
     assert fit(10_000, (72, 96)) == ("wrn-28-2-stem2", (72, 72), False, 128)
     assert fit(1_000, (40, 60), (50, 30), (44, 90)) == ("wrn-16-1", (40, 40), False, 64)
     assert fit(10_000, (375, 500), (500, 333), (1200, 1600)) == ("wrn-28-2-stem4", (224, 224), False, 128)
-    assert fit(None) == ("wrn-28-2-stem4", (224, 224), False, 128)
     assert fit(600, (28, 28), model="wrn-10-1", batch_size=7)[:1] == ("wrn-10-1",)
 
 

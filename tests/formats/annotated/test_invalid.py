@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.formats.annotated.made import coco_entries, put_coco, put_voc, put_yolo
-from tests.formats.tars import encoded, write_tar
+from tests.formats.tars import encoded, read_all, write_tar
 from tests.soak.mutating import check
 from tests.soak.parsers.annotated import PARSERS
 from variegate.errors import DecodeError
-from variegate.formats.base import SourceError
+from variegate.formats.base import Item, SourceError
 from variegate.formats.opening import open_source
 
 CLASSES = ["ant", "cat", "dog"]
@@ -116,9 +116,11 @@ def test_invalid_annotations_are_named_and_skipped(tmp_path: Path, layout: str, 
         with pytest.raises(SourceError, match=re.escape(message)):
             read_first(place, annotations, on_error="skip")
     else:
-        streamed = list(open_source(place, annotations=annotations, stream=True).read_shard(0))
-        assert message in str(streamed[0].item)
-        assert streamed[1].item.targets["labels"].tolist() == [0]
+        first, second = read_all(open_source(place, annotations=annotations, stream=True))
+        assert message in str(first)
+        assert isinstance(second, Item)
+        assert second.targets is not None
+        assert second.targets["labels"].tolist() == [0]
 
 
 @pytest.mark.parametrize("parser", PARSERS, ids=[parser.name for parser in PARSERS])

@@ -15,6 +15,7 @@ from tests.formats.tars import as_json, encoded, labelled, tar_bytes, write_shar
 from variegate.errors import DecodeError
 from variegate.formats.base import Source, SourceError
 from variegate.formats.tar import index as tar_listing
+from variegate.formats.tar.copies import ShardCopies
 from variegate.formats.tar.read import open_webdataset
 from variegate.io.location import Location
 
@@ -134,7 +135,11 @@ def test_some_labels_where_the_first_has_none_are_reported(tmp_path: Path) -> No
         (b"", "zero bytes: the file is empty"),
         (tar_bytes([]), "no images: the archive has no members"),
         (tar_bytes([("a.txt", b"x"), ("b.txt", b"y")]), r"no images among its 2 members; accepted extensions: \.jpg"),
-        (b"\x1f\x8b" + bytes(600), r"compressed by gzip \(unpack it first; gzip'ed archives can be read with stream=T"),
+        (b"\x1f\x8b" + bytes(600), "damaged: its gzip compression cannot be read on"),
+        (
+            b"BZh" + bytes(600),
+            r"compressed by bzip2 \(unpack it first; of compressed archives, those of gzip are",
+        ),
         (b"PK\x03\x04" + bytes(600), "a zip archive, not a tar archive"),
         (b"hello" * 200, "not a tar archive: it begins with no header"),
         (b"hello", r"cut off in the header of its first member \(byte 5\)"),
@@ -186,9 +191,9 @@ def walks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     walked: list[str] = []
     original = tar_listing.index_shard  # type: ignore[attr-defined]
 
-    def index_shard(shard: Location, version: object) -> object:
+    def index_shard(shard: Location, *arguments: object) -> object:
         walked.append(shard.address())
-        return original(shard, version)  # type: ignore[arg-type]
+        return original(shard, *arguments)
 
     monkeypatch.setattr(tar_listing, "index_shard", index_shard)
     return walked
@@ -204,7 +209,7 @@ def test_the_index_is_kept_beside_the_shard_and_used(tmp_path: Path, walks: list
     assert second.fingerprint == first.fingerprint
     assert [second.read(i) for i in range(8)] == [first.read(i) for i in range(8)]
     assert not any(cache.iterdir())
-    open_webdataset(shards, cache_dir=tmp_path / "elsewhere")
+    open_webdataset(shards, copies=ShardCopies(tmp_path / "elsewhere"))
     assert len(walks) == 4
     assert len(list((tmp_path / "elsewhere").rglob("*.index"))) == 2
 
@@ -225,7 +230,7 @@ def test_a_damaged_index_is_made_anew(tmp_path: Path, walks: list[str]) -> None:
     index = Path(shard + ".index")
     whole = index.read_bytes()
     flipped = [bytes([*whole[:i], whole[i] ^ 16, *whole[i + 1 :]]) for i in range(0, len(whole), 31)]
-    damaged = [b"", whole[:10], whole[:-1], whole + b"x", whole.replace(b"index 4", b"index 3"), *flipped]
+    damaged = [b"", whole[:10], whole[:-1], whole + b"x", whole.replace(b"index 5", b"index 4"), *flipped]
     for data in damaged:
         index.write_bytes(data)
         again = open_webdataset([shard])

@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.formats.tars import encoded, labelled, write_tar
+from tests.formats.tars import encoded, labelled, read_all, write_tar
 from variegate.errors import DecodeError
 from variegate.formats.opening import open_source
 from variegate.formats.reading import version_of
 from variegate.formats.tar import samples
+from variegate.formats.tar.copies import DEFAULT_COPIES
 from variegate.formats.tar.index import ShardIndex, _pack, index_shard, load_index, save_index
-from variegate.formats.tar.read import TarStream, open_webdataset
+from variegate.formats.tar.read import open_webdataset
 from variegate.formats.tar.samples import ShardCounts, ShardFailure
 from variegate.io.location import Location
 
@@ -53,6 +54,7 @@ WRONG: dict[str, Callable[[ShardIndex], ShardIndex]] = {
     "a text alone": lambda index: replace(index, texts=["abc"]),  # type: ignore[list-item]
     "counts that are texts": lambda index: replace(index, counts=ShardCounts(samples="many")),  # type: ignore[arg-type]
     "a failure without reason": lambda index: replace(index, failure=ShardFailure(None, None)),  # type: ignore[arg-type]
+    "a copy of a negative size": lambda index: replace(index, copy_size=-1),
     "missing values": lambda index: replace(index, names=pa.array([None] * 3, pa.binary())),
 }
 
@@ -63,7 +65,7 @@ def test_an_index_is_not_believed_whatever_it_says(
 ) -> None:
     shard = write_tar(tmp_path / "a.tar", labelled(3))
     location = Location.parse(shard)
-    index = index_shard(location, version_of(location))
+    index = index_shard(location, version_of(location), DEFAULT_COPIES)
     assert save_index(location, index, None)
     assert load_index(location, index.version, None) is not None
     place = tmp_path / "a.tar.index"
@@ -86,7 +88,7 @@ def test_an_index_is_not_believed_whatever_it_says(
 def test_an_index_of_any_bytes_is_read_or_made_anew(tmp_path: Path) -> None:
     shard = Location.parse(write_tar(tmp_path / "a.tar", labelled(3)))
     version = version_of(shard)
-    index = index_shard(shard, version)
+    index = index_shard(shard, version, DEFAULT_COPIES)
     whole = np.frombuffer(_pack(index)[:-4], np.uint8)
     rng = np.random.default_rng(0)
     read = 0
@@ -104,14 +106,11 @@ def test_members_of_any_size_do_not_fill_the_memory(tmp_path: Path, monkeypatch:
     shard = write_tar(tmp_path / "a.tar", [("1.jpg", b"x" * 5000), ("1.cls", b"1"), *labelled(1, 2)])
     monkeypatch.setattr(samples, "MOST_BYTES", 4096)
     message = "5,000 bytes; at most 4 KiB are read"
-    first, second = TarStream([shard]).read_shard(0)
-    assert isinstance(first.item, DecodeError)
-    assert str(first.item) == f"{shard}: 1.jpg: {message}"
-    assert not isinstance(second.item, DecodeError)
-    source = open_webdataset([shard])
-    with pytest.raises(DecodeError, match=message):
-        source.read(0)
-    assert source.read(1) == second.item
+    for stream in (False, True):
+        first, second = read_all(open_source(shard, stream=stream))
+        assert isinstance(first, DecodeError)
+        assert str(first) == f"{shard}: 1.jpg: {message}"
+        assert second == (encoded(2), 2)
 
 
 def test_links_and_names_that_lead_out_are_names_alone(tmp_path: Path) -> None:
@@ -129,6 +128,5 @@ def test_links_and_names_that_lead_out_are_names_alone(tmp_path: Path) -> None:
     (tmp_path / "a.tar").write_bytes(file.getvalue())
     for stream in (False, True):
         source = open_source(tmp_path / "a.tar", stream=stream)
-        items = [one.item for one in source.read_shard(0)] if stream else [source.read(i) for i in range(2)]  # type: ignore[union-attr]
-        assert [item.data for item in items] == [encoded()] * 2  # type: ignore[union-attr]
+        assert read_all(source) == [(encoded(), -1)] * 2
         assert "2 links in archives are not followed" in source.notes()

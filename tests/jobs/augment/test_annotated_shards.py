@@ -21,7 +21,6 @@ from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import read_image
 from variegate.formats.base import SourceError
 from variegate.formats.opening import open_source
-from variegate.jobs.augment import AnnotatedPlan
 from variegate.jobs.augment.replay import replay
 from variegate.jobs.engine import Engine
 from variegate.jobs.output.verify import delete_damaged, verify
@@ -186,6 +185,3 @@ def test_what_shards_cannot_hold_is_refused(tmp_path: Path) -> None:
     file = Path(write_tar(tmp_path / "b.tar", some))
     with pytest.raises(SourceError, match="format: got 'png', as the members of masks end; accepted here: jpg, webp"):
         run("webdataset", file, {"mask": "png"}, tmp_path / "out", format="png")
-    stream: Any = open_source(place, annotations=annotations, stream=True)
-    with pytest.raises(SourceError, match="shards of such, by index"):
-        AnnotatedPlan(stream, POLICY, layout="webdataset")

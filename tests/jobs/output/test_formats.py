@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.formats.tars import indices_of
 from tests.jobs.output.contract import CLASSES, FORMATS, as_read, records
 from tests.jobs.output.runs import tree
-from variegate.formats.base import Source, SourceError, StreamSource
+from variegate.formats.base import Source, SourceError
 from variegate.formats.opening import open_source
 from variegate.formats.shards import Labels, Record, describe_labels, open_shard
 from variegate.formats.storage import Storage, open_storage
@@ -21,11 +22,7 @@ SHARDS = ("webdataset", "parquet")
 
 def read_back(place: str) -> list[tuple[Any, Any]]:
     source = open_source(place)
-    if isinstance(source, StreamSource):
-        items: list[Any] = [item.item for shard in range(source.num_shards) for item in source.read_shard(shard)]
-    else:
-        assert isinstance(source, Source)
-        items = [source.read(index) for index in range(len(source))]
+    items = [source.read(index) for index in indices_of(source)]
     return [(item.data, source.classes[item.label] if source.classes else item.label) for item in items]
 
 

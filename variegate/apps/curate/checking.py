@@ -30,10 +30,10 @@ from variegate.apps.curate.findings import (
     write_findings,
 )
 from variegate.apps.curate.judging import judge, thresholds_for
-from variegate.apps.curate.scan import Position, ScanJournal, record_pass
+from variegate.apps.curate.scan import ScanJournal, record_pass
 from variegate.formats.base import SourceError, first_names
 from variegate.formats.opening import open_source
-from variegate.formats.samples import AnySource, Samples
+from variegate.formats.samples import Samples
 from variegate.formats.stamps import stamps_of
 from variegate.jobs.output.run_folder import locked
 from variegate.options.datasets import CheckingOptions
@@ -86,7 +86,9 @@ class Checking:
         if options.report is not None:
             _check_report(options.report, self._out)
         given = {"train": source} if test is None else {"train": source, "test": test}
-        self.sources: dict[str, AnySource] = {split: open_source(one, on_error="skip") for split, one in given.items()}
+        self.sources: dict[str, Samples] = {
+            split: open_source(one, stream=False, on_error="skip") for split, one in given.items()
+        }
         for split, one in given.items():
             self._check_apart(one, self.sources[split])
         for beside, source in zip(BESIDE, list(self.sources.values()), strict=False):
@@ -99,9 +101,8 @@ class Checking:
 
     @property
     def total(self) -> int:
-        """Images in all; 0 where a stream does not tell."""
-        sizes = [len(one) if isinstance(one, Samples) else 0 for one in self.sources.values()]
-        return sum(sizes) if all(sizes) else 0
+        """Images in all."""
+        return sum(map(len, self.sources.values()))
 
     def run(self, on_progress: OnProgress | None = None, stop: Event | None = None) -> CheckResult:
         """Raises WriteError, and KeyboardInterrupt where it was stopped."""
@@ -184,11 +185,11 @@ class Checking:
         batches: list[pa.RecordBatch] = []
         threads = self._options.threads or default_threads()
         for split, source in self.sources.items():
-            begin = Position()
+            begin = 0
             if journal is not None:
-                begin = journal.positions[split]
+                begin = journal.done[split]
                 batches += journal.batches[split]
-            self.resumed += begin.samples
+            self.resumed += begin
 
             def report_samples(samples: int, before: int = before) -> None:
                 report("checking", before + samples, self.total)
@@ -208,13 +209,13 @@ class Checking:
         digest = hashlib.sha256(MEASURED.to_string().encode())
         for split, source in self.sources.items():
             digest.update(json.dumps([split, source.fingerprint, source.classes]).encode())
-            stamps = stamps_of(source) if isinstance(source, Samples) else None
+            stamps = stamps_of(source)
             if stamps is not None:
                 digest.update(stamps.sizes.tobytes() + stamps.times.tobytes())
                 digest.update(json.dumps(list(stamps.marks)).encode())
         return digest.hexdigest()
 
-    def _check_apart(self, given: Any, source: AnySource) -> None:
+    def _check_apart(self, given: Any, source: Samples) -> None:
         """The findings are not to become one of the files that are checked."""
         is_folder = isinstance(source, Samples) and source.folder is not None
         if self._out is None or is_folder or not isinstance(given, (str, os.PathLike)):
@@ -242,7 +243,7 @@ def _is_report(path: Path) -> bool:
     return not begin or b"<title>Data check" in begin
 
 
-def _notes_on_classes(sources: dict[str, AnySource]) -> list[str]:
+def _notes_on_classes(sources: dict[str, Samples]) -> list[str]:
     """Labels are compared by number."""
     train, test = (sources[split].classes if split in sources else () for split in READ)
     if not train or not test or train == test:

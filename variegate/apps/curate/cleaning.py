@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from variegate.apps.curate.selection import Excluded, Found, choose, count_by_ki
 from variegate.checks import one_of
 from variegate.formats.base import SourceError
 from variegate.formats.filtered import HEADER, REASON_SEPARATOR, read_names, sample_key, sample_keys
-from variegate.formats.opening import open_source
 from variegate.formats.samples import Samples
 from variegate.formats.stamps import UNKNOWN, stamps_of
 from variegate.io.addresses import shown
@@ -59,7 +57,7 @@ def clean(
     such a source makes a copy without these images. The source is not changed.
 
     Args:
-        source: an indexed data set; anything that ``vg.open_source`` accepts, except streams.
+        source: anything that ``vg.open_source`` accepts.
         findings: the table written by ``vg.check(out=...)``.
         drop: kinds of findings to drop: "corrupt,duplicates,leaks", a sequence of kinds, or "all". Of a group of
             duplicates, one image remains: the one with the most pixels, then the most bytes, then the first.
@@ -114,32 +112,11 @@ def open_checked(source: Any, findings: StrPath, split: str) -> tuple[Found, Sam
     opened = open_by_index(source, "skip")
     place = _describe(source)
     if opened.fingerprint != found.fingerprint:
-        found = _of_stream(source, opened, found)
+        raise SourceError(f"{place}: holds other images than those that {found.place} is of; run variegate check again")
     if len(found) and not 0 <= found.index.min() <= found.index.max() < len(opened):
         raise SourceError(f"{found.place}: names images that {place} does not have; run variegate check again")
     _check_unchanged(opened, found)
     return found, opened
-
-
-def _of_stream(source: Any, opened: Samples, found: Found) -> Found:
-    """The table of a check that read the same shards as a stream, with the indices that their images have. Raises
-    SourceError where it is of anything else."""
-    fingerprint = None
-    if isinstance(source, (str, PathLike)):
-        with suppress(SourceError):  # of a kind that is no stream
-            fingerprint = open_source(source, stream=True).fingerprint
-    if fingerprint != found.fingerprint:
-        raise SourceError(
-            f"{_describe(source)}: holds other images than those that {found.place} is of; run variegate check again"
-        )
-    places = {key: index for index, key in enumerate(sample_keys(opened))}
-    unknown = next((file for file in found.files if file not in places), None)
-    if unknown is not None or len(places) < len(opened):
-        why = f"names {unknown!r}, which is not there" if unknown is not None else "has names that are several images'"
-        raise SourceError(
-            f"{found.place}: is of a stream of {_describe(source)}, and {why}; accepted: a check of it by index"
-        )
-    return replace(found, index=np.array([places[file] for file in found.files], np.int64))
 
 
 def _check_unchanged(opened: Samples, found: Found) -> None:

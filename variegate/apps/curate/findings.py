@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from variegate.arrays import Float64Array, Int64Array
 from variegate.formats.base import SourceError
-from variegate.formats.samples import AnySource
+from variegate.formats.samples import Samples
 from variegate.io.durable import write_atomically
 from variegate.io.files import check_regular
 
@@ -188,7 +188,7 @@ class CheckResult:
 
     table: pa.Table
     findings: tuple[DataFinding, ...]
-    sources: dict[str, AnySource]
+    sources: dict[str, Samples]
     classes: tuple[str, ...]
     mean: tuple[float, ...] | None
     std: tuple[float, ...] | None

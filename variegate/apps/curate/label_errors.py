@@ -6,7 +6,7 @@ import importlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from functools import partial
 from threading import Event, Lock
 from typing import Any, NamedTuple, cast
 
@@ -17,7 +17,6 @@ import torch
 
 from variegate.apps.curate.duplicates import joined
 from variegate.apps.curate.findings import DataFinding
-from variegate.apps.curate.scan import reads_of
 from variegate.apps.train.classifier import Classifier
 from variegate.apps.train.images import BaselineAugmentation, LabelledImages, fitting_batch
 from variegate.apps.train.models import Airbench
@@ -26,8 +25,8 @@ from variegate.arrays import Float64Array, Int64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import Item, SourceError, first_names
-from variegate.formats.samples import AnySource
+from variegate.formats.base import SourceError, first_names
+from variegate.formats.samples import Samples
 from variegate.loader.shuffle import Permutation
 from variegate.ops.resize import Resize
 from variegate.options.search import Hyperparameters
@@ -57,7 +56,7 @@ def check_cleanlab() -> Any:
 
 def doubtful_labels(
     table: pa.Table,
-    source: AnySource,
+    source: Samples,
     findings: Sequence[DataFinding] = (),
     seed: int = 0,
     tell: Callable[[int, int], object] = lambda done, total: None,
@@ -189,19 +188,19 @@ def size_for(heights: Int64Array, widths: Int64Array) -> tuple[int, int]:
     return (height, width) if is_one and is_small else (_SIDE, _SIDE)
 
 
-def small_pixels(source: AnySource, indices: Int64Array, size: tuple[int, int]) -> tuple[torch.Tensor, Int64Array]:
+def small_pixels(source: Samples, indices: Int64Array, size: tuple[int, int]) -> tuple[torch.Tensor, Int64Array]:
     """-> uint8 [N, height, width, 3], and int64[N]: which of ``indices`` they are; all that can still be read.
 
-    ``indices``: in the source, ascending; of a stream, in its order. Raises SourceError where none can be read.
+    ``indices``: in the source, ascending. Raises SourceError where none can be read.
     """
     augment = Augmenter(Resize(size), "cpu", layout="NHWC")
     pixels: list[torch.Tensor] = []
     found: list[int] = []
     with ThreadPoolExecutor(default_threads(), "variegate-labels") as pool:
-        reads = reads_of(source, indices.tolist())
-        while some := list(islice(reads, _BATCH)):
-            decoded = pool.map(_decoded, [read for _, read in some])
-            images = {index: image for (index, _), image in zip(some, decoded, strict=True) if image is not None}
+        for start in range(0, len(indices), _BATCH):
+            some = indices[start : start + _BATCH].tolist()
+            decoded = pool.map(partial(_decoded, source), some)
+            images = {index: image for index, image in zip(some, decoded, strict=True) if image is not None}
             if images:
                 pixels += [_in_colour(one) for one in augment(list(images.values()))]
                 found += images
@@ -210,10 +209,10 @@ def small_pixels(source: AnySource, indices: Int64Array, size: tuple[int, int]) 
     return torch.stack(pixels), np.array(found, np.int64)
 
 
-def _decoded(read: Callable[[], Item]) -> Any:
+def _decoded(source: Samples, index: int) -> Any:
     """Pixels; None if the image cannot be read any more, as it has changed since it was checked."""
     try:
-        data = read().data
+        data = source.read(index).data
         return read_image(data) if isinstance(data, bytes) else data
     except DecodeError:
         return None

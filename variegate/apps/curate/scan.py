@@ -22,9 +22,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain, islice
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -33,17 +31,14 @@ import pyarrow as pa
 
 from variegate.apps.curate.findings import MEASURED
 from variegate.apps.curate.sample import FIELDS, Row, row_of
-from variegate.errors import DecodeError
-from variegate.formats.base import Item, StreamItem, StreamSource
-from variegate.formats.filtered import sample_key, stream_key
-from variegate.formats.samples import AnySource, Samples
+from variegate.formats.filtered import sample_key
+from variegate.formats.samples import Samples
 from variegate.io.durable import AppendOnlyFile, write_errors_name
 from variegate.io.files import read_regular
 from variegate.threads import in_order
 
 # So few that threads end together, and so many that handing them over costs nothing.
 _SAMPLES = 16
-_BYTES = 8 << 20
 _AHEAD = 4  # for each thread
 # Reading an address is waiting.
 _REMOTE_THREADS = 16
@@ -54,26 +49,17 @@ _HEAD = struct.Struct("<II")
 _MOST_BYTES = 1 << 40
 
 
-@dataclass(frozen=True)
-class Position:
-    """Progress of a pass: ``samples`` are done; of a stream, the next is the one at ``place`` of ``shard``."""
-
-    samples: int = 0
-    shard: int = 0
-    place: int = 0
-
-
-# Gives rows, and the position behind them.
-Work = Callable[[], tuple[list[Row], Position]]
+# Gives rows, and the number of samples up to them and with them.
+Work = Callable[[], tuple[list[Row], int]]
 
 
 class ScanJournal:
-    """``batches``: what was recorded, by split; ``positions``: how far each split was; ``is_other``: there were records
-    of another ``plan``, the hex digest of all that rows depend on. Raises WriteError."""
+    """``batches``: what was recorded, by split; ``done``: samples of each split; ``is_other``: there were records of
+    another ``plan``, the hex digest of all that rows depend on. Raises WriteError."""
 
     def __init__(self, path: Path, plan: str) -> None:
         self.batches: dict[str, list[pa.RecordBatch]] = defaultdict(list)
-        self.positions: dict[str, Position] = defaultdict(Position)
+        self.done: dict[str, int] = defaultdict(int)
         first = _MAGIC + plan.encode() + b"\n"
         with write_errors_name(str(path), "read"):
             data = read_regular(path, _MOST_BYTES) if os.path.lexists(path) else b""
@@ -87,10 +73,10 @@ class ScanJournal:
     def is_empty(self) -> bool:
         return self._file.end == self._begin
 
-    def append(self, split: str, batch: pa.RecordBatch, position: Position) -> None:
+    def append(self, split: str, batch: pa.RecordBatch, done: int) -> None:
         """It lasts when this returns."""
         out = io.BytesIO()
-        out.write(json.dumps({"split": split, **asdict(position)}).encode() + b"\n")
+        out.write(json.dumps({"split": split, "samples": done}).encode() + b"\n")
         with pa.ipc.new_stream(out, MEASURED) as writer:
             writer.write_batch(batch)
         record = out.getvalue()
@@ -107,22 +93,22 @@ class ScanJournal:
             if len(record) != length or zlib.crc32(record) != checksum:
                 break
             head, _, rows = record.partition(b"\n")
-            position = json.loads(head)
-            split = position.pop("split")
+            fields = json.loads(head)
+            split = fields["split"]
             with pa.ipc.open_stream(rows) as reader:
                 batches = list(reader)
             # A record that was interrupted behind its last byte was written once more.
-            if batches[0]["index"][0].as_py() == self.positions[split].samples:
+            if batches[0]["index"][0].as_py() == self.done[split]:
                 self.batches[split] += batches
-                self.positions[split] = Position(**position)
+                self.done[split] = fields["samples"]
             at += _HEAD.size + length
         return at
 
 
 def record_pass(
-    source: AnySource,
+    source: Samples,
     split: str,
-    begin: Position,
+    begin: int,
     threads: int,
     journal: ScanJournal | None,
     tell: Callable[[int], object],
@@ -134,23 +120,23 @@ def record_pass(
     """
     batches: list[pa.RecordBatch] = []
     rows: list[Row] = []
-    position = begin
+    done = begin
     last = time.monotonic()
 
     def record() -> None:
         batches.append(batch_of(split, rows))
         if journal is not None:
-            journal.append(split, batches[-1], position)
+            journal.append(split, batches[-1], done)
         rows.clear()
 
-    tell(position.samples)
-    with closing(pass_over(source, threads, position)) as done, warnings.catch_warnings():
+    tell(done)
+    with closing(pass_over(source, threads, done)) as measured, warnings.catch_warnings():
         # A line for every image with an odd header; the columns have it.
         warnings.simplefilter("ignore")
         try:
-            for some, position in done:
+            for some, done in measured:
                 rows += some
-                tell(position.samples)
+                tell(done)
                 now = time.monotonic()
                 if len(rows) >= _ROWS_A_RECORD or now - last >= _SECONDS_A_RECORD:
                     record()
@@ -170,75 +156,21 @@ def batch_of(split: str, rows: Sequence[Row]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(values[one.name], one.type) for one in MEASURED], schema=MEASURED)
 
 
-def pass_over(source: AnySource, threads: int, begin: Position) -> Generator[tuple[list[Row], Position], None, None]:
-    """Rows of all samples from ``begin`` on in the source's order, and the positions behind them. Closing the iterator
-    ends the pass with what its threads have begun."""
-    if isinstance(source, Samples):
-        work = _by_index(source, begin)
-        threads = max(threads, _REMOTE_THREADS) if source.is_remote else threads
-    else:
-        work = _by_shard(source, begin)
+def pass_over(source: Samples, threads: int, begin: int) -> Generator[tuple[list[Row], int], None, None]:
+    """Rows of all samples from ``begin`` on in the source's order, and the number of samples up to them and with them.
+    Closing the iterator ends the pass with what its threads have begun."""
+    threads = max(threads, _REMOTE_THREADS) if source.is_remote else threads
     with ThreadPoolExecutor(threads, "variegate-check") as pool:
-        yield from in_order(pool, work, threads * _AHEAD)
+        yield from in_order(pool, _work_on(source, begin), threads * _AHEAD)
 
 
-def _by_index(source: Samples, begin: Position) -> Iterator[Work]:
-    """Of samples that are read by the thread that measures them."""
-
-    def measure(start: int, stop: int) -> tuple[list[Row], Position]:
+def _work_on(source: Samples, begin: int) -> Iterator[Work]:
+    def measure(start: int, stop: int) -> tuple[list[Row], int]:
         rows = [
             row_of(index, sample_key(source, index), source.name(index), partial(source.read, index), source.classes)
             for index in range(start, stop)
         ]
-        return rows, Position(stop)
+        return rows, stop
 
-    for start in range(begin.samples, len(source), _SAMPLES):
+    for start in range(begin, len(source), _SAMPLES):
         yield partial(measure, start, min(start + _SAMPLES, len(source)))
-
-
-def _by_shard(source: StreamSource, begin: Position) -> Iterator[Work]:
-    """Of samples that are read here, as a shard gives one after the other."""
-
-    def measure(samples: list[StreamItem], behind: Position) -> tuple[list[Row], Position]:
-        rows = [
-            row_of(index, stream_key(sample.name), sample.name, partial(item_of, sample), source.classes)
-            for index, sample in enumerate(samples, behind.samples - len(samples))
-        ]
-        return rows, behind
-
-    done = begin.samples
-    for shard in range(begin.shard, source.num_shards):
-        skipped = begin.place if shard == begin.shard else 0
-        some: list[StreamItem] = []
-        size = 0
-        for place, sample in enumerate(chain(islice(source.read_shard(shard), skipped, None), [None]), skipped):
-            if sample is not None:
-                some.append(sample)
-                size += len(sample.item.data) if isinstance(sample.item, Item) else 0
-            if some and (sample is None or len(some) == _SAMPLES or size >= _BYTES):
-                behind = (shard + 1, 0) if sample is None else (shard, place + 1)
-                done += len(some)
-                yield partial(measure, some, Position(done, *behind))
-                some = []
-                size = 0
-
-
-def reads_of(source: AnySource, indices: Sequence[int]) -> Iterator[tuple[int, Callable[[], Item]]]:
-    """Index, and what reads the sample; of a stream in its order, which is read up to the last of ``indices``."""
-    # Asked of the class: isinstance() of a protocol would compute the fingerprint.
-    if isinstance(source, Samples):
-        for index in indices:
-            yield index, partial(source.read, index)
-        return
-    stream = source
-    wanted = set(indices)
-    samples = chain.from_iterable(map(stream.read_shard, range(stream.num_shards)))
-    for index, sample in enumerate(islice(samples, max(wanted, default=-1) + 1)):
-        if index in wanted:
-            yield index, partial(item_of, sample)
-
-
-def item_of(sample: StreamItem) -> Item:
-    if isinstance(sample.item, DecodeError):
-        raise sample.item
-    return sample.item

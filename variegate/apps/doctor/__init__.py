@@ -22,7 +22,8 @@ from variegate.apps.doctor.samples import HeldSample, HeldSamples, hold_samples,
 from variegate.apps.doctor.training import TrainingRates, endless, for_model, measure_training, model_step
 from variegate.decode.gpu import is_installed
 from variegate.formats.base import Item, SourceError
-from variegate.formats.samples import AnySource, Samples
+from variegate.formats.opening import open_source
+from variegate.formats.samples import Samples
 from variegate.io.addresses import shown
 from variegate.jobs.arguments import build_transform, parse_size
 from variegate.loader import Loader
@@ -83,7 +84,8 @@ def doctor(
     transform = training_transform("randaugment", "224") if transform is None else transform
     place = shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else type(source).__name__
     with ExitStack() as stack:
-        session = _Session(source, transform, chosen, stack, on_progress)
+        opened = open_source(source, stream=False, on_error="skip")
+        session = _Session(opened, transform, chosen, stack, on_progress)
         try:
             measured = session.measure(place)
         except SourceError as error:
@@ -177,7 +179,7 @@ class _Session:
         shapes = np.array([sample.pixels.shape for sample in samples], np.float64)
         return Measurements(
             source=place,
-            samples=len(source) if isinstance(source, Samples) else None,
+            samples=len(source),
             held=len(samples),
             bad=len(self._held.bad),
             file_bytes=float(np.mean([sample.nbytes for sample in samples])),
@@ -185,7 +187,7 @@ class _Session:
             width=float(shapes[:, 1].mean()),
             height=float(shapes[:, 0].mean()),
             has_single_files=has_files and all(sample.name.member is None for sample in samples),
-            is_remote=self._is_remote,
+            is_remote=source.is_remote,
             device=self.loader.device,
             decodes_on_gpu=decodes_on_gpu,
             threads=self._threads,
@@ -195,11 +197,6 @@ class _Session:
             rates=found,
             smaller_side=smaller_side,
         )
-
-    @property
-    def _is_remote(self) -> bool:
-        source = self.loader.source
-        return not isinstance(source, Samples) or source.is_remote
 
     def notes(self) -> list[str]:
         """Return remarks on the data, the machine and the spread of the rates."""
@@ -244,17 +241,13 @@ class _Session:
         self._add_loader(name, loader)
         return loader
 
-    def _read_step(self, source: AnySource) -> Callable[[], int]:
+    def _read_step(self, source: Samples) -> Callable[[], int]:
         """Return a function that reads a batch of samples, and nothing else."""
         batch_size = self._chosen.batch_size
-        if not isinstance(source, Samples):
-            shards = (shard for _ in count() for shard in range(source.num_shards))
-            streamed = (sample for shard in shards for sample in source.read_shard(shard))
-            return lambda: sum(1 for _ in zip(range(batch_size), streamed, strict=False))
         # Another order than the loader's, so that files are not always in memory already.
         order = Permutation(len(source), seed=1, epoch=0)
         positions = count()
-        pool = ThreadPoolExecutor(reader_threads(self._is_remote, self._threads), thread_name_prefix="variegate-read")
+        pool = ThreadPoolExecutor(reader_threads(source.is_remote, self._threads), thread_name_prefix="variegate-read")
         self._stack.callback(pool.shutdown)
 
         def read(index: int) -> None:

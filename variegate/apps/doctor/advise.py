@@ -42,7 +42,7 @@ class Measurements:
     """Rates of a loader in images per second, with its data, settings and machine. Sizes are means per image."""
 
     source: str
-    samples: int | None  # None for a stream
+    samples: int
     held: int  # samples in memory, on which rates without storage were measured
     bad: int  # samples that could not be read or decoded
     file_bytes: float
@@ -111,11 +111,10 @@ class Diagnosis:
 
     def __str__(self) -> str:
         found = self.measurements
-        samples = "a stream" if found.samples is None else f"{found.samples:,} samples"
         skipped = f", {found.bad:,} unreadable skipped" if found.bad else ""
         size = f"{size_text(found.file_bytes)}, {found.width:.0f} x {found.height:.0f} on average"
         lines = [
-            f"{found.source}: {samples}, {found.held:,} held in memory{skipped}; {size}",
+            f"{found.source}: {found.samples:,} samples, {found.held:,} held in memory{skipped}; {size}",
             f"device {found.device}, {found.threads} of {found.cores} cores, batches of {found.batch_size}",
             f"{'':<31}{'images/s':>10}{'spread':>8}",
         ]
@@ -203,8 +202,8 @@ def _advise_threads(found: Measurements) -> Iterator[Advice]:
 def _advise_cache_or_pack(found: Measurements, bottleneck: str) -> Iterator[Advice]:
     read = found.rates[READ].images_per_second
     augment = found.rates[AUGMENT].images_per_second
-    decoded = None if found.samples is None else found.samples * found.pixel_bytes
-    if DECODE_AUGMENT in found.rates and decoded is not None and decoded <= _CACHE_SHARE * found.free_memory:
+    decoded = found.samples * found.pixel_bytes
+    if DECODE_AUGMENT in found.rates and decoded <= _CACHE_SHARE * found.free_memory:
         sizes = f"{found.samples:,} decoded images are {size_text(decoded)}, {size_text(found.free_memory)} are free"
         reason = f"{sizes}; decoded images are augmented at {rate_text(augment)}; only the first epoch decodes"
         yield _advice(found, "cache", augment, 'cache="host": decode once', reason)

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 
 import numpy as np
 from PIL import Image
 
 from variegate.arrays import UInt8Array
 from variegate.errors import DecodeError
-from variegate.formats.base import Item, SampleName, SourceError, StreamItem
-from variegate.formats.samples import AnySource, Samples, Store, no_labels
+from variegate.formats.base import Item, SampleName, SourceError
+from variegate.formats.samples import Samples, Store, no_labels
 from variegate.loader.reading import decode_picture
 from variegate.loader.shuffle import Permutation
 
@@ -71,8 +71,8 @@ def samples_in_memory(items: Sequence[Item], classes: tuple[str, ...]) -> Sample
     return Samples(place="memory", size=_LENGTH, store=_MemoryStore(items), classes=classes, label=no_labels)
 
 
-def hold_samples(source: AnySource, limit: int, seconds: float, threads: int) -> HeldSamples:
-    """Read and decode up to ``limit`` random samples (of a stream the first), for about ``seconds``.
+def hold_samples(source: Samples, limit: int, seconds: float, threads: int) -> HeldSamples:
+    """Read and decode up to ``limit`` random samples, for about ``seconds``.
 
     Raises SourceError if none of them is readable.
     """
@@ -97,22 +97,11 @@ def hold_samples(source: AnySource, limit: int, seconds: float, threads: int) ->
     return held
 
 
-def _candidates(source: AnySource, limit: int) -> Iterator[tuple[SampleName, Fetch]]:
-    if isinstance(source, Samples):
-        number = min(limit, len(source))
-        indices = Permutation(len(source), seed=0, epoch=0)(np.arange(number, dtype=np.int64))
-        for index in indices.tolist():
-            yield source.name(index), partial(source.read, index)
-    else:
-        shards = map(source.read_shard, range(source.num_shards))
-        for sample in islice(chain.from_iterable(shards), limit):
-            yield sample.name, partial(_fetch_streamed, sample)
-
-
-def _fetch_streamed(sample: StreamItem) -> Item:
-    if isinstance(sample.item, DecodeError):
-        raise sample.item
-    return sample.item
+def _candidates(source: Samples, limit: int) -> Iterator[tuple[SampleName, Fetch]]:
+    number = min(limit, len(source))
+    indices = Permutation(len(source), seed=0, epoch=0)(np.arange(number, dtype=np.int64))
+    for index in indices.tolist():
+        yield source.name(index), partial(source.read, index)
 
 
 def _load(candidate: tuple[SampleName, Fetch]) -> HeldSample | DecodeError:

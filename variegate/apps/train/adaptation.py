@@ -14,7 +14,7 @@ import torch
 
 from variegate.apps.train.magnitudes import Ids, MagnitudeTable
 from variegate.arrays import BoolArray, Int32Array
-from variegate.formats.samples import AnySource, Samples
+from variegate.formats.samples import Samples
 from variegate.loader.options import ConditionsOfIds
 from variegate.options.training import TrainOptions
 from variegate.policies.uniform import at_given_magnitude, needs_magnitude, refuse_given_magnitude
@@ -143,7 +143,7 @@ def confidence_codes(scores: torch.Tensor) -> torch.Tensor:
     return (confidence.clamp(0, 1) * 255).round().nan_to_num(0).to(torch.uint8)
 
 
-def adapted(policy: Transform | None, source: AnySource, options: TrainOptions) -> tuple[Transform | None, Adaptation]:
+def adapted(policy: Transform | None, source: Samples, options: TrainOptions) -> tuple[Transform | None, Adaptation]:
     """The policy with its magnitudes left open if ``options.adapt`` says so, and what gives them. Raises ValueError."""
     if options.adapt == "none":
         refuse_given_magnitude(policy, "policy", "with adapt='entropy'")
@@ -153,10 +153,5 @@ def adapted(policy: Transform | None, source: AnySource, options: TrainOptions) 
         raise ValueError(
             f"adapt: got {options.adapt!r} with policy {options.policy_name!r}, which has no magnitude to give; "
             "accepted: with randaugment, or a file that has a RandAugment or an AdaptiveRandAugment in it"
-        )
-    if not isinstance(source, Samples):
-        raise ValueError(
-            f"adapt: got {options.adapt!r} with a stream, whose samples are not known beforehand; accepted: samples by "
-            "index: open_source(..., stream=False)"
         )
     return changed, EntropyAdaptation(source.ids(np.arange(len(source), dtype=np.int64)))

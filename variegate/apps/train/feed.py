@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,9 +23,9 @@ from variegate.apps.train.step import in_channels_last
 from variegate.augmenter.planner import MixedLabels, num_partners
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import SourceError, StreamSource, first_names
+from variegate.formats.base import SourceError, first_names
 from variegate.formats.opening import new_notes, open_source
-from variegate.formats.samples import AnySource, Samples
+from variegate.formats.samples import Samples
 from variegate.io.addresses import shown, speakable
 from variegate.jobs.arguments import WHOLE, parse_size
 from variegate.loader import Batch, Loader
@@ -42,7 +42,6 @@ _MEAN = (0.485, 0.456, 0.406)
 _STD = (0.229, 0.224, 0.225)
 _GRAY_MEAN = (0.449,)
 _GRAY_STD = (0.226,)
-_DEFAULT_SIDE = 224
 _CENTER_SHARE = 0.875
 _CACHE_BYTES = 1 << 30
 # Images for models that are initialised by images.
@@ -95,7 +94,7 @@ class Feed:
 
     def __init__(self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks) -> None:
         self.source, self.place = _open(source)
-        self.length = len(self.source) if isinstance(self.source, Samples) else None
+        self.length = len(self.source)
         self.classes = classes_of(self.source, self.place)
         if len(self.classes) < 2:
             raise SourceError(f"{self.place}: has one class ({first_names(self.classes)}); accepted: two or more")
@@ -121,11 +120,8 @@ class Feed:
             "on_error": "skip",
             **self._cache(),
         }
-        partners: Literal["epoch", "batch"] = "batch" if self.length is None else "epoch"
         conditions = self.adaptation.of_epoch if self.adaptation.gives else None
-        self.train = Loader(
-            self.source, self.transform, max_errors=0.1, partners=partners, conditions=conditions, **common
-        )
+        self.train = Loader(self.source, self.transform, max_errors=0.1, conditions=conditions, **common)
         self.scored = None
         if validation is not None:
             others, place = _open(validation)
@@ -134,8 +130,7 @@ class Feed:
 
     def _cache(self) -> dict[str, Any]:
         """Decode small images once, because reading them costs more than augmenting them."""
-        is_decoded = isinstance(self.source, Samples) and self.source.is_decoded
-        if is_decoded or self.length is None or max(self.size) > LARGEST_KEPT:
+        if self.source.is_decoded or max(self.size) > LARGEST_KEPT:
             return {}
         return {"cache": "host", "cache_bytes": _CACHE_BYTES}
 
@@ -146,15 +141,14 @@ class Feed:
         """-> channels, and what the data and the memory decide; the same on every rank."""
         options = self.options
         together = ranks.ranks * self.options.accumulate
-        if self.length is not None and (options.batch_size or 0) * together > self.length:
+        if (options.batch_size or 0) * together > self.length:
             by = f" x {options.accumulate} batches x {ranks.ranks} ranks" if together > 1 else ""
             raise ValueError(
                 f"batch_size: got {options.batch_size}{by}, with {self.length:,} images to train; accepted: no more "
                 "than that in a step"
             )
         channels, first = _first_image(self.source, self.place)
-        sizes = sampled_sizes(self.source) if isinstance(self.source, Samples) else []
-        data = Data(self.length, sizes, channels, len(self.classes))
+        data = Data(self.length, sampled_sizes(self.source), channels, len(self.classes))
         whole = whole_size(self._policy)
         size = whole if options.size == "auto" else parse_size(options.size) or first
         if whole not in (None, size):
@@ -235,7 +229,7 @@ class Feed:
         loader = Loader(
             self.source,
             self.plain,
-            number if self.length is None else min(number, self.length),
+            min(number, self.length),
             self._device,
             seed=self.options.seed,
             num_threads=self.options.threads,
@@ -252,7 +246,7 @@ class Feed:
             f"{self.place}: has no images that can be read, of one size; accepted: --size cuts them to one"
         )
 
-    def _check_same_classes(self, others: AnySource, place: str) -> None:
+    def _check_same_classes(self, others: Samples, place: str) -> None:
         if others.classes and self.source.classes and tuple(others.classes) != tuple(self.classes):
             wanted = set(self.classes) ^ set(others.classes)
             names = first_names(sorted(wanted)) or "in another order"
@@ -261,14 +255,11 @@ class Feed:
             )
 
 
-def classes_of(source: AnySource, place: str) -> tuple[str, ...]:
+def classes_of(source: Samples, place: str) -> tuple[str, ...]:
     """Their names, or numbers; warns of those without images. Raises SourceError where they are not known."""
-    labels = source.labels(np.arange(len(source), dtype=np.int64)) if isinstance(source, Samples) else None
-    if not isinstance(source, Samples) or labels is None:
+    labels = source.labels(np.arange(len(source), dtype=np.int64))
+    if labels is None:
         if not source.classes:
-            first = next(iter(source.read_shard(0)), None) if isinstance(source, StreamSource) else None
-            if first is not None and first.is_end and isinstance(first.item, DecodeError):
-                raise SourceError(str(first.item))
             raise SourceError(
                 f"{place}: does not say which classes there are; accepted: class folders, a classnames.txt beside "
                 "shards, open_source(..., classes=[...]), or a data set with `targets`"
@@ -313,17 +304,15 @@ def tensors_of(batch: Batch, device: str) -> tuple[torch.Tensor, Any, torch.Tens
     return in_channels_last(images).to(device), moved, weights
 
 
-def _open(given: Any) -> tuple[AnySource, str]:
-    opened: AnySource = open_source(given)
+def _open(given: Any) -> tuple[Samples, str]:
+    opened: Samples = open_source(given, stream=False)
     for one in new_notes(opened, given):
         warnings.warn(speakable(f"{given}: {one}"), stacklevel=4)
     return opened, shown(str(given)) if isinstance(given, str) or hasattr(given, "__fspath__") else "source"
 
 
-def _first_image(source: AnySource, place: str) -> tuple[int, tuple[int, int]]:
+def _first_image(source: Samples, place: str) -> tuple[int, tuple[int, int]]:
     """-> channels, (height, width), of the first image that can be read."""
-    if not isinstance(source, Samples):
-        return 3, (_DEFAULT_SIDE, _DEFAULT_SIDE)
     for index in range(min(len(source), _MAX_UNREADABLE)):
         try:
             data: Any = source.read(index).data

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from variegate.apps.train.images import BATCH, fitting_batch, fitting_model, is_kept_size
+from variegate.apps.train.images import fitting_batch, fitting_model, is_kept_size
 from variegate.apps.train.models import build_model, seeded_weights
 from variegate.loader.cache import available_memory
 from variegate.options.training import TrainOptions
@@ -28,9 +28,9 @@ _LOADED_COPIES = 6
 
 @dataclass(frozen=True)
 class Data:
-    """Facts that a choice depends on. ``images``: None for a stream. ``sizes``: (height, width) of some of them."""
+    """Facts that a choice depends on. ``sizes``: (height, width) of some images."""
 
-    images: int | None
+    images: int
     sizes: list[Size]
     channels: int
     classes: int
@@ -59,7 +59,7 @@ def fit_training(data: Data, options: TrainOptions, size: Size | None, together:
     if size is None:
         size = data.sizes[0] if is_kept else fitting_side(data.sizes)
     model = options.model or fitting_model(data.images, max(size))
-    batch = options.batch_size or (BATCH if data.images is None else fitting_batch(max(1, data.images // together)))
+    batch = options.batch_size or fitting_batch(max(1, data.images // together))
     need = memory_of(model, data, size, options)
     free = free_memory(device)
     reasons = [f"{model}, batches of {batch} images of {_text(size)}: {_reason(data, common, is_kept)}"]
@@ -150,7 +150,7 @@ def free_memory(device: str) -> int:
 
 
 def _reason(data: Data, common: Size | None, is_kept: bool) -> str:
-    many = "a stream" if data.images is None else f"{data.images:,} images"
+    many = f"{data.images:,} images"
     if not data.sizes:
         return many
     if is_kept or common is not None:

@@ -16,7 +16,8 @@ from variegate.augmenter.augmenter import Augmenter
 from variegate.decode import read_image
 from variegate.errors import DecodeError
 from variegate.formats.base import SourceError
-from variegate.formats.samples import AnySource, Samples
+from variegate.formats.opening import open_source
+from variegate.formats.samples import Samples
 from variegate.io.addresses import shown
 from variegate.loader import Loader
 from variegate.loader.shuffle import Permutation
@@ -77,7 +78,7 @@ def load_images(source: Any, size: tuple[int, int] | None = None, device: str = 
     """
     transform: T.Transform = T.Identity() if size is None else T.Compose([T.Resize(size)])
     options: dict[str, Any] = {"shuffle": False, "on_error": "skip", "layout": "NHWC", "prefetch": 1, "targets": False}
-    loader = Loader(source, transform, _BATCH, device, **options)
+    loader = Loader(open_source(source, stream=False), transform, _BATCH, device, **options)
     parts: list[tuple[torch.Tensor, torch.Tensor, UInt64Array]] = []
     for batch in loader:
         images, marks = batch
@@ -118,10 +119,8 @@ def fitting_size(source: Samples) -> tuple[int, int] | None:
     return None if is_kept_size(sampled_sizes(source)) else (_SIDE, _SIDE)
 
 
-def _names(source: AnySource, ids: UInt64Array) -> tuple[str, ...]:
-    """Of the samples with these ids; none of a stream, which knows a name only as it comes by."""
-    if not isinstance(source, Samples):
-        return ()
+def _names(source: Samples, ids: UInt64Array) -> tuple[str, ...]:
+    """Of the samples with these ids."""
     every = source.ids(np.arange(len(source), dtype=np.int64))
     place = {number: index for index, number in enumerate(every.tolist())}
     return tuple(shown(str(source.name(place[number]))) for number in ids.tolist())
@@ -272,10 +271,10 @@ AUTOMATIC_MODELS = tuple(
 )
 
 
-def fitting_model(images: int | None, side: int) -> str:
-    """The network for so many images (None: a stream, of many) of a longer side. Above 64 pixels its first layer has a
-    stride, so that the blocks see at most 64."""
-    model = _SMALL_MODEL if images is not None and images < _SMALL_BELOW else LARGE_MODEL
+def fitting_model(images: int, side: int) -> str:
+    """The network for so many images of a longer side. Above 64 pixels its first layer has a stride, so that the blocks
+    see at most 64."""
+    model = _SMALL_MODEL if images < _SMALL_BELOW else LARGE_MODEL
     stem = 1
     while side > stem * LARGEST_KEPT and stem < _MOST_STEM:
         stem *= 2

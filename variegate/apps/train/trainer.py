@@ -76,7 +76,7 @@ class Trainer:
         self.feed = feed = Feed(source, validation, options, ranks)
         check_ranks(ranks.gather(describe(feed, ranks.ranks)))
         self._rank_images = feed.batch_size * options.accumulate  # in a step
-        steps = 0 if feed.length is None else math.ceil(feed.length / (self._rank_images * ranks.ranks))
+        steps = math.ceil(feed.length / (self._rank_images * ranks.ranks))
         warmup = round(options.warmup * steps)
         self.adaptation = feed.adaptation
         self.learner = Learner(
@@ -196,7 +196,7 @@ class Trainer:
         waited = 0.0
         accumulate = self.options.accumulate
         before = self._at["done"] if self._at["epoch"] == epoch else 0
-        lr = self.options.lr_at(epoch + (before / self.feed.length if self.feed.length else 0.0))
+        lr = self.options.lr_at(epoch + before / self.feed.length)
         self.learner.begin_step(self.steps)
         losses = []
         for number in range(1, accumulate + 1):
@@ -204,11 +204,10 @@ class Trainer:
                 break
             batch, seconds = part
             waited += seconds
-            # A stream has no end that is known beforehand; who sends too often sends the same.
-            is_last = number == accumulate or self.feed.length is None or self._at["done"] >= self.feed.length
+            is_last = number == accumulate or self._at["done"] >= self.feed.length
             with self.learner.replicas.communicates(is_last):
                 losses.append(self._add_gradients(batch))
-            if is_last and self.feed.length is not None:
+            if is_last:
                 break
         if not losses:
             return False

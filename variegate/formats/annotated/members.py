@@ -1,6 +1,6 @@
 """WebDataset shards with objects or masks in members beside the images: ``7.json``, ``7.txt``, ``7.png`` of ``7.jpg``.
 
-By index, all members of a sample are had by one read, and treated as in a stream.
+All members of a sample are had by one read.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from io import BytesIO
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,12 +19,13 @@ from variegate.formats.annotated import records
 from variegate.formats.annotated.folders import mask_of, text_of
 from variegate.formats.annotated.objects import AnnotationErrors
 from variegate.formats.annotated.options import check_options
-from variegate.formats.base import Item, SampleName, SourceError, digest_of
+from variegate.formats.base import Item, SourceError, digest_of
 from variegate.formats.labels import NO_LABEL, check_classes, class_names_beside
 from variegate.formats.samples import Samples, Store
+from variegate.formats.tar.copies import ShardCopies
 from variegate.formats.tar.index import NO_LABELS
-from variegate.formats.tar.members import StreamReader
-from variegate.formats.tar.read import TarStore, TarStream, open_webdataset
+from variegate.formats.tar.members import FileReader
+from variegate.formats.tar.read import TarShards, TarStore, are_streamed, open_webdataset
 from variegate.formats.tar.samples import SEVERAL_IMAGES, TarSample, TarSamples, split_name, too_large
 from variegate.formats.yolo import objects_of_texts
 from variegate.io.files import StrPath
@@ -86,6 +87,12 @@ class Members(NamedTuple):
         self.reader.count(number, errors, name)
         return objects.targets(0, size, None)
 
+    def over(self, images: Samples) -> Samples:
+        """Images of shards, with what these members hold as targets."""
+        store = MemberStore(images, self)
+        targets = records.targets_of(self.reader.fields)
+        return replace(images, store=store, layout="webdataset", layout_record=store.layout_record, **targets)
+
     def fingerprint(self, of_shards: str) -> str:
         return digest_of(f"{of_shards}\0{self[:4]}\0{self.reader.fields.digest_text}")
 
@@ -112,9 +119,9 @@ class MemberStore(Store):
 
     def _sample(self, samples: Samples, row: int) -> TarSample:
         data = self._shards.read_members(samples, row)
-        sample = next(iter(TarSamples(StreamReader(BytesIO(data)), True, self._members.wanted)), None)
+        name = str(samples.row_name(row))
+        sample = next(iter(TarSamples(FileReader(BytesIO(data), len(data), name), True, self._members.wanted)), None)
         if sample is None:
-            name = str(samples.row_name(row))
             raise DecodeError(name, "is not where the index of its shard has it; the shard was replaced")
         return sample
 
@@ -141,33 +148,6 @@ class MemberStore(Store):
         return self._members.notes(self._images.notes())
 
 
-class AnnotatedStream(TarStream):
-    """Samples one after another: those of ``open_members`` by index, with the same ids."""
-
-    has_targets: ClassVar[bool] = True
-    has_edges: ClassVar[bool] = True
-    has_image_labels: ClassVar[bool] = False
-
-    def __init__(self, shards: Sequence[Location], members: Members) -> None:
-        super().__init__(shards, members.reader.fields.classes)
-        self._members = members
-        self._wanted = members.wanted
-
-    @property
-    def fingerprint(self) -> str:
-        """As of a TarStream, and of the members' names and options."""
-        return self._members.fingerprint(super().fingerprint)
-
-    def notes(self) -> list[str]:
-        return self._members.notes(super().notes())
-
-    def _item(self, sample: TarSample, name: SampleName, shard: int, number: int) -> Item | DecodeError:
-        try:
-            return self._members.item(sample, str(name), number)
-        except DecodeError as error:
-            return error
-
-
 def open_members(
     files: Sequence[Location],
     annotations: Mapping[str, Any],
@@ -175,7 +155,8 @@ def open_members(
     on_error: str,
     classes: Sequence[str] | None,
     cache_dir: StrPath | None,
-) -> Samples | AnnotatedStream:
+    cache_limit: int | None,
+) -> Samples | TarShards:
     """Raises SourceError."""
     options = check_options("members", annotations)
     objects, rows, mask = ((options[name] or "").removeprefix(".").lower() or None for name in _USES)
@@ -190,11 +171,7 @@ def open_members(
     fields = records.ObjectFields.of(options, check_classes(known))
     reader = records.RecordReader(fields, on_error)
     members = Members(objects, rows, mask, points and (points[0], points[1]), reader)
-    is_remote = any(file.is_url for file in files)
-    if is_remote if stream is None else stream:
-        return AnnotatedStream(files, members)
-    images = open_webdataset(files, on_error=on_error, cache_dir=cache_dir)
-    store = MemberStore(images, members)
-    return replace(
-        images, store=store, layout="webdataset", layout_record=store.layout_record, **records.targets_of(fields)
-    )
+    copies = ShardCopies(cache_dir, cache_limit)
+    if are_streamed(files, stream):
+        return TarShards(files, members.reader.fields.classes, on_error, copies, members)
+    return members.over(open_webdataset(files, on_error=on_error, copies=copies))

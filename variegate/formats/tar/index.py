@@ -13,8 +13,9 @@ import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,13 @@ import numpy as np
 import pyarrow as pa
 
 from variegate.arrays import Int64Array, UInt8Array
+from variegate.checks import integer
+from variegate.errors import DecodeError
 from variegate.formats.arrow_ipc import check_uncompressed
 from variegate.formats.base import SourceError, check_on_error, digest_of, first_names
 from variegate.formats.reading import FileVersion, named_errors, open_stream, version_of
-from variegate.formats.tar.members import FileReader, ForwardReader, StreamReader
+from variegate.formats.tar.copies import GZIP, ShardCopies, unpacked
+from variegate.formats.tar.members import FileReader
 from variegate.formats.tar.samples import (
     NO_LABEL,
     Label,
@@ -50,6 +54,8 @@ class ShardIndex:
     ``offsets``, ``sizes``: of the image files; ``begins``, ``ends``: of all members of a sample, with their headers.
     ``names``: the members of the images, pa.BinaryArray. ``values``: the label where its kind is NUMBER; where it
     is NAME or BAD, the place in ``texts``, which holds (text, extension of the label's member) once each.
+    ``copy_size``: of the local copy, if only that can be read by position, because the shard is gzip'ed or its server
+    does not report a size; else 0.
     """
 
     version: FileVersion
@@ -63,6 +69,7 @@ class ShardIndex:
     names: Any
     counts: ShardCounts
     failure: ShardFailure | None = None
+    copy_size: int = 0
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -82,20 +89,22 @@ class ShardIndex:
         return name.decode("utf-8", "surrogateescape")
 
 
-def index_shard(shard: Location, version: FileVersion) -> ShardIndex:
-    """Walk over a shard, locally by headers and labels, remotely as a stream. Raises SourceError."""
-    if shard.is_url:
-        with open_stream(shard) as stream:
-            return _collect(StreamReader(stream), version)
-    with (
-        named_errors(shard),
-        open_regular(shard.address()) as file,
-        closing(FileReader(file, version.size, str(shard))) as reader,
-    ):
-        return _collect(reader, version)
+def index_shard(shard: Location, version: FileVersion, copies: ShardCopies) -> ShardIndex:
+    """Walk over the headers and labels of a shard, or of its local copy. Raises SourceError."""
+    with named_errors(shard):
+        file = copies.open(shard, version, fetch=True) if shard.is_url or _is_gzip(shard) else None
+        size = version.size if file is None else os.fstat(file.fileno()).st_size
+        with closing(FileReader(file or open_regular(shard.address()), size, str(shard))) as reader:
+            index = _collect(reader, version)
+    return replace(index, copy_size=size) if size != version.size else index
 
 
-def _collect(reader: ForwardReader, version: FileVersion) -> ShardIndex:
+def _is_gzip(shard: Location) -> bool:
+    with open_regular(shard.address()) as file:
+        return file.read(len(GZIP)) == GZIP
+
+
+def _collect(reader: FileReader, version: FileVersion) -> ShardIndex:
     walk = TarSamples(reader, with_data=False)
     places: list[tuple[int, ...]] = []
     names: list[bytes] = []
@@ -116,12 +125,13 @@ def _collect(reader: ForwardReader, version: FileVersion) -> ShardIndex:
 
 SUFFIX = ".index"
 # A change of what is written, or of how shards are read, takes a new number: older files are then made anew.
-_FORMAT = b"variegate tar index 4"
+_FORMAT = b"variegate tar index 5"
 # Every sample has a header in its shard, which is longer than its row here but for its name, and that is in the header.
 _MOST_REST = 1 << 20
 _CHECKSUM_BYTES = 4
 PLACES = ("offsets", "sizes", "begins", "ends")
 _COLUMNS = (*((name, np.int64) for name in PLACES), ("kinds", np.uint8), ("values", np.int64))
+_NOT_AN_INDEX = (ValueError, KeyError, TypeError, RecursionError, pa.ArrowException)
 _FIELDS = [*((name, pa.from_numpy_dtype(kind)) for name, kind in _COLUMNS), ("names", pa.binary())]
 
 
@@ -130,12 +140,26 @@ def load_index(shard: Location, version: FileVersion, cache_dir: StrPath | None)
     for path in _index_paths(shard, cache_dir):
         try:
             index = _parse(read_regular(path, version.size + _MOST_REST), version)
-        # Whatever is wrong with it, it can be made again.
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, pa.ArrowException):
+        except (OSError, *_NOT_AN_INDEX):  # whatever is wrong with it, it can be made again
             continue
         if index.version == version:
             return index
     return None
+
+
+def _load_sidecar(shard: Location, version: FileVersion) -> ShardIndex | None:
+    """The index that lies beside a remote shard, if it fits its size; the mark of a version differs by storage."""
+    address = shard.address()
+    if "?" in address or len(shard.protocols) > 1:  # a signature is of the shard alone
+        return None
+    most = version.size + _MOST_REST
+    try:
+        with open_stream(Location.of(address + SUFFIX)) as stream:
+            data = stream.read(most + 1)
+        index = _parse(data, version) if len(data) <= most else None
+    except (SourceError, DecodeError, *_NOT_AN_INDEX):
+        return None
+    return replace(index, version=version) if index is not None and index.version.size == version.size else None
 
 
 def save_index(shard: Location, index: ShardIndex, cache_dir: StrPath | None) -> bool:
@@ -156,7 +180,13 @@ def _index_paths(shard: Location, cache_dir: StrPath | None) -> list[Path]:
 
 
 def _pack(index: ShardIndex) -> bytes:
-    head = {"stamp": index.version, "texts": index.texts, "seen": asdict(index.counts), "loss": index.failure}
+    head: dict[str, Any] = {
+        "stamp": index.version,
+        "texts": index.texts,
+        "seen": asdict(index.counts),
+        "loss": index.failure,
+    }
+    head["copy"] = index.copy_size
     schema = pa.schema(_FIELDS, {"format": _FORMAT, "head": json.dumps(head)})
     columns = [pa.array(getattr(index, name)) for name, _ in _COLUMNS]
     sink = pa.BufferOutputStream()
@@ -171,8 +201,7 @@ def _checksum(data: bytes) -> bytes:
 
 
 def _parse(data: bytes, shard: FileVersion) -> ShardIndex:
-    """Raises ValueError, KeyError, TypeError, RecursionError or ArrowException for all but an index that may be this
-    shard's."""
+    """Raises one of _NOT_AN_INDEX for all but an index that may be this shard's."""
     data, checksum = data[:-_CHECKSUM_BYTES], data[-_CHECKSUM_BYTES:]
     if _checksum(data) != checksum:
         raise ValueError("damaged")
@@ -194,9 +223,11 @@ def _parse(data: bytes, shard: FileVersion) -> ShardIndex:
     counts = ShardCounts(**head["seen"])
     failure = ShardFailure(*head["loss"]) if head["loss"] else None
     _check_kinds(texts, counts, failure)
-    _check_places(columns, len(texts), shard.size)
+    copy_size = integer("copy", head["copy"], 0)
+    _check_places(columns, len(texts), copy_size or shard.size)
     version = FileVersion(*head["stamp"])
-    return ShardIndex(version, **columns, texts=texts, names=batch.column("names"), counts=counts, failure=failure)
+    names = batch.column("names")
+    return ShardIndex(version, **columns, texts=texts, names=names, counts=counts, failure=failure, copy_size=copy_size)
 
 
 def _check_kinds(texts: list[tuple[str, str]], counts: ShardCounts, failure: ShardFailure | None) -> None:
@@ -269,14 +300,14 @@ def list_shards(
     classes: tuple[str, ...],
     *,
     on_error: str,
-    cache_dir: StrPath | None,
+    copies: ShardCopies,
 ) -> tuple[list[ListedShard], list[str]]:
     """The shards, sorted, and notes about them. Raises SourceError as ``open_webdataset`` says."""
     check_on_error(on_error)
     locations = sorted_shards(shards)
     with ThreadPoolExecutor(min(_INDEXING_THREADS, len(locations)), "variegate-index") as pool:
         try:
-            indexed = list(pool.map(partial(_index, may_skip=on_error == "skip", cache_dir=cache_dir), locations))
+            indexed = list(pool.map(partial(_index_or_failure, on_error=on_error, copies=copies), locations))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -289,29 +320,73 @@ def list_shards(
     is_labelled = bool(first.kinds[0] != LabelKind.NONE)
     listed = [_resolve(*one, classes, is_labelled) for one in zip(locations, indexes, strict=True)]
     not_kept = [str(shard) for shard, (_, is_kept) in zip(locations, indexed, strict=True) if not is_kept]
-    return listed, _notes(listed, not_kept)
+    return listed, notes_of(listed, not_kept)
 
 
-def _index(shard: Location, *, may_skip: bool, cache_dir: StrPath | None) -> tuple[ShardIndex, bool]:
-    """A shard's index, and whether it is kept in a file. Raises SourceError unless what is wrong may be skipped."""
+def list_shard(
+    shard: Location, classes: tuple[str, ...], is_labelled: bool, on_error: str, copies: ShardCopies, fetch: bool
+) -> ListedShard | None:
+    """One shard, of which a copy is made if it needs one; None without an index, unless ``fetch``. Raises SourceError
+    if it cannot be read, and unless ``on_error`` is "skip", if it is damaged."""
+    found = _index(shard, on_error, copies, fetch)
+    if found is None:
+        return None
+    index, _ = found
+    if fetch and (shard.is_url or index.copy_size):
+        copies.fetch(shard, index.version)
+    return _resolve(shard, index, classes, is_labelled)
+
+
+def first_is_labelled(shard: Location, copies: ShardCopies) -> bool | None:
+    """Return whether the first sample has a label, of which as little as possible is read; None without a sample.
+    Raises SourceError, DecodeError."""
+    index = _kept_index(shard, version_of(shard, needs_size=False), copies)
+    if index is not None:
+        return bool(index.kinds[0] != LabelKind.NONE) if len(index) else None
+    with open_stream(shard) as stream:
+        head = next(unpacked(stream), b"")
+    first = next(iter(TarSamples(FileReader(BytesIO(head), len(head), str(shard)), with_data=False)), None)
+    return None if first is None else first.label != NO_LABEL
+
+
+def _kept_index(shard: Location, version: FileVersion, copies: ShardCopies) -> ShardIndex | None:
+    index = load_index(shard, version, copies.cache_dir)
+    if index is None and shard.is_url and (index := _load_sidecar(shard, version)) is not None:
+        save_index(shard, index, copies.cache_dir)
+    return index
+
+
+def _index(shard: Location, on_error: str, copies: ShardCopies, fetch: bool = True) -> tuple[ShardIndex, bool] | None:
+    """A shard's index, and whether it is kept in a file; None if it is in no file and may not be made. Raises
+    SourceError."""
+    version = version_of(shard, needs_size=False)
+    index = _kept_index(shard, version, copies)
+    is_kept = index is not None
+    if index is None:
+        if not fetch:
+            return None
+        index = index_shard(shard, version, copies)
+        # A walk that the disk broke off says nothing of the shard.
+        is_transient = index.failure is not None and index.failure.is_transient
+        is_kept = not is_transient and save_index(shard, index, copies.cache_dir)
+    if index.failure and on_error == "raise":
+        raise SourceError(f"{shard}: {index.failure.reason}{_remedy(index)}")
+    return index, is_kept
+
+
+def _index_or_failure(shard: Location, *, on_error: str, copies: ShardCopies) -> tuple[ShardIndex, bool]:
+    """The same, and an index of nothing for a shard that cannot be read, unless ``on_error`` is "raise"."""
     try:
-        version = version_of(shard)
-        index = load_index(shard, version, cache_dir)
-        is_kept = index is not None
-        if index is None:
-            index = index_shard(shard, version)
-            # A walk that the network broke off says nothing of the shard.
-            is_kept = not (index.failure and index.failure.is_transient) and save_index(shard, index, cache_dir)
+        found = _index(shard, on_error, copies)
+        assert found is not None
+        return found
     except SourceError as error:
-        if not may_skip:
+        if on_error == "raise":
             raise
         failure = ShardFailure(None, error.reason(str(shard)), is_transient=True)
         none: dict[str, Any] = {name: np.zeros(0, kind) for name, kind in _COLUMNS}
         none |= {"names": pa.array([], pa.binary()), "texts": [], "counts": ShardCounts(), "failure": failure}
         return ShardIndex(FileVersion(0, ""), **none), True
-    if index.failure and not may_skip:
-        raise SourceError(f"{shard}: {index.failure.reason}{_remedy(index)}")
-    return index, is_kept
 
 
 def _remedy(index: ShardIndex) -> str:
@@ -342,7 +417,8 @@ def _resolve(location: Location, index: ShardIndex, classes: tuple[str, ...], is
     return ListedShard(location, index, labels, broken)
 
 
-def _notes(shards: list[ListedShard], not_kept: list[str]) -> list[str]:
+def notes_of(shards: list[ListedShard], not_kept: list[str]) -> list[str]:
+    """Remarks about shards; ``not_kept``: names of those whose index is in no file."""
     lines = notes_of_walks((str(shard.location), shard.index.counts, shard.index.failure) for shard in shards)
     samples = sum(len(shard.index) for shard in shards)
     unlabelled = sum(int(np.sum(shard.index.kinds == LabelKind.NONE)) for shard in shards)

@@ -1,4 +1,4 @@
-"""The members of a tar archive, one after another, from a local file by position or from a stream.
+"""The members of a tar archive, one after another.
 
 Headers are parsed by the standard library's tarfile. It takes a damaged or cut header for the end of the archive, so
 every end is checked here: only the end of the file, or a block of zeros, is one.
@@ -8,25 +8,20 @@ from __future__ import annotations
 
 import os
 import tarfile
-import zlib
-from io import BufferedReader, FileIO
-from typing import Any, NamedTuple
+from io import BufferedReader, BytesIO, FileIO
+from typing import NamedTuple, cast
 
 from variegate.errors import DecodeError
-from variegate.formats.reading import ByteStream
-
-_CHUNK = 256 << 10
-_GZIP = b"\x1f\x8b"
 
 
 class FileReader:
-    """A local file. Skipping reads nothing, and small reads share a block. ``at``: bytes passed."""
+    """A local file, or bytes. Skipping reads nothing, and small reads share a block. ``at``: bytes passed."""
 
-    def __init__(self, file: FileIO, size: int, name: str) -> None:
+    def __init__(self, file: FileIO | BytesIO, size: int, name: str) -> None:
         self.at = 0
         self._size = size
         self._name = name
-        self._file = BufferedReader(file, 2048)
+        self._file = BufferedReader(cast(FileIO, file), 2048)
 
     def read(self, size: int) -> bytes:
         try:
@@ -45,83 +40,6 @@ class FileReader:
     def close(self) -> None:
         """Close the file as well."""
         self._file.close()
-
-
-class StreamReader:
-    """Whatever has ``read(size)``, as a FileReader, in chunks. ``head``: what was read of the stream already."""
-
-    def __init__(self, stream: Any, head: bytes = b"") -> None:
-        self.at = 0
-        self._stream = stream
-        self._chunk = head
-        self._begin = 0
-
-    def read(self, size: int) -> bytes:
-        data = self._chunk[self._begin : self._begin + size]
-        self._begin += len(data)
-        parts = [data]
-        while (missing := size - len(data)) > 0:
-            self._chunk = self._stream.read(max(missing, _CHUNK))
-            if not self._chunk:
-                break
-            data = self._chunk[:missing]
-            self._begin = len(data)
-            parts.append(data)
-            size = missing
-        data = b"".join(parts)
-        self.at += len(data)
-        return data
-
-    def skip(self, size: int) -> int:
-        passed = 0
-        while passed < size:
-            part = len(self.read(min(size - passed, _CHUNK)))
-            if part == 0:
-                break
-            passed += part
-        return passed
-
-
-ForwardReader = FileReader | StreamReader
-
-
-def unpacked_reader(stream: ByteStream) -> StreamReader:
-    """Of the stream itself, or of what it holds where it is gzip'ed, whatever its name says."""
-    head = stream.read(len(_GZIP))
-    return StreamReader(_Gunzip(stream, head)) if head == _GZIP else StreamReader(stream, head)
-
-
-class _Gunzip:
-    """Not gzip.GzipFile, which at a cut throws away what it has decompressed already."""
-
-    def __init__(self, stream: ByteStream, head: bytes) -> None:
-        self._stream = stream
-        self._name = stream.name
-        self._gzip = zlib.decompressobj(31)
-        self._packed = head
-
-    def read(self, size: int) -> bytes:
-        parts: list[bytes] = []
-        while size > 0:
-            if self._gzip.eof:
-                self._packed = self._gzip.unused_data or self._stream.read(_CHUNK)
-                if not self._packed.startswith(_GZIP[:1]):
-                    break  # the end, or the zeros that tapes are filled up with
-                self._gzip = zlib.decompressobj(31)
-            elif not self._packed:
-                self._packed = self._stream.read(_CHUNK)
-                if not self._packed:
-                    if parts:
-                        break
-                    raise DecodeError(self._name, "cut off: its gzip compression ends too early")
-            try:
-                part = self._gzip.decompress(self._packed, size)
-            except zlib.error as error:
-                raise DecodeError(self._name, f"damaged: its gzip compression cannot be read on ({error})") from None
-            self._packed = self._gzip.unconsumed_tail
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
 
 
 BLOCK = 512
@@ -158,7 +76,7 @@ class _HeaderFile:
 
     encoding, errors = "utf-8", "surrogateescape"
 
-    def __init__(self, reader: ForwardReader, block: bytes) -> None:
+    def __init__(self, reader: FileReader, block: bytes) -> None:
         self.fileobj = self
         self.offset = 0  # set by tarfile: where the next header begins
         self.pax_headers: dict[str, str] = {}
@@ -209,7 +127,7 @@ def _text(field: bytes) -> str:
 class TarWalk:
     """Call ``next``, then ``content`` or ``pass_over``, then ``next`` again."""
 
-    def __init__(self, reader: ForwardReader) -> None:
+    def __init__(self, reader: FileReader) -> None:
         self.members = 0
         self.links = 0
         self.has_end_mark = False
@@ -296,4 +214,4 @@ def _packed_as(block: bytes) -> str | None:
     kind = next((kind for magic, kind in _PACKED.items() if block.startswith(magic)), None)
     if kind is None or not kind.startswith("compressed"):
         return kind
-    return f"{kind} (unpack it first; gzip'ed archives can be read with stream=True)"
+    return f"{kind} (unpack it first; of compressed archives, those of gzip are read)"

@@ -1,135 +1,91 @@
-"""Samples of WebDataset shards (tar archives): by index, each by one request for its bytes, or one after another."""
+"""Samples of WebDataset shards (tar archives), by index: of all shards, or of each when an epoch comes to it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
 from variegate.errors import DecodeError
-from variegate.formats.base import (
-    Item,
-    SampleName,
-    SourceError,
-    StoredFile,
-    StreamItem,
-    describe,
-    digest_of,
-    first_names,
-)
+from variegate.formats.base import SourceError, StoredFile, check_on_error, digest_of, first_names
 from variegate.formats.labels import class_names_beside
-from variegate.formats.reading import open_stream, read_range
+from variegate.formats.reading import FileVersion, read_range
 from variegate.formats.samples import Samples, Store
-from variegate.formats.tar.index import PLACES, ListedShard, list_shards, sorted_shards
-from variegate.formats.tar.members import unpacked_reader
-from variegate.formats.tar.samples import (
-    NO_LABEL,
-    ShardCounts,
-    ShardFailure,
-    TarSample,
-    TarSamples,
-    notes_of_walks,
-    resolve_label,
-    split_name,
-    too_large,
+from variegate.formats.sharded import POSITION_BITS, ShardedSource
+from variegate.formats.tar.copies import DEFAULT_COPIES, ShardCopies
+from variegate.formats.tar.index import (
+    PLACES,
+    ListedShard,
+    first_is_labelled,
+    list_shard,
+    list_shards,
+    notes_of,
+    sorted_shards,
 )
+from variegate.formats.tar.samples import too_large
 from variegate.io.files import StrPath
 from variegate.io.location import Location, LocationLike, relative_names
+from variegate.threads import computed_once
 
 
-class TarStream:
-    """Tar archives, plain or gzip'ed, not opened before they are read. Samples, labels and ids are those of
-    ``open_webdataset``; what cannot be read ends its shard with a StreamItem that holds the DecodeError."""
+class TarShards(ShardedSource):
+    """Tar archives, plain or gzip'ed. Samples, labels and ids are those of ``open_webdataset``. ``members``: of
+    objects or masks beside the images (``annotated.members.Members``), if they are read."""
 
-    # Extensions of members that are read beside the images.
-    _wanted: frozenset[str] = frozenset()
+    def __init__(
+        self,
+        shards: Sequence[LocationLike],
+        classes: Sequence[str] | None,
+        on_error: str,
+        copies: ShardCopies,
+        members: Any = None,
+    ) -> None:
+        check_on_error(on_error)
+        super().__init__(sorted_shards(shards), classes or (), on_error)
+        self.has_targets = self.has_edges = members is not None
+        self.has_image_labels = members is None
+        self._copies = copies
+        self._members = members
 
-    def __init__(self, shards: Sequence[LocationLike], classes: Sequence[str] | None = None) -> None:
-        self.classes = tuple(classes or ())
-        self._numbers = {name: number for number, name in enumerate(self.classes)}
-        self._shards = sorted_shards(shards)
-        self._is_labelled: bool | None = None
-        self._walks: dict[int, tuple[str, ShardCounts, ShardFailure | None]] = {}
-
-    def __repr__(self) -> str:
-        shards = "1 shard" if self.num_shards == 1 else f"{self.num_shards:,} shards"
-        return describe(self, first_names(list(map(str, self._shards)), 1), f"a stream of {shards}")
-
-    @property
+    @computed_once
     def fingerprint(self) -> str:
-        """Of the names of the shards below the folder that they share, and of the classes."""
-        return digest_of("\0".join([*relative_names(self._shards), "", *self.classes]))
+        of_shards = super().fingerprint
+        return of_shards if self._members is None else cast(str, self._members.fingerprint(of_shards))
 
-    @property
-    def num_shards(self) -> int:
-        return len(self._shards)
+    def _open(self, number: int, fetch: bool) -> Samples | None:
+        is_labelled = self._members is None and self._is_labelled
+        shard = list_shard(self.locations[number], self.classes, is_labelled, self.on_error, self._copies, fetch)
+        if shard is None:
+            return None
+        return self._with_members(_samples([shard], self.classes, notes_of([shard], []), self._copies, number))
 
-    @property
-    def locations(self) -> list[Location]:
-        """Of the shards."""
-        return list(self._shards)
+    def _open_all(self) -> Samples:
+        shards = open_webdataset(self.locations, classes=self.classes, on_error=self.on_error, copies=self._copies)
+        return self._with_members(shards)
 
-    def read_shard(self, shard: int) -> Iterator[StreamItem]:
-        if not 0 <= shard < len(self._shards):
-            raise IndexError(f"shard {shard}: accepted: 0 to {len(self._shards) - 1}")
-        return self._read(shard)
+    def _with_members(self, shards: Samples) -> Samples:
+        return shards if self._members is None else cast(Samples, self._members.over(shards))
 
-    def notes(self) -> list[str]:
-        """About the shards that have been read to their ends so far."""
-        return notes_of_walks(self._walks[shard] for shard in sorted(self._walks))
-
-    def _read(self, shard: int) -> Iterator[StreamItem]:
-        file = str(self._shards[shard])
-        position = 0
-        counts = ShardCounts()
-        try:
-            with open_stream(self._shards[shard]) as stream:
-                walk = TarSamples(unpacked_reader(stream), with_data=True, wanted=self._wanted)
-                for sample in walk:
-                    name = SampleName(file, sample.image.name)
-                    number = shard << 32 | position
-                    yield StreamItem(number, name, self._item(sample, name, shard, number))
-                    position += 1
-                counts = walk.counts
-                failure = walk.failure
-        except SourceError as error:
-            failure = ShardFailure(None, error.reason(file))
-        except DecodeError as error:  # the first bytes could not be read
-            failure = ShardFailure(None, error.reason)
-        self._walks[shard] = file, counts, failure
-        if failure:
-            name = SampleName(file, failure.member)
-            yield StreamItem(shard << 32 | position, name, DecodeError(str(name), failure.sentence), is_end=True)
-
-    def _item(self, sample: TarSample, name: SampleName, shard: int, number: int) -> Item | DecodeError:
-        """``number``: the sample's id."""
-        if self._is_labelled is None and (shard == 0 or self._first_is_labelled() is None):
-            self._is_labelled = sample.label != NO_LABEL
-        key, _ = split_name(sample.image.name) or ("", "")
-        label, problem = resolve_label(sample.label, key, self._numbers, bool(self._is_labelled))
-        problem = problem or too_large(sample.image.size)
-        return DecodeError(str(name), problem) if problem else Item(sample.data or b"", label)
-
-    def _first_is_labelled(self) -> bool | None:
-        """True if the data set's first sample has a label, so that others need one; None without a sample."""
-        if self._is_labelled is None:
-            for location in self._shards:
-                try:
-                    with open_stream(location) as stream:
-                        first = next(iter(TarSamples(unpacked_reader(stream), with_data=False)), None)
-                except (SourceError, DecodeError):
-                    continue
-                if first is not None:
-                    self._is_labelled = first.label != NO_LABEL
-                    break
-        return self._is_labelled
+    @computed_once
+    def _is_labelled(self) -> bool:
+        """True if the data set's first sample has a label, so that others need one."""
+        for shard in self.locations:
+            with suppress(SourceError, DecodeError):
+                if (found := first_is_labelled(shard, self._copies)) is not None:
+                    return found
+        return False
 
 
 class TarStore(Store):
     """Images in shards. A row that a shard broke off in has no image."""
 
-    def __init__(self, shards: Sequence[ListedShard]) -> None:
+    def __init__(self, shards: Sequence[ListedShard], copies: ShardCopies) -> None:
+        self._copies = copies
+        self._copy_sizes = {shard.location: shard.index.copy_size for shard in shards if shard.index.copy_size}
         self._columns = {name: np.concatenate([shard.column(name) for shard in shards]) for name in PLACES}
         starts = np.cumsum([0, *(len(shard.labels) for shard in shards)]).tolist()
         self._broken = {
@@ -170,7 +126,12 @@ class TarStore(Store):
         if problem := too_large(size):
             raise DecodeError(name, f"{what}{problem}")
         file, _ = samples.file_of(row)
-        return read_range(file.location, offset, size, file.size, name)
+        copy_size = self._copy_sizes.get(file.location, 0)
+        open_copy = None
+        if file.location.is_url or copy_size:
+            version = FileVersion(file.size, file.version)
+            open_copy = partial(self._copies.open, file.location, version, fetch=copy_size > 0)
+        return read_range(file.location, offset, size, copy_size or file.size, name, open_copy)
 
 
 def open_tar(
@@ -180,13 +141,18 @@ def open_tar(
     on_error: str = "raise",
     classes: Sequence[str] | None = None,
     cache_dir: StrPath | None = None,
-) -> Samples | TarStream:
-    """Shards by index, or as a stream (None: where they are remote), with the names of classes that lie beside them."""
-    is_remote = any(file.is_url for file in files)
+    cache_limit: int | None = None,
+) -> Samples | TarShards:
+    """Shards by index, or opened in epochs (None: if they are remote), with names of classes from the file beside."""
     names = class_names_beside(files) if classes is None else classes
-    if is_remote if stream is None else stream:
-        return TarStream(files, names)
-    return open_webdataset(files, classes=names, on_error=on_error, cache_dir=cache_dir)
+    copies = ShardCopies(cache_dir, cache_limit)
+    if are_streamed(files, stream):
+        return TarShards(files, names, on_error, copies)
+    return open_webdataset(files, classes=names, on_error=on_error, copies=copies)
+
+
+def are_streamed(files: Sequence[Location], stream: bool | None) -> bool:
+    return any(file.is_url for file in files) if stream is None else stream
 
 
 def open_webdataset(
@@ -194,28 +160,37 @@ def open_webdataset(
     *,
     classes: Sequence[str] | None = None,
     on_error: str = "raise",
-    cache_dir: StrPath | None = None,
+    copies: ShardCopies = DEFAULT_COPIES,
 ) -> Samples:
-    """List the samples of uncompressed tar archives. Each shard is walked over once and its index kept: beside it
-    (``train-00.tar.index``), or in ``cache_dir``. A sample is a key (the name up to the first dot of the base name)
-    with an image member; its label is in its ``.cls`` member, or under "label", "cls" or "class" in its ``.json``
-    member.
+    """List the samples of tar archives. Each shard is walked over once and its index kept: beside it
+    (``train-00.tar.index``), or in the folder of ``copies``, which holds copies of remote and gzip'ed shards. A sample
+    is a key (the name up to the first dot of the base name) with an image member; its label is in its ``.cls`` member,
+    or under "label", "cls" or "class" in its ``.json`` member.
 
     ``on_error="skip"``: of shards that are cut off or cannot be read the whole samples are listed, and one entry more,
     whose ``read`` raises the DecodeError. Raises SourceError for them otherwise, and where nothing is listed.
     """
-    listed, notes = list_shards(shards, tuple(classes or ()), on_error=on_error, cache_dir=cache_dir)
+    known = tuple(classes or ())
+    listed, notes = list_shards(shards, known, on_error=on_error, copies=copies)
+    return _samples(listed, known, notes, copies)
+
+
+def _samples(
+    listed: Sequence[ListedShard], classes: tuple[str, ...], notes: list[str], copies: ShardCopies, first: int = 0
+) -> Samples:
+    """``first``: number of the first shard, in ids."""
     rows = [len(shard.labels) for shard in listed]
     return Samples(
         place=first_names([str(shard.location) for shard in listed], 1),
         size=sum(rows),
-        store=TarStore(listed),
-        classes=tuple(classes or ()),
+        store=TarStore(listed, copies),
+        classes=classes,
         path=pa.concat_arrays([shard.names() for shard in listed]),
         files=[StoredFile(shard.location, len(shard.labels), *shard.index.version) for shard in listed],
         label=np.concatenate([shard.labels for shard in listed]),
-        # As a TarStream of the same shards has them.
-        id=np.concatenate([number << 32 | np.arange(count) for number, count in enumerate(rows)]).astype(np.uint64),
+        id=np.concatenate(
+            [number << POSITION_BITS | np.arange(count) for number, count in enumerate(rows, first)]
+        ).astype(np.uint64),
         remarks=notes,
         is_remote=any(shard.location.is_url for shard in listed),
     )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from variegate.errors import DecodeError, one_line
 from variegate.formats.base import cut_off, first_names
 from variegate.formats.kinds import IMAGE_EXTENSIONS, is_image_name, is_system_path
-from variegate.formats.tar.members import ForwardReader, Member, TarDamage, TarWalk
+from variegate.formats.tar.members import FileReader, Member, TarDamage, TarWalk
 from variegate.io.files import MOST_BYTES, in_words
 
 _JSON_KEYS = ("label", "cls", "class")
@@ -207,7 +207,7 @@ class TarSamples:
     ``wanted``: extensions, in small letters, of members read beside the image; samples and their names do not depend on
     it."""
 
-    def __init__(self, reader: ForwardReader, with_data: bool, wanted: frozenset[str] = frozenset()) -> None:
+    def __init__(self, reader: FileReader, with_data: bool, wanted: frozenset[str] = frozenset()) -> None:
         self.counts = ShardCounts()
         self.failure: ShardFailure | None = None
         self._reader = reader

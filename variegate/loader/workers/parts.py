@@ -23,7 +23,7 @@ from variegate.formats.indexing import open_entropy_index
 from variegate.loader.cache import PixelCache, open_cache
 from variegate.loader.making import BatchMaker, MadeRows
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
-from variegate.loader.reading import Reader, Rows, StepPlan, name_of, reader_threads
+from variegate.loader.reading import Reader, Rows, StepPlan, reader_threads
 from variegate.loader.stats import STAGES, Stage, StageStats, StageTimes
 from variegate.loader.targets import BatchTargets
 from variegate.threads import Threads
@@ -59,7 +59,7 @@ class BatchPart(Sequence[int]):
 
     def __getstate__(self) -> dict[str, Any]:
         # Names are those of the worker's source.
-        return self.__dict__ | {"plan": replace(self.plan, name_of=_unnamed, before=None)}
+        return self.__dict__ | {"plan": replace(self.plan, name_of=_unnamed)}
 
     def conditions(self, ids: UInt64Array) -> Mapping[str, Any]:
         assert self.given is not None
@@ -146,7 +146,7 @@ class PartJob:
 
     def _make(self, part: BatchPart, times: StageTimes, is_stopped: Callable[[], bool]) -> MadeRows:
         samples = part.plan.samples
-        plan = replace(part.plan, name_of=lambda row: name_of(self._source, samples[row]))
+        plan = replace(part.plan, name_of=lambda row: self._source.name(int(samples[row])))
         given: ConditionsOfIds | None = None if part.given is None else part.conditions
         if part.bad is not None:
             return self._stand_in(part, plan, times, given)

@@ -18,7 +18,7 @@ from variegate.apps.curate.findings import FINDING_KINDS, MARKED, read_table, wi
 from variegate.apps.preview.rows import captions
 from variegate.apps.train.checkpoints import LOG_NAME, SETTINGS_NAME
 from variegate.formats.base import SampleName, SourceError
-from variegate.formats.filtered import sample_keys, stream_key
+from variegate.formats.filtered import name_key, sample_keys
 from variegate.jobs.output.manifest import MANIFEST_NAME, read_manifest
 from variegate_studio.photos import Photos
 
@@ -60,7 +60,7 @@ class RunGallery:
             file = str(row["file"])
             member = f"row {rows_of[file]}" if file.endswith(".parquet") else row["member"]
             rows_of[file] += 1
-            self._written[number] = index.get(stream_key(SampleName(file, member)))
+            self._written[number] = index.get(name_key(SampleName(file, member)))
             for name in set(_OPERATION.findall(str(row["operations"] or ""))):
                 self._by[name].append(number)
 

@@ -72,24 +72,6 @@ def test_pack_makes_the_copy(tmp_path):
     assert content(open_source(tmp_path / "dst")) == content(remaining)
 
 
-def test_a_check_of_a_stream_applies_to_its_shards(tmp_path):
-    place = place_in(tmp_path, "tar")
-    rows = rows_of(open_source(place), {1: [("dark", None)], 5: [("dark", None)]})
-    for number, row in enumerate(rows):
-        row["index"] = (number + 3) % 7  # in the order in which the stream yielded them
-    stream = open_source(place, stream=True)
-    rows[0]["file"] = "a.tar: 000.jpg"
-    found = write_table(tmp_path / "f.parquet", rows, train=stream)
-
-    cleaned = vg.clean(place, findings=found, drop="dark", out=tmp_path / "list.txt")
-
-    assert [image.index for image in cleaned.left_out] == [1, 5]
-    rows[0]["file"] = "a.tar: 009.jpg"
-    found = write_table(found, rows, train=stream)
-    with pytest.raises(SourceError, match=r"is of a stream of .*, and names 'a.tar: 009.jpg', which is not there"):
-        vg.clean(place, findings=found, drop="dark", out=tmp_path / "no.txt")
-
-
 @pytest.mark.parametrize("layout", ["folder", "tar"])
 def test_images_that_the_check_excluded_stay_excluded(tmp_path, layout):
     place = place_in(tmp_path, layout)

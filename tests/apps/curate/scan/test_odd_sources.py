@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -130,33 +129,14 @@ def write_images(path: Path, number: int) -> None:
     write_tar(path, members)
 
 
-def test_a_stream_has_the_rows_that_the_same_shards_have_by_index(tmp_path: Path) -> None:
+def test_shards_are_checked_by_index(tmp_path: Path) -> None:
     for shard, number in enumerate((40, 3, 21)):
         write_images(tmp_path / f"train-{shard}.tar", number)
     by_index = vg.check(vg.open_source(tmp_path, stream=False))
-    streamed = vg.check(vg.open_source(tmp_path, stream=True))
-    assert streamed.table.equals(by_index.table)
-    assert streamed.images == 64
-    assert streamed.table["file"][43].as_py() == "train-2.tar: 000.png"
-
-
-def test_a_stream_goes_on_where_it_was(tmp_path: Path) -> None:
-    shards = tmp_path / "shards"
-    shards.mkdir()
-    for shard in range(3):
-        write_images(shards / f"train-{shard}.tar", 70)
-    expected, out, stop = tmp_path / "expected.parquet", tmp_path / "found.parquet", Event()
-    vg.check(vg.open_source(shards, stream=True), out=expected)
-    with pytest.raises(KeyboardInterrupt):
-        vg.check(
-            vg.open_source(shards, stream=True),
-            out=out,
-            stop=stop,
-            on_progress=lambda what, done, total: stop.set() if done > 70 else None,
-            threads=1,
-        )
-    assert vg.check(vg.open_source(shards, stream=True), out=out).resumed > 70
-    assert out.read_bytes() == expected.read_bytes()
+    sharded = vg.check(vg.open_source(tmp_path, stream=True))
+    assert sharded.table.equals(by_index.table)
+    assert sharded.images == 64
+    assert sharded.table["file"][43].as_py() == "train-2.tar: 000.png"
 
 
 def test_a_shard_that_is_cut_off(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,12 +17,11 @@ import pyarrow as pa
 from PIL import Image
 
 from variegate.apps.curate.findings import floats
-from variegate.apps.curate.scan import reads_of
 from variegate.arrays import Float64Array, Int64Array, UInt8Array
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import Item, SourceError
-from variegate.formats.samples import AnySource
+from variegate.formats.base import SourceError
+from variegate.formats.samples import Samples
 from variegate.threads import default_threads
 
 # Of each split that loaders read and that has images, the rows of the table.
@@ -232,19 +232,15 @@ class Thumbnail(NamedTuple):
         return max(self.width, self.height) * 2 <= SIDE
 
 
-def thumbnails(places: Iterable[Place], sources: Mapping[str, AnySource]) -> dict[Place, Thumbnail]:
-    """Of these images, each read once more. What cannot be read, or is beyond ``MOST_BYTES``, has its error instead.
-
-    Streams are read from their beginning up to the last image that is wanted.
-    """
+def thumbnails(places: Iterable[Place], sources: Mapping[str, Samples]) -> dict[Place, Thumbnail]:
+    """Of these images, each read once more. What cannot be read, or is beyond ``MOST_BYTES``, has its error instead."""
     wanted = list(dict.fromkeys(places))
     made: dict[Place, Thumbnail] = {}
     for split, source in sources.items():
         indices = [index for of, index in wanted if of == split]
         with ThreadPoolExecutor(default_threads(), "variegate-thumbnails") as pool:
-            reads = list(reads_of(source, indices))
-            found = pool.map(_made, [read for _, read in reads])
-            made |= {(split, index): one for (index, _), one in zip(reads, found, strict=True)}
+            found = pool.map(partial(_made, source), indices)
+            made |= {(split, index): one for index, one in zip(indices, found, strict=True)}
     used = 0
     shown = {}
     for place in wanted:
@@ -255,9 +251,9 @@ def thumbnails(places: Iterable[Place], sources: Mapping[str, AnySource]) -> dic
     return shown
 
 
-def _made(read: Callable[[], Item]) -> Thumbnail:
+def _made(source: Samples, index: int) -> Thumbnail:
     try:
-        return thumbnail(read().data)
+        return thumbnail(source.read(index).data)
     except (DecodeError, SourceError, IndexError) as error:
         return Thumbnail(None, error=error.reason if isinstance(error, DecodeError) else str(error))
 

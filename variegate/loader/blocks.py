@@ -1,0 +1,108 @@
+"""The order of an epoch of shards that are opened as it goes: blocks of a few shards, each shuffled in itself."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from threading import Lock
+
+import numpy as np
+
+from variegate.arrays import Int64Array, UInt32Array
+from variegate.formats.base import SourceError
+from variegate.formats.sharded import POSITION_BITS, ShardedSource
+from variegate.loader.options import LoaderOptions
+from variegate.loader.shuffle import OrderPurpose, Permutation, permute_within
+
+# Of an epoch's first block, which training waits for. Each further one is twice as large, up to the limit.
+_FIRST_BLOCK = 2
+_MOST_DOUBLINGS = 8
+
+
+class BlockOrder:
+    """The order of an epoch, as ``ListedOrder``, known as far as it was asked for. Shards are in a keyed permutation.
+
+    While the samples of a block are used, the threads of ``pool`` fetch the shards of the next one. Any thread may call
+    any method.
+    """
+
+    is_every = False
+
+    def __init__(
+        self, source: ShardedSource, options: LoaderOptions, shuffle: bool, pool: Executor, epoch: int
+    ) -> None:
+        self._source = source
+        self._key = options.seed, epoch
+        self._shuffle = shuffle
+        self._is_alone = options.world_size == 1
+        self._pool = pool
+        shards = np.arange(source.num_shards, dtype=np.int64)
+        self._shards = Permutation(len(shards), *self._key, OrderPurpose.SHARDS)(shards) if shuffle else shards
+        sizes = np.minimum(_FIRST_BLOCK << np.minimum(shards, _MOST_DOUBLINGS), options.block_shards)
+        self._blocks = [block for block in np.split(self._shards, sizes.cumsum()) if len(block)]
+        # Of the shards and blocks that are known: where each shard begins in the unshuffled order, and where each block
+        # does; the last of ``_starts`` is the end of the last block.
+        self._begins = np.zeros(0, np.int64)
+        self._starts = np.zeros(1, np.int64)
+        self._lock = Lock()
+
+    @property
+    def _num_known(self) -> int:
+        return len(self._starts) - 1
+
+    @property
+    def length(self) -> int | None:
+        """None until all blocks are known."""
+        return int(self._starts[-1]) if self._num_known == len(self._blocks) else None
+
+    def known(self, end: int) -> int:
+        """Index shards until the order is known up to position ``end`` -> up to where it is known, less only at the
+        end of the epoch. Raises SourceError for a shard that cannot be read."""
+        with self._lock:
+            before = self._num_known
+            while self._starts[-1] < end and self._num_known < len(self._blocks):
+                self._add_block(self._blocks[self._num_known])
+            if self._num_known > before:
+                for block in self._blocks[self._num_known - 1 : self._num_known + 1]:
+                    for shard in block.tolist():
+                        self._pool.submit(self._source.shard, shard)
+        if self.length == 0:
+            raise SourceError(f"{self._source!r}: not one sample in any shard")
+        return int(self._starts[-1])
+
+    def _add_block(self, shards: Int64Array) -> None:
+        lengths = np.array([*self._pool.map(self._source.length, shards.tolist())], np.int64)
+        unreadable = [] if self._is_alone else self._source.unreadable(shards.tolist())
+        if unreadable:
+            raise SourceError(
+                f"{unreadable[0]}. Ranks share out the samples of each shard, and another rank may have read this one; "
+                "accepted: shards that every rank can read"
+            )
+        ends = self._starts[-1] + lengths.cumsum()
+        self._begins = np.append(self._begins, ends - lengths)
+        self._starts = np.append(self._starts, ends[-1])
+
+    def at(self, positions: Int64Array) -> tuple[Int64Array, UInt32Array]:
+        blocks, starts, lengths = self.blocks_of(positions)
+        places = positions - starts
+        if self._shuffle:
+            places = permute_within(places, lengths, blocks, *self._key, OrderPurpose.IN_BLOCK)
+        places = places + starts
+        shards = np.searchsorted(self._begins, places, "right") - 1
+        indices = (self._shards[shards] << POSITION_BITS) + places - self._begins[shards]
+        return indices, np.zeros(len(positions), np.uint32)
+
+    def blocks_of(self, positions: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """Number, first position and length of the block of each position, int64[N] each."""
+        blocks = np.searchsorted(self._starts, positions, "right") - 1
+        return blocks, self._starts[blocks], self._starts[blocks + 1] - self._starts[blocks]
+
+    def replacements(self, index: int) -> tuple[int, int]:
+        """First position and number of those among which a replacement for a sample is drawn: its block and the one
+        before, because a block may be a single shard that cannot be read."""
+        number = int(np.flatnonzero(self._shards == index >> POSITION_BITS)[0])
+        block = int(np.searchsorted(self._starts, self._begins[number], "right")) - 1
+        start = int(self._starts[max(block - 1, 0)])
+        return start, int(self._starts[block + 1]) - start
+
+    def digest(self) -> None:
+        return None
