@@ -487,7 +487,7 @@ def test_an_interrupt_while_modules_are_imported_is_one_line(
 
 def test_a_shard_that_cannot_be_reached_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shard = "memory://nowhere/gone-000.tar"
-    assert main(["index", shard, "--out", str(tmp_path / "index")]) == 1
+    assert main(["index", shard, "--out", str(tmp_path / "index")]) == 2
     assert f"variegate: error: {shard}: " in capsys.readouterr().err
     assert main(["train", shard, "--out", str(tmp_path / "run"), "--device", "cpu"]) == 2
     assert f"variegate: error: {shard}: " in capsys.readouterr().err

@@ -18,11 +18,11 @@ _OF_LOADING = (
         tests=(f"{_LOADER}/test_share.py", f"{_LOADER}/test_distributed.py"),
     ),
     Defect(
-        name="loader-drops-the-last-batch-of-a-stream",
-        anchor="Share.steps_of",
-        search="if self.drop_last and len(together) < self.taken_at_once:",
-        replace="if len(together) < self.taken_at_once:",
-        tests=(f"{_LOADER}/test_share.py", f"{_LOADER}/test_loader.py"),
+        name="loader-blocks-of-shards-share-a-permutation",
+        anchor="BlockOrder.at",
+        search="permute_within(places, lengths, blocks, *self._key",
+        replace="permute_within(places, lengths, 0 * blocks, *self._key",
+        tests=(f"{_LOADER}/test_resume.py",),
     ),
     Defect(
         name="loader-state-is-a-step-behind",
@@ -33,7 +33,7 @@ _OF_LOADING = (
     ),
     Defect(
         name="loader-substitutes-share-a-stream",
-        anchor="IndexedOrder.candidates",
+        anchor="EpochOrder.candidates",
         search="int(OrderPurpose.SUBSTITUTES)",
         replace="int(OrderPurpose.SAMPLES)",
         tests=(f"{_LOADER}/test_failures.py",),
@@ -153,8 +153,8 @@ _OF_LEARNING = (
     Defect(
         name="training-rate-is-a-step-ahead",
         anchor="Trainer._take_step",
-        search="(before / self.feed.length if self.feed.length else 0.0)",
-        replace="((before + self._rank_images) / self.feed.length if self.feed.length else 0.0)",
+        search="epoch + before / self.feed.length",
+        replace="epoch + (before + self._rank_images) / self.feed.length",
         tests=("tests/apps/train/test_trainer.py",),
     ),
     Defect(
