@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -23,6 +24,7 @@ from variegate.formats.reading import version_of
 from variegate.formats.tar.copies import ShardCopies
 from variegate.formats.tar.read import open_webdataset
 from variegate.io.location import Location
+from variegate.io.lock import one_at_a_time
 
 SAMPLES = 8
 
@@ -58,40 +60,46 @@ def test_a_shard_that_was_replaced_is_fetched_again(memory: Any, cache: Path) ->
         assert read_all(vg.open_source(shard, stream=stream))[0] == (encoded(3), 3)
 
 
-def test_the_limit_holds_while_many_read(memory: Any, cache: Path) -> None:
+def test_the_limit_holds_while_many_read(cache: Path) -> None:
     """Readers of more shards than there is room for, each of them right, and never more bytes than allowed."""
-    shards = put_shards(memory, 6)
-    size = version_of(shards[0]).size
-    limit = 2 * size + 100
-    source = vg.open_source("memory://s/*.tar", cache_limit=limit)
+    files = {f"{shard}.tar": tar_bytes(labelled(SAMPLES, SAMPLES * shard)) for shard in range(6)}
+    limit = 2 * max(map(len, files.values())) + 100
+    folder = cache / "shards"
     is_done = Event()
     most = 0
 
     def watch() -> None:
         nonlocal most
         while not is_done.is_set():
-            try:
-                most = max(most, sum(entry.stat().st_size for entry in os.scandir(cache / "shards")))
-            except FileNotFoundError:
-                continue
+            # Copies grow, get their names and go under this lock.
+            with suppress(FileNotFoundError), one_at_a_time(folder / ".lock"):
+                there = [entry for entry in os.scandir(folder) if not entry.name.endswith(".lock")]
+                most = max(most, sum(entry.stat().st_size for entry in there))
+            time.sleep(0.001)
 
-    watcher = Thread(target=watch)
-    watcher.start()
+    # Not memory://, whose readers of a file share one place in it.
+    with serving(files) as (address, _):
+        place = f"{address}/{{0..5}}.tar"
+        source = vg.open_source(place, cache_limit=limit)
 
-    def read(number: int) -> bool:
-        shard = number % len(shards)
-        index = shard << 32 | number % SAMPLES
-        reader = vg.open_source("memory://s/*.tar", cache_limit=limit) if number % 7 == 0 else source
-        expected = shard * SAMPLES + number % SAMPLES
-        return reader.read(index) == (encoded(expected % 8), expected % 10)
+        def read(number: int) -> bool:
+            shard = number % len(files)
+            index = shard << 32 | number % SAMPLES
+            reader = vg.open_source(place, cache_limit=limit) if number % 7 == 0 else source
+            expected = shard * SAMPLES + number % SAMPLES
+            return reader.read(index) == (encoded(expected % 8), expected % 10)
 
-    with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(read, range(200)))
-    is_done.set()
-    watcher.join()
+        watcher = Thread(target=watch)
+        watcher.start()
+        try:
+            with ThreadPoolExecutor(8) as pool:
+                assert all(pool.map(read, range(200)))
+        finally:
+            is_done.set()
+            watcher.join()
     assert 0 < most <= limit
     assert not list(cache.rglob("*.part"))
-    assert not list((cache / "shards").glob("*-*.lock"))
+    assert not list(folder.glob("*-*.lock"))
 
 
 FETCH = """
@@ -99,6 +107,7 @@ import sys
 from variegate.formats.reading import version_of
 from variegate.formats.tar.copies import ShardCopies
 from variegate.io.location import Location
+from variegate.io.lock import one_at_a_time
 shard = Location.parse(sys.argv[1])
 ShardCopies().fetch(shard, version_of(shard))
 """

@@ -103,7 +103,9 @@ class ShardCopies:
                 file.truncate(size)
                 if version.size not in (-1, stream.count):
                     raise DecodeError(stream.name, f"{stream.count:,} bytes arrived; its size is {version.size:,}")
-            os.replace(partial, path)
+            # A file whose name changes while others add up the sizes would be missed, or counted twice.
+            with one_at_a_time(self.folder / _LOCK):
+                os.replace(partial, path)
         finally:
             partial.unlink(missing_ok=True)
 
