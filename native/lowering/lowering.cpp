@@ -27,23 +27,29 @@ void clear_rest(const Rewritten &program) {
   memset(program.window(0), 0, used * 4 * sizeof(i32));
 }
 
+// True for an opcode that is declared alike in Python and here. Without branches, as survey() is: what comes next is
+// random.
+VG_INLINE bool is_known(const Lowering *all, int op) {
+  const bool is_opcode = (u32)op < (u32)MAX_OPCODE;
+  const int known = is_opcode ? op : Op::NOP;
+  return (op == Op::NOP) | (is_opcode & (KIND_OF[known] >= 0) & (all->kinds[known] == KIND_OF[known]));
+}
+
 // What the instructions of a batch need.
 struct Survey {
-  bool has_unknown = false;  // an opcode that is not declared alike in Python and here
+  bool has_unknown = false;
   i64 tables = 0, blurs = 0;
 };
 
-// Without branches: what comes next is random.
 Survey survey(const Lowering *all) {
   Survey found;
   for (i64 r = 0; r < all->rows; r++) {
     const Rewritten program = {all, r};
     for (i64 k = 0; k < program.length(); k++) {
       const int op = program.opcode(k);
-      const bool is_declared = (u32)op < (u32)MAX_OPCODE;
+      const bool is_declared = is_known(all, op);
       const int known = is_declared ? op : Op::NOP;
-      const bool is_alike = (KIND_OF[known] >= 0) & (all->kinds[known] == KIND_OF[known]);
-      found.has_unknown |= (op != Op::NOP) & !(is_declared & is_alike);
+      found.has_unknown |= !is_declared;
       found.tables += IS_TABLE.at[known];
       found.blurs += IS_BLUR[known];
     }
@@ -55,11 +61,8 @@ Survey survey(const Lowering *all) {
 i64 find_unknown(const Lowering *all) {
   for (i64 r = 0; r < all->rows; r++) {
     const Rewritten program = {all, r};
-    for (i64 k = 0; k < program.length(); k++) {
-      const int op = program.opcode(k);
-      if (op == Op::NOP) continue;
-      if (op < 0 || op >= MAX_OPCODE || KIND_OF[op] < 0 || all->kinds[op] != KIND_OF[op]) return program.at(k);
-    }
+    for (i64 k = 0; k < program.length(); k++)
+      if (!is_known(all, program.opcode(k))) return program.at(k);
   }
   return -1;
 }

@@ -73,6 +73,8 @@ class LutTables {
 void close_gaps(const Rewritten &program);
 // Removes instructions that change no pixel.
 void remove_neutral(const Rewritten &program);
+// Makes the six numbers of a map of whole pixels those of one in continuous coordinates.
+void make_real(f64 *a);
 // Makes the maps of a mask those of the nearest pixel.
 void take_nearest(const Rewritten &program);
 // Makes every geometric instruction a map with its window into the source.

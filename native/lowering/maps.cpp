@@ -116,6 +116,10 @@ void rewrite_maps(const Rewritten &program) {
       a[7] = is_vertical_first(in, out) ? 1 : 0;
     } else if (KIND_OF[op] == Kind::GEOMETRY || op == Op::RESIZED_CROP) {
       program.opcode(k) = (i16)to_map(op, a, program.interpolation(k), in, out);
+      if (program.is_integer_map(k) && program.interpolation(k) == Interpolation::POINT) {
+        make_real(a);  // of a mask, composed with others
+        program.opcode(k) = Op::MAP_FLOAT;
+      }
       // What never leaves the image has nothing to fold.
       if (program.is_integer_map(k) && stays_inside(a, window, out.height, out.width))
         program.flags(k) &= INTERPOLATION_MASK;

@@ -40,28 +40,15 @@ void set_affine(const Rewritten &program, i64 k, f64 xx, f64 xy, f64 x0, f64 yx,
   program.opcode(k) = Op::AFFINE;
 }
 
-// A map of whole pixels, or a resize, as one in continuous coordinates. Others are such maps already.
+// A pad, whose flags are not those of a map, or a resize, as a map in continuous coordinates.
 void make_affine(const Rewritten &program, i64 k) {
   const f64 *a = program.args(k);
-  const f64 height = program.in_size(k)[0], width = program.in_size(k)[1];
-  switch (program.opcode(k)) {
-    case Op::HFLIP: return set_affine(program, k, -1, 0, width, 0, 1, 0);
-    case Op::VFLIP: return set_affine(program, k, 1, 0, 0, 0, -1, height);
-    case Op::ROT90:
-      switch ((i64)a[0] & 3) {
-        case 1: return set_affine(program, k, 0, -1, width, 1, 0, 0);
-        case 2: return set_affine(program, k, -1, 0, width, 0, -1, height);
-        case 3: return set_affine(program, k, 0, 1, 0, -1, 0, height);
-        default: return set_affine(program, k, 1, 0, 0, 0, 1, 0);
-      }
-    case Op::CROP: return set_affine(program, k, 1, 0, trunc(a[1]), 0, 1, trunc(a[0]));
-    case Op::PAD:
-      program.flags(k) = (i16)(program.flags(k) << INTERPOLATION_BITS);  // its mode is that of the border
-      return set_affine(program, k, 1, 0, -trunc(a[0]), 0, 1, -trunc(a[1]));
-    case Op::RESIZED_CROP: {
-      const f64 top = (f32)a[0], left = (f32)a[1], bottom = (f32)(a[0] + a[2]), right = (f32)(a[1] + a[3]);
-      return set_affine(program, k, (right - left) / a[5], 0, left, 0, (bottom - top) / a[4], top);
-    }
+  if (program.opcode(k) == Op::PAD) {
+    program.flags(k) = (i16)(program.flags(k) << INTERPOLATION_BITS);  // its mode is that of the border
+    set_affine(program, k, 1, 0, -trunc(a[0]), 0, 1, -trunc(a[1]));
+  } else if (program.opcode(k) == Op::RESIZED_CROP) {
+    const f64 top = (f32)a[0], left = (f32)a[1], bottom = (f32)(a[0] + a[2]), right = (f32)(a[1] + a[3]);
+    set_affine(program, k, (right - left) / a[5], 0, left, 0, (bottom - top) / a[4], top);
   }
 }
 

@@ -8,6 +8,14 @@
 #include "lowering.h"
 
 namespace vg::VG_LEVEL {
+
+void make_real(f64 *a) {
+  for (int i = 0; i < 6; i++) a[i] /= FIXED_ONE;
+  if (a[0] + a[1] < 0) a[2] += 1;
+  if (a[3] + a[4] < 0) a[5] += 1;
+  a[6] = a[7] = 0;
+}
+
 namespace {
 
 // A plain horizontal flip.
@@ -84,14 +92,6 @@ f64 orient_grid(const f64 *first, int turn) {
   if (first[3] + first[4] < 0) far_y = !far_y;
   const bool swaps = is_transposed != ((turn & SWAPPED) != 0);
   return (far_x ? FAR_X : 0) + (far_y ? FAR_Y : 0) + (swaps ? SWAPPED : 0) + (turn & WEIGHS_TWICE);
-}
-
-// A map of whole pixels, in continuous coordinates.
-void make_real(f64 *a) {
-  for (int i = 0; i < 6; i++) a[i] /= FIXED_ONE;
-  if (a[0] + a[1] < 0) a[2] += 1;
-  if (a[3] + a[4] < 0) a[5] += 1;
-  a[6] = a[7] = 0;
 }
 
 // then (interpolating, continuous coordinates) := the integer map `first` of it.

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from variegate.arrays import BoolArray
 from variegate.errors import DecodeError
 from variegate.formats.base import SampleName, SourceError, first_names
 from variegate.formats.reading import parse_file, read_file
@@ -29,7 +30,8 @@ from variegate.io.location import Location
 
 
 def sample_key(source: Samples, index: int) -> str:
-    """Of a sample by index. A tar may hold a member twice, and shards of one name may lie in different folders."""
+    """The name of a sample in tables and lists. Several may share one: a tar may hold a member twice, and shards of one
+    name may lie in different folders."""
     path = source.relative_path(index)
     return name_key(source.name(index)) if path is None else as_line(path)
 
@@ -102,12 +104,17 @@ def without(source: AnySource, exclude: Any) -> AnySource:
 
 def leave_out(source: Samples, names: frozenset[str]) -> Samples:
     """The source without samples of these names, of which any number may be there."""
-    keys = sample_keys(source)
-    is_kept = np.fromiter((key not in names for key in keys), np.bool_, len(keys))
+    keys, is_kept = _keys_and_kept(source, names)
     if is_kept.all():
         return source
     note = f"excluded: {len(keys) - is_kept.sum():,} of {len(keys):,} images, by their names"
     return source.take(np.flatnonzero(is_kept), [note])
+
+
+def _keys_and_kept(source: Samples, names: frozenset[str]) -> tuple[list[str], BoolArray]:
+    """The names of all samples, and which of them are none of ``names``."""
+    keys = sample_keys(source)
+    return keys, np.fromiter((key not in names for key in keys), np.bool_, len(keys))
 
 
 def read_names(exclude: Any) -> tuple[list[str], str]:
@@ -144,8 +151,7 @@ def _lines(location: Location) -> Iterator[str]:
 
 
 def _without(source: Samples, names: frozenset[str], place: str) -> Samples:
-    keys = sample_keys(source)
-    is_kept = np.fromiter((key not in names for key in keys), np.bool_, len(keys))
+    keys, is_kept = _keys_and_kept(source, names)
     left_out = np.flatnonzero(~is_kept)
     found = {keys[index] for index in left_out.tolist()}
     of_list = f" of {os.path.basename(place)}" if place else ""

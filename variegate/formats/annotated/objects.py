@@ -212,8 +212,11 @@ def _merge(masks: BoolArray, areas: Sequence[Area], values: Int64Array, is_unout
 
 
 def number_entries(files: Iterable[Sequence[Any] | Exception | None]) -> Iterator[tuple[tuple[int, int], Any]]:
-    """Entries of one file per image, None for no file, by the keys (image, number from 1), without empty entries; the
-    error of a file has the number 0."""
+    """The entries of files that belong to an image each, as ((image, number), entry), counted from 1.
+
+    Empty entries are passed over, and so is None, an image without a file. A file that could not be read is its error,
+    with the number 0.
+    """
     for image, file in enumerate(files):
         if isinstance(file, Exception):
             yield (image, 0), file
