@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.albumentations_audit --python PYTHON`` with an interpreter that has AlbumentationsX 2.5.1, or
 Albumentations 2.0.8. All public classes run with their default arguments, and with those of the rows of the last audit
-in tests/integrations/converters/data. To add a case, add a row with its ``class`` and ``description``, as ``to_dict()``
+in tests/interop/convert/data. To add a case, add a row with its ``class`` and ``description``, as ``to_dict()``
 has it. A case that the converter reports as the same must be the same within ``LIMITS``. The outcome replaces the rows,
 and a test compares it with what the converter reports.
 """
@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.peers_env import ROOT, run_child, write_result
 
-DATA = ROOT / "tests" / "integrations" / "converters" / "data"
+DATA = ROOT / "tests" / "interop" / "convert" / "data"
 DRAWS = 100
 FIXED_DRAWS = 20  # of a transform whose outcome is always the same
 # Mean over the image, levels of 255; share of the mask's pixels, in percent; pixels; pixels.
@@ -403,7 +403,7 @@ def main() -> int:
         return 0
     if options.python is None:
         parser.error("--python: missing; give an interpreter that has Albumentations")
-    from variegate.integrations.converters.albumentations_table import REFUSED
+    from variegate.interop.convert.albumentations_table import REFUSED
 
     warnings.simplefilter("ignore")
     arguments = ["--refused", *REFUSED]

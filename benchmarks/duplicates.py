@@ -128,9 +128,9 @@ def score(groups: Sequence[Sequence[str]], photos: int) -> dict[str, Any]:
 def find_ours(folder: Path, names: list[str], photos: int) -> dict[str, Any]:
     import pyarrow as pa
 
-    from variegate.apps.curate.duplicates import find_duplicates
-    from variegate.apps.curate.findings import SCHEMA
-    from variegate.apps.curate.fingerprint import fingerprint
+    from variegate.apps.check.duplicates import find_duplicates
+    from variegate.apps.check.findings import SCHEMA
+    from variegate.apps.check.fingerprint import fingerprint
     from variegate.decode import read_image
 
     def table_of(names: list[str]) -> pa.Table:

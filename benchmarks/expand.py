@@ -19,7 +19,7 @@ from benchmarks import machine, report
 from benchmarks.inputs import read_jpegs, write_photos
 from benchmarks.run import add_images
 from variegate import transforms as T
-from variegate.formats.folder import open_folder
+from variegate.data.folder import open_folder
 from variegate.jobs.augment import Expansion, Plan
 from variegate.jobs.engine import Engine
 

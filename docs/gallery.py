@@ -235,7 +235,7 @@ def named(call: str) -> str:
 
 def photos(first: str) -> list[Any]:
     """The sample photos at the size of the gallery, ``first`` at the head; all 160 x 160 but where size matters."""
-    from variegate.formats.sample_photos import NAMES, sample_photo
+    from variegate.data.sample_photos import NAMES, sample_photo
 
     names = [first, *(name for name in ("coffee", "astronaut", "rocket", "cat") if name != first)]
     assert set(names) <= set(NAMES)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import variegate as vg
-from variegate.formats.sample_photos import sample_photo
+from variegate.data.sample_photos import sample_photo
 
 FACE: dict[str, Any] = {"keypoints": ["nose", "left_eye", "right_eye"], "skeleton": [[1, 2], [1, 3], [2, 3]]}
 CATEGORIES: dict[str, Any] = {

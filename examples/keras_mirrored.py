@@ -21,7 +21,7 @@ from PIL import Image
 
 import variegate as vg
 from variegate import transforms as T
-from variegate.integrations.keras import PyDataset
+from variegate.interop.keras import PyDataset
 
 
 def write_photos(root: str, size: int = 48) -> None:

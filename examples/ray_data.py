@@ -24,7 +24,7 @@ from PIL import Image
 
 import variegate as vg
 from variegate import transforms as T
-from variegate.integrations.ray import MapBatches
+from variegate.interop.ray import MapBatches
 
 PHOTOS = ("astronaut", "cat", "coffee", "rocket")
 

@@ -295,7 +295,7 @@ constexpr int FIRST_SEGMENT = 16256;
 
 constexpr int LARGEST_NODE = 32767;
 
-// Checks of images: see variegate/apps/curate.
+// Checks of images: see variegate/apps/check.
 
 constexpr int FINGERPRINT_AREAS = 32;
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.apps.curate import fingerprint, near_search, pixels
+from variegate.apps.check import fingerprint, near_search, pixels
 from variegate.executors.cuda import layout
 from variegate.native import structs
 from variegate.ops import fields
@@ -153,7 +153,7 @@ def header() -> str:
         _number("SEGMENT_SHIFT", rng.SEGMENT_SHIFT),
         _number("FIRST_SEGMENT", rng.FIRST_SEGMENT),
         _number("LARGEST_NODE", fields.LARGEST_NODE),
-        "// Checks of images: see variegate/apps/curate.\n",
+        "// Checks of images: see variegate/apps/check.\n",
         _number("FINGERPRINT_AREAS", fingerprint.AREAS),
         _number("FINGERPRINT_FINENESS", fingerprint.FINENESS),
         _number("FINGERPRINT_LEAST", fingerprint.LEAST_WAVE),

@@ -36,8 +36,8 @@ _IMPORTED = """
     torch.utils.data pyarrow.parquet fsspec pytest rich.progress variegate.cli.commands variegate.cli.train
     variegate.augmenter.augmenter variegate.loader variegate.executors.cpu
     variegate.jobs.engine variegate.workers.devices variegate.jobs.augment
-    variegate.jobs.pack variegate.jobs.regions variegate.policies variegate.apps.search.driver variegate.apps.train
-    variegate.apps.curate.checking variegate.apps.curate.cleaning variegate.apps.doctor
+    variegate.jobs.pack variegate.jobs.regions variegate.policies variegate.learn.driver variegate.learn
+    variegate.apps.check.checking variegate.apps.check.cleaning variegate.apps.doctor
 """
 _SERVER = "from tests import children; todo = children.serve(); exec(todo['code'], vars(children.become(todo)))"
 _COMMAND = "import sys; from variegate.cli import main; sys.exit(main())"

@@ -41,7 +41,7 @@ def _load() -> None:
     # Quiet, and the same sums on every processor.
     os.environ.update(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL="3", TF_ENABLE_ONEDNN_OPTS="0")
     importlib.import_module("tests.scripts")
-    for module in ("integrations.keras_training", "integrations.keras_on_two"):
+    for module in ("interop.keras_training", "interop.keras_on_two"):
         importlib.import_module(f"tests.{module}")
     gc.freeze()  # else Python goes through all of TensorFlow's objects as it ends, for 4 to 17 s
 

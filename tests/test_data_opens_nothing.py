@@ -19,12 +19,12 @@ from tests.jobs.augment.samples import expansion, lay_photos
 from tests.ops.examples import STICKER
 from tests.recording_opens import ADDRESSES, MARK, RecordingFileSystem, recorded_opens
 from variegate import transforms as T
-from variegate.apps import attribution
-from variegate.apps.train.models import ModelError
+from variegate.data.base import SourceError
 from variegate.errors import DecodeError, PolicyError
-from variegate.formats.base import SourceError
 from variegate.jobs.augment.replay import replay
 from variegate.jobs.output.verify import verify
+from variegate.learn import attribution
+from variegate.learn.models import ModelError
 from variegate.policies import load_policy
 
 

@@ -26,7 +26,7 @@ RESULTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / 
 # Tutorials, migration guides and explanations are in folders of their own.
 WRITTEN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("**/*.md")]
 PAGES = sorted({path.relative_to(ROOT).as_posix() for path in WRITTEN} - set(RESULTS))
-READ_ELSEWHERE = "variegate/formats/photos/README.md"
+READ_ELSEWHERE = "variegate/data/photos/README.md"
 # A block's first line may also be a directive of the site: ```{toctree}.
 BLOCK = re.compile(r"^```([^`\n]*)\n(.*?)^```\n", re.M | re.S)
 LINK = re.compile(r"\]\(([^)#\s]+)\)")

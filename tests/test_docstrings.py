@@ -43,8 +43,8 @@ METHODS = {
 MODULES = {"vg": vg, "T": T, "F": F, "policies": policies}
 # What of Ray's and Keras' calls is ours; the latter brings TensorFlow, and is read as text elsewhere.
 OTHERS = (
-    ("variegate.integrations.ray", "MapBatches"),
-    ("variegate.integrations.converters.report", "ConversionReport"),
+    ("variegate.interop.ray", "MapBatches"),
+    ("variegate.interop.convert.report", "ConversionReport"),
 )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from variegate.data.base import SourceError
 from variegate.errors import DecodeError, PolicyError, shortened
-from variegate.formats.base import SourceError
 
 
 @pytest.mark.parametrize(

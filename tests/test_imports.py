@@ -64,7 +64,7 @@ ROOMS = [
     "transforms/functional",
     # Threads, processes and actors that run jobs on devices.
     "workers",
-    *("formats", "loader"),
+    *("data", "loader"),
     *(
         "jobs/output",
         "jobs",
@@ -72,9 +72,8 @@ ROOMS = [
         "jobs/pack_shards",
         "jobs/pack",
     ),
-    *("integrations/converters", "integrations"),
-    *("apps/plotting", "apps/train", "apps/search", "apps/curate", "apps/preview", "apps/studio"),
-    "apps/attribution",
+    *("interop/convert", "interop"),
+    *("apps/plotting", "learn", "apps/check", "apps/preview", "apps/studio"),
     *("apps/doctor", "apps/demo"),
     *("cli", "__main__"),
 ]
@@ -128,7 +127,7 @@ for module in pkgutil.walk_packages(variegate.__path__, "variegate."):
 """
 SKIPPED = (
     *("variegate._native", "variegate.executors.cuda.kernels"),
-    *("variegate.integrations.keras", "variegate.integrations.ray"),
+    *("variegate.interop.keras", "variegate.interop.ray"),
 )
 
 

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 import variegate as vg
-from tests.apps.search.runs import small_run
-from tests.apps.train.digits import digits, options
 from tests.jobs.augment.samples import digest, expansion, lay_photos
+from tests.learn.search.runs import small_run
+from tests.learn.train.digits import digits, options
 from variegate import transforms as T
-from variegate.apps.search.driver import LocalSearch
-from variegate.apps.train import train
-from variegate.apps.train.checkpoints import ResumeError
-from variegate.formats.storage import open_storage
+from variegate.data.storage import open_storage
 from variegate.jobs.augment.replay import replay
 from variegate.jobs.output.manifest import read_manifest, write_manifest
 from variegate.jobs.pack import pack
+from variegate.learn.checkpoints import ResumeError
+from variegate.learn.driver import LocalSearch
+from variegate.learn.trainer import train
 
 NOW = vg.PIXEL_VERSION
 MADE = f"and this version of Variegate makes pixel version {NOW}; install the version that"

@@ -58,7 +58,7 @@ class Refuse:
 sys.meta_path.insert(0, Refuse())
 for page in sorted(Path("docs/reference").glob("*.md")):
     for module, name, _ in entries(page.read_text("utf-8")):
-        if module not in ("variegate.integrations.keras", "variegate.integrations.ray"):  # the site has stand-ins
+        if module not in ("variegate.interop.keras", "variegate.interop.ray"):  # the site has stand-ins
             getattr(importlib.import_module(module), name)
 """
 
@@ -99,7 +99,7 @@ def test_the_docs_extra_installs_what_the_reference_imports(metadata: Message) -
 def test_licenses_and_addresses(metadata: Message) -> None:
     assert metadata["License-Expression"] == "Apache-2.0"
     files = metadata.get_all("License-File", [])
-    assert files == ["LICENSE", "variegate/formats/photos/README.md"]
+    assert files == ["LICENSE", "variegate/data/photos/README.md"]
     assert all((release.ROOT / file).is_file() for file in files)
     assert not [line for line in metadata.get_all("Classifier", []) if line.startswith("License ::")]
     names = [line.partition(",")[0] for line in metadata.get_all("Project-URL", [])]

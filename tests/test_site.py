@@ -22,7 +22,7 @@ DOCS = ROOT / "docs"
 # Pages about the inside, which show names that are not promised.
 INSIDE = {"architecture.md", "internals.md", "custom.md", "policies.md"}
 # Need another package than the tests' own; the site is built without them.
-ELSEWHERE = {"variegate.integrations.keras", "variegate.integrations.ray"}
+ELSEWHERE = {"variegate.interop.keras", "variegate.interop.ray"}
 LISTED = [entry for page in sorted((DOCS / "reference").glob("*.md")) for entry in entries(page.read_text("utf-8"))]
 
 
@@ -55,7 +55,7 @@ def test_what_guides_import_is_described() -> None:
 
 
 # What pages take from where it is defined, and the reference describes elsewhere.
-PARTS = {("variegate.cli", "main"), ("variegate.formats.sample_photos", "sample_photo")}
+PARTS = {("variegate.cli", "main"), ("variegate.data.sample_photos", "sample_photo")}
 
 
 def test_a_member_that_does_not_exist_would_be_found() -> None:

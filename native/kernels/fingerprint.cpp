@@ -1,4 +1,4 @@
-// Hashes of how an image looks, and a small picture of it: see variegate/apps/curate/fingerprint.py. All in integers.
+// Hashes of how an image looks, and a small picture of it: see variegate/apps/check/fingerprint.py. All in integers.
 #include "../coords.h"
 
 namespace vg::VG_LEVEL {

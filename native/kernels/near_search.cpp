@@ -1,4 +1,4 @@
-// The search for images of near hashes in one index of them: see variegate/apps/curate/near_hashes.py.
+// The search for images of near hashes in one index of them: see variegate/apps/check/near_hashes.py.
 #include "../simd.h"
 #include "similarity.h"
 

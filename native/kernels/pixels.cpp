@@ -1,4 +1,4 @@
-// Measures of an image in one pass over its pixels: see variegate/apps/curate/pixels.py.
+// Measures of an image in one pass over its pixels: see variegate/apps/check/pixels.py.
 #include "lanes.h"
 #include "split.h"
 

@@ -1,4 +1,4 @@
-// How much two small pictures differ: see variegate/apps/curate/fingerprint.py.
+// How much two small pictures differ: see variegate/apps/check/fingerprint.py.
 #pragma once
 #include "../constants.h"
 

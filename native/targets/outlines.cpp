@@ -1,4 +1,4 @@
-// Polygons to the pixels that they cover, and masks to their outlines. See variegate/formats/annotated/outlines.py.
+// Polygons to the pixels that they cover, and masks to their outlines. See variegate/data/annotated/outlines.py.
 #include "stages.h"
 
 namespace vg {

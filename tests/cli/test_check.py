@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import variegate as vg
-from variegate.apps.curate.checking import Checking
+from variegate.apps.check.checking import Checking
 from variegate.cli import main
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps.curate.cleaning.tables import table_of
-from tests.formats.contract import folder, pictures
+from tests.apps.check.cleaning.tables import table_of
+from tests.data.contract import folder, pictures
 from variegate.cli import main
 
 

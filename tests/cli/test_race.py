@@ -11,10 +11,10 @@ from PIL import Image
 
 import variegate as vg
 from tests.cli.searches import run
-from variegate.apps.search.evaluate import WholeTrainings
-from variegate.apps.search.image_race import ImageRace
+from variegate.learn.evaluate import WholeTrainings
+from variegate.learn.image_race import ImageRace
 
-TINY = ("--model", "tests.apps.search.crashing:linear", "--batch-size", 16, "--epochs", 1, "--devices", "cpu")
+TINY = ("--model", "tests.learn.search.crashing:linear", "--batch-size", 16, "--epochs", 1, "--devices", "cpu")
 RACE = ("--policies", "none,flip,randaugment-1-5+flip+crop1", "--rounds", 2, *TINY)
 
 
@@ -27,7 +27,7 @@ def test_a_race_and_its_policy(stripes: Path, tmp_path: Path, capsys: pytest.Cap
     assert race(stripes, out) == 0
     shown, told = capsys.readouterr()
     lines = told.splitlines()
-    assert lines[0].startswith("sizes: 48 of 60 images train, 12 score; tests.apps.search.crashing:linear, 1 epoch, ")
+    assert lines[0].startswith("sizes: 48 of 60 images train, 12 score; tests.learn.search.crashing:linear, 1 epoch, ")
     assert ", 3 candidates within 30m, 8x8" in lines[0]
     assert [line.split(":")[0] for line in lines[1:]][:2] == ["round 1", "round 2"]
     assert all(" leads with " in line and " left" in line for line in lines[1:])

@@ -247,6 +247,6 @@ def test_a_ray_that_is_not_there_is_one_line(
 
 @pytest.mark.process
 def test_ray_is_imported_when_it_is_asked_for() -> None:
-    modules = "variegate.cli.search, variegate.apps.search.driver, variegate.apps.search.tune"
+    modules = "variegate.cli.search, variegate.learn.driver, variegate.learn.tune"
     ran = run_python(f"import sys, {modules}; print('ray' in sys.modules)")
     assert (ran.stdout, ran.stderr) == ("False\n", "")

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-import variegate.apps.search.driver
-import variegate.apps.train.images
+import variegate.learn.driver
+import variegate.learn.images
 from tests.children import start_python
 from tests.cli.searches import search_in_three_steps as search
-from variegate.apps.search.history import PopulationLog
-from variegate.apps.search.run import SearchRun
-from variegate.apps.train.classifier import Classifier
+from variegate.learn.classifier import Classifier
+from variegate.learn.history import PopulationLog
+from variegate.learn.run import SearchRun
 
 TOLD = ("note: ", "sizes: ", "step ")
 KEPT = "interrupted: completed steps are saved; to resume, run the same command again"
@@ -53,13 +53,13 @@ def test_at_any_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     moments: list[tuple[Any, str, int, str]] = [
-        (variegate.apps.train.images, "load_images", 130, "interrupted"),
-        (variegate.apps.train.images, "split", 130, "interrupted"),
-        (variegate.apps.search.driver, "LocalSearch", 130, "interrupted"),
+        (variegate.learn.images, "load_images", 130, "interrupted"),
+        (variegate.learn.images, "split", 130, "interrupted"),
+        (variegate.learn.driver, "LocalSearch", 130, "interrupted"),
         (Classifier, "train", 130, KEPT),
-        (variegate.apps.search.driver.LocalSearch, "_copy", 130, KEPT),
+        (variegate.learn.driver.LocalSearch, "_copy", 130, KEPT),
         (PopulationLog, "append", 130, KEPT),
-        (variegate.apps.search.driver.LocalSearch, "_resume", 130, KEPT),
+        (variegate.learn.driver.LocalSearch, "_resume", 130, KEPT),
         (SearchRun, "finish", 0, ""),  # all is done
     ]
     out = tmp_path / "out"
@@ -82,7 +82,7 @@ def test_from_outside_with_a_second_search_meanwhile(
     out = tmp_path / "out"
     driver = (
         "import sys; from pathlib import Path; from tests.cli.searches import search_in_three_steps as search;"
-        "from variegate.apps.search.driver import LocalSearch; save = LocalSearch._copy;"
+        "from variegate.learn.driver import LocalSearch; save = LocalSearch._copy;"
         "LocalSearch._copy = lambda *a: (save(*a), print('saved', flush=True), sys.stdin.readline());"
         "sys.exit(search(Path(sys.argv[1]), Path(sys.argv[2]), '--json'))"
     )

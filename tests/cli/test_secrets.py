@@ -11,8 +11,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from PIL import Image
 
-from tests.formats.tars import tar_bytes
-from tests.formats.web import serving
+from tests.data.tars import tar_bytes
+from tests.data.web import serving
 from tests.images import photo
 from variegate.cli import main
 

@@ -16,9 +16,9 @@ from rich.console import Console
 
 from tests.children import start_python
 from tests.cli.searches import run
-from variegate.apps.train.learner import Learner
 from variegate.cli import main
 from variegate.cli.train import TrainingView
+from variegate.learn.learner import Learner
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -134,9 +134,9 @@ def test_a_loss_that_diverges_fails(stripes: Path, tmp_path: Path, capsys: pytes
 SLOWLY = """
 import sys, time
 from variegate.cli import main
-from variegate.apps.train import progress
+from variegate.learn import progress
 from variegate.cli.train import TrainingView
-from variegate.apps.train.learner import Learner
+from variegate.learn.learner import Learner
 progress._TELL_SECONDS, seed = 0.0, Learner.begin_step
 Learner.begin_step = lambda *steps: (time.sleep(0.05), seed(*steps))
 sys.exit(main(sys.argv[1:]))

@@ -22,13 +22,13 @@ import variegate as vg
 from tests.decode.jpegs import jpeg
 from tests.images import photo
 from variegate import transforms as T
+from variegate.data.objects.dataset import open_dataset
 from variegate.decode import PillowFile, decode_jpeg_box, decode_jpeg_scaled, pillow, read_header, read_image
 from variegate.decode import image as image_module
 from variegate.decode import limits as memory
 from variegate.decode.limits import LARGE, MAX_PIXELS, Budget
 from variegate.errors import DecodeError
 from variegate.executors.runners.encoded_batch import EncodedBatch
-from variegate.formats.objects.dataset import open_dataset
 
 SIDE = 15_000
 REFUSED = rf"15,000 x 15,000 pixels.* by its header, more than the limit of {MAX_PIXELS:,} \(max_pixels\)"

@@ -15,10 +15,10 @@ import variegate as vg
 from tests.decode.jpegs import jpeg
 from variegate import transforms as T
 from variegate.cli import main
+from variegate.data.kinds import IMAGE_EXTENSIONS
+from variegate.data.objects.dataset import open_dataset
 from variegate.decode import FORMATS, read_image
 from variegate.errors import DecodeError
-from variegate.formats.kinds import IMAGE_EXTENSIONS
-from variegate.formats.objects.dataset import open_dataset
 
 ROOT = Path(__file__).resolve().parents[2]
 EPS = b"""%!PS-Adobe-3.0 EPSF-3.0

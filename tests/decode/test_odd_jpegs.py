@@ -15,10 +15,10 @@ import variegate as vg
 from tests.decode import jpegs
 from tests.decode.jpegs import KINDS, MUTATIONS, Mutation, jpeg, mutate
 from variegate import transforms as T
+from variegate.data.objects.dataset import open_dataset
 from variegate.decode import decode_jpeg, decode_jpeg_box, decode_jpeg_scaled, is_jpeg, jpeg_size, read_image
 from variegate.errors import DecodeError
 from variegate.executors.runners.encoded_batch import EncodedBatch
-from variegate.formats.objects.dataset import open_dataset
 
 CROP = T.RandomResizedCrop(96, scale=(0.02, 0.9))
 ODD = {

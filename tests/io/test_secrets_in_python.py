@@ -14,11 +14,11 @@ from PIL import Image
 
 import variegate as vg
 from tests.images import photo
+from variegate.data.base import Source, SourceError
+from variegate.data.opening import open_source
+from variegate.data.reading import reason_for
+from variegate.data.storage import WriteError, open_storage
 from variegate.errors import DecodeError, PolicyError
-from variegate.formats.base import Source, SourceError
-from variegate.formats.opening import open_source
-from variegate.formats.reading import reason_for
-from variegate.formats.storage import WriteError, open_storage
 from variegate.io.location import Location
 from variegate.jobs.augment.plan import Plan
 from variegate.jobs.augment.run import Expansion

@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.formats.annotated.made import put_voc
+from tests.data.annotated.made import put_voc
 from tests.jobs.augment.samples import expansion, lay_photos, threads
 from tests.jobs.augment.test_annotated import expansion as annotated_expansion
 from tests.jobs.output.runs import tree

@@ -15,7 +15,7 @@ import tifffile
 from tests.images import photo
 from tests.soak.mutating import check
 from variegate import transforms as T
-from variegate.formats.base import SourceError
+from variegate.data.base import SourceError
 from variegate.jobs.engine import Engine
 from variegate.jobs.mapping import MapSpec
 from variegate.jobs.regions.reading import file_of

@@ -20,7 +20,7 @@ from tests.children import run_python, start_python
 from tests.images import gray, noise, photo
 from tests.jobs.odd_files import DeadlyImage
 from variegate import transforms as T
-from variegate.formats.base import SourceError
+from variegate.data.base import SourceError
 from variegate.jobs.mapping import MapSpec
 from variegate.jobs.regions import reading, writing
 from variegate.jobs.regions.run import ImageRun, pixel_file

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from PIL import Image
 
 from tests.images import PHOTOS, photo
+from variegate.data.base import Item, SampleName, SourceError
+from variegate.data.samples import Samples, samples_of
+from variegate.data.sharded import POSITION_BITS, ShardedSource
 from variegate.errors import DecodeError
-from variegate.formats.base import Item, SampleName, SourceError
-from variegate.formats.samples import Samples, samples_of
-from variegate.formats.sharded import POSITION_BITS, ShardedSource
 from variegate.io.location import Location
 
 

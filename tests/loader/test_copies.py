@@ -11,8 +11,8 @@ import torch
 import variegate as vg
 from tests.loader.samples import MemorySource, jpeg
 from variegate import transforms as T
+from variegate.data.opening import open_source
 from variegate.errors import DecodeError
-from variegate.formats.opening import open_source
 
 CROP = T.Compose([T.RandomResizedCrop(16), T.RandomHorizontalFlip(), T.Posterize((2, 8))])
 VIEWS = T.MultiView([CROP, T.Compose([T.RandomResizedCrop(9, (0.05, 0.4)), T.Invert()])], counts=[2, 3])

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import variegate as vg
-from tests.formats.tars import encoded, labelled, tar_bytes
+from tests.data.tars import encoded, labelled, tar_bytes
 from variegate import transforms as T
+from variegate.data.base import SourceError
 from variegate.errors import DecodeError
-from variegate.formats.base import SourceError
 
 CROP = T.RandomResizedCrop(16)
 

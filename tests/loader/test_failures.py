@@ -11,8 +11,8 @@ import variegate as vg
 from tests.loader.loading import CROPPED, load, pixels
 from tests.loader.samples import MemoryShards, MemorySource, jpeg
 from variegate import transforms as T
+from variegate.data.base import SourceError
 from variegate.errors import DecodeError
-from variegate.formats.base import SourceError
 
 TRUNCATED = jpeg(5)[:400]  # a JPEG: its header is whole, its picture is not
 NO_HEADER = jpeg(6)[:20]

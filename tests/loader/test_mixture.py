@@ -17,8 +17,8 @@ import variegate as vg
 from tests.loader.loading import CROPPED, by_key, load, pixels_of
 from tests.loader.samples import MemorySource
 from variegate import transforms as T
+from variegate.data.base import Item, SourceError
 from variegate.errors import DecodeError
-from variegate.formats.base import Item, SourceError
 from variegate.loader.mixture import MixtureOrders
 from variegate.loader.shuffle import partner_positions
 

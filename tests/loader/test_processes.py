@@ -28,7 +28,7 @@ from tests.loader.holding import Augmented, Halved, Loaded
 from tests.loader.loading import CROPPED, NORMALISED, ids, load, pixels
 from tests.loader.samples import MemoryShards, MemorySource, jpeg
 from variegate import transforms as T
-from variegate.formats.objects.dataset import open_dataset
+from variegate.data.objects.dataset import open_dataset
 from variegate.threads import Threads
 
 pytestmark = pytest.mark.process

@@ -13,12 +13,12 @@ import torch
 from PIL import Image
 
 import variegate as vg
-from tests.formats.annotated.made import put_coco
+from tests.data.annotated.made import put_coco
 from tests.loader.loading import load
 from tests.loader.samples import MemoryShards, MemorySource, jpeg
 from variegate import transforms as T
+from variegate.data.base import Item
 from variegate.errors import DecodeError
-from variegate.formats.base import Item
 from variegate.loader import TargetBatch
 
 CROP = T.Compose([T.RandomResizedCrop(24, scale=(0.5, 1.0)), T.RandomHorizontalFlip(), T.ColorJitter(0.4)])
@@ -240,7 +240,7 @@ def test_shards_have_targets() -> None:
 
 
 def test_annotated_folders_have_targets_by_default(tmp_path: Path) -> None:
-    from tests.formats.annotated.made import put_coco
+    from tests.data.annotated.made import put_coco
 
     file = put_coco(tmp_path)
     source = vg.open_source(tmp_path / "images", annotations={"file": file, "mask": "each"}, exclude=["b.png"])

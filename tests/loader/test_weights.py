@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import variegate as vg
-from tests.formats.tars import encoded, write_tar
+from tests.data.tars import encoded, write_tar
 from tests.images import photo
 from tests.loader.loading import CROPPED, by_key, keys, load
 from tests.loader.samples import MemoryShards, MemorySource
 from variegate import transforms as T
-from variegate.formats.base import Item
-from variegate.formats.objects.dataset import open_dataset
+from variegate.data.base import Item
+from variegate.data.objects.dataset import open_dataset
 from variegate.loader.weights import DrawnOrder, groups_of
 
 NOISE = T.Compose([T.RandomCrop(16), T.GaussianNoise(0.1), T.Normalize(0.5, 0.25)])

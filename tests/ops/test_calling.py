@@ -20,8 +20,8 @@ import variegate as vg
 from tests.images import gray, photo
 from tests.ops.examples import EXAMPLES, POLICIES
 from variegate import transforms as T
-from variegate.integrations import one_sample
-from variegate.integrations.one_sample import RunningIds
+from variegate.interop import one_sample
+from variegate.interop.one_sample import RunningIds
 
 EVERY = [
     *(pytest.param(example, id=f"{name}-{i}") for name, all_ in EXAMPLES.items() for i, example in enumerate(all_)),

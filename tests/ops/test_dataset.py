@@ -7,7 +7,7 @@ import pytest
 
 import variegate as vg
 from variegate import transforms as T
-from variegate.formats.base import SourceError
+from variegate.data.base import SourceError
 from variegate.ops.description import wants_statistics, with_statistics
 
 MEAN, STD = (0.5, 0.25, 0.125), (0.2, 0.3, 0.4)

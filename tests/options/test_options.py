@@ -11,12 +11,12 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 import typer
 
-from variegate.apps.search import Settings
 from variegate.cli import main
 from variegate.cli.commands import app
 from variegate.cli.options import CommandOptions, from_options, typed_as
 from variegate.jobs.augment.run import Expansion
 from variegate.jobs.engine import Engine
+from variegate.learn.history import Settings
 from variegate.options import option, option_of, part_of, same_option
 from variegate.options.datasets import (
     CheckingOptions,

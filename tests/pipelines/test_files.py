@@ -79,7 +79,7 @@ def test_a_function_that_has_changed_is_refused() -> None:
         ("function", "antigravity:x", "import antigravity first"),
         ("function", "tests.pipelines.test_files:later.<locals>.x", "a pipeline of an imported module"),
         ("function", "tests.pipelines.test_files:IMAGES", "a pipeline of an imported module"),
-        ("function", "variegate.integrations.converters.drawn:F", "a pipeline of an imported module"),
+        ("function", "variegate.interop.convert.drawn:F", "a pipeline of an imported module"),
         ("function", 3, "function: got 3; accepted: a Python function of an image"),
         ("constants", 3, "constants: got 3; accepted: a dict of parameters that have a default"),
         (

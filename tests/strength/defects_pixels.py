@@ -153,14 +153,14 @@ DEFECTS: tuple[Defect, ...] = (
         anchor="_BORDERS",
         search='2: "symmetric", 3: "wrap", 4: "reflect"',
         replace='2: "reflect", 3: "wrap", 4: "symmetric"',
-        tests=("tests/integrations/converters",),
+        tests=("tests/interop/convert",),
     ),
     Defect(
         name="timm-jitter-names-swapped",
         anchor="_Timm._jitter",
         search='names = ("brightness", "contrast", "saturation", "hue")',
         replace='names = ("brightness", "saturation", "contrast", "hue")',
-        tests=("tests/integrations/converters",),
+        tests=("tests/interop/convert",),
     ),
     Defect(
         name="boxes-of-center-format-begin-at-the-center",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tests.strength.defect import Defect
 
-_LOADER, _SOURCES, _ENGINE = "tests/loader", "tests/formats", "tests/jobs"
+_LOADER, _SOURCES, _ENGINE = "tests/loader", "tests/data", "tests/jobs"
 
 _OF_LOADING = (
     Defect(
@@ -117,7 +117,7 @@ _OF_ENGINES = (
         anchor="LocalStorage.writer",
         search="self.place_of(relative), put, is_synced=True)",
         replace="self.place_of(relative), put)",
-        tests=("tests/formats/storage", "tests/jobs/test_resume.py"),
+        tests=("tests/data/storage", "tests/jobs/test_resume.py"),
     ),
     Defect(
         name="sinks-believe-records-of-lost-files",
@@ -141,28 +141,28 @@ _OF_LEARNING = (
         anchor="exploit",
         search="donors = ranked[len(low) :][-share:]",
         replace="donors = ranked[len(low) :][:share]",
-        tests=("tests/apps/search/test_exploit.py",),
+        tests=("tests/learn/search/test_exploit.py",),
     ),
     Defect(
         name="training-average-forgets-itself",
         anchor="MovingAverage.follow",
         search="mine.lerp_(new, 1 - decay)",
         replace="mine.lerp_(new, decay)",
-        tests=("tests/apps/train/test_optimizers.py",),
+        tests=("tests/learn/train/test_optimizers.py",),
     ),
     Defect(
         name="training-rate-is-a-step-ahead",
         anchor="Trainer._take_step",
         search="epoch + before / self.feed.length",
         replace="epoch + (before + self._rank_images) / self.feed.length",
-        tests=("tests/apps/train/test_trainer.py",),
+        tests=("tests/learn/train/test_trainer.py",),
     ),
     Defect(
         name="training-parts-do-not-share-a-step",
         anchor="Trainer._add_gradients",
         search="self.learner.step.add_gradients(images, labels, self._rank_images, weights)",
         replace="self.learner.step.add_gradients(images, labels, len(images), weights)",
-        tests=("tests/apps/train/test_trainer.py",),
+        tests=("tests/learn/train/test_trainer.py",),
     ),
 )
 
@@ -172,14 +172,14 @@ _OF_TOOLS = (
         anchor="_leaks",
         search="for row in copies.of(train) if is_train[row]",
         replace="for row in [train]",
-        tests=("tests/apps/curate/duplicates/test_findings.py",),
+        tests=("tests/apps/check/duplicates/test_findings.py",),
     ),
     Defect(
         name="check-report-runs-what-a-name-says",
         anchor="_rows_json",
         search='.replace("<", "\\\\u003c")',
         replace="",
-        tests=("tests/apps/curate/report/test_report.py",),
+        tests=("tests/apps/check/report/test_report.py",),
     ),
     Defect(
         name="verify-ends-well-with-problems",
@@ -214,14 +214,14 @@ _OF_TOOLS = (
         anchor="RunningIds.take_one",
         search="(0, 0) if seed is None else rng.stream_key(seed & _MASK64, 0)",
         replace="(0, 0)",
-        tests=("tests/integrations/test_torch_data.py",),
+        tests=("tests/interop/test_torch_data.py",),
     ),
     Defect(
         name="timm-sizes-are-rounded-up",
         anchor="_Timm._evaluation",
         search="math.floor(side / share)",
         replace="math.ceil(side / share)",
-        tests=("tests/integrations/converters/test_from_timm.py",),
+        tests=("tests/interop/convert/test_from_timm.py",),
     ),
     Defect(
         name="addresses-show-their-parameters",

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import variegate as vg
-from tests.formats.tars import as_json, write_tar
+from tests.data.tars import as_json, write_tar
 from variegate import transforms as T
 from variegate.loader import TargetBatch
 

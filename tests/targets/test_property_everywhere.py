@@ -16,7 +16,7 @@ import variegate as vg
 from tests.loader.samples import MemorySource
 from tests.targets.test_property import GEOMETRY, MIXES, check_together, sample
 from variegate import transforms as T
-from variegate.formats.base import Item
+from variegate.data.base import Item
 
 BENT = T.Compose(
     [T.RandomHorizontalFlip(), T.ElasticTransform(60.0, 6.0), T.RandomAffine(20, interpolation="bilinear")]

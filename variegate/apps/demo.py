@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from variegate.apps.preview import policy_sheet
+from variegate.data.folder import open_folder
+from variegate.data.sample_photos import sample_photo
 from variegate.decode import read_image
-from variegate.formats.folder import open_folder
-from variegate.formats.sample_photos import sample_photo
 from variegate.io.durable import write_atomically
 from variegate.jobs.arguments import build_transform, parse_size
 from variegate.jobs.augment import Expansion, Plan, Report

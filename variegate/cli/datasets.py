@@ -19,8 +19,8 @@ from variegate.options import option
 from variegate.options.datasets import CheckingOptions, CleaningOptions, PackingOptions
 
 if TYPE_CHECKING:
-    from variegate.apps.curate.cleaning import Cleaned
-    from variegate.apps.curate.findings import CheckResult
+    from variegate.apps.check.cleaning import Cleaned
+    from variegate.apps.check.findings import CheckResult
     from variegate.jobs.pack import Packing
 
 _EXAMPLES = 3
@@ -54,7 +54,7 @@ def check(options: CheckOptions) -> None:
     The exit code is 1 if a finding is serious. To resume an interrupted check, run the same command again.
     `variegate clean` lists the images of the findings that you choose, to leave them out.
     """
-    from variegate.apps.curate.checking import Checking
+    from variegate.apps.check.checking import Checking
 
     stop = threading.Event()
     done = [0, 0]
@@ -105,7 +105,7 @@ def _described(result: CheckResult) -> dict[str, Any]:
 
 
 def _print_checked(result: CheckResult, src: str) -> None:
-    from variegate.apps.curate.findings import FINDING_KINDS
+    from variegate.apps.check.findings import FINDING_KINDS
 
     if result.findings:
         table = console.table_of(("finding", "count", "", "examples"))
@@ -133,7 +133,7 @@ def _print_checked(result: CheckResult, src: str) -> None:
 
 
 def _facts(result: CheckResult) -> Iterator[tuple[str, str]]:
-    from variegate.apps.curate.findings import BESIDE
+    from variegate.apps.check.findings import BESIDE
 
     each = [f"{count:,} ({BESIDE.get(split, split)})" for split, count in result.splits.items()]
     yield "images", ", ".join(each) if len(each) > 1 else f"{result.images:,}"
@@ -170,8 +170,8 @@ def clean(options: CleanOptions) -> None:
     """
     if options.findings is None:
         raise ValueError("--from: is missing; accepted: the findings.parquet that variegate check wrote")
-    from variegate.apps.curate.cleaning import open_checked, write_list
-    from variegate.apps.curate.selection import parse_drop
+    from variegate.apps.check.cleaning import open_checked, write_list
+    from variegate.apps.check.selection import parse_drop
 
     kinds = parse_drop(options.drop) if options.drop.strip() else ()
     found, opened = open_checked(options.place, options.findings, options.split)

@@ -13,9 +13,9 @@ from variegate.cli.search import ClassesOptions, announce, decoding, run_trainin
 from variegate.options.search import EvaluationOptions
 
 if TYPE_CHECKING:
-    from variegate.apps.search.compare import Comparison
-    from variegate.apps.search.evaluate import Evaluation, EvaluationFiles
-    from variegate.apps.search.trainings import Training
+    from variegate.learn.compare import Comparison
+    from variegate.learn.evaluate import Evaluation, EvaluationFiles
+    from variegate.learn.trainings import Training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,10 +31,10 @@ def evaluate(options: EvaluateCommandOptions) -> None:
     images, and a verdict. To resume an interrupted evaluation, or to add --repeats, run the same command again.
     """
     from variegate.apps.plotting import check_path
-    from variegate.apps.search.compare import compare
-    from variegate.apps.search.driver import search_devices
-    from variegate.apps.search.evaluate import EvaluationFiles, biases
-    from variegate.apps.search.prepare import open_evaluation, policy_names
+    from variegate.learn.compare import compare
+    from variegate.learn.driver import search_devices
+    from variegate.learn.evaluate import EvaluationFiles, biases
+    from variegate.learn.prepare import open_evaluation, policy_names
 
     as_json = options.as_json
     files = EvaluationFiles(options.out)
@@ -73,8 +73,8 @@ def _show(
     as_json: bool,
 ) -> None:
     """Print the table and the verdicts, and write the files; raises CommandError at the end if one cannot be."""
-    from variegate.apps.search.compare import cells, describe, plot_evaluation, verdicts
-    from variegate.formats.storage import WriteError
+    from variegate.data.storage import WriteError
+    from variegate.learn.compare import cells, describe, plot_evaluation, verdicts
 
     plot, unwritten, subsets, sentences = None, None, evaluation.subsets, verdicts(comparison)
     counts = f"{subsets.train:,} images train, {subsets.scored:,} score"

@@ -122,7 +122,7 @@ def index(options: IndexOptions) -> None:
     identifies them by content: it stays valid when files are renamed, moved or packed. Files are not changed, and
     pixels are identical to the bit. Loader(index="auto") uses the index.
     """
-    from variegate.formats.indexing import index_source
+    from variegate.data.indexing import index_source
 
     stop = threading.Event()
     started = time.perf_counter()

@@ -14,7 +14,7 @@ import typer
 
 from variegate import options
 from variegate.cli.console import one_line_errors, starting
-from variegate.formats.kinds import IMAGES_HELP
+from variegate.data.kinds import IMAGES_HELP
 from variegate.options import check_options, option, option_of, range_of
 from variegate.options.importing import import_modules
 from variegate.removed import removal_message
@@ -89,7 +89,7 @@ class SourceOptions:
 
     @property
     def place(self) -> Any:
-        from variegate.formats.filtered import place_without
+        from variegate.data.filtered import place_without
 
         return place_without(self.src, self.exclude)
 
@@ -115,7 +115,7 @@ def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
                 import_modules(getattr(values, "modules", None))
                 if getattr(values, "src", None):
                     # Before the command imports what takes seconds.
-                    from variegate.formats.resolving import check_there
+                    from variegate.data.resolving import check_there
 
                     check_there(values.src)
                 run(values)

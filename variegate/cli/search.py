@@ -15,23 +15,23 @@ from rich.status import Status
 from variegate.cli import console
 from variegate.cli.console import INTERRUPTED, CommandError, CountingBar, cell, emit_json, note, say, stderr
 from variegate.cli.options import ImportOptions, SourceOptions
-from variegate.formats.kinds import LABELLED_IMAGES_HELP
+from variegate.data.kinds import LABELLED_IMAGES_HELP
 from variegate.io.addresses import shown_host
 from variegate.options import same_option
 from variegate.options.search import DEFAULT_METHOD, RaceOptions, SearchOptions, TrainingOptions, seconds_in
 
 if TYPE_CHECKING:
-    from variegate.apps.search.driver import PopulationSearch
-    from variegate.apps.search.driver import Progress as SearchProgress
-    from variegate.apps.search.evaluate import Evaluation
-    from variegate.apps.search.history import History
-    from variegate.apps.search.image_race import ImageRace
-    from variegate.apps.search.prepare import Sizes
-    from variegate.apps.search.rounds import Round
-    from variegate.apps.search.run import SearchRun
-    from variegate.apps.search.standings import RaceResult
-    from variegate.apps.search.trainings import Training, TrainingJournal
-    from variegate.apps.train.images import LabelledImages
+    from variegate.learn.driver import PopulationSearch
+    from variegate.learn.driver import Progress as SearchProgress
+    from variegate.learn.evaluate import Evaluation
+    from variegate.learn.history import History
+    from variegate.learn.image_race import ImageRace
+    from variegate.learn.images import LabelledImages
+    from variegate.learn.prepare import Sizes
+    from variegate.learn.rounds import Round
+    from variegate.learn.run import SearchRun
+    from variegate.learn.standings import RaceResult
+    from variegate.learn.trainings import Training, TrainingJournal
     from variegate.policies.schedule import Schedule
 
 
@@ -62,9 +62,9 @@ def search(options: SearchCommandOptions) -> None:
 
 def _method(options: SearchCommandOptions) -> str:
     """The method of a folder, else as asked. Raises SourceError for another one, ValueError for options of another."""
-    from variegate.apps.search.rounds import LOG_NAME
-    from variegate.apps.search.run import SETTINGS_NAME
-    from variegate.formats.base import SourceError
+    from variegate.data.base import SourceError
+    from variegate.learn.rounds import LOG_NAME
+    from variegate.learn.run import SETTINGS_NAME
 
     found = [name for name, file in (("pba", SETTINGS_NAME), ("race", LOG_NAME)) if (options.out / file).exists()]
     asked = DEFAULT_METHOD if options.method == "auto" else options.method
@@ -85,12 +85,12 @@ def _method(options: SearchCommandOptions) -> str:
 
 
 def _search_by_race(options: SearchCommandOptions) -> None:
-    from variegate.apps.search.driver import search_devices
-    from variegate.apps.search.image_race import POLICY_NAME
-    from variegate.apps.search.prepare import open_race, policy_names
-    from variegate.apps.search.rounds import LOG_NAME, MARGIN, RaceRules
-    from variegate.apps.search.trainings import check_folder
-    from variegate.formats.storage import WriteError
+    from variegate.data.storage import WriteError
+    from variegate.learn.driver import search_devices
+    from variegate.learn.image_race import POLICY_NAME
+    from variegate.learn.prepare import open_race, policy_names
+    from variegate.learn.rounds import LOG_NAME, MARGIN, RaceRules
+    from variegate.learn.trainings import check_folder
 
     check_folder(options.out, LOG_NAME)
     names = None if options.policies is None else policy_names(options.policies)
@@ -140,7 +140,7 @@ def _resume_hint(result: RaceResult) -> str:
 
 
 def _print_standings(result: RaceResult) -> None:
-    from variegate.apps.search.standings import stage_name
+    from variegate.learn.standings import stage_name
 
     table = console.table_of(("policy", "stage", "rounds", "accuracy", "behind its leader", "left"))
     for one in result.standings:
@@ -183,11 +183,11 @@ class RaceView(CountingBar):
 
 
 def _search_by_population(options: SearchCommandOptions) -> None:
-    from variegate.apps.search.driver import search_devices
-    from variegate.apps.search.prepare import open_search
-    from variegate.apps.search.run import SETTINGS_NAME
-    from variegate.apps.search.searching import check_backend, population_search
-    from variegate.apps.search.trainings import check_folder
+    from variegate.learn.driver import search_devices
+    from variegate.learn.prepare import open_search
+    from variegate.learn.run import SETTINGS_NAME
+    from variegate.learn.searching import check_backend, population_search
+    from variegate.learn.trainings import check_folder
 
     check_backend(options)
     is_local = options.backend == "local"
@@ -218,10 +218,11 @@ def decoding() -> Status:
 
 
 def _run_search(search: PopulationSearch, run: SearchRun, options: SearchCommandOptions, devices: list[str]) -> None:
-    from variegate.apps.search import LostPopulationError, read_log
-    from variegate.apps.search.run import LOG_NAME
-    from variegate.apps.search.searching import compare_result, schedule_row
-    from variegate.formats.storage import WriteError
+    from variegate.data.storage import WriteError
+    from variegate.learn.history import read_log
+    from variegate.learn.population import LostPopulationError
+    from variegate.learn.run import LOG_NAME
+    from variegate.learn.searching import compare_result, schedule_row
 
     started = time.perf_counter()
     stop = threading.Event()
@@ -261,8 +262,8 @@ def _run_search(search: PopulationSearch, run: SearchRun, options: SearchCommand
 def _draw(folder: Path, schedule: Schedule, history: History) -> list[str]:
     """Draw the pictures of a search -> their files; none without matplotlib, or where there is no room for them."""
     from variegate.apps.plotting import PlotError
-    from variegate.apps.search.plots import plot_population, plot_schedule
-    from variegate.formats.storage import WriteError
+    from variegate.data.storage import WriteError
+    from variegate.learn.plots import plot_population, plot_schedule
 
     paths = [folder / "schedule.png", folder / "population.png"]
     try:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from variegate.cli.console import INTERRUPTED, CommandError, CountingBar, emit_json, note, say, working
 from variegate.cli.options import CommandOptions, ImportOptions, SourceOptions
-from variegate.formats.kinds import LABELLED_IMAGES_HELP
+from variegate.data.kinds import LABELLED_IMAGES_HELP
 from variegate.options import option, part_of, same_option
 from variegate.options.recipes import RECIPES, with_recipe
 from variegate.options.training import TrainOptions
@@ -44,11 +44,11 @@ def train(options: TrainCommandOptions) -> None:
     from the last checkpoint, run the same command again, on any number of processes.
     """
     wait_briefly()
-    from variegate.apps.train.progress import DivergedError
-    from variegate.apps.train.ranks import RanksError
-    from variegate.apps.train.trainer import notes_on
-    from variegate.apps.train.trainer import train as run
     from variegate.io.durable import WriteError
+    from variegate.learn.progress import DivergedError
+    from variegate.learn.ranks import RanksError
+    from variegate.learn.trainer import notes_on
+    from variegate.learn.trainer import train as run
     from variegate.loader import TooManyErrors
 
     as_json = options.as_json

@@ -26,7 +26,7 @@ from variegate.program.program import MAX_SIDE
 from variegate.threads import at_fork
 
 # Pillow's names; those first that it knows without loading all of its plug-ins. "JPEG" reads MPO, JPEGs of several
-# pictures, too. The extensions in formats/kinds.py are those of these kinds.
+# pictures, too. The extensions in data/kinds.py are those of these kinds.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF")
 JPEG_FORMATS = ("JPEG",)
 _READ = "JPEG, PNG, WebP, GIF, BMP, TIFF, PPM"

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from variegate.formats.base import SourceError
-from variegate.formats.opening import open_source
-from variegate.formats.samples import Samples
+from variegate.data.base import SourceError
+from variegate.data.opening import open_source
+from variegate.data.samples import Samples
 from variegate.io.addresses import is_url, shown
 from variegate.io.location import Location
 from variegate.ops.compose import Compose

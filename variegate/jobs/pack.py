@@ -10,7 +10,7 @@ from threading import Event
 from typing import Any, cast
 
 from variegate.checks import integer
-from variegate.formats.packed import INDEX_NAME, STATISTICS_NAME, DatasetStatistics, statistics_bytes
+from variegate.data.packed import INDEX_NAME, STATISTICS_NAME, DatasetStatistics, statistics_bytes
 from variegate.io.files import StrPath
 from variegate.jobs.arguments import absolute_place, open_by_index
 from variegate.jobs.augment.run import Expansion

@@ -14,15 +14,15 @@ import numpy as np
 
 from variegate.arrays import UInt8Array
 from variegate.checks import PIXEL_VERSION
+from variegate.data.base import Item, SourceError
+from variegate.data.opening import open_source
+from variegate.data.packed import INDEX_NAME, sums_of
+from variegate.data.shards import Labels, Record
+from variegate.data.storage import Storage
 from variegate.decode import PillowFile, checked_header, is_jpeg, read_image
 from variegate.decode.entropy.cut import key_of_file, pack_file
 from variegate.decode.entropy.index import known_of, pieces_of
 from variegate.errors import DecodeError
-from variegate.formats.base import Item, SourceError
-from variegate.formats.opening import open_source
-from variegate.formats.packed import INDEX_NAME, sums_of
-from variegate.formats.shards import Labels, Record
-from variegate.formats.storage import Storage
 from variegate.io.location import Location, inside
 from variegate.jobs.augment.job import DecodedItem, ExpansionJob, digest_columns
 from variegate.jobs.augment.plan import Plan, source_settings

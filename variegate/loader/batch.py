@@ -12,7 +12,7 @@ import torch
 from variegate.arrays import AnyArray, BoolArray, Int64Array, UInt32Array, UInt64Array
 from variegate.augmenter.planner import MixedLabels
 from variegate.checks import number, refused
-from variegate.formats.base import SampleName
+from variegate.data.base import SampleName
 from variegate.io.addresses import speakable
 from variegate.threads import by_openmp
 

@@ -8,8 +8,8 @@ from threading import Lock
 import numpy as np
 
 from variegate.arrays import Int64Array, UInt32Array
-from variegate.formats.base import SourceError
-from variegate.formats.sharded import POSITION_BITS, ShardedSource
+from variegate.data.base import SourceError
+from variegate.data.sharded import POSITION_BITS, ShardedSource
 from variegate.loader.options import LoaderOptions
 from variegate.loader.shuffle import OrderPurpose, Permutation, permute_within
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from variegate.augmenter.pickling import CopiedByState, check_copied
 from variegate.checks import integer
+from variegate.data.sharded import AnySource
 from variegate.errors import shown
-from variegate.formats.sharded import AnySource
 from variegate.loader.batch import Failure
 from variegate.loader.epochs import BatchIterator, Epochs
 from variegate.loader.options import LoaderArguments, with_fields_of

@@ -22,15 +22,15 @@ import numpy as np
 
 from variegate.arrays import Int64Array, UInt32Array, UInt64Array
 from variegate.checks import as_numbers, integer, meant, refused
-from variegate.formats.base import (
+from variegate.data.base import (
     Item,
     SampleName,
     SourceError,
     digest_of,
 )
-from variegate.formats.labels import NO_LABEL
-from variegate.formats.opening import new_notes, open_source
-from variegate.formats.samples import Samples, Store, no_labels
+from variegate.data.labels import NO_LABEL
+from variegate.data.opening import new_notes, open_source
+from variegate.data.samples import Samples, Store, no_labels
 from variegate.io.addresses import speakable
 from variegate.loader.shuffle import OrderPurpose, permute_within, random_words
 from variegate.policies import MultiView, load_policy

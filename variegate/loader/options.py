@@ -12,9 +12,9 @@ import torch
 from variegate.arrays import UInt64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import integer, number, one_of, refused
+from variegate.data.sharded import MOST_BLOCK_SHARDS
 from variegate.decode import MAX_PIXELS, check_limit
 from variegate.executors.runners.runner import Decode, Dtype, Geometry, Layout
-from variegate.formats.sharded import MOST_BLOCK_SHARDS
 from variegate.io.files import StrPath
 from variegate.loader.ranks import find_rank, processes_here
 from variegate.program.program import MAX_CHANNELS

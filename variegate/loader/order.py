@@ -13,8 +13,8 @@ import numpy as np
 
 from variegate.arrays import Int32Array, Int64Array
 from variegate.checks import PIXEL_VERSION, check_pixel_version, integer
-from variegate.formats.base import check_index
-from variegate.formats.sharded import ShardedSource
+from variegate.data.base import check_index
+from variegate.data.sharded import ShardedSource
 from variegate.loader.blocks import BlockOrder
 from variegate.loader.mixture import MixedOrder
 from variegate.loader.options import LoaderOptions

@@ -14,8 +14,8 @@ from torch.utils.data.distributed import DistributedSampler
 
 from variegate.arrays import Int64Array, UInt32Array
 from variegate.checks import as_integer, integer
-from variegate.formats.base import digest_of
-from variegate.formats.sharded import AnySource, ShardedSource
+from variegate.data.base import digest_of
+from variegate.data.sharded import AnySource, ShardedSource
 from variegate.loader.blocks import BlockOrder
 from variegate.loader.mixture import MixedOrder, Mixture, MixtureOrders
 from variegate.loader.options import LoaderOptions

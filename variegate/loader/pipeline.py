@@ -13,11 +13,11 @@ from typing import Any
 import torch
 
 from variegate.augmenter.planner import num_partners
+from variegate.data.indexing import open_entropy_index
+from variegate.data.opening import new_notes, open_source
+from variegate.data.packed import checked_statistics
+from variegate.data.sharded import AnySource
 from variegate.errors import shown as described
-from variegate.formats.indexing import open_entropy_index
-from variegate.formats.opening import new_notes, open_source
-from variegate.formats.packed import checked_statistics
-from variegate.formats.sharded import AnySource
 from variegate.io.addresses import shown, speakable
 from variegate.loader.batch import FailureLog
 from variegate.loader.cache import open_cache

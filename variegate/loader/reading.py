@@ -12,6 +12,8 @@ import numpy as np
 from PIL import Image
 
 from variegate.arrays import BoolArray, Int32Array, Int64Array, UInt32Array, UInt64Array
+from variegate.data.base import Item, SampleName
+from variegate.data.samples import Samples
 from variegate.decode import (
     PillowFile,
     check_side,
@@ -24,8 +26,6 @@ from variegate.decode import (
 from variegate.decode.depth import one_note
 from variegate.errors import DecodeError
 from variegate.executors.runners.images import check_image
-from variegate.formats.base import Item, SampleName
-from variegate.formats.samples import Samples
 from variegate.loader.cache import Picture, PixelCache
 from variegate.loader.options import LoaderOptions
 from variegate.loader.stats import Stage, StageTimes

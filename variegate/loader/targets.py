@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from variegate.arrays import BoolArray, Int32Array, Int64Array, UInt32Array, UInt64Array
+from variegate.data.samples import Samples
 from variegate.errors import DecodeError
-from variegate.formats.samples import Samples
 from variegate.loader.batch import RowFields
 from variegate.ops.base import refuse_views
 from variegate.targets.samples import OfImage, check_batch, of_images, unlike_most

@@ -18,9 +18,9 @@ import numpy as np
 
 from variegate.arrays import AnyArray, Float64Array, Int64Array, UInt32Array
 from variegate.checks import as_integer, number
-from variegate.formats.base import digest_of
-from variegate.formats.labels import NO_LABEL
-from variegate.formats.samples import Samples
+from variegate.data.base import digest_of
+from variegate.data.labels import NO_LABEL
+from variegate.data.samples import Samples
 from variegate.loader.shuffle import OrderPurpose, Permutation, permute_within, random_words
 
 _ACCEPTED = "one number for each sample or each class, a mapping {class: weight}, or None"

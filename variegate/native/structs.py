@@ -223,7 +223,7 @@ HASH_SEARCH = [
     ("failures", "i32 *"),  # by image, so far
     ("partners", "u32 *"),  # [images, KINDS, KEPT]
 ]
-"""Fields of ``HashSearch``: see variegate/apps/curate/near_search.py."""
+"""Fields of ``HashSearch``: see variegate/apps/check/near_search.py."""
 
 RUN_CALL = [("batch", "const Batch *"), ("scratch", "void *"), ("begin", "i64"), ("end", "i64")]
 

@@ -21,7 +21,7 @@ from variegate.program.sampling import Rows, Sampling
 
 # What runs a transform that is called stands far above what describes one, and brings torch along, so that it is looked
 # up by its name when somebody calls one.
-_CALLED_BY = "variegate.integrations.one_sample"
+_CALLED_BY = "variegate.interop.one_sample"
 
 
 def set_field(owner: object, name: str, value: Any) -> None:

@@ -27,7 +27,7 @@ _NUMBER = (1 << 31) - (1 << 24)
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Pipelines as users write them, into which converters turn those of other libraries.
-CONVERTED = "variegate.integrations.converters.drawn"
+CONVERTED = "variegate.interop.convert.drawn"
 _CONVERTED_FILE = os.path.join(os.path.dirname(_PACKAGE.rstrip(os.sep)), *CONVERTED.split(".")) + ".py"
 _PYTHON = sysconfig.get_paths()["stdlib"] + os.sep
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")

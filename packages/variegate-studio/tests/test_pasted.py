@@ -10,7 +10,7 @@ import pytest
 
 import variegate as vg
 from variegate import transforms as T
-from variegate.integrations.converters.report import ConversionError, ConversionWarning
+from variegate.interop.convert.report import ConversionError, ConversionWarning
 from variegate_studio.pasted import from_python
 
 TORCHVISION = """

@@ -24,12 +24,12 @@ from starlette.testclient import TestClient
 
 import variegate as vg
 import variegate_studio
-from tests.formats.annotated.made import put_coco
+from tests.data.annotated.made import put_coco
 from tests.images import photo
 from tests.jobs.augment.samples import expansion, lay_photos, rows
 from variegate import transforms as T
 from variegate.apps.preview.choosing import Annotations
-from variegate.formats.base import SourceError
+from variegate.data.base import SourceError
 from variegate.policies import load_policy
 from variegate.policies.load import POLICY_NAMES
 from variegate_studio.cards import CardError, cards_of, schedule_of, to_cards, to_policy, written

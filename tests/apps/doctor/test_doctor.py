@@ -16,8 +16,8 @@ from variegate.apps.doctor import Diagnosis, training_transform
 from variegate.apps.doctor import probes as timing
 from variegate.apps.doctor.advise import ALL_CORES, AUGMENT, DECODE, DECODE_AUGMENT, READ, SMALLER, TITLES, WHOLE
 from variegate.apps.doctor.probes import Probe, run_probes
+from variegate.data.base import SourceError
 from variegate.errors import DecodeError
-from variegate.formats.base import SourceError
 
 CROP = T.Compose([T.RandomResizedCrop(32), T.RandAugment(), T.Normalize((0.5,), (0.5,))])
 OF_FILES = {READ, DECODE, AUGMENT, DECODE_AUGMENT, WHOLE}

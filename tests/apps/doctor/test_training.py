@@ -19,8 +19,8 @@ from variegate import transforms as T
 from variegate.apps.doctor import Rate, TrainingRates, probes, training
 from variegate.apps.doctor.training import CEILING, FED, Utilization, draw_training, measure_training
 from variegate.apps.plotting import PlotError
-from variegate.apps.train.models import ModelError
-from variegate.formats.base import SourceError
+from variegate.data.base import SourceError
+from variegate.learn.models import ModelError
 
 CROP = T.Compose([T.RandomResizedCrop(16), T.Normalize((0.5,), (0.5,))])
 

@@ -12,15 +12,15 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import variegate as vg
-from tests.formats.annotated.made import put_coco
+from tests.data.annotated.made import put_coco
 from variegate import transforms as T
 from variegate.apps.preview import Sheet, policy_sheet
 from variegate.apps.preview.choosing import choose_images
 from variegate.apps.preview.rows import sample_rows
 from variegate.apps.preview.sheet import NARROWEST_COLUMN, SCREEN, lines_of
 from variegate.cli.commands import app
+from variegate.data.folder import open_folder
 from variegate.decode import read_image
-from variegate.formats.folder import open_folder
 from variegate.jobs.augment import Expansion, Plan
 from variegate.jobs.engine import Engine
 from variegate.policies.load import POLICY_NAMES

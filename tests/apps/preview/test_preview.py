@@ -15,10 +15,10 @@ from variegate.apps.preview.choosing import choose_images
 from variegate.apps.preview.rows import StrengthSweep, captions, sample_rows, sweep_of, sweep_rows
 from variegate.apps.preview.sheet import GAP, MARGIN, PAPER, SCREEN, Cell, draw_sheet
 from variegate.apps.preview.text import wrap, wrap_name
+from variegate.data.base import SourceError
+from variegate.data.folder import open_folder
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import SourceError
-from variegate.formats.folder import open_folder
 from variegate.jobs.arguments import build_transform
 from variegate.jobs.augment import Expansion, Plan
 from variegate.jobs.engine import Engine

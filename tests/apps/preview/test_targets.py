@@ -11,14 +11,14 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import variegate as vg
-from tests.formats.annotated.made import coco_entries, put_coco, put_images, put_voc, put_yolo
+from tests.data.annotated.made import coco_entries, put_coco, put_images, put_voc, put_yolo
 from tests.jobs.augment.test_annotated_shards import laid
 from variegate import transforms as T
 from variegate.apps.preview import Annotations, policy_sheet, sweep_sheet
 from variegate.apps.preview.choosing import choose_images
 from variegate.apps.preview.rows import sample_rows, sweep_of, sweep_rows
 from variegate.cli.commands import app
-from variegate.formats.base import SourceError
+from variegate.data.base import SourceError
 
 
 def test_rows_have_what_an_augmenter_gives(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ import variegate as vg
 from tests.decode.jpegs import KINDS, jpeg
 from variegate import transforms as T
 from variegate.cli import main
+from variegate.data.indexing import index_source
 from variegate.decode.entropy.cut import key_of_file
 from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex
-from variegate.formats.indexing import index_source
 from variegate.loader import Loader
 
 BOX = (10, 20, 30, 40)

@@ -8,7 +8,7 @@ from dataclasses import fields
 from multiprocessing import parent_process
 from typing import Any
 
-from variegate.formats.annotated.objects import Objects
+from variegate.data.annotated.objects import Objects
 
 _CRASHING = 2
 

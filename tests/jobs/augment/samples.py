@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from PIL import Image
 
-from variegate.formats.folder import open_folder
+from variegate.data.folder import open_folder
 from variegate.jobs.arguments import build_transform
 from variegate.jobs.augment import Expansion, Plan, Report
 from variegate.jobs.engine import Engine

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 import yaml
 
-from tests.formats.annotated.made import CLASSES, NAMES, SIZES, coco_entries, put_coco, put_voc, put_yolo
-from tests.formats.annotated.test_masks import put as put_masks
+from tests.data.annotated.made import CLASSES, NAMES, SIZES, coco_entries, put_coco, put_voc, put_yolo
+from tests.data.annotated.test_masks import put as put_masks
 from tests.jobs.augment.crashing import CrashingObjects
 from tests.jobs.augment.samples import digest, rows, threads
 from tests.jobs.bounded import fail_after
 from variegate import transforms as T
 from variegate.augmenter.augmenter import Augmenter
+from variegate.data.annotated.shapes import runs_of
+from variegate.data.base import SourceError
+from variegate.data.opening import open_source
 from variegate.decode import read_image
-from variegate.formats.annotated.shapes import runs_of
-from variegate.formats.base import SourceError
-from variegate.formats.opening import open_source
 from variegate.jobs.augment import AnnotatedPlan, Expansion, Plan, plan_for
 from variegate.jobs.augment.replay import replay
 from variegate.jobs.engine import Engine

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.formats.annotated.test_members import mask_of
-from tests.formats.tars import Members, as_json, encoded, png, write_tar
+from tests.data.annotated.test_members import mask_of
+from tests.data.tars import Members, as_json, encoded, png, write_tar
 from tests.jobs.augment.samples import digest, rows, threads
 from tests.jobs.augment.test_annotated import POLICY, expansion
 from variegate import transforms as T
 from variegate.augmenter.augmenter import Augmenter
+from variegate.data.base import SourceError
+from variegate.data.opening import open_source
 from variegate.decode import read_image
-from variegate.formats.base import SourceError
-from variegate.formats.opening import open_source
 from variegate.jobs.augment.replay import replay
 from variegate.jobs.engine import Engine
 from variegate.jobs.output.verify import delete_damaged, verify

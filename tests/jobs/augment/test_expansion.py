@@ -15,11 +15,11 @@ import pytest
 from tests.jobs.augment.samples import NAMES, digest, expansion, lay_photos, rows, threads
 from variegate import open_source
 from variegate.augmenter.augmenter import Augmenter
+from variegate.data.base import SourceError
+from variegate.data.storage.local import LocalStorage
 from variegate.decode import read_image
 from variegate.decode.entropy.index import EntropyIndex
 from variegate.errors import DecodeError
-from variegate.formats.base import SourceError
-from variegate.formats.storage.local import LocalStorage
 from variegate.jobs.arguments import build_transform, parse_size
 from variegate.jobs.augment import Expansion, Plan, Report, check_apart
 from variegate.jobs.engine import Engine

@@ -10,10 +10,10 @@ import pytest
 
 from tests.jobs.output.runs import tree
 from variegate import transforms as T
-from variegate.formats.objects.arrays import open_arrays
-from variegate.formats.samples import Samples
-from variegate.formats.shards import Labels
-from variegate.formats.storage import open_storage
+from variegate.data.objects.arrays import open_arrays
+from variegate.data.samples import Samples
+from variegate.data.shards import Labels
+from variegate.data.storage import open_storage
 from variegate.jobs.augment import Plan
 from variegate.jobs.augment import job as job_module
 from variegate.jobs.augment.job import ExpansionJob, ExpansionSpec

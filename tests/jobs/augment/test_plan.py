@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from variegate import transforms as T
-from variegate.formats.base import SourceError
-from variegate.formats.objects.arrays import open_arrays
+from variegate.data.base import SourceError
+from variegate.data.objects.arrays import open_arrays
 from variegate.jobs.augment import Plan
 
 PIXELS = np.zeros((5, 4, 4, 3), np.uint8)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.augment.samples import expansion, lay_photos, rows
-from variegate.formats.base import SourceError
-from variegate.formats.storage import open_storage
+from variegate.data.base import SourceError
+from variegate.data.storage import open_storage
 from variegate.jobs.augment.replay import replay
 from variegate.jobs.engine import Engine
 from variegate.jobs.output.manifest import read_manifest, write_manifest

@@ -13,8 +13,8 @@ from PIL import Image
 
 from tests.jobs.augment.samples import digest, expansion, lay_photos, run_until, threads
 from variegate import open_source
+from variegate.data.base import SourceError
 from variegate.errors import DecodeError
-from variegate.formats.base import SourceError
 from variegate.jobs.arguments import build_transform
 from variegate.jobs.augment import Expansion, Plan, Report
 

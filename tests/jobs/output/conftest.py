@@ -9,7 +9,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from tests.jobs.output.file_server import FileServer
-from variegate.formats.storage import Storage, open_storage
+from variegate.data.storage import Storage, open_storage
 
 
 @pytest.fixture(autouse=True)

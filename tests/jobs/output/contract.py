@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tests.formats.contract import pictures
-from variegate.formats.objects.arrays import open_arrays
-from variegate.formats.shards import Record, describe_labels, open_shard
-from variegate.formats.storage import Storage
+from tests.data.contract import pictures
+from variegate.data.objects.arrays import open_arrays
+from variegate.data.shards import Record, describe_labels, open_shard
+from variegate.data.storage import Storage
 from variegate.jobs.output.files import OutputNames, output_path
 
 CLASSES = ("bee", "tench, Tinca tinca", "ant", "Zürich")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.formats.stamps import Stamps
+from variegate.data.stamps import Stamps
 from variegate.jobs.output.parts import FinishedPart, Parts, write_record
 from variegate.jobs.output.run_folder import RunFolder
 from variegate.jobs.output.run_record import read_source, write_source

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.formats.tars import indices_of
+from tests.data.tars import indices_of
 from tests.jobs.output.contract import CLASSES, FORMATS, as_read, records
 from tests.jobs.output.runs import tree
-from variegate.formats.base import Source, SourceError
-from variegate.formats.opening import open_source
-from variegate.formats.shards import Labels, Record, describe_labels, open_shard
-from variegate.formats.storage import Storage, open_storage
+from variegate.data.base import Source, SourceError
+from variegate.data.opening import open_source
+from variegate.data.shards import Labels, Record, describe_labels, open_shard
+from variegate.data.storage import Storage, open_storage
 from variegate.jobs.output.manifest import write_manifest
 
 SHARDS = ("webdataset", "parquet")

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from variegate.formats.base import SourceError
-from variegate.formats.storage import DiskFullError, Storage, open_storage
+from variegate.data.base import SourceError
+from variegate.data.storage import DiskFullError, Storage, open_storage
 from variegate.jobs.output.manifest import MANIFEST_NAME, read_manifest, write_manifest
 
 SETTINGS = {"seed": 3, "transform": {"op": "Rotate", "angles": [-3.0, 3.0]}, "source": "caf\udce9"}

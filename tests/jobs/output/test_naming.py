@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from variegate.formats.folder import WalkedFolder, list_images, open_folder
-from variegate.formats.objects.arrays import open_arrays
-from variegate.formats.samples import Samples, name_column
-from variegate.formats.storage import open_storage
-from variegate.formats.storage.base import check_relative
+from variegate.data.folder import WalkedFolder, list_images, open_folder
+from variegate.data.objects.arrays import open_arrays
+from variegate.data.samples import Samples, name_column
+from variegate.data.storage import open_storage
+from variegate.data.storage.base import check_relative
 from variegate.io.location import Location
 from variegate.jobs.output.files import OutputNames, class_folders, output_path, output_stems, safe_name
 

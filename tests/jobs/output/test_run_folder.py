@@ -15,8 +15,8 @@ import pytest
 
 from tests.children import Child, start_python
 from tests.jobs.output.runs import ITEMS, SETTINGS, file_of, make_item, output, run, tree
-from variegate.formats.base import SourceError
-from variegate.formats.storage import Storage, WriteError, open_storage
+from variegate.data.base import SourceError
+from variegate.data.storage import Storage, WriteError, open_storage
 from variegate.jobs.output.manifest import read_manifest
 from variegate.jobs.output.run_folder import RunFolder
 from variegate.jobs.output.run_record import describe_difference

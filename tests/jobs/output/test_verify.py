@@ -14,9 +14,9 @@ import pytest
 
 from tests.jobs.output.contract import CLASSES, records, shards
 from tests.jobs.output.runs import SETTINGS, file_of, output, run, tree
-from variegate.formats.base import SourceError
-from variegate.formats.storage import Storage, WriteError, open_storage
-from variegate.formats.storage.local import LocalStorage
+from variegate.data.base import SourceError
+from variegate.data.storage import Storage, WriteError, open_storage
+from variegate.data.storage.local import LocalStorage
 from variegate.jobs.augment.replay import replay
 from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME, read_manifest, write_manifest
 from variegate.jobs.output.run_folder import RunFolder

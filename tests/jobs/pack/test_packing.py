@@ -14,15 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image, ImageOps
 
-from tests.formats.annotated.made import put_voc
+from tests.data.annotated.made import put_voc
 from tests.jobs.augment.samples import digest, expansion
 from tests.jobs.pack.samples import KINDS, lay_kinds, packed
 from variegate import Loader, dataset_statistics, open_source
 from variegate import transforms as T
+from variegate.data.base import Source, SourceError
+from variegate.data.packed import statistics_of
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import Source, SourceError
-from variegate.formats.packed import statistics_of
 from variegate.jobs.augment.replay import replay
 from variegate.jobs.output.verify import delete_damaged, verify
 from variegate.jobs.pack import pack

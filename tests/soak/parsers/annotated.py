@@ -11,10 +11,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.formats.annotated.made import coco_entries, put_coco, put_voc, put_yolo
-from tests.formats.tars import write_tar
+from tests.data.annotated.made import coco_entries, put_coco, put_voc, put_yolo
+from tests.data.tars import write_tar
 from tests.soak.mutating import Parser, changed, kept_folder, mutated, mutated_json
-from variegate.formats.opening import open_source
+from variegate.data.opening import open_source
 
 
 @cache

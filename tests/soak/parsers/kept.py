@@ -21,9 +21,9 @@ from tests.images import photo
 from tests.jobs.augment.samples import expansion, lay_photos, threads
 from tests.ops.examples import EXAMPLES, MIXERS, POLICIES
 from tests.soak.mutating import NUMBERS, Parser, changed, kept_folder, mutated, mutated_json
-from variegate.formats.base import SourceError
-from variegate.formats.packed import PixelSums, parse_statistics, statistics_bytes
-from variegate.formats.storage import open_storage
+from variegate.data.base import SourceError
+from variegate.data.packed import PixelSums, parse_statistics, statistics_bytes
+from variegate.data.storage import open_storage
 from variegate.jobs.arguments import build_transform
 from variegate.jobs.augment.replay import replay
 from variegate.jobs.output.manifest import read_manifest, write_checksum

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from tests.soak.mutating import NUMBERS, Parser, mutated, mutated_json
-from variegate.formats.opening import open_source
-from variegate.formats.raw import raw_schema
-from variegate.formats.shards import Labels
+from variegate.data.opening import open_source
+from variegate.data.raw import raw_schema
+from variegate.data.shards import Labels
 
 
 def _make(random: Random, folder: Path) -> Path:

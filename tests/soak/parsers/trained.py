@@ -13,11 +13,11 @@ from threading import Event
 import numpy as np
 import torch
 
-from tests.apps.search.crashing import RUN
-from tests.apps.train.digits import options
+from tests.learn.search.crashing import RUN
+from tests.learn.train.digits import options
 from tests.soak.mutating import Parser, kept_folder, mutated, mutated_json
-from variegate.apps.search.driver import LocalSearch
-from variegate.apps.train import train
+from variegate.learn.driver import LocalSearch
+from variegate.learn.trainer import train
 
 _SOURCE = (np.arange(64 * 64).astype(np.uint8).reshape(64, 8, 8, 1), np.arange(64) % 2)
 

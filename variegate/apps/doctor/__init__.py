@@ -20,10 +20,10 @@ from variegate.apps.doctor.advise import Advice, Diagnosis, Measurements, advise
 from variegate.apps.doctor.probes import OnProgress, Probe, Rate, run_probes, wait_for
 from variegate.apps.doctor.samples import HeldSample, HeldSamples, hold_samples, samples_in_memory, smaller_files
 from variegate.apps.doctor.training import TrainingRates, endless, for_model, measure_training, model_step
+from variegate.data.base import Item, SourceError
+from variegate.data.opening import open_source
+from variegate.data.samples import Samples
 from variegate.decode.gpu import is_installed
-from variegate.formats.base import Item, SourceError
-from variegate.formats.opening import open_source
-from variegate.formats.samples import Samples
 from variegate.io.addresses import shown
 from variegate.jobs.arguments import build_transform, parse_size
 from variegate.loader import Loader

@@ -14,9 +14,9 @@ import numpy as np
 from PIL import Image
 
 from variegate.arrays import UInt8Array
+from variegate.data.base import Item, SampleName, SourceError
+from variegate.data.samples import Samples, Store, no_labels
 from variegate.errors import DecodeError
-from variegate.formats.base import Item, SampleName, SourceError
-from variegate.formats.samples import Samples, Store, no_labels
 from variegate.loader.reading import decode_picture
 from variegate.loader.shuffle import Permutation
 

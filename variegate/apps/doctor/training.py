@@ -17,10 +17,10 @@ import torch
 
 from variegate.apps.doctor.probes import OnProgress, Probe, Rate, number_text, rate_row, run_probes, wait_for
 from variegate.apps.plotting import FAINT, GREEN, INK, drawn_figure, label_rows
-from variegate.apps.train.feed import classes_of, tensors_of
-from variegate.apps.train.models import model_to_train
-from variegate.apps.train.step import TrainingStep, optimizer_of
-from variegate.formats.base import SourceError
+from variegate.data.base import SourceError
+from variegate.learn.feed import classes_of, tensors_of
+from variegate.learn.models import model_to_train
+from variegate.learn.step import TrainingStep, optimizer_of
 from variegate.loader import Batch, Loader
 from variegate.options.training import TrainOptions, TrainPrecision
 

@@ -12,8 +12,8 @@ from PIL import Image
 from variegate.apps.preview import sheet as layout
 from variegate.apps.preview.choosing import Annotations, Choice, choose_images
 from variegate.apps.preview.rows import sample_rows, sweep_of, sweep_rows, sweepable
+from variegate.data.filtered import PlaceWithout
 from variegate.errors import DecodeError
-from variegate.formats.filtered import PlaceWithout
 from variegate.io.addresses import check_is_local
 from variegate.io.durable import write_atomically
 from variegate.jobs.arguments import build_transform, parse_size

@@ -14,12 +14,12 @@ import torch
 from variegate.apps.preview.overlay import Points, ShownMask, TargetOverlay
 from variegate.apps.preview.sheet import Image_HWC
 from variegate.arrays import AnyArray
+from variegate.data.base import SourceError
+from variegate.data.filtered import PlaceWithout, without
+from variegate.data.kinds import file_kind
+from variegate.data.opening import open_source
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.formats.base import SourceError
-from variegate.formats.filtered import PlaceWithout, without
-from variegate.formats.kinds import file_kind
-from variegate.formats.opening import open_source
 from variegate.io.location import Location
 from variegate.program.program import Program
 from variegate.targets.following import Follower

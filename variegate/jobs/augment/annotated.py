@@ -15,11 +15,11 @@ import numpy as np
 import torch
 
 from variegate.augmenter.samples import follow
-from variegate.formats.annotated.options import split_typed
-from variegate.formats.annotated.written import RecordForm, objects_of, record_of
-from variegate.formats.base import SourceError, first_names
-from variegate.formats.samples import Samples
-from variegate.formats.tar.write import check_written, has_objects
+from variegate.data.annotated.options import split_typed
+from variegate.data.annotated.written import RecordForm, objects_of, record_of
+from variegate.data.base import SourceError, first_names
+from variegate.data.samples import Samples
+from variegate.data.tar.write import check_written, has_objects
 from variegate.io.addresses import is_url
 from variegate.jobs.augment.job import DecodedItem, ExpansionJob, ExpansionSpec, Image_HWC, digest_columns
 from variegate.jobs.augment.plan import Plan

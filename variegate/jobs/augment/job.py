@@ -15,14 +15,14 @@ import numpy as np
 
 from variegate.arrays import UInt8Array
 from variegate.augmenter.augmenter import Augmenter
+from variegate.data.shards import Labels
+from variegate.data.stamps import Stamps
+from variegate.data.storage import Storage
 from variegate.decode import check_side, checked_header, read_image
 from variegate.decode.depth import one_note
 from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex
 from variegate.errors import DecodeError, each_alone
 from variegate.executors.runners.encoded_batch import EncodedBatch
-from variegate.formats.shards import Labels
-from variegate.formats.stamps import Stamps
-from variegate.formats.storage import Storage
 from variegate.jobs.augment.plan import Plan
 from variegate.jobs.augment.same_source import check_read
 from variegate.jobs.augment.writing import CopyOutput, ItemOutputs, Made, PartReport

@@ -13,11 +13,11 @@ from variegate.arrays import Int64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
 from variegate.checks import PIXEL_VERSION
-from variegate.formats.base import SourceError
-from variegate.formats.folder import FLAT_CLASS
-from variegate.formats.samples import Samples
-from variegate.formats.shards import Labels, Layout, PackFormat
-from variegate.formats.storage import Storage
+from variegate.data.base import SourceError
+from variegate.data.folder import FLAT_CLASS
+from variegate.data.samples import Samples
+from variegate.data.shards import Labels, Layout, PackFormat
+from variegate.data.storage import Storage
 from variegate.io.addresses import shown
 from variegate.jobs.augment.writing import FolderWriter, PartWriter, ShardWriter
 from variegate.jobs.output.files import ImageFormat, OutputNames, output_path

@@ -7,9 +7,9 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from variegate.checks import check_pixel_version
+from variegate.data.base import SourceError
+from variegate.data.filtered import place_without
 from variegate.errors import DecodeError
-from variegate.formats.base import SourceError
-from variegate.formats.filtered import place_without
 from variegate.io.addresses import is_url, shown
 from variegate.io.files import StrPath
 from variegate.jobs.arguments import open_by_index, recorded_place, texts_in

@@ -11,15 +11,15 @@ from pathlib import Path
 from threading import Event
 from typing import ClassVar
 
+from variegate.data.base import SourceError
+from variegate.data.labels import CLASS_NAMES
+from variegate.data.packed import index_beside
+from variegate.data.stamps import stamps_of
+from variegate.data.storage import open_storage
+from variegate.data.tar.write import has_class_names, write_class_names
 from variegate.decode.depth import FIRST
 from variegate.decode.entropy.index import index_path
 from variegate.errors import DecodeError
-from variegate.formats.base import SourceError
-from variegate.formats.labels import CLASS_NAMES
-from variegate.formats.packed import index_beside
-from variegate.formats.stamps import stamps_of
-from variegate.formats.storage import open_storage
-from variegate.formats.tar.write import has_class_names, write_class_names
 from variegate.io.files import StrPath
 from variegate.io.location import Location
 from variegate.jobs.augment.job import ExpansionSpec

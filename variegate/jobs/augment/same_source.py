@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from variegate.data.base import SourceError
+from variegate.data.samples import Samples
+from variegate.data.stamps import Stamp, Stamps, describe_change, differences, is_same, stamp_now
+from variegate.data.storage import Storage
 from variegate.errors import DecodeError
-from variegate.formats.base import SourceError
-from variegate.formats.samples import Samples
-from variegate.formats.stamps import Stamp, Stamps, describe_change, differences, is_same, stamp_now
-from variegate.formats.storage import Storage
 from variegate.jobs.augment.plan import Plan
 from variegate.jobs.output.run_record import SETTINGS_NAME, describe_changed, describe_other, read_settings, read_source
 from variegate.jobs.output.side_files import ANNOTATED

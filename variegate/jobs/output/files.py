@@ -17,10 +17,10 @@ from PIL import Image
 
 from variegate.arrays import AnyArray, UInt8Array
 from variegate.checks import one_of
-from variegate.formats.folder import FLAT_CLASS
-from variegate.formats.kinds import SIDECARS
-from variegate.formats.samples import Samples
-from variegate.formats.storage import PRIVATE
+from variegate.data.folder import FLAT_CLASS
+from variegate.data.kinds import SIDECARS
+from variegate.data.samples import Samples
+from variegate.data.storage import PRIVATE
 
 # What Windows takes for devices, whatever their extension.
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{name}{digit}" for name in ("com", "lpt") for digit in range(1, 10))}

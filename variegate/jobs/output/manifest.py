@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from variegate.formats.base import SourceError, check_index
-from variegate.formats.labels import NO_LABEL
-from variegate.formats.storage import Storage
+from variegate.data.base import SourceError, check_index
+from variegate.data.labels import NO_LABEL
+from variegate.data.storage import Storage
 from variegate.io.files import StrPath
 from variegate.io.location import Location
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from variegate.formats.parquet.read import ParquetFile
+    from variegate.data.parquet.read import ParquetFile
 
 MANIFEST_NAME = "manifest.parquet"
 CHECKSUM_NAME = "manifest.sha256"
@@ -123,7 +123,7 @@ class Manifest:
         return columns | {"operations": operations}
 
     def _read(self, group: int, columns: list[str] | None = None) -> Any:
-        from variegate.formats.parquet.read import reason_for
+        from variegate.data.parquet.read import reason_for
 
         try:
             with self._file.opened(is_checked=True) as opened:
@@ -137,8 +137,8 @@ def read_manifest(path: StrPath) -> Manifest:
     """``path``: of the manifest or its folder; an address too. Raises SourceError where there is none."""
     import pyarrow as pa
 
-    from variegate.formats.parquet.read import open_file
-    from variegate.formats.reading import parse_file
+    from variegate.data.parquet.read import open_file
+    from variegate.data.reading import parse_file
 
     place = parse_file("manifest", path)
     if os.path.isdir(place.address()) or (place.is_url and not place.address().lower().endswith(".parquet")):

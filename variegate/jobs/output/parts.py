@@ -14,9 +14,9 @@ from heapq import merge
 from itertools import groupby
 from typing import Any, NamedTuple, Protocol
 
-from variegate.formats.base import SourceError
-from variegate.formats.stamps import printable
-from variegate.formats.storage import PRIVATE, Storage
+from variegate.data.base import SourceError
+from variegate.data.stamps import printable
+from variegate.data.storage import PRIVATE, Storage
 from variegate.jobs.output.manifest import MANIFEST_NAME, Manifest, is_row, read_manifest
 
 Row = dict[str, Any]

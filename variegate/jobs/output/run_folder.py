@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from variegate.checks import check_pixel_version
-from variegate.formats.base import SourceError
-from variegate.formats.storage import PRIVATE, TEMPORARY, Storage, WriteError, open_storage
+from variegate.data.base import SourceError
+from variegate.data.storage import PRIVATE, TEMPORARY, Storage, WriteError, open_storage
 from variegate.io.durable import write_errors_name
 from variegate.io.files import StrPath
 from variegate.io.location import Location, LocationLike

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from variegate.arrays import Int64Array
+from variegate.data.base import SourceError, first_names
+from variegate.data.stamps import UNKNOWN, Stamps, describe_change, differences
+from variegate.data.storage import Storage
 from variegate.errors import one_line
-from variegate.formats.base import SourceError, first_names
-from variegate.formats.stamps import UNKNOWN, Stamps, describe_change, differences
-from variegate.formats.storage import Storage
 
 SETTINGS_NAME = "variegate.json"
 SOURCE_NAME = "variegate.source"

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from variegate.formats.annotated.written import Content, Row
-from variegate.formats.base import SourceError
-from variegate.formats.coco import coco_files
-from variegate.formats.labels import CLASS_NAMES, class_names_bytes
-from variegate.formats.packed import INDEX_NAME, STATISTICS_NAME, PixelSums, statistics_bytes
-from variegate.formats.stamps import printable
-from variegate.formats.storage import Storage
-from variegate.formats.voc import voc_files
-from variegate.formats.yolo import yolo_files
+from variegate.data.annotated.written import Content, Row
+from variegate.data.base import SourceError
+from variegate.data.coco import coco_files
+from variegate.data.labels import CLASS_NAMES, class_names_bytes
+from variegate.data.packed import INDEX_NAME, STATISTICS_NAME, PixelSums, statistics_bytes
+from variegate.data.stamps import printable
+from variegate.data.storage import Storage
+from variegate.data.voc import voc_files
+from variegate.data.yolo import yolo_files
 from variegate.jobs.output import run_record
 from variegate.jobs.output.manifest import Manifest
 from variegate.jobs.output.parts import real_name, size_lookup

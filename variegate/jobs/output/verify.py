@@ -11,10 +11,10 @@ from functools import partial
 from itertools import groupby, islice
 from typing import NamedTuple
 
+from variegate.data.base import SourceError
+from variegate.data.stamps import printable
+from variegate.data.storage import Storage, open_storage
 from variegate.errors import one_line, shortened
-from variegate.formats.base import SourceError
-from variegate.formats.stamps import printable
-from variegate.formats.storage import Storage, open_storage
 from variegate.io.files import StrPath
 from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, read_manifest
 from variegate.jobs.output.parts import Row, real_name, size_lookup

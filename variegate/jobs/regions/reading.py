@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from variegate.arrays import UInt8Array
+from variegate.data.base import SourceError
 from variegate.errors import one_line, shown
-from variegate.formats.base import SourceError
 from variegate.io.files import StrPath
 from variegate.jobs.regions.memory import MappedFile
 from variegate.program.program import MAX_CHANNELS

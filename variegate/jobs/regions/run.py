@@ -16,8 +16,8 @@ import numpy as np
 
 from variegate.arrays import AnyArray
 from variegate.checks import PIXEL_VERSION, integer
+from variegate.data.base import SourceError
 from variegate.executors.steps import Step, Steps, Work
-from variegate.formats.base import SourceError
 from variegate.jobs.mapping import MapSpec
 from variegate.jobs.regions import reading
 from variegate.jobs.regions.memory import MappedFile, Memory, SharedArray, mapped, num_bytes

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.arrays import AnyArray
+from variegate.data.base import SourceError
 from variegate.executors.cpu.bands import BandProgram
 from variegate.executors.steps import Step, Steps, Work
-from variegate.formats.base import SourceError
 from variegate.jobs.regions.memory import Memory, SharedArray, flush, mapped
 from variegate.jobs.regions.reading import PixelFile
 from variegate.jobs.regions.writing import ResultFile, written_into

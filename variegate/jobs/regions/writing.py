@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from variegate.arrays import AnyArray
-from variegate.formats.base import SourceError
+from variegate.data.base import SourceError
 from variegate.io.durable import publish
 from variegate.io.files import StrPath
 from variegate.jobs.regions.memory import MappedFile, num_bytes

@@ -16,10 +16,10 @@ import torch
 
 from variegate.arrays import Int64Array, UInt64Array
 from variegate.augmenter.planner import MixedLabels
+from variegate.data.base import SampleName
+from variegate.data.indexing import open_entropy_index
 from variegate.errors import DecodeError
 from variegate.executors.cpu.memory import RESULTS
-from variegate.formats.base import SampleName
-from variegate.formats.indexing import open_entropy_index
 from variegate.loader.cache import PixelCache, open_cache
 from variegate.loader.making import BatchMaker, MadeRows
 from variegate.loader.options import ConditionsOfIds, LoaderOptions

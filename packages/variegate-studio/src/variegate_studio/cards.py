@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from variegate.checks import number
-from variegate.integrations.converters.albumentations import from_albumentations
-from variegate.integrations.converters.report import ConversionReport, ConversionWarning
+from variegate.interop.convert.albumentations import from_albumentations
+from variegate.interop.convert.report import ConversionReport, ConversionWarning
 from variegate.io.yaml_text import read_yaml
 from variegate.ops.base import Transform
 from variegate.ops.compose import Compose, RandomApply

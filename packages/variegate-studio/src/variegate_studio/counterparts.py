@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from variegate.integrations.converters.report import parameters
+from variegate.interop.convert.report import parameters
 from variegate.ops.base import Transform
 from variegate_studio.pictures import Image_HWC
 

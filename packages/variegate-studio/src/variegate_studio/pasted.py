@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from variegate.errors import PolicyError
-from variegate.integrations.converters import torchvision
-from variegate.integrations.converters.albumentations import COMPOSITIONS, from_albumentations
-from variegate.integrations.converters.albumentations_table import REFUSED, RULES
-from variegate.integrations.converters.report import ConversionError, ConversionReport, ConversionWarning, parameters
-from variegate.integrations.converters.timm import from_timm
+from variegate.interop.convert import torchvision
+from variegate.interop.convert.albumentations import COMPOSITIONS, from_albumentations
+from variegate.interop.convert.albumentations_table import REFUSED, RULES
+from variegate.interop.convert.report import ConversionError, ConversionReport, ConversionWarning, parameters
+from variegate.interop.convert.timm import from_timm
 from variegate.ops.base import Transform
 from variegate.ops.description import from_dict
 

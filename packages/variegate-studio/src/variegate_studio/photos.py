@@ -13,8 +13,8 @@ import numpy as np
 
 from variegate.apps.preview.choosing import DRAWN, Annotations, Choice, Chosen, choose_images, read_chosen
 from variegate.augmenter.augmenter import Augmenter
+from variegate.data.sample_photos import NAMES, sample_images
 from variegate.errors import DecodeError
-from variegate.formats.sample_photos import NAMES, sample_images
 from variegate.io.recent import RecentValues
 from variegate.ops.sizes import LongestMaxSize
 from variegate_studio.pictures import to_jpeg

@@ -13,13 +13,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from variegate.apps.curate.cleaning import open_checked
-from variegate.apps.curate.findings import FINDING_KINDS, MARKED, read_table, with_marks
+from variegate.apps.check.cleaning import open_checked
+from variegate.apps.check.findings import FINDING_KINDS, MARKED, read_table, with_marks
 from variegate.apps.preview.rows import captions
-from variegate.apps.train.checkpoints import LOG_NAME, SETTINGS_NAME
-from variegate.formats.base import SampleName, SourceError
-from variegate.formats.filtered import name_key, sample_keys
+from variegate.data.base import SampleName, SourceError
+from variegate.data.filtered import name_key, sample_keys
 from variegate.jobs.output.manifest import MANIFEST_NAME, read_manifest
+from variegate.learn.checkpoints import LOG_NAME, SETTINGS_NAME
 from variegate_studio.photos import Photos
 
 SHOWN_SIDE = 320  # of outputs and findings

@@ -21,7 +21,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 import variegate
-from variegate.apps.curate.report import THEME
+from variegate.apps.check.report import THEME
 from variegate.checks import PIXEL_VERSION
 from variegate.errors import DecodeError
 from variegate.jobs.augment.plan import check_writable

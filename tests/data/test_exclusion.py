@@ -1,0 +1,191 @@
+"""Samples that are excluded by their names: lists, what is said of them, and that all else stays what it was."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.data.contract import folder, pictures, shards
+from tests.data.tars import indices_of, read_all
+from variegate.apps.preview.choosing import choose_images
+from variegate.data.base import SourceError
+from variegate.data.filtered import PlaceWithout, sample_keys
+from variegate.data.indexing import index_source
+from variegate.data.opening import open_source
+from variegate.data.stamps import stamps_of
+from variegate.loader import Loader
+from variegate.transforms import Compose, RandomResizedCrop, Rotate
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    folder(tmp_path / "photos", pictures())
+    return tmp_path / "photos"
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> Path:
+    path = tmp_path / "out.txt"
+    path.write_text("# what was found\nant/000.jpg\r\n\ncat/006.jpg\nno/such.jpg\n")
+    return path
+
+
+def test_ids_labels_and_classes_stay_what_they_were(place, listed):
+    whole, source = open_source(place), open_source(place, exclude=listed)
+
+    assert sample_keys(source) == sample_keys(whole)[1:-1]
+    assert source.classes == whole.classes
+    every = np.arange(len(source))
+    np.testing.assert_array_equal(source.ids(every), whole.ids(every + 1))
+    np.testing.assert_array_equal(source.labels(every), whole.labels(every + 1))
+    assert source.folder == whole.folder
+    assert source.relative_path(0) == whole.relative_path(1)
+    assert source.name(0) == whole.name(1)
+
+
+def test_a_class_that_loses_all_its_images_keeps_its_number(place):
+    ants = [key for key in sample_keys(open_source(place)) if key.startswith("ant/")]
+
+    source = open_source(place, exclude=ants)
+
+    assert source.classes == ("ant", "bee", "cat")
+    assert set(source.labels(np.arange(len(source))).tolist()) == {1, 2}
+
+
+@pytest.mark.filterwarnings("ignore:.*of out.txt")
+def test_the_others_are_augmented_as_beside_those_left_out(place, listed):
+    transform = Compose([Rotate(30), RandomResizedCrop(16)])
+
+    def made(source):
+        loader = Loader(source, transform, 2, seed=3, shuffle=False, num_threads=1, device="cpu")
+        return {int(id): image.numpy() for batch in loader for id, image in zip(batch.ids, batch.images, strict=True)}
+
+    whole, some = made(open_source(place)), made(PlaceWithout(str(place), listed))
+
+    assert len(some) == len(whole) - 2
+    for id, image in some.items():
+        np.testing.assert_array_equal(image, whole[id])
+
+
+def test_it_says_what_was_left_out_and_which_names_are_of_no_image(place, listed):
+    notes = open_source(place, exclude=listed).notes()
+
+    assert "excluded: 2 of 7 images, by the names of out.txt" in notes
+    assert "of no image: 1 of the names to exclude of out.txt, such as 'no/such.jpg'" in notes
+
+
+def test_fingerprints_tell_what_is_left_out_and_not_how_it_is_said(place, listed):
+    prints = [
+        open_source(place, exclude=given).fingerprint
+        for given in (None, [], listed, ["cat/006.jpg", "ant/000.jpg"], ["ant/000.jpg"])
+    ]
+
+    assert prints[0] == prints[1]
+    assert prints[2] == prints[3]
+    assert len(set(prints)) == 3
+
+
+def test_its_stamps_are_of_the_files_that_are_left(place, listed, tmp_path):
+    assert list(stamps_of(open_source(place, exclude=listed)).names) == sample_keys(open_source(place))[1:-1]
+    source: Any = shards(tmp_path / "tars", pictures()).source
+    few: Any = open_source(source, exclude=["a.tar: 000.jpg", "b.tar: 003.jpg"])
+
+    assert [file.samples for file in source.stored_files()] == [3, 4]
+    assert [file.samples for file in few.stored_files()] == [2, 3]
+    assert [file.samples for file in pickle.loads(pickle.dumps(few)).stored_files()] == [2, 3]
+
+
+def test_shards_give_what_the_index_gives(tmp_path):
+    shards(tmp_path / "tars", pictures())
+    names = ["a.tar: 001.png", "b.tar: 000.png", "c.tar: 0.png"]
+    place = str(tmp_path / "tars" / "*.tar")
+    by_index = open_source(place, exclude=names)
+    source = open_source(place, stream=True, exclude=names)
+
+    indices = indices_of(source)
+    assert source.ids(np.array(indices)).tolist() == by_index.ids(np.arange(len(by_index))).tolist()
+    assert [source.name(index) for index in indices] == [by_index.name(index) for index in range(len(by_index))]
+    assert read_all(source) == read_all(by_index)
+    assert source.by_index().fingerprint == by_index.fingerprint
+    assert source.fingerprint != open_source(place, stream=True).fingerprint
+    assert source.count() == len(by_index)
+
+
+def test_a_name_of_several_images_leaves_out_all_of_them_and_is_said(tmp_path):
+    for name in ("one", "two"):
+        shards(tmp_path / name, pictures())
+    both = [str(tmp_path / name / "a.tar") for name in ("one", "two")]
+
+    source = open_source(both, classes=["ant", "bee", "cat"], exclude=["a.tar: 000.jpg"])
+
+    assert len(source) == 4
+    assert any("is that of several images" in note for note in source.notes())
+
+
+def _parquet() -> bytes:
+    out = io.BytesIO()
+    pq.write_table(pa.table({"file": ["a"]}), out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"no.jpg\n", "none of the 1 names of list.txt, such as 'no.jpg', is in .* such as 'ant/000.jpg'"),
+        (_parquet(), "list.txt: a Parquet file; accepted: a text file with a name per line"),
+        (b"a\xff.jpg\n", "list.txt: not UTF-8 at byte 1"),
+        (None, "list.txt: .*no such file"),
+    ],
+)
+def test_a_list_that_is_none_is_named(place, tmp_path, content, message):
+    path = tmp_path / "list.txt"
+    if content is not None:
+        path.write_bytes(content)
+
+    with pytest.raises(SourceError, match=f"exclude: .*{message}"):
+        open_source(place, exclude=path)
+
+
+def test_nothing_may_be_left_of_no_source(place):
+    with pytest.raises(SourceError, match=r"all 7 images of .* are excluded"):
+        open_source(place, exclude=sample_keys(open_source(place)))
+
+
+@pytest.mark.parametrize("given", [3, b"ant/000.jpg", ["ant/000.jpg", 3]])
+def test_what_is_no_list_is_refused(place, given):
+    with pytest.raises(TypeError, match=r"exclude: got .*accepted: a text file"):
+        open_source(place, exclude=given)
+
+
+def test_an_index_of_jpegs_serves_the_whole_and_any_part_of_it(place, listed, tmp_path, monkeypatch):
+    monkeypatch.setenv("VARIEGATE_CACHE", str(tmp_path / "cache"))
+
+    whole, some = index_source(place), index_source(PlaceWithout(str(place), listed))
+
+    assert whole.path == some.path
+    assert (whole.images, some.images) == (7, 5)
+
+
+def test_a_preview_shows_none_of_those_left_out(place, listed):
+    chosen = choose_images(PlaceWithout(str(place), listed), 8).images
+
+    assert [image.name for image in chosen] == sample_keys(open_source(place))[1:-1]
+    assert [image.sample_id for image in chosen] == [1, 2, 3, 4, 5]
+    with pytest.raises(SourceError, match=r"--exclude: got .* is one image; leave it out"):
+        choose_images(PlaceWithout(str(place / "ant" / "000.jpg"), listed), 8)
+
+
+def test_a_loader_draws_by_class_from_what_is_left(place):
+    keys = sample_keys(open_source(place))
+    source = open_source(place, exclude=[key for key in keys if key.startswith("ant/")])
+
+    loader = Loader(source, RandomResizedCrop(8), 5, weights="balanced", seed=0, device="cpu", num_threads=1)
+
+    assert set(np.concatenate([batch.labels for batch in loader]).tolist()) == {1, 2}

@@ -1,0 +1,314 @@
+"""Findings in each image by itself, and in the sizes of the classes, judged by the table's measures.
+
+Thresholds are those that a user sets, or follow from the data set. A bound that no ordinary photo is beyond is a start.
+Where more than a quarter of the data set is beyond it, such images are what the set is of, and the bound moves out to
+where an image is odd among these: four standard deviations, taken from the middle half of the images, from their
+median. So night photos are not dark as a whole, and a clean set has no share of its images called odd by construction.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variegate.apps.check.findings import READ, DataFinding, coded, floats
+from variegate.apps.check.sample import DEEP, DEEP_GRAY
+from variegate.arrays import BoolArray, Float64Array
+from variegate.options.datasets import ThresholdOptions
+
+Values = Float64Array
+# A kind of finding, the rows that have it, its measure by row, and the sentence of a row.
+Verdict = tuple[str, BoolArray, Values | None, Callable[[int], str]]
+
+DARK, BRIGHT, LOW_CONTRAST, ASPECT, IMBALANCE = 0.25, 0.75, 0.05, 4.0, 10.0
+# Of a data set that is sharp throughout, what is odd in it is a little sharper than what is blurred elsewhere.
+_BLURRED = (1.2, 1.5)
+# Sides of squares as large as an image are compared with those of the median: a sixteenth of its pixels, or 16 times.
+_SIZE_RATIO = 4.0
+_FEW = 20
+_MANY_BEYOND = 0.25
+_SIGMAS = 4.0
+# The middle half of a normal distribution is this many standard deviations to either side of its median.
+_QUARTILE = 0.6745
+
+# What a name may end in, by Pillow's name of the kind. MPO: several JPEGs in one file, as cameras write them.
+_EXTENSIONS = {
+    "JPEG": {".jpg", ".jpeg", ".jpe", ".jfif"},
+    "MPO": {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"},
+    "PNG": {".png"},
+    "GIF": {".gif"},
+    "BMP": {".bmp", ".dib"},
+    "PPM": {".ppm", ".pgm", ".pbm", ".pnm"},
+    "WEBP": {".webp"},
+    "TIFF": {".tif", ".tiff"},
+}
+_KNOWN = set().union(*_EXTENSIONS.values())
+_USUAL_MODES = {"RGB", "L"}
+_TURNS = {
+    2: "mirrored",
+    3: "turned by 180 degrees",
+    4: "mirrored upside down",
+    5: "mirrored and turned by 90 degrees",
+    6: "turned by 90 degrees",
+    7: "mirrored and turned by 270 degrees",
+    8: "turned by 270 degrees",
+}
+# One colour, but for a level or so of a byte, as JPEG's rounding leaves it.
+_BLANK = 1.0 / 255
+# With more contrast a dark or bright image has lines on its white, or lights in its night, and is meant so.
+_DRAWN = 0.12
+# Smaller ones have too few edges for a verdict on their sharpness.
+_LEAST_SIDE = 16
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """An image is found fault with that lies beyond: below ``dark`` (with ``bright_end``), ``low_contrast``
+    (``contrast``), ``blurred`` (``sharpness``) and ``tiny``, above ``bright`` (``dark_end``), ``huge`` and ``aspect``.
+    ``tiny`` and ``huge``: pixels, as the side of a square; ``aspect``: the longer side by the shorter. ``imbalance``:
+    the images of the largest class by those of the smallest."""
+
+    dark: float
+    bright: float
+    low_contrast: float
+    blurred: float
+    tiny: float
+    huge: float
+    aspect: float
+    imbalance: float
+
+
+def judge(table: pa.Table, thresholds: Thresholds | None = None) -> list[DataFinding]:
+    """All findings but duplicates and doubtful labels, of a table of ``MEASURED``."""
+    thresholds = thresholds or thresholds_for(table)
+    table = table.combine_chunks()
+    names = [table[name] for name in ("split", "index", "file")]
+    found = []
+    for finding, holds, measure, why in [*_of_files(table), *_of_pixels(table, thresholds)]:
+        for row in np.flatnonzero(holds).tolist():
+            split, index, file = (column[row].as_py() for column in names)
+            number = None if measure is None else float(measure[row])
+            found.append(DataFinding(split, index, file, finding, number, None, why(row)))
+    return [*found, *_of_classes(table, thresholds)]
+
+
+def _of_files(table: pa.Table) -> Iterator[Verdict]:
+    """A file has the first of empty, truncated, corrupt, damaged that holds."""
+    sizes = floats(table, "bytes")
+    turns = floats(table, "orientation")
+    is_empty = (sizes == 0) | (floats(table, "height") == 0) | (floats(table, "width") == 0)
+    is_truncated = table["is_truncated"].fill_null(False).to_numpy(zero_copy_only=False) & ~is_empty
+    is_whole = ~is_empty & ~is_truncated
+    has_error, has_warning = (table[name].is_valid().to_numpy(zero_copy_only=False) for name in ("error", "warning"))
+
+    def reason(row: int) -> str:
+        named = table["error"][row].as_py() or table["warning"][row].as_py()
+        return str(named or "the file ends before its image does")
+
+    yield "corrupt", has_error & is_whole, None, reason
+    yield "truncated", is_truncated, sizes, reason
+    yield "damaged", has_warning & ~has_error & is_whole, None, reason
+    yield "empty", is_empty, sizes, lambda row: "it has no pixels" if sizes[row] else "the file has no bytes"
+
+    # Of a name without a known extension nothing is said.
+    tails, tail_of = coded(pc.utf8_lower(pc.utf8_slice_codeunits(table["file"], -max(map(len, _KNOWN)))))
+    kinds, kind_of = coded(table["kind"])
+    endings = [os.path.splitext(f"name{tail}")[1] for tail in tails]
+    is_wrong = [
+        [kind in _EXTENSIONS and ending in _KNOWN and ending not in _EXTENSIONS[kind] for ending in [*endings, ""]]
+        for kind in [*kinds, ""]
+    ]
+    has_wrong_extension = np.array(is_wrong)[kind_of, tail_of]
+    yield (
+        "wrong_extension",
+        has_wrong_extension,
+        None,
+        lambda row: f"holds a {kinds[kind_of[row]]} image, not {endings[tail_of[row]]}",
+    )
+    # A mode that more than half of the images have that loaders read is the usual one of the set.
+    modes, mode_of = coded(table["mode"])
+    is_read = pc.is_in(table["split"], pa.array(READ)).to_numpy()
+    counts = np.bincount(mode_of[is_read & (mode_of >= 0)], minlength=len(modes))
+    are_deep = [mode in DEEP_GRAY or mode.endswith(DEEP) for mode in modes]
+    is_unusual = [
+        mode not in _USUAL_MODES and not are_deep[i] and 2 * counts[i] <= counts.sum() for i, mode in enumerate(modes)
+    ]
+
+    def unusual(row: int) -> str:
+        return f"its pixels are {modes[mode_of[row]]}, which become RGB"
+
+    def deep(row: int) -> str:
+        outcome = "which are refused" if has_error[row] else "scaled to 8 bits over their full range"
+        return f"its pixels are {modes[mode_of[row]]}, {outcome}"
+
+    def turned(row: int) -> str:
+        return f"its EXIF orientation is {turns[row]:.0f}: shown {_TURNS.get(int(turns[row]), 'otherwise')}"
+
+    yield "unusual_mode", np.array([*is_unusual, False])[mode_of], None, unusual
+    yield "deep", np.array([*are_deep, False])[mode_of], None, deep
+    yield "exif_turned", turns > 1, turns, turned
+
+
+def _of_pixels(table: pa.Table, limits: Thresholds) -> Iterator[Verdict]:
+    """An image has the first of blank, dark or bright, low_contrast, blurred that holds: what is blank has no contrast,
+    and of what is hardly seen nobody can say whether it is sharp."""
+    decodes = table["error"].is_null().to_numpy(zero_copy_only=False)
+    height = floats(table, "height")
+    width = floats(table, "width")
+    side, aspect = (np.where(decodes, values, np.nan) for values in _sizes(height, width))
+    means = _by_channel(table, "mean")
+    stds = _by_channel(table, "std")
+    spread = stds.max(axis=1)
+    light = floats(table, "bright_end")
+    shade = floats(table, "dark_end")
+    contrast = floats(table, "contrast")
+    sharpness = floats(table, "sharpness")
+    with np.errstate(invalid="ignore"):
+        is_blank = spread <= _BLANK
+        is_faint = ~is_blank & (contrast < _DRAWN)
+        # A saturated blue has little luminance, and a saturated yellow much, without being under- or overexposed.
+        is_dark = (light < limits.dark) & (means.max(axis=1) < limits.dark) & is_faint
+        is_bright = (shade > limits.bright) & (means.min(axis=1) > limits.bright) & is_faint
+        is_seen = ~is_blank & ~is_dark & ~is_bright
+        is_saturated = is_seen & ((light < limits.dark) | (shade > limits.bright))
+        is_flat = (np.where(is_saturated, spread, contrast) < limits.low_contrast) & is_seen
+        is_blurred = (sharpness < limits.blurred) & is_seen & ~is_flat & (np.minimum(height, width) >= _LEAST_SIDE)
+        is_tiny = side < limits.tiny
+        is_huge = side > limits.huge
+        is_long = aspect > limits.aspect
+
+    def verdict(finding: str, holds: BoolArray, measure: Values, limit: float, text: str) -> Verdict:
+        def why(row: int) -> str:
+            return text.format(value=measure[row], limit=limit, width=width[row], height=height[row])
+
+        return finding, holds, measure, why
+
+    size = "{width:.0f} x {height:.0f} pixels, "
+    darkness = "95 % of it has luminance up to {value:.3f}, below {limit:.3f}"
+    brightness = "95 % of it has luminance from {value:.3f} on, above {limit:.3f}"
+    flatness = "luminance has a standard deviation of {value:.3f}, below {limit:.3f}"
+    yield verdict("tiny", is_tiny, side, limits.tiny, size + "fewer than {limit:.0f} squared")
+    yield verdict("huge", is_huge, side, limits.huge, size + "more than {limit:.0f} squared")
+    length = "one side is {value:.1f} times the other, more than {limit:.1f}"
+    yield verdict("extreme_aspect", is_long, aspect, limits.aspect, length)
+    yield verdict("blank", is_blank, spread, _BLANK, "all pixels have one color")
+    yield verdict("dark", is_dark, light, limits.dark, darkness)
+    yield verdict("bright", is_bright, shade, limits.bright, brightness)
+    yield verdict("low_contrast", is_flat, contrast, limits.low_contrast, flatness)
+    yield verdict("blurred", is_blurred, sharpness, limits.blurred, "sharpness is {value:.3f}, below {limit:.3f}")
+
+
+def _by_channel(table: pa.Table, name: str) -> Values:
+    """A column of lists [rows, 3]; NaN for null."""
+    column = table[name]
+    found = np.full((len(table), 3), np.nan)
+    is_known = column.is_valid().to_numpy(zero_copy_only=False)
+    found[is_known] = pc.list_flatten(column).to_numpy().reshape(-1, 3)
+    return found
+
+
+def _of_classes(table: pa.Table, thresholds: Thresholds) -> Iterator[DataFinding]:
+    """None where images have no classes, or all have one. An image that does not decode counts: it was meant for its
+    class."""
+    for split in READ:
+        rows = table.filter(pc.and_(pc.equal(table["split"], split), pc.greater_equal(table["label"], 0)))
+        labels, first, class_of, sizes = np.unique(
+            rows["label"].to_numpy(), return_index=True, return_inverse=True, return_counts=True
+        )
+        if len(labels) < 2:
+            continue
+        named = [rows["class"][row].as_py() or str(labels[i]) for i, row in enumerate(first.tolist())]
+        largest = int(sizes.argmax())
+        smallest = int(sizes.argmin())
+        ratio = float(sizes[largest] / sizes[smallest])
+        if split == "train" and ratio > thresholds.imbalance:
+            why = (
+                f"class {named[largest]} has {sizes[largest]:,} images, class {named[smallest]} {sizes[smallest]:,}: "
+                f"{ratio:.1f} times as many, more than {thresholds.imbalance:g}"
+            )
+            yield DataFinding(split, None, None, "imbalance", ratio, None, why)
+        for row in np.flatnonzero(sizes[class_of] == 1).tolist():
+            index = rows["index"][row].as_py()
+            file = rows["file"][row].as_py()
+            why = f"class {named[class_of[row]]} has no other image"
+            yield DataFinding(split, index, file, "lone_files", 1.0, None, why)
+
+
+def thresholds_for(table: pa.Table, options: ThresholdOptions | None = None) -> Thresholds:
+    """From the train split, for all. ``table``: of ``MEASURED``."""
+    columns = table.select(["height", "width", "dark_end", "bright_end", "contrast", "sharpness"])
+    train = columns.filter(pc.and_(pc.equal(table["split"], "train"), pc.is_null(table["error"])))
+    side, aspect = _sizes(floats(train, "height"), floats(train, "width"))
+    sides = np.log(np.maximum(side, 1))
+    sharpness = floats(train, "sharpness")
+    found: dict[str, float] = {
+        "dark": _below(floats(train, "bright_end"), DARK, _logit, _from_logit),
+        "bright": 1 - _below(1 - floats(train, "dark_end"), 1 - BRIGHT, _logit, _from_logit),
+        "low_contrast": _below(floats(train, "contrast"), LOW_CONTRAST, _log, math.exp),
+        "blurred": _below(sharpness, _blur_start(sharpness[np.isfinite(sharpness)]), _log, math.exp),
+        "tiny": math.exp(_size_fence(sides, -1)),
+        "huge": math.exp(_size_fence(sides, 1)),
+        "aspect": 1 / _below(1 / aspect, 1 / ASPECT, _log, math.exp),
+        "imbalance": IMBALANCE,
+    }
+    set_by_user = {name: value for name in found if (value := getattr(options, name, None)) is not None}
+    return Thresholds(**(found | set_by_user))
+
+
+def _sizes(height: Values, width: Values) -> tuple[Values, Values]:
+    """-> (the side of a square of as many pixels, the longer side by the shorter); NaN where an image has none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.sqrt(height * width), np.maximum(height, width) / np.minimum(height, width)
+
+
+def _below(values: Values, bound: float, to_line: Any, from_line: Any) -> float:
+    """``bound``, or where many are below it, a fence further down on the scale ``to_line``, on which the values are
+    about normal."""
+    values = values[np.isfinite(values)]
+    if len(values) < _FEW or np.mean(values < bound) <= _MANY_BEYOND:
+        return bound
+    return float(min(bound, from_line(_fence(to_line(values), -1))))
+
+
+def _fence(values: Values, sign: int) -> float:
+    quarter, middle = np.quantile(values, [0.25 if sign < 0 else 0.75, 0.5])
+    return float(middle + sign * _SIGMAS * abs(middle - quarter) / _QUARTILE)
+
+
+def _size_fence(sides: Values, sign: int) -> float:
+    """Of logarithms of sides."""
+    sides = sides[np.isfinite(sides)]
+    if not len(sides):
+        return sign * math.inf
+    ratio = sign * math.log(_SIZE_RATIO if len(sides) >= _FEW else 2 * _SIZE_RATIO)
+    furthest = max if sign > 0 else min
+    return furthest(float(np.median(sides)) + ratio, _fence(sides, sign))
+
+
+def _blur_start(sharpness: Values) -> float:
+    """Four standard deviations below the median, taken from the quarter above it, which blurred images change least."""
+    least, most = _BLURRED
+    if len(sharpness) < _FEW:
+        return least
+    values = _log(sharpness)
+    return float(np.clip(math.exp(2 * float(np.median(values)) - _fence(values, 1)), least, most))
+
+
+def _log(values: Values) -> Values:
+    return np.log(np.maximum(values, 1e-4))
+
+
+def _logit(values: Values) -> Values:
+    inside = np.clip(values, 1e-3, 1 - 1e-3)
+    return np.log(inside / (1 - inside))
+
+
+def _from_logit(value: float) -> float:
+    return 1 / (1 + math.exp(-value))

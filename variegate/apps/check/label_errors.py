@@ -1,0 +1,295 @@
+"""Labels that are likely to be wrong: those that a model doubts which was trained on other images."""
+
+from __future__ import annotations
+
+import importlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Event, Lock
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+
+from variegate.apps.check.duplicates import joined
+from variegate.apps.check.findings import DataFinding
+from variegate.arrays import Float64Array, Int64Array
+from variegate.augmenter.augmenter import Augmenter
+from variegate.data.base import SourceError, first_names
+from variegate.data.samples import Samples
+from variegate.decode import read_image
+from variegate.errors import DecodeError
+from variegate.learn.classifier import Classifier
+from variegate.learn.images import BaselineAugmentation, LabelledImages, fitting_batch
+from variegate.learn.models import Airbench
+from variegate.learn.step import in_channels_last
+from variegate.loader.shuffle import Permutation
+from variegate.ops.resize import Resize
+from variegate.options.search import Hyperparameters
+from variegate.threads import default_threads
+
+FOLDS = 3
+_ALIKE = ("duplicates", "near_duplicates", "contradictions")
+_SPLIT = "train"
+
+
+class LabelDoubts(NamedTuple):
+    """``notes``: on images that were not looked at, a line each."""
+
+    findings: list[DataFinding]
+    notes: list[str]
+
+
+def check_cleanlab() -> Any:
+    """The package. Raises ImportError with the command that installs it."""
+    try:
+        return importlib.import_module("cleanlab")
+    except ModuleNotFoundError as error:
+        if error.name != "cleanlab":
+            raise
+        raise ImportError("labels: cleanlab is not installed: pip install 'variegate[labels]'") from None
+
+
+def doubtful_labels(
+    table: pa.Table,
+    source: Samples,
+    findings: Sequence[DataFinding] = (),
+    seed: int = 0,
+    tell: Callable[[int, int], object] = lambda done, total: None,
+    stop: Event | None = None,
+) -> LabelDoubts:
+    """Of the train images in the table of a check, those whose label is likely to be wrong.
+
+    Each of three models is trained on two thirds of the images and predicts the rest; cleanlab compares what is
+    predicted with the labels (Northcutt et al. 2021, "Confident learning", arXiv 1911.00068). ``source``: of the train
+    images, which are read once more. ``findings``: duplicates among them are never on both sides. ``seed`` decides the
+    rest. ``tell``: of epochs done, and of how many.
+
+    Raises ImportError without cleanlab, SourceError where there are no classes to compare, and KeyboardInterrupt once
+    ``stop`` is set.
+    """
+    check_cleanlab()
+    rows, notes = _comparable(table, findings)
+    size = size_for(*(rows[name].to_numpy().astype(np.int64) for name in ("height", "width")))
+    indices = rows["index"].to_numpy()
+    pixels, found = small_pixels(source, indices, size)
+    rows = rows.take(pa.array(np.searchsorted(indices, found)))
+    _, labels, names = _classes(rows)
+    images = LabelledImages(pixels, torch.from_numpy(labels), found.astype(np.uint64), tuple(names))
+    probabilities = predicted(images, folds_of(labels, _units(rows, findings), seed), seed, tell, stop)
+    filters, ranks = (importlib.import_module(f"cleanlab.{name}") for name in ("filter", "rank"))
+    doubtful = np.flatnonzero(np.asarray(filters.find_label_issues(labels, probabilities, n_jobs=1), np.bool_))
+    qualities = np.asarray(ranks.get_label_quality_scores(labels, probabilities), np.float64)
+    doubts = []
+    for row in doubtful[np.argsort(qualities[doubtful], kind="stable")].tolist():
+        suggested = int(probabilities[row].argmax())
+        quality = float(qualities[row])
+        why = (
+            f"labelled {names[labels[row]]!r} ({quality:.1%} likely); a model trained on the others says "
+            f"{names[suggested]!r} ({probabilities[row][suggested]:.1%})"
+        )
+        index, file = (rows[name][row].as_py() for name in ("index", "file"))
+        doubts.append(DataFinding(_SPLIT, index, file, "label_errors", quality, None, why))
+    return LabelDoubts(doubts, notes)
+
+
+def _comparable(table: pa.Table, findings: Sequence[DataFinding]) -> tuple[pa.Table, list[str]]:
+    """The rows whose labels can be judged, by index, and notes on others. Raises SourceError for too few classes."""
+    readable = table.filter(pc.and_(pc.equal(table["split"], _SPLIT), pc.is_null(table["error"])))
+    rows = readable.filter(pc.greater_equal(readable["label"], 0)).sort_by("index")
+    notes = []
+    if 0 < len(rows) < len(readable):
+        notes.append(f"labels: images without a class are not looked at ({len(readable) - len(rows):,})")
+    classes, numbers, names = _classes(rows)
+    small = too_small(numbers, _units(rows, findings), len(classes))
+    if len(small):
+        named = first_names([names[number] for number in small.tolist()])
+        notes.append(f"labels: classes of fewer than {FOLDS} different images are not looked at ({named})")
+        rows = rows.filter(pa.array(~np.isin(numbers, small)))
+    if len(classes) - len(small) < 2:
+        raise SourceError(
+            f"labels: got {len(classes) - len(small)} classes of {FOLDS} or more different images that can be read; "
+            "accepted: two or more, as folders of classes or a column of integers"
+        )
+    return rows, notes
+
+
+def _classes(rows: pa.Table) -> tuple[Int64Array, Int64Array, list[str]]:
+    """-> (the labels that there are, the place of each row's among them, their names)."""
+    labels, first, numbers = np.unique(rows["label"].to_numpy(), return_index=True, return_inverse=True)
+    names = [rows["class"][row].as_py() for row in first.tolist()]
+    names = [str(label) if name is None else str(name) for label, name in zip(labels.tolist(), names, strict=True)]
+    return labels, numbers.astype(np.int64), names
+
+
+def _units(rows: pa.Table, findings: Sequence[DataFinding]) -> Int64Array:
+    """As ``grouped`` has them, from duplicates among these images."""
+    row_of = {index: row for row, index in enumerate(rows["index"].to_pylist())}
+    groups: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for one in findings:
+        if one.finding in _ALIKE and one.group is not None and one.split == _SPLIT and one.index in row_of:
+            groups[one.finding, one.group].append(row_of[one.index])
+    return grouped(len(rows), groups.values())
+
+
+def grouped(count: int, groups: Iterable[Sequence[int]]) -> Int64Array:
+    """int64[count]: of each image the first that it belongs together with, itself where it stands alone. ``groups``:
+    images that belong together; those that share one do so as well."""
+    first = joined((group[0], other) for group in groups for other in group[1:])
+    return np.array([first.get(image, image) for image in range(count)], np.int64)
+
+
+def folds_of(labels: Int64Array, units: Int64Array, seed: int) -> Int64Array:
+    """int64[N]: the fold of each image, which ``seed`` decides.
+
+    ``labels``: int64[N]. ``units``: int64[N] as ``grouped`` gives them; images of one are in one fold, where a twin
+    among those that train would tell a model the label. Every class is dealt out anew, one by one.
+    """
+    mixed = Permutation(len(labels), seed, 0)(np.arange(len(labels)))
+    firsts = mixed[units[mixed] == mixed]
+    by_class = firsts[np.argsort(labels[firsts], kind="stable")]
+    fold = np.empty(len(labels), np.int64)
+    fold[by_class] = np.arange(len(by_class)) % FOLDS
+    return fold[units]
+
+
+def too_small(labels: Int64Array, units: Int64Array, classes: int) -> Int64Array:
+    """The classes, of those that have images at all, with fewer units than folds: they might not be among the images
+    that train. A unit counts for the class of its first image."""
+    found = np.bincount(labels[np.unique(units)], minlength=classes)
+    present = np.bincount(labels, minlength=classes) > 0
+    return np.flatnonzero(present & (found < FOLDS))
+
+
+_BATCH, _SIDE, _MOST_SIDE, _LEAST_SIDE = 256, 32, 64, 16
+_MODEL = "airbench-94x0.25"
+_LR = 0.5
+# What trains a model: so many images in all, by epochs that are not too few to learn nor more than it needs.
+_TRAINED = 30_000
+_LEAST_EPOCHS = 6
+_MOST_EPOCHS = 20
+_EVALUATION_BATCH = 1024
+_INITIALISED = 2048
+
+
+def size_for(heights: Int64Array, widths: Int64Array) -> tuple[int, int]:
+    """(height, width) that all are resized to: their own where it is one, of 16 to 64 pixels a side; 16x16 where all
+    are smaller; else 32x32."""
+    if max(int(heights.max()), int(widths.max())) < _LEAST_SIDE:
+        return _LEAST_SIDE, _LEAST_SIDE
+    height = int(heights[0])
+    width = int(widths[0])
+    is_one = bool((heights == height).all() and (widths == width).all())
+    is_small = min(height, width) >= _LEAST_SIDE and max(height, width) <= _MOST_SIDE
+    return (height, width) if is_one and is_small else (_SIDE, _SIDE)
+
+
+def small_pixels(source: Samples, indices: Int64Array, size: tuple[int, int]) -> tuple[torch.Tensor, Int64Array]:
+    """-> uint8 [N, height, width, 3], and int64[N]: which of ``indices`` they are; all that can still be read.
+
+    ``indices``: in the source, ascending. Raises SourceError where none can be read.
+    """
+    augment = Augmenter(Resize(size), "cpu", layout="NHWC")
+    pixels: list[torch.Tensor] = []
+    found: list[int] = []
+    with ThreadPoolExecutor(default_threads(), "variegate-labels") as pool:
+        for start in range(0, len(indices), _BATCH):
+            some = indices[start : start + _BATCH].tolist()
+            decoded = pool.map(partial(_decoded, source), some)
+            images = {index: image for index, image in zip(some, decoded, strict=True) if image is not None}
+            if images:
+                pixels += [_in_colour(one) for one in augment(list(images.values()))]
+                found += images
+    if not found:
+        raise SourceError("labels: none of the images can be read any more")
+    return torch.stack(pixels), np.array(found, np.int64)
+
+
+def _decoded(source: Samples, index: int) -> Any:
+    """Pixels; None if the image cannot be read any more, as it has changed since it was checked."""
+    try:
+        data = source.read(index).data
+        return read_image(data) if isinstance(data, bytes) else data
+    except DecodeError:
+        return None
+
+
+def _in_colour(image: torch.Tensor) -> torch.Tensor:
+    return image.expand(-1, -1, 3) if image.shape[2] == 1 else image
+
+
+def predicted(
+    images: LabelledImages, folds: Int64Array, seed: int, tell: Callable[[int, int], object], stop: Event | None = None
+) -> Float64Array:
+    """float64 [N, classes]: probabilities. ``folds``: int64[N]. ``tell``: of epochs done, and of how many in all.
+
+    The same on every machine without a GPU, whatever the number of its cores. Raises KeyboardInterrupt once ``stop``
+    is set.
+    """
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    numbers = np.unique(folds).tolist()
+    most = len(images) - len(images) // len(numbers)
+    epochs = max(_LEAST_EPOCHS, min(_MOST_EPOCHS, round(_TRAINED / max(most, 1))))
+    result = np.zeros((len(images), images.num_classes))
+    counting = Lock()
+    done = 0
+
+    def train(fold: int) -> None:
+        nonlocal done
+        inside = np.flatnonzero(folds != fold)
+        outside = np.flatnonzero(folds == fold)
+        part = images.take(inside)
+        # A crop. Mirrored, a digit or a hand may be of another class.
+        crop = max(1, min(part.pixels.shape[1:3]) // 8)
+        baseline = BaselineAugmentation.of(part, crop, flip=False, cutout=0)
+        recipe = Hyperparameters(epochs=epochs, batch_size=fitting_batch(len(inside)), lr=_LR)
+        model = Classifier(_MODEL, images.num_classes, recipe, device, seed + fold, 3, num_threads=1)
+        moved = part.to(device)
+        transform = baseline.with_policy(None)
+        # The first weights follow from some of the images that train.
+        some = np.sort(Permutation(len(part), seed, 0)(np.arange(min(len(part), _INITIALISED))))
+        first = Augmenter(baseline.plain, "cpu", layout="NHWC", num_threads=1)(part.take(some).pixels)
+        assert isinstance(first, torch.Tensor)
+        cast(Airbench, model.model).initialise(in_channels_last(first).to(model.device))
+        for epoch in range(epochs):
+            if stop is not None and stop.is_set():
+                return
+            model.train(moved, transform, epoch)
+            with counting:
+                done += 1
+                tell(done, epochs * len(numbers))
+        result[outside] = _probabilities(model, images.take(outside), baseline, device)
+
+    at_once = 1 if device == "cuda" else min(len(numbers), default_threads())
+    before = torch.get_num_threads()
+    if device == "cpu":  # with one thread for each fold, sums come out the same on every machine
+        torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(at_once, "variegate-labels") as pool:
+            list(pool.map(train, numbers))
+    finally:
+        torch.set_num_threads(before)
+    if stop is not None and stop.is_set():
+        raise KeyboardInterrupt
+    return result
+
+
+@torch.no_grad()
+def _probabilities(
+    classifier: Classifier, images: LabelledImages, baseline: BaselineAugmentation, device: str
+) -> Float64Array:
+    """NaN, of a training that came to nothing, is as if it knew nothing."""
+    classifier.model.eval()
+    augment = Augmenter(baseline.plain, device, layout="NHWC", num_threads=1)
+    found = []
+    for first in range(0, len(images), _EVALUATION_BATCH):
+        batch = augment(images.pixels[first : first + _EVALUATION_BATCH].to(device))
+        assert isinstance(batch, torch.Tensor)
+        found.append(classifier.model(in_channels_last(batch)).double().softmax(1).cpu().numpy())
+    probabilities = np.concatenate(found)
+    probabilities[~np.isfinite(probabilities).all(axis=1)] = 1 / images.num_classes
+    return probabilities

@@ -1,0 +1,134 @@
+"""Targets of an output, in the column ``targets`` of its row of the manifest: an object of JSON with
+
+``boxes``      [x1, y1, x2, y2] of each object, edges in pixels
+``labels``     its class
+``ignored``    1 for COCO's ``iscrowd`` and VOC's ``difficult``, else 0
+``keypoints``  [x, y, visibility, ...] of each object, in the frame of the boxes; where the data set has any
+``outlines``   of each object a list of rings [x, y, ...], COCO's compressed counts, or null; where there are any
+``channels``   of the image
+
+All files of annotations are made of these alone. Of an output in a shard there are only ``boxes``, ``labels``,
+``keypoints``, a list of [x, y, visibility] of each object or of the image, and ``per_box``, by name, as far as the
+records of the data set have them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from variegate.data.annotated.outlines import outline_of
+from variegate.data.annotated.shapes import NO_OUTLINE, RUNS, runs_of
+
+# Digits behind the point, of pixels.
+DIGITS = 3
+Row = dict[str, Any]
+# Written outputs, each with its number from 1 on among all rows; called as often as a file is made.
+Rows = Callable[[], Iterator[tuple[int, Row]]]
+# Of a file: all of it, or pieces of one that may be large.
+Content = bytes | Iterable[bytes]
+
+
+@dataclass(frozen=True)
+class RecordForm:
+    """``boxes``, ``labels``, ``keypoints``: names in a record, None for what it has not. ``is_list``: it is a list of
+    objects, not a dict of lists. ``under``: the name that it has itself in a JSON text. ``box_format``: "xyxy", "xywh"
+    or "cxcywh". ``per_box``: further names, with Arrow's names of their types where these are known.
+
+    Settings of runs have it as a dict, ``dataclasses.asdict``."""
+
+    boxes: str | None = None
+    labels: str | None = None
+    keypoints: str | None = None
+    is_list: bool = False
+    under: str | None = None
+    box_format: str = "xyxy"
+    normalized: bool = False
+    point_origin: str = "corner"
+    per_box: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def record_of(targets: Mapping[str, Any], channels: int, is_single: bool) -> dict[str, Any]:
+    """``targets``: arrays ``boxes``, ``labels``, ``ignored``, ``outline`` (``shapes.OUTLINES``), and perhaps
+    ``keypoints`` and ``masks``. Objects with an outline of which no pixel is left are left out, and so are boxes
+    without area when rounded. Boxes of objects with an outline fit it. ``is_single``: outlines have one ring."""
+    arrays = {name: np.asarray(value) for name, value in targets.items()}
+    outlines = [
+        None if kind == NO_OUTLINE else _outline(arrays["masks"][k], kind, is_single)
+        for k, kind in enumerate(arrays["outline"].tolist())
+    ]
+    boxes = arrays["boxes"].astype(np.float64)
+    for k in np.flatnonzero(arrays["outline"] != NO_OUTLINE).tolist():
+        boxes[k] = _fitted(boxes[k], arrays["masks"][k])
+    boxes = _rounded(boxes)
+    is_left = (arrays["outline"] == NO_OUTLINE) | np.array([bool(outline) for outline in outlines], np.bool_)
+    order = np.flatnonzero(_have_area(boxes) & is_left)
+    found: dict[str, Any] = {
+        "boxes": boxes[order].tolist(),
+        "labels": arrays["labels"][order].tolist(),
+        "ignored": arrays["ignored"][order].astype(int).tolist(),
+        "channels": channels,
+    }
+    if "keypoints" in arrays:
+        found["keypoints"] = [one.ravel().tolist() for one in _rounded(arrays["keypoints"][order])]
+    if "masks" in arrays:
+        found["outlines"] = [outlines[k] for k in order.tolist()]
+    return found
+
+
+def objects_of(targets: Mapping[str, Any], per_box: Sequence[str]) -> dict[str, Any]:
+    """Of an output in a shard. Boxes without area when rounded are left out."""
+    found: dict[str, Any] = {}
+    order: Any = slice(None)
+    if "boxes" in targets:
+        boxes = _rounded(targets["boxes"])
+        order = np.flatnonzero(_have_area(boxes))
+        found["boxes"] = boxes[order].tolist()
+    if "labels" in targets:
+        found["labels"] = np.asarray(targets["labels"])[order].tolist()
+    if "keypoints" in targets:
+        found["keypoints"] = _rounded(targets["keypoints"])[order].tolist()
+    if per_box:
+        found["per_box"] = {name: _some(targets[name], order) for name in per_box}
+    return found
+
+
+def _rounded(values: Any) -> Any:
+    return np.round(np.asarray(values).astype(np.float64), DIGITS)
+
+
+def _fitted(box: Any, mask_HW: Any) -> Any:
+    """Edges of a box, those farther than a pixel from the object's mask moved to it: the box of a transformed box is
+    looser than that of the transformed object."""
+    columns = np.flatnonzero(mask_HW.any(axis=0))
+    rows = np.flatnonzero(mask_HW.any(axis=1))
+    if not len(rows):
+        return box
+    seen = np.array([columns[0], rows[0], columns[-1] + 1, rows[-1] + 1], np.float64)
+    return np.where(np.abs(box - seen) <= 1.0, box, seen)
+
+
+def _have_area(boxes: Any) -> Any:
+    return (boxes[:, 2:] > boxes[:, :2]).all(axis=1)
+
+
+def _some(values: Any, order: Any) -> list[Any]:
+    if isinstance(values, list):
+        return values[order] if isinstance(order, slice) else [values[k] for k in order.tolist()]
+    some: list[Any] = np.asarray(values)[order].tolist()
+    return some
+
+
+def _outline(mask_HW: Any, kind: int, is_single: bool) -> Any:
+    if kind == RUNS:
+        return runs_of(mask_HW) if mask_HW.any() else None
+    return [ring.ravel().tolist() for ring in outline_of(mask_HW, is_single)]
+
+
+def targets_in(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a row of a manifest. Raises ValueError, TypeError for one that has none."""
+    found: dict[str, Any] = json.loads(row["targets"])
+    return found

@@ -1,0 +1,281 @@
+"""Shards of raw pixels: Arrow IPC files without compression, whose images are mapped into memory, one by one.
+
+A row has id, height, width, channels (in the file, 1 or 3), shown (channels that a reader returns, where gray may be
+repeated), name, label, and pixels uint8 [H, W, C]. Pixels are the last column, so that those of a record batch are one
+stretch of the file, and an image of it is read alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from variegate.arrays import AnyArray, UInt8Array
+from variegate.data.arrow_ipc import Span, read_but_last_column
+from variegate.data.base import SourceError, StoredFile, digest_of, first_names
+from variegate.data.labels import checked_names
+from variegate.data.parquet.read import open_random
+from variegate.data.reading import FileVersion, read_range, reason_for, version_of
+from variegate.data.samples import Samples, Store
+from variegate.data.shards import GroupedShard, Labels, Record
+from variegate.data.storage import Storage
+from variegate.errors import DecodeError, one_line
+from variegate.io.files import open_regular
+from variegate.io.location import Location, relative_names
+
+SUFFIX = ".arrow"
+FORMAT = b"variegate raw pixels 2"
+PLACES = np.dtype(
+    [("offset", "<u8"), ("id", "<u8"), ("height", "<u4"), ("width", "<u4"), ("channels", "u1"), ("shown", "u1")]
+)
+_NUMBERS = (
+    ("id", pa.uint64()),
+    ("height", pa.uint32()),
+    ("width", pa.uint32()),
+    ("channels", pa.uint8()),
+    ("shown", pa.uint8()),
+)
+_BATCH_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class RawIndex:
+    """Of one file. ``places``: PLACES[N]; ``labels``: int64 or float64, [N] or [N, width]; ``names``: a column of
+    Samples; ``digest``: of all of it."""
+
+    places: AnyArray
+    labels: AnyArray
+    names: Any
+    classes: tuple[str, ...]
+    digest: str
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+def raw_schema(labels: Labels) -> pa.Schema:
+    kind = pa.int64() if labels.kind in ("int", "ints") else pa.float64()
+    label = pa.list_(kind, labels.width) if labels.width else kind
+    fields = [*_NUMBERS, ("name", pa.binary()), ("label", label), ("pixels", pa.large_binary())]
+    return pa.schema(fields, {"format": FORMAT, "classes": json.dumps(labels.classes)})
+
+
+def _read_index(file: Any, size: int) -> RawIndex:
+    """Raises ValueError, TypeError, RecursionError or ArrowException for all but an index of pixels in the file."""
+    schema, batches, spans = read_but_last_column(file, size, _check_schema)
+    classes = checked_names(json.loads(schema.metadata[b"classes"]))
+    _, width = _label_kind(schema)
+    if any(column.null_count for batch in batches for column in batch.columns):
+        raise ValueError("missing values")
+    places = [_places(batch, span) for batch, span in zip(batches, spans, strict=True)]
+    table = pa.Table.from_batches(batches, schema.remove(len(schema) - 1))
+    names = table.column("name").cast(pa.large_binary()).combine_chunks()
+    label = table.column("label").combine_chunks()
+    labels = label.flatten().to_numpy().reshape(-1, width) if width else label.to_numpy()
+    found = np.concatenate([np.zeros(0, PLACES), *places])
+    digest = hashlib.sha256()
+    for part in (found, np.ascontiguousarray(labels)):
+        digest.update(part.tobytes())
+    digest.update(b"\0".join(names.to_pylist()))
+    return RawIndex(found, labels, names, classes, digest.hexdigest())
+
+
+def _check_schema(schema: pa.Schema) -> None:
+    if (schema.metadata or {}).get(b"format") != FORMAT:
+        raise ValueError("an Arrow file of another kind")
+    if not schema.equals(raw_schema(Labels(*_label_kind(schema)))):
+        raise ValueError(f"its columns are {one_line(ValueError(str(schema.remove_metadata())))}")
+
+
+def _label_kind(schema: pa.Schema) -> tuple[str, int]:
+    """``Labels.kind`` and ``Labels.width``. Raises ValueError."""
+    index = schema.get_field_index("label")
+    if index < 0:
+        raise ValueError("no column of labels")
+    kind = schema.types[index]
+    is_row = pa.types.is_fixed_size_list(kind)
+    width = kind.list_size if is_row else 0
+    number = kind.value_type if is_row else kind
+    return ("int" if pa.types.is_integer(number) else "float") + "s" * is_row, width
+
+
+def _places(batch: pa.RecordBatch, span: Span) -> AnyArray:
+    """PLACES of the images of a batch, whose pixels are ``span``. Raises ValueError for others."""
+    found = np.zeros(len(batch), PLACES)
+    for name, _ in _NUMBERS:
+        found[name] = batch.column(name).to_numpy()
+    if not (np.isin(found["channels"], (1, 3)).all() and np.isin(found["shown"], (1, 3)).all()):
+        raise ValueError("images of neither 1 nor 3 channels")
+    if (found["shown"] < found["channels"]).any():
+        raise ValueError("fewer channels are shown than an image has")
+    # In numbers that do not overflow, and are exact where the file is long enough.
+    sizes = found["height"].astype(np.float64) * found["width"] * found["channels"]
+    ends = np.cumsum(sizes)
+    if len(ends) and ends[-1] > span.size:
+        raise ValueError("pixels beyond their end")
+    found["offset"] = span.start + (ends - sizes).astype(np.uint64)
+    return found
+
+
+class RawShard(GroupedShard):
+    """Of records whose ``data`` are pixels, of which ``shape`` says how they lie."""
+
+    def __init__(self, storage: Storage, name: str, labels: Labels) -> None:
+        super().__init__(storage, name, labels)
+        self._schema = raw_schema(labels)
+        self._file = pa.ipc.new_file(self._writer.file, self._schema)
+        self._begin_group()
+
+    def add(self, record: Record) -> str:
+        """-> the image's place in the file: 0, 1, ..."""
+        super().add(record)
+        return str(self.count - 1)
+
+    def _begin_group(self) -> None:
+        self._rows: list[tuple[Any, ...]] = []
+        self._pixels: list[bytes] = []
+        self._batch_size = 0
+
+    def _add(self, record: Record, label: Any) -> None:
+        assert record.shape is not None
+        name = record.source.encode("utf-8", "surrogateescape")
+        self._rows.append((record.id, *record.shape, name, label))
+        self._pixels.append(record.data)
+        self._batch_size += len(record.data)
+        if self._batch_size >= _BATCH_BYTES:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        columns = zip(*self._rows, strict=True)
+        arrays = [pa.array(values, kind) for values, kind in zip(columns, self._schema.types[:-1], strict=True)]
+        ends = np.cumsum([0, *map(len, self._pixels)], dtype=np.int64)
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(self._pixels))]
+        arrays.append(pa.Array.from_buffers(pa.large_binary(), len(self._pixels), buffers))
+        self._file.write_batch(pa.record_batch(arrays, schema=self._schema))
+        self._begin_group()
+
+
+_OPENED_AT_ONCE = 16
+# Python holds an open file for every map, of which a process may have 1,024.
+_MOST_MAPS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class RawShardFile:
+    """A file whose index was read."""
+
+    location: Location
+    version: FileVersion
+    index: RawIndex
+
+
+class RawStore(Store):
+    """Images of raw shards. One in a file of this machine is a read-only view into its map (a file must not be cut off
+    meanwhile); gray ones of a set of color ones are shown with their channel repeated. A pickled copy makes maps
+    anew."""
+
+    def __init__(self, indexes: Sequence[RawIndex]) -> None:
+        self._places = np.concatenate([index.places for index in indexes])
+        self._digests = [index.digest for index in indexes]
+        self.__setstate__({})
+
+    def digest(self, samples: Samples) -> str:
+        """Of the names of the shards and of their indexes: sizes, labels, ids and names."""
+        named = zip(relative_names([file.location for file in samples.files]), self._digests, strict=True)
+        return digest_of("\0".join(samples.classes), *(f"\0{name}\0{digest}" for name, digest in named))
+
+    def read(self, samples: Samples, row: int) -> UInt8Array:
+        """Pixels uint8 [H, W, C], not to be written to. Raises DecodeError where the file has changed, or is gone."""
+        file, _ = samples.file_of(row)
+        offset, _, height, width, channels, shown = map(int, self._places[row].tolist())
+        size = height * width * channels
+        if file.location.is_url:
+            data = read_range(file.location, offset, size, file.size, str(samples.row_name(row)))
+            flat = np.frombuffer(data, np.uint8)
+        else:
+            try:
+                mapped = self.map_file(file)
+            except DecodeError as error:
+                raise DecodeError(str(samples.row_name(row)), error.reason) from None
+            except (OSError, ValueError) as error:
+                raise DecodeError(str(samples.row_name(row)), reason_for(error, file.location)) from None
+            begin = offset - offset % mmap.PAGESIZE
+            # The system begins to read what is not in memory: else the augmenting threads would wait for every page.
+            with suppress(AttributeError, OSError, ValueError):
+                mapped.madvise(mmap.MADV_WILLNEED, begin, offset + size - begin)
+            flat = np.frombuffer(mapped, np.uint8, size, offset)
+        image = flat.reshape(height, width, channels)
+        return image if shown == channels else np.broadcast_to(image, (height, width, shown))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "map_file"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        # The latest maps; views keep theirs alive.
+        self.map_file = lru_cache(_MOST_MAPS)(_map_file)
+
+
+def _map_file(file: StoredFile) -> mmap.mmap:
+    """Raises OSError, ValueError, or DecodeError for a file that has changed."""
+    with open_regular(file.location.address()) as opened:
+        now = os.fstat(opened.fileno())
+        if (now.st_size, str(now.st_mtime_ns)) != (file.size, file.version):
+            raise DecodeError(str(file.location), "the file has changed since it was opened")
+        options: Any = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+        return mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ, **options)
+
+
+def open_raw(files: Sequence[Location]) -> Samples:
+    """The images of raw shards, in the shards' order, with the ids of the samples that were packed.
+
+    Raises SourceError naming the file: no raw pixels, damaged, of other classes or labels than the first.
+    """
+    with ThreadPoolExecutor(min(_OPENED_AT_ONCE, len(files))) as pool:
+        opened = list(pool.map(_open, files))
+    first = opened[0].index
+    for file in opened[1:]:
+        if file.index.classes != first.classes:
+            raise SourceError(f"{file.location}: has other classes than {opened[0].location}")
+        if (file.index.labels.dtype, file.index.labels.shape[1:]) != (first.labels.dtype, first.labels.shape[1:]):
+            raise SourceError(f"{file.location}: has labels of another kind than {opened[0].location}")
+    indexes = [file.index for file in opened]
+    return Samples(
+        place=first_names([str(file.location) for file in opened], 1),
+        size=sum(map(len, indexes)),
+        store=RawStore(indexes),
+        classes=first.classes,
+        path=pa.concat_arrays([index.names for index in indexes]),
+        files=[StoredFile(file.location, len(file.index), *file.version) for file in opened],
+        label=np.concatenate([index.labels for index in indexes]),
+        id=np.concatenate([index.places["id"] for index in indexes]),
+        is_remote=any(file.location.is_url for file in opened),
+        is_decoded=True,
+    )
+
+
+def _open(location: Location) -> RawShardFile:
+    version = version_of(location)
+    try:
+        with open_random(location) as (file, size, _):
+            index = _read_index(file, size)
+    except SourceError:
+        raise
+    except OSError as error:
+        raise SourceError(f"{location}: {reason_for(error, location)}") from None
+    # Also KeyError and IndexError, as anybody may have made it.
+    except (ValueError, TypeError, LookupError, RecursionError, pa.ArrowException) as error:
+        raise SourceError(f"{location}: no shard of raw pixels, or damaged: {one_line(error)}") from None
+    return RawShardFile(location, version, index)

@@ -1,0 +1,200 @@
+"""Data sets of shards that are opened when an epoch comes to them, so that training starts before all are read."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import pyarrow as pa
+
+from variegate.arrays import Int64Array, UInt64Array
+from variegate.data.base import (
+    Item,
+    SampleName,
+    SourceError,
+    StoredFile,
+    describe,
+    digest_of,
+    first_names,
+)
+from variegate.data.samples import Samples, Store
+from variegate.errors import DecodeError
+from variegate.io.location import Location, relative_names
+from variegate.threads import computed_once
+
+# Of a sample's index and id, the bits of its position within its shard.
+POSITION_BITS = 32
+_POSITIONS = (1 << POSITION_BITS) - 1
+# Opened shards that are remembered: those of two blocks of the largest size.
+MOST_BLOCK_SHARDS = 32
+_MOST_OPENED = 2 * MOST_BLOCK_SHARDS
+_THREADS = 16
+
+# Samples without those of some names.
+LeaveOut: TypeAlias = Callable[[Samples, frozenset[str]], Samples]
+
+
+class ShardedSource(ABC):
+    """Shards, each of which is a source with its part of the ids. How many samples there are is not known before all of
+    them are opened.
+
+    The index of a sample is ``shard << 32 | position``. Any thread may call any method; a copy made by pickling reads
+    the same. With ``on_error="skip"`` a shard that cannot be read is one bad sample.
+    """
+
+    # Blocks of an epoch are local when their samples are read.
+    is_remote = False
+    has_targets = False
+    has_edges = False
+    has_image_labels = True
+
+    def __init__(self, shards: Sequence[Location], classes: Sequence[str], on_error: str) -> None:
+        self.locations = list(shards)
+        self.classes = tuple(classes)
+        self.on_error = on_error
+        self._whole: ShardedSource | None = None
+        self._excluded: frozenset[str] = frozenset()
+        self._leave_out: LeaveOut | None = None
+        self._opened: dict[int, Samples] = {}
+
+    def __repr__(self) -> str:
+        number = "1 shard" if self.num_shards == 1 else f"{self.num_shards:,} shards"
+        return describe(self, first_names([str(shard) for shard in self.locations], 1), number)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_opened": {}}
+
+    @abstractmethod
+    def _open(self, number: int, fetch: bool) -> Samples | None:
+        """Index a shard; None if that means to read all of it and ``fetch`` is False. Raises SourceError."""
+
+    @abstractmethod
+    def _open_all(self) -> Samples:
+        """Index all shards. Raises SourceError."""
+
+    @computed_once
+    def fingerprint(self) -> str:
+        """Short hex of the names of the shards below the folder that they share, the classes, and what is excluded."""
+        excluded = ["\0", *sorted(self._excluded)] if self._excluded else []
+        return digest_of("\0".join([*relative_names(self.locations), "", *self.classes, *excluded]))
+
+    @property
+    def whole(self) -> ShardedSource:
+        """The source without exclusions."""
+        return self._whole or self
+
+    @property
+    def num_shards(self) -> int:
+        return len(self.locations)
+
+    def shard(self, number: int) -> Samples:
+        """The samples of a shard, all of which is local afterwards. Raises IndexError, SourceError."""
+        opened = self._known(number, fetch=True)
+        assert opened is not None
+        return opened
+
+    def _known(self, number: int, fetch: bool) -> Samples | None:
+        if not 0 <= number < self.num_shards:
+            raise IndexError(f"shard: got {number}; accepted: 0 to {self.num_shards - 1}")
+        if (opened := self._opened.get(number)) is not None:
+            return opened
+        try:
+            opened = self._open(number, fetch)
+        except SourceError as error:
+            if self.on_error == "raise":
+                raise
+            shard = self.locations[number]
+            opened = Samples(
+                place=str(shard),
+                size=1,
+                store=UnreadableShard(error.reason(str(shard))),
+                path=pa.array([None], pa.large_binary()),
+                files=[StoredFile(shard, 1, 0, "")],
+                id=np.array([number << POSITION_BITS], np.uint64),
+            )
+        if opened is not None and self._leave_out is not None:
+            opened = self._leave_out(opened, self._excluded)
+        if opened is not None and (fetch or isinstance(opened.store, UnreadableShard)):
+            self._opened[number] = opened
+            for old in list(self._opened)[:-_MOST_OPENED]:
+                self._opened.pop(old, None)
+        return opened
+
+    def length(self, number: int) -> int:
+        """Samples of a shard, which is read only if it has no index yet. One that could not be read is tried again.
+        Raises as ``shard``."""
+        if self.unreadable([number]):
+            self._opened.pop(number, None)
+        return len(self._known(number, fetch=False) or self.shard(number))
+
+    def unreadable(self, numbers: Sequence[int]) -> list[str]:
+        """Reasons why some of these shards, which were opened, cannot be read."""
+        opened = [shard for number in numbers if (shard := self._opened.get(number)) is not None]
+        return [f"{one.place}: {one.store.reason}" for one in opened if isinstance(one.store, UnreadableShard)]
+
+    def count(self) -> int | None:
+        """The number of samples; None if a shard has no index yet, neither in the cache folder nor beside it."""
+
+        def length_of(number: int) -> int | None:
+            shard = self._known(number, fetch=False)
+            return None if shard is None else len(shard)
+
+        with ThreadPoolExecutor(_THREADS, "variegate-index") as pool:
+            lengths = [*pool.map(length_of, range(self.num_shards))]
+        return None if None in lengths else sum(cast("list[int]", lengths))
+
+    def by_index(self) -> Samples:
+        """The same samples by index, with the same ids, in the order of the shards. Reads each shard that has no index
+        yet. Raises SourceError."""
+        source = self._open_all()
+        return source if self._leave_out is None else self._leave_out(source, self._excluded)
+
+    def excluding(self, names: frozenset[str], leave_out: LeaveOut) -> ShardedSource:
+        """Without the samples of these names, of each shard by ``leave_out``."""
+        other = copy(self)
+        other.__dict__.pop("fingerprint", None)
+        other._whole = self.whole
+        other._excluded = self._excluded | names
+        other._leave_out = leave_out
+        other._opened = {}
+        return other
+
+    def read(self, index: int) -> Item:
+        """Raises DecodeError with the sample's name where it cannot be read."""
+        return self.shard(index >> POSITION_BITS).read(index & _POSITIONS)
+
+    def name(self, index: int) -> SampleName:
+        return self.shard(index >> POSITION_BITS).name(index & _POSITIONS)
+
+    def ids(self, indices: Int64Array) -> UInt64Array:
+        """Those of the shards: ``by_index`` has the same."""
+        if not self._excluded:
+            return indices.astype(np.uint64)
+        ids = np.empty(len(indices), np.uint64)
+        shards = indices >> POSITION_BITS
+        for number in np.unique(shards).tolist():
+            rows = shards == number
+            ids[rows] = self.shard(number).ids(indices[rows] & _POSITIONS)
+        return ids
+
+    def notes(self) -> list[str]:
+        """About the shards that were opened last."""
+        opened = list(self._opened.values())
+        return list(dict.fromkeys(note for shard in opened for note in shard.notes()))
+
+
+AnySource: TypeAlias = Samples | ShardedSource
+
+
+class UnreadableShard(Store):
+    """A shard that cannot be read, as one bad sample."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def read(self, samples: Samples, row: int) -> Item:
+        raise DecodeError(samples.place, self.reason)

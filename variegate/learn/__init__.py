@@ -1,0 +1,1 @@
+"""Training classifiers, comparing policies, and searching for them: Population Based Augmentation and races."""

@@ -1,0 +1,324 @@
+"""Loaders of a training over its training and validation images, and their transforms."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from variegate import transforms as T
+from variegate.augmenter.planner import MixedLabels, num_partners
+from variegate.data.base import SourceError, first_names
+from variegate.data.opening import new_notes, open_source
+from variegate.data.samples import Samples
+from variegate.decode import read_image
+from variegate.errors import DecodeError
+from variegate.io.addresses import shown, speakable
+from variegate.jobs.arguments import WHOLE, parse_size
+from variegate.learn.adaptation import adapted
+from variegate.learn.fitting import Data, Fit, fit_training
+from variegate.learn.images import (
+    LARGEST_KEPT,
+    BaselineAugmentation,
+    sampled_sizes,
+)
+from variegate.learn.models import statistics_of
+from variegate.learn.ranks import Ranks
+from variegate.learn.step import in_channels_last
+from variegate.loader import Batch, Loader
+from variegate.loader.batch import Failure
+from variegate.options.rows import Row
+from variegate.options.training import TrainOptions
+from variegate.policies.load import scaled_policy
+from variegate.policies.whole import is_whole, whole_size
+
+Size = tuple[int, int]
+
+# Statistics of ImageNet, whatever the images, so that a model is used as it was trained.
+_MEAN = (0.485, 0.456, 0.406)
+_STD = (0.229, 0.224, 0.225)
+_GRAY_MEAN = (0.449,)
+_GRAY_STD = (0.226,)
+_CENTER_SHARE = 0.875
+_CACHE_BYTES = 1 << 30
+# Images for models that are initialised by images.
+_MIN_PLAIN = 64
+_MAX_PLAIN = 2048
+_MAX_PLAIN_VALUES = 1 << 23
+_MAX_UNREADABLE = 100
+
+
+def kept_size_steps(row: Row, size: Size, fill: tuple[int, int, int]) -> list[T.Transform]:
+    """The parts of the row for images that keep their (height, width). ``fill``: color of the cutout.
+
+    Raises ValueError for a part of 0 pixels.
+    """
+    side = min(size)
+    padding, cutout = row.pixels("policy", side // 8, side // 2)
+    steps: list[T.Transform] = []
+    if padding:
+        steps.append(T.RandomCrop(size, padding=padding))
+    if row.flip:
+        steps.append(T.RandomHorizontalFlip())
+    if cutout:
+        steps.append(T.Cutout(cutout, fill=fill))
+    return steps
+
+
+def resized_steps(row: Row, size: Size, policy: list[T.Transform], fill: tuple[int, int, int]) -> list[T.Transform]:
+    """The parts of the row and the policy, for images of many sizes that ``RandomResizedCrop`` crops to ``size``."""
+    steps: list[T.Transform] = [T.RandomResizedCrop(size)]
+    if row.flip:
+        steps.append(T.RandomHorizontalFlip())
+    steps += policy
+    _, cutout = row.pixels("policy", 1, min(size) // 2)
+    if cutout:
+        steps.append(T.Cutout(cutout, fill=fill))
+    return steps
+
+
+def center_steps(size: Size) -> list[T.Transform]:
+    """Resize and crop the center, as images are scored."""
+    shorter = min(round(side / _CENTER_SHARE) for side in size)
+    return [T.Resize(shorter), T.CenterCrop(size)]
+
+
+class Feed:
+    """Loaders of this rank's share: ``train``, and ``scored`` (None without validation).
+
+    Raises SourceError, PolicyError, ValueError naming an option.
+    """
+
+    def __init__(self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks) -> None:
+        self.source, self.place = _open(source)
+        self.length = len(self.source)
+        self.classes = classes_of(self.source, self.place)
+        if len(self.classes) < 2:
+            raise SourceError(f"{self.place}: has one class ({first_names(self.classes)}); accepted: two or more")
+        self.options = options
+        row = options.row
+        self._policy = None if row.policy is None else scaled_policy(row.policy, options.epochs)
+        self.channels, self.fit = self._fit(ranks)
+        self.model, self.size, self.batch_size = self.fit.model, self.fit.size, self.fit.batch_size
+        if options.pretrained and not self.model.startswith("timm:"):
+            raise ValueError(f"pretrained: got True with model {self.model}; accepted with timm:NAME alone")
+        self._device = ranks.device
+        self._is_first = ranks.is_first
+        self.transform, self.plain = self._transforms()
+        common: dict[str, Any] = {
+            "batch_size": self.batch_size,
+            "device": ranks.device,
+            "seed": options.seed,
+            "num_threads": options.threads,
+            "layout": "NHWC",
+            "rank": ranks.rank,
+            "world_size": ranks.ranks,
+            "targets": False,
+            "on_error": "skip",
+            **self._cache(),
+        }
+        conditions = self.adaptation.of_epoch if self.adaptation.gives else None
+        self.train = Loader(self.source, self.transform, max_errors=0.1, conditions=conditions, **common)
+        self.scored = None
+        if validation is not None:
+            others, place = _open(validation)
+            self._check_same_classes(others, place)
+            self.scored = Loader(others, self.plain, shuffle=False, **common)
+
+    def _cache(self) -> dict[str, Any]:
+        """Decode small images once, because reading them costs more than augmenting them."""
+        if self.source.is_decoded or max(self.size) > LARGEST_KEPT:
+            return {}
+        return {"cache": "host", "cache_bytes": _CACHE_BYTES}
+
+    def unread(self) -> list[Failure]:
+        return [*self.train.errors, *(self.scored.errors if self.scored is not None else [])]
+
+    def _fit(self, ranks: Ranks) -> tuple[int, Fit]:
+        """-> channels, and what the data and the memory decide; the same on every rank."""
+        options = self.options
+        together = ranks.ranks * self.options.accumulate
+        if (options.batch_size or 0) * together > self.length:
+            by = f" x {options.accumulate} batches x {ranks.ranks} ranks" if together > 1 else ""
+            raise ValueError(
+                f"batch_size: got {options.batch_size}{by}, with {self.length:,} images to train; accepted: no more "
+                "than that in a step"
+            )
+        channels, first = _first_image(self.source, self.place)
+        data = Data(self.length, sampled_sizes(self.source), channels, len(self.classes))
+        whole = whole_size(self._policy)
+        size = whole if options.size == "auto" else parse_size(options.size) or first
+        if whole not in (None, size):
+            got, wanted = (f"{height}x{width}" for height, width in (size or first, whole))
+            raise ValueError(f"size: got {got}, with a policy that crops to {wanted}; accepted: {wanted}")
+        fit = fit_training(data, options, size, together, ranks.device)
+        smallest = min(ranks.gather(fit.batch_size))
+        is_kept = fit.is_kept or options.size.lower() == "none"
+        return channels, replace(fit, batch_size=smallest, is_kept=is_kept)
+
+    def _transforms(self) -> tuple[T.Transform, T.Transform]:
+        """-> of training images, and of images that are scored."""
+        options = self.options
+        row = self.options.row
+        size = self.size
+        normalize, fill = self._normalize()
+        crops_itself = self._policy is not None and is_whole(self._policy)
+        if crops_itself:
+            row.check_is_whole("policy")
+            if self._is_first:
+                warnings.warn(f"{options.policy}: {WHOLE}", stacklevel=3)
+        policy, self.adaptation = adapted(self._policy, self.source, options)
+        before, mixing = self._mixing(policy)
+        end: list[T.Transform] = [*mixing, normalize]
+        if options.random_erasing:
+            end.append(T.RandomErasing(options.random_erasing))
+
+        keeps_size = self.fit.is_kept
+        is_resized = not keeps_size and whole_size(self._policy) is None
+        if keeps_size:
+            plain: list[T.Transform] = []
+        elif is_resized:
+            plain = center_steps(size)
+        else:
+            plain = [T.Resize(size)]
+        scoring = T.Compose([*plain, normalize]) if plain else normalize
+        if crops_itself:
+            steps = [*(plain if is_resized else []), *before]
+        elif is_resized and row.crop is None:
+            steps = resized_steps(row, size, before, fill)
+        else:
+            # Photos are cropped to one size first if the row says by how many pixels it moves them.
+            steps = [*(plain if is_resized else []), *before, *kept_size_steps(row, size, fill)]
+        return T.Compose([*steps, *end]), scoring
+
+    def _normalize(self) -> tuple[T.Transform, tuple[int, int, int]]:
+        """-> the normalization, and the color of its mean."""
+        mean: tuple[float, ...]
+        std: tuple[float, ...]
+        mean, std = (_GRAY_MEAN, _GRAY_STD) if self.channels == 1 else (_MEAN, _STD)
+        if self.options.pretrained and self.channels == 3:
+            mean, std = statistics_of(self.model)
+        return T.Normalize(mean, std), BaselineAugmentation(self.size, mean, std).fill
+
+    def _mixing(self, policy: T.Transform | None) -> tuple[list[T.Transform], list[T.Transform]]:
+        """-> the policy if it changes single images, and what mixes images, which comes last."""
+        options = self.options
+        mixers: list[T.Transform] = []
+        if options.mixup:
+            mixers.append(T.MixUp(options.mixup))
+        if options.cutmix:
+            mixers.append(T.CutMix(options.cutmix))
+        if policy is not None and num_partners(policy):
+            if mixers:
+                name = "mixup" if options.mixup else "cutmix"
+                got = f"{name}: got {getattr(options, name):g}"
+                raise ValueError(f"{got} with a policy that mixes images; accepted: one")
+            return [], [policy]
+        if len(mixers) > 1:
+            mixers = [T.RandomChoice(mixers)]
+        return ([] if policy is None else [policy]), mixers
+
+    def plain_images(self) -> torch.Tensor:
+        """float32 [N, C, H, W] on the device: up to some thousand images, drawn by the seed, preprocessed as for
+        scoring. Raises SourceError."""
+        values = self.size[0] * self.size[1] * self.channels
+        number = max(_MIN_PLAIN, min(_MAX_PLAIN, _MAX_PLAIN_VALUES // values))
+        loader = Loader(
+            self.source,
+            self.plain,
+            min(number, self.length),
+            self._device,
+            seed=self.options.seed,
+            num_threads=self.options.threads,
+            layout="NHWC",
+            rank=0,
+            world_size=1,
+            on_error="skip",
+            prefetch=0,
+        )
+        batch = next(iter(loader), None)
+        if batch is not None and isinstance(batch.images, torch.Tensor):
+            return in_channels_last(batch.images[torch.from_numpy(~batch.padding).to(batch.images.device)])
+        raise SourceError(
+            f"{self.place}: has no images that can be read, of one size; accepted: --size cuts them to one"
+        )
+
+    def _check_same_classes(self, others: Samples, place: str) -> None:
+        if others.classes and self.source.classes and tuple(others.classes) != tuple(self.classes):
+            wanted = set(self.classes) ^ set(others.classes)
+            names = first_names(sorted(wanted)) or "in another order"
+            raise SourceError(
+                f"{place}: has other classes than {self.place} ({names}); accepted: the same {len(self.classes)}"
+            )
+
+
+def classes_of(source: Samples, place: str) -> tuple[str, ...]:
+    """Their names, or numbers; warns of those without images. Raises SourceError where they are not known."""
+    labels = source.labels(np.arange(len(source), dtype=np.int64))
+    if labels is None:
+        if not source.classes:
+            raise SourceError(
+                f"{place}: does not say which classes there are; accepted: class folders, a classnames.txt beside "
+                "shards, open_source(..., classes=[...]), or a data set with `targets`"
+            )
+        return tuple(source.classes)
+    if labels.dtype.kind not in "iu" or labels.ndim != 1 or len(labels) == 0 or labels.min() < 0:
+        raise SourceError(
+            f"{place}: every image needs the number of its class as label; accepted: class folders, or a column of "
+            "integers"
+        )
+    names = tuple(source.classes) or tuple(str(number) for number in range(int(labels.max()) + 1))
+    counts = np.bincount(labels, minlength=len(names))
+    if len(counts) > len(names):
+        raise SourceError(f"{place}: has label {len(counts) - 1}; accepted: 0 to {len(names) - 1}")
+    present = np.flatnonzero(counts)
+    if len(present) == 1 < len(names):
+        has = f"has images of one class ({names[int(present[0])]}), of {len(names)}"
+        raise SourceError(f"{place}: {has}; accepted: two or more")
+    # A folder's own notes name those that it has listed.
+    reported = source.empty_classes
+    empty = [name for name, count in zip(names, counts.tolist(), strict=True) if count == 0 and name not in reported]
+    if empty:
+        text = f"{place}: classes without images, which keep their index: {first_names(empty)}"
+        warnings.warn(speakable(text), stacklevel=4)
+    return names
+
+
+def tensors_of(batch: Batch, device: str) -> tuple[torch.Tensor, Any, torch.Tensor | None]:
+    """-> images, labels (classes, soft ones or ``MixedLabels``) and, where there is padding, weights of 0 and 1, as
+    models on the device take them. Raises SourceError for images of several sizes, and for several labels of each."""
+    images = batch.images
+    labels = batch.labels
+    weights = None
+    if not isinstance(images, torch.Tensor):
+        raise SourceError("the images have several sizes, or views; give one size that all are cut to (--size)")
+    if not isinstance(labels, (MixedLabels, torch.Tensor)):
+        raise SourceError("labels: got several for each image; accepted: one class, or shares of classes")
+    if batch.padding.any():
+        weights = torch.from_numpy(~batch.padding).to(device, torch.float32)
+    is_mixed = isinstance(labels, MixedLabels)
+    moved = MixedLabels(*(part.to(device) for part in labels)) if is_mixed else labels.to(device)
+    return in_channels_last(images).to(device), moved, weights
+
+
+def _open(given: Any) -> tuple[Samples, str]:
+    opened: Samples = open_source(given, stream=False)
+    for one in new_notes(opened, given):
+        warnings.warn(speakable(f"{given}: {one}"), stacklevel=4)
+    return opened, shown(str(given)) if isinstance(given, str) or hasattr(given, "__fspath__") else "source"
+
+
+def _first_image(source: Samples, place: str) -> tuple[int, tuple[int, int]]:
+    """-> channels, (height, width), of the first image that can be read."""
+    for index in range(min(len(source), _MAX_UNREADABLE)):
+        try:
+            data: Any = source.read(index).data
+            pixels = np.asarray(read_image(data) if isinstance(data, bytes) else data)
+        except DecodeError:  # is told when it is loaded
+            continue
+        height, width = pixels.shape[:2]
+        return 1 if pixels.ndim == 2 else pixels.shape[2], (height, width)
+    raise SourceError(f"{place}: none of its first {_MAX_UNREADABLE} images can be read")

@@ -1,0 +1,281 @@
+"""A whole data set in a device's memory, decoded once; and what is done to its images besides a policy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from variegate import transforms as T
+from variegate.arrays import Float64Array, Int64Array, UInt64Array
+from variegate.augmenter.augmenter import Augmenter
+from variegate.data.base import SourceError
+from variegate.data.opening import open_source
+from variegate.data.samples import Samples
+from variegate.decode import read_image
+from variegate.errors import DecodeError
+from variegate.io.addresses import shown
+from variegate.learn.step import in_channels_last
+from variegate.loader import Loader
+from variegate.loader.shuffle import Permutation
+from variegate.policies.whole import is_whole, whole_size
+
+_BATCH = 256
+_LOOKED_AT = 32
+LARGEST_KEPT = 64
+_SIDE = 32
+# Of the deviation, so that a channel that never changes is divided by something.
+_LEAST_STD = 1e-3
+
+
+@dataclass(frozen=True)
+class LabelledImages:
+    """``pixels``: uint8 [N, H, W, C]; ``labels``: int64 [N], both on the device; ``ids``: uint64 [N]; ``names``: N, of
+    the samples as their source calls them, or none."""
+
+    pixels: torch.Tensor
+    labels: torch.Tensor
+    ids: UInt64Array
+    classes: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.classes)
+
+    def to(self, device: str) -> LabelledImages:
+        return replace(self, pixels=self.pixels.to(device), labels=self.labels.to(device))
+
+    def take(self, rows: Int64Array) -> LabelledImages:
+        chosen = torch.from_numpy(rows).to(self.pixels.device)
+        names = tuple(self.names[row] for row in rows.tolist()) if self.names else ()
+        return LabelledImages(self.pixels[chosen], self.labels[chosen], self.ids[rows], self.classes, names)
+
+
+class TrainingImages:
+    """Images of a training on its device: ``train``, and ``scored``, float32 [N, C, H, W], with their ``labels``."""
+
+    def __init__(self, train: LabelledImages, scored: LabelledImages, plain: T.Transform, device: str) -> None:
+        self.device = device
+        self.train = train.to(device)
+        moved = scored.to(device)
+        images = Augmenter(plain, device, layout="NHWC")(moved.pixels)
+        assert isinstance(images, torch.Tensor)
+        self.scored = in_channels_last(images)
+        self.labels = moved.labels
+
+
+def load_images(source: Any, size: tuple[int, int] | None = None, device: str = "auto") -> LabelledImages:
+    """Decode all readable images of a source, in its order, resized to ``size`` (height, width) if given.
+
+    Raises SourceError where sizes differ, and where labels are not classes.
+    """
+    transform: T.Transform = T.Identity() if size is None else T.Compose([T.Resize(size)])
+    options: dict[str, Any] = {"shuffle": False, "on_error": "skip", "layout": "NHWC", "prefetch": 1, "targets": False}
+    loader = Loader(open_source(source, stream=False), transform, _BATCH, device, **options)
+    parts: list[tuple[torch.Tensor, torch.Tensor, UInt64Array]] = []
+    for batch in loader:
+        images, marks = batch
+        if not isinstance(images, torch.Tensor) or (parts and images.shape[1:] != parts[0][0].shape[1:]):
+            raise SourceError("the images have several sizes; give one that all of them are resized to (--size)")
+        good = ~batch.padding
+        keep = torch.from_numpy(good).to(images.device)
+        parts.append((images[keep], marks.to(images.device)[keep], batch.ids[good]))
+    pixels, labels, ids = zip(*parts, strict=True)
+    every = torch.cat(labels)
+    if every.dtype != torch.int64 or every.dim() != 1 or int(every.min()) < 0:
+        raise SourceError("every image needs the number of its class as label: class folders, or a column of integers")
+    names = loader.source.classes or tuple(str(n) for n in range(int(every.max()) + 1))
+    found = np.concatenate(ids)
+    return LabelledImages(torch.cat(pixels), every, found, names, _names(loader.source, found))
+
+
+def sampled_sizes(source: Samples) -> list[tuple[int, int]]:
+    """(height, width) of up to 32 images, evenly from a source; without those that cannot be read."""
+    found = []
+    for index in np.linspace(0, len(source) - 1, min(len(source), _LOOKED_AT)).astype(np.int64).tolist():
+        try:
+            data = source.read(index).data
+            height, width = np.shape(read_image(data) if isinstance(data, bytes) else data)[:2]
+            found.append((height, width))
+        except DecodeError:  # is told when it is loaded
+            continue
+    return found
+
+
+def is_kept_size(sizes: list[tuple[int, int]]) -> bool:
+    """True for images of one size of at most 64 pixels a side, which is not changed."""
+    return len(set(sizes)) == 1 and max(sizes[0]) <= LARGEST_KEPT
+
+
+def fitting_size(source: Samples) -> tuple[int, int] | None:
+    """The size to resize the images of a search to; None where all have one size that is kept."""
+    return None if is_kept_size(sampled_sizes(source)) else (_SIDE, _SIDE)
+
+
+def _names(source: Samples, ids: UInt64Array) -> tuple[str, ...]:
+    """Of the samples with these ids."""
+    every = source.ids(np.arange(len(source), dtype=np.int64))
+    place = {number: index for index, number in enumerate(every.tolist())}
+    return tuple(shown(str(source.name(place[number]))) for number in ids.tolist())
+
+
+def split(
+    images: LabelledImages, train: int, validation: int | None, seed: int
+) -> tuple[LabelledImages, LabelledImages]:
+    """Two disjoint parts with the classes in their shares, drawn by ``seed``. ``validation``: None takes all the rest.
+
+    Raises SourceError for too few images, in all or of a class.
+    """
+    total = len(images)
+    rest = total - train if validation is None else validation
+    others = "some" if rest < 1 else f"{rest:,}"
+    wanted = f"{train:,} to train" + ("" if validation == 0 else f" and {others} to validate")
+    if train < 1 or rest < (validation != 0) or train + rest > total:
+        raise SourceError(
+            f"{total:,} images are not enough for {wanted}; accepted: together no more than there are (--train)"
+        )
+    labels = images.labels.cpu().numpy()
+    mixed = Permutation(total, seed, 0)(np.arange(total))
+    # Stable by class after mixing, so that what is drawn of a class is a random part of it.
+    by_class = mixed[np.argsort(labels[mixed], kind="stable")]
+    counts = np.bincount(labels, minlength=images.num_classes)
+    parts = 1 if rest == 0 else 2
+    # Classes without images keep their index, and have nothing to split.
+    least = np.minimum(counts, 1)
+    short = np.flatnonzero((counts < parts) & (counts > 0))
+    if len(short):
+        name = images.classes[int(short[0])]
+        raise SourceError(f"class {name!r} has 1 of {total:,} images; accepted: {('one', 'two')[parts - 1]} or more")
+    if min(train, rest or train) < (present := int(least.sum())):
+        raise SourceError(f"{wanted}, of {present} classes; accepted: one or more of every class in each part")
+    shares = counts.astype(np.float64)
+    first_of = _apportion(shares * (train / total), least, counts - (parts - 1) * least, train)
+    left = counts - first_of
+    second_of = np.zeros_like(counts)
+    if rest:
+        second_of = _apportion(shares * (rest / total), np.minimum(1, left), left, rest)
+    starts = np.cumsum(counts) - counts
+    first = [by_class[start : start + n] for start, n in zip(starts, first_of, strict=True)]
+    second = [by_class[start + n : start + n + m] for start, n, m in zip(starts, first_of, second_of, strict=True)]
+    return images.take(np.sort(np.concatenate(first))), images.take(np.sort(np.concatenate(second)))
+
+
+def _apportion(exact: Float64Array, least: Int64Array, most: Int64Array, size: int) -> Int64Array:
+    """int64[classes] of sum ``size``, within bounds, nearest to ``exact``: the largest remainders first."""
+    parts = np.clip(np.floor(exact).astype(np.int64), least, most)
+    while (missing := size - int(parts.sum())) != 0:
+        step = 1 if missing > 0 else -1
+        may = parts < most if missing > 0 else parts > least
+        behind = np.where(may, step * (exact - parts), -np.inf)
+        parts[int(np.argmax(behind))] += step
+    return parts
+
+
+@dataclass(frozen=True)
+class BaselineAugmentation:
+    """Crop with a black border, flip, cutout filled with the mean, and normalisation, after a policy.
+
+    As Population Based Augmentation trains CIFAR; 0 and False leave a step out.
+    """
+
+    size: tuple[int, int]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    padding: int = 4
+    flip: bool = True
+    cutout: int = 16
+
+    def __post_init__(self) -> None:
+        for name in ("padding", "cutout"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}: got {getattr(self, name)}; accepted: 0 or more")
+
+    @classmethod
+    def of(cls, images: LabelledImages, padding: int, flip: bool, cutout: int) -> BaselineAugmentation:
+        """With the mean and deviation of these images' channels."""
+        found = [_mean_and_std(images.pixels[..., channel]) for channel in range(images.pixels.shape[3])]
+        height, width = images.pixels.shape[1:3]
+        mean = tuple(mean for mean, _ in found)
+        std = tuple(max(std, _LEAST_STD) for _, std in found)
+        return cls((height, width), mean, std, padding, flip, cutout)
+
+    @property
+    def fill(self) -> tuple[int, int, int]:
+        """The mean as a colour; of grayscale images, three equal levels."""
+        red, green, blue = (round(255 * mean) for mean in (self.mean if len(self.mean) == 3 else self.mean[:1] * 3))
+        return red, green, blue
+
+    @property
+    def plain(self) -> T.Transform:
+        """For images that are not trained on."""
+        return T.Normalize(self.mean, self.std)
+
+    def with_policy(self, policy: T.Transform | None) -> T.Transform:
+        """All that is done to images that train; a whole policy has a crop, flip and cutout of its own.
+
+        Raises ValueError for a policy that crops to another size.
+        """
+        if policy is not None and is_whole(policy):
+            if (size := whole_size(policy)) not in (None, self.size):
+                got, mine = (f"{height}x{width}" for height, width in (size, self.size))
+                raise ValueError(f"policy: crops to {got}, and the images are {mine}; accepted: one for this size")
+            return T.Compose([policy, self.plain])
+        crop = T.RandomCrop(self.size, padding=self.padding) if self.padding else None
+        flip = T.RandomHorizontalFlip() if self.flip else None
+        cutout = T.Cutout(self.cutout, fill=self.fill) if self.cutout else None
+        return T.Compose([step for step in (policy, crop, flip, cutout, self.plain) if step is not None])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+
+def _mean_and_std(pixels: torch.Tensor) -> tuple[float, float]:
+    """Mean and deviation as shares of 255 from counts of values, which are the same on every device."""
+    counts = torch.bincount(pixels.flatten(), minlength=256).tolist()
+    total = sum(counts)
+    first = sum(count * value for value, count in enumerate(counts))
+    second = sum(count * value * value for value, count in enumerate(counts))
+    mean = first / total
+    variance = (total * second - first * first) / (total * total)
+    return round(mean / 255, 6), round(math.sqrt(variance) / 255, 6)
+
+
+# Of Population Based Augmentation on CIFAR-10, which is what the rules come to for its 50,000 images.
+BATCH = 128
+LARGE_MODEL = "wrn-28-2"
+_SMALL_MODEL = "wrn-16-1"
+_SMALL_BELOW = 2_000
+_MOST_STEM = 8
+# Updates of an epoch: with fewer a short training hardly moves, and the last images of an epoch are often left out.
+_STEPS = 8
+_LEAST_BATCH = 8
+
+
+def fitting_batch(train: int) -> int:
+    """A power of two that gives an epoch eight steps, from 8 to 128, and no more than there are."""
+    batch = BATCH
+    while batch > _LEAST_BATCH and batch * _STEPS > train:
+        batch //= 2
+    return min(batch, train)
+
+
+AUTOMATIC_MODELS = tuple(
+    model + stem for model in (LARGE_MODEL, _SMALL_MODEL) for stem in ("", "-stem2", "-stem4", "-stem8")
+)
+
+
+def fitting_model(images: int, side: int) -> str:
+    """The network for so many images of a longer side. Above 64 pixels its first layer has a stride, so that the blocks
+    see at most 64."""
+    model = _SMALL_MODEL if images < _SMALL_BELOW else LARGE_MODEL
+    stem = 1
+    while side > stem * LARGEST_KEPT and stem < _MOST_STEM:
+        stem *= 2
+    return model if stem == 1 else f"{model}-stem{stem}"

@@ -1,0 +1,181 @@
+"""A search in pictures: what its schedule applies when, and its population as a family tree over the epochs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from variegate.apps.plotting import GREEN, INK, LABEL, drawn_figure, line_handles
+from variegate.arrays import Float64Array, Int64Array
+from variegate.learn.history import History, Row, members_of
+from variegate.policies import Schedule
+from variegate.policies.custom_space import magnitudes
+
+_DEAD, _ALIVE, _BEST = "#d3dae0", "#6f8fa8", GREEN
+_TURN = 0.5  # The part of a step within which the line of a copy reaches its member.
+_OFTEN, _STRONGLY = ("#f4f7f8", "#9cc4c9", "#2f7f86", "#12393f"), ("#f8e6cf", "#efb26f", "#d0692c", "#6e1f1a")
+
+Line = list[tuple[float, float]]
+Lines = dict[str, list[Line]]
+
+
+def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was applied, and when") -> None:
+    """Write a PNG. An operation that a policy has twice has two thin rows; the one applied most often is on top.
+
+    Magnitudes are blank while their probability is 0, and for operations without one. Raises PlotError without
+    matplotlib, OSError.
+    """
+    names, probability, magnitude = tables_of(schedule)
+    order = np.argsort([-np.nanmean(p) for p in probability], kind="stable")
+    names = [names[i] for i in order]
+    policies = f"{len(schedule.segments)} {'policies' if len(schedule.segments) > 1 else 'policy'}"
+    remark = f"{schedule.epochs} epochs, {policies}, magnitudes of the space {magnitudes(schedule.space).name}"
+    edges = np.cumsum([0, *(segment.epochs for segment in schedule.segments)])
+    # By the longest name, for operations of one's own.
+    width = 9.3 + 0.075 * max(0, max(map(len, names)) - 12)
+    height = 1.2 + 2 * 0.225 * len(names)
+    with drawn_figure(path, width, height, title, [remark]) as figure:
+        panels = (
+            ("probability", probability, 1.0, _OFTEN, 3),
+            ("magnitude", magnitude, magnitudes(schedule.space).bins - 1, _STRONGLY, 4),
+        )
+        both = figure.subplots(2, sharex=True)
+        for axes, (what, tables, most, colours, ticks) in zip(both, panels, strict=True):
+            mesh = _map(axes, [tables[i] for i in order], edges, most, colours)
+            axes.set_yticks(np.arange(len(names)) + 0.5, names)
+            axes.tick_params(axis="y", labelcolor=INK, labelsize=LABEL)
+            axes.set_title(what)
+            marks = np.linspace(0, most, ticks).round(1)
+            bar = figure.colorbar(mesh, ax=axes, ticks=marks, fraction=0.02, aspect=1.9 * len(names), pad=0.01)
+            bar.outline.set_visible(False)
+        both[1].set_xlabel("epoch")
+
+
+def tables_of(schedule: Schedule) -> tuple[list[str], list[Float64Array], list[Float64Array]]:
+    """Names, and for each: probability and magnitude [copy, segment]; NaN where there is no such tuple or it is off."""
+    rows: dict[str, int] = {}
+    for segment in schedule.segments:
+        names = [op for op, _, _ in segment.policy]
+        rows.update({op: max(rows.get(op, 1), names.count(op)) for op in names})
+    size = len(schedule.segments)
+    known = magnitudes(schedule.space)
+    ends = {op: [known.rules[op].argument(level) for level in (0.0, known.bins - 1.0)] for op in rows}
+    has_magnitude = {op for op, (first, last) in ends.items() if first != last}
+    probability = {op: np.full((n, size), np.nan) for op, n in rows.items()}
+    magnitude = {op: np.full((n, size), np.nan) for op, n in rows.items()}
+    for s, segment in enumerate(schedule.segments):
+        seen = dict.fromkeys(rows, 0)
+        for op, p, level in segment.policy:
+            probability[op][seen[op], s] = p
+            magnitude[op][seen[op], s] = level if p > 0 and op in has_magnitude else np.nan
+            seen[op] += 1
+    return list(rows), [np.nan_to_num(p) for p in probability.values()], list(magnitude.values())
+
+
+def _map(axes: Any, tables: list[Float64Array], edges: Int64Array, most: float, colours: tuple[str, ...]) -> Any:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    shades = LinearSegmentedColormap.from_list("", colours)
+    # A little air between operations, none between the copies of one.
+    marks = [np.linspace(row + 0.07, row + 0.93, len(table) + 1) for row, table in enumerate(tables)]
+    air = np.full((1, len(edges) - 1), np.nan)
+    values = np.concatenate([part for table in tables for part in (table, air)][:-1])
+    mesh = axes.pcolormesh(edges, np.concatenate(marks), np.ma.masked_invalid(values), cmap=shades, vmin=0, vmax=most)
+    axes.set_xlim(edges[0], edges[-1])
+    axes.set_ylim(len(tables), 0)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    return mesh
+
+
+def plot_population(history: History, path: str | Path, title: str = "The population") -> None:
+    """Write a PNG: a line per member, a slanted one where it copied another, the way to the best member highlighted.
+
+    Raises PlotError without matplotlib, ValueError for a history without scores, OSError.
+    """
+    size = history.settings.size
+    best = history.best
+    way = members_of(history, best)
+    score = history.steps[-1][best].score
+    is_share = all(0 <= row.score <= 1 for row in history.rows if math.isfinite(row.score))
+    copies = sum(row.copied_from is not None for row in history.rows)
+    shown = f"{score:.1%}" if is_share else f"{score:.4g}"
+    remark = f"{size} members, {history.epochs} epochs, {copies} copies; the best in the end is member {best}: {shown}"
+    tall = max(1.6, 0.2 * size)
+    with drawn_figure(path, 9.0, tall + 3.7, title, [remark]) as figure:
+        tree, scores = figure.subplots(2, sharex=True, height_ratios=[tall, 2.5])
+        _draw_tree(tree, history, way)
+        _draw_scores(scores, history, way, is_share)
+        for axes in (tree, scores):
+            axes.set_xlim(0, history.epochs)
+            axes.xaxis.get_major_locator().set_params(integer=True)
+            axes.grid(axis="x")
+        tree.set_title("who copied whom")
+        scores.set_title("validation accuracy" if is_share else "score")
+        scores.set_xlabel("epoch")
+        meanings = ("the best member's way", "led to a member of the last step", "given up")
+        handles = line_handles(list(zip((_BEST, _ALIVE, _DEAD), meanings, strict=True)), lw=2)
+        place = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0}
+        tree.legend(handles=handles, ncols=3, handlelength=1.4, columnspacing=1.4, **place)
+
+
+def _draw_tree(axes: Any, history: History, way: list[int]) -> None:
+    """A line for each member and step, from the member whose weights it began with."""
+    lines: Lines = {_DEAD: [], _ALIVE: [], _BEST: []}
+    for row, before, colour in _steps(history, way):
+        begin = row.member if before is None else before.member
+        start = history.settings.end_of(row.step - 1)
+        turn = start + _TURN * (row.epoch - start)
+        lines[colour].append([(start, begin), (turn, row.member), (row.epoch, row.member)])
+    _draw(axes, lines)
+    axes.set_ylim(history.settings.size - 0.4, -0.6)
+    axes.set_yticks(range(history.settings.size))
+    axes.tick_params(axis="y", labelsize=7.5)
+    axes.set_ylabel("member")
+
+
+def _draw_scores(axes: Any, history: History, way: list[int], is_share: bool) -> None:
+    lines: Lines = {_DEAD: [], _ALIVE: [], _BEST: []}
+    for row, before, colour in _steps(history, way):
+        if before is not None and math.isfinite(before.score) and math.isfinite(row.score):
+            lines[colour].append([(before.epoch, before.score), (row.epoch, row.score)])
+    _draw(axes, lines)
+    last = history.steps[-1]
+    axes.plot([row.epoch for row in last], [row.score for row in last], "o", ms=3.5, color=_ALIVE, clip_on=False)
+    best = last[way[-1]]
+    axes.plot([best.epoch], [best.score], "o", ms=5.5, color=_BEST, clip_on=False)
+    axes.margins(y=0.05)
+    axes.autoscale_view(scalex=False)
+    axes.grid(axis="y")
+    if is_share:
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+
+
+def _steps(history: History, way: list[int]) -> Iterator[tuple[Row, Row | None, str]]:
+    """Each row, the row whose weights it began with (None in the first step), and its color: on the way of the best,
+    led to a member of the last step, or given up."""
+    alive = set(range(history.settings.size))
+    for step in reversed(range(len(history.steps))):
+        earlier = history.steps[step - 1] if step else ()
+        parents: set[int] = set()
+        for row in history.steps[step]:
+            before = None
+            if earlier:
+                donor = earlier[row.member].copied_from
+                before = earlier[row.member if donor is None else donor]
+            if row.member in alive and before is not None:
+                parents.add(before.member)
+            colour = _ALIVE if row.member in alive else _DEAD
+            yield row, before, _BEST if way[step] == row.member else colour
+        alive = parents
+
+
+def _draw(axes: Any, lines: Lines) -> None:
+    from matplotlib.collections import LineCollection
+
+    for place, (colour, drawn) in enumerate(lines.items()):
+        width = 2.3 if colour == _BEST else 1.0
+        axes.add_collection(LineCollection(drawn, colors=colour, linewidths=width, zorder=2 + place))
