@@ -11,16 +11,29 @@ from typing import Any
 from variegate.ops.base import Transform
 from variegate.transforms.functional.declared import accepted_by
 
-# ```{api} MODULE, then a name a line; after a colon, the members that are described with it.
+# ```{api} MODULE, then a name a line; after a colon, the members that are described with it. A line ":defined-in: FILE
+# FILE" stands for all public names that these files define.
 LISTED = re.compile(r"^```\{api\} (\S+)\n(.*?)^```$", re.M | re.S)
+_DEFINED_IN = ":defined-in:"
 
 
 def entries(text: str) -> Iterator[tuple[str, str, str]]:
     """Module, name and members of everything that a page describes."""
     for block in LISTED.finditer(text):
         for line in block[2].splitlines():
+            if line.startswith(_DEFINED_IN):
+                for name in defined_in(block[1], line.removeprefix(_DEFINED_IN).split()):
+                    yield block[1], name, ""
+                continue
             name, _, members = line.partition(":")
             yield block[1], name.strip(), ", ".join(members.split())
+
+
+def defined_in(module: str, files: list[str]) -> list[str]:
+    """The public names of ``module`` that these files define, a file after another."""
+    public = importlib.import_module(module)
+    homes = {name: getattr(getattr(public, name), "__module__", "").rpartition(".")[2] for name in public.__all__}
+    return [name for file in files for name, home in homes.items() if home == file]
 
 
 def accepted(value: Any) -> list[str]:
