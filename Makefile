@@ -1,6 +1,6 @@
 # Every target works on a bare machine with Python 3.10+: it makes .venv, installs what it needs, and runs.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-unit test-lowest test-highest test-random-order test-strength test-migration test-converter lint lint-workflows bench bench-gpu wheel docs docs-links install native native-before-pip test-sanitized test-aarch64 clean
+.PHONY: help demo test test-all test-unit test-lowest test-highest test-random-order test-strength test-migration test-converter lint lint-workflows generated bench bench-gpu wheel docs docs-links install native native-before-pip test-sanitized test-aarch64 clean
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python3.12 test`.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python3.10 python; do \
@@ -34,6 +34,7 @@ help:
 	@echo "make bench   speed beside the peers   (BENCH='w2 --out docs/results'; BENCH=--help names the others: loader, w8, ...)"
 	@echo "make bench-gpu   the same on a GPU (BENCH_GPU='w3 w3r'), in the Python that PYTHON names"
 	@echo "make lint-workflows   the workflows in .github, and the Dockerfile"
+	@echo "make generated  update files that programs write: C++ constants, signatures for editors, public names, the page of commands"
 	@echo "make native  compile the C++ of native/ that changed"
 	@echo "make wheel   sdist, wheels of Variegate (of every processor level) and of its studio, into dist"
 	@echo "make docs    build the site into build/docs   (make docs-links checks the links that leave it)"
@@ -95,6 +96,13 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy variegate native packages tools benchmarks conftest.py tests examples build/pages
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
+# tests/test_missing.py compares these files with what is written here.
+generated: $(VENV)/.installed-test
+	$(BIN)/python -m native.constants
+	$(BIN)/python -m tests.functional_stub
+	$(BIN)/python -m tests.public_api
+	$(BIN)/python -m docs.cli_page
+
 # Their own environment, as they need nothing of the project. Nothing is asked of the network once they are installed.
 LINTERS := build/linters
 lint-workflows: $(LINTERS)/.installed
@@ -125,7 +133,6 @@ wheel: $(VENV)/.installed-test
 SPHINX = $(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees
 
 docs: $(VENV)/.installed-docs
-	$(BIN)/python -m docs.cli_page
 	$(SPHINX) -b html docs build/docs
 	@echo "build/docs/index.html"
 

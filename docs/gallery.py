@@ -233,6 +233,31 @@ def named(call: str) -> str:
     return call.partition("(")[0]
 
 
+def families() -> dict[str, tuple[str, list[list[str]]]]:
+    """``FAMILIES``, with the transforms that they do not name: each beside others of its file, from one end of its
+    useful range to the other."""
+    shown = {named(calls[0]) for _, family in FAMILIES.values() for calls in family}
+    left = {*transform_classes(), *shown}.difference(shown, *WITHOUT.values())
+    every = {name: (photo, list(family)) for name, (photo, family) in FAMILIES.items()}
+    for name in sorted(left):
+        useful = getattr(T, name)._useful
+        if useful is None:
+            continue
+        calls = [f"{name}({value:g})" for value in useful.spread(useful.low, useful.high, 3)]
+        beside = [family for _, family in every.values() if home_of(named(family[0][0])) == home_of(name)]
+        (beside or [every["Color"][1]])[0].append(calls)
+    return every
+
+
+def transform_classes() -> set[str]:
+    known = ((name, getattr(T, name)) for name in T.__all__)
+    return {name for name, one in known if isinstance(one, type) and issubclass(one, T.Transform)} - {"Transform"}
+
+
+def home_of(name: str) -> str:
+    return str(getattr(T, name).__module__)
+
+
 def photos(first: str) -> list[Any]:
     """The sample photos at the size of the gallery, ``first`` at the head; all 160 x 160 but where size matters."""
     from variegate.data.sample_photos import NAMES, sample_photo
@@ -313,7 +338,7 @@ def written(folder: Path) -> str:
     """The pictures, in ``folder``, and the page's text with them (MyST Markdown)."""
     folder.mkdir(parents=True, exist_ok=True)
     lines: list[str] = []
-    for family, (photo, shown) in FAMILIES.items():
+    for family, (photo, shown) in families().items():
         images = photos(photo)
         if family == "Crops and sizes":
             images[0] = wide(images[0])

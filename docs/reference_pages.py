@@ -14,15 +14,15 @@ from variegate.transforms.functional.declared import accepted_by
 # ```{api} MODULE, then a name a line; after a colon, the members that are described with it. A line ":defined-in: FILE
 # FILE" stands for all public names that these files define.
 LISTED = re.compile(r"^```\{api\} (\S+)\n(.*?)^```$", re.M | re.S)
-_DEFINED_IN = ":defined-in:"
+DEFINED_IN = ":defined-in:"
 
 
 def entries(text: str) -> Iterator[tuple[str, str, str]]:
     """Module, name and members of everything that a page describes."""
     for block in LISTED.finditer(text):
         for line in block[2].splitlines():
-            if line.startswith(_DEFINED_IN):
-                for name in defined_in(block[1], line.removeprefix(_DEFINED_IN).split()):
+            if line.startswith(DEFINED_IN):
+                for name in defined_in(block[1], line.removeprefix(DEFINED_IN).split()):
                     yield block[1], name, ""
                 continue
             name, _, members = line.partition(":")

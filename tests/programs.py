@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.images import Image, gray, noise, photo
+from tests.ops.examples import EXAMPLES
 from tests.oracle.geometry import rotation
+from variegate.augmenter.augmenter import Augmenter
 from variegate.ops import tone  # noqa: F401  # which declares instructions
 from variegate.program.coords import STEP_BITS, WEIGHS_TWICE
 from variegate.program.ops import (
@@ -134,7 +136,7 @@ def random_image(rng: np.random.Generator, size: tuple[int, int] | None = None) 
 def random_step(rng: np.random.Generator, op: Op, height: int, width: int, interpolate: bool = True) -> Step:
     """The instruction with random arguments, special ones among them, for an image of that size."""
     red, green, blue = (int(v) for v in rng.integers(0, 256, 3))
-    drawn = _ARGUMENTS[op](rng, height, width)
+    drawn = _ARGUMENTS[op](rng, height, width) if op in _ARGUMENTS else _step_of_example(rng, op, height, width)
     taken = drawn if isinstance(drawn, Step) else Step(op, tuple(float(v) for v in drawn))
     taken = replace(taken, fill=(red, green, blue))
     if op in INTERPOLATING and interpolate:
@@ -153,6 +155,29 @@ def random_step(rng: np.random.Generator, op: Op, height: int, width: int, inter
         mode = int(rng.integers(2 * len(PadMode)))
         taken = replace(taken, flags=taken.flags | (mode << INTERPOLATION_BITS if mode < len(PadMode) else 0))
     return taken
+
+
+def has_arguments(op: Op) -> bool:
+    """Whether random programs may hold the instruction."""
+    return op in _ARGUMENTS or bool(_examples_of(op))
+
+
+def _examples_of(op: Op) -> list[Any]:
+    return [example for examples in EXAMPLES.values() for example in examples if getattr(example, "_op", None) is op]
+
+
+def _step_of_example(rng: np.random.Generator, op: Op, height: int, width: int) -> Step:
+    """The instruction as one of the examples of its class draws it."""
+    examples = _examples_of(op)
+    if not examples:
+        raise LookupError(
+            f"Op.{op.name}: no arguments in tests/programs.py, and no class with it in tests/ops/examples"
+        )
+    transform = examples[int(rng.integers(len(examples)))]
+    program = Augmenter(transform, seed=int(rng.integers(2**31))).program([(height, width)], ids=[0])
+    slot = int(np.flatnonzero(program.opcode[0] == op)[0])
+    size = int(program.out_size[0, slot, 0]), int(program.out_size[0, slot, 1])
+    return Step(op, tuple(program.args[0, slot].tolist()), int(program.flags[0, slot]), size=size)
 
 
 def random_chain(

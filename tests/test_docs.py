@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 import typer
 
-from docs import cli_page
 from tests.words import long_sentences, odd_turns, paragraphs
 from variegate.cli.commands import app
 from variegate.transforms import Transform
@@ -230,23 +229,12 @@ def test_files_named_exist(page: str) -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-def test_the_page_of_commands_is_what_they_say() -> None:
-    """``python -m docs.cli_page`` writes it."""
-    assert text_of("docs/cli.md") == cli_page.page()
-
-
 # CONTRIBUTING.md shows what to avoid.
 @pytest.mark.parametrize("page", sorted({*PAGES, *RESULTS, READ_ELSEWHERE} - {"CONTRIBUTING.md"}))
 def test_words_are_plain(page: str) -> None:
     for paragraph in paragraphs(text_of(page)):
         assert odd_turns(paragraph) == [], paragraph
         assert long_sentences(paragraph) == []
-
-
-def test_every_command_has_its_place() -> None:
-    pages = "".join(text_of(page) for page in PAGES)
-    for name in made_commands():
-        assert f"variegate {name}" in pages, name
 
 
 def test_pictures_are_small() -> None:

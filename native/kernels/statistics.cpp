@@ -182,7 +182,7 @@ void build_table(const Row &row, i64 slot, const View &view, Scratch &s) {
   switch (row.opcode[slot]) {
     case Op::CONTRAST: return contrast(view, (f32)row.args[slot][0], table, s);
     case Op::AUTOCONTRAST: return autocontrast(view, table, s);
-    default: return equalize(view, table, s);
+    default: return equalize(view, table, s);  // Op::EQUALIZE
   }
 }
 

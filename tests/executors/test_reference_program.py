@@ -9,11 +9,10 @@ import pytest
 
 from tests.images import gray, photo
 from tests.oracle import run
-from tests.oracle.executor import OPERATIONS
 from tests.oracle.philox import philox4x32
 from tests.pillow_oracle import run_pillow
 from variegate.executors.runners.devices import get_executor
-from variegate.program.ops import SPECS, Op
+from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.program.rng import stream_key
 from variegate.program.sampling import Sampling
@@ -26,10 +25,6 @@ def sampling_for(*images: np.ndarray, ids: list[int] | None = None) -> Sampling:
     shapes = np.array([img.shape if img.ndim == 3 else (*img.shape, 1) for img in images], np.int32)
     numbers = np.array(range(len(images)) if ids is None else ids, np.uint64)
     return Sampling(shapes, numbers, stream_key(0, 0), num_slots=0)
-
-
-def test_every_semantic_operation_is_defined() -> None:
-    assert set(OPERATIONS) == {op for op, spec in SPECS.items() if op < 100 and spec.level is None} | {Op.NOP}
 
 
 def test_rows_of_different_length_and_size() -> None:

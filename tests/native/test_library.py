@@ -12,15 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from native import build, constants
+from native import build
 from variegate import Augmenter
 from variegate import transforms as T
 from variegate.native import library
-
-
-def test_constants_of_both_languages_agree() -> None:
-    """``python -m native.constants`` writes the header."""
-    assert constants.HEADER.read_text() == constants.header()
 
 
 def test_multiply_and_add_round_twice() -> None:

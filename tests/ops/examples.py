@@ -210,6 +210,11 @@ MIXERS: dict[str, list[T.Transform]] = {
     "Mosaic": [T.Mosaic(), T.Mosaic((0.5, 0.5), num_classes=10)],
     "ResizeMix": [T.ResizeMix(), T.ResizeMix((0.2, 0.4), num_classes=10)],
 }
+# A class with a useful range needs no entry.
+for _name, _cls in T.Transform.registry.items():
+    if _cls._useful is not None and _cls.__module__.startswith("variegate.ops.") and _name not in EXAMPLES | BY_BOXES:
+        _low, _high = _cls._useful.low, _cls._useful.high
+        EXAMPLES[_name] = [_cls(_high), _cls((_low, _high))]  # type: ignore[call-arg]
 POLICIES = [
     *(vg.load_policy(name) for name in ("imagenet", "v0", "randaugment", "trivialaugment", "augmix", "3-augment")),
     *(vg.load_policy(name) for name in ("pba-cifar10", "rand-m9-mstd0.5-inc1")),

@@ -32,14 +32,19 @@ FAMILIES = {
     Kind.POSITION: position,
     Kind.CODEC: codec,
 }
-OPERATIONS: dict[Op, Operation] = {Op.NOP: lambda img_HWC, _: img_HWC}
-for _op, _spec in SPECS.items():
-    if _op < Op.MAP_FIXED and _spec.level is None:
-        _family, _name = FAMILIES[_spec.kind], _op.name.lower()
-        if not hasattr(_family, _name):
-            _file = _family.__name__.replace(".", "/")
-            raise NotImplementedError(f"the reference: no function {_name}, of a {_spec.kind.name}, in {_file}.py")
-        OPERATIONS[_op] = getattr(_family, _name)
+
+
+def meaning_of(op: Op) -> Operation | None:
+    """The function that defines an instruction; None for a primitive, and for one that nobody has defined."""
+    if op is Op.NOP:
+        return lambda img_HWC, _: img_HWC
+    if op not in SPECS or op >= Op.MAP_FIXED:
+        return None
+    spec = SPECS[op]
+    if spec.level is not None:
+        return values.tabled(spec)
+    return getattr(FAMILIES[spec.kind], op.name.lower(), None)
+
 
 Array = npt.NDArray[Any]
 
@@ -62,7 +67,7 @@ def apply(
     Raises:
         ValueError: for an operation that is not semantic, or a result of another size than the program says.
     """
-    operation = OPERATIONS.get(op) or (values.tabled(SPECS[op]) if op in SPECS and SPECS[op].level else None)
+    operation = meaning_of(op)
     if operation is None:
         raise ValueError(f"reference executor: operation {op!r}; accepted: semantic operations, codes below 100")
     padded = np.zeros(8)

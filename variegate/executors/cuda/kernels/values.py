@@ -248,7 +248,7 @@ def apply_position(
             is_hit = unit(w0) < load_float(real)
             extreme = tl.where(unit(w1) < load_float(real + 1), 255, 0)
             r, g, b = replaced(is_hit, extreme, extreme, extreme, r, g, b)
-        elif op != ops.Op.OVERLAY:
+        elif op != ops.Op.OVERLAY:  # Op.GAUSSIAN_NOISE or Op.SHOT_NOISE
             first = load_float(real)
             second = load_float(real + 1)
             is_gaussian = op == ops.Op.GAUSSIAN_NOISE

@@ -1,0 +1,168 @@
+"""Parts that an operation, an instruction or a command still needs, all at once: ``python -m tests.missing Vignette``.
+
+Without a name, it looks at all of them. ``make generated`` updates files that programs write.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from docs import cli_page
+from docs.gallery import WITHOUT, families, named, transform_classes
+from docs.reference_pages import DEFINED_IN, entries
+from native import constants
+from tests.functional_stub import STUB, functional_stub
+from tests.ops.examples import BY_BOXES, EXAMPLES, MIXERS
+from tests.oracle.executor import FAMILIES as ORACLE
+from tests.oracle.executor import meaning_of
+from tests.programs import has_arguments
+from tests.public_api import LISTING, public_api
+from variegate.apps.preview.rows import sweepable
+from variegate.cli.commands import app
+from variegate.ops.base import Transform
+from variegate.ops.magnitude import MagnitudeOp
+from variegate.program.ops import SPECS, Kind, Op
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+# Folders with a branch for every instruction that lowering leaves to the executors.
+CPP = ("native/kernels", "native/lowering")
+CUDA = ("variegate/executors/cuda/kernels",)
+BRANCHED = (Kind.VALUE, Kind.STATISTIC, Kind.NEIGHBOURHOOD, Kind.POSITION)
+# Files that programs write -> what they should hold.
+GENERATED: dict[Path, Callable[[], str]] = {
+    LISTING: lambda: "\n".join(public_api()) + "\n",
+    STUB: functional_stub,
+    cli_page.PAGE: cli_page.page,
+    constants.HEADER: constants.header,
+}
+
+
+def missing_of_class(name: str) -> Iterator[str]:
+    """Parts that a transform still needs, a line each: where, and what."""
+    cls = Transform.registry[name]
+    home = cls.__module__.rpartition(".")[2]
+    is_operation = not cls.__module__.startswith("variegate.policies.")
+    if name not in transform_classes():
+        yield f"variegate/transforms/__init__.py: import {name} from {cls.__module__}, and list it in __all__"
+    if is_operation and cls._useful is None and name not in {**EXAMPLES, **MIXERS, **BY_BOXES}:
+        yield f"tests/ops/examples.py: an entry of EXAMPLES, or _useful of {name}, from which one follows"
+    if issubclass(cls, MagnitudeOp) and name not in sweepable():
+        yield f"{file_of(cls)}: _useful of {name}, the range for `preview --sweep`"
+    if cls._useful is None and name not in in_the_gallery():
+        yield f"docs/gallery.py: a row of FAMILIES, a reason in WITHOUT, or _useful of {name}, from which one follows"
+    if name not in described_names() and home not in described_files():
+        yield f"docs/reference: {home} in a line `:defined-in:` of the page that it belongs to"
+    op = getattr(cls, "_op", None)
+    if op is not None:
+        yield from missing_of_instruction(op)
+
+
+def missing_of_instruction(op: Op) -> Iterator[str]:
+    """The same of an instruction that transforms emit."""
+    if op not in SPECS:
+        yield f"variegate/program/ops.py: a row of SPECS for Op.{op.name}"
+        return
+    spec = SPECS[op]
+    if op.name not in instruction_rows():
+        yield f"docs/operations.md: a row for {op.name}"
+    if spec.level is None and meaning_of(op) is None:
+        file = ORACLE[spec.kind].__name__.replace(".", "/")
+        yield f"{file}.py: {op.name.lower()}(img_HWC, instruction), what it means in NumPy"
+    if not has_arguments(op):
+        yield f"tests/programs.py: an entry of _ARGUMENTS for Op.{op.name}; or an example of a class with this _op"
+    if not mentions(CPP, f"Op::{op.name}"):
+        yield f"native: a case Op::{op.name} for its kind, {spec.kind.name} (docs/architecture.md names it)"
+    is_branch = spec.kind in BRANCHED and spec.level is None and spec.becomes is None and op is not Op.LUT
+    if is_branch and not mentions(CUDA, f"Op.{op.name}"):
+        yield f"{CUDA[0]}: a branch Op.{op.name} for its kind, {spec.kind.name} (docs/architecture.md names it)"
+
+
+def missing_of_command(name: str) -> Iterator[str]:
+    """The same of a command."""
+    pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md") if page != cli_page.PAGE)
+    if f"variegate {name}" not in pages:
+        yield f"docs: `variegate {name}` on a page that shows it"
+
+
+def missing_of_generated() -> Iterator[str]:
+    """Files that are out of date."""
+    for path, made in GENERATED.items():
+        if not path.exists() or path.read_text(encoding="utf-8") != made():
+            yield f"{path.relative_to(ROOT)}: is out of date; run `make generated`"
+
+
+def file_of(cls: type) -> str:
+    return cls.__module__.replace(".", "/") + ".py"
+
+
+@cache
+def described_names() -> set[str]:
+    """Names on the reference pages."""
+    pages = sorted((DOCS / "reference").glob("*.md"))
+    return {name for page in pages for _, name, _ in entries(page.read_text(encoding="utf-8"))}
+
+
+@cache
+def described_files() -> set[str]:
+    """Files of which a reference page describes every public name."""
+    pages = (page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
+    lines = (line for page in pages for line in page.splitlines() if line.startswith(DEFINED_IN))
+    return {name for line in lines for name in line.removeprefix(DEFINED_IN).split()}
+
+
+def in_the_gallery() -> set[str]:
+    """Names with pictures, and those with a reason to have none."""
+    shown = {named(calls[0]) for _, family in families().values() for calls in family}
+    return shown.union(*WITHOUT.values())
+
+
+@cache
+def instruction_rows() -> set[str]:
+    """Names of the instructions that a row of docs/operations.md defines, or several in one."""
+    lines = (DOCS / "operations.md").read_text(encoding="utf-8").splitlines()
+    return {name for line in lines if line.startswith("| ") for name in line.split("|")[1].strip().split(", ")}
+
+
+@cache
+def mentions(folders: tuple[str, ...], word: str) -> bool:
+    sources = (
+        path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".cpp", ".h", ".py")
+    )
+    return any(word in path.read_text(encoding="utf-8") for path in sources)
+
+
+def subjects() -> dict[str, Callable[[], Iterator[str]]]:
+    """Everything that may lack something, by its name."""
+    found: dict[str, Callable[[], Iterator[str]]] = {}
+    for name, cls in Transform.registry.items():
+        if cls.__module__.startswith("variegate."):
+            found[name] = partial(missing_of_class, name)
+    for op in Op:
+        if Op.NOP < op < Op.MAP_FIXED:
+            found[op.name] = partial(missing_of_instruction, op)
+    commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for name in commands:
+        found[name] = partial(missing_of_command, name)
+    return found
+
+
+def main(names: list[str]) -> int:
+    known = subjects()
+    if unknown := [name for name in names if name not in known]:
+        print(f"{unknown[0]}: neither a transform, nor an instruction, nor a command; is its module imported?")
+        return 2
+    lines = [line for name in names or known for line in known[name]()]
+    lines = list(dict.fromkeys([*lines, *missing_of_generated()]))
+    print("\n".join(lines) or "nothing is missing")
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
