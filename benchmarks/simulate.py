@@ -4,7 +4,7 @@ Each allocation (to the next idle device, round robin, random) runs with and wit
 task from the end of the longest queue. Workers are made up: devices have speeds, tasks have lengths, and workers fail
 at the same moments under every strategy. Nothing is measured on this machine, and the result depends on the seed only::
 
-    python -m benchmarks.simulate                    the tables of docs/results/simulation.md
+    python -m benchmarks.simulate                    the strategies of docs/results/engine.md
     python -m benchmarks.simulate --devices 64 --tasks 20000
 """
 

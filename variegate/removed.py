@@ -31,7 +31,7 @@ REMOVED: dict[str, str] = {
     "command clean --no-resume": "clean writes a list in one go; variegate pack SRC DST --exclude FILE makes the copy",
     "command clean --threads": "clean copies nothing; variegate pack SRC DST --exclude FILE makes the copy",
     "command bench": "use variegate doctor SRC, which shows the same rates",
-    "command simulate": "run python -m benchmarks.simulate in a checkout; results: docs/results/simulation.md",
+    "command simulate": "run python -m benchmarks.simulate in a checkout; results: docs/results/engine.md",
     "command doctor --cache": "the report says what a cache in memory would gain",
     "command doctor --cache-side": "the report says what smaller images would gain",
     "command doctor --model-ms": "use --consume with images per second: 1000 * batch size / milliseconds",
