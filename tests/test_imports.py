@@ -54,7 +54,7 @@ print(json.dumps(sorted(after - before)))
 # part of one that stands higher or lower than the rest.
 ROOMS = [
     # What everybody may use, as it knows nothing but files and text.
-    *("arrays", "io", "native", "errors", "removed", "checks", "threads", "options"),
+    *("arrays", "io", "native", "errors", "removed", "checks", "events", "threads", "options"),
     # Chance made data; what can be done to an image and emits that; `if` in plain Python.
     *("program", "math", "ops", "pipelines"),
     # Users' names of all these, from which policies, described as data, are read.

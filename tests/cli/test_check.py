@@ -120,9 +120,9 @@ def test_an_interrupted_check_says_how_to_go_on(
 ) -> None:
     before = Checking.run
 
-    def interrupted(self: Checking, on_progress: Any, stop: Any) -> Any:
+    def interrupted(self: Checking, on_event: Any, stop: Any) -> Any:
         stop.set()
-        return before(self, on_progress, stop)
+        return before(self, on_event, stop)
 
     monkeypatch.setattr(Checking, "run", interrupted)
     assert run(photos, "--out", tmp_path / "found.parquet") == 130

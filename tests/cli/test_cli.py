@@ -417,7 +417,8 @@ def test_demo_needs_nothing_but_the_package(
     monkeypatch.setitem(sys.modules, "skimage", None)
     root = tmp_path / "demo"
     assert run("demo", root, "--copies", 1, "--json") == 0
-    done = json.loads(capsys.readouterr().out.splitlines()[-1])
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (done,) = [event for event in events if event["event"] != "progress"]
     photos = list((root / "photos").rglob("*.jpg"))
     assert len(photos) == done["written"] == len(list((root / "augmented").rglob("*.jpg")))
     assert done["images_per_second"] > 0

@@ -28,7 +28,7 @@ def test_it_says_what_came_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main([*command, "--json"]) == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     done = events[-1]
-    assert done["event"] == "done"
+    assert [event["event"] for event in events if event["event"] != "progress"] == ["start", "done"]
     assert (done["images"], done["skipped"], done["resumed"], done["files"]) == (8, 1, 8, 9)
     assert done["bytes_after"] == (out / "shard-000000.tar").stat().st_size
     assert done["mean"] == json.loads((out / "statistics.json").read_text())["mean"]

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from rich.console import RenderableType
+from rich.table import Table
 
-from variegate.cli.console import (
-    INTERRUPTED,
-    CommandError,
-    CountingBar,
-    emit_json,
-    note,
-    print_facts,
-    say,
-    table_of,
-    working,
-)
+from variegate.cli.console import INTERRUPTED, CommandError, emit_json, note, print_facts, table_of
 from variegate.cli.options import MOST_EPOCH, PolicyOptions, SourceOptions, device_list
+from variegate.cli.render import COMMON_LOOKS, Bar, Look, Looks, rendering
 from variegate.options import option
 from variegate.options.datasets import DeviceOptions, ResumeOptions, TargetOptions
 
 if TYPE_CHECKING:
-    from variegate.jobs.augment import Expansion, Report
+    from variegate.jobs.augment import Expansion, ExpansionProgress, Report
     from variegate.targets.settings import Targets
     from variegate.workers.scheduler import DeviceSnapshot
 
-_SHOW_EVERY = 0.25
-_JSON_EVERY = 1.0
 _MOST_DEVICES = 16
 
 
@@ -125,7 +113,9 @@ def augment(options: AugmentOptions) -> None:
     expansion = Expansion(plan, options.dst, engine, options.on_error, options.resume, index=index)
     if not options.as_json:
         note(*source.notes(), *policy_notes(options.policy, options.size, options.epoch))
-    run_expansion(expansion, options.as_json, is_announced=True)
+    print_start(expansion, options.as_json)
+    run_expansion(expansion, options.as_json)
+    print_report(expansion.report, str(expansion.destination), options.as_json)
     if expansion.report.written + expansion.report.resumed == 0:
         raise CommandError(
             f"{shown(options.src)}: none of its {len(source):,} images could be read; nothing was written"
@@ -140,27 +130,23 @@ def targets_of(options: TargetOptions) -> Targets | None:
     return None if found == Targets() else found
 
 
-def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True, is_announced: bool = False) -> None:
-    """Run with progress and print the summary. Raises CommandError where it did not finish."""
+def run_expansion(expansion: Expansion, as_json: bool) -> None:
+    """Run with progress. Raises CommandError if the run did not finish, after the summary of what was written."""
     from variegate.errors import DecodeError
     from variegate.workers.protocol import EngineError
 
     report = expansion.report
-    if as_json and is_announced:
-        source = expansion.plan.source
-        counts = {"files": len(source), "classes": len(source.classes), "total": report.total}
-        emit_json("start", **counts, devices=list(expansion.engine.devices))
     error: DecodeError | EngineError | OSError | None = None
-    view = ExpansionView(expansion, as_json)
-    with working(view, expansion.stop):
-        expansion.on_progress = view
+    with rendering(as_json, _looks()) as render:
+        expansion.stop = render.stop
+        expansion.on_event = render
         try:
             expansion.run()
         except (DecodeError, EngineError, OSError) as caught:
             error = caught
     done = report.written + report.resumed
-    if (summary and error is None) or done or report.is_interrupted:
-        _print_summary(report, str(expansion.destination), as_json)
+    if report.is_interrupted or (error is not None and done):
+        print_report(report, str(expansion.destination), as_json)
     if error is not None:
         kept = f"; the {report.written:,} images written are kept" if report.written else ""
         hint = " (--on-error skip skips such files)" if isinstance(error, DecodeError) else ""
@@ -170,12 +156,19 @@ def run_expansion(expansion: Expansion, as_json: bool, summary: bool = True, is_
         raise _interruption(done, report.total)
 
 
+def print_start(expansion: Expansion, as_json: bool) -> None:
+    if as_json:
+        source = expansion.plan.source
+        counts = {"files": len(source), "classes": len(source.classes), "total": expansion.report.total}
+        emit_json("start", **counts, devices=list(expansion.engine.devices))
+
+
 def _interruption(done: int, total: int) -> CommandError:
     rest = f"interrupted: {done:,} of {total:,} images are written; to resume, run the same command again"
     return CommandError(rest, INTERRUPTED)
 
 
-def _print_summary(report: Report, destination: str, as_json: bool) -> None:
+def print_report(report: Report, destination: str, as_json: bool) -> None:
     from variegate.io.addresses import shown
 
     where = shown(destination)
@@ -218,70 +211,45 @@ def rate_fact(report: Report) -> Iterable[tuple[str, str]]:
         yield "images/s", f"{report.rate:,.1f} ({report.seconds:.1f} s)"
 
 
-class ExpansionView(CountingBar):
-    """Progress of an expansion, called with its report: a bar and a table of devices, or lines of JSON."""
+def _looks() -> Looks:
+    from variegate.jobs.augment import ExpansionProgress
 
-    def __init__(self, expansion: Expansion, as_json: bool) -> None:
-        self._per_item = expansion.plan.num_outputs / expansion.plan.num_items
-        self._as_json = as_json
-        self._verb = expansion.verb
-        self._devices: list[DeviceSnapshot] = []
-        self._skipped_shown = 0
-        self._shown = time.monotonic()
-        fields = {"rate": "", "quarantined": ""}
-        templates = [f"{{task.fields[{name}]}}" for name in fields]
-        super().__init__(as_json, "starting", *templates, total=expansion.report.total, **fields)
+    return {**COMMON_LOOKS, ExpansionProgress: Look(bar=_bar, json=_progress_fields, json_seconds=1.0)}
 
-    def __call__(self, report: Report) -> None:
-        for name, reason in report.skipped[self._skipped_shown :]:
-            if self._as_json:
-                emit_json("skipped", source=name, reason=reason)
-            else:
-                say(f"skipped {name}: {reason}", self.console)
-        self._skipped_shown = len(report.skipped)
-        now = time.monotonic()
-        if now - self._shown < (_JSON_EVERY if self._as_json else _SHOW_EVERY):
-            return
-        self._shown = now
-        if self._as_json:
-            emit_json("progress", **self._facts(report))
-        elif not self.disable:
-            if report.snapshot is not None:
-                self._devices = report.snapshot.devices
-            self.show(
-                report.written + report.resumed + report.missing,
-                description=self._verb if report.written else "starting",
-                rate=f"{report.rate:,.0f} images/s" if report.written else "",
-                quarantined=f"{len(report.skipped):,} quarantined" if report.skipped else "",
-            )
 
-    def _facts(self, report: Report) -> dict[str, Any]:
-        left = report.total - report.written - report.resumed - report.missing
-        return {
-            "written": report.written,
-            "resumed": report.resumed,
-            "total": report.total,
-            "images_per_second": round(report.rate, 1),
-            "eta_seconds": round(left / report.rate, 1) if report.rate > 0 else None,
-            "quarantined": len(report.skipped),
-            "devices": [
-                device._asdict()
-                | {"rate": round(device.rate * self._per_item, 1), "done": round(device.done * self._per_item)}
-                for device in (report.snapshot.devices if report.snapshot is not None else ())
-            ],
-        }
+def _bar(event: ExpansionProgress) -> Bar:
+    done = event.total - event.remaining
+    details = []
+    if event.written:
+        details.append(f"{event.rate:,.0f} images/s")
+    if event.skipped:
+        details.append(f"{event.skipped:,} quarantined")
+    title = event.verb if event.written else "starting"
+    return Bar(title, done, event.total, "  ".join(details), _device_table(event.devices))
 
-    def get_renderables(self) -> Iterator[RenderableType]:
-        yield from super().get_renderables()
-        if not self._devices:
-            return
-        table = table_of(("device", "images/s", "queue", "in flight", "images", "stolen", "lost"))
-        for device in self._devices[:_MOST_DEVICES]:
-            name = device.name if device.state == "ready" else f"{device.name} ({device.state})"
-            rate = f"{device.rate * self._per_item:,.0f}" if device.rate else ""
-            done = round(device.done * self._per_item)
-            counts = (device.queued, device.in_flight, done, device.steals, device.losses)
-            table.add_row(name, rate, *(f"{count:,}" for count in counts))
-        if len(self._devices) > _MOST_DEVICES:
-            table.add_row(f"and {len(self._devices) - _MOST_DEVICES:,} more")
-        yield table
+
+def _progress_fields(event: ExpansionProgress) -> dict[str, Any]:
+    return {
+        "event": "progress",
+        "written": event.written,
+        "resumed": event.resumed,
+        "total": event.total,
+        "images_per_second": round(event.rate, 1),
+        "eta_seconds": round(event.remaining / event.rate, 1) if event.rate > 0 else None,
+        "quarantined": event.skipped,
+        "devices": [device._asdict() | {"rate": round(device.rate, 1)} for device in event.devices],
+    }
+
+
+def _device_table(devices: Sequence[DeviceSnapshot]) -> Table | None:
+    if not devices:
+        return None
+    table = table_of(("device", "images/s", "queue", "in flight", "images", "stolen", "lost"))
+    for device in devices[:_MOST_DEVICES]:
+        name = device.name if device.state == "ready" else f"{device.name} ({device.state})"
+        rate = f"{device.rate:,.0f}" if device.rate else ""
+        counts = (device.queued, device.in_flight, device.done, device.steals, device.losses)
+        table.add_row(name, rate, *(f"{count:,}" for count in counts))
+    if len(devices) > _MOST_DEVICES:
+        table.add_row(f"and {len(devices) - _MOST_DEVICES:,} more")
+    return table

@@ -232,16 +232,3 @@ class CountingBar(Progress):
     def show(self, done: float, total: float | None = None, **fields: Any) -> None:
         """``total``: 0 or None where it is not known, or stays."""
         self.update(self._task, completed=done, total=total or None, **fields)
-
-
-class StageProgress(CountingBar):
-    """A bar of stages, called with the stage, a count and a total (0: not known); lines of JSON called ``event``."""
-
-    def __init__(self, as_json: bool, event: str = "measuring") -> None:
-        super().__init__(as_json, "opening")
-        self._event = event if as_json else None
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        if self._event is not None:
-            emit_json(self._event, what=what, done=done, total=total)
-        self.show(done, total, description=what)

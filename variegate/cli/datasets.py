@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from variegate.cli import console
-from variegate.cli.augment import earlier_facts, rate_fact, run_expansion
-from variegate.cli.console import CommandError, CountingBar, cell, emit_json, note, print_facts, say, working
+from variegate.cli.augment import earlier_facts, print_start, rate_fact, run_expansion
+from variegate.cli.console import CommandError, cell, emit_json, note, print_facts, say
 from variegate.cli.options import CommandOptions, SourceOptions
+from variegate.cli.render import rendering
 from variegate.options import option
 from variegate.options.datasets import CheckingOptions, CleaningOptions, PackingOptions
 
@@ -56,23 +56,13 @@ def check(options: CheckOptions) -> None:
     """
     from variegate.apps.check.checking import Checking
 
-    stop = threading.Event()
-    done = [0, 0]
     checking = Checking(options.place, options.test, options)
-    bar = CountingBar(options.as_json, "checking")
-    with working(bar, stop):
-
-        def show(what: str, count: int, total: int) -> None:
-            if what == "checking":
-                done[:] = count, total
-            bar.show(count, total, description=what)
-
+    with rendering(options.as_json) as render:
         try:
-            result = checking.run(show, stop)
+            result = checking.run(render, render.stop)
         except KeyboardInterrupt:
-            of = f" of {done[1]:,}" if done[1] else ""
-            message = f"interrupted: {done[0]:,}{of} images are checked; to resume, run the same command again"
-            raise CommandError(message, console.INTERRUPTED) from None
+            message = f"interrupted: {checking.checked:,} of {checking.total:,} images are checked"
+            raise CommandError(f"{message}; to resume, run the same command again", console.INTERRUPTED) from None
     if options.as_json:
         console.print_json(_described(result))
     else:
@@ -232,7 +222,8 @@ def pack(options: PackOptions) -> None:
     packing = packing_of(options.place, options.dst, options)
     if not options.as_json:
         note(*packing.plan.source.notes())
-    run_expansion(packing, options.as_json, summary=False, is_announced=True)
+    print_start(packing, options.as_json)
+    run_expansion(packing, options.as_json)
     if not packing.packed.images:
         none = f"none of its {packing.report.files:,} images could be read; nothing was written"
         raise CommandError(f"{shown(options.src)}: {none}")

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from variegate.cli import console
 from variegate.cli.options import PolicyOptions, SourceOptions
+from variegate.cli.render import COMMON_LOOKS, Looks, rendering
+from variegate.events import Progress
 from variegate.options import option, same_option
 from variegate.options.doctor import DoctorOptions
 from variegate.threads import wait_briefly
+
+LOOKS: Looks = {
+    Progress: replace(
+        COMMON_LOOKS[Progress],
+        json=lambda event: {"event": "measuring", "what": event.stage, "done": event.done, "total": event.total},
+    )
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +56,8 @@ def doctor(options: DoctorCommandOptions) -> None:
         check_path(options.plot, "plot")
     transform = training_transform(options.policy, options.size)
     chosen = {one.name: getattr(options, one.name) for one in fields(DoctorOptions)}
-    with console.StageProgress(options.as_json) as progress, console.warnings_as_notes(console.stderr()):
-        found = run(options.place, transform, on_progress=progress, **chosen)
+    with rendering(options.as_json, LOOKS, ctrl_c="raises") as render:
+        found = run(options.place, transform, on_event=render, **chosen)
     plot = None
     if options.plot is not None and found.training is not None:
         path = options.plot

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import typer
 
 from variegate.cli import console
 from variegate.cli.options import CommandOptions, ImportOptions, SourceOptions
+from variegate.cli.render import rendering
 from variegate.options import option, same_option
 from variegate.options.datasets import IndexingOptions
 
@@ -37,8 +37,8 @@ def verify(options: VerifyOptions) -> None:
     from variegate.jobs.output.verify import delete_damaged as delete
     from variegate.jobs.output.verify import verify as compare
 
-    with console.CountingBar(options.as_json, "verifying") as bar:
-        found = compare(options.dst, options.threads, bar.show)
+    with rendering(options.as_json, ctrl_c="raises") as render:
+        found = compare(options.dst, options.threads, render)
     deleted = delete(options.dst, found) if options.delete_damaged else []
     counts = {"outputs": found.outputs, "good": found.good}
     counts |= {kind: found.count(kind) for kind in ("missing", "damaged", "unreadable", "extra")}
@@ -124,11 +124,9 @@ def index(options: IndexOptions) -> None:
     """
     from variegate.data.indexing import index_source
 
-    stop = threading.Event()
     started = time.perf_counter()
-    bar = console.CountingBar(options.as_json, "indexing")
-    with console.working(bar, stop):
-        found = index_source(options.place, options.out, options.threads, on_progress=bar.show, stop=stop)
+    with rendering(options.as_json) as render:
+        found = index_source(options.place, options.out, options.threads, on_event=render, stop=render.stop)
     if not found.is_done:
         raise console.CommandError(
             f"interrupted: {found.indexed:,} images are indexed; to resume, run the same command again",

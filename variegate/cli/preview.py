@@ -33,7 +33,7 @@ def demo(options: DemoOptions) -> None:
     if not as_json:
         say("preparing photos ...", stderr())
 
-    run = partial(run_expansion, as_json=as_json, summary=False)
+    run = partial(run_expansion, as_json=as_json)
     done = run_demo(options.folder, options.copies, options.seed, options.threads, run)
     if as_json:
         emit_json(

@@ -25,6 +25,7 @@ from variegate.data.sharded import AnySource
 from variegate.decode import is_jpeg
 from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex, index_path
 from variegate.errors import DecodeError
+from variegate.events import OnEvent, Progress, ignore_event
 from variegate.io.addresses import speakable
 from variegate.io.durable import WriteError, write_atomically
 from variegate.io.files import StrPath
@@ -56,13 +57,13 @@ def index_source(
     path: StrPath | None = None,
     num_threads: int | None = None,
     *,
-    on_progress: Callable[[int, int], object] | None = None,
+    on_event: OnEvent = ignore_event,
     stop: Event | None = None,
 ) -> Indexed:
     """Look into every JPEG of whatever ``vg.open_source`` takes, and keep what was found in ``path``; None for where
     ``Loader(index="auto")`` looks for it. Files that are known already are read, but not looked into again.
 
-    ``on_progress``: called with images done, and of how many. ``stop``: ends it; what was found is kept.
+    ``on_event``: called with ``Progress`` of images. ``stop``: ends it; what was found is kept.
     Raises SourceError, WriteError.
     """
     opened: Samples = open_source(source, stream=False)
@@ -86,8 +87,7 @@ def index_source(
                 index_bytes += packed
             else:
                 left_out[reason] += 1
-            if on_progress is not None:
-                on_progress(images, total)
+            on_event(Progress("indexing", images, total))
             if stop is not None and stop.is_set():
                 is_done = False
                 break

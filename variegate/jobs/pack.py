@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from variegate.checks import integer
 from variegate.data.packed import INDEX_NAME, STATISTICS_NAME, DatasetStatistics, statistics_bytes
+from variegate.events import OnEvent, ignore_event
 from variegate.io.files import StrPath
 from variegate.jobs.arguments import absolute_place, open_by_index
 from variegate.jobs.augment.run import Expansion
@@ -95,7 +96,14 @@ def _rows_of(folder: RunFolder) -> Iterator[Row]:
     return read_manifest(folder.storage.root).columns(*PACKED_COLUMNS)
 
 
-def pack(source: Any, destination: StrPath, *, stop: Event | None = None, **options: Any) -> Packed:
+def pack(
+    source: Any,
+    destination: StrPath,
+    *,
+    stop: Event | None = None,
+    on_event: OnEvent = ignore_event,
+    **options: Any,
+) -> Packed:
     """Write a data set to shards that are faster to read: resized, re-encoded or as raw pixels.
 
     Statistics of the pixels and an entropy index of the JPEGs are stored next to the shards. To resume an interrupted
@@ -105,6 +113,7 @@ def pack(source: Any, destination: StrPath, *, stop: Event | None = None, **opti
         source: anything that ``vg.open_source`` accepts.
         destination: a folder, or a URL that fsspec writes to.
         stop: once set, the run finishes what it has begun and raises KeyboardInterrupt.
+        on_event: called with ``ExpansionProgress`` and ``Skipped`` events.
         options: fields of ``PackingOptions``, as the options of ``variegate pack``: size, quality, keep_jpeg, format,
             shard_size, devices (or a list of them), workers, threads, resume, on_error, ....
 
@@ -116,6 +125,7 @@ def pack(source: Any, destination: StrPath, *, stop: Event | None = None, **opti
     packing = packing_of(source, destination, PackingOptions(**options))
     if stop is not None:
         packing.stop = stop
+    packing.on_event = on_event
     if packing.run().is_interrupted:
         raise KeyboardInterrupt
     return packing.packed

@@ -51,7 +51,7 @@ def quick(source: Any, transform: T.Transform | None = CROP, **options: Any) -> 
 
 def test_a_folder(photos: Path) -> None:
     steps: list[tuple[str, int, int]] = []
-    diagnosis = quick(str(photos), on_progress=lambda *step: steps.append(step))
+    diagnosis = quick(str(photos), on_event=lambda event: steps.append((event.stage, event.done, event.total)))
     found = diagnosis.measurements
     assert set(found.rates) == OF_FILES | {SMALLER}
     assert all(rate.images_per_second > 0 for rate in found.rates.values())

@@ -33,7 +33,7 @@ def expansion(photos: Path, out: Any, engine: Engine | None = None, **settings: 
     """``settings``: of the Expansion where it knows them, else of the Plan."""
     own = {
         name: settings.pop(name)
-        for name in ("on_error", "resume", "changed", "on_progress", "stop", "index")
+        for name in ("on_error", "resume", "changed", "on_event", "stop", "index")
         if name in settings
     }  # fmt: skip
     options = {"copies": 3, "seed": 7} | settings

@@ -43,7 +43,7 @@ def laid(layout: str, root: Path) -> tuple[Path, Any]:
 
 def expansion(place: Path, annotations: Any, out: Path, engine: Engine | None = None, **settings: Any) -> Expansion:
     options = {"transform": POLICY, "copies": 3, "seed": 4, "format": "png", "place": str(place)} | settings
-    own = {name: options.pop(name) for name in ("on_error", "resume", "stop", "on_progress") if name in options}
+    own = {name: options.pop(name) for name in ("on_error", "resume", "stop", "on_event") if name in options}
     exclude = options.pop("exclude", None)
     source: Any = open_source(place, annotations=annotations, exclude=exclude)
     plan = plan_for(source, options.pop("transform"), annotations=annotations, **options)

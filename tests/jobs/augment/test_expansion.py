@@ -21,7 +21,7 @@ from variegate.decode import read_image
 from variegate.decode.entropy.index import EntropyIndex
 from variegate.errors import DecodeError
 from variegate.jobs.arguments import build_transform, parse_size
-from variegate.jobs.augment import Expansion, Plan, Report, check_apart
+from variegate.jobs.augment import Expansion, ExpansionProgress, Plan, Report, check_apart
 from variegate.jobs.engine import Engine
 from variegate.ops.tone import Invert
 from variegate.transforms import from_dict
@@ -181,11 +181,11 @@ def test_what_an_earlier_run_gave_up_is_not_counted_as_written(tmp_path: Path, l
         plan = Plan(open_source(_Pairs([0, "none", 2, "none", 4])), Invert(), layout=layout, shard_size=2)
         run = Expansion(plan, tmp_path / "out", threads(1, ordered=True))
 
-        def after_some(report: Report) -> None:
-            if report.written + report.resumed + report.missing >= stop_at:
+        def after_some(event: object) -> None:
+            if isinstance(event, ExpansionProgress) and event.total - event.remaining >= stop_at:
                 run.stop.set()
 
-        run.on_progress = after_some
+        run.on_event = after_some
         return run.run()
 
     first, second, third = begun(2), begun(5), begun(5)
@@ -298,12 +298,12 @@ def test_stop_keeps_what_is_done_and_the_next_run_goes_on(photos: Path, tmp_path
     settings: dict[str, Any] = {"copies": 50}
     stop = threading.Event()
 
-    def after_some(report: Report) -> None:
-        if report.written >= 10:
+    def after_some(event: object) -> None:
+        if isinstance(event, ExpansionProgress) and event.written >= 10:
             stop.set()
 
     out = tmp_path / "out"
-    first = expansion(photos, out, stop=stop, on_progress=after_some, **settings).run()
+    first = expansion(photos, out, stop=stop, on_event=after_some, **settings).run()
     assert first.is_interrupted
     assert 10 <= first.written < 350
     assert not (out / "manifest.parquet").exists()

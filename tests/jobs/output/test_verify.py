@@ -59,7 +59,7 @@ def found(root: Path | str, **options: Any) -> list[tuple[str, ...]]:
 def test_a_whole_run_has_no_problems(storage: Storage) -> None:
     run(storage.root)
     seen: list[tuple[int, int]] = []
-    verified = verify(storage.root, threads=2, on_progress=lambda done, total: seen.append((done, total)))
+    verified = verify(storage.root, threads=2, on_event=lambda event: seen.append((event.done, event.total)))
     assert (verified.outputs, verified.good, verified.problems) == (8, 8, [])
     assert seen[-1] == (8, 8)
 

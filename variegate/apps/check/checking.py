@@ -6,9 +6,8 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -35,12 +34,11 @@ from variegate.data.base import SourceError, first_names
 from variegate.data.opening import open_source
 from variegate.data.samples import Samples
 from variegate.data.stamps import stamps_of
+from variegate.events import OnEvent, Progress, ignore_event
 from variegate.jobs.output.run_folder import locked
 from variegate.options.datasets import CheckingOptions
 from variegate.threads import default_threads
 
-# Called with what is being done, images done, and of how many (0: not known).
-OnProgress = Callable[[str, int, int], object]
 _REPORT_BEGIN = 4096  # bytes, in which the title is
 
 
@@ -49,7 +47,7 @@ def check(
     test: Any = None,
     *,
     stop: Event | None = None,
-    on_progress: OnProgress | None = None,
+    on_event: OnEvent = ignore_event,
     **options: Any,
 ) -> CheckResult:
     """Check a data set for problems that harm training; decodes every image once, on all cores.
@@ -58,7 +56,7 @@ def check(
         source: the training images; anything that ``vg.open_source`` accepts.
         test: images that a model will be tested on, likewise.
         stop: once set, the run finishes what it has begun and raises KeyboardInterrupt.
-        on_progress: called with (stage, images done, total), where a total of 0 is unknown.
+        on_event: called with ``Progress`` of images by stage.
         options: fields of ``CheckingOptions``, as the options of ``variegate check``: out, report, labels, threads,
             seed, near_distance and the thresholds. Without ``out``, nothing is written. With it, the same call resumes
             an interrupted run, to the same bytes.
@@ -68,7 +66,7 @@ def check(
         WriteError: if a result cannot be written.
         ImportError: for ``labels`` without cleanlab.
     """
-    return Checking(source, test, CheckingOptions(**options)).run(on_progress, stop)
+    return Checking(source, test, CheckingOptions(**options)).run(on_event, stop)
 
 
 class Checking:
@@ -97,6 +95,7 @@ class Checking:
         self.notes = [text for one in self.sources.values() for text in one.notes()]
         self.notes += _notes_on_classes(self.sources)
         self.resumed = 0
+        self.checked = 0  # images, with those of an earlier run
         self._seconds = 0.0
 
     @property
@@ -104,25 +103,25 @@ class Checking:
         """Images in all."""
         return sum(map(len, self.sources.values()))
 
-    def run(self, on_progress: OnProgress | None = None, stop: Event | None = None) -> CheckResult:
+    def run(self, on_event: OnEvent = ignore_event, stop: Event | None = None) -> CheckResult:
         """Raises WriteError, and KeyboardInterrupt where it was stopped."""
         options = self._options
-        report: OnProgress = on_progress or (lambda what, done, total: None)
-        report("preparing", 0, 0)
+        on_event(Progress("preparing", 0))
         started = time.perf_counter()
         with ExitStack() as stack:
             journal = None if self._out is None else stack.enter_context(self._journal())
-            table = self._measured(journal, report, stop)
-            report("comparing", len(table), len(table))
+            table = self._measured(journal, on_event, stop)
+            on_event(Progress("comparing", len(table), len(table)))
             thresholds = thresholds_for(table, options)
             found = [*judge(table, thresholds), *find_duplicates(table, options.near_distance)]
             if options.labels:
                 from variegate.apps.check.label_errors import doubtful_labels  # it trains, with torch
 
-                report_epochs = partial(report, "training for labels, epoch")
-                doubts, notes = doubtful_labels(
-                    table, self.sources["train"], found, options.seed or 0, report_epochs, stop
-                )
+                def report_epochs(done: int, total: int) -> None:
+                    on_event(Progress("training for labels, epoch", done, total))
+
+                source = self.sources["train"]
+                doubts, notes = doubtful_labels(table, source, found, options.seed or 0, report_epochs, stop)
                 found += doubts
                 self.notes += notes
             findings = in_order(found)
@@ -145,7 +144,7 @@ class Checking:
             if options.report is not None:
                 from variegate.apps.check.report import write_report  # Jinja2, and images, for those who want it
 
-                report("writing the report", len(table), len(table))
+                on_event(Progress("writing the report", len(table), len(table)))
                 write_report(options.report, result)
             if self._out is not None:
                 write_findings(self._out, result)
@@ -179,7 +178,7 @@ class Checking:
             with suppress(OSError):
                 folder.rmdir()
 
-    def _measured(self, journal: ScanJournal | None, report: OnProgress, stop: Event | None) -> pa.Table:
+    def _measured(self, journal: ScanJournal | None, on_event: OnEvent, stop: Event | None) -> pa.Table:
         started = time.perf_counter()
         before = 0
         batches: list[pa.RecordBatch] = []
@@ -192,7 +191,8 @@ class Checking:
             self.resumed += begin
 
             def report_samples(samples: int, before: int = before) -> None:
-                report("checking", before + samples, self.total)
+                self.checked = before + samples
+                on_event(Progress("checking", self.checked, self.total))
 
             batches += record_pass(source, split, begin, threads, journal, report_samples, stop)
             before = sum(map(len, batches))

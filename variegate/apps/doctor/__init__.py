@@ -17,13 +17,14 @@ import torch
 import variegate
 from variegate.apps.doctor import advise as rates
 from variegate.apps.doctor.advise import Advice, Diagnosis, Measurements, advise
-from variegate.apps.doctor.probes import OnProgress, Probe, Rate, run_probes, wait_for
+from variegate.apps.doctor.probes import Probe, Rate, run_probes, wait_for
 from variegate.apps.doctor.samples import HeldSample, HeldSamples, hold_samples, samples_in_memory, smaller_files
 from variegate.apps.doctor.training import TrainingRates, endless, for_model, measure_training, model_step
 from variegate.data.base import Item, SourceError
 from variegate.data.opening import open_source
 from variegate.data.samples import Samples
 from variegate.decode.gpu import is_installed
+from variegate.events import OnEvent, Progress, ignore_event
 from variegate.io.addresses import shown
 from variegate.jobs.arguments import build_transform, parse_size
 from variegate.loader import Loader
@@ -59,7 +60,7 @@ def doctor(
     transform: Transform | None = None,
     *,
     step: Callable[[Any, Any], object] | None = None,
-    on_progress: OnProgress | None = None,
+    on_event: OnEvent = ignore_event,
     **options: Any,
 ) -> Diagnosis:
     """Measure a loader on your own data, find its bottleneck, and say what changes would gain.
@@ -69,7 +70,7 @@ def doctor(
         transform: as for ``Loader``; None for ``RandomResizedCrop(224)``, RandAugment and ``Normalize``.
         step: your training step, called with the images and labels of a batch: it is timed on one repeated batch, the
             ceiling, and fed by the loader.
-        on_progress: called before each measurement with (name, measurements done, total; 0 if not known).
+        on_event: called before each measurement with its ``Progress``.
         options: fields of ``DoctorOptions``: batch_size, device, threads, fast_decode, index, prefetch, consume
             (images per second that your model takes), seconds (per rate), limit (samples held in memory); and train,
             model, precision, to time the step of a model by its name.
@@ -85,18 +86,18 @@ def doctor(
     place = shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else type(source).__name__
     with ExitStack() as stack:
         opened = open_source(source, stream=False, on_error="skip")
-        session = _Session(opened, transform, chosen, stack, on_progress)
+        session = _Session(opened, transform, chosen, stack, on_event)
         try:
             measured = session.measure(place)
         except SourceError as error:
             raise SourceError(f"{place}: {error}") from None
     training = None
     if step is not None:
-        training = measure_training(session.loader, step, tuple, chosen.seconds, on_progress)
+        training = measure_training(session.loader, step, tuple, chosen.seconds, on_event)
     elif chosen.train:
         loader = session.make_loader(session.loader.source, layout="NHWC")
         named = model_step(chosen.model, loader, chosen.precision, place)
-        training = measure_training(loader, named, partial(for_model, loader.device), chosen.seconds, on_progress)
+        training = measure_training(loader, named, partial(for_model, loader.device), chosen.seconds, on_event)
     notes = session.notes()
     if training is not None and training.note is not None:
         notes.append(training.note)
@@ -112,12 +113,12 @@ class _Session:
         transform: Transform,
         chosen: DoctorOptions,
         stack: ExitStack,
-        on_progress: OnProgress | None,
+        on_event: OnEvent,
     ) -> None:
         self._transform = transform
         self._chosen = chosen
         self._stack = stack
-        self._on_progress = on_progress
+        self._on_event = on_event
         self._cores = default_threads()
         self._threads = chosen.threads or self._cores
         # Wrong arguments are refused before anything is read.
@@ -145,8 +146,7 @@ class _Session:
     def measure(self, place: str) -> Measurements:
         """Measure all rates. Raises SourceError if no sample is readable."""
         source = self.loader.source
-        if self._on_progress is not None:
-            self._on_progress("first samples", 0, 0)
+        self._on_event(Progress("first samples", 0))
         self._held = hold_samples(source, self._chosen.limit, 4 * self._chosen.seconds, self._threads)
         samples = self._held.good
         items = [sample.item for sample in samples]
@@ -166,11 +166,10 @@ class _Session:
             self._add_in_memory(rates.ON_GPU, items, device="cuda")
 
         for probe in self._probes.values():
-            if self._on_progress is not None:
-                self._on_progress("kernels, compiled at the first start only", 0, 0)
+            self._on_event(Progress("kernels, compiled at the first start only", 0))
             probe.step()
         before = decoding.stats().decode if decoding is not None else None
-        run_probes(list(self._probes.values()), self._chosen.seconds, self._on_progress)
+        run_probes(list(self._probes.values()), self._chosen.seconds, self._on_event)
         found = {name: probe.rate() for name, probe in self._probes.items()}
         if decoding is not None and before is not None and not decodes_on_gpu:
             after = decoding.stats().decode

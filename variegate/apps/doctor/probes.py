@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-# Called with the rate that is measured, spans done, and spans in total (0: not known yet).
-OnProgress = Callable[[str, int, int], object]
+from variegate.events import OnEvent, Progress
 
 SPANS = 5
 # A span has this many steps at least, because batches may become ready two at a time.
@@ -71,13 +70,12 @@ class Probe:
         return Rate(median, (max(self.spans) - min(self.spans)) / median)
 
 
-def run_probes(probes: Sequence[Probe], seconds: float, on_progress: OnProgress | None = None) -> None:
-    """Time each probe for about ``seconds``, in rounds."""
+def run_probes(probes: Sequence[Probe], seconds: float, on_event: OnEvent) -> None:
+    """Time each probe for about ``seconds``, in rounds. ``on_event``: called with the ``Progress`` of spans."""
     total = SPANS * len(probes)
     for number in range(total):
         probe = probes[number % len(probes)]
-        if on_progress is not None:
-            on_progress(probe.title, number, total)
+        on_event(Progress(probe.title, number, total))
         probe.time_span(seconds / SPANS)
 
 

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from variegate.apps.doctor.probes import OnProgress, Probe, Rate, number_text, rate_row, run_probes, wait_for
+from variegate.apps.doctor.probes import Probe, Rate, number_text, rate_row, run_probes, wait_for
 from variegate.apps.plotting import FAINT, GREEN, INK, drawn_figure, label_rows
 from variegate.data.base import SourceError
+from variegate.events import OnEvent, ignore_event
 from variegate.learn.feed import classes_of, tensors_of
 from variegate.learn.models import model_to_train
 from variegate.learn.step import TrainingStep, optimizer_of
@@ -75,7 +76,7 @@ def measure_training(
     step: Callable[..., object],
     prepare: Callable[[Batch], StepArguments],
     seconds: float,
-    on_progress: OnProgress | None = None,
+    on_event: OnEvent = ignore_event,
 ) -> TrainingRates:
     """Time ``step(*prepare(batch))`` with one batch again and again, and with the batches of ``loader``."""
     utilization = Utilization(loader.device)
@@ -95,7 +96,7 @@ def measure_training(
 
         ceiling = Probe(f"training, {CEILING}", step_repeated, 0, finish, partial(utilization.watch, CEILING))
         fed = Probe(f"training, {FED}", step_fed, loader.prefetch + 1, finish, partial(utilization.watch, FED))
-        run_probes([ceiling, fed], seconds, on_progress)
+        run_probes([ceiling, fed], seconds, on_event)
     samples = {name: tuple(found) for name, found in utilization.samples.items() if found}
     return TrainingRates(ceiling.rate(), fed.rate(), samples, utilization.note)
 

@@ -20,6 +20,7 @@ from variegate.data.tar.write import has_class_names, write_class_names
 from variegate.decode.depth import FIRST
 from variegate.decode.entropy.index import index_path
 from variegate.errors import DecodeError
+from variegate.events import OnEvent, Skipped, ignore_event
 from variegate.io.files import StrPath
 from variegate.io.location import Location
 from variegate.jobs.augment.job import ExpansionSpec
@@ -33,7 +34,25 @@ from variegate.jobs.output.parts import FinishedPart, Parts, Row
 from variegate.jobs.output.run_folder import RunFolder, check_apart
 from variegate.jobs.output.run_record import write_source
 from variegate.workers.run import FailedItem, Finished
-from variegate.workers.scheduler import Snapshot
+from variegate.workers.scheduler import DeviceSnapshot, Snapshot
+
+
+@dataclass(frozen=True)
+class ExpansionProgress:
+    """Event: counts of outputs, as in ``Report``, and the devices, whose counts are of outputs too."""
+
+    verb: str
+    written: int
+    resumed: int
+    missing: int
+    skipped: int
+    total: int
+    rate: float
+    devices: tuple[DeviceSnapshot, ...]
+
+    @property
+    def remaining(self) -> int:
+        return self.total - self.written - self.resumed - self.missing
 
 
 @dataclass
@@ -49,7 +68,6 @@ class Report:
     skipped: list[tuple[str, str]] = field(default_factory=list)  # samples that this run gave up, and why
     seconds: float = 0.0  # since the first worker was ready
     is_interrupted: bool = False
-    snapshot: Snapshot | None = None  # of the devices, while it runs
 
     @property
     def rate(self) -> float:
@@ -66,7 +84,7 @@ class Expansion:
     engine: Engine
     on_error: OnError = "skip"  # passes over samples that failed three times; "raise" ends the run at the first
     resume: bool = True  # False: an earlier run's outputs are replaced
-    on_progress: Callable[[Report], None] | None = None
+    on_event: OnEvent = ignore_event  # called with ExpansionProgress and Skipped
     stop: Event = field(default_factory=Event)  # once set, the run ends with what it has begun
     index: StrPath | None = "auto"  # an entropy index, or None; "auto": what ``variegate index`` has made
     verb: ClassVar[str] = "augmenting"
@@ -76,6 +94,7 @@ class Expansion:
             raise ValueError(f"index: {self.index} is no file; accepted: auto, none, or what variegate index wrote")
         self.report = Report(len(self.plan.source), self.plan.num_outputs)
         self._skipped: set[int] = set()  # samples in report.skipped, by index
+        self._devices: list[DeviceSnapshot] = []
 
     def run(self) -> Report:
         """``self.report`` counts what was done even where this raises SourceError, DecodeError or EngineError."""
@@ -186,8 +205,7 @@ class Expansion:
                     self._record(result, folder, parts)
                     self._count_time()
         finally:
-            if self.on_progress is not None:
-                self.on_progress(self.report)
+            self._report_progress()
 
     def _record(self, result: Finished, folder: RunFolder, parts: Parts) -> None:
         """Count a part that a worker has written, or write a part of which workers made pieces."""
@@ -233,7 +251,9 @@ class Expansion:
                 raise DecodeError(str(plan.source.name(index)), reason)
             if index not in self._skipped:  # a sample with many copies is several items
                 self._skipped.add(index)
-                self.report.skipped.append((plan.sample_name(index), reason))
+                skipped = plan.sample_name(index), reason
+                self.report.skipped.append(skipped)
+                self.on_event(Skipped(*skipped))
 
     def _pass_on(self, note: str) -> None:
         """Warn of a note of a device's job; of notes that differ in their first image alone, of one."""
@@ -243,13 +263,32 @@ class Expansion:
             warnings.warn(note, stacklevel=2)
 
     def _on_turn(self, snapshot: Snapshot) -> None:
-        self.report.snapshot = snapshot
+        self._devices = snapshot.devices
         if not self._is_ready and any(device.state == "ready" for device in snapshot.devices):
             self._is_ready = True
             self._began = time.perf_counter()
         self._count_time()
-        if self.on_progress is not None:
-            self.on_progress(self.report)
+        self._report_progress()
+
+    def _report_progress(self) -> None:
+        report = self.report
+        outputs_per_item = self.plan.num_outputs / self.plan.num_items
+        devices = tuple(
+            device._replace(rate=device.rate * outputs_per_item, done=round(device.done * outputs_per_item))
+            for device in self._devices
+        )
+        self.on_event(
+            ExpansionProgress(
+                self.verb,
+                report.written,
+                report.resumed,
+                report.missing,
+                len(report.skipped),
+                report.total,
+                report.rate,
+                devices,
+            )
+        )
 
     def _count_time(self) -> None:
         """Count time between the first and last item: starting and ending processes is no matter of speed."""

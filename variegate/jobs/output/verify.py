@@ -15,6 +15,7 @@ from variegate.data.base import SourceError
 from variegate.data.stamps import printable
 from variegate.data.storage import Storage, open_storage
 from variegate.errors import one_line, shortened
+from variegate.events import OnEvent, Progress, ignore_event
 from variegate.io.files import StrPath
 from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, read_manifest
 from variegate.jobs.output.parts import Row, real_name, size_lookup
@@ -39,7 +40,6 @@ _COLUMNS = (
 )
 _FILES_A_TASK = 64
 _CHECKSUM = re.compile(rb"([0-9a-f]{64})  manifest\.parquet\n")
-OnProgress = Callable[[int, int], None]
 
 
 @dataclass
@@ -55,10 +55,10 @@ class Verified:
         return sum(problem.kind == kind for problem in self.problems)
 
 
-def verify(spec: StrPath, threads: int | None = None, on_progress: OnProgress | None = None) -> Verified:
+def verify(spec: StrPath, threads: int | None = None, on_event: OnEvent = ignore_event) -> Verified:
     """Compare what is there with the manifest. Nothing is changed. Raises SourceError where no run has been.
 
-    ``on_progress``: called with the outputs looked at, and all.
+    ``on_event``: called with ``Progress`` of outputs.
     """
     storage = open_storage(spec)
     has_manifest = storage.exists(MANIFEST_NAME)
@@ -82,8 +82,7 @@ def verify(spec: StrPath, threads: int | None = None, on_progress: OnProgress | 
             found.outputs += checked.outputs
             found.good += checked.good
             found.problems += checked.problems
-            if on_progress is not None:
-                on_progress(found.outputs, len(manifest))
+            on_event(Progress("verifying", found.outputs, len(manifest)))
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         reason = str(error).removeprefix(f"{storage.place_of(MANIFEST_NAME)}: ")
         if not isinstance(error, SourceError):

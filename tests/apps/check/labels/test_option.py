@@ -30,7 +30,7 @@ def test_doubts_are_among_the_findings(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("variegate.apps.check.label_errors._MOST_EPOCHS", 6)
     told: set[str] = set()
     source = _files(tmp_path / "photos")
-    found = vg.check(source, labels=True, on_progress=lambda what, done, total: told.add(what))
+    found = vg.check(source, labels=True, on_event=lambda event: told.add(event.stage))
     doubted = [one for one in found.findings if one.finding == "label_errors"]
     assert {"bright/04.png", "dark/44.png"} <= {one.file for one in doubted}
     assert len(doubted) <= 8

@@ -16,6 +16,7 @@ import variegate as vg
 from variegate.apps.check import scan
 from variegate.apps.check.findings import CheckResult, DataFinding
 from variegate.cli import main
+from variegate.events import Progress
 
 
 @pytest.fixture
@@ -113,12 +114,12 @@ def test_an_interrupted_check_goes_on_with_them(
     vg.check(strays, out=tmp_path / "whole.parquet")
     stop = Event()
 
-    def stopping(what: str, done: int, total: int) -> None:
-        if done >= after:
+    def stopping(event: Progress) -> None:
+        if event.done >= after:
             stop.set()
 
     with pytest.raises(KeyboardInterrupt):
-        vg.check(strays, out=tmp_path / "f.parquet", on_progress=stopping, stop=stop)
+        vg.check(strays, out=tmp_path / "f.parquet", on_event=stopping, stop=stop)
     result = vg.check(strays, out=tmp_path / "f.parquet")
     assert result.resumed == after
     assert (tmp_path / "f.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()

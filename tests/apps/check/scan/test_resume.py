@@ -20,6 +20,7 @@ from tests.children import start_python
 from variegate.apps.check import scan
 from variegate.data.base import Item, SourceError
 from variegate.data.samples import Samples
+from variegate.events import Progress
 
 IMAGES = 200
 
@@ -47,20 +48,20 @@ def expected(folder: Path, tmp_path: Path) -> bytes:
 
 
 class Stopping:
-    """``on_progress`` that sets ``stop`` when so many images are done."""
+    """``on_event`` that sets ``stop`` when so many images are done."""
 
     def __init__(self, after: int) -> None:
         self.stop, self._after = Event(), after
 
-    def __call__(self, what: str, done: int, total: int) -> None:
-        if done >= self._after:
+    def __call__(self, event: Progress) -> None:
+        if event.done >= self._after:
             self.stop.set()
 
 
 def interrupt(folder: Path, out: Path, after: int) -> None:
     stopping = Stopping(after)
     with pytest.raises(KeyboardInterrupt):
-        vg.check(folder, out=out, on_progress=stopping, stop=stopping.stop, threads=2)
+        vg.check(folder, out=out, on_event=stopping, stop=stopping.stop, threads=2)
 
 
 def journal_of(out: Path) -> Path:
@@ -138,13 +139,13 @@ def test_two_at_once_are_refused(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "found.parquet"
     refused: list[str] = []
 
-    def again(what: str, done: int, total: int) -> None:
-        if done and not refused:
+    def again(event: Progress) -> None:
+        if event.done and not refused:
             with pytest.raises(SourceError, match="another run") as error:
                 vg.check(folder, out=out)
             refused.append(str(error.value))
 
-    vg.check(folder, out=out, on_progress=again)
+    vg.check(folder, out=out, on_event=again)
     assert refused
     assert str(out) in refused[0]
 
@@ -182,9 +183,9 @@ def test_kill_9(folder: Path, tmp_path: Path, expected: bytes) -> None:
         "import sys, time, variegate as vg\n"
         "from variegate.apps.check import scan\n"
         "scan._SECONDS_A_RECORD = 0.0\n"
-        "def slowly(what, done, total):\n"
+        "def slowly(event):\n"
         "    time.sleep(0.02)\n"
-        f"vg.check({str(folder)!r}, out={str(out)!r}, on_progress=slowly, threads=1)\n"
+        f"vg.check({str(folder)!r}, out={str(out)!r}, on_event=slowly, threads=1)\n"
     )
     run = start_python(script)
     journal = journal_of(out)
