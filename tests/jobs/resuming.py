@@ -18,11 +18,14 @@ from typing import Any
 
 import pyarrow as pa
 
+import variegate as vg
 from tests.data.annotated.made import put_voc
 from tests.jobs.augment.samples import expansion, lay_photos, threads
 from tests.jobs.augment.test_annotated import expansion as annotated_expansion
-from tests.jobs.output.runs import tree
+from tests.jobs.output import runs
 from tests.jobs.pack.samples import lay_kinds, packed
+from variegate.apps.check import scan
+from variegate.data.indexing import index_source
 from variegate.workers.protocol import EngineError
 
 CALLS = ("open", "write", "fsync", "replace", "unlink", "mkdir", "rmdir", "ftruncate")
@@ -50,6 +53,21 @@ def _pack(format: str) -> Job:
     return run
 
 
+def _check(photos: Path, out: Path, resume: bool) -> object:
+    scan.SAMPLES_A_PART = 2
+    out.mkdir(parents=True, exist_ok=True)
+    return vg.check(photos, out=out / "found.parquet", threads=1)
+
+
+def _index(photos: Path, out: Path, resume: bool) -> object:
+    return index_source(photos, out / "photos.vgjpeg")
+
+
+def tree(root: Path) -> dict[str, bytes | None]:
+    """All files. Those beside an index, which several may write, are left for the next of its writers."""
+    return {name: data for name, data in runs.tree(root).items() if not name.startswith(".photos.vgjpeg")}
+
+
 # Name: what makes the source, and the job.
 JOBS: dict[str, tuple[Callable[[Path], object], Job]] = {
     "folder": (lay_photos, _augment()),
@@ -58,6 +76,8 @@ JOBS: dict[str, tuple[Callable[[Path], object], Job]] = {
     "voc": (put_voc, _annotated),
     "pack": (lay_kinds, _pack("webdataset")),
     "pack raw": (lay_kinds, _pack("raw")),
+    "check": (lay_photos, _check),
+    "index": (lay_kinds, _index),
 }
 
 

@@ -244,7 +244,7 @@ _compact = json.JSONEncoder(separators=(",", ":")).encode
 _sorted = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 
 
-def coco_files(about: Mapping[str, Any], classes: list[str], rows: Rows) -> Iterator[tuple[str, Content]]:
+def coco_files(about: Mapping[str, Any], classes: Sequence[str], rows: Rows) -> Iterator[tuple[str, Content]]:
     """``annotations.json``, an entry a line, beside the folder ``images``. ``about``: that of Samples, with
     ``categories``."""
     yield "annotations.json", _pieces(about["categories"], rows)

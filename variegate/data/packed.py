@@ -76,11 +76,11 @@ class PixelSums:
         return DatasetStatistics(mean, tuple(math.sqrt(one) for one in variance), self.images, self.pixels)
 
 
-def statistics_bytes(sums: PixelSums, index: dict[str, Any] | None) -> bytes:
-    """The file. ``index``: size and checksum of the index beside it, if there is one."""
+def statistics_bytes(sums: PixelSums) -> bytes:
+    """The content of the file."""
     found = sums.statistics()
     about = {"format": FORMAT, "images": sums.images, "pixels": sums.pixels, "mean": found.mean, "std": found.std}
-    exact = {"sum": sums.sums, "sum_of_squares": sums.squares, "index": index}
+    exact = {"sum": sums.sums, "sum_of_squares": sums.squares}
     return (json.dumps(about | exact, indent=2) + "\n").encode()
 
 

@@ -156,10 +156,13 @@ def parse_xml(data: bytes) -> Element:
         raise ValueError(f"no XML: {error}") from None
 
 
-def voc_files(about: Mapping[str, Any], classes: list[str], rows: Rows) -> Iterator[tuple[str, Content]]:
-    """``about``: with ``split``; the list is ``trainval.txt`` where there is none."""
-    for _, row in rows():
-        yield f"{_ANNOTATIONS}/{_stem(row)}.xml", _xml(row, classes).encode()
+def voc_file(about: Mapping[str, Any], classes: Sequence[str], row: Row) -> tuple[str, bytes]:
+    """Name and content of an output's annotations."""
+    return f"{_ANNOTATIONS}/{_stem(row)}.xml", _xml(row, classes).encode()
+
+
+def voc_files(about: Mapping[str, Any], classes: Sequence[str], rows: Rows) -> Iterator[tuple[str, Content]]:
+    """The list of images. ``about``: with ``split``; the list is ``trainval.txt`` if it has none."""
     split = posixpath.splitext(posixpath.basename(about["split"] or "trainval"))[0]
     yield f"ImageSets/Main/{split}.txt", (f"{_stem(row)}\n".encode() for _, row in rows())
 
@@ -168,7 +171,7 @@ def _stem(row: Row) -> str:
     return posixpath.splitext(row["file"].removeprefix(f"{_IMAGES}/"))[0]
 
 
-def _xml(row: Row, classes: list[str]) -> str:
+def _xml(row: Row, classes: Sequence[str]) -> str:
     found = targets_in(row)
     folder, name = posixpath.split(row["file"])
     sides = {"width": row["width"], "height": row["height"], "depth": found["channels"]}

@@ -287,8 +287,14 @@ def _read_list(root: Location, path: str, on_error: str, notes: list[str]) -> li
 _NO_VAL = "# val: no validation images were written, so these are the training images; name a folder of others here\n"
 
 
-def yolo_files(about: Mapping[str, Any], classes: list[str], rows: Rows) -> Iterator[tuple[str, Content]]:
-    """``about``: with ``folders`` of images, ``kpt_shape``, and perhaps the folders of ``splits``."""
+def yolo_file(about: Mapping[str, Any], classes: Sequence[str], row: Row) -> tuple[str, bytes]:
+    """Name and content of an output's annotations. ``about``: with ``kpt_shape``."""
+    shape = about["kpt_shape"]
+    return label_file(row["file"]), yolo_rows(row, targets_in(row), shape[1] if shape else 0).encode()
+
+
+def yolo_files(about: Mapping[str, Any], classes: Sequence[str], rows: Rows) -> Iterator[tuple[str, Content]]:
+    """``data.yaml``. ``about``: with ``folders`` of images, ``kpt_shape``, and perhaps the folders of ``splits``."""
     shape = about["kpt_shape"]
     splits = about.get("splits") or {}
     train = splits.get("train", about["folders"])
@@ -298,8 +304,6 @@ def yolo_files(about: Mapping[str, Any], classes: list[str], rows: Rows) -> Iter
     known |= {"kpt_shape": shape} if shape else {}
     text = yaml.safe_dump(known, sort_keys=False, allow_unicode=True)
     yield FILE, (text + _NO_VAL * ("val" not in splits)).encode()
-    for _, row in rows():
-        yield label_file(row["file"]), yolo_rows(row, targets_in(row), shape[1] if shape else 0).encode()
 
 
 def yolo_rows(row: Row, found: Mapping[str, Any], columns: int) -> str:

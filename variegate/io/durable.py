@@ -110,11 +110,13 @@ class AppendOnlyFile:
 
     ``path``: is made if missing, without making its name last (``sync_folder`` does). ``end``: up to where its content
     may be believed; what a killed process has left behind it is cut off. ``first``: what a log begins with, whose name
-    then lasts as well. For one thread. Raises WriteError naming ``shown``.
+    then lasts as well. ``is_synced``: False where a power failure may take what was appended. For one thread. Raises
+    WriteError naming ``shown``.
     """
 
-    def __init__(self, path: StrPath, shown: str, end: int, first: bytes = b"") -> None:
+    def __init__(self, path: StrPath, shown: str, end: int, first: bytes = b"", is_synced: bool = True) -> None:
         self._shown = shown
+        self._is_synced = is_synced
         self.end = end
         with write_errors_name(shown):
             # Unbuffered: what could not be written is not tried again when the file is closed.
@@ -140,7 +142,8 @@ class AppendOnlyFile:
             self._is_torn = True
             os.lseek(descriptor, self.end, os.SEEK_SET)
             write_all(descriptor, data)
-            os.fsync(descriptor)
+            if self._is_synced:
+                os.fsync(descriptor)
         self._is_torn = False
         self.end += len(data)
 

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from os import PathLike
 from threading import Event
-from typing import Any, cast
+from typing import Any
 
 from variegate.checks import integer
-from variegate.data.packed import INDEX_NAME, STATISTICS_NAME, DatasetStatistics, statistics_bytes
+from variegate.data.packed import INDEX_NAME, DatasetStatistics
 from variegate.events import OnEvent, ignore_event
 from variegate.io.files import StrPath
 from variegate.jobs.arguments import absolute_place, open_by_index
-from variegate.jobs.augment.run import Expansion
+from variegate.jobs.augment.run import Expansion, Report
 from variegate.jobs.engine import Engine
-from variegate.jobs.output.manifest import read_manifest
-from variegate.jobs.output.parts import Row
-from variegate.jobs.output.run_folder import RunFolder, check_apart
-from variegate.jobs.output.side_files import PACKED_COLUMNS, Totals, totals_of
-from variegate.jobs.pack_shards import PackPlan, write_index
+from variegate.jobs.output.manifest import Manifest, read_manifest
+from variegate.jobs.output.run_folder import check_apart
+from variegate.jobs.pack_shards import PackPlan, totals_of
 from variegate.ops.output import Identity
 from variegate.ops.resize import Resize
 from variegate.options.datasets import PackingOptions
+
+# What ``totals_of`` looks at.
+_COLUMNS = ("file", "status", "reason", "source", "height", "width", "shard_bytes", "packed")
 
 
 @dataclass
@@ -63,37 +63,26 @@ class Packing(Expansion):
     def _index_file(self) -> None:
         """Whole images are read."""
 
-    def restore_side_files(self, folder: RunFolder) -> None:
-        storage = folder.storage
-        if all(map(storage.exists, [STATISTICS_NAME, *([INDEX_NAME] if self.plan.has_index else [])])):
-            self.packed = _packed_of(totals_of(_rows_of(folder)), storage.sizes().get(INDEX_NAME, 0))
-        else:
-            folder.amend(lambda storage: self.write_side_files(folder, lambda: _rows_of(folder)))
-
-    def write_side_files(self, folder: RunFolder, rows: Callable[[], Iterator[Row]]) -> None:
-        """Write statistics and index."""
-        storage = folder.storage
-        found = totals_of(rows())
-        self.packed = _packed_of(found)
-        if not found.shards:
-            return
-        index = write_index(storage, found.shards) if self.plan.has_index else None
-        self.packed.index_bytes = cast(int, index["bytes"]) if index else 0
-        storage.write(STATISTICS_NAME, statistics_bytes(found.sums, index))
-        storage.sync()
+    def run(self) -> Report:
+        report = super().run()
+        if not report.is_interrupted:
+            self.packed = _packed_of(read_manifest(self.destination))
+        return report
 
 
-def _packed_of(found: Totals, index_bytes: int = 0) -> Packed:
+def _packed_of(manifest: Manifest) -> Packed:
+    found = totals_of(manifest.columns(*_COLUMNS))
     images = found.sums.images
-    after = sum(found.shards.values())
-    statistics = found.sums.statistics() if images else None
-    counts = images, len(found.shards), found.kept, found.skipped
-    return Packed(*counts, found.bytes_before, after, index_bytes, statistics)
-
-
-def _rows_of(folder: RunFolder) -> Iterator[Row]:
-    """Of a complete run: the columns of its manifest that are added up."""
-    return read_manifest(folder.storage.root).columns(*PACKED_COLUMNS)
+    return Packed(
+        images=images,
+        shards=len(found.shards),
+        kept=found.kept,
+        skipped=found.skipped,
+        bytes_before=found.bytes_before,
+        bytes_after=sum(found.shards.values()),
+        index_bytes=sum(file.size or 0 for file in manifest.files if file.name == INDEX_NAME),
+        statistics=found.sums.statistics() if images else None,
+    )
 
 
 def pack(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import compress, islice
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -14,22 +14,48 @@ import numpy as np
 
 from variegate.arrays import UInt8Array
 from variegate.checks import PIXEL_VERSION
+from variegate.data.annotated.written import Content
 from variegate.data.base import Item, SourceError
 from variegate.data.opening import open_source
-from variegate.data.packed import INDEX_NAME, sums_of
+from variegate.data.packed import INDEX_NAME, STATISTICS_NAME, PixelSums, statistics_bytes, sums_of
 from variegate.data.shards import Labels, Record
 from variegate.data.storage import Storage
 from variegate.decode import PillowFile, checked_header, is_jpeg, read_image
 from variegate.decode.entropy.cut import key_of_file, pack_file
-from variegate.decode.entropy.index import known_of, pieces_of
+from variegate.decode.entropy.index import Known, known_of, pieces_of
 from variegate.errors import DecodeError
 from variegate.io.location import Location, inside
 from variegate.jobs.augment.job import DecodedItem, ExpansionJob, digest_columns
 from variegate.jobs.augment.plan import Plan, source_settings
 from variegate.jobs.augment.writing import CopyOutput, ShardWriter
 from variegate.jobs.output.files import encode_image
-from variegate.jobs.output.parts import record_name
+from variegate.jobs.output.parts import Row, Rows, record_name
 from variegate.threads import default_threads
+
+
+@dataclass
+class Totals:
+    """Rows of a packing, added up. ``shards``: bytes by name; ``kept``: files copied as they were."""
+
+    sums: PixelSums = field(default_factory=PixelSums)
+    shards: dict[str, int] = field(default_factory=dict)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    kept: int = 0
+    bytes_before: int = 0
+
+
+def totals_of(rows: Iterable[Row]) -> Totals:
+    found = Totals()
+    for row in rows:
+        if row["status"] != "written":
+            found.skipped.append((row["source"], row["reason"]))
+            continue
+        packed = json.loads(row["packed"])
+        found.sums.add(row["height"] * row["width"], packed["sums"], packed["squares"])
+        found.shards[row["file"]] = row["shard_bytes"]
+        found.kept += packed["kept"]
+        found.bytes_before += packed["bytes"]
+    return found
 
 
 @dataclass(frozen=True)
@@ -59,6 +85,15 @@ class PackPlan(Plan):
 
     def open_part(self, storage: Storage, part: int, labels: Labels) -> PackWriter:
         return PackWriter(self, storage, part, labels)
+
+    def last_files(self, storage: Storage, labels: Labels, rows: Rows) -> Iterator[tuple[str, Content]]:
+        yield from super().last_files(storage, labels, rows)
+        totals = totals_of(rows())
+        if not totals.shards:
+            return
+        if self.has_index:
+            yield INDEX_NAME, pieces_of(_known_files(storage, totals.shards))
+        yield STATISTICS_NAME, statistics_bytes(totals.sums)
 
     @property
     def has_index(self) -> bool:
@@ -194,18 +229,12 @@ def _entries_name(part: int) -> str:
     return record_name(part, "entries")
 
 
-def write_index(storage: Storage, shards: Iterable[str]) -> dict[str, object]:
-    """Write the index of these shards -> its size and checksum. Shards whose entries are gone are read again."""
+def _known_files(storage: Storage, shards: Iterable[str]) -> Known:
+    """The index of these shards. Shards whose entries are gone are read again."""
     every: dict[int, bytes] = {}
     for shard in shards:
         every |= _entries_of(storage, shard)
-    with storage.writer(INDEX_NAME) as out:
-        for piece in pieces_of(known_of(every)):
-            out.file.write(piece)
-        out.file.flush()
-        about: dict[str, object] = {"bytes": out.descriptor.size, "sha256": out.descriptor.digest.hexdigest()}
-        out.commit()
-    return about
+    return known_of(every)
 
 
 def _entries_of(storage: Storage, shard: str) -> dict[int, bytes]:

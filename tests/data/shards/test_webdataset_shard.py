@@ -11,7 +11,6 @@ import pytest
 
 from tests.data.tars import tar_bytes
 from tests.jobs.output.contract import CLASSES, records
-from variegate.data.opening import open_source
 from variegate.data.shards import Labels, Record, open_shard
 from variegate.data.storage import Storage, open_storage
 from variegate.data.tar.write import tar_header
@@ -63,19 +62,3 @@ def test_names_of_sources_that_are_not_utf_8(tmp_path: Path) -> None:
         content = tar.extractfile("00000000_0.json")
         assert content is not None
         assert json.loads(content.read())["source"] == "caf\udce9.jpg"
-
-
-def test_classes_lie_beside_the_shards(tmp_path: Path) -> None:
-    storage = open_storage(tmp_path)
-    write(storage, records(), ("caf\udce9", *CLASSES))
-    assert storage.list() == [".variegate/", "classnames.txt", "shard-000000.tar"]
-    assert open_source(tmp_path).classes == ("caf\udce9", *CLASSES)
-    write(storage, records())  # of another life, whose classes were others
-    assert storage.read("classnames.txt").decode().splitlines() == list(CLASSES)
-    assert open_source(f"{tmp_path}/*.tar").classes == CLASSES
-    assert open_source(f"{tmp_path}/*.tar", classes=("a", "b", "c", "d")).classes == ("a", "b", "c", "d")
-
-
-def test_without_classes_there_is_no_list_of_them(tmp_path: Path) -> None:
-    write(open_storage(tmp_path), records(()), ())
-    assert open_storage(tmp_path).list() == [".variegate/", "shard-000000.tar"]

@@ -22,7 +22,6 @@ class ItemParts:
     """Every item is a part."""
 
     num_parts = ITEMS
-    is_sharded = False
 
     def part_of(self, index: int, copy: int) -> int:
         return index
@@ -69,7 +68,7 @@ def run(root: str | Path, *, resume: bool = True, size: int = 100) -> list[int]:
             folder.claim()
         parts = Parts(folder.storage, ItemParts())
         if read_source(folder.storage) is None:
-            folder.amend(lambda storage: write_source(storage, stamps()))
+            write_source(folder.storage, stamps())
         for item in reversed(remaining):
             make_item(folder, item, size)
             parts.finished[item] = FinishedPart(COPIES, 0)

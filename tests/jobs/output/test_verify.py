@@ -15,6 +15,7 @@ import pytest
 from tests.jobs.output.contract import CLASSES, records, shards
 from tests.jobs.output.runs import SETTINGS, file_of, output, run, tree
 from variegate.data.base import SourceError
+from variegate.data.labels import CLASS_NAMES, class_names_bytes
 from variegate.data.storage import Storage, WriteError, open_storage
 from variegate.data.storage.local import LocalStorage
 from variegate.jobs.augment.replay import replay
@@ -48,7 +49,8 @@ def sharded(root: Path, layout: str) -> Storage:
                 | {"sha256": hashlib.sha256(record.data).hexdigest(), "bytes": len(record.data)}
                 | {"shard_bytes": len(whole), "shard_sha256": hashlib.sha256(whole).hexdigest()}
             )
-        folder.finish(rows)
+        names = [(CLASS_NAMES, class_names_bytes(CLASSES))]
+        folder.finish(rows, names if layout == "webdataset" else ())
     return storage
 
 
@@ -165,7 +167,7 @@ def test_files_beside_the_outputs(tmp_path: Path) -> None:
     (tmp_path / "variegate.json").write_text("{}")
     (tmp_path / "variegate.source").write_bytes(b"PAR1")
     problems = {problem.file: problem for problem in verify(tmp_path).problems}
-    assert problems["classnames.txt"][1:3] == ("not the classes of the run", "damaged")
+    assert problems["classnames.txt"][1:3] == ("has 4 bytes, the manifest says 35", "damaged")
     assert problems["variegate.json"][1:3] == ("not the settings that the manifest has", "damaged")
     assert problems["variegate.source"].problem.startswith("damaged (")
     assert len(problems) == 3

@@ -6,8 +6,9 @@ import hashlib
 import json
 import os
 import time
+import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -29,13 +30,14 @@ from variegate.apps.check.findings import (
     write_findings,
 )
 from variegate.apps.check.judging import judge, thresholds_for
-from variegate.apps.check.scan import ScanJournal, record_pass
+from variegate.apps.check.scan import Scan
 from variegate.data.base import SourceError, first_names
 from variegate.data.opening import open_source
 from variegate.data.samples import Samples
 from variegate.data.stamps import stamps_of
 from variegate.events import OnEvent, Progress, ignore_event
-from variegate.jobs.output.run_folder import locked
+from variegate.jobs.output.parts import PARTS
+from variegate.jobs.output.run_folder import RunFolder, work_folder
 from variegate.options.datasets import CheckingOptions
 from variegate.threads import default_threads
 
@@ -109,8 +111,8 @@ class Checking:
         on_event(Progress("preparing", 0))
         started = time.perf_counter()
         with ExitStack() as stack:
-            journal = None if self._out is None else stack.enter_context(self._journal())
-            table = self._measured(journal, on_event, stop)
+            folder = None if self._out is None else stack.enter_context(self._work_folder())
+            table = self._measured(folder, on_event, stop)
             on_event(Progress("comparing", len(table), len(table)))
             thresholds = thresholds_for(table, options)
             found = [*judge(table, thresholds), *find_duplicates(table, options.near_distance)]
@@ -151,55 +153,42 @@ class Checking:
         return result
 
     @contextmanager
-    def _journal(self) -> Iterator[ScanJournal]:
-        """For this run alone; gone when it has ended well."""
+    def _work_folder(self) -> Iterator[RunFolder]:
+        """For the scan; removed when the findings are written, or if nothing was measured."""
         assert self._out is not None
-        # With a dot in front no folder of images takes it for a class.
-        folder = self._out.with_name(f".{self._out.name}.partial")
-        path = folder / "journal"
-        try:
-            with (
-                locked(folder / "lock", str(self._options.out), "file"),
-                closing(ScanJournal(path, self._plan())) as journal,
-            ):
-                if journal.is_other:
-                    self.notes.append(
-                        "the images have changed since an earlier run on them was interrupted (or it was on others): "
-                        "all are checked again"
-                    )
-                try:
-                    yield journal
-                except BaseException:
-                    if journal.is_empty:
-                        path.unlink()
-                    raise
-                path.unlink()
-        finally:
-            with suppress(OSError):
-                folder.rmdir()
+        settings = {"command": "check", "plan": self._plan()}
+        with RunFolder(work_folder(self._out), settings, file=self._options.out) as folder:
+            if folder.was_replaced:
+                self.notes.append(
+                    "the images have changed since an earlier run on them was interrupted (or it was on others): "
+                    "all are checked again"
+                )
+            try:
+                yield folder
+            except BaseException:
+                if not folder.storage.list(PARTS):
+                    folder.remove()
+                raise
+            folder.remove()
 
-    def _measured(self, journal: ScanJournal | None, on_event: OnEvent, stop: Event | None) -> pa.Table:
+    def _measured(self, folder: RunFolder | None, on_event: OnEvent, stop: Event | None) -> pa.Table:
         started = time.perf_counter()
-        before = 0
-        batches: list[pa.RecordBatch] = []
         threads = self._options.threads or default_threads()
-        for split, source in self.sources.items():
-            begin = 0
-            if journal is not None:
-                begin = journal.done[split]
-                batches += journal.batches[split]
-            self.resumed += begin
 
-            def report_samples(samples: int, before: int = before) -> None:
-                self.checked = before + samples
-                on_event(Progress("checking", self.checked, self.total))
+        def count_samples(samples: int) -> None:
+            self.checked = samples
+            on_event(Progress("checking", samples, self.total))
 
-            batches += record_pass(source, split, begin, threads, journal, report_samples, stop)
-            before = sum(map(len, batches))
-            if stop is not None and stop.is_set():
-                raise KeyboardInterrupt
+        scan = Scan(self.sources, folder)
+        self.resumed = scan.resumed
+        with warnings.catch_warnings():
+            # A line for every image with an odd header; the columns have it.
+            warnings.simplefilter("ignore")
+            scan.run(threads, count_samples, stop)
+        if stop is not None and stop.is_set():
+            raise KeyboardInterrupt
         self._seconds = time.perf_counter() - started
-        table = pa.Table.from_batches(batches, MEASURED).combine_chunks()
+        table = scan.table()
         if not len(table):
             raise SourceError("no image in what was given; expected one at least")
         return table

@@ -15,7 +15,6 @@ import numpy as np
 
 from variegate.data.annotated.written import DIGITS, RecordForm
 from variegate.data.base import SourceError
-from variegate.data.labels import CLASS_NAMES, class_names_bytes
 from variegate.data.shards import Labels, Record, Shard
 from variegate.data.storage import Storage
 from variegate.data.yolo import yolo_rows
@@ -30,8 +29,8 @@ class WebDatasetShard(Shard):
     """``<key>.cls`` holds the label (-1 for none), ``<key>.json`` the sample's id, name and class and the copy
     (of what is packed, which has none, key and label).
 
-    The names of the classes lie beside the shards, in ``classnames.txt``, where ``open_source`` looks for them. Headers
-    are plain ustar without times and owners.
+    The run writes the names of the classes to ``classnames.txt``, where ``open_source`` looks for them. Headers are
+    plain ustar without times and owners.
     """
 
     def _add(self, record: Record, label: Any) -> None:
@@ -45,25 +44,12 @@ class WebDatasetShard(Shard):
 
     def _finish(self) -> None:
         self._writer.file.write(_END)
-        if not has_class_names(self.storage, self.labels):
-            write_class_names(self.storage, self.labels)
 
     def _member(self, name: str, data: bytes) -> None:
         file = self._writer.file
         file.write(tar_header(name, len(data)))
         file.write(data)
         file.write(bytes(-len(data) % _BLOCK))
-
-
-def has_class_names(storage: Storage, labels: Labels) -> bool:
-    """True if those beside the shards are right, or there are none to be named."""
-    if not labels.classes:
-        return True
-    return storage.exists(CLASS_NAMES) and storage.read(CLASS_NAMES) == class_names_bytes(labels.classes)
-
-
-def write_class_names(storage: Storage, labels: Labels) -> None:
-    storage.write(CLASS_NAMES, class_names_bytes(labels.classes))
 
 
 def tar_header(name: str, size: int) -> bytes:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,18 +15,22 @@ import torch
 
 from variegate.augmenter.samples import follow
 from variegate.data.annotated.options import split_typed
-from variegate.data.annotated.written import RecordForm, objects_of, record_of
-from variegate.data.base import SourceError, first_names
+from variegate.data.annotated.written import Content, RecordForm, objects_of, record_of
+from variegate.data.base import SourceError
+from variegate.data.coco import coco_files
 from variegate.data.samples import Samples
+from variegate.data.shards import Labels
+from variegate.data.storage import Storage
 from variegate.data.tar.write import check_written, has_objects
+from variegate.data.voc import voc_file, voc_files
+from variegate.data.yolo import yolo_file, yolo_files
 from variegate.io.addresses import is_url
 from variegate.jobs.augment.job import DecodedItem, ExpansionJob, ExpansionSpec, Image_HWC, digest_columns
 from variegate.jobs.augment.plan import Plan
 from variegate.jobs.augment.writing import CopyOutput
 from variegate.jobs.output.files import encode_mask, output_path
-from variegate.jobs.output.manifest import read_manifest
-from variegate.jobs.output.run_folder import RunFolder
-from variegate.jobs.output.side_files import ANNOTATED, lost_annotations, restore_annotations, write_annotations
+from variegate.jobs.output.manifest import ANNOTATED
+from variegate.jobs.output.parts import Row, Rows
 from variegate.program.program import Program
 from variegate.targets.samples import of_images
 from variegate.targets.settings import Targets
@@ -38,6 +41,9 @@ OWN_LAYOUT = "auto"
 TARGET_OPTIONS = ("mask_fill", "min_area", "min_visibility")
 # Of objects beside boxes and classes.
 _PER_BOX = ("ignored", "outline")
+# By layout: what makes an output's file of annotations, and the files of the whole run.
+_FILE_OF_OUTPUT = {"voc": voc_file, "yolo": yolo_file}
+_FILES_OF_RUN = {"coco": coco_files, "voc": voc_files, "yolo": yolo_files}
 _json = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -120,14 +126,14 @@ class AnnotatedPlan(Plan):
         about = {"annotations": self.annotations, ANNOTATED: dict(self.about), "targets": targets}
         return super().settings(executor) | about
 
-    def write_side_files(self, folder: RunFolder, rows: Callable[[], Iterator[dict[str, Any]]]) -> None:
-        write_annotations(folder.storage, folder.settings, rows)
+    def last_files(self, storage: Storage, labels: Labels, rows: Rows) -> Iterator[tuple[str, Content]]:
+        yield from super().last_files(storage, labels, rows)
 
-    def restore_side_files(self, folder: RunFolder) -> None:
-        manifest = read_manifest(folder.storage.root)
-        if lost := lost_annotations(folder.storage, manifest):
-            folder.amend(lambda storage: restore_annotations(storage, manifest, lost))
-            warnings.warn(f"files of annotations are written again: {first_names(sorted(lost))}", stacklevel=5)
+        def numbered() -> Iterator[tuple[int, Row]]:
+            return ((number, row) for number, row in enumerate(rows(), 1) if row["status"] == "written")
+
+        if write := _FILES_OF_RUN.get(self.about["format"]):
+            yield from write(self.about, self.source.classes, numbered)
 
 
 def plan_for(
@@ -211,8 +217,8 @@ class AnnotatedJob(ExpansionJob):
         return program, [image.cpu().numpy() for image in made]
 
     def _encode(self, one: DecodedItem, image: Image_HWC, row: dict[str, Any]) -> CopyOutput:
-        row, data, mask = super()._encode(one, image, row)
-        row |= dict.fromkeys(("mask_file", "mask_bytes", "mask_sha256", "targets"))
+        row, data, beside = super()._encode(one, image, row)
+        row |= dict.fromkeys(("mask_sha256", "targets"))
         plan = self._plan
         targets = one.targets
         if plan.is_sharded and plan.has_objects:
@@ -220,8 +226,11 @@ class AnnotatedJob(ExpansionJob):
         elif plan.has_objects:
             row["targets"] = _json(record_of(targets, image.shape[2], plan.about["format"] == "yolo"))
         if plan.has_masks:
-            mask = encode_mask(np.asarray(targets["mask"]))
+            beside = encode_mask(np.asarray(targets["mask"]))
             if not plan.is_sharded:
                 row["mask_file"] = f"masks/{os.path.splitext(row['file'])[0].removeprefix('images/')}.png"
-            row |= digest_columns(mask, "mask_")
-        return CopyOutput(row, data, mask)
+            row |= digest_columns(beside, "mask_")
+        if make_file := _FILE_OF_OUTPUT.get(plan.about["format"]):
+            row["annotation_file"], beside = make_file(plan.about, plan.source.classes, row)
+            row |= digest_columns(beside, "annotation_")
+        return CopyOutput(row, data, beside)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,15 +13,17 @@ from variegate.arrays import Int64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
 from variegate.checks import PIXEL_VERSION
+from variegate.data.annotated.written import Content
 from variegate.data.base import SourceError
 from variegate.data.folder import FLAT_CLASS
+from variegate.data.labels import CLASS_NAMES, class_names_bytes
 from variegate.data.samples import Samples
 from variegate.data.shards import Labels, Layout, PackFormat
 from variegate.data.storage import Storage
 from variegate.io.addresses import shown
 from variegate.jobs.augment.writing import FolderWriter, PartWriter, ShardWriter
 from variegate.jobs.output.files import ImageFormat, OutputNames, output_path
-from variegate.jobs.output.run_folder import RunFolder
+from variegate.jobs.output.parts import Rows
 from variegate.loader.shuffle import partners_of
 from variegate.ops.base import refuse_views
 from variegate.policies.uniform import refuse_given_magnitude
@@ -190,19 +192,17 @@ class Plan:
     def _file(self, index: int, label: Any, copy: int) -> str:
         return output_path(self.names.stem(index, label), copy, self.format)
 
-    def write_side_files(self, folder: RunFolder, rows: Callable[[], Iterator[dict[str, Any]]]) -> None:
-        """Once all outputs are there. ``rows``: of the manifest, in order.
-
-        Classes without images have a folder too, so that all classes keep their index.
-        """
-        storage = folder.storage
+    def make_class_folders(self, storage: Storage) -> None:
+        """Make folders for classes without images too, so that all classes keep their index."""
         if self.is_sharded or storage.is_remote:  # where there are no folders without files
             return
         for name in self.names.folders_of_classes():
             os.makedirs(os.path.join(storage.root, name), exist_ok=True)
 
-    def restore_side_files(self, folder: RunFolder) -> None:
-        """Of a complete run: what lies beside the outputs and is lost is made again."""
+    def last_files(self, storage: Storage, labels: Labels, rows: Rows) -> Iterator[tuple[str, Content]]:
+        """Names and contents of the files of the whole run, once all outputs are there. ``rows``: of the manifest."""
+        if self.layout == "webdataset" and labels.classes:
+            yield CLASS_NAMES, class_names_bytes(labels.classes)
 
     def settings(self, executor: str) -> dict[str, Any]:
         """All that the outputs depend on, as JSON. ``executor``: its pixels may differ by a level from another's."""

@@ -16,8 +16,7 @@ from variegate.jobs.arguments import open_by_index, recorded_place, texts_in
 from variegate.jobs.augment.annotated import plan_for, with_outlines
 from variegate.jobs.augment.job import ExpansionSpec
 from variegate.jobs.augment.plan import SETTINGS, Plan
-from variegate.jobs.output.manifest import Manifest, read_manifest
-from variegate.jobs.output.side_files import ANNOTATED
+from variegate.jobs.output.manifest import ANNOTATED, Manifest, read_manifest
 from variegate.targets.settings import Targets
 from variegate.transforms import from_dict
 
@@ -66,8 +65,9 @@ def _replayed(listed: Manifest, row: int, wanted: dict[str, Any], source: Any, e
         import torch
 
         device = "cuda:0" if torch.cuda.is_available() else "cpu"
-    made, data, mask = ExpansionSpec(plan, None).cold_job(device, 1).make(wanted["index"], wanted["copy"])
+    made, data, beside = ExpansionSpec(plan, None).cold_job(device, 1).make(wanted["index"], wanted["copy"])
     names = ["sha256"] if plan.about is None else ["sha256", "mask_sha256", "targets"]
+    mask = beside if made.get("mask_sha256") else None
     is_same = all(made[name] == wanted[name] for name in names)
     return Replayed(wanted, data, is_same, mask, made.get("targets"))
 

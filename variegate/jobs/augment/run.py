@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 from typing import ClassVar
 
-from variegate.data.base import SourceError
-from variegate.data.labels import CLASS_NAMES
+from variegate.data.base import SourceError, first_names
 from variegate.data.packed import index_beside
 from variegate.data.stamps import stamps_of
 from variegate.data.storage import open_storage
-from variegate.data.tar.write import has_class_names, write_class_names
 from variegate.decode.depth import FIRST
 from variegate.decode.entropy.index import index_path
 from variegate.errors import DecodeError
@@ -29,8 +27,7 @@ from variegate.jobs.augment.same_source import check_unchanged, refuse_other_fil
 from variegate.jobs.augment.writing import Made, PartReport, labels_of
 from variegate.jobs.engine import Engine
 from variegate.jobs.options import OnError
-from variegate.jobs.output.manifest import CHECKSUM_NAME, write_checksum
-from variegate.jobs.output.parts import FinishedPart, Parts, Row
+from variegate.jobs.output.parts import FinishedPart, Parts
 from variegate.jobs.output.run_folder import RunFolder, check_apart
 from variegate.jobs.output.run_record import write_source
 from variegate.workers.run import FailedItem, Finished
@@ -108,32 +105,24 @@ class Expansion:
         place = None if stamps is None else "source"
         with RunFolder(self.destination, settings, self.resume, place) as folder:
             parts = Parts(folder.storage, plan)
-            if folder.is_complete and parts.remaining:
+            if folder.is_complete and (parts.remaining or parts.lost_files):
                 folder.claim()
                 parts = Parts(folder.storage, plan)
             self._count_finished(parts)
             is_recorded = check_unchanged(folder.storage, plan, stamps, parts.finished)
-            if stamps is not None and not is_recorded:
-                folder.amend(lambda storage: write_source(storage, stamps))
             if folder.is_complete:
-                self._restore(folder)
                 return self.report
+            if stamps is not None and not is_recorded:
+                write_source(folder.storage, stamps)
             if parts.remaining:
                 self._make(folder, parts)
             self.report.is_interrupted = bool(parts.remaining)
             if not self.report.is_interrupted:
-                self._restore_class_names(folder)
-                self.write_side_files(folder, parts.rows)
+                plan.make_class_folders(folder.storage)
                 shared = {"seed": plan.seed, "epoch": plan.epoch}
-                folder.finish(row | shared for row in parts.rows())
+                rows = (row | shared for row in parts.rows())
+                folder.finish(rows, plan.last_files(folder.storage, self._labels, parts.rows))
         return self.report
-
-    def restore_side_files(self, folder: RunFolder) -> None:
-        """Write lost files beside the outputs of a complete run again."""
-        self.plan.restore_side_files(folder)
-
-    def write_side_files(self, folder: RunFolder, rows: Callable[[], Iterator[Row]]) -> None:
-        self.plan.write_side_files(folder, rows)
 
     def _check_destination(self) -> None:
         source = self.plan.source
@@ -156,19 +145,8 @@ class Expansion:
         if report.repaired:
             why = "files are missing or have another size"
             warnings.warn(f"{report.repaired:,} outputs of an earlier run are made again: {why}", stacklevel=4)
-
-    def _restore(self, folder: RunFolder) -> None:
-        self._restore_class_names(folder)
-        if not folder.storage.exists(CHECKSUM_NAME):
-            folder.amend(write_checksum)
-        self.restore_side_files(folder)
-
-    def _restore_class_names(self, folder: RunFolder) -> None:
-        """Shards write them, but finished ones do not do so again."""
-        labels = self._labels
-        if self.plan.layout == "webdataset" and not has_class_names(folder.storage, labels):
-            folder.amend(lambda storage: write_class_names(storage, labels))
-            warnings.warn(f"{CLASS_NAMES} is written again", stacklevel=4)
+        if parts.lost_files:
+            warnings.warn(f"written again: {first_names(parts.lost_files)}", stacklevel=4)
 
     def _index_file(self) -> str | None:
         if self.index is None or self.plan.copies > 1 or self.plan.about is not None:

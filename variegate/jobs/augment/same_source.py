@@ -14,8 +14,8 @@ from variegate.data.stamps import Stamp, Stamps, describe_change, differences, i
 from variegate.data.storage import Storage
 from variegate.errors import DecodeError
 from variegate.jobs.augment.plan import Plan
+from variegate.jobs.output.manifest import ANNOTATED
 from variegate.jobs.output.run_record import SETTINGS_NAME, describe_changed, describe_other, read_settings, read_source
-from variegate.jobs.output.side_files import ANNOTATED
 
 
 def refuse_other_files(storage: Storage, settings: dict[str, Any], stamps: Stamps | None) -> None:

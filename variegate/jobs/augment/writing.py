@@ -25,7 +25,7 @@ class CopyOutput(NamedTuple):
 
     row: Row  # of the manifest
     data: bytes  # its image file
-    extra: Any = None  # the file of its mask; when packing, its entry of the index
+    extra: Any = None  # the file of its mask or annotations; when packing, its entry of the index
 
 
 class ItemOutputs(NamedTuple):
@@ -86,11 +86,13 @@ class PartWriter(AbstractContextManager["PartWriter"]):
 
 
 class FolderWriter(PartWriter):
-    """Every output is a file, with a mask beside it if its row names one."""
+    """Every output is a file, with that of its mask or annotations if its row names one."""
 
     def _write(self, outputs: Sequence[tuple[CopyOutput, Any]], run_all: RunAll, num_threads: int) -> None:
         files = [(output.row["file"], output.data) for output, _ in outputs]
-        files += [(row["mask_file"], mask) for (row, _, mask), _ in outputs if row.get("mask_file")]
+        for (row, _, beside), _ in outputs:
+            if name := row.get("mask_file") or row.get("annotation_file"):
+                files.append((name, beside))
         number = max(1, min(_FILES_AT_ONCE, -(-len(files) // num_threads)))
         groups = [files[first : first + number] for first in range(0, len(files), number)]
         list(run_all(self.storage.write_many, groups))  # type: ignore[call-overload]

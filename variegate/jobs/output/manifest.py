@@ -1,4 +1,4 @@
-"""The manifest of a run: a Parquet file with a row for every output, and the settings.
+"""The manifest of a run: a Parquet file with a row for every output, the settings, and the files of the whole run.
 
 docs/engine.md, pack.md and targets.md have the columns. Bytes of names that are not UTF-8 are written as ``\\udcff``.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MANIFEST_NAME = "manifest.parquet"
 CHECKSUM_NAME = "manifest.sha256"
+# The setting of runs on data sets with boxes, masks or key points: ``AnnotatedPlan.about``.
+ANNOTATED = "annotated"
 FORMAT = 2
 _ROWS_A_GROUP = 8192
 _compact = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps would make an encoder for every row
@@ -38,19 +40,44 @@ _TYPES = {
     **{"sha256": "string", "bytes": "int64", "shard_bytes": "int64", "shard_sha256": "string"},
 }
 _PACKED = {**_TYPES, "packed": "string"}
-_ANNOTATED = {**_TYPES, "mask_file": "string", "mask_bytes": "int64", "mask_sha256": "string", "targets": "string"}
-_ALL_TYPES = _PACKED | _ANNOTATED
-_KNOWN = [list(types) for types in (_TYPES, _PACKED, _ANNOTATED)]
+_BESIDE = {"mask_file": "string", "mask_bytes": "int64", "mask_sha256": "string"}
+_BESIDE |= {"annotation_file": "string", "annotation_bytes": "int64", "annotation_sha256": "string"}
+_ANNOTATED_TYPES = {**_TYPES, **_BESIDE, "targets": "string"}
+_ALL_TYPES = _PACKED | _ANNOTATED_TYPES
+_KNOWN = [list(types) for types in (_TYPES, _PACKED, _ANNOTATED_TYPES)]
 
 
-def write_manifest(storage: Storage, rows: Iterable[dict[str, Any]], settings: dict[str, Any]) -> int:
+class StoredFile(NamedTuple):
+    """A file of a run: its name below the destination, its bytes, and their checksum."""
+
+    name: str
+    size: int | None
+    sha256: str | None
+
+
+def files_of(row: dict[str, Any]) -> list[StoredFile]:
+    """The files of a row: its shard; or its image, with a mask or annotations beside it."""
+    name = row.get("file") or ""
+    if row.get("shard_bytes") is not None:
+        return [StoredFile(name, row["shard_bytes"], row.get("shard_sha256"))]
+    files = [StoredFile(name, row.get("bytes"), row.get("sha256"))]
+    for kind in ("mask", "annotation"):
+        if beside := row.get(f"{kind}_file"):
+            files.append(StoredFile(beside, row.get(f"{kind}_bytes"), row.get(f"{kind}_sha256")))
+    return files
+
+
+def write_manifest(
+    storage: Storage, rows: Iterable[dict[str, Any]], settings: dict[str, Any], files: Sequence[StoredFile] = ()
+) -> int:
     """Write ``manifest.parquet``, whole or not at all -> the number of rows; equal ones give equal bytes.
 
-    ``rows``: the columns by name, ``operations`` as a list; those that are missing are null.
+    ``rows``: the columns by name, ``operations`` as a list; those that are missing are null. ``files``: of the whole
+    run.
     """
     import pyarrow.parquet as pq
 
-    schema = _schema(settings)
+    schema = _schema(settings, files)
     rows = iter(rows)
     count = 0
     with storage.writer(MANIFEST_NAME) as out:
@@ -73,8 +100,9 @@ def write_checksum(storage: Storage, digest: str | None = None) -> None:
 class Manifest:
     """Rows of a run, in the order of its samples and copies. Made by ``read_manifest``."""
 
-    def __init__(self, file: ParquetFile, settings: dict[str, Any]) -> None:
+    def __init__(self, file: ParquetFile, settings: dict[str, Any], files: list[StoredFile]) -> None:
         self.settings = settings
+        self.files = files
         self._file = file
         groups = range(file.metadata.num_row_groups)
         self._starts = [0, *accumulate(file.metadata.row_group(group).num_rows for group in groups)]
@@ -153,11 +181,17 @@ def read_manifest(path: StrPath) -> Manifest:
             raise SourceError(f"{place}: damaged: {wrong}; accepted: {_ACCEPTED}")
     try:
         settings = json.loads(metadata[b"variegate.settings"])
-    except ValueError:
-        settings = None
-    if not isinstance(settings, dict):
-        raise SourceError(f"{place}: damaged: the settings in it are not JSON; accepted: {_ACCEPTED}")
-    return Manifest(file, settings)
+        files = [StoredFile(*one) for one in json.loads(metadata.get(b"variegate.files", b"[]"))]
+        is_sound = isinstance(settings, dict) and all(map(_is_file, files))
+    except (ValueError, TypeError, RecursionError):
+        is_sound = False
+    if not is_sound:
+        raise SourceError(f"{place}: damaged: the settings or files in it are not JSON; accepted: {_ACCEPTED}")
+    return Manifest(file, settings, files)
+
+
+def _is_file(file: StoredFile) -> bool:
+    return isinstance(file.name, str) and isinstance(file.sha256, str) and type(file.size) is int
 
 
 def is_row(row: dict[str, Any]) -> bool:
@@ -181,12 +215,13 @@ _HOLDS = {name: _holds(kind) for name, kind in _ALL_TYPES.items()}
 _HOLDS |= dict.fromkeys(("label", "operations"), lambda value: True)  # stored as something else
 
 
-def _schema(settings: dict[str, Any]) -> pa.Schema:
+def _schema(settings: dict[str, Any], files: Sequence[StoredFile]) -> pa.Schema:
     import pyarrow as pa
 
     # Sorted, so that equal settings are equal bytes whatever order they were put together in.
     metadata = {"variegate.format": str(FORMAT), "variegate.settings": json.dumps(settings, sort_keys=True)}
-    types = _ANNOTATED if "annotated" in settings else _PACKED if settings.get("command") == "pack" else _TYPES
+    metadata |= {"variegate.files": json.dumps(files)} if files else {}
+    types = _ANNOTATED_TYPES if ANNOTATED in settings else _PACKED if settings.get("command") == "pack" else _TYPES
     return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in types.items()], metadata)
 
 

@@ -9,20 +9,27 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from heapq import merge
 from itertools import groupby
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from variegate.data.base import SourceError
 from variegate.data.stamps import printable
 from variegate.data.storage import PRIVATE, Storage
-from variegate.jobs.output.manifest import MANIFEST_NAME, Manifest, is_row, read_manifest
+from variegate.jobs.output.manifest import MANIFEST_NAME, Manifest, files_of, is_row, read_manifest
+from variegate.threads import in_order
 
 Row = dict[str, Any]
+T = TypeVar("T")
+# Rows of a manifest, in order; called once for each pass over them.
+Rows = Callable[[], Iterator[Row]]
 PARTS = f"{PRIVATE}/parts"
 # Columns that show whether a part is complete.
-_COLUMNS = ("file", "status", "index", "copy", "bytes", "shard_bytes", "mask_file", "mask_bytes")
+_COLUMNS = (
+    *("file", "status", "index", "copy", "bytes", "shard_bytes"),
+    *("mask_file", "mask_bytes", "annotation_file", "annotation_bytes"),
+)
 _FOLDERS_CACHED = 16
 _READ_AT_ONCE = 16
 
@@ -32,10 +39,6 @@ class PartPlan(Protocol):
 
     @property
     def num_parts(self) -> int: ...
-
-    @property
-    def is_sharded(self) -> bool:
-        """Each part is one file."""
 
     def part_of(self, index: int, copy: int) -> int: ...
 
@@ -58,11 +61,32 @@ def write_record(storage: Storage, part: int, rows: Sequence[Row]) -> None:
     storage.write(record_name(part), json.dumps(rows).encode())
 
 
+def read_records(
+    storage: Storage, num_parts: int, parse: Callable[[int, bytes], T | None], ending: str = "json"
+) -> Iterator[tuple[int, T]]:
+    """Records of parts, in order, as ``parse`` reads them; those are left out for which it returns None."""
+    names = (name.partition(".") for name in storage.list(PARTS))
+    numbers = sorted(int(name) for name, _, kind in names if kind == ending and name.isdecimal())
+
+    def read(part: int) -> T | None:
+        try:
+            return parse(part, storage.read(record_name(part, ending)))
+        except FileNotFoundError:
+            return None
+
+    with ThreadPoolExecutor(_READ_AT_ONCE, "variegate-records") as pool:
+        tasks = (partial(read, part) for part in numbers if part < num_parts)
+        for part, found in zip(numbers, in_order(pool, tasks, _READ_AT_ONCE), strict=False):
+            if found is not None:
+                yield part, found
+
+
 class Parts:
     """Finished parts by number, of a run that was interrupted or has lost files. Raises SourceError for a manifest that
     cannot be read.
 
     ``num_lost``: outputs in parts that are to be made again because files are missing or have another size.
+    ``lost_files``: files of the whole run of which the same is true.
     """
 
     def __init__(self, storage: Storage, plan: PartPlan) -> None:
@@ -76,11 +100,13 @@ class Parts:
         size_of = size_lookup(storage)
         for part, rows, is_recorded in self._candidates():
             written = [row for row in rows if row.get("status") == "written"]
-            if all(size_of(printable(name)) == size for row in written for name, size in self._files(row)):
+            if all(size_of(printable(file.name)) == file.size for row in written for file in files_of(row)):
                 self.finished.setdefault(part, FinishedPart(len(written), len(rows) - len(written), is_recorded))
             else:
                 lost[part] = len(written)
         self.num_lost = sum(count for part, count in lost.items() if part not in self.finished)
+        files = [] if self._manifest is None else self._manifest.files
+        self.lost_files = [file.name for file in files if size_of(file.name) != file.size]
 
     @property
     def remaining(self) -> list[int]:
@@ -89,22 +115,22 @@ class Parts:
 
     def rows(self) -> Iterator[Row]:
         """All rows of the manifest, in order, once all parts are finished. Raises SourceError for a damaged record."""
-        finished = self.finished
-        recorded = sorted(part for part, found in finished.items() if found.is_recorded)
-        listed = () if self._manifest is None else self._groups(self._manifest.rows())
-        from_manifest = ((part, rows) for part, rows in listed if not finished[part].is_recorded)
-        for part, rows in merge(self._read(recorded), from_manifest, key=lambda pair: pair[0]):
-            if rows is None:
-                raise SourceError(f"{self._storage.place_of(record_name(part))}: damaged; delete it, and resume")
+        listed = iter(()) if self._manifest is None else self._groups(self._manifest.rows())
+        from_manifest = ((part, rows) for part, rows in listed if not self.finished[part].is_recorded)
+        recorded = ((part, rows) for part, rows in self._read() if self.finished[part].is_recorded)
+        number = 0
+        for part, rows in merge(recorded, from_manifest, key=lambda pair: pair[0]):
+            if part != number:
+                break
+            number += 1
             yield from rows
+        if number < self._plan.num_parts:
+            raise SourceError(f"{self._storage.place_of(record_name(number))}: damaged; delete it, and resume")
 
     def _candidates(self) -> Iterator[tuple[int, list[Row], bool]]:
         """Parts with complete lists of rows, first those with records."""
-        names = (name.removesuffix(".json") for name in self._storage.list(PARTS) if name.endswith(".json"))
-        numbers = sorted(int(name) for name in names if name.isdecimal())
-        for part, rows in self._read([number for number in numbers if number < self._plan.num_parts]):
-            if rows is not None:
-                yield part, rows, True
+        for part, recorded in self._read():
+            yield part, recorded, True
         if self._manifest is not None:
             for part, listed in self._groups(self._manifest.columns(*_COLUMNS)):
                 rows = list(listed)
@@ -129,25 +155,16 @@ class Parts:
     def _is_of(self, part: int, rows: Sequence[Row]) -> bool:
         return [(row["index"], row["copy"]) for row in rows] == self._plan.outputs_of(part)
 
-    def _read(self, parts: Sequence[int]) -> Iterator[tuple[int, list[Row] | None]]:
-        """Rows of records; None for a damaged one."""
-        with ThreadPoolExecutor(_READ_AT_ONCE, "variegate-records") as pool:
-            for first in range(0, len(parts), _READ_AT_ONCE):
-                some = parts[first : first + _READ_AT_ONCE]
-                yield from zip(some, pool.map(self._read_record, some), strict=True)
+    def _read(self) -> Iterator[tuple[int, list[Row]]]:
+        return read_records(self._storage, self._plan.num_parts, self._parse)
 
-    def _read_record(self, part: int) -> list[Row] | None:
+    def _parse(self, part: int, data: bytes) -> list[Row] | None:
         try:
-            rows = json.loads(self._storage.read(record_name(part)))
-        except (FileNotFoundError, ValueError, RecursionError):
+            rows = json.loads(data)
+        except (ValueError, RecursionError):
             return None
         is_list = isinstance(rows, list) and all(isinstance(row, dict) and is_row(row) for row in rows)
         return rows if is_list and self._is_of(part, rows) else None
-
-    def _files(self, row: Row) -> Iterator[tuple[str, int | None]]:
-        yield row.get("file") or "", row.get("shard_bytes" if self._plan.is_sharded else "bytes")
-        if row.get("mask_file"):
-            yield row["mask_file"], row.get("mask_bytes")
 
 
 def size_lookup(storage: Storage) -> Callable[[str], int | None]:

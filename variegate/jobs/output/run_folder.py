@@ -1,4 +1,4 @@
-"""``RunFolder``: the folder of a resumable run, with its settings and its lock.
+"""``RunFolder``: the folder of a resumable run, with its settings, its lock, its records and its log.
 
 nothing, or only names that begin with a dot    not started
 variegate.json                                  started; ``.variegate/parts`` has the records of finished parts
@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from variegate.checks import check_pixel_version
+from variegate.data.annotated.written import Content
 from variegate.data.base import SourceError
 from variegate.data.storage import PRIVATE, TEMPORARY, Storage, WriteError, open_storage
 from variegate.io.durable import write_errors_name
 from variegate.io.files import StrPath
 from variegate.io.location import Location, LocationLike
 from variegate.io.lock import FileLock
-from variegate.jobs.output.manifest import MANIFEST_NAME, read_manifest, write_manifest
+from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME, StoredFile, read_manifest, write_manifest
 from variegate.jobs.output.parts import PARTS
+from variegate.jobs.output.run_log import RunLog
 from variegate.jobs.output.run_record import (
     SETTINGS_NAME,
     SOURCE_NAME,
@@ -40,6 +43,9 @@ class RunFolder(AbstractContextManager["RunFolder"]):
     It is locked, unless the run is complete: then it may lie on a disk that is mounted for reading. There are no locks
     at addresses, on Windows and on some network disks; two runs at once would overwrite each other's files there.
 
+    A run that makes a single ``file`` has a folder of its own (``work_folder``), which ``remove`` removes: errors name
+    the file, and a run with other settings is replaced (``was_replaced``) instead of refused.
+
     Raises SourceError if the folder holds another run or other files, or if another run is writing there now, and
     WriteError if it cannot be written to.
     """
@@ -50,18 +56,20 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         settings: dict[str, Any],  # what the outputs depend on; a run with others is refused
         resume: bool = True,  # False: records of an earlier run are removed; its files are replaced one by one
         place: str | None = None,  # name of a setting that may differ if the source is recorded: the first value stays
+        file: StrPath | None = None,
     ) -> None:
         self.storage = storage = open_storage(spec)
         self.settings: dict[str, Any] = json.loads(json.dumps(settings))  # tuples become lists, as in the file
+        self.was_replaced = False
         self._place = place
+        self._file = file
         self._lock: FileLock | None = None
         is_started = self._check()
-        self.is_complete = resume and is_started and storage.exists(MANIFEST_NAME) and not storage.exists(PRIVATE)
+        is_finished = all(map(storage.exists, (MANIFEST_NAME, CHECKSUM_NAME, SETTINGS_NAME)))
+        self.is_complete = resume and is_started and is_finished and not storage.exists(PRIVATE)
         try:
             if not self.is_complete:
                 self.claim()
-            elif not storage.exists(SETTINGS_NAME):
-                self.amend(lambda storage: write_settings(storage, self.settings))
             if not resume:
                 storage.remove_tree(PARTS)
                 storage.remove(MANIFEST_NAME)
@@ -75,33 +83,42 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         self.is_complete = False
         storage = self.storage
         if not storage.is_remote and self._lock is None:
-            storage.prepare()
-            self._lock = acquire(os.path.join(storage.root, _LOCK), storage.shown)
+            path = os.path.join(storage.root, _LOCK)
+            if self._file is None:
+                storage.prepare()
+                self._lock = acquire(path, storage.shown)
+            else:
+                self._lock = acquire(path, os.fspath(self._file), "file")
         is_started = self._check()  # again, now that nobody else writes
         storage.remove_tree(TEMPORARY)
         storage.prepare()  # again: a run that ended in between may have removed it
         if not is_started:
             storage.remove_tree(PARTS)
-        if not storage.exists(SETTINGS_NAME):
+        if self.was_replaced or not storage.exists(SETTINGS_NAME):
             write_settings(storage, self.settings)
             storage.sync()
 
-    def amend(self, change: Callable[[Storage], None]) -> None:
-        """Change files beside the outputs, whether the run is complete or not."""
-        was_complete = self.is_complete
-        if was_complete:
-            self.claim()
-        change(self.storage)
-        self.storage.sync()
-        if was_complete:
-            self._clean_up()
+    def open_log(self, name: str, is_synced: bool = True) -> RunLog:
+        """A log that is removed with the records of parts. Raises WriteError."""
+        return RunLog(Path(self.storage.root, PARTS, name), is_synced)
 
-    def finish(self, rows: Iterable[dict[str, Any]]) -> int:
-        """Write the manifest, remove private files, and return the number of rows. All outputs must last by now."""
-        count = write_manifest(self.storage, rows, self.settings)
+    def finish(self, rows: Iterable[dict[str, Any]], files: Iterable[tuple[str, Content]] = ()) -> int:
+        """Write ``files`` of the whole run (name, content), then the manifest; remove private files.
+
+        All outputs must last by now. Returns the number of rows.
+        """
+        written = [_write_file(self.storage, name, content) for name, content in files]
+        self.storage.sync()
+        count = write_manifest(self.storage, rows, self.settings, written)
         self.storage.sync()
         self._clean_up()
         return count
+
+    def remove(self) -> None:
+        """Remove the folder of a run that makes a file."""
+        with write_errors_name(self.storage.shown, "removed"):
+            shutil.rmtree(self.storage.root)
+        self.close()
 
     def close(self) -> None:
         """Release the lock. The next run resumes from the records."""
@@ -117,19 +134,26 @@ class RunFolder(AbstractContextManager["RunFolder"]):
         storage = self.storage
         if not storage.is_remote and os.path.lexists(storage.root) and not os.path.isdir(storage.root):
             raise SourceError(f"{storage.shown}: is a file; expected a folder, or a name that is still free")
-        # Read first, because a folder of outputs may be long to list. A manifest has the settings too.
-        if storage.exists(SETTINGS_NAME):
-            self._compare(read_settings(storage))
-        elif storage.exists(MANIFEST_NAME):
-            self._compare(read_manifest(storage.root).settings)
-        elif names := [name for name in storage.list() if not name.startswith(".")]:
+        try:
+            # Read first, because a folder of outputs may be long to list. A manifest has the settings too.
+            if storage.exists(SETTINGS_NAME):
+                self._compare(read_settings(storage))
+                return True
+            if storage.exists(MANIFEST_NAME):
+                self._compare(read_manifest(storage.root).settings)
+                return True
+        except SourceError:
+            if self._file is None:
+                raise
+            self.was_replaced = True
+            return False
+        names = [name for name in storage.list() if not name.startswith(".")]
+        if names and self._file is None:
             raise SourceError(
                 f"{storage.shown}: holds files that no run of variegate wrote ({names[0]}); choose an empty folder "
                 "or a new name"
             )
-        else:
-            return False
-        return True
+        return False
 
     def _compare(self, there: dict[str, Any]) -> None:
         """Raise SourceError for settings of another run. Values that may differ are taken over."""
@@ -159,6 +183,20 @@ class RunFolder(AbstractContextManager["RunFolder"]):
             self.storage.remove_tree(PRIVATE)
         self.storage.sync()
         self.close()
+
+
+def _write_file(storage: Storage, name: str, content: Content) -> StoredFile:
+    with storage.writer(name) as out:
+        for piece in (content,) if isinstance(content, bytes) else content:
+            out.file.write(piece)
+        out.commit()
+    return StoredFile(name, out.descriptor.size, out.descriptor.digest.hexdigest())
+
+
+def work_folder(file: StrPath) -> Path:
+    """The folder of a run that makes this file; with a dot in front, no folder of images takes it for a class."""
+    path = Path(os.path.abspath(file))
+    return path.with_name(f".{path.name}.partial")
 
 
 def acquire(path: StrPath, shown: str, kind: str = "folder") -> FileLock:

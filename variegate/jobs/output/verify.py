@@ -1,4 +1,4 @@
-"""Every file of a complete run compared with the manifest by checksums, and its side files."""
+"""Every file of a complete run compared with the manifest by checksums."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import NamedTuple
 
 from variegate.data.base import SourceError
@@ -17,10 +17,15 @@ from variegate.data.storage import Storage, open_storage
 from variegate.errors import one_line, shortened
 from variegate.events import OnEvent, Progress, ignore_event
 from variegate.io.files import StrPath
-from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, read_manifest
+from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, StoredFile, files_of, read_manifest
 from variegate.jobs.output.parts import Row, real_name, size_lookup
-from variegate.jobs.output.run_record import SETTINGS_NAME, SOURCE_NAME
-from variegate.jobs.output.side_files import Problem, side_file_problems
+from variegate.jobs.output.run_record import (
+    SETTINGS_NAME,
+    SOURCE_NAME,
+    describe_difference,
+    read_settings,
+    read_source,
+)
 from variegate.threads import default_threads
 
 _REMOTE_THREADS = 16
@@ -34,12 +39,18 @@ _COLUMNS = (
     "sha256",
     "shard_bytes",
     "shard_sha256",
-    "mask_file",
-    "mask_bytes",
-    "mask_sha256",
+    *(f"{kind}_{name}" for kind in ("mask", "annotation") for name in ("file", "bytes", "sha256")),
 )
 _FILES_A_TASK = 64
 _CHECKSUM = re.compile(rb"([0-9a-f]{64})  manifest\.parquet\n")
+
+
+class Problem(NamedTuple):
+    """A file that is not as the manifest says."""
+
+    file: str  # below the destination
+    problem: str
+    kind: str  # "missing", "damaged" (which ``delete_damaged`` removes), "unreadable" or "extra"
 
 
 @dataclass
@@ -77,7 +88,7 @@ def verify(spec: StrPath, threads: int | None = None, on_event: OnEvent = ignore
         if not _has_its_checksum(storage, found.problems):
             raise SourceError(f"its checksum differs from {CHECKSUM_NAME}")
         manifest = read_manifest(storage.root)
-        found.problems += side_file_problems(storage, manifest, expected)
+        found.problems += _record_problems(storage, manifest)
         for checked in _check_outputs(storage, manifest, expected, threads):
             found.outputs += checked.outputs
             found.good += checked.good
@@ -117,15 +128,26 @@ def _has_its_checksum(storage: Storage, problems: list[Problem]) -> bool:
     return storage.sha256(MANIFEST_NAME).encode() == found[1]
 
 
-# Name, number of bytes and checksum of a file, as the manifest has them.
-_Expected = tuple[str, int | None, str]
+def _record_problems(storage: Storage, manifest: Manifest) -> Iterator[Problem]:
+    """Settings that are not those of the manifest, and a record of the source that cannot be read."""
+    try:
+        if describe_difference(read_settings(storage), manifest.settings):
+            yield Problem(SETTINGS_NAME, "not the settings that the manifest has", "damaged")
+    except FileNotFoundError:
+        yield Problem(SETTINGS_NAME, "missing", "missing")
+    except SourceError:
+        yield Problem(SETTINGS_NAME, "not the settings of a run", "damaged")
+    try:
+        read_source(storage)
+    except SourceError as error:
+        yield Problem(SOURCE_NAME, str(error).removeprefix(f"{storage.place_of(SOURCE_NAME)}: "), "damaged")
 
 
 class _Output(NamedTuple):
-    """An output with its mask, or a shard with ``number`` outputs: files that are good together."""
+    """An output with the file beside it, a shard with ``number`` outputs, or a file of the whole run with none."""
 
     number: int
-    files: list[_Expected]
+    files: list[StoredFile]
 
 
 def _check_outputs(storage: Storage, manifest: Manifest, expected: set[str], threads: int | None) -> Iterator[Verified]:
@@ -146,9 +168,9 @@ def _check_outputs(storage: Storage, manifest: Manifest, expected: set[str], thr
 def _tasks(storage: Storage, manifest: Manifest, expected: set[str]) -> Iterator[Callable[[], Verified]]:
     size_of = size_lookup(storage)
     is_sharded = manifest.settings.get("layout", "folder") != "folder"
-    outputs = _outputs(manifest, is_sharded)
+    outputs = chain((_Output(0, [file]) for file in manifest.files), _outputs(manifest, is_sharded))
     while some := list(islice(outputs, 1 if is_sharded else _FILES_A_TASK)):
-        names = [file[0] for output in some for file in output.files]
+        names = [file.name for output in some for file in output.files]
         expected.update(names)
         # Listed here: tasks run in threads, each folder would be listed by several.
         yield partial(_check, storage, some, {name: size_of(name) for name in names})
@@ -160,14 +182,10 @@ def _outputs(manifest: Manifest, is_sharded: bool) -> Iterator[_Output]:
     if is_sharded:
         for _, together in groupby(rows, lambda row: row["file"]):
             of_shard = list(together)
-            shard = of_shard[0]
-            yield _Output(len(of_shard), [(shard["file"], shard["shard_bytes"], shard["shard_sha256"])])
+            yield _Output(len(of_shard), files_of(of_shard[0]))
         return
     for row in rows:
-        files = [(row["file"], row["bytes"], row["sha256"])]
-        if row["mask_file"]:
-            files.append((row["mask_file"], row["mask_bytes"], row["mask_sha256"]))
-        yield _Output(1, files)
+        yield _Output(1, files_of(row))
 
 
 def _written(manifest: Manifest) -> Iterator[Row]:
@@ -200,19 +218,20 @@ def _others(storage: Storage, folder: str, expected: set[str]) -> Iterator[str]:
 def _check(storage: Storage, outputs: list[_Output], sizes: dict[str, int | None]) -> Verified:
     checked = Verified()
     for number, files in outputs:
-        problems = [problem for file in files if (problem := _check_file(storage, *file, sizes[file[0]]))]
+        problems = [problem for file in files if (problem := _check_file(storage, file, sizes[file.name]))]
         checked.outputs += number
         checked.good += 0 if problems else number
         checked.problems += problems
     return checked
 
 
-def _check_file(storage: Storage, name: str, wanted: int | None, sha256: str, size: int | None) -> Problem | None:
-    """``wanted``, ``sha256``: as the manifest has them; ``size``: on the disk."""
+def _check_file(storage: Storage, file: StoredFile, size: int | None) -> Problem | None:
+    """``size``: on the disk."""
+    name, recorded, sha256 = file
     if size is None:
         return Problem(name, "missing", "missing")
-    if wanted != size:
-        return Problem(name, f"has {size:,} bytes, the manifest says {wanted:,}", "damaged")
+    if recorded != size:
+        return Problem(name, f"has {size:,} bytes, the manifest says {recorded:,}", "damaged")
     try:
         digest = storage.sha256(real_name(storage, name))
     except Exception as error:  # of the system, or of any package that fsspec reads with

@@ -110,7 +110,7 @@ def test_a_cleaning_leaves_them_alone(strays: Path, tmp_path: Path) -> None:
 def test_an_interrupted_check_goes_on_with_them(
     strays: Path, tmp_path: Path, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scan, "_SECONDS_A_RECORD", 0.0)
+    monkeypatch.setattr(scan, "SAMPLES_A_PART", 4)
     vg.check(strays, out=tmp_path / "whole.parquet")
     stop = Event()
 

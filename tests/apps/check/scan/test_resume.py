@@ -1,10 +1,7 @@
-"""A check that is interrupted goes on, and ends with the same bytes as one that is not."""
+"""A check that is interrupted resumes, and refuses what it would overwrite. Kills: ``tests/jobs/test_resume.py``."""
 
 from __future__ import annotations
 
-import os
-import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -16,7 +13,6 @@ import pytest
 from PIL import Image
 
 import variegate as vg
-from tests.children import start_python
 from variegate.apps.check import scan
 from variegate.data.base import Item, SourceError
 from variegate.data.samples import Samples
@@ -26,8 +22,8 @@ IMAGES = 200
 
 
 @pytest.fixture(autouse=True)
-def _record_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "_SECONDS_A_RECORD", 0.0)
+def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "SAMPLES_A_PART", 16)
 
 
 @pytest.fixture
@@ -39,12 +35,6 @@ def folder(tmp_path: Path) -> Path:
         Image.fromarray(rng.integers(0, 256, (8, 9, 3), dtype=np.uint8)).save(path)
     (tmp_path / "images" / "a" / "010.png").write_bytes(b"nothing")
     return tmp_path / "images"
-
-
-@pytest.fixture
-def expected(folder: Path, tmp_path: Path) -> bytes:
-    vg.check(folder, out=tmp_path / "expected.parquet")
-    return (tmp_path / "expected.parquet").read_bytes()
 
 
 class Stopping:
@@ -62,10 +52,6 @@ def interrupt(folder: Path, out: Path, after: int) -> None:
     stopping = Stopping(after)
     with pytest.raises(KeyboardInterrupt):
         vg.check(folder, out=out, on_event=stopping, stop=stopping.stop, threads=2)
-
-
-def journal_of(out: Path) -> Path:
-    return out.with_name(f".{out.name}.partial") / "journal"
 
 
 @pytest.fixture
@@ -88,40 +74,23 @@ def count_reads(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[int]]:
 
 
 def test_nothing_recorded_is_read_again_and_the_bytes_are_the_same(
-    folder: Path, tmp_path: Path, expected: bytes, count_reads: Callable[[], set[int]]
+    folder: Path, tmp_path: Path, count_reads: Callable[[], set[int]]
 ) -> None:
+    vg.check(folder, out=tmp_path / "expected.parquet")
     out = tmp_path / "found.parquet"
     interrupt(folder, out, 64)
     assert not out.exists()
-    assert journal_of(out).exists()
+    records = sorted(out.with_name(f".{out.name}.partial").rglob("*.parquet"))
+    assert len(records) >= 4
+    data = bytearray(records[1].read_bytes())  # of samples 16 to 31
+    data[len(data) // 3] ^= 1
+    records[1].write_bytes(data)
     count_reads()
     result = vg.check(folder, out=out)
-    assert result.resumed >= 64
-    assert count_reads() == set(range(result.resumed, IMAGES))
-    assert out.read_bytes() == expected
-    assert not journal_of(out).parent.exists()
-
-
-@pytest.mark.parametrize("kept", [0.01, 0.3, 0.999])
-def test_a_record_that_is_not_whole_is_not_believed(folder: Path, tmp_path: Path, expected: bytes, kept: float) -> None:
-    out = tmp_path / "found.parquet"
-    interrupt(folder, out, 100)
-    journal = journal_of(out)
-    data = journal.read_bytes()
-    journal.write_bytes(data[: int(len(data) * kept)])
-    assert vg.check(folder, out=out).resumed < 100 + 16 * 8
-    assert out.read_bytes() == expected
-
-
-def test_damage_within_a_record_ends_what_is_believed(folder: Path, tmp_path: Path, expected: bytes) -> None:
-    out = tmp_path / "found.parquet"
-    interrupt(folder, out, 100)
-    journal = journal_of(out)
-    data = bytearray(journal.read_bytes())
-    data[len(data) // 2] ^= 1
-    journal.write_bytes(data)
-    assert 0 < vg.check(folder, out=out).resumed < 100
-    assert out.read_bytes() == expected
+    assert result.resumed == 16 * (len(records) - 1)
+    assert count_reads() == {*range(16, 32), *range(16 * len(records), IMAGES)}
+    assert out.read_bytes() == (tmp_path / "expected.parquet").read_bytes()
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_images_that_have_changed_are_looked_at_anew(folder: Path, tmp_path: Path) -> None:
@@ -173,30 +142,3 @@ def test_findings_do_not_lie_among_the_files_they_are_of(folder: Path, tmp_path:
     before = (folder / "found.parquet").read_bytes()
     vg.check(folder, out=folder / "found.parquet")
     assert (folder / "found.parquet").read_bytes() == before
-
-
-@pytest.mark.process
-@pytest.mark.skipif(os.name == "nt", reason="kill -9")
-def test_kill_9(folder: Path, tmp_path: Path, expected: bytes) -> None:
-    out = tmp_path / "found.parquet"
-    script = (
-        "import sys, time, variegate as vg\n"
-        "from variegate.apps.check import scan\n"
-        "scan._SECONDS_A_RECORD = 0.0\n"
-        "def slowly(event):\n"
-        "    time.sleep(0.02)\n"
-        f"vg.check({str(folder)!r}, out={str(out)!r}, on_event=slowly, threads=1)\n"
-    )
-    run = start_python(script)
-    journal = journal_of(out)
-    deadline = time.monotonic() + 60
-    while not journal.exists() or journal.stat().st_size < 10_000:
-        assert run.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    run.send_signal(signal.SIGKILL)
-    run.wait()
-    assert not out.exists()
-    result = vg.check(folder, out=out)
-    assert 0 < result.resumed < IMAGES
-    assert out.read_bytes() == expected
