@@ -403,7 +403,7 @@ def main() -> int:
         return 0
     if options.python is None:
         parser.error("--python: missing; give an interpreter that has Albumentations")
-    from variegate.interop.convert.albumentations_table import REFUSED
+    from variegate.interop.convert.albumentations_rules import REFUSED
 
     warnings.simplefilter("ignore")
     arguments = ["--refused", *REFUSED]

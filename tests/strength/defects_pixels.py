@@ -151,13 +151,13 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         name="border-codes-swapped",
         anchor="_BORDERS",
-        search='2: "symmetric", 3: "wrap", 4: "reflect"',
-        replace='2: "reflect", 3: "wrap", 4: "symmetric"',
+        search='"symmetric", "wrap", "reflect"',
+        replace='"reflect", "wrap", "symmetric"',
         tests=("tests/interop/convert",),
     ),
     Defect(
         name="timm-jitter-names-swapped",
-        anchor="_Timm._jitter",
+        anchor="_Pipeline.jitter",
         search='names = ("brightness", "contrast", "saturation", "hue")',
         replace='names = ("brightness", "saturation", "contrast", "hue")',
         tests=("tests/interop/convert",),

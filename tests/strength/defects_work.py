@@ -218,10 +218,10 @@ _OF_TOOLS = (
     ),
     Defect(
         name="timm-sizes-are-rounded-up",
-        anchor="_Timm._evaluation",
+        anchor="_Pipeline.evaluation",
         search="math.floor(side / share)",
         replace="math.ceil(side / share)",
-        tests=("tests/interop/convert/test_from_timm.py",),
+        tests=("tests/interop/convert/test_timm.py",),
     ),
     Defect(
         name="addresses-show-their-parameters",

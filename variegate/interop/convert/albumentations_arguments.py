@@ -1,235 +1,223 @@
-"""Arguments of an Albumentations transform: each is taken by the transform's rule, and what remains is refused.
+"""Arguments of an Albumentations transform, under AlbumentationsX's names, read into the values that rules use.
 
-Where AlbumentationsX 2.5 and Albumentations 2.0 have different names, both are given, the former first.
+``defaults/`` has the default arguments of all classes, as ``to_dict()`` of each version describes them. An argument
+that a rule does not use must have its default.
 """
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NoReturn
 
-from variegate.interop.convert.report import ConversionError, Place, plain
-from variegate.ops.base import Transform
-
-# Without an effect on images, masks, boxes and key points, or within the difference that ``resample`` reports.
-_IGNORED = ("__class_fullname__", "p", "transpose_mask", "strict", "area_for_downscale", "keypoint_remapping_method")
-# cv2's codes.
-_INTERPOLATIONS = {0: "nearest", 1: "bilinear", 2: "bicubic", 3: "area", 4: "lanczos", 5: "bilinear", 6: "nearest"}
-_BORDERS = {0: "constant", 1: "edge", 2: "symmetric", 3: "wrap", 4: "reflect"}
-_MIRRORED = (2, 4)
+from variegate.interop.convert.report import ConversionError, Node, plain
 
 Pair = tuple[float, float]
+Values = Mapping[str, Any]
+
+VERSIONS = ("albumentationsx-2.5.1", "albumentations-2.0.8")
+# Arguments without an effect on images, masks, boxes and key points, or within the difference that resizes report.
+_IGNORED = {
+    "__class_fullname__",
+    "p",
+    "transpose_mask",
+    "strict",
+    "area_for_downscale",
+    "keypoint_remapping_method",
+    "fill_mask",  # of a transform that fills nothing
+}
+# AlbumentationsX's names of arguments where the rule "limit -> range" does not give them.
+_CURRENT_NAMES = {
+    "limit": "angle_range",
+    "shift_limit": "shift_range_x shift_range_y",
+    "shift_range": "shift_range_x shift_range_y",
+    "ensure_safe_range": "ensure_safe_output",
+}
+# Arguments beside ``*_range`` that are a range if their default is one.
+_RANGES = ("multiplier", "scale", "ratio", "rotate")
+# By cv2's codes.
+_INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "area", "lanczos", "bilinear", "nearest")
+_BORDERS = ("constant", "edge", "symmetric", "wrap", "reflect")
+
+
+@functools.cache
+def library_defaults(version: str) -> Mapping[str, Values]:
+    """Default arguments of the classes of a version, by their names."""
+    path = Path(__file__).parent / "defaults" / f"{version}.json"
+    described = json.loads(path.read_text(encoding="utf-8"))
+    return {name: {key: plain(value) for key, value in given.items()} for name, given in described.items()}
 
 
 class Arguments:
-    """The arguments in a description, or in its entry ``entry``, such as "bbox_params"."""
+    """The arguments of a transform, completed by defaults, each under its name in AlbumentationsX.
 
-    def __init__(self, place: Place, described: Mapping[str, Any], entry: str = "") -> None:
-        self.place = place
-        self.build = place.build
-        self._prefix = f"{entry}." if entry else ""
-        self._remaining = {name: plain(value) for name, value in described.items() if name not in _IGNORED}
+    ``given``: the names in the description. ``is_older``: some are names of Albumentations 2.0.
+    """
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._remaining
-
-    def take(self, names: str, default: Any = None) -> Any:
-        """The value of the first of ``names`` (separated by spaces) that is described, else ``default``."""
-        for name in names.split():
-            if name in self._remaining:
-                return self._remaining.pop(name)
-        return default
-
-    def pair(self, names: str, default: Pair) -> Pair:
-        """A range (low, high). A number is refused: Albumentations makes different ranges of it per class."""
-        value: Any = self.take(names, default)
-        if not isinstance(value, tuple) or len(value) != 2:
-            self.refuse(names.split()[0], value, "a pair (low, high)")
-        return value[0], value[1]
-
-    def constant(self, name: str, default: Pair) -> float:
-        """The number of a range whose ends are equal."""
-        low, high = self.pair(name, default)
-        if low != high:
-            self.refuse(name, (low, high), "equal ends, such as (0, 0)")
-        return low
-
-    def require(self, name: str, *accepted: Any, why: str = "") -> None:
-        """Refuse values of ``name`` other than ``accepted``, the first of which is the default."""
-        value = self.take(name, accepted[0])
-        if value not in accepted:
-            reason = f": {why}" if why else ""
-            self.refuse(name, value, " or ".join(map(repr, accepted)) + reason)
+    def __init__(self, node: Node, given: Values, newer: Values, older: Values, prefix: str = "") -> None:
+        self.node = node
+        self.given = given.keys()
+        self.is_older = not newer or bool(given.keys() - newer.keys() - _IGNORED)
+        self._prefix = prefix
+        names = _CURRENT_NAMES | {name: _current_name(name, newer) for name in older}
+        self._defaults = _renamed(older if self.is_older else newer, names)
+        values = _renamed({name: plain(value) for name, value in given.items()}, names)
+        for name, value in values.items():
+            if value is not None and name not in self._defaults.keys() | _IGNORED:
+                self.refuse(name, value, "arguments of Albumentations 2.0 or later that have a counterpart here")
+        self._values = {**self._defaults, **values}
+        self._unused = self._values.keys() - _IGNORED
 
     def refuse(self, name: str, got: object, accepted: str) -> NoReturn:
         raise self.error(name, got, accepted)
 
     def error(self, name: str, got: object, accepted: str) -> ConversionError:
-        return ConversionError(self.place.argument(self._prefix + name), got, accepted)
+        return self.node.error(self._prefix + name, got, accepted)
 
-    def note(self, difference: str, name: str = "", got: object = None) -> None:
-        """Report a difference of the argument ``name``, or of the whole transform."""
-        self.place.differs(self._prefix + name, got, difference)
+    def close(self, difference: str, targets: str = "") -> None:
+        """Report a difference, or one of targets if the pipeline describes any of ``targets``."""
+        if not targets or self.node.report.targets & set(targets.split()):
+            self.node.close(difference)
 
-    def note_for(self, targets: str, difference: str, name: str = "", got: object = None) -> None:
-        """Report a difference of boxes or key points, if the pipeline describes any of ``targets``."""
-        if self.place.report.targets & set(targets.split()):
-            self.note(difference, name, got)
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
 
-    def size(self) -> dict[str, Any]:
-        return {"size": (self.take("height"), self.take("width"))}
+    def read(self, name: str) -> Any:
+        """The value of an argument, as rules use it."""
+        reader = _READERS.get(name)
+        return reader(self) if reader else self.raw(name)
 
-    def interpolation(self, name: str = "interpolation", default: int = 1) -> str:
-        code = self.take(name, default)
-        if code not in _INTERPOLATIONS:
+    def raw(self, name: str) -> Any:
+        value = self._values[name]
+        self._unused = self._unused - {name}
+        default = self._defaults.get(name)
+        is_range = name.endswith("_range") or (name in _RANGES and isinstance(default, tuple))
+        if is_range and value is not None and not (isinstance(value, tuple) and len(value) == 2):
+            self.refuse(name, value, "a pair (low, high)")
+        return value
+
+    def warp(self) -> dict[str, Any]:
+        """Interpolation and border of a map of coordinates."""
+        return {
+            "interpolation": self.read("interpolation"),
+            "fill": self.read("fill"),
+            "padding_mode": self.read("border_mode"),
+        }
+
+    def finish(self, ignored: str = "") -> None:
+        """Refuse arguments that no rule used and that do not have their default."""
+        for name in sorted(self._unused - set(ignored.split())):
+            value, default = self._values[name], self._defaults.get(name)
+            if value is None or value == default:
+                continue
+            if name == "mask_interpolation":
+                self.close("masks show the nearest pixel, as with mask_interpolation=0")
+            elif name == "rotate_method":
+                self.close("boxes hold the corners of the rotated box: up to 1.41 times as wide", "boxes")
+            else:
+                self.refuse(name, value, repr(default))
+
+    # -- readers -------------------------------------------------------------------------------------------------
+
+    def filter_name(self, code: Any, name: str = "interpolation") -> str:
+        if type(code) is not int or not 0 <= code < len(_INTERPOLATIONS):
             self.refuse(name, code, "a code of cv2 from 0 to 6")
         return _INTERPOLATIONS[code]
 
-    def warp(self) -> dict[str, Any]:
-        """Interpolation and border of a geometric operation."""
-        kind = self.interpolation()
-        if kind == "bicubic":
-            self.note("cubic weights with a = -1 here (Pillow), -0.75 there (cv2)", "interpolation", 2)
-        if kind == "area":
-            kind = "bilinear"  # cv2's warps do the same
-        return {"interpolation": kind, **self.border()}
-
-    def resample(self) -> dict[str, Any]:
-        """Interpolation of a resize."""
-        points = (
-            "key points are multiplied by the factor in version 2.0, and move with their pixel here: by half of 1 - "
-        )
-        self.note_for("keypoints-2.0", points + "the factor, 0.125 pixels at a factor of 0.75")
-        masks = "masks show the pixel that holds a position here, its upper left neighbor there"
-        self.note(f"{masks}: 4 % of a mask's pixels where it shrinks to half")
-        return {"interpolation": self.resize_filter("interpolation", self.interpolation())}
-
-    def resize_filter(self, name: str, kind: str) -> str:
+    def resize_filter(self, kind: str) -> str:
         """The filter that is nearest to cv2's."""
         differences = {
-            "area": "a triangle of twice the reduction here, the mean of its pixels there: 2 levels on average",
-            "nearest": "Pillow's nearest pixel here, which is up to half of the reduction away from cv2's",
+            "area": "2 levels on average: a triangle instead of the mean of its pixels",
+            "nearest": "up to half of the reduction in pixels: another nearest pixel",
         }
-        antialiased = "images that shrink are antialiased here: 5 levels on average where a photo shrinks to a third"
-        self.note(differences.get(kind, antialiased), name, kind)
+        antialiased = "5 levels on average where a photo shrinks to a third: antialiased here"
+        self.close(differences.get(kind, antialiased))
         return "bilinear" if kind == "area" else kind
 
-    def border(self) -> dict[str, Any]:
-        """Border mode and fill. A constant border is the default here."""
-        mode = self.take("border_mode", 0)
-        if mode not in _BORDERS:
-            self.refuse("border_mode", mode, ", ".join(f"{code} ({name})" for code, name in _BORDERS.items()))
-        if mode in _MIRRORED:
-            copies = (
-                "boxes and key points are those of the object itself here; there each also has its mirrored images, "
-            )
-            self.note_for("boxes keypoints", copies + "up to 9 for one", "border_mode", mode)
-        padding = {"padding_mode": _BORDERS[mode]} if mode else {}
-        return {**padding, **self.fill()}
+    def _read_interpolation(self) -> str:
+        kind = self.filter_name(self.raw("interpolation"))
+        if self._values.get("keep_size") is False:
+            return kind
+        if "border_mode" in self._values and "percent" not in self._values:  # a map of coordinates
+            if kind == "bicubic":
+                self.close("1.1 levels on average: cubic weights with a = -1 here, -0.75 there")
+            return "bilinear" if kind == "area" else kind
+        self.close("0.125 pixels of key points at a factor of 0.75: they are multiplied by it there", "keypoints-2.0")
+        self.close("4 % of a mask's pixels where it shrinks to half: another nearest pixel")
+        return self.resize_filter(kind)
 
-    def fill(self) -> dict[str, Any]:
-        """Fill of images; that of masks is noted for ``vg.Targets``, as ``targets_from_albumentations`` returns it."""
-        value = self.take("fill_mask")
+    def _read_border(self) -> str:
+        mode = self.raw("border_mode")
+        if type(mode) is not int or not 0 <= mode < len(_BORDERS):
+            accepted = ", ".join(f"{code} ({name})" for code, name in enumerate(_BORDERS))
+            self.refuse("border_mode", mode, accepted)
+        if _BORDERS[mode] in ("symmetric", "reflect"):
+            self.close("boxes and key points are not mirrored into the border: up to 9 for one", "boxes keypoints")
+        return _BORDERS[mode]
+
+    def _read_fill(self) -> Any:
+        """The fill of images. Notes that of masks, which is an option of ``vg.Targets``."""
+        value = self._values.get("fill_mask")
         levels = set(value) if isinstance(value, tuple) else {value or 0}
         if len(levels) != 1 or not all(isinstance(level, (int, float)) and level == int(level) for level in levels):
             self.refuse("fill_mask", value, "a whole number, as masks have one channel")
         mask_fill = int(levels.pop())
-        self.place.report.mask_fills[self.place.path] = mask_fill
+        self.node.report.mask_fills[self.node.path] = mask_fill
         if mask_fill:
-            advice = f"give targets=vg.Targets(mask_fill={mask_fill}), which vg.targets_from_albumentations returns; "
-            self.note(advice + "without it masks are filled with 0 here", "fill_mask", mask_fill)
-        return {"fill": _rounded(self.take("fill", 0))}
+            targets = f"targets=vg.Targets(mask_fill={mask_fill}), which vg.targets_from_albumentations returns"
+            self.close(f"masks are filled with 0 instead of {mask_fill} without {targets}")
+        return _rounded(self.raw("fill"))
 
-    def erased_fill(self) -> Any:
-        """Fill of an erased area, or "random": masks and boxes do not change here."""
-        self.require("fill_mask", None, why="masks are not erased here")
-        boxes = "boxes do not change here; there they end where holes span them, and 80 % move by a pixel up and left"
-        self.note_for("boxes", boxes)
-        value = self.take("fill", 0)
+    def _read_erased(self) -> Any:
+        """The fill of an erased area, or "random"."""
+        if (mask_fill := self._values.get("fill_mask")) is not None:
+            self.refuse("fill_mask", mask_fill, "None: masks are not erased here")
+        self.close("boxes do not change, and end where holes span them there; 80 % move by a pixel", "boxes")
+        value = self.raw("fill")
         if isinstance(value, str) and value != "random":
             self.refuse("fill", value, "a level, three of them, or 'random'")
         return value if value == "random" else _rounded(value)
 
-    def finish(self) -> None:
-        """Refuse arguments that no rule took. Those of masks and boxes that all transforms have are read here."""
-        self.take("fill_mask")  # of a transform without a border
-        if self.take("mask_interpolation", 0) not in (0, 6, None):
-            self.note("masks show the nearest pixel here, which is mask_interpolation=0", "mask_interpolation")
-        if self.take("rotate_method", "largest_box") != "largest_box":
-            boxes = "boxes hold the corners of the rotated box here: up to 1.41 times as wide as around its ellipse"
-            self.note_for("boxes", boxes, "rotate_method", "ellipse")
-        for name, value in self._remaining.items():
-            if value is not None:
-                accepted = "arguments of Albumentations 2.0 or later that have a counterpart here"
-                self.refuse(name, value, accepted)
+    def _read_size(self) -> Any:
+        return self.raw("size") if "size" in self._values else (self.raw("height"), self.raw("width"))
+
+    def _read_kernels(self) -> tuple[int, ...]:
+        """Sides of kernels, the next odd ones; 0 stands for a side that follows from sigma."""
+        return tuple(int(side) | 1 if side else 0 for side in self.raw("blur_range"))
+
+    def _read_hue(self, name: str) -> Pair:
+        ends: Pair = self.raw(name)
+        if any(ends):
+            self.close("10 levels at most: hues have 256 steps here, 180 there")
+        return ends
+
+
+def _renamed(values: Values, names: Mapping[str, str]) -> dict[str, Any]:
+    """``values`` by ``names``, each of which may stand for several."""
+    return {current: value for name, value in values.items() for current in names.get(name, name).split()}
+
+
+def _current_name(name: str, newer: Values) -> str:
+    """AlbumentationsX's name of an argument of Albumentations 2.0."""
+    candidates = (name, _CURRENT_NAMES.get(name, ""), name.replace("_limit", "_range"), f"{name}_range")
+    return next((candidate for candidate in candidates if candidate in newer), name)
 
 
 def _rounded(value: Any) -> Any:
     return tuple(map(round, value)) if isinstance(value, tuple) else round(value or 0)
 
 
-@dataclass(frozen=True)
-class Argument:
-    """An argument of ours: its ``names`` there, its default there (None: that of our class), and its conversion."""
-
-    names: str
-    default: Any = None
-    convert: Callable[[Any], Any] | None = None
-    is_pair: bool = False
-
-    def value(self, given: Arguments) -> Any:
-        if self.is_pair:
-            value: Any = given.pair(self.names, self.default)
-        else:
-            value = given.take(self.names, self.default)
-        return value if value is None or self.convert is None else self.convert(value)
-
-
-def pair(names: str, low: float, high: float, convert: Callable[[Any], Any] | None = None) -> Argument:
-    """An argument that is a range; ``low`` and ``high`` are its default."""
-    return Argument(names, (low, high), convert, is_pair=True)
-
-
-def same_names(names: str) -> dict[str, Argument | str]:
-    """Arguments that have the same name and default there."""
-    return {name: name for name in names.split()}
-
-
-@dataclass(frozen=True)
-class Row:
-    """A rule without arithmetic: ``cls`` of ``constants`` and ``arguments`` (a text is a name) and what ``also`` takes.
-
-    ``require``: arguments there that must have one of the values, the first of which is the default; ``ignore``: names
-    without a meaning here; ``note``: what differs, and by how much.
-    """
-
-    cls: type[Transform]
-    arguments: Mapping[str, Argument | str] = field(default_factory=dict)
-    constants: Mapping[str, Any] = field(default_factory=dict)
-    require: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    ignore: str = ""
-    note: str = ""
-    also: tuple[Callable[[Arguments], dict[str, Any]], ...] = ()
-
-    def __call__(self, given: Arguments) -> Transform:
-        for name, accepted in self.require.items():
-            given.require(name, *accepted)
-        for name in self.ignore.split():
-            given.take(name)
-        if self.note:
-            given.note(self.note)
-        values = dict(self.constants)
-        names_there = {}
-        for name, argument in self.arguments.items():
-            argument = Argument(argument) if isinstance(argument, str) else argument
-            names_there[name] = argument.names.split()[0]
-            value = argument.value(given)
-            if value is not None:
-                values[name] = value
-        for take in self.also:
-            values |= take(given)
-        return given.build(self.cls, names_there, **values)
-
-
-Rule = Callable[[Arguments], Transform | None]
+_READERS: Mapping[str, Callable[[Arguments], Any]] = {
+    "interpolation": Arguments._read_interpolation,
+    "border_mode": Arguments._read_border,
+    "fill": Arguments._read_fill,
+    "erased": Arguments._read_erased,
+    "drop_value": lambda arguments: _rounded(arguments.raw("drop_value")),
+    "size": Arguments._read_size,
+    "warp": Arguments.warp,
+    "blur_range": Arguments._read_kernels,
+    "hue_range": lambda arguments: arguments._read_hue("hue_range"),
+    "hue_shift_range": lambda arguments: arguments._read_hue("hue_shift_range"),
+}

@@ -1,18 +1,21 @@
-"""Conversion: places in a pipeline, what is built there, and the report of what is refused or only close."""
+"""Results of conversions: each transform of a pipeline is the same here, close, or refused."""
 
 from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from variegate.errors import PolicyError, shortened, shown
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform
 
-_LONGEST = 100  # of a value in a report
-Made = TypeVar("Made", bound=Transform)
+_MAX_VALUE_LENGTH = 100
+# Raised for values of a kind that the library does not have; a ConversionError is a ValueError.
+_UNREADABLE = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
+T = TypeVar("T", bound=Transform)
 
 
 class ConversionError(PolicyError):
@@ -20,12 +23,12 @@ class ConversionError(PolicyError):
 
 
 class ConversionWarning(UserWarning):
-    """A transform was converted to an approximation: names the argument, the difference and its size."""
+    """A transform was converted to an approximation: names the transform, the difference and its size."""
 
 
 class Counterpart(NamedTuple):
-    """An approximate conversion. ``original``: the library's object, or the description by Albumentations' ``to_dict``;
-    ``transform``: what stands for it, without the chance that Albumentations' transforms have of doing nothing."""
+    """An approximate conversion. ``original``: the library's object, or its description by Albumentations' ``to_dict``;
+    ``transform``: its replacement, without the chance that Albumentations' transforms have of doing nothing."""
 
     original: Any
     transform: Transform
@@ -45,98 +48,95 @@ class ConversionReport:
     counterparts: Mapping[str, Counterpart] = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
     def __str__(self) -> str:
-        lines = [f"{place}{how}" for place, all_of in self.approximate.items() for how in all_of]
-        lines += [f"{place}: skipped; accepted: {instead}" for place, instead in self.refused.items()]
+        lines = [f"{path}: close: {'; '.join(how)}" for path, how in self.approximate.items()]
+        lines += [f"{path}: refused: use {instead}" for path, instead in self.refused.items()]
         counts = f"{len(self.converted)} the same, {len(self.approximate)} close, {len(self.refused)} refused"
         return lines[0] if len(lines) == 1 else "\n  ".join([f"{counts}:" if lines else counts, *lines])
 
 
-class Notes:
-    """Gathers what becomes of transforms, in the order in which they were met, and says it when all is converted.
+class ReportBuilder:
+    """Collects the results of a conversion, in the order of the pipeline.
 
-    ``targets``: the kinds of targets that the pipeline describes, "boxes", "keypoints" and, of Albumentations 2.0,
+    ``targets``: the kinds of targets that the pipeline describes: "boxes", "keypoints" and, for Albumentations 2.0,
     "keypoints-2.0". ``mask_fills``: values with which transforms fill masks, by path.
     """
 
     def __init__(self) -> None:
         self.targets: frozenset[str] = frozenset()
         self.mask_fills: dict[str, int] = {}
-        self._converted: dict[str, None] = {}
-        self._approximate: dict[str, dict[str, None]] = {}
-        self._refused: dict[str, ConversionError] = {}
-        self._counterparts: dict[str, Counterpart] = {}
+        self.differences: dict[str, list[str]] = {}
+        self.errors: dict[str, ConversionError] = {}
+        self.counterparts: dict[str, Counterpart] = {}
 
-    def convert(self, path: str) -> None:
-        self._converted[path] = None
-
-    def add(self, path: str, note: str) -> None:
-        self._approximate.setdefault(path, {})[note] = None
-
-    def pair(self, path: str, original: Any, transform: Transform | None) -> None:
-        """Two that may be compared, if they turn out to differ. None: nothing stands for it."""
-        if transform is not None:
-            self._counterparts[path] = Counterpart(original, transform)
-
-    def refuse(self, path: str, error: ConversionError) -> None:
-        self._refused[path] = error
-        self._approximate.pop(path, None)
-
-    def raise_refused(self) -> None:
-        """Raises the first refusal, which names the others."""
-        if self._refused:
-            first, *others = self._refused.values()
+    def finish(self, skip_refused: bool) -> ConversionReport:
+        """The report; warns if it has differences. Raises the first refusal, which names the others, unless refused
+        transforms are skipped."""
+        if self.errors and not skip_refused:
+            first, *others = self.errors.values()
             more = f"; refused as well: {', '.join(error.where for error in others)}" if others else ""
             raise ConversionError(first.where, first.got, first.accepted + more) from first
-
-    def made(self) -> ConversionReport:
-        refused = {}
-        for path, error in self._refused.items():
-            got = "" if error.where == path else f"; got {shortened(shown(error.got), _LONGEST)}"
-            refused[error.where] = error.accepted + got
-        close = {path: tuple(notes) for path, notes in self._approximate.items()}
-        converted = tuple(path for path in self._converted if path not in close)
-        pairs = {path: pair for path, pair in self._counterparts.items() if path in close}
-        return ConversionReport(converted, close, refused, pairs)
-
-    def warn(self) -> None:
-        """Warn, once for a pipeline, with the line that called the converter."""
-        if self._approximate or self._refused:
-            warnings.warn(str(self.made()), ConversionWarning, stacklevel=3)
+        close = {path: tuple(how) for path, how in self.differences.items() if how}
+        report = ConversionReport(
+            tuple(path for path in self.differences if path not in close),
+            close,
+            dict(_instead(path, error) for path, error in self.errors.items()),
+            {path: pair for path, pair in self.counterparts.items() if path in close},
+        )
+        if close or self.errors:
+            warnings.warn(str(report), ConversionWarning, stacklevel=3)  # the line that called the converter
+        return report
 
 
-class Place(NamedTuple):
-    """A transform of the pipeline that is read: its path, such as ``transforms[2] RandomAffine``, and the report."""
+def _instead(path: str, error: ConversionError) -> tuple[str, str]:
+    got = "" if error.where == path else f"; got {shortened(shown(error.got), _MAX_VALUE_LENGTH)}"
+    return error.where, error.accepted + got
+
+
+class Node(NamedTuple):
+    """A transform of the pipeline: its path, such as ``transforms[2] RandomAffine``, and the report."""
 
     path: str
-    report: Notes
-
-    def argument(self, name: str) -> str:
-        return f"{self.path}.{name}" if name else self.path
+    report: ReportBuilder
 
     def refuse(self, argument: str, got: object, accepted: str) -> NoReturn:
-        raise ConversionError(self.argument(argument), got, accepted)
+        raise self.error(argument, got, accepted)
 
-    def differs(self, argument: str, got: object, how: str) -> None:
-        """``argument`` (or "", for the transform as a whole) is converted to something close."""
-        self.report.add(self.path, f".{argument}={shown(got)}: {how}" if argument else f": {how}")
+    def error(self, argument: str, got: object, accepted: str) -> ConversionError:
+        return ConversionError(f"{self.path}.{argument}" if argument else self.path, got, accepted)
 
-    def build(self, cls: type[Made], names: Mapping[str, str] | None = None, **arguments: Any) -> Made:
-        """``cls`` of ``arguments``. ``names``: what the library calls those whose names differ."""
+    def close(self, difference: str) -> None:
+        """Report that the conversion is approximate."""
+        differences = self.report.differences.setdefault(self.path, [])
+        if difference not in differences:
+            differences.append(difference)
+
+    @contextmanager
+    def converting(self, original: Any) -> Iterator[None]:
+        """Report errors of reading ``original`` as its refusal."""
+        try:
+            yield
+        except _UNREADABLE as error:
+            if not isinstance(error, ConversionError):
+                error = self.error("", original, f"arguments as the library has them ({error})")
+            self.report.errors[self.path] = error
+            self.report.differences.pop(self.path, None)
+
+    def converted(self, original: Any = None, transform: Transform | None = None) -> None:
+        """Report a conversion. ``transform``: the replacement, None if nothing replaces it."""
+        self.report.differences.setdefault(self.path, [])
+        if transform is not None:
+            self.report.counterparts[self.path] = Counterpart(original, transform)
+
+    def build(self, cls: type[T], names: Mapping[str, str] | None = None, **arguments: Any) -> T:
+        """``cls`` with these arguments. ``names``: the library's names of arguments whose names differ."""
         try:
             return cls(**arguments)
         except ArgumentError as error:
-            name = (names or {}).get(error.argument, error.argument)
-            raise ConversionError(self.argument(name), error.got, error.accepted) from error
+            raise self.renamed(error, names or {}) from error
 
-
-# Raised for values that are of no kind the library has; a ConversionError is a ValueError.
-UNREADABLE = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
-
-
-def as_refusal(error: Exception, place: Place, got: object) -> ConversionError:
-    if isinstance(error, ConversionError):
-        return error
-    return ConversionError(place.path, got, f"arguments as the library has them ({error})")
+    def renamed(self, error: ArgumentError, names: Mapping[str, str]) -> ConversionError:
+        """The error with the library's name of the argument."""
+        return self.error(names.get(error.argument, error.argument), error.got, error.accepted)
 
 
 def parameters(cls: type[Transform]) -> tuple[str, ...]:
@@ -144,10 +144,9 @@ def parameters(cls: type[Transform]) -> tuple[str, ...]:
 
 
 def plain(value: Any) -> Any:
-    """Enumerations as their values, tensors and arrays as tuples, lists as tuples."""
+    """Enumeration members as their values; tensors, arrays and lists as tuples."""
     if isinstance(value, (list, tuple)):
         return tuple(plain(each) for each in value)
     if hasattr(value, "tolist"):
         return plain(value.tolist())
-    # An enumeration's member, of whatever library.
     return value.value if hasattr(type(value), "__members__") else value

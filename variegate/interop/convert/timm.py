@@ -1,35 +1,37 @@
-"""``from_timm``: what ``timm.data.create_transform`` makes of its arguments, in Variegate's transforms."""
+"""``from_timm``: the pipeline that ``timm.data.create_transform`` makes of its arguments, in Variegate's transforms."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from variegate.checks import as_integer, as_numbers, meant
+from variegate.checks import meant
 from variegate.errors import PolicyError
 from variegate.interop.convert import drawn
-from variegate.interop.convert.report import ConversionError, Made, Notes, Place, plain
-from variegate.ops.arguments import MAX_LENGTH, AreaRange, FactorRange, Probability, several_numbers
+from variegate.interop.convert.report import Node, ReportBuilder, plain
+from variegate.ops.arguments import (
+    MAX_LENGTH,
+    AreaRange,
+    FactorRange,
+    Probability,
+    several_integers,
+    several_numbers,
+)
 from variegate.ops.base import Transform
 from variegate.ops.colour import ColorJitter, RandomGrayscale
 from variegate.ops.compose import Compose, RandomApply, RandomChoice
-from variegate.ops.crop import CenterCrop, Pad, RandomHorizontalFlip, RandomVerticalFlip
+from variegate.ops.crop import CenterCrop, Pad, RandomCrop, RandomHorizontalFlip, RandomVerticalFlip
 from variegate.ops.erase import RandomErasing
 from variegate.ops.filters import GaussianBlur
 from variegate.ops.output import Normalize
 from variegate.ops.resize import RandomResizedCrop, Resize
 from variegate.ops.schema import Converted, Range, arguments_of_class
+from variegate.pipelines import Pipeline
 from variegate.policies.timm import parse_timm
 from variegate.program.program import MAX_CHANNELS
-
-_MEAN = (0.485, 0.456, 0.406)
-_STD = (0.229, 0.224, 0.225)
-
-
-def _statistic(value: Any) -> Any:
-    return several_numbers(value, MAX_CHANNELS)
 
 
 class _CropShare(Range):
@@ -39,20 +41,35 @@ class _CropShare(Range):
         return value if value == 0 else super().convert(value)
 
 
+def _image_size(value: Any) -> int | tuple[int, ...] | None:
+    sides = several_integers(value, (1, 2, 3), 1, MAX_LENGTH)
+    if isinstance(sides, tuple):
+        return sides[-2:] if len(sides) > 1 else None
+    return sides
+
+
+def _statistic(value: Any) -> Any:
+    return several_numbers(value, MAX_CHANNELS)
+
+
+_SIZES = f"a number of pixels, (height, width) or (channels, height, width), up to {MAX_LENGTH:,}"
+ImageSize = Annotated[Any, Converted(_image_size, _SIZES)]
 Statistic = Annotated[Any, Converted(_statistic, "a number for each channel, or one for all")]
+# What sequences of patches and TensorFlow's resampling would need; the three stages can be made one by one.
+Unsupported = Literal[False]
 
 
 @dataclass(frozen=True)
 class TimmArguments:
     """Names and defaults are those of timm 1.0.
 
-    What is annotated with an ``Argument`` is checked whatever the other arguments are; the transforms check the rest.
+    Annotated arguments are checked whatever the others are; the transforms check the rest.
     """
 
-    input_size: Any = 224
+    input_size: ImageSize = 224
     is_training: bool = False
     no_aug: bool = False
-    train_crop_mode: str | None = None
+    train_crop_mode: Literal["rrc", "rkrc", "rkrr"] | None = None
     scale: AreaRange | None = None
     ratio: FactorRange | None = None
     hflip: Probability = 0.5
@@ -63,32 +80,29 @@ class TimmArguments:
     gaussian_blur_prob: Probability | None = 0.0
     auto_augment: str | None = None
     interpolation: str = "bilinear"
-    mean: Statistic = _MEAN
-    std: Statistic = _STD
+    mean: Statistic = (0.485, 0.456, 0.406)
+    std: Statistic = (0.229, 0.224, 0.225)
     re_prob: Probability = 0.0
-    re_mode: str = "const"
-    re_count: int = 1
-    # Of batches, which single images leave alone.
-    re_num_splits: Annotated[int, Range(0)] = 0
+    re_mode: Literal["const", "", "pixel", "rand"] = "const"
+    re_count: Annotated[int, Range(1, 16)] = 1
+    re_num_splits: Annotated[int, Range(0)] = 0  # of batches
     crop_pct: Annotated[float, _CropShare(0.01, 100.0)] | None = None
     crop_mode: Literal["center", "squash", "border"] | None = None
     crop_border_pixels: Annotated[int, Range(0, MAX_LENGTH)] | None = None
-    tf_preprocessing: bool = False
+    tf_preprocessing: Unsupported = False
     use_prefetcher: bool = False
     normalize: bool = True
-    separate: bool = False
-    naflex: bool = False
-    # Of naflex and patchify.
-    patch_size: Any = 16
+    separate: Unsupported = False
+    naflex: Unsupported = False
+    patch_size: Any = 16  # of naflex
     max_seq_len: int = 576
-    patchify: bool = False
+    patchify: Unsupported = False
 
 
 _ERASED_AREA = (0.02, 1 / 3)
 _ERASED_RATIO = (0.3, 1 / 0.3)
-_ERASED = {"const": 0, "": 0, "pixel": "random", "rand": "colour"}
-_CROP_PCT = 0.875
-_BLUR = 23
+_ERASED_WITH: dict[str, int | str] = {"const": 0, "": 0, "pixel": "random", "rand": "colour"}
+_BLUR_SIZE = 23
 
 
 def from_timm(input_size: Any = 224, is_training: bool = False, **arguments: Any) -> Compose:
@@ -103,209 +117,154 @@ def from_timm(input_size: Any = 224, is_training: bool = False, **arguments: Any
     Raises:
         ConversionError: (a ValueError) for an argument that is unknown to timm or unsupported here.
     """
-    report = Notes()
-    place = Place("create_transform", report)
+    builder = ReportBuilder()
+    node = Node("create_transform", builder)
     known = [field.name for field in dataclasses.fields(TimmArguments)]
-    for name, value in arguments.items():
-        if name not in known:
-            accepted = f"arguments of timm's create_transform: {', '.join(known)}{meant(name, known)}"
-            place.refuse(name, value, accepted)
-    given = TimmArguments(input_size, is_training, **{name: plain(value) for name, value in arguments.items()})
-    converted = _Timm(given, place).converted()
-    report.warn()
+    for name in arguments.keys() - known:
+        accepted = f"arguments of timm's create_transform: {', '.join(known)}{meant(name, known)}"
+        node.refuse(name, arguments[name], accepted)
+    values = {name: plain(value) for name, value in arguments.items()}
+    values |= {"input_size": plain(input_size), "is_training": is_training}
+    for name, argument in arguments_of_class(TimmArguments).items():
+        if name in values:
+            values[name] = argument.check(name, values[name], error=node.error)
+    converted = _Pipeline(TimmArguments(**values), node).convert()
+    builder.finish(skip_refused=False)
     return converted
 
 
-def _one_of(transforms: list[Any]) -> Transform:
-    only: Transform = transforms[0]
-    return only if len(transforms) == 1 else RandomChoice(transforms)
+def _choose(transforms: Sequence[Transform]) -> Transform:
+    return transforms[0] if len(transforms) == 1 else RandomChoice(transforms)
 
 
-def _sides(size: int | tuple[int, ...]) -> tuple[int, ...]:
-    return size if isinstance(size, tuple) else (size, size)
+@dataclass(frozen=True)
+class _Pipeline:
+    given: TimmArguments
+    node: Node
 
+    @property
+    def sides(self) -> tuple[int, int]:
+        size: Any = self.given.input_size
+        return size if isinstance(size, tuple) else (size, size)
 
-_SIZES = f"a number of pixels, (height, width) or (channels, height, width), up to {MAX_LENGTH:,}"
-
-
-class _Timm:
-    def __init__(self, given: TimmArguments, place: Place) -> None:
-        self._given = given
-        self._place = place
-        self._build = place.build
-        for name, argument in arguments_of_class(TimmArguments).items():
-            argument.check(name, getattr(given, name), error=self._refused)
-        sides = as_integer(given.input_size) or as_numbers(given.input_size, whole=True)
-        if isinstance(sides, tuple) and len(sides) in (2, 3):
-            sides = sides[-2:]
-        elif not isinstance(sides, int):
-            place.refuse("input_size", given.input_size, _SIZES)
-        if not all(1 <= side <= MAX_LENGTH for side in _sides(sides)):
-            place.refuse("input_size", given.input_size, _SIZES)
-        self._size: int | tuple[int, ...] = sides
-
-    def _refused(self, name: str, got: object, accepted: str) -> Exception:
-        return ConversionError(self._place.argument(name), got, accepted)
-
-    def converted(self) -> Compose:
-        self._check_whole()
-        if not self._given.is_training:
-            steps = self._evaluation()
-        elif self._given.no_aug:
-            steps = [self._resize(self._size, self._fixed_interpolation()), self._build(CenterCrop, size=self._size)]
+    def convert(self) -> Compose:
+        given = self.given
+        is_augmented = given.is_training and not given.no_aug
+        if is_augmented:
+            steps = [*self.training_crop(), *self.flips_and_colors()]
+        elif given.is_training:
+            kind = "bilinear" if given.interpolation == "random" else given.interpolation
+            steps = [self.resize(given.input_size, kind), CenterCrop(given.input_size)]
         else:
-            steps = self._training()
-        if self._given.normalize and not self._given.use_prefetcher:
-            steps.append(self._build(Normalize, mean=self._given.mean, std=self._given.std))
-        if self._given.is_training and not self._given.no_aug:
-            steps += self._erasing()
-        return self._build(Compose, transforms=steps)
+            steps = self.evaluation()
+        is_float = given.normalize and not given.use_prefetcher
+        if is_float:
+            steps.append(self.node.build(Normalize, mean=given.mean, std=given.std))
+        if is_augmented and given.re_prob > 0:
+            if is_float:
+                steps.append(self.erasing())
+            else:
+                self.node.close("nothing is erased without normalizing; timm's loader erases batches (re_prob)")
+        return Compose(steps)
 
-    def _check_whole(self) -> None:
-        for name, accepted in (
-            ("naflex", "False: sequences of patches are cut behind the pipeline"),
-            ("patchify", "False: cut the patches behind the pipeline"),
-            ("separate", "False; make each of the three stages of its own"),
-        ):
-            if getattr(self._given, name):
-                self._place.refuse(name, getattr(self._given, name), accepted)
-        if self._given.tf_preprocessing and self._given.use_prefetcher:
-            self._place.refuse("tf_preprocessing", True, "False: TensorFlow's resampling is not Pillow's")
+    def resize(self, size: Any, kind: str) -> Resize:
+        return self.node.build(Resize, {"size": "input_size"}, size=size, interpolation=kind)
 
-    # -- training ------------------------------------------------------------------------------------------------
+    def pipeline(self, made_by: Pipeline, **constants: Any) -> Pipeline:
+        return self.node.build(Pipeline, function=made_by.function, constants=constants)
 
-    def _training(self) -> list[Transform]:
-        given = self._given
-        steps = self._crop()
-        if given.hflip > 0:
-            steps.append(self._by_chance("hflip", RandomHorizontalFlip))
-        if given.vflip > 0:
-            steps.append(self._by_chance("vflip", RandomVerticalFlip))
-        if given.auto_augment:
-            steps.append(self._policy(given.auto_augment))
-        # A policy of operations stands for the jitter, but for timm's 3-Augment.
-        if given.color_jitter is not None and (not given.auto_augment or "3a" in given.auto_augment):
-            steps.append(self._jitter(given.color_jitter))
-        if given.grayscale_prob:
-            steps.append(self._by_chance("grayscale_prob", RandomGrayscale))
-        if given.gaussian_blur_prob:
-            steps.append(self._by_chance("gaussian_blur_prob", RandomApply, transforms=[GaussianBlur(_BLUR)]))
-        return steps
-
-    def _by_chance(self, argument: str, cls: type[Made], **arguments: Any) -> Made:
-        """``cls`` with timm's ``argument`` as its probability."""
-        return self._build(cls, {"p": argument}, p=getattr(self._given, argument), **arguments)
-
-    def _crop(self) -> list[Transform]:
-        given = self._given
+    def training_crop(self) -> list[Transform]:
+        given = self.given
         kinds = ("bilinear", "bicubic") if given.interpolation == "random" else (given.interpolation,)
         mode = given.train_crop_mode or "rrc"
-        if mode not in ("rrc", "rkrc", "rkrr"):
-            self._place.refuse("train_crop_mode", mode, "None, 'rrc', 'rkrc' or 'rkrr'")
-        if mode != "rrc":
-            factors = given.scale or (0.8, 1.0), given.ratio or (0.9, 1 / 0.9)
-            resizes = [self._keep_ratio(_sides(self._size), kind, *factors) for kind in kinds]
-            return [_one_of(resizes), self._cut_or_padded(mode == "rkrr", padding_mode="reflect")]
-        scale, ratio = given.scale or (0.08, 1.0), given.ratio or (3 / 4, 4 / 3)
-        arguments: dict[str, Any] = {"size": self._size, "scale": scale, "ratio": ratio}
-        arguments["edges"] = "crop"  # timm crops, then resizes
-        names = {"size": "input_size"}
-        return [_one_of([self._build(RandomResizedCrop, names, interpolation=kind, **arguments) for kind in kinds])]
+        if mode == "rrc":
+            names = {"size": "input_size"}
+            arguments: dict[str, Any] = {"size": given.input_size, "edges": "crop"}  # timm crops, then resizes
+            arguments |= {"scale": given.scale or (0.08, 1.0), "ratio": given.ratio or (3 / 4, 4 / 3)}
+            return [
+                _choose([self.node.build(RandomResizedCrop, names, interpolation=kind, **arguments) for kind in kinds])
+            ]
+        factors = {"scale": given.scale or (0.8, 1.0), "aspect": given.ratio or (0.9, 1 / 0.9)}
+        resizes = [
+            self.pipeline(drawn.resize_keep_ratio, size=self.sides, interpolation=kind, **factors) for kind in kinds
+        ]
+        if mode == "rkrr":
+            return [_choose(resizes), RandomCrop(self.sides, pad_if_needed=True, padding_mode="reflect")]
+        return [_choose(resizes), self.pipeline(drawn.center_crop_or_pad, size=self.sides, padding_mode="reflect")]
 
-    def _keep_ratio(
-        self, frame: Any, kind: str, scale: Any = None, aspect: Any = None, inside: bool = False
-    ) -> Transform:
-        """The whole image, as large as fills ``frame``, or as fits ``inside`` it. By half a chance each, its area is
-        divided by one of ``scale``, and its sides are by an aspect that is log-uniform in ``aspect``."""
-        chances = {"scale": scale, "aspect": aspect} if scale and aspect else {}
-        return drawn.build(self._place, drawn.keep_ratio, frame=frame, kind=kind, inside=inside, **chances)
+    def flips_and_colors(self) -> list[Transform]:
+        given = self.given
+        steps: list[Transform] = []
+        if given.hflip > 0:
+            steps.append(RandomHorizontalFlip(given.hflip))
+        if given.vflip > 0:
+            steps.append(RandomVerticalFlip(given.vflip))
+        if given.auto_augment:
+            steps.append(self.policy(given.auto_augment))
+        # A policy replaces the jitter, but for timm's 3-Augment.
+        if given.color_jitter is not None and (not given.auto_augment or "3a" in given.auto_augment):
+            steps.append(self.jitter())
+        if given.grayscale_prob:
+            steps.append(RandomGrayscale(given.grayscale_prob))
+        if given.gaussian_blur_prob:
+            steps.append(RandomApply([GaussianBlur(_BLUR_SIZE)], given.gaussian_blur_prob))
+        return steps
 
-    def _cut_or_padded(self, by_chance: bool = False, **padding: Any) -> Transform:
-        """The central part of the input's size, or one of any place; smaller images are padded to it."""
-        return drawn.build(self._place, drawn.cut_or_padded, size=_sides(self._size), by_chance=by_chance, **padding)
-
-    def _policy(self, text: Any) -> Transform:
+    def policy(self, text: Any) -> Transform:
         """The policy of timm's string, filled with the mean and resampled as the rest is."""
         if not isinstance(text, str):
-            self._place.refuse("auto_augment", text, "None, or a string such as rand-m9-mstd0.5-inc1")
-        mean = self._given.mean if isinstance(self._given.mean, tuple) else (self._given.mean,) * 3
+            self.node.refuse("auto_augment", text, "None, or a string such as rand-m9-mstd0.5-inc1")
+        mean = self.given.mean if isinstance(self.given.mean, tuple) else (self.given.mean,) * 3
         fill = tuple(min(255, round(255 * value)) for value in mean)
-        kind = self._given.interpolation or "random"
+        kind = self.given.interpolation or "random"
         try:
             return parse_timm("augmix-m3" if text == "augmix" else text, fill=fill, interpolation=kind)
         except PolicyError as error:
-            raise ConversionError(self._place.argument("auto_augment"), text, error.accepted) from error
+            raise self.node.error("auto_augment", text, error.accepted) from error
 
-    def _jitter(self, given: Any) -> Transform:
+    def jitter(self) -> Transform:
+        given = self.given.color_jitter
         factors = given if isinstance(given, tuple) else (given,) * 3
         if len(factors) not in (3, 4):
             accepted = "a number, or three or four (brightness, contrast, saturation, hue)"
-            self._place.refuse("color_jitter", given, accepted)
+            self.node.refuse("color_jitter", given, accepted)
         names = ("brightness", "contrast", "saturation", "hue")
-        called = dict.fromkeys(names, "color_jitter")
-        jitter = self._build(ColorJitter, called, **dict(zip(names, factors, strict=False)))
-        if self._given.color_jitter_prob is None:
-            return jitter
-        return self._by_chance("color_jitter_prob", RandomApply, transforms=[jitter])
+        arguments = dict(zip(names, factors, strict=False))
+        jitter = self.node.build(ColorJitter, dict.fromkeys(names, "color_jitter"), **arguments)
+        p = self.given.color_jitter_prob
+        return jitter if p is None else RandomApply([jitter], p)
 
-    def _erasing(self) -> list[Transform]:
-        given = self._given
-        if not given.re_prob > 0:
-            return []
-        if given.use_prefetcher or not given.normalize:
-            how = "create_transform does not erase without normalizing; timm's loader does, on the batch"
-            self._place.differs("re_prob", given.re_prob, how)
-            return []
-        if not isinstance(given.re_mode, str) or given.re_mode not in _ERASED:
-            self._place.refuse("re_mode", given.re_mode, "'const', 'rand' or 'pixel'")
-        count = as_integer(given.re_count)
-        if count is None or not 1 <= count <= 16:
-            self._place.refuse("re_count", given.re_count, "an integer from 1 to 16")
-        value = _ERASED[given.re_mode]
+    def erasing(self) -> Transform:
+        """Up to ``re_count`` rectangles, among which the area is divided."""
+        given = self.given
+        value = _ERASED_WITH[given.re_mode]
 
-        def rectangles(number: int) -> list[Transform]:
-            area = tuple(share / number for share in _ERASED_AREA)
-            p = given.re_prob if count == 1 else 1.0
-            one = self._build(RandomErasing, {"p": "re_prob"}, p=p, scale=area, ratio=_ERASED_RATIO, value=value)
-            return [one] * number
+        def rectangle(number: int, p: float) -> RandomErasing:
+            return RandomErasing(p, tuple(share / number for share in _ERASED_AREA), _ERASED_RATIO, value)
 
-        if count == 1:
-            return rectangles(1)
-        choice = RandomChoice([Compose(rectangles(number)) for number in range(1, count + 1)])
-        return [self._by_chance("re_prob", RandomApply, transforms=[choice])]
+        if given.re_count == 1:
+            return rectangle(1, given.re_prob)
+        counts = range(1, given.re_count + 1)
+        return RandomApply([RandomChoice([Compose([rectangle(n, 1.0)] * n) for n in counts])], given.re_prob)
 
-    # -- evaluation ----------------------------------------------------------------------------------------------
-
-    def _evaluation(self) -> list[Transform]:
-        given = self._given
-        size = self._size
-        share = given.crop_pct or _CROP_PCT
-        scaled = tuple(math.floor(side / share) for side in _sides(size))
-        steps: list[Transform] = []
-        if given.crop_border_pixels:
-            border = -given.crop_border_pixels
-            steps.append(self._build(Pad, {"padding": "crop_border_pixels"}, padding=border))
-        if given.crop_mode == "squash":
-            steps.append(self._resize(scaled))
-        elif given.crop_mode == "border":
+    def evaluation(self) -> list[Transform]:
+        given = self.given
+        kind = given.interpolation
+        if kind == "random":
+            self.node.close("bilinear: timm has no evaluation with interpolation='random'")
+            kind = "bilinear"
+        share = given.crop_pct or 0.875
+        scaled = tuple(math.floor(side / share) for side in self.sides)
+        steps: list[Transform] = [Pad(-given.crop_border_pixels)] if given.crop_border_pixels else []
+        if given.crop_mode == "border":
             mean = given.mean if isinstance(given.mean, tuple) else (given.mean,)
-            inside = self._keep_ratio(scaled, self._evaluated_at(), inside=True)
-            return [*steps, inside, self._cut_or_padded(fill=[round(255 * level) for level in mean])]
-        elif scaled[0] != scaled[1]:
-            steps.append(self._keep_ratio(scaled, self._evaluated_at()))
+            fill = [round(255 * level) for level in mean]
+            steps.append(self.pipeline(drawn.resize_keep_ratio, size=scaled, interpolation=kind, is_inside=True))
+            return [*steps, self.pipeline(drawn.center_crop_or_pad, size=self.sides, fill=fill)]
+        if given.crop_mode == "squash":
+            steps.append(self.resize(scaled, kind))
+        elif scaled[0] == scaled[1]:
+            steps.append(self.resize(scaled[0], kind))
         else:
-            steps.append(self._resize(scaled[0]))
-        return [*steps, self._build(CenterCrop, {"size": "input_size"}, size=size)]
-
-    def _fixed_interpolation(self) -> str:
-        return "bilinear" if self._given.interpolation == "random" else self._given.interpolation
-
-    def _evaluated_at(self) -> str:
-        if self._given.interpolation == "random":
-            self._place.differs("interpolation", "random", "bilinear here; timm has no evaluation with it")
-        return self._fixed_interpolation()
-
-    def _resize(self, size: Any, interpolation: str | None = None) -> Transform:
-        kind = interpolation or self._evaluated_at()
-        resize: Transform = self._build(Resize, {"size": "input_size"}, size=size, interpolation=kind)
-        return resize
+            steps.append(self.pipeline(drawn.resize_keep_ratio, size=scaled, interpolation=kind))
+        return [*steps, CenterCrop(given.input_size)]

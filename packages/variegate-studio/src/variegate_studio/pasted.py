@@ -11,13 +11,13 @@ import ast
 import dataclasses
 import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any, NoReturn
 
 from variegate.errors import PolicyError
 from variegate.interop.convert import torchvision
-from variegate.interop.convert.albumentations import COMPOSITIONS, from_albumentations
-from variegate.interop.convert.albumentations_table import REFUSED, RULES
+from variegate.interop.convert.albumentations import CLASSES, COMPOSITIONS, from_albumentations
+from variegate.interop.convert.albumentations_rules import REFUSED
 from variegate.interop.convert.report import ConversionError, ConversionReport, ConversionWarning, parameters
 from variegate.interop.convert.timm import from_timm
 from variegate.ops.base import Transform
@@ -34,9 +34,9 @@ _USUAL_NAMES = {
     "nn": "torch",
     "vg": "variegate",
 }
-_LIBRARIES = {
-    "torchvision": torchvision.known() | torchvision.SAME | set(torchvision.REFUSED) | {"Sequential", "ModuleList"},
-    "albumentations": {*RULES, *REFUSED, *COMPOSITIONS, "Normalize", "ToFloat", "ToTensorV2"},
+_LIBRARIES: dict[str, Set[str]] = {
+    "torchvision": {*torchvision.CONVERTED, *torchvision.REFUSED, "Sequential", "ModuleList"},
+    "albumentations": CLASSES,
     "variegate": set(Transform.registry),
     "timm": {"create_transform"},
 }
@@ -261,7 +261,7 @@ def _to_object(value: Any) -> Any:
     else:
         given = value.bind((*parameters(cls), "inplace"))
         given.pop("inplace", None)
-    if cls is not None and (name in torchvision.FloatTail.CLASSES or name not in torchvision.SAME):
+    if cls is not None and name not in torchvision.SAME - {"RandomErasing"}:
         # Attributes that the converter reads from every object.
         for field in dataclasses.fields(cls):  # type: ignore[arg-type]
             setattr(made, field.name, None if field.default is dataclasses.MISSING else field.default)
