@@ -19,7 +19,7 @@ _NAMES = {
     "variegate.apps.check.findings": ["CheckResult"],
     "variegate.apps.doctor": ["doctor"],
     "variegate.learn.race": ["race"],
-    "variegate.learn.searching": ["search"],
+    "variegate.learn.search": ["search"],
     "variegate.apps.studio": ["studio"],
     "variegate.learn.model_file": ["load_model"],
     "variegate.augmenter.augmenter": ["Augmenter"],

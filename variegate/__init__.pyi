@@ -27,7 +27,7 @@ from variegate.jobs.pack import pack as pack
 from variegate.learn.attribution import attribution as attribution
 from variegate.learn.model_file import load_model as load_model
 from variegate.learn.race import race as race
-from variegate.learn.searching import search as search
+from variegate.learn.search import search as search
 from variegate.loader import Batch as Batch
 from variegate.loader import Loader as Loader
 from variegate.loader import Mixture as Mixture

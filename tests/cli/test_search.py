@@ -30,8 +30,7 @@ def test_a_search_and_what_it_was_worth(stripes: Path, tmp_path: Path, capsys: p
     assert f"{out}/schedule.json: 4 epochs, of member " in shown
     steps = [line for line in told.splitlines() if not line.startswith("note: ")]
     assert [line.split(":")[0] for line in steps] == ["sizes", "step 1/2", "step 2/2"]
-    for name in ("schedule.png", "population.png"):
-        assert Image.open(out / name).format == "PNG"
+    assert Image.open(out / "search.png").format == "PNG"
     assert vg.load_policy(out / "schedule.json") is not None
     policies = f"none,flip+crop,autoaugment,{out}/schedule.json"
     plot = tmp_path / "evaluate.png"
@@ -54,19 +53,20 @@ def test_lines_of_json(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [event["event"] for event in events] == ["start", "step", "step", "done"]
     sizes = {"images": 60, "train": 32, "score": 28, "batch_size": 16, "epochs": 4, "model": "wrn-10-1", "test": 0}
-    assert events[0] == {"event": "start", **sizes, "size": [8, 8], "members": 4, "devices": ["cpu:0"]}
+    chosen = {"size": [8, 8], "members": 4, "devices": ["cpu:0"], "policies": [], "repeats": 0, "budget": None}
+    assert events[0] == {"event": "start", **sizes, **chosen}
     assert (events[1]["epoch"], events[2]["copies"]) == (2, [])
     assert len(events[1]["copies"]) == (0 if events[1]["is_flat"] else 1)
     assert run("evaluate", stripes, "--policies", "None,Crop+Flip", *SMALL, "--epochs", 1, "--repeats", 2, "--json",
                "--devices", "cpu", "--out", tmp_path / "e.png") == 0  # fmt: skip
     start, *trials, done = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert (start["event"], start["train"], start["score"], start["repeats"]) == ("start", 48, 12, 2)
-    assert [(trial["event"], trial["policy"]) for trial in trials] == [
-        ("trial", "none"),
-        ("trial", "flip+crop"),
+    assert [(trial["event"], trial["candidate"]) for trial in trials] == [
+        ("training", "none"),
+        ("training", "flip+crop"),
     ] * 2
     none, crop = done["policies"]
-    assert none["accuracies"] == [trial["accuracy"] for trial in trials[::2]]
+    assert none["accuracies"] == [trial["score"] for trial in trials[::2]]
     differences = [a - b for a, b in zip(crop["accuracies"], none["accuracies"], strict=True)]
     pair = next(one for one in done["pairs"] if (one["policy"], one["to"]) == ("flip+crop", "none"))
     assert pair["each"] == pytest.approx(differences)
@@ -92,7 +92,7 @@ def test_a_search_ends_by_comparing_its_result(
     assert (space["crop"], space["flip"], space.get("cutout")) == (0.125, True, None)
     assert search(stripes, out, "--repeats", 2, "--epochs", 2, "--json") == 0
     done = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert done["verdicts"][0].startswith("On 12 images that the search has not seen: none ")
+    assert done["verdict"].startswith("On 12 images that the search has not seen: none ")
     test = lay(tmp_path / "test", {"all": 6, "half": 6})
     assert search(stripes, tmp_path / "other", "--repeats", 1, "--epochs", 1, "--test", test, "--around", "fixed") == 0
     assert "On 12 images that the search has not seen: none " in capsys.readouterr().out
@@ -194,14 +194,14 @@ def test_a_table_outlasts_a_plot_that_cannot_be_written(
     shown = capsys.readouterr()
     assert shown.out.splitlines()[1].split()[:2] == ["none", "0.00%"]
     assert shown.err.splitlines()[1:] == [
-        *(line for line in shown.err.splitlines() if line.startswith("1/1: none, repeat 1: diverged, ")),
+        *(line for line in shown.err.splitlines() if line.startswith("none, round 1: diverged, ")),
         "note: none: 1 of its training runs diverged (the loss is not finite) and count as 0; a lower --lr may help",
         f"variegate: error: {plot.with_suffix('.json')}: the disk is full (No space left on device)",
     ]
     assert run("evaluate", stripes, "--policies", "none", *training, "--out", tmp_path / "f.png", "--json") == 1
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [event["event"] for event in events] == ["start", "trial", "done", "error"]
-    assert (events[1]["accuracy"], events[2]["plot"]) == (None, None)
+    assert [event["event"] for event in events] == ["start", "training", "done", "error"]
+    assert (events[1]["score"], events[2]["plot"]) == (None, None)
 
 
 def test_evaluate_trains_on_as_many_images_as_there_are(stripes: Path, tmp_path: Path) -> None:
@@ -247,6 +247,6 @@ def test_a_ray_that_is_not_there_is_one_line(
 
 @pytest.mark.process
 def test_ray_is_imported_when_it_is_asked_for() -> None:
-    modules = "variegate.cli.search, variegate.learn.driver, variegate.learn.tune"
+    modules = "variegate.cli.search, variegate.learn.search, variegate.learn.tune"
     ran = run_python(f"import sys, {modules}; print('ray' in sys.modules)")
     assert (ran.stdout, ran.stderr) == ("False\n", "")

@@ -10,18 +10,18 @@ import math
 import shutil
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import torch
 
 from variegate.executors.runners.devices import resolve
 from variegate.io.durable import write_atomically
+from variegate.learn.events import OnEvent, Progress, notes_as_warnings
 from variegate.learn.history import History, LogError, PopulationLog, Row, best_score, read_log
 from variegate.learn.population import Population, Step
 from variegate.learn.run import CHECKPOINT_NAMES, LOG_NAME, PopulationRun
@@ -34,21 +34,6 @@ class CheckpointError(ValueError):
     """A checkpoint that this search cannot go on from; the line says which, why, and what to do."""
 
 
-@dataclass(frozen=True)
-class Progress:
-    """After a member's turn (``rows`` is empty) or a step (``rows`` as in the log)."""
-
-    step: int
-    steps: int
-    members_done: int  # of this step
-    best: float  # score of the step before; NaN before the first
-    rows: tuple[Row, ...] = ()
-    is_flat: bool = False
-
-
-Tell: TypeAlias = Callable[[Progress], None]
-
-
 class PopulationSearch(ABC):
     """A search of ``run`` in ``folder``; back ends differ in what trains the members."""
 
@@ -59,7 +44,7 @@ class PopulationSearch(ABC):
         self.folder = folder
         self.path = folder / CHECKPOINT_NAMES[self.backend]
 
-    def run(self, on_progress: Tell | None = None, stop: Event | None = None) -> Schedule | None:
+    def run(self, on_event: OnEvent = notes_as_warnings, stop: Event | None = None) -> Schedule | None:
         """-> the schedule, written to the folder too; None where ``stop`` was set before the end.
 
         A folder with an unfinished search of the same settings is gone on with, from its last whole step: what the
@@ -70,14 +55,14 @@ class PopulationSearch(ABC):
         raises.
         """
         with self.run_settings.claimed(self.folder, self.backend):
-            if not self._train(on_progress or (lambda progress: None), stop):
+            if not self._train(on_event, stop):
                 return None
             schedule = self.run_settings.finish(self.folder, read_log(self.folder / LOG_NAME))
             shutil.rmtree(self.path, ignore_errors=True)
         return schedule
 
     @abstractmethod
-    def _train(self, tell: Tell, stop: Event | None) -> bool:
+    def _train(self, on_event: OnEvent, stop: Event | None) -> bool:
         """Up to the last step -> whether it came to that."""
 
 
@@ -132,7 +117,7 @@ class LocalSearch(PopulationSearch):
         self._done: dict[int, float] = {}
         self._best = math.nan
 
-    def _train(self, tell: Tell, stop: Event | None) -> bool:
+    def _train(self, on_event: OnEvent, stop: Event | None) -> bool:
         settings = self.run_settings.settings
         population = self._resume()
         scores = dict(self._done)  # of the step that is being trained, by member
@@ -142,7 +127,7 @@ class LocalSearch(PopulationSearch):
         places = range(len(self.devices))
 
         def report(rows: tuple[Row, ...] = (), is_flat: bool = False) -> None:
-            tell(Progress(population.step, settings.steps, len(scores), best, rows, is_flat))
+            on_event(Progress(population.step, settings.steps, len(scores), best, rows, is_flat))
 
         def take_turns(place: int) -> None:
             """Train the members on a device, each its part of this step; none begins once ``over`` is set."""

@@ -1,52 +1,147 @@
-"""A race on labeled images: candidates, variations of the winner, and the files that it leaves."""
+"""Races on labeled images, with drops and without: the trainings, the files, and the policy that a race leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from threading import Event
+from queue import SimpleQueue
+from threading import Event, Lock
 from typing import Any
 
+import numpy as np
+
 from variegate import transforms as T
-from variegate.learn.candidates import Candidate, describe_rows, variations
-from variegate.learn.evaluate import Evaluation, WholeTrainings
-from variegate.learn.images import BaselineAugmentation
-from variegate.learn.rounds import FORMAT, OnRound, RaceRules, claimed, run_race
-from variegate.learn.run import ORIGINALS_NAME, digest_of, digests, write_digests
+from variegate.checks import PIXEL_VERSION, integer
+from variegate.executors.runners.devices import resolve
+from variegate.learn.adaptation import Adaptation, EntropyAdaptation
+from variegate.learn.candidates import Candidate, describe_rows, parse_candidate, variations
+from variegate.learn.classifier import Classifier
+from variegate.learn.driver import one_thread_each, threads_each
+from variegate.learn.events import OnEvent, Resumed, Started, Training
+from variegate.learn.images import BaselineAugmentation, LabelledImages, TrainingImages, split
+from variegate.learn.plots import plot_comparison
+from variegate.learn.population import SearchStream, repeat_seed
+from variegate.learn.rounds import FORMAT, RaceFiles, RaceRules, run_race
+from variegate.learn.run import ORIGINALS_NAME, digest_of, digests, digests_by_row, searched_on, write_digests
 from variegate.learn.standings import RaceResult
-from variegate.learn.trainings import Outcome, Training, TrainingRunner, cost, write_json
+from variegate.learn.trainings import Outcome, TrainingRunner, cost, write_json
+from variegate.learn.verdict import Comparison, compare, describe, is_own, short_name
+from variegate.options.search import Hyperparameters
 from variegate.policies.whole import is_whole
 from variegate.threads import computed_once
 
 POLICY_NAME = "policy.json"
-RESULT_NAME = "race.json"
+
+
+@dataclass(frozen=True)
+class Subsets:
+    """A random part of ``train`` images for each round, the same for all policies; ``test``, or the rest, scores.
+
+    Raises SourceError for too few images, in all or of a class.
+    """
+
+    images: LabelledImages
+    train: int
+    test: LabelledImages | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self.of(0)
+
+    @property
+    def varies(self) -> bool:
+        return self.test is None or self.train != len(self.images)
+
+    @property
+    def scored(self) -> int:
+        """The number of images that score a training."""
+        return len(self.images) - self.train if self.test is None else len(self.test)
+
+    def of(self, number: int) -> tuple[LabelledImages, LabelledImages]:
+        """Images that train and that score in a round."""
+        seed = repeat_seed(self.seed, number, SearchStream.SUBSET)
+        if self.test is None:
+            return split(self.images, self.train, None, seed)
+        return (split(self.images, self.train, 0, seed)[0] if self.varies else self.images), self.test
+
+    @property
+    def scope(self) -> str:
+        """The chance that intervals over rounds cover, in words."""
+        trained = f"{self.train:,} of {len(self.images):,} images" if self.varies else "all images always"
+        scored = f"{self.scored:,} others" if self.test is None else f"always the same {self.scored:,}"
+        return (
+            f"Intervals cover the chance in training, where {trained} train and {scored} score. New images vary more."
+        )
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """A training run, apart from its policy; rounds differ in images, weights, order and chance.
+
+    ``baseline``: made of the images that train in a round.
+    """
+
+    subsets: Subsets
+    model: str
+    recipe: Hyperparameters
+    baseline: Callable[[LabelledImages], BaselineAugmentation]
+    seed: int = 0
+    devices: Sequence[str] = ("auto",)
+
+    def __post_init__(self) -> None:
+        integer("seed", self.seed, 0, 2**64 - 1)
+        self.recipe.steps_in(self.subsets.train)
+
+    def describe(self) -> dict[str, Any]:
+        """All settings that affect a training, besides the images and the policy."""
+        baseline = self.baseline(self.subsets.images)
+        around = {"padding": baseline.padding, "flip": baseline.flip, "cutout": baseline.cutout}
+        size = "x".join(map(str, baseline.size))
+        described = {"size": size, "train": self.subsets.train, "scored": self.subsets.scored, "model": self.model}
+        return {**described, **asdict(self.recipe), **around, "seed": self.seed, "pixels": PIXEL_VERSION}
+
+    def started(self, **more: Any) -> Started:
+        """The event of its sizes."""
+        subsets = self.subsets
+        height, width = subsets.images.pixels.shape[1:3]
+        counts = len(subsets.images), subsets.train, subsets.scored
+        recipe = self.recipe
+        size = int(height), int(width)
+        devices = tuple(self.devices)
+        return Started(*counts, recipe.batch_size, recipe.epochs, self.model, size=size, devices=devices, **more)
 
 
 @dataclass(frozen=True)
 class ImageRace:
     """A race of ``rows``, trained as ``plan`` says. ``is_resized``: the images were, so their policy begins with it.
 
-    Raises ValueError for fewer than two rows, and for two that are the same.
+    Raises ValueError for rows that cannot be trained with, for too few, and for two that are the same.
     """
 
-    plan: Evaluation
+    plan: TrainingPlan
     rows: dict[str, Candidate]
     rules: RaceRules
     is_resized: bool = False
     _raced: list[tuple[Any, ...]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self.plan.check(list(self.rows.values()))
-        if len(self.rows) < 2:
-            raise ValueError(f"policies: got {len(self.rows)}; accepted: two or more")
         for row in self.rows.values():
+            row.transform(self.baseline, self.plan.recipe.epochs)
+        least = "two or more" if self.rules.drops else "each name once, such as none, crop, flip+crop"
+        if len(self.rows) < (2 if self.rules.drops else 1):
+            raise ValueError(f"policies: got {len(self.rows) or 'none'}; accepted: {least}")
+        for row in self.rows.values() if self.rules.drops else ():
             if (content := self._content(row)) in self._raced:
                 other = list(self.rows)[self._raced.index(content)]
                 raise ValueError(f"policies: got {row.name!r}, which is the same as {other!r}; accepted: each once")
             self._raced.append(content)
-        rules = replace(self.rules, grain=1 / self.plan.subsets.scored, is_share=True, variations=self._variations)
+        grain = 1 / self.plan.subsets.scored
+        rules = replace(self.rules, grain=grain, is_share=True, variations=self._variations)
         object.__setattr__(self, "rules", rules)
 
     @computed_once
@@ -58,42 +153,47 @@ class ImageRace:
         """Digests of the images, by their names."""
         return digests(self.plan.subsets.images)
 
-    def run(
-        self,
-        out: Path | None,
-        on_training: Callable[[Training], object] | None = None,
-        on_round: OnRound | None = None,
-        stop: Event | None = None,
-    ) -> RaceResult:
-        """Run or resume it. Unless ``stop`` was set, the result is written to ``out``.
+    def run(self, out: Path | None, on_event: OnEvent, stop: Event | None = None) -> RaceResult:
+        """Run or resume a race with drops. Unless ``stop`` was set, the result is written to the folder ``out``.
 
         Raises SourceError for a folder with anything else, WriteError, and what training raises.
         """
+        files = None if out is None else RaceFiles.in_folder(out)
+        with self._runner(files, on_event, stop) as runner:
+            if out is not None and not (out / ORIGINALS_NAME).exists():
+                write_digests(out, self.images)
+            result = run_race(list(self.rows), self.rules, runner, on_event)
+            if files is not None and out is not None and result.ending != "interrupted":
+                if result.is_decided:
+                    write_json(out / POLICY_NAME, self.policy(result.winner).to_dict())
+                settings = {**self._described, "rounds": self.rules.rounds}
+                write_json(files.result, {"settings": settings, **result.to_dict()})
+        return result
+
+    def evaluate(self, files: RaceFiles | None, on_event: OnEvent, stop: Event | None = None) -> Evaluated:
+        """Run or resume a race that drops nobody; once ``stop`` is set, it has the trainings that are over.
+
+        Raises SourceError for the journal of another evaluation, WriteError, and what training raises.
+        """
+        jobs = [(number, name) for number in range(self.rules.rounds) for name in self.rows]
+        with self._runner(files, on_event, stop) as runner:
+            if runner.all:
+                on_event(Resumed(len(runner.all), len(jobs)))
+            runner.run(jobs)
+        return Evaluated(self, tuple(runner.done[job] for job in jobs if job in runner.done))
+
+    @contextmanager
+    def _runner(self, files: RaceFiles | None, on_event: OnEvent, stop: Event | None) -> Iterator[TrainingRunner]:
+        """The runner of the trainings, with the journal of these files."""
         with ExitStack() as stack:
-            journal = None
-            if out is not None:
-                journal = stack.enter_context(claimed(out, self._described))
-                if not (out / ORIGINALS_NAME).exists():
-                    write_digests(out, self.images)
+            journal = None if files is None else stack.enter_context(files.open(self._described))
             trainings = stack.enter_context(WholeTrainings(self.plan))
 
             def train(name: str, number: int) -> Outcome | None:
                 return trainings.train(self.rows[name], number, runner.is_over)
 
-            runner = TrainingRunner(train, journal, len(self.plan.devices), on_training, stop, self.rules.budget)
-            result = run_race(list(self.rows), self.rules, runner, on_round)
-            if out is not None and result.ending != "interrupted":
-                if result.is_decided:
-                    write_json(out / POLICY_NAME, self.policy(result.winner).to_dict())
-                standings = [one._asdict() for one in result.standings]
-                settings = {**self._described, "rounds": self.rules.rounds}
-                described = {"settings": settings, **asdict(result), "standings": standings}
-                write_json(out / RESULT_NAME, {**described, "cost": self.cost(result)})
-        return result
-
-    def cost(self, result: RaceResult) -> str:
-        """Of all trainings, in words."""
-        return cost(result.trainings, result.seconds)
+            runner = TrainingRunner(train, journal, len(self.plan.devices), on_event, stop, self.rules.budget)
+            yield runner
 
     def policy(self, name: str) -> T.Transform:
         """A row as one transform, with its crop, flip and cutout: training adds nothing to it."""
@@ -108,6 +208,24 @@ class ImageRace:
             steps += [T.RandomCrop(size, padding=around.padding), flip]
             steps += [T.Cutout(around.cutout, fill=around.fill)] if around.cutout else []
         return T.Compose(steps)
+
+    def biases(self) -> list[str]:
+        """Advantages of a policy over others, in words: a schedule that has seen images, fewer images to train."""
+        subsets = self.plan.subsets
+        found = list[str]()
+        scored = subsets.images if subsets.test is None else subsets.test
+        for name in filter(is_own, self.rows):
+            searched = searched_on(str(parse_candidate(name).policy))
+            seen = sum(digest in searched for digest in digests_by_row(scored)) if searched else 0
+            if seen:
+                counts = f"{seen:,} of the {len(scored):,} images from which those that score are taken"
+                found.append(
+                    f"{short_name(name)} was searched on {counts}, which favors it; pass other images as --test"
+                )
+            elif subsets.test is None and not searched:
+                of = "if learned on SRC, has seen images that score it"
+                found.append(f"{short_name(name)}, {of}; pass other images as --test")
+        return found
 
     def _content(self, row: Candidate) -> tuple[Any, ...]:
         around = row.around(self.baseline)
@@ -126,5 +244,124 @@ class ImageRace:
 
     @computed_once
     def _described(self) -> dict[str, Any]:
-        named = {"format": FORMAT, **describe_rows(list(self.rows.values())), **self.rules.describe()}
-        return {**named, **self.plan.describe(), "images": digest_of(self.images)}
+        rules = self.rules.describe() if self.rules.drops else {}
+        test = self.plan.subsets.test
+        images = {"images": digest_of(self.images), "test": None if test is None else digest_of(digests(test))}
+        return {"format": FORMAT, **describe_rows(list(self.rows.values())), **rules, **self.plan.describe(), **images}
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Trainings of a race that dropped nobody, as many of them as are over."""
+
+    race: ImageRace
+    trainings: tuple[Training, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        return len(self.trainings) == len(self.race.rows) * self.race.rules.rounds
+
+    @computed_once
+    def comparison(self) -> Comparison:
+        return compare(self.trainings, tuple(self.race.rows), self.race.plan.subsets.scored)
+
+    @property
+    def cost(self) -> str:
+        """Of the trainings, in words."""
+        return cost(len(self.trainings), sum(one.seconds for one in self.trainings))
+
+    def diverged(self) -> list[str]:
+        """A line for each policy with trainings that diverged."""
+        lost = Counter(one.candidate for one in self.trainings if math.isnan(one.score))
+        return [
+            f"{name}: {number} of its training runs diverged (the loss is not finite) and count as 0; a lower --lr may "
+            "help"
+            for name, number in lost.items()
+        ]
+
+    def describe(self) -> dict[str, Any]:
+        """Policies, pairs and verdicts, with what the intervals cover and the cost."""
+        return {**describe(self.comparison), "scope": self.race.plan.subsets.scope, "cost": self.cost}
+
+    def write(self, files: RaceFiles) -> None:
+        """Write the result. Raises WriteError."""
+        trainings = [asdict(one) for one in self.trainings]
+        settings = {"is_complete": self.is_complete, **self.race.plan.describe()}
+        write_json(files.result, {**settings, **self.describe(), "trainings": trainings})
+
+    def plot(self, path: Path) -> None:
+        """Draw the comparison. Raises PlotError without matplotlib, WriteError."""
+        plan = self.race.plan
+        counts = f"{plan.subsets.train:,} images train, {plan.subsets.scored:,} score"
+        plot_comparison(self.comparison, path, f"{plan.model}, {counts}, {plan.recipe.epochs} epochs")
+
+
+class WholeTrainings(ExitStack):
+    """Trainings of a plan from the first epoch to the score, one at a time on each of its devices; use as a context."""
+
+    def __init__(self, plan: TrainingPlan) -> None:
+        super().__init__()
+        self.plan = plan
+        self._lock = Lock()
+        # Of each round and device: dropped when the next round begins there.
+        self._images: dict[tuple[str, int], tuple[TrainingImages, BaselineAugmentation]] = {}
+        names = [resolve(name) for name in plan.devices]
+        self._free: SimpleQueue[str] = SimpleQueue()
+        for name in names:
+            self._free.put(name)
+        self.enter_context(one_thread_each(*names))
+
+    def train(self, row: Candidate, number: int, is_over: Callable[[], bool]) -> Outcome | None:
+        """-> accuracy (NaN: it diverged) and its cost; None where ``is_over`` ended it."""
+        device = self._free.get()
+        try:
+            return self._train(row, number, device, is_over)
+        finally:
+            self._free.put(device)
+
+    def _images_of(self, device: str, number: int) -> tuple[TrainingImages, BaselineAugmentation]:
+        number = number if self.plan.subsets.varies else 0
+        with self._lock:
+            for key in [key for key in self._images if key[0] == device and key[1] < number]:
+                del self._images[key]
+            if (device, number) not in self._images:
+                train, scored = self.plan.subsets.of(number)
+                baseline = self.plan.baseline(train)
+                self._images[device, number] = TrainingImages(train, scored, baseline.plain, device), baseline
+            return self._images[device, number]
+
+    def _train(self, row: Candidate, number: int, device: str, is_over: Callable[[], bool]) -> Outcome | None:
+        plan, (data, baseline) = self.plan, self._images_of(device, number)
+        seed = repeat_seed(plan.seed, number)  # the same for all policies: they differ in nothing else
+        classifier = Classifier(
+            plan.model,
+            data.train.num_classes,
+            plan.recipe,
+            data.device,
+            seed,
+            data.train.pixels.shape[3],
+            num_threads=threads_each(plan.devices),
+        )
+        adaptation = EntropyAdaptation(data.train.ids) if row.is_adaptive else Adaptation()
+        classifier.adapt(adaptation)
+        transform = row.transform(baseline, plan.recipe.epochs)
+        accuracy = math.nan
+        # From here, as torch loads a part of itself for the first optimizer of a process, which takes seconds.
+        started = time.perf_counter()
+        for epoch in range(plan.recipe.epochs):
+            if is_over():
+                return None
+            if not math.isfinite(classifier.train(data.train, transform, epoch)):
+                break
+            adaptation.settle()
+            adaptation.end_epoch()
+        else:
+            accuracy = classifier.accuracy(data.scored, data.labels)
+        return accuracy, time.perf_counter() - started
+
+
+def unseen(test: LabelledImages, policies: Sequence[str]) -> LabelledImages:
+    """Images that no policy's file was searched on, as far as its folder says; all where that leaves none."""
+    searched = set[str]().union(*(searched_on(policy) for policy in policies if is_own(policy)))
+    rows = [row for row, digest in enumerate(digests_by_row(test)) if digest not in searched]
+    return test.take(np.asarray(rows, np.int64)) if rows and len(rows) < len(test) else test

@@ -1,10 +1,10 @@
-"""A search or an evaluation from options and images; what options leave open is a function of the images alone."""
+"""Searches, races and evaluations from options and images."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,43 +16,47 @@ from variegate.io.addresses import shown
 from variegate.jobs.arguments import absolute_place, open_by_index, parse_size
 from variegate.learn import images as image_sets
 from variegate.learn.candidates import candidates_of, default_candidates
-from variegate.learn.evaluate import Evaluation, Subsets, unseen
+from variegate.learn.events import Note, OnEvent
 from variegate.learn.history import Settings
-from variegate.learn.image_race import ImageRace
-from variegate.learn.images import BaselineAugmentation, LabelledImages, fitting_batch, fitting_model
+from variegate.learn.image_race import ImageRace, Subsets, TrainingPlan, unseen
+from variegate.learn.images import BaselineAugmentation, LabelledImages
 from variegate.learn.policy import SearchSpace
 from variegate.learn.rounds import LOG_NAME, RaceRules
 from variegate.learn.run import SearchRun
-from variegate.learn.sizing import LEAST_EPOCHS, fit_budget
+from variegate.learn.sizes import (
+    LEAST_TO_SEARCH,
+    MOST_EPOCHS,
+    MOST_TRAINED,
+    Sizes,
+    fit_budget,
+    race_sizes,
+    search_sizes,
+)
 from variegate.learn.trainings import read_json
 from variegate.options.importing import import_of_user
 from variegate.options.search import EvaluationOptions, RaceOptions, SearchOptions, TrainingOptions
 
-# Of Population Based Augmentation on CIFAR-10, which is what the rules below come to for its 50,000 images.
-_SEARCHED = 4_000
-_SCORED = 46_000
-_EPOCHS = 200
-# Images that a training sees in all: CIFAR-10's 50,000 over 200 epochs.
-_SEEN = 10_000_000
-# Searched crops and cutouts go up to these shares of the shorter side, where the options say nothing.
+# Searched crops and cutouts go up to these shares of the shorter side, unless options set pixels.
 _MOST_CROP = 0.25
 _MOST_CUTOUT = 0.75
-# To score members by fewer than eight images is to rank them by chance.
-_LEAST_TO_SEARCH = 16
 
 
 def open_search(
     source: Any,
     options: SearchOptions,
-    device: str,
-    note: Callable[[str], object],
+    devices: Sequence[str],
+    on_event: OnEvent,
     operations: Sequence[Any] | None = None,
-) -> tuple[SearchRun, Sizes]:
-    """``load_source``, and ``load_test`` of other images, then ``prepare_search``."""
-    images, opened, _ = load_source(source, options.size, device, note)
-    test = None if options.test is None else load_test(options.test, images, options.size, device, note)
+) -> SearchRun:
+    """Decode the images of a search, and those of ``--test``, and make its run."""
+    images, opened, _ = load_source(source, options.size, devices[0], on_event)
+    test = None if options.test is None else load_test(options.test, images, options.size, devices[0], on_event)
     place = absolute_place(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else ""
-    return prepare_search(images, options, place, opened.fingerprint, test, operations)
+    run = prepare_search(images, options, place, opened.fingerprint, test, operations)
+    on_event(run.started(devices if options.backend == "local" else ["ray"]))
+    if options.repeats and run.test is None:
+        on_event(Note("too few images to hold some out and compare the result; --test SRC2 gives others"))
+    return run
 
 
 def prepare_search(
@@ -62,13 +66,13 @@ def prepare_search(
     fingerprint: str = "",
     test: LabelledImages | None = None,
     operations: Sequence[Any] | None = None,
-) -> tuple[SearchRun, Sizes]:
-    """Make the run for ``LocalSearch`` and ``TuneSearch`` -> it, and its sizes.
+) -> SearchRun:
+    """Make the run for ``LocalSearch`` and ``TuneSearch``.
 
-    ``operations``: of the search, in place of those that the options name.
-    ``test``: images of the same size and classes that compare what is found; None: a fifth of ``images``, held out,
-    where each class has enough. Raises SourceError for images that cannot be searched on; ValueError (PolicyError
-    among them) for options.
+    ``operations``: of the search, in place of those that the options name. ``test``: images of the same size and
+    classes that compare the result; None: a fifth of ``images``, held out, if each class has enough.
+
+    Raises SourceError for images that cannot be searched on; ValueError (PolicyError among them) for options.
     """
     baseline = _baseline(images, options)
     searched = _search_space(images, options, known_operations(operations or options.operations))
@@ -76,9 +80,9 @@ def prepare_search(
     held_out = _held_out(images, options) if test is None else 0
     if held_out:
         images, test = image_sets.split(images, total - held_out, None, options.seed)
-    sizes = replace(search_sizes(images, options, held_out), test=0 if test is None else len(test))
+    sizes = search_sizes(images, options, held_out)
     train, validation = image_sets.split(images, sizes.train, sizes.score, options.seed)
-    run = SearchRun(
+    return SearchRun(
         Settings(options.population, searched, options.seed, options.interval, sizes.epochs),
         options.hyperparameters(sizes.epochs, sizes.batch_size),
         sizes.model,
@@ -88,25 +92,23 @@ def prepare_search(
         place,
         fingerprint,
         test,
+        total,
     )
-    return run, sizes
 
 
 # Below this a fifth says nothing, and the search has too few.
-_LEAST_TO_HOLD_OUT = 2 * _LEAST_TO_SEARCH
+_LEAST_TO_HOLD_OUT = 2 * LEAST_TO_SEARCH
+# Images that train, that score and that compare.
+_PARTS = 3
 
 
 def _held_out(images: LabelledImages, options: SearchOptions) -> int:
-    """A fifth of the images, two of each class at least; 0 where a class has too few for three parts."""
+    """A fifth of the images, two of each class at least; 0 if a class has too few for three parts."""
     counts = images.labels.bincount(minlength=images.num_classes)
     total = len(images)
     if options.repeats == 0 or total < _LEAST_TO_HOLD_OUT or int(counts[counts > 0].min()) < _PARTS:
         return 0
     return max(total // 5, min(2 * images.num_classes, total - 2 * images.num_classes))
-
-
-# That train, that score, and that compare.
-_PARTS = 3
 
 
 def _search_space(images: LabelledImages, options: SearchOptions, operations: tuple[Any, ...]) -> SearchSpace:
@@ -120,29 +122,32 @@ def _search_space(images: LabelledImages, options: SearchOptions, operations: tu
     return SearchSpace(operations, space=space, crop=crop, flip=options.flip, cutout=cutout)
 
 
-def open_evaluation(
-    source: Any, options: EvaluationOptions, devices: Sequence[str], note: Callable[[str], object]
-) -> tuple[Evaluation, Sizes]:
-    """``load_source``, and ``load_test`` of images that no policy was searched on, then ``prepare_evaluation``."""
-    images, _, _ = load_source(source, options.size, devices[0], note)
-    if options.test is None:
-        return prepare_evaluation(images, None, options, devices)
-    test = load_test(options.test, images, options.size, devices[0], note)
-    kept = unseen(test, policy_names(options.policies))
-    if len(kept) < len(test):
-        note(f"{len(test) - len(kept):,} of {len(test):,} images of --test were searched on, and score nothing")
-    return prepare_evaluation(images, kept, options, devices)
+def open_evaluation(source: Any, options: EvaluationOptions, devices: Sequence[str], on_event: OnEvent) -> ImageRace:
+    """Decode the images of an evaluation, and those of ``--test`` that no policy was searched on, and prepare it."""
+    images, _, _ = load_source(source, options.size, devices[0], on_event)
+    test = None if options.test is None else load_test(options.test, images, options.size, devices[0], on_event)
+    kept = test if test is None else unseen(test, policy_names(options.policies))
+    if test is not None and kept is not None and len(kept) < len(test):
+        lost = len(test) - len(kept)
+        on_event(Note(f"{lost:,} of {len(test):,} images of --test were searched on, and score nothing"))
+    race = prepare_evaluation(images, kept, options, devices)
+    on_event(race.plan.started(policies=tuple(race.rows), repeats=options.repeats))
+    for text in race.biases():
+        on_event(Note(text))
+    return race
 
 
 def prepare_evaluation(
     images: LabelledImages, test: LabelledImages | None, options: EvaluationOptions, devices: Sequence[str]
-) -> tuple[Evaluation, Sizes]:
+) -> ImageRace:
     """``test``: other images of the same size and classes, which score the trainings; None: those that do not train.
 
     Raises SourceError for images that cannot be trained on; ValueError for options.
     """
-    sizes = evaluation_sizes(images, None if test is None else len(test), options)
-    return _plan(images, test, options, sizes, policy_names(options.policies), options.repeats, devices), sizes
+    sizes = race_sizes(images, None if test is None else len(test), options)
+    rows = candidates_of(policy_names(options.policies))
+    rules = RaceRules(options.repeats, drops=False)
+    return ImageRace(_plan(images, test, options, sizes, devices), rows, rules)
 
 
 def open_race(
@@ -151,41 +156,44 @@ def open_race(
     options: RaceOptions,
     rules: RaceRules,
     devices: Sequence[str],
-    note: Callable[[str], object],
+    on_event: OnEvent,
     folder: Path | None = None,
-) -> tuple[ImageRace, Sizes]:
-    """``load_source``, then a race, which trains as an evaluation does, and its sizes. Raises as
-    ``prepare_evaluation``.
+) -> ImageRace:
+    """Decode the images of a race, and prepare it. Raises as ``prepare_evaluation``.
 
     ``policies``: as of ``race``; None: those that the options allow. ``folder``: of a race that may have begun, whose
     sizes are kept. A new one has sizes by which three rounds fit into its budget.
     """
-    images, _, is_resized = load_source(source, options.size, devices[0], note)
-    most = min(_SEARCHED, max(images.num_classes, len(images) * 4 // 5))
-    sizes = evaluation_sizes(images, None, options, most)
-    plan = _plan(images, None, options, sizes, ["none"], options.rounds, devices)
+    images, _, is_resized = load_source(source, options.size, devices[0], on_event)
+    sizes = race_sizes(images, None, options, MOST_TRAINED)
+    plan = _plan(images, None, options, sizes, devices)
     rows = default_candidates(plan.baseline(images)) if policies is None else candidates_of(policies)
-    are_open = options.train is None, options.epochs is None
+    race = ImageRace(plan, rows, rules, is_resized)  # refuses rows before anything is timed
     begun = {} if folder is None else read_json(folder / LOG_NAME, lines=1)
-    if begun:
-        changed = _sizes_of_race(begun, sizes, options)
-    elif rules.budget is not None and any(are_open):
-        ImageRace(plan, rows, rules, is_resized)  # refuses rows before anything is timed
-        room = fit_budget(plan, list(rows.values()), rules.budget, are_open)
-        changed = replace(sizes, train=room.train, epochs=room.epochs)
-        if room.note:
-            note(room.note)
-    else:
-        changed = sizes
+    changed = _sizes_of_race(begun, sizes, options, len(images)) if begun else _sizes_of_budget(race, options, on_event)
     if changed != sizes:
-        sizes = replace(changed, score=sizes.images - changed.train)
-        plan = _plan(images, None, options, sizes, ["none"], options.rounds, devices)
-    return ImageRace(plan, rows, rules, is_resized), sizes
+        changed = replace(changed, score=len(images) - changed.train)
+        race = ImageRace(_plan(images, None, options, changed, devices), rows, rules, is_resized)
+    on_event(race.plan.started(policies=tuple(race.rows), repeats=rules.rounds, budget=rules.budget))
+    return race
 
 
-def _sizes_of_race(begun: dict[str, Any], sizes: Sizes, options: RaceOptions) -> Sizes:
-    """The sizes that a race began with, where the options leave them open and its file has none out of bounds."""
-    most = {"train": sizes.images - 1, "epochs": _EPOCHS, "batch_size": sizes.train}
+def _sizes_of_budget(race: ImageRace, options: RaceOptions, on_event: OnEvent) -> Sizes:
+    """The sizes of a race, changed so that three rounds fit into its budget."""
+    plan = race.plan
+    sizes = Sizes(plan.subsets.train, plan.subsets.scored, plan.recipe.batch_size, plan.recipe.epochs, plan.model)
+    are_open = options.train is None, options.epochs is None
+    if race.rules.budget is None or not any(are_open):
+        return sizes
+    room = fit_budget(plan, list(race.rows.values()), race.rules.budget, are_open)
+    if room.note:
+        on_event(Note(room.note))
+    return replace(sizes, train=room.train, epochs=room.epochs)
+
+
+def _sizes_of_race(begun: dict[str, Any], sizes: Sizes, options: RaceOptions, images: int) -> Sizes:
+    """The sizes that a race began with, if the options leave them open and its file has none out of bounds."""
+    most = {"train": images - 1, "epochs": MOST_EPOCHS, "batch_size": sizes.train}
     found = {name: as_integer(begun.get(name)) for name in most if getattr(options, name) is None}
     kept: dict[str, Any] = {name: one for name, one in found.items() if one is not None and 1 <= one <= most[name]}
     return replace(sizes, **kept)
@@ -196,40 +204,32 @@ def _plan(
     test: LabelledImages | None,
     options: TrainingOptions,
     sizes: Sizes,
-    policies: Sequence[str],
-    repeats: int,
     devices: Sequence[str],
-) -> Evaluation:
-    return Evaluation(
-        Subsets(images, sizes.train, test, options.seed),
-        sizes.model,
-        options.hyperparameters(sizes.epochs, sizes.batch_size),
-        partial(BaselineAugmentation.of, **_baseline(images, options)),
-        policies,
-        repeats,
-        options.seed,
-        devices,
-    )
+) -> TrainingPlan:
+    subsets = Subsets(images, sizes.train, test, options.seed)
+    recipe = options.hyperparameters(sizes.epochs, sizes.batch_size)
+    baseline = partial(BaselineAugmentation.of, **_baseline(images, options))
+    return TrainingPlan(subsets, sizes.model, recipe, baseline, options.seed, devices)
 
 
 def load_source(
-    src: Any, size: str | tuple[int, int], device: str, note: Callable[[str], object]
+    src: Any, size: str | tuple[int, int], device: str, on_event: OnEvent
 ) -> tuple[LabelledImages, Samples, bool]:
-    """Decode labeled images -> them, their source, and whether they were resized. ``size``: as typed, or sides;
-    ``note`` is told of what is left out. Raises SourceError."""
+    """Decode labeled images -> them, their source, and whether they were resized. ``size``: as typed, or sides. Notes
+    say which images are left out. Raises SourceError."""
     sides = None if size == "auto" else parse_size(size) if isinstance(size, str) else size
     source = open_by_index(src)
     for text in source.notes():
-        note(text)
+        on_event(Note(text))
     sides = image_sets.fitting_size(source) if size == "auto" else sides
     images = image_sets.load_images(source, sides, device)
     counts = images.labels.bincount(minlength=images.num_classes).tolist()
     reported = source.empty_classes
     empty = [name for name, count in zip(images.classes, counts, strict=True) if not count and name not in reported]
     if empty:
-        note(f"classes without images, which keep their index: {first_names(empty)}")
+        on_event(Note(f"classes without images, which keep their index: {first_names(empty)}"))
     if len(images) < len(source):
-        note(f"{len(source) - len(images):,} of {len(source):,} images cannot be read and are skipped")
+        on_event(Note(f"{len(source) - len(images):,} of {len(source):,} images cannot be read and are skipped"))
     if images.num_classes < 2:
         place = shown(str(src)) if isinstance(src, (str, os.PathLike)) else "source"
         raise SourceError(
@@ -238,13 +238,11 @@ def load_source(
     return images, source, sides is not None
 
 
-def load_test(
-    src: Any, images: LabelledImages, size: str, device: str, note: Callable[[str], object]
-) -> LabelledImages:
+def load_test(src: Any, images: LabelledImages, size: str, device: str, on_event: OnEvent) -> LabelledImages:
     """Decode labeled images that score, beside ``images`` that train. ``size``: as typed for these. Raises SourceError
     for other classes, or another size."""
     height, width = images.pixels.shape[1:3]
-    test, _, _ = load_source(src, "none" if size == "none" else (height, width), device, note)
+    test, _, _ = load_source(src, "none" if size == "none" else (height, width), device, on_event)
     classes = images.classes[: test.num_classes]  # the last may have no image there
     if test.classes != classes or test.pixels.shape[1:] != images.pixels.shape[1:]:
         place = shown(str(src)) if isinstance(src, (str, os.PathLike)) else "test"
@@ -275,95 +273,3 @@ def _baseline(images: LabelledImages, options: TrainingOptions) -> dict[str, Any
     side = min(images.pixels.shape[1:3])
     padding = side // 8 if options.padding is None else options.padding
     return {"padding": padding, "flip": options.flip, "cutout": side // 2 if options.cutout is None else options.cutout}
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Of ``images``: how many train, how many score; images in a step, epochs of a training, and its model. ``test``:
-    images that compare the result of a search."""
-
-    images: int
-    train: int
-    score: int
-    batch_size: int
-    epochs: int
-    model: str
-    test: int = 0
-
-    def __str__(self) -> str:
-        epochs = f"{self.epochs:,} epoch{'s' if self.epochs > 1 else ''}"
-        return (
-            f"{self.train:,} of {self.images:,} images train, {self.score:,} score"
-            + (f", {self.test:,} compare" if self.test else "")
-            + f"; {self.model}, {epochs}, batches of {self.batch_size}"
-        )
-
-
-def search_sizes(images: LabelledImages, options: SearchOptions, held_out: int = 0) -> Sizes:
-    """Sizes of a search: half of the images train, at most 4,000; others score, at most 46,000. ``held_out``: images
-    besides. Raises SourceError, ValueError."""
-    train, validation, total, classes = options.train, options.validation, len(images), images.num_classes
-    _check_classes(images)
-    if train is None and validation is None and total < _LEAST_TO_SEARCH:
-        raise SourceError(
-            f"{total:,} images are too few to search on: some train the members and others score them; accepted: "
-            f"{_LEAST_TO_SEARCH} or more, two or more of every class"
-        )
-    if train is not None:
-        _check("train", train, images, total - classes, held_out)
-    if validation is not None:
-        _check("validation", validation, images, total - (train or classes), held_out)
-    if train is None:
-        train = max(classes, min(_SEARCHED, total // 2, total - (validation or classes)))
-    score = min(_SCORED, total - train) if validation is None else validation
-    return _rest(total + held_out, train, score, max(images.pixels.shape[1:3]), options)
-
-
-def evaluation_sizes(
-    images: LabelledImages, tested: int | None, options: EvaluationOptions | RaceOptions, default: int | None = None
-) -> Sizes:
-    """Sizes of an evaluation or a race: four fifths train, or ``default``. ``tested``: images beside these that score;
-    None: the rest does."""
-    train = options.train
-    total = len(images)
-    classes = images.num_classes
-    _check_classes(images, 2 if tested is None else 1)
-    most = total - classes if tested is None else total
-    if train is None:
-        train = max(classes, min(most, default or total * 4 // 5))
-    else:
-        _check("train", train, images, most)
-    score = total - train if tested is None else tested
-    return _rest(total, train, score, max(images.pixels.shape[1:3]), options)
-
-
-def _rest(total: int, train: int, score: int, side: int, options: TrainingOptions) -> Sizes:
-    batch = options.batch_size
-    epochs = options.epochs
-    model = options.model
-    if batch is not None and not 1 <= batch <= train:
-        raise ValueError(f"batch_size: got {batch}, with {train:,} images to train; accepted: 1 to {train:,}")
-    if epochs is None:
-        epochs = max(LEAST_EPOCHS, min(_EPOCHS, _SEEN // train))
-    if model is None:
-        model = fitting_model(total, side)
-    return Sizes(total, train, score, batch or fitting_batch(train), epochs, model)
-
-
-def _check_classes(images: LabelledImages, least: int = 2) -> None:
-    counts = images.labels.bincount(minlength=images.num_classes).tolist()
-    if sum(count > 0 for count in counts) < 2:
-        raise SourceError(f"there are images of one class, of {len(counts)}; accepted: two or more")
-    for name, count in zip(images.classes, counts, strict=True):
-        if 0 < count < least:  # a class without images keeps its index, as in every command
-            accepted = "two or more, so that each class can train and score"
-            raise SourceError(f"class {name!r} has {count} image; accepted: {accepted}")
-
-
-def _check(name: str, got: int, images: LabelledImages, most: int, held_out: int = 0) -> None:
-    """Each part has an image of every class at least, and ``most`` at most."""
-    least = images.num_classes
-    if not least <= got <= most:
-        others = f", with {held_out:,} more held out (--repeats 0 holds out none)" if held_out else ""
-        images_in = f"{len(images):,} images in {least} classes{others}"
-        raise ValueError(f"{name}: got {got:,}, of {images_in}; accepted: {least:,} to {most:,}")

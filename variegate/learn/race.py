@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
@@ -13,11 +13,12 @@ from typing import Any
 from variegate.checks import integer, number, one_of, refused
 from variegate.io.files import StrPath
 from variegate.learn.candidates import candidates_of
+from variegate.learn.events import OnEvent, notes_as_warnings
 from variegate.learn.objective import check_sent, checked_score, is_training, name_of, step_of, takes_seed
 from variegate.learn.population import repeat_seed
-from variegate.learn.rounds import FORMAT, LOG_NAME, MARGIN, RaceRules, claimed, run_race
+from variegate.learn.rounds import FORMAT, LOG_NAME, MARGIN, RaceFiles, RaceRules, run_race
 from variegate.learn.standings import MAX_ROUNDS, RaceResult
-from variegate.learn.trainings import Outcome, Train, Training, TrainingRunner, check_folder
+from variegate.learn.trainings import Outcome, Train, TrainingRunner, check_folder
 from variegate.options.search import RaceOptions, seconds_in
 
 # Without images, crops have no size.
@@ -40,7 +41,7 @@ def race(
     backend: str = "local",
     address: str | None = None,
     gpus_per_training: float = 0.0,
-    on_training: Callable[[Training], object] | None = None,
+    on_event: OnEvent = notes_as_warnings,
     stop: Event | None = None,
     **options: Any,
 ) -> RaceResult:
@@ -76,7 +77,7 @@ def race(
             ``devices``.
         backend: "ray" runs your own training function on a cluster at ``address`` (None: the one of this machine, or a
             new one), each with ``gpus_per_training`` GPUs.
-        on_training: called after each training run, one at a time.
+        on_event: called with events, one at a time: a ``Training`` after each training run, and a ``Round``.
         stop: once set, no training begins.
         options: for images: fields of ``RaceOptions``, such as model, batch_size, lr, train and devices.
 
@@ -105,10 +106,8 @@ def race(
         if folder is not None:
             check_folder(folder, LOG_NAME)
         devices = search_devices(chosen.devices, 1000)
-        on_images, _ = open_race(
-            objective, policies, chosen, rules, devices, lambda text: warnings.warn(text, stacklevel=6), folder
-        )
-        return on_images.run(folder, on_training, None, stop)
+        on_images = open_race(objective, policies, chosen, rules, devices, on_event, folder)
+        return on_images.run(folder, on_event, stop)
     for name, value in options.items():
         raise refused(name, value, "with a source of images as objective")
     one_of("backend", backend, ("local", "ray"))
@@ -128,14 +127,14 @@ def race(
     described = {"format": FORMAT, "policies": list(policies), **rules.describe(), "seed": seed}
     described |= {} if epochs is None else {"epochs": epochs}
     with ExitStack() as stack:
-        journal = None if folder is None else stack.enter_context(claimed(folder, described))
+        journal = None if folder is None else stack.enter_context(RaceFiles.in_folder(folder).open(described))
         most = 1
         if backend == "ray":
             train, most = stack.enter_context(_on_ray((objective, policies, seed, epochs), address, gpus))
         runner = TrainingRunner(
-            train, journal, integer("workers", most if workers is None else workers, 1, 1024), on_training, stop
+            train, journal, integer("workers", most if workers is None else workers, 1, 1024), on_event, stop
         )
-        return run_race(list(policies), rules, runner)
+        return run_race(list(policies), rules, runner, on_event)
 
 
 def _training(objective: Any, candidates: Mapping[str, Any], seed: int, epochs: int | None) -> Train:

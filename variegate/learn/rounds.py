@@ -11,11 +11,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
+from variegate.jobs.output.run_folder import locked
+from variegate.learn.events import OnEvent, Round
 from variegate.learn.standings import (
     MAX_ROUNDS,
     Ending,
@@ -25,34 +28,20 @@ from variegate.learn.standings import (
     verdict,
     verdict_of_variations,
 )
-from variegate.learn.trainings import TrainingJournal, TrainingRunner, check_folder, claimed_folder
+from variegate.learn.trainings import TrainingJournal, TrainingRunner, check_folder, claimed_folder, read_json
 
 FORMAT = "variegate-race/2"
 LOG_NAME = "race.jsonl"
-_LOCK_NAME = ".race.lock"
 # Accuracies that are closer than a point count as no difference: to show that takes hundreds of rounds.
 MARGIN = 0.01
-
-
-class Round(NamedTuple):
-    """A round that is over: of ``number`` from 1 in its ``stage``. ``leader``: so far, with its mean score."""
-
-    stage: int
-    number: int
-    leader: str
-    mean: float
-    left: tuple[str, ...]
-    dropped: tuple[str, ...]
-
-
-OnRound: TypeAlias = Callable[[Round], object]
 
 
 @dataclass(frozen=True)
 class RaceRules:
     """Decide when a race ends. ``budget``: seconds; ``grain``: as of ``race``; ``is_share``: scores are told in points.
 
-    ``variations``: of a winner, those that are to race against it and have not yet; None: only one stage.
+    ``variations``: of a winner, those that are to race against it and have not yet; None: only one stage. ``drops``:
+    False for an evaluation, whose candidates all train in all rounds.
     """
 
     rounds: int = 12
@@ -62,6 +51,7 @@ class RaceRules:
     grain: float = 0.0
     is_share: bool = False
     variations: Callable[[str], list[str]] | None = None
+    drops: bool = True
 
     def describe(self) -> dict[str, Any]:
         """Settings that decide the result besides the candidates and the trainings. A race may resume with another
@@ -69,9 +59,7 @@ class RaceRules:
         return {"confidence": self.confidence, "margin": self.margin, "grain": self.grain}
 
 
-def run_race(
-    names: Sequence[str], rules: RaceRules, runner: TrainingRunner, on_round: OnRound | None = None
-) -> RaceResult:
+def run_race(names: Sequence[str], rules: RaceRules, runner: TrainingRunner, on_event: OnEvent) -> RaceResult:
     """Race the candidates, and then variations of the winner while one of them takes its place."""
     error = 1 - rules.confidence
     share = error if rules.variations is None else error / 2
@@ -80,7 +68,7 @@ def run_race(
     while True:
         standings = Standings(names, share, rules.grain)
         number = len(stages)
-        ending = _run_stage(standings, number, rules, runner, on_round or (lambda one: None))
+        ending = _run_stage(standings, number, rules, runner, on_event)
         is_kept = number > 0 and (names[0] in standings.left or not standings.left)
         leader = names[0] if is_kept else standings.winner
         stages.append((standings, leader, ending))
@@ -102,7 +90,7 @@ def run_race(
     return RaceResult(leader, tuple(ordered), ending, len(runner.all), sum(seconds), " ".join(said))
 
 
-def _run_stage(standings: Standings, stage: int, rules: RaceRules, runner: TrainingRunner, on_round: OnRound) -> Ending:
+def _run_stage(standings: Standings, stage: int, rules: RaceRules, runner: TrainingRunner, on_event: OnEvent) -> Ending:
     first = stage * MAX_ROUNDS
 
     def fits(trainings: int) -> bool:
@@ -133,7 +121,7 @@ def _run_stage(standings: Standings, stage: int, rules: RaceRules, runner: Train
         winner = standings.winner
         left = standings.left
         dropped = tuple(name for name in before if name not in left)
-        on_round(Round(stage, number - first + 1, winner, standings.mean(winner), tuple(left), dropped))
+        on_event(Round(stage, number - first + 1, winner, standings.mean(winner), tuple(left), dropped))
         if len(left) < 2:
             return "won" if left else "rounds"
         if standings.rounds > 1 and all(
@@ -143,11 +131,40 @@ def _run_stage(standings: Standings, stage: int, rules: RaceRules, runner: Train
     return "rounds"
 
 
-@contextmanager
-def claimed(folder: Path, described: Mapping[str, Any]) -> Iterator[TrainingJournal]:
-    """The journal of the race in a folder, locked. Raises SourceError for other files, another race, one that runs."""
-    with (
-        claimed_folder(folder, _LOCK_NAME, lambda: check_folder(folder, LOG_NAME)),
-        closing(TrainingJournal(folder / LOG_NAME, described, "a race", place=str(folder))) as journal,
-    ):
-        yield journal
+@dataclass(frozen=True)
+class RaceFiles:
+    """Files of a race: the journal that it resumes from, and the result. ``what``: names the race in errors."""
+
+    journal: Path
+    result: Path
+    lock: Path
+    what: str
+
+    @classmethod
+    def in_folder(cls, folder: Path) -> RaceFiles:
+        """Of a race that a folder is for."""
+        return cls(folder / LOG_NAME, folder / "race.json", folder / ".race.lock", "a race")
+
+    @classmethod
+    def beside(cls, plot: Path) -> RaceFiles:
+        """Of an evaluation, which lie beside its plot."""
+        lock = plot.with_name(f".{plot.stem}.lock")
+        return cls(plot.with_suffix(".jsonl"), plot.with_suffix(".json"), lock, "an evaluation")
+
+    @contextmanager
+    def open(self, described: Mapping[str, Any]) -> Iterator[TrainingJournal]:
+        """The journal, locked. One of an evaluation with other settings is replaced once it is complete.
+
+        Raises SourceError for other files, another race, and one that runs.
+        """
+        has_folder = self.journal.name == LOG_NAME
+        place = str(self.journal.parent if has_folder else self.journal)
+        is_replaced = read_json(self.result).get("is_complete") is True
+        with ExitStack() as stack:
+            if has_folder:
+                check = partial(check_folder, self.journal.parent, LOG_NAME)
+                stack.enter_context(claimed_folder(self.journal.parent, self.lock.name, check))
+            else:
+                stack.enter_context(locked(self.lock, place, "name"))
+            journal = TrainingJournal(self.journal, described, self.what, place=place, is_replaced=is_replaced)
+            yield stack.enter_context(closing(journal))

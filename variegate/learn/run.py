@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from variegate.data.base import SourceError, cut_off
 from variegate.io.addresses import shown
 from variegate.io.durable import write_atomically
 from variegate.learn.classifier import Classifier
+from variegate.learn.events import Started
 from variegate.learn.history import History, Settings, schedule_of
 from variegate.learn.images import BaselineAugmentation, LabelledImages, TrainingImages
 from variegate.learn.members import ImageMember, PopulationMember, member_seed
@@ -163,8 +164,8 @@ class PopulationRun(ABC):
 class SearchRun(PopulationRun):
     """A population of ``model``s, trained by ``recipe`` on ``train``, scored by accuracy on ``validation``.
 
-    ``place`` and ``fingerprint``: of the images. ``test``: others, which compare the result. Without a ``fill``,
-    policies fill with the mean of ``train``.
+    ``place`` and ``fingerprint``: of the images, of which there are ``total``. ``test``: others, which compare the
+    result. Without a ``fill``, policies fill with the mean of ``train``.
     """
 
     settings: Settings
@@ -176,6 +177,7 @@ class SearchRun(PopulationRun):
     place: str = ""
     fingerprint: str = ""
     test: LabelledImages | None = None
+    total: int = 0
     one_thread = True
 
     def __post_init__(self) -> None:
@@ -214,6 +216,23 @@ class SearchRun(PopulationRun):
 
     def describe(self) -> dict[str, Any]:
         return dict(json.loads(self._described))
+
+    def started(self, devices: Sequence[str]) -> Started:
+        """The event of its sizes."""
+        test = 0 if self.test is None else len(self.test)
+        recipe = self.recipe
+        return Started(
+            self.total,
+            len(self.train),
+            len(self.validation),
+            recipe.batch_size,
+            recipe.epochs,
+            self.model,
+            test,
+            size=self.baseline.size,
+            devices=tuple(devices),
+            members=self.settings.size,
+        )
 
     def source(self, score: float) -> str:
         return (

@@ -18,12 +18,13 @@ import bisect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from variegate.arrays import Float64Array
-from variegate.learn.compare import quantile
+from variegate.learn.trainings import cost
+from variegate.learn.verdict import quantile
 
 Ending = Literal["won", "no difference", "budget", "rounds", "interrupted"]
 
@@ -238,6 +239,16 @@ class RaceResult:
     def is_decided(self) -> bool:
         """True if two rounds are over, or one candidate is left: there is a verdict."""
         return math.isfinite(self.standings[0].mean) and (self.ending == "won" or self.standings[0].rounds > 1)
+
+    @property
+    def cost(self) -> str:
+        """Of all trainings, in words."""
+        return cost(self.trainings, self.seconds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, fit for JSON."""
+        standings = [one._asdict() for one in self.standings]
+        return {**vars(self), "standings": standings, "cost": self.cost}
 
 
 def rows_of(standings: Standings, leader: str, stage: int) -> list[Standing]:

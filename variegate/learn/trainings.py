@@ -9,30 +9,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import asdict, fields
 from itertools import islice
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from variegate.checks import check_pixel_version
 from variegate.data.base import SourceError
 from variegate.io.durable import AppendOnlyFile, make_folder, write_atomically, write_errors_name
 from variegate.jobs.output.run_folder import locked
-
-
-class Training(NamedTuple):
-    """A candidate trained whole.
-
-    ``round``: those of stage n of a race begin at 1000 * n. ``score``: NaN if it diverged. ``seconds``: of this
-    training. ``elapsed``: seconds of the race so far.
-    """
-
-    candidate: str
-    round: int
-    score: float
-    seconds: float
-    elapsed: float = 0.0
-
+from variegate.learn.events import OnEvent, Training
 
 # (candidate, round) -> (score, seconds); None if it was stopped.
 Outcome: TypeAlias = tuple[float, float]
@@ -62,7 +49,7 @@ class TrainingJournal:
         self._file = AppendOnlyFile(path, str(path), end, json.dumps(described).encode() + b"\n")
 
     def append(self, row: Training) -> None:
-        described = {**row._asdict(), "score": None if math.isnan(row.score) else row.score}
+        described = {**asdict(row), "score": None if math.isnan(row.score) else row.score}
         self._file.append(json.dumps(described, allow_nan=False).encode() + b"\n")
 
     def close(self) -> None:
@@ -71,7 +58,7 @@ class TrainingJournal:
 
 def _training(row: dict[str, Any]) -> Training:
     """A line of the journal; earlier versions wrote more fields."""
-    values = {name: row[name] for name in Training._fields}
+    values = {one.name: row[one.name] for one in fields(Training)}
     score = math.nan if row["score"] is None else row["score"]
     return Training(**{**values, "score": score})
 
@@ -90,7 +77,7 @@ def _refuse(theirs: Any, mine: Mapping[str, Any], what: str, place: str) -> None
 class TrainingRunner:
     """Runs trainings, ``workers`` at a time in threads.
 
-    ``all``: complete trainings, also of an earlier process. ``on_training``: called after each, one at a time.
+    ``all``: complete trainings, also of an earlier process. ``on_event``: called with each, one at a time.
     ``budget``: seconds that are left to the first training; later ones are not cut off, as their length is known.
     """
 
@@ -99,14 +86,14 @@ class TrainingRunner:
         train: Train,
         journal: TrainingJournal | None,
         workers: int,
-        on_training: Callable[[Training], object] | None,
+        on_event: OnEvent,
         stop: Event | None,
         budget: float | None = None,
     ) -> None:
         self._budget = math.inf if budget is None else budget
         self._train_one = train
         self._journal = journal
-        self._on_training = on_training
+        self._on_event = on_event
         self.all = [] if journal is None else journal.done
         self.done = {(one.round, one.candidate): one for one in self.all}
         self._began = time.perf_counter() - max((one.elapsed for one in self.all), default=0.0)
@@ -154,8 +141,7 @@ class TrainingRunner:
                 self._journal.append(row)
             self.all.append(row)
             self.done[number, name] = row
-            if self._on_training is not None:
-                self._on_training(row)
+            self._on_event(row)
 
 
 def cost(trainings: int, seconds: float) -> str:

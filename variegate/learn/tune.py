@@ -18,7 +18,8 @@ import torch
 
 from variegate.executors.runners.devices import resolve
 from variegate.io.addresses import shown_host
-from variegate.learn.driver import PopulationSearch, Progress, Tell, one_thread_each
+from variegate.learn.driver import PopulationSearch, one_thread_each
+from variegate.learn.events import OnEvent, Progress
 from variegate.learn.history import PopulationLog, Row, Settings, best_score
 from variegate.learn.policy import SearchSpace
 from variegate.learn.population import LostPopulationError, explore
@@ -86,11 +87,11 @@ class TuneSearch(PopulationSearch):
         self.address = address
         self.gpus_per_member = gpus_per_member
 
-    def _train(self, tell: Tell, stop: Event | None) -> bool:
+    def _train(self, on_event: OnEvent, stop: Event | None) -> bool:
         settings = self.run_settings.settings
         self.path.mkdir(exist_ok=True)
         with connected(self.address):
-            _listeners[str(self.path)] = tell, stop or Event()
+            _listeners[str(self.path)] = on_event, stop or Event()
             try:
                 results = self._tuner().fit()
             except (Stopped, _tune().TuneError):
@@ -238,7 +239,7 @@ class Stopped(Exception):
 
 
 # Of running searches, by folder: Tune pickles what it is given, so that its callbacks look these up.
-_listeners: dict[str, tuple[Tell, Event]] = {}
+_listeners: dict[str, tuple[OnEvent, Event]] = {}
 
 
 def _is_over(steps: int, trial_id: str, result: dict[str, Any]) -> bool:
@@ -266,14 +267,14 @@ def note_result(folder: Path, settings: Settings, result: dict[str, Any]) -> Non
         file.write(json.dumps(row) + "\n")
     if str(folder) not in _listeners:
         return
-    tell, stop = _listeners[str(folder)]
+    on_event, stop = _listeners[str(folder)]
     complete = _steps(folder, settings)
     best = best_score(complete[-1]) if complete else math.nan
     if len(complete) == row["step"]:
-        tell(Progress(len(complete), settings.steps, settings.size, best, complete[-1]))
+        on_event(Progress(len(complete), settings.steps, settings.size, best, complete[-1]))
     else:
         done = sum(entry["step"] == len(complete) + 1 for entry in _read_rows(folder).values())
-        tell(Progress(len(complete), settings.steps, done, best))
+        on_event(Progress(len(complete), settings.steps, done, best))
     if stop.is_set():
         raise Stopped
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from variegate.learn.compare import (
+from variegate.learn.events import Training
+from variegate.learn.verdict import (
     Comparison,
     cells,
     compare,
@@ -22,7 +23,6 @@ from variegate.learn.compare import (
     verdicts,
     visible_difference,
 )
-from variegate.learn.trainings import Training
 
 FINE = 1e-6
 

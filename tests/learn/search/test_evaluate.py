@@ -1,76 +1,53 @@
-"""Policies compared by training with them."""
+"""Policies compared by training with them, all in every round."""
 
 from __future__ import annotations
 
-import functools
 import json
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from tests.learn.search.racing import evaluated, evaluation, stripes, trainings_of
 from variegate.data.base import SourceError
 from variegate.errors import PolicyError
 from variegate.learn.classifier import Classifier
-from variegate.learn.compare import compare
-from variegate.learn.evaluate import Evaluation, Subsets
-from variegate.learn.images import BaselineAugmentation, LabelledImages, load_images
+from variegate.learn.image_race import ImageRace, Subsets
+from variegate.learn.images import LabelledImages
 from variegate.learn.members import member_seed
 from variegate.learn.population import repeat_seed
-from variegate.learn.trainings import Training
-from variegate.options.search import Hyperparameters
 from variegate.policies.schedule import published_schedule
 from variegate.transforms import Transform
 
 
-def stripes() -> LabelledImages:
-    rng = np.random.default_rng(0)
-    labels = np.arange(96) % 2
-    pixels = rng.integers(60, 120, (96, 8, 8, 3)).astype(np.uint8)
-    pixels[labels == 0, ::2] += 40
-    return load_images((pixels, labels.tolist()), device="cpu")
-
-
-def evaluation(*policies: str, **settings: Any) -> Evaluation:
-    baseline = functools.partial(BaselineAugmentation.of, padding=1, flip=True, cutout=2)
-    options = {"repeats": 2, "devices": ["cpu"]} | settings
-    recipe = Hyperparameters(2, batch_size=32)
-    subsets = options.pop("subsets", None) or Subsets(stripes(), 64)
-    return Evaluation(subsets, "wrn-10-1", recipe, baseline, policies, **options)
+def scores(race: ImageRace) -> dict[tuple[int, str], float]:
+    return {(one.round, one.candidate): one.score for one in trainings_of(race)}
 
 
 def test_every_policy_is_trained_with_as_often(tmp_path: Path) -> None:
     file = tmp_path / "learnt.json"
     file.write_text(json.dumps(published_schedule("pba-svhn").to_dict()))
     names = ("none", "flip+crop+cutout", "randaugment", str(file))
-    seen: list[Training] = []
-    trials = evaluation(*names).run(seen.append)
-    assert trials == seen
-    assert [(trial.round, trial.candidate) for trial in trials] == [(r, name) for r in range(2) for name in names]
-    assert all(0 <= trial.score <= 1 and trial.seconds > 0 for trial in trials)
-    again = evaluation(*names[::-1]).run()
-    assert {(t.candidate, t.round): t.score for t in again} == {(t.candidate, t.round): t.score for t in trials}
-    found = compare(trials, names, 32)
-    assert [one.policy for one in found.summaries] == ["none", "flip+crop+cutout", "randaugment", "learnt.json"]
-    assert (found.free, found.own) == (("none", "flip+crop+cutout", "randaugment"), ("learnt.json",))
+    found = evaluated(evaluation(*names))
+    assert [(one.round, one.candidate) for one in found.trainings] == [(r, name) for r in range(2) for name in names]
+    assert all(0 <= one.score <= 1 and one.seconds > 0 for one in found.trainings)
+    assert scores(evaluation(*names[::-1])) == {(one.round, one.candidate): one.score for one in found.trainings}
+    compared = found.comparison
+    assert [one.policy for one in compared.summaries] == ["none", "flip+crop+cutout", "randaugment", "learnt.json"]
+    assert (compared.free, compared.own) == (("none", "flip+crop+cutout", "randaugment"), ("learnt.json",))
 
 
-def test_what_is_stopped_gives_what_it_has() -> None:
-    stop = Event()
-    trials = evaluation("none", "flip+crop+cutout").run(lambda trial: stop.set(), stop)
-    assert [trial.candidate for trial in trials] == ["none"]
+def test_a_stop_leaves_complete_trainings() -> None:
+    trainings = trainings_of(evaluation("none", "flip+crop+cutout"), stop_after=1)
+    assert [one.candidate for one in trainings] == ["none"]
 
 
 def test_trainings_at_the_same_time_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("none", "randaugment", "flip+crop+cutout")
-    together: list[Training] = []
-    trials = evaluation(*names, devices=["cpu:0", "cpu:1"]).run(together.append)
-    assert sorted(together) == sorted(trials)
-    plain = [trial._replace(seconds=0.0, elapsed=0.0) for trial in evaluation(*names).run()]
-    assert [trial._replace(seconds=0.0, elapsed=0.0) for trial in trials] == plain
+    two = {"devices": ["cpu:0", "cpu:1"]}
+    assert scores(evaluation(*names, **two)) == scores(evaluation(*names))
     train = Classifier.train
 
     def fails(self: Classifier, images: LabelledImages, transform: Transform, epoch: int) -> torch.Tensor:
@@ -80,20 +57,19 @@ def test_trainings_at_the_same_time_are_the_same(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(Classifier, "train", fails)
     with pytest.raises(RuntimeError, match="of one training"):
-        evaluation(*names, devices=["cpu:0", "cpu:1"]).run()
+        trainings_of(evaluation(*names, epochs=2, **two))
 
 
-def test_every_repeat_has_images_of_its_own_and_its_policies_share_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_round_has_images_of_its_own_and_its_policies_share_them(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, tuple[int, ...]]] = []
     train = Classifier.train
 
     def noting(self: Classifier, images: LabelledImages, transform: Transform, epoch: int) -> torch.Tensor:
-        if epoch == 0:
-            seen.append((self.seed, tuple(images.ids.tolist())))
+        seen.append((self.seed, tuple(images.ids.tolist())))
         return train(self, images, transform, epoch)
 
     monkeypatch.setattr(Classifier, "train", noting)
-    evaluation("none", "flip+crop+cutout", repeats=3).run()
+    trainings_of(evaluation("none", "flip+crop+cutout", repeats=3))
     pairs = [seen[i : i + 2] for i in (0, 2, 4)]
     assert all(one == other for one, other in pairs)
     assert len({one for one, _ in pairs}) == 3
@@ -101,7 +77,7 @@ def test_every_repeat_has_images_of_its_own_and_its_policies_share_them(monkeypa
 
 
 def test_the_same_images_score_where_they_are_given() -> None:
-    images = stripes()
+    images = stripes(96)
     test = images.take(np.arange(10))
     some, every = Subsets(images, 64, test), Subsets(images, 96, test)
     assert some.of(0)[0].ids.tolist() != some.of(1)[0].ids.tolist()
@@ -128,31 +104,51 @@ def test_no_training_begins_as_one_of_a_searchs_members() -> None:
     assert repeat_seed(0, 0) == 11797200473327000010
 
 
-def test_names_are_known_whatever_their_case() -> None:
-    assert evaluation("None", "RandAugment", "Flip+Crop+Cutout").policies == ("none", "randaugment", "flip+crop+cutout")
-    with pytest.raises(ValueError, match="policies: got 'none' twice"):
-        evaluation("none", "None")
-
-
-def test_bad_requests_are_named_before_any_training() -> None:
-    with pytest.raises(ValueError, match="policies: got 'none' twice"):
-        evaluation("none", "none")
-    with pytest.raises(ValueError, match="policies: got none"):
-        evaluation()
-    with pytest.raises(ValueError, match="repeats: got 0"):
-        evaluation("none", repeats=0)
-    with pytest.raises(ValueError, match="seed: got 18446744073709551616; accepted"):
-        evaluation("none", seed=2**64)
-    with pytest.raises(PolicyError, match="randaug"):
-        evaluation("none", "randaug")
+@pytest.mark.parametrize(
+    ("policies", "more", "kind", "said"),
+    [
+        (("none", "None"), {}, ValueError, "policies: got 'none' twice"),
+        ((), {}, ValueError, "policies: got none"),
+        (("none",), {"seed": 2**64}, ValueError, "seed: got 18446744073709551616; accepted"),
+        (("none", "randaug"), {}, PolicyError, "randaug"),
+    ],
+)
+def test_bad_requests_are_named_before_any_training(
+    policies: tuple[str, ...], more: dict[str, Any], kind: type[Exception], said: str
+) -> None:
+    assert list(evaluation("None", "RandAugment", "Flip+Crop").rows) == ["none", "randaugment", "flip+crop"]
+    with pytest.raises(kind, match=said):
+        evaluation(*policies, **more)
 
 
 def test_it_leaves_torch_as_it_was() -> None:
     torch.set_num_threads(2)
     before = torch.get_rng_state()
     try:
-        evaluation("none", repeats=1).run()
+        trainings_of(evaluation("none", repeats=1))
         assert torch.get_num_threads() == 2
         assert torch.equal(torch.get_rng_state(), before)
     finally:
         torch.set_num_threads(1)
+
+
+def test_magnitudes_may_follow_the_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made: list[Any] = []
+    adapt = Classifier.adapt
+
+    def watched(self: Classifier, adaptation: Any) -> None:
+        made.append(adaptation)
+        adapt(self, adaptation)
+
+    monkeypatch.setattr(Classifier, "adapt", watched)
+    fixed, adaptive = trainings_of(evaluation("randaugment", "adaptive:entropy", repeats=1, epochs=2))
+    assert (fixed.candidate, adaptive.candidate) == ("randaugment", "adaptive:entropy")
+    (entropy,) = (one for one in made if hasattr(one, "table"))
+    assert len(entropy.table.ids) == 40
+    # All images of the round trained, and each has a magnitude of its own.
+    assert (entropy.table.codes > 0).mean() > 0.9
+    assert trainings_of(evaluation("adaptive:entropy", epochs=2))[0].score == adaptive.score
+    path = tmp_path / "policy.json"
+    path.write_text('{"type": "AdaptiveRandAugment"}')
+    with pytest.raises(ValueError, match=r"policies: .*policy.json: got an AdaptiveRandAugment, .* adaptive:entropy"):
+        evaluation(str(path))

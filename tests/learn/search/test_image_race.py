@@ -14,9 +14,9 @@ from tests.learn.search.racing import image_race, run_evaluation, run_race, stri
 from variegate import transforms as T
 from variegate.data.base import SourceError
 from variegate.learn.candidates import parse_candidate, variations
-from variegate.learn.evaluate import Subsets
+from variegate.learn.events import Training
+from variegate.learn.image_race import Subsets
 from variegate.learn.images import BaselineAugmentation
-from variegate.learn.trainings import Training
 from variegate.policies.whole import is_whole, whole_size
 
 
@@ -59,7 +59,7 @@ def test_a_changed_option_is_named(tmp_path: Path, changed: dict[str, Any], word
     run_race(tmp_path / "r", budget=1e-6)
     before = {one.name: one.read_bytes() for one in (tmp_path / "r").iterdir()}
     with pytest.raises(SourceError, match=words):
-        image_race(*changed.pop("policies", ()), **changed).run(tmp_path / "r")
+        image_race(*changed.pop("policies", ()), **changed).run(tmp_path / "r", print)
     assert {one.name: one.read_bytes() for one in (tmp_path / "r").iterdir()} == before
 
 
@@ -68,7 +68,7 @@ def test_other_images_are_named(tmp_path: Path) -> None:
     images = stripes()
     images.pixels[7] += 1
     with pytest.raises(SourceError, match=r"holds a race with images .*; choose another name"):
-        image_race(subsets=Subsets(images, 40)).run(tmp_path / "r")
+        image_race(subsets=Subsets(images, 40)).run(tmp_path / "r", print)
 
 
 def test_a_budget_for_no_verdict_writes_no_policy(tmp_path: Path) -> None:
@@ -136,10 +136,10 @@ def test_a_source_takes_options(tmp_path: Path) -> None:
     images = stripes()
     source = (images.pixels.numpy(), images.labels.tolist())
     options: dict[str, Any] = {"model": "tests.learn.search.crashing:linear", "batch_size": 16, "devices": "cpu"}
-    seen: list[Training] = []
+    seen: list[Any] = []
     two = ["none", "flip"]
-    result = vg.race(source, two, rounds=2, epochs=1, budget="5m", on_training=seen.append, **options)
-    assert {one.candidate for one in seen if one.round < 2} == set(two)
+    result = vg.race(source, two, rounds=2, epochs=1, budget="5m", on_event=seen.append, **options)
+    assert {one.candidate for one in seen if isinstance(one, Training) and one.round < 2} == set(two)
     assert result.winner
     assert result.seconds > 0
     for wrong, words in (

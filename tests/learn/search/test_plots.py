@@ -11,11 +11,11 @@ from PIL import Image
 
 from tests.learn.search.searches import SMALL, drawn, run
 from variegate.apps.plotting import PlotError
-from variegate.learn.compare import compare, plot_evaluation
+from variegate.learn.events import Training
 from variegate.learn.history import History, Settings, schedule_of
-from variegate.learn.plots import plot_population, plot_schedule, tables_of
+from variegate.learn.plots import plot_comparison, plot_population, plot_schedule, tables_of
 from variegate.learn.policy import SearchSpace
-from variegate.learn.trainings import Training
+from variegate.learn.verdict import compare
 from variegate.policies import Schedule, Segment
 from variegate.policies.schedule import published_schedule
 
@@ -88,7 +88,7 @@ def test_amber_and_green_are_for_what_is_shown(
     noise = [0.0, 0.011, -0.012, 0.004, 0.0][:repeats]
     trials = [Training("augmix", n, 0.8, 1.0) for n in range(repeats)]
     trials += [Training("own.json", n, 0.8 + offset + change, 1.0) for n, change in enumerate(noise)]
-    plot_evaluation(compare(trials, ("augmix", "own.json"), 1000), tmp_path / "e.png", "a remark")
+    plot_comparison(compare(trials, ("augmix", "own.json"), 1000), tmp_path / "e.png", "a remark")
     image = pixels(tmp_path / "e.png")
     assert (share_of(image, GREEN) > 0.0001) == has_green
     assert (share_of(image, AMBER) > 0.0001) == has_amber

@@ -21,17 +21,19 @@ def images(count: int = 96, side: int = 16) -> LabelledImages:
 
 
 def test_what_is_open_follows_from_the_images() -> None:
-    run, sizes = prepare_search(images(), SearchOptions(repeats=0))
+    run = prepare_search(images(), SearchOptions(repeats=0))
+    sizes = run.started(["cpu"])
     assert (sizes.train, sizes.score, sizes.batch_size, sizes.epochs, sizes.model) == (48, 48, 8, 200, "wrn-16-1")
     assert (sizes.test, run.test) == (0, None)
     assert (run.baseline.padding, run.baseline.flip, run.baseline.cutout) == (2, True, 8)
     assert (run.settings.size, run.settings.interval, run.settings.space.space) == (16, 3, "pba-relative")
     assert (run.recipe.epochs, run.recipe.batch_size, run.recipe.lr) == (200, 8, 0.1)
-    assert prepare_search(images(side=32), SearchOptions())[0].settings.space.space == "pba"
+    assert prepare_search(images(side=32), SearchOptions()).settings.space.space == "pba"
 
 
 def test_a_fifth_is_held_out_to_compare() -> None:
-    run, sizes = prepare_search(images(), SearchOptions())
+    run = prepare_search(images(), SearchOptions())
+    sizes = run.started(["cpu"])
     assert (sizes.images, sizes.train, sizes.score, sizes.test) == (96, 38, 39, 19)
     assert str(sizes).startswith("38 of 96 images train, 39 score, 19 compare; ")
     assert run.test is not None
@@ -39,9 +41,10 @@ def test_a_fifth_is_held_out_to_compare() -> None:
     assert sorted(number for part in parts for number in part) == list(range(96))
     assert sorted(run.test.labels.bincount().tolist()) == [6, 6, 7]
     others = images(12)
-    run, sizes = prepare_search(images(), SearchOptions(), test=others)
+    run = prepare_search(images(), SearchOptions(), test=others)
+    sizes = run.started(["cpu"])
     assert (sizes.train, sizes.score, sizes.test, run.test) == (48, 48, 12, others)
-    assert prepare_search(images(30), SearchOptions())[0].test is None  # too few for three parts
+    assert prepare_search(images(30), SearchOptions()).test is None  # too few for three parts
     with pytest.raises(
         ValueError, match=r"train: got 90, of 77 images in 3 classes, with 19 more held out \(--repeats"
     ):
@@ -49,21 +52,21 @@ def test_a_fifth_is_held_out_to_compare() -> None:
 
 
 def test_crop_flip_and_cutout_are_searched() -> None:
-    space = prepare_search(images(), SearchOptions())[0].settings.space
+    space = prepare_search(images(), SearchOptions()).settings.space
     assert (space.crop, space.flip, space.cutout) == (0.25, True, 0.75)
     assert space.tuples[-3:] == ("Crop", "Flip", "Cutout")
     assert (len(space.operations), "Cutout" in space.operations) == (14, False)
-    space = prepare_search(images(), SearchOptions(padding=2, flip=False, cutout=0))[0].settings.space
+    space = prepare_search(images(), SearchOptions(padding=2, flip=False, cutout=0)).settings.space
     assert (space.crop, space.flip, space.cutout) == (0.125, False, 0.0)
     assert "Cutout" in space.operations
     options = SearchOptions(operations="Rotate:0..45:signed,GaussianNoise", cutout=4)
-    space = prepare_search(images(), options)[0].settings.space
+    space = prepare_search(images(), options).settings.space
     assert space.operations == (
         T.Augmentation("Rotate", "Rotate", (0, 45), signed=True),
         T.Augmentation("GaussianNoise", "GaussianNoise", (0, 0.4)),
     )
     assert (space.crop, space.flip, space.cutout) == (0.25, True, 0.25)
-    fixed = prepare_search(images(), SearchOptions(around="fixed", operations="Rotate,Cutout"))[0].settings.space
+    fixed = prepare_search(images(), SearchOptions(around="fixed", operations="Rotate,Cutout")).settings.space
     assert (fixed.operations, fixed.magnitudes) == (("Rotate", "Cutout"), "pba-relative")
     assert (fixed.crop, fixed.flip, fixed.cutout) == (0.0, False, 0.0)
     with pytest.raises(
@@ -79,7 +82,8 @@ def test_what_is_said_stays() -> None:
         train=30, batch_size=10, epochs=4, population=2, interval=2, padding=0, cutout=3, flip=False, lr=0.5, seed=7,
         operations="rotate,invert", model="wrn-10-1", repeats=0,
     )  # fmt: skip
-    run, sizes = prepare_search(images(), options, "photos", "print")
+    run = prepare_search(images(), options, "photos", "print")
+    sizes = run.started(["cpu"])
     assert (sizes.train, sizes.score, sizes.model) == (30, 66, "wrn-10-1")
     assert (run.baseline.padding, run.baseline.flip, run.baseline.cutout) == (0, False, 3)
     assert (run.settings.size, run.settings.epochs, run.settings.seed) == (2, 4, 7)
@@ -90,10 +94,11 @@ def test_what_is_said_stays() -> None:
 
 def test_an_evaluation_has_other_images_to_score_it() -> None:
     options = EvaluationOptions(policies="None, flip+crop+cutout", repeats=2, epochs=1)
-    made, sizes = prepare_evaluation(images(), images(40), options, ["cpu"])
-    assert (sizes.train, sizes.score) == (76, 40)
-    assert (made.policies, made.repeats, made.recipe.epochs) == (("none", "flip+crop+cutout"), 2, 1)
-    assert prepare_evaluation(images(), None, options, ["cpu"])[1].score == 20
+    made = prepare_evaluation(images(), images(40), options, ["cpu"])
+    subsets = made.plan.subsets
+    assert (subsets.train, subsets.scored) == (76, 40)
+    assert (list(made.rows), made.rules.rounds, made.plan.recipe.epochs) == (["none", "flip+crop+cutout"], 2, 1)
+    assert prepare_evaluation(images(), None, options, ["cpu"]).plan.subsets.scored == 20
 
 
 def test_operations_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

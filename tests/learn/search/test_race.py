@@ -16,10 +16,11 @@ import pytest
 
 from variegate import transforms as T
 from variegate.data.base import SourceError
+from variegate.learn.events import Training
 from variegate.learn.race import race
 from variegate.learn.rounds import LOG_NAME, RaceRules, run_race
 from variegate.learn.standings import RaceResult, Standings
-from variegate.learn.trainings import Outcome, Training, TrainingRunner
+from variegate.learn.trainings import Outcome, TrainingRunner
 from variegate.options.search import seconds_in
 
 SKILLS = {"none": 0.60, "flip": 0.68, "flip-crop": 0.80, "ra": 0.70, "heavy": 0.45}
@@ -89,6 +90,10 @@ def test_the_rounds_that_are_told_suffice(candidates: int) -> None:
     assert shown >= 40
 
 
+def _ignore(event: Any) -> None:
+    pass
+
+
 def staged(skills: dict[str, float], near: dict[str, list[str]], seed: int = 0, rounds: int = 6) -> RaceResult:
     """A race with variations, whose scores are drawn."""
 
@@ -99,7 +104,7 @@ def staged(skills: dict[str, float], near: dict[str, list[str]], seed: int = 0, 
 
     rules = RaceRules(rounds, margin=0.001, is_share=True, variations=lambda name: near.get(name, []))
     first = [name for name in skills if not any(name in names for names in near.values())]
-    return run_race(first, rules, TrainingRunner(train, None, 1, None, None))
+    return run_race(first, rules, TrainingRunner(train, None, 1, _ignore, None), _ignore)
 
 
 def test_variations_take_the_place_of_what_they_beat() -> None:
@@ -286,10 +291,10 @@ def test_more_rounds_resume_a_race(tmp_path: Path) -> None:
     whole = race(noisy, close, rounds=7)
     first = race(noisy, close, rounds=4, out=tmp_path / "r")
     assert (first.ending, first.trainings) == ("rounds", 12)
-    trained: list[Training] = []
-    again = race(noisy, close, rounds=7, out=tmp_path / "r", on_training=trained.append)
+    events: list[Any] = []
+    again = race(noisy, close, rounds=7, out=tmp_path / "r", on_event=events.append)
     assert again.standings == whole.standings
-    assert len(trained) == whole.trainings - 12
+    assert sum(isinstance(one, Training) for one in events) == whole.trainings - 12
 
 
 def test_a_budget_ends_it_in_time_and_resuming_counts_what_was_used(
@@ -321,14 +326,14 @@ def test_a_budget_ends_it_in_time_and_resuming_counts_what_was_used(
 
 
 def test_stop_ends_it_between_trainings() -> None:
-    stop, seen = Event(), list[Training]()
+    stop, seen = Event(), list[Any]()
 
-    def on_training(row: Training) -> None:
-        seen.append(row)
+    def on_event(event: Any) -> None:
+        seen.append(event)
         if len(seen) == 3:
             stop.set()
 
-    found = race(noisy, SKILLS, on_training=on_training, stop=stop)
+    found = race(noisy, SKILLS, on_event=on_event, stop=stop)
     assert (found.ending, found.trainings, len(seen)) == ("interrupted", 3, 3)
     assert found.verdict.startswith("No verdict")
 

@@ -17,7 +17,7 @@ from tests.learn.search.objectives import NUMBERS, Demanding, Fresh, trained
 from tests.learn.search.runs import contents
 from variegate import transforms as T
 from variegate.data.base import SourceError
-from variegate.learn.driver import Progress
+from variegate.learn.events import Progress
 from variegate.learn.history import read_log
 from variegate.learn.members import member_seed, packed, unpacked
 from variegate.learn.population import LostPopulationError
@@ -49,7 +49,7 @@ def _segments(found: dict[str, bytes]) -> Any:
 
 def test_finds_what_the_objective_rewards(tmp_path: Path) -> None:
     seen: list[Progress] = []
-    found = search(trained, tmp_path / "out", epochs=16, population=6, on_progress=seen.append)
+    found = search(trained, tmp_path / "out", epochs=16, population=6, on_event=seen.append)
     assert sorted(contents(tmp_path / "out")) == FILES
     assert found.folder == tmp_path / "out"
     assert found.history.epochs == found.schedule.epochs == 16

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from variegate.data.base import SourceError
-from variegate.learn import prepare
+from variegate.learn import sizes as learn_sizes
 from variegate.learn.images import LabelledImages, fitting_batch, fitting_size, split
-from variegate.learn.prepare import Sizes
+from variegate.learn.sizes import Sizes
 from variegate.options.search import EvaluationOptions, SearchOptions
 
 
@@ -25,24 +25,21 @@ def images_of(*counts: int) -> LabelledImages:
 
 
 def search_sizes(images: LabelledImages, train: int | None = None, validation: int | None = None, **more: Any) -> Sizes:
-    return prepare.search_sizes(images, SearchOptions(train=train, validation=validation, **more))
+    return learn_sizes.search_sizes(images, SearchOptions(train=train, validation=validation, **more))
 
 
-def evaluation_sizes(images: LabelledImages, tested: int | None, train: int | None = None) -> Sizes:
-    return prepare.evaluation_sizes(images, tested, EvaluationOptions(train=train))
+def race_sizes(images: LabelledImages, tested: int | None, train: int | None = None) -> Sizes:
+    return learn_sizes.race_sizes(images, tested, EvaluationOptions(train=train))
 
 
 def test_of_cifar10_they_are_the_papers() -> None:
     images = images_of(*[5000] * 10)
-    assert search_sizes(images) == Sizes(50_000, 4_000, 46_000, 128, 200, "wrn-28-2")
-    assert evaluation_sizes(images, 10_000, train=50_000) == Sizes(50_000, 50_000, 10_000, 128, 200, "wrn-28-2")
-    assert evaluation_sizes(images, None) == Sizes(50_000, 40_000, 10_000, 128, 200, "wrn-28-2")
+    assert search_sizes(images) == Sizes(4_000, 46_000, 128, 200, "wrn-28-2")
+    assert race_sizes(images, 10_000, train=50_000) == Sizes(50_000, 10_000, 128, 200, "wrn-28-2")
+    assert race_sizes(images, None) == Sizes(40_000, 10_000, 128, 200, "wrn-28-2")
     many = images_of(*[100_000] * 10)
-    assert search_sizes(many) == Sizes(1_000_000, 4_000, 46_000, 128, 200, "wrn-28-2")
-    assert evaluation_sizes(many, None).epochs == 12
-    assert str(search_sizes(images)) == (
-        "4,000 of 50,000 images train, 46,000 score; wrn-28-2, 200 epochs, batches of 128"
-    )
+    assert search_sizes(many) == Sizes(4_000, 46_000, 128, 200, "wrn-28-2")
+    assert race_sizes(many, None).epochs == 12
 
 
 counts = st.lists(st.integers(2, 60), min_size=2, max_size=12).filter(lambda found: sum(found) >= 16)
@@ -54,7 +51,7 @@ def test_whatever_is_chosen_fits_and_every_class_is_in_both_parts(found: list[in
     train = data.draw(st.none() | st.integers(least, sum(found) - least))
     most = sum(found) - (train or least)
     validation = data.draw(st.none() | st.integers(least, most))
-    for sizes in (search_sizes(images, train, validation), evaluation_sizes(images, None, train)):
+    for sizes in (search_sizes(images, train, validation), race_sizes(images, None, train)):
         assert train in (None, sizes.train)
         assert 1 <= sizes.batch_size <= sizes.train
         one, other = split(images, sizes.train, sizes.score, seed=3)
@@ -79,7 +76,7 @@ def test_what_does_not_fit_is_named_with_what_does() -> None:
         with pytest.raises(ValueError, match=said):
             search_sizes(images, **arguments)
     with pytest.raises(ValueError, match="train: got 61, of 60 images in 2 classes; accepted: 2 to 60"):
-        evaluation_sizes(images, 10, train=61)
+        race_sizes(images, 10, train=61)
 
 
 def test_too_little_data() -> None:
@@ -89,10 +86,10 @@ def test_too_little_data() -> None:
     with pytest.raises(SourceError, match="class '1' has 1 image; accepted: two or more"):
         search_sizes(images_of(40, 1))
     with pytest.raises(SourceError, match="there are images of one class, of 2; accepted: two or more"):
-        evaluation_sizes(images_of(40, 0), 10)
-    assert evaluation_sizes(images_of(40, 0, 20), None).train == 48
+        race_sizes(images_of(40, 0), 10)
+    assert race_sizes(images_of(40, 0, 20), None).train == 48
     assert search_sizes(images_of(40, 0, 20)).train == 30
-    assert evaluation_sizes(images_of(40, 1), 10, train=41).train == 41
+    assert race_sizes(images_of(40, 1), 10, train=41).train == 41
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from variegate.learn.prepare import open_race
 from variegate.learn.rounds import LOG_NAME, RaceRules
-from variegate.learn.sizing import measure
+from variegate.learn.sizes import measure
 from variegate.options.search import RaceOptions
 
 SOURCE = (np.random.default_rng(0).integers(0, 256, (600, 8, 8, 3)).astype(np.uint8), [n % 10 for n in range(600)])
@@ -19,12 +19,13 @@ SOURCE = (np.random.default_rng(0).integers(0, 256, (600, 8, 8, 3)).astype(np.ui
 def sizes(
     monkeypatch: pytest.MonkeyPatch, per_image: float, budget: float, folder: Path | None = None, **chosen: Any
 ) -> tuple[int, int, int, list[str]]:
-    monkeypatch.setattr("variegate.learn.sizing.measure", lambda plan, rows: per_image)
-    told: list[str] = []
+    monkeypatch.setattr("variegate.learn.sizes.measure", lambda plan, rows: per_image)
+    events: list[Any] = []
     options = RaceOptions(model="wrn-10-1", **chosen)
-    _, found = open_race(SOURCE, None, options, RaceRules(budget=budget), ["cpu"] * 2, told.append, folder)
+    open_race(SOURCE, None, options, RaceRules(budget=budget), ["cpu"] * 2, events.append, folder)
+    *notes, found = events
     assert found.score == 600 - found.train
-    return found.train, found.epochs, found.batch_size, told
+    return found.train, found.epochs, found.batch_size, [note.text for note in notes]
 
 
 def test_three_rounds_fit_into_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,5 +68,5 @@ def test_a_race_that_goes_on_has_the_sizes_of_its_folder(monkeypatch: pytest.Mon
 
 def test_an_epoch_is_measured() -> None:
     options = RaceOptions(model="wrn-10-1", train=64, epochs=1, batch_size=32)
-    race, _ = open_race(SOURCE, ["none", "crop1"], options, RaceRules(), ["cpu"], lambda text: None)
+    race = open_race(SOURCE, ["none", "crop1"], options, RaceRules(), ["cpu"], lambda text: None)
     assert 0 < measure(race.plan, list(race.rows.values())) < 1

@@ -13,6 +13,7 @@ from threading import Event, Lock
 from typing import Any
 
 import pytest
+from variegate.learn.search import ObjectiveRun
 
 import variegate as vg
 from tests.jobs.bounded import fail_after
@@ -24,7 +25,6 @@ from variegate.learn.driver import LocalSearch, Progress
 from variegate.learn.history import Settings, read_log
 from variegate.learn.members import member_seed
 from variegate.learn.policy import SearchSpace
-from variegate.learn.searching import ObjectiveRun
 from variegate.learn.tune import ROWS_NAME, TuneSearch, _steps, explored
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("ray")]

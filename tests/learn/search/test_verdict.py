@@ -6,18 +6,19 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 
 from tests.learn.search.runs import small_run
 from variegate.data.base import SourceError
-from variegate.learn.compare import compare
 from variegate.learn.driver import LocalSearch
-from variegate.learn.evaluate import Evaluation
+from variegate.learn.events import InterruptedTrainingError, Training
+from variegate.learn.image_race import Evaluated
 from variegate.learn.policy import SearchSpace
 from variegate.learn.run import SearchRun
-from variegate.learn.searching import compare_result, outcome
-from variegate.learn.trainings import Training, TrainingJournal
+from variegate.learn.search import compare_result, outcome
+from variegate.learn.verdict import compare
 
 
 def run_with_test() -> SearchRun:
@@ -33,39 +34,45 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def compared(folder: Path, stop_after: int = 6) -> tuple[list[str] | None, list[Training]]:
-    told, stop = list[Training](), Event()
+def compared(folder: Path, stop_after: int = 6) -> tuple[Evaluated, list[Training]]:
+    seen, stop = list[Training](), Event()
 
-    def note(one: Training) -> None:
-        told.append(one)
-        if len(told) == stop_after:
+    def note(event: Any) -> None:
+        seen.extend([event] if isinstance(event, Training) else [])
+        if len(seen) == stop_after:
             stop.set()
 
-    def train(plan: Evaluation, journal: TrainingJournal) -> list[Training]:
-        assert (plan.subsets.scored, plan.subsets.train, len(plan.subsets.images)) == (16, 64, 80)
-        return plan.run(note, stop, journal)
+    try:
+        found = compare_result(run_with_test(), folder, 2, ["cpu"], note, stop)
+    finally:
+        TOLD[:] = seen
+    assert found is not None
+    subsets = found.race.plan.subsets
+    assert (subsets.scored, subsets.train, len(subsets.images)) == (16, 64, 80)
+    return found, seen
 
-    return compare_result(run_with_test(), folder, 2, ["cpu"], train), told
+
+TOLD: list[Training] = []
 
 
 def test_a_comparison_goes_on_where_it_was_stopped(searched: Path) -> None:
-    sentences, first = compared(searched, stop_after=2)
-    assert sentences is None
-    assert [Path(one.candidate).name for one in first] == ["none", "crop"]
+    with pytest.raises(InterruptedTrainingError, match="the search is complete, and its comparison is not"):
+        compared(searched, stop_after=2)
+    assert [Path(one.candidate).name for one in TOLD] == ["none", "crop"]
     path = searched / "comparison.jsonl"
     before = path.read_bytes()
     path.write_bytes(before + b'{"candidate": "none", "rou')  # killed while it wrote
     schedule = (searched / "schedule.json").read_bytes()
-    sentences, rest = compared(searched)
+    found, rest = compared(searched)
     assert [(one.round, Path(one.candidate).name) for one in rest] == [
         (0, "schedule.json"),
         *((1, name) for name in ("none", "crop", "schedule.json")),
     ]
     assert path.read_bytes().startswith(before)
     assert (searched / "schedule.json").read_bytes() == schedule
-    assert compared(searched) == (sentences, [])
-    assert sentences is not None
-    assert sentences[0].startswith("On 16 images that the search has not seen: none ")
+    again, none = compared(searched)
+    assert (again.comparison, none) == (found.comparison, [])
+    assert outcome(found.comparison, 16)[0].startswith("On 16 images that the search has not seen: none ")
     result = json.loads((searched / "comparison.json").read_text())
     assert result["is_complete"]
     assert len(result["trainings"]) == 6

@@ -1,0 +1,132 @@
+"""Events that searches, races and evaluations report to ``on_event``, one at a time."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that the user should know, in a line."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Started:
+    """Images are decoded and all sizes are known.
+
+    ``images``, ``train``, ``score``, ``test``: numbers of images in all, that train, that score a training, and that
+    compare the result of a search. ``size``: (height, width). ``policies``: of a race or an evaluation, which trains
+    ``repeats`` times with each (at most, in a race) within ``budget`` seconds. ``members``: of a population.
+    """
+
+    images: int
+    train: int
+    score: int
+    batch_size: int
+    epochs: int
+    model: str
+    test: int = 0
+    size: tuple[int, int] = (0, 0)
+    devices: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
+    repeats: int = 0
+    budget: float | None = None
+    members: int = 0
+
+    def __str__(self) -> str:
+        compare = f", {self.test:,} compare" if self.test else ""
+        parts = f"{self.train:,} of {self.images:,} images train, {self.score:,} score{compare}"
+        epochs = f"{self.epochs:,} epoch{'s' if self.epochs > 1 else ''}"
+        members = f", {self.members} members" if self.members else ""
+        policies = f", {len(self.policies)} policies" if self.policies else ""
+        budget = "" if self.budget is None else f" within {self.budget:,.0f} s"
+        size = f"{self.size[0]}x{self.size[1]}"
+        return f"{parts}; {self.model}, {epochs}, batches of {self.batch_size}{members}{policies}{budget}, {size}"
+
+
+@dataclass(frozen=True, order=True)
+class Training:
+    """A training run with a candidate is over.
+
+    ``round``: those of stage n of a race begin at 1000 * n. ``score``: NaN if it diverged. ``seconds``: of this
+    training. ``elapsed``: seconds of the race so far.
+    """
+
+    candidate: str
+    round: int
+    score: float
+    seconds: float
+    elapsed: float = 0.0
+
+    def __str__(self) -> str:
+        score = "diverged" if math.isnan(self.score) else f"{self.score:.2%}"
+        return f"{self.candidate}, round {self.round % 1000 + 1}: {score}, {self.seconds:,.1f} s"
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """So many of ``total`` training runs were done before."""
+
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round of a race is over: ``number``, from 1, of its ``stage``. ``leader``: so far, with its mean score."""
+
+    stage: int
+    number: int
+    leader: str
+    mean: float
+    left: tuple[str, ...]
+    dropped: tuple[str, ...]
+
+    def __str__(self) -> str:
+        stage = f"variations {self.stage}, " if self.stage else ""
+        dropped = f", dropped {', '.join(self.dropped)}" if self.dropped else ""
+        return f"{stage}round {self.number}: {self.leader} leads with {self.mean:.2%}, {len(self.left)} left{dropped}"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Progress of a population: a member's turn is over, or a step, whose ``rows`` are then those of the log."""
+
+    step: int
+    steps: int
+    members_done: int  # of this step
+    best: float  # score of the step before; NaN before the first
+    rows: tuple[Any, ...] = ()
+    is_flat: bool = False
+
+    @property
+    def copies(self) -> list[tuple[int, int]]:
+        """(member, donor) of members that copied another."""
+        return [(row.member, row.copied_from) for row in self.rows if row.copied_from is not None]
+
+    @property
+    def diverged(self) -> list[int]:
+        """Members without a score."""
+        return [row.member for row in self.rows if math.isnan(row.score)]
+
+    def __str__(self) -> str:
+        return f"step {self.step}/{self.steps}: best {self.best:.2%}, {len(self.copies)} copied"
+
+
+OnEvent: TypeAlias = Callable[[Any], object]
+
+
+class InterruptedTrainingError(Exception):
+    """``stop`` was set before the end; the message says what is complete."""
+
+
+def notes_as_warnings(event: Any) -> None:
+    """Handle events for callers that give no ``on_event``."""
+    if isinstance(event, Note):
+        warnings.warn(event.text, stacklevel=2)
