@@ -55,7 +55,7 @@ def test_at_any_time(
     moments: list[tuple[Any, str, int, str]] = [
         (variegate.learn.images, "load_images", 130, "interrupted"),
         (variegate.learn.images, "split", 130, "interrupted"),
-        (variegate.learn.driver, "LocalSearch", 130, KEPT),
+        (variegate.learn.driver, "LocalSearch", 130, "interrupted"),
         (Classifier, "train", 130, KEPT),
         (variegate.learn.driver.LocalSearch, "_copy", 130, KEPT),
         (PopulationLog, "append", 130, KEPT),

@@ -44,19 +44,15 @@ _MOST_CUTOUT = 0.75
 def open_search(
     source: Any,
     options: SearchOptions,
-    devices: Sequence[str],
+    device: str,
     on_event: OnEvent,
     operations: Sequence[Any] | None = None,
 ) -> SearchRun:
     """Decode the images of a search, and those of ``--test``, and make its run."""
-    images, opened, _ = load_source(source, options.size, devices[0], on_event)
-    test = None if options.test is None else load_test(options.test, images, options.size, devices[0], on_event)
+    images, opened, _ = load_source(source, options.size, device, on_event)
+    test = None if options.test is None else load_test(options.test, images, options.size, device, on_event)
     place = absolute_place(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else ""
-    run = prepare_search(images, options, place, opened.fingerprint, test, operations)
-    on_event(run.started(devices if options.backend == "local" else ["ray"]))
-    if options.repeats and run.test is None:
-        on_event(Note("too few images to hold some out and compare the result; --test SRC2 gives others"))
-    return run
+    return prepare_search(images, options, place, opened.fingerprint, test, operations)
 
 
 def prepare_search(

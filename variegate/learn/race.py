@@ -41,7 +41,7 @@ def race(
     backend: str = "local",
     address: str | None = None,
     gpus_per_training: float = 0.0,
-    on_event: OnEvent = notes_as_warnings,
+    on_event: OnEvent | None = None,
     stop: Event | None = None,
     **options: Any,
 ) -> RaceResult:
@@ -78,12 +78,14 @@ def race(
         backend: "ray" runs your own training function on a cluster at ``address`` (None: the one of this machine, or a
             new one), each with ``gpus_per_training`` GPUs.
         on_event: called with events, one at a time: a ``Training`` after each training run, and a ``Round``.
+            None: notes are warnings.
         stop: once set, no training begins.
         options: for images: fields of ``RaceOptions``, such as model, batch_size, lr, train and devices.
 
     Raises ValueError for arguments, SourceError where ``out`` holds something else, WriteError, ImportError without
     Ray, and what ``objective`` raises.
     """
+    on_event = on_event or notes_as_warnings
     rounds = integer("rounds", rounds, 2, MAX_ROUNDS)
     seed = integer("seed", seed, 0, (1 << 64) - 1)
     if not 0.5 < confidence < 1:

@@ -84,7 +84,7 @@ def search(
     objective: Any,
     operations: str | Sequence[Any] | None = None,
     *,
-    on_event: OnEvent = notes_as_warnings,
+    on_event: OnEvent | None = None,
     stop: Event | None = None,
     **options: Any,
 ) -> SearchResult:
@@ -103,6 +103,7 @@ def search(
         operations: a list of operations to search: names such as "Rotate" and "Rotate:0..45:signed", custom ones as
             "module:Class", as classes and as instances. None: those of the space, for "pba" the 15 of the paper.
         on_event: called with events, one at a time: a ``Progress`` after each member's turn and each step.
+            None: notes are warnings.
         stop: once set, no epoch begins.
         options: for images, fields of ``SearchOptions``, as the options of ``variegate search``. For your training,
             ``epochs``, and ``population``, ``interval``, ``space``, ``seed``, ``workers`` (members that train at a
@@ -117,6 +118,7 @@ def search(
         InterruptedTrainingError: if ``stop`` was set before the end.
         ImportError: for ``backend="ray"`` without Ray.
     """
+    on_event = on_event or notes_as_warnings
     is_own = is_training(objective)
     kind, other = (ObjectiveOptions, SearchOptions) if is_own else (SearchOptions, ObjectiveOptions)
     known = {one.name for one in fields(kind)}
@@ -142,7 +144,7 @@ def search(
     devices = ["cpu"] * min(given.workers, given.population)
     space = SearchSpace(searched, space=given.space or "pba-relative")
     settings = Settings(given.population, space, given.seed, given.interval, given.epochs)
-    return _run_population(ObjectiveRun(settings, objective), given, devices, on_event, stop)
+    return _run_population(population_search(ObjectiveRun(settings, objective), given, devices), on_event, stop)
 
 
 def run_search(
@@ -221,8 +223,12 @@ def _search_images(
     is_local = options.backend == "local"
     devices = search_devices(options.devices, options.population) if is_local else ["cpu"]
     check_folder(options.out, SETTINGS_NAME)
-    run = open_search(source, options, devices, on_event, operations)
-    found = _run_population(run, options, devices, on_event, stop)
+    run = open_search(source, options, devices[0], on_event, operations)
+    population = population_search(run, options, devices)  # refuses models before sizes are reported
+    on_event(run.started(devices if is_local else ["ray"]))
+    if options.repeats and run.test is None:
+        on_event(Note("too few images to hold some out and compare the result; --test SRC2 gives others"))
+    found = _run_population(population, on_event, stop)
     compared_on = devices if is_local else search_devices()
     comparison = compare_result(run, found.folder, options.repeats, compared_on, on_event, stop)
     result = replace(found, comparison=comparison)
@@ -233,19 +239,12 @@ def _search_images(
     return result
 
 
-def _run_population(
-    run: PopulationRun,
-    options: SearchOptions | ObjectiveOptions,
-    devices: Sequence[str],
-    on_event: OnEvent,
-    stop: Event | None,
-) -> SearchResult:
-    folder = Path(options.out)
-    schedule = population_search(run, options, devices).run(on_event, stop)
+def _run_population(population: PopulationSearch, on_event: OnEvent, stop: Event | None) -> SearchResult:
+    schedule = population.run(on_event, stop)
     if schedule is None:
         raise InterruptedTrainingError("completed steps are saved")
-    history = read_log(folder / LOG_NAME)
-    return SearchResult(schedule, history.steps[-1][history.best].score, history, folder)
+    history = read_log(population.folder / LOG_NAME)
+    return SearchResult(schedule, history.steps[-1][history.best].score, history, population.folder)
 
 
 def check_backend(options: SearchOptions | ObjectiveOptions) -> None:

@@ -14,7 +14,8 @@ import torch
 
 from tests.jobs.resuming import KILLED, fail_at, in_a_child
 from tests.learn.search.runs import contents, small_run
-from variegate.learn.driver import LocalSearch, Progress
+from variegate.learn.driver import LocalSearch
+from variegate.learn.events import Progress
 from variegate.learn.policy import SearchSpace
 
 torch.set_num_threads(1)

@@ -13,8 +13,9 @@ from tests.learn.search.searches import SMALL, drawn, run
 from variegate.apps.plotting import PlotError
 from variegate.learn.events import Training
 from variegate.learn.history import History, Settings, schedule_of
-from variegate.learn.plots import plot_comparison, plot_population, plot_schedule, tables_of
+from variegate.learn.plots import plot_comparison, plot_population, plot_race, plot_schedule, plot_search, tables_of
 from variegate.learn.policy import SearchSpace
+from variegate.learn.race import race
 from variegate.learn.verdict import compare
 from variegate.policies import Schedule, Segment
 from variegate.policies.schedule import published_schedule
@@ -78,6 +79,15 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         plot_schedule(published_schedule("pba-svhn"), tmp_path / "s.png")
 
 
+def test_a_race_shows_what_was_dropped(tmp_path: Path) -> None:
+    for name, margin in (("decided", 0.0), ("even", 1.0)):
+        skills = {"best": 0.9, "other": 0.5}
+        found = race(lambda skill, seed: skill + seed % 7 / 1000, skills, rounds=2, margin=margin)
+        plot_race(found, tmp_path / f"{name}.png")
+    assert share_of(pixels(tmp_path / "decided.png"), AMBER) > 0.0001
+    assert share_of(pixels(tmp_path / "even.png"), AMBER) < 0.0001
+
+
 @pytest.mark.parametrize(
     ("offset", "repeats", "has_green", "has_amber"),
     [(0.1, 5, True, False), (-0.1, 5, False, True), (0.0, 5, False, False), (0.1, 1, False, False)],
@@ -92,5 +102,8 @@ def test_amber_and_green_are_for_what_is_shown(
     image = pixels(tmp_path / "e.png")
     assert (share_of(image, GREEN) > 0.0001) == has_green
     assert (share_of(image, AMBER) > 0.0001) == has_amber
+    found = compare(trials, ("augmix", "own.json"), 1000)
+    plot_search(published_schedule("pba-svhn"), found, tmp_path / "s.png", "a verdict")
+    assert (share_of(pixels(tmp_path / "s.png"), AMBER) > 0.0001) == has_amber
     # Without intervals there is nothing to show beside the accuracies.
     assert (image.shape[1] > image.shape[0] * 3) == (repeats > 1)

@@ -13,7 +13,6 @@ from threading import Event, Lock
 from typing import Any
 
 import pytest
-from variegate.learn.search import ObjectiveRun
 
 import variegate as vg
 from tests.jobs.bounded import fail_after
@@ -21,10 +20,12 @@ from tests.learn.search.objectives import NUMBERS
 from tests.learn.search.runs import small_run
 from tests.one_ray import one_ray
 from variegate.data.base import SourceError
-from variegate.learn.driver import LocalSearch, Progress
+from variegate.learn.driver import LocalSearch
+from variegate.learn.events import Progress
 from variegate.learn.history import Settings, read_log
 from variegate.learn.members import member_seed
 from variegate.learn.policy import SearchSpace
+from variegate.learn.search import ObjectiveRun
 from variegate.learn.tune import ROWS_NAME, TuneSearch, _steps, explored
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("ray")]
