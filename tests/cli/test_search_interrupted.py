@@ -54,8 +54,8 @@ def test_at_any_time(
 ) -> None:
     moments: list[tuple[Any, str, int, str]] = [
         (variegate.learn.images, "load_images", 130, "interrupted"),
-        (variegate.learn.images, "split", 130, "interrupted"),
-        (variegate.learn.driver, "LocalSearch", 130, "interrupted"),
+        (variegate.learn.images, "split", 130, KEPT),
+        (variegate.learn.driver, "LocalSearch", 130, KEPT),
         (Classifier, "train", 130, KEPT),
         (variegate.learn.driver.LocalSearch, "_copy", 130, KEPT),
         (PopulationLog, "append", 130, KEPT),

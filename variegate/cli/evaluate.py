@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from variegate.cli import console
 from variegate.cli.console import INTERRUPTED, CommandError, cell, emit_json, note, say
-from variegate.cli.search import ClassesOptions, LearningView, errors_of_training
+from variegate.cli.render import rendering
+from variegate.cli.search import ClassesOptions, errors_of_training, looks
 from variegate.options.search import EvaluationOptions
 
 if TYPE_CHECKING:
@@ -31,10 +31,9 @@ def evaluate(options: EvaluateCommandOptions) -> None:
     from variegate.learn.rounds import RaceFiles
     from variegate.learn.search import run_evaluation
 
-    stop = threading.Event()
     files = RaceFiles.beside(options.out)
-    with LearningView(options.as_json, stop) as view, errors_of_training():
-        found = run_evaluation(options.place, options, view, stop)
+    with errors_of_training(), rendering(options.as_json, looks()) as render:
+        found = run_evaluation(options.place, options, render, render.stop)
     if not found.trainings:
         raise CommandError("interrupted before the first training run was complete", INTERRUPTED)
     note(*found.diverged())

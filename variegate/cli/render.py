@@ -55,7 +55,7 @@ class Look:
 
     ``bar``: the state of the bar. ``log``: a line where standard error is no terminal. ``line``: a line in both cases.
     ``json``: fields of an object with --json; or its name, with the event's own fields. ``json_seconds``: shortest time
-    between two objects. Lines may be empty.
+    between two objects. Lines and fields may be empty.
     """
 
     bar: Callable[[Any], Bar] | None = None
@@ -115,8 +115,8 @@ class JsonRenderer(Renderer):
         self._printed[type(event)] = now
         if isinstance(look.json, str):
             emit_json(look.json, **asdict(event))
-        else:
-            emit_json(**look.json(event))
+        elif fields := look.json(event):
+            emit_json(**fields)
 
 
 class BarRenderer(Renderer):

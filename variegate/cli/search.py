@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from variegate.cli import console
-from variegate.cli.console import INTERRUPTED, CommandError, CountingBar, cell, emit_json, note, say
+from variegate.cli.console import INTERRUPTED, CommandError, cell, emit_json, say
 from variegate.cli.options import ImportOptions, SourceOptions
+from variegate.cli.render import COMMON_LOOKS, Bar, Look, Looks, rendering
 from variegate.data.kinds import LABELLED_IMAGES_HELP
 from variegate.options import same_option
 from variegate.options.search import SearchOptions
@@ -45,9 +45,8 @@ def search(options: SearchCommandOptions) -> None:
     from variegate.learn.standings import RaceResult
 
     started = time.perf_counter()
-    stop = threading.Event()
-    with LearningView(options.as_json, stop) as view, errors_of_training():
-        result = run_search(options.place, options, view, stop)
+    with errors_of_training(), rendering(options.as_json, looks()) as render:
+        result = run_search(options.place, options, render, render.stop)
     if isinstance(result, RaceResult):
         _show_race(result, options)
     else:
@@ -115,86 +114,47 @@ def _show_schedule(result: SearchResult, options: SearchCommandOptions, seconds:
         say(f"cost of the comparison: {cost}")
 
 
-class LearningView(CountingBar):
-    """Events of a search or an evaluation: a bar on a terminal, lines elsewhere, or JSON; use as a context.
+def looks() -> Looks:
+    """Looks of the events of searches and evaluations."""
+    from variegate.learn.events import Resumed, Round, SearchProgress, Started, Training
 
-    Ctrl-C interrupts at once while images are decoded, and sets ``stop`` once training has begun.
-    """
+    return {
+        **COMMON_LOOKS,
+        Started: Look(bar=lambda event: Bar("training", 0), line=lambda event: f"sizes: {event}", json="start"),
+        Resumed: Look(line=lambda event: f"note: {event}", json="resumed"),
+        Training: Look(log=str, json="training"),
+        Round: Look(bar=_bar_of_round, log=str, json="round"),
+        SearchProgress: Look(_bar_of_search, _line_of_search, _notes_of_search, _fields_of_search),
+    }
 
-    def __init__(self, as_json: bool, stop: threading.Event) -> None:
-        self._as_json = as_json
-        self._stop = stop
-        self._started = time.perf_counter()
-        self._signals = ExitStack()
-        self._members = 0
-        self._total = 0
-        self._done = 0
-        super().__init__(as_json, "decoding images", "{task.fields[best]}", best="")
 
-    def __exit__(self, *error: Any) -> None:
-        self._signals.close()
-        super().__exit__(*error)
+def _bar_of_round(event: Any) -> Bar:
+    return Bar(f"round {event.number + 1}", 0, len(event.left), f"{event.leader} {event.mean:.2%}")
 
-    def __call__(self, event: Any) -> None:
-        handle = getattr(self, f"_on_{type(event).__name__.lower()}")
-        handle(event)
 
-    def _on_note(self, event: Any) -> None:
-        note(event.text, to=self.console)
+def _bar_of_search(event: Any) -> Bar:
+    best = "" if math.isnan(event.best) else f"best {event.best:.2%}"
+    step = min(event.step + 1, event.steps)
+    return Bar(f"step {step}/{event.steps}", event.members_done, event.members, best)
 
-    def _on_started(self, event: Any) -> None:
-        self._signals.enter_context(console.interrupt_sets(self._stop))
-        self._members = event.members
-        self._total = len(event.policies) * (1 if event.budget else event.repeats)
-        self._emit("start", **asdict(event))
-        if not self._as_json:
-            say(f"sizes: {event}", self.console)
-        self.show(0, self._total, description="training")
 
-    def _on_resumed(self, event: Any) -> None:
-        self._done = event.done
-        self._total = event.total
-        self._emit("resumed", **asdict(event))
-        if not self._as_json:
-            note(f"resuming after {event.done} of {event.total} training runs", to=self.console)
+def _line_of_search(event: Any) -> str:
+    return f"{event}" if event.rows else ""
 
-    def _on_training(self, event: Any) -> None:
-        self._done += 1
-        self.show(self._done, self._total, description="training")
-        self._emit("training", **asdict(event))
-        self._say(f"{event}")
 
-    def _on_round(self, event: Any) -> None:
-        self._done = 0
-        self._total = len(event.left)
-        self.show(0, self._total, description=f"round {event.number + 1}", best=f"{event.leader} {event.mean:.2%}")
-        self._emit("round", **asdict(event))
-        self._say(f"{event}, {time.perf_counter() - self._started:,.0f} s")
+def _notes_of_search(event: Any) -> str:
+    notes = [
+        f"note: member {member} diverged (loss is not finite); it continues as member {donor}"
+        for member, donor in event.copies
+        if member in event.diverged
+    ]
+    if event.is_flat:
+        notes.append(f"note: after epoch {event.epoch} all members score the same; nobody was ranked")
+    return "\n".join(notes)
 
-    def _on_progress(self, event: Any) -> None:
-        done = event.step * self._members + (0 if event.rows else event.members_done)
-        best = "" if math.isnan(event.best) else f"best {event.best:.2%}"
-        step = f"step {min(event.step + 1, event.steps)}/{event.steps}"
-        self.show(done, event.steps * self._members, description=step, best=best)
-        if not event.rows:
-            return
-        epoch = event.rows[0].epoch
-        counts = {"step": event.step, "steps": event.steps, "epoch": epoch, "best": round(event.best, 4)}
-        self._emit("step", **counts, copies=event.copies, lost=event.diverged, is_flat=event.is_flat)
-        self._say(f"{event}, {time.perf_counter() - self._started:,.0f} s")
-        if self._as_json:
-            return
-        for member, donor in event.copies:
-            if member in event.diverged:
-                note(f"member {member} diverged (loss is not finite); it continues as member {donor}", to=self.console)
-        if event.is_flat:
-            note(f"after epoch {epoch} all members score the same; nobody was ranked", to=self.console)
 
-    def _emit(self, name: str, **fields: Any) -> None:
-        if self._as_json:
-            emit_json(name, **fields)
-
-    def _say(self, line: str) -> None:
-        """Print a line of a log, where no bar is shown."""
-        if not self._as_json and not self.console.is_terminal:
-            say(line, self.console)
+def _fields_of_search(event: Any) -> dict[str, Any]:
+    if not event.rows:
+        return {}
+    counts = {"step": event.step, "steps": event.steps, "epoch": event.epoch, "best": round(event.best, 4)}
+    return {"event": "step", **counts, "copies": event.copies, "lost": event.diverged, "is_flat": event.is_flat}

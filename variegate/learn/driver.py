@@ -19,9 +19,10 @@ from typing import Any, ClassVar
 
 import torch
 
+from variegate.events import OnEvent
 from variegate.executors.runners.devices import resolve
 from variegate.io.durable import write_atomically
-from variegate.learn.events import OnEvent, Progress, notes_as_warnings
+from variegate.learn.events import SearchProgress, notes_as_warnings
 from variegate.learn.history import History, LogError, PopulationLog, Row, best_score, read_log
 from variegate.learn.population import Population, Step
 from variegate.learn.run import CHECKPOINT_NAMES, LOG_NAME, PopulationRun
@@ -127,7 +128,7 @@ class LocalSearch(PopulationSearch):
         places = range(len(self.devices))
 
         def report(rows: tuple[Row, ...] = (), is_flat: bool = False) -> None:
-            on_event(Progress(population.step, settings.steps, len(scores), best, rows, is_flat))
+            on_event(SearchProgress(population.step, settings.steps, settings.size, len(scores), best, rows, is_flat))
 
         def take_turns(place: int) -> None:
             """Train the members on a device, each its part of this step; none begins once ``over`` is set."""

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
-
-@dataclass(frozen=True)
-class Note:
-    """Something that the user should know, in a line."""
-
-    text: str
+from variegate.events import Note
 
 
 @dataclass(frozen=True)
@@ -76,6 +70,9 @@ class Resumed:
     done: int
     total: int
 
+    def __str__(self) -> str:
+        return f"resuming after {self.done} of {self.total} training runs"
+
 
 @dataclass(frozen=True)
 class Round:
@@ -95,15 +92,24 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Progress:
-    """Progress of a population: a member's turn is over, or a step, whose ``rows`` are then those of the log."""
+class SearchProgress:
+    """Progress of a population: a member's turn is over, or a step, whose ``rows`` are then those of the log.
+
+    ``members_done``: of ``members`` in this step. ``best``: score of the step before; NaN before the first.
+    """
 
     step: int
     steps: int
-    members_done: int  # of this step
-    best: float  # score of the step before; NaN before the first
+    members: int
+    members_done: int
+    best: float
     rows: tuple[Any, ...] = ()
     is_flat: bool = False
+
+    @property
+    def epoch(self) -> int:
+        """Epochs that are over at the end of a step."""
+        return int(self.rows[0].epoch)
 
     @property
     def copies(self) -> list[tuple[int, int]]:
@@ -117,9 +123,6 @@ class Progress:
 
     def __str__(self) -> str:
         return f"step {self.step}/{self.steps}: best {self.best:.2%}, {len(self.copies)} copied"
-
-
-OnEvent: TypeAlias = Callable[[Any], object]
 
 
 class InterruptedTrainingError(Exception):

@@ -17,12 +17,13 @@ import numpy as np
 
 from variegate import transforms as T
 from variegate.checks import PIXEL_VERSION, integer
+from variegate.events import OnEvent
 from variegate.executors.runners.devices import resolve
 from variegate.learn.adaptation import Adaptation, EntropyAdaptation
 from variegate.learn.candidates import Candidate, describe_rows, parse_candidate, variations
 from variegate.learn.classifier import Classifier
 from variegate.learn.driver import one_thread_each, threads_each
-from variegate.learn.events import OnEvent, Resumed, Started, Training
+from variegate.learn.events import Resumed, Started, Training
 from variegate.learn.images import BaselineAugmentation, LabelledImages, TrainingImages, split
 from variegate.learn.plots import plot_comparison
 from variegate.learn.population import SearchStream, repeat_seed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -71,16 +72,20 @@ class TrainingImages:
         self.labels = moved.labels
 
 
-def load_images(source: Any, size: tuple[int, int] | None = None, device: str = "auto") -> LabelledImages:
+def load_images(
+    source: Any, size: tuple[int, int] | None = None, device: str = "auto", stop: Event | None = None
+) -> LabelledImages:
     """Decode all readable images of a source, in its order, resized to ``size`` (height, width) if given.
 
-    Raises SourceError where sizes differ, and where labels are not classes.
+    Raises SourceError where sizes differ, and where labels are not classes; KeyboardInterrupt once ``stop`` is set.
     """
     transform: T.Transform = T.Identity() if size is None else T.Compose([T.Resize(size)])
     options: dict[str, Any] = {"shuffle": False, "on_error": "skip", "layout": "NHWC", "prefetch": 1, "targets": False}
     loader = Loader(open_source(source, stream=False), transform, _BATCH, device, **options)
     parts: list[tuple[torch.Tensor, torch.Tensor, UInt64Array]] = []
     for batch in loader:
+        if stop is not None and stop.is_set():
+            raise KeyboardInterrupt
         images, marks = batch
         if not isinstance(images, torch.Tensor) or (parts and images.shape[1:] != parts[0][0].shape[1:]):
             raise SourceError("the images have several sizes; give one that all of them are resized to (--size)")

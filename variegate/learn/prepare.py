@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from variegate.checks import as_integer
 from variegate.data.base import SourceError, first_names
 from variegate.data.samples import Samples
+from variegate.events import Note, OnEvent
 from variegate.io.addresses import shown
 from variegate.jobs.arguments import absolute_place, open_by_index, parse_size
 from variegate.learn import images as image_sets
 from variegate.learn.candidates import candidates_of, default_candidates
-from variegate.learn.events import Note, OnEvent
 from variegate.learn.history import Settings
 from variegate.learn.image_race import ImageRace, Subsets, TrainingPlan, unseen
 from variegate.learn.images import BaselineAugmentation, LabelledImages
@@ -46,10 +47,11 @@ def open_search(
     options: SearchOptions,
     device: str,
     on_event: OnEvent,
+    stop: Event | None = None,
     operations: Sequence[Any] | None = None,
 ) -> SearchRun:
     """Decode the images of a search, and those of ``--test``, and make its run."""
-    images, opened, _ = load_source(source, options.size, device, on_event)
+    images, opened, _ = load_source(source, options.size, device, on_event, stop)
     test = None if options.test is None else load_test(options.test, images, options.size, device, on_event)
     place = absolute_place(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else ""
     return prepare_search(images, options, place, opened.fingerprint, test, operations)
@@ -118,9 +120,11 @@ def _search_space(images: LabelledImages, options: SearchOptions, operations: tu
     return SearchSpace(operations, space=space, crop=crop, flip=options.flip, cutout=cutout)
 
 
-def open_evaluation(source: Any, options: EvaluationOptions, devices: Sequence[str], on_event: OnEvent) -> ImageRace:
+def open_evaluation(
+    source: Any, options: EvaluationOptions, devices: Sequence[str], on_event: OnEvent, stop: Event | None = None
+) -> ImageRace:
     """Decode the images of an evaluation, and those of ``--test`` that no policy was searched on, and prepare it."""
-    images, _, _ = load_source(source, options.size, devices[0], on_event)
+    images, _, _ = load_source(source, options.size, devices[0], on_event, stop)
     test = None if options.test is None else load_test(options.test, images, options.size, devices[0], on_event)
     kept = test if test is None else unseen(test, policy_names(options.policies))
     if test is not None and kept is not None and len(kept) < len(test):
@@ -154,13 +158,14 @@ def open_race(
     devices: Sequence[str],
     on_event: OnEvent,
     folder: Path | None = None,
+    stop: Event | None = None,
 ) -> ImageRace:
     """Decode the images of a race, and prepare it. Raises as ``prepare_evaluation``.
 
     ``policies``: as of ``race``; None: those that the options allow. ``folder``: of a race that may have begun, whose
     sizes are kept. A new one has sizes by which three rounds fit into its budget.
     """
-    images, _, is_resized = load_source(source, options.size, devices[0], on_event)
+    images, _, is_resized = load_source(source, options.size, devices[0], on_event, stop)
     sizes = race_sizes(images, None, options, MOST_TRAINED)
     plan = _plan(images, None, options, sizes, devices)
     rows = default_candidates(plan.baseline(images)) if policies is None else candidates_of(policies)
@@ -209,7 +214,7 @@ def _plan(
 
 
 def load_source(
-    src: Any, size: str | tuple[int, int], device: str, on_event: OnEvent
+    src: Any, size: str | tuple[int, int], device: str, on_event: OnEvent, stop: Event | None = None
 ) -> tuple[LabelledImages, Samples, bool]:
     """Decode labeled images -> them, their source, and whether they were resized. ``size``: as typed, or sides. Notes
     say which images are left out. Raises SourceError."""
@@ -218,7 +223,7 @@ def load_source(
     for text in source.notes():
         on_event(Note(text))
     sides = image_sets.fitting_size(source) if size == "auto" else sides
-    images = image_sets.load_images(source, sides, device)
+    images = image_sets.load_images(source, sides, device, stop)
     counts = images.labels.bincount(minlength=images.num_classes).tolist()
     reported = source.empty_classes
     empty = [name for name, count in zip(images.classes, counts, strict=True) if not count and name not in reported]

@@ -11,9 +11,10 @@ from threading import Event
 from typing import Any
 
 from variegate.checks import integer, number, one_of, refused
+from variegate.events import OnEvent
 from variegate.io.files import StrPath
 from variegate.learn.candidates import candidates_of
-from variegate.learn.events import OnEvent, notes_as_warnings
+from variegate.learn.events import notes_as_warnings
 from variegate.learn.objective import check_sent, checked_score, is_training, name_of, step_of, takes_seed
 from variegate.learn.population import repeat_seed
 from variegate.learn.rounds import FORMAT, LOG_NAME, MARGIN, RaceFiles, RaceRules, run_race

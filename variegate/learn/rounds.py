@@ -17,8 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from variegate.events import OnEvent
 from variegate.jobs.output.run_folder import locked
-from variegate.learn.events import OnEvent, Round
+from variegate.learn.events import Round
 from variegate.learn.standings import (
     MAX_ROUNDS,
     Ending,

@@ -16,11 +16,12 @@ import torch
 from variegate.apps.plotting import PlotError, check_path
 from variegate.checks import refused
 from variegate.data.base import SourceError
+from variegate.events import Note, OnEvent
 from variegate.io.addresses import shown_host
 from variegate.io.durable import WriteError
 from variegate.learn.candidates import candidates_of
 from variegate.learn.driver import PopulationSearch, search_devices
-from variegate.learn.events import InterruptedTrainingError, Note, OnEvent, notes_as_warnings
+from variegate.learn.events import InterruptedTrainingError, notes_as_warnings
 from variegate.learn.history import History, Settings, read_log
 from variegate.learn.image_race import Evaluated, ImageRace, Subsets, TrainingPlan
 from variegate.learn.images import BaselineAugmentation, LabelledImages
@@ -160,7 +161,7 @@ def run_search(
     rules = RaceRules(options.rounds, seconds_in("budget", options.budget), margin=MARGIN)
     names = None if options.policies is None else policy_names(options.policies)
     devices = search_devices(options.devices, 64)
-    race = open_race(source, names, options, rules, devices, on_event, options.out)
+    race = open_race(source, names, options, rules, devices, on_event, options.out, stop)
     result = race.run(options.out, on_event, stop)
     if result.ending == "interrupted":
         raise InterruptedTrainingError("completed training runs are saved")
@@ -211,7 +212,7 @@ def run_evaluation(source: Any, options: EvaluationOptions, on_event: OnEvent, s
     check_path(options.out)
     trainings = len(policy_names(options.policies)) * options.repeats
     devices = search_devices(options.devices, max(1, trainings))
-    race = open_evaluation(source, options, devices, on_event)
+    race = open_evaluation(source, options, devices, on_event, stop)
     return race.evaluate(RaceFiles.beside(options.out), on_event, stop)
 
 
@@ -223,7 +224,7 @@ def _search_images(
     is_local = options.backend == "local"
     devices = search_devices(options.devices, options.population) if is_local else ["cpu"]
     check_folder(options.out, SETTINGS_NAME)
-    run = open_search(source, options, devices[0], on_event, operations)
+    run = open_search(source, options, devices[0], on_event, stop, operations)
     population = population_search(run, options, devices)  # refuses models before sizes are reported
     on_event(run.started(devices if is_local else ["ray"]))
     if options.repeats and run.test is None:

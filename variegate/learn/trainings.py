@@ -17,9 +17,10 @@ from typing import Any, TypeAlias
 
 from variegate.checks import check_pixel_version
 from variegate.data.base import SourceError
+from variegate.events import OnEvent, Progress
 from variegate.io.durable import AppendOnlyFile, make_folder, write_atomically, write_errors_name
 from variegate.jobs.output.run_folder import locked
-from variegate.learn.events import OnEvent, Training
+from variegate.learn.events import Training
 
 # (candidate, round) -> (score, seconds); None if it was stopped.
 Outcome: TypeAlias = tuple[float, float]
@@ -100,6 +101,7 @@ class TrainingRunner:
         self.workers = workers
         self.stop = stop or Event()
         self._failed = Event()
+        self._jobs = [0, 0]  # of the latest ``run``: done, and in all
         self._lock = Lock()
 
     @property
@@ -119,6 +121,7 @@ class TrainingRunner:
                     raise
 
         open_jobs = [job for job in jobs if job not in self.done]
+        self._jobs = [0, len(open_jobs)]
         if self.workers == 1:
             for job in open_jobs:
                 train(job)
@@ -141,7 +144,9 @@ class TrainingRunner:
                 self._journal.append(row)
             self.all.append(row)
             self.done[number, name] = row
+            self._jobs[0] += 1
             self._on_event(row)
+            self._on_event(Progress("training", *self._jobs))
 
 
 def cost(trainings: int, seconds: float) -> str:

@@ -16,10 +16,11 @@ from typing import Any
 
 import torch
 
+from variegate.events import OnEvent
 from variegate.executors.runners.devices import resolve
 from variegate.io.addresses import shown_host
 from variegate.learn.driver import PopulationSearch, one_thread_each
-from variegate.learn.events import OnEvent, Progress
+from variegate.learn.events import SearchProgress
 from variegate.learn.history import PopulationLog, Row, Settings, best_score
 from variegate.learn.policy import SearchSpace
 from variegate.learn.population import LostPopulationError, explore
@@ -271,10 +272,10 @@ def note_result(folder: Path, settings: Settings, result: dict[str, Any]) -> Non
     complete = _steps(folder, settings)
     best = best_score(complete[-1]) if complete else math.nan
     if len(complete) == row["step"]:
-        on_event(Progress(len(complete), settings.steps, settings.size, best, complete[-1]))
+        on_event(SearchProgress(len(complete), settings.steps, settings.size, settings.size, best, complete[-1]))
     else:
         done = sum(entry["step"] == len(complete) + 1 for entry in _read_rows(folder).values())
-        on_event(Progress(len(complete), settings.steps, done, best))
+        on_event(SearchProgress(len(complete), settings.steps, settings.size, done, best))
     if stop.is_set():
         raise Stopped
 

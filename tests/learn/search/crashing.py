@@ -15,7 +15,7 @@ import torch
 from tests.jobs.resuming import KILLED, fail_at, in_a_child
 from tests.learn.search.runs import contents, small_run
 from variegate.learn.driver import LocalSearch
-from variegate.learn.events import Progress
+from variegate.learn.events import SearchProgress
 from variegate.learn.policy import SearchSpace
 
 torch.set_num_threads(1)
@@ -30,7 +30,7 @@ def linear(num_classes: int) -> torch.nn.Module:
 def search(place: Path) -> None:
     """Beside the place it is noted which steps it set out for, and which it said were over."""
 
-    def note(progress: Progress) -> None:
+    def note(progress: SearchProgress) -> None:
         with open(place.with_suffix(".told"), "a", encoding="ascii") as told:
             told.write(f"{'over' if progress.rows else 'towards'} {progress.step}\n")
 

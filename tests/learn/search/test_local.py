@@ -16,7 +16,7 @@ from tests.learn.search.runs import contents, small_run
 from variegate.data.base import SourceError
 from variegate.learn.classifier import Classifier
 from variegate.learn.driver import LocalSearch, search_devices
-from variegate.learn.events import Progress
+from variegate.learn.events import SearchProgress
 from variegate.learn.history import read_log
 from variegate.learn.members import member_seed
 from variegate.learn.run import CHECKPOINT_NAMES
@@ -41,10 +41,10 @@ def test_the_schedule_is_one_that_the_loader_takes(reference: Path) -> None:
     assert all(0 <= row.score <= 1 for row in history.rows)
 
 
-def stop_after(step: int, members: int) -> tuple[Event, Callable[[Progress], None]]:
+def stop_after(step: int, members: int) -> tuple[Event, Callable[[SearchProgress], None]]:
     stop = Event()
 
-    def look(progress: Progress) -> None:
+    def look(progress: SearchProgress) -> None:
         if (progress.step, progress.members_done) == (step, members) and not progress.rows:
             stop.set()
 
@@ -98,7 +98,7 @@ def test_a_finished_search_only_writes_its_schedule_again(reference: Path, tmp_p
     folder.mkdir()
     for name in ("images.jsonl", "population.jsonl", "search.json"):
         (folder / name).write_bytes((reference / name).read_bytes())
-    seen: list[Progress] = []
+    seen: list[SearchProgress] = []
     assert LocalSearch(small_run(), folder, ["cpu"]).run(seen.append) is not None
     assert seen == []
     assert contents(folder) == contents(reference)

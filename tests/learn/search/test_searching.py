@@ -17,7 +17,7 @@ from tests.learn.search.objectives import NUMBERS, Demanding, Fresh, trained
 from tests.learn.search.runs import contents
 from variegate import transforms as T
 from variegate.data.base import SourceError
-from variegate.learn.events import Progress
+from variegate.learn.events import SearchProgress
 from variegate.learn.history import read_log
 from variegate.learn.members import member_seed, packed, unpacked
 from variegate.learn.population import LostPopulationError
@@ -48,7 +48,7 @@ def _segments(found: dict[str, bytes]) -> Any:
 
 
 def test_finds_what_the_objective_rewards(tmp_path: Path) -> None:
-    seen: list[Progress] = []
+    seen: list[SearchProgress] = []
     found = search(trained, tmp_path / "out", epochs=16, population=6, on_event=seen.append)
     assert sorted(contents(tmp_path / "out")) == FILES
     assert found.folder == tmp_path / "out"

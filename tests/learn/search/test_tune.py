@@ -21,7 +21,7 @@ from tests.learn.search.runs import small_run
 from tests.one_ray import one_ray
 from variegate.data.base import SourceError
 from variegate.learn.driver import LocalSearch
-from variegate.learn.events import Progress
+from variegate.learn.events import SearchProgress
 from variegate.learn.history import Settings, read_log
 from variegate.learn.members import member_seed
 from variegate.learn.policy import SearchSpace
@@ -58,7 +58,7 @@ def count_late(policy: Any, epochs: int, checkpoint: Any, seed: int) -> tuple[fl
 def test_a_search_resumes_and_gives_a_schedule_of_all_epochs(tmp_path: Path) -> None:
     stop = Event()
 
-    def interrupt(progress: Progress) -> None:
+    def interrupt(progress: SearchProgress) -> None:
         if progress.step == 1 and progress.rows:
             stop.set()
 
@@ -67,7 +67,7 @@ def test_a_search_resumes_and_gives_a_schedule_of_all_epochs(tmp_path: Path) -> 
     assert TuneSearch(run, out).run(interrupt, stop) is None
     with pytest.raises(SourceError, match="holds a search with the back end 'ray' that is not finished"):
         LocalSearch(run, out, ["cpu"]).run()
-    seen: list[Progress] = []
+    seen: list[SearchProgress] = []
     schedule = TuneSearch(run, out).run(seen.append)
     assert schedule is not None
     assert sum(segment.epochs for segment in schedule.segments) == 6
@@ -86,7 +86,7 @@ def test_a_member_that_is_behind_skips_no_step(tmp_path: Path, cluster: str) -> 
     """
     stop = Event()
 
-    def interrupt(progress: Progress) -> None:
+    def interrupt(progress: SearchProgress) -> None:
         if progress.step == 1 and progress.rows:
             stop.set()
 
