@@ -82,7 +82,7 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_race_shows_what_was_dropped(tmp_path: Path) -> None:
     for name, margin in (("decided", 0.0), ("even", 1.0)):
         skills = {"best": 0.9, "other": 0.5}
-        found = race(lambda skill, seed: skill + seed % 7 / 1000, skills, rounds=2, margin=margin)
+        found = race(lambda skill, seed: skill + seed % int(20 * skill) / 1000, skills, rounds=4, margin=margin)
         plot_race(found, tmp_path / f"{name}.png")
     assert share_of(pixels(tmp_path / "decided.png"), AMBER) > 0.0001
     assert share_of(pixels(tmp_path / "even.png"), AMBER) < 0.0001

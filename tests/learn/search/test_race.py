@@ -329,7 +329,7 @@ def test_stop_ends_it_between_trainings() -> None:
     stop, seen = Event(), list[Any]()
 
     def on_event(event: Any) -> None:
-        seen.append(event)
+        seen.extend([event] if isinstance(event, Training) else [])
         if len(seen) == 3:
             stop.set()
 
