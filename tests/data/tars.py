@@ -13,7 +13,8 @@ from PIL import Image
 
 from tests.images import PHOTOS, photo
 from variegate.data.base import Item
-from variegate.data.sharded import POSITION_BITS, ShardedSource
+from variegate.data.samples import POSITION_BITS
+from variegate.data.sharded import ShardedSource
 from variegate.errors import DecodeError
 
 Members = list[tuple[str, bytes]]

@@ -17,7 +17,7 @@ from tests.data.tars import encoded, labelled, read_all, tar_bytes, write_shards
 from variegate.data import kinds as file_kinds
 from variegate.data.base import SourceError
 from variegate.data.samples import Samples
-from variegate.data.tar.read import TarShards
+from variegate.data.tar.webdataset import TarShards
 
 
 def test_tars_by_every_way_to_name_them(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from variegate.data.base import SourceError
 from variegate.data.folder import open_folder
 from variegate.data.reading import open_stream, read_file, read_range, reason_for, version_of
 from variegate.data.resolving import expand, expand_braces
-from variegate.data.tar.read import open_webdataset
+from variegate.data.tar.webdataset import open_tar
 from variegate.errors import DecodeError
 from variegate.io.addresses import is_url
 from variegate.io.location import Location, relative_names
@@ -141,7 +141,7 @@ def test_shards_over_http(tmp_path: Path) -> None:
     expected = [(encoded(i % 8), i % 10) for i in range(30)]
     with serving({"a.tar": data}) as (address, requests):
         url = f"{address.replace('://', '://user:secret@')}/a.tar?token=secret"
-        source = open_webdataset([url])
+        source = open_tar([url], stream=False)
         assert len(requests) <= 6  # one of them for all of the shard
         requests.clear()
         assert read_all(source) == expected
@@ -158,8 +158,8 @@ def test_shards_over_http(tmp_path: Path) -> None:
 
 def test_without_a_local_copy_samples_are_read_by_ranges(cache: Path) -> None:
     with serving({"a.tar": tar_bytes(labelled(30))}) as (address, requests):
-        source = open_webdataset([f"{address}/a.tar"])
-        other = open_webdataset([f"{address}/whole/a.tar"])
+        source = open_tar([f"{address}/a.tar"], stream=False)
+        other = open_tar([f"{address}/whole/a.tar"], stream=False)
         for copy in (cache / "shards").iterdir():
             copy.unlink()
         requests.clear()
@@ -187,23 +187,23 @@ def test_failures_over_http() -> None:
         for status, reason in wrong.items():
             url = f"{address}/{status}/a.tar".replace("://", "://user:secret@")
             with pytest.raises(SourceError, match=rf"^{address}/{status}/a\.tar: {reason}$") as raised:
-                open_webdataset([url])
+                open_tar([url], stream=False)
             assert raised.value.__suppress_context__  # the chain of causes would print the whole address
             (item,) = read_all(vg.open_source(url, on_error="skip"))
             assert isinstance(item, DecodeError)
             assert str(item) == str(raised.value)
         with pytest.raises(SourceError, match=r"cut/large\.tar: the connection broke off$"):
-            open_webdataset([f"{address}/cut/large.tar"])
+            open_tar([f"{address}/cut/large.tar"], stream=False)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
         with pytest.raises(SourceError, match=r"a\.tar: connection refused$"):
-            open_webdataset([f"http://127.0.0.1:{port}/a.tar"])
+            open_tar([f"http://127.0.0.1:{port}/a.tar"], stream=False)
 
 
 def test_a_shard_that_the_network_broke_off_leaves_nothing(cache: Path) -> None:
     with serving({"a.tar": tar_bytes(LARGE), "b.tar": tar_bytes(labelled(2))}) as (address, _):
-        source = open_webdataset([f"{address}/b.tar", f"{address}/cut/a.tar"], on_error="skip")
+        source = open_tar([f"{address}/b.tar", f"{address}/cut/a.tar"], stream=False, on_error="skip")
         assert len(source) == 3
         with pytest.raises(DecodeError, match="the connection broke off"):
             source.read(2)

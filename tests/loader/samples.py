@@ -12,8 +12,8 @@ from PIL import Image
 
 from tests.images import PHOTOS, photo
 from variegate.data.base import Item, SampleName, SourceError
-from variegate.data.samples import Samples, samples_of
-from variegate.data.sharded import POSITION_BITS, ShardedSource
+from variegate.data.samples import POSITION_BITS, Samples, samples_of
+from variegate.data.sharded import ShardedSource
 from variegate.errors import DecodeError
 from variegate.io.location import Location
 

@@ -66,12 +66,13 @@ class Item(_DataAndLabel):
 
 class StoredFile(NamedTuple):
     """A file of a source that keeps many samples in one, and how many. ``version``: what changes when it is replaced;
-    of a file of this machine, its time in ns."""
+    of a file of this machine, its time in ns. ``copy_size``: bytes of its local copy, if it is read from that alone."""
 
     location: Location
     samples: int
     size: int
     version: str
+    copy_size: int = 0
 
 
 @runtime_checkable

@@ -1,28 +1,31 @@
-"""COCO's instances and key points: one JSON file for a folder of images, read, and written for a run's outputs."""
+"""COCO's instances and key points: one JSON file for a folder of images, read, and written for a run's outputs.
+
+The file may be large: it is parsed value by value, and objects become rows of arrays at once.
+"""
 
 from __future__ import annotations
 
-import gc
+import codecs
 import json
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from variegate.data.annotated.folders import annotated_folder, names_below, read_text
+from variegate.data.annotated.folders import annotated_folder, names_below
 from variegate.data.annotated.objects import (
     ROW_ERRORS,
     AnnotationErrors,
     ObjectRow,
+    Objects,
     objects_from_rows,
     reason_of,
     skip_missing,
 )
 from variegate.data.annotated.options import check_options
-from variegate.data.annotated.outlines import masks_of
-from variegate.data.annotated.shapes import Rings, Shape, pack_shapes, rings_of, runs_in
+from variegate.data.annotated.outlines import Shape, ShapeColumns, masks_of, rings_of, runs_in
 from variegate.data.annotated.values import (
     MOST_POINTS,
     MOST_SIDE,
@@ -36,8 +39,10 @@ from variegate.data.annotated.written import DIGITS, Content, Row, Rows, targets
 from variegate.data.base import SourceError, first_names
 from variegate.data.kinds import is_image_name
 from variegate.data.labels import checked_names
-from variegate.data.reading import is_file, parse_file
+from variegate.data.reading import ByteStream, is_file, open_stream, parse_file
 from variegate.data.samples import Samples
+from variegate.errors import DecodeError
+from variegate.io.files import MOST_BYTES, in_words
 from variegate.io.location import Location
 
 Entry = dict[str, Any]
@@ -45,6 +50,8 @@ ACCEPTED = 'an object with the lists "images", "annotations" and "categories"'
 LISTS = ("images", "annotations", "categories")
 # Key points are pixels by their indices; in the frame of the boxes pixel i covers [i, i + 1): half a pixel further.
 _CENTER = 0.5
+_PIECE_BYTES = 4 << 20
+_SPACES = " \t\n\r"
 
 
 class _Image(NamedTuple):
@@ -58,19 +65,94 @@ class _Category(NamedTuple):
     num_points: int
 
 
-@contextmanager
-def _paused_collector() -> Iterator[None]:
-    """Do not look for cycles among the millions of lists of a JSON file: that takes a fifth of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+class _JsonText:
+    """Parse a JSON file value by value, with a piece of it in memory. Raises SourceError naming the file."""
+
+    def __init__(self, file: Location, stream: ByteStream) -> None:
+        self._file = file
+        self._stream = stream
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")().decode
+        self._scan = json.JSONDecoder().raw_decode
+        self._text = ""
+        self._at = 0
+        self._is_complete = False
+
+    def peek(self) -> str:
+        """Return the next character after spaces; "" at the end."""
+        while True:
+            character = self._text[self._at : self._at + 1]
+            if character and character not in _SPACES:
+                return character
+            if character:
+                self._at += 1
+            elif not self._read_on():
+                return ""
+
+    def value(self) -> Any:
+        """Take the next value."""
+        self.peek()
+        while True:
+            try:
+                value, end = self._scan(self._text, self._at)
+            except RecursionError:
+                raise SourceError(f"{self._file}: nested too deeply; accepted: {ACCEPTED}") from None
+            except ValueError as error:  # a JSONDecodeError, or a number of 5,000 digits
+                if self._read_on():
+                    continue
+                raise SourceError(f"{self._file}: no JSON: {error}") from None
+            # A number at the end of the piece may have more digits.
+            if end < len(self._text) or not self._read_on():
+                self._at = end
+                return value
+
+    def list_entries(self) -> Iterator[Any]:
+        """Take the entries of a list."""
+        return (self.value() for _ in self._until("]"))
+
+    def object_names(self) -> Iterator[str]:
+        """Take the names in an object; the caller takes the value after each."""
+        for _ in self._until("}"):
+            name = self.value()
+            self._take(":")
+            yield str(name)
+
+    def expect_end(self) -> None:
+        if self.peek():
+            raise SourceError(f"{self._file}: no JSON: Extra data, {self._text[self._at :][:20]!r}")
+
+    def _until(self, end: str) -> Iterator[None]:
+        self._at += 1
+        if self.peek() != end:
+            yield
+            while self.peek() == ",":
+                self._at += 1
+                yield
+        self._take(end)
+
+    def _take(self, character: str) -> None:
+        if self.peek() != character:
+            raise SourceError(f"{self._file}: no JSON: Expecting {character!r}, got {self._text[self._at :][:20]!r}")
+        self._at += 1
+
+    def _read_on(self) -> bool:
+        """Replace what was taken by more of the file. Returns False at its end."""
+        if self._is_complete:
+            return False
+        rest = self._text[self._at :]
+        try:
+            data = self._stream.read(max(_PIECE_BYTES, len(rest)))
+            self._text = rest + self._decode(data, final=not data)
+        except UnicodeDecodeError:
+            raise SourceError(f"{self._file}: not UTF-8; accepted: a text file") from None
+        except DecodeError as error:
+            raise SourceError(str(error)) from None
+        if self._stream.count > MOST_BYTES:
+            raise SourceError(f"{self._file}: more than {in_words(MOST_BYTES)}, the most that is read of such a file")
+        self._at = 0
+        self._is_complete = not data
+        return True
 
 
-@_paused_collector()
 def open_coco(
     folder: Location, annotations: Mapping[str, Any], on_error: str, classes: Sequence[str] | None
 ) -> Samples:
@@ -80,29 +162,10 @@ def open_coco(
     if classes is not None:
         raise SourceError("classes: COCO's files name their classes; leave it out")
     file = _find(folder, options["file"])
-    entries = _read_lists(file)
-    images = _by_id(file, entries, "images", _read_image)
-    categories = _by_id(file, entries, "categories", _read_category)
-    if not images:
-        raise SourceError(f"{file}: names no images")
-
-    def name_of(entry: Any) -> str:
-        image_id = entry.get("image_id") if isinstance(entry, dict) else None
-        image = images.get(image_id) if isinstance(image_id, Hashable) else None
-        return f"{file}: annotation {_id_of(entry)}" + (f" of {image.path}" if image else "")
-
-    num_points = max((category.num_points for category in categories.values()), default=0)
     errors = AnnotationErrors(on_error)
-    objects = objects_from_rows(
-        ((entry, entry) for entry in entries["annotations"]),
-        partial(_read_object, images, categories, num_points, options["ignored"]),
-        np.array([image.size for image in images.values()], np.int32),
-        errors,
-        name_of=name_of,
-        box_format="xywh",
-        num_points=num_points,
-    )
-    paths = [image.path for image in images.values()]
+    contents = _read(file, options["ignored"], errors)
+    objects = contents.objects
+    paths = [image.path for image in contents.images.values()]
     notes = []
     # Web servers list no folders; an image that is missing is then a bad sample.
     if not folder.is_web:
@@ -113,8 +176,8 @@ def open_coco(
             notes.append(f"{len(more):,} images that the annotations do not name are skipped: {first_names(more)}")
         objects = objects.of_images(np.array([path in existing for path in paths], np.bool_))
         paths = [path for path in paths if path in existing]
-    names = [str(entry["name"]) for entry in entries["categories"]]
-    about = {"format": "coco", "categories": entries["categories"]}
+    names = [str(entry["name"]) for entry in contents.categories]
+    about = {"format": "coco", "categories": contents.categories}
     return annotated_folder(
         folder, names, paths, objects, errors, about, options, remarks=notes, ignored="crowd (iscrowd)"
     )
@@ -131,58 +194,119 @@ def _find(folder: Location, name: str) -> Location:
     return found
 
 
-def _read_lists(file: Location) -> dict[str, list[Any]]:
-    """The three lists of a JSON file. Raises SourceError."""
-    text = read_text(file)
-    try:
-        found = json.loads(text, object_hook=_pack_outline)
-    except RecursionError:
-        raise SourceError(f"{file}: nested too deeply; accepted: {ACCEPTED}") from None
-    except ValueError as error:  # a JSONDecodeError, or a number of 5,000 digits
-        raise SourceError(f"{file}: no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise SourceError(f"{file}: not COCO's; accepted: JSON, {ACCEPTED}")
-    for name in LISTS:
-        if name not in found:
-            raise SourceError(f"{file}: no {name!r} in it; accepted: {ACCEPTED}")
-        if not isinstance(found[name], list):
-            raise SourceError(f"{file}: {name!r} is no list; accepted: {ACCEPTED}")
-    return {name: found[name] for name in LISTS}
+class _Contents(NamedTuple):
+    images: dict[Any, _Image]
+    categories: list[Entry]
+    objects: Objects
 
 
-def _pack_outline(entry: Entry) -> Entry:
-    """Pack the polygons of an object as soon as it is parsed: as lists of numbers they take eight times as much
-    memory. Invalid ones stay, and are an error when their row is made."""
-    if "image_id" in entry and isinstance(entry.get("segmentation"), list):
-        with suppress(TypeError, ValueError, OverflowError):
-            entry["segmentation"] = rings_of(entry["segmentation"])
-    return entry
+def _read(file: Location, keeps_ignored: bool, errors: AnnotationErrors) -> _Contents:
+    """Read the three lists. Raises SourceError.
+
+    Objects are checked by images and categories: if these come after them, as in COCO's own files, the file is read
+    twice.
+    """
+    images: dict[Any, _Image] = {}
+    categories: dict[Any, _Category] = {}
+    category_entries: list[Entry] = []
+    objects: Objects | None = None
+    for _ in range(2):
+        known: set[str] = set()
+        for name, entries in _each_list(file):
+            known.add(name)
+            if name == "images" and not images:
+                images = _by_id(file, name, entries, _read_image)
+            elif name == "categories" and not categories:
+                category_entries = list(entries)
+                categories = _by_id(file, name, category_entries, _read_category)
+            elif name == "annotations" and images and categories:
+                objects = _read_objects(file, entries, images, categories, keeps_ignored, errors)
+        if missing := [name for name in LISTS if name not in known]:
+            raise SourceError(f"{file}: no {missing[0]!r} in it; accepted: {ACCEPTED}")
+        if objects is not None:
+            break
+    else:
+        raise SourceError(f"{file}: names no categories")
+    return _Contents(images, category_entries, objects)
 
 
-def _by_id(
-    file: Location, entries: dict[str, list[Any]], member: str, read: Callable[[int, Entry], Any]
-) -> dict[Any, Any]:
+def _each_list(file: Location) -> Iterator[tuple[str, Iterator[Any]]]:
+    """Yield each of ``LISTS`` in the file with its entries; what the caller does not take of these is skipped."""
+    with open_stream(file) as stream:
+        text = _JsonText(file, stream)
+        if text.peek() != "{":
+            text.value()
+            raise SourceError(f"{file}: not COCO's; accepted: JSON, {ACCEPTED}")
+        for name in text.object_names():
+            if name not in LISTS:
+                text.value()
+                continue
+            if text.peek() != "[":
+                raise SourceError(f"{file}: {name!r} is no list; accepted: {ACCEPTED}")
+            entries = text.list_entries()
+            yield name, entries
+            for _ in entries:
+                pass
+        text.expect_end()
+
+
+def _read_objects(
+    file: Location,
+    entries: Iterator[Any],
+    images: dict[Any, _Image],
+    categories: dict[Any, _Category],
+    keeps_ignored: bool,
+    errors: AnnotationErrors,
+) -> Objects:
+    paths = [image.path for image in images.values()]
+    ids: list[Any] = []
+    image_of = array("q")
+
+    def number() -> Iterator[tuple[int, Any]]:
+        for key, entry in enumerate(entries):
+            is_object = isinstance(entry, dict)
+            image_id = entry.get("image_id") if is_object else None
+            image = images.get(image_id) if isinstance(image_id, int | str) else None
+            ids.append(entry.get("id") if is_object else entry)
+            image_of.append(-1 if image is None else image.number)
+            yield key, entry
+
+    def name_of(key: int) -> str:
+        image = f" of {paths[image_of[key]]}" if image_of[key] >= 0 else ""
+        return f"{file}: annotation {shown_value(ids[key])}{image}"
+
+    num_points = max((category.num_points for category in categories.values()), default=0)
+    return objects_from_rows(
+        number(),
+        partial(_read_object, images, categories, num_points, keeps_ignored),
+        np.array([image.size for image in images.values()], np.int32),
+        errors,
+        name_of=name_of,
+        box_format="xywh",
+        num_points=num_points,
+    )
+
+
+def _by_id(file: Location, member: str, entries: Iterable[Any], read: Callable[[int, Entry], Any]) -> dict[Any, Any]:
     """Map the id of each entry of a list to what ``read`` makes of its index and the entry. Raises SourceError."""
     found: dict[Any, Any] = {}
-    for index, entry in enumerate(entries[member]):
+    for index, entry in enumerate(entries):
         try:
             _check_entry(entry)
             if entry["id"] in found:
                 raise ValueError("an id that another entry has")
             found[entry["id"]] = read(index, entry)
         except ROW_ERRORS as error:
-            where = f"{file}: {member}, the entry with id {_id_of(entry)}"
-            raise SourceError(f"{where}: {reason_of(error)}") from None
+            shown_id = shown_value(entry.get("id") if isinstance(entry, dict) else entry)
+            raise SourceError(f"{file}: {member}, the entry with id {shown_id}: {reason_of(error)}") from None
+    if member == "images" and not found:
+        raise SourceError(f"{file}: names no images")
     return found
 
 
 def _check_entry(entry: Any) -> None:
     if not isinstance(entry, dict):
         raise TypeError(f"is {shown_value(entry)}; accepted: an object")
-
-
-def _id_of(entry: Any) -> str:
-    return shown_value(entry.get("id") if isinstance(entry, dict) else entry)
 
 
 def _read_image(number: int, entry: Entry) -> _Image:
@@ -207,7 +331,7 @@ def _read_object(
     categories: dict[Any, _Category],
     num_points: int,
     keeps_ignored: bool,
-    _: Any,
+    _: int,
     entry: Any,
 ) -> ObjectRow | None:
     _check_entry(entry)
@@ -229,13 +353,10 @@ def _read_object(
             raise ValueError(f"{len(numbers)} numbers of key points; {wanted}")
         points = np.array(numbers, np.float32).reshape(-1, 3)
         points[:, :2] += np.where(points[:, 2:] > 0, _CENTER, 0)
-    shape = _shape_of(entry.pop("segmentation", None))  # taken out of the entry, to free it
-    return ObjectRow(image.number, category.label, box, points, shape, is_crowd)
+    return ObjectRow(image.number, category.label, box, points, _shape_of(entry.get("segmentation")), is_crowd)
 
 
 def _shape_of(segmentation: Any) -> Shape:
-    if isinstance(segmentation, Rings):
-        return segmentation
     return runs_in(segmentation) if isinstance(segmentation, dict) else rings_of(segmentation or ())
 
 
@@ -298,5 +419,7 @@ def _objects(id: int, row: Row, categories: list[dict[str, Any]]) -> Iterator[di
 def _segmentation(outline: Any, size: tuple[int, int]) -> tuple[Any, int]:
     """An outline as COCO has it, and the number of its pixels."""
     segmentation = {"size": list(size), "counts": outline} if isinstance(outline, str) else outline or []
-    masks, _ = masks_of(pack_shapes([_shape_of(segmentation)]), range(1), size, (1.0, 1.0))
+    shapes = ShapeColumns()
+    shapes.append(_shape_of(segmentation))
+    masks, _ = masks_of(shapes.packed(), range(1), size, (1.0, 1.0))
     return segmentation, int(masks.sum())

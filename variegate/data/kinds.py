@@ -76,7 +76,7 @@ _PARQUET = (".parquet",)
 _OF_TAR = ("stream", "on_error", "classes", "cache_dir", "cache_limit")
 _OF_PARQUET = ("classes", "cache_dir", "image_root")
 FILE_KINDS = (
-    Format(_TAR, "shards", "WebDataset", "tar.read:open_tar", _OF_TAR, annotated="members"),
+    Format(_TAR, "shards", "WebDataset", "tar.webdataset:open_tar", _OF_TAR, annotated="members"),
     Format(_PARQUET, "files", "", "parquet.read:open_parquet", _OF_PARQUET, annotated="columns"),
     Format((".arrow",), "shards", "raw pixels", "raw:open_raw", ()),
 )
@@ -89,9 +89,9 @@ LAYOUTS = {
     "coco": Format((), _WITH, "", "coco:open_coco", _OF_LAYOUT),
     "voc": Format((), _WITH, "", "voc:open_voc", _OF_LAYOUT),
     "yolo": Format((), _WITH, "", "yolo:open_yolo", _OF_LAYOUT),
-    "masks": Format((), _WITH, "", "annotated.folders:open_masks", _OF_LAYOUT),
+    "masks": Format((), _WITH, "", "masks:open_masks", _OF_LAYOUT),
     "columns": Format(_PARQUET, "", "", "annotated.columns:open_columns", (*_OF_LAYOUT, *_OF_PARQUET[1:])),
-    "members": Format(_TAR, "", "", "annotated.members:open_members", ("annotations", *_OF_TAR)),
+    "members": Format(_TAR, "", "", "tar.webdataset:open_members", ("annotations", *_OF_TAR)),
 }
 KIND_NAMES = tuple(kind.plural for kind in FILE_KINDS)
 # For the help of commands.

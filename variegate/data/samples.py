@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,12 +20,15 @@ from variegate.data.base import (
     check_index,
     describe,
     digest_of,
+    first_names,
 )
 from variegate.data.labels import NO_LABEL, label_at
+from variegate.errors import DecodeError
 from variegate.io.location import Location, inside
 from variegate.threads import computed_once
 
 # Values of all rows, or a function that returns those of some rows.
+POSITION_BITS = 32  # of an id, those of a sample's position within its shard
 Column: TypeAlias = AnyArray | Callable[[Int64Array], Any]
 
 
@@ -83,6 +86,9 @@ class Samples:
         files: files of many samples each, in the order of the rows.
         label: int64 [N], float64 [N] or an array per row. None if no sample has a label.
         id: uint64 [N], on which the random numbers of samples depend. None if ids are row numbers.
+        first_shard: number of the first of ``files``. Ids are ``shard << POSITION_BITS | position`` then.
+        columns: further columns, which ``store`` reads rows by: an array with an entry per row each.
+        broken: rows that cannot be read, and the reasons.
         remarks: notes on what was found when the data set was opened.
         is_remote: samples come from an address, so that reading waits for a network.
         is_decoded: samples are pixels, in memory or in files mapped into it.
@@ -109,6 +115,9 @@ class Samples:
     files: Sequence[StoredFile] = ()
     label: Column | None = None
     id: Column | None = None
+    first_shard: int | None = None
+    columns: Mapping[str, AnyArray] = field(default_factory=dict)
+    broken: Mapping[int, str] = field(default_factory=dict)
     remarks: Sequence[str] = ()
     is_remote: bool = False
     is_decoded: bool = False
@@ -145,6 +154,8 @@ class Samples:
     def read(self, index: int) -> Item:
         """Read a sample. Raises DecodeError with its name, and IndexError."""
         row = self.row(index)
+        if row in self.broken:
+            raise DecodeError(str(self.row_name(row)), self.broken[row])
         data = self.store.read(self, row)
         if isinstance(data, Item):
             return data
@@ -181,6 +192,11 @@ class Samples:
         return self.ids_of_rows(self._rows(indices))
 
     def ids_of_rows(self, rows: Int64Array) -> UInt64Array:
+        if self.first_shard is not None:
+            starts = np.array(self._starts)
+            numbers = np.searchsorted(starts, rows, "right") - 1
+            ids = (self.first_shard + numbers) << POSITION_BITS | rows - starts[numbers]
+            return ids.astype(np.uint64)
         if self.id is None:
             return rows.astype(np.uint64)
         return np.asarray(self.id(rows) if callable(self.id) else self.id[rows], np.uint64)
@@ -278,6 +294,27 @@ class Samples:
     def _rows(self, indices: Int64Array) -> Int64Array:
         indices = np.asarray(indices, np.int64)
         return indices if self.rows is None else self.rows[indices]
+
+
+def concat(parts: Sequence[Samples]) -> Samples:
+    """The rows of Samples with labels and files, one after another. All else is that of the first."""
+    starts = accumulate((part.size for part in parts), initial=0)
+    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
+    ids = None if parts[0].id is None else np.concatenate([part.id for part in parts])
+    return replace(
+        parts[0],
+        place=first_names([part.place for part in parts], 1),
+        size=sum(part.size for part in parts),
+        path=pa.concat_arrays([part.path for part in parts]),
+        files=[file for part in parts for file in part.files],
+        label=np.concatenate([part.label for part in parts]),
+        id=ids,
+        columns=columns,
+        broken={
+            start + row: part.broken[row] for start, part in zip(starts, parts, strict=False) for row in part.broken
+        },
+        is_remote=any(part.is_remote for part in parts),
+    )
 
 
 def name_column(names: Sequence[str]) -> Any:

@@ -21,13 +21,10 @@ from variegate.data.base import (
     digest_of,
     first_names,
 )
-from variegate.data.samples import Samples, Store
-from variegate.errors import DecodeError
+from variegate.data.samples import POSITION_BITS, Samples, Store
 from variegate.io.location import Location, relative_names
 from variegate.threads import computed_once
 
-# Of a sample's index and id, the bits of its position within its shard.
-POSITION_BITS = 32
 _POSITIONS = (1 << POSITION_BITS) - 1
 # Opened shards that are remembered: those of two blocks of the largest size.
 MOST_BLOCK_SHARDS = 32
@@ -107,18 +104,10 @@ class ShardedSource(ABC):
         except SourceError as error:
             if self.on_error == "raise":
                 raise
-            shard = self.locations[number]
-            opened = Samples(
-                place=str(shard),
-                size=1,
-                store=UnreadableShard(error.reason(str(shard))),
-                path=pa.array([None], pa.large_binary()),
-                files=[StoredFile(shard, 1, 0, "")],
-                id=np.array([number << POSITION_BITS], np.uint64),
-            )
+            opened = _unreadable(self.locations[number], number, error)
         if opened is not None and self._leave_out is not None:
             opened = self._leave_out(opened, self._excluded)
-        if opened is not None and (fetch or isinstance(opened.store, UnreadableShard)):
+        if opened is not None and (fetch or _is_unreadable(opened)):
             self._opened[number] = opened
             for old in list(self._opened)[:-_MOST_OPENED]:
                 self._opened.pop(old, None)
@@ -134,7 +123,7 @@ class ShardedSource(ABC):
     def unreadable(self, numbers: Sequence[int]) -> list[str]:
         """Reasons why some of these shards, which were opened, cannot be read."""
         opened = [shard for number in numbers if (shard := self._opened.get(number)) is not None]
-        return [f"{one.place}: {one.store.reason}" for one in opened if isinstance(one.store, UnreadableShard)]
+        return [f"{one.place}: {one.whole.broken[0]}" for one in opened if _is_unreadable(one)]
 
     def count(self) -> int | None:
         """The number of samples; None if a shard has no index yet, neither in the cache folder nor beside it."""
@@ -190,11 +179,18 @@ class ShardedSource(ABC):
 AnySource: TypeAlias = Samples | ShardedSource
 
 
-class UnreadableShard(Store):
+def _unreadable(shard: Location, number: int, error: SourceError) -> Samples:
     """A shard that cannot be read, as one bad sample."""
+    return Samples(
+        place=str(shard),
+        size=1,
+        store=Store(),
+        path=pa.array([None], pa.large_binary()),
+        files=[StoredFile(shard, 1, 0, "")],
+        first_shard=number,
+        broken={0: error.reason(str(shard))},
+    )
 
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
 
-    def read(self, samples: Samples, row: int) -> Item:
-        raise DecodeError(samples.place, self.reason)
+def _is_unreadable(shard: Samples) -> bool:
+    return type(shard.store) is Store

@@ -21,6 +21,7 @@ from variegate.data.annotated.objects import (
     number_entries,
     objects_from_rows,
     skip_missing,
+    split_key,
 )
 from variegate.data.annotated.options import check_options
 from variegate.data.annotated.values import MOST_SIDE, numbers_of, refusal, shown_value, whole_of
@@ -64,16 +65,17 @@ def open_voc(folder: Location, annotations: Mapping[str, Any], on_error: str, cl
     names = check_classes(classes) or tuple(sorted(found))
     labels = {name: label for label, name in enumerate(names)}
 
-    def read_object(key: tuple[int, int], one: _Object) -> ObjectRow | None:
+    def read_object(key: int, one: _Object) -> ObjectRow | None:
         if one.name not in labels:
             raise ValueError(f"of the class {shown_value(one.name)}; accepted: {first_names(names, 20)}")
         if one.is_difficult and not options["ignored"]:
             return None
         box = numbers_of("its box", one.box)
-        return ObjectRow(key[0], labels[one.name], box, is_ignored=one.is_difficult)
+        image, _ = split_key(key)
+        return ObjectRow(image, labels[one.name], box, is_ignored=one.is_difficult)
 
-    def name_of(key: tuple[int, int]) -> str:
-        image, number = key
+    def name_of(key: int) -> str:
+        image, number = split_key(key)
         return str(below.child(f"{stems[image]}.xml")) + (f": object {number}" if number else "")
 
     sizes = np.array([file.size if isinstance(file, _File) else (0, 0) for file in files], np.int32)

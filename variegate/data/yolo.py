@@ -28,9 +28,10 @@ from variegate.data.annotated.objects import (
     number_entries,
     objects_from_rows,
     skip_missing,
+    split_key,
 )
 from variegate.data.annotated.options import POINTS, check_options, is_name
-from variegate.data.annotated.shapes import rings_of
+from variegate.data.annotated.outlines import rings_of
 from variegate.data.annotated.values import FINITE, numbers_of, shown_value, whole_of
 from variegate.data.annotated.written import Content, Row, Rows, targets_in
 from variegate.data.base import SourceError
@@ -73,8 +74,8 @@ def open_yolo(
         if all(folders.names_below(folder.below(path)) is None for path in labels):
             raise SourceError(f"{folder}: no folder {labels[0]} in it")
 
-    def name_of(key: tuple[int, int]) -> str:
-        image, line = key
+    def name_of(key: int) -> str:
+        image, line = split_key(key)
         return str(folder.child(files[image])) + (f", line {line}" if line else "")
 
     errors = AnnotationErrors(on_error)
@@ -96,10 +97,10 @@ def objects_of_texts(
     names: Sequence[str],
     points: Sequence[int] | None,
     errors: AnnotationErrors,
-    name_of: Callable[[tuple[int, int]], str],
+    name_of: Callable[[int], str],
 ) -> Objects:
     """The objects of images by the rows of their label files, None for no file. ``points``: as ``kpt_shape``;
-    ``name_of``: a line in words, by the index of its image and its number, 0 for the file."""
+    ``name_of``: a line in words, by its key (``split_key``: the number is 0 for the file)."""
     return objects_from_rows(
         number_entries(list(map(str.strip, text.splitlines())) if isinstance(text, str) else text for text in texts),
         partial(_read_row, names, points),
@@ -111,8 +112,8 @@ def objects_of_texts(
     )
 
 
-def _read_row(names: Sequence[str], points: Sequence[int] | None, key: tuple[int, int], line: str) -> ObjectRow | None:
-    image, _ = key
+def _read_row(names: Sequence[str], points: Sequence[int] | None, key: int, line: str) -> ObjectRow | None:
+    image, _ = split_key(key)
     words = line.split()
     try:
         numbers = numbers_of("the row", words[1:])

@@ -9,7 +9,8 @@ import numpy as np
 
 from variegate.arrays import Int64Array, UInt32Array
 from variegate.data.base import SourceError
-from variegate.data.sharded import POSITION_BITS, ShardedSource
+from variegate.data.samples import POSITION_BITS
+from variegate.data.sharded import ShardedSource
 from variegate.loader.options import LoaderOptions
 from variegate.loader.shuffle import OrderPurpose, Permutation, permute_within
 

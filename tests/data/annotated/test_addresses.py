@@ -76,7 +76,7 @@ def test_coco_behind_a_web_server_which_lists_nothing(tmp_path: Path) -> None:
         for given in ("voc", "yolo", "masks"):
             with pytest.raises(SourceError, match=rf"^{address}/images.*: http servers cannot list a folder"):
                 open_source(f"{address}/images", annotations=given)
-        with pytest.raises(SourceError, match=rf"^{address}/gone\.json: no such file$"):
+        with pytest.raises(SourceError, match=rf"^{address}/gone\.json: the server answers HTTP 404 \(no such file\)$"):
             open_source(f"{address}/images", annotations=f"{address}/gone.json")
         local: Any = open_source(tmp_path / "images", annotations=f"{address}/instances.json")
         check_objects(local)

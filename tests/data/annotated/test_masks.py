@@ -60,7 +60,7 @@ def test_masks_that_are_missing_or_of_another_size(tmp_path: Path) -> None:
     source: Any = open_source(tmp_path, annotations="masks", on_error="skip")
     assert len(source) == 2
     Image.new("L", (5, 4)).save(tmp_path / "masks" / "b.png")
-    with pytest.raises(DecodeError, match=r"masks/b\.png.*is 4 x 5, and its image images/b\.png 30 x 20"):
+    with pytest.raises(DecodeError, match=r"masks/b\.png.*is 4 x 5 \(height x width\), and its image 30 x 20"):
         source.read(0)
 
 

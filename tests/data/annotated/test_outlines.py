@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from variegate.data.annotated.outlines import fill_rings, outline_of
-from variegate.data.annotated.shapes import Runs, decode_runs, runs_of
+from variegate.data.annotated.outlines import Runs, decode_runs, fill_rings, outline_of, runs_of
 
 
 def masks() -> list[Any]:

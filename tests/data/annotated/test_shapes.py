@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from variegate.data.annotated.outlines import fill_rings, masks_of
-from variegate.data.annotated.shapes import Runs, decode_runs, pack_shapes, rings_of, uncompressed
+from variegate.data.annotated.outlines import (
+    Runs,
+    ShapeColumns,
+    decode_runs,
+    fill_rings,
+    masks_of,
+    rings_of,
+    uncompressed,
+)
 
 
 def filled(points: list[tuple[float, float]], size: tuple[int, int] = (12, 14)) -> np.ndarray:
@@ -50,7 +57,10 @@ def test_nothing_is_covered_outside_or_on_a_line() -> None:
 
 def test_rings_of_an_object_are_joined_and_objects_reordered() -> None:
     rings = rings_of([[0, 0, 3, 0, 3, 3, 0, 3], [2, 2, 6, 2, 6, 6, 2, 6]])
-    packed = pack_shapes([rings, Runs(12, 14, (0, 12, 156))])
+    columns = ShapeColumns()
+    for shape in (rings, Runs(12, 14, (0, 12, 156))):
+        columns.append(shape)
+    packed = columns.packed()
     assert packed is not None
     shapes = packed[np.array([1, 0])]
     masks, areas = masks_of(shapes, range(2), (12, 14), (1.0, 1.0))

@@ -13,7 +13,7 @@ from tests.data.tars import tar_bytes
 from tests.jobs.output.contract import CLASSES, records
 from variegate.data.shards import Labels, Record, open_shard
 from variegate.data.storage import Storage, open_storage
-from variegate.data.tar.write import tar_header
+from variegate.data.tar.webdataset import tar_header
 
 
 def write(storage: Storage, made: list[Record], classes: tuple[str, ...] = CLASSES) -> None:

@@ -22,7 +22,7 @@ from tests.data.web import serving
 from variegate.data.base import SourceError
 from variegate.data.reading import version_of
 from variegate.data.tar.copies import ShardCopies
-from variegate.data.tar.read import open_webdataset
+from variegate.data.tar.webdataset import open_tar as open_webdataset
 from variegate.io.location import Location
 from variegate.io.lock import one_at_a_time
 

@@ -24,9 +24,9 @@ from tests.data.tars import (
     write_tar,
 )
 from variegate.data.base import Item, SourceError
-from variegate.data.tar.copies import DEFAULT_COPIES
-from variegate.data.tar.members import FileReader, TarDamage, TarWalk
-from variegate.data.tar.read import TarShards, open_webdataset
+from variegate.data.opening import open_source
+from variegate.data.tar.walk import FileReader, TarDamage, TarWalk
+from variegate.data.tar.webdataset import open_tar as open_webdataset
 from variegate.errors import DecodeError
 from variegate.io.files import open_regular
 
@@ -38,7 +38,7 @@ def everything(*shards: str) -> list[Item | DecodeError]:
 def assert_same(shards: list[str], classes: tuple[str, ...] | None = None) -> list[Item | DecodeError]:
     """By index and in shards: the same ids, names, bytes, labels and errors."""
     source = open_webdataset(shards, classes=classes, on_error="skip")
-    sharded = TarShards(shards, classes, "skip", DEFAULT_COPIES)
+    sharded = open_source(shards, classes=classes, on_error="skip", stream=True)
     indices = indices_of(sharded)
     assert sharded.ids(np.array(indices)).tolist() == source.ids(np.arange(len(source))).tolist()
     assert [sharded.name(index) for index in indices] == [source.name(index) for index in range(len(source))]
@@ -51,10 +51,10 @@ def test_shards_give_what_an_index_gives(tmp_path: Path) -> None:
     shards.append(write_tar(tmp_path / "bad.tar", [("x.jpg", encoded(1)), ("y.jpg", encoded(2)), ("y.cls", b"dog")]))
     shards.append(write_tar(tmp_path / "none.tar", []))
     classes = ("ant", "bee", "cat", "dog", *"efghij")
-    sharded = TarShards(shards, classes, "skip", DEFAULT_COPIES)
+    sharded = open_source(shards, classes=classes, on_error="skip", stream=True)
     assert sharded.num_shards == 5
     assert_same(shards, classes)
-    other = TarShards(shards, None, "skip", DEFAULT_COPIES)
+    other = open_source(shards, classes=None, on_error="skip", stream=True)
     assert pickle.loads(pickle.dumps(sharded)).fingerprint == sharded.fingerprint != other.fingerprint
     with pytest.raises(IndexError, match="shard: got 5; accepted: 0 to 4"):
         sharded.shard(5)
@@ -64,8 +64,8 @@ def test_whether_labels_are_needed_is_known_in_any_order(tmp_path: Path) -> None
     shards = write_shards(tmp_path, 1)
     shards.append(write_tar(tmp_path / "z.tar", [("x.jpg", encoded(1))]))
     with pytest.raises(DecodeError, match="no label: the first sample has one"):
-        TarShards(shards, None, "raise", DEFAULT_COPIES).shard(1).read(0)
-    assert TarShards([shards[1]], None, "raise", DEFAULT_COPIES).shard(0).read(0) == (encoded(1), -1)
+        open_source(shards, classes=None, on_error="raise", stream=True).shard(1).read(0)
+    assert open_source([shards[1]], stream=True).shard(0).read(0) == (encoded(1), -1)
 
 
 def test_gzip_is_unpacked(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_gzip_is_unpacked(tmp_path: Path) -> None:
         packed.write_bytes(data[:length])
         with pytest.raises(SourceError, match="cut off: its gzip compression ends too early"):
             open_webdataset([str(packed)])
-        (lost,) = read_all(TarShards([str(packed)], None, "skip", DEFAULT_COPIES))
+        (lost,) = read_all(open_source([str(packed)], classes=None, on_error="skip", stream=True))
         assert "cut off: its gzip compression ends too early" in str(lost)
 
 

@@ -14,8 +14,7 @@ from tests.children import start_python
 from tests.data.tars import as_json, encoded, labelled, tar_bytes, write_shards, write_tar
 from variegate.data.base import Source, SourceError
 from variegate.data.tar import index as tar_listing
-from variegate.data.tar.copies import ShardCopies
-from variegate.data.tar.read import open_webdataset
+from variegate.data.tar.webdataset import open_tar as open_webdataset
 from variegate.errors import DecodeError
 from variegate.io.location import Location
 
@@ -209,7 +208,7 @@ def test_the_index_is_kept_beside_the_shard_and_used(tmp_path: Path, walks: list
     assert second.fingerprint == first.fingerprint
     assert [second.read(i) for i in range(8)] == [first.read(i) for i in range(8)]
     assert not any(cache.iterdir())
-    open_webdataset(shards, copies=ShardCopies(tmp_path / "elsewhere"))
+    open_webdataset(shards, cache_dir=tmp_path / "elsewhere")
     assert len(walks) == 4
     assert len(list((tmp_path / "elsewhere").rglob("*.index"))) == 2
 
@@ -271,7 +270,7 @@ def test_a_folder_that_may_not_be_written_to(tmp_path: Path, cache: Path) -> Non
 def test_two_processes_index_the_same_shards_at_once(tmp_path: Path) -> None:
     shards = write_shards(tmp_path, 6, samples=20)
     script = (
-        "import sys; from variegate.data.tar.read import open_webdataset\n"
+        "import sys; from variegate.data.tar.webdataset import open_tar as open_webdataset\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
         "print(open_webdataset(sys.argv[1:]).fingerprint)"
     )

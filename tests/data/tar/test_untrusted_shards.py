@@ -18,11 +18,11 @@ import pytest
 from tests.data.tars import encoded, labelled, read_all, write_tar
 from variegate.data.opening import open_source
 from variegate.data.reading import version_of
-from variegate.data.tar import samples
-from variegate.data.tar.copies import DEFAULT_COPIES
+from variegate.data.tar import walk as samples
+from variegate.data.tar.copies import ShardCopies
 from variegate.data.tar.index import ShardIndex, _pack, index_shard, load_index, save_index
-from variegate.data.tar.read import open_webdataset
-from variegate.data.tar.samples import ShardCounts, ShardFailure
+from variegate.data.tar.walk import ShardCounts, ShardFailure
+from variegate.data.tar.webdataset import open_tar as open_webdataset
 from variegate.errors import DecodeError
 from variegate.io.location import Location
 
@@ -65,7 +65,7 @@ def test_an_index_is_not_believed_whatever_it_says(
 ) -> None:
     shard = write_tar(tmp_path / "a.tar", labelled(3))
     location = Location.parse(shard)
-    index = index_shard(location, version_of(location), DEFAULT_COPIES)
+    index = index_shard(location, version_of(location), ShardCopies())
     assert save_index(location, index, None)
     assert load_index(location, index.version, None) is not None
     place = tmp_path / "a.tar.index"
@@ -88,7 +88,7 @@ def test_an_index_is_not_believed_whatever_it_says(
 def test_an_index_of_any_bytes_is_read_or_made_anew(tmp_path: Path) -> None:
     shard = Location.parse(write_tar(tmp_path / "a.tar", labelled(3)))
     version = version_of(shard)
-    index = index_shard(shard, version, DEFAULT_COPIES)
+    index = index_shard(shard, version, ShardCopies())
     whole = np.frombuffer(_pack(index)[:-4], np.uint8)
     rng = np.random.default_rng(0)
     read = 0

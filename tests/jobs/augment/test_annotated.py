@@ -19,7 +19,7 @@ from tests.jobs.augment.samples import digest, rows, threads
 from tests.jobs.bounded import fail_after
 from variegate import transforms as T
 from variegate.augmenter.augmenter import Augmenter
-from variegate.data.annotated.shapes import runs_of
+from variegate.data.annotated.outlines import runs_of
 from variegate.data.base import SourceError
 from variegate.data.opening import open_source
 from variegate.decode import read_image

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variegate.data.annotated.folders import mask_of
+from variegate.data.annotated.frames import Size, StoredImage, TargetStore
 from variegate.data.annotated.options import check_options
 from variegate.data.annotated.records import (
     IGNORED_NAMES,
@@ -19,16 +19,16 @@ from variegate.data.annotated.records import (
     form_of_schema,
     targets_of,
 )
-from variegate.data.base import Item, SourceError, digest_of
-from variegate.data.labels import NO_LABEL, check_classes, names_of
+from variegate.data.base import SourceError, digest_of
+from variegate.data.labels import check_classes, names_of
 from variegate.data.parquet import columns as parquet
 from variegate.data.parquet.read import ParquetFile, open_file, open_parquet
-from variegate.data.samples import Samples, Store
+from variegate.data.samples import Samples
 from variegate.errors import DecodeError
 from variegate.io.location import Location
 
 
-class RowStore(Store):
+class RowStore(TargetStore):
     """``images`` and ``masks`` have the same rows; ``table``: the columns of the objects, all in memory.
     ``objects``: the column that holds all of an image's, if it is one."""
 
@@ -40,34 +40,28 @@ class RowStore(Store):
         reader: RecordReader,
         objects: str | None,
     ) -> None:
+        super().__init__(reader.fields.exif)
         self._images = images
         self._masks = masks
         self._table = table
         self._reader = reader
         self._objects = objects
 
-    def read(self, samples: Samples, row: int) -> Item:
-        """Raises DecodeError naming the file and the row, and the object that is wrong."""
+    def stored_image(self, samples: Samples, row: int) -> StoredImage:
         data = self._images.read(row).data
         name = str(samples.row_name(row))
-        frame = self._reader.frames.of(data, name, name.rpartition(":")[0] or name)
-        exif = self._reader.fields.exif
-        size = frame.size(exif)
-        targets: dict[str, Any] = {}
-        if self._table is not None:
+
+        def targets(size: Size) -> dict[str, Any]:
+            assert self._table is not None
             try:
                 record: Any = self._table.slice(row, 1).to_pylist()[0]
-            except (
-                ValueError,
-                OverflowError,
-                NotImplementedError,
-            ) as error:  # text that is no UTF-8, or times too far off
+            except (ValueError, OverflowError, NotImplementedError) as error:  # no UTF-8, or times too far off
                 raise DecodeError(name, f"its annotations: {error}") from None
-            targets |= self._reader.targets(row, record[self._objects] if self._objects else record, size, name)
-        if self._masks is not None:
-            mask = bytes(self._masks.read(row).data)
-            targets["mask"] = mask_of(mask, f"{name}: its mask", frame, exif)
-        return Item(data, NO_LABEL, self._reader.frames.displayed(targets, frame))
+            return self._reader.targets(row, record[self._objects] if self._objects else record, size, name)
+
+        mask = None if self._masks is None else (bytes(self._masks.read(row).data), f"{name}: its mask")
+        place = name.rpartition(":")[0] or name
+        return StoredImage(data, name, place, targets=None if self._table is None else targets, mask=mask)
 
     def digest(self, samples: Samples) -> str:
         masks = self._masks and self._masks.fingerprint

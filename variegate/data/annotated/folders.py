@@ -1,7 +1,4 @@
-"""Folders of images with objects, or with masks of the same names, whose pixels are classes as they are stored.
-
-And the images and text files that lie below such a folder, of this machine or at an address.
-"""
+"""Folders of images with objects, and the images and text files below them, of this machine or at an address."""
 
 from __future__ import annotations
 
@@ -14,16 +11,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from variegate.data import base
-from variegate.data.annotated.frames import STORED, Frame, Frames
-from variegate.data.annotated.objects import AnnotationErrors, Objects, skip_missing
-from variegate.data.annotated.options import check_options
+from variegate.data.annotated.frames import Size, StoredImage, TargetStore
+from variegate.data.annotated.objects import AnnotationErrors, Objects
+from variegate.data.annotated.values import STORED
 from variegate.data.base import SourceError
 from variegate.data.folder import walk, walk_remote
 from variegate.data.kinds import is_image_name
-from variegate.data.labels import NO_LABEL, check_classes
 from variegate.data.reading import read_file
-from variegate.data.samples import Samples, Store, name_column, names_in, no_labels
-from variegate.decode.image import read_mask
+from variegate.data.samples import Samples, name_column, names_in, no_labels
 from variegate.errors import DecodeError
 from variegate.io.location import Location
 
@@ -98,91 +93,42 @@ def read_text(place: Location) -> str:
         raise SourceError(str(error)) from None
 
 
-def mask_of(data: bytes, name: str, frame: Frame, exif: str | None, image: str = "its image") -> Any:
-    """The mask in an image file, uint8 or int32 [H, W]. Raises DecodeError if its size is not that of its image, whose
-    ``frame`` it is."""
-    mask = read_mask(data, name)
-    found = mask.shape[0], mask.shape[1]
-    if found != frame.size(exif):
-        shown = [f"{height} x {width}" for height, width in (found, frame.size(exif))]
-        raise DecodeError(name, f"is {shown[0]}, and {image} {shown[1]} (height x width){frame.hint(found, exif)}")
-    return mask
-
-
 @dataclass(eq=False)
-class AnnotatedStore(Store):
+class AnnotatedStore(TargetStore):
     """Images of a folder, and their objects, which Samples have in memory.
 
-    ``exif``: frame of the annotations (``frames.EXIF``). ``unoutlined``: what
-    masks show of objects without an outline (``options.OPTIONS``).
+    ``unoutlined``: what masks show of objects without an outline (``options.OPTIONS``).
     """
 
-    exif: str | None
     unoutlined: str
-
-    def __post_init__(self) -> None:
-        self._frames = Frames(self.exif)
 
     def digest(self, samples: Samples) -> str:
         """Of the classes, the names of the images and all annotations."""
         masks = str(samples.mask) + f" {self.unoutlined}" * (self.unoutlined != "fill")
-        return _digest_names(samples, samples.paths(), [masks], self.exif, samples.objects.digest())
+        return digest_names(samples, [*samples.paths(), masks], self.exif, samples.objects.digest())
 
-    def read(self, samples: Samples, row: int) -> base.Item:
-        """The bytes of the image file, and its targets. Raises DecodeError naming the file, also where the image is of
-        another size than the annotations say."""
+    def stored_image(self, samples: Samples, row: int) -> StoredImage:
         folder = samples.folder
         assert folder is not None
         path = samples.row_name(row).file
         data = read_file(folder.below(samples.text(samples.path, row)))
-        height, width = (int(side) for side in samples.objects.sizes[row])
-        known = (height, width) if height > 0 and width > 0 else None
-        frame = self._frames.of(data, path, str(folder), has_size=known is not None)
-        size = frame.size(self.exif)
-        if known not in (None, size):
-            hint = frame.hint((height, width), self.exif)
-            by_annotations = f"{height} x {width} by its annotations{hint}"
-            raise DecodeError(path, f"is {size[0]} x {size[1]} (height x width), and {by_annotations}")
-        try:
-            targets = samples.objects.targets(row, size, samples.mask, self.unoutlined)
-        except ValueError as error:
-            raise DecodeError(path, f"its annotations hold {error}") from None
-        return base.Item(data, NO_LABEL, self._frames.displayed(targets, frame))
+        height, width = samples.objects.sizes[row].tolist()
+
+        def targets(size: Size) -> Mapping[str, Any]:
+            try:
+                found: Mapping[str, Any] = samples.objects.targets(row, size, samples.mask, self.unoutlined)
+            except ValueError as error:
+                raise DecodeError(path, f"its annotations hold {error}") from None
+            return found
+
+        size = (height, width) if height > 0 and width > 0 else None
+        return StoredImage(data, path, str(folder), size, targets)
 
 
-@dataclass(eq=False)
-class MaskStore(Store):
-    """Images of a folder, and their masks, which are files of their own."""
-
-    exif: str | None
-
-    def __post_init__(self) -> None:
-        self._frames = Frames(self.exif)
-
-    def digest(self, samples: Samples) -> str:
-        """Of the classes and the names: masks are not read for it."""
-        pairs = zip(samples.paths(), names_in(samples.masks), strict=True)
-        return _digest_names(samples, [name for pair in pairs for name in pair], [], self.exif)
-
-    def read(self, samples: Samples, row: int) -> base.Item:
-        """Raises DecodeError naming the image or the mask, also where these are of different sizes."""
-        folder = samples.folder
-        assert folder is not None
-        path = samples.text(samples.path, row)
-        image = folder.below(path)
-        place = folder.below(samples.text(samples.masks, row))
-        data = read_file(image)
-        content = read_file(place)
-        frame = self._frames.of(data, str(image), str(folder), has_size=True)
-        targets = {"mask": mask_of(content, str(place), frame, self.exif, f"its image {path}")}
-        return base.Item(data, NO_LABEL, self._frames.displayed(targets, frame))
-
-
-def _digest_names(
-    samples: Samples, names: Sequence[str], settings: Sequence[str], exif: str | None, *more: bytes
-) -> str:
+def digest_names(samples: Samples, names: Sequence[str], exif: str | None, *more: bytes) -> str:
+    """Of the classes, and of the names of files and settings."""
     stored = [STORED] if exif == STORED else []
-    return base.digest_of("\0".join([*samples.classes, "", *names, *settings, *stored]), *more)
+    return base.digest_of("\0".join([*samples.classes, "", *names, *stored]), *more)
 
 
 def annotated_folder(
@@ -213,18 +159,19 @@ def annotated_folder(
     if without:
         notes.append(f"{without:,} images have no objects")
     store = AnnotatedStore(options["exif"], unoutlined)
-    return _samples(folder, store, classes, paths, notes, about, has_edges=True, objects=objects, mask=mask)
+    return samples_with_targets(folder, store, classes, paths, notes, about, has_edges=True, objects=objects, mask=mask)
 
 
-def _samples(
+def samples_with_targets(
     folder: Location,
-    store: AnnotatedStore | MaskStore,
+    store: TargetStore,
     classes: Sequence[str],
     paths: Sequence[str],
     remarks: Sequence[str],
     about: Mapping[str, Any],
     **more: Any,
 ) -> Samples:
+    """Images of a folder, ``paths`` below it, without labels."""
     return Samples(
         place=str(folder),
         size=len(paths),
@@ -241,27 +188,3 @@ def _samples(
         layout_record=about,
         **more,
     )
-
-
-def open_masks(
-    folder: Location, annotations: Mapping[str, Any], on_error: str, classes: Sequence[str] | None
-) -> Samples:
-    """``images``, ``masks``: folders below ``folder``. Raises SourceError for images without a mask, unless they are
-    skipped."""
-    options = check_options("masks", annotations)
-    images = options["images"]
-    masks = options["masks"]
-    pictures = images_by_stem(folder, images)
-    found = images_by_stem(folder, masks)
-    missing = [path for stem, path in pictures.items() if stem not in found]
-    wanted = "".join(os.path.splitext(os.path.basename(path))[0] + ".png" for path in missing[:1])
-    advice = f"; accepted: a file of the same name, such as {wanted}"
-    what = f"have no mask in {masks}"
-    notes = skip_missing(missing, len(pictures), what, on_error, str(folder), advice)
-    if more := [path for stem, path in found.items() if stem not in pictures]:
-        notes.append(f"{len(more):,} masks belong to no image: {base.first_names(more)}")
-    stems = [stem for stem in pictures if stem in found]
-    about = {"format": "masks", "images": images}
-    of_masks = name_column([found[stem] for stem in stems])
-    paths = [pictures[stem] for stem in stems]
-    return _samples(folder, MaskStore(options["exif"]), check_classes(classes), paths, notes, about, masks=of_masks)

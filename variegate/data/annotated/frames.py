@@ -1,22 +1,31 @@
-"""The frame of annotations of photos that EXIF turns: the photo as it is displayed, or the pixels as they are stored.
+"""Targets of stored images: their reading, and their frame where EXIF turns the photo.
 
-A photo is always decoded upright. Annotations in the stored frame are turned along with it when they are read.
+Annotations are of the photo as it is displayed, or of its pixels as they are stored. A photo is always decoded upright.
+Annotations in the stored frame are turned along with it when they are read.
 """
 
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from variegate.data.annotated.values import DISPLAYED, STORED
+from variegate.data.base import Item
+from variegate.data.labels import NO_LABEL
+from variegate.data.samples import Samples, Store
 from variegate.decode import PillowFile, is_jpeg
 from variegate.decode.header import apply_orientation, read_header, shown_box
+from variegate.decode.image import read_mask
+from variegate.errors import DecodeError
 from variegate.io.addresses import speakable
 
-STORED = "stored"
-DISPLAYED = "pixels"
 _TURNED_SIDES = 5  # from this orientation on, rows are columns
+Size = tuple[int, int]
 
 
 class Frame(NamedTuple):
@@ -66,33 +75,71 @@ def frame_of(data: Any, name: str) -> Frame:
         return Frame(orientation, width, height) if is_swapped else Frame(orientation, height, width)
 
 
-class Frames:
-    """The frames of a source's photos. ``exif``: the frame of its annotations, None if nothing says which."""
+class StoredImage(NamedTuple):
+    """A stored image, and how to get its targets.
 
-    def __init__(self, exif: str | None) -> None:
-        self.exif = exif
-        self._is_noted = False
+    ``data``: an image file, or pixels. ``size``: height and width by the annotations, None if they do not say.
+    ``targets``: returns the targets for a height and width; may raise DecodeError. ``mask``: the mask, as the bytes of
+    an image file, and its name.
+    """
 
-    def of(self, data: Any, name: str, source: str, has_size: bool = False) -> Frame:
-        """The frame of an image file or of pixels. Raises DecodeError.
+    data: Any
+    name: str
+    place: str  # of the data set
+    size: Size | None = None
+    targets: Callable[[Size], Mapping[str, Any]] | None = None
+    mask: tuple[bytes, str] | None = None
 
-        Warns, once per source, if nothing says which frame the annotations of a photo that EXIF turns are in.
-        ``has_size``: the annotations say the size of the image.
-        """
-        frame = frame_of(data, name)
-        if not self._is_noted and frame.is_unclear(has_size, self.exif):
-            self._is_noted = True
+
+@dataclass(eq=False)
+class TargetStore(Store):
+    """Reads images with boxes, key points or masks.
+
+    ``exif``: the frame of the annotations, ``DISPLAYED`` or ``STORED``; None if nothing says which. The first read of
+    a photo that EXIF turns then warns.
+    """
+
+    exif: str | None
+
+    def __post_init__(self) -> None:
+        self._has_warned = False
+
+    @abstractmethod
+    def stored_image(self, samples: Samples, row: int) -> StoredImage:
+        """Raises DecodeError."""
+
+    def read(self, samples: Samples, row: int) -> Item:
+        """Raises DecodeError naming the sample, also if annotations or a mask are of another size than the image."""
+        image = self.stored_image(samples, row)
+        frame = frame_of(image.data, image.name)
+        has_size = image.size is not None or image.mask is not None
+        if not self._has_warned and frame.is_unclear(has_size, self.exif):
+            self._has_warned = True
             note = (
-                f"{source}: EXIF turns photos, and nothing says whether their annotations are turned as well; they are "
-                f'taken as those of the displayed photo (the first: {name}). To say which, set exif="pixels" or '
-                'exif="stored"'
+                f"{image.place}: EXIF turns photos, and nothing says whether their annotations are turned as well; "
+                f"they are taken as those of the displayed photo (the first: {image.name}). To say which, set "
+                'exif="pixels" or exif="stored"'
             )
             warnings.warn(speakable(note), stacklevel=4)
-        return frame
+        size = frame.size(self.exif)
+        if image.size not in (None, size):
+            self._refuse(image.name, size, f"{_in_words(image.size)} by its annotations", image.size, frame)
+        targets = {} if image.targets is None else dict(image.targets(size))
+        if image.mask is not None:
+            content, name = image.mask
+            mask = targets["mask"] = read_mask(content, name)
+            if mask.shape != size:
+                self._refuse(name, mask.shape, f"its image {_in_words(size)}", mask.shape, frame)
+        return Item(image.data, NO_LABEL, turned(targets, frame) if self.exif == STORED else targets)
 
-    def displayed(self, targets: dict[str, Any], frame: Frame) -> dict[str, Any]:
-        """``targets`` in the frame of the displayed photo."""
-        return turned(targets, frame) if self.exif == STORED else targets
+    def _refuse(self, name: str, size: Size, other: str, annotated: Size, frame: Frame) -> None:
+        """Raise DecodeError for two sizes that differ. ``annotated``: the one of the annotations."""
+        hint = frame.hint(annotated, self.exif)
+        raise DecodeError(name, f"is {_in_words(size)} (height x width), and {other}{hint}")
+
+
+def _in_words(size: Size) -> str:
+    return f"{size[0]} x {size[1]}"
 
 
 def turned(targets: dict[str, Any], frame: Frame) -> dict[str, Any]:

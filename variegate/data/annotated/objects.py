@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from variegate.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int32Array, Int64Array
-from variegate.data.annotated.outlines import Area, masks_of
-from variegate.data.annotated.shapes import NO_OUTLINE, Rings, Shape, Shapes, pack_shapes
+from variegate.data.annotated.outlines import NO_OUTLINE, Area, Rings, Shape, ShapeColumns, Shapes, masks_of
 from variegate.data.base import SourceError, first_names
 from variegate.errors import DecodeError, one_line
 from variegate.targets.box_formats import edges_of
@@ -211,26 +210,35 @@ def _merge(masks: BoolArray, areas: Sequence[Area], values: Int64Array, is_unout
     return merged
 
 
-def number_entries(files: Iterable[Sequence[Any] | Exception | None]) -> Iterator[tuple[tuple[int, int], Any]]:
-    """The entries of files that belong to an image each, as ((image, number), entry), counted from 1.
+_NUMBER_BITS = 32
+
+
+def number_entries(files: Iterable[Sequence[Any] | Exception | None]) -> Iterator[tuple[int, Any]]:
+    """The entries of files that belong to an image each, as (key, entry); see ``split_key``.
 
     Empty entries are passed over, and so is None, an image without a file. A file that could not be read is its error,
     with the number 0.
     """
     for image, file in enumerate(files):
+        first = image << _NUMBER_BITS
         if isinstance(file, Exception):
-            yield (image, 0), file
+            yield first, file
         else:
-            yield from (((image, number), entry) for number, entry in enumerate(file or (), 1) if entry)
+            yield from ((first | number, entry) for number, entry in enumerate(file or (), 1) if entry)
+
+
+def split_key(key: int) -> tuple[int, int]:
+    """The image and the number of an entry, counted from 1."""
+    return divmod(key, 1 << _NUMBER_BITS)
 
 
 def objects_from_rows(
-    entries: Iterable[tuple[Any, Any]],
-    read: Callable[[Any, Any], ObjectRow | None],
+    entries: Iterable[tuple[int, Any]],
+    read: Callable[[int, Any], ObjectRow | None],
     sizes: Int32Array,
     errors: AnnotationErrors,
     *,
-    name_of: Callable[[Any], str],
+    name_of: Callable[[int], str],
     box_format: str = "xyxy",
     box_name: str = "the box",
     scale: tuple[float, float] | None = None,
@@ -241,7 +249,8 @@ def objects_from_rows(
     """Check the objects of a data set, clip their boxes, sort them by image; invalid ones are counted or an error.
 
     Args:
-        entries: (key, entry) of each object, in any order, or (key, error) for what could not be read at all.
+        entries: (key, entry) of each object, in any order, or (key, error) for what could not be read at all. Entries
+            are not kept.
         read: makes a row of a key and its entry; None for an object that is ignored. Raises ``ROW_ERRORS``.
         sizes: int32 [I, 2], heights and widths of the images, 0 if unknown.
         errors: counts invalid objects, or raises the first.
@@ -251,15 +260,15 @@ def objects_from_rows(
         scale: of x and y, by which boxes are multiplied.
         num_points: least number of key points of an object; further ones are zeros.
         is_normalised: boxes are fractions of the image's width and height.
-        has_keys: whether to keep the keys, which are integers.
+        has_keys: whether to keep the keys.
     """
-    keys = []
+    keys = array("q")
     images = array("q")
     labels = array("q")
     boxes = array("d")
     ignored = array("b")
-    points = []
-    shapes = []
+    points: list[Float32Array | None] = []
+    shapes = ShapeColumns()
     for key, entry in entries:
         try:
             if isinstance(entry, Exception):
@@ -288,7 +297,7 @@ def objects_from_rows(
     checked, good = _check_boxes(edges, limits, is_normalised, errors, box_name, lambda k: name_of(keys[k]))
     order = good[np.argsort(image_of[good], kind="stable")]
     stacked = _stack(points, num_points)
-    packed = pack_shapes(shapes)
+    packed = shapes.packed()
     return Objects(
         np.searchsorted(image_of[order], np.arange(len(sizes) + 1)),
         checked[order],
@@ -298,7 +307,7 @@ def objects_from_rows(
         None if packed is None else packed[order],
         is_normalised,
         np.frombuffer(ignored, np.bool_)[order] if any(ignored) else None,
-        np.array(keys, np.int64)[order] if has_keys else None,
+        np.frombuffer(keys, np.int64)[order] if has_keys else None,
     )
 
 

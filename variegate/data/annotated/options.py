@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from variegate.checks import meant
-from variegate.data.annotated.frames import DISPLAYED, STORED
-from variegate.data.annotated.values import MOST_POINTS
+from variegate.data.annotated.values import DISPLAYED, MOST_POINTS, STORED
 from variegate.data.base import SourceError
 from variegate.errors import shown
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from variegate.arrays import Float32Array
-from variegate.data.annotated.frames import STORED, Frames
 from variegate.data.annotated.objects import AnnotationErrors, ObjectRow, objects_from_rows
-from variegate.data.annotated.values import as_list, flag_of, numbers_of, refusal, shown_value
-from variegate.data.annotated.written import RecordForm
+from variegate.data.annotated.values import STORED, as_list, flag_of, numbers_of, refusal, shown_value
+from variegate.data.annotated.written import DIGITS
 from variegate.data.labels import MOST_LABEL
 from variegate.errors import DecodeError
+from variegate.targets.box_formats import from_edges
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +34,8 @@ IGNORED_NAMES = ("iscrowd", "is_crowd", "difficult")
 _VISIBLE = 2.0
 _UNDER = ("objects", "annotations")
 _NO_NAMES = ("boxes", "labels")
+# Digits behind the point, of fractions of a side: a thousandth of a pixel of any image.
+_DIGITS_OF_FRACTIONS = 8
 
 
 class RecordTargets(NamedTuple):
@@ -42,6 +44,26 @@ class RecordTargets(NamedTuple):
     targets: dict[str, Any]
     errors: AnnotationErrors
     box_format: str = "xyxy"
+
+
+@dataclass(frozen=True)
+class RecordForm:
+    """``boxes``, ``labels``, ``keypoints``: names in a record, None for what it has not. ``is_list``: it is a list of
+    objects, not a dict of lists. ``under``: the name that it has itself in a JSON text. ``box_format``: "xyxy", "xywh"
+    or "cxcywh". ``per_box``: further names, with Arrow's names of their types where these are known.
+
+    Settings of runs have it as a dict, ``dataclasses.asdict``.
+    """
+
+    boxes: str | None = None
+    labels: str | None = None
+    keypoints: str | None = None
+    is_list: bool = False
+    under: str | None = None
+    box_format: str = "xyxy"
+    normalized: bool = False
+    point_origin: str = "corner"
+    per_box: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -226,7 +248,6 @@ class RecordReader:
 
     def __init__(self, fields: ObjectFields, on_error: str) -> None:
         self.fields = fields
-        self.frames = Frames(fields.exif)
         self._is_skipping = on_error == "skip"
         self._counted: dict[int, AnnotationErrors] = {}
 
@@ -296,3 +317,51 @@ def form_of_schema(fields: ObjectFields, schema: pa.Schema | None, objects: str 
         holder = kind.value_type if is_list else kind
     types = {one.name: one.type if is_list else getattr(one.type, "value_type", one.type) for one in holder}
     return fields.form(list(types), is_list, types={name: str(kind) for name, kind in types.items()})
+
+
+class ImageAnnotations(NamedTuple):
+    """Targets of an output: ``size``, its height and width; ``objects``, of ``records.objects_of``; ``mask``, the
+    bytes of a PNG. None for what the data set has not."""
+
+    size: tuple[int, int]
+    objects: Mapping[str, Any] | None
+    mask: bytes | None
+
+
+def has_objects(about: Mapping[str, Any]) -> bool:
+    """There are boxes or key points."""
+    if about["format"] == "members":
+        return about["objects"] is not None or about["rows"] is not None
+    return (about["record"]["boxes"] or about["record"]["keypoints"]) is not None
+
+
+def named_lists(objects: Mapping[str, Any], form: RecordForm, size: tuple[int, int]) -> dict[str, list[Any]]:
+    """A list under each name that the form has, with an entry for each object; of key points without boxes, for each
+    point. A list of no objects has no names: what is not there is empty."""
+    found: dict[str, list[Any]] = {}
+    digits = _DIGITS_OF_FRACTIONS if form.normalized else DIGITS
+    scale = np.array([size[1], size[0]], np.float64) if form.normalized else np.ones(2)
+    if form.boxes is not None:
+        boxes = np.reshape(objects.get("boxes", []), (-1, 4)) / np.tile(scale, 2)
+        found[form.boxes] = np.round(from_edges(boxes, form.box_format), digits).tolist()
+    if form.labels is not None:
+        found[form.labels] = objects.get("labels", [])
+    if form.keypoints is not None:
+        found[form.keypoints] = _point_lists(objects.get("keypoints", []), form, scale, digits)
+    return found | objects.get("per_box", {})
+
+
+def as_objects(lists: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
+    """Lists with an entry for each object -> the objects."""
+    return [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
+
+
+def _point_lists(points: list[Any], form: RecordForm, scale: Any, digits: int) -> list[Any]:
+    """[x, y, visibility] each, nested as they are."""
+    if not points:
+        return []
+    array = np.array(points, np.float64)
+    shift = np.where(array[..., 2:] > 0, 0.5, 0.0) if form.point_origin == "centre" else 0.0
+    array[..., :2] = np.round((array[..., :2] - shift) / scale, digits)
+    nested: list[Any] = array.tolist()
+    return nested

@@ -16,6 +16,9 @@ FINITE = "finite numbers, up to 1e9"
 # Of a category or a row; those of full bodies have 133.
 MOST_POINTS = 1000
 MOST_SIDE = (1 << 31) - 1
+# Frames of annotations of photos that EXIF turns: the pixels as they are stored, or as they are displayed.
+STORED = "stored"
+DISPLAYED = "pixels"
 
 
 def refusal(name: str, value: Any, accepted: str) -> ValueError:

@@ -15,13 +15,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from variegate.data.annotated.outlines import outline_of
-from variegate.data.annotated.shapes import NO_OUTLINE, RUNS, runs_of
+from variegate.data.annotated.outlines import NO_OUTLINE, RUNS, outline_of, runs_of
 
 # Digits behind the point, of pixels.
 DIGITS = 3
@@ -32,27 +30,8 @@ Rows = Callable[[], Iterator[tuple[int, Row]]]
 Content = bytes | Iterable[bytes]
 
 
-@dataclass(frozen=True)
-class RecordForm:
-    """``boxes``, ``labels``, ``keypoints``: names in a record, None for what it has not. ``is_list``: it is a list of
-    objects, not a dict of lists. ``under``: the name that it has itself in a JSON text. ``box_format``: "xyxy", "xywh"
-    or "cxcywh". ``per_box``: further names, with Arrow's names of their types where these are known.
-
-    Settings of runs have it as a dict, ``dataclasses.asdict``."""
-
-    boxes: str | None = None
-    labels: str | None = None
-    keypoints: str | None = None
-    is_list: bool = False
-    under: str | None = None
-    box_format: str = "xyxy"
-    normalized: bool = False
-    point_origin: str = "corner"
-    per_box: Mapping[str, str | None] = field(default_factory=dict)
-
-
 def record_of(targets: Mapping[str, Any], channels: int, is_single: bool) -> dict[str, Any]:
-    """``targets``: arrays ``boxes``, ``labels``, ``ignored``, ``outline`` (``shapes.OUTLINES``), and perhaps
+    """``targets``: arrays ``boxes``, ``labels``, ``ignored``, ``outline`` (``outlines.OUTLINES``), and perhaps
     ``keypoints`` and ``masks``. Objects with an outline of which no pixel is left are left out, and so are boxes
     without area when rounded. Boxes of objects with an outline fit it. ``is_single``: outlines have one ring."""
     arrays = {name: np.asarray(value) for name, value in targets.items()}

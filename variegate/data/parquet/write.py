@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from variegate.data.annotated.written import RecordForm
+from variegate.data.annotated.records import ImageAnnotations, RecordForm, as_objects, has_objects, named_lists
 from variegate.data.shards import GroupedShard, Labels, Record
 from variegate.data.storage import Storage
-from variegate.data.tar.write import ImageAnnotations, as_objects, has_objects, named_lists
 
 # Readers decode whole row groups, so that large ones cost memory; Arrow's columns hold less than 2 GiB.
 _RECORDS_A_GROUP = 256

@@ -134,9 +134,6 @@ class ShardCopies:
             time.sleep(_PAUSE_SECONDS)
 
 
-DEFAULT_COPIES = ShardCopies()
-
-
 def unpacked(stream: ByteStream) -> Iterator[bytes]:
     """All bytes of a stream, or of what it holds if it is gzip'ed, whatever its name says. Raises DecodeError."""
     data = stream.read(_CHUNK)

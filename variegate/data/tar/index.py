@@ -10,13 +10,9 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, fields, replace
-from functools import partial
 from io import BytesIO
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,25 +22,14 @@ import pyarrow as pa
 from variegate.arrays import Int64Array, UInt8Array
 from variegate.checks import integer
 from variegate.data.arrow_ipc import check_uncompressed
-from variegate.data.base import SourceError, check_on_error, digest_of, first_names
+from variegate.data.base import SourceError, digest_of
 from variegate.data.reading import FileVersion, named_errors, open_stream, version_of
 from variegate.data.tar.copies import GZIP, ShardCopies, unpacked
-from variegate.data.tar.members import FileReader
-from variegate.data.tar.samples import (
-    NO_LABEL,
-    Label,
-    LabelKind,
-    ShardCounts,
-    ShardFailure,
-    TarSamples,
-    notes_of_walks,
-    resolve_label,
-    split_name,
-)
+from variegate.data.tar.walk import NO_LABEL, FileReader, Label, LabelKind, ShardCounts, ShardFailure, TarSamples
 from variegate.errors import DecodeError
 from variegate.io.durable import write_atomically
 from variegate.io.files import StrPath, open_regular, read_regular
-from variegate.io.location import Location, LocationLike, cache_folder
+from variegate.io.location import Location, cache_folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +58,11 @@ class ShardIndex:
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+    @property
+    def is_labelled(self) -> bool:
+        """The first sample has a label."""
+        return bool(self.kinds[0] != LabelKind.NONE)
 
     def label(self, position: int) -> Label:
         kind = LabelKind(self.kinds[position])
@@ -105,7 +95,7 @@ def _is_gzip(shard: Location) -> bool:
 
 
 def _collect(reader: FileReader, version: FileVersion) -> ShardIndex:
-    walk = TarSamples(reader, with_data=False)
+    walk = TarSamples(reader)
     places: list[tuple[int, ...]] = []
     names: list[bytes] = []
     texts: dict[tuple[str, str], int] = {}
@@ -256,111 +246,28 @@ def _check_places(columns: dict[str, Any], texts: int, size: int) -> None:
         raise ValueError("a label that is not in its texts")
 
 
-_INDEXING_THREADS = 16
-NO_LABELS = "no labels"
+def empty_index(failure: ShardFailure) -> ShardIndex:
+    """Of a shard that cannot be read."""
+    columns: dict[str, Any] = {name: np.zeros(0, kind) for name, kind in _COLUMNS}
+    names = pa.array([], pa.binary())
+    return ShardIndex(FileVersion(0, ""), **columns, texts=[], names=names, counts=ShardCounts(), failure=failure)
 
 
-@dataclass(frozen=True, eq=False)
-class ListedShard:
-    """``labels`` has an entry for each sample of the index, and one more where the shard ends in a failure."""
-
-    location: Location
-    index: ShardIndex
-    labels: Int64Array
-    broken: dict[int, str]  # what is wrong, for samples whose label is, and for the failure
-
-    def column(self, name: str) -> Int64Array:
-        """A column of the index, with -1 for the failure."""
-        column: Int64Array = getattr(self.index, name)
-        return np.append(column, np.full(len(self.labels) - len(column), -1, np.int64))
-
-    def names(self) -> Any:
-        """Of the members, pa.LargeBinaryArray; null for a failure whose member is not known."""
-        names = self.index.names.cast(pa.large_binary())
-        if self.index.failure is None:
-            return names
-        member = self.index.failure.member
-        last = None if member is None else member.encode("utf-8", "surrogateescape")
-        return pa.concat_arrays([names, pa.array([last], pa.large_binary())])
-
-
-def sorted_shards(shards: Sequence[LocationLike]) -> list[Location]:
-    """Shards in the order of their numbers. Raises SourceError where there are none, or one is given twice."""
-    locations = sorted((Location.parse(shard, chain=True) for shard in shards), key=Location.address)
-    if not locations:
-        raise SourceError("no shards given; expected at least one .tar file")
-    for one, other in pairwise(locations):
-        if one == other:
-            raise SourceError(f"{one}: given twice; each shard is expected once")
-    return locations
-
-
-def list_shards(
-    shards: Sequence[LocationLike],
-    classes: tuple[str, ...],
-    *,
-    on_error: str,
-    copies: ShardCopies,
-) -> tuple[list[ListedShard], list[str]]:
-    """The shards, sorted, and notes about them. Raises SourceError as ``open_webdataset`` says."""
-    check_on_error(on_error)
-    locations = sorted_shards(shards)
-    with ThreadPoolExecutor(min(_INDEXING_THREADS, len(locations)), "variegate-index") as pool:
-        try:
-            indexed = list(pool.map(partial(_index_or_failure, on_error=on_error, copies=copies), locations))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-    indexes = [index for index, _ in indexed]
-    first = next((index for index in indexes if len(index)), None)
-    if first is None:
-        pairs = zip(locations, indexes, strict=True)
-        reasons = [f"{shard}: {index.failure.reason}" for shard, index in pairs if index.failure]
-        raise SourceError(f"not one whole sample in {len(locations):,} shards: {first_names(reasons, 3)}")
-    is_labelled = bool(first.kinds[0] != LabelKind.NONE)
-    listed = [_resolve(*one, classes, is_labelled) for one in zip(locations, indexes, strict=True)]
-    not_kept = [str(shard) for shard, (_, is_kept) in zip(locations, indexed, strict=True) if not is_kept]
-    return listed, notes_of(listed, not_kept)
-
-
-def list_shard(
-    shard: Location, classes: tuple[str, ...], is_labelled: bool, on_error: str, copies: ShardCopies, fetch: bool
-) -> ListedShard | None:
-    """One shard, of which a copy is made if it needs one; None without an index, unless ``fetch``. Raises SourceError
-    if it cannot be read, and unless ``on_error`` is "skip", if it is damaged."""
-    found = _index(shard, on_error, copies, fetch)
-    if found is None:
-        return None
-    index, _ = found
-    if fetch and (shard.is_url or index.copy_size):
-        copies.fetch(shard, index.version)
-    return _resolve(shard, index, classes, is_labelled)
-
-
-def first_is_labelled(shard: Location, copies: ShardCopies) -> bool | None:
-    """Return whether the first sample has a label, of which as little as possible is read; None without a sample.
-    Raises SourceError, DecodeError."""
-    index = _kept_index(shard, version_of(shard, needs_size=False), copies)
-    if index is not None:
-        return bool(index.kinds[0] != LabelKind.NONE) if len(index) else None
-    with open_stream(shard) as stream:
-        head = next(unpacked(stream), b"")
-    first = next(iter(TarSamples(FileReader(BytesIO(head), len(head), str(shard)), with_data=False)), None)
-    return None if first is None else first.label != NO_LABEL
-
-
-def _kept_index(shard: Location, version: FileVersion, copies: ShardCopies) -> ShardIndex | None:
+def kept_index(shard: Location, version: FileVersion, copies: ShardCopies) -> ShardIndex | None:
+    """The index in a file here, or beside a remote shard; None if there is none that fits."""
     index = load_index(shard, version, copies.cache_dir)
     if index is None and shard.is_url and (index := _load_sidecar(shard, version)) is not None:
         save_index(shard, index, copies.cache_dir)
     return index
 
 
-def _index(shard: Location, on_error: str, copies: ShardCopies, fetch: bool = True) -> tuple[ShardIndex, bool] | None:
+def find_index(
+    shard: Location, on_error: str, copies: ShardCopies, fetch: bool = True
+) -> tuple[ShardIndex, bool] | None:
     """A shard's index, and whether it is kept in a file; None if it is in no file and may not be made. Raises
-    SourceError."""
+    SourceError, also for a damaged shard unless ``on_error`` is "skip"."""
     version = version_of(shard, needs_size=False)
-    index = _kept_index(shard, version, copies)
+    index = kept_index(shard, version, copies)
     is_kept = index is not None
     if index is None:
         if not fetch:
@@ -374,19 +281,16 @@ def _index(shard: Location, on_error: str, copies: ShardCopies, fetch: bool = Tr
     return index, is_kept
 
 
-def _index_or_failure(shard: Location, *, on_error: str, copies: ShardCopies) -> tuple[ShardIndex, bool]:
-    """The same, and an index of nothing for a shard that cannot be read, unless ``on_error`` is "raise"."""
-    try:
-        found = _index(shard, on_error, copies)
-        assert found is not None
-        return found
-    except SourceError as error:
-        if on_error == "raise":
-            raise
-        failure = ShardFailure(None, error.reason(str(shard)), is_transient=True)
-        none: dict[str, Any] = {name: np.zeros(0, kind) for name, kind in _COLUMNS}
-        none |= {"names": pa.array([], pa.binary()), "texts": [], "counts": ShardCounts(), "failure": failure}
-        return ShardIndex(FileVersion(0, ""), **none), True
+def first_is_labelled(shard: Location, copies: ShardCopies) -> bool | None:
+    """Return whether the first sample has a label, of which as little as possible is read; None without a sample.
+    Raises SourceError, DecodeError."""
+    index = kept_index(shard, version_of(shard, needs_size=False), copies)
+    if index is not None:
+        return index.is_labelled if len(index) else None
+    with open_stream(shard) as stream:
+        head = next(unpacked(stream), b"")
+    first = next(iter(TarSamples(FileReader(BytesIO(head), len(head), str(shard)))), None)
+    return None if first is None else first.label != NO_LABEL
 
 
 def _remedy(index: ShardIndex) -> str:
@@ -398,39 +302,3 @@ def _remedy(index: ShardIndex) -> str:
         f"; {len(index):,} whole samples come before it: "
         'on_error="skip" uses them, and counts the one that is lost as an error'
     )
-
-
-def _resolve(location: Location, index: ShardIndex, classes: tuple[str, ...], is_labelled: bool) -> ListedShard:
-    numbers = {name: number for number, name in enumerate(classes)}
-    labels = np.where(index.kinds == LabelKind.NUMBER, index.values, -1)
-    broken: dict[int, str] = {}
-    # Plain numbers, which most data sets have and nothing else, are resolved all at once.
-    doubtful = np.arange(len(index)) if classes else np.flatnonzero(index.kinds != LabelKind.NUMBER)
-    for position in doubtful.tolist():
-        key, _ = split_name(index.name(position)) or ("", "")
-        labels[position], problem = resolve_label(index.label(position), key, numbers, is_labelled)
-        if problem:
-            broken[position] = problem
-    if index.failure:
-        labels = np.append(labels, -1)
-        broken[len(index)] = index.failure.sentence
-    return ListedShard(location, index, labels, broken)
-
-
-def notes_of(shards: list[ListedShard], not_kept: list[str]) -> list[str]:
-    """Remarks about shards; ``not_kept``: names of those whose index is in no file."""
-    lines = notes_of_walks((str(shard.location), shard.index.counts, shard.index.failure) for shard in shards)
-    samples = sum(len(shard.index) for shard in shards)
-    unlabelled = sum(int(np.sum(shard.index.kinds == LabelKind.NONE)) for shard in shards)
-    if unlabelled == samples:
-        lines.append(f"{NO_LABELS}: no sample has a .cls or .json member with one; all labels are -1")
-    elif unlabelled:
-        lines.append(f"{unlabelled:,} of {samples:,} samples have no label")
-    if wrong := sum(len(shard.broken) - bool(shard.index.failure) for shard in shards):
-        shard = next(shard for shard in shards if len(shard.broken) > bool(shard.index.failure))
-        position = min(shard.broken)
-        first = f"{shard.location}: {shard.index.name(position)}: {shard.broken[position]}"
-        lines.append(f"{wrong:,} samples cannot be used for their labels; {first}")
-    if not_kept:
-        lines.append(f"the index could not be written, and is made at every start: {first_names(not_kept)}")
-    return lines

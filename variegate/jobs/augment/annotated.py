@@ -15,13 +15,14 @@ import torch
 
 from variegate.augmenter.samples import follow
 from variegate.data.annotated.options import split_typed
-from variegate.data.annotated.written import Content, RecordForm, objects_of, record_of
+from variegate.data.annotated.records import RecordForm, has_objects
+from variegate.data.annotated.written import Content, objects_of, record_of
 from variegate.data.base import SourceError
 from variegate.data.coco import coco_files
 from variegate.data.samples import Samples
 from variegate.data.shards import Labels
 from variegate.data.storage import Storage
-from variegate.data.tar.write import check_written, has_objects
+from variegate.data.tar.webdataset import check_written
 from variegate.data.voc import voc_file, voc_files
 from variegate.data.yolo import yolo_file, yolo_files
 from variegate.io.addresses import is_url

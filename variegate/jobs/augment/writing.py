@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from variegate.data.annotated.records import ImageAnnotations
 from variegate.data.annotated.written import targets_in
 from variegate.data.shards import Labels, Record, describe_labels, open_shard
 from variegate.data.storage import Storage
-from variegate.data.tar.write import ImageAnnotations
 from variegate.jobs.output.parts import Row, write_record
 
 if TYPE_CHECKING:
