@@ -53,8 +53,8 @@ def tiff_of(folder: Path, tags: dict[int, int], image: Any = None, **options: An
     ("tags", "options", "what"),
     [
         ({256: HUGE, 257: HUGE}, {"tile": (16, 32)}, "12 tiles; accepted: 2,147,483,648 for its size"),
-        ({256: HUGE, 257: HUGE}, {"rowsperstrip": 7}, r"1,048,576 lines in 8 strips of 7; accepted: strips of equal"),
-        ({256: 3000}, {"rowsperstrip": 7}, "cut off: it ends before its last pixel"),
+        ({256: HUGE, 257: HUGE}, {"rowsperstrip": 7}, r"8 strips; accepted: 149,797 for its size"),
+        ({256: 3000}, {"rowsperstrip": 7}, "bytes for 50 x 3,000 pixels; accepted: 450,000 bytes or more"),
         ({278: 0}, {"rowsperstrip": 7}, "a.tif: "),
         ({256: 0}, {"tile": (16, 32)}, r"a\.tif: "),
         ({256: 1 << 16, 257: 1 << 16, 322: 1 << 14, 323: 1 << 14}, {"tile": (16, 16)}, "tiles of 16,384 x 16,384 pix"),

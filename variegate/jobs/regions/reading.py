@@ -24,8 +24,7 @@ Shape = tuple[int, int, int]
 ACCEPTED = "uint8 [H, W, C] with up to 32 channels, or [H, W]"
 SUFFIXES = (".npy", ".tif", ".tiff", ".zarr")
 _PACKAGES = {".tif": "tifffile", ".tiff": "tifffile", ".zarr": "zarr"}
-_ACCEPTED_TIFF = "tiles of 8-bit gray, RGB or up to 32 channels, or strips that are not compressed"
-_CUT_OFF = "cut off: it ends before its last pixel"
+_ACCEPTED_TIFF = "8-bit gray, RGB or up to 32 channels side by side"
 # Characters of another package's reason.
 _LONGEST = 300
 # What a file may claim: sides, bytes of a chunk (each is read as a whole), and decoded bytes for each of a TIFF.
@@ -52,7 +51,8 @@ class HeldArray:
     array: Image
 
     def open(self) -> Reader:
-        return _OpenArray(self.array)
+        array = self.array if self.array.ndim == 3 else self.array[..., None]
+        return _PlainPixels(array, None)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class RawFile:
     shape: Shape
 
     def open(self) -> Reader:
-        return _OpenLines(self.path, self.shape, [(0, self.shape[0], self.offset)])
+        return _open_mapped(self.path, self.shape, self.offset)
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,55 @@ class ImageFile:
 PixelFile = HeldArray | RawFile | ImageFile  # pickled to every worker
 
 
+class _PlainPixels:
+    """Pixels one after another: an array, or a view of a mapped file."""
+
+    lines = 1
+
+    def __init__(self, array: Image, mapped: MappedFile | None) -> None:
+        self.shape: Shape = array.shape
+        self.mapped = mapped
+        self._array = array
+
+    def read(self, begin: int, end: int, into: Image) -> None:
+        into[:] = self._array[begin:end]
+
+
+class _Chunks:
+    """Chunks of ``sides`` pixels, read by ``read(row, column)`` (less beyond the image)."""
+
+    mapped: MappedFile | None = None
+
+    def __init__(self, path: str, shape: Shape, sides: tuple[int, int], read: Callable[[int, int], Image]) -> None:
+        self.shape = shape
+        self.lines = sides[0]
+        self._path = path
+        self._sides = sides
+        self._read = read
+
+    def read(self, begin: int, end: int, into: Image) -> None:
+        lines, columns = self._sides
+        for i in range(begin // lines, -(-end // lines)):
+            top = max(i * lines, begin)
+            bottom = min((i + 1) * lines, end)
+            for j in range(-(-self.shape[1] // columns)):
+                left = j * columns
+                right = min((j + 1) * columns, self.shape[1])
+                try:
+                    chunk = self._read(i, j)
+                except Exception as error:
+                    raise _unreadable(f"{self._path}: chunk in row {i}, column {j}", error) from error
+                of_chunk = chunk[top - i * lines : bottom - i * lines, : right - left]
+                into[top - begin : bottom - begin, left:right] = of_chunk
+
+
+def _open_mapped(path: str, shape: Shape, offset: int) -> Reader:
+    if os.path.getsize(path) < offset + math.prod(shape):
+        raise SourceError(f"{path}: cut off: it ends before its last pixel")
+    mapped = MappedFile(os.path.abspath(path), shape, "uint8", offset, "r")
+    return _PlainPixels(mapped.map(), mapped)
+
+
 def _open_npy(path: str, _: Any) -> Reader:
     with open(path, "rb") as file:
         version = np.lib.format.read_magic(file)
@@ -98,62 +147,38 @@ def _open_npy(path: str, _: Any) -> Reader:
     shape = checked_shape(sides, dtype, path)
     if is_fortran:
         raise SourceError(f"{path}: in Fortran's order; accepted: rows one after another")
-    if os.path.getsize(path) < offset + math.prod(shape):
-        raise SourceError(f"{path}: {_CUT_OFF}")
-    return _OpenLines(path, shape, [(0, shape[0], offset)])
+    return _open_mapped(path, shape, offset)
 
 
 def _open_tiff(path: str, tifffile: Any) -> Reader:
+    """A strip is a tile as wide as the image. Tiles of no bytes are no pixels, and several may share theirs."""
     with tifffile.TiffFile(path) as file:
         pages = file.series[0].pages
         if len(pages) != 1:
             raise SourceError(f"{path}: {len(pages)} pages; accepted: one image (and its pyramid)")
         page = pages[0].aspage()
-    channels = page.samplesperpixel
-    is_planar = page.planarconfig != 1
-    colours = page.photometric.name
-    refused = None
-    if page.dtype != np.uint8 or page.bitspersample != 8:
-        refused = f"got {page.dtype}"
-    elif channels > MAX_CHANNELS or (is_planar and channels > 1):
-        refused = f"got {channels} channels{', one plane after another' if is_planar else ''}"
-    elif colours not in ("MINISBLACK", "RGB", "YCBCR"):
-        refused = f"colors are {colours}"
-    if refused is not None:
-        raise SourceError(f"{path}: {refused}; accepted: {_ACCEPTED_TIFF}")
-    shape = checked_shape((int(page.imagelength), int(page.imagewidth), int(channels)), page.dtype, path)
-    places = list(zip(page.dataoffsets, page.databytecounts, strict=True))
-    open_places = _open_tiff_tiles if page.is_tiled else _open_tiff_strips
-    return open_places(path, shape, page, places, os.path.getsize(path))
-
-
-def _open_tiff_strips(path: str, shape: Shape, page: Any, places: list[tuple[int, int]], size: int) -> Reader:
-    if page.compression != 1:
-        name = getattr(page.compression, "name", page.compression)
-        raise SourceError(f"{path}: strips compressed by {name}; accepted: {_ACCEPTED_TIFF}")
-    height, width, channels = shape
-    lines = min(int(page.rowsperstrip), height)
-    if lines < 1 or len(places) != -(-height // lines):
-        got = f"{height:,} lines in {len(places):,} strips of {lines:,}"
-        raise SourceError(f"{path}: {got}; accepted: strips of equal numbers of lines")
-    strips = [(lines * i, min(lines * (i + 1), height), int(offset)) for i, (offset, _) in enumerate(places)]
-    if any(offset + (end - first) * width * channels > size for first, end, offset in strips):
-        raise SourceError(f"{path}: {_CUT_OFF}")
-    return _OpenLines(path, shape, strips)
-
-
-def _open_tiff_tiles(path: str, shape: Shape, page: Any, places: list[tuple[int, int]], size: int) -> Reader:
-    """Tiles of no bytes are no pixels, and several may share theirs."""
-    tile = *(sides := (int(page.tilelength), int(page.tilewidth))), shape[2]
-    is_plain = page.compression == 1
-    _check_chunk(path, sides, shape[2])
+    _check_tiff(path, page)
+    channels = int(page.samplesperpixel)
+    shape = checked_shape((int(page.imagelength), int(page.imagewidth), channels), page.dtype, path)
+    if page.is_tiled:
+        sides = int(page.tilelength), int(page.tilewidth)
+    else:
+        sides = min(int(page.rowsperstrip), shape[0]), shape[1]
+    _check_chunk(path, sides, channels)
+    places = [(int(offset), int(count)) for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True)]
     across = -(-shape[1] // sides[1])
-    if len(places) != (wanted := -(-shape[0] // sides[0]) * across):
-        raise SourceError(f"{path}: {len(places):,} tiles; accepted: {wanted:,} for its size")
+    if len(places) != (required := -(-shape[0] // sides[0]) * across):
+        kind = "tiles" if page.is_tiled else "strips"
+        raise SourceError(f"{path}: {len(places):,} {kind}; accepted: {required:,} for its size")
+    is_plain = page.compression == 1
+    row_bytes = shape[1] * channels
+    if is_plain and not page.is_tiled and _are_adjacent(places, sides[0] * row_bytes):
+        return _open_mapped(path, shape, places[0][0])
     claimed = math.prod(shape) // _MOST_RATIO
     if is_plain:
         stored = len({offset for offset, count in places if count})
-        claimed = max(stored * math.prod(tile), claimed)
+        claimed = max(stored * math.prod(sides) * channels, claimed) if page.is_tiled else math.prod(shape)
+    size = os.path.getsize(path)
     if claimed > size:
         got = f"{size:,} bytes for {shape[0]:,} x {shape[1]:,} pixels"
         raise SourceError(f"{path}: {got}; accepted: {claimed:,} bytes or more")
@@ -164,9 +189,11 @@ def _open_tiff_tiles(path: str, shape: Shape, page: Any, places: list[tuple[int,
     def read(i: int, j: int) -> Image:
         number = i * across + j
         offset, count = places[number]
-        data = os.pread(file.fileno(), count, offset)
+        lines = sides[0] if page.is_tiled else min(sides[0], shape[0] - i * sides[0])
+        tile = lines, sides[1], channels
         if not count:
             return np.zeros(tile, np.uint8)
+        data = os.pread(file.fileno(), count, offset)
         if len(data) < count:
             raise ValueError("the file ends in it")
         if is_plain:
@@ -174,7 +201,26 @@ def _open_tiff_tiles(path: str, shape: Shape, page: Any, places: list[tuple[int,
         levels = np.asarray(decode(data, number, jpegtables=tables)[0], np.uint8)
         return levels.reshape(-1, *levels.shape[-2:])[-levels.shape[-3] :]
 
-    return _OpenChunks(path, shape, sides, read)
+    return _Chunks(path, shape, sides, read)
+
+
+def _check_tiff(path: str, page: Any) -> None:
+    is_planar = page.planarconfig != 1
+    colors = page.photometric.name
+    refused = None
+    if page.dtype != np.uint8 or page.bitspersample != 8:
+        refused = f"got {page.dtype}"
+    elif page.samplesperpixel > MAX_CHANNELS or (is_planar and page.samplesperpixel > 1):
+        refused = f"got {page.samplesperpixel} channels{', one plane after another' if is_planar else ''}"
+    elif colors not in ("MINISBLACK", "RGB", "YCBCR"):
+        refused = f"colors are {colors}"
+    if refused is not None:
+        raise SourceError(f"{path}: {refused}; accepted: {_ACCEPTED_TIFF}")
+
+
+def _are_adjacent(places: list[tuple[int, int]], strip_bytes: int) -> bool:
+    first = places[0][0]
+    return all(offset == first + number * strip_bytes for number, (offset, _) in enumerate(places))
 
 
 def _open_zarr(path: str, zarr: Any) -> Reader:
@@ -187,7 +233,7 @@ def _open_zarr(path: str, zarr: Any) -> Reader:
         part = array[i * lines : (i + 1) * lines, j * columns : (j + 1) * columns]
         return np.asarray(part, np.uint8).reshape(*part.shape[:2], shape[2])
 
-    return _OpenChunks(path, shape, sides, read)
+    return _Chunks(path, shape, sides, read)
 
 
 _OPENERS = {".npy": _open_npy, ".zarr": _open_zarr}
@@ -234,74 +280,3 @@ def _unreadable(path: str, error: Exception, accepted: str = "") -> SourceError:
     is_meant = isinstance(error, (OSError, ValueError)) or type(error).__module__.split(".")[0] in ("tifffile", "zarr")
     reason = (one_line(error)[:_LONGEST] if is_meant else "") or "its fields contradict one another"
     return SourceError(f"{path}: cannot be read ({reason})" + (f"; {accepted}" if accepted else ""))
-
-
-class _OpenArray:
-    mapped: MappedFile | None = None
-
-    def __init__(self, array: Image) -> None:
-        self.lines = 1
-        self._array = array if array.ndim == 3 else array[..., None]
-        self.shape = self._array.shape
-
-    def read(self, begin: int, end: int, into: Image) -> None:
-        into[:] = self._array[begin:end]
-
-
-class _OpenLines:
-    """``strips``: first and end line, and the byte at which the first begins."""
-
-    def __init__(self, path: str, shape: Shape, strips: list[tuple[int, int, int]]) -> None:
-        self.shape = shape
-        self.lines = strips[0][1]
-        self._path = path
-        self._strips = strips
-        self._line = shape[1] * shape[2]
-        begin = strips[0][2]
-        is_whole = all(offset == begin + first * self._line for first, _, offset in strips)
-        self.mapped = MappedFile(os.path.abspath(path), shape, "uint8", begin, "r") if is_whole else None
-        self._file = open(path, "rb", buffering=0)  # noqa: SIM115
-
-    def read(self, begin: int, end: int, into: Image) -> None:
-        for first, last, offset in self._strips[begin // self.lines : -(-end // self.lines)]:
-            top = max(first, begin)
-            bottom = min(last, end)
-            view = into[top - begin : bottom - begin].reshape(-1).data
-            at = offset + (top - first) * self._line
-            while view:
-                try:
-                    number = os.preadv(self._file.fileno(), [view[: 1 << 30]], at)
-                except OSError as error:
-                    raise _unreadable(self._path, error) from error
-                if not number:
-                    raise SourceError(f"{self._path}: {_CUT_OFF}")
-                view = view[number:]
-                at += number
-
-
-class _OpenChunks:
-    """Chunks of ``sides`` pixels, read by ``read(row, column)`` (less beyond the image)."""
-
-    mapped: MappedFile | None = None
-
-    def __init__(self, path: str, shape: Shape, sides: tuple[int, int], read: Callable[[int, int], Image]) -> None:
-        self.shape = shape
-        self.lines = sides[0]
-        self._path = path
-        self._sides = sides
-        self._read = read
-
-    def read(self, begin: int, end: int, into: Image) -> None:
-        lines, columns = self._sides
-        for i in range(begin // lines, -(-end // lines)):
-            top = max(i * lines, begin)
-            bottom = min((i + 1) * lines, end)
-            for j in range(-(-self.shape[1] // columns)):
-                left = j * columns
-                right = min((j + 1) * columns, self.shape[1])
-                try:
-                    chunk = self._read(i, j)
-                except Exception as error:
-                    raise _unreadable(f"{self._path}: chunk in row {i}, column {j}", error) from error
-                of_chunk = chunk[top - i * lines : bottom - i * lines, : right - left]
-                into[top - begin : bottom - begin, left:right] = of_chunk

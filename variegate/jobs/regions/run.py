@@ -19,10 +19,12 @@ from variegate.checks import PIXEL_VERSION, integer
 from variegate.data.base import SourceError
 from variegate.executors.steps import Step, Steps, Work
 from variegate.jobs.mapping import MapSpec
+from variegate.jobs.output.run_folder import RunFolder
+from variegate.jobs.output.run_log import RunLog
 from variegate.jobs.regions import reading
 from variegate.jobs.regions.memory import MappedFile, Memory, SharedArray, mapped, num_bytes
 from variegate.jobs.regions.worker import Band, BandSpec
-from variegate.jobs.regions.writing import BandsDone, ResultFile, checked_result, remove, reserve
+from variegate.jobs.regions.writing import ResultFile, checked_result, remove, reserve
 from variegate.program.program import Program
 from variegate.workers.protocol import EngineError
 from variegate.workers.run import FailedItem
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 MOST_TILE = 16_384
 # Of every thread: bands that are under way.
 _AHEAD = 3
+# The first entry of a log: all files have been made.
+_BEGUN = "begun"
 
 
 @dataclass
@@ -96,24 +100,26 @@ class ImageRun:
                     size = f"{self.shape[0]:,} x {self.shape[1]:,} x {self.shape[2]} {self.dtype.name}"
                     raise EngineError(f"out: got None for {size}, more than memory holds; accepted: a file") from None
             result = ResultFile(os.path.abspath(self.out), self.shape, self.dtype.name, self.tile)
-            progress = BandsDone(result.folder, self._settings())
-            stack.callback(progress.close)
+            settings = self._settings()
+            # Of an image in memory, nothing tells whether it is the same.
+            resume = self.resume and settings["source"] is not None
             try:
-                if not (self.resume and result.partial.exists() and progress.take_up()):
-                    remove(result.folder)
+                if not result.folder.exists():
                     self._check_room(result)
-                    result.folder.mkdir()
-                    result.begin()
-                    files = self._files(result.folder)
-                    for file in files.values():
-                        reserve(Path(file.path), 0, num_bytes(file.shape, file.dtype))
-                    progress.begin()
+                folder = stack.enter_context(RunFolder(result.folder, settings, resume, file=self.out))
+                # Bands are not synced either: after a power failure, a run starts over.
+                log = stack.enter_context(folder.open_log("bands", is_synced=False))
                 memory: dict[str, Memory] = {**self._files(result.folder)}
+                if not log.entries:
+                    result.begin()
+                    for file in self._files(result.folder).values():
+                        reserve(Path(file.path), 0, num_bytes(file.shape, file.dtype))
+                    log.append(_BEGUN)
                 if self.plan.is_direct:
                     memory["result"] = result.mapped()
-                self._make(memory, result, progress)
+                self._make(memory, result, log)
                 result.finish()
-                remove(result.folder)
+                folder.remove()
             except OSError as error:
                 raise EngineError(f"{self.out}: cannot be written ({error})") from error
         return None
@@ -163,8 +169,8 @@ class ImageRun:
         if wanted > (free := shutil.disk_usage(result.folder.parent).free):
             raise OSError(errno.ENOSPC, f"{wanted:,} bytes, of which its disk has {free:,}")
 
-    def _make(self, memory: dict[str, Memory], file: ResultFile | None, progress: BandsDone | None) -> None:
-        rounds = _Rounds(self, progress)
+    def _make(self, memory: dict[str, Memory], file: ResultFile | None, log: RunLog | None) -> None:
+        rounds = _Rounds(self, log)
         feed = rounds.tasks()
         if isinstance(self.image, reading.HeldArray):
             array = self.image.array.reshape(self._reader.shape)
@@ -193,22 +199,32 @@ class ImageRun:
 
     def _settings(self) -> dict[str, Any]:
         work = self.work
+        given = self.conditions
         return {
-            "transform": work.transform.to_dict(), "seed": int(work.seed), "epoch": work.epoch, "copy": work.copy,
-            "geometry": work.geometry, "id": self.id, "tile": self.tile, "shape": list(self.shape),
-            "dtype": self.dtype.name, "executor": self.engine.executor,
-            "conditions": None if self.conditions is None else {k: repr(v) for k, v in self.conditions.items()},
-            "source": _stamp_of(self.image), "pixels": PIXEL_VERSION,
-        }  # fmt: skip
+            "command": "map_image",
+            "transform": work.transform.to_dict(),
+            "seed": int(work.seed),
+            "epoch": work.epoch,
+            "copy": work.copy,
+            "geometry": work.geometry,
+            "id": self.id,
+            "tile": self.tile,
+            "shape": list(self.shape),
+            "dtype": self.dtype.name,
+            "executor": self.engine.executor,
+            "conditions": None if given is None else {name: repr(value) for name, value in given.items()},
+            "source": _stamp_of(self.image),
+            "pixels": PIXEL_VERSION,
+        }
 
 
 class _Rounds:
     """Bands of one step after another; each step begins when the one before it is complete."""
 
-    def __init__(self, run: ImageRun, progress: BandsDone | None) -> None:
+    def __init__(self, run: ImageRun, log: RunLog | None) -> None:
         self._run = run
-        self._progress = progress
-        self._done = frozenset(number for number in (progress.done if progress else ()) if number < run.total)
+        self._log = log
+        self._done = frozenset(entry for entry in (log.entries if log else ()) if isinstance(entry, int))
         self.under_way: dict[int, Band] = {}
         self._is_between = False
 
@@ -239,8 +255,8 @@ class _Rounds:
 
     def settle(self, item: int) -> None:
         del self.under_way[item]
-        if self._progress is not None:
-            self._progress.add(item)
+        if self._log is not None:
+            self._log.append(item)
 
 
 def _absolute(file: Any) -> Any:

@@ -1,9 +1,8 @@
-"""Images written in bands of lines by several workers: .npy, TIFF and Zarr; and what a run has done so far."""
+"""Images written in bands of lines by several workers: .npy, TIFF and Zarr."""
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from variegate.arrays import AnyArray
 from variegate.data.base import SourceError
 from variegate.io.durable import publish
 from variegate.io.files import StrPath
+from variegate.jobs.output.run_folder import work_folder
 from variegate.jobs.regions.memory import MappedFile, num_bytes
 from variegate.jobs.regions.reading import SUFFIXES, imported
 
@@ -29,7 +29,7 @@ _CANNOT_RESERVE = (errno.EINVAL, errno.EOPNOTSUPP)
 
 @dataclass(frozen=True)
 class ResultFile:
-    """An image of ``shape`` [H, W, C], made in a folder of the run, from which ``finish`` moves it to its name."""
+    """An image of ``shape`` [H, W, C], made in the folder of its run, from which ``finish`` moves it to its name."""
 
     path: str
     shape: tuple[int, int, int]
@@ -42,9 +42,7 @@ class ResultFile:
 
     @property
     def folder(self) -> Path:
-        """Of the run, beside the result."""
-        path = Path(self.path)
-        return path.with_name(f".{path.name}.partial")
+        return work_folder(self.path)
 
     @property
     def partial(self) -> Path:
@@ -52,6 +50,7 @@ class ResultFile:
 
     def begin(self) -> None:
         """Make the partial file. Raises OSError, ImportError."""
+        remove(self.partial)
         package = imported(self.path)
         shape = self.shape
         dtype = self.dtype
@@ -174,45 +173,3 @@ def _write(descriptor: int, levels: AnyArray, at: int) -> None:
         number = os.pwrite(descriptor, view[: 1 << 30], at)
         view = view[number:]
         at += number
-
-
-class BandsDone:
-    """In the run's folder: ``settings.json``, what it is a part of; ``done``, numbers of its bands, of four bytes.
-
-    Nothing is synced: a process that is killed loses nothing, a machine that loses its power may.
-    """
-
-    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
-        self._settings = json.dumps(settings, sort_keys=True)
-        # Of a source that nothing tells apart, nothing is taken up.
-        self._is_known = settings.get("source") is not None
-        self._json = folder / "settings.json"
-        self._done = folder / "done"
-        self._file: Any = None
-        self.done: frozenset[int] = frozenset()
-
-    def take_up(self) -> bool:
-        """True if an earlier run made a part of this very result; then ``done`` has its bands."""
-        try:
-            is_same = self._is_known and self._json.read_text() == self._settings
-            data = self._done.read_bytes() if is_same else b""
-        except OSError:
-            return False
-        if is_same:
-            self.done = frozenset(np.frombuffer(data, "<u4", len(data) // 4).tolist())
-            # What was cut off in the middle of a number.
-            os.truncate(self._done, len(data) // 4 * 4)
-            self._file = open(self._done, "ab", buffering=0)  # noqa: SIM115
-        return is_same
-
-    def begin(self) -> None:
-        """After all files of the run have been begun."""
-        self._file = open(self._done, "wb", buffering=0)  # noqa: SIM115
-        self._json.write_text(self._settings)
-
-    def add(self, band: int) -> None:
-        self._file.write(np.uint32(band).astype("<u4").tobytes())
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
