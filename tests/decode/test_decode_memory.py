@@ -1,21 +1,17 @@
-"""Images of too many pixels are refused by their headers; large ones are decoded in turn; threads share memory."""
+"""Images of too many pixels are refused by their headers, whatever part of them is asked for."""
 
 from __future__ import annotations
 
 import io
-import os
 import struct
 import subprocess
 import sys
-import threading
-import time
 import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image, ImageOps
 
 import variegate as vg
@@ -23,10 +19,8 @@ from tests.decode.jpegs import jpeg
 from tests.images import photo
 from variegate import transforms as T
 from variegate.data.objects.dataset import open_dataset
-from variegate.decode import PillowFile, decode_jpeg_box, decode_jpeg_scaled, pillow, read_header, read_image
-from variegate.decode import image as image_module
-from variegate.decode import limits as memory
-from variegate.decode.limits import LARGE, MAX_PIXELS, Budget
+from variegate.decode import decode_jpeg_box, decode_jpeg_scaled, pillow, read_header, read_image
+from variegate.decode.limits import MAX_PIXELS
 from variegate.errors import DecodeError
 from variegate.executors.runners.encoded_batch import EncodedBatch
 
@@ -97,9 +91,6 @@ def bombs() -> dict[str, bytes]:
         "channels.tif": tiff_of(SIDE, SIDE, samples=5),
         "a.npy": numpy_header.getvalue(),
     }
-
-
-# -- the limit -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", bombs())
@@ -206,159 +197,3 @@ def test_strips_make_the_whole(monkeypatch: pytest.MonkeyPatch, orientation: int
     np.testing.assert_array_equal(img_HWC, np.asarray(expected))
     assert img_HWC.flags.c_contiguous
     assert img_HWC.flags.writeable
-
-
-# -- large pictures of a batch -------------------------------------------------------------------------------------
-
-
-def large_files() -> list[bytes]:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    made = Image.fromarray(photo(60, 90))
-    return [
-        encoded(made),
-        encoded(made, exif=exif),
-        encoded(made, "TIFF", tiffinfo={274: 8}),
-        encoded(made, "WEBP", exif=exif, lossless=True),
-        encoded(made.quantize(16), "GIF"),
-        jpeg(60, 90),
-    ]
-
-
-def test_large_pictures_are_decoded_when_their_turn_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    files = large_files()
-    aug = vg.Augmenter(T.Compose([T.RandomCrop(24), T.RandAugment()]))
-    expected = aug.decode_and_run(files, ids=range(6))
-    assert set(EncodedBatch(files).decoded) == {0, 1, 2, 3, 4}
-    monkeypatch.setattr(pillow, "LARGE", 1000)
-    batch = EncodedBatch(files)
-    assert batch.decoded == {}
-    np.testing.assert_array_equal(batch.shapes, [read_image(data).shape for data in files])
-    for device in ("cpu", "oracle"):
-        made = vg.Augmenter(aug.transform, device=device)
-        assert torch.equal(made.decode_and_run(files, ids=range(6)), expected)
-    loader = vg.Loader(open_dataset([(data, 0) for data in files]), aug.transform, 6, device="cpu", shuffle=False)
-    assert torch.equal(next(iter(loader))[0], expected)
-
-
-def test_large_pictures_that_turn_out_to_be_damaged_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pillow, "LARGE", 1000)
-    files = large_files()
-    files[0] = files[0][:-2000]
-    loader = vg.Loader(
-        open_dataset([(data, i) for i, data in enumerate(files)]), T.CenterCrop(24), 6, device="cpu",
-        on_error="skip", shuffle=False,
-    )  # fmt: skip
-    assert next(iter(loader))[1].tolist() == [1, 2, 3, 4, 5]
-    assert "truncated" in loader.errors[0].reason
-    with pytest.raises(DecodeError, match=r"files\[0\]: .*truncated"):
-        vg.Augmenter(T.CenterCrop(24)).decode_and_run(files)
-
-
-# -- the budget ----------------------------------------------------------------------------------------------------
-
-
-def test_threads_wait_for_room() -> None:
-    shared = Budget(10 * LARGE)
-    lock, taken, most = threading.Lock(), 0, 0
-
-    def decode(amount: int) -> None:
-        nonlocal taken, most
-        for _ in range(5):
-            with shared.room_for(amount):
-                with lock:
-                    taken += amount
-                    most = max(most, taken)
-                time.sleep(0.002)
-                with lock:
-                    taken -= amount
-
-    threads = [threading.Thread(target=decode, args=(LARGE * (1 + i % 7),)) for i in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not any(thread.is_alive() for thread in threads)
-    assert 7 * LARGE <= most <= 10 * LARGE
-
-
-def test_what_is_larger_than_the_budget_goes_alone_and_in_turn() -> None:
-    shared = Budget(2 * LARGE)
-    order: list[str] = []
-    started = threading.Event()
-
-    def take(name: str, amount: int) -> None:
-        with shared.room_for(amount):
-            order.append(name)
-
-    with shared.room_for(LARGE):
-        first = threading.Thread(target=take, args=("larger than all", 5 * LARGE))
-        first.start()
-        while not shared._waiting:
-            time.sleep(0.001)
-        # It would fit, but has come later.
-        second = threading.Thread(target=take, args=("small enough", LARGE))
-        second.start()
-        while len(shared._waiting) < 2:
-            time.sleep(0.001)
-        with shared.room_for(LARGE - 1):  # no ticket for what is not large
-            started.set()
-        assert order == []
-    first.join(20)
-    second.join(20)
-    assert started.is_set()
-    assert order == ["larger than all", "small enough"]
-
-
-def test_room_is_given_back_after_an_error() -> None:
-    shared = Budget(LARGE)
-    for _ in range(3):
-        with pytest.raises(MemoryError), shared.room_for(LARGE):
-            raise MemoryError
-    assert shared._taken == 0
-    assert not shared._waiting
-
-
-@pytest.mark.process
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_child_does_not_wait_for_its_parents_threads() -> None:
-    with memory.room_for(memory.TOTAL):
-        child = os.fork()
-        if child == 0:
-            with memory.room_for(memory.TOTAL):
-                os._exit(7)
-        for _ in range(2000):
-            done, status = os.waitpid(child, os.WNOHANG)
-            if done:
-                break
-            time.sleep(0.01)
-        else:
-            os.kill(child, 9)
-            os.waitpid(child, 0)
-    assert done
-    assert os.waitstatus_to_exitcode(status) == 7
-
-
-def test_decoders_ask_for_the_pixels_that_they_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-
-    def room_for(pixels: int) -> Any:
-        asked.append(pixels)
-        return memory.room_for(pixels)
-
-    for module in (pillow, image_module):
-        monkeypatch.setattr(module, "room_for", room_for)
-    png = encoded(Image.fromarray(photo(160, 160)))
-    progressive = jpeg(160, 160, progressive=True)
-    for decode, pixels in (
-        (lambda: read_image(jpeg(160, 160)), 160 * 160),
-        (lambda: decode_jpeg_scaled(jpeg(160, 160), 40, 40), 40 * 40),
-        (lambda: decode_jpeg_scaled(progressive, 40, 40), 160 * 160),
-        (lambda: decode_jpeg_box(jpeg(160, 160, subsampling=0), 0, 0, 30, 30), 32 * 160),
-        (lambda: read_image(png), 160 * 160),
-        (lambda: PillowFile(png, "a").stored(), 160 * 160),
-    ):
-        asked.clear()
-        decode()
-        assert asked == [pixels]

@@ -13,7 +13,7 @@ import numpy as np
 from variegate.arrays import UInt8Array
 from variegate.decode.depth import as_8_bits, is_16_bit
 from variegate.decode.header import as_stored
-from variegate.decode.limits import check_pixels, check_side, open_image_file, room_for
+from variegate.decode.limits import check_pixels, check_side, open_image_file
 from variegate.errors import DecodeError, one_line
 from variegate.program.program import MAX_CHANNELS
 
@@ -87,8 +87,7 @@ def _read_tiff(data: bytes, path: str, max_pixels: int | None) -> Image_HWC:
             shape = int(page.imagelength), int(page.imagewidth), int(page.samplesperpixel)
             size = _check(path, shape, page.dtype, max_pixels)
             orientation = int(getattr(page.tags.get(_ORIENTATION), "value", 1))
-            with room_for(size[0] * size[1] * -(-size[2] // 4)):
-                values = page.asarray()
+            values = page.asarray()
             planes_first = page.planarconfig != 1 and size[2] > 1
     except DecodeError:
         raise

@@ -79,10 +79,6 @@ class JpegHeader:
         """Height and width after the EXIF orientation is applied."""
         return (self.width, self.height) if self.orientation >= 5 else (self.height, self.width)
 
-    def pixels_in_memory(self, height: int, width: int) -> int:
-        """Pixels that a decoder holds at once for a result of this size: a progressive picture is held as a whole."""
-        return height * width if self.is_sequential else self.height * self.width
-
 
 def is_jpeg(data: bytes) -> bool:
     """True when the bytes begin as a JPEG does; the same test as Pillow's."""

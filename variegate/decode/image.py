@@ -18,7 +18,7 @@ import simplejpeg
 from variegate.arrays import AnyArray, UInt8Array
 from variegate.decode.channels import read_channels
 from variegate.decode.header import JpegHeader, apply_orientation, is_jpeg, read_header, stored_rows_needed
-from variegate.decode.limits import JPEG_FORMATS, check_pixels, room_for
+from variegate.decode.limits import JPEG_FORMATS, check_pixels
 from variegate.decode.pillow import PillowFile
 from variegate.errors import DecodeError
 from variegate.io.files import NotRegularError, StrPath, TooLargeError, read_regular
@@ -46,18 +46,16 @@ def decode_jpeg_warned(
     warning = ""
     height = -(-header.height // divisor)
     width = -(-header.width // divisor)
-    pixels = header.pixels_in_memory(height, width)
     if header.components != 4:
         options: dict[str, Any] = {"min_height": height, "min_width": width} if divisor > 1 else {}
         try:
-            with room_for(pixels):
-                image = simplejpeg.decode_jpeg(data, "RGB", buffer=_fitting(buffer, height, width), **options)
-                if image.shape == (height, width, 3):
-                    return apply_orientation(image, header.orientation), ""
+            image = simplejpeg.decode_jpeg(data, "RGB", buffer=_fitting(buffer, height, width), **options)
+            if image.shape == (height, width, 3):
+                return apply_orientation(image, header.orientation), ""
         except ValueError as error:
             warning = str(error)  # strict about what Pillow passes over: Pillow decides below
     limit = header.height * header.width
-    with PillowFile(data, path, limit, JPEG_FORMATS, divisor=divisor, pixels=pixels) as file:
+    with PillowFile(data, path, limit, JPEG_FORMATS, divisor=divisor) as file:
         image = file.decode(header.orientation)
     if image.shape[:2] != ((width, height) if header.orientation >= 5 else (height, width)):
         raise DecodeError(path, "damaged: its headers disagree about its size")
@@ -108,13 +106,12 @@ def decode_jpeg_box(
     kept = -(-(rows + (block > 8)) // block) * block
     # A file that does not end as a JPEG should is decoded whole, so that truncation is found.
     if header.is_sequential and header.components != 4 and kept < header.height and is_complete(data):
-        with room_for(kept * header.width):
-            memory = _fitting(buffer, kept, header.width)
-            part = decode_plain(data, kept, header.width, height_offset=header.height_offset, buffer=memory)
-            if part is not None:
-                offset = header.height - kept if from_far_end else 0
-                places = (0, offset) if along_columns else (offset, 0)
-                return apply_orientation(part, header.orientation), *places
+        memory = _fitting(buffer, kept, header.width)
+        part = decode_plain(data, kept, header.width, height_offset=header.height_offset, buffer=memory)
+        if part is not None:
+            offset = header.height - kept if from_far_end else 0
+            places = (0, offset) if along_columns else (offset, 0)
+            return apply_orientation(part, header.orientation), *places
     return decode_jpeg_warned(data, header, path, buffer)[0], 0, 0
 
 

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import io
 import struct
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from threading import Condition, Lock
+from threading import Lock
 
 from PIL import Image, ImageFile, UnidentifiedImageError
 
@@ -131,6 +130,9 @@ def webp_size(data: bytes) -> tuple[int, int] | None:
     return None
 
 
+_UNCHANGED: AbstractContextManager[None] = nullcontext()
+
+
 class _PillowLimit:
     """Pillow's limit of pixels for the whole process, which some plug-ins check on their own while they decode. It is
     lifted for as long as any thread decodes a larger picture that ``max_pixels`` accepts."""
@@ -151,7 +153,7 @@ class _PillowLimit:
     def lifted(self, height: int, width: int) -> AbstractContextManager[None]:
         """While it is entered, Pillow decodes a picture of this size; nothing is changed for smaller ones."""
         limit = self._limit if self._lifted else Image.MAX_IMAGE_PIXELS
-        return _SMALL if limit is None or height * width <= limit else self._lift()
+        return _UNCHANGED if limit is None or height * width <= limit else self._lift()
 
     @contextmanager
     def _lift(self) -> Iterator[None]:
@@ -167,6 +169,9 @@ class _PillowLimit:
                 self._lifted -= 1
                 if not self._lifted:
                     Image.MAX_IMAGE_PIXELS = self._limit
+
+
+pillow_limit = _PillowLimit()
 
 
 def reason_for(error: BaseException, data: bytes) -> str:
@@ -203,56 +208,3 @@ def _kind_of(data: bytes) -> tuple[str, bool]:
     if data[4:8] == b"ftyp":
         return _BRANDS.get(data[8:12], "MP4"), False
     return next((kind for start, kind in _OTHER_SIGNATURES.items() if data.startswith(start)), ""), False
-
-
-# Pixels; smaller pictures are decoded without asking, so that ordinary ones meet no lock.
-LARGE = 10_000_000
-# Pixels that threads decode at the same time: two pictures of the default limit.
-TOTAL = 2 * MAX_PIXELS
-
-_SMALL: AbstractContextManager[None] = nullcontext()
-
-
-class Budget:
-    """``total`` pixels, first come, first served; more than all is let through alone. A thread must not ask twice."""
-
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self.after_fork()
-        at_fork(self)
-
-    def after_fork(self) -> None:
-        """As new: a forked process has none of the threads that held or awaited anything."""
-        self._changed = Condition()
-        self._waiting: deque[object] = deque()
-        self._taken = 0
-
-    def room_for(self, pixels: int) -> AbstractContextManager[None]:
-        """Holds ``pixels`` while it is entered."""
-        return _SMALL if pixels < LARGE else self._take(pixels)
-
-    @contextmanager
-    def _take(self, pixels: int) -> Iterator[None]:
-        ticket = object()
-        with self._changed:
-            self._waiting.append(ticket)
-            try:
-                self._changed.wait_for(lambda: self._waiting[0] is ticket and self._has(pixels))
-                self._taken += pixels
-            finally:
-                self._waiting.remove(ticket)
-                self._changed.notify_all()
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._taken -= pixels
-                self._changed.notify_all()
-
-    def _has(self, pixels: int) -> bool:
-        return self._taken == 0 or self._taken + pixels <= self._total
-
-
-pillow_limit = _PillowLimit()
-_budget = Budget(TOTAL)
-room_for = _budget.room_for

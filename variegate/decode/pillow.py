@@ -14,7 +14,6 @@ from variegate.decode.depth import ADVICE, note_depth, scaled_to_8_bits
 from variegate.decode.header import as_stored, pillow_orientation
 from variegate.decode.limits import (
     FORMATS,
-    LARGE,
     MAX_PIXELS,
     check_limit,
     check_pixels,
@@ -22,7 +21,6 @@ from variegate.decode.limits import (
     open_image_file,
     pillow_limit,
     reason_for,
-    room_for,
     webp_size,
 )
 from variegate.decode.memory import rgb_of
@@ -61,8 +59,7 @@ class _DecodeErrors:
 class PillowFile:
     """A picture whose header was read; a context manager that closes it. Raises DecodeError, ValueError for limits.
 
-    ``is_large``: a batch of such had better be decoded one after the other. ``divisor``: 2, 4 or 8 for a JPEG at a
-    reduced scale. ``pixels``: in memory while it is decoded, unless these are those of the result.
+    ``divisor``: 2, 4 or 8 for a JPEG at a reduced scale.
     """
 
     def __init__(
@@ -73,7 +70,6 @@ class PillowFile:
         formats: tuple[str, ...] = FORMATS,
         *,
         divisor: int = 1,
-        pixels: int | None = None,
     ) -> None:
         max_pixels = check_limit("max_pixels", max_pixels, MAX_PIXELS)
         self._data = data
@@ -89,8 +85,6 @@ class PillowFile:
             if divisor > 1:
                 # Sides that are not whole numbers ask for exactly this scale; whole ones of narrow pictures do not.
                 image.draft(None, (image.width / divisor, image.height / divisor))  # type: ignore[arg-type]
-            self._pixels = image.height * image.width if pixels is None else pixels
-            self.is_large = image.height * image.width >= LARGE
 
     def __enter__(self) -> PillowFile:
         return self
@@ -125,13 +119,6 @@ class PillowFile:
         with self._errors:
             return pillow_orientation(self._image)
 
-    def size(self) -> tuple[int, int]:
-        """Height and width as ``decode`` gives them; decodes only where they cannot be known otherwise."""
-        if any(sign in self._data for sign in _SIGNS_OF_ORIENTATION):
-            height, width, _ = self.decode().shape
-            return height, width
-        return self._image.height, self._image.width
-
     def decode(self, orientation: int | None = None, mode: str = "RGB") -> Image_HWC:
         """uint8[H, W, 3], RGB, upright, contiguous; [H, W, 4] in ``mode`` "RGBA", [H, W, 1] in "L". ``orientation``:
         None asks Pillow. More than 8 bits: see ``decode/depth.py``. Raises DecodeError, also for channels that would be
@@ -141,7 +128,7 @@ class PillowFile:
         full = gray_range(image, self._path)
         if self.bits > 8:
             note_depth(self._path)
-        with self._errors, room_for(self._pixels), pillow_limit.lifted(image.height, image.width):
+        with self._errors, pillow_limit.lifted(image.height, image.width):
             image.load()
             turn = pillow_orientation(image) if orientation is None else orientation
             return _converted(image, turn, mode, full)
@@ -179,7 +166,7 @@ class PillowFile:
 
     def stored(self) -> AnyArray:
         """[H, W, ...] as the file has it: palettes not looked up, not turned, a copy. Raises DecodeError."""
-        with self._errors, room_for(self._pixels), pillow_limit.lifted(self._image.height, self._image.width):
+        with self._errors, pillow_limit.lifted(self._image.height, self._image.width):
             self._image.load()
             return np.array(self._image)
 

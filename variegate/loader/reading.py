@@ -246,8 +246,6 @@ class Reader:
             if several is not None or is_jpeg(data):
                 return data if several is None else several
             with PillowFile(bytes(data), name, self._max_pixels) as file:
-                if file.is_large:  # a batch of such pictures would take too much memory: decoded when it is augmented
-                    return data
                 image = file.decode()
             check_side(name, *image.shape[:2])
             return image

@@ -18,16 +18,11 @@ from variegate.data.labels import MOST_LABEL, NO_LABEL
 from variegate.decode import PillowFile, checked_header, decode_jpeg_warned, is_complete, is_jpeg
 from variegate.decode.channels import NUMPY, read_channels
 from variegate.decode.depth import one_note
-from variegate.decode.limits import TOTAL, Budget
 from variegate.errors import DecodeError
 
 Image_HWC = UInt8Array
 T = TypeVar("T")
 Row = tuple[Any, ...]
-
-# Large pictures wait for each other while they are measured, as they do while they are decoded. This is asked before
-# decoding asks, and never while decoding holds any.
-_measured = Budget(TOTAL)
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _TIFF = (b"II*\0", b"MM\0*")
@@ -166,13 +161,12 @@ class FileFacts:
         self.is_truncated = self.is_truncated and data.find(_JPEG_END, header.height_offset) < 0
         self.mode = {1: "L", 4: "CMYK"}.get(header.components, "RGB")
         self.orientation = header.orientation
-        height, width = self.height, self.width = header.oriented_size
-        with _measured.room_for(height * width):
-            image, warning = decode_jpeg_warned(data, header, name)
-            if warning:
-                self.warning = warning
-                self.is_truncated = self.is_truncated or _PREMATURE in warning.lower()
-            return measure(image)
+        self.height, self.width = header.oriented_size
+        image, warning = decode_jpeg_warned(data, header, name)
+        if warning:
+            self.warning = warning
+            self.is_truncated = self.is_truncated or _PREMATURE in warning.lower()
+        return measure(image)
 
     def _read_other(self, data: bytes, name: str, measure: Callable[[Image_HWC], T]) -> T:
         self.is_truncated = _is_cut_off(data)
@@ -186,11 +180,10 @@ class FileFacts:
             if self.orientation >= 5:
                 self.height = width
                 self.width = height
-            with _measured.room_for(height * width):
-                # Pillow turns TIFFs itself, and says then that they are upright.
-                image = file.decode(None if file.kind == "TIFF" else self.orientation)
-                self.height, self.width = image.shape[:2]
-                return measure(image)
+            # Pillow turns TIFFs itself, and says then that they are upright.
+            image = file.decode(None if file.kind == "TIFF" else self.orientation)
+        self.height, self.width = image.shape[:2]
+        return measure(image)
 
 
 def _is_cut_off(data: bytes) -> bool:

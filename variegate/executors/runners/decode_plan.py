@@ -13,7 +13,6 @@ from variegate.arrays import BoolArray, Float64Array, IndexArray, Int64Array, UI
 from variegate.decode import decode_plain
 from variegate.decode.entropy.index import WORTH_CUTTING, EntropyIndex
 from variegate.decode.header import COMPONENTS, HEIGHT, HEIGHT_OFFSET, IS_COMPLETE, IS_SEQUENTIAL, MCU_HEIGHT, WIDTH
-from variegate.decode.limits import LARGE
 from variegate.program.ops import Interpolation, Op
 from variegate.program.program import Program
 
@@ -173,8 +172,6 @@ def plan_rows(
     out_height = -(-kept // divisor)
     out_width = -(-width // divisor)
     room = 3 * width * (height + 2 * block)
-    # Larger ones may have to wait for others; of a progressive picture all pixels are in memory.
-    plain &= np.where(is_sequential, out_height * out_width, height * width) < LARGE
     columns = (source, out_height, out_width, room, divisor, offset, is_crop)
     every = zip(plain.tolist(), *(column.tolist() for column in columns), boxes, strict=True)
     return [DecodePlan._make(values) if is_plain else None for is_plain, *values in every]

@@ -159,14 +159,11 @@ class EncodedBatch:
             return None
 
     def _open_other(self, i: int, data: bytes) -> tuple[int, int, int]:
-        """A file of another kind: decoded, but for large ones, of which a batch in memory would be too much."""
+        """Decode a file of another kind."""
         name = self.name(i)
         with PillowFile(data, name, self._max_pixels) as file:
-            if file.is_large:
-                height, width = file.size()
-            else:
-                self.decoded[i] = file.decode()
-                height, width, _ = self.decoded[i].shape
+            self.decoded[i] = file.decode()
+        height, width, _ = self.decoded[i].shape
         check_side(name, height, width)
         return height, width, 3
 
