@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -13,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from tests.children import Child, start_python
+from tests.children import start_python
 from tests.jobs.output.runs import ITEMS, SETTINGS, file_of, make_item, output, run, tree
 from variegate.data.base import SourceError
-from variegate.data.storage import Storage, WriteError, open_storage
+from variegate.data.storage import Storage, WriteError
 from variegate.jobs.output.manifest import read_manifest
-from variegate.jobs.output.run_folder import RunFolder
+from variegate.jobs.output.run_folder import RunFolder, work_folder
 from variegate.jobs.output.run_record import describe_difference
 
 HOLDER = """
@@ -45,27 +46,16 @@ def contents(storage: Storage, folder: str = "") -> dict[str, bytes]:
     return found
 
 
-def test_a_run_leaves_outputs_settings_and_manifest(storage: Storage) -> None:
+def test_a_run_leaves_outputs_settings_and_manifest_and_is_not_done_twice(storage: Storage) -> None:
     run(storage.root)
     found = contents(storage)
     outputs = {file_of(item, copy): output(item, copy) for item in range(ITEMS) for copy in range(2)}
     assert found.keys() == {*outputs, "variegate.json", "variegate.source", "manifest.parquet", "manifest.sha256"}
     assert found.items() >= outputs.items()
-    assert found["variegate.json"] == (json.dumps(SETTINGS, indent=2) + "\n").encode()
-    manifest = read_manifest(storage.root)
-    assert manifest.settings == SETTINGS
-    assert [manifest.row(i)["file"] for i in range(len(manifest))] == list(outputs)
-    beside = ["manifest.parquet", "manifest.sha256", "variegate.json", "variegate.source"]
-    assert storage.list() == ["cat/", "dog/", *beside]
-
-
-def test_the_same_run_again_has_nothing_to_do(storage: Storage) -> None:
-    run(storage.root)
-    before = contents(storage)
+    assert json.loads(found["variegate.json"]) == read_manifest(storage.root).settings == SETTINGS
+    assert [row["file"] for row in read_manifest(storage.root).rows()] == list(outputs)
     assert run(storage.root) == []
-    assert contents(storage) == before
-    if not storage.is_remote:
-        assert ".variegate" not in os.listdir(storage.root)
+    assert contents(storage) == found
 
 
 def test_without_resuming_all_is_done_again(storage: Storage) -> None:
@@ -73,45 +63,31 @@ def test_without_resuming_all_is_done_again(storage: Storage) -> None:
     storage.write(file_of(0, 0), b"damaged")
     assert run(storage.root, resume=False) == list(range(ITEMS))
     whole = contents(storage)
-    same_size = output(0, 0).replace(b"0", b"1")
-    storage.write(file_of(0, 0), same_size)
-    run(storage.root)
-    assert contents(storage) == whole | {file_of(0, 0): same_size}  # complete: only names and sizes are looked at
     with RunFolder(storage.root, SETTINGS, resume=False) as folder:
         assert not folder.is_complete
         assert not storage.exists("manifest.parquet")
     run(storage.root, resume=False)
     assert contents(storage) == whole
-    with pytest.raises(SourceError, match="holds a run with seed 0, this one has seed 1"):
-        RunFolder(storage.root, SETTINGS | {"seed": 1}, resume=False)
-    assert contents(storage) == whole
 
 
-def test_another_run_is_refused(storage: Storage) -> None:
-    begun(storage)
-    before = contents(storage)
-    with pytest.raises(SourceError) as raised:
-        RunFolder(storage.root, SETTINGS | {"seed": 1})
-    assert str(raised.value) == f"{storage.shown}: holds a run with seed 0, this one has seed 1; choose another folder"
-    assert contents(storage) == before
-    run(storage.root)
-    with pytest.raises(SourceError, match="holds a run with copies 2, this one has copies 3"):
-        RunFolder(storage.root, SETTINGS | {"copies": 3})
-
-
-def test_files_of_others_are_refused(storage: Storage) -> None:
+@pytest.mark.parametrize("resume", [True, False])
+def test_another_run_and_files_of_others_are_refused(storage: Storage, resume: bool) -> None:
     storage.write("notes.txt", b"mine")
-    with pytest.raises(SourceError) as raised:
-        RunFolder(storage.root, SETTINGS)
     message = "holds files that no run of variegate wrote (notes.txt); choose an empty folder or a new name"
+    with pytest.raises(SourceError) as raised:
+        RunFolder(storage.root, SETTINGS, resume)
     assert str(raised.value) == f"{storage.shown}: {message}"
-    with pytest.raises(SourceError, match="holds files"):
-        RunFolder(storage.root, SETTINGS, resume=False)
-    assert {name: data for name, data in contents(storage).items() if "/" not in name} == {"notes.txt": b"mine"}
     storage.remove("notes.txt")
     storage.write(".DS_Store", b"")
-    run(storage.root)
-    assert storage.exists(".DS_Store")
+    begun(storage)
+    for finish in (lambda: None, lambda: run(storage.root)):
+        finish()
+        before = contents(storage)
+        with pytest.raises(SourceError) as raised:
+            RunFolder(storage.root, SETTINGS | {"seed": 1}, resume)
+        message = "holds a run with seed 0, this one has seed 1; choose another folder"
+        assert str(raised.value) == f"{storage.shown}: {message}"
+        assert contents(storage) == before
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff"])
@@ -139,9 +115,7 @@ def test_places_that_are_no_folders(tmp_path: Path) -> None:
         ({"a": 1, "b": "x", "c": 1}, {"b": "y", "a": 2, "c": 1}, 'with b "x", this one has b "y"'),
         ({"t": {"ops": [{"p": 1}, {"p": 2}]}}, {"t": {"ops": [{"p": 1}, {"p": 3}]}}, "with t.ops[1].p 2, this one has"),
         ({"t": [1]}, {"t": [1, 2]}, "with no t[1], this one has t[1] 2"),
-        ({"t": {"a": 1}}, {"t": 1}, "with no t, this one has t 1"),
         ({"a": "x" * 99}, {"a": "x" * 99 + "y"}, f'with a ...{"x" * 36}", this one has a ...{"x" * 35}y"'),
-        ({"a": "x" * 99}, {"a": ""}, f'with a ...{"x" * 36}", this one has a ""'),
     ],
 )
 def test_in_what_two_runs_differ(there: Any, here: Any, words: str) -> None:
@@ -150,25 +124,17 @@ def test_in_what_two_runs_differ(there: Any, here: Any, words: str) -> None:
     assert bool(found) == bool(words)
 
 
-def test_tuples_and_numbers_as_keys_are_what_json_makes_of_them(tmp_path: Path) -> None:
-    settings = {"size": (224, 224), "sizes": {1: 2}}
+def test_settings_are_what_json_makes_of_them(tmp_path: Path) -> None:
     for _ in range(2):
-        with RunFolder(tmp_path, settings) as folder:
+        with RunFolder(tmp_path, {"size": (224, 224), "sizes": {1: 2}}) as folder:
             assert folder.settings == {"size": [224, 224], "sizes": {"1": 2}}
-    with pytest.raises(TypeError, match="not JSON serializable"):
-        RunFolder(tmp_path, {"a": {1, 2}})
-
-
-def hold(place: Path) -> Child:
-    holder = start_python(HOLDER, place, stdin=PIPE, stdout=PIPE, text=True)
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == "ready\n"
-    return holder
 
 
 @pytest.mark.process
 def test_two_runs_at_once(tmp_path: Path) -> None:
-    with hold(tmp_path) as holder:
+    with start_python(HOLDER, tmp_path, stdin=PIPE, stdout=PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "ready\n"
         try:
             for resume in (True, False):
                 with pytest.raises(SourceError) as raised:
@@ -208,7 +174,6 @@ def test_a_lock_is_of_the_folder_that_is_there(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_disk_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import errno
     import fcntl
 
     def flock(*_: Any) -> None:
@@ -232,28 +197,27 @@ def test_a_worker_of_an_earlier_life_changes_nothing(tmp_path: Path) -> None:
     assert tree(tmp_path) == before
 
 
-def test_a_run_that_was_stopped_makes_the_rest(storage: Storage) -> None:
-    begun(storage)
-    assert run(storage.root) == [1, 3]
-
-
 # Text, or changes of a row.
 DAMAGE = [b"", b"{", b"[7]", b"[[]]", b"[]", b"\xff", {"index": None}, {"index": 3}, {"copy": -1}, {"bytes": "7"}]
-DAMAGE += [{"file": 7}, {"file": None}, {"height": 1 << 40}, {"more": 1}, {"bytes": 1}]
+DAMAGE += [{"file": 7}, {"file": None}, {"height": 1 << 40}, {"more": 1}, {"bytes": 1}, None]
 
 
 @pytest.mark.parametrize("content", DAMAGE)
 def test_a_part_whose_record_is_damaged_is_made_again(storage: Storage, content: Any) -> None:
+    """And none besides those that are not there; None: nothing is damaged."""
     begun(storage)
     name = ".variegate/parts/000002.json"
     if isinstance(content, dict):
         rows = json.loads(storage.read(name))
         content = json.dumps([rows[0] | content, *rows[1:]]).encode()
-    storage.write(name, content)
+    if content is not None:
+        storage.write(name, content)
     storage.write(".variegate/parts/notes.json", b"[]")
     storage.write(".variegate/parts/000099.json", b"[]")
-    assert run(storage.root) == [1, 2, 3]
+    storage.write(".variegate/tmp/left", b"half")
+    assert run(storage.root) == ([1, 3] if content is None else [1, 2, 3])
     assert len(read_manifest(storage.root)) == 8
+    assert ".variegate/" not in storage.list()
 
 
 def test_a_part_with_lost_files_is_made_again(storage: Storage) -> None:
@@ -267,29 +231,20 @@ def test_a_part_with_lost_files_is_made_again(storage: Storage) -> None:
     assert contents(storage) == whole
 
 
-def test_leftovers_of_a_killed_run_are_removed(storage: Storage) -> None:
-    begun(storage)
-    storage.write(".variegate/tmp/left", b"half")
-    with RunFolder(storage.root, SETTINGS) as folder:
-        assert folder.storage.list(".variegate/tmp") == []
-
-
-def test_what_is_left_when_the_end_was_interrupted(storage: Storage) -> None:
-    """The manifest is there: the run is complete, whatever else is."""
+@pytest.mark.parametrize("left", ["parts/000001.json", "tmp/x", "lock"])
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_what_is_left_of_an_interrupted_begin_or_end(storage: Storage, left: str, is_complete: bool) -> None:
+    """If the manifest is there, the run is complete, whatever else is."""
     run(storage.root)
     whole = contents(storage)
-    for left in ("parts/000001.json", "tmp/x", "lock"):
-        storage.write(f".variegate/{left}", b"rest")
-        assert run(storage.root) == []
-        assert contents(storage) == whole
-        assert ".variegate/" not in storage.list()
-
-
-def test_settings_may_be_lost_before_anything_else_is_there(storage: Storage) -> None:
-    storage.write(".variegate/tmp/x", b"rest")
-    storage.write(".variegate/lock", b"")
-    run(storage.root)
-    assert ".variegate/" not in storage.list()
+    if not is_complete:
+        storage.remove_tree("cat")
+        storage.remove_tree("dog")
+        for name in storage.list():
+            storage.remove(name)
+    storage.write(f".variegate/{left}", b"rest")
+    assert run(storage.root) == ([] if is_complete else list(range(ITEMS)))
+    assert contents(storage) == whole
 
 
 def test_a_finished_folder_is_not_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,6 +267,21 @@ def test_a_finished_folder_is_not_written_to(tmp_path: Path, monkeypatch: pytest
     assert run(tmp_path) == []
 
 
-def test_file_addresses(tmp_path: Path) -> None:
-    run(f"file://{tmp_path}/out")
-    assert open_storage(tmp_path / "out").exists("manifest.parquet")
+def test_a_run_of_one_file_replaces_another_and_removes_its_folder(tmp_path: Path) -> None:
+    file = tmp_path / "found.parquet"
+    for seed, entries, was_replaced in ((0, [], False), (0, [1, [2]], False), (1, [], True)):
+        with RunFolder(work_folder(file), {"seed": seed}, file=file) as folder:
+            with folder.open_log("log") as log:
+                assert log.entries == entries
+                log.append(1)
+                log.append([2])
+            (log_path,) = work_folder(file).rglob("log")
+            log_path.write_bytes(b"1\n[2]\n[3")  # torn, as by a kill
+            assert folder.was_replaced == was_replaced
+            with pytest.raises(SourceError, match=rf"^{file}: another run .* or choose another file$"):
+                RunFolder(work_folder(file), {"seed": seed}, file=file)
+    (work_folder(file) / "variegate.json").write_bytes(b"damaged")
+    with RunFolder(work_folder(file), {"seed": 1}, file=file) as folder:
+        assert folder.was_replaced
+        folder.remove()
+    assert list(tmp_path.iterdir()) == []
