@@ -29,7 +29,7 @@ from variegate.workers.scheduler import (
     Scheduler,
     Send,
     StartWorker,
-    Unit,
+    Task,
 )
 
 
@@ -106,11 +106,11 @@ class Chance:
 
 @dataclass
 class Worker:
-    """The current worker of a device, with the units that it was sent. ``since``: the first of them began."""
+    """The current worker of a device, with the tasks that it was sent. ``since``: the first of them began."""
 
     number: int = -1
     lives: int = 0
-    units: deque[Unit] = field(default_factory=deque)
+    tasks: deque[Task] = field(default_factory=deque)
     since: float = 0.0
     busy: float = 0.0
 
@@ -172,23 +172,23 @@ class Simulation:
                 lost = WorkerLost(worker.number, "failed by chance")
                 self._plan(self._chance.uptime(device), device, lost)
             return
-        if worker.units:
+        if worker.tasks:
             worker.busy += self._now - worker.since
         if isinstance(event, WorkerLost):
             self._losses += 1
-            worker.units.clear()
+            worker.tasks.clear()
             worker.number = -1
         else:
-            worker.units.popleft()
-            if worker.units:
+            worker.tasks.popleft()
+            if worker.tasks:
                 self._begin(device)
 
     def _apply(self, actions: list[Action]) -> None:
         for action in actions:
             if isinstance(action, Send):
                 worker = self._workers[action.device]
-                worker.units.append(action.unit)
-                if len(worker.units) == 1:
+                worker.tasks.append(action.task)
+                if len(worker.tasks) == 1:
                     self._begin(action.device)
             elif isinstance(action, Finish):
                 self._items += action.task.stop - action.task.start
@@ -200,12 +200,12 @@ class Simulation:
                 self._plan(delay, action.device, WorkerReady(action.worker))
 
     def _begin(self, device: int) -> None:
-        """Begin the first of the worker's units."""
+        """Begin the first of the worker's tasks."""
         worker = self._workers[device]
-        unit = worker.units[0]
+        task = worker.tasks[0]
         worker.since = self._now
-        seconds = self._chance.work[unit.start] / self._chance.speeds[device]
-        self._plan(seconds, device, TaskDone(worker.number, unit.number))
+        seconds = self._chance.work[task.start] / self._chance.speeds[device]
+        self._plan(seconds, device, TaskDone(worker.number, task.number))
 
     def _submit(self) -> None:
         """Submit as many tasks, of one item each, as the scheduler takes."""

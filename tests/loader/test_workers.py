@@ -22,8 +22,9 @@ from tests.loader.samples import MemoryShards, MemorySource
 from tests.loader.test_failures import BROKEN
 from tests.loader.test_own_targets import TARGETS, Pairs
 from variegate import transforms as T
+from variegate.data.base import Item
 from variegate.errors import DecodeError
-from variegate.loader.workers.parts import BatchPart, PartJob
+from variegate.loader.workers.job import BatchJob, BatchTask
 from variegate.workers import devices, protocol, wire
 from variegate.workers.threads import ThreadPool
 
@@ -132,35 +133,66 @@ def test_workers_make_the_batches_of_the_local_loader(case: str) -> None:
 def test_batches_in_parts_are_the_same(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Devices without room for a whole batch make it in parts."""
     sizes: set[int] = set()
-    make_part = PartJob._make
+    make_rows = BatchJob._make_rows
 
-    def make_with_little_room(job: PartJob, part: BatchPart, *args: Any) -> Any:
-        if len(part) > 5:
+    def make_with_little_room(job: BatchJob, task: BatchTask, *args: Any) -> Any:
+        if len(task) > 5:
             raise MemoryError
-        sizes.add(len(part))
-        return make_part(job, part, *args)
+        sizes.add(len(task))
+        return make_rows(job, task, *args)
 
     make, transform, options = CASES[case]
     expected = everything(load(make(), transform, **SHARED | options))
-    monkeypatch.setattr(PartJob, "_make", make_with_little_room)
+    monkeypatch.setattr(BatchJob, "_make_rows", make_with_little_room)
     assert everything(load(make(), transform, **SHARED | {"device": "auto", "devices": DEVICES} | options)) == expected
     assert sizes
 
 
+class EndsItsWorker(MemorySource):
+    def read(self, index: int) -> Any:
+        if index == 7:
+            raise SystemExit(3)
+        return super().read(index)
+
+
+@pytest.mark.usefixtures("pickling")
+@pytest.mark.parametrize("on_error", ["skip", "replace"])
+def test_a_sample_that_ends_its_workers_is_a_bad_sample(on_error: str) -> None:
+    """Its batch is made row by row, until it is known and left out."""
+    known = {7: DecodeError("memory: 7.jpg", "ended by SystemExit: 3")}
+    expected = everything(load(MemorySource(30, known), on_error=on_error, **SHARED))
+    found = load(EndsItsWorker(30), on_error=on_error, device="auto", devices=DEVICES, **SHARED)
+    assert everything(found) == expected
+    with pytest.raises(DecodeError, match=r"memory: 7\.jpg: ended by SystemExit: 3"):
+        list(load(EndsItsWorker(30), device="auto", devices=DEVICES, **SHARED))
+
+
 @pytest.mark.usefixtures("pickling")
 def test_every_worker_has_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each waits until the others have one, too, although fewer are prefetched."""
-    together = threading.Barrier(len(DEVICES), timeout=60)
-    make_part = PartJob._make
+    """All are at work at the same time, although fewer batches are prefetched; at the latest once all have started."""
+    lock = threading.Lock()
+    at_work: set[int] = set()
+    are_all_at_work = threading.Event()
+    make_rows = BatchJob._make_rows
 
-    def make_together(job: PartJob, part: BatchPart, *args: Any) -> Any:
-        assert len(part) == 10
-        together.wait()
-        return make_part(job, part, *args)
+    def make_together(job: BatchJob, task: BatchTask, *args: Any) -> Any:
+        assert len(task) == 10
+        with lock:
+            at_work.add(id(job))
+            if len(at_work) == len(DEVICES):
+                are_all_at_work.set()
+        are_all_at_work.wait(1.0)
+        with lock:
+            at_work.discard(id(job))
+        return make_rows(job, task, *args)
 
-    monkeypatch.setattr(PartJob, "_make", make_together)
+    monkeypatch.setattr(BatchJob, "_make_rows", make_together)
     loader = load(MemorySource(60), CROPPED, batch_size=10, prefetch=1, device="auto", devices=DEVICES)
-    assert len(list(loader)) == 6
+    for _ in range(20):
+        assert len(list(loader)) == 6
+        if are_all_at_work.is_set():
+            return
+    raise AssertionError("a worker was idle all the time")
 
 
 @pytest.mark.usefixtures("pickling")
@@ -300,19 +332,32 @@ def test_a_sample_that_kills_its_workers_is_named() -> None:
     assert "killed by signal 9" in loader.errors[0].reason
 
 
+class TellsItsReader(MemorySource):
+    """Labels are the process that reads."""
+
+    def read(self, index: int) -> Item:
+        return super().read(index)._replace(label=os.getpid())
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 @pytest.mark.process
 def test_workers_end_with_their_loader() -> None:
-    gc.collect()  # loaders of tests before, which an error may have kept
-    before = set(worker_processes())
-    loader = load(MemorySource(8), workers=vg.ProcessWorkers(1))
-    list(loader)
-    ours = set(worker_processes()) - before  # those of other tests may end meanwhile
-    assert ours
+    loader = load(TellsItsReader(8), workers=vg.ProcessWorkers(1))
+    workers = {process for batch in loader for process in batch.labels.tolist()}
+    assert workers.isdisjoint({os.getpid()})
+    assert all(map(is_running, workers))
     del loader
-    deadline = time.monotonic() + 20
-    while ours & set(worker_processes()) and time.monotonic() < deadline:
+    deadline = time.monotonic() + 60
+    while any(map(is_running, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not ours & set(worker_processes())
+    assert not any(map(is_running, workers))
 
 
 def test_iterations_that_are_left_leave_no_thread_waiting() -> None:

@@ -85,23 +85,23 @@ _OF_LOADING = (
 _OF_ENGINES = (
     Defect(
         name="engine-steals-from-the-head",
-        anchor="Scheduler._next_unit",
+        anchor="Scheduler._next_task",
         search="return longest.queue.pop()",
         replace="return longest.queue.popleft()",
         tests=("tests/workers/test_scheduler.py",),
     ),
     Defect(
         name="engine-tries-once-too-often",
-        anchor="Scheduler._item_failed",
-        search="if failures < self._rules.max_failures:",
-        replace="if failures <= self._rules.max_failures:",
+        anchor="Scheduler._redo",
+        search="if task.failures[item] == self._rules.max_failures:",
+        replace="if task.failures[item] > self._rules.max_failures:",
         tests=("tests/workers/test_scheduler.py",),
     ),
     Defect(
         name="engine-drops-a-lost-task",
         anchor="Scheduler._lost",
-        search="for unit in reversed(units):",
-        replace="for unit in reversed(units[1:]):",
+        search="self._requeue(tasks[1:])",
+        replace="self._requeue(tasks[2:])",
         tests=("tests/workers/test_scheduler.py",),
     ),
     Defect(

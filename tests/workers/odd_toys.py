@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from variegate.workers import wire
-from variegate.workers.protocol import Result
+from variegate.workers.protocol import Job, Result
 from variegate.workers.wire import send_parts
 
 
 @dataclass(frozen=True)
-class DiesWhileItSpeaks:
+class DiesWhileItSpeaks(Job):
     """The first process that has a result sends half of it."""
 
     folder: str
@@ -42,7 +42,7 @@ class DiesWhileItSpeaks:
 
 
 @dataclass(frozen=True)
-class LeavesAChild:
+class LeavesAChild(Job):
     """Dies, and leaves a process behind that holds all its connections open."""
 
     folder: str
@@ -61,7 +61,7 @@ class LeavesAChild:
 
 
 @dataclass(frozen=True)
-class OnlyIn:
+class OnlyIn(Job):
     """Cannot be unpickled in any other process."""
 
     pid: int
@@ -76,7 +76,7 @@ def only_in(pid: int) -> OnlyIn:
     return OnlyIn(pid)
 
 
-class MakesOddThings:
+class MakesOddThings(Job):
     """Item 1 gives what cannot be pickled, item 2 what cannot be unpickled."""
 
     def open(self, device: str, num_threads: int) -> MakesOddThings:
@@ -87,7 +87,7 @@ class MakesOddThings:
         return Result([odd.get(item, "fine") for item in items], {})
 
 
-class Surroundings:
+class Surroundings(Job):
     def open(self, device: str, num_threads: int) -> Surroundings:
         return self
 

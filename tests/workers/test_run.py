@@ -158,7 +158,7 @@ class SilentWorkers:
     def finish(self) -> None:
         """The task that was sent first is done."""
         worker, task = self.tasks.pop(0)
-        self.said.append(TaskDone(worker, task.unit, outputs=[None] * (task.stop - task.start)))
+        self.said.append(TaskDone(worker, task.task, outputs=[None] * (task.stop - task.start)))
 
 
 def test_workers_are_not_to_blame_for_a_slow_consumer() -> None:
@@ -183,7 +183,7 @@ def test_workers_are_not_to_blame_for_a_slow_consumer() -> None:
 
 def test_a_worker_that_stays_silent_while_it_is_listened_to_is_stopped() -> None:
     workers = SilentWorkers()
-    run = Run(workers, NAMES[:1], max_failures=2)
+    run = Run(workers, NAMES[:1], max_failures=1)
     (bad,) = run([(0, 1, None)], clock=lambda: workers.time)
     assert bad == FailedItem(0, "gave no sign of life for 120 s")
     assert workers.stopped == [0, 1]

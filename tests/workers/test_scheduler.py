@@ -12,7 +12,16 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from variegate.workers.protocol import Beat, EngineError, TaskDone, TaskFailed, WorkerEvent, WorkerLost, WorkerReady
+from variegate.workers.protocol import (
+    Beat,
+    EngineError,
+    ItemStarted,
+    TaskDone,
+    TaskFailed,
+    WorkerEvent,
+    WorkerLost,
+    WorkerReady,
+)
 from variegate.workers.scheduler import (
     ALLOCATIONS,
     Action,
@@ -23,7 +32,7 @@ from variegate.workers.scheduler import (
     Send,
     StartWorker,
     StopWorker,
-    Unit,
+    Task,
 )
 
 ENDLESS = 10**9
@@ -33,7 +42,8 @@ ENDLESS = 10**9
 class Worker:
     device: int
     is_ready: bool = False
-    units: list[Unit] = field(default_factory=list)
+    tasks: list[Task] = field(default_factory=list)
+    item: int | None = None  # announced
 
 
 class Devices:
@@ -44,12 +54,12 @@ class Devices:
         self.scheduler = Scheduler([f"d{device}" for device in range(number)], self.rules)
         self.now = 0.0
         self.workers: dict[int, Worker] = {}
-        self.replaced: list[int] = []
         self.sent: list[tuple[int, int, int]] = []  # (device, start, stop)
         self.submitted: list[int] = []
         self.out: list[int] = []
         self.failed: dict[int, str] = {}
-        self.blamed: Counter[int] = Counter()  # failures of an item that can have been no other item's
+        self.reported: set[int] = set()  # failed by the job
+        self.blamed: Counter[tuple[int, int | None]] = Counter()  # by task and item
         self.retired: list[str] = []
         self.error: EngineError | None = None
         self.is_draining = False
@@ -64,25 +74,16 @@ class Devices:
                 assert worker.is_ready
                 assert worker.device == action.device
                 assert not self.is_draining
-                worker.units.append(action.unit)
-                assert len(worker.units) <= self.rules.in_flight
-                assert len(worker.units) == 1 or not any(unit.is_alone for unit in worker.units)
-                self.sent.append((action.device, action.unit.start, action.unit.stop))
+                worker.tasks.append(action.task)
+                assert len(worker.tasks) <= self.rules.in_flight
+                self.sent.append((action.device, action.task.start, action.task.stop))
             elif isinstance(action, StartWorker):
                 assert not any(worker.device == action.device for worker in self.workers.values())
                 self.workers[action.worker] = Worker(action.device)
             elif isinstance(action, StopWorker):
                 self.workers.pop(action.worker, None)
-                self.replaced.append(action.worker)
             elif isinstance(action, Finish):
-                task = action.task
-                items = range(task.start, task.stop)
-                for item, output in zip(items, task.merged_outputs(), strict=True):
-                    assert (output is None) == (item in task.failed)
-                    assert output in (None, item)
-                assert all(self.blamed[item] == self.rules.max_failures for item in task.failed)
-                self.failed |= task.failed
-                self.out += items
+                self.check_finished(action.task)
             else:
                 assert isinstance(action, Retire)
                 self.retired.append(action.name)
@@ -90,7 +91,16 @@ class Devices:
         if self.rules.ordered:
             assert self.out == self.submitted[: len(self.out)]
         assert self.scheduler.snapshot().outstanding == len(self.submitted) - len(self.out)
-        assert self.scheduler.is_idle == (not any(worker.units for worker in self.workers.values()))
+        assert self.scheduler.is_idle == (not any(worker.tasks for worker in self.workers.values()))
+
+    def check_finished(self, task: Task) -> None:
+        items = range(task.start, task.stop)
+        assert list(task.outputs) == [None if item in task.failed else item for item in items]
+        is_hopeless = self.blamed[task.number, None] == self.rules.max_failures
+        for item in task.failed.keys() - self.reported:
+            assert is_hopeless or self.blamed[task.number, item] == self.rules.max_failures
+        self.failed |= task.failed
+        self.out += items
 
     def handle(self, event: WorkerEvent) -> None:
         try:
@@ -104,10 +114,6 @@ class Devices:
             self.submitted += range(start, start + size)
             self.apply(self.scheduler.submit(start, start + size, None, self.now))
 
-    def drain(self) -> None:
-        self.is_draining = True
-        self.scheduler.drain()
-
     def worker(self, device: int) -> int:
         return next(number for number, worker in self.workers.items() if worker.device == device)
 
@@ -120,59 +126,63 @@ class Devices:
             if not worker.is_ready:
                 self.ready(number)
 
-    def done(self, number: int, failed: Iterable[int] = ()) -> None:
-        """The oldest unit of a worker, but for some items."""
-        unit = self.workers[number].units.pop(0)
-        reasons = {item: "bad" for item in failed if unit.start <= item < unit.stop}
-        self.blamed.update(reasons.keys())
-        outputs = [None if item in reasons else item for item in range(unit.start, unit.stop)]
-        self.handle(TaskDone(number, unit.number, reasons, outputs))
+    def announce(self, number: int, item: int | None) -> None:
+        self.workers[number].item = item
+        self.handle(ItemStarted(number, item))
 
-    def fail(self, number: int, is_memory: bool = False) -> None:
-        """The oldest unit of a worker, as a whole."""
-        unit = self.workers[number].units.pop(0)
-        if unit.size == 1:
-            self.blamed[unit.start] += 1
-        self.handle(TaskFailed(number, unit.number, "failed", is_memory))
+    def done(self, number: int, failed: Iterable[int] = ()) -> None:
+        """The oldest task of a worker, but for some items."""
+        task = self.take(number)
+        items = range(task.start, task.stop)
+        reasons = {**task.failed, **{item: "bad" for item in failed if item in items}}
+        self.reported.update(reasons.keys() - task.failed.keys())
+        outputs = [None if item in reasons else item for item in items]
+        self.handle(TaskDone(number, task.number, reasons, outputs))
+
+    def fail(self, number: int) -> None:
+        """The oldest task of a worker, as a whole."""
+        self.blame(self.workers[number])
+        self.handle(TaskFailed(number, self.take(number).number, "failed"))
+
+    def take(self, number: int) -> Task:
+        self.workers[number].item = None
+        return self.workers[number].tasks.pop(0)
 
     def lose(self, number: int, reason: str = "killed") -> None:
-        self._blame(self.workers.pop(number))
+        self.blame(self.workers.pop(number))
         self.handle(WorkerLost(number, reason))
 
-    def _blame(self, worker: Worker) -> None:
-        if len(worker.units) == 1 and worker.units[0].size == 1:
-            self.blamed[worker.units[0].start] += 1
+    def blame(self, worker: Worker) -> None:
+        if worker.tasks and (task := worker.tasks[0]).is_careful:
+            self.blamed[task.number, None if worker.item in task.failed else worker.item] += 1
 
     def wait(self, seconds: float) -> None:
         """Nobody reports anything for so long."""
         self.now += seconds
-        silent = [worker for worker in self.workers.values() if seconds > self._patience(worker)]
-        for worker in silent:
-            self._blame(worker)
-        number = len(self.replaced)
+        silent = {number for number, worker in self.workers.items() if seconds > self.patience(worker)}
+        for number in silent:
+            self.blame(self.workers[number])
+        before = set(self.workers)
         try:
             self.apply(self.scheduler.check_times(self.now))
         except EngineError as error:
             self.error = error
         else:
-            assert len(self.replaced) - number == len(silent)
+            assert before - set(self.workers) == silent
 
-    def _patience(self, worker: Worker) -> float:
+    def patience(self, worker: Worker) -> float:
         if not worker.is_ready:
             return self.rules.start_timeout
-        return self.rules.heartbeat_timeout if worker.units else float("inf")
+        return self.rules.heartbeat_timeout if worker.tasks else float("inf")
 
 
-def test_the_next_idle_device_gets_the_next_task() -> None:
+def test_the_next_idle_device_gets_the_next_task_and_none_gets_two_before_others_have_one() -> None:
     devices = Devices(2, in_flight=1)
     devices.submit(*[1] * 6)
     for device in (1, 1, 1, 0):
         devices.done(devices.worker(device))
     assert devices.sent == [(0, 0, 1), (1, 1, 2), (1, 2, 3), (1, 3, 4), (1, 4, 5), (0, 5, 6)]
     assert devices.out == [0, 1, 2, 3]
-
-
-def test_tasks_go_to_devices_that_have_none_before_they_wait_at_another() -> None:
     devices = Devices(3, in_flight=2)
     devices.submit(*[1] * 4)
     assert [device for device, _, _ in devices.sent] == [0, 1, 2, 0]
@@ -200,51 +210,48 @@ def test_an_idle_device_takes_from_the_end_of_the_longest_queue(steal: bool) -> 
     assert [device.steals for device in devices.scheduler.snapshot().devices] == [0, int(steal)]
 
 
-def test_an_item_that_ends_its_worker_is_found_alone_and_named_after_three_times() -> None:
+@pytest.mark.parametrize("is_killer", [True, False])
+def test_an_announced_item_that_fails_three_times_is_skipped_and_named(is_killer: bool) -> None:
     devices = Devices(1, in_flight=1)
     devices.submit(4, 2)
-    while devices.sent[-1][1] != 4:
-        if devices.sent[-1][1] <= 2 < devices.sent[-1][2]:
-            devices.lose(devices.worker(0), "signal 11")
-            devices.all_ready()
-        else:
-            devices.done(devices.worker(0))
-    assert devices.sent[1:] == [(0, 0, 1), (0, 1, 2), (0, 2, 3), (0, 2, 3), (0, 2, 3), (0, 3, 4), (0, 4, 6)]
-    assert devices.failed == {2: "signal 11"}
-    assert devices.out == [0, 1, 2, 3]
+    for attempt in range(4):  # the first is not careful
+        worker = devices.worker(0)
+        for item in range(3 if attempt else 0):
+            devices.announce(worker, item)
+        devices.lose(worker, "signal 11") if is_killer else devices.fail(worker)
+        devices.all_ready()
+    while devices.workers[devices.worker(0)].tasks:
+        devices.done(devices.worker(0))
+    assert devices.failed == {2: "signal 11" if is_killer else "failed"}
+    assert devices.out == list(range(6))
+    assert [start for _, start, _ in devices.sent].count(0) == 5
 
 
-def test_units_that_shared_a_lost_worker_run_alone_and_none_is_blamed() -> None:
+def test_a_task_that_fails_three_times_for_none_of_its_items_fails_as_a_whole() -> None:
+    devices = Devices(1, in_flight=1)
+    devices.submit(2)
+    for _ in range(4):
+        devices.fail(devices.worker(0))
+    assert devices.failed == {0: "failed", 1: "failed"}
+
+
+def test_a_task_that_waited_at_a_lost_worker_is_not_suspected() -> None:
     devices = Devices(1, in_flight=2, max_failures=1)
     devices.submit(2, 1)
     devices.lose(devices.worker(0))
     devices.all_ready()
-    for _ in range(3):
-        devices.done(devices.worker(0))
-    assert devices.sent[2:] == [(0, 0, 1), (0, 1, 2), (0, 2, 3)]
-    assert devices.failed == {}
+    assert [task.is_careful for task in devices.workers[devices.worker(0)].tasks] == [True, False]
 
 
-def test_a_failed_item_is_tried_on_other_devices_first() -> None:
+def test_a_failed_task_is_tried_on_other_devices_first() -> None:
     devices = Devices(3, in_flight=1)
     devices.submit(2)
     for device in (0, 1, 2):
         assert devices.sent[-1][0] == device
-        devices.done(devices.worker(device), [1])
-    assert devices.failed == {1: "bad"}
+        devices.fail(devices.worker(device))
 
 
-def test_out_of_memory_halves_the_unit_and_those_that_follow_on_the_device() -> None:
-    devices = Devices(1, in_flight=1)
-    devices.submit(8, 8)
-    devices.fail(devices.worker(0), is_memory=True)
-    while devices.workers[devices.worker(0)].units:
-        devices.done(devices.worker(0))
-    assert devices.sent == [(0, 0, 8), (0, 0, 4), (0, 4, 8), (0, 8, 12), (0, 12, 16)]
-    assert devices.out == list(range(16))
-
-
-def test_items_under_way_and_units_that_wait_are_bounded() -> None:
+def test_items_under_way_and_tasks_that_wait_are_bounded() -> None:
     devices = Devices(2, in_flight=1, max_items=10)
     devices.submit(4, 4)
     assert devices.scheduler.capacity == 2
@@ -270,24 +277,33 @@ def test_a_device_that_does_not_start_leaves_its_tasks_to_the_others() -> None:
 
 
 def test_the_error_of_the_last_device_is_raised() -> None:
-    scheduler = Scheduler(["cuda:0"], Rules(max_consecutive_failures=2))
-    scheduler.start(0.0)
-    for worker in (0, 1):
-        scheduler.handle(WorkerReady(worker), 1.0)
-        if worker:
-            with pytest.raises(EngineError, match=r"no device is left; the last was cuda:0, 2 failures in a row: no"):
-                scheduler.handle(WorkerLost(worker, "no memory"), 2.0)
-        else:
-            scheduler.handle(WorkerLost(worker, "no memory"), 2.0)
+    devices = Devices(1, max_consecutive_failures=2)
+    for _ in range(2):
+        assert devices.error is None
+        devices.all_ready()
+        devices.lose(devices.worker(0), "no memory")
+    assert str(devices.error) == "no device is left; the last was d0, 2 failures in a row: no memory"
+
+
+def test_items_that_were_made_carefully_count_as_progress() -> None:
+    devices = Devices(1, max_consecutive_failures=3)
+    devices.submit(3)
+    for _ in range(9):
+        worker = devices.worker(0)
+        for item in (0, 1):
+            devices.announce(worker, item)
+        devices.lose(worker)
+        devices.all_ready()
+        assert devices.error is None
 
 
 def test_events_of_replaced_workers_are_ignored() -> None:
     devices = Devices(2, in_flight=1)
     devices.submit(1)
     worker = devices.worker(0)
-    (unit,) = devices.workers[worker].units
+    (task,) = devices.workers[worker].tasks
     devices.wait(500.0)
-    for event in (Beat(worker), WorkerReady(worker), TaskDone(worker, unit.number), WorkerLost(worker, "late")):
+    for event in (Beat(worker), WorkerReady(worker), TaskDone(worker, task.number), WorkerLost(worker, "late")):
         assert devices.scheduler.handle(event, devices.now) == []
 
 
@@ -329,27 +345,20 @@ RULES = st.fixed_dictionaries(
 class AnyOrder(RuleBasedStateMachine):
     """Workers come, work, fail and go in any order; in the end all of them work, and everything must come out.
 
-    ``bad`` items fail on every device, ``poison`` ends its worker; device k has memory for ``rooms[k]`` items.
+    ``bad`` items fail on every device, ``poison`` ends its worker.
     """
 
-    @initialize(
-        rules=RULES,
-        number=st.integers(1, 5),
-        bad=ITEMS,
-        poison=ITEMS,
-        rooms=st.lists(st.sampled_from([1, 2, 5, ENDLESS]), min_size=5, max_size=5),
-    )
-    def begin(self, rules: dict[str, Any], number: int, bad: set[int], poison: set[int], rooms: list[int]) -> None:
+    @initialize(rules=RULES, number=st.integers(1, 5), bad=ITEMS, poison=ITEMS)
+    def begin(self, rules: dict[str, Any], number: int, bad: set[int], poison: set[int]) -> None:
         self.devices = Devices(number, is_ready=False, **rules)
         self.bad = bad
         self.poison = poison
-        self.rooms = rooms
 
-    def some(self, is_ready: bool = True, has_unit: bool = False) -> list[int]:
+    def some(self, is_ready: bool = True, has_task: bool = False) -> list[int]:
         if self.devices.error is not None:
             return []
         workers = self.devices.workers.items()
-        return [n for n, worker in workers if worker.is_ready == is_ready and (worker.units or not has_unit)]
+        return [n for n, worker in workers if worker.is_ready == is_ready and (worker.tasks or not has_task)]
 
     def can_submit(self) -> bool:
         devices = self.devices
@@ -375,17 +384,17 @@ class AnyOrder(RuleBasedStateMachine):
         workers = self.some()
         self.devices.lose(workers[pick % len(workers)])
 
-    @precondition(lambda self: self.some(has_unit=True))
+    @precondition(lambda self: self.some(has_task=True))
     @rule(pick=PICK, seconds=st.sampled_from([0.0, 0.1, 3.0]))
     def work(self, pick: int, seconds: float) -> None:
         self.devices.now += seconds
-        workers = self.some(has_unit=True)
+        workers = self.some(has_task=True)
         self.finish(workers[pick % len(workers)])
 
-    @precondition(lambda self: self.some(has_unit=True))
+    @precondition(lambda self: self.some(has_task=True))
     @rule(pick=PICK)
     def fail_by_chance(self, pick: int) -> None:
-        workers = self.some(has_unit=True)
+        workers = self.some(has_task=True)
         self.devices.fail(workers[pick % len(workers)])
 
     @rule()
@@ -397,18 +406,20 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(is_meant=st.sampled_from([False, False, False, True]))
     def drain(self, is_meant: bool) -> None:
         if is_meant:
-            self.devices.drain()
+            self.devices.is_draining = True
+            self.devices.scheduler.drain()
 
     def finish(self, worker: int) -> None:
         devices = self.devices
-        unit = devices.workers[worker].units[0]
-        items = set(range(unit.start, unit.stop))
-        if items & self.poison:
-            devices.lose(worker, "crashed")
-        elif unit.size > self.rooms[devices.workers[worker].device]:
-            devices.fail(worker, is_memory=True)
-        else:
-            devices.done(worker, self.bad)
+        task = devices.workers[worker].tasks[0]
+        for item in range(task.start, task.stop):
+            if item in task.failed:
+                continue
+            if task.is_careful:
+                devices.announce(worker, item)
+            if item in self.poison:
+                return devices.lose(worker, "crashed")
+        devices.done(worker, self.bad)
 
     def teardown(self) -> None:
         if not hasattr(self, "devices"):
@@ -418,7 +429,7 @@ class AnyOrder(RuleBasedStateMachine):
         while devices.error is None and not devices.scheduler.is_finished:
             if not devices.is_draining:
                 devices.all_ready()
-            if not (busy := self.some(has_unit=True)):
+            if not (busy := self.some(has_task=True)):
                 assert devices.is_draining, "work waits, and every worker is idle"
                 return
             self.finish(busy[0])

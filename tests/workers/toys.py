@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from variegate.workers.protocol import FatalError, Result
+from variegate.workers.protocol import FatalError, Job, Result
 
 
 class Made(NamedTuple):
@@ -48,7 +48,7 @@ class Toy:
         return ToyJob(self, device)
 
 
-class ToyJob:
+class ToyJob(Job):
     def __init__(self, toy: Toy, device: str) -> None:
         self._toy, self._device = toy, device
 
@@ -93,7 +93,7 @@ class ToyJob:
 
 
 @dataclass(frozen=True)
-class Echo:
+class Echo(Job):
     """Gives back what it gets, reversed, and so much more beside it."""
 
     extra_bytes: int
@@ -109,7 +109,7 @@ class Echo:
         return Result([(array[::-1], extra) for array in payload], {})
 
 
-class Give:
+class Give(Job):
     """Gives back what it gets."""
 
     def open(self, device: str, num_threads: int) -> Give:

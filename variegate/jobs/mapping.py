@@ -18,7 +18,7 @@ from variegate.executors.runners.images import check_image
 from variegate.executors.runners.runner import Dtype, Geometry, Layout
 from variegate.ops.base import refuse_views
 from variegate.transforms import Transform
-from variegate.workers.protocol import EngineError, Result, error_line, is_devices_fault
+from variegate.workers.protocol import EngineError, Job, Result, error_line, is_devices_fault
 from variegate.workers.run import FailedItem, FinishedItems, Payload
 
 # A task: enough images that handing it over costs little beside making them, few enough that devices balance.
@@ -64,7 +64,7 @@ class MapSpec:
         return MapJob(self, self.augmenter(device, num_threads))
 
 
-class MapJob:
+class MapJob(Job):
     """On one device."""
 
     def __init__(self, work: MapSpec, augmenter: Augmenter) -> None:

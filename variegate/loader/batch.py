@@ -137,6 +137,18 @@ def tensors_of(whole: Any) -> Iterator[torch.Tensor]:
             yield from tensors_of(part)
 
 
+def on_host(value: Any) -> Any:
+    """The same, with all tensors in the host's memory."""
+    if isinstance(value, torch.Tensor):
+        return value.cpu()
+    if isinstance(value, dict):
+        return {key: on_host(of_key) for key, of_key in value.items()}
+    if isinstance(value, (list, tuple)):
+        moved = [on_host(each) for each in value]
+        return MixedLabels(*moved) if isinstance(value, MixedLabels) else type(value)(moved)
+    return value
+
+
 @dataclass(frozen=True)
 class Failure:
     """A sample that could not be read; ``epoch`` is the first one in which it failed, ``times`` counts failures."""

@@ -7,14 +7,15 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from threading import Lock
+from typing import Any
 
 from variegate.loader.making import AnyBatch, BatchResult
 from variegate.loader.order import Position
-from variegate.loader.reading import Rows, Waiting
+from variegate.loader.reading import Waiting
 from variegate.loader.stats import StageTimes
 from variegate.threads import Lookahead, at_fork
 
-MakeBatch = Callable[[Rows], BatchResult]
+MakeBatch = Callable[[Any], BatchResult]
 
 
 class EpochRun:
@@ -22,7 +23,7 @@ class EpochRun:
 
     Args:
         steps: each ``next`` begins to read a step; it is asked for in the consumer's thread only.
-        make: rows -> batch, called by the threads of ``pool``.
+        make: what a step gives -> batch, called by the threads of ``pool``.
         depth: batches begun ahead of the one that the consumer has; 0 makes each when it is asked for.
         read_depth: further steps that are being read.
         stop_reading: nobody wants any more of what is being read.
@@ -33,7 +34,7 @@ class EpochRun:
     def __init__(
         self,
         start: Position,
-        steps: Iterator[Waiting],
+        steps: Iterator[Waiting[Any]],
         make: MakeBatch,
         pool: Executor,
         depth: int,
@@ -101,7 +102,7 @@ class EpochRun:
 
 
 def _begin_making(
-    reading: Lookahead[Waiting], read_depth: int, make: MakeBatch, pool: Executor
+    reading: Lookahead[Waiting[Any]], read_depth: int, make: MakeBatch, pool: Executor
 ) -> Iterator[Future[BatchResult | None]]:
     while True:
         reading.begin(read_depth + 1)
@@ -110,7 +111,7 @@ def _begin_making(
         yield pool.submit(_read_and_make, step, make)
 
 
-def _read_and_make(step: Waiting, make: MakeBatch) -> BatchResult | None:
+def _read_and_make(step: Waiting[Any], make: MakeBatch) -> BatchResult | None:
     rows = step()
     return None if rows is None else make(rows)
 

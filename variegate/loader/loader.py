@@ -89,8 +89,8 @@ class Loader(CopiedByState, RemovedMethods):
         workers: makers of batches: "thread", "process", "ray", ``vg.ProcessWorkers(...)`` or ``vg.RayWorkers(...)``.
             All make the same batches. Processes and actors that end are replaced, and their work is done again. They
             open ``source`` themselves; ``sampler``, ``weights`` and ``conditions`` are asked in this process.
-        devices: devices of the workers, as for ``vg.Engine``, instead of ``device``; batches arrive on the host. Parts
-            of each batch are shared out among them, and ``num_threads`` is that of each.
+        devices: devices of the workers, as for ``vg.Engine``, instead of ``device``; batches arrive on the host. Each
+            makes whole batches, and ``num_threads`` is that of each.
 
     A pickled copy resumes where this loader is: its next iteration is the one that this loader would begin next. So
     does a loader in a forked child. An iteration stays with its process.

@@ -1,20 +1,19 @@
-"""Makes batches of samples that were read: augmented together, with the unreadable ones skipped or replaced."""
+"""Batches of samples that were read: augmented together, with the unreadable ones skipped or replaced."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from variegate.arrays import BoolArray, Int32Array
+from variegate.arrays import BoolArray, Int32Array, Int64Array, UInt64Array
 from variegate.augmenter.augmenter import Augmenter
-from variegate.augmenter.planner import MixedLabels, check_partners, num_partners
+from variegate.augmenter.planner import MixedLabels, num_partners
 from variegate.augmenter.samples import follow
 from variegate.decode.entropy.index import EntropyIndex
 from variegate.errors import DecodeError, each_alone, not_taken
@@ -24,13 +23,11 @@ from variegate.loader import batch as batches
 from variegate.loader.batch import Batch, Failure
 from variegate.loader.mixture import Mixture
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
-from variegate.loader.reading import ReadCandidate, Rows, StepPlan
+from variegate.loader.reading import Reader, Rows, StepPlan
 from variegate.loader.stats import StageTimes
 from variegate.loader.targets import BatchTargets, RowsRefused, TargetBatch
 
-# (plan, a bad row, epoch) -> (id, sample) of those to put in its place, one after another; perhaps bad as well.
 AnyBatch = Batch | TargetBatch
-AnyPlan = TypeVar("AnyPlan", bound=StepPlan)
 
 
 @dataclass
@@ -43,74 +40,51 @@ class BatchResult:
     ready: Any = None  # what a consumer on another stream has to wait for
 
 
+class EpochWork(NamedTuple):
+    """What the rows of an epoch have in common."""
+
+    epoch: int
+    times: StageTimes
+    conditions: ConditionsOfIds | None = None
+
+
+class MadeRow(NamedTuple):
+    """``bad``: as of ``MadeRows``, of the row and its partners."""
+
+    output: Any
+    label: Any
+    bad: dict[int, DecodeError]
+
+
 @dataclass
-class MadeRows:
-    """The rows of a batch, or of a part of it, augmented; with targets, a label is what belongs to the image and its
-    own label. ``bad``: rows without a picture, or with one that the transform refuses, which hold anything."""
+class MadeRows(Sequence[MadeRow]):
+    """Augmented rows of a batch. With targets, a label is what belongs to the image and its own label.
+
+    ``bad``: rows without a picture, or with one that the transform refuses, by their number in the batch; their outputs
+    hold anything.
+    """
 
     outputs: Any
     labels: Any
     bad: dict[int, DecodeError]
-    # Those of them that are bad with their partners alone: as partners they are not.
-    misfits: set[int]
-    # The id of the sample that replaces the only row, if it is a replacement.
-    replacement_id: int | None = None
+    num_rows: int
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def __getitem__(self, row: Any) -> Any:
+        return list(self)[row]
+
+    def __iter__(self) -> Iterator[MadeRow]:
+        for output, label in zip(batches.by_row(self.outputs), batches.each_label(self.labels), strict=True):
+            yield MadeRow(output, label, self.bad)
 
 
-class Replacement(NamedTuple):
-    """The row that replaces a bad sample; ``id``: of the sample whose pixels and label it has."""
-
-    output: Any
-    label: Any
-    id: int
-
-
-# (plan, what was made, bad rows, epoch) -> the replacement of each bad row.
-Replace = Callable[[StepPlan, MadeRows, list[int], int], list[Replacement]]
-
-
-def settle(plan: StepPlan, made: MadeRows, maker: BatchMaker, replace_rows: Replace, epoch: int) -> BatchResult:
-    """A batch of its rows, which ``maker``, or another of the same loader, made. Raises DecodeError where errors are to
-    be raised."""
-    bad = made.bad
-    number = len(plan.padding)
-    on_error = maker.options.on_error
-    if bad and on_error == "raise":
-        raise bad[min(bad)]  # the first by its place, not the one that a thread happened to meet first
-
-    # Ids of the samples whose pixels the rows have: those of replacements differ from the plan's.
-    shown_ids = plan.ids.copy()
-
-    def batch(outputs: Any, labels: Any, rows: Any, padding: BoolArray) -> AnyBatch:
-        images = batches.whole_of_rows(outputs)
-        ids = plan.ids[rows]
-        targets = maker.targets
-        copies = None if plan.copies is None else plan.copies[rows]
-        key = ids, padding, copies, None if maker.mixture is None else maker.mixture.source_of(shown_ids[rows])
-        if targets is None:
-            return Batch(images, batches.stacked_labels(labels), *key)
-        own = batches.stacked_labels([label for _, label in labels])
-        return TargetBatch(targets.join(images, [of_row for of_row, _ in labels], own), *key)
-
-    if not bad:
-        return BatchResult(batch(made.outputs, made.labels, slice(number), plan.padding), plan.done, [])
-    failures = []
-    for row in sorted(bad):
-        name = plan.name_of(row)
-        failures.append(Failure(name.file, name.member, bad[row].reason, int(plan.ids[row]), epoch))
-    images = batches.by_row(made.outputs)
-    labels = batches.each_label(made.labels)
-    padding = plan.padding.copy()
-    # A batch must not be empty, since another rank waits for its step: then one row is replaced after all.
-    own = [row for row in sorted(bad) if row < number]
-    replaced = own if on_error == "replace" else ([0] if len(own) == number else [])
-    for row, found in zip(replaced, replace_rows(plan, made, replaced, epoch) if replaced else [], strict=True):
-        images[row], labels[row], shown_ids[row] = found
-        padding[row] = True
-    kept = [row for row in range(len(images)) if row not in bad or row in replaced]
-    return BatchResult(
-        batch([images[row] for row in kept], [labels[row] for row in kept], kept, padding[kept]), plan.done, failures
-    )
+def join_rows(rows: Sequence[MadeRow | None]) -> MadeRows:
+    """Rows of a batch that were not made together. None: not made, and to be added to ``bad``."""
+    made = [MadeRow(None, None, {}) if row is None else row for row in rows]
+    bad = {number: error for row in made for number, error in row.bad.items()}
+    return MadeRows([row.output for row in made], [row.label for row in made], bad, len(made))
 
 
 class BatchMaker:
@@ -118,37 +92,50 @@ class BatchMaker:
 
     There are as many streams as makers at a time, the same ones in every epoch, as torch keeps memory for each. The
     consumer's stream waits for the batch; its thread does not.
+
+    Args:
+        reader: reads replacements of bad samples.
+        candidates_of: (plan, row, epoch) -> samples that may replace a bad one, in this order; perhaps bad as well.
+        to_host: move rows to the host's memory.
     """
 
     def __init__(
         self,
         augmenter: Augmenter,
         options: LoaderOptions,
-        read_candidates: Callable[[StepPlan, int, int], Iterator[ReadCandidate]],
+        reader: Reader,
+        candidates_of: Callable[[StepPlan, int, int], Int64Array],
         index: EntropyIndex | None = None,
         targets: BatchTargets | None = None,
+        to_host: bool = False,
     ) -> None:
         self.augmenter = augmenter
         self.options = options
         self.index = index
-        self._read_candidates = read_candidates
         self.targets = targets
         self.num_partners = num_partners(augmenter.transform)
         self.mixture = options.source if isinstance(options.source, Mixture) else None
-        self._device = torch.device(augmenter.device) if augmenter.device.startswith("cuda") else None
+        self._reader = reader
+        self._candidates_of = candidates_of
+        is_gpu = augmenter.device.startswith("cuda")
+        self._to_host = to_host and is_gpu
+        self._device = torch.device(augmenter.device) if is_gpu else None
         self._idle: list[torch.cuda.Stream] = []
 
-    def make(self, epoch: int, times: StageTimes, rows: Rows, given: ConditionsOfIds | None = None) -> BatchResult:
+    def name(self, plan: StepPlan, row: int) -> str:
+        return str(self.options.source.name(int(plan.samples[row])))
+
+    def make(self, rows: Rows, work: EpochWork) -> BatchResult:
         """Raises DecodeError, or whatever the transform raises for a sample, where errors are to be raised."""
         if self._device is None:
-            return self._make(epoch, times, rows, given)
+            return self.join(rows, self.make_rows(rows, work), work)
         try:
             stream = self._idle.pop()
         except IndexError:
             stream = torch.cuda.Stream(self._device)
         try:
             with torch.cuda.device(self._device), torch.cuda.stream(stream):
-                result = self._make(epoch, times, rows, given)
+                result = self.join(rows, self.make_rows(rows, work), work)
                 batch = result.batch
                 if isinstance(batch, Batch):
                     parts = batches.tensors_of(batch.labels)
@@ -161,62 +148,97 @@ class BatchMaker:
             self._idle.append(stream)
         return result
 
-    def _make(self, epoch: int, times: StageTimes, rows: Rows, given: ConditionsOfIds | None) -> BatchResult:
-        rows = self.with_partners(rows)
-        made = self.make_rows(epoch, times, rows, given)
-
-        def replace_rows(plan: StepPlan, made: MadeRows, bad: list[int], epoch: int) -> list[Replacement]:
-            alone = rows.unmixed(partners=made.bad.keys() - made.misfits)
-            found = ((row, self._read_candidates(plan, row, epoch)) for row in bad)
-            return [
-                self.stand_in(alone.part([row]), samples, made.bad[row], epoch, times, given) for row, samples in found
-            ]
-
-        return settle(rows, made, self, replace_rows, epoch)
-
-    def with_partners(self, plan: AnyPlan) -> AnyPlan:
-        """Within the batch, where the order of the epoch did not choose them."""
-        if not self.num_partners or plan.partners is not None:
-            return plan
-        return replace(plan, partners=check_partners("batch", len(plan.ids), self.num_partners))
-
-    def make_rows(self, epoch: int, times: StageTimes, rows: Rows, given: ConditionsOfIds | None) -> MadeRows:
+    def make_rows(self, rows: Rows, work: EpochWork) -> MadeRows:
         """Raises whatever the transform raises for a sample, where errors are to be raised."""
         extra: list[float] = []
         token = extra_seconds.set(extra)
         begin = time.perf_counter()
         try:
-            made = _OneBatch(self, rows, epoch, times, given).make()
+            made = self._make_rows(rows, work)
         finally:
             extra_seconds.reset(token)
         seconds = time.perf_counter() - begin + sum(extra)
-        number = sum(row not in made.bad for row in range(len(rows.padding)))
+        number = sum(row not in made.bad for row in range(len(made)))
         nbytes = sum(tensor.nbytes for tensor in batches.tensors_of(made.outputs))
-        times.stage_done("augment", max(seconds, 0.0), number, nbytes)
+        work.times.stage_done("augment", max(seconds, 0.0), number, nbytes)
+        if rows.numbers is not None:
+            made.bad = {int(rows.numbers[row]): error for row, error in made.bad.items()}
         return made
 
-    def stand_in(
-        self,
-        alone: Rows,
-        samples: Iterator[ReadCandidate],
-        error: DecodeError,
-        epoch: int,
-        times: StageTimes,
-        given: ConditionsOfIds | None,
-    ) -> Replacement:
-        """Replace a bad sample, ``alone`` with its partners, by the first good one of ``samples``, with the bad
-        sample's random numbers. Raises ``error`` if none is good."""
-        for id, data, label in samples:
-            if isinstance(data, DecodeError):
+    def _make_rows(self, rows: Rows, work: EpochWork) -> MadeRows:
+        made = _RowMaker(self, rows, work).make()
+        if self._to_host:
+            made.outputs, made.labels = batches.on_host(made.outputs), batches.on_host(made.labels)
+        return made
+
+    def join(
+        self, plan: StepPlan, made: MadeRows, work: EpochWork, announce: Callable[[int], None] | None = None
+    ) -> BatchResult:
+        """A batch of its rows, with the bad ones skipped or replaced. ``announce``: called with a row before it is
+        replaced. Raises DecodeError where errors are to be raised."""
+        bad = made.bad
+        if not bad:
+            batch = self._batch(plan, made.outputs, made.labels, slice(len(made)), plan.padding, plan.ids)
+            return BatchResult(batch, plan.done, [])
+        if self.options.on_error == "raise":
+            raise bad[min(bad)]  # the first by its place, not the one that a thread happened to meet first
+        images = batches.by_row(made.outputs)
+        labels = batches.each_label(made.labels)
+        padding = plan.padding.copy()
+        # Ids of the samples whose pixels the rows have: those of replacements differ from the plan's.
+        shown_ids = plan.ids.copy()
+        own = [row for row in sorted(bad) if row < len(made)]
+        # A batch must not be empty, since another rank waits for its step: then one row is replaced after all.
+        replaced = own if self.options.on_error == "replace" else ([0] if len(own) == len(made) else [])
+        for row in replaced:
+            if announce is not None:
+                announce(row)
+            images[row], labels[row], shown_ids[row] = self._replace(plan, row, bad[row], work)
+            padding[row] = True
+        kept = [row for row in range(len(made)) if row not in bad or row in replaced]
+        images = [images[row] for row in kept]
+        labels = [labels[row] for row in kept]
+        batch = self._batch(plan, images, labels, kept, padding[kept], shown_ids)
+        failures = []
+        for row in sorted(bad):
+            name = self.options.source.name(int(plan.samples[row]))
+            failures.append(Failure(name.file, name.member, bad[row].reason, int(plan.ids[row]), work.epoch))
+        return BatchResult(batch, plan.done, failures)
+
+    def _batch(
+        self, plan: StepPlan, outputs: Any, labels: Any, rows: Any, padding: BoolArray, shown_ids: UInt64Array
+    ) -> AnyBatch:
+        images = batches.whole_of_rows(outputs)
+        copies = None if plan.copies is None else plan.copies[rows]
+        source = None if self.mixture is None else self.mixture.source_of(shown_ids[rows])
+        key = plan.ids[rows], padding, copies, source
+        if self.targets is None:
+            return Batch(images, batches.stacked_labels(labels), *key)
+        own = batches.stacked_labels([label for _, label in labels])
+        return TargetBatch(self.targets.join(images, [of_row for of_row, _ in labels], own), *key)
+
+    def _replace(self, plan: StepPlan, row: int, error: DecodeError, work: EpochWork) -> tuple[Any, Any, int]:
+        """Output, label and id of the first good candidate, made with the bad sample's random numbers and partners.
+        Raises ``error`` if none is good."""
+        alone = plan.part([row])
+        keys = list(zip(alone.ids.tolist(), alone.samples.tolist(), strict=True))
+        partners = self._reader.read(keys[1:])
+        for index in self._candidates_of(plan, row, work.epoch).tolist():
+            id = int(self.options.source.ids(np.array([index]))[0])
+            read = [*self._reader.read([(id, index)]), *partners]
+            if isinstance(read[0][0], DecodeError):
                 continue
-            failures: dict[int, DecodeError] = {}
             shown_ids = alone.ids.copy()
             shown_ids[0] = id
-            one = replace(alone, data=[data, *alone.data[1:]], labels=[label, *alone.labels[1:]], shown_ids=shown_ids)
-            with suppress(ValueError):  # the transform does not take this one either
-                outputs, labels = _OneBatch(self, one, epoch, times, given).augment(failures)
-                if not failures:
-                    return Replacement(batches.by_row(outputs)[0], batches.each_label(labels)[0], id)
+            data, labels = map(list, zip(*read, strict=True))
+            rows = alone.read(data, labels, shown_ids)
+            token = extra_seconds.set([])  # the time is not counted
+            try:
+                made = self._make_rows(rows, work)
+            finally:
+                extra_seconds.reset(token)
+            if 0 not in made.bad:
+                return batches.by_row(made.outputs)[0], batches.each_label(made.labels)[0], id
         # Not one good sample among so many: this is not a matter of single images.
         raise error
 
@@ -233,14 +255,13 @@ class BatchMaker:
         return batch
 
 
-class _OneBatch:
-    """A batch, or a part of one, in the making; ``_bad`` and ``_misfits`` as in ``MadeRows``."""
+class _RowMaker:
+    """Rows in the making. ``_misfits``: bad with their partners alone; as partners they are not."""
 
-    def __init__(
-        self, maker: BatchMaker, rows: Rows, epoch: int, times: StageTimes, given: ConditionsOfIds | None
-    ) -> None:
-        self._maker, self._epoch, self._times, self._given = maker, epoch, times, given
+    def __init__(self, maker: BatchMaker, rows: Rows, work: EpochWork) -> None:
+        self._maker = maker
         self._rows = rows
+        self._work = work
         self._bad: dict[int, DecodeError] = {}
         self._misfits: set[int] = set()
 
@@ -248,15 +269,7 @@ class _OneBatch:
         if not isinstance(self._rows.data, np.ndarray):
             self._bad.update({row: data for row, data in enumerate(self._rows.data) if isinstance(data, DecodeError)})
         outputs, labels = self._augment_good()
-        return MadeRows(outputs, labels, self._bad, self._misfits)
-
-    def augment(self, failures: dict[int, DecodeError]) -> tuple[Any, Any]:
-        """All rows, as they are; their time is not counted."""
-        token = extra_seconds.set([])
-        try:
-            return self._augment(self._rows, failures)
-        finally:
-            extra_seconds.reset(token)
+        return MadeRows(outputs, labels, self._bad, len(self._rows.padding))
 
     def _augment_good(self) -> tuple[Any, Any]:
         """Outputs and labels by row; bad rows hold anything. Notes what turns out to be bad."""
@@ -300,7 +313,7 @@ class _OneBatch:
         """Those that the transform does not take, each tried alone."""
         alone = each_alone(good, lambda row: self._augment(rows.part([row]), {}))
         refused = ((row, result) for row, result in alone if isinstance(result, Exception))
-        return {row: not_taken(str(rows.name_of(row)), result) for row, result in refused}
+        return {row: not_taken(self._maker.name(rows, row), result) for row, result in refused}
 
     def _augment(self, rows: Rows, failures: dict[int, DecodeError]) -> tuple[Any, Any]:
         """Outputs and labels by row; notes files that do not decode, whose rows hold anything."""
@@ -311,10 +324,10 @@ class _OneBatch:
         if (mixture := self._maker.mixture) is not None:
             names = np.array(mixture.names)[mixture.source_of(rows.ids if rows.shown_ids is None else rows.shown_ids)]
             conditions = {**(conditions or {}), "source": names}
-        if self._given is not None:
-            conditions = {**(conditions or {}), **self._given(rows.ids)}
+        if self._work.conditions is not None:
+            conditions = {**(conditions or {}), **self._work.conditions(rows.ids)}
         copies = 0 if rows.copies is None else rows.copies
-        key: dict[str, Any] = {"ids": rows.ids, "epoch": self._epoch, "copy": copies, "conditions": conditions}
+        key: dict[str, Any] = {"ids": rows.ids, "epoch": self._work.epoch, "copy": copies, "conditions": conditions}
         if is_mixed:
             key |= {"partners": rows.partners, "labels": labels}
         outputs = self._run(rows, key, failures)
@@ -336,12 +349,12 @@ class _OneBatch:
             return call(data, **key)
         options = self._maker.options
         limits = options.max_pixels, options.channels
-        encoded = EncodedBatch(data, lambda row: str(rows.name_of(row)), failures, *limits)
+        encoded = EncodedBatch(data, partial(self._maker.name, rows), failures, *limits)
         encoded.index = self._maker.index
         outputs = decode_and_run(encoded, **key)
         seconds = sum(encoded.decode_seconds)
         files = [piece for piece in data if not isinstance(piece, np.ndarray)]
-        self._times.stage_done("decode", seconds, len(files), sum(map(len, files)))
+        self._work.times.stage_done("decode", seconds, len(files), sum(map(len, files)))
         extra = extra_seconds.get()
         assert extra is not None
         extra.append(-seconds)
@@ -364,7 +377,7 @@ class _OneBatch:
         def check(shapes: Int32Array) -> Any:
             if failures:
                 raise RowsRefused(dict(failures))
-            names = [str(rows.name_of(row)) for row in range(len(rows.labels))]
+            names = [self._maker.name(rows, row) for row in range(len(rows.labels))]
             return targets.check([each.targets for each in rows.labels], shapes, names)
 
         outputs, mixed, belonging, _ = follow(

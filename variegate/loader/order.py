@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from itertools import count
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from variegate.arrays import Int32Array, Int64Array
+from variegate.augmenter.planner import check_partners
 from variegate.checks import PIXEL_VERSION, check_pixel_version, integer
 from variegate.data.base import check_index
 from variegate.data.sharded import ShardedSource
@@ -20,7 +21,7 @@ from variegate.loader.mixture import MixedOrder
 from variegate.loader.options import LoaderOptions
 from variegate.loader.picks import Order, Picks, RepeatedOrder
 from variegate.loader.ranks import Share
-from variegate.loader.reading import Reader, StepPlan, Steps
+from variegate.loader.reading import Reader, Rows, StepPlan, Steps
 from variegate.loader.shuffle import OrderPurpose, partner_positions, partners_of
 from variegate.loader.stats import StageTimes
 from variegate.loader.weights import DrawnOrder
@@ -53,8 +54,10 @@ _FACTS_OF_PICKS = {
 
 
 class EpochOrder:
-    """The orders of all epochs, as samples are picked. ``num_partners``: how many others of the epoch each is mixed
-    with. ``facts``: what orders depend on, for JSON. ``is_known``: an epoch's order is always the same.
+    """The orders of all epochs, as samples are picked.
+
+    ``num_partners``: how many others each sample is mixed with. ``facts``: what orders depend on, for JSON.
+    ``is_known``: an epoch's order is always the same.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class EpochOrder:
     ) -> None:
         self._source, self._reader, self._picks, self._shuffle = source, reader, picks, shuffle
         self._seed, self._copies, self._num_partners = options.seed, options.copies, num_partners
+        self._is_mixed_within_batch = options.partners == "batch"
         self.is_remote = source.is_remote
         self.is_known = picks.is_known
         self.is_in_blocks = isinstance(source, ShardedSource)
@@ -158,7 +162,7 @@ class EpochOrder:
                 return
             yield self._plan(order, epoch, share, step)
 
-    def steps(self, share: Share, epoch: int, pool: Executor, times: StageTimes, first: int = 0) -> Steps:
+    def steps(self, share: Share, epoch: int, pool: Executor, times: StageTimes, first: int = 0) -> Steps[Rows]:
         """The same, each read by all threads of ``pool``."""
         stopped = Event()
         plans = self.plans(share, epoch, first)
@@ -168,14 +172,15 @@ class EpochOrder:
     def _plan(self, order: Order, epoch: int, share: Share, step: int) -> StepPlan:
         positions, padding = share.positions(step)
         partners = None
-        if self._num_partners:
+        if self._num_partners and self._is_mixed_within_batch:
+            partners = check_partners("batch", len(positions), self._num_partners)
+        elif self._num_partners:
             positions, partners = _with_partners(positions, self._partners(order, epoch, positions))
         indices, copies = order.at(positions)
         return StepPlan(
             ids=self._source.ids(indices),
             padding=padding,
             done=share.done_after(step),
-            name_of=lambda row: self._source.name(int(indices[row])),
             samples=indices,
             copies=copies,
             partners=partners,
@@ -206,22 +211,26 @@ class EpochOrder:
         indices = partners_of(np.array([index]), len(self._source), self._seed, epoch, self._num_partners)[0]
         return [int(sample_id) for sample_id in self._source.ids(indices)]
 
-    def candidates(self, plan: StepPlan, row: int, epoch: int) -> Iterator[tuple[int, int]]:
-        """(id, index) of samples drawn for the bad one's id, of those that the epoch, or its block of shards, is made
-        of: the same whatever the batch is."""
+    def candidates(self, plan: StepPlan, rows: Sequence[int], epoch: int) -> Int64Array:
+        """Samples that may replace each of the rows, int64[N, K].
+
+        They are drawn for the row's id, of those that the epoch, or its block of shards, is made of, so that they are
+        the same whatever the batch is.
+        """
         order = self._order(epoch)
         blocks = self._blocks(order)
         key = rng.stream_key(self._seed, epoch, int(OrderPurpose.SUBSTITUTES), rng.SHUFFLE_DOMAIN)
-        words = rng.sample_words(plan.ids[row : row + 1], key, _SUBSTITUTES)[0]
+        words = rng.sample_words(plan.ids[list(rows)], key, _SUBSTITUTES).astype(np.uint64)
+        numbers = (words[..., 0] << np.uint64(32)) | words[..., 1]
         if blocks is None:
-            start, length = 0, order.length
+            spans = np.array([[0, order.length]], np.uint64)
         else:
-            start, length = blocks.replacements(int(plan.samples[row]))
+            spans = np.array([blocks.replacements(int(plan.samples[row])) for row in rows], np.uint64)
             order = blocks
-        for high, low in words[:, :2].tolist():
-            position = start + ((high << 32) | low) % length
-            index = position if order.is_every else int(order.at(np.array([position]))[0][0])
-            yield int(self._source.ids(np.array([index]))[0]), index
+        positions = (spans[:, :1] + numbers % spans[:, 1:]).astype(np.int64)
+        if order.is_every:
+            return positions
+        return order.at(positions.reshape(-1))[0].reshape(positions.shape)
 
     def _order(self, epoch: int) -> Order:
         return self._orders.get(epoch) or self._make_order(epoch)

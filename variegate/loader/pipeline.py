@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from variegate.arrays import Int64Array
 from variegate.augmenter.planner import num_partners
 from variegate.data.indexing import open_entropy_index
 from variegate.data.opening import new_notes, open_source
@@ -22,13 +23,13 @@ from variegate.io.addresses import shown, speakable
 from variegate.loader.batch import FailureLog
 from variegate.loader.cache import open_cache
 from variegate.loader.epochs import EpochRun, MakeBatch
-from variegate.loader.making import AnyBatch, BatchMaker, BatchResult
+from variegate.loader.making import AnyBatch, BatchMaker, BatchResult, EpochWork
 from variegate.loader.mixture import Mixture
 from variegate.loader.options import LoaderArguments, LoaderOptions
 from variegate.loader.order import EpochOrder, Position
 from variegate.loader.picks import check_picking, picks_of
 from variegate.loader.ranks import Share, check_alike, processes_here
-from variegate.loader.reading import ReadCandidate, Reader, StepPlan, Waiting, reader_threads
+from variegate.loader.reading import Reader, StepPlan, Waiting, reader_threads
 from variegate.loader.stats import StageTimes
 from variegate.loader.targets import targets_of, with_asked
 from variegate.ops.base import Transform
@@ -83,24 +84,24 @@ class Pipeline:
         self.cache = open_cache(options, self.augmenter.device, processes_here()) if has_cache else None
         self.index = open_entropy_index(options.index, source)
         reader = Reader(options, self.cache, self.targets is not None)
-        mixers = self.augmenter.transform._mixers if options.partners == "epoch" else ()
-        self._num_partners = num_partners(self.augmenter.transform) if mixers else 0
+        number = num_partners(self.augmenter.transform)
+        self._has_partners_of_epoch = number > 0 and options.partners == "epoch"
         picks = picks_of(source, options, self.shuffle)
-        self.order = EpochOrder(source, reader, picks, options, self.shuffle, self._num_partners)
+        self.order = EpochOrder(source, reader, picks, options, self.shuffle, number)
         if options.drop_last and (length := self.order.length(0)) is not None and not len(self.share(0)):
             got = f"{length:,} samples do not fill a batch of {options.batch_size} on {options.world_size} rank(s)"
             raise ValueError(f"drop_last: {got}; accepted: a smaller batch_size, or drop_last=False")
 
-        order: Any = self.order  # what is kept by threads must not keep this object
+        order = self.order  # what is kept by threads must not keep this object
 
-        def read_candidates(plan: StepPlan, row: int, epoch: int) -> Iterator[ReadCandidate]:
-            return reader.read_candidates(order.candidates(plan, row, epoch))
+        def candidates_of(plan: StepPlan, row: int, epoch: int) -> Int64Array:
+            return order.candidates(plan, [row], epoch)[0]
 
         # Whether an epoch's batches may be begun before it does.
         self.is_early = self.order.is_known and options.conditions is None
         is_alone = options.world_size == 1 or not torch.distributed.is_initialized()
         self.ranks_compared = arguments.rank is not None or is_alone
-        self._maker = BatchMaker(self.augmenter, options, read_candidates, self.index, self.targets)
+        self._maker = BatchMaker(self.augmenter, options, reader, candidates_of, self.index, self.targets)
         self._workers = None
         if places is not None:
             self._workers = workers.begin(self.options, places, self.targets, self.cache, self._maker, order)
@@ -111,7 +112,7 @@ class Pipeline:
 
     def partners(self, index: int, epoch: int) -> list[int]:
         """Ids of those that a sample is mixed with in an epoch."""
-        if not self._num_partners:
+        if not self._has_partners_of_epoch:
             got = "a loader that mixes nothing, or within its batches alone"
             raise ValueError(f'partners: {got}; accepted: a transform such as MixUp, and partners="epoch"')
         return self.order.partner_ids(index, epoch)
@@ -153,16 +154,16 @@ class Pipeline:
 
     def _steps(
         self, share: Share, epoch: int, times: StageTimes, **first: int
-    ) -> tuple[Iterator[Waiting], Callable[[], None], MakeBatch]:
+    ) -> tuple[Iterator[Waiting[Any]], Callable[[], None], MakeBatch]:
         """The steps of an epoch, what ends them, and what makes a batch of one."""
         given = self.options.conditions_of(epoch)
         if self._workers is None:
-            steps, stop = self.order.steps(share, epoch, self._readers, times, **first)
-            return steps, stop, partial(self._maker.make, epoch, times, given=given)
+            rows, stop = self.order.steps(share, epoch, self._readers, times, **first)
+            return rows, stop, partial(self._maker.make, work=EpochWork(epoch, times, given))
         plans = self.order.plans(share, epoch, **first)
         number = None if self.order.is_in_blocks else len(share) - first.get("first", 0)
-        steps, stop = self._workers.steps(plans, number, epoch, times, given)
-        return steps, stop, partial(self._workers.make, epoch, times)
+        steps, stop = self._workers.steps(plans, number, epoch, given)
+        return steps, stop, lambda report: report.unpack(times)
 
     def hand_out(self, result: BatchResult, epoch: int) -> AnyBatch:
         """The batch, for use by the calling thread. Raises TooManyErrors."""

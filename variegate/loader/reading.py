@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 from PIL import Image
 
 from variegate.arrays import BoolArray, Int32Array, Int64Array, UInt32Array, UInt64Array
-from variegate.data.base import Item, SampleName
+from variegate.data.base import Item
 from variegate.data.samples import Samples
 from variegate.decode import (
     PillowFile,
@@ -55,12 +55,17 @@ class StepPlan:
     ids: UInt64Array
     padding: BoolArray
     done: int  # samples of the epoch that are done after this batch
-    name_of: Callable[[int], SampleName]
     samples: Int64Array
     copies: UInt32Array | None = None  # which copy of its sample a row is; None for the first
     # int32[N, K]: rows that each of the batch is mixed with. Those that are no part of the batch come after it: there
     # is ``padding`` for N rows, everything else for all.
     partners: Int32Array | None = None
+    candidates: Int64Array | None = None  # of each row, samples that may replace it, for workers that know no order
+    numbers: Int64Array | None = None  # of a part: its rows in the batch
+
+    def read(self, data: Any, labels: Any, shown_ids: UInt64Array | None = None) -> Rows:
+        known = {field.name: getattr(self, field.name) for field in fields(StepPlan)}
+        return Rows(**known, data=data, labels=labels, shown_ids=shown_ids)
 
     def part(self, own: Sequence[int]) -> Self:
         """Rows ``own``, as a batch, with their partners."""
@@ -73,8 +78,8 @@ class StepPlan:
         return replace(
             self,
             padding=np.array([row < whole and bool(self.padding[row]) for row in own], np.bool_),
-            name_of=lambda number: self.name_of(rows[number]),
             partners=None if self.partners is None else partners,
+            numbers=np.array(rows) if self.numbers is None else self.numbers[rows],
             **of_rows,
         )
 
@@ -115,14 +120,11 @@ class Rows(StepPlan):
     _BY_ROW: ClassVar[tuple[str, ...]] = (*StepPlan._BY_ROW, "data", "labels", "shown_ids")
 
 
-# (id, pixels, bytes or an error, label) of a sample that may replace a bad one.
-ReadCandidate = tuple[int, Any, Any]
-
-
-# Waits until the rows of a step are read; None where there are no more.
-Waiting = Callable[[], Rows | None]
-# Reading of one step after another, each begun by a ``next``, and what ends it.
-Steps = tuple[Iterator[Waiting], Callable[[], None]]
+T = TypeVar("T")
+# Waits until a step is ready; None where there are no more.
+Waiting: TypeAlias = Callable[[], T | None]
+# One step after another, each begun by a ``next``, and what ends this.
+Steps: TypeAlias = tuple[Iterator[Waiting[T]], Callable[[], None]]
 
 
 class Reader:
@@ -140,19 +142,13 @@ class Reader:
         in_memory = isinstance(options.source, Samples) and options.source.is_decoded
         self._may_gather = in_memory and not has_targets and (cache is None or not cache.holds_device_memory)
 
-    def read_candidates(self, candidates: Iterable[tuple[int, int]]) -> Iterator[ReadCandidate]:
-        """Read (id, index) pairs one after another, each when it is requested."""
-        for id, index in candidates:
-            for data, label in self._read_all([(id, index)]):
-                yield id, data, label
-
-    def _read_all(
+    def read(
         self,
         samples: Iterable[tuple[int, int]],
         times: StageTimes | None = None,
         is_stopped: Callable[[], bool] | None = None,
     ) -> list[tuple[Any, Any]]:
-        """(data, label) of each, or (DecodeError, None); fewer once it is stopped."""
+        """(data, label) of samples by (id, index), or (DecodeError, None); fewer once it is stopped."""
         clock = _Clock()
         results = []
         with one_note(self._noted):
@@ -173,7 +169,7 @@ class Reader:
         is_stopped: Callable[[], bool] | None = None,
     ) -> Callable[[], Rows]:
         """Begin to read a plan, by all threads of the pool -> what waits for it; fewer rows once it is stopped."""
-        source, samples, ids, fields = self._source, plan.samples, plan.ids, vars(plan)
+        source, samples, ids = self._source, plan.samples, plan.ids
         if self._may_gather and source.is_stacked:
 
             def gather() -> Rows:
@@ -182,7 +178,7 @@ class Reader:
                     pixels = source.pixels(samples)
                     labels = source.labels(samples)
                 times.stage_done("read", time.perf_counter() - begin, len(ids), pixels.nbytes)
-                return Rows(**fields, data=pixels, labels=labels)
+                return plan.read(pixels, labels)
 
             return gather
         # Copies of a sample stand one after another, and are read once.
@@ -192,16 +188,16 @@ class Reader:
         of_row = (np.cumsum(is_new) - 1).tolist()
         chunk = 1 if source.is_remote else _CHUNK
 
-        def read(start: int) -> list[tuple[Any, Any]]:
+        def read_chunk(start: int) -> list[tuple[Any, Any]]:
             chosen = zip(known[start : start + chunk], wanted[start : start + chunk], strict=True)
-            return self._read_all(chosen, times, is_stopped)
+            return self.read(chosen, times, is_stopped)
 
-        parts = [pool.submit(read, start) for start in range(0, len(wanted), chunk)]
+        parts = [pool.submit(read_chunk, start) for start in range(0, len(wanted), chunk)]
 
         def wait() -> Rows:
             read = [pair for part in parts for pair in part.result()]
             found = read if len(read) == len(of_row) else [read[place] for place in of_row if place < len(read)]
-            return Rows(**fields, data=[data for data, _ in found], labels=[label for _, label in found])
+            return plan.read([data for data, _ in found], [label for _, label in found])
 
         return wait
 

@@ -131,8 +131,8 @@ class _WorkerProcess:
         self.thread = start_thread(f"from {name}", self._receive_events)
 
     def send(self, assignment: Assignment) -> None:
-        *unit, payload = assignment
-        head = pickle.dumps(unit)
+        *fields, payload = assignment
+        head = pickle.dumps(fields)
         self._outbox.put([head] if payload is None else [head, *wire.encode(payload)])
 
     def finish(self) -> None:
@@ -232,11 +232,11 @@ def _run_worker(sock: socket.socket, inherited: Sequence[Any]) -> None:
             with suppress(EOFError, OSError):
                 while True:
                     head, *parts = wire.receive_parts(sock)
-                    unit = pickle.loads(head)
-                    if blocks is not None and isinstance(unit, int):  # a ticket
-                        blocks.release(unit)
+                    received = pickle.loads(head)
+                    if blocks is not None and isinstance(received, int):  # a ticket
+                        blocks.release(received)
                     else:
-                        wire.decode_assignment(info.worker, unit, parts, assignments.put, report)
+                        wire.decode_assignment(info.worker, received, parts, assignments.put, report)
                     # Must not stay in memory while the next assignment is awaited.
                     del head, parts
         finally:

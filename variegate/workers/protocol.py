@@ -32,27 +32,33 @@ class WorkerLost(NamedTuple):
 
 
 class TaskDone(NamedTuple):
-    """``failed``: reasons by item. ``outputs``: one per item, None for failed items."""
+    """``failed``: reasons by item. ``outputs``: what the job made of the items, see ``Job.join``."""
 
     worker: int
-    unit: int
+    task: int
     failed: Mapping[int, str] = _NO_ITEMS
     outputs: Sequence[Any] = ()
 
 
 class TaskFailed(NamedTuple):
-    """A unit has no result, and the worker lives on. ``is_memory``: the device had no room for it."""
+    """A task has no result, and the worker lives on."""
 
     worker: int
-    unit: int
+    task: int
     reason: str
-    is_memory: bool = False
 
 
 class Beat(NamedTuple):
     """A worker makes progress with its task."""
 
     worker: int
+
+
+class ItemStarted(NamedTuple):
+    """A worker begins an item of a careful task. None: it has made all items, and joins their outputs."""
+
+    worker: int
+    item: int | None
 
 
 class Fatal(NamedTuple):
@@ -62,7 +68,7 @@ class Fatal(NamedTuple):
     reason: str
 
 
-WorkerEvent: TypeAlias = WorkerReady | WorkerLost | TaskDone | TaskFailed | Beat | Fatal
+WorkerEvent: TypeAlias = WorkerReady | WorkerLost | TaskDone | TaskFailed | Beat | ItemStarted | Fatal
 
 
 class EngineError(RuntimeError):
@@ -99,16 +105,24 @@ class Result(NamedTuple):
     failed: dict[int, str]
 
 
-class Job(Protocol):
-    """Work on one device. A worker calls it from one thread, a unit at a time."""
+class Job:
+    """Work on one device. A worker calls it from one thread, a task at a time."""
 
     def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
-        """Make the items, from what was submitted with them (``payload[k]`` belongs to ``items[k]``, or it is None).
+        """Make items of a task: all, or some if the device has no room for all, or one that may end its worker.
 
-        Call ``beat`` whenever there is progress, at least once an item: a worker that is silent for long is replaced.
-        Raises FatalError to end the run, MemoryError or DeviceMemoryError if the device has no room; any other error
-        counts against the items.
+        ``payload[k]`` was submitted for ``items[k]``, or it is None. Call ``beat`` whenever there is progress, at least
+        once an item: a worker that is silent for long is replaced. Raises FatalError to end the run, MemoryError or
+        DeviceMemoryError if the device has no room; any other error counts against the items.
         """
+        raise NotImplementedError
+
+    def join(self, items: range, payload: Any, result: Result, announce: Callable[[int], None]) -> Result:
+        """Return what is sent of a task, given the result of all its items, which may have been made in pieces.
+
+        Call ``announce`` with an item before work on it that may end the worker.
+        """
+        return result
 
 
 class JobSpec(Protocol):
@@ -146,11 +160,16 @@ class WorkerInfo(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """A unit of items ``start..stop-1`` as a worker sees it."""
+    """A task of items ``start..stop-1`` as a worker sees it.
 
-    unit: int
+    ``is_careful``: items are made one at a time, and announced before. ``skip``: why items are not made at all.
+    """
+
+    task: int
     start: int
     stop: int
+    is_careful: bool
+    skip: Mapping[int, str]
     payload: Sequence[Any] | None
 
 
@@ -167,14 +186,6 @@ def serve(
     report: Callable[[WorkerEvent], None],
 ) -> None:
     """Open the job and do the work of ``next_assignment`` until that is None. ``report`` must not raise."""
-    beat_at = 0.0
-
-    def beat() -> None:
-        nonlocal beat_at
-        if (now := time.monotonic()) >= beat_at:
-            beat_at = now + _BEAT_SECONDS
-            report(Beat(info.worker))
-
     try:
         job = open_spec().open(info.device, info.num_threads)
     except FatalError as error:
@@ -182,26 +193,90 @@ def serve(
     except Exception as error:
         return report(WorkerLost(info.worker, error_line(error)))
     report(WorkerReady(info.worker))
+    runner = _TaskRunner(job, info.worker, report)
     while (assignment := next_assignment()) is not None:
-        beat_at = 0.0
-        event = _run(job, info.worker, assignment, beat)
+        event = runner.run(assignment)
         report(event)
         if isinstance(event, WorkerLost):
             return
-        # Payload and results must not stay in memory while the next unit is awaited.
+        # Payload and results must not stay in memory while the next task is awaited.
         del assignment, event
 
 
-def _run(job: Job, worker: int, assignment: Assignment, beat: Callable[[], None]) -> WorkerEvent:
-    unit, start, stop, payload = assignment
-    try:
-        outputs, failed = job.run(range(start, stop), payload, beat)
-        if len(outputs) != stop - start:
-            raise ValueError(f"the job returned {len(outputs)} outputs for {stop - start} items")
-    except FatalError as error:
-        return Fatal(worker, str(error))
-    except Exception as error:
-        if _is_lost_context(error):
-            return WorkerLost(worker, error_line(error))
-        return TaskFailed(worker, unit, error_line(error), is_memory=_is_memory(error))
-    return TaskDone(worker, unit, failed, outputs)
+class _TaskRunner:
+    """Runs tasks of a job: the items of each together, or as many as the device has room for, or one at a time."""
+
+    def __init__(self, job: Job, worker: int, report: Callable[[WorkerEvent], None]) -> None:
+        self._job = job
+        self._worker = worker
+        self._report = report
+        self._beat_at = 0.0
+        self._max_items = sys.maxsize  # that the device has room for
+
+    def run(self, assignment: Assignment) -> WorkerEvent:
+        self._beat_at = 0.0
+        try:
+            outputs, failed = self._run(assignment)
+        except FatalError as error:
+            return Fatal(self._worker, str(error))
+        except Exception as error:
+            if _is_lost_context(error):
+                return WorkerLost(self._worker, error_line(error))
+            return TaskFailed(self._worker, assignment.task, error_line(error))
+        return TaskDone(self._worker, assignment.task, failed, outputs)
+
+    def _run(self, assignment: Assignment) -> Result:
+        _, start, stop, is_careful, skip, payload = assignment
+        items = range(start, stop)
+        if not is_careful:
+            result = self._make(items, payload)
+            return self._job.join(items, payload, result, lambda item: self._beat())
+        outputs: list[Any] = []
+        failed = dict(skip)
+        for place, item in enumerate(items):
+            if item in skip:
+                outputs.append(None)
+                continue
+            self._announce(item)
+            made = self._make(items[place : place + 1], _part_of(payload, place, place + 1))
+            outputs += made.outputs
+            failed |= made.failed
+        self._announce(None)
+        return self._job.join(items, payload, Result(outputs, failed), self._announce)
+
+    def _make(self, items: range, payload: Any) -> Result:
+        """Make items together, or in pieces that the device has room for."""
+        size = len(items)
+        if size <= self._max_items:
+            try:
+                result = self._job.run(items, payload, self._beat)
+            except Exception as error:
+                if size == 1 or not _is_memory(error):
+                    raise
+                self._max_items = (size + 1) // 2
+            else:
+                if len(result.outputs) != size:
+                    raise ValueError(f"the job returned {len(result.outputs)} outputs for {size} items")
+                return result
+        # Outside of the handler, as the error holds memory of the failed attempt.
+        outputs: list[Any] = []
+        failed: dict[int, str] = {}
+        piece = self._max_items  # less after a piece that has no room either
+        for start in range(0, size, piece):
+            stop = min(start + piece, size)
+            made = self._make(items[start:stop], _part_of(payload, start, stop))
+            outputs += made.outputs
+            failed |= made.failed
+        return Result(outputs, failed)
+
+    def _beat(self) -> None:
+        if (now := time.monotonic()) >= self._beat_at:
+            self._beat_at = now + _BEAT_SECONDS
+            self._report(Beat(self._worker))
+
+    def _announce(self, item: int | None) -> None:
+        self._report(ItemStarted(self._worker, item))
+
+
+def _part_of(payload: Any, start: int, stop: int) -> Any:
+    return None if payload is None else payload[start:stop]

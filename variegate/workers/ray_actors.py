@@ -107,9 +107,9 @@ class RayPool:
 
     def send(self, worker: int, assignment: Assignment) -> None:
         if (actor := self._actors.get(worker)) is not None:
-            *unit, payload = assignment
+            *head, payload = assignment
             parts = [] if payload is None else _as_arrays(wire.encode(payload, self._pickler))
-            actor.receive.options(concurrency_group="assignments").remote(unit, parts)
+            actor.receive.options(concurrency_group="assignments").remote(head, parts)
 
     def stop(self, worker: int) -> None:
         self._polls = {reply: polled for reply, polled in self._polls.items() if polled != worker}
@@ -163,8 +163,8 @@ class _Actor:
         threading.Thread(target=self._run, daemon=True).start()
         threading.Thread(target=_end_with_raylet, daemon=True).start()
 
-    def receive(self, unit: tuple[int, int, int], parts: Parts) -> None:
-        wire.decode_assignment(self._info.worker, unit, _copied(parts), self._assignments.put, self._report)
+    def receive(self, head: tuple[Any, ...], parts: Parts) -> None:
+        wire.decode_assignment(self._info.worker, head, _copied(parts), self._assignments.put, self._report)
 
     def next_events(self) -> list[tuple[WorkerEvent, Parts]]:
         """Wait for an event."""

@@ -22,7 +22,7 @@ _WAIT_SECONDS = 0.5
 _CHECK_SECONDS = 0.2
 # A longer time between two looks at the clock is a pause of the consumer.
 _MAX_STEP_SECONDS = 1.0
-# Units in flight when a run is stopped may take so long.
+# Tasks in flight when a run is stopped may take so long.
 _DRAIN_SECONDS = 30.0
 _TURN_SECONDS = 0.1
 
@@ -50,7 +50,7 @@ def run_tasks(
     scheduler: Scheduler,
     feed: TaskStream,  # read only while the scheduler has room
     *,
-    stop: threading.Event | None = None,  # once set, nothing more is sent; units in flight may still be done
+    stop: threading.Event | None = None,  # once set, nothing more is sent; tasks in flight may still be done
     on_turn: Callable[[Snapshot], None] | None = None,  # called a few times a second
     has_room: Callable[[], bool] | None = None,  # False: the feed is not read, unless nothing is under way
     wait_seconds: float = _WAIT_SECONDS,
@@ -86,16 +86,15 @@ def run_tasks(
 
 def _items_of(task: Task) -> Iterator[Finished]:
     """Ranges of made items, and failed items, in order."""
-    outputs = task.merged_outputs()
-    first = task.start
+    outputs = task.outputs
     failed = task.failed
     if not failed:
-        yield FinishedItems(first, first + len(outputs), outputs)
+        yield FinishedItems(task.start, task.stop, outputs)
         return
-    start = first
-    for item in [*sorted(failed), first + len(outputs)]:
+    start = task.start
+    for item in [*sorted(failed), task.stop]:
         if start < item:
-            yield FinishedItems(start, item, outputs[start - first : item - first])
+            yield FinishedItems(start, item, outputs[start - task.start : item - task.start])
         if item in failed:
             yield FailedItem(item, failed[item])
         start = item + 1
@@ -179,8 +178,11 @@ class _Run:
     def apply(self, actions: Iterable[Action]) -> None:
         for action in actions:
             if isinstance(action, Send):
-                unit = action.unit
-                self._workers.send(action.worker, Assignment(unit.number, unit.start, unit.stop, unit.payload))
+                task = action.task
+                assignment = Assignment(
+                    task.number, task.start, task.stop, task.is_careful, dict(task.failed), task.payload
+                )
+                self._workers.send(action.worker, assignment)
             elif isinstance(action, Finish):
                 self.finished.extend(_items_of(action.task))
             elif isinstance(action, StartWorker):

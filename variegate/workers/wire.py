@@ -135,7 +135,7 @@ def pack_event(event: WorkerEvent, pickler: type[pickle.Pickler] = pickle.Pickle
     try:
         return event._replace(outputs=()), encode(event.outputs, pickler)
     except Exception as error:
-        return TaskFailed(event.worker, event.unit, f"its results cannot be sent: {error_line(error)}"), []
+        return TaskFailed(event.worker, event.task, f"its results cannot be sent: {error_line(error)}"), []
 
 
 def unpack_event(event: WorkerEvent, parts: Parts) -> WorkerEvent:
@@ -144,18 +144,18 @@ def unpack_event(event: WorkerEvent, parts: Parts) -> WorkerEvent:
     try:
         return event._replace(outputs=decode(parts))
     except Exception as error:
-        return TaskFailed(event.worker, event.unit, f"its results cannot be read: {error_line(error)}")
+        return TaskFailed(event.worker, event.task, f"its results cannot be read: {error_line(error)}")
 
 
 def decode_assignment(
     worker: int,
-    unit: tuple[int, int, int],
+    head: tuple[Any, ...],
     parts: Parts,
     put: Callable[[Assignment], None],
     report: Callable[[WorkerEvent], None],
 ) -> None:
-    """Pass a unit (number, start, stop) with its payload to ``put``, or report that the payload cannot be read."""
+    """Pass an assignment, of which ``head`` has all but the payload, to ``put``, or report why it cannot be read."""
     try:
-        put(Assignment(*unit, decode(parts) if parts else None))
+        put(Assignment._make([*head, decode(parts) if parts else None]))
     except Exception as error:
-        report(TaskFailed(worker, unit[0], f"what belongs to its items cannot be read: {error_line(error)}"))
+        report(TaskFailed(worker, head[0], f"what belongs to its items cannot be read: {error_line(error)}"))

@@ -30,7 +30,7 @@ from variegate.jobs.output.files import encode_image
 from variegate.program.describe import operations_of
 from variegate.program.program import Program
 from variegate.threads import Lookahead, Threads
-from variegate.workers.protocol import FatalError, Result, is_devices_fault
+from variegate.workers.protocol import FatalError, Job, Result, is_devices_fault
 
 # Decoded pixels that are augmented together, at most.
 _GROUP_BYTES = 64 << 20
@@ -102,7 +102,7 @@ class ExpansionSpec:
         return job
 
 
-class ExpansionJob:
+class ExpansionJob(Job):
     """On one device, with no more threads than it was given."""
 
     def __init__(self, spec: ExpansionSpec, device: str, num_threads: int) -> None:

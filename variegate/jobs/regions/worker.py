@@ -21,7 +21,7 @@ from variegate.jobs.regions.reading import PixelFile
 from variegate.jobs.regions.writing import ResultFile, written_into
 from variegate.native.structs import BandStep
 from variegate.threads import Threads
-from variegate.workers.protocol import FatalError, Result
+from variegate.workers.protocol import FatalError, Job, Result
 
 # Memory of steps that is no image; all workers see it.
 _SHARED = ("input", "tables", "tiles")
@@ -59,7 +59,7 @@ class BandSpec:
         return BandJob(self, device, num_threads)
 
 
-class BandJob:
+class BandJob(Job):
     """On one device; each thread makes a band. ``on``: a ``DeviceBands``, where there is one already."""
 
     def __init__(self, spec: BandSpec, device: str, num_threads: int, on: Any = None) -> None:

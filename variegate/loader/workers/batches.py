@@ -1,125 +1,183 @@
-"""Batches made by workers: planned here, made there, settled here."""
+"""Batches made by workers: planned here, and made there."""
 
 from __future__ import annotations
 
 import os
+import threading
 import uuid
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import CancelledError, Future
+from dataclasses import replace
 from itertools import count
+from queue import Queue
 from typing import Any
 
 import numpy as np
 
-from variegate.loader.making import BatchMaker, BatchResult, MadeRows, Replacement, settle
+from variegate.loader.making import BatchMaker
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
+from variegate.loader.order import EpochOrder
 from variegate.loader.reading import StepPlan, Steps
-from variegate.loader.stats import StageTimes
-from variegate.loader.workers.fleet import BatchInMaking, Fleet
-from variegate.loader.workers.parts import BatchPart, PartSpec, joined
+from variegate.loader.workers.job import BatchReport, BatchSpec, BatchTask
 from variegate.loader.workers.places import WorkerPlaces
-from variegate.threads import Threads
+from variegate.threads import Threads, at_fork
+from variegate.workers.protocol import EngineError, WorkerPool
+from variegate.workers.run import FailedItem, run_tasks
+from variegate.workers.scheduler import Rules, Scheduler, Snapshot
+
+# A request for a batch waits so long at most while others are being made.
+_WAIT_SECONDS = 0.01
+_JOIN_SECONDS = 10.0
+
+BatchFuture = Future[BatchReport]
 
 
-@dataclass
-class _Begun:
-    """A batch that workers make, and its plan."""
+class _Stopped(Exception):
+    """Nobody wants any more of what the workers do."""
 
-    plan: StepPlan
-    making: BatchInMaking
-    given: tuple[Any, Any] | None
+
+class Fleet:
+    """Workers that make batches: driven by a thread from the first batch on, and ended by ``close``.
+
+    ``start``: makes the pool of workers, in the thread that drives them.
+    """
+
+    def __init__(self, devices: Sequence[str], rules: Rules, start: Callable[[], WorkerPool]) -> None:
+        self.devices = devices
+        self._rules = rules
+        self._start = start
+        self.after_fork()
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def submit(self, task: BatchTask) -> BatchFuture:
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._queue: Queue[tuple[int, BatchTask] | None] = Queue()
+                self._futures: dict[int, BatchFuture] = {}  # by the number of the first row among those of all batches
+                self._num_rows = 0
+                self._is_stopped = threading.Event()
+                self._thread = threading.Thread(target=self._run, name="variegate-workers", daemon=True)
+                self._thread.start()
+            future = self._futures[self._num_rows] = BatchFuture()
+            self._queue.put((self._num_rows, task))
+            self._num_rows += len(task)
+        return future
+
+    def close(self) -> None:
+        """End the workers, whatever they do. Returns in bounded time."""
+        if (thread := self._thread) is not None and thread.is_alive():
+            self._is_stopped.set()
+            self._queue.put(None)
+            if thread is not threading.current_thread():
+                thread.join(_JOIN_SECONDS)
+
+    def _run(self) -> None:
+        queue = self._queue
+        futures = self._futures
+        error: BaseException = RuntimeError("the loader's workers were ended")
+        try:
+            for made in run_tasks(
+                self._start(),
+                Scheduler(self.devices, self._rules),
+                self._feed(),
+                on_turn=self._check_stopped,
+                has_room=lambda: not queue.empty(),
+                wait_seconds=_WAIT_SECONDS,
+            ):
+                if not isinstance(made, FailedItem):
+                    futures.pop(made.start).set_result(made.outputs[0])
+                elif (future := futures.pop(made.item, None)) is not None:  # its further rows have failed, too
+                    future.set_exception(EngineError(f"a batch cannot be made: {made.reason}"))
+                del made  # must not stay in memory while the next batch is awaited
+        except _Stopped:
+            pass
+        except BaseException as caught:
+            error = caught
+        with self._lock:
+            left = list(futures.values())
+            self._thread = None
+        for future in left:
+            if not future.cancelled():
+                future.set_exception(error)
+
+    def _feed(self) -> Generator[tuple[int, int, BatchTask], None, None]:
+        queue = self._queue
+        futures = self._futures
+        while (queued := queue.get()) is not None:
+            start, task = queued
+            if futures[start].set_running_or_notify_cancel():
+                yield start, start + len(task), task
+            else:
+                del futures[start]
+
+    def _check_stopped(self, snapshot: Snapshot) -> None:
+        if self._is_stopped.is_set():
+            raise _Stopped
 
 
 class WorkerBatches:
     """The steps of epochs, made by a fleet."""
 
-    def __init__(
-        self,
-        fleet: Fleet,
-        maker: BatchMaker,
-        candidates: Callable[[StepPlan, int, int], Iterator[tuple[int, Any]]],
-    ) -> None:
+    def __init__(self, fleet: Fleet, options: LoaderOptions, order: EpochOrder) -> None:
         self.fleet = fleet
-        self._maker = maker
-        self._candidates = candidates
+        self._on_error = options.on_error
+        self._order = order
         self._planner = Threads(1, "variegate-plan")
         # Steps to begin beyond those that are prefetched, so that each worker has one, and one waits for the next idle.
-        self.read_depth = max(1, len(fleet.devices) + 1 - maker.options.prefetch)
+        self.read_depth = max(1, len(fleet.devices) + 1 - options.prefetch)
 
     def steps(
-        self,
-        plans: Iterator[StepPlan],
-        number: int | None,
-        epoch: int,
-        times: StageTimes,
-        given: ConditionsOfIds | None,
-    ) -> Steps:
+        self, plans: Iterator[StepPlan], number: int | None, epoch: int, given: ConditionsOfIds | None
+    ) -> Steps[BatchReport]:
         """Each ``next`` plans a step and gives it to the workers. ``number`` of steps; None: not known."""
-        begun: list[BatchInMaking] = []
+        begun: list[BatchFuture] = []
 
-        def begin() -> _Begun | None:
+        def begin() -> BatchFuture | None:
             plan = next(plans, None)
             if plan is None:
                 return None
-            one = self._begin(self._maker.with_partners(plan), epoch, given)
-            begun.append(one.making)
-            return one
+            future = self.fleet.submit(self._task_of(plan, epoch, given))
+            begun.append(future)
+            return future
 
-        def wait(planned: Future[_Begun | None]) -> Any:
-            one = planned.result()
-            if one is not None:
-                one.making.future.exception()
-                begun.remove(one.making)
-            return one
+        def wait(planned: Future[BatchFuture | None]) -> BatchReport | None:
+            future = planned.result()
+            if future is None:
+                return None
+            begun.remove(future)
+            try:
+                return future.result()
+            except CancelledError:
+                raise RuntimeError("nobody wants this batch any more") from None
 
         def stop() -> None:
-            for making in begun:
-                making.is_dropped = True
+            for future in begun:
+                future.cancel()
 
         begin_each = count() if number is None else range(number)
         waits = (self._planner.submit(begin) for _ in begin_each)
         return ((lambda planned=planned: wait(planned)) for planned in waits), stop
 
-    def _begin(self, plan: StepPlan, epoch: int, given: ConditionsOfIds | None) -> _Begun:
+    def _task_of(self, plan: StepPlan, epoch: int, given: ConditionsOfIds | None) -> BatchTask:
+        rows = range(len(plan.padding))
+        if (
+            self._on_error != "raise"
+        ):  # of a batch of nothing but bad rows, one is replaced even where bad ones are skipped
+            replaced = rows if self._on_error == "replace" else rows[:1]
+            plan = replace(plan, candidates=self._order.candidates(plan, replaced, epoch))
+        if given is None:
+            return BatchTask(epoch, plan, rows)
         ids = np.unique(plan.ids)
-        values = None if given is None else (ids, {name: np.asarray(v) for name, v in given(ids).items()})
-        whole = BatchPart(epoch, plan, np.arange(len(plan.ids)), values)
-        return _Begun(plan, self.fleet.submit(whole, lambda row: str(plan.name_of(row))), values)
-
-    def make(self, epoch: int, times: StageTimes, begun: Any) -> BatchResult:
-        """Raises what a worker met, EngineError where no worker is left."""
-        parts = begun.making.future.result()
-        for part in parts:
-            for stage, total in (part.stages or {}).items():
-                if total.times:
-                    times.stage_done(stage, total.seconds, total.samples, total.nbytes)
-        made = joined(parts)
-
-        def replace_rows(plan: StepPlan, made: MadeRows, bad: list[int], epoch: int) -> list[Replacement]:
-            unmixed = plan.unmixed(partners=made.bad.keys() - made.misfits)
-            numbers = np.arange(len(plan.ids))
-            whole = BatchPart(epoch, unmixed, numbers, begun.given)
-            found = []
-            for row in bad:
-                chosen = list(self._candidates(plan, row, epoch))
-                alone = whole[row : row + 1]
-                part = replace(alone, candidates=chosen, bad=made.bad[row])
-                found.append(self.fleet.submit(part, lambda row: str(plan.name_of(row))))
-            stand_ins = []
-            for each in found:
-                one = joined(each.future.result())
-                if one.bad:  # no worker could make it
-                    raise one.bad[min(one.bad)]
-                assert one.replacement_id is not None
-                stand_ins.append(Replacement(one.outputs[0], one.labels[0], one.replacement_id))
-            return stand_ins
-
-        return settle(begun.plan, made, self._maker, replace_rows, epoch)
+        values = {name: np.asarray(of_ids) for name, of_ids in given(ids).items()}
+        return BatchTask(epoch, plan, rows, (ids, values))
 
 
 def begin(
-    options: LoaderOptions, places: WorkerPlaces, targets: Any, cache: Any, maker: BatchMaker, order: Any
+    options: LoaderOptions, places: WorkerPlaces, targets: Any, cache: Any, maker: BatchMaker, order: EpochOrder
 ) -> WorkerBatches:
     """``options``: with the transform of the loader; ``cache``: of workers that are threads. Raises ValueError."""
     is_shared = not places.are_threads and options.cache == "host"
@@ -139,5 +197,8 @@ def begin(
         annotations=None,
     )
     shared = uuid.uuid4().hex if is_shared else None
-    spec = PartSpec(sent, targets, cache, shared, sharing=len(places.devices))
-    return WorkerBatches(places.fleet(spec), maker, order.candidates)
+    spec = BatchSpec(sent, targets, cache, shared, sharing=len(places.devices))
+    # Others may take any time to start once so many are ready.
+    enough = places.fewest if places.fewest < len(places.devices) else Rules.min_ready_workers
+    rules = Rules(ordered=False, min_ready_workers=enough)
+    return WorkerBatches(Fleet(places.devices, rules, lambda: places.open(spec)), options, order)

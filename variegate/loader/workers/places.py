@@ -6,12 +6,9 @@ from dataclasses import dataclass
 
 from variegate.loader.options import LoaderOptions, RayWorkers
 from variegate.loader.ranks import processes_here
-from variegate.loader.workers.fleet import Fleet
-from variegate.loader.workers.parts import PartSpec
-from variegate.workers.devices import WorkerKind, choose_devices, cores_each, kind_of, open_pool
-from variegate.workers.protocol import WorkerPool
+from variegate.workers.devices import choose_devices, cores_each, kind_of, open_pool
+from variegate.workers.protocol import JobSpec, WorkerPool
 from variegate.workers.ray_actors import connect
-from variegate.workers.scheduler import Rules
 
 
 @dataclass(frozen=True)
@@ -55,18 +52,12 @@ class WorkerPlaces:
     def are_threads(self) -> bool:
         return self.options.workers == "thread"
 
-    def fleet(self, spec: PartSpec) -> Fleet:
+    def open(self, spec: JobSpec) -> WorkerPool:
+        """No worker is started yet."""
         workers = self.options.workers
-        threads = self.num_threads
-        names = list(self.devices)
-
-        def start() -> WorkerPool:
-            needs = None
-            if isinstance(workers, RayWorkers) and (workers.gpus or workers.cpus):
-                needs = {"num_gpus": workers.gpus, "num_cpus": workers.cpus or threads}
-            kind: WorkerKind = "ray" if isinstance(workers, RayWorkers) else "thread" if self.are_threads else "process"
-            address = workers.address if isinstance(workers, RayWorkers) else None
-            return open_pool(kind, spec, names, threads, address, needs)
-
-        enough = self.fewest if self.fewest < len(self.devices) else Rules.min_ready_workers
-        return Fleet(self.devices, Rules(ordered=False, min_ready_workers=enough), start)
+        if not isinstance(workers, RayWorkers):
+            return open_pool("thread" if self.are_threads else "process", spec, self.devices, self.num_threads)
+        needs = None
+        if workers.gpus or workers.cpus:
+            needs = {"num_gpus": workers.gpus, "num_cpus": workers.cpus or self.num_threads}
+        return open_pool("ray", spec, self.devices, self.num_threads, workers.address, needs)
