@@ -61,18 +61,6 @@ def test_no_epoch_is_begun_before_its_values_are_known() -> None:
         assert torch.equal(batches[-1].images, again)
 
 
-def test_the_rest_of_an_epoch_is_given_the_same() -> None:
-    whole = epoch_of(vg.Loader((PIXELS, LABELS), POLICY, 8, device="cpu", conditions=Table()), 2)
-    loader = vg.Loader((PIXELS, LABELS), POLICY, 8, device="cpu", conditions=Table())
-    loader.set_epoch(2)
-    next(iter(loader))
-    other = vg.Loader((PIXELS, LABELS), POLICY, 16, device="cpu", conditions=Table())
-    other.load_state_dict(loader.state_dict())
-    rest = {number: image for batch in other for number, image in zip(batch.ids.tolist(), batch.images, strict=True)}
-    assert len(rest) == 32
-    assert all(torch.equal(image, whole[number]) for number, image in rest.items())
-
-
 def test_labels_are_given_beside_them_and_partners_get_theirs() -> None:
     branch = T.Cond("label", {1: T.AdaptiveRandAugment()}, default=T.Identity())
     found = epoch_of(vg.Loader((PIXELS, LABELS), branch, 8, device="cpu", conditions=Table()), 0)

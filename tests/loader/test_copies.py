@@ -53,26 +53,6 @@ def test_a_batch_reads_a_sample_once() -> None:
     assert sorted(source.reads) == list(range(6))
 
 
-def test_ranks_share_the_copies_and_a_run_goes_on_where_it_was_left() -> None:
-    options: dict[str, Any] = {"device": "cpu", "seed": 1, "copies": 2}
-    whole = rows_of(vg.Loader(MemorySource(5), CROP, 4, **options))
-    parts = [rows_of(vg.Loader(MemorySource(5), CROP, 2, rank=rank, world_size=2, **options)) for rank in range(2)]
-    assert {copy for _, copy in parts[0]} == {0}
-    assert {copy for _, copy in parts[1]} == {1}
-    for key, image in (parts[0] | parts[1]).items():
-        assert torch.equal(image, whole[key])
-    loader = vg.Loader(MemorySource(5), CROP, 3, **options)
-    first = next(iter(loader))
-    again = vg.Loader(MemorySource(5), CROP, 4, **options)
-    again.load_state_dict(loader.state_dict())
-    rest = rows_of(again)
-    assert set(rest) | {(int(i), int(c)) for i, c in zip(first.ids, first.copies, strict=True)} == set(whole)
-    assert len(rest) == 7
-    other = vg.Loader(MemorySource(5), CROP, 4, device="cpu", seed=1)
-    with pytest.raises(ValueError, match=r"state_dict: copies is 2, this loader's is None; .* with the same copies"):
-        other.load_state_dict(loader.state_dict())
-
-
 def test_copies_of_drawn_and_listed_samples_are_numbered_on() -> None:
     loader = vg.Loader(MemorySource(4), CROP, 50, device="cpu", sampler=[2, 0, 2], copies=2)
     assert set(rows_of(loader)) == {(1002, copy) for copy in range(4)} | {(1000, 0), (1000, 1)}

@@ -47,12 +47,6 @@ def test_batches_hold_images_labels_ids_and_marks() -> None:
     assert copy.ids.tolist() == batches[2].ids.tolist()
 
 
-def test_drop_last_leaves_out_the_rest() -> None:
-    loader = load(MemorySource(10), drop_last=True)
-    assert len(loader) == 2
-    assert [len(labels) for _, labels in loader] == [4, 4]
-
-
 def test_pixels_are_those_of_the_augmenter() -> None:
     augmenter = vg.Augmenter(CROPPED, seed=5)
     for index, loaded in pixels(load(MemorySource(7), seed=5)).items():
@@ -80,18 +74,6 @@ def test_fast_decoding_is_asked_for() -> None:
         augmenter = vg.Augmenter(small, seed=5, fast_decode=choice)
         for index, found in loaded.items():
             assert found == augmenter.decode_and_run([jpeg(index - 1000)], ids=[index])[0].numpy().tobytes()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        *({"batch_size": 1}, {"batch_size": 7}, {"batch_size": 100}, {"num_threads": 1}, {"num_threads": 5}),
-        *({"prefetch": 0}, {"prefetch": 1}, {"prefetch": 6}, {"shuffle": False}),
-    ],
-    ids=str,
-)
-def test_pixels_do_not_depend_on(options: dict[str, Any]) -> None:
-    assert pixels(load(MemorySource(11), **options)) == pixels(load(MemorySource(11)))
 
 
 def test_shards_give_the_same_pixels_as_random_access() -> None:
@@ -122,18 +104,6 @@ def test_every_iteration_begins_another_epoch_also_after_a_break() -> None:
     loader.set_epoch(0)
     assert next(iter(loader)).ids.tolist() == first
     assert loader.epoch == 0
-
-
-@pytest.mark.parametrize("source", [MemorySource, MemoryShards])
-@pytest.mark.parametrize(("number", "world_size"), [(24, 2), (25, 2), (26, 3), (2, 4)])
-def test_ranks_are_in_step_and_load_every_sample_once(source: Any, number: int, world_size: int) -> None:
-    ranks = [list(load(source(number), rank=rank, world_size=world_size)) for rank in range(world_size)]
-    assert len({tuple(len(batch.labels) for batch in batches) for batches in ranks}) == 1
-    real = [i for batches in ranks for batch in batches for i in batch.ids[~batch.padding].tolist()]
-    assert sorted(real) == list(range(1000, 1000 + number))
-    together = {k: v for rank in range(world_size) for k, v in pixels(
-        load(source(number), rank=rank, world_size=world_size)).items()}  # fmt: skip
-    assert together == pixels(load(source(number)))
 
 
 def test_rank_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

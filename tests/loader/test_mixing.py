@@ -24,33 +24,6 @@ def mixed(transform: Any = MIXED, source: Any = None, **options: Any) -> vg.Load
     return load(MemorySource(NUMBER) if source is None else source, transform, **{"seed": 3, **options})
 
 
-@pytest.mark.parametrize("transform", [MIXED, MOSAIC], ids=["mixup", "mosaic"])
-def test_pictures_do_not_depend_on_batches_ranks_order_or_cache(transform: Any) -> None:
-    expected = pixels(mixed(transform))
-    assert len(expected) == NUMBER
-    assert expected != pixels(load(MemorySource(NUMBER), CROPPED, seed=3))
-    assert pixels(mixed(transform, batch_size=64)) == expected
-    assert pixels(mixed(transform, shuffle=False, batch_size=7)) == expected
-    assert pixels(mixed(transform, on_error="skip", prefetch=0)) == expected
-    ranks = [pixels(mixed(transform, rank=rank, world_size=3)) for rank in range(3)]
-    assert {**ranks[0], **ranks[1], **ranks[2]} == expected
-    cached = mixed(T.Compose([T.Resize((24, 24)), transform.transforms[1]]), cache="host")
-    first = pixels(cached)
-    cached.set_epoch(0)
-    assert pixels(cached) == first
-
-
-def test_an_epoch_goes_on_from_its_middle() -> None:
-    loader, again = mixed(), mixed(batch_size=16)
-    iterator, expected = iter(loader), pixels(mixed())
-    for _ in range(5):
-        next(iterator)
-    again.load_state_dict(loader.state_dict())
-    rest = pixels(again)
-    assert len(rest) == NUMBER - 20
-    assert rest.items() <= expected.items()
-
-
 def test_a_picture_is_made_of_those_that_the_loader_names() -> None:
     loader = mixed()
     plain = load(MemorySource(NUMBER), CROPPED, seed=3, shuffle=False, batch_size=NUMBER)
@@ -164,46 +137,18 @@ def test_labels_of_replaced_samples_are_mixed_as_well() -> None:
         assert len(first) == 8
 
 
-@pytest.mark.parametrize("transform", [MIXED, MOSAIC], ids=["mixup", "mosaic"])
-def test_shards_are_mixed_within_their_blocks(transform: Any) -> None:
-    def of_shards(**options: Any) -> vg.Loader:
-        return mixed(transform, MemoryShards(3 * NUMBER, 9), block_shards=3, **options)
-
-    expected = pixels(of_shards())
-    assert len(expected) == 3 * NUMBER
-    assert pixels(of_shards(batch_size=64)) == expected
-    assert pixels(of_shards(copies=1, prefetch=0, num_threads=1)) == expected
-    ranks = [pixels(of_shards(rank=rank, world_size=3)) for rank in range(3)]
-    assert {**ranks[0], **ranks[1], **ranks[2]} == expected
-    in_order = pixels(of_shards(shuffle=False))
-    assert pixels(of_shards(shuffle=False, batch_size=50)) == in_order
-    copied = by_key(of_shards(copies=2))
-    assert by_key(of_shards(copies=2, batch_size=64)) == copied
-    assert len(set(copied.values())) == 6 * NUMBER
-    with pytest.raises(ValueError, match="partners: this loader has blocks of shards"):
-        of_shards().partners(0)
-
-
 def test_what_cannot_be_asked_about_partners_is_said() -> None:
     batch = next(iter(mixed(source=MemoryShards(20), partners="batch", batch_size=8)))
     assert batch.labels.shape == (8, 2)
     with pytest.raises(ValueError, match=r"partners: got 'all'; accepted: one of 'epoch', 'batch'"):
         mixed(partners="all")
-    with pytest.raises(ValueError, match="partners: a loader that mixes nothing"):
-        load(MemorySource(8)).partners(0)
-
-
-@pytest.mark.parametrize("transform", [MIXED, MOSAIC], ids=["mixup", "mosaic"])
-def test_copies_are_mixed_by_id_and_copy(transform: Any) -> None:
-    expected = by_key(mixed(transform, copies=3))
-    assert len(expected) == 3 * NUMBER == len(set(expected.values()))
-    assert by_key(mixed(transform, copies=3, shuffle=False, batch_size=64)) == expected
-    parts = [by_key(mixed(transform, copies=3, rank=rank, world_size=2)) for rank in range(2)]
-    assert parts[0] | parts[1] == expected
-    picked = {"sampler": [*range(5, 20)], "copies": 2}
-    assert by_key(mixed(transform, **picked)) == by_key(mixed(transform, **picked, shuffle=False))
-    with pytest.raises(ValueError, match="partners: this loader has copies"):
-        mixed(transform, copies=3).partners(3)
+    for loader, message in (
+        (load(MemorySource(8)), "partners: a loader that mixes nothing"),
+        (mixed(source=MemoryShards(20)), "partners: this loader has blocks of shards"),
+        (mixed(copies=3), "partners: this loader has copies"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            loader.partners(0)
 
 
 def test_copies_and_their_partners_are_read_once_within_a_batch() -> None:

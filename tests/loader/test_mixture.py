@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import variegate as vg
-from tests.loader.loading import CROPPED, by_key, load, pixels_of
+from tests.loader.loading import CROPPED, by_key, load
 from tests.loader.samples import MemorySource
 from variegate import transforms as T
 from variegate.data.base import Item, SourceError
@@ -70,24 +69,6 @@ def test_sources_have_their_shares_wherever_an_epoch_is_cut() -> None:
         assert (ends < len(mixture)).all()
 
 
-def test_shares_are_right_in_the_mean_over_seeds() -> None:
-    mixture = of(100, 100, 100, weights=[5, 3, 2], stop=7)
-    found = np.zeros(3)
-    for seed in range(800):
-        found += np.bincount(epoch_of(MixtureOrders(mixture, seed), mixture, 0)[0], minlength=3)
-    # A count has a deviation of at most 0.5 to 1 from 3.5, 2.1, 1.4: over 800 seeds of 0.035 at most.
-    np.testing.assert_allclose(found / 800, [3.5, 2.1, 1.4], atol=4 * 0.035)
-
-
-def test_neither_ranks_nor_batches_meet_a_rhythm() -> None:
-    mixture = of(10**6, 10**6, weights=[1, 1], stop=64_000)
-    sources, _, _ = epoch_of(MixtureOrders(mixture, 0), mixture, 0)
-    for ranks in (2, 4, 8, 64):
-        shares = [sources[rank::ranks].mean() for rank in range(ranks)]
-        deviation = 0.5 / np.sqrt(len(sources) / ranks)
-        assert max(abs(share - 0.5) for share in shares) < 4.5 * deviation
-
-
 @settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_each_source_is_used_up_before_it_begins_again(data: st.DataObject) -> None:
@@ -139,12 +120,6 @@ def test_an_epoch_ends_where_the_first_source_does_or_all_do() -> None:
     assert MixtureOrders(unending, 0).order_of(0).length > 10**8
 
 
-def test_weights_that_are_left_out_are_the_sizes() -> None:
-    mixture = of(60, 30)
-    assert MixtureOrders(mixture, 0).order_of(0).length >= 88
-    assert MixtureOrders(mixture, 0).order_of(0).taken.tolist() in ([60, 30], [60, 29], [59, 30])
-
-
 def test_a_late_epoch_and_place_take_no_walk() -> None:
     mixture = of(10**9, 10**7, weights={0: [9, 1], 10: [1, 1], 20: [1, 9]}, stop=10**9)
     order = MixtureOrders(mixture, 0).order_of(2**63)
@@ -178,49 +153,6 @@ def test_batches_tell_source_copy_and_label() -> None:
     assert pickle.loads(pickle.dumps(batches[0])).source.tolist() == batches[0].source.tolist()
     plain = next(iter(load(MemorySource(4))))
     assert plain.source.tolist() == [0] * 4
-
-
-def test_ranks_share_an_epoch_and_batches_do_not_matter() -> None:
-    expected = by_key(load(mixed(stop=37)))
-    assert len(expected) == 37
-    for options in ({"batch_size": 7}, {"prefetch": 0, "num_threads": 1}):
-        assert by_key(load(mixed(stop=37), **options)) == expected
-    cached = load(mixed(stop=37), cache="host")
-    assert by_key(cached).keys() == expected.keys()
-    parts = [by_key(load(mixed(stop=37), rank=rank, world_size=3)) for rank in range(3)]
-    assert {key: value for part in parts for key, value in part.items()} == expected
-    assert sum(map(len, parts)) == 37
-
-
-SCHEDULE = {0: [3, 1], 1: {"a": 1, "b": 3}}
-
-
-@pytest.mark.parametrize("stop", [45, "all_exhausted"])
-def test_a_run_goes_on_after_any_batch(stop: Any) -> None:
-    whole = load(mixed(SCHEDULE, stop=stop))
-    expected = [list(map(pixels_of, whole)) for _ in range(3)]
-    length = [sum(map(len, epoch)) for epoch in expected]
-    loader = load(mixed(SCHEDULE, stop=stop))
-    for epoch in range(2):
-        for step, _ in enumerate(loader):
-            state = json.loads(json.dumps(loader.state_dict()))
-            assert state["done"] == min(4 * (step + 1), length[epoch])
-            ranks = step % 2 + 1
-            rest: dict[tuple[int, int], bytes] = {}
-            for rank in range(ranks):
-                ranked = {"rank": rank, "world_size": ranks, "prefetch": step % 3}
-                other = load(mixed(SCHEDULE, stop=stop), batch_size=5, **ranked)
-                other.load_state_dict(state)
-                rest |= by_key(other)
-            assert rest == {key: value for batch in expected[epoch][step + 1 :] for key, value in batch.items()}
-    assert other.state_dict()["epoch"] == 2
-    assert by_key(load_at(2, mixed(SCHEDULE, stop=stop))) == {k: v for batch in expected[2] for k, v in batch.items()}
-
-
-def load_at(epoch: int, source: Any, **options: Any) -> vg.Loader:
-    loader = load(source, **options)
-    loader.set_epoch(epoch)
-    return loader
 
 
 def test_a_state_of_other_weights_is_refused() -> None:

@@ -257,30 +257,6 @@ def test_a_copy_of_an_augmenter_is_made_of_its_arguments(copied: Callable[[Any],
     assert torch.equal(again([photo(40, 48)]), augmenter([photo(40, 48)]))
 
 
-@pytest.mark.parametrize("copied", COPIES)
-@pytest.mark.parametrize("source", [MemorySource, MemoryShards])
-def test_a_copy_of_a_loader_stands_where_it_stands(copied: Callable[[Any], Any], source: Any) -> None:
-    loader = load(
-        source(30, broken=dict.fromkeys(range(4, 9), b"no image")),
-        seed=3,
-        rank=1,
-        world_size=2,
-        on_error="skip",
-        prefetch=1,
-    )
-    iterator = iter(loader)
-    for _ in range(2):
-        next(iterator)
-    again = copied(loader)
-    assert (again.epoch, again.rank, again.world_size, again.num_threads) == (0, 1, 2, 2)
-    assert again.state_dict() == loader.state_dict()
-    again.load_state_dict(again.state_dict())  # the rest of this epoch, which belongs to the iteration of the other
-    assert [batch.ids.tolist() for batch in again] == [batch.ids.tolist() for batch in iterator]
-    assert ids(again) == ids(loader)
-    assert copied(loader).errors == loader.errors != []
-    assert len(pickle.dumps(loader)) < 10_000  # neither threads nor batches
-
-
 class Named(vg.Loader):
     def __init__(self, number: int) -> None:
         super().__init__(MemorySource(number), CROPPED, batch_size=4, device="cpu", num_threads=1)

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch.utils.data import BatchSampler, DistributedSampler, RandomSampler, Sampler, SequentialSampler
 
 import variegate as vg
-from tests.loader.loading import by_key, ids, keys, load, pixels_of
+from tests.loader.loading import by_key, ids, keys, load
 from tests.loader.samples import MemoryShards, MemorySource
 
 
@@ -79,52 +77,6 @@ def test_repeats_of_a_list_are_copies() -> None:
     assert len(set(shuffled.values())) == 4
     once = by_key(load(MemorySource(20), sampler=[2, 4]))
     assert shuffled[1004, 0] == once[1004, 0]
-
-
-def test_a_list_without_repeats_has_the_pixels_of_the_whole() -> None:
-    whole = by_key(load(MemorySource(20)))
-    part = by_key(load(MemorySource(20), sampler=[3, 19, 0]))
-    assert part == {key: whole[key] for key in ((1003, 0), (1019, 0), (1000, 0))}
-
-
-@settings(max_examples=15)
-@given(
-    indices=st.lists(st.integers(0, 19), min_size=1, max_size=25),
-    form=st.sampled_from(["list", "sampler", "function"]),
-    batch_size=st.integers(1, 7),
-    world_size=st.integers(1, 3),
-    stopped=st.integers(0, 3),
-    other_batch_size=st.integers(1, 7),
-    other_world_size=st.integers(1, 3),
-)
-def test_ranks_batches_and_a_resume_change_nothing(
-    indices: list[int],
-    form: str,
-    batch_size: int,
-    world_size: int,
-    stopped: int,
-    other_batch_size: int,
-    other_world_size: int,
-) -> None:
-    forms: dict[str, Any] = {"list": indices, "sampler": SequentialLike(indices), "function": lambda epoch: indices}
-    source, sampler = MemorySource(20), forms[form]
-    everything = by_key(load(source, sampler=sampler))
-    assert len(everything) == len(indices)
-    found: dict[tuple[int, int], bytes] = {}
-    state: Any = None
-    for rank in range(world_size):
-        loader = load(source, sampler=sampler, batch_size=batch_size, rank=rank, world_size=world_size)
-        batches = iter(loader)
-        for _, batch in zip(range(stopped), batches, strict=False):
-            found |= pixels_of(batch)
-        loader._epochs.at = (0, min(stopped * batch_size * world_size, len(indices)))
-        state = json.loads(json.dumps(loader.state_dict()))
-    for rank in range(other_world_size):
-        loader = load(source, sampler=sampler, batch_size=other_batch_size, rank=rank, world_size=other_world_size)
-        loader.load_state_dict(state)
-        for batch in loader:
-            found |= pixels_of(batch)
-    assert found == everything
 
 
 def test_a_sampler_is_asked_when_an_epoch_begins() -> None:
@@ -208,12 +160,6 @@ def test_a_state_of_another_sampler_is_refused(other: dict[str, Any]) -> None:
         load(MemorySource(20), **other).load_state_dict(state)
 
 
-def test_a_place_beyond_the_list_is_refused() -> None:
-    loader = load(MemorySource(20), sampler=[0, 1, 2])
-    with pytest.raises(ValueError, match="state_dict: done is 4; accepted: 0 to 3, the samples of an epoch"):
-        loader.load_state_dict({**loader.state_dict(), "done": 4})
-
-
 def test_a_bad_sample_is_replaced_by_one_of_the_list() -> None:
     source = MemorySource(20, {3: b"no image"})
     for sampler in ([3, 5, 7], SequentialLike([3, 5, 7])):
@@ -221,18 +167,6 @@ def test_a_bad_sample_is_replaced_by_one_of_the_list() -> None:
         source.reads.clear()
         list(loader)
         assert set(source.reads) <= {3, 5, 7}
-
-
-def test_batches_by_number_follow_the_sampler() -> None:
-    loader = load(MemorySource(20), sampler=Seeded(), batch_size=5)
-    assert loader.batch(1, epoch=4).ids.tolist() == expected(4)[5:10]
-
-
-def test_drop_last_and_ranks() -> None:
-    loader = load(MemorySource(20), sampler=range(11), batch_size=2, rank=1, world_size=2, drop_last=True)
-    assert len(loader) == len(list(loader)) == 2
-    with pytest.raises(ValueError, match="drop_last: 3 samples do not fill a batch of 2 on 2 rank"):
-        load(MemorySource(20), sampler=range(3), batch_size=2, rank=1, world_size=2, drop_last=True)
 
 
 @pytest.mark.parametrize(

@@ -135,24 +135,6 @@ def test_objects_of_partners_and_conditions_by_classes(tmp_path: Path) -> None:
         next(iter(vg.Loader(source, T.Cond(by="objects", any_of=["text"], then=flip), **options)))
 
 
-@pytest.mark.parametrize("transform", [CROP, BY_BOXES], ids=["crop", "by boxes"])
-def test_pixels_do_not_depend_on_threads_batches_ranks_or_a_stop(transform: T.Transform) -> None:
-    whole = rows(load(AnnotatedMemory(10), transform))
-    assert len(whole) == 10
-    assert rows(load(AnnotatedMemory(10), transform, batch_size=3, num_threads=1, prefetch=0)) == whole
-    shared = [rows(load(AnnotatedMemory(10), transform, rank=rank, world_size=2)) for rank in range(2)]
-    assert shared[0] | shared[1] == whole
-    loader = load(AnnotatedMemory(10), transform)
-    first = next(iter(loader))
-    other = load(AnnotatedMemory(10), transform, batch_size=3)
-    other.load_state_dict(loader.state_dict())
-    rest = rows(other)
-    assert not {(i, 0) for i in first.ids.tolist()} & rest.keys()
-    assert rest == {key: row for key, row in whole.items() if key in rest}
-    assert len(rest) == 6
-    assert rows(pickle.loads(pickle.dumps(load(AnnotatedMemory(10), transform)))) == whole
-
-
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
 def test_transforms_that_choose_by_boxes_want_them(on_error: str) -> None:
     loader = load(AnnotatedMemory(4), BY_BOXES, targets=False, on_error=on_error)

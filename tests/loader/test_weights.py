@@ -16,8 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-import variegate as vg
-from tests.data.tars import encoded, write_tar
 from tests.images import photo
 from tests.loader.loading import CROPPED, by_key, keys, load
 from tests.loader.samples import MemoryShards, MemorySource
@@ -55,8 +53,6 @@ def draw(weights: Any, source: Any, epoch: int, number: int | None = None, seed:
     return indices
 
 
-# -- how often ---------------------------------------------------------------------------------------------------------
-
 MANY = [0, 0, 0, 1] * 25  # 75 and 25
 
 
@@ -65,7 +61,7 @@ MANY = [0, 0, 0, 1] * 25  # 75 and 25
     [
         ("balanced", [50, 50]),
         ({0: 1, 1: 1}, [75, 25]),
-        ({0: 1, 1: 3}, [50, 50]),
+        ({"cat": 1, "dog": 3}, [50, 50]),
         ([1.0, 9.0], [25, 75]),
         (np.array([0, 1]), [0, 100]),
         (torch.tensor([1, 3]), [50, 50]),
@@ -75,15 +71,10 @@ MANY = [0, 0, 0, 1] * 25  # 75 and 25
     ids=str,
 )
 def test_classes_come_as_often_as_their_weights_say(weights: Any, expected: list[int]) -> None:
-    source = Labelled(MANY)
+    source = Labelled(MANY, ("cat", "dog"))
     for epoch in range(5):
         found = np.bincount(source.given[draw(weights, source, epoch)], minlength=2)
         assert np.abs(found - expected).max() <= 1
-
-
-def test_classes_may_be_named() -> None:
-    source = Labelled(MANY, ("cat", "dog"))
-    assert draw({"cat": 1, "dog": 3}, source, 2).tolist() == draw({0: 1, 1: 3}, source, 2).tolist()
 
 
 @settings(max_examples=60)
@@ -107,14 +98,6 @@ def test_every_sample_comes_its_expected_number_of_times_rounded_up_or_down(
         assert found[members].max() - found[members].min() <= 1
 
 
-def test_one_sample_for_each_class_in_order_may_be_meant_either_way() -> None:
-    assert draw([0, 0, 1], Labelled([0, 1, 2]), 0).tolist() == [2, 2, 2]
-
-
-def test_equal_weights_are_an_ordinary_epoch() -> None:
-    assert sorted(draw([2.5] * 37, Labelled([0] * 37), 4).tolist()) == list(range(37))
-
-
 def test_the_mean_over_epochs_is_exact() -> None:
     """Each count is a coin between two neighbours, so its variance is known. The bound on the sum of 40 squared normal
     deviates is passed by chance once in 100,000 seeds."""
@@ -129,37 +112,12 @@ def test_the_mean_over_epochs_is_exact() -> None:
     assert np.abs(deviates).max() < 5
 
 
-def test_the_order_of_an_epoch_is_shuffled() -> None:
-    """The class at a position, and at the next, over many epochs: each pair by the product of its probabilities, but
-    for what a fixed number of each makes."""
-    source = Labelled(MANY)
-    samples = partial(DrawnOrder, groups_of("balanced", source), 100, 0)
-    classes = np.array([source.given[samples(e).at(np.arange(100))[0]] for e in range(400)])
-    assert np.abs(classes.mean(0) - 0.5).max() < 5 * 0.5 / np.sqrt(400)
-    both = (classes[:, :-1] & classes[:, 1:]).mean()
-    assert abs(both - 0.5 * 49 / 99) < 5 * 0.43 / np.sqrt(400 * 99)
-
-
 def test_pinned() -> None:
     """Other draws break the resume of every run that was saved before."""
-    assert draw("balanced", Labelled([0, 0, 0, 0, 0, 1, 2, 2]), 3, 12, seed=7).tolist() == [
-        5,
-        0,
-        7,
-        5,
-        6,
-        6,
-        4,
-        5,
-        7,
-        2,
-        5,
-        1,
-    ]
-    assert draw([1, 2, 3, 4, 5.5], Labelled([0] * 5), 3, 12, seed=7).tolist() == [3, 4, 2, 3, 2, 4, 4, 3, 0, 4, 3, 1]
-
-
-# -- what the loader makes of it ---------------------------------------------------------------------------------------
+    balanced = draw("balanced", Labelled([0, 0, 0, 0, 0, 1, 2, 2]), 3, 12, seed=7)
+    assert " ".join(map(str, balanced)) == "5 0 7 5 6 6 4 5 7 2 5 1"
+    weighted = draw([1, 2, 3, 4, 5.5], Labelled([0] * 5), 3, 12, seed=7)
+    assert " ".join(map(str, weighted)) == "3 4 2 3 2 4 4 3 0 4 3 1"
 
 
 @pytest.mark.parametrize("device", ["cpu", "oracle"])
@@ -178,30 +136,17 @@ def test_each_copy_has_pixels_of_its_own_and_can_be_made_alone(device: str) -> N
     assert f"copy {key[1]}" in loader.augmenter.explain(key[0], epoch=3, copy=key[1], size=(46, 50))
 
 
-def test_batches_tell_their_copies() -> None:
-    loader = load(Labelled([0, 1]), weights={0: 1, 1: 7}, num_samples=16, batch_size=16)
-    (batch,) = list(loader)
-    assert batch.copies.dtype == np.uint32
-    assert sorted(batch.copies[batch.ids == 1001].tolist()) == list(range(14))
-    assert batch.labels.tolist() == [0] * 16 or len(batch.labels) == 16
-    (plain,) = list(load(MemorySource(3)))
-    assert plain.copies.tolist() == [0, 0, 0]
-
-
-def test_an_epoch_has_as_many_draws_as_samples_or_as_asked() -> None:
-    assert len(keys(load(Labelled(MANY), weights="balanced", batch_size=32))) == 100
-    loader = load(Labelled(MANY), weights="balanced", batch_size=32, num_samples=70, drop_last=True)
-    assert len(loader) == 2
-    assert len(keys(loader)) == 64
-
-
-def test_epochs_and_seeds_differ() -> None:
+def test_epochs_are_as_long_as_asked_and_differ_by_seed_and_number() -> None:
     loader = load(Labelled(MANY), weights="balanced", batch_size=50)
     first, second = keys(loader), keys(loader)
+    assert len(first) == 100
     assert first != second
     assert keys(load(Labelled(MANY), weights="balanced", batch_size=50, seed=1)) != first
     loader.set_epoch(0)
     assert keys(loader) == first
+    loader = load(Labelled(MANY), weights="balanced", batch_size=32, num_samples=70, drop_last=True)
+    assert len(loader) == 2
+    assert len(keys(loader)) == 64
 
 
 def test_a_bad_sample_is_replaced_by_one_that_may_be_drawn() -> None:
@@ -214,9 +159,6 @@ def test_a_bad_sample_is_replaced_by_one_that_may_be_drawn() -> None:
     replaced = [image.numpy().tobytes() for image in batch.images[torch.from_numpy(batch.padding)]]
     assert replaced[0] != replaced[1]  # two copies, each with its own random numbers
     assert [error.times for error in loader.errors] == [2]
-    skipping = load(source, weights={0: 1, 1: 0}, on_error="skip", batch_size=20, num_samples=20)
-    (batch,) = list(skipping)
-    assert len(batch.ids) == len(batch.copies) == 18
 
 
 def test_a_state_of_other_weights_is_refused() -> None:
@@ -228,30 +170,20 @@ def test_a_state_of_other_weights_is_refused() -> None:
         {"weights": "balanced", "num_samples": 50},
         {"weights": [1.0] * 100},
     ]
+    message = r"state_dict: weights is '.*', this loader's is .* Make the loader with the"
     for other in others:
-        with pytest.raises(
-            ValueError, match=r"state_dict: weights is '.*', this loader's is .* Make the loader with the"
-        ):
+        with pytest.raises(ValueError, match=message):
             load(source, **other).load_state_dict(state)
-    with pytest.raises(ValueError, match="state_dict: weights is None, this loader's is"):
-        load(source, weights="balanced").load_state_dict(load(source).state_dict())
     with pytest.raises(ValueError, match="state_dict: done is 101; accepted: 0 to 100"):
         load(source, weights="balanced").load_state_dict({**state, "done": 101})
 
 
-# -- which labels ------------------------------------------------------------------------------------------------------
-
-
-def make_folder(root: Path) -> Path:
-    for name, number in (("cats", 6), ("dogs", 2)):
-        (root / name).mkdir(parents=True)
-        for i in range(number):
-            Image.fromarray(photo(20, 24)).save(root / name / f"{i}.png")
-    return root
-
-
 def test_folders_tell_their_labels(tmp_path: Path) -> None:
-    loader = load(str(make_folder(tmp_path)), weights={"cats": 1, "dogs": 3}, batch_size=8)
+    for name, number in (("cats", 6), ("dogs", 2)):
+        (tmp_path / name).mkdir()
+        for i in range(number):
+            Image.fromarray(photo(20, 24)).save(tmp_path / name / f"{i}.png")
+    loader = load(str(tmp_path), weights={"cats": 1, "dogs": 3}, batch_size=8)
     assert sum(sum(batch.labels.tolist()) for batch in loader) == 4
 
 
@@ -295,104 +227,42 @@ def test_data_sets_tell_their_labels(dataset: Any) -> None:
     assert np.bincount(source.labels(found)).tolist() == [4, 4]  # type: ignore[arg-type]
 
 
-def test_the_labels_that_items_carry_count() -> None:
-    """Not those that a data set lists and turns into others."""
-    dataset = Targets(targets=[0] * 8, target_transform=lambda label: label + 1)
-    with pytest.raises(ValueError, match=r"weights: Samples\(.*\) does not tell the classes of its samples"):
-        load(dataset, weights="balanced")
+FOUR = Labelled([0, 0, 1, 1], ("cat", "dog"))
+TRANSFORMED = Targets(targets=[0] * 8, target_transform=lambda label: label + 1)
+FLOATS = (np.zeros((3, 20, 20, 3), np.uint8), [0.5, 1.0, 2.0])
+REFUSED: list[tuple[Any, Any, str]] = [
+    (FOUR, "even", "weights: got 'even'; accepted: 'balanced', one number for each sample or each class"),
+    (FOUR, [1.0, -1.0, 1.0, 1.0], "weights[1]: got -1.0; accepted: finite numbers from 0 on, not all of them 0"),
+    (FOUR, [1.0, float("inf")], "weights[1]: got inf; accepted: finite numbers"),
+    (FOUR, [0, 0, 0, 0], "weights: all samples have weight 0"),
+    (FOUR, [1e308] * 4, "weights: their sum is infinite"),
+    (FOUR, [1, 2, 3], "weights: got 3 numbers; accepted: 4 (one for each sample), 2 (one for each class), a mapping"),
+    (FOUR, np.ones((4, 1)), "weights: got float64 of shape (4, 1); accepted: one number for each sample or each class"),
+    (FOUR, {"cat": 1}, "weights: none for class 1 ('dog'), of which there are 2 samples; accepted: a weight for every"),
+    (FOUR, {"cat": 1, "cow": 2}, "weights: got class 'cow'; accepted: 'cat', 'dog'"),
+    (FOUR, {"cat": 1, "dog": -2}, "weights['dog']: got -2; accepted: finite numbers from 0 on"),
+    (FOUR, {"cat": 1, 0: 2, 1: 1}, "weights[0]: class 0 is there twice"),
+    (FOUR, {0: 1, 2: 1}, "weights: got class 2; accepted: 0 to 1, or -1 for samples without a label"),
+    (FOUR, {1.5: 1}, "weights: got 1.5 for a class; accepted: its name or its label (an integer)"),
+    (Labelled([1, 0], "ab"), [1.0, 2.0], "weights: got 2 numbers for 2 samples of 2 classes, one each of either"),
+    (Labelled([0, -1, 1, -1]), "balanced", "weights: 2 samples have no label, the first is memory: 1.jpg; accepted:"),
+    (MemorySource(4), "balanced", "weights: Samples(MemorySource: 4 samples, 2 classes) does"),
+    (TRANSFORMED, "balanced", "weights: Samples("),  # labels of items count, not those that they are made of
+    (MemoryShards(4), [1.0] * 3, "weights: got 3 numbers; accepted: 4 (one for each sample)"),
+    (FLOATS, "balanced", "weights: labels are float64[3], which are no classes; accepted: one number for each sample"),
+    (FOUR, {"num_samples": 3, "weights": None}, "num_samples: got 3 without weights; accepted with weights"),
+    (FOUR, {"weights": [1.0] * 4, "shuffle": False}, "shuffle: got False with weights; accepted: True"),
+    (FOUR, {"weights": [1.0] * 4, "sampler": [0]}, "sampler, weights: got both; accepted: one of them"),
+]
 
 
-def test_every_source_by_index_tells_its_labels(tmp_path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    files = [encoded(i) for i in range(4)]
-    write_tar(
-        tmp_path / "a.tar",
-        [(f"{i}.{kind}", data) for i in range(4) for kind, data in (("jpg", files[i]), ("cls", b"%d" % (i // 3)))],
-    )
-    rows = {"image": [{"bytes": data, "path": None} for data in files], "label": [0, 0, 0, 1]}
-    pq.write_table(pa.table(rows), tmp_path / "a.parquet")
-    for name in ("a.tar", "a.parquet"):
-        source = vg.open_source(tmp_path / name)
-        assert source.labels(np.array([3, 0])).tolist() == [1, 0]  # type: ignore[union-attr]
-        assert sum(sum(batch.labels.tolist()) for batch in load(source, weights="balanced")) == 2
-
-
-# -- what is refused ---------------------------------------------------------------------------------------------------
-
-NAMED = ("cat", "dog")
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        ("even", "weights: got 'even'; accepted: 'balanced', one number for each sample or each class"),
-        ([1.0, -1.0, 1.0, 1.0], "weights[1]: got -1.0; accepted: finite numbers from 0 on, not all of them 0"),
-        ([1.0, float("inf")], "weights[1]: got inf; accepted: finite numbers"),
-        ([0, 0, 0, 0], "weights: all samples have weight 0"),
-        ([1e308] * 4, "weights: their sum is infinite"),
-        ([1, 2, 3], "weights: got 3 numbers; accepted: 4 (one for each sample), 2 (one for each class), a mapping"),
-        (np.ones((4, 1)), "weights: got float64 of shape (4, 1); accepted: one number for each sample or each class"),
-        ({"cat": 1}, "weights: none for class 1 ('dog'), of which there are 2 samples; accepted: a weight for every"),
-        ({"cat": 1, "cow": 2}, "weights: got class 'cow'; accepted: 'cat', 'dog'"),
-        ({"cat": 1, "dog": -2}, "weights['dog']: got -2; accepted: finite numbers from 0 on"),
-        ({"cat": 1, 0: 2, 1: 1}, "weights[0]: class 0 is there twice"),
-        ({0: 1, 2: 1}, "weights: got class 2; accepted: 0 to 1, or -1 for samples without a label"),
-        ({1.5: 1}, "weights: got 1.5 for a class; accepted: its name or its label (an integer)"),
-    ],
-    ids=str,
-)
-def test_bad_weights_are_named(weights: Any, message: str) -> None:
-    with pytest.raises((ValueError, TypeError)) as error:
-        load(Labelled([0, 0, 1, 1], NAMED), weights=weights)
-    assert str(error.value).startswith(message)
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("source", "options", "message"),
-    [
-        (
-            Labelled([1, 0], NAMED),
-            {"weights": [1.0, 2.0]},
-            "weights: got 2 numbers for 2 samples of 2 classes, one each of either; accepted here: {class: weight}",
-        ),
-        (
-            Labelled([0, -1, 1, -1]),
-            {"weights": "balanced"},
-            "weights: 2 samples have no label, the first is memory: 1.jpg; accepted: labels for all, or a mapping with "
-            "{-1: 0} to leave these out",
-        ),
-        (
-            MemorySource(4),
-            {"weights": "balanced"},
-            "weights: Samples(MemorySource: 4 samples, 2 classes) does",
-        ),
-        (MemoryShards(4), {"weights": [1.0] * 3}, "weights: got 3 numbers; accepted: 4 (one for each sample)"),
-        (Labelled([0, 1]), {"num_samples": 3}, "num_samples: got 3 without weights; accepted with weights"),
-        (
-            Labelled([0] * 3),
-            {"weights": [1.0] * 3, "shuffle": False},
-            "shuffle: got False with weights; accepted: True",
-        ),
-        (
-            Labelled([0] * 3),
-            {"weights": [1.0] * 3, "sampler": [0]},
-            "sampler, weights: got both; accepted: one of them",
-        ),
-        (
-            (np.zeros((3, 20, 20, 3), np.uint8), [0.5, 1.0, 2.0]),
-            {"weights": "balanced"},
-            "weights: labels are float64[3], which are no classes; accepted: one number for each sample",
-        ),
-    ],
-    ids=lambda value: str(value)[:40],
-)
-def test_what_does_not_go_together_is_named(source: Any, options: dict[str, Any], message: str) -> None:
+@pytest.mark.parametrize(("source", "weights", "message"), REFUSED, ids=[message[:40] for _, _, message in REFUSED])
+def test_what_is_refused_is_named(source: Any, weights: Any, message: str) -> None:
+    options = weights if isinstance(weights, dict) and "weights" in weights else {"weights": weights}
     with pytest.raises((ValueError, TypeError)) as error:
         load(source, **options)
     assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
 
 
 def test_samples_without_a_label_can_be_left_out() -> None:

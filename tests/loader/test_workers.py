@@ -12,15 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 import variegate as vg
+from tests.loader.cases import CASES, NUMBER, everything, plain
 from tests.loader.loading import CROPPED, NORMALISED, load
-from tests.loader.samples import MemoryShards, MemorySource
+from tests.loader.samples import MemorySource
 from tests.loader.test_failures import BROKEN
-from tests.loader.test_own_targets import TARGETS, Pairs
 from variegate import transforms as T
 from variegate.data.base import Item
 from variegate.errors import DecodeError
@@ -28,12 +27,8 @@ from variegate.loader.workers.job import BatchJob, BatchTask
 from variegate.workers import devices, protocol, wire
 from variegate.workers.threads import ThreadPool
 
-NUMBER = 50
 SHARED = {"batch_size": 24, "prefetch": 1}
 DEVICES = [f"cpu:{number}" for number in range(3)]
-MIXING = T.Compose([CROPPED, T.MixUp()])
-MOSAIC = T.Compose([CROPPED, T.Mosaic(num_classes=2)])
-GRAY = T.Compose([CROPPED, T.Grayscale(), T.ToTensor(), T.Normalize(0.4, 0.2)])
 
 
 class PicklingPool(ThreadPool):
@@ -56,82 +51,15 @@ def pickling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "ThreadPool", PicklingPool)
 
 
-def arrays(number: int = NUMBER) -> Any:
-    generator = np.random.default_rng(5)
-    return generator.integers(0, 256, (number, 20, 24, 3), np.uint8), np.arange(number) % 3
-
-
-def plain(value: Any) -> Any:
-    """What can be compared."""
-    if isinstance(value, (torch.Tensor, np.ndarray)):
-        return str(value.dtype), tuple(value.shape), value.tolist()
-    if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
-    return [plain(each) for each in value] if isinstance(value, (list, tuple)) else value
-
-
-def everything(loader: vg.Loader, epochs: int = 2) -> list[Any]:
-    found: list[Any] = []
-    for _ in range(epochs):
-        for batch in loader:
-            values = dict(batch) if isinstance(batch, dict) else list(batch)
-            found.append(plain([values, batch.ids, batch.padding, batch.copies, batch.source]))
-            found.append(loader.state_dict())
-    return [*found, loader.errors]
-
-
-def by_id(epoch: int) -> Any:
-    return lambda ids: {"shade": (ids % np.uint64(3) + np.uint64(epoch)).astype(np.int64)}
-
-
-def mixture() -> vg.Mixture:
-    sources = {"a": MemorySource(20, BROKEN), "b": MemorySource(30)}
-    weights = {0: [1, 4], 1: {"a": 2, "b": 1}}
-    return vg.Mixture(sources, weights, {"b": T.Invert()}, stop=40)
-
-
-SHADED = T.Compose(
-    [CROPPED, T.Cond("shade", {0: T.Invert(), 1: T.Solarize(99), 2: T.Equalize()}, default=T.Identity())]
-)
-CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
-    "normalised": (lambda: MemorySource(NUMBER), NORMALISED, {}),
-    "shapes of their own": (lambda: MemorySource(NUMBER), T.RandAugment(2, 9), {"drop_last": True}),
-    "views": (lambda: MemorySource(NUMBER, BROKEN), CROPPED, {"views": 2, "on_error": "skip"}),
-    "mixed": (lambda: MemorySource(NUMBER), MIXING, {"rank": 1, "world_size": 2}),
-    "mixed in the batch": (lambda: MemorySource(20, BROKEN), MOSAIC, {"partners": "batch", "on_error": "replace"}),
-    "mixed with bad ones": (lambda: MemorySource(20, BROKEN), MOSAIC, {"on_error": "skip"}),
-    "copies": (lambda: MemorySource(20), CROPPED, {"copies": 3}),
-    "weights": (lambda: MemorySource(20), MIXING, {"weights": np.arange(20) + 1.0}),
-    "a sampler": (lambda: MemorySource(20), CROPPED, {"sampler": lambda epoch: [3, 3, epoch, 17] * 5}),
-    "conditions": (lambda: MemorySource(NUMBER), SHADED, {"conditions": by_id}),
-    "replaced": (lambda: MemorySource(20, BROKEN), CROPPED, {"on_error": "replace", "max_errors": 8}),
-    "all bad": (
-        lambda: MemorySource(30, dict.fromkeys(range(24), b"")),
-        CROPPED,
-        {"on_error": "skip", "shuffle": False},
-    ),
-    "arrays": (lambda: vg.open_source(arrays()), T.Compose([T.RandomCrop(16), T.RandAugment(2, 9)]), {}),
-    "shards": (lambda: MemoryShards(NUMBER, broken=BROKEN), CROPPED, {"on_error": "skip"}),
-    "shards, replaced": (lambda: MemoryShards(20, broken=BROKEN), CROPPED, {"on_error": "replace", "shuffle": False}),
-    "targets": (Pairs, T.RandomHorizontalFlip(), {"targets": TARGETS, "batch_size": 2}),
-    "a mixture": (mixture, CROPPED, {"batch_size": 12, "on_error": "skip"}),
-    "a cache": (lambda: MemorySource(NUMBER, BROKEN), CROPPED, {"cache": "host", "on_error": "skip"}),
-}
-
-
 @pytest.mark.usefixtures("pickling")
-@pytest.mark.parametrize("case", CASES)
-def test_workers_make_the_batches_of_the_local_loader(case: str) -> None:
-    make, transform, options = CASES[case]
-    expected = everything(load(make(), transform, **SHARED | options))
-    assert everything(load(make(), transform, **SHARED | {"device": "auto", "devices": DEVICES} | options)) == expected
+@pytest.mark.parametrize("name", CASES)
+def test_workers_make_the_batches_of_the_local_loader(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where devices have no room for a whole batch."""
+    source, transform, options, _ = CASES[name]
+    options = SHARED | options
+    expected = everything(load(source(), transform, **options))
     assert len(expected) > 2
-
-
-@pytest.mark.usefixtures("pickling")
-@pytest.mark.parametrize("case", CASES)
-def test_batches_in_parts_are_the_same(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Devices without room for a whole batch make it in parts."""
+    assert everything(load(source(), transform, device="auto", devices=DEVICES, **options)) == expected
     sizes: set[int] = set()
     make_rows = BatchJob._make_rows
 
@@ -141,10 +69,8 @@ def test_batches_in_parts_are_the_same(case: str, monkeypatch: pytest.MonkeyPatc
         sizes.add(len(task))
         return make_rows(job, task, *args)
 
-    make, transform, options = CASES[case]
-    expected = everything(load(make(), transform, **SHARED | options))
     monkeypatch.setattr(BatchJob, "_make_rows", make_with_little_room)
-    assert everything(load(make(), transform, **SHARED | {"device": "auto", "devices": DEVICES} | options)) == expected
+    assert everything(load(source(), transform, device="auto", devices=DEVICES, **options)) == expected
     assert sizes
 
 

@@ -14,9 +14,9 @@ import pytest
 import variegate as vg
 from tests.images import photo
 from tests.jobs.odd_files import DeadlyImage
+from tests.loader.cases import everything
 from tests.loader.loading import CROPPED, load
 from tests.loader.samples import MemorySource
-from tests.loader.test_workers import everything
 from tests.one_ray import one_ray
 from tests.workers.contract import NAMES, WorkersContract, check_made, tasks
 from tests.workers.toys import Toy

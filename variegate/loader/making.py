@@ -41,7 +41,7 @@ class BatchResult:
 
 
 class EpochWork(NamedTuple):
-    """What the rows of an epoch have in common."""
+    """Common values of all rows of an epoch."""
 
     epoch: int
     times: StageTimes
