@@ -16,14 +16,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 import variegate as vg
 from tests.data.annotated.made import put_voc
+from tests.images import noise
 from tests.jobs.augment.samples import expansion, lay_photos, threads
 from tests.jobs.augment.test_annotated import expansion as annotated_expansion
 from tests.jobs.output import runs
 from tests.jobs.pack.samples import lay_kinds, packed
+from variegate import transforms as T
 from variegate.apps.check import scan
 from variegate.data.indexing import index_source
 from variegate.workers.protocol import EngineError
@@ -63,6 +66,17 @@ def _index(photos: Path, out: Path, resume: bool) -> object:
     return index_source(photos, out / "photos.vgjpeg")
 
 
+def _lay_array(root: Path) -> None:
+    root.mkdir()
+    np.save(root / "a.npy", noise(90, 70))
+
+
+def _image(source: Path, out: Path, resume: bool) -> object:
+    out.mkdir(parents=True, exist_ok=True)
+    blurred = T.Compose([T.Equalize(), T.GaussianBlur(5)])
+    return threads(1).map_image(source / "a.npy", blurred, out=out / "b.npy", tile=32, resume=resume)
+
+
 def tree(root: Path) -> dict[str, bytes | None]:
     """All files. Those beside an index, which several may write, are left for the next of its writers."""
     return {name: data for name, data in runs.tree(root).items() if not name.startswith(".photos.vgjpeg")}
@@ -78,6 +92,7 @@ JOBS: dict[str, tuple[Callable[[Path], object], Job]] = {
     "pack raw": (lay_kinds, _pack("raw")),
     "check": (lay_photos, _check),
     "index": (lay_kinds, _index),
+    "image": (_lay_array, _image),
 }
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import io
 import math
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -48,15 +48,21 @@ def read_channels(
     return image
 
 
+def read_numpy_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether it is in Fortran's order, and type; the pixels begin where ``file`` is then."""
+    version = np.lib.format.read_magic(file)
+    read: Any = np.lib.format
+    header = read.read_array_header_1_0 if version == (1, 0) else read.read_array_header_2_0
+    shape, is_fortran, dtype = header(file)
+    return shape, is_fortran, dtype
+
+
 def _read_numpy(data: bytes, path: str, max_pixels: int | None) -> Image_HWC:
     file = io.BytesIO(data)
-    read = np.lib.format
     try:
-        version = read.read_magic(file)
-        header = (read.read_array_header_1_0 if version == (1, 0) else read.read_array_header_2_0)(file)
+        shape, is_fortran, dtype = read_numpy_header(file)
     except (ValueError, EOFError) as error:
         raise DecodeError(path, "damaged: a NumPy file whose header cannot be read") from error
-    shape, is_fortran, dtype = header
     if is_fortran:
         raise DecodeError(path, "in Fortran's order; accepted: rows one after another")
     # A header may say True for 1.

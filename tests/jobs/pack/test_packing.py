@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tarfile
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -19,13 +20,12 @@ from tests.jobs.augment.samples import digest, expansion
 from tests.jobs.pack.samples import KINDS, lay_kinds, packed
 from variegate import Loader, dataset_statistics, open_source
 from variegate import transforms as T
-from variegate.data.base import Source, SourceError
+from variegate.data.base import SourceError
 from variegate.data.packed import statistics_of
 from variegate.decode import read_image
 from variegate.errors import DecodeError
 from variegate.jobs.augment.replay import replay
 from variegate.jobs.output.verify import delete_damaged, verify
-from variegate.jobs.pack import pack
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*16 bits", "ignore:.*made again", "ignore:.*written again")
 FORMATS = ["webdataset", "parquet", "raw"]
@@ -38,137 +38,99 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lay_kinds(tmp_path_factory.mktemp("kinds") / "photos")
 
 
-def opened(place: Path) -> Source:
-    source = open_source(place)
-    assert isinstance(source, Source)
-    return source
-
-
-def pixels(source: Source, index: int) -> Any:
+def pixels(source: Any, index: int) -> Any:
     data = source.read(index).data
     return data if isinstance(data, np.ndarray) else read_image(data)
 
 
-def test_boxes_are_not_lost_quietly(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="has boxes, masks or key points, which shards lose; accepted: images alone"):
-        packed(put_voc(tmp_path / "data"), tmp_path / "out")
-    assert packed(tmp_path / "data/JPEGImages", tmp_path / "out").images == 3
+def expected_pixels(path: Path) -> Any:
+    """The shorter side reduced to 32 pixels."""
+    with Image.open(path) as image:
+        upright = ImageOps.exif_transpose(image)
+        if upright.mode.startswith("I"):  # 16 bits
+            upright = Image.fromarray(np.round(np.asarray(upright) * (255 / 65535)).astype(np.uint8))
+        shown = upright.convert("RGB")
+    side = min(shown.size)
+    if side > 32:
+        shown = shown.resize((int(32 * shown.width / side), int(32 * shown.height / side)), Image.Resampling.BILINEAR)
+    return np.asarray(shown).astype(int)
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_images_labels_and_names_come_out(photos: Path, tmp_path: Path, format: str) -> None:
-    out = tmp_path / "out"
-    found = packed(photos, out, size=32, format=format, shard_size=SHARD)
-    assert found.bytes_after == sum(path.stat().st_size for path in out.glob("shard-*"))
-    source, names = opened(out), list(KINDS)
-    assert (found.images, found.kept, found.skipped) == (8, 0, [])
-    assert found.shards == 3
+    """The same on any devices; and what is lost or damaged is made again."""
+    out, options = tmp_path / "out", {"size": 32, "format": format, "shard_size": SHARD}
+    found = packed(photos, out, **options)
+    expected = digest(out)
+    packed(photos, tmp_path / "one", devices="cpu:0", **options)
+    assert digest(tmp_path / "one") == expected
+    assert packed(photos, out, **options) == found
+    shards = sorted(out.glob("shard-*"))
+    assert found.bytes_after == sum(path.stat().st_size for path in shards)
     assert found.bytes_before == sum(path.stat().st_size for path in photos.rglob("*.*"))
+    assert (found.images, found.shards, found.kept, found.skipped) == (8, 3, 0, [])
+    rows = pq.read_table(out / "manifest.parquet").to_pylist()
+    assert [(row["source"], row["id"], row["index"]) for row in rows] == [(name, i, i) for i, name in enumerate(KINDS)]
+
+    shards[1].unlink()
+    data = bytearray(shards[0].read_bytes())
+    data[len(data) // 3] ^= 1
+    shards[0].write_bytes(data)
+    damaged = [out / "statistics.json", *([out / "index.vgjpeg"] if format != "raw" else [])]
+    for path in damaged:
+        path.write_bytes(path.read_bytes()[:-1] + b"~")
+    problems = verify(out)
+    assert {problem.file for problem in problems.problems} == {path.name for path in (*damaged, *shards[:2])}
+    delete_damaged(out, problems)
+    packed(photos, out, **options)
+    assert digest(out) == expected
+    assert verify(out).problems == []
+
+    source: Any = open_source(out)
     assert source.classes == ("a", "b")
     assert [source.read(i).label for i in range(8)] == [0] * 5 + [1] * 3
-    for index, name in enumerate(names):
-        with Image.open(photos / name) as image:
-            upright = ImageOps.exif_transpose(image)
-            if upright.mode.startswith("I"):  # 16 bits
-                upright = Image.fromarray(np.round(np.asarray(upright) * (255 / 65535)).astype(np.uint8))
-            shown = upright.convert("RGB")
-        side = min(shown.size)
-        if side > 32:
-            shown = shown.resize(tuple(int(32 * one / side) for one in shown.size), Image.Resampling.BILINEAR)  # type: ignore[arg-type]
-        wanted, got = np.asarray(shown).astype(int), pixels(source, index).astype(int)
+    for index, name in enumerate(KINDS):
+        wanted, got = expected_pixels(photos / name), pixels(source, index).astype(int)
         assert got.shape == wanted.shape
-        if format == "raw":
-            assert np.abs(got - wanted).max() <= 1
-        else:
-            assert np.abs(got - wanted).mean() < 6  # what JPEG leaves of it
-    assert verify(out).problems == []
-    rows = pq.read_table(out / "manifest.parquet").to_pylist()
-    assert [(row["source"], row["id"], row["index"]) for row in rows] == [(name, i, i) for i, name in enumerate(names)]
+        difference = np.abs(got - wanted)
+        assert difference.max() <= 1 if format == "raw" else difference.mean() < 6  # what JPEG leaves of it
 
 
-def test_gray_stays_gray_and_members_say_what_they_are(photos: Path, tmp_path: Path) -> None:
-    packed(photos, tmp_path / "tars")
+def test_gray_stays_gray_members_say_what_they_are_and_jpegs_may_be_kept(photos: Path, tmp_path: Path) -> None:
     packed(photos, tmp_path / "raw", format="raw")
-    source: Any = opened(tmp_path / "tars")
-    modes = {name: Image.open(io.BytesIO(source.read(i).data)).mode for i, name in enumerate(KINDS)}
-    assert modes == {name: "L" if mode in ("L", "I;16") else "RGB" for name, mode in KINDS.items()}
     shards = sorted((tmp_path / "raw").glob("*.arrow"))
     stored = pa.concat_tables(pa.ipc.open_file(path).read_all() for path in shards)
     assert stored["channels"].to_pylist() == [1 if mode in ("L", "I;16") else 3 for mode in KINDS.values()]
     assert set(stored["shown"].to_pylist()) == {3}
-    import tarfile
-
+    for name, kept in (("tars", 0), ("kept", 5)):
+        assert packed(photos, tmp_path / name, keep_jpeg=bool(kept)).kept == kept
+        source: Any = open_source(tmp_path / name)
+        for index, (file, mode) in enumerate(KINDS.items()):
+            data = source.read(index).data
+            assert (data == (photos / file).read_bytes()) == (bool(kept) and file.endswith(".jpg"))
+            gray = mode in ("L", "I;16")
+            assert kept or Image.open(io.BytesIO(data)).mode == ("L" if gray else "RGB")
     with tarfile.open(tmp_path / "tars" / "shard-000000.tar") as tar:
         about = json.load(tar.extractfile("00000005.json"))  # type: ignore[arg-type]
         assert tar.extractfile("00000005.cls").read() == b"1"  # type: ignore[union-attr]
     assert about == {"key": "00000005", "id": 5, "label": 1, "source": "b/deep.png", "class": "b"}
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_devices_change_no_byte(photos: Path, tmp_path: Path, format: str) -> None:
-    options: dict[str, Any] = {"size": 32, "format": format, "shard_size": SHARD}
-    packed(photos, tmp_path / "one", devices="cpu:0", **options)
-    packed(photos, tmp_path / "two", **options)
-    assert digest(tmp_path / "two") == digest(tmp_path / "one")
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_what_is_lost_or_damaged_is_found_and_made_again(photos: Path, tmp_path: Path, format: str) -> None:
-    out, options = tmp_path / "out", {"size": 32, "format": format, "shard_size": SHARD}
-    packed(photos, out, **options)
-    expected, shards = digest(out), sorted(out.glob("shard-*"))
-    shards[1].unlink()
-    packed(photos, out, **options)
-    assert digest(out) == expected
-    data = bytearray(shards[0].read_bytes())
-    data[len(data) // 3] ^= 1
-    shards[0].write_bytes(data)
-    (out / "statistics.json").write_text((out / "statistics.json").read_text().replace('"mean"', '"mena"'))
-    if format != "raw":
-        (out / "index.vgjpeg").write_bytes(b"x")
-    found = verify(out)
-    named = {problem.file for problem in found.problems}
-    assert named == {shards[0].name, "statistics.json"} | ({"index.vgjpeg"} if format != "raw" else set())
-    delete_damaged(out, found)
-    packed(photos, out, **options)
-    assert digest(out) == expected
-    assert verify(out).problems == []
-
-
-def test_a_shard_without_a_readable_image_is_not_written(tmp_path: Path) -> None:
-    photos = lay_kinds(tmp_path / "photos")
-    for name in list(KINDS)[3:6]:
-        (photos / name).write_bytes(b"no image at all")
-    found = packed(photos, tmp_path / "out", shard_size=SHARD)
-    assert (found.images, found.shards, len(found.skipped)) == (5, 2, 3)
-    assert sorted(path.name for path in (tmp_path / "out").glob("shard-*")) == ["shard-000000.tar", "shard-000002.tar"]
-    assert verify(tmp_path / "out").problems == []
-    assert packed(photos, tmp_path / "out", shard_size=SHARD) == found
-
-
 def test_what_is_packed_is_not_replayed_nor_augmented(photos: Path, tmp_path: Path) -> None:
     packed(photos, tmp_path / "out")
+    expansion(photos, tmp_path / "other").run()
     with pytest.raises(SourceError, match="out: holds a run of variegate pack; choose another folder"):
         expansion(photos, tmp_path / "out").run()
-    expansion(photos, tmp_path / "other").run()
     with pytest.raises(SourceError, match="other: holds a run of variegate augment; choose another folder"):
         packed(photos, tmp_path / "other")
     with pytest.raises(SourceError, match="of a run of variegate pack; accepted: of variegate augment"):
         replay(tmp_path / "out", 0)
 
 
-def test_jpegs_are_kept_as_they_are(photos: Path, tmp_path: Path) -> None:
-    found = packed(photos, tmp_path / "out", keep_jpeg=True)
-    source: Any = opened(tmp_path / "out")
-    assert found.kept == 5
-    for index, name in enumerate(KINDS):
-        assert (source.read(index).data == (photos / name).read_bytes()) == name.endswith(".jpg")
-
-
 def test_statistics_are_those_of_the_pixels(photos: Path, tmp_path: Path) -> None:
     for format in ("raw", "parquet"):
         packed(photos, tmp_path / format, format=format)
-        source = opened(tmp_path / format)
+        source: Any = open_source(tmp_path / format)
         flat = np.concatenate([pixels(source, i).reshape(-1, 3) for i in range(len(source))]).astype(np.float64) / 255
         found = statistics_of(source)
         assert found is not None
@@ -180,45 +142,52 @@ def test_statistics_are_those_of_the_pixels(photos: Path, tmp_path: Path) -> Non
     made = packed((gray, [0, 1]), tmp_path / "gray", format="raw").statistics
     assert made is not None
     assert made.mean == (float(gray.mean() / 255),)
-    assert opened(tmp_path / "gray").read(1).data.shape == (5, 4, 1)  # type: ignore[union-attr]
+    assert pixels(open_source(tmp_path / "gray"), 1).shape == (5, 4, 1)
 
 
 def test_the_loader_finds_the_index_and_the_numbers(photos: Path, tmp_path: Path) -> None:
-    packed(photos, tmp_path / "out", shard_size=SHARD)
-    before = digest(tmp_path / "out")
-    transform = T.Compose([T.RandomResizedCrop(16, scale=(0.05, 0.1)), T.Normalize("dataset")])
-    options: Any = {"batch_size": 8, "device": "cpu", "rank": 0, "world_size": 1}
-    indexed, plain = (Loader(tmp_path / "out", transform, index=index, **options) for index in ("auto", None))
-    index = indexed._pipeline.index
-    assert index is not None
-    assert index.path == tmp_path / "out" / "index.vgjpeg"
-    assert index.summary()["files"] == 8
-    assert index.summary()["indexed"] == 8
-    (images, _), (same, _) = next(iter(indexed)), next(iter(plain))
-    assert (images == same).all()
-    found = statistics_of(opened(tmp_path / "out"))
-    assert found is not None
-    with_numbers = T.Compose([transform.transforms[0], T.Normalize(found.mean, found.std)])
-    (images, _) = next(iter(Loader(tmp_path / "out", with_numbers, **options)))
-    assert (images == same).all()
-    left = {name: one for name, one in digest(tmp_path / "out").items() if not name.endswith(".index")}
-    assert left == before
+    out = tmp_path / "out"
+    packed(photos, out, shard_size=SHARD)
+    before = digest(out)
+    crop = T.RandomResizedCrop(16, scale=(0.05, 0.1))
+    found = dataset_statistics(str(out))
+
+    def first(normalize: Any, index: Any = None) -> tuple[Any, Any]:
+        transform = T.Compose([crop, normalize])
+        loader = Loader(out, transform, index=index, batch_size=8, device="cpu", rank=0, world_size=1)
+        return loader._pipeline.index, next(iter(loader))[0]
+
+    index, images = first(T.Normalize("dataset"), "auto")
+    assert index.path == out / "index.vgjpeg"
+    assert (index.summary()["files"], index.summary()["indexed"]) == (8, 8)
+    for normalize in (T.Normalize("dataset"), T.Normalize(found.mean, found.std)):
+        assert (first(normalize)[1] == images).all()
+    assert {name: one for name, one in digest(out).items() if not name.endswith(".index")} == before
 
 
-def test_a_bad_image_is_skipped_by_name_or_ends_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", FORMATS)
+def test_bad_images_are_skipped_by_name_or_end_it(tmp_path: Path, format: str) -> None:
+    """A shard without a readable one is not written."""
     photos = lay_kinds(tmp_path / "photos", bad=True)
     with pytest.raises(DecodeError, match=r"oops\.jpg: not an image"):
-        packed(photos, tmp_path / "raise", on_error="raise")
-    for format in FORMATS:
-        found = packed(photos, tmp_path / format, format=format, shard_size=SHARD)
-        assert [name for name, _ in found.skipped] == ["a/oops.jpg"]
-        assert (found.images, len(opened(tmp_path / format))) == (8, 8)
-        assert packed(photos, tmp_path / format, format=format, shard_size=SHARD) == found
-        assert verify(tmp_path / format).problems == []
+        packed(photos, tmp_path / "raise", on_error="raise", format=format)
+    bad = sorted([*KINDS, "a/oops.jpg"])[3:6]
+    for name in bad:
+        (photos / name).write_bytes(b"no image at all")
+    found = packed(photos, tmp_path / "out", format=format, shard_size=SHARD)
+    assert [name for name, _ in found.skipped] == bad
+    assert (found.images, found.shards, len(open_source(tmp_path / "out"))) == (6, 2, 6)  # type: ignore[arg-type]
+    assert {path.name[:12] for path in (tmp_path / "out").glob("shard-*")} == {"shard-000000", "shard-000002"}
+    assert packed(photos, tmp_path / "out", format=format, shard_size=SHARD) == found
+    assert verify(tmp_path / "out").problems == []
 
 
-def test_changed_files_are_refused(tmp_path: Path) -> None:
+def test_changed_files_are_refused_and_an_interruption_keeps_what_is_done(tmp_path: Path) -> None:
     photos, options = lay_kinds(tmp_path / "photos"), {"format": "raw", "shard_size": SHARD}
+    stop = Event()
+    stop.set()
+    with pytest.raises(KeyboardInterrupt):
+        packed(photos, tmp_path / "out", stop=stop, **options)
     packed(photos, tmp_path / "out", **options)
     Image.new("RGB", (8, 8)).save(photos / "a" / "same.png")
     with pytest.raises(SourceError, match=r"same\.png: was .* changed since outputs were made"):
@@ -228,48 +197,37 @@ def test_changed_files_are_refused(tmp_path: Path) -> None:
     assert digest(tmp_path / "out") == digest(tmp_path / "fresh")
 
 
-def test_an_interruption_keeps_what_is_done(photos: Path, tmp_path: Path) -> None:
-    stop = Event()
-    stop.set()
-    with pytest.raises(KeyboardInterrupt):
-        packed(photos, tmp_path / "out", stop=stop)
-    packed(photos, tmp_path / "out")
-    packed(photos, tmp_path / "whole")
-    assert digest(tmp_path / "out") == digest(tmp_path / "whole")
-
-
 def test_wrong_words_are_named(photos: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    for options, message in (
-        ({"size": 0}, "size: got 0"),
-        ({"keep_jpeg": True, "size": 32}, "keep_jpeg: got it with a size"),
-        ({"keep_jpeg": True, "format": "raw"}, "keep_jpeg: got it with the format raw"),
-        ({"quality": 80, "format": "raw"}, "quality: got it with the format raw"),
-        ({"quality": 101}, "quality: got 101; accepted: an integer from 1 to 100"),
-        ({"format": "zip"}, "format: got 'zip'; accepted: 'webdataset', 'parquet', 'raw'"),
-        ({"shard_size": "256MB"}, "shard_size: got '256MB'; accepted: an integer"),
-    ):
+    floats = np.zeros((2, 4, 4, 3), np.uint8), [0.5, 1.0]
+    refused: tuple[tuple[Any, Path, dict[str, Any], str], ...] = (
+        (photos, out, {"size": 0}, "size: got 0"),
+        (photos, out, {"keep_jpeg": True, "size": 32}, "keep_jpeg: got it with a size"),
+        (photos, out, {"keep_jpeg": True, "format": "raw"}, "keep_jpeg: got it with the format raw"),
+        (photos, out, {"quality": 80, "format": "raw"}, "quality: got it with the format raw"),
+        (photos, out, {"quality": 101}, "quality: got 101; accepted: an integer from 1 to 100"),
+        (photos, out, {"format": "zip"}, "format: got 'zip'; accepted: 'webdataset', 'parquet', 'raw'"),
+        (photos, out, {"shard_size": "256MB"}, "shard_size: got '256MB'; accepted: an integer"),
+        (photos, photos / "out", {}, "lies inside the source"),
+        (floats, out, {}, r"labels such as 0\.5 do not go into WebDataset's \.cls files; accepted"),
+        (put_voc(tmp_path / "voc"), out, {}, "has boxes, masks or key points, which shards lose; accepted: images"),
+    )
+    for source, place, options, message in refused:
         with pytest.raises(ValueError, match=message):
-            packed(photos, out, **options)
-    with pytest.raises(SourceError, match="lies inside the source"):
-        packed(photos, photos / "out")
-    with pytest.raises(SourceError, match=r"labels such as 0\.5 do not go into WebDataset's \.cls files; accepted"):
-        packed((np.zeros((2, 4, 4, 3), np.uint8), [0.5, 1.0]), out)
-    assert not out.exists()
-    packed(photos, out, size=32)
-    with pytest.raises(
-        SourceError, match=r"out: holds a run with size 32, this one has size 24; choose another folder"
-    ):
-        packed(photos, out, size=24)
+            packed(source, place, **options)
     with pytest.raises(TypeError, match="colour"):
-        pack(photos, out, colour=1)
+        packed(photos, out, colour=1)
+    assert not out.exists()
+    assert packed(tmp_path / "voc/JPEGImages", out).images == 3
+    with pytest.raises(SourceError, match=r"out: holds a run with .*, this one has .*; choose another folder"):
+        packed(tmp_path / "voc/JPEGImages", out, size=24)
 
 
-def test_labels_of_other_kinds_are_kept_in_raw_and_parquet(tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", ["raw", "parquet"])
+def test_labels_of_other_kinds_are_kept(tmp_path: Path, format: str) -> None:
     images = np.random.default_rng(0).integers(0, 256, (3, 6, 5, 3)).astype(np.uint8)
     labels = np.array([[0.5, 1], [2, 3], [4, 5]], np.float32)
-    for format in ("raw", "parquet"):
-        packed((images, labels), tmp_path / format, format=format)
-        source = opened(tmp_path / format)
-        assert [np.asarray(source.read(i).label).tolist() for i in range(3)] == labels.tolist()
-    assert all((pixels(opened(tmp_path / "raw"), i) == images[i]).all() for i in range(3))
+    packed((images, labels), tmp_path / "out", format=format)
+    source: Any = open_source(tmp_path / "out")
+    assert [np.asarray(source.read(i).label).tolist() for i in range(3)] == labels.tolist()
+    assert format != "raw" or all((pixels(source, i) == images[i]).all() for i in range(3))

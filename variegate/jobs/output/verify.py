@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from variegate.jobs.output.run_record import (
     read_settings,
     read_source,
 )
-from variegate.threads import default_threads
+from variegate.threads import default_threads, in_order
 
 _REMOTE_THREADS = 16
 _INDEX = ".tar.index"  # what readers put beside shards
@@ -155,14 +154,7 @@ def _check_outputs(storage: Storage, manifest: Manifest, expected: set[str], thr
     tasks = _tasks(storage, manifest, expected)
     threads = threads or (_REMOTE_THREADS if storage.is_remote else default_threads())
     with ThreadPoolExecutor(threads, "variegate-verify") as pool:
-        under_way = deque(pool.submit(task) for task in islice(tasks, 2 * threads))
-        try:
-            while under_way:
-                checked = under_way.popleft().result()
-                under_way.extend(pool.submit(task) for task in islice(tasks, 1))
-                yield checked
-        finally:
-            pool.shutdown(cancel_futures=True)
+        yield from in_order(pool, tasks, 2 * threads)
 
 
 def _tasks(storage: Storage, manifest: Manifest, expected: set[str]) -> Iterator[Callable[[], Verified]]:

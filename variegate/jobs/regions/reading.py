@@ -13,6 +13,7 @@ import numpy as np
 
 from variegate.arrays import UInt8Array
 from variegate.data.base import SourceError
+from variegate.decode.channels import read_numpy_header
 from variegate.errors import one_line, shown
 from variegate.io.files import StrPath
 from variegate.jobs.regions.memory import MappedFile
@@ -139,11 +140,8 @@ def _open_mapped(path: str, shape: Shape, offset: int) -> Reader:
 
 def _open_npy(path: str, _: Any) -> Reader:
     with open(path, "rb") as file:
-        version = np.lib.format.read_magic(file)
-        read: Any = np.lib.format
-        header = (read.read_array_header_1_0 if version == (1, 0) else read.read_array_header_2_0)(file)
+        sides, is_fortran, dtype = read_numpy_header(file)
         offset = file.tell()
-    sides, is_fortran, dtype = header
     shape = checked_shape(sides, dtype, path)
     if is_fortran:
         raise SourceError(f"{path}: in Fortran's order; accepted: rows one after another")

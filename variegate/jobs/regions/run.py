@@ -101,8 +101,8 @@ class ImageRun:
                     raise EngineError(f"out: got None for {size}, more than memory holds; accepted: a file") from None
             result = ResultFile(os.path.abspath(self.out), self.shape, self.dtype.name, self.tile)
             settings = self._settings()
-            # Of an image in memory, nothing tells whether it is the same.
-            resume = self.resume and settings["source"] is not None
+            # Of an image in memory, nothing tells whether it is the same. A result may have got its name already.
+            resume = self.resume and settings["source"] is not None and result.partial.exists()
             try:
                 if not result.folder.exists():
                     self._check_room(result)

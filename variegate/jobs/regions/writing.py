@@ -14,6 +14,7 @@ import numpy as np
 
 from variegate.arrays import AnyArray
 from variegate.data.base import SourceError
+from variegate.decode.channels import read_numpy_header
 from variegate.io.durable import publish
 from variegate.io.files import StrPath
 from variegate.jobs.output.run_folder import work_folder
@@ -77,8 +78,7 @@ class ResultFile:
     def mapped(self) -> MappedFile:
         """The pixels of a .npy."""
         with open(self.partial, "rb") as file:
-            np.lib.format.read_magic(file)
-            np.lib.format.read_array_header_2_0(file)
+            read_numpy_header(file)
             return MappedFile(os.path.abspath(self.partial), self.shape, self.dtype, file.tell())
 
     def open(self) -> WriteBand:
