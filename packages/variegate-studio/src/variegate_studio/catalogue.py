@@ -7,14 +7,17 @@ import functools
 import inspect
 import json
 import re
-from collections.abc import Sequence
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from variegate.apps.preview import sweepable
+from variegate import IMAGENET_MEAN, IMAGENET_STD
 from variegate.ops.base import Transform
-from variegate.ops.schema import Range
+from variegate.ops.schema import Around, OneOf, OrNone, Range
+from variegate.policies.schedule import PUBLISHED_SCHEDULES
+from variegate.policies.spaces import SPACES
 
 # The modules of each group's operations, in the order of the catalogue.
 _MODULES = {
@@ -35,7 +38,7 @@ _ORDER = [*_MODULES, "Your own"]
 FORMATS = {"ConvertImageDtype", "Normalize", "PILToTensor", "ToDtype", "ToImage", "ToPureTensor", "ToTensor"}
 # Operations without a picture of their own, and those with arguments that a card cannot hold.
 _EXCLUDED = {
-    *FORMATS,
+    *(FORMATS - {"Normalize"}),
     "AdaptiveRandAugment",
     "ClampBoundingBoxes",
     "Compose",
@@ -48,10 +51,17 @@ _EXCLUDED = {
 }
 _CHILDREN: list[Any] = [{"type": "GaussianBlur", "kernel_size": 5}, {"type": "Invert"}]
 _WIDEST = 25  # times the usual value: wider bounds only guard against nonsense
-# Of arguments that have no default: what a new card has, where its slider begins and ends, and its steps.
+# Arguments that a new card has, because they have no default or do nothing by default: the value, where the slider
+# begins and ends, and its steps.
 _STARTS: dict[str, dict[str, Any]] = {
     "Brightness": {"factor": (1.4, 0.0, 3.0)},
     "CenterCrop": {"size": (128, 16, 512)},
+    "ColorJitter": {
+        "brightness": (0.4, 0.0, 2.0),
+        "contrast": (0.4, 0.0, 2.0),
+        "saturation": (0.4, 0.0, 2.0),
+        "hue": (0.1, -0.5, 0.5),
+    },
     "Color": {"factor": (1.5, 0.0, 3.0)},
     "Contrast": {"factor": (1.5, 0.0, 3.0)},
     "Convolve": {"kernel": [[0, -1, 0], [-1, 5, -1], [0, -1, 0]]},
@@ -60,6 +70,7 @@ _STARTS: dict[str, dict[str, Any]] = {
     "Hue": {"factor": (0.1, -0.5, 0.5)},
     "JPEG": {"quality": (30, 1, 100)},
     "Gamma": {"gamma": (1.5, 0.2, 5.0)},
+    "Normalize": {"mean": list(IMAGENET_MEAN), "std": list(IMAGENET_STD)},
     "LetterBox": {"size": (224, 16, 512)},
     "OneOf": {"transforms": _CHILDREN},
     "Pad": {"padding": (16, 0, 128)},
@@ -93,12 +104,44 @@ _STARTS: dict[str, dict[str, Any]] = {
 }
 
 
+# What an argument begins with that is None by default, where its slider begins and ends.
+_SUGGESTED: Mapping[str, tuple[Any, float, float]] = {
+    "scale": ((0.8, 1.2), 0.1, 3.0),
+    "shear": (10.0, -60.0, 60.0),
+    "translate": ((0.1, 0.1), 0.0, 1.0),
+    "max_size": (224, 16, 1024),
+    "padding": (16, 0, 128),
+    "fill": (128, 0, 255),
+    "color": (128, 0, 255),
+    "drop_length": (20, 1, 100),
+}
+_REGIONS = {"anywhere": (0.0, 0.0, 1.0, 1.0), "upper half": (0.0, 0.0, 1.0, 0.5), "lower half": (0.0, 0.5, 1.0, 1.0)}
+_KERNELS = {
+    "sharpen": [[0, -1, 0], [-1, 5, -1], [0, -1, 0]],
+    "smooth": [[0.11, 0.11, 0.11], [0.11, 0.12, 0.11], [0.11, 0.11, 0.11]],
+    "edges": [[-1, -1, -1], [-1, 8, -1], [-1, -1, -1]],
+    "emboss": [[-2, -1, 0], [-1, 1, 1], [0, 1, 2]],
+}
+_POLICIES = {name: name for name in ("imagenet", "cifar10", "svhn")}
+# Choices of arguments by their names on the page; whatever else a policy has is added to them.
+_NAMED_CHOICES: Mapping[str, Mapping[str, Any]] = {
+    "shadow_roi": _REGIONS,
+    "flare_roi": _REGIONS,
+    "gravel_roi": _REGIONS,
+    "kernel": _KERNELS,
+    "order": {"".join("RGB"[n] for n in order): list(order) for order in permutations(range(3))},
+    "policy": _POLICIES,
+    "schedule": {name: name for name in PUBLISHED_SCHEDULES},
+    "space": {"default": None, **{name: name for name in SPACES}},
+    "num_output_channels": {"1": 1, "3": 3},
+}
+
+
 @functools.cache
 def catalogue() -> list[dict[str, Any]]:
     """List the operations that a card may hold, with their groups, summaries and arguments, as JSON."""
-    swept = set(sweepable())
     entries = [
-        {**_entry(name, cls), "is_sweepable": name in swept}
+        _entry(name, cls)
         for name, cls in sorted(Transform.registry.items())
         if name not in _EXCLUDED and _group(cls) is not None and dataclasses.is_dataclass(cls)
     ]
@@ -165,62 +208,90 @@ def _starts(cls: type[Transform]) -> dict[str, Any]:
     return dict.fromkeys(required, ((low + high) / 2, low, high))
 
 
+class Bounds(NamedTuple):
+    """Ends of a slider; None where there is no slider."""
+
+    low: float | None = None
+    high: float | None = None
+
+
 def _field(cls: type[Transform], field: dataclasses.Field[Any], hints: dict[str, Any]) -> dict[str, Any]:
-    """Describe an argument: its kind, its default, and the ends of a slider if its values have bounds."""
-    hint = hints.get(field.name)
-    types = [each for each in get_args(hint) if each is not type(None)] or [hint]
-    choices = [value for each in (hint, *types) if get_origin(each) is Literal for value in get_args(each)]
-
-    start = _starts(cls).get(field.name, field.default)
-    has_slider = field.name in _starts(cls) and isinstance(start, tuple)
-    if has_slider:
-        default, low, high = start[:3]
-    else:
-        default = start
-        low, high = _checked_bounds(cls, field.name)
-
-    kind = "choice" if choices else _kind(field.name, default, types, has_slider)
+    """Describe an argument: its kind, its default, and its choices or the ends of its slider."""
+    default = None if field.default is dataclasses.MISSING else field.default
+    start = _starts(cls).get(field.name, default)
     step = None
-    if kind == "integer":
-        step = start[3] if has_slider and len(start) > 3 else 1
-    if kind in ("number", "pair") and low is not None and default:
-        usual = float(np.ceil(4 * np.max(default)))
-        if high is None or high > _WIDEST * usual:
-            high = usual
+    declared = _declared(cls, field.name)
+    if isinstance(start, tuple) and field.name in _starts(cls):
+        start, *ends = start
+        bounds = Bounds(*ends[:2])
+        step = ends[2] if len(ends) > 2 else None
+    elif start is None and field.name in _SUGGESTED:
+        start, *ends = _SUGGESTED[field.name]
+        bounds = Bounds(*ends)
+    else:
+        bounds = _slider_bounds(declared, start)
+    choices = {} if isinstance(start, bool) else _choices(declared, field.name, hints.get(field.name))
+    kind = "choice" if choices else _kind(field.name, start, hints.get(field.name))
+    if kind == "integer" or (kind == "pair" and all(type(end) is int for end in start or ())):
+        step = step or getattr(declared, "step", 1)
     return {
         "name": field.name,
         "kind": kind,
-        "default": None if default is dataclasses.MISSING else plain(default),
-        "low": plain(low),
-        "high": plain(high),
+        "default": plain(start if field.default is dataclasses.MISSING else default),
+        "start": plain(start),
+        "low": plain(bounds.low),
+        "high": plain(bounds.high),
         "step": step,
-        "choices": choices,
-        "optional": type(None) in get_args(hint),
+        "choices": [[name, plain(value)] for name, value in choices.items()],
+        # Two numbers are the ends of a range, and not a height and a width.
+        "is_range": isinstance(declared, (Range, Around)),
+        "optional": default is None and field.default is None,
         "required": field.default is dataclasses.MISSING,
     }
 
 
-def _checked_bounds(cls: type[Transform], name: str) -> tuple[float | None, float | None]:
-    """Lowest and highest value that the operation accepts for a number."""
+def _declared(cls: type[Transform], name: str) -> Any:
     argument = cls._arguments.get(name)
-    if isinstance(argument, Range) and not argument.takes_pair:
-        return argument.low, argument.high
-    return None, None
+    return argument.argument if isinstance(argument, OrNone) else argument
 
 
-def _kind(name: str, default: Any, types: Sequence[Any], has_slider: bool) -> str:
-    """Kind of input that the page shows for an argument without choices."""
-    if isinstance(default, bool) or bool in types:
+def _choices(declared: Any, name: str, hint: Any) -> Mapping[str, Any]:
+    if isinstance(declared, OneOf):
+        return {str(choice): choice for choice in declared.choices}
+    if name in _NAMED_CHOICES:
+        return _NAMED_CHOICES[name]
+    hints = [hint, *get_args(hint)]
+    return {str(value): value for each in hints if get_origin(each) is Literal for value in get_args(each)}
+
+
+def _slider_bounds(declared: Any, start: Any) -> Bounds:
+    """The values that the operation accepts, or multiples of the usual one where those only guard against nonsense."""
+    numbers = start if isinstance(start, Sequence) and not isinstance(start, str) else [start]
+    if not numbers or not all(isinstance(number, (int, float)) for number in numbers) or isinstance(start, bool):
+        return Bounds()
+    usual = float(np.ceil(4 * np.max(np.abs(numbers)))) or 4.0
+    low, high = -usual if min(numbers) < 0 else 0.0, usual
+    if isinstance(declared, (Range, Around)):
+        if declared.low >= -_WIDEST * usual:
+            low = declared.low
+        if declared.high <= _WIDEST * usual:
+            high = declared.high
+    return Bounds(low, high)
+
+
+def _kind(name: str, start: Any, hint: Any) -> str:
+    """Kind of input that the page shows for an argument without choices; "fixed" for one that it only shows."""
+    if isinstance(start, bool) or hint is bool:
         return "flag"
-    if isinstance(default, int) and (has_slider or float not in types):
-        return "integer"
-    if isinstance(default, (int, float)) or (default is None and {int, float} & set(types)):
-        return "number"
-    if isinstance(default, Sequence) and len(default) == 2 and all(isinstance(end, (int, float)) for end in default):
-        return "pair"
-    if isinstance(default, tuple) and len(default) == 3 and name.endswith(("fill", "color")):
-        return "color"
-    return "text"
+    if isinstance(start, (int, float)):
+        return "integer" if isinstance(start, int) and hint is not float and float not in get_args(hint) else "number"
+    if name in ("weights", "p"):
+        return "weights"
+    if isinstance(start, Sequence) and all(isinstance(end, (int, float)) for end in start):
+        if len(start) == 3 and name.endswith(("fill", "color")):
+            return "color"
+        return {2: "pair", 3: "triple"}.get(len(start), "fixed")
+    return "transforms" if name == "transforms" else "fixed"
 
 
 def plain(value: Any) -> Any:

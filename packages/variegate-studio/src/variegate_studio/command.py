@@ -16,7 +16,7 @@ from variegate.options.datasets import TargetOptions
 @dataclass(frozen=True, kw_only=True)
 class StudioOptions(TargetOptions, ImportOptions):
     src: str | None = option(
-        None, "Images: a folder, shards, or one image; or OUT of augment or train. By default, sample photos.",
+        None, "Images: a folder, shards, or one image; or OUT of augment. By default, sample photos.",
         "Arguments", metavar="SRC",
     )  # fmt: skip
     policy: str = option(

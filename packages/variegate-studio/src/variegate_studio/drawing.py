@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import io
-import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from variegate.apps.preview import sheet as layout
-from variegate.apps.preview.rows import in_bytes, sample_rows, sweep_of, sweep_rows
+from variegate.apps.preview.choosing import Naming, moved_overlays
+from variegate.apps.preview.rows import in_bytes, original, sample_rows
 from variegate.apps.preview.sheet import Cell
 from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import PIXEL_VERSION
@@ -19,13 +20,13 @@ from variegate.errors import DecodeError
 from variegate.io.recent import RecentValues
 from variegate.ops.base import Transform
 from variegate.ops.output import Identity
+from variegate.program import describe
 from variegate_studio.cards import CardError, schedule_of, to_cards, to_policy
 from variegate_studio.catalogue import catalogue, new_card
 from variegate_studio.counterparts import certain, run_original
 from variegate_studio.photos import Photos
 from variegate_studio.pictures import Image_HWC, difference, drawn_over, histograms, to_jpeg
 from variegate_studio.requests import (
-    DrawingCost,
     GridRequest,
     PixelLimit,
     name_card,
@@ -33,9 +34,11 @@ from variegate_studio.requests import (
     read_integer,
     read_request,
 )
+from variegate_studio.strongest import BY, Draw, grid_points, share_left, strongest_of
 
 _MOST_BYTES = 128 << 20  # of encoded pictures
 _MOST_POLICIES = 512
+_MOST_VALUES = 32  # of a sweep
 # Draws among which the strongest are found: at a time, and in all.
 _CHUNK = 100
 _MOST_DRAWS = 5000
@@ -110,16 +113,13 @@ class Studio:
 
     def grid(self, body: Any, proceed: Callable[[], None]) -> dict[str, Any]:
         """Originals and draws. Raises CardError, DecodeError, Cancelled."""
-        began = time.perf_counter()
         request = read_request(body, self.photos)
-        cost = DrawingCost(len(request.images), proceed)
-        rows = self._rows(request, cost)
+        rows = self._rows(request, PixelLimit(proceed))
         plain_at = self._addresses(request._replace(transform=Identity(), seed=0, epoch=0))
         drawn_at = self._addresses(request)
-        passes = cost.passes_of(len(rows[0]) - 1)
         originals = []
         cells = []
-        for n, (image, row) in enumerate(zip(request.images, rows, strict=True)):
+        for image, row in zip(request.images, rows, strict=True):
             address = plain_at(image.index) + "0"
             self._keep(address, row[0])
             original = {
@@ -133,9 +133,7 @@ class Studio:
             addresses = drawn_at(image.index)
             for number, cell in enumerate(row[1:], 1):
                 proceed()
-                own = None if passes is None else int(passes[n, number - 1])
-                cells.append({**self._cell(addresses, image.index, number, cell), "passes": own})
-        draw_ms = 1e3 * (time.perf_counter() - began)
+                cells.append(self._cell(addresses, image.index, number, cell))
         return {
             "schedule": schedule_of(request.transform),
             "bad": request.bad,
@@ -145,7 +143,6 @@ class Studio:
                 "before": histograms([row[0].img_HWC for row in rows]),
                 "after": histograms([cell.img_HWC for row in rows for cell in row[1:]]),
             },
-            "cost": {"draw_ms": draw_ms, "passes": cost.mean_passes},
         }
 
     def _rows(self, request: GridRequest, watch: PixelLimit) -> list[list[Cell]]:
@@ -159,16 +156,22 @@ class Studio:
             raise name_card(request, error) from error
 
     def sweep(self, body: Any) -> dict[str, Any]:
-        """An operation over its range."""
-        request = read_request({**body, "cards": [], "copies": 0}, self.photos)
-        sweep = sweep_of(str(body.get("op")), read_integer(body, "steps", 7, 1, 32))
-        found = sweep_rows(self.photos.choice(request.images, request.side), sweep, request.seed)
-        rows = []
-        drawn_at = self._addresses(request)
-        for image, row in zip(request.images, found, strict=True):
-            # Not drawn again from its address, whose policy says nothing of the operation.
-            addresses = f"{sweep.name}-{len(row)}-{drawn_at(image.index)}"
-            rows.append([self._cell(addresses, image.index, number, cell) for number, cell in enumerate(row)])
+        """A card with each of ``values`` of one of its arguments. Raises CardError."""
+        card, argument, values = body.get("card"), body.get("argument"), body.get("values")
+        if not isinstance(values, list) or not 0 < len(values) <= _MOST_VALUES:
+            raise CardError(f"values: accepted: a list of at most {_MOST_VALUES}")
+        request = read_request({**body, "cards": [card], "copies": 1}, self.photos)
+        plain_at = self._addresses(request._replace(transform=Identity(), seed=0, epoch=0))
+        rows = [
+            [self._cell(plain_at(image.index), image.index, 0, original(image, Naming()))] for image in request.images
+        ]
+        for value in values:
+            arguments = {**card.get("arguments", {}), argument: value}
+            cards = [{**card, "arguments": arguments, "p": 1.0}]
+            made = request._replace(transform=to_policy(cards).transform, cards=cards)
+            addresses = self._addresses(made)
+            for image, row, (_, cell) in zip(request.images, rows, self._rows(made, PixelLimit()), strict=True):
+                row.append({**self._cell(addresses(image.index), image.index, 1, cell), "title": f"{argument} {value}"})
         return {"rows": rows}
 
     def thumbnails(self, body: Any) -> dict[str, Any]:
@@ -217,16 +220,20 @@ class Studio:
         return {"counterparts": found}
 
     def strongest(self, body: Any, proceed: Callable[[], None]) -> dict[str, Any]:
-        """The draws of one image that change it most, by the mean difference of levels."""
+        """The draw of each operation, and of each combination of them, that changes an image most; and that leaves the
+        least of it."""
         draws = read_integer(body, "draws", 1000, 1, _MOST_DRAWS)
-        keep = read_integer(body, "keep", 24, 1, 64)
         request = read_request({**body, "images": [body.get("image", 0)], "copies": 0}, self.photos)
-        transform = request.transform
-        image = request.images[0]
-        changes = np.zeros(draws)
+        if (by := body.get("by", "change")) not in BY:
+            raise CardError(f"by: accepted: {' or '.join(BY)}")
+        transform, image = request.transform, request.images[0]
         if transform._mixers or transform._is_alone or image.targets is not None:
             raise CardError("the strongest draws: accepted: policies of one image that see no targets, and mix none")
         augmenter = Augmenter(transform, seed=request.seed, layout="NHWC")
+        points = grid_points(image.img_HWC)
+        marked = replace(image, targets={"keypoints": points})
+        choice = self.photos.choice([marked], request.side)
+        found: list[Draw] = []
         for start in range(0, draws, _CHUNK):
             proceed()
             copies = np.arange(start, min(start + _CHUNK, draws))
@@ -235,20 +242,25 @@ class Studio:
             program = in_bytes(augmenter.program(given, ids=ids, epoch=request.epoch, copy=copies))
             PixelLimit().begin(program)
             outputs = augmenter.run(program, given)
-            changes[copies] = [difference(output.numpy(), image.img_HWC) for output in outputs]
-        cells: list[dict[str, Any]] = []
+            overlays = moved_overlays(program, [marked] * len(copies), choice)
+            for n, (output, overlay) in enumerate(zip(outputs, overlays, strict=True)):
+                img_HWC = output.numpy()
+                assert overlay is not None
+                moved = overlay.points[0].places
+                operations = frozenset(one["op"] for one in describe.operations_of(program, n))
+                change = difference(img_HWC, image.img_HWC)
+                found.append(
+                    Draw(int(copies[n]), operations, change, share_left(img_HWC, image.img_HWC, points, moved))
+                )
         addresses = self._addresses(request)(image.index)
-        known = set()  # the same operations again, in whatever order, would hide others
-        for copy in np.argsort(-changes, kind="stable")[: 10 * keep].tolist():
-            cell = self._rows(request._replace(copies=range(copy, copy + 1)), PixelLimit())[0][1]
-            if (lines := tuple(sorted(cell.lines))) in known or len(cells) == keep:
-                continue
-            known.add(lines)
-            made = self._cell(addresses, image.index, copy + 1, cell)
-            cells.append({**made, "change": round(float(changes[copy]), 1)})
-        levels = [0.5, 0.9, 0.99]
-        quantiles = zip(levels, np.quantile(changes, levels).tolist(), strict=True)
-        return {"cells": cells, "quantiles": [list(each) for each in quantiles]}
+
+        def shown(draw: Draw, title: str) -> dict[str, Any]:
+            copies = range(draw.copy, draw.copy + 1)
+            cell = self._rows(request._replace(copies=copies), PixelLimit())[0][1]
+            made = self._cell(addresses, image.index, draw.copy + 1, cell)
+            return {**made, "title": title, "change": round(draw.change, 1), "left": round(draw.left, 2)}
+
+        return {name: [shown(draw, title) for title, draw in some] for name, some in strongest_of(found, by).items()}
 
     def sheet(self, body: Any) -> bytes:
         """The grid as a contact sheet, a PNG."""

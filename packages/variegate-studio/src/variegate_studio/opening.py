@@ -12,7 +12,7 @@ from variegate.ops.base import Transform
 from variegate.policies.load import load_policy
 from variegate_studio.drawing import Studio
 from variegate_studio.photos import Photos
-from variegate_studio.runs import TrainingRun, views_of
+from variegate_studio.runs import views_of
 from variegate_studio.server import StudioServer
 
 
@@ -29,8 +29,7 @@ def studio(
 
     Args:
         source: a folder of images, with or without classes, shards, or one image; None for sample photos.
-            What ``variegate augment`` wrote also has a gallery by operation. For the folder of a ``variegate train``,
-            its log is shown with sample photos.
+            What ``variegate augment`` wrote also has a gallery by operation.
         policy: the policy to begin with, as ``load_policy`` takes it, or a transform; None for none.
         size: longer side in pixels to which images are scaled before the policy; None for up to 1,024 pixels.
         annotations: boxes, masks and key points, as of ``open_source``; they are drawn over the pictures.
@@ -48,7 +47,5 @@ def studio(
     size = None if size is None else integer("size", size, 16, 1024)
     given = annotations if isinstance(annotations, Annotations) or annotations is None else Annotations(annotations)
     transform = policy if isinstance(policy, Transform) or policy is None else load_policy(policy)
-    training = None if source is None else TrainingRun.of(source)
-    photos = Photos(None if training else source, given)
-    views = [*([training] if training else []), *views_of(photos, findings)]
-    return StudioServer(Studio(photos), transform, size, port, views)
+    photos = Photos(source, given)
+    return StudioServer(Studio(photos), transform, size, port, views_of(photos, findings))

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from variegate_studio.pictures import to_jpeg
 MOST_SIDE = 1024  # of an image as it is shown; larger ones are scaled down to it first
 _MOST_BYTES = 256 << 20
 THUMBNAIL = 96
+ORDERS = ("source", "name", "class", "random")
 
 
 class Photos:
@@ -93,13 +95,50 @@ class Photos:
 
     def label(self, image: Chosen) -> str | None:
         if isinstance(image.label, (int, np.integer)) and 0 <= image.label < len(self.classes):
-            name = self.classes[image.label]
-            return None if name == "." else name  # of a folder without classes
+            return self._class_name(int(image.label))
         return None if image.label is None or image.label == -1 else str(image.label)
 
+    def _class_name(self, label: int) -> str | None:
+        """None for the class of a folder without classes."""
+        name = self.classes[label]
+        return None if name == "." else name
+
     def listed(self, index: int) -> dict[str, Any]:
-        """Name and address of a thumbnail, without reading the image."""
-        return {"index": index, "name": self.title(index), "label": None, "url": self.address(index, THUMBNAIL)}
+        """Name, class and address of a thumbnail, without reading the image."""
+        labels = self._labels
+        label = None if labels is None or labels[index] < 0 else self._class_name(int(labels[index]))
+        return {"index": index, "name": self.title(index), "label": label, "url": self.address(index, THUMBNAIL)}
+
+    def search(self, text: str = "", label: str = "", order: str = "source", seed: int = 0) -> list[int]:
+        """Numbers of the images whose name holds ``text`` and whose class is ``label``; "" for all.
+
+        ``order``: "source", "name", "class" or "random". Raises ValueError for other orders and classes.
+        """
+        if order not in ORDERS:
+            raise ValueError(f"order: got {order!r}; accepted: {', '.join(ORDERS)}")
+        found = list(range(self.count))
+        if label:
+            if self._labels is None or label not in self.classes:
+                raise ValueError(
+                    f"class: got {label!r}; accepted: {', '.join(self.classes) or 'none: there are no classes'}"
+                )
+            found = np.flatnonzero(self._labels == self.classes.index(label)).tolist()
+        if text:
+            found = [index for index in found if text.casefold() in self.title(index).casefold()]
+        if order == "name":
+            found.sort(key=self.title)
+        elif order == "class" and self._labels is not None:
+            found.sort(key=self._labels.__getitem__)
+        elif order == "random":
+            np.random.default_rng(seed).shuffle(found)
+        return found
+
+    @cached_property
+    def _labels(self) -> Any:
+        """Classes int64[N] of all images, -1 for none; None where they are not known without reading images."""
+        read = getattr(self.source, "labels", None)
+        labels = None if read is None else read(np.arange(self.count))
+        return labels if isinstance(labels, np.ndarray) and labels.dtype.kind == "i" and self.classes else None
 
     def address(self, index: int, side: int) -> str:
         """Of ``thumbnail``."""

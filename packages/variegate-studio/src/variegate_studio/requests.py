@@ -8,13 +8,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from variegate.apps.preview.choosing import Chosen
 from variegate.augmenter.augmenter import Augmenter
 from variegate.errors import DecodeError
 from variegate.ops.base import Transform
-from variegate.program.lowering import lower
 from variegate.program.program import Program
 from variegate_studio.cards import CardError, to_policy
 from variegate_studio.photos import Photos
@@ -77,12 +75,18 @@ def read_integer(body: Any, name: str, default: int, low: int, high: int) -> int
 
 
 class PixelLimit:
-    """Raises CardError for pictures of one request that would fill the memory, within an operation or at the end."""
+    """Raises CardError for pictures of one request that would fill the memory, within an operation or at the end.
 
-    def __init__(self) -> None:
+    ``proceed`` is called before each copy, and may raise.
+    """
+
+    def __init__(self, proceed: Callable[[], None] | None = None) -> None:
         self._pixels = 0
+        self._proceed = proceed
 
     def begin(self, program: Program) -> None:
+        if self._proceed is not None:
+            self._proceed()
         largest = np.prod(program.out_size.astype(np.int64), axis=2).max(axis=1, initial=0)
         self._pixels += int(largest.sum())
         if self._pixels > _MOST_PIXELS:
@@ -91,35 +95,6 @@ class PixelLimit:
 
     def finish(self, program: Program) -> None:
         pass
-
-
-class DrawingCost(PixelLimit):
-    """Count the passes of the programs of a grid of ``images`` rows. ``proceed`` is called before each copy, and may
-    raise."""
-
-    def __init__(self, images: int, proceed: Callable[[], None]) -> None:
-        super().__init__()
-        self._images, self._proceed = images, proceed
-        self._passes: list[npt.NDArray[np.integer]] = []
-
-    def begin(self, program: Program) -> None:
-        self._proceed()
-        super().begin(program)
-
-    def finish(self, program: Program) -> None:
-        passes = lower(program).num_passes
-        assert passes is not None
-        self._passes.append(passes)
-
-    @property
-    def mean_passes(self) -> float:
-        return float(np.concatenate(self._passes).mean()) if self._passes else 0.0
-
-    def passes_of(self, pictures: int) -> npt.NDArray[np.integer] | None:
-        """Passes [images, pictures in a row]; None where a picture is made of several rows, as in blends."""
-        if sum(map(len, self._passes)) != self._images * pictures or not pictures:
-            return None
-        return np.concatenate([each.reshape(self._images, -1) for each in self._passes], axis=1)
 
 
 def name_card(request: GridRequest, error: Exception) -> CardError:

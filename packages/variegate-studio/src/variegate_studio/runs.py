@@ -1,8 +1,7 @@
-"""Earlier work that a studio opens: outputs of ``augment``, findings of ``check``, the log of ``train``."""
+"""Earlier work that a studio opens: outputs of ``augment``, findings of ``check``."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -11,21 +10,17 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
 from variegate.apps.check.cleaning import open_checked
 from variegate.apps.check.findings import FINDING_KINDS, MARKED, read_table, with_marks
 from variegate.apps.preview.rows import captions
 from variegate.data.base import SampleName, SourceError
 from variegate.data.filtered import name_key, sample_keys
 from variegate.jobs.output.manifest import MANIFEST_NAME, read_manifest
-from variegate.learn.checkpoints import LOG_NAME, SETTINGS_NAME
 from variegate_studio.photos import Photos
 
 SHOWN_SIDE = 320  # of outputs and findings
 _OPERATION = re.compile(r'"op": ?"(\w+)"')
 _MOST_ROWS = 200
-_MOST_POINTS, _MOST_NUMBER = 400, 1e30  # of a curve
 _SPLIT = "train"
 
 
@@ -129,34 +124,6 @@ class FoundImages:
         return {**about, "title": self._found.files[entry.row], "lines": [*group, entry.why or ""]}
 
 
-class TrainingRun:
-    """Log of a training in ``folder``, read again for each answer."""
-
-    name = "training"
-
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
-
-    @classmethod
-    def of(cls, folder: Any) -> TrainingRun | None:
-        """None where no training has written."""
-        there = all((Path(str(folder)) / name).is_file() for name in (LOG_NAME, SETTINGS_NAME))
-        return cls(folder) if there else None
-
-    def about(self) -> str:
-        return str(self.folder)
-
-    def answer(self, _: Any) -> dict[str, Any]:
-        """Curves by name and by "train" and "validation", [[step, value], ...]; settings.
-
-        Raises ValueError naming the file that is damaged.
-        """
-        return {
-            "curves": _curves(self.folder / LOG_NAME),
-            "settings": {name: str(value) for name, value in _read_json(self.folder / SETTINGS_NAME).items()},
-        }
-
-
 def views_of(photos: Photos, findings: str | os.PathLike[str] | None) -> list[StudioView]:
     """Of what lies at the place of the photos. Raises SourceError."""
     views: list[StudioView] = []
@@ -175,45 +142,3 @@ def _part(rows: list[Any], asked: Any) -> list[Any]:
     if not all(type(each) is int and each >= 0 for each in (first, count)):
         raise ValueError("first, count: accepted: whole numbers from 0 on")
     return rows[first : first + min(count, _MOST_ROWS)]
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: cannot be read ({error})") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"{path}: holds no JSON object; accepted: as variegate train wrote it")
-    return found
-
-
-def _finite(value: Any) -> float:
-    """Raises TypeError for what is no number, or one that no plot has."""
-    if type(value) not in (int, float) or not abs(value) < _MOST_NUMBER:
-        raise TypeError
-    return float(value)
-
-
-def _curves(log: Path) -> dict[str, dict[str, list[list[float]]]]:
-    points: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
-    step = 0.0
-    whole, _, _ = log.read_text("utf-8", "replace").rpartition("\n")  # the last line may be half written
-    for number, text in enumerate(whole.split("\n") if whole else (), 1):
-        try:
-            line = json.loads(text)
-            step = _finite(line.get("step", step))
-        except (ValueError, TypeError, AttributeError, RecursionError):
-            raise ValueError(
-                f"{log}: line {number} is no line of a log; accepted: as variegate train wrote it"
-            ) from None
-        kind = "train" if "step" in line else "validation"
-        for name, value in line.items():
-            if name not in ("epoch", "step") and type(value) in (int, float) and abs(value) < _MOST_NUMBER:
-                points[name][kind].append((step, value))
-    return {name: {kind: _thinned(some) for kind, some in kinds.items()} for name, kinds in points.items()}
-
-
-def _thinned(points: list[tuple[float, float]]) -> list[list[float]]:
-    """Means of neighbors, where there are more than a curve shows."""
-    parts = np.array_split(np.array(points, np.float64), min(len(points), _MOST_POINTS))
-    return [[round(float(value), 6) for value in part.mean(axis=0)] for part in parts]

@@ -32,7 +32,7 @@ from variegate_studio.catalogue import FORMATS, catalogue
 from variegate_studio.drawing import Cancelled, Studio
 from variegate_studio.guard import ENTER, HOST, Guard
 from variegate_studio.photos import THUMBNAIL
-from variegate_studio.requests import policy_hash, read_integer
+from variegate_studio.requests import read_integer
 from variegate_studio.runs import SHOWN_SIDE, StudioView
 
 _STATIC = Path(__file__).parent / "static"
@@ -40,6 +40,7 @@ _MOST_BODY = 1 << 20
 _MOST_IMAGES = 500  # listed at a time
 _MOST_PAGES = 1000
 _LONGEST = 400  # reason for which a transform was skipped
+_LISTING = {"first": 0, "count": 100, "seed": 0}
 _EXPORTED = {"copies": 1, "seed": 0, "epoch": 0}
 _BYTES = "application/octet-stream"
 _FOR_EVER = {"Cache-Control": "private, max-age=31536000, immutable"}
@@ -153,10 +154,16 @@ class Page:
         )
 
     async def _images(self, request: Request) -> Response:
-        photos = self._studio.photos
-        first, count = _read_range(request)
-        wanted = range(first, min(first + min(count, _MOST_IMAGES), photos.count))
-        return Json({"images": [photos.listed(index) for index in wanted]})
+        """A page of the images that were searched for: ``count`` of all of them, and those from ``first`` on."""
+        first, count, seed = (_read_number(request, name, default) for name, default in _LISTING.items())
+        wanted = {name: request.query_params.get(name, "") for name in ("text", "label")}
+        order = request.query_params.get("order", "source")
+        try:
+            found = await asyncio.to_thread(self._studio.photos.search, **wanted, order=order, seed=seed)
+        except ValueError as error:
+            raise HTTPException(400, str(error)) from None
+        page = found[first : first + min(count, _MOST_IMAGES)]
+        return Json({"count": len(found), "images": [self._studio.photos.listed(index) for index in page]})
 
     async def _picture(self, request: Request) -> Response:
         address = request.path_params["address"]
@@ -191,7 +198,7 @@ class Page:
             check_writable(tuned.transform, 0, photos.has_targets)
         except ValueError as error:
             command = f"# variegate augment does not take this policy: {error}"
-        return {**written(tuned), "command": command, "hash": policy_hash(tuned.transform)}
+        return {**written(tuned), "command": command}
 
 
 def _answer_of(view: StudioView) -> Call:
@@ -205,7 +212,7 @@ def _cards_answer(found: CardsOfText) -> dict[str, Any]:
         return {"cards": found.cards, "report": None}
     rows = []
     for place, differences in report.approximate.items():
-        rows.append([place, "; ".join(difference.lstrip(": ") for difference in differences), "close"])
+        rows.append([place, "; ".join(differences), "close"])
     for place, instead in report.refused.items():
         rows.append([place, _refusal(instead), "refused"])
     for place in report.converted:
@@ -214,16 +221,15 @@ def _cards_answer(found: CardsOfText) -> dict[str, Any]:
 
 
 def _refusal(instead: str) -> str:
-    return f"skipped; accepted: {instead}" if len(instead) < _LONGEST else "skipped: not a transform that is known here"
+    return f"use {instead}" if len(instead) < _LONGEST else "not a transform that is known here"
 
 
-def _read_range(request: Request) -> tuple[int, int]:
-    """``first`` and ``count`` of a list, from 0 on. Raises HTTPException."""
-    given = request.query_params
-    try:
-        return max(int(given.get("first", "0")), 0), max(int(given.get("count", "100")), 0)
-    except ValueError:
-        raise HTTPException(400, "first, count: accepted: whole numbers") from None
+def _read_number(request: Request, name: str, default: int) -> int:
+    """A number of the query, from 0 on. Raises HTTPException."""
+    text = request.query_params.get(name, str(default))
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise HTTPException(400, f"{name}: accepted: whole numbers")
+    return int(text)
 
 
 async def _read_body(request: Request) -> Mapping[str, Any]:

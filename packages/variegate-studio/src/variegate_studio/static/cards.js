@@ -2,6 +2,7 @@
 
 import { call, Problem } from "./api.js";
 import { $, el, openDialog } from "./dom.js";
+import { breakable } from "./grid.js";
 import { change, facts, state } from "./store.js";
 
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
@@ -97,9 +98,11 @@ let dragged = null;
 
 function cardOf(list, card, at) {
   const entry = facts.catalogue.get(card.op);
-  const others = Object.keys(card.arguments).map((name) => ({ name, kind: "text", required: true }));
+  const others = Object.keys(card.arguments).map((name) => ({ name, kind: "fixed", required: true }));
   const ownChance = card.p === 1 ? entry?.fields.find((field) => entry.has_p && field.name === "p") : undefined;
-  const fields = entry?.fields.filter((field) => field !== ownChance) ?? others;
+  // What no control has is shown if the policy has it.
+  const isShown = (field) => field !== ownChance && (field.kind !== "fixed" || field.name in card.arguments);
+  const fields = (entry?.fields ?? others).filter(isShown);
   // An operation inside another has no chance but its own; several views are made of all images.
   const hasChance = ownChance || (list === policy && card.op !== "MultiView");
   const argument = (field) => argumentOf(list, card, at, field);
@@ -117,7 +120,7 @@ function cardOf(list, card, at) {
       "div",
       { className: "head" },
       list === policy ? isOn : null,
-      el("strong", { title: entry?.summary ?? "" }, card.op),
+      el("strong", { title: entry?.summary ?? "" }, ...breakable(card.op)),
       button("↑", "Move up (Alt+Up)", () => move(list, at, at - 1)),
       button("↓", "Move down (Alt+Down)", () => move(list, at, at + 1)),
       button("+", "Duplicate", () => splice(list, at, 0, structuredClone(list.cards()[at]))),
@@ -172,12 +175,46 @@ function argumentOf(list, card, at, field) {
     return transformsOf(list, at, field.name);
   }
   if (card.op === "SomeOf" && field.name === "n") field = { ...field, high: card.arguments.transforms.length };
-  const set = (given) => {
+  const set = (given, rebuild = false) => {
     const changed = { ...list.cards()[at].arguments, [field.name]: given };
     if (!field.required && same(given, field.default)) delete changed[field.name];
-    update(list, at, { arguments: changed }, field.name);
+    update(list, at, { arguments: changed }, field.name, rebuild);
   };
-  return row(field, controlOf(field, value, set));
+  if (field.kind === "weights" && value === null) field = { ...field, start: card.arguments.transforms.map(() => 1) };
+  const control = controlOf(field, value, set);
+  if (!field.optional || value === null || field.kind === "choice") return row(field, control);
+  const unset = el("button", { type: "button", title: `No ${field.name}`, onclick: () => set(null, true) }, "✕");
+  return row(field, el("span", { className: "optional" }, control, unset));
+}
+
+// -- sliders ----------------------------------------------------------------------------------------------------------
+
+// Cards within each other, with their names.
+function* walk(cards, path = "") {
+  for (const [n, card] of cards.entries()) {
+    const name = path ? `${path} › ${card.op}` : `${n + 1}. ${card.op}`;
+    yield { name, card };
+    const inner = card.arguments.transforms;
+    if (Array.isArray(inner) && inner.every((one) => typeof one?.type === "string")) {
+      yield* walk(inner.map(({ type, ...given }) => ({ op: type, arguments: given, on: true, p: 1 })), name);
+    }
+  }
+}
+
+// All sliders of the policy's cards, and of new cards of other operations: what a sweep may show.
+export function sliders() {
+  const found = [];
+  const add = (name, card, isOwn) => {
+    for (const field of facts.catalogue.get(card.op)?.fields ?? []) {
+      const value = card.arguments[field.name] ?? field.default ?? field.start;
+      const isPair = areNumbers(value, 2);
+      if (field.low === null || field.high === null || !(isNumber(value) || isPair)) continue;
+      found.push({ name: `${name}: ${field.name}`, card, field, isPair, isOwn });
+    }
+  };
+  for (const { name, card } of walk(state.cards)) add(name, card, true);
+  for (const entry of facts.catalogue.values()) add(entry.name, entry.card, false);
+  return found;
 }
 
 function transformsOf(owner, at, name) {
@@ -190,46 +227,79 @@ function transformsOf(owner, at, name) {
   return el("div", { className: "inside" }, cells, isList || op === "MultiView" ? null : add);
 }
 
-const row = ({ name, help }, control) =>
-  el("label", { className: "row" }, el("span", { title: help || name }, name), control);
+const row = ({ name, help }, control) => {
+  const isOne = control.matches("input, select");
+  return el(isOne ? "label" : "div", { className: "row" }, el("span", { title: help || name }, ...breakable(name)), control);
+};
+
+const isNumber = (value) => typeof value === "number";
+const areNumbers = (value, length) => Array.isArray(value) && value.length === length && value.every(isNumber);
 
 function controlOf(field, value, set) {
-  const isNumber = typeof value === "number" || value === null;
-  if (field.kind === "choice") {
-    const options = field.choices.map((choice) => el("option", { selected: choice === value }, String(choice)));
-    return el("select", { onchange: (event) => set(field.choices[event.target.selectedIndex]) }, ...options);
+  if (field.kind === "choice") return choiceOf(field, value, set);
+  if (value === null && field.optional && field.start !== null) {
+    const start = () => set(structuredClone(field.start), true);
+    return el("span", { className: "none" }, "none", el("button", { type: "button", onclick: start }, "Set"));
   }
-  if (field.kind === "flag") {
-    return el("input", { type: "checkbox", checked: Boolean(value), onchange: (event) => set(event.target.checked) });
+  if (typeof value === "boolean") {
+    const onchange = (event) => set(event.target.checked);
+    return el("input", { type: "checkbox", checked: value, ariaLabel: field.name, onchange });
   }
-  if ((field.kind === "number" || field.kind === "integer") && isNumber) return slider(field, value, set);
-  if (field.kind === "color" && Array.isArray(value) && value.every(Number.isInteger)) {
+  if (isNumber(value)) return slider(field, value, set);
+  if (areNumbers(value, 2) && field.is_range) return rangeOf(field, value, set);
+  if (field.kind === "color" && areNumbers(value, 3)) {
     const digits = value.map((level) => level.toString(16).padStart(2, "0")).join("");
     const levels = (text) => [1, 3, 5].map((n) => parseInt(text.slice(n, n + 2), 16));
-    return el("input", { type: "color", value: `#${digits}`, oninput: (event) => set(levels(event.target.value)) });
+    const oninput = (event) => set(levels(event.target.value));
+    return el("input", { type: "color", value: `#${digits}`, ariaLabel: field.name, oninput });
   }
-  if (field.kind === "pair" && Array.isArray(value)) {
-    const box = (n) =>
-      el("input", {
-        type: "number",
-        step: "any",
-        value: value[n],
-        ariaLabel: `${field.name}, ${n ? "high" : "low"}`,
-        onchange: (event) => set((value = value.map((old, m) => (m === n ? numberOf(event.target.value) : old)))),
-      });
-    return el("span", { className: "pair" }, box(0), box(1));
-  }
-  return el("input", {
-    type: "text",
-    value: JSON.stringify(value),
-    onchange: (event) => {
-      try {
-        set(JSON.parse(event.target.value));
-      } catch {
-        set(event.target.value);
-      }
-    },
+  if (Array.isArray(value) && value.length && value.every(isNumber)) return several(field, value, set);
+  return el("code", {}, JSON.stringify(value));
+}
+
+function choiceOf(field, value, set) {
+  const choices = [...field.choices];
+  let at = choices.findIndex(([, choice]) => same(choice, value));
+  if (at < 0) at = choices.push([JSON.stringify(value), value]) - 1;
+  const options = choices.map(([name], n) => el("option", { selected: n === at }, name));
+  const onchange = (event) => set(choices[event.target.selectedIndex][1]);
+  return el("select", { ariaLabel: field.name, onchange }, ...options);
+}
+
+// A slider for each of several numbers.
+function several(field, values, set) {
+  let now = values;
+  const one = (value, n) => {
+    const part = { ...field, name: `${field.name} ${n + 1}`, low: field.low ?? 0, high: field.high ?? 10 };
+    return slider(part, value, (given) => set((now = now.with(n, given))));
+  };
+  return el("span", { className: "several" }, ...values.map(one));
+}
+
+// Two thumbs on one line, and boxes for exact numbers.
+function rangeOf(field, value, set) {
+  let now = value;
+  const [low, high] = [Math.min(field.low ?? 0, ...value), Math.max(field.high ?? 1, ...value)];
+  const step = field.step ?? stepOf((high - low) / 200);
+  const boxes = [];
+  const thumbs = [];
+  const change = (n, given) => {
+    if (given === null) return;
+    const bounded = n ? Math.max(given, now[0]) : Math.min(given, now[1]);
+    now = now.with(n, Number(bounded.toPrecision(6)));
+    boxes[n].value = thumbs[n].value = now[n];
+    set(now);
+  };
+  ["low", "high"].forEach((end, n) => {
+    const ariaLabel = `${field.name}, ${end}`;
+    const box = el("input", { type: "number", step: field.step ?? "any", value: value[n], ariaLabel });
+    box.addEventListener("change", () => change(n, numberOf(box.value)));
+    const thumb = el("input", { type: "range", min: low, max: high, step, value: value[n], ariaLabel });
+    thumb.addEventListener("input", () => change(n, Number(thumb.value)));
+    boxes.push(box);
+    thumbs.push(thumb);
   });
+  return el("span", { className: "pair" }, el("span", { className: "range" }, ...thumbs), ...boxes);
 }
 
 // 1, 2 or 5 times a power of ten, so that sliders stop at round numbers.
@@ -239,12 +309,13 @@ function stepOf(most) {
 }
 
 function slider(field, value, set) {
-  const step = field.kind === "integer" ? field.step : "any";
-  const box = el("input", { type: "number", step, value: value ?? "", placeholder: field.optional ? "none" : "" });
+  const step = field.step ?? "any";
+  const box = el("input", { type: "number", step, value: value ?? "", ariaLabel: field.name });
   box.addEventListener("change", () => set(numberOf(box.value)));
   if (field.low == null || field.high == null) return box;
-  const fine = field.kind === "integer" ? field.step : stepOf((field.high - field.low) / 200);
-  const range = el("input", { type: "range", min: field.low, max: field.high, step: fine, value: value ?? field.low });
+  const fine = field.step ?? stepOf((field.high - field.low) / 200);
+  const ends = { min: field.low, max: field.high, step: fine, value: value ?? field.low };
+  const range = el("input", { type: "range", ...ends, ariaLabel: `${field.name}, slider` });
   range.addEventListener("input", () => {
     box.value = Number(Number(range.value).toPrecision(4));
     set(Number(box.value));
@@ -266,7 +337,7 @@ export function openCatalogue(list = policy) {
       addCard(structuredClone(entry.card), list);
     };
     const properties = { type: "button", title: entry.summary, className: "tile", onclick: add };
-    const tile = el("button", properties, picture, entry.name);
+    const tile = el("button", properties, picture, el("span", {}, ...breakable(entry.name)));
     groups.get(entry.group).push({ entry, tile, picture });
   }
   const sections = [...groups].map(([name, tiles]) => {

@@ -13,26 +13,36 @@ export function drawGrid(container, pictures, columns = null) {
 }
 
 function figure(container) {
-  const button = el("button", { type: "button", className: "figure" }, el("img", { alt: "" }), el("span"));
-  const made = el("div", {}, button);
+  const button = el("button", { type: "button", className: "figure" }, el("img", { alt: "" }));
+  const caption = el("details", { className: "caption" }, el("summary"), el("p"));
+  const made = el("div", {}, button, caption);
   button.addEventListener("click", () => zoom(container, [...container.children].indexOf(made)));
   return made;
 }
 
-// `picture.control`: an element to stand below.
+// The first line stands below a picture; the others unfold. `picture.control`: an element to stand below.
 function fill(cell, picture) {
-  const made = cell.firstElementChild;
-  const [image, text] = made.children;
-  cell.replaceChildren(made, ...(picture.control ? [picture.control] : []));
+  const [button, caption] = cell.children;
+  const image = button.firstElementChild;
+  cell.replaceChildren(button, caption, ...(picture.control ? [picture.control] : []));
   if (image.getAttribute("src") !== picture.url) image.src = picture.url;
-  made.classList.toggle("original", Boolean(picture.name));
-  const lines = picture.name ? [picture.name, ...(picture.label ? [picture.label] : [])] : picture.lines;
-  const shown = [...(picture.title && !picture.name ? [picture.title] : []), ...lines];
-  text.textContent = shown.join("\n") || "unchanged";
-  const passes = picture.passes ? [`passes: ${picture.passes}`] : [];
+  button.classList.toggle("original", Boolean(picture.name));
+  const named = [picture.name ?? picture.title, picture.name ? picture.label : null].filter(Boolean);
+  const lines = [...named, ...(picture.name ? [] : picture.lines)];
+  if (!lines.length) lines.push("unchanged");
   const size = picture.width ? [`${picture.width} x ${picture.height}`] : [];
-  made.title = [...(picture.lines ?? []), ...passes, ...size, ...(picture.more ? [picture.more] : [])].join("\n");
+  button.title = button.ariaLabel = [...lines, ...size, ...(picture.more ? [picture.more] : [])].join("\n");
+  const [first, ...others] = lines;
+  if (caption.dataset.text === button.title) return;
+  caption.dataset.text = button.title;
+  caption.classList.toggle("single", !others.length);
+  caption.firstElementChild.replaceChildren(...breakable(first), others.length ? ` +${others.length}` : "");
+  caption.lastElementChild.replaceChildren(...breakable(others.join("\n")));
 }
+
+// Text that may break at the ends of words: RandomHorizontalFlip, cat/001.png.
+export const breakable = (text) =>
+  text.split(/(?<=[a-z0-9])(?=[A-Z])|(?<=[/_-])/).flatMap((part, n) => (n ? [el("wbr"), part] : [part]));
 
 function zoom(container, at) {
   const image = el("img", { className: "zoomed", alt: "" });
@@ -40,9 +50,8 @@ function zoom(container, at) {
   const show = (to) => {
     at = (to + container.children.length) % container.children.length;
     const button = container.children[at].firstElementChild;
-    const [small, lines] = button.children;
-    image.src = small.src;
-    text.textContent = image.alt = button.title || lines.textContent;
+    image.src = button.firstElementChild.src;
+    text.textContent = image.alt = button.title;
   };
   show(at);
   const dialog = openDialog("Picture", image, text);
@@ -53,22 +62,44 @@ function zoom(container, at) {
   dialog.onclose = () => container.children[at]?.firstElementChild.focus();
 }
 
-// Levels before (line) and after (area), of luma and of each color.
+const PEN = "11px system-ui, sans-serif";
+
+// Levels before (line) and after (area), of luma and of each color: shares of the pixels by level.
 export function drawHistograms(canvas, { before, after }) {
   const style = getComputedStyle(canvas);
   const colors = { luma: style.color, red: "#d33", green: "#2a2", blue: "#36f" };
   const pen = canvas.getContext("2d");
-  const [width, height] = [(canvas.width = 640), (canvas.height = 90)];
+  const [width, height] = [(canvas.width = Math.max(canvas.clientWidth, 480)), (canvas.height = 132)];
   const part = width / 4;
+  const [top, bottom] = [36, height - 18];
+  const text = (words, x, y, align = "left") => Object.assign(pen, { textAlign: align }).fillText(words, x, y);
+  pen.font = PEN;
+  pen.fillStyle = pen.strokeStyle = style.color;
+  pen.fillRect(2, 6, 16, 1.5);
+  text("before", 22, 11);
+  pen.globalAlpha = 0.45;
+  pen.fillRect(72, 2, 16, 9);
+  pen.globalAlpha = 1;
+  text("after: share of pixels by level", 92, 11);
   Object.entries(colors).forEach(([name, color], n) => {
     const share = (levels) => levels.map((count) => count / Math.max(levels.reduce((a, b) => a + b, 0), 1));
     const [old, made] = [share(before[name]), share(after[name])];
-    const top = Math.max(...old, ...made) || 1;
-    const x = (bin) => n * part + 4 + (bin / 64) * (part - 8);
-    const y = (value) => height - 2 - (value / top) * (height - 6);
+    const most = Math.max(...old, ...made) || 1;
+    const [left, right] = [n * part + 34, (n + 1) * part - 8];
+    const x = (bin) => left + (bin / 64) * (right - left);
+    const y = (value) => bottom - (value / most) * (bottom - top);
+    pen.fillStyle = pen.strokeStyle = style.color;
+    pen.lineWidth = 1;
+    pen.strokeRect(left, top, 0, bottom - top);
+    pen.strokeRect(left, bottom, right - left, 0);
+    text(name, left + 4, top - 6);
+    text(`${(100 * most).toFixed(0)} %`, left - 4, top + 8, "right");
+    text("0", left, height - 5);
+    text("128", (left + right) / 2, height - 5, "center");
+    text("255", right, height - 5, "right");
     pen.fillStyle = pen.strokeStyle = color;
     pen.globalAlpha = 0.45;
-    made.forEach((value, bin) => pen.fillRect(x(bin), y(value), (part - 8) / 64, height - 2 - y(value)));
+    made.forEach((value, bin) => pen.fillRect(x(bin), y(value), (right - left) / 64, bottom - y(value)));
     pen.globalAlpha = 1;
     pen.beginPath();
     old.forEach((value, bin) => pen.lineTo(x(bin), y(value)));
@@ -87,7 +118,7 @@ export function drawCurves(canvas, title, series, marked = null) {
   const [left, right, low, high] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
   const pen = canvas.getContext("2d");
   const [width, height] = [(canvas.width = canvas.clientWidth || 640), (canvas.height = 170)];
-  pen.font = "11px system-ui, sans-serif";
+  pen.font = PEN;
   const legend = Math.max(...names.map((name) => pen.measureText(name).width)) + 14;
   const x = (value) => 56 + ((value - left) / (right - left || 1)) * (width - 56 - legend);
   const y = (value) => height - 24 - ((value - low) / (high - low || 1)) * (height - 50);

@@ -1,13 +1,14 @@
 // The page: settings, views, and one redraw for whatever changes.
 
-import { Problem, get } from "./api.js";
+import { Problem, blob, get } from "./api.js";
 import { openCatalogue, renderCards, showProblem } from "./cards.js";
-import { $, el } from "./dom.js";
+import { $, download, el } from "./dom.js";
 import { status } from "./grid.js";
+import { openImages } from "./images.js";
 import { openPaste, startFrom } from "./paste.js";
 import { canRedo, canUndo, change, facts, fromAddress, redo, restore, state, subscribe, undo } from "./store.js";
 import { RUNS } from "./runs.js";
-import { VIEWS, openImages } from "./views.js";
+import { TEXTS, VIEWS, asText, asked } from "./views.js";
 
 const SIZES = [64, 128, 224, 320, 512];
 const THEMES = ["auto", "light", "dark"];
@@ -15,7 +16,16 @@ let draw = () => {};
 let shown = "Grid";
 let otherCopies; // in the mode that is not shown
 
+const PATIENCE_MS = 200;
+let pending = 0;
+
+// What takes longer than a blink says that it is loading.
 async function redraw() {
+  pending += 1;
+  const waiting = setTimeout(() => {
+    $("view").ariaBusy = "true";
+    status("Loading …");
+  }, PATIENCE_MS);
   try {
     await draw();
     showEpochs();
@@ -23,6 +33,10 @@ async function redraw() {
   } catch (error) {
     showProblem(error);
     status("not redrawn");
+  } finally {
+    clearTimeout(waiting);
+    pending -= 1;
+    if (!pending) $("view").ariaBusy = "false";
   }
 }
 
@@ -33,6 +47,7 @@ function showView(name) {
     tab.tabIndex = tab.textContent === name ? 0 : -1;
   }
   $("view").setAttribute("aria-label", name);
+  document.body.classList.toggle("earlier", Object.values(RUNS).some(([title]) => title === name));
   draw = VIEWS[name]($("view"));
   redraw();
 }
@@ -57,6 +72,26 @@ function showTheme(name) {
   document.documentElement.dataset.theme = name;
   localStorage.setItem("variegate-studio-theme", name);
   $("theme").textContent = `Theme: ${name}`;
+}
+
+const DOWNLOADS = {
+  "Policy as JSON": "json",
+  "Policy as YAML": "yaml",
+  "Policy as Python": "python",
+  "Command line": "command",
+};
+
+function showDownloads() {
+  const text = (name) => async () => download(TEXTS[name], (await asText())[name]);
+  const sheet = async () => download("contact-sheet.png", await blob("sheet", asked()));
+  const items = [...Object.entries(DOWNLOADS).map(([label, name]) => [label, text(name)]), ["Contact sheet", sheet]];
+  const run = (action) => () => {
+    $("download").open = false;
+    action().catch(showProblem);
+  };
+  $("downloads").replaceChildren(
+    ...items.map(([label, action]) => el("button", { type: "button", onclick: run(action) }, label)),
+  );
 }
 
 function wire() {
@@ -130,6 +165,7 @@ async function start() {
   facts.views = told.views;
   for (const [name, [title, view]] of Object.entries(RUNS)) if (name in told.views) VIEWS[title] = view;
   $("tabs").replaceChildren(...Object.keys(VIEWS).map(tab));
+  showDownloads();
   wire();
   subscribe((rebuild) => {
     if (rebuild) renderCards();

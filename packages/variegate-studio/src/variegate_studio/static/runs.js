@@ -1,8 +1,8 @@
-// Views of earlier work: outputs of augment, findings of check, the log of train.
+// Views of earlier work: outputs of augment, findings of check.
 
 import { blob, call } from "./api.js";
 import { download, el } from "./dom.js";
-import { drawCurves, drawGrid, status } from "./grid.js";
+import { drawGrid, status } from "./grid.js";
 import { facts } from "./store.js";
 
 const COUNT = 48;
@@ -18,11 +18,14 @@ function paged(view, name, label, choices, show, ...more) {
   };
   const choice = el("select", { ariaLabel: label, onchange: () => turn(-Infinity) }, ...options);
   const button = (text, by) => el("button", { type: "button", onclick: () => turn(by) }, text);
+  const [previous, next] = [button("Previous", -1), button("Next", 1)];
   const pictures = el("div");
-  view.replaceChildren(choice, " ", button("Previous", -1), " ", button("Next", 1), ...more, pictures);
+  view.replaceChildren(choice, " ", previous, " ", next, ...more, pictures);
   const draw = async () => {
     const found = await call(name, { [label]: choice.value, first, count: COUNT });
     count = found.count;
+    previous.hidden = first === 0;
+    next.hidden = first + COUNT >= count;
     show(pictures, found);
     status(count ? `${first + 1} to ${first + found.rows.length} of ${count}` : "none");
   };
@@ -89,26 +92,7 @@ function findings(view) {
   return paged(view, "findings", "kind", kinds, show, ...buttons, meaning, command);
 }
 
-function training(view) {
-  const again = el("button", { type: "button", onclick: () => draw() }, "Read again");
-  const body = el("div");
-  view.replaceChildren(again, body);
-  const draw = async () => {
-    const { curves, settings } = await call("training", {});
-    const canvases = Object.keys(curves).map(() => el("canvas", { role: "img", className: "curves" }));
-    const told = Object.entries(settings).map(([name, value]) => `${name}: ${value}`).join("\n");
-    body.replaceChildren(
-      el("div", { className: "sides" }, ...canvases),
-      el("details", {}, el("summary", {}, "Settings"), el("p", { className: "lines" }, told)),
-    );
-    Object.entries(curves).forEach(([name, series], n) => drawCurves(canvases[n], `${name} by step`, series));
-    status(`log of ${facts.views.training}`);
-  };
-  return draw;
-}
-
 export const RUNS = {
   run: ["Run", run],
   findings: ["Findings", findings],
-  training: ["Training", training],
 };

@@ -20,6 +20,12 @@ export const subscribe = (listener) => listeners.push(listener);
 export const canUndo = () => past.length > 0;
 export const canRedo = () => future.length > 0;
 
+// The policy before the last change of it; null if it was never changed.
+export const previousCards = () => {
+  const now = JSON.stringify(state.cards);
+  return past.findLast(({ cards }) => JSON.stringify(cards) !== now)?.cards ?? null;
+};
+
 // `key` names the control. `rebuild`: cards were added, moved or removed.
 export function change(patch, key = null, rebuild = false) {
   const now = Date.now();
