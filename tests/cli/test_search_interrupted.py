@@ -16,7 +16,7 @@ import variegate.learn.driver
 import variegate.learn.images
 from tests.children import start_python
 from tests.cli.searches import search_in_three_steps as search
-from variegate.learn.classifier import Classifier
+from variegate.learn.fit import Fit
 from variegate.learn.history import PopulationLog
 from variegate.learn.run import SearchRun
 
@@ -56,7 +56,7 @@ def test_at_any_time(
         (variegate.learn.images, "load_images", 130, "interrupted"),
         (variegate.learn.images, "split", 130, KEPT),
         (variegate.learn.driver, "LocalSearch", 130, KEPT),
-        (Classifier, "train", 130, KEPT),
+        (Fit, "train_epoch", 130, KEPT),
         (variegate.learn.driver.LocalSearch, "_copy", 130, KEPT),
         (PopulationLog, "append", 130, KEPT),
         (variegate.learn.driver.LocalSearch, "_resume", 130, KEPT),

@@ -17,8 +17,10 @@ from rich.console import Console
 from tests.children import start_python
 from tests.cli.searches import run
 from variegate.cli import main
-from variegate.cli.train import TrainingView
-from variegate.learn.learner import Learner
+from variegate.cli.render import rendering
+from variegate.cli.train import _looks
+from variegate.learn.events import EpochEnded, Logged
+from variegate.learn.fit import Fit
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -62,7 +64,7 @@ def test_a_training_and_the_same_command_again(
     shown, told = capsys.readouterr()
     assert told == ""
     done = json.loads(shown)
-    assert {"epoch", "step", "loss", "lr", "images_per_second", "waiting", "top1", "top5", "seconds"} <= set(done)
+    assert {"epoch", "step", "loss", "lr", "images_per_second", "waiting", "top1", "seconds"} <= set(done)
     assert (done["event"], done["epoch"], done["step"]) == ("done", 2, 18)
     assert [line["top1"] for line in logged(out) if "top1" in line][-1] == done["top1"]
 
@@ -135,10 +137,12 @@ SLOWLY = """
 import sys, time
 from variegate.cli import main
 from variegate.learn import progress
-from variegate.cli.train import TrainingView
-from variegate.learn.learner import Learner
-progress._TELL_SECONDS, seed = 0.0, Learner.begin_step
-Learner.begin_step = lambda *steps: (time.sleep(0.05), seed(*steps))
+from variegate.cli.render import rendering
+from variegate.cli.train import _looks
+from variegate.learn.events import EpochEnded, Logged
+from variegate.learn.fit import Fit
+progress._TELL_SECONDS, update = 0.0, Fit._update
+Fit._update = lambda *given: (time.sleep(0.05), update(*given))
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -158,15 +162,15 @@ def test_killed_and_interrupted_it_goes_on_to_the_same_digits(
     process.wait()
     assert 9 <= len(logged(out)) < 18
 
-    begin_step = Learner.begin_step
+    update = Fit._update
 
-    def interrupt(learner: Learner, steps: int) -> None:
-        if steps == 14:
+    def interrupt(fit: Fit, lr: float) -> None:
+        if fit.steps == 15:
             signal.raise_signal(signal.SIGINT)
-        begin_step(learner, steps)
+        update(fit, lr)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Learner, "begin_step", interrupt)
+        patched.setattr(Fit, "_update", interrupt)
         assert train(stripes, out, *more) == 130
     assert "interrupted: progress is saved; to resume, run the same command again" in capsys.readouterr().err
     assert logged(out)[-1]["step"] == 15
@@ -179,12 +183,13 @@ def test_killed_and_interrupted_it_goes_on_to_the_same_digits(
 
 def test_what_a_terminal_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = io.StringIO()
-    monkeypatch.setattr("variegate.cli.console.stderr", lambda: Console(file=shown, force_terminal=True, width=100))
-    with TrainingView(3, is_silent=False) as view:
-        view({"epoch": 0, "step": 7, "loss": 0.5, "lr": 0.1, "images_per_second": 1234.5, "waiting": 0.25})
-        view({"epoch": 0, "top1": 0.5, "top5": 1.0})
+    monkeypatch.setattr("variegate.cli.render.stderr", lambda: Console(file=shown, force_terminal=True, width=120))
+    line = {"epoch": 0, "step": 7, "loss": 0.5, "lr": 0.1, "images_per_second": 1234.5, "waiting": 0.25}
+    with rendering(False, _looks()) as view:
+        view(Logged(line, 3))
+        view(EpochEnded(1, 0.5, 1234.5, {"top1": 0.5}))
     text = shown.getvalue()
-    assert "step 7: loss 0.5000, top-1 50.00%, top-5 100.00%, 1,234 images/s, 25% waiting" in text
+    assert "step 7: loss 0.5000, 1,234 images/s, 25% waiting" in text
     assert "0/3" in text
     assert "epoch 1" not in text, "a line an epoch is for files"
 

@@ -27,9 +27,9 @@ from variegate.options.datasets import (
     TargetOptions,
 )
 from variegate.options.doctor import DoctorOptions
+from variegate.options.fit import FitOptions
 from variegate.options.search import (
     EvaluationOptions,
-    Hyperparameters,
     ObjectiveOptions,
     RaceOptions,
     SearchOptions,
@@ -102,7 +102,7 @@ def test_values_that_python_refuses_are_named_as_they_are_typed(capsys: pytest.C
 
 
 def test_defaults_stand_once() -> None:
-    recipe, searched, evaluated = Hyperparameters(1), SearchOptions(), EvaluationOptions()
+    recipe, searched, evaluated = FitOptions(), SearchOptions(), EvaluationOptions()
     for name in ("lr", "lr_schedule", "weight_decay", "momentum", "clip", "precision"):
         assert getattr(recipe, name) == getattr(searched, name) == getattr(evaluated, name)
     assert (Settings().size, Settings().interval) == (searched.population, searched.interval)
@@ -169,7 +169,7 @@ def test_numbers_of_commands_are_finite(name: str, capsys: pytest.CaptureFixture
 
 OPTION_CLASSES = (
     *(DeviceOptions, TargetOptions, PackingOptions, CheckingOptions, IndexingOptions, CleaningOptions),
-    *(DoctorOptions, Hyperparameters, TrainingOptions, RaceOptions, SearchOptions, ObjectiveOptions),
+    *(DoctorOptions, FitOptions, TrainingOptions, RaceOptions, SearchOptions, ObjectiveOptions),
     *(EvaluationOptions, TrainOptions),
 )
 

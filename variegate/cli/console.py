@@ -16,7 +16,6 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.status import Status
 from rich.table import Table
 from rich.text import Text
@@ -204,31 +203,3 @@ def warnings_as_notes(to: Console) -> Iterator[None]:
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = show
         yield
-
-
-@contextmanager
-def working(bar: Progress, stop: threading.Event, is_patient: bool = False) -> Iterator[None]:
-    """Show a bar while work goes on that Ctrl-C stops by ``stop``, and its warnings as notes."""
-    with bar, interrupt_sets(stop, is_patient), warnings_as_notes(bar.console):
-        yield
-
-
-class CountingBar(Progress):
-    """A bar on a terminal: the work, a count of a total, the time left, and ``more``: templates of its fields."""
-
-    def __init__(self, as_json: bool, what: str, *more: str, total: float | None = None, **fields: Any) -> None:
-        console = stderr()
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("ETA"))
-        super().__init__(
-            *columns,
-            TimeRemainingColumn(),
-            *map(TextColumn, more),
-            console=console,
-            disable=as_json or not console.is_terminal,
-            transient=True,
-        )
-        self._task = self.add_task(what, total=total, **fields)
-
-    def show(self, done: float, total: float | None = None, **fields: Any) -> None:
-        """``total``: 0 or None where it is not known, or stays."""
-        self.update(self._task, completed=done, total=total or None, **fields)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import RenderableType
-from rich.text import Text
 
-from variegate.cli.console import INTERRUPTED, CommandError, CountingBar, emit_json, note, say, working
+from variegate.cli.console import INTERRUPTED, CommandError, emit_json, note, say
 from variegate.cli.options import CommandOptions, ImportOptions, SourceOptions
+from variegate.cli.render import COMMON_LOOKS, Bar, CtrlC, Look, Looks, rendering
 from variegate.data.kinds import LABELLED_IMAGES_HELP
 from variegate.options import option, part_of, same_option
 from variegate.options.recipes import RECIPES, with_recipe
 from variegate.options.training import TrainOptions
 from variegate.threads import wait_briefly
+
+if TYPE_CHECKING:
+    from variegate.learn.events import Logged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,31 +45,20 @@ def train(options: TrainCommandOptions) -> None:
     """
     wait_briefly()
     from variegate.io.durable import WriteError
+    from variegate.learn.averaging import RanksError
+    from variegate.learn.events import describe_scores
     from variegate.learn.progress import DivergedError
-    from variegate.learn.ranks import RanksError
-    from variegate.learn.trainer import notes_on
     from variegate.learn.trainer import train as run
     from variegate.loader import TooManyErrors
 
-    as_json = options.as_json
     chosen = part_of(TrainOptions, options)
     is_first = os.environ.get("RANK", "0") == "0"
-    is_single = "RANK" not in os.environ
-    notes = notes_on(chosen) if is_first else []
-    stop = threading.Event()
     started = time.perf_counter()
-    view = TrainingView(chosen.epochs, as_json or not is_first)
-
-    def begin(line: str) -> None:
-        # Called when nothing can be refused any more: an error is printed without notes.
-        note(*notes, to=view.console)
-        notes.clear()
-        if not as_json:
-            say(line, view.console)
-
+    # torchrun passes on a Ctrl-C that the terminal has sent already.
+    ctrl_c: CtrlC = "patient" if "RANK" in os.environ else "stops"
     try:
-        with working(view, stop, not is_single):
-            last = run(options.place, chosen, tell=view, say=begin, stop=stop)
+        with rendering(options.as_json or not is_first, _looks(), ctrl_c) as render:
+            last = run(options.place, chosen, on_event=render, stop=render.stop)
     except (DivergedError, RanksError, TooManyErrors) as error:
         raise CommandError(error) from error
     except WriteError as error:
@@ -88,54 +77,31 @@ def train(options: TrainCommandOptions) -> None:
         return
     seconds = round(time.perf_counter() - started, 1)
     out = str(options.out)
-    if as_json:
+    if options.as_json:
         emit_json("done", **last, seconds=seconds, out=out)
         return
     # Without validation images, the loss of the last step is shown.
     names = ("top1", "top5") if "top1" in last else ("loss",)
-    scores = _scores({name: last[name] for name in names if name in last})
+    scores = describe_scores({name: last[name] for name in names if name in last})
     say(f"{out}: {last['epoch'] + 1} epochs, {last['step']:,} steps, {scores}{seconds:,.1f} s")
 
 
-def _scores(line: dict[str, Any]) -> str:
-    loss = f"loss {line['loss']:.4f}, " if "loss" in line else ""
-    return loss + (f"top-1 {line['top1']:.2%}, top-5 {line['top5']:.2%}, " if "top1" in line else "")
+def _looks() -> Looks:
+    from variegate.learn.events import Chosen, EpochEnded, Logged
+
+    return {
+        **COMMON_LOOKS,
+        Chosen: Look(line=lambda event: event.text),
+        Logged: Look(bar=_bar),
+        EpochEnded: Look(log=str),
+    }
 
 
-class TrainingView(CountingBar):
-    """Progress by the log's lines: a bar of epochs and a line of facts on a terminal, else a line an epoch."""
+def _bar(event: Logged) -> Bar:
+    from variegate.learn.events import describe_scores
 
-    def __init__(self, epochs: int, is_silent: bool) -> None:
-        self._is_silent = is_silent
-        self._epoch: dict[str, Any] = {}
-        self._losses: list[float] = []
-        super().__init__(is_silent, "training", total=epochs)
-
-    def __call__(self, line: dict[str, Any]) -> None:
-        if line["epoch"] != self._epoch.get("epoch", line["epoch"]):
-            self._say_epoch()
-        self._epoch |= line
-        if "loss" in line:
-            self._losses.append(line["loss"])
-        is_over = "step" not in line  # an epoch is scored when it is over
-        self.show(line["epoch"] + is_over)
-
-    def get_renderables(self) -> Iterator[RenderableType]:
-        yield from super().get_renderables()
-        if "step" in self._epoch:
-            rate = f"{self._epoch['images_per_second']:,.0f} images/s, {self._epoch['waiting']:.0%} waiting"
-            yield Text(f"step {self._epoch['step']:,}: {_scores(self._epoch)}{rate}")
-
-    def stop(self) -> None:
-        super().stop()
-        self._say_epoch()
-
-    def _say_epoch(self) -> None:
-        epoch = self._epoch
-        losses = self._losses
-        self._losses = []
-        # The last scores stay in sight while the next epoch trains.
-        self._epoch = {name: epoch[name] for name in ("top1", "top5") if name in epoch}
-        if losses and not self._is_silent and not self.console.is_terminal:
-            mean = {**epoch, "loss": sum(losses) / len(losses)}
-            say(f"epoch {epoch['epoch'] + 1}: {_scores(mean)}{epoch['images_per_second']:,.0f} images/s", self.console)
+    line = event.line
+    if "step" not in line:  # an epoch is scored when it is over
+        return Bar("training", line["epoch"] + 1, event.epochs, describe_scores(line))
+    rate = f"{line['images_per_second']:,.0f} images/s, {line['waiting']:.0%} waiting"
+    return Bar("training", line["epoch"], event.epochs, f"step {line['step']:,}: {describe_scores(line)}{rate}")

@@ -31,10 +31,10 @@ class Adaptation:
     """Base class; gives no magnitudes.
 
     Order of calls in an epoch: ``of_epoch``; for each batch ``noting`` (if any) with its scores, then ``trained`` with
-    its ids; for each step ``end_step``; then ``settle`` and ``end_epoch``.
+    its ids; for each step ``end_step``; then ``synchronize`` and ``end_epoch``.
     """
 
-    gives = False
+    has_magnitudes = False
     noting: Callable[[torch.Tensor], None] | None = None
 
     def of_epoch(self, epoch: int) -> ConditionsOfIds:
@@ -47,11 +47,11 @@ class Adaptation:
         """The sum of the magnitudes of the step and their number, to be added up over ranks; empty without any."""
         return []
 
-    def told(self, steps: int, sums: list[float]) -> list[dict[str, float]]:
+    def log_fields(self, steps: int, sums: list[float]) -> list[dict[str, float]]:
         """Log fields of so many steps, from the sums of ``end_step`` over all ranks."""
         return [{}] * steps
 
-    def settle(self, over_ranks: OverRanks = lambda values: values) -> None:
+    def synchronize(self, over_ranks: OverRanks = lambda values: values) -> None:
         """Exchange what was noted; every rank calls it."""
 
     def end_epoch(self) -> None:
@@ -61,7 +61,7 @@ class Adaptation:
         """Write the magnitudes of the epoch."""
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """State for a checkpoint, complete after ``settle``."""
+        """State for a checkpoint, complete after ``synchronize``."""
         return {}
 
     def load(self, tensors: dict[str, torch.Tensor]) -> None:
@@ -72,7 +72,7 @@ class EntropyAdaptation(Adaptation):
     """A magnitude per image: 1 - H(p) / log(classes), where p is the model's last prediction for it in training; 0
     before the first."""
 
-    gives = True
+    has_magnitudes = True
 
     def __init__(self, ids: Ids) -> None:
         self.table = MagnitudeTable(ids)
@@ -97,7 +97,7 @@ class EntropyAdaptation(Adaptation):
             codes = codes[torch.from_numpy(keep).to(codes.device)]
         self._used[0] += float(self._current(ids)["magnitude"].sum())
         self._used[1] += len(ids)
-        # Read from the device in settle(): reading waits for the GPU.
+        # Read from the device in synchronize(): reading waits for the GPU.
         self._pending.append((ids, codes))
 
     def end_step(self) -> list[float]:
@@ -105,11 +105,11 @@ class EntropyAdaptation(Adaptation):
         self._used = [0.0, 0.0]
         return used
 
-    def told(self, steps: int, sums: list[float]) -> list[dict[str, float]]:
+    def log_fields(self, steps: int, sums: list[float]) -> list[dict[str, float]]:
         pairs = zip(sums[::2], sums[1::2], strict=True)
         return [{"magnitude": round(total / number, _DIGITS)} if number else {} for total, number in pairs]
 
-    def settle(self, over_ranks: OverRanks = lambda values: values) -> None:
+    def synchronize(self, over_ranks: OverRanks = lambda values: values) -> None:
         fresh = np.full(len(self._next), -1, np.int32)
         for ids, codes in self._pending:
             fresh[self.table.rows(ids)] = codes.cpu().numpy()

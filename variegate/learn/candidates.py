@@ -58,8 +58,7 @@ class Candidate(Row):
 
     def around(self, baseline: BaselineAugmentation) -> BaselineAugmentation:
         """The crop, flip and cutout of this row. Raises ValueError for a part of 0 pixels."""
-        padding, cutout = self.pixels("policies", baseline.padding, baseline.cutout)
-        return replace(baseline, padding=padding, flip=self.flip, cutout=cutout)
+        return baseline.with_row(self, "policies")
 
     def transform(self, baseline: BaselineAugmentation, epochs: int) -> T.Transform:
         """All that is done to images that train with it."""

@@ -19,10 +19,10 @@ from variegate.checks import PIXEL_VERSION, as_integer, as_numbers, check_pixel_
 from variegate.data.base import SourceError
 from variegate.errors import one_line
 from variegate.io.durable import publish, write_atomically, write_error
+from variegate.learn.averaging import Ranks
+from variegate.learn.choices import AUTOMATIC_MODELS, BATCH
 from variegate.learn.feed import Feed
-from variegate.learn.images import AUTOMATIC_MODELS, BATCH
 from variegate.learn.model_file import DAMAGE, read_saved
-from variegate.learn.ranks import Ranks
 from variegate.learn.step import Tensors
 from variegate.options.training import FREE, FREE_ON_OTHER_RANKS, TrainOptions
 

@@ -10,9 +10,9 @@ import math
 import shutil
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, ClassVar
@@ -23,12 +23,13 @@ from variegate.events import OnEvent
 from variegate.executors.runners.devices import resolve
 from variegate.io.durable import write_atomically
 from variegate.learn.events import SearchProgress, notes_as_warnings
+from variegate.learn.fit import one_thread_each, threads_each
 from variegate.learn.history import History, LogError, PopulationLog, Row, best_score, read_log
 from variegate.learn.population import Population, Step
 from variegate.learn.run import CHECKPOINT_NAMES, LOG_NAME, PopulationRun
 from variegate.policies.schedule import Schedule
 from variegate.threads import default_threads
-from variegate.workers.devices import choose_devices, cores_each, kind_of
+from variegate.workers.devices import choose_devices, kind_of
 
 
 class CheckpointError(ValueError):
@@ -80,23 +81,6 @@ def search_devices(devices: str | Sequence[str] = "auto", members: int = 1) -> l
     else:
         names = tuple(f"cpu:{number}" for number in range(default_threads()))
     return list(names[:members])
-
-
-def threads_each(devices: Sequence[str]) -> int | None:
-    """That augment for each of so many trainings at a time; None: all cores, for a single one."""
-    return None if len(devices) == 1 else cores_each(len(devices))
-
-
-@contextmanager
-def one_thread_each(*devices: str) -> Iterator[None]:
-    """On a CPU a training uses one thread: sums come out the same whatever the machine, and small models faster."""
-    before = torch.get_num_threads()
-    if "cpu" in devices:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class LocalSearch(PopulationSearch):

@@ -1,9 +1,10 @@
-"""Events that searches, races and evaluations report to ``on_event``, one at a time."""
+"""Events that trainings, searches, races and evaluations report to ``on_event``, one at a time."""
 
 from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,43 @@ class Started:
         budget = "" if self.budget is None else f" within {self.budget:,.0f} s"
         size = f"{self.size[0]}x{self.size[1]}"
         return f"{parts}; {self.model}, {epochs}, batches of {self.batch_size}{members}{policies}{budget}, {size}"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What options left open is chosen; a line with the reason."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Logged:
+    """A line of the log of ``train``: of a step, or of the scores of an epoch. ``epochs``: of the training."""
+
+    line: Mapping[str, Any]
+    epochs: int
+
+
+@dataclass(frozen=True)
+class EpochEnded:
+    """An epoch of ``train`` is over. ``loss``: mean of its steps. ``images_per_second``: of the last one. ``scores``:
+    "top1" and, from ten classes on, "top5"; empty without images to score."""
+
+    epoch: int
+    loss: float
+    images_per_second: float
+    scores: Mapping[str, float]
+
+    def __str__(self) -> str:
+        scores = describe_scores({"loss": self.loss, **self.scores})
+        return f"epoch {self.epoch}: {scores}{self.images_per_second:,.0f} images/s"
+
+
+def describe_scores(line: Mapping[str, Any]) -> str:
+    """The loss and the accuracies of a line of the log, each followed by a comma."""
+    loss = f"loss {line['loss']:.4f}, " if "loss" in line else ""
+    scores = [f"top-{name[3:]} {line[name]:.2%}, " for name in ("top1", "top5") if name in line]
+    return loss + "".join(scores)
 
 
 @dataclass(frozen=True, order=True)

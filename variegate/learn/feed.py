@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from variegate import transforms as T
-from variegate.augmenter.planner import MixedLabels, num_partners
+from variegate.augmenter.planner import num_partners
 from variegate.data.base import SourceError, first_names
 from variegate.data.opening import new_notes, open_source
 from variegate.data.samples import Samples
@@ -19,16 +18,12 @@ from variegate.errors import DecodeError
 from variegate.io.addresses import shown, speakable
 from variegate.jobs.arguments import WHOLE, parse_size
 from variegate.learn.adaptation import adapted
-from variegate.learn.fitting import Data, Fit, fit_training
-from variegate.learn.images import (
-    LARGEST_KEPT,
-    BaselineAugmentation,
-    sampled_sizes,
-)
+from variegate.learn.averaging import Ranks
+from variegate.learn.batches import classes_of, plain_images
+from variegate.learn.choices import LARGEST_KEPT, TRAIN, Choice, Data, choose, fit_memory, sample_sizes
+from variegate.learn.images import BaselineAugmentation
 from variegate.learn.models import statistics_of
-from variegate.learn.ranks import Ranks
-from variegate.learn.step import in_channels_last
-from variegate.loader import Batch, Loader
+from variegate.loader import Loader
 from variegate.loader.batch import Failure
 from variegate.options.rows import Row
 from variegate.options.training import TrainOptions
@@ -44,28 +39,7 @@ _GRAY_MEAN = (0.449,)
 _GRAY_STD = (0.226,)
 _CENTER_SHARE = 0.875
 _CACHE_BYTES = 1 << 30
-# Images for models that are initialised by images.
-_MIN_PLAIN = 64
-_MAX_PLAIN = 2048
-_MAX_PLAIN_VALUES = 1 << 23
 _MAX_UNREADABLE = 100
-
-
-def kept_size_steps(row: Row, size: Size, fill: tuple[int, int, int]) -> list[T.Transform]:
-    """The parts of the row for images that keep their (height, width). ``fill``: color of the cutout.
-
-    Raises ValueError for a part of 0 pixels.
-    """
-    side = min(size)
-    padding, cutout = row.pixels("policy", side // 8, side // 2)
-    steps: list[T.Transform] = []
-    if padding:
-        steps.append(T.RandomCrop(size, padding=padding))
-    if row.flip:
-        steps.append(T.RandomHorizontalFlip())
-    if cutout:
-        steps.append(T.Cutout(cutout, fill=fill))
-    return steps
 
 
 def resized_steps(row: Row, size: Size, policy: list[T.Transform], fill: tuple[int, int, int]) -> list[T.Transform]:
@@ -101,8 +75,9 @@ class Feed:
         self.options = options
         row = options.row
         self._policy = None if row.policy is None else scaled_policy(row.policy, options.epochs)
-        self.channels, self.fit = self._fit(ranks)
-        self.model, self.size, self.batch_size = self.fit.model, self.fit.size, self.fit.batch_size
+        self.channels, self.choice = self._choose(ranks)
+        chosen = self.choice
+        self.model, self.size, self.batch_size = chosen.model, chosen.size, chosen.batch_size
         if options.pretrained and not self.model.startswith("timm:"):
             raise ValueError(f"pretrained: got True with model {self.model}; accepted with timm:NAME alone")
         self._device = ranks.device
@@ -120,7 +95,7 @@ class Feed:
             "on_error": "skip",
             **self._cache(),
         }
-        conditions = self.adaptation.of_epoch if self.adaptation.gives else None
+        conditions = self.adaptation.of_epoch if self.adaptation.has_magnitudes else None
         self.train = Loader(self.source, self.transform, max_errors=0.1, conditions=conditions, **common)
         self.scored = None
         if validation is not None:
@@ -137,10 +112,10 @@ class Feed:
     def unread(self) -> list[Failure]:
         return [*self.train.errors, *(self.scored.errors if self.scored is not None else [])]
 
-    def _fit(self, ranks: Ranks) -> tuple[int, Fit]:
-        """-> channels, and what the data and the memory decide; the same on every rank."""
+    def _choose(self, ranks: Ranks) -> tuple[int, Choice]:
+        """Channels, and the choices by the data and the memory; the same on every rank."""
         options = self.options
-        together = ranks.ranks * self.options.accumulate
+        together = ranks.ranks * options.accumulate
         if (options.batch_size or 0) * together > self.length:
             by = f" x {options.accumulate} batches x {ranks.ranks} ranks" if together > 1 else ""
             raise ValueError(
@@ -148,23 +123,27 @@ class Feed:
                 "than that in a step"
             )
         channels, first = _first_image(self.source, self.place)
-        data = Data(self.length, sampled_sizes(self.source), channels, len(self.classes))
+        data = Data(self.length, max(1, self.length // together), sample_sizes(self.source))
         whole = whole_size(self._policy)
         size = whole if options.size == "auto" else parse_size(options.size) or first
         if whole not in (None, size):
             got, wanted = (f"{height}x{width}" for height, width in (size or first, whole))
             raise ValueError(f"size: got {got}, with a policy that crops to {wanted}; accepted: {wanted}")
-        fit = fit_training(data, options, size, together, ranks.device)
-        smallest = min(ranks.gather(fit.batch_size))
-        is_kept = fit.is_kept or options.size.lower() == "none"
-        return channels, replace(fit, batch_size=smallest, is_kept=is_kept)
+        chosen = choose(
+            data, TRAIN, model=options.model, size=size, batch_size=options.batch_size, epochs=options.epochs
+        )
+        chosen = fit_memory(chosen, data, channels, len(self.classes), options, options.seed, ranks.device)
+        smallest = min(ranks.gather(chosen.batch_size))
+        is_kept = chosen.is_kept or options.size.lower() == "none"
+        return channels, replace(chosen, batch_size=smallest, is_kept=is_kept)
 
     def _transforms(self) -> tuple[T.Transform, T.Transform]:
         """-> of training images, and of images that are scored."""
         options = self.options
         row = self.options.row
         size = self.size
-        normalize, fill = self._normalize()
+        baseline = self._baseline()
+        normalize = baseline.plain
         crops_itself = self._policy is not None and is_whole(self._policy)
         if crops_itself:
             row.check_is_whole("policy")
@@ -176,7 +155,7 @@ class Feed:
         if options.random_erasing:
             end.append(T.RandomErasing(options.random_erasing))
 
-        keeps_size = self.fit.is_kept
+        keeps_size = self.choice.is_kept
         is_resized = not keeps_size and whole_size(self._policy) is None
         if keeps_size:
             plain: list[T.Transform] = []
@@ -188,20 +167,21 @@ class Feed:
         if crops_itself:
             steps = [*(plain if is_resized else []), *before]
         elif is_resized and row.crop is None:
-            steps = resized_steps(row, size, before, fill)
+            steps = resized_steps(row, size, before, baseline.fill)
         else:
             # Photos are cropped to one size first if the row says by how many pixels it moves them.
-            steps = [*(plain if is_resized else []), *before, *kept_size_steps(row, size, fill)]
+            steps = [*(plain if is_resized else []), *before, *baseline.with_row(row, "policy").steps()]
         return T.Compose([*steps, *end]), scoring
 
-    def _normalize(self) -> tuple[T.Transform, tuple[int, int, int]]:
-        """-> the normalization, and the color of its mean."""
+    def _baseline(self) -> BaselineAugmentation:
+        """Crop and cutout as options set them, and the statistics that the model expects."""
         mean: tuple[float, ...]
         std: tuple[float, ...]
         mean, std = (_GRAY_MEAN, _GRAY_STD) if self.channels == 1 else (_MEAN, _STD)
         if self.options.pretrained and self.channels == 3:
             mean, std = statistics_of(self.model)
-        return T.Normalize(mean, std), BaselineAugmentation(self.size, mean, std).fill
+        side = min(self.size)
+        return BaselineAugmentation(self.size, mean, std, side // 8, True, side // 2)
 
     def _mixing(self, policy: T.Transform | None) -> tuple[list[T.Transform], list[T.Transform]]:
         """-> the policy if it changes single images, and what mixes images, which comes last."""
@@ -221,30 +201,11 @@ class Feed:
             mixers = [T.RandomChoice(mixers)]
         return ([] if policy is None else [policy]), mixers
 
-    def plain_images(self) -> torch.Tensor:
-        """float32 [N, C, H, W] on the device: up to some thousand images, drawn by the seed, preprocessed as for
-        scoring. Raises SourceError."""
+    def plain_images(self) -> Any:
+        """Images that initialise a model; see ``batches.plain_images``."""
         values = self.size[0] * self.size[1] * self.channels
-        number = max(_MIN_PLAIN, min(_MAX_PLAIN, _MAX_PLAIN_VALUES // values))
-        loader = Loader(
-            self.source,
-            self.plain,
-            min(number, self.length),
-            self._device,
-            seed=self.options.seed,
-            num_threads=self.options.threads,
-            layout="NHWC",
-            rank=0,
-            world_size=1,
-            on_error="skip",
-            prefetch=0,
-        )
-        batch = next(iter(loader), None)
-        if batch is not None and isinstance(batch.images, torch.Tensor):
-            return in_channels_last(batch.images[torch.from_numpy(~batch.padding).to(batch.images.device)])
-        raise SourceError(
-            f"{self.place}: has no images that can be read, of one size; accepted: --size cuts them to one"
-        )
+        options = self.options
+        return plain_images(self.source, self.plain, self._device, options.seed, options.threads, values)
 
     def _check_same_classes(self, others: Samples, place: str) -> None:
         if others.classes and self.source.classes and tuple(others.classes) != tuple(self.classes):
@@ -253,55 +214,6 @@ class Feed:
             raise SourceError(
                 f"{place}: has other classes than {self.place} ({names}); accepted: the same {len(self.classes)}"
             )
-
-
-def classes_of(source: Samples, place: str) -> tuple[str, ...]:
-    """Their names, or numbers; warns of those without images. Raises SourceError where they are not known."""
-    labels = source.labels(np.arange(len(source), dtype=np.int64))
-    if labels is None:
-        if not source.classes:
-            raise SourceError(
-                f"{place}: does not say which classes there are; accepted: class folders, a classnames.txt beside "
-                "shards, open_source(..., classes=[...]), or a data set with `targets`"
-            )
-        return tuple(source.classes)
-    if labels.dtype.kind not in "iu" or labels.ndim != 1 or len(labels) == 0 or labels.min() < 0:
-        raise SourceError(
-            f"{place}: every image needs the number of its class as label; accepted: class folders, or a column of "
-            "integers"
-        )
-    names = tuple(source.classes) or tuple(str(number) for number in range(int(labels.max()) + 1))
-    counts = np.bincount(labels, minlength=len(names))
-    if len(counts) > len(names):
-        raise SourceError(f"{place}: has label {len(counts) - 1}; accepted: 0 to {len(names) - 1}")
-    present = np.flatnonzero(counts)
-    if len(present) == 1 < len(names):
-        has = f"has images of one class ({names[int(present[0])]}), of {len(names)}"
-        raise SourceError(f"{place}: {has}; accepted: two or more")
-    # A folder's own notes name those that it has listed.
-    reported = source.empty_classes
-    empty = [name for name, count in zip(names, counts.tolist(), strict=True) if count == 0 and name not in reported]
-    if empty:
-        text = f"{place}: classes without images, which keep their index: {first_names(empty)}"
-        warnings.warn(speakable(text), stacklevel=4)
-    return names
-
-
-def tensors_of(batch: Batch, device: str) -> tuple[torch.Tensor, Any, torch.Tensor | None]:
-    """-> images, labels (classes, soft ones or ``MixedLabels``) and, where there is padding, weights of 0 and 1, as
-    models on the device take them. Raises SourceError for images of several sizes, and for several labels of each."""
-    images = batch.images
-    labels = batch.labels
-    weights = None
-    if not isinstance(images, torch.Tensor):
-        raise SourceError("the images have several sizes, or views; give one size that all are cut to (--size)")
-    if not isinstance(labels, (MixedLabels, torch.Tensor)):
-        raise SourceError("labels: got several for each image; accepted: one class, or shares of classes")
-    if batch.padding.any():
-        weights = torch.from_numpy(~batch.padding).to(device, torch.float32)
-    is_mixed = isinstance(labels, MixedLabels)
-    moved = MixedLabels(*(part.to(device) for part in labels)) if is_mixed else labels.to(device)
-    return in_channels_last(images).to(device), moved, weights
 
 
 def _open(given: Any) -> tuple[Samples, str]:

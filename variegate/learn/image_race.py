@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Event, Lock
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,11 @@ from variegate import transforms as T
 from variegate.checks import PIXEL_VERSION, integer
 from variegate.events import OnEvent
 from variegate.executors.runners.devices import resolve
-from variegate.learn.adaptation import Adaptation, EntropyAdaptation
+from variegate.learn.adaptation import EntropyAdaptation
 from variegate.learn.candidates import Candidate, describe_rows, parse_candidate, variations
-from variegate.learn.classifier import Classifier
-from variegate.learn.driver import one_thread_each, threads_each
 from variegate.learn.events import Resumed, Started, Training
-from variegate.learn.images import BaselineAugmentation, LabelledImages, TrainingImages, split
+from variegate.learn.fit import FitData, check_batch, fit, one_thread_each, threads_each
+from variegate.learn.images import BaselineAugmentation, LabelledImages, split
 from variegate.learn.plots import plot_comparison
 from variegate.learn.population import SearchStream, repeat_seed
 from variegate.learn.rounds import FORMAT, RaceFiles, RaceRules, run_race
@@ -32,7 +32,7 @@ from variegate.learn.run import ORIGINALS_NAME, digest_of, digests, digests_by_r
 from variegate.learn.standings import RaceResult
 from variegate.learn.trainings import Outcome, TrainingRunner, cost, write_json
 from variegate.learn.verdict import Comparison, compare, describe, is_own, short_name
-from variegate.options.search import Hyperparameters
+from variegate.options.fit import FitOptions
 from variegate.policies.whole import is_whole
 from variegate.threads import computed_once
 
@@ -89,14 +89,14 @@ class TrainingPlan:
 
     subsets: Subsets
     model: str
-    recipe: Hyperparameters
+    recipe: FitOptions
     baseline: Callable[[LabelledImages], BaselineAugmentation]
     seed: int = 0
     devices: Sequence[str] = ("auto",)
 
     def __post_init__(self) -> None:
         integer("seed", self.seed, 0, 2**64 - 1)
-        self.recipe.steps_in(self.subsets.train)
+        check_batch(self.recipe.batch_size or 1, self.subsets.train)
 
     def describe(self) -> dict[str, Any]:
         """All settings that affect a training, besides the images and the policy."""
@@ -114,7 +114,7 @@ class TrainingPlan:
         recipe = self.recipe
         size = int(height), int(width)
         devices = tuple(self.devices)
-        return Started(*counts, recipe.batch_size, recipe.epochs, self.model, size=size, devices=devices, **more)
+        return Started(*counts, recipe.batch_size or 0, recipe.epochs, self.model, size=size, devices=devices, **more)
 
 
 @dataclass(frozen=True)
@@ -303,14 +303,13 @@ class WholeTrainings(ExitStack):
     def __init__(self, plan: TrainingPlan) -> None:
         super().__init__()
         self.plan = plan
-        self._lock = Lock()
-        # Of each round and device: dropped when the next round begins there.
-        self._images: dict[tuple[str, int], tuple[TrainingImages, BaselineAugmentation]] = {}
         names = [resolve(name) for name in plan.devices]
         self._free: SimpleQueue[str] = SimpleQueue()
         for name in names:
             self._free.put(name)
         self.enter_context(one_thread_each(*names))
+        # Devices that begin the next round share its images.
+        self._images_of = lru_cache(maxsize=2)(self._split)
 
     def train(self, row: Candidate, number: int, is_over: Callable[[], bool]) -> Outcome | None:
         """-> accuracy (NaN: it diverged) and its cost; None where ``is_over`` ended it."""
@@ -320,45 +319,30 @@ class WholeTrainings(ExitStack):
         finally:
             self._free.put(device)
 
-    def _images_of(self, device: str, number: int) -> tuple[TrainingImages, BaselineAugmentation]:
-        number = number if self.plan.subsets.varies else 0
-        with self._lock:
-            for key in [key for key in self._images if key[0] == device and key[1] < number]:
-                del self._images[key]
-            if (device, number) not in self._images:
-                train, scored = self.plan.subsets.of(number)
-                baseline = self.plan.baseline(train)
-                self._images[device, number] = TrainingImages(train, scored, baseline.plain, device), baseline
-            return self._images[device, number]
+    def _split(self, number: int) -> tuple[LabelledImages, LabelledImages, BaselineAugmentation]:
+        """Images that train in a round, images that score, and the augmentation around policies."""
+        train, scored = self.plan.subsets.of(number)
+        return train, scored, self.plan.baseline(train)
 
     def _train(self, row: Candidate, number: int, device: str, is_over: Callable[[], bool]) -> Outcome | None:
-        plan, (data, baseline) = self.plan, self._images_of(device, number)
-        seed = repeat_seed(plan.seed, number)  # the same for all policies: they differ in nothing else
-        classifier = Classifier(
-            plan.model,
-            data.train.num_classes,
+        plan = self.plan
+        train, scored, baseline = self._images_of(number if plan.subsets.varies else 0)
+        threads = threads_each(plan.devices)
+        data = FitData(train.samples, baseline.plain, device, threads)
+        found = fit(
+            data,
+            row.transform(baseline, plan.recipe.epochs),
             plan.recipe,
-            data.device,
-            seed,
-            data.train.pixels.shape[3],
-            num_threads=threads_each(plan.devices),
+            repeat_seed(plan.seed, number),  # the same for all policies: they differ in nothing else
+            model=plan.model,
+            adaptation=EntropyAdaptation(data.ids) if row.is_adaptive else None,
+            is_over=is_over,
         )
-        adaptation = EntropyAdaptation(data.train.ids) if row.is_adaptive else Adaptation()
-        classifier.adapt(adaptation)
-        transform = row.transform(baseline, plan.recipe.epochs)
-        accuracy = math.nan
-        # From here, as torch loads a part of itself for the first optimizer of a process, which takes seconds.
+        if found is None:
+            return None
         started = time.perf_counter()
-        for epoch in range(plan.recipe.epochs):
-            if is_over():
-                return None
-            if not math.isfinite(classifier.train(data.train, transform, epoch)):
-                break
-            adaptation.settle()
-            adaptation.end_epoch()
-        else:
-            accuracy = classifier.accuracy(data.scored, data.labels)
-        return accuracy, time.perf_counter() - started
+        accuracy = found.fit.score(data.others(scored.samples).plain_loader())["top1"] if found.is_finite else math.nan
+        return accuracy, found.seconds + time.perf_counter() - started
 
 
 def unseen(test: LabelledImages, policies: Sequence[str]) -> LabelledImages:

@@ -12,30 +12,26 @@ import torch
 
 from variegate import transforms as T
 from variegate.arrays import Float64Array, Int64Array, UInt64Array
-from variegate.augmenter.augmenter import Augmenter
 from variegate.data.base import SourceError
+from variegate.data.objects.arrays import open_arrays
 from variegate.data.opening import open_source
 from variegate.data.samples import Samples
-from variegate.decode import read_image
-from variegate.errors import DecodeError
 from variegate.io.addresses import shown
-from variegate.learn.step import in_channels_last
 from variegate.loader import Loader
 from variegate.loader.shuffle import Permutation
+from variegate.options.rows import Row
 from variegate.policies.whole import is_whole, whole_size
+from variegate.threads import computed_once
 
 _BATCH = 256
-_LOOKED_AT = 32
-LARGEST_KEPT = 64
-_SIDE = 32
 # Of the deviation, so that a channel that never changes is divided by something.
 _LEAST_STD = 1e-3
 
 
 @dataclass(frozen=True)
 class LabelledImages:
-    """``pixels``: uint8 [N, H, W, C]; ``labels``: int64 [N], both on the device; ``ids``: uint64 [N]; ``names``: N, of
-    the samples as their source calls them, or none."""
+    """``pixels``: uint8 [N, H, W, C]; ``labels``: int64 [N], both in memory; ``ids``: uint64 [N]; ``names``: N, of the
+    samples as their source calls them, or none."""
 
     pixels: torch.Tensor
     labels: torch.Tensor
@@ -50,26 +46,15 @@ class LabelledImages:
     def num_classes(self) -> int:
         return len(self.classes)
 
-    def to(self, device: str) -> LabelledImages:
-        return replace(self, pixels=self.pixels.to(device), labels=self.labels.to(device))
+    @computed_once
+    def samples(self) -> Samples:
+        """The same images as a source, with their ids."""
+        return replace(open_arrays(self.pixels.numpy(), self.labels.numpy(), self.classes), id=self.ids)
 
     def take(self, rows: Int64Array) -> LabelledImages:
-        chosen = torch.from_numpy(rows).to(self.pixels.device)
+        chosen = torch.from_numpy(rows)
         names = tuple(self.names[row] for row in rows.tolist()) if self.names else ()
         return LabelledImages(self.pixels[chosen], self.labels[chosen], self.ids[rows], self.classes, names)
-
-
-class TrainingImages:
-    """Images of a training on its device: ``train``, and ``scored``, float32 [N, C, H, W], with their ``labels``."""
-
-    def __init__(self, train: LabelledImages, scored: LabelledImages, plain: T.Transform, device: str) -> None:
-        self.device = device
-        self.train = train.to(device)
-        moved = scored.to(device)
-        images = Augmenter(plain, device, layout="NHWC")(moved.pixels)
-        assert isinstance(images, torch.Tensor)
-        self.scored = in_channels_last(images)
-        self.labels = moved.labels
 
 
 def load_images(
@@ -98,30 +83,7 @@ def load_images(
         raise SourceError("every image needs the number of its class as label: class folders, or a column of integers")
     names = loader.source.classes or tuple(str(n) for n in range(int(every.max()) + 1))
     found = np.concatenate(ids)
-    return LabelledImages(torch.cat(pixels), every, found, names, _names(loader.source, found))
-
-
-def sampled_sizes(source: Samples) -> list[tuple[int, int]]:
-    """(height, width) of up to 32 images, evenly from a source; without those that cannot be read."""
-    found = []
-    for index in np.linspace(0, len(source) - 1, min(len(source), _LOOKED_AT)).astype(np.int64).tolist():
-        try:
-            data = source.read(index).data
-            height, width = np.shape(read_image(data) if isinstance(data, bytes) else data)[:2]
-            found.append((height, width))
-        except DecodeError:  # is told when it is loaded
-            continue
-    return found
-
-
-def is_kept_size(sizes: list[tuple[int, int]]) -> bool:
-    """True for images of one size of at most 64 pixels a side, which is not changed."""
-    return len(set(sizes)) == 1 and max(sizes[0]) <= LARGEST_KEPT
-
-
-def fitting_size(source: Samples) -> tuple[int, int] | None:
-    """The size to resize the images of a search to; None where all have one size that is kept."""
-    return None if is_kept_size(sampled_sizes(source)) else (_SIDE, _SIDE)
+    return LabelledImages(torch.cat(pixels).cpu(), every.cpu(), found, names, _names(loader.source, found))
 
 
 def _names(source: Samples, ids: UInt64Array) -> tuple[str, ...]:
@@ -217,6 +179,18 @@ class BaselineAugmentation:
         red, green, blue = (round(255 * mean) for mean in (self.mean if len(self.mean) == 3 else self.mean[:1] * 3))
         return red, green, blue
 
+    def with_row(self, row: Row, argument: str) -> BaselineAugmentation:
+        """The crop, flip and cutout of a row. Raises ValueError for a part of 0 pixels."""
+        padding, cutout = row.pixels(argument, self.padding, self.cutout)
+        return replace(self, padding=padding, flip=row.flip, cutout=cutout)
+
+    def steps(self) -> list[T.Transform]:
+        """Crop, flip and cutout."""
+        crop = T.RandomCrop(self.size, padding=self.padding) if self.padding else None
+        flip = T.RandomHorizontalFlip() if self.flip else None
+        cutout = T.Cutout(self.cutout, fill=self.fill) if self.cutout else None
+        return [step for step in (crop, flip, cutout) if step is not None]
+
     @property
     def plain(self) -> T.Transform:
         """For images that are not trained on."""
@@ -232,10 +206,7 @@ class BaselineAugmentation:
                 got, mine = (f"{height}x{width}" for height, width in (size, self.size))
                 raise ValueError(f"policy: crops to {got}, and the images are {mine}; accepted: one for this size")
             return T.Compose([policy, self.plain])
-        crop = T.RandomCrop(self.size, padding=self.padding) if self.padding else None
-        flip = T.RandomHorizontalFlip() if self.flip else None
-        cutout = T.Cutout(self.cutout, fill=self.fill) if self.cutout else None
-        return T.Compose([step for step in (policy, crop, flip, cutout, self.plain) if step is not None])
+        return T.Compose([*([] if policy is None else [policy]), *self.steps(), self.plain])
 
     def to_dict(self) -> dict[str, Any]:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
@@ -250,37 +221,3 @@ def _mean_and_std(pixels: torch.Tensor) -> tuple[float, float]:
     mean = first / total
     variance = (total * second - first * first) / (total * total)
     return round(mean / 255, 6), round(math.sqrt(variance) / 255, 6)
-
-
-# Of Population Based Augmentation on CIFAR-10, which is what the rules come to for its 50,000 images.
-BATCH = 128
-LARGE_MODEL = "wrn-28-2"
-_SMALL_MODEL = "wrn-16-1"
-_SMALL_BELOW = 2_000
-_MOST_STEM = 8
-# Updates of an epoch: with fewer a short training hardly moves, and the last images of an epoch are often left out.
-_STEPS = 8
-_LEAST_BATCH = 8
-
-
-def fitting_batch(train: int) -> int:
-    """A power of two that gives an epoch eight steps, from 8 to 128, and no more than there are."""
-    batch = BATCH
-    while batch > _LEAST_BATCH and batch * _STEPS > train:
-        batch //= 2
-    return min(batch, train)
-
-
-AUTOMATIC_MODELS = tuple(
-    model + stem for model in (LARGE_MODEL, _SMALL_MODEL) for stem in ("", "-stem2", "-stem4", "-stem8")
-)
-
-
-def fitting_model(images: int, side: int) -> str:
-    """The network for so many images of a longer side. Above 64 pixels its first layer has a stride, so that the blocks
-    see at most 64."""
-    model = _SMALL_MODEL if images < _SMALL_BELOW else LARGE_MODEL
-    stem = 1
-    while side > stem * LARGEST_KEPT and stem < _MOST_STEM:
-        stem *= 2
-    return model if stem == 1 else f"{model}-stem{stem}"

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from variegate.learn.classifier import Classifier
+from variegate.learn.fit import Fit, FitData
 from variegate.learn.history import Settings
-from variegate.learn.images import BaselineAugmentation, TrainingImages
+from variegate.learn.images import BaselineAugmentation
 from variegate.learn.objective import Step
 from variegate.learn.policy import Numbers
 from variegate.learn.population import SearchStream, draw
@@ -38,26 +38,34 @@ def member_seed(seed: int, member: int) -> int:
 
 
 class ImageMember:
-    """A classifier that trains on images, with a policy between ``baseline``'s steps; its score is the accuracy."""
+    """A model that trains on images, with a policy between ``baseline``'s steps; its score is the accuracy on
+    ``scored``."""
 
     def __init__(
-        self, settings: Settings, baseline: BaselineAugmentation, classifier: Classifier, data: TrainingImages
+        self, settings: Settings, baseline: BaselineAugmentation, fit: Fit, train: FitData, scored: FitData
     ) -> None:
-        self._settings, self._baseline, self._classifier, self._data = settings, baseline, classifier, data
-        self.state_dict = classifier.state_dict
-        self.load_state_dict = classifier.load_state_dict
+        self._settings, self._baseline, self._fit = settings, baseline, fit
+        self._train, self._scored = train, scored.plain_loader()
+        self.state_dict = fit.tensors
 
     def train(self, policy: Numbers, step: int, stop: Event | None = None) -> float | None:
+        fit = self._fit
         transform = self._baseline.with_policy(self._settings.space.transform(policy))
+        loader = self._train.loader(transform, fit.options, fit.seed, None)
+        first = self._settings.end_of(step - 1)
+        fit.steps = first * len(loader)
         losses = []
-        for epoch in range(self._settings.end_of(step - 1), self._settings.end_of(step)):
+        for epoch in range(first, self._settings.end_of(step)):
             if stop is not None and stop.is_set():
                 return None
-            losses.append(self._classifier.train(self._data.train, transform, epoch))
+            losses.append(fit.train_epoch(loader, epoch))
         # Read once all epochs are queued, so that a GPU never waits for the next to be prepared.
         if not all(map(math.isfinite, losses)):
             return math.nan
-        return self._classifier.accuracy(self._data.scored, self._data.labels)
+        return fit.score(self._scored)["top1"]
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._fit.load(state, self._fit.steps)
 
 
 class ObjectiveMember:

@@ -18,6 +18,7 @@ from variegate.io.addresses import shown
 from variegate.jobs.arguments import absolute_place, open_by_index, parse_size
 from variegate.learn import images as image_sets
 from variegate.learn.candidates import candidates_of, default_candidates
+from variegate.learn.choices import SEARCH, choose_size, keeps_size, sample_sizes
 from variegate.learn.history import Settings
 from variegate.learn.image_race import ImageRace, Subsets, TrainingPlan, unseen
 from variegate.learn.images import BaselineAugmentation, LabelledImages
@@ -26,7 +27,6 @@ from variegate.learn.rounds import LOG_NAME, RaceRules
 from variegate.learn.run import SearchRun
 from variegate.learn.sizes import (
     LEAST_TO_SEARCH,
-    MOST_EPOCHS,
     MOST_TRAINED,
     Sizes,
     fit_budget,
@@ -82,7 +82,7 @@ def prepare_search(
     train, validation = image_sets.split(images, sizes.train, sizes.score, options.seed)
     return SearchRun(
         Settings(options.population, searched, options.seed, options.interval, sizes.epochs),
-        options.hyperparameters(sizes.epochs, sizes.batch_size),
+        options.fit_options(sizes.epochs, sizes.batch_size),
         sizes.model,
         BaselineAugmentation.of(train, **baseline),
         train,
@@ -182,7 +182,7 @@ def open_race(
 def _sizes_of_budget(race: ImageRace, options: RaceOptions, on_event: OnEvent) -> Sizes:
     """The sizes of a race, changed so that three rounds fit into its budget."""
     plan = race.plan
-    sizes = Sizes(plan.subsets.train, plan.subsets.scored, plan.recipe.batch_size, plan.recipe.epochs, plan.model)
+    sizes = Sizes(plan.subsets.train, plan.subsets.scored, plan.recipe.batch_size or 1, plan.recipe.epochs, plan.model)
     are_open = options.train is None, options.epochs is None
     if race.rules.budget is None or not any(are_open):
         return sizes
@@ -194,7 +194,7 @@ def _sizes_of_budget(race: ImageRace, options: RaceOptions, on_event: OnEvent) -
 
 def _sizes_of_race(begun: dict[str, Any], sizes: Sizes, options: RaceOptions, images: int) -> Sizes:
     """The sizes that a race began with, if the options leave them open and its file has none out of bounds."""
-    most = {"train": images - 1, "epochs": MOST_EPOCHS, "batch_size": sizes.train}
+    most = {"train": images - 1, "epochs": SEARCH.most_epochs, "batch_size": sizes.train}
     found = {name: as_integer(begun.get(name)) for name in most if getattr(options, name) is None}
     kept: dict[str, Any] = {name: one for name, one in found.items() if one is not None and 1 <= one <= most[name]}
     return replace(sizes, **kept)
@@ -208,7 +208,7 @@ def _plan(
     devices: Sequence[str],
 ) -> TrainingPlan:
     subsets = Subsets(images, sizes.train, test, options.seed)
-    recipe = options.hyperparameters(sizes.epochs, sizes.batch_size)
+    recipe = options.fit_options(sizes.epochs, sizes.batch_size)
     baseline = partial(BaselineAugmentation.of, **_baseline(images, options))
     return TrainingPlan(subsets, sizes.model, recipe, baseline, options.seed, devices)
 
@@ -222,7 +222,9 @@ def load_source(
     source = open_by_index(src)
     for text in source.notes():
         on_event(Note(text))
-    sides = image_sets.fitting_size(source) if size == "auto" else sides
+    if size == "auto":
+        sizes = sample_sizes(source)
+        sides = None if keeps_size(sizes, SEARCH) else choose_size(sizes, SEARCH)
     images = image_sets.load_images(source, sides, device, stop)
     counts = images.labels.bincount(minlength=images.num_classes).tolist()
     reported = source.empty_classes

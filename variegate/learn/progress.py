@@ -17,9 +17,11 @@ from typing import Any
 import torch
 
 from variegate.data.base import SourceError
+from variegate.events import OnEvent
 from variegate.io.durable import AppendOnlyFile, write_error
 from variegate.learn.adaptation import Adaptation
-from variegate.learn.ranks import Ranks
+from variegate.learn.averaging import Ranks
+from variegate.learn.events import EpochEnded, Logged
 
 Line = dict[str, Any]
 
@@ -82,18 +84,20 @@ class StepLines:
 
     log: TrainingLog | None = None
 
-    def __init__(self, ranks: Ranks, adaptation: Adaptation, lr: float, tell: Callable[[Line], object] | None) -> None:
-        self.views = [] if tell is None else [tell]
+    def __init__(self, ranks: Ranks, adaptation: Adaptation, lr: float, epochs: int, on_event: OnEvent) -> None:
+        self.views: list[Callable[[Line], object]] = [lambda line: on_event(Logged(line, epochs))]
+        self._on_event = on_event
+        self._losses: list[float] = []
         self._ranks = ranks
         self._adaptation = adaptation
         self._lr = lr
         self._every = 1
         self._pending = PendingSteps()
 
-    def add(self, line: Line, losses: list[torch.Tensor], images: int) -> None:
-        """A step without its loss: ``losses`` are sums of this rank's parts, ``images`` those of all ranks."""
+    def add(self, line: Line, loss: torch.Tensor, images: int) -> None:
+        """A step without its loss: ``loss`` is the sum of this rank's, ``images`` those of all ranks."""
         self._pending.lines.append(line)
-        self._pending.losses.append(torch.stack(losses).sum())
+        self._pending.losses.append(loss)
         self._pending.images.append(images)
         self._pending.used += self._adaptation.end_step()
 
@@ -113,7 +117,9 @@ class StepLines:
         flags = [seconds, float(stop.is_set()), float(is_saving)]
         sums, (slowest, is_stopped, is_busy) = self._ranks.sum_and_max(local + pending.used, flags)
         self._every = max(1, min(_MOST_PENDING, int(steps * _TELL_SECONDS / max(slowest, 1e-9))))
-        told = zip(pending.lines, sums[:steps], pending.images, self._adaptation.told(steps, sums[steps:]), strict=True)
+        told = zip(
+            pending.lines, sums[:steps], pending.images, self._adaptation.log_fields(steps, sums[steps:]), strict=True
+        )
         lines = [{**line, "loss": total / images, **more} for line, total, images, more in told]
         self._pending = PendingSteps()
         good = list(itertools.takewhile(lambda line: math.isfinite(line["loss"]), lines))
@@ -127,6 +133,16 @@ class StepLines:
             self.log.append(lines)
             for line, view in itertools.product(lines, self.views):
                 view(line)
+            self._losses += [line["loss"] for line in lines if "loss" in line]
+
+    def end_epoch(self, epoch: int, scores: dict[str, float]) -> None:
+        """Log the scores of an epoch that is over, and report it."""
+        if scores:
+            self.write([{"epoch": epoch, **scores}])
+        if self.log is not None and self._losses:
+            mean = sum(self._losses) / len(self._losses)
+            self._on_event(EpochEnded(epoch + 1, mean, self.log.last["images_per_second"], scores))
+        self._losses = []
 
 
 class DivergedError(RuntimeError):

@@ -15,13 +15,14 @@ from variegate.checks import PIXEL_VERSION, check_pixel_version
 from variegate.data.base import SourceError, cut_off
 from variegate.io.addresses import shown
 from variegate.io.durable import write_atomically
-from variegate.learn.classifier import Classifier
 from variegate.learn.events import Started
+from variegate.learn.fit import FitData, check_batch
 from variegate.learn.history import History, Settings, schedule_of
-from variegate.learn.images import BaselineAugmentation, LabelledImages, TrainingImages
+from variegate.learn.images import BaselineAugmentation, LabelledImages
 from variegate.learn.members import ImageMember, PopulationMember, member_seed
 from variegate.learn.trainings import check_folder, claimed_folder
-from variegate.options.search import Hyperparameters, SearchOptions
+from variegate.options.fit import FitOptions
+from variegate.options.search import SearchOptions
 from variegate.policies.schedule import Schedule
 from variegate.threads import computed_once
 
@@ -97,8 +98,8 @@ class PopulationRun(ABC):
     one_thread: ClassVar[bool]
 
     @abstractmethod
-    def on(self, device: str, **options: Any) -> Callable[[int], PopulationMember]:
-        """Prepare a device -> a function that makes a member, by its number. ``options`` as of ``Classifier``."""
+    def on(self, device: str, num_threads: int | None = None) -> Callable[[int], PopulationMember]:
+        """Prepare a device -> a function that makes a member, by its number. ``num_threads``: as of ``FitData``."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -169,7 +170,7 @@ class SearchRun(PopulationRun):
     """
 
     settings: Settings
-    recipe: Hyperparameters
+    recipe: FitOptions
     model: str
     baseline: BaselineAugmentation
     train: LabelledImages
@@ -184,7 +185,7 @@ class SearchRun(PopulationRun):
         if self.recipe.epochs != self.settings.epochs:
             raise ValueError(f"epochs: got {self.recipe.epochs} and {self.settings.epochs}; accepted: the same")
         # Known before a folder is claimed for settings that cannot work.
-        self.recipe.steps_in(len(self.train))
+        check_batch(self.recipe.batch_size or 1, len(self.train))
         if self.settings.space.fill is None:
             space = replace(self.settings.space, fill=self.baseline.fill)
             object.__setattr__(self, "settings", replace(self.settings, space=space))
@@ -225,7 +226,7 @@ class SearchRun(PopulationRun):
             self.total,
             len(self.train),
             len(self.validation),
-            recipe.batch_size,
+            recipe.batch_size or 0,
             recipe.epochs,
             self.model,
             test,
@@ -240,20 +241,18 @@ class SearchRun(PopulationRun):
             f"{len(self.train):,} images, validation accuracy {score:.4f}"
         )
 
-    def on(self, device: str, **options: Any) -> Callable[[int], PopulationMember]:
-        data = TrainingImages(self.train, self.validation, self.baseline.plain, device)
-        return lambda member: ImageMember(
-            self.settings, self.baseline, self.classifier(member, device, **options), data
-        )
+    def on(self, device: str, num_threads: int | None = None) -> Callable[[int], PopulationMember]:
+        train = FitData(self.train.samples, self.baseline.plain, device, num_threads)
+        scored = train.others(self.validation.samples)
 
-    def classifier(self, member: int, device: str, **options: Any) -> Classifier:
-        """As it is before the first step. Raises ValueError for a wrong model."""
-        seed = member_seed(self.settings.seed, member)
-        channels = self.train.pixels.shape[3]
-        return Classifier(self.model, self.train.num_classes, self.recipe, device, seed, channels, **options)
+        def member(number: int) -> PopulationMember:
+            seed = member_seed(self.settings.seed, number)
+            return ImageMember(self.settings, self.baseline, train.begin(self.model, self.recipe, seed), train, scored)
+
+        return member
 
     def check_sent(self) -> None:
-        self.classifier(0, "cpu")
+        self.on("cpu")(0)
 
     def claim(self, folder: Path, backend: str = "local") -> None:
         super().claim(folder, backend)

@@ -295,7 +295,7 @@ class ObjectiveRun(PopulationRun):
     def source(self, score: float) -> str:
         return f"vg.search, {self.name}: {self.settings.size} members, score {score:.4g}"
 
-    def on(self, device: str, **options: Any) -> Callable[[int], PopulationMember]:
+    def on(self, device: str, num_threads: int | None = None) -> Callable[[int], PopulationMember]:
         step = step_of(self.objective)
         assert step is not None
         return partial(ObjectiveMember, self.settings, step)

@@ -10,22 +10,20 @@ from dataclasses import dataclass, replace
 
 from variegate.data.base import SourceError
 from variegate.learn.candidates import Candidate
+from variegate.learn.choices import SEARCH, Data, choose
 from variegate.learn.image_race import Subsets, TrainingPlan, WholeTrainings
-from variegate.learn.images import LabelledImages, fitting_batch, fitting_model, split
+from variegate.learn.images import LabelledImages, split
 from variegate.options.search import EvaluationOptions, RaceOptions, SearchOptions, TrainingOptions
 
 # Of Population Based Augmentation on CIFAR-10, which is what the rules below come to for its 50,000 images.
 MOST_TRAINED = 4_000
 _MOST_SCORED = 46_000
-MOST_EPOCHS = 200
-# Images that a training sees in all: CIFAR-10's 50,000 over 200 epochs.
-_SEEN = 10_000_000
 # To score members by fewer than eight images is to rank them by chance.
 LEAST_TO_SEARCH = 16
 # Rounds of all candidates that are to fit; two are the least that a verdict needs.
 ROUNDS = 3
 # Shorter trainings have fewer images, down to as many of a class and steps of an epoch, and only then fewer epochs.
-LEAST_EPOCHS, _FEWEST_EPOCHS, _LEAST_OF_A_CLASS, _LEAST_STEPS = 10, 4, 8, 8
+_FEWEST_EPOCHS, _LEAST_OF_A_CLASS, _LEAST_STEPS = 4, 8, 8
 # Of the budget: trainings differ in length, and other processes take time.
 _USED_SHARE = 0.8
 # Batches of the training that is timed.
@@ -86,9 +84,10 @@ def _sizes(images: LabelledImages, total: int, train: int, score: int, options: 
     batch = options.batch_size
     if batch is not None and not 1 <= batch <= train:
         raise ValueError(f"batch_size: got {batch}, with {train:,} images to train; accepted: 1 to {train:,}")
-    epochs = options.epochs or max(LEAST_EPOCHS, min(MOST_EPOCHS, _SEEN // train))
-    model = options.model or fitting_model(total, max(images.pixels.shape[1:3]))
-    return Sizes(train, score, batch or fitting_batch(train), epochs, model)
+    height, width = images.pixels.shape[1:3]
+    data = Data(total, train, [(height, width)])
+    chosen = choose(data, SEARCH, model=options.model, size=(height, width), batch_size=batch, epochs=options.epochs)
+    return Sizes(train, score, chosen.batch_size, chosen.epochs, chosen.model)
 
 
 def _check_classes(images: LabelledImages, least: int = 2) -> None:
@@ -122,7 +121,7 @@ class Room:
 def measure(plan: TrainingPlan, rows: Sequence[Candidate]) -> float:
     """Seconds of training per image and epoch, on all devices of the plan at once, with the last of the rows."""
     images = plan.subsets.images
-    batch = plan.recipe.batch_size
+    batch = plan.recipe.batch_size or 1
     train = min(plan.subsets.train, max(images.num_classes, _TIMED_BATCHES * batch))
     some = min(len(images), train + images.num_classes)
     if some < len(images):
@@ -138,7 +137,7 @@ def measure(plan: TrainingPlan, rows: Sequence[Candidate]) -> float:
 
         list(pool.map(run, range(workers)))  # the first compiles and loads
         seconds = max(pool.map(run, range(workers)))
-    return seconds / (plan.recipe.steps_in(train) * batch + _SCORING * (len(images) - train))
+    return seconds / (train // batch * batch + _SCORING * (len(images) - train))
 
 
 def fit_budget(
@@ -169,10 +168,10 @@ def fit_budget(
     # Image passes of a training, for which there is time.
     allowed = _USED_SHARE * left / (in_turn * per_image)
     if are_open[1]:
-        epochs = min(epochs, max(LEAST_EPOCHS, int((allowed - _SCORING * (total - train)) / train)))
+        epochs = min(epochs, max(SEARCH.least_epochs, int((allowed - _SCORING * (total - train)) / train)))
     if are_open[0] and seconds(train, epochs) > _USED_SHARE * left:
         # Batches stay as large, since small ones take as long.
-        least = max(_LEAST_OF_A_CLASS * plan.subsets.images.num_classes, _LEAST_STEPS * plan.recipe.batch_size)
+        least = max(_LEAST_OF_A_CLASS * plan.subsets.images.num_classes, _LEAST_STEPS * (plan.recipe.batch_size or 1))
         train = max(min(train, least), int((allowed - _SCORING * total) / (epochs - _SCORING)))
     if are_open[1] and seconds(train, epochs) > _USED_SHARE * left:
         epochs = max(_FEWEST_EPOCHS, int((allowed - _SCORING * (total - train)) / train))

@@ -1,4 +1,4 @@
-"""A step of a training: scores, loss, gradients, weights. Searches, comparisons and ``train`` share this definition."""
+"""A step of a training: scores, loss, gradients, weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch.nn.functional as nnf
 
 from variegate.augmenter.planner import MixedLabels
 from variegate.learn.models import ModelError
-from variegate.options.training import TrainOptions
+from variegate.options.fit import FitOptions
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -47,7 +47,7 @@ class TrainingStep:
     ) -> torch.Tensor:
         """Add the gradients of a part of a step of ``images`` -> its sum of losses. ``weights``: float32 [N]. Raises
         ModelError."""
-        with precision_of(batch.device.type, self.precision):
+        with precision_context(batch.device.type, self.precision):
             scores = self._scores(batch)
             losses = self._losses(scores, labels)
         if self.on_scores is not None:
@@ -83,7 +83,7 @@ class TrainingStep:
     def _losses(self, scores: torch.Tensor, labels: Any) -> torch.Tensor:
         """[N]. ``labels``: int64 [N], shares of classes [N, C], or ``MixedLabels``."""
         if isinstance(labels, MixedLabels):
-            labels = shares_of(labels, self.num_classes)
+            labels = soft_targets(labels, self.num_classes)
         return nnf.cross_entropy(scores, labels, reduction="none", label_smoothing=self.label_smoothing)
 
 
@@ -98,7 +98,7 @@ _SGD = without_compiler(torch.optim.SGD)
 _AdamW = without_compiler(torch.optim.AdamW)
 
 
-def descent(model: torch.nn.Module, lr: torch.Tensor, options: Any) -> torch.optim.SGD:
+def make_sgd(model: torch.nn.Module, lr: torch.Tensor, options: FitOptions) -> torch.optim.SGD:
     """Nesterov SGD, with weight decay of all weights. ``lr``: a tensor that every step reads."""
     made: torch.optim.SGD = _SGD(
         model.parameters(),
@@ -111,7 +111,7 @@ def descent(model: torch.nn.Module, lr: torch.Tensor, options: Any) -> torch.opt
     return made
 
 
-def shares_of(labels: MixedLabels, num_classes: int) -> torch.Tensor:
+def soft_targets(labels: MixedLabels, num_classes: int) -> torch.Tensor:
     """Labels of mixed images as float32 [N, ``num_classes``]."""
     partner, weight = (one.reshape(len(labels.label), -1) for one in (labels.partner, labels.weight))
     own = 1 - weight.sum(1, keepdim=True)
@@ -119,7 +119,7 @@ def shares_of(labels: MixedLabels, num_classes: int) -> torch.Tensor:
     return shares.scatter_add_(1, torch.cat([labels.label[:, None], partner], 1), torch.cat([own, weight], 1))
 
 
-def precision_of(device: str, precision: str) -> torch.autocast:
+def precision_context(device: str, precision: str) -> torch.autocast:
     """The context that scores and losses are computed in."""
     dtype = DTYPES.get(precision, torch.bfloat16)
     return torch.autocast(device.split(":")[0], dtype, enabled=precision in DTYPES)
@@ -135,10 +135,10 @@ Tensors = dict[str, torch.Tensor]
 _SQUARES_BETA = 0.999
 
 
-def optimizer_of(model: torch.nn.Module, lr: torch.Tensor, options: TrainOptions) -> torch.optim.Optimizer:
+def make_optimizer(model: torch.nn.Module, lr: torch.Tensor, options: FitOptions) -> torch.optim.Optimizer:
     """The optimizer of the trainable weights. ``lr``: a tensor that every step reads."""
     if options.optimizer == "sgd":
-        return descent(model, lr, options)
+        return make_sgd(model, lr, options)
     adamw: torch.optim.Optimizer = _AdamW(
         groups_by_decay(model, options.weight_decay), lr=lr, betas=(options.momentum, _SQUARES_BETA), fused=True
     )
@@ -165,7 +165,8 @@ def state_of(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> Tensor
 
 
 def load_state(optimizer: torch.optim.Optimizer, model: torch.nn.Module, state: Tensors) -> None:
-    """Load what ``state_of`` returned. Raises LookupError for the state of another model."""
+    """Replace the state by a copy of what ``state_of`` returned. Raises LookupError for the state of another model."""
+    optimizer.state.clear()
     weights = dict(model.named_parameters())
     for name, tensor in state.items():
         kind, _, owner = name.partition("/")

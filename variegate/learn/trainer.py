@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from threading import Event
 from typing import Any
@@ -13,7 +11,9 @@ from typing import Any
 import torch
 
 from variegate.checks import integer
+from variegate.events import Note, OnEvent, ignore_event
 from variegate.jobs.output.run_folder import locked
+from variegate.learn.averaging import Ranks, joined
 from variegate.learn.checkpoints import (
     CHECKPOINTS_NAME,
     LOCK_NAME,
@@ -26,14 +26,13 @@ from variegate.learn.checkpoints import (
     describe,
     with_choices_of_run,
 )
-from variegate.learn.feed import Feed, tensors_of
-from variegate.learn.learner import Learner, evaluated
+from variegate.learn.events import Chosen
+from variegate.learn.feed import Feed
+from variegate.learn.fit import Fit, StepResult
 from variegate.learn.model_file import write_model
 from variegate.learn.models import seeded_weights
 from variegate.learn.progress import EVENTS_FOLDER, Line, StepLines, TrainingEvents, TrainingLog, check_events
-from variegate.learn.ranks import Ranks, joined
 from variegate.learn.step import Tensors
-from variegate.loader import Batch
 from variegate.options.training import TrainOptions
 
 
@@ -42,16 +41,16 @@ def train(
     options: TrainOptions | None = None,
     *,
     validation: Any = None,
-    tell: Callable[[Line], object] | None = None,
-    say: Callable[[str], object] | None = None,
+    on_event: OnEvent = ignore_event,
     stop: Event | None = None,
 ) -> Line:
     """Train, or go on with what is in ``options.out`` -> the last line of a step and of an evaluation, as one;
     ``is_done``: False where ``stop`` was set before the end; ``unread``: what this rank could not read, and why.
 
     ``source``: whatever ``vg.open_source`` takes; ``validation`` too, in the place of ``options.validation``. On rank 0
-    ``tell`` is called with every line of the log, and ``say`` at the start with lines about the network, the image
-    size, the batch size and the learning rate. Under ``torchrun`` every process calls this.
+    ``on_event`` is called with events, one at a time: ``Chosen`` lines about the network, the image size, the batch
+    size and the learning rate, a ``Logged`` for every line of the log, and an ``EpochEnded``. Under ``torchrun`` every
+    process calls this.
 
     Raises SourceError for images that cannot be trained on, ModelError, ResumeError for a folder of another training,
     ValueError naming an option, DivergedError, RanksError, WriteError, ImportError.
@@ -61,15 +60,17 @@ def train(
         check_events()
     others = options.validation if validation is None else validation
     with joined(options.device) as ranks:
-        return Trainer(source, others, options, ranks, tell).run(stop or Event(), say)
+        return Trainer(source, others, options, ranks, on_event).run(stop or Event())
 
 
 class Trainer:
     """One rank's part of a training. ``train`` says what it raises."""
 
     def __init__(
-        self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks, tell: Callable[[Line], object] | None
+        self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks, on_event: OnEvent = ignore_event
     ) -> None:
+        self._on_event = on_event
+        self._notes = notes_on(options)
         options = with_choices_of_run(options, ranks.ranks)
         self.options = options
         self.ranks = ranks
@@ -79,15 +80,22 @@ class Trainer:
         steps = math.ceil(feed.length / (self._rank_images * ranks.ranks))
         warmup = round(options.warmup * steps)
         self.adaptation = feed.adaptation
-        self.learner = Learner(
-            feed.model, len(feed.classes), feed.channels, options, ranks, warmup, self.adaptation.noting
+        self.fit = Fit(
+            feed.model,
+            len(feed.classes),
+            feed.channels,
+            options,
+            options.seed,
+            ranks,
+            feed.adaptation,
+            warmup=warmup,
+            is_alone=True,
         )
         self.checkpoints = Checkpoints(options.out / CHECKPOINTS_NAME, ranks)
-        self.lines = StepLines(ranks, feed.adaptation, options.lr, tell)
-        self.steps = 0
+        self.lines = StepLines(ranks, feed.adaptation, options.lr, options.epochs, on_event)
         self._saved_at = -1
 
-    def run(self, stop: Event, say: Callable[[str], object] | None = None) -> Line:
+    def run(self, stop: Event) -> Line:
         """As ``train`` does."""
         out = self.options.out
         is_first = self.ranks.is_first
@@ -99,25 +107,27 @@ class Trainer:
                 self.checkpoints.clear()
             self.ranks.sum_and_max([0.0], [0.0])  # nobody goes on before that
             stack.enter_context(seeded_weights(self.options.seed))
-            self.learner.rehearse(self.feed.size)
+            self.fit.warm_up_backward(self.feed.size)
             end = self.checkpoints.load(self._take)  # bytes of the log at the checkpoint
             if end is not None:
                 self.checkpoints.drop_old()
             else:
-                self.learner.initialise(self.feed.plain_images)
+                self.fit.initialise(self.feed.plain_images)
             if is_first:
                 self.lines.log = stack.enter_context(closing(TrainingLog(out / LOG_NAME, end or 0)))
             if is_first and self.options.tensorboard:
-                events = stack.enter_context(closing(TrainingEvents(out / EVENTS_FOLDER, self.steps)))
+                events = stack.enter_context(closing(TrainingEvents(out / EVENTS_FOLDER, self.fit.steps)))
                 self.lines.views.insert(0, events)
-            if is_first and say is not None:
-                for line in (*self.feed.fit.reasons, self._batch_and_rate()):
-                    say(line)
+            if is_first:  # now that nothing can be refused any more
+                for text in self._notes:
+                    self._on_event(Note(text))
+                for line in (*self.feed.choice.reasons, self._batch_and_rate()):
+                    self._on_event(Chosen(line))
             self._at = self.feed.train.state_dict()
             is_done = self._run_epochs(stop)
             if is_done and self.lines.log is not None:
                 self.lines.log.check()
-                write_model(out, self.feed, self.learner.weights())
+                write_model(out, self.feed, self.fit.weights())
             last = self.lines.log.last if self.lines.log is not None else {}
             return {**last, "is_done": is_done, "unread": [str(one) for one in self.feed.unread()]}
 
@@ -137,34 +147,33 @@ class Trainer:
 
     def _take(self, facts: dict[str, Any], tensors: Tensors) -> int:
         check_same(self.options.out, dict(facts["run"]), describe(self.feed, self.ranks.ranks))
-        self.steps = self._saved_at = integer("step", facts["step"], 0)
-        self.learner.load(tensors, self.steps)
+        self._saved_at = integer("step", facts["step"], 0)
+        self.fit.load(tensors, self._saved_at)
         self.adaptation.load(tensors)
         self.feed.train.load_state_dict(facts["loader"])
         return integer("log", facts["log"], 0)
 
     def _save(self) -> None:
-        if self._saved_at == self.steps:
+        if self._saved_at == self.fit.steps:
             return
-        self._saved_at = self.steps
-        is_alike = self.learner.replicas.is_alike
+        self._saved_at = self.fit.steps
+        is_alike = self.fit.replicas.is_alike
         if is_alike:
-            self.learner.settle()
+            self.fit.synchronize()
         facts = {"loader": self._at, "log": 0 if self.lines.log is None else self.lines.log.end}
         facts["run"] = describe(self.feed, self.ranks.ranks)
-        self.adaptation.settle(self.ranks.highest)
-        self.checkpoints.save(self.steps, self.learner.tensors() | self.adaptation.tensors(), facts, is_alike)
+        self.adaptation.synchronize(self.ranks.highest)
+        self.checkpoints.save(self.fit.steps, self.fit.tensors() | self.adaptation.tensors(), facts, is_alike)
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
     def _run_epochs(self, stop: Event) -> bool:
-        """-> whether it came to its end."""
+        """Returns False if ``stop`` ended it."""
         for epoch in range(self.feed.train.epoch, self.options.epochs):
             self.feed.train.set_epoch(epoch)
             if self.ranks.is_first:
                 self.adaptation.record(self.options.out, epoch)
-            self.learner.module.train()
-            if self._train_epoch(epoch, stop):
+            if not self._train_epoch(epoch, stop):
                 return False
             is_stopped, is_busy = self.lines.flush(stop, self.checkpoints.is_busy)
             self._evaluate(epoch)
@@ -177,73 +186,33 @@ class Trainer:
         return True
 
     def _train_epoch(self, epoch: int, stop: Event) -> bool:
-        """-> whether it was stopped."""
+        """Returns False if ``stop`` ended it."""
         every = self.options.checkpoint_every
-        parts = self._parts()
-        while self._take_step(epoch, parts):
-            is_due = every is not None and self.steps % every == 0
-            if is_due or self.lines.are_due(stop):
-                is_stopped, _ = self.lines.flush(stop, self.checkpoints.is_busy)
-                if is_stopped or is_due:
-                    self._save()
-                if is_stopped:
-                    return True
-        return False
-
-    def _take_step(self, epoch: int, parts: Iterator[tuple[Batch, float]]) -> bool:
-        """False where the epoch has come to its end."""
-        begun = time.perf_counter()
-        waited = 0.0
-        accumulate = self.options.accumulate
-        before = self._at["done"] if self._at["epoch"] == epoch else 0
-        lr = self.options.lr_at(epoch + before / self.feed.length)
-        self.learner.begin_step(self.steps)
-        losses = []
-        for number in range(1, accumulate + 1):
-            if (part := next(parts, None)) is None:
-                break
-            batch, seconds = part
-            waited += seconds
-            is_last = number == accumulate or self._at["done"] >= self.feed.length
-            with self.learner.replicas.communicates(is_last):
-                losses.append(self._add_gradients(batch))
-            if is_last:
-                break
-        if not losses:
-            return False
-        self.steps += 1
-        self.learner.end_step(self.steps, lr)
-        seconds = time.perf_counter() - begun
-        images = self._at["done"] - before
-        line: Line = {"epoch": epoch, "step": self.steps, "loss": math.nan, "lr": lr}
-        line["images_per_second"] = round(images / seconds, 1)
-        line["waiting"] = round(waited / seconds, 4)
-        self.lines.add(line, losses, images)
+        for result in self.fit.run_epoch(self.feed.train, epoch):
+            self._log(epoch, result)
+            is_due = every is not None and self.fit.steps % every == 0
+            if not is_due and not self.lines.are_due(stop):
+                continue
+            is_stopped, _ = self.lines.flush(stop, self.checkpoints.is_busy)
+            if is_stopped or is_due:
+                self._at = self.feed.train.state_dict()
+                self._save()
+            if is_stopped:
+                return False
         return True
 
-    def _add_gradients(self, batch: Batch) -> torch.Tensor:
-        images, labels, weights = tensors_of(batch, self.ranks.device)
-        total = self.learner.step.add_gradients(images, labels, self._rank_images, weights)
-        self.adaptation.trained(batch.ids, ~batch.padding)
-        return total
-
-    def _parts(self) -> Iterator[tuple[Batch, float]]:
-        """The batches of an epoch, each with the seconds that it was waited for."""
-        batches = iter(self.feed.train)
-        while True:
-            begun = time.perf_counter()
-            if (batch := next(batches, None)) is None:
-                return
-            self._at = self.feed.train.state_dict()  # of a loader that is asked once more, it is the next epoch
-            yield batch, time.perf_counter() - begun
+    def _log(self, epoch: int, result: StepResult) -> None:
+        line: Line = {"epoch": epoch, "step": self.fit.steps, "loss": math.nan, "lr": result.lr}
+        line["images_per_second"] = round(result.images / result.seconds, 1)
+        line["waiting"] = round(result.waited / result.seconds, 4)
+        self.lines.add(line, result.loss, result.images)
 
     def _evaluate(self, epoch: int) -> None:
-        self.learner.settle()
-        self.adaptation.settle(self.ranks.highest)
-        scores = evaluated(self.feed, self.learner.scored, self.ranks)
+        self.fit.synchronize()
+        self.adaptation.synchronize(self.ranks.highest)
+        scores = {} if self.feed.scored is None else self.fit.score(self.feed.scored)
         self.adaptation.end_epoch()
-        if scores:
-            self.lines.write([{"epoch": epoch, **scores}])
+        self.lines.end_epoch(epoch, scores)
 
 
 def notes_on(options: TrainOptions) -> list[str]:

@@ -19,8 +19,9 @@ import torch
 from variegate.events import OnEvent
 from variegate.executors.runners.devices import resolve
 from variegate.io.addresses import shown_host
-from variegate.learn.driver import PopulationSearch, one_thread_each
+from variegate.learn.driver import PopulationSearch
 from variegate.learn.events import SearchProgress
+from variegate.learn.fit import one_thread_each
 from variegate.learn.history import PopulationLog, Row, Settings, best_score
 from variegate.learn.policy import SearchSpace
 from variegate.learn.population import LostPopulationError, explore

@@ -122,4 +122,5 @@ def _text(bound: float) -> str:
 
 def part_of(owner: type[T], options: Any) -> T:
     """The fields of ``options`` that ``owner`` has too, as an ``owner``."""
-    return owner(**{one.name: getattr(options, one.name) for one in fields(owner)})  # type: ignore[arg-type]
+    names = [one.name for one in fields(owner) if hasattr(options, one.name)]  # type: ignore[arg-type]
+    return owner(**{name: getattr(options, name) for name in names})

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from variegate.options import check_options, option, same_option
-from variegate.options.search import Hyperparameters
-from variegate.options.training import TrainPrecision
+from variegate.options.fit import FitOptions, Precision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +32,8 @@ class DoctorOptions:
         False, "Time the training step as well: on one repeated batch, and fed by the loader.", "Model"
     )
     model: str = option("wrn-28-2-stem4", "With --train: network, as for variegate train.", "Model", metavar="NAME")
-    precision: TrainPrecision = same_option(
-        Hyperparameters, "precision", default="float32", panel="Model", help="With --train: precision of the step."
+    precision: Precision = same_option(
+        FitOptions, "precision", panel="Model", help="With --train: precision of the step."
     )
     seconds: float = option(1.0, "Seconds to measure each rate.", "Measurement", low=0.01, high=3600)
     limit: int = option(

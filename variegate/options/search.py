@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,56 +9,7 @@ from typing import Any, Literal
 
 from variegate.checks import number
 from variegate.options import check_options, option, part_of, same_option
-
-LrSchedule = Literal["cosine", "step"]
-Precision = Literal["float32", "bfloat16"]
-
-
-@dataclass(frozen=True)
-class Hyperparameters:
-    """Stochastic gradient descent with Nesterov's momentum, as Population Based Augmentation searches and trains.
-
-    The rest of an epoch that fills no batch is left out, as the reference does. ``lr_schedule``: "cosine" falls to 0 at
-    the end (arXiv 1608.03983), "step" to a tenth from the half on, and to a hundredth from three quarters on.
-    Convolutions in "float32" use TF32 where torch does; "bfloat16" is torch's autocast.
-
-    Raises ValueError naming the argument.
-    """
-
-    epochs: int = option(..., "Epochs per training run.", "Training", low=1)
-    batch_size: int = option(128, "Images per training step.", "Training", low=1)
-    lr: float = option(0.1, "Initial learning rate.", "Optimizer")
-    lr_schedule: LrSchedule = option(
-        "cosine",
-        "Learning rate decay: to 0 (cosine), or by a factor of 10 after 1/2 and 3/4 of the epochs (step).",
-        "Optimizer",
-    )
-    weight_decay: float = option(5e-4, "Weight decay (L2 penalty) of all parameters.", "Optimizer", low=0.0)
-    momentum: float = option(0.9, "Nesterov momentum.", "Optimizer", low=0.0)
-    clip: float = option(5.0, "Maximum gradient norm; 0 disables clipping.", "Optimizer", low=0.0)
-    precision: Precision = option(
-        "float32", "Precision of convolutions and matrix products; weights stay float32.", "Training"
-    )
-
-    def __post_init__(self) -> None:
-        check_options(self)
-        if not 0 < self.lr < math.inf:
-            raise ValueError(f"lr: got {self.lr!r}; accepted: more than 0, and finite")
-
-    def steps_in(self, images: int) -> int:
-        """Steps of an epoch over so many images. Raises ValueError for fewer than a batch has."""
-        if self.batch_size > images:
-            raise ValueError(
-                f"batch_size: got {self.batch_size}, with {images} images to train; accepted: no more than that"
-            )
-        return images // self.batch_size
-
-    def lr_at(self, progress: float) -> float:
-        """``progress``: how much of all epochs is done, 0 to 1."""
-        if self.lr_schedule == "cosine":
-            return self.lr * 0.5 * (1.0 + math.cos(math.pi * progress))
-        return self.lr * (1.0 if progress < 0.5 else 0.1 if progress < 0.75 else 0.01)
-
+from variegate.options.fit import FitOptions, LrSchedule, Precision
 
 Backend = Literal["local", "ray"]
 Around = Literal["searched", "fixed"]
@@ -90,24 +40,25 @@ class TrainingOptions:
         "Model",
     )
     batch_size: int | None = same_option(
-        Hyperparameters,
+        FitOptions,
         "batch_size",
         default=None,
         help="Images per training step. By default 128, or fewer where an epoch would have fewer than eight steps.",
     )
     epochs: int | None = same_option(
-        Hyperparameters,
+        FitOptions,
         "epochs",
         default=None,
+        panel="Training",
         help="Epochs per training run; schedules are scaled to it. By default 200, or fewer with more than 50,000 "
         "training images.",
     )
-    lr: float = same_option(Hyperparameters, "lr")
-    lr_schedule: LrSchedule = same_option(Hyperparameters, "lr_schedule")
-    weight_decay: float = same_option(Hyperparameters, "weight_decay")
-    momentum: float = same_option(Hyperparameters, "momentum")
-    clip: float = same_option(Hyperparameters, "clip")
-    precision: Precision = same_option(Hyperparameters, "precision")
+    lr: float = same_option(FitOptions, "lr")
+    lr_schedule: LrSchedule = same_option(FitOptions, "lr_schedule")
+    weight_decay: float = same_option(FitOptions, "weight_decay")
+    momentum: float = same_option(FitOptions, "momentum")
+    clip: float = same_option(FitOptions, "clip")
+    precision: Precision = same_option(FitOptions, "precision")
     seed: int = option(0, "Seed for splits, weight initialization, shuffling and policies.", "Training", low=0)
     devices: str = option(
         "auto",
@@ -118,9 +69,9 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         check_options(self)
 
-    def hyperparameters(self, epochs: int, batch_size: int) -> Hyperparameters:
-        """With sizes that fit the images. Raises ValueError."""
-        return part_of(Hyperparameters, replace(self, epochs=epochs, batch_size=batch_size))
+    def fit_options(self, epochs: int, batch_size: int) -> FitOptions:
+        """Options of the trainer, with sizes that fit the images. Raises ValueError."""
+        return part_of(FitOptions, replace(self, epochs=epochs, batch_size=batch_size))
 
 
 Method = Literal["auto", "race", "pba"]
@@ -244,7 +195,7 @@ class ObjectiveOptions:
     """Options of a search by a training that users supply, which trains ``epochs`` epochs for each member."""
 
     population: int = same_option(SearchOptions, "population")
-    epochs: int = same_option(Hyperparameters, "epochs", help="Epochs per member.")
+    epochs: int = same_option(FitOptions, "epochs", help="Epochs per member.")
     interval: int = same_option(SearchOptions, "interval")
     space: str | None = same_option(SearchOptions, "space", help="Magnitude space. By default pba-relative.")
     seed: int = same_option(SearchOptions, "seed", help="Seed for policies and the seeds of members.")

@@ -15,7 +15,7 @@ from variegate.learn.image_race import Evaluated, ImageRace, Subsets, TrainingPl
 from variegate.learn.images import BaselineAugmentation, LabelledImages, load_images
 from variegate.learn.rounds import RaceFiles, RaceRules
 from variegate.learn.standings import RaceResult
-from variegate.options.search import Hyperparameters
+from variegate.options.fit import FitOptions
 
 MODEL = "tests.learn.search.crashing:linear"
 POLICIES = ("none", "flip+crop", "randaugment-1-5+flip+crop")
@@ -34,7 +34,7 @@ def plan(**settings: Any) -> TrainingPlan:
     baseline = partial(BaselineAugmentation.of, padding=1, flip=True, cutout=4)
     options: dict[str, Any] = {"model": MODEL, "lr": 0.01, "epochs": 1, "devices": ["cpu"]} | settings
     subsets = options.pop("subsets", None) or Subsets(stripes(), 40)
-    recipe = Hyperparameters(options.pop("epochs"), batch_size=20, lr=options.pop("lr"))
+    recipe = FitOptions(epochs=options.pop("epochs"), batch_size=20, lr=options.pop("lr"))
     return TrainingPlan(subsets, options.pop("model"), recipe, baseline, **options)
 
 

@@ -14,7 +14,7 @@ from variegate.learn.members import member_seed
 from variegate.learn.models import build_model
 from variegate.learn.policy import SearchSpace
 from variegate.learn.run import SearchRun
-from variegate.options.search import Hyperparameters
+from variegate.options.fit import FitOptions
 
 
 def small_run(model: str = "wrn-10-1", **settings: Any) -> SearchRun:
@@ -29,7 +29,7 @@ def small_run(model: str = "wrn-10-1", **settings: Any) -> SearchRun:
     population = Settings(
         **{"size": 4, "interval": 2, "epochs": 6, "space": SearchSpace(space="pba-relative")} | settings
     )
-    recipe = Hyperparameters(population.epochs, batch_size=32)
+    recipe = FitOptions(epochs=population.epochs, batch_size=32)
     baseline = BaselineAugmentation.of(train, padding=1, flip=False, cutout=0)
     return SearchRun(population, recipe, model, baseline, train, validation)
 

@@ -12,10 +12,10 @@ import pytest
 
 from variegate import transforms as T
 from variegate.errors import PolicyError
+from variegate.learn.averaging import Ranks
 from variegate.learn.candidates import DEFAULT_CANDIDATES, Candidate, default_candidates, parse_candidate
 from variegate.learn.feed import Feed
 from variegate.learn.images import BaselineAugmentation
-from variegate.learn.ranks import Ranks
 from variegate.options.training import TrainOptions
 from variegate.policies import PBA, load_policy
 

@@ -42,7 +42,7 @@ def checkpoint(**change: Any) -> Change:
 def weights(name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Change:
     def write(folder: Path) -> None:
         saved = torch.load(folder / SAVED, weights_only=True)
-        saved["state"]["model"][name] = change(saved["state"]["model"][name])
+        saved["state"][f"model/{name}"] = change(saved["state"][f"model/{name}"])
         torch.save(saved, folder / SAVED)
 
     return write

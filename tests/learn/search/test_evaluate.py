@@ -13,13 +13,11 @@ import torch
 from tests.learn.search.racing import evaluated, evaluation, stripes, trainings_of
 from variegate.data.base import SourceError
 from variegate.errors import PolicyError
-from variegate.learn.classifier import Classifier
+from variegate.learn.fit import Fit
 from variegate.learn.image_race import ImageRace, Subsets
-from variegate.learn.images import LabelledImages
 from variegate.learn.members import member_seed
 from variegate.learn.population import repeat_seed
 from variegate.policies.schedule import published_schedule
-from variegate.transforms import Transform
 
 
 def scores(race: ImageRace) -> dict[tuple[int, str], float]:
@@ -48,27 +46,28 @@ def test_trainings_at_the_same_time_are_the_same(monkeypatch: pytest.MonkeyPatch
     names = ("none", "randaugment", "flip+crop+cutout")
     two = {"devices": ["cpu:0", "cpu:1"]}
     assert scores(evaluation(*names, **two)) == scores(evaluation(*names))
-    train = Classifier.train
+    train = Fit.train_epoch
 
-    def fails(self: Classifier, images: LabelledImages, transform: Transform, epoch: int) -> torch.Tensor:
+    def fails(self: Fit, loader: Any, epoch: int) -> torch.Tensor:
         if epoch == 1:
             raise RuntimeError("of one training")
-        return train(self, images, transform, epoch)
+        return train(self, loader, epoch)
 
-    monkeypatch.setattr(Classifier, "train", fails)
+    monkeypatch.setattr(Fit, "train_epoch", fails)
     with pytest.raises(RuntimeError, match="of one training"):
         trainings_of(evaluation(*names, epochs=2, **two))
 
 
 def test_every_round_has_images_of_its_own_and_its_policies_share_them(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, tuple[int, ...]]] = []
-    train = Classifier.train
+    train = Fit.train_epoch
 
-    def noting(self: Classifier, images: LabelledImages, transform: Transform, epoch: int) -> torch.Tensor:
-        seen.append((self.seed, tuple(images.ids.tolist())))
-        return train(self, images, transform, epoch)
+    def noting(self: Fit, loader: Any, epoch: int) -> torch.Tensor:
+        source = loader.source
+        seen.append((self.seed, tuple(source.ids(np.arange(len(source))).tolist())))
+        return train(self, loader, epoch)
 
-    monkeypatch.setattr(Classifier, "train", noting)
+    monkeypatch.setattr(Fit, "train_epoch", noting)
     trainings_of(evaluation("none", "flip+crop+cutout", repeats=3))
     pairs = [seen[i : i + 2] for i in (0, 2, 4)]
     assert all(one == other for one, other in pairs)
@@ -134,13 +133,13 @@ def test_it_leaves_torch_as_it_was() -> None:
 
 def test_magnitudes_may_follow_the_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made: list[Any] = []
-    adapt = Classifier.adapt
+    train = Fit.train_epoch
 
-    def watched(self: Classifier, adaptation: Any) -> None:
-        made.append(adaptation)
-        adapt(self, adaptation)
+    def watched(self: Fit, loader: Any, epoch: int) -> torch.Tensor:
+        made.extend([self.adaptation] if epoch == 0 else [])
+        return train(self, loader, epoch)
 
-    monkeypatch.setattr(Classifier, "adapt", watched)
+    monkeypatch.setattr(Fit, "train_epoch", watched)
     fixed, adaptive = trainings_of(evaluation("randaugment", "adaptive:entropy", repeats=1, epochs=2))
     assert (fixed.candidate, adaptive.candidate) == ("randaugment", "adaptive:entropy")
     (entropy,) = (one for one in made if hasattr(one, "table"))

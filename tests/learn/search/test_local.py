@@ -14,9 +14,9 @@ import torch
 import variegate as vg
 from tests.learn.search.runs import contents, small_run
 from variegate.data.base import SourceError
-from variegate.learn.classifier import Classifier
 from variegate.learn.driver import LocalSearch, search_devices
 from variegate.learn.events import SearchProgress
+from variegate.learn.fit import Fit
 from variegate.learn.history import read_log
 from variegate.learn.members import member_seed
 from variegate.learn.run import CHECKPOINT_NAMES
@@ -67,14 +67,14 @@ def test_an_interrupted_search_goes_on_to_the_same_schedule(reference: Path, tmp
 def test_a_stop_does_not_wait_for_the_end_of_a_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, devices: list[str]
 ) -> None:
-    train, stop, epochs = Classifier.train, Event(), []
+    train, stop, epochs = Fit.train_epoch, Event(), []
 
-    def stopping(self: Classifier, images: Any, transform: Any, epoch: int) -> torch.Tensor:
+    def stopping(self: Fit, loader: Any, epoch: int) -> torch.Tensor:
         stop.set()
         epochs.append(epoch)
-        return train(self, images, transform, epoch)
+        return train(self, loader, epoch)
 
-    monkeypatch.setattr(Classifier, "train", stopping)
+    monkeypatch.setattr(Fit, "train_epoch", stopping)
     assert LocalSearch(small_run(), tmp_path / "out", devices).run(stop=stop) is None
     assert set(epochs) == {0}
 

@@ -20,7 +20,7 @@ from variegate.learn.history import Settings, read_log, schedule_of
 from variegate.learn.images import BaselineAugmentation, load_images, split
 from variegate.learn.policy import SearchSpace
 from variegate.learn.run import SearchRun
-from variegate.options.search import Hyperparameters
+from variegate.options.fit import FitOptions
 from variegate.policies import load_policy
 from variegate.policies.schedule import schedule_from_dict
 
@@ -41,7 +41,7 @@ def search_of(folder: Path) -> SearchRun:
     settings = Settings(2, SearchSpace(("Rotate", "Cutout"), space="pba-relative"), interval=1, epochs=2)
     baseline = BaselineAugmentation.of(train, padding=0, flip=False, cutout=0)
     return SearchRun(
-        settings, Hyperparameters(2, batch_size=8), "wrn-10-1", baseline, train, validation, str(folder), "names"
+        settings, FitOptions(epochs=2, batch_size=8), "wrn-10-1", baseline, train, validation, str(folder), "names"
     )
 
 

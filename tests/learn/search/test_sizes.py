@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from variegate.data.base import SourceError
 from variegate.learn import sizes as learn_sizes
-from variegate.learn.images import LabelledImages, fitting_batch, fitting_size, split
+from variegate.learn.choices import SEARCH, choose_batch, choose_size, sample_sizes
+from variegate.learn.images import LabelledImages, split
 from variegate.learn.sizes import Sizes
 from variegate.options.search import EvaluationOptions, SearchOptions
 
@@ -62,7 +63,7 @@ def test_whatever_is_chosen_fits_and_every_class_is_in_both_parts(found: list[in
 
 
 def test_batches_give_an_epoch_eight_steps() -> None:
-    assert [fitting_batch(n) for n in (3, 10, 126, 202, 500, 1023, 1024, 4000)] == [3, 8, 8, 16, 32, 64, 128, 128]
+    assert [choose_batch(n) for n in (3, 10, 126, 202, 500, 1023, 1024, 4000)] == [3, 8, 8, 16, 32, 64, 128, 128]
 
 
 def test_what_does_not_fit_is_named_with_what_does() -> None:
@@ -94,10 +95,16 @@ def test_too_little_data() -> None:
 
 @pytest.mark.parametrize(
     ("sizes", "wanted"),
-    [([(28, 28)] * 3, None), ([(64, 48)] * 3, None), ([(65, 48)] * 3, (32, 32)), ([(28, 28), (28, 29)], (32, 32))],
+    [
+        ([(28, 28)] * 3, (28, 28)),
+        ([(64, 48)] * 3, (64, 48)),
+        ([(65, 48)] * 3, (32, 32)),
+        ([(28, 28), (28, 29)], (32, 32)),
+    ],
 )
-def test_sides_where_nobody_says(sizes: list[tuple[int, int]], wanted: tuple[int, int] | None) -> None:
+def test_sides_where_nobody_says(sizes: list[tuple[int, int]], wanted: tuple[int, int]) -> None:
     from variegate.data.opening import open_source
 
     pixels = [np.zeros((*size, 3), np.uint8) for size in sizes]
-    assert fitting_size(open_source((pixels, list(range(len(sizes)))))) == wanted
+    source = open_source((pixels, list(range(len(sizes)))))
+    assert choose_size(sample_sizes(source), SEARCH) == wanted

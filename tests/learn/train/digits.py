@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -22,8 +23,10 @@ import torch.distributed
 from PIL import Image
 
 from tests.children import start_python
+from variegate.learn.events import Logged
+from variegate.learn.fit import Fit
 from variegate.learn.progress import StepLines
-from variegate.learn.trainer import Trainer, train
+from variegate.learn.trainer import train
 from variegate.options.training import TrainOptions
 
 
@@ -98,6 +101,17 @@ def lines(out: Path) -> list[dict[str, Any]]:
     return [{name: one for name, one in line.items() if name not in ("images_per_second", "waiting")} for line in read]
 
 
+def logged(event: Any) -> Mapping[str, Any]:
+    """The line of the log that an event is about; empty for other events."""
+    return event.line if isinstance(event, Logged) else {}
+
+
+def stopped_after(step: int) -> dict[str, Any]:
+    """Arguments of ``train`` by which it is interrupted there."""
+    stop = Event()
+    return {"stop": stop, "on_event": lambda event: stop.set() if logged(event).get("step") == step else None}
+
+
 def losses(out: Path) -> list[float]:
     return [line["loss"] for line in lines(out) if "loss" in line]
 
@@ -110,14 +124,13 @@ class Seen(list[int]):
     """The samples that a process trains on, in their order: ids, of which padding is none."""
 
     def watch(self, monkeypatch: Any) -> Seen:
-        parts = Trainer._parts
+        add_gradients = Fit._add_gradients
 
-        def watched(trainer: Trainer) -> Any:
-            for batch, seconds in parts(trainer):
-                self.extend(batch.ids[~batch.padding].tolist())
-                yield batch, seconds
+        def watched(fit: Fit, batch: Any, *more: Any) -> Any:
+            self.extend(batch.ids[~batch.padding].tolist())
+            return add_gradients(fit, batch, *more)
 
-        monkeypatch.setattr(Trainer, "_parts", watched)
+        monkeypatch.setattr(Fit, "_add_gradients", watched)
         return self
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,13 @@ import torch
 from PIL import Image
 
 import variegate as vg
-from tests.learn.train.digits import digits, lines, options
+from tests.learn.train.digits import digits, lines, options, stopped_after
 from tests.needed import needs
 from variegate import transforms as T
 from variegate.learn.adaptation import confidence_codes
+from variegate.learn.fit import Fit
 from variegate.learn.magnitudes import RecordedMagnitudes
-from variegate.learn.trainer import Trainer, train
+from variegate.learn.trainer import train
 
 pytestmark = needs("sklearn")
 
@@ -46,13 +46,8 @@ def test_a_stop_anywhere_changes_no_magnitude(tmp_path: Path) -> None:
     chosen = {"ema": 0.9, "accumulate": 2, **ADAPTED, "batch_size": 16}
     train(source, options(tmp_path / "whole", **chosen), validation=validation)
     for step in (3, 5, 8):  # in the middle, at the end of an epoch, and once more
-        stop = Event()
-
-        def tell(line: dict[str, Any], stop: Event = stop, step: int = step) -> None:
-            if line.get("step") == step:
-                stop.set()
-
-        last = train(source, options(tmp_path / "parts", **chosen), validation=validation, tell=tell, stop=stop)
+        parts = options(tmp_path / "parts", **chosen)
+        last = train(source, parts, validation=validation, **stopped_after(step))
         assert not last["is_done"]
     train(source, options(tmp_path / "parts", **chosen), validation=validation)
     assert lines(tmp_path / "parts") == lines(tmp_path / "whole")
@@ -64,14 +59,13 @@ def test_a_stop_anywhere_changes_no_magnitude(tmp_path: Path) -> None:
 def test_a_loader_makes_the_images_of_recorded_magnitudes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, _ = digits(96)
     seen: list[torch.Tensor] = []
-    parts = Trainer._parts
+    add_gradients = Fit._add_gradients
 
-    def watched(trainer: Trainer) -> Any:
-        for batch, seconds in parts(trainer):
-            seen.append(batch.images)
-            yield batch, seconds
+    def watched(fit: Fit, batch: Any, *more: Any) -> torch.Tensor:
+        seen.append(batch.images)
+        return add_gradients(fit, batch, *more)
 
-    monkeypatch.setattr(Trainer, "_parts", watched)
+    monkeypatch.setattr(Fit, "_add_gradients", watched)
     train(source, options(tmp_path, **{**ADAPTED, "policy": "randaugment+crop1"}))
     steps = [T.AdaptiveRandAugment(), T.RandomCrop((8, 8), padding=1), T.Normalize((0.449,), (0.226,))]
     recorded = RecordedMagnitudes(tmp_path)

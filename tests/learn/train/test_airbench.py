@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.learn.train.digits import losses, options
+from tests.learn.train.digits import logged, losses, options
 from variegate.learn.models import Airbench, ModelError, build_model, whitening_filters
 from variegate.learn.trainer import train
 
@@ -116,13 +116,13 @@ def test_it_is_initialised_once_and_goes_on(tmp_path: Path, monkeypatch: pytest.
     class StopError(Exception):
         pass
 
-    def stop(line: dict[str, Any]) -> None:
-        if line.get("step") == 8:
+    def stop(event: Any) -> None:
+        if logged(event).get("step") == 8:
             raise StopError
 
     monkeypatch.setattr("variegate.learn.progress._TELL_SECONDS", 0.0)
     with pytest.raises(StopError):
-        train(striped(64), options(tmp_path / "parts", checkpoint_every=3, **chosen), tell=stop)
+        train(striped(64), options(tmp_path / "parts", checkpoint_every=3, **chosen), on_event=stop)
     assert len(seen) == 2
     train(striped(64), options(tmp_path / "parts", **chosen), validation=striped(32))
     assert len(seen) == 2

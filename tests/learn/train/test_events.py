@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.searches import run
-from tests.learn.train.digits import digits, options
+from tests.learn.train.digits import digits, logged, options
 from tests.needed import needs
 from variegate.learn.trainer import train
 
@@ -71,14 +71,14 @@ def test_events_are_the_log_also_after_a_stop_and_a_crash(tmp_path: Path, monkey
             for path in (tmp_path / "tensorboard").glob("events*"):
                 path.rename(path.with_name(f"{next(names)}.events"))
 
-    run_and_rename(stop=stop, tell=lambda line: stop.set() if line.get("step") == 3 else None)
+    run_and_rename(stop=stop, on_event=lambda event: stop.set() if logged(event).get("step") == 3 else None)
     check(tmp_path)
 
     def die(*_: Any) -> None:
         raise ZeroDivisionError
 
     with monkeypatch.context() as patched:
-        patched.setattr("variegate.learn.trainer.evaluated", die)
+        patched.setattr("variegate.learn.fit.Fit.score", die)
         with pytest.raises(ZeroDivisionError):
             run_and_rename()
     run_and_rename()

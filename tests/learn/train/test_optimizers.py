@@ -5,16 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
 import torch
 
-from tests.learn.train.digits import digits, lines, losses, options
+from tests.learn.train.digits import digits, lines, losses, options, stopped_after
 from tests.needed import needs
-from variegate.learn.learner import MovingAverage
-from variegate.learn.step import groups_by_decay, optimizer_of
+from variegate.learn.fit import MovingAverage
+from variegate.learn.step import groups_by_decay, make_optimizer
 from variegate.learn.trainer import train
 from variegate.options.training import TrainOptions
 
@@ -32,9 +31,7 @@ def test_each_learns_and_a_stop_changes_nothing(
     source, validation = digits(192)
     chosen = {"optimizer": name, "weight_decay": 0.01, "epochs": 4, **chosen}
     train(source, options(tmp_path / "whole", **chosen), validation=validation)
-    stop = Event()
-    tell = {"stop": stop, "tell": lambda line: stop.set() if line.get("step") == 13 else None}
-    train(source, options(tmp_path / "parts", **chosen), validation=validation, **tell)
+    train(source, options(tmp_path / "parts", **chosen), validation=validation, **stopped_after(13))
     assert len(losses(tmp_path / "parts")) < 24
     train(source, options(tmp_path / "parts", **chosen), validation=validation)
     assert losses(tmp_path / "whole")[-1] < 0.97 * losses(tmp_path / "whole")[0]
@@ -49,7 +46,7 @@ def test_biases_and_norms_do_not_decay_with_adamw() -> None:
             torch.nn.init.ones_(weight)
             weight.grad = torch.zeros_like(weight)
         chosen: Any = {"optimizer": name, "weight_decay": 0.5, "momentum": 0.0}
-        optimizer_of(layers, torch.tensor(0.1), TrainOptions(**chosen)).step()
+        make_optimizer(layers, torch.tensor(0.1), TrainOptions(**chosen)).step()
         assert sum(bool((weight < 1).all()) for weight in layers.parameters()) == decayed
 
 
@@ -66,7 +63,7 @@ def test_a_moving_average_forgets_how_it_began() -> None:
     average = MovingAverage(module, 0.99)
     module.weight.data.copy_(end)
     for steps in range(1, 41):
-        average.follow(module, steps)
+        average.update(module, steps)
     assert average.module.weight.item() == pytest.approx(2.0, abs=0.01)  # type: ignore[union-attr, operator]
 
 
@@ -78,7 +75,7 @@ def test_of_a_moving_average_its_decay_is_left() -> None:
     torch.nn.init.ones_(model.weight)
     found = []
     for steps in (1, 1000):
-        average.follow(model, steps)
+        average.update(model, steps)
         found.append(average.module.weight.item())  # type: ignore[union-attr, operator]
     assert found == pytest.approx([1 - 2 / 11, 1 - 2 / 11 * 0.9])
 
@@ -92,7 +89,7 @@ def test_of_a_moving_average_its_decay_is_left() -> None:
 )
 def test_steps_are_torchs_own(name: Any, torchs: Any) -> None:
     chosen, ends = TrainOptions(optimizer=name, weight_decay=0.1), []
-    for make in (lambda model, lr: optimizer_of(model, lr, chosen), lambda model, lr: torchs(model.parameters(), lr)):
+    for make in (lambda model, lr: make_optimizer(model, lr, chosen), lambda model, lr: torchs(model.parameters(), lr)):
         torch.manual_seed(0)
         model, lr = torch.nn.Linear(5, 3, bias=False), torch.tensor(0.1)
         optimizer = make(model, lr)
@@ -110,8 +107,8 @@ def test_steps_are_torchs_own(name: Any, torchs: Any) -> None:
 def test_a_step_does_not_wait_for_torchs_compiler() -> None:
     """Its import takes some 5 s of processor time, as much as a short search."""
     probe = (
-        "import sys, torch; from variegate.learn.step import descent; from variegate.options.search import *\n"
-        "model = torch.nn.Linear(2, 2); optimizer = descent(model, torch.tensor(0.1), Hyperparameters(epochs=1))\n"
+        "import sys, torch; from variegate.learn.step import make_sgd; from variegate.options.fit import *\n"
+        "model = torch.nn.Linear(2, 2); optimizer = make_sgd(model, torch.tensor(0.1), FitOptions(epochs=1))\n"
         "model(torch.ones(1, 2)).sum().backward(); optimizer.step(); optimizer.zero_grad(); optimizer.state_dict()\n"
         "print('torch._dynamo' in sys.modules)"
     )

@@ -15,9 +15,9 @@ import torch
 from tests.learn.train.digits import Centring, Seen, digits, lines, losses, on_ranks, options, top1
 from tests.needed import needs
 from variegate.data.base import SourceError
+from variegate.learn.averaging import RanksError, joined
 from variegate.learn.checkpoints import check_ranks
 from variegate.learn.models import ModelError
-from variegate.learn.ranks import RanksError, joined
 from variegate.learn.trainer import train
 
 # What two processes did is looked at by one.

@@ -15,11 +15,10 @@ from tests.needed import needs
 from variegate import transforms as T
 from variegate.cli import main
 from variegate.data.opening import open_source
-from variegate.learn.feed import Feed, kept_size_steps
+from variegate.learn.averaging import Ranks
+from variegate.learn.feed import Feed
 from variegate.learn.models import ModelError, build_model
-from variegate.learn.ranks import Ranks
 from variegate.options.recipes import RECIPES
-from variegate.options.rows import parse_row
 from variegate.options.training import TrainOptions
 
 pytestmark = needs("sklearn")
@@ -65,14 +64,6 @@ def test_rectangles_are_erased_in_a_share_of_the_images() -> None:
     erased = (batch.images == 0).flatten(1).any(1).float().mean().item()
     assert erased == pytest.approx(0.3, abs=0.06)
     assert not (fed((images, [0, 1] * 200), policy="none").plain_images() == 0).any()
-
-
-def test_parts_of_the_row() -> None:
-    plain = kept_size_steps(parse_row("flip+crop2"), (8, 8), (0, 0, 0))
-    assert plain == [T.RandomCrop((8, 8), padding=2), T.RandomHorizontalFlip()]
-    wide = kept_size_steps(parse_row("crop+cutout"), (16, 24), (1, 2, 3))
-    assert wide == [T.RandomCrop((16, 24), padding=2), T.Cutout(8, fill=(1, 2, 3))]
-    assert kept_size_steps(parse_row("none"), (8, 8), (0, 0, 0)) == []
 
 
 @pytest.mark.parametrize(

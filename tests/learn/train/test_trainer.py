@@ -8,21 +8,21 @@ import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from tests.learn.train.digits import PLAIN, Seen, digits, losses, options, top1
+from tests.learn.train.digits import PLAIN, Seen, digits, logged, losses, options, stopped_after, top1
 from tests.learn.train.digits import lines as lines_of
 from tests.needed import needs
 from variegate import transforms as T
 from variegate.data.base import SourceError
 from variegate.io.durable import WriteError
 from variegate.learn.checkpoints import ResumeError
-from variegate.learn.learner import Learner
+from variegate.learn.events import Chosen, EpochEnded, Logged
+from variegate.learn.fit import Fit
 from variegate.learn.models import ModelError
 from variegate.learn.progress import DivergedError
 from variegate.learn.trainer import notes_on, train
@@ -36,21 +36,18 @@ def _tell_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("variegate.learn.progress._TELL_SECONDS", 0.0)
 
 
-def stopped_after(step: int) -> dict[str, Any]:
-    """Arguments of ``train`` by which it is interrupted there."""
-    stop = Event()
-    return {"stop": stop, "tell": lambda line: stop.set() if line.get("step") == step else None}
-
-
 def test_it_learns_and_its_model_can_be_used_elsewhere(tmp_path: Path) -> None:
     source, validation = digits()
-    told: list[dict[str, Any]] = []
-    last = train(source, options(tmp_path, epochs=6, lr=0.15), validation=validation, tell=told.append)
+    events: list[Any] = []
+    last = train(source, options(tmp_path, epochs=6, lr=0.15), validation=validation, on_event=events.append)
     assert last["is_done"]
     assert last["top1"] > 0.8
     assert last["top1"] <= last["top5"] <= 1
     log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
-    assert log == told
+    assert log == [event.line for event in events if isinstance(event, Logged)]
+    ended = [event for event in events if isinstance(event, EpochEnded)]
+    assert [event.epoch for event in ended] == [1, 2, 3, 4, 5, 6]
+    assert ended[-1].scores == {"top1": last["top1"], "top5": last["top5"]}
     assert [line["step"] for line in log if "step" in line] == list(range(1, 97))
     assert {tuple(line) for line in log} == {
         ("epoch", "step", "loss", "lr", "images_per_second", "waiting"),
@@ -102,15 +99,15 @@ def test_what_was_logged_after_the_last_checkpoint_comes_again(tmp_path: Path, m
     source, _ = digits(200)
     train(source, options(tmp_path / "whole"))
 
-    begin_step = Learner.begin_step
+    update = Fit._update
 
-    def die(learner: Learner, steps: int) -> None:
-        if steps == 12:
+    def die(fit: Fit, lr: float) -> None:
+        if fit.steps == 13:
             raise ZeroDivisionError
-        begin_step(learner, steps)
+        update(fit, lr)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Learner, "begin_step", die)
+        patched.setattr(Fit, "_update", die)
         with pytest.raises(ZeroDivisionError):
             train(source, options(tmp_path / "parts", checkpoint_every=5))
     kept = sorted(path.name for path in (tmp_path / "parts" / "checkpoints").iterdir())
@@ -217,9 +214,9 @@ def test_magnitudes_that_adapt_have_randaugment_without_a_policy(tmp_path: Path)
     ],
 )
 def test_the_total_batch_size_is_told(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
-    told: list[str] = []
-    train(digits(64)[0], options(tmp_path, epochs=1, **changes), say=told.append)
-    assert told[-1] == said
+    events: list[Any] = []
+    train(digits(64)[0], options(tmp_path, epochs=1, **changes), on_event=events.append)
+    assert [event.text for event in events if isinstance(event, Chosen)][-1] == said
 
 
 def test_a_run_of_another_version_is_refused(tmp_path: Path) -> None:
@@ -247,12 +244,12 @@ def test_a_folder_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_is_deleted_ends_the_run(tmp_path: Path, step: int) -> None:
     """In its middle, or after the last step, when all that is left is to save it."""
 
-    def delete(line: dict[str, Any]) -> None:
-        if line.get("step") == step:
+    def delete(event: Any) -> None:
+        if logged(event).get("step") == step:
             shutil.rmtree(tmp_path / "run")
 
     with pytest.raises(WriteError, match=r"/run.* cannot be written \((it was deleted, or moved|No such file)"):
-        train(digits(64)[0], options(tmp_path / "run", epochs=1), tell=delete)
+        train(digits(64)[0], options(tmp_path / "run", epochs=1), on_event=delete)
     assert not (tmp_path / "run").exists()
 
 

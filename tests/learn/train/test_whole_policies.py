@@ -15,8 +15,8 @@ from PIL import Image
 import variegate as vg
 from tests.learn.train.digits import options, top1
 from variegate import transforms as T
+from variegate.learn.averaging import Ranks
 from variegate.learn.feed import Feed
-from variegate.learn.ranks import Ranks
 from variegate.learn.trainer import train
 from variegate.policies import PBA, Schedule, Segment
 from variegate.policies.custom_space import CustomSpace

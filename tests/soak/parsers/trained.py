@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from tests.learn.search.crashing import RUN
-from tests.learn.train.digits import options
+from tests.learn.train.digits import logged, options
 from tests.soak.mutating import Parser, kept_folder, mutated, mutated_json
 from variegate.learn.driver import LocalSearch
 from variegate.learn.trainer import train
@@ -29,7 +29,13 @@ def _train(out: Path, steps: int = 0) -> None:
         stop.set()
     torch.set_num_threads(1)
     given = options(out, ema=0.9, checkpoint_every=1)
-    train(_SOURCE, given, validation=_SOURCE, stop=stop, tell=lambda line: line.get("step") == steps and stop.set())
+    train(
+        _SOURCE,
+        given,
+        validation=_SOURCE,
+        stop=stop,
+        on_event=lambda event: logged(event).get("step") == steps and stop.set(),
+    )
 
 
 def _search(out: Path, steps: int = 0) -> None:

@@ -6,9 +6,9 @@ import importlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from dataclasses import replace
 from threading import Event, Lock
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,18 +18,13 @@ import torch
 from variegate.apps.check.duplicates import joined
 from variegate.apps.check.findings import DataFinding
 from variegate.arrays import Float64Array, Int64Array
-from variegate.augmenter.augmenter import Augmenter
 from variegate.data.base import SourceError, first_names
 from variegate.data.samples import Samples
-from variegate.decode import read_image
-from variegate.errors import DecodeError
-from variegate.learn.classifier import Classifier
-from variegate.learn.images import BaselineAugmentation, LabelledImages, fitting_batch
-from variegate.learn.models import Airbench
-from variegate.learn.step import in_channels_last
+from variegate.learn.choices import LABELS, Data, choose, choose_batch, choose_size
+from variegate.learn.fit import Fit, FitData, fit, one_thread_each
+from variegate.learn.images import BaselineAugmentation, LabelledImages, load_images
 from variegate.loader.shuffle import Permutation
-from variegate.ops.resize import Resize
-from variegate.options.search import Hyperparameters
+from variegate.options.fit import FitOptions
 from variegate.threads import default_threads
 
 FOLDS = 3
@@ -74,12 +69,14 @@ def doubtful_labels(
     """
     check_cleanlab()
     rows, notes = _comparable(table, findings)
-    size = size_for(*(rows[name].to_numpy().astype(np.int64) for name in ("height", "width")))
     indices = rows["index"].to_numpy()
-    pixels, found = small_pixels(source, indices, size)
-    rows = rows.take(pa.array(np.searchsorted(indices, found)))
+    sizes = list(zip(rows["height"].to_pylist(), rows["width"].to_pylist(), strict=True))
+    images = load_images(source.take(indices), choose_size(sizes, LABELS), "cpu", stop)
+    # Without those that cannot be read any more.
+    found = np.isin(source.ids(indices), images.ids)
+    rows = rows.take(pa.array(np.flatnonzero(found)))
     _, labels, names = _classes(rows)
-    images = LabelledImages(pixels, torch.from_numpy(labels), found.astype(np.uint64), tuple(names))
+    images = replace(images, labels=torch.from_numpy(labels), classes=tuple(names))
     probabilities = predicted(images, folds_of(labels, _units(rows, findings), seed), seed, tell, stop)
     filters, ranks = (importlib.import_module(f"cleanlab.{name}") for name in ("filter", "rank"))
     doubtful = np.flatnonzero(np.asarray(filters.find_label_issues(labels, probabilities, n_jobs=1), np.bool_))
@@ -165,61 +162,8 @@ def too_small(labels: Int64Array, units: Int64Array, classes: int) -> Int64Array
     return np.flatnonzero(present & (found < FOLDS))
 
 
-_BATCH, _SIDE, _MOST_SIDE, _LEAST_SIDE = 256, 32, 64, 16
 _MODEL = "airbench-94x0.25"
 _LR = 0.5
-# What trains a model: so many images in all, by epochs that are not too few to learn nor more than it needs.
-_TRAINED = 30_000
-_LEAST_EPOCHS = 6
-_MOST_EPOCHS = 20
-_EVALUATION_BATCH = 1024
-_INITIALISED = 2048
-
-
-def size_for(heights: Int64Array, widths: Int64Array) -> tuple[int, int]:
-    """(height, width) that all are resized to: their own where it is one, of 16 to 64 pixels a side; 16x16 where all
-    are smaller; else 32x32."""
-    if max(int(heights.max()), int(widths.max())) < _LEAST_SIDE:
-        return _LEAST_SIDE, _LEAST_SIDE
-    height = int(heights[0])
-    width = int(widths[0])
-    is_one = bool((heights == height).all() and (widths == width).all())
-    is_small = min(height, width) >= _LEAST_SIDE and max(height, width) <= _MOST_SIDE
-    return (height, width) if is_one and is_small else (_SIDE, _SIDE)
-
-
-def small_pixels(source: Samples, indices: Int64Array, size: tuple[int, int]) -> tuple[torch.Tensor, Int64Array]:
-    """-> uint8 [N, height, width, 3], and int64[N]: which of ``indices`` they are; all that can still be read.
-
-    ``indices``: in the source, ascending. Raises SourceError where none can be read.
-    """
-    augment = Augmenter(Resize(size), "cpu", layout="NHWC")
-    pixels: list[torch.Tensor] = []
-    found: list[int] = []
-    with ThreadPoolExecutor(default_threads(), "variegate-labels") as pool:
-        for start in range(0, len(indices), _BATCH):
-            some = indices[start : start + _BATCH].tolist()
-            decoded = pool.map(partial(_decoded, source), some)
-            images = {index: image for index, image in zip(some, decoded, strict=True) if image is not None}
-            if images:
-                pixels += [_in_colour(one) for one in augment(list(images.values()))]
-                found += images
-    if not found:
-        raise SourceError("labels: none of the images can be read any more")
-    return torch.stack(pixels), np.array(found, np.int64)
-
-
-def _decoded(source: Samples, index: int) -> Any:
-    """Pixels; None if the image cannot be read any more, as it has changed since it was checked."""
-    try:
-        data = source.read(index).data
-        return read_image(data) if isinstance(data, bytes) else data
-    except DecodeError:
-        return None
-
-
-def _in_colour(image: torch.Tensor) -> torch.Tensor:
-    return image.expand(-1, -1, 3) if image.shape[2] == 1 else image
 
 
 def predicted(
@@ -233,63 +177,43 @@ def predicted(
     device = "cuda" if torch.cuda.is_available() else "cpu"
     numbers = np.unique(folds).tolist()
     most = len(images) - len(images) // len(numbers)
-    epochs = max(_LEAST_EPOCHS, min(_MOST_EPOCHS, round(_TRAINED / max(most, 1))))
+    epochs = choose(Data(len(images), most, []), LABELS).epochs
     result = np.zeros((len(images), images.num_classes))
     counting = Lock()
     done = 0
 
-    def train(fold: int) -> None:
+    def count() -> None:
         nonlocal done
-        inside = np.flatnonzero(folds != fold)
+        with counting:
+            done += 1
+            tell(done, epochs * len(numbers))
+
+    def train(fold: int) -> None:
         outside = np.flatnonzero(folds == fold)
-        part = images.take(inside)
+        part = images.take(np.flatnonzero(folds != fold))
         # A crop. Mirrored, a digit or a hand may be of another class.
         crop = max(1, min(part.pixels.shape[1:3]) // 8)
         baseline = BaselineAugmentation.of(part, crop, flip=False, cutout=0)
-        recipe = Hyperparameters(epochs=epochs, batch_size=fitting_batch(len(inside)), lr=_LR)
-        model = Classifier(_MODEL, images.num_classes, recipe, device, seed + fold, 3, num_threads=1)
-        moved = part.to(device)
-        transform = baseline.with_policy(None)
-        # The first weights follow from some of the images that train.
-        some = np.sort(Permutation(len(part), seed, 0)(np.arange(min(len(part), _INITIALISED))))
-        first = Augmenter(baseline.plain, "cpu", layout="NHWC", num_threads=1)(part.take(some).pixels)
-        assert isinstance(first, torch.Tensor)
-        cast(Airbench, model.model).initialise(in_channels_last(first).to(model.device))
-        for epoch in range(epochs):
-            if stop is not None and stop.is_set():
-                return
-            model.train(moved, transform, epoch)
-            with counting:
-                done += 1
-                tell(done, epochs * len(numbers))
-        result[outside] = _probabilities(model, images.take(outside), baseline, device)
+        options = FitOptions(epochs=epochs, batch_size=choose_batch(len(part)), lr=_LR)
+        data = FitData(part.samples, baseline.plain, device, num_threads=1)
+        policy = baseline.with_policy(None)
+        is_over = (lambda: False) if stop is None else stop.is_set
+        found = fit(data, policy, options, seed + fold, model=_MODEL, is_over=is_over, on_epoch=count)
+        if found is not None:
+            result[outside] = _probabilities(found.fit, data.others(images.take(outside).samples))
 
     at_once = 1 if device == "cuda" else min(len(numbers), default_threads())
-    before = torch.get_num_threads()
-    if device == "cpu":  # with one thread for each fold, sums come out the same on every machine
-        torch.set_num_threads(1)
-    try:
-        with ThreadPoolExecutor(at_once, "variegate-labels") as pool:
-            list(pool.map(train, numbers))
-    finally:
-        torch.set_num_threads(before)
+    # With one thread for each fold, sums come out the same on every machine.
+    with one_thread_each(device), ThreadPoolExecutor(at_once, "variegate-labels") as pool:
+        list(pool.map(train, numbers))
     if stop is not None and stop.is_set():
         raise KeyboardInterrupt
     return result
 
 
-@torch.no_grad()
-def _probabilities(
-    classifier: Classifier, images: LabelledImages, baseline: BaselineAugmentation, device: str
-) -> Float64Array:
-    """NaN, of a training that came to nothing, is as if it knew nothing."""
-    classifier.model.eval()
-    augment = Augmenter(baseline.plain, device, layout="NHWC", num_threads=1)
-    found = []
-    for first in range(0, len(images), _EVALUATION_BATCH):
-        batch = augment(images.pixels[first : first + _EVALUATION_BATCH].to(device))
-        assert isinstance(batch, torch.Tensor)
-        found.append(classifier.model(in_channels_last(batch)).double().softmax(1).cpu().numpy())
-    probabilities = np.concatenate(found)
-    probabilities[~np.isfinite(probabilities).all(axis=1)] = 1 / images.num_classes
+def _probabilities(trained: Fit, data: FitData) -> Float64Array:
+    """Uniform if the training diverged."""
+    scores = [scores.double().softmax(1).cpu().numpy() for scores, _, _ in trained.predict(data.plain_loader())]
+    probabilities = np.concatenate(scores)
+    probabilities[~np.isfinite(probabilities).all(axis=1)] = 1 / probabilities.shape[1]
     return probabilities

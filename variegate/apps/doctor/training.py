@@ -19,11 +19,11 @@ from variegate.apps.doctor.probes import Probe, Rate, number_text, rate_row, run
 from variegate.apps.plotting import FAINT, GREEN, INK, drawn_figure, label_rows
 from variegate.data.base import SourceError
 from variegate.events import OnEvent, ignore_event
-from variegate.learn.feed import classes_of, tensors_of
+from variegate.learn.batches import classes_of, tensors_of
 from variegate.learn.models import model_to_train
-from variegate.learn.step import TrainingStep, optimizer_of
+from variegate.learn.step import TrainingStep, make_optimizer
 from variegate.loader import Batch, Loader
-from variegate.options.training import TrainOptions, TrainPrecision
+from variegate.options.fit import FitOptions, Precision
 
 CEILING = "one repeated batch"
 FED = "fed by the loader"
@@ -107,20 +107,20 @@ def endless(loader: Loader) -> Generator[Any]:
         yield from loader
 
 
-def model_step(name: str, loader: Loader, precision: TrainPrecision, place: str) -> Callable[..., object]:
+def model_step(name: str, loader: Loader, precision: Precision, place: str) -> Callable[..., object]:
     """Return a training step of a model, called with images [N, C, H, W] and labels, at a learning rate of 0.
 
     Raises ModelError, and SourceError if the classes are not known.
     """
-    options = TrainOptions(model=name, precision=precision)
+    options = FitOptions(precision=precision)
     classes = len(classes_of(loader.source, place))
     first = next(iter(loader))
     if not isinstance(first.images, torch.Tensor):
         raise SourceError(f"{place}: images have several sizes after the transform; accepted: one size (--size)")
     channels = first.images.shape[3]
-    model = model_to_train(name, classes, channels, loader.device, options.seed)
+    model = model_to_train(name, classes, channels, loader.device, 0)
     model.train()
-    optimizer = optimizer_of(model, torch.tensor(0.0, device=loader.device), options)
+    optimizer = make_optimizer(model, torch.tensor(0.0, device=loader.device), options)
     return TrainingStep(name, model, classes, optimizer, precision)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import Event
 from typing import Any
 
@@ -14,6 +15,7 @@ import variegate as vg
 from variegate.apps.check.findings import SCHEMA, DataFinding
 from variegate.apps.check.label_errors import doubtful_labels
 from variegate.data.base import SourceError
+from variegate.learn.choices import LABELS
 
 CLASSES = ("zero", "one", "two", "lone")
 FLIPPED = (3, 50, 77, 120, 150, 171)
@@ -44,7 +46,7 @@ def _doubts(pixels: Any, labels: npt.NDArray[np.int64], table: pa.Table | None =
 
 
 def test_wrong_labels_are_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.apps.check.label_errors._MOST_EPOCHS", 8)
+    monkeypatch.setattr("variegate.apps.check.label_errors.LABELS", replace(LABELS, most_epochs=8))
     pixels, labels = _digits()
     truth = labels.copy()
     for index in FLIPPED:
@@ -72,8 +74,7 @@ def test_wrong_labels_are_found_and_named(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_seed_decides_all_of_it_whatever_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.apps.check.label_errors._MOST_EPOCHS", 2)
-    monkeypatch.setattr("variegate.apps.check.label_errors._LEAST_EPOCHS", 2)
+    monkeypatch.setattr("variegate.apps.check.label_errors.LABELS", replace(LABELS, least_epochs=2, most_epochs=2))
     pixels, labels = _digits(60)
     labels[:6] = (labels[:6] + 1) % 3
     once, other = (_doubts(pixels, labels, seed=seed) for seed in (1, 2))

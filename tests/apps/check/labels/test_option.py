@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import variegate as vg
+from variegate.learn.choices import LABELS
 
 
 def _files(folder: Path) -> Path:
@@ -27,7 +29,7 @@ def _files(folder: Path) -> Path:
 
 def test_doubts_are_among_the_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cleanlab")
-    monkeypatch.setattr("variegate.apps.check.label_errors._MOST_EPOCHS", 6)
+    monkeypatch.setattr("variegate.apps.check.label_errors.LABELS", replace(LABELS, most_epochs=6))
     told: set[str] = set()
     source = _files(tmp_path / "photos")
     found = vg.check(source, labels=True, on_event=lambda event: told.add(event.stage))
