@@ -47,7 +47,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What options left open is chosen; a line with the reason."""
+    """A choice of what options left open; a line with the reason."""
 
     text: str
 
