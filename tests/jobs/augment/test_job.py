@@ -12,13 +12,13 @@ from tests.jobs.output.runs import tree
 from variegate import transforms as T
 from variegate.data.objects.arrays import open_arrays
 from variegate.data.samples import Samples
-from variegate.data.shards import Labels
 from variegate.data.storage import open_storage
 from variegate.jobs.augment import Plan
 from variegate.jobs.augment import job as job_module
 from variegate.jobs.augment.job import ExpansionJob, ExpansionSpec
 from variegate.jobs.augment.writing import ItemOutputs
 from variegate.transforms import Transform
+from variegate.workers.protocol import Result
 
 
 def photos(number: int = 7) -> Samples:
@@ -51,7 +51,7 @@ def test_a_sample_that_the_transform_does_not_take_is_named() -> None:
 def test_an_item_of_which_a_copy_fails_has_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
 ) -> None:
-    """Also if the run writes the part from the pieces that workers made."""
+    """Also if the part was made in pieces."""
     encode = job_module.encode_image  # type: ignore[attr-defined]
     seen: list[int] = []
 
@@ -63,18 +63,19 @@ def test_an_item_of_which_a_copy_fails_has_no_files(
 
     monkeypatch.setattr(job_module, "encode_image", fails_once)
     chosen = plan(photos(3), layout=layout, shard_size=9)
-    by_worker, by_run = (open_storage(tmp_path / name) for name in ("worker", "run"))
-    job = ExpansionJob(ExpansionSpec(chosen, by_worker), "cpu", 1)
+    whole, pieced = (ExpansionSpec(chosen, open_storage(tmp_path / name)) for name in ("whole", "pieced"))
+    job = ExpansionJob(whole, "cpu", 1)
     outputs, failed = run(job, 0, 3)
     assert failed == {}
     assert list(outputs[0].failed) == [1]  # type: ignore[union-attr]
     monkeypatch.undo()
-    pieces = [(item, job.run(range(item, item + 1), None, lambda: None).outputs[0]) for item in (0, 2)]
-    with chosen.open_part(by_run, 0, Labels()) as writer:
-        writer.add([pieces[0], (1, "webp holds at most 16,383 pixels a side"), pieces[1]])
-        writer.commit()
-    assert tree(tmp_path / "worker") == tree(tmp_path / "run")
-    names = [path.name for path in (tmp_path / "run").rglob("*.*")]
+    job = ExpansionJob(pieced, "cpu", 1)
+    pieces = [job.run(range(item, item + 1), None, lambda: None).outputs[0] for item in range(3)]
+    result = Result(pieces, {1: "webp holds at most 16,383 pixels a side"})
+    joined = job.join(range(3), None, result, lambda item: None)
+    assert joined.outputs == outputs
+    assert tree(tmp_path / "whole") == tree(tmp_path / "pieced")
+    names = [path.name for path in (tmp_path / "pieced").rglob("*.*")]
     assert sum(name.endswith(".png") for name in names) == (6 if layout == "folder" else 0)
     assert sum(name.endswith(".tar") for name in names) == (layout == "webdataset")
 

@@ -129,35 +129,41 @@ class ExpansionJob(Job):
                 self._augmenter([image] * 8, ids=list(range(8)), copy=copy, partners="batch")
 
     def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
-        """Write a part. Of less than a part, as after a crash, return ``ItemOutputs`` that the run writes.
+        """Write a part. Of less than a part, as after a crash, return ``ItemOutputs`` for ``join``.
 
         Raises FatalError if outputs cannot be written.
         """
-        storage = self._spec.storage
-        part = items.start // self._plan.items_per_part
         groups = self._groups(items, beat)
-        if storage is None or items != self._plan.items_of(part):
-            made = dict(pair for group in groups for pair in group)
-            failed = {item: found for item, found in made.items() if isinstance(found, str)}
-            return Result([None if item in failed else made[item] for item in items], failed)
+        if self._spec.storage is not None and items == self._plan.items_of(items.start // self._plan.items_per_part):
+            return self._write_part(self._spec.storage, items, groups)
+        made = dict(pair for group in groups for pair in group)
+        failed = {item: found for item, found in made.items() if isinstance(found, str)}
+        return Result([None if item in failed else made[item] for item in items], failed)
+
+    def join(self, items: range, payload: Any, result: Result, announce: Callable[[int], None]) -> Result:
+        """Write a part that was made in pieces."""
+        storage = self._spec.storage
+        if storage is None or any(isinstance(output, PartReport) for output in result.outputs):
+            return result
+        pairs = zip(items, result.outputs, strict=True)
+        return self._write_part(storage, items, iter([[(item, result.failed.get(item, made)) for item, made in pairs]]))
+
+    def _write_part(self, storage: Storage, items: range, groups: Iterator[list[tuple[int, Made]]]) -> Result:
+        """-> a ``PartReport`` in the place of the first output."""
+        failed: dict[int, str] = {}
         try:
-            failed = self._write_part(storage, part, groups)
+            with self._plan.open_part(storage, items.start // self._plan.items_per_part, self._spec.labels) as writer:
+                for group in groups:
+                    failed |= {item: found for item, found in group if isinstance(found, str)}
+                    if failed and self._spec.is_strict:
+                        break
+                    writer.add(group, self._map, self._threads)
+                else:
+                    writer.commit()
         except OSError as error:  # an output that cannot be written here can be written nowhere
             raise FatalError(str(error)) from error
         notes = tuple(self._notes.popleft() for _ in range(len(self._notes)))
         return Result([PartReport(failed, notes)] + [None] * (len(items) - 1), {})
-
-    def _write_part(self, storage: Storage, part: int, groups: Iterator[list[tuple[int, Made]]]) -> dict[int, str]:
-        """Reasons of failed items."""
-        failed: dict[int, str] = {}
-        with self._plan.open_part(storage, part, self._spec.labels) as writer:
-            for group in groups:
-                failed |= {item: found for item, found in group if isinstance(found, str)}
-                if failed and self._spec.is_strict:
-                    return failed
-                writer.add(group, self._map, self._threads)
-            writer.commit()
-        return failed
 
     def _groups(self, items: range, beat: Callable[[], None]) -> Iterator[list[tuple[int, Made]]]:
         """Items in their order, as many at a time as fit into memory."""

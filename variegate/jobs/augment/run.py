@@ -24,13 +24,13 @@ from variegate.io.location import Location
 from variegate.jobs.augment.job import ExpansionSpec
 from variegate.jobs.augment.plan import Plan
 from variegate.jobs.augment.same_source import check_unchanged, refuse_other_files
-from variegate.jobs.augment.writing import Made, PartReport, labels_of
+from variegate.jobs.augment.writing import PartReport, labels_of
 from variegate.jobs.engine import Engine
 from variegate.jobs.options import OnError
 from variegate.jobs.output.parts import FinishedPart, Parts
 from variegate.jobs.output.run_folder import RunFolder, check_apart
 from variegate.jobs.output.run_record import write_source
-from variegate.workers.run import FailedItem, Finished
+from variegate.workers.run import Finished, FinishedItems
 from variegate.workers.scheduler import DeviceSnapshot, Snapshot
 
 
@@ -165,7 +165,6 @@ class Expansion:
         self._is_ready = engine.workers == "thread"
         self._began = time.perf_counter()
         self._noted: set[str] = set()
-        self._pieces: dict[int, dict[int, Made]] = {}  # items of parts that no single worker made, by part
         spec = ExpansionSpec(
             plan,
             folder.storage,
@@ -180,35 +179,18 @@ class Expansion:
         try:
             with closing(engine.run(spec, tasks, stop=self.stop, on_turn=self._on_turn)) as results:
                 for result in results:
-                    self._record(result, folder, parts)
+                    self._record(result, parts)
                     self._count_time()
         finally:
             self._report_progress()
 
-    def _record(self, result: Finished, folder: RunFolder, parts: Parts) -> None:
-        """Count a part that a worker has written, or write a part of which workers made pieces."""
-        made: list[tuple[int, Made]]
-        if isinstance(result, FailedItem):
-            self._skip({result.item: result.reason})
-            made = [(result.item, result.reason)]
-        elif isinstance(written := result.outputs[0], PartReport):
-            for note in written.notes:
-                self._pass_on(note)
-            self._count_part(parts, result.start, written.failed)
-            return
-        else:
-            made = list(enumerate(result.outputs, result.start))
-        part = made[0][0] // self.plan.items_per_part
-        pieces = self._pieces.setdefault(part, {})
-        pieces.update(made)
-        if len(pieces) < len(self.plan.items_of(part)):
-            return
-        del self._pieces[part]
-        with self.plan.open_part(folder.storage, part, self._labels) as writer:
-            writer.add(sorted(pieces.items()))
-            writer.commit()
-        failed = {item: found for item, found in pieces.items() if isinstance(found, str)}
-        self._count_part(parts, min(pieces), failed)
+    def _record(self, result: Finished, parts: Parts) -> None:
+        """Count a part that a worker has written."""
+        assert isinstance(result, FinishedItems)  # workers write parts with failed items, too
+        report: PartReport = result.outputs[0]
+        for note in report.notes:
+            self._pass_on(note)
+        self._count_part(parts, result.start, report.failed)
 
     def _count_part(self, parts: Parts, first: int, failed: Mapping[int, str]) -> None:
         self._skip(failed)
