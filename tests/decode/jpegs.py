@@ -61,31 +61,37 @@ def segment(marker: int, body: bytes, length: int | None = None) -> bytes:
     return bytes([0xFF, marker]) + struct.pack(">H", len(body) + 2 if length is None else length) + body
 
 
-def anywhere(segments: Segments, rng: np.random.Generator) -> int:
-    """A place between two segments, not before the second byte pair, by which a JPEG is known."""
-    return int(rng.integers(2, len(segments)))
+def _inserts(make: Callable[[np.random.Generator], bytes], most: int = 1) -> Mutation:
+    """Bytes between two segments, not before the second byte pair, by which a JPEG is known."""
+
+    def insert(segments: Segments, rng: np.random.Generator) -> None:
+        for _ in range(rng.integers(1, most + 1)):
+            segments.insert(int(rng.integers(2, len(segments))), make(rng))
+
+    return insert
+
+
+def _changes_frame(at: int, make: Callable[[np.random.Generator], bytes]) -> Mutation:
+    def change(segments: Segments, rng: np.random.Generator) -> None:
+        place = place_of(segments, *SOF)
+        frame = segments[place]
+        data = make(rng)
+        segments[place] = frame[:at] + data + frame[at + len(data) :]
+
+    return change
+
+
+def _of(*choices: bytes) -> Callable[[np.random.Generator], bytes]:
+    return lambda rng: choices[rng.integers(len(choices))]
+
+
+def _cut_segment(kind: int, body: bytes, *lengths: int) -> Callable[[np.random.Generator], bytes]:
+    """A segment of a part of a body, with another length than it has."""
+    return lambda rng: segment(kind, body[: rng.integers(len(body) + 1)], int(rng.choice(lengths)))
 
 
 def stray_before_frame(segments: Segments, rng: np.random.Generator) -> None:
     segments.insert(place_of(segments, *SOF), bytes(rng.integers(0, 255, rng.integers(1, 9)).tolist()))
-
-
-def stray_between(segments: Segments, rng: np.random.Generator) -> None:
-    for _ in range(rng.integers(1, 4)):
-        segments.insert(anywhere(segments, rng), bytes(rng.integers(0, 255, rng.integers(1, 40)).tolist()))
-
-
-def escaped_bytes(segments: Segments, rng: np.random.Generator) -> None:
-    segments.insert(anywhere(segments, rng), b"\xff\x00\x01\xff\x00")
-
-
-def lone_marker(segments: Segments, rng: np.random.Generator) -> None:
-    segments.insert(anywhere(segments, rng), bytes([0xFF, rng.choice([0x01, 0xD0, 0xD7, 0xD8, 0x02, 0xBF, 0xF0])]))
-
-
-def fill_bytes(segments: Segments, rng: np.random.Generator) -> None:
-    for _ in range(rng.integers(1, 4)):
-        segments.insert(anywhere(segments, rng), b"\xff" * int(rng.integers(1, 5)))
 
 
 def version(segments: Segments, rng: np.random.Generator) -> None:
@@ -107,25 +113,15 @@ def cut_short(segments: Segments, rng: np.random.Generator) -> None:
     segments[-1] = segments[-1][: rng.integers(1, len(segments[-1]))] + (EOI if rng.random() < 0.5 else b"")
 
 
-def restart_interval(segments: Segments, rng: np.random.Generator) -> None:
-    segments.insert(anywhere(segments, rng), segment(0xDD, struct.pack(">H", rng.choice([0, 1, 7, 500, 65535]))))
-
-
-def odd_restart_interval(segments: Segments, rng: np.random.Generator) -> None:
-    segments.insert(anywhere(segments, rng), segment(0xDD, b"\0\1\2"[: rng.integers(0, 4)], rng.choice([0, 2, 3, 5])))
-
-
 def tables_twice(segments: Segments, rng: np.random.Generator) -> None:
     tables = [piece for piece in segments[1:-1] if piece[1:2] in (b"\xdb", b"\xc4")]
-    for _ in range(rng.integers(1, 4)):
-        segments.insert(anywhere(segments, rng), tables[rng.integers(len(tables))])
+    _inserts(_of(*tables), 3)(segments, rng)
 
 
 def frame_twice(segments: Segments, rng: np.random.Generator) -> None:
-    at = place_of(segments, *SOF)
-    frame = bytearray(segments[at])
-    frame[5:9] = struct.pack(">HH", 16, 16)
-    segments.insert(at + int(rng.integers(0, 2)), bytes(frame))
+    place = place_of(segments, *SOF)
+    frame = segments[place]
+    segments.insert(place + int(rng.integers(0, 2)), frame[:5] + struct.pack(">HH", 16, 16) + frame[9:])
 
 
 def scan_twice(segments: Segments, rng: np.random.Generator) -> None:
@@ -141,72 +137,62 @@ def tables_within_the_scan(segments: Segments, rng: np.random.Generator) -> None
     segments[-1] = scan[:at] + table[:4] + b"\xff" + table[5:] + scan[at:]
 
 
-def other_size(segments: Segments, rng: np.random.Generator) -> None:
-    at = place_of(segments, *SOF)
-    frame = bytearray(segments[at])
-    frame[5:9] = struct.pack(">HH", *rng.choice([0, 1, 8, 17, 60, 62, 76, 90], 2).tolist())
-    segments[at] = bytes(frame)
-
-
-def other_sampling(segments: Segments, rng: np.random.Generator) -> None:
-    at = place_of(segments, *SOF)
-    frame = bytearray(segments[at])
-    frame[11] = int(rng.choice([0x00, 0x10, 0x01, 0x11, 0x21, 0x12, 0x22, 0x41, 0x14, 0x44, 0xFF]))
-    segments[at] = bytes(frame)
-
-
-def comment(segments: Segments, rng: np.random.Generator) -> None:
-    frame = segments[place_of(segments, *SOF)]
-    body = rng.choice([0, 1, 2, 3])
-    segments.insert(anywhere(segments, rng), segment(0xFE, [b"", b"a word", frame + EOI, b"\xff\xda" * 40][int(body)]))
-
-
 def comment_after_the_scan(segments: Segments, rng: np.random.Generator) -> None:
     segments[-1] = segments[-1].removesuffix(EOI) + segment(0xFE, EOI + b"abc") + (EOI if rng.random() < 0.5 else b"")
 
 
-def application_data(segments: Segments, rng: np.random.Generator) -> None:
-    body = [b"", b"Exif\0\0", b"Exif\0\0II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0", b"Adobe\0d\0\0\0\0\1", b"MPF\0"]
-    kind = int(rng.choice([0xE0, 0xE1, 0xE2, 0xED, 0xEE, 0xEF]))
-    segments.insert(anywhere(segments, rng), segment(kind, body[rng.integers(len(body))]))
-
-
-def cut_application_data(segments: Segments, rng: np.random.Generator) -> None:
-    body = b"Exif\0\0II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0"[: rng.integers(0, 30)]
-    length = int(rng.choice([0, 1, len(body), len(body) + 1, len(body) + 5, 60000]))
-    segments.insert(anywhere(segments, rng), segment(int(rng.choice([0xE0, 0xE1, 0xEE])), body, length))
+def _changed(piece: bytes, rng: np.random.Generator) -> bytes:
+    data = bytearray(piece)
+    data[rng.integers(2, len(data))] = rng.integers(256)
+    return bytes(data)
 
 
 def header_bytes(segments: Segments, rng: np.random.Generator) -> None:
     for _ in range(rng.integers(1, 4)):
         at = int(rng.choice([i for i, piece in enumerate(segments[:-1]) if len(piece) > 2]))
-        piece = bytearray(segments[at])
-        piece[rng.integers(2, len(piece))] = rng.integers(256)
-        segments[at] = bytes(piece)
+        segments[at] = _changed(segments[at], rng)
 
 
 def scan_bytes(segments: Segments, rng: np.random.Generator) -> None:
-    piece = bytearray(segments[-1])
     for _ in range(rng.integers(1, 4)):
-        piece[rng.integers(2, len(piece))] = rng.integers(256)
-    segments[-1] = bytes(piece)
+        segments[-1] = _changed(segments[-1], rng)
 
 
+_EXIF = b"Exif\0\0II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0"
+_FRAME = b"\xff\xc0\0\x0b\x08\0\x10\0\x10\1\1\x11\0"
+_APPLICATIONS = (b"", b"Exif\0\0", _EXIF, b"Adobe\0d\0\0\0\0\1", b"MPF\0")
+_KINDS = (0xE0, 0xE1, 0xE2, 0xED, 0xEE, 0xEF)
+_LONE = (0x01, 0xD0, 0xD7, 0xD8, 0x02, 0xBF, 0xF0)
+_SAMPLINGS = (0x00, 0x10, 0x01, 0x11, 0x21, 0x12, 0x22, 0x41, 0x14, 0x44, 0xFF)
+
+stray_between = _inserts(lambda rng: bytes(rng.integers(0, 255, rng.integers(1, 40)).tolist()), 3)
+escaped_bytes = _inserts(_of(b"\xff\x00\x01\xff\x00"))
+fill_bytes = _inserts(lambda rng: b"\xff" * int(rng.integers(1, 5)), 3)
+comment = _inserts(_of(*(segment(0xFE, body) for body in (b"", b"a word", _FRAME + EOI, b"\xff\xda" * 40))))
 MUTATIONS: list[Mutation] = [
-    *(stray_before_frame, stray_between, escaped_bytes, lone_marker, fill_bytes, version, no_end, after_the_end),
-    *(
-        cut_short,
-        restart_interval,
-        odd_restart_interval,
-        tables_twice,
-        frame_twice,
-        scan_twice,
-        tables_within_the_scan,
-        other_size,
-        other_sampling,
-        comment,
-    ),
-    *(comment_after_the_scan, application_data, cut_application_data, header_bytes, scan_bytes),
+    stray_before_frame,
+    stray_between,
+    escaped_bytes,
+    _inserts(_of(*(bytes([0xFF, marker]) for marker in _LONE))),
+    fill_bytes,
+    version,
+    no_end,
+    after_the_end,
+    cut_short,
+    _inserts(_of(*(segment(0xDD, struct.pack(">H", interval)) for interval in (0, 1, 7, 500, 65535)))),
+    _inserts(_cut_segment(0xDD, b"\0\1\2", 0, 2, 3, 5)),
+    tables_twice,
+    frame_twice,
+    scan_twice,
+    tables_within_the_scan,
+    _changes_frame(5, lambda rng: struct.pack(">HH", *rng.choice([0, 1, 8, 17, 60, 62, 76, 90], 2).tolist())),
+    _changes_frame(11, _of(*(bytes([sampling]) for sampling in _SAMPLINGS))),
+    comment,
+    comment_after_the_scan,
+    _inserts(_of(*(segment(kind, body) for kind in _KINDS for body in _APPLICATIONS))),
+    _inserts(_cut_segment(0xE1, _EXIF, 0, 1, len(_EXIF), len(_EXIF) + 5, 60000)),
+    header_bytes,
+    scan_bytes,
 ]
 
 
