@@ -9,7 +9,7 @@ import codecs
 import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -201,33 +201,25 @@ class _Contents(NamedTuple):
 
 
 def _read(file: Location, keeps_ignored: bool, errors: AnnotationErrors) -> _Contents:
-    """Read the three lists. Raises SourceError.
-
-    Objects are checked by images and categories: if these come after them, as in COCO's own files, the file is read
-    twice.
-    """
+    """Read the three lists. Raises SourceError. If images come after the annotations, the file is read twice."""
     images: dict[Any, _Image] = {}
-    categories: dict[Any, _Category] = {}
     category_entries: list[Entry] = []
     objects: Objects | None = None
-    for _ in range(2):
+    while objects is None:
         known: set[str] = set()
         for name, entries in _each_list(file):
             known.add(name)
             if name == "images" and not images:
                 images = _by_id(file, name, entries, _read_image)
-            elif name == "categories" and not categories:
+            elif name == "categories":
                 category_entries = list(entries)
-                categories = _by_id(file, name, category_entries, _read_category)
-            elif name == "annotations" and images and categories:
-                objects = _read_objects(file, entries, images, categories, keeps_ignored, errors)
+            elif name == "annotations" and images:
+                reader = _ObjectReader(file, images, keeps_ignored, errors)
+                objects = reader.read(entries)
         if missing := [name for name in LISTS if name not in known]:
             raise SourceError(f"{file}: no {missing[0]!r} in it; accepted: {ACCEPTED}")
-        if objects is not None:
-            break
-    else:
-        raise SourceError(f"{file}: names no categories")
-    return _Contents(images, category_entries, objects)
+    categories = _by_id(file, "categories", category_entries, _read_category)
+    return _Contents(images, category_entries, reader.with_categories(objects, categories))
 
 
 def _each_list(file: Location) -> Iterator[tuple[str, Iterator[Any]]]:
@@ -250,41 +242,90 @@ def _each_list(file: Location) -> Iterator[tuple[str, Iterator[Any]]]:
         text.expect_end()
 
 
-def _read_objects(
-    file: Location,
-    entries: Iterator[Any],
-    images: dict[Any, _Image],
-    categories: dict[Any, _Category],
-    keeps_ignored: bool,
-    errors: AnnotationErrors,
-) -> Objects:
-    paths = [image.path for image in images.values()]
-    ids: list[Any] = []
-    image_of = array("q")
+class _ObjectReader:
+    """Makes rows of annotations. Categories may come after them in the file: until these are known, labels are numbers
+    of category ids, in the order of their first use."""
 
-    def number() -> Iterator[tuple[int, Any]]:
-        for key, entry in enumerate(entries):
-            is_object = isinstance(entry, dict)
-            image_id = entry.get("image_id") if is_object else None
-            image = images.get(image_id) if isinstance(image_id, int | str) else None
-            ids.append(entry.get("id") if is_object else entry)
-            image_of.append(-1 if image is None else image.number)
-            yield key, entry
+    def __init__(
+        self, file: Location, images: dict[Any, _Image], keeps_ignored: bool, errors: AnnotationErrors
+    ) -> None:
+        self._file = file
+        self._images = images
+        self._keeps_ignored = keeps_ignored
+        self._errors = errors
+        self._paths = [image.path for image in images.values()]
+        self._categories: dict[Any, int] = {}
+        # Of the entries so far.
+        self._ids: list[Any] = []
+        self._image_of = array("q")
+        self._point_numbers = array("q")
 
-    def name_of(key: int) -> str:
-        image = f" of {paths[image_of[key]]}" if image_of[key] >= 0 else ""
-        return f"{file}: annotation {shown_value(ids[key])}{image}"
+    def read(self, entries: Iterator[Any]) -> Objects:
+        return objects_from_rows(
+            enumerate(entries),
+            self._row,
+            np.array([image.size for image in self._images.values()], np.int32),
+            self._errors,
+            name_of=self._name,
+            box_format="xywh",
+            has_keys=True,
+        )
 
-    num_points = max((category.num_points for category in categories.values()), default=0)
-    return objects_from_rows(
-        number(),
-        partial(_read_object, images, categories, num_points, keeps_ignored),
-        np.array([image.size for image in images.values()], np.int32),
-        errors,
-        name_of=name_of,
-        box_format="xywh",
-        num_points=num_points,
-    )
+    def with_categories(self, objects: Objects, categories: dict[Any, _Category]) -> Objects:
+        """Replace numbers of categories by labels. Objects of unknown categories, and with other key points than their
+        category has, are invalid."""
+        assert objects.keys is not None
+        known = [categories.get(id) for id in self._categories]
+        label_of = np.array([-1 if one is None else one.label for one in known], np.int64)
+        wanted = np.array([0 if one is None else 3 * one.num_points for one in known], np.int64)
+        most = max((category.num_points for category in categories.values()), default=0)
+        labels = label_of[objects.labels]
+        numbers = np.frombuffer(self._point_numbers, np.int64)[objects.keys]
+        is_other = (numbers > 0) & (numbers != wanted[objects.labels]) & (most > 0)
+        for k in np.flatnonzero((labels < 0) | is_other).tolist():
+            category_id = next(id for id, number in self._categories.items() if number == objects.labels[k])
+            what = f"category_id {shown_value(category_id)}, which no category has"
+            if labels[k] >= 0:
+                has = f"its category has {wanted[objects.labels[k]] // 3} points of 3"
+                what = f"{numbers[k]} numbers of key points; {has}"
+            self._errors.add(self._name(int(objects.keys[k])), what)
+        points = None
+        if most:
+            points = np.zeros((len(labels), most, 3), np.float32)
+            if objects.keypoints is not None:
+                shared = min(most, objects.keypoints.shape[1])
+                points[:, :shared] = objects.keypoints[:, :shared]
+        objects = replace(objects, labels=labels, keypoints=points, keys=None)
+        return objects.where((labels >= 0) & ~is_other)
+
+    def _name(self, key: int) -> str:
+        number = self._image_of[key]
+        image = f" of {self._paths[number]}" if number >= 0 else ""
+        return f"{self._file}: annotation {shown_value(self._ids[key])}{image}"
+
+    def _row(self, key: int, entry: Any) -> ObjectRow | None:
+        is_object = isinstance(entry, dict)
+        image_id = entry.get("image_id") if is_object else None
+        image = self._images.get(image_id) if isinstance(image_id, (int, str)) else None
+        self._ids.append(entry.get("id") if is_object else entry)
+        self._image_of.append(-1 if image is None else image.number)
+        self._point_numbers.append(0)
+        _check_entry(entry)
+        is_crowd = flag_of("iscrowd", entry.get("iscrowd"))
+        if is_crowd and not self._keeps_ignored:
+            return None
+        if image is None:
+            raise ValueError(f"image_id {shown_value(entry['image_id'])}, which no image has")
+        label = self._categories.setdefault(entry["category_id"], len(self._categories))
+        box = numbers_of("bbox", entry["bbox"], 4)
+        numbers = numbers_of("keypoints", entry.get("keypoints") or ())
+        points = None
+        if any(numbers):  # zeros alone are how some write that there are none
+            self._point_numbers[key] = len(numbers)
+            if len(numbers) % 3 == 0 and len(numbers) <= 3 * MOST_POINTS:
+                points = np.array(numbers, np.float32).reshape(-1, 3)
+                points[:, :2] += np.where(points[:, 2:] > 0, _CENTER, 0)
+        return ObjectRow(image.number, label, box, points, _shape_of(entry.get("segmentation")), is_crowd)
 
 
 def _by_id(file: Location, member: str, entries: Iterable[Any], read: Callable[[int, Entry], Any]) -> dict[Any, Any]:
@@ -324,36 +365,6 @@ def _read_category(label: int, entry: Entry) -> _Category:
     if num_points > MOST_POINTS:
         raise ValueError(f"{num_points:,} key points; accepted: up to {MOST_POINTS:,}")
     return _Category(label, num_points)
-
-
-def _read_object(
-    images: dict[Any, _Image],
-    categories: dict[Any, _Category],
-    num_points: int,
-    keeps_ignored: bool,
-    _: int,
-    entry: Any,
-) -> ObjectRow | None:
-    _check_entry(entry)
-    is_crowd = flag_of("iscrowd", entry.get("iscrowd"))
-    if is_crowd and not keeps_ignored:
-        return None
-    image = images.get(entry["image_id"])
-    if image is None:
-        raise ValueError(f"image_id {shown_value(entry['image_id'])}, which no image has")
-    category = categories.get(entry["category_id"])
-    if category is None:
-        raise ValueError(f"category_id {shown_value(entry['category_id'])}, which no category has")
-    box = numbers_of("bbox", entry["bbox"], 4)
-    numbers = numbers_of("keypoints", entry.get("keypoints") or ())
-    points = None
-    if num_points and any(numbers):  # zeros alone are how some write that there are none
-        if len(numbers) != 3 * category.num_points:
-            wanted = f"its category has {category.num_points} points of 3"
-            raise ValueError(f"{len(numbers)} numbers of key points; {wanted}")
-        points = np.array(numbers, np.float32).reshape(-1, 3)
-        points[:, :2] += np.where(points[:, 2:] > 0, _CENTER, 0)
-    return ObjectRow(image.number, category.label, box, points, _shape_of(entry.get("segmentation")), is_crowd)
 
 
 def _shape_of(segmentation: Any) -> Shape:

@@ -15,7 +15,6 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -24,11 +23,11 @@ import pyarrow as pa
 
 from variegate.arrays import AnyArray, UInt8Array
 from variegate.data.arrow_ipc import Span, read_but_last_column
-from variegate.data.base import SourceError, StoredFile, digest_of, first_names
+from variegate.data.base import SourceError, StoredFile, digest_of
 from variegate.data.labels import checked_names
 from variegate.data.parquet.read import open_random
 from variegate.data.reading import FileVersion, read_range, reason_for, version_of
-from variegate.data.samples import Samples, Store
+from variegate.data.samples import Samples, Store, concat
 from variegate.data.shards import GroupedShard, Labels, Record
 from variegate.data.storage import Storage
 from variegate.errors import DecodeError, one_line
@@ -50,21 +49,6 @@ _NUMBERS = (
 _BATCH_BYTES = 64 << 20
 
 
-@dataclass(frozen=True, eq=False)
-class RawIndex:
-    """Of one file. ``places``: PLACES[N]; ``labels``: int64 or float64, [N] or [N, width]; ``names``: a column of
-    Samples; ``digest``: of all of it."""
-
-    places: AnyArray
-    labels: AnyArray
-    names: Any
-    classes: tuple[str, ...]
-    digest: str
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-
 def raw_schema(labels: Labels) -> pa.Schema:
     kind = pa.int64() if labels.kind in ("int", "ints") else pa.float64()
     label = pa.list_(kind, labels.width) if labels.width else kind
@@ -72,24 +56,30 @@ def raw_schema(labels: Labels) -> pa.Schema:
     return pa.schema(fields, {"format": FORMAT, "classes": json.dumps(labels.classes)})
 
 
-def _read_index(file: Any, size: int) -> RawIndex:
-    """Raises ValueError, TypeError, RecursionError or ArrowException for all but an index of pixels in the file."""
+def _read_shard(location: Location, version: FileVersion, file: Any, size: int) -> Samples:
+    """Raises ValueError, TypeError, RecursionError or ArrowException for a file without an index of pixels in it."""
     schema, batches, spans = read_but_last_column(file, size, _check_schema)
     classes = checked_names(json.loads(schema.metadata[b"classes"]))
     _, width = _label_kind(schema)
     if any(column.null_count for batch in batches for column in batch.columns):
         raise ValueError("missing values")
     places = [_places(batch, span) for batch, span in zip(batches, spans, strict=True)]
+    joined = np.concatenate([np.zeros(0, PLACES), *places])
     table = pa.Table.from_batches(batches, schema.remove(len(schema) - 1))
-    names = table.column("name").cast(pa.large_binary()).combine_chunks()
     label = table.column("label").combine_chunks()
-    labels = label.flatten().to_numpy().reshape(-1, width) if width else label.to_numpy()
-    found = np.concatenate([np.zeros(0, PLACES), *places])
-    digest = hashlib.sha256()
-    for part in (found, np.ascontiguousarray(labels)):
-        digest.update(part.tobytes())
-    digest.update(b"\0".join(names.to_pylist()))
-    return RawIndex(found, labels, names, classes, digest.hexdigest())
+    return Samples(
+        place=str(location),
+        size=len(joined),
+        store=RawStore(),
+        classes=classes,
+        path=table.column("name").cast(pa.large_binary()).combine_chunks(),
+        files=[StoredFile(location, len(joined), *version)],
+        label=label.flatten().to_numpy().reshape(-1, width) if width else label.to_numpy(),
+        id=joined["id"],
+        columns={"places": joined},
+        is_remote=location.is_url,
+        is_decoded=True,
+    )
 
 
 def _check_schema(schema: pa.Schema) -> None:
@@ -172,34 +162,32 @@ _OPENED_AT_ONCE = 16
 _MOST_MAPS = 256
 
 
-@dataclass(frozen=True, eq=False)
-class RawShardFile:
-    """A file whose index was read."""
-
-    location: Location
-    version: FileVersion
-    index: RawIndex
-
-
 class RawStore(Store):
     """Images of raw shards. One in a file of this machine is a read-only view into its map (a file must not be cut off
     meanwhile); gray ones of a set of color ones are shown with their channel repeated. A pickled copy makes maps
     anew."""
 
-    def __init__(self, indexes: Sequence[RawIndex]) -> None:
-        self._places = np.concatenate([index.places for index in indexes])
-        self._digests = [index.digest for index in indexes]
+    def __init__(self) -> None:
         self.__setstate__({})
 
     def digest(self, samples: Samples) -> str:
-        """Of the names of the shards and of their indexes: sizes, labels, ids and names."""
-        named = zip(relative_names([file.location for file in samples.files]), self._digests, strict=True)
-        return digest_of("\0".join(samples.classes), *(f"\0{name}\0{digest}" for name, digest in named))
+        """Of the names of the shards, and of sizes, labels, ids and names in them."""
+        assert isinstance(samples.label, np.ndarray)
+        parts = ["\0".join(samples.classes)]
+        start = 0
+        for file, name in zip(samples.files, relative_names([file.location for file in samples.files]), strict=True):
+            rows = slice(start, start + file.samples)
+            digest = hashlib.sha256(samples.columns["places"][rows].tobytes())
+            digest.update(samples.label[rows].tobytes())
+            digest.update(b"\0".join(samples.path[rows].to_pylist()))
+            parts.append(f"\0{name}\0{digest.hexdigest()}")
+            start += file.samples
+        return digest_of(*parts)
 
     def read(self, samples: Samples, row: int) -> UInt8Array:
         """Pixels uint8 [H, W, C], not to be written to. Raises DecodeError where the file has changed, or is gone."""
         file, _ = samples.file_of(row)
-        offset, _, height, width, channels, shown = map(int, self._places[row].tolist())
+        offset, _, height, width, channels, shown = map(int, samples.columns["places"][row].tolist())
         size = height * width * channels
         if file.location.is_url:
             data = read_range(file.location, offset, size, file.size, str(samples.row_name(row)))
@@ -245,32 +233,25 @@ def open_raw(files: Sequence[Location]) -> Samples:
     """
     with ThreadPoolExecutor(min(_OPENED_AT_ONCE, len(files))) as pool:
         opened = list(pool.map(_open, files))
-    first = opened[0].index
-    for file in opened[1:]:
-        if file.index.classes != first.classes:
-            raise SourceError(f"{file.location}: has other classes than {opened[0].location}")
-        if (file.index.labels.dtype, file.index.labels.shape[1:]) != (first.labels.dtype, first.labels.shape[1:]):
-            raise SourceError(f"{file.location}: has labels of another kind than {opened[0].location}")
-    indexes = [file.index for file in opened]
-    return Samples(
-        place=first_names([str(file.location) for file in opened], 1),
-        size=sum(map(len, indexes)),
-        store=RawStore(indexes),
-        classes=first.classes,
-        path=pa.concat_arrays([index.names for index in indexes]),
-        files=[StoredFile(file.location, len(file.index), *file.version) for file in opened],
-        label=np.concatenate([index.labels for index in indexes]),
-        id=np.concatenate([index.places["id"] for index in indexes]),
-        is_remote=any(file.location.is_url for file in opened),
-        is_decoded=True,
-    )
+    first = opened[0]
+    for shard in opened[1:]:
+        if shard.classes != first.classes:
+            raise SourceError(f"{shard.place}: has other classes than {first.place}")
+        if _kind_of_labels(shard) != _kind_of_labels(first):
+            raise SourceError(f"{shard.place}: has labels of another kind than {first.place}")
+    return concat(opened)
 
 
-def _open(location: Location) -> RawShardFile:
+def _kind_of_labels(samples: Samples) -> tuple[Any, ...]:
+    assert isinstance(samples.label, np.ndarray)
+    return samples.label.dtype, *samples.label.shape[1:]
+
+
+def _open(location: Location) -> Samples:
     version = version_of(location)
     try:
         with open_random(location) as (file, size, _):
-            index = _read_index(file, size)
+            return _read_shard(location, version, file, size)
     except SourceError:
         raise
     except OSError as error:
@@ -278,4 +259,3 @@ def _open(location: Location) -> RawShardFile:
     # Also KeyError and IndexError, as anybody may have made it.
     except (ValueError, TypeError, LookupError, RecursionError, pa.ArrowException) as error:
         raise SourceError(f"{location}: no shard of raw pixels, or damaged: {one_line(error)}") from None
-    return RawShardFile(location, version, index)

@@ -176,6 +176,11 @@ class Objects:
         starts = np.append(0, np.cumsum(counts[chosen]))
         return self.take(np.flatnonzero(np.repeat(chosen, counts)), starts, self.sizes[chosen])
 
+    def where(self, is_kept: BoolArray) -> Objects:
+        """Some of the objects; ``is_kept``: bool [M]."""
+        starts = np.append(0, np.cumsum(is_kept))[self.starts]
+        return self.take(np.flatnonzero(is_kept), starts, self.sizes)
+
     def take(self, order: Int64Array, starts: Int64Array, sizes: Int32Array) -> Objects:
         """Some objects in another order, of other images."""
         names = ("boxes", "labels", "keypoints", "shapes", "ignored", "keys")

@@ -15,7 +15,6 @@ import threading
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -277,74 +276,53 @@ class GroupCache:
         self._load = load
         self._expected = expected
         self._budget = budget
-        self._changed = threading.Condition(threading.Lock())
         self._held: OrderedDict[int, Rows] = OrderedDict()
-        self._loading: dict[int, Future[Rows]] = {}
-        self._held_bytes = self._reserved = 0
+        self.after_fork()
         at_fork(self)
 
     def after_fork(self) -> None:
         self._changed = threading.Condition(threading.Lock())
-        self._loading = {}
-        self._reserved = 0
-        self._held_bytes = sum(held.nbytes for held in self._held.values())
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of values, without those that are being loaded."""
-        return self._held_bytes
+        self._loading: set[int] = set()
+        self.nbytes = sum(rows.nbytes for rows in self._held.values())  # of loaded groups
 
     def get(self, key: int) -> Rows:
-        """The value; whatever ``load`` raises, to every thread that waited for it. The next call tries again."""
+        """The group; raises whatever ``load`` raises. Another call then tries again."""
         with self._changed:
-            held = self._held.get(key)
+            while (held := self._held.get(key)) is None and self._must_wait(key):
+                self._changed.wait()
             if held is not None:
                 self._held.move_to_end(key)
                 return held
-            elsewhere = self._loading.get(key)
-            if elsewhere is None:
-                mine = self._loading[key] = Future()
-        if elsewhere is not None:
-            return elsewhere.result()
-        return self._load_here(key, mine)
-
-    def drop(self, key: int) -> None:
-        """Forget a value that is not to be had any more."""
-        with self._changed:
-            held = self._held.pop(key, None)
-            self._held_bytes -= held.nbytes if held else 0
-
-    def _load_here(self, key: int, mine: Future[Rows]) -> Rows:
-        reserved = 0
-        expected = self._expected[key]
+            self._loading.add(key)
+            self._make_room(0)
         try:
-            with self._changed:
-                while self._reserved and self._reserved + expected > self._budget:
-                    self._changed.wait()
-                self._reserved += expected
-                reserved = expected
-                self._make_room()
             held = self._load(key)
-        except BaseException as error:
-            # Also for a Ctrl-C while waiting: whoever waits for this key would otherwise wait for ever.
+        finally:
             with self._changed:
-                self._finish(key, reserved)
-            mine.set_exception(error)
-            raise
-        with self._changed:
-            self._finish(key, reserved)
-            self._held[key] = held
-            self._held_bytes += held.nbytes
-            self._make_room(keep=1)
-        mine.set_result(held)
+                self._loading.discard(key)
+                if held is not None:
+                    self._held[key] = held
+                    self.nbytes += held.nbytes
+                    self._make_room(1)
+                self._changed.notify_all()
         return held
 
-    def _finish(self, key: int, reserved: int) -> None:
-        self._reserved -= reserved
-        del self._loading[key]
-        self._changed.notify_all()
+    def drop(self, key: int) -> None:
+        """Forget a group that can no longer be read."""
+        with self._changed:
+            dropped = self._held.pop(key, None)
+            self.nbytes -= dropped.nbytes if dropped else 0
 
-    def _make_room(self, keep: int = 0) -> None:
-        while len(self._held) > keep and self._held_bytes + self._reserved > self._budget:
+    def _must_wait(self, key: int) -> bool:
+        """Another thread loads this group, or there is no room for one more that is being loaded."""
+        is_full = self._reserved() + self._expected[key] > self._budget
+        return key in self._loading or (bool(self._loading) and is_full)
+
+    def _reserved(self) -> int:
+        return sum(self._expected[key] for key in self._loading)
+
+    def _make_room(self, keep: int) -> None:
+        limit = self._budget - self._reserved()
+        while len(self._held) > keep and self.nbytes > limit:
             _, dropped = self._held.popitem(last=False)
-            self._held_bytes -= dropped.nbytes
+            self.nbytes -= dropped.nbytes
