@@ -211,14 +211,22 @@ def raw(root: Path, shown: list[Picture]) -> Opened:
     return Opened(source, expected)
 
 
-def remote_folder(root: Path, shown: list[Picture]) -> Opened:
-    """On fsspec's file system in memory, which any thread of the process sees."""
-    opened = folder(root, shown)
-    address = f"memory:/{root}"
-    fsspec.filesystem("memory").put(str(root), str(root), recursive=True)
-    source = open_source(address)
-    assert isinstance(source, Source)
-    return Opened(source, opened.expected)
+def remote(open_it: Opener, pattern: str = "") -> Opener:
+    """The same on fsspec's file system in memory, which any thread of the process sees."""
+
+    def opener(root: Path, shown: list[Picture]) -> Opened:
+        opened = open_it(root, shown)
+        fsspec.filesystem("memory").put(str(root), str(root), recursive=True)
+        source: Any = open_source(f"memory:/{root}{pattern}")
+        assert source.is_remote
+        assert source.fingerprint == opened.source.fingerprint
+        assert str(source.name(0)).startswith("memory://")
+        return opened._replace(source=source)
+
+    return opener
+
+
+remote_folder = remote(folder)
 
 
 def _images(root: Path, shown: list[Picture]) -> list[tuple[str, int, int]]:
@@ -323,6 +331,8 @@ SOURCES: dict[str, Opener] = {
     "members": members,
     "folder": folder,
     "remote-folder": remote_folder,
+    "remote-raw": remote(raw),
+    "remote-parquet": remote(parquet, "/*.parquet"),
     "shards": shards,
     "remote-shards": remote_shards,
     "raw": raw,

@@ -37,78 +37,70 @@ def listed(tmp_path: Path) -> Path:
     return path
 
 
-def test_ids_labels_and_classes_stay_what_they_were(place, listed):
+def test_names_ids_labels_and_classes_stay_what_they_were(place: Path, listed: Path) -> None:
     whole, source = open_source(place), open_source(place, exclude=listed)
-
     assert sample_keys(source) == sample_keys(whole)[1:-1]
     assert source.classes == whole.classes
     every = np.arange(len(source))
     np.testing.assert_array_equal(source.ids(every), whole.ids(every + 1))
     np.testing.assert_array_equal(source.labels(every), whole.labels(every + 1))
-    assert source.folder == whole.folder
-    assert source.relative_path(0) == whole.relative_path(1)
+    assert (source.folder, source.relative_path(0)) == (whole.folder, whole.relative_path(1))
     assert source.name(0) == whole.name(1)
+    assert list(stamps_of(source).names) == sample_keys(source)  # type: ignore[union-attr]
+    assert source.notes() == [
+        "excluded: 2 of 7 images, by the names of out.txt",
+        "of no image: 1 of the names to exclude of out.txt, such as 'no/such.jpg'",
+    ]
 
 
-def test_a_class_that_loses_all_its_images_keeps_its_number(place):
+def test_a_class_that_loses_all_its_images_keeps_its_number(place: Path) -> None:
     ants = [key for key in sample_keys(open_source(place)) if key.startswith("ant/")]
-
     source = open_source(place, exclude=ants)
-
     assert source.classes == ("ant", "bee", "cat")
-    assert set(source.labels(np.arange(len(source))).tolist()) == {1, 2}
+    loader = Loader(source, RandomResizedCrop(8), 5, weights="balanced", seed=0, device="cpu", num_threads=1)
+    assert set(np.concatenate([batch.labels for batch in loader]).tolist()) == {1, 2}
 
 
 @pytest.mark.filterwarnings("ignore:.*of out.txt")
-def test_the_others_are_augmented_as_beside_those_left_out(place, listed):
+def test_the_others_are_augmented_indexed_and_shown_as_beside_those_left_out(
+    place: Path, listed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VARIEGATE_CACHE", str(tmp_path / "cache"))
     transform = Compose([Rotate(30), RandomResizedCrop(16)])
+    without = PlaceWithout(str(place), listed)
 
-    def made(source):
+    def made(source: Any) -> dict[int, Any]:
         loader = Loader(source, transform, 2, seed=3, shuffle=False, num_threads=1, device="cpu")
         return {int(id): image.numpy() for batch in loader for id, image in zip(batch.ids, batch.images, strict=True)}
 
-    whole, some = made(open_source(place)), made(PlaceWithout(str(place), listed))
-
+    whole, some = made(open_source(place)), made(without)
     assert len(some) == len(whole) - 2
     for id, image in some.items():
         np.testing.assert_array_equal(image, whole[id])
+    indexed = [index_source(one) for one in (str(place), without)]
+    assert indexed[0].path == indexed[1].path
+    assert [one.images for one in indexed] == [7, 5]
+    chosen = choose_images(without, 8).images
+    assert [image.name for image in chosen] == sample_keys(open_source(place))[1:-1]
+    assert [image.sample_id for image in chosen] == [1, 2, 3, 4, 5]
+    with pytest.raises(SourceError, match=r"--exclude: got .* is one image; leave it out"):
+        choose_images(PlaceWithout(str(place / "ant" / "000.jpg"), listed), 8)
 
 
-def test_it_says_what_was_left_out_and_which_names_are_of_no_image(place, listed):
-    notes = open_source(place, exclude=listed).notes()
-
-    assert "excluded: 2 of 7 images, by the names of out.txt" in notes
-    assert "of no image: 1 of the names to exclude of out.txt, such as 'no/such.jpg'" in notes
-
-
-def test_fingerprints_tell_what_is_left_out_and_not_how_it_is_said(place, listed):
-    prints = [
-        open_source(place, exclude=given).fingerprint
-        for given in (None, [], listed, ["cat/006.jpg", "ant/000.jpg"], ["ant/000.jpg"])
-    ]
-
+def test_fingerprints_tell_what_is_left_out_and_not_how_it_is_said(place: Path, listed: Path) -> None:
+    lists: list[Any] = [None, [], listed, ["cat/006.jpg", "ant/000.jpg"], ["ant/000.jpg"]]
+    prints = [open_source(place, exclude=given).fingerprint for given in lists]
     assert prints[0] == prints[1]
     assert prints[2] == prints[3]
     assert len(set(prints)) == 3
 
 
-def test_its_stamps_are_of_the_files_that_are_left(place, listed, tmp_path):
-    assert list(stamps_of(open_source(place, exclude=listed)).names) == sample_keys(open_source(place))[1:-1]
-    source: Any = shards(tmp_path / "tars", pictures()).source
-    few: Any = open_source(source, exclude=["a.tar: 000.jpg", "b.tar: 003.jpg"])
-
-    assert [file.samples for file in source.stored_files()] == [3, 4]
-    assert [file.samples for file in few.stored_files()] == [2, 3]
-    assert [file.samples for file in pickle.loads(pickle.dumps(few)).stored_files()] == [2, 3]
-
-
-def test_shards_give_what_the_index_gives(tmp_path):
+def test_shards_give_what_the_index_gives(tmp_path: Path) -> None:
     shards(tmp_path / "tars", pictures())
     names = ["a.tar: 001.png", "b.tar: 000.png", "c.tar: 0.png"]
     place = str(tmp_path / "tars" / "*.tar")
     by_index = open_source(place, exclude=names)
     source = open_source(place, stream=True, exclude=names)
-
     indices = indices_of(source)
     assert source.ids(np.array(indices)).tolist() == by_index.ids(np.arange(len(by_index))).tolist()
     assert [source.name(index) for index in indices] == [by_index.name(index) for index in range(len(by_index))]
@@ -116,15 +108,15 @@ def test_shards_give_what_the_index_gives(tmp_path):
     assert source.by_index().fingerprint == by_index.fingerprint
     assert source.fingerprint != open_source(place, stream=True).fingerprint
     assert source.count() == len(by_index)
+    assert [file.samples for file in open_source(place).stored_files()] == [3, 4]
+    assert [file.samples for file in pickle.loads(pickle.dumps(by_index)).stored_files()] == [2, 3]
 
 
-def test_a_name_of_several_images_leaves_out_all_of_them_and_is_said(tmp_path):
+def test_a_name_of_several_images_leaves_out_all_of_them_and_is_said(tmp_path: Path) -> None:
     for name in ("one", "two"):
         shards(tmp_path / name, pictures())
     both = [str(tmp_path / name / "a.tar") for name in ("one", "two")]
-
     source = open_source(both, classes=["ant", "bee", "cat"], exclude=["a.tar: 000.jpg"])
-
     assert len(source) == 4
     assert any("is that of several images" in note for note in source.notes())
 
@@ -142,50 +134,18 @@ def _parquet() -> bytes:
         (_parquet(), "list.txt: a Parquet file; accepted: a text file with a name per line"),
         (b"a\xff.jpg\n", "list.txt: not UTF-8 at byte 1"),
         (None, "list.txt: .*no such file"),
+        (3, "got int; accepted: a text file"),
+        (["ant/000.jpg", 3], "got 3 in the sequence; accepted: a text file"),
+        ("all", "all 7 images of .* are excluded"),
     ],
 )
-def test_a_list_that_is_none_is_named(place, tmp_path, content, message):
-    path = tmp_path / "list.txt"
-    if content is not None:
-        path.write_bytes(content)
-
-    with pytest.raises(SourceError, match=f"exclude: .*{message}"):
-        open_source(place, exclude=path)
-
-
-def test_nothing_may_be_left_of_no_source(place):
-    with pytest.raises(SourceError, match=r"all 7 images of .* are excluded"):
-        open_source(place, exclude=sample_keys(open_source(place)))
-
-
-@pytest.mark.parametrize("given", [3, b"ant/000.jpg", ["ant/000.jpg", 3]])
-def test_what_is_no_list_is_refused(place, given):
-    with pytest.raises(TypeError, match=r"exclude: got .*accepted: a text file"):
-        open_source(place, exclude=given)
-
-
-def test_an_index_of_jpegs_serves_the_whole_and_any_part_of_it(place, listed, tmp_path, monkeypatch):
-    monkeypatch.setenv("VARIEGATE_CACHE", str(tmp_path / "cache"))
-
-    whole, some = index_source(place), index_source(PlaceWithout(str(place), listed))
-
-    assert whole.path == some.path
-    assert (whole.images, some.images) == (7, 5)
-
-
-def test_a_preview_shows_none_of_those_left_out(place, listed):
-    chosen = choose_images(PlaceWithout(str(place), listed), 8).images
-
-    assert [image.name for image in chosen] == sample_keys(open_source(place))[1:-1]
-    assert [image.sample_id for image in chosen] == [1, 2, 3, 4, 5]
-    with pytest.raises(SourceError, match=r"--exclude: got .* is one image; leave it out"):
-        choose_images(PlaceWithout(str(place / "ant" / "000.jpg"), listed), 8)
-
-
-def test_a_loader_draws_by_class_from_what_is_left(place):
-    keys = sample_keys(open_source(place))
-    source = open_source(place, exclude=[key for key in keys if key.startswith("ant/")])
-
-    loader = Loader(source, RandomResizedCrop(8), 5, weights="balanced", seed=0, device="cpu", num_threads=1)
-
-    assert set(np.concatenate([batch.labels for batch in loader]).tolist()) == {1, 2}
+def test_a_list_that_is_none_is_named(place: Path, tmp_path: Path, content: Any, message: str) -> None:
+    exclude: Any = tmp_path / "list.txt"
+    if content == "all":
+        exclude = sample_keys(open_source(place))
+    elif isinstance(content, bytes):
+        exclude.write_bytes(content)
+    elif content is not None:
+        exclude = content
+    with pytest.raises((SourceError, TypeError), match=f"exclude: .*{message}"):
+        open_source(place, exclude=exclude)

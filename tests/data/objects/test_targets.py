@@ -117,13 +117,6 @@ def test_what_is_harmless_passes(case: str) -> None:
     assert open_dataset([{"image": IMAGE, "label": 3, "extra": HARMLESS[case]}]).read(0).label == 3
 
 
-def test_a_mask_in_the_place_of_a_label_is_named_before_the_id() -> None:
-    with pytest.raises(TypeError, match=r"items\[0\]\[1\]: got an array uint8\[30, 40\]"):
-        vg.Collate(T.RandomHorizontalFlip())([(IMAGE, MASK, 0)])
-    with pytest.raises(TypeError, match=r"items\[0\]\[2\]: got an array uint8\[30, 40\]"):
-        vg.Collate(T.RandomHorizontalFlip())([(IMAGE, 0, MASK)])
-
-
 @pytest.mark.parametrize("on_error", ["raise", "skip", "replace"])
 def test_a_loader_over_a_data_set_names_it_whatever_is_put_up_with(on_error: str) -> None:
     source = open_dataset([(IMAGE, MASK)] * 4)

@@ -6,7 +6,6 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -40,18 +39,6 @@ def test_pixels_are_views_of_the_map_that_cannot_be_written_to(tmp_path: Path) -
     assert (again.read(0).data == source.read(0).data).all()
     assert again.ids(np.array([2])).tolist() == [17]
     assert again.name(2).member == "2.png"
-
-
-def test_behind_an_address_ranges_are_read(tmp_path: Path) -> None:
-    here = laid(tmp_path / "a")
-    fsspec.filesystem("memory").put(str(tmp_path / "a"), f"{tmp_path}/a", recursive=True)
-    there = open_source(f"memory:/{tmp_path}/a")
-    assert isinstance(there, Samples)
-    assert there.is_remote
-    assert there.fingerprint == here.fingerprint
-    for index in range(len(here)):
-        assert (there.read(index).data == here.read(index).data).all()
-        assert there.read(index).label == here.read(index).label
 
 
 def test_files_that_are_none_are_named(tmp_path: Path) -> None:

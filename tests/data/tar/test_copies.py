@@ -22,7 +22,6 @@ from tests.data.web import serving
 from variegate.data.base import SourceError
 from variegate.data.reading import version_of
 from variegate.data.tar.copies import ShardCopies
-from variegate.data.tar.webdataset import open_tar as open_webdataset
 from variegate.io.location import Location
 from variegate.io.lock import one_at_a_time
 
@@ -152,7 +151,7 @@ def test_processes_download_a_shard_once(cache: Path) -> None:
 
 def test_indexes_beside_remote_shards_tell_the_counts(tmp_path: Path, cache: Path) -> None:
     shards = [write_tar(tmp_path / f"{number}.tar", labelled(5 + number)) for number in range(3)]
-    open_webdataset(shards)
+    vg.open_source(shards)
     files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with serving(files) as (address, requests):
         source = vg.open_source(f"{address}/{{0..2}}.tar")
