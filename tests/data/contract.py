@@ -27,7 +27,7 @@ from variegate.data.folder import open_folder
 from variegate.data.objects.arrays import open_arrays
 from variegate.data.objects.dataset import open_dataset
 from variegate.data.opening import open_source
-from variegate.data.parquet.read import open_parquet
+from variegate.data.parquet import open_parquet
 from variegate.data.raw import RawShard
 from variegate.data.shards import Labels, Record
 from variegate.data.storage import open_storage

@@ -13,7 +13,7 @@ import pytest
 from variegate.data.base import SourceError
 from variegate.data.objects.arrays import open_arrays
 from variegate.data.objects.dataset import open_dataset
-from variegate.data.parquet.read import open_parquet
+from variegate.data.parquet import open_parquet
 from variegate.errors import DecodeError
 
 IMAGES = np.zeros((3, 4, 4, 3), np.uint8)

@@ -77,7 +77,7 @@ _OF_TAR = ("stream", "on_error", "classes", "cache_dir", "cache_limit")
 _OF_PARQUET = ("classes", "cache_dir", "image_root")
 FILE_KINDS = (
     Format(_TAR, "shards", "WebDataset", "tar.webdataset:open_tar", _OF_TAR, annotated="members"),
-    Format(_PARQUET, "files", "", "parquet.read:open_parquet", _OF_PARQUET, annotated="columns"),
+    Format(_PARQUET, "files", "", "parquet:open_parquet", _OF_PARQUET, annotated="columns"),
     Format((".arrow",), "shards", "raw pixels", "raw:open_raw", ()),
 )
 IMAGE = Format((), "an image", "", "folder:open_image", ())
@@ -90,7 +90,7 @@ LAYOUTS = {
     "voc": Format((), _WITH, "", "voc:open_voc", _OF_LAYOUT),
     "yolo": Format((), _WITH, "", "yolo:open_yolo", _OF_LAYOUT),
     "masks": Format((), _WITH, "", "masks:open_masks", _OF_LAYOUT),
-    "columns": Format(_PARQUET, "", "", "annotated.columns:open_columns", (*_OF_LAYOUT, *_OF_PARQUET[1:])),
+    "columns": Format(_PARQUET, "", "", "parquet:open_columns", (*_OF_LAYOUT, *_OF_PARQUET[1:])),
     "members": Format(_TAR, "", "", "tar.webdataset:open_members", ("annotations", *_OF_TAR)),
 }
 KIND_NAMES = tuple(kind.plural for kind in FILE_KINDS)

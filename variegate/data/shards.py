@@ -181,7 +181,7 @@ class GroupedShard(Shard):
 # By format: the module, the class of its shards and of those with annotations, and the extension.
 _SHARDS = {
     "webdataset": ("tar.webdataset", "WebDatasetShard", "AnnotatedTarShard", "tar"),
-    "parquet": ("parquet.write", "ParquetShard", "AnnotatedParquetShard", "parquet"),
+    "parquet": ("parquet", "ParquetShard", "AnnotatedParquetShard", "parquet"),
     "raw": ("raw", "RawShard", "", "arrow"),
 }
 

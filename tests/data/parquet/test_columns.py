@@ -14,7 +14,7 @@ import pytest
 
 from tests.data.contract import huggingface_table, pictures
 from variegate.data.base import SourceError
-from variegate.data.parquet.read import open_parquet
+from variegate.data.parquet import open_parquet
 from variegate.data.samples import Samples
 
 IMAGES = pa.array([b"a", b"b", b"c"], pa.binary())

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from variegate.data.base import SourceError
-from variegate.data.parquet.read import open_parquet
-from variegate.data.parquet.row_groups import GroupReader
+from variegate.data.parquet import open_parquet
+from variegate.data.row_groups import GroupReader
 from variegate.data.samples import Samples
 from variegate.errors import DecodeError
 

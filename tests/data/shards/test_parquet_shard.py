@@ -82,7 +82,7 @@ def test_row_groups_are_of_one_size(tmp_path: Path) -> None:
 
 
 def test_row_groups_of_large_images_are_smaller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("variegate.data.parquet.write._BYTES_A_GROUP", 100)
+    monkeypatch.setattr("variegate.data.parquet._BYTES_A_GROUP", 100)
     sizes = (50, 50, 1, 99, 100, 300, 2, 3)
     made = [Record(index, 0, b"x" * size, "jpg", 0, None, "in", index) for index, size in enumerate(sizes)]
     path = write(tmp_path, made, Labels())

@@ -23,7 +23,7 @@ from variegate.io.location import Location
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from variegate.data.parquet.read import ParquetFile
+    from variegate.data.parquet import ParquetFile
 
 MANIFEST_NAME = "manifest.parquet"
 CHECKSUM_NAME = "manifest.sha256"
@@ -151,7 +151,7 @@ class Manifest:
         return columns | {"operations": operations}
 
     def _read(self, group: int, columns: list[str] | None = None) -> Any:
-        from variegate.data.parquet.read import reason_for
+        from variegate.data.parquet import reason_for
 
         try:
             with self._file.opened(is_checked=True) as opened:
@@ -165,7 +165,7 @@ def read_manifest(path: StrPath) -> Manifest:
     """``path``: of the manifest or its folder; an address too. Raises SourceError where there is none."""
     import pyarrow as pa
 
-    from variegate.data.parquet.read import open_file
+    from variegate.data.parquet import open_file
     from variegate.data.reading import parse_file
 
     place = parse_file("manifest", path)

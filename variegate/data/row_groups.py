@@ -31,7 +31,7 @@ from variegate.io.durable import WriteError, write_atomically
 from variegate.threads import at_fork
 
 if TYPE_CHECKING:
-    from variegate.data.parquet.read import ParquetFile
+    from variegate.data.parquet import ParquetFile
 
 # Of an unpacked row: the bytes that it has, null for one that names a path instead; that path; and these bytes.
 _SCHEMA = pa.schema([("size", pa.int64()), ("path", pa.binary()), ("bytes", pa.large_binary())])

@@ -1,1 +1,0 @@
-"""Parquet files in the layout of Hugging Face's data sets."""
