@@ -211,14 +211,17 @@ def raw(root: Path, shown: list[Picture]) -> Opened:
     return Opened(source, expected)
 
 
-def remote(open_it: Opener, pattern: str = "") -> Opener:
-    """The same on fsspec's file system in memory, which any thread of the process sees."""
+def remote(open_it: Opener, pattern: str = "", **options: Any) -> Opener:
+    """The same on fsspec's file system in memory, which any thread of the process sees. ``options``: of
+    ``open_source``; an annotation file is that below the root."""
 
     def opener(root: Path, shown: list[Picture]) -> Opened:
         opened = open_it(root, shown)
         fsspec.filesystem("memory").put(str(root), str(root), recursive=True)
-        source: Any = open_source(f"memory:/{root}{pattern}")
+        given = {name: f"memory:/{root}/{value}" if "." in value else value for name, value in options.items()}
+        source: Any = open_source(f"memory:/{root}{pattern}", **given)
         assert source.is_remote
+        assert (source.classes, source.notes()) == (opened.source.classes, opened.source.notes())
         assert source.fingerprint == opened.source.fingerprint
         assert str(source.name(0)).startswith("memory://")
         return opened._replace(source=source)
@@ -333,6 +336,9 @@ SOURCES: dict[str, Opener] = {
     "remote-folder": remote_folder,
     "remote-raw": remote(raw),
     "remote-parquet": remote(parquet, "/*.parquet"),
+    "remote-coco": remote(coco, "/images", annotations="instances.json"),
+    "remote-voc": remote(voc),
+    "remote-yolo": remote(yolo),
     "shards": shards,
     "remote-shards": remote_shards,
     "raw": raw,

@@ -15,7 +15,6 @@ import variegate as vg
 from tests.data.tars import encoded, indices_of, labelled, read_all, tar_bytes, write_shards
 from tests.data.web import serving
 from variegate.data.base import SourceError
-from variegate.data.folder import open_folder
 from variegate.data.reading import open_stream, read_file, read_range, reason_for, version_of
 from variegate.data.resolving import expand, expand_braces
 from variegate.data.tar.webdataset import open_tar
@@ -209,42 +208,3 @@ def test_a_shard_that_the_network_broke_off_leaves_nothing(cache: Path) -> None:
             source.read(2)
     assert len(list(cache.rglob("*.index"))) == len(list((cache / "shards").glob("*.tar"))) == 1
     assert not list(cache.rglob("*.part"))
-
-
-TREE = (
-    "dog/b.PNG",
-    "dog/a.jpeg",
-    "cat/z.jpg",
-    "cat/deep/er/1.webp",
-    "cat/Z.jpg",
-    "cat/.x/1.jpg",
-    "Ant/x.gif",
-    "e/n.txt",
-)
-
-
-@pytest.mark.parametrize("names", [TREE, ("b.jpg", "a.png", "sub/notes.txt"), ("x/1.jpg", "stray.jpg", "readme")])
-def test_a_folder_is_listed_as_on_a_disk(tmp_path: Path, memory: Any, names: tuple[str, ...]) -> None:
-    for number, name in enumerate(names):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(bytes([number]))
-        memory.pipe(f"/data/train/{name}", bytes([number]))
-    here, there = open_folder(tmp_path), open_folder(at("memory://data/train/"))
-    assert there.is_remote
-    assert there.paths() == here.paths()
-    for name in ("classes", "empty_classes", "fingerprint"):
-        assert getattr(there, name) == getattr(here, name), name
-    assert there.notes() == here.notes()
-    copy = pickle.loads(pickle.dumps(there))
-    assert [copy.read(i) for i in range(len(copy))] == [here.read(i) for i in range(len(here))]
-    assert there.name(0) == (f"memory://data/train/{there.relative_path(0)}", None)
-
-
-def test_a_folder_without_images_or_over_http(memory: Any) -> None:
-    memory.pipe("/data/x.txt", b"")
-    with pytest.raises(SourceError, match=r"memory://data: no images \(1 other files\); accepted extensions: \.jpg"):
-        open_folder(at("memory://data"))
-    with pytest.raises(
-        SourceError, match=r"^https://host/data: http servers cannot list a folder; put the images into "
-    ):
-        open_folder(at("https://user:secret@host/data"))

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.data.annotated.made import NAMES, check_objects, coco_entries, put_coco, put_voc, put_yolo
 from tests.data.annotated.test_masks import put as put_masks
 from tests.data.web import serving
-from variegate import transforms as T
 from variegate.data.base import SourceError
 from variegate.data.opening import open_source
 from variegate.errors import DecodeError
-from variegate.loader.loader import Loader
 
 LAYOUTS: dict[str, tuple[Callable[[Path], Any], str, Any]] = {
     "coco": (put_coco, "/images", "instances.json,mask=instances"),
@@ -38,29 +34,6 @@ def upload(memory: Any, root: Path) -> str:
 
 def beside(annotations: Any, root: str) -> Any:
     return f"{root}/{annotations}" if str(annotations).startswith("instances") else annotations
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_data_set_is_the_same_as_in_a_folder(tmp_path: Path, memory: Any, layout: str) -> None:
-    put, below, annotations = LAYOUTS[layout]
-    put(tmp_path)
-    (tmp_path / "labels" / "b.txt").unlink(missing_ok=True)
-    url = upload(memory, tmp_path)
-    here: Any = open_source(f"{tmp_path}{below}", annotations=beside(annotations, str(tmp_path)))
-    opened: Any = open_source(f"{url}{below}", annotations=beside(annotations, url))
-    there = pickle.loads(pickle.dumps(opened))
-    assert there.is_remote
-    assert not here.is_remote
-    assert (there.fingerprint, there.classes, there.notes()) == (here.fingerprint, here.classes, here.notes())
-    assert there.name(0).file == f"{url}{below}/{there.relative_path(0)}"
-    for index in range(len(here)):
-        wanted, got = here.read(index), there.read(index)
-        assert got == wanted
-        assert got.targets.keys() == wanted.targets.keys()
-        for key, value in wanted.targets.items():
-            np.testing.assert_array_equal(got.targets[key], value)
-    loader = Loader(there, T.Resize((8, 8)), batch_size=2, device="cpu", num_threads=1)
-    assert sum(len(batch["image"]) for batch in loader) == len(here)
 
 
 def test_coco_behind_a_web_server_which_lists_nothing(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +52,6 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("objects", [STRUCT, ROWS], ids=["struct of lists", "list of structs"])
-def test_an_objects_column_as_hugging_face_has_it(tmp_path: Path, objects: Any) -> None:
-    source = vg.open_source(write(tmp_path / "a.parquet", {"objects": objects}), annotations="columns")
-    assert source.classes == ("ant", "cat", "dog")
-    check(source)
-    check(pickle.loads(pickle.dumps(source)))
-
-
 @pytest.mark.parametrize(
     "feature",
     [
@@ -75,45 +66,6 @@ def test_class_names_come_from_the_metadata(tmp_path: Path, feature: Any) -> Non
     source = vg.open_source(write(tmp_path / "a.parquet", {"objects": objects}, metadata), annotations="columns")
     assert source.classes == ("x", "y", "z")
     check(source)
-
-
-def test_flat_columns_by_name(tmp_path: Path) -> None:
-    centres = [[[(a + c) / 64, (b + d) / (48 + 2 * n), (c - a) / 32, (d - b) / (24 + n)] for a, b, c, d in boxes]
-               for n, boxes in enumerate(XYXY)]  # fmt: skip
-    columns = {"places": pa.array(centres, pa.list_(pa.list_(pa.float64(), 4))), "kinds": LABELS}
-    names = {"boxes": "places", "labels": "kinds", "box_format": "cxcywh", "normalized": True}
-    file = write(tmp_path / "a.parquet", columns)
-    check(vg.open_source(file, annotations=names))
-    check(vg.open_source(str(tmp_path), annotations={"format": "columns", **names}))
-
-
-def test_key_points_and_what_else_belongs_to_boxes(tmp_path: Path) -> None:
-    objects = [
-        {"bbox": [[0, 0, 9, 9]], "keypoints": [[1, 2, 2, 3, 4, 0]], "area": [81.0], "iscrowd": [0]},
-        {"bbox": [[0, 0, 9, 9]], "keypoints": [[5, 6, 1, 7, 8, 2]], "area": [80.0], "iscrowd": [1]},
-        {"bbox": [], "keypoints": [], "area": [], "iscrowd": []},
-    ]
-    file = write(tmp_path / "a.parquet", {"objects": objects})
-    source = vg.open_source(file, annotations={"per_box": ["area"], "point_origin": "centre"})
-    first, crowd = source.read(0).targets, source.read(1).targets
-    np.testing.assert_array_equal(first["keypoints"], np.array([[[1.5, 2.5, 2], [3, 4, 0]]], np.float32))
-    assert first["area"].tolist() == [81.0]
-    assert len(crowd["boxes"]) == len(crowd["area"]) == 0
-    assert len(vg.open_source(file, annotations={"ignored": True}).read(1).targets["boxes"]) == 1
-
-
-def test_what_belongs_to_boxes_goes_with_skipped_ones(tmp_path: Path) -> None:
-    boxes = [[0, 0, 9, 9], [0, 0, -9, 9], [3, 3, 0, 0], [1, 1, 5, 5]]
-    objects = {"bbox": boxes, "area": [1, 2, 3, 4], "word": ["a", "b", "c", "d"]}
-    file = write(tmp_path / "a.parquet", {"objects": [objects] * 3})
-    source = vg.open_source(file, annotations={"per_box": ["area", "word"]}, on_error="skip")
-    targets = source.read(0).targets
-    assert targets["boxes"].tolist() == [[0, 0, 9, 9], [1, 1, 6, 6]]
-    assert targets["area"].tolist() == [1, 4]
-    assert targets["word"] == ["a", "d"]
-    notes = source.notes()
-    assert any(note.startswith("1 invalid objects were skipped (the first: ") for note in notes)
-    assert "1 objects without area were skipped" in notes
 
 
 @pytest.mark.parametrize("as_struct", [True, False])

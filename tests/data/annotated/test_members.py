@@ -11,7 +11,6 @@ import pytest
 
 import variegate as vg
 from tests.data.tars import Members, as_json, encoded, indices_of, png, read_all, tar_bytes, write_tar
-from variegate import transforms as T
 from variegate.errors import DecodeError
 
 
@@ -73,14 +72,6 @@ def test_an_image_that_comes_after_its_mask_is_the_image(tmp_path: Path) -> None
         assert "no image: 8 has a mask alone" in str(found[1])
 
 
-def test_numbers_in_quotes_are_numbers(tmp_path: Path) -> None:
-    """A crowd of "0" is none."""
-    content = as_json({"boxes": [["1", "2", "3", "4"]], "labels": [1], "iscrowd": ["0"]})
-    some = [(name, content if name == "0000.json" else data) for name, data in members(2)]
-    targets = vg.open_source(write_tar(tmp_path / "a.tar", some), annotations="members").read(0).targets
-    assert targets["boxes"].tolist() == [[1, 2, 3, 4]]
-
-
 def test_a_missing_member_and_a_wrong_row_are_named(tmp_path: Path) -> None:
     some = [
         (name, b"0 0.5 0.5 2 x\n" if name == "0001.txt" else data) for name, data in members(2) if name != "0000.json"
@@ -104,32 +95,6 @@ def test_a_cut_shard_gives_what_is_whole(tmp_path: Path, stream: bool) -> None:
     found = read_all(source)
     assert found[0].targets["boxes"].shape == (0, 4)
     assert isinstance(found[-1], DecodeError)
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_loader_shuffles_flips_and_resumes(tmp_path: Path, stream: bool) -> None:
-    write_tar(tmp_path / "a.tar", members(8))
-    names = {"objects": "json", "mask": "mask.png"}
-    source = vg.open_source(str(tmp_path / "a.tar"), annotations=names, stream=stream)
-
-    def loader() -> Any:
-        return vg.Loader(source, T.RandomHorizontalFlip(1.0), 2, device="cpu", seed=5)
-
-    first = loader()
-    whole = []
-    state = {}
-    for step, batch in enumerate(first):
-        whole.append(batch)
-        if step == 1:
-            state = first.state_dict()
-    for batch in whole:
-        for id, boxes, mask in zip(batch.ids.tolist(), batch["boxes"], batch["mask"], strict=True):
-            assert boxes.tolist() == [[27 - id, 2, 32 - id, 6]] * (id % 3)
-            assert (mask == id + 1).all()
-    assert sorted(id for batch in whole for id in batch.ids.tolist()) == list(range(8))
-    again = loader()
-    again.load_state_dict(state)
-    assert [batch.ids.tolist() for batch in again] == [batch.ids.tolist() for batch in whole[2:]]
 
 
 def test_excluded_samples_of_shards_leave_the_others_their_targets(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.data.annotated.made import check_objects, put_yolo
@@ -29,32 +28,6 @@ def test_boxes_in_pixels(tmp_path: Path) -> None:
     source = open_source(tmp_path, annotations="yolo")
     check_objects(source)
     assert "1 images have no file in labels, and so no objects" in source.notes()
-
-
-def test_outlines_and_boxes_in_masks(tmp_path: Path) -> None:
-    put_yolo(tmp_path)
-    targets = read_row(tmp_path, "1 0.5 0.5 1 0.5 1 1 0.5 1\n", "yolo,mask=classes")
-    np.testing.assert_allclose(targets["boxes"], [[30, 20, 60, 40]])
-    wanted = np.zeros((40, 60), np.uint8)
-    wanted[20:, 30:] = 2
-    np.testing.assert_array_equal(targets["mask"], wanted)
-    for options, value in (("", 3), (",unoutlined=ignore", 255)):
-        mask = read_row(tmp_path, "2 0.5 0.5 0.5 0.5\n", f"yolo,mask=classes{options}")["mask"]
-        assert mask[10:30, 15:45].min() == mask.max() == value
-        assert (mask != 0).sum() == 20 * 30
-
-
-@pytest.mark.parametrize(
-    ("shape", "expected"), [([2, 3], [[15, 20, 2], [0, 0, 0]]), ([3, 2], [[15, 20, 2], [120, 0, 2], [0, 0, 0]])]
-)
-def test_key_points(tmp_path: Path, shape: list[int], expected: Any) -> None:
-    put_yolo(tmp_path)
-    for name in "bc":
-        (tmp_path / "labels" / f"{name}.txt").write_text("")
-    (tmp_path / "data.yaml").write_text(f"names: {{0: ant, 1: bee, 2: cat}}\nkpt_shape: {shape}\n")
-    np.testing.assert_allclose(read_row(tmp_path, "1 0.5 0.5 0.5 0.5 0.25 0.5 2 0 0 0\n")["keypoints"], [expected])
-    with pytest.raises(SourceError, match=r"a\.txt, line 1: got '1 0.5 .* nan.*'; accepted: finite numbers, up to 1e9"):
-        read_row(tmp_path, "1 0.5 0.5 0.5 0.5 0.25 nan 2 0 0 0\n")
 
 
 def test_a_class_without_a_name_is_bounded(tmp_path: Path) -> None:
