@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.data.annotated.made import NAMES, check_objects, coco_entries, put_coco, put_voc, put_yolo
-from tests.data.annotated.test_masks import put as put_masks
+from tests.data.annotated.made import NAMES, check_objects, coco_entries, put_coco, put_yolo
 from tests.data.web import serving
 from variegate.data.base import SourceError
 from variegate.data.opening import open_source
 from variegate.errors import DecodeError
-
-LAYOUTS: dict[str, tuple[Callable[[Path], Any], str, Any]] = {
-    "coco": (put_coco, "/images", "instances.json,mask=instances"),
-    "voc": (put_voc, "", None),
-    "voc split": (put_voc, "", "voc,split=train"),
-    "yolo": (put_yolo, "", None),
-    "masks": (put_masks, "", "masks"),
-}
 
 
 def upload(memory: Any, root: Path) -> str:
@@ -30,10 +20,6 @@ def upload(memory: Any, root: Path) -> str:
         if file.is_file():
             memory.pipe(f"/data/{file.relative_to(root).as_posix()}", file.read_bytes())
     return "memory://data"
-
-
-def beside(annotations: Any, root: str) -> Any:
-    return f"{root}/{annotations}" if str(annotations).startswith("instances") else annotations
 
 
 def test_coco_behind_a_web_server_which_lists_nothing(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,6 @@ from variegate.errors import DecodeError
 def opened(root: Path, entries: dict[str, Any] | None = None, on_error: str = "raise", **options: Any) -> Any:
     file = put_coco(root, entries)
     return open_source(root / "images", annotations={"file": file, **options}, on_error=on_error)
-
-
-def changed(k: int = 0, **values: Any) -> dict[str, Any]:
-    """The entries with another annotation ``k``, of a category with two key points."""
-    entries = copy.deepcopy(coco_entries())
-    entries["annotations"][k] |= values
-    if "keypoints" in values:
-        entries["categories"][2]["keypoints"] = ["nose", "tail"]
-    return entries
 
 
 def test_boxes_labels_and_images_without_objects(tmp_path: Path) -> None:
@@ -62,7 +52,7 @@ def test_an_image_of_another_size_is_named_when_it_is_read(tmp_path: Path) -> No
 def test_the_fingerprint_covers_annotations(tmp_path: Path) -> None:
     first = opened(tmp_path).fingerprint
     assert opened(tmp_path).fingerprint == first
-    entries = copy.deepcopy(coco_entries())
+    entries = coco_entries()
     entries["annotations"][0]["segmentation"][0][0] += 1
     assert opened(tmp_path, entries).fingerprint != first
     assert opened(tmp_path, mask="each").fingerprint != first

@@ -47,24 +47,23 @@ def check(source: Any) -> None:
 STRUCT: list[dict[str, Any]] = [
     {"bbox": xywh(boxes), "category": names} for boxes, names in zip(XYXY, NAMES, strict=True)
 ]
-ROWS = [
-    [{"bbox": box, "category": name} for box, name in zip(one["bbox"], one["category"], strict=True)] for one in STRUCT
-]
 
 
 @pytest.mark.parametrize(
     "feature",
     [
+        None,
         {"feature": {"category": {"names": ["x", "y", "z"], "_type": "ClassLabel"}}, "_type": "Sequence"},
         [{"category": {"names": ["x", "y", "z"], "_type": "ClassLabel"}}],
         {"category": {"feature": {"names": ["x", "y", "z"], "_type": "ClassLabel"}, "_type": "List"}},
     ],
 )
-def test_class_names_come_from_the_metadata(tmp_path: Path, feature: Any) -> None:
+def test_class_names_come_from_the_metadata_or_from_labels_that_are_names(tmp_path: Path, feature: Any) -> None:
     objects = [{"bbox": xywh(boxes), "category": labels} for boxes, labels in zip(XYXY, LABELS, strict=True)]
     metadata = {"image": {"_type": "Image"}, "objects": feature}
-    source = vg.open_source(write(tmp_path / "a.parquet", {"objects": objects}, metadata), annotations="columns")
-    assert source.classes == ("x", "y", "z")
+    file = write(tmp_path / "a.parquet", {"objects": objects if feature else STRUCT}, metadata if feature else None)
+    source = vg.open_source(file, annotations="columns")
+    assert source.classes == (("x", "y", "z") if feature else ("ant", "cat", "dog"))
     check(source)
 
 
@@ -92,13 +91,6 @@ def test_rows_that_cannot_be_read_are_bad_samples(tmp_path: Path) -> None:
     loader = vg.Loader(source, None, 3, device="cpu", on_error="skip")
     with pytest.raises(DecodeError):
         list(loader)  # none is left
-
-
-def test_files_with_columns_of_other_types_are_refused(tmp_path: Path) -> None:
-    write(tmp_path / "a.parquet", {"objects": STRUCT})
-    write(tmp_path / "b.parquet", {"objects": [{"bbox": ["1"]}] * 3})
-    with pytest.raises(SourceError, match=r"b\.parquet: column 'objects' is .*a\.parquet; accepted: the same in all"):
-        vg.open_source(str(tmp_path), annotations="columns")
 
 
 # Values of a field for three images, which have one, no and one object, or something else altogether.
@@ -165,26 +157,26 @@ def test_a_field_of_any_type_is_read_or_refused_in_one_line(tmp_path: Path, form
             assert "\n" not in str(caught), name
 
 
+def _twice() -> pa.Array:
+    return pa.StructArray.from_arrays([FIELDS["bbox"], FIELDS["category"], FIELDS["category"]], ["bbox", "x", "x"])
+
+
 @pytest.mark.parametrize(
-    ("fields", "options", "message"),
+    ("objects", "options", "message"),
     [
         (FIELDS, {"labels": "name"}, "no 'name'; it has 'bbox', 'category'"),
         (FIELDS, {"per_box": ["area"]}, "no 'area'; it has 'bbox', 'category'"),
         ({"category": SHAPES["names"]}, {}, "neither boxes nor key points; it has 'category'; accepted: 'boxes'"),
         ({**FIELDS, "category": SHAPES["structs"]}, {}, "field 'category': labels are struct<id: int64>; accepted:"),
+        (_twice(), {}, "has the field 'x' twice"),
+        ([{"bbox": ["1"]}] * 3, {}, "a.parquet; accepted: the same in all"),
     ],
 )
-def test_fields_that_the_objects_lack_are_named_on_opening(
-    tmp_path: Path, fields: Any, options: Any, message: str
-) -> None:
-    file = write(tmp_path / "a.parquet", columns_with("struct", fields))
-    with pytest.raises(SourceError, match=r"a\.parquet: column 'objects'") as error:
-        vg.open_source(file, annotations={"format": "columns", **options})
+def test_objects_that_do_not_fit_are_named_on_opening(tmp_path: Path, objects: Any, options: Any, message: str) -> None:
+    objects = columns_with("struct", objects)["objects"] if isinstance(objects, dict) else objects
+    files = [write(tmp_path / "b.parquet", {"objects": objects})]
+    if "same in all" in message:
+        files.insert(0, write(tmp_path / "a.parquet", {"objects": STRUCT}))
+    with pytest.raises(SourceError, match=r"b\.parquet: column 'objects'") as error:
+        vg.open_source(files, annotations={"format": "columns", **options})
     assert message in str(error.value)
-
-
-def test_a_field_that_occurs_twice_is_refused(tmp_path: Path) -> None:
-    struct = pa.StructArray.from_arrays([FIELDS["bbox"], FIELDS["category"], FIELDS["category"]], ["bbox", "x", "x"])
-    file = write(tmp_path / "a.parquet", {"objects": struct})
-    with pytest.raises(SourceError, match="column 'objects' has the field 'x' twice"):
-        vg.open_source(file, annotations="columns")
