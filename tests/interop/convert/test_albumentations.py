@@ -17,7 +17,11 @@ import variegate as vg
 from variegate import transforms as T
 from variegate.interop.convert import ConversionError, ConversionWarning
 
-RECORDED = Path(__file__).parent / "data" / "albumentationsx-2.5.1.json"
+DATA = Path(__file__).parent / "data"
+RECORDED = DATA / "albumentationsx-2.5.1.json"
+# Classes and arguments there: the transform here, the difference that is reported, the message of the refusal, or where
+# points go.
+TABLE: Any = json.loads((DATA / "albumentations-conversions.json").read_text())
 RAMP = np.arange(256, dtype=np.uint8).reshape(16, 16)[..., None].repeat(3, axis=2)
 LEVEL = RAMP[..., 0].astype(int)
 NOISE = np.random.default_rng(0).integers(60, 200, (31, 40, 3), np.uint8)
@@ -40,129 +44,31 @@ def run(described: dict[str, Any], images: Any) -> np.ndarray[Any, Any]:
 
 # -- what becomes of a class -----------------------------------------------------------------------------------------
 
-SHIFTS = {"r_shift_limit": [0.1, 0.1], "g_shift_limit": [0, 0], "b_shift_limit": [-9, -9]}
-NO_SHIFTS = {f"{name}_shift_range": [0, 0] for name in ("hue", "sat", "val")}
-NOISE_RANGES = {"noise_params": {"ranges": [[0.2, 0.3], [-0.2, 0.1], [-0.5, -0.4]]}}
-UNSHARP = {"blur_range": [3, 5], "sigma_range": [0, 1], "alpha_range": [0.2, 0.3], "threshold": 4}
-PAIR = {"interpolation_pair": {"downscale": 3, "upscale": 4}}
-CONVERTED = [
-    ("SmallestMaxSize", {"max_size": [10, 20], "interpolation": 2}, T.SmallestMaxSize([10, 20], "bicubic")),
-    ("LongestMaxSize", {"max_size": [10, 20], "interpolation": 2}, T.LongestMaxSize([10, 20], "bicubic")),
-    ("LetterBox", {"size": [8, 9], "fill": 7, "position": "center"}, T.LetterBox((8, 9), fill=7)),
-    ("Downscale", {"scale_range": [0.2, 0.4]}, T.Downscale((0.2, 0.4))),
-    ("Downscale", {"scale_range": [0.2, 0.4], **PAIR}, T.Downscale((0.2, 0.4), "bilinear", "lanczos")),
-    ("CLAHE", {"clip_limit": [2, 3], "tile_grid_size": [4, 5]}, T.CLAHE((2, 3), (4, 5))),
-    ("MedianBlur", {"blur_limit": [3, 6]}, T.MedianBlur((3, 7))),
-    ("Emboss", {"alpha": [0.1, 0.2], "strength": [0.3, 0.4]}, T.Emboss((0.1, 0.2), (0.3, 0.4))),
-    ("UnsharpMask", UNSHARP, T.UnsharpMask((3, 5), (0, 1), (0.2, 0.3), 4)),
-    ("PixelDropout", {"dropout_prob": 0.1, "drop_value": 0}, T.PixelDropout(0.1)),
-    ("ImageCompression", {"quality_range": [20, 90]}, T.JPEG((20, 90))),
-    ("ImageCompression", {}, T.JPEG((99, 100))),
-    ("ToFloat", {"max_value": 255}, T.ToDtype("float32", scale=True)),
-    ("Erasing", {"scale": [0.1, 0.2], "ratio": [0.5, 4.0], "fill": "random"},
-     T.RandomErasing(1.0, (0.1, 0.2), (0.25, 2.0), "random")),
-    ("GaussianBlur", {"blur_range": [3, 7], "sigma_range": [0.5, 2.0]},
-     T.OneOf([T.GaussianBlur(size, (0.5, 2.0)) for size in (3, 5, 7)])),
-    ("GridDistortion", {"num_steps": 4, "distort_range": [-0.2, 0.1], "fill": 7},
-     T.GridDistortion(4, (-0.2, 0.1), fill=7)),
-    ("OpticalDistortion", {"distort_limit": [-0.1, 0.1], "mode": "camera"}, T.OpticalDistortion(0.1)),
-    ("ThinPlateSpline", {"scale_range": [0.1, 0.2], "map_resolution_range": [1.0, 1.0]}, T.ThinPlateSpline((0.1, 0.2))),
-    ("AdditiveNoise", NOISE_RANGES | {"per_channel": True}, T.RGBShift((51, 76), (-51, 26), (-128, -102))),
-    ("AdditiveNoise", {}, T.RGBShift((-26, 26), (-26, 26), (-26, 26))),
-    ("RGBShift", SHIFTS, T.RGBShift((26, 26), (0, 0), (-9, -9))),
-    ("HueSaturationValue", NO_SHIFTS, T.Identity()),
-    ("CoarseDropout", {"hole_height_range": [0.5, 1.0], "hole_width_range": [0.5, 1.0]},
-     T.CoarseDropout((1, 2), (0, 1))),
-    ("CoarseDropout", {"hole_height_range": [0.5, 0.9], "hole_width_range": [0.5, 0.9]},
-     T.CoarseDropout((1, 2), (0.5, 0.9))),
-    ("Rotate", {"limit": [-9, 9], "border_mode": 4}, T.Rotate((-9, 9), "bilinear", padding_mode="reflect")),
-    ("BBoxSafeRandomCrop", {"erosion_rate": 0.1}, T.RandomBoxSafeCrop(0.1)),
-    ("RandomSizedBBoxSafeCrop", {"height": 30, "width": 40}, T.RandomResizedBoxSafeCrop((30, 40))),
-    ("AtLeastOneBBoxRandomCrop", {"p": 0.5, "height": 3, "width": 4, "erosion_factor": 0.2},
-     T.RandomApply([T.RandomAtLeastOneBoxCrop((3, 4), 0.2)], p=0.5)),
-]  # fmt: skip
-
 
 @QUIET
-@pytest.mark.parametrize(("name", "arguments", "expected"), CONVERTED)
-def test_the_transform_of_a_class(name: str, arguments: dict[str, Any], expected: T.Transform) -> None:
-    assert vg.from_albumentations(one(name, **arguments)) == expected
+@pytest.mark.parametrize(("name", "arguments", "expected"), TABLE["becomes"])
+def test_the_transform_of_a_class(name: str, arguments: dict[str, Any], expected: Any) -> None:
+    assert vg.from_albumentations(one(name, **arguments)) == T.from_dict(expected)
 
 
-BOXES = {"bbox_params": {"coord_format": "coco"}}
-POINTS = {"keypoint_params": {"coord_format": "xy", "remove_invisible": False}}
-OLD_POINTS = {"keypoint_params": {"format": "xy", "remove_invisible": False}}
-# A class, its arguments, the pipeline's targets, and the difference that is reported.
-CLOSE: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
-    ("Resize", {"height": 8, "width": 8}, {}, "5 levels on average .*antialiased"),
-    ("HueSaturationValue", {"hue_shift_range": [-20, 20]}, {}, "10 levels at most: hues have 256 steps"),
-    ("HueSaturationValue", {"hue_shift_limit": [0, 0], "val_shift_limit": [0, 0]}, {}, "up to a third of the"),
-    ("Equalize", {"mode": "cv"}, {}, "6 levels on average, 50 at most"),
-    ("GaussNoise", {"std_range": [0.1, 0.2], "per_channel": False}, {}, "channels differ by 44 levels"),
-    ("Downscale", {"scale_range": [0.5, 0.5]}, {}, "half of the reduction"),
-    ("ImageCompression", {"quality_range": [20, 90]}, {}, "up to 2.5 levels on average"),
-    ("Sharpen", {}, {}, "up to 2 levels on average"),
-    ("ElasticTransform", {"sigma": 9}, {}, "2 levels on average .*within sigma=9 pixels"),
-    ("Rotate", {"fill_mask": 255}, {}, r"vg.Targets\(mask_fill=255\)"),
-    ("AtLeastOneBBoxRandomCrop", {"height": 3, "width": 4}, {}, "1 pixel at most"),
-    ("CoarseDropout", {}, BOXES, "boxes do not change"),
-    ("Rotate", {"border_mode": 4}, BOXES, "not mirrored into the border"),
-    ("Rotate", {"border_mode": 4}, POINTS, "not mirrored into the border"),
-    ("Rotate", {"rotate_method": "ellipse"}, BOXES, "1.41 times as wide"),
-    ("SafeRotate", {}, BOXES, "0.5 pixels of boxes"),
-    ("Resize", {"height": 8, "width": 8}, OLD_POINTS, "0.125 pixels of key points"),
-]
-
-
-@pytest.mark.parametrize(("name", "arguments", "targets", "message"), CLOSE)
+@pytest.mark.parametrize(("name", "arguments", "targets", "message"), TABLE["close"])
 def test_what_is_close_is_said(name: str, arguments: dict[str, Any], targets: dict[str, Any], message: str) -> None:
-    with pytest.warns(
-        ConversionWarning, match=rf"transforms\[0\] {name}: .*{message.removeprefix('close: ')}"
-    ) as caught:
+    with pytest.warns(ConversionWarning, match=rf"transforms\[0\] {name}: close: .*{message}") as caught:
         vg.from_albumentations(compose(one(name, **arguments), **targets))
     assert caught[0].filename == __file__
 
 
 @QUIET
 def test_differences_of_targets_are_said_where_there_are_some() -> None:
-    for name, arguments, targets, message in CLOSE:
+    for name, arguments, targets, message in TABLE["close"]:
         _, report = vg.from_albumentations(compose(one(name, **arguments)), report=True)
         assert bool(re.search(message, str(report))) != bool(targets), name
-
-
-REFUSED: list[tuple[Any, str]] = [
-    (one("Vignetting"), r"transforms\[0\] Vignetting: got 'Vignetting'; accepted: Illumination"),
-    (one("FDA"), "accepted: ColorJitter or RandomToneCurve"),
-    (one("RandomSnow"), "accepted: .*vg.transforms.RandomSnow"),
-    (one("Unheard"), r"transforms\[0\] Unheard: got 'Unheard'; accepted: one of AdditiveNoise, .*Affine"),
-    (one("Rotate", angle_range={}), r"transforms\[0\] Rotate.angle_range: got {}; accepted: a pair"),
-    (one("my.Own"), r"transforms\[0\] Own: got 'my.Own'; .*CustomOp"),
-    (one("Rotate", border_mode=5), r"transforms\[0\] Rotate.border_mode: got 5; accepted: 0 \(constant\), 1"),
-    (one("Rotate", crop_border=True), r"Rotate.crop_border: got True; accepted: False"),
-    (one("HorizontalFlip", p=2), r"transforms\[0\] HorizontalFlip.p: got 2; .*from 0 to 1"),
-    (one("Normalize", p=0.5), r"transforms\[0\] Normalize.p: got 0.5; accepted: 1"),
-    (one("OneOf", transforms=[one("Normalize")]), r"transforms\[0\].transforms\[0\] Normalize: .*main"),
-    (one("MedianBlur", blur_range=[3, 9]), r"MedianBlur.blur_range: got \(3, 9\); accepted: an odd"),
-    (one("ElasticTransform", control_grid_shape=[7, 6]), "accepted: GridDistortion or ThinPlateSpline"),
-    (one("ThinPlateSpline"), "ThinPlateSpline: got 'a spline of version 2.0.*; accepted: that of Albu"),
-    (one("ThinPlateSpline", map_resolution_range=[0.5, 1.0]), "map_resolution_range"),
-    (one("RandomGamma", gamma_range=50), "RandomGamma.gamma_range: got 50; accepted: a pair"),
-    (one("SomeOf", replace=True, transforms=[one("NoOp")]), "SomeOf.replace: got True"),
-    (one("XYMasking", num_masks_x=[1, 3], mask_x_length=[5, 5]), r"num_masks_x_range: got \(1, 3\); accepted: one"),
-    (3, r"transforms\[0\]: got 3; accepted: an object with"),
-    # Names from before version 2.0.
-    *((one(name, **{older: 7}), f"{name}.{older}: got 7; accepted: arguments of Albumentations 2.0")
-      for name, older in (("CoarseDropout", "fill_value"), ("Rotate", "value"), ("ImageCompression", "quality_lower"),
-                          ("Solarize", "threshold"), ("HorizontalFlip", "always_apply"))),
-    *((one(name, fill_mask=255), f"{name}.fill_mask: got 255; accepted: None: masks are not erased")
-      for name in ("CoarseDropout", "GridDropout", "Erasing", "XYMasking")),
-]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        *((compose(described), message) for described, message in REFUSED),
+        *((compose(described), message) for described, message in TABLE["refused"]),
         ({"transform": 3}, "compose: got 3; accepted: an object"),
         (4, "compose: got 4; accepted: an albumentations.Compose"),
         (T.Resize(3), "compose: got Resize"),
@@ -174,12 +80,6 @@ def test_what_cannot_be_converted_is_named(source: Any, message: str) -> None:
 
 
 # -- pixels and positions --------------------------------------------------------------------------------------------
-
-
-def medians(level: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Of 3 x 3 levels, as cv2's medianBlur."""
-    around = np.lib.stride_tricks.sliding_window_view(np.pad(level, 1, mode="edge"), (3, 3))
-    return np.asarray(np.median(around, axis=(2, 3)))
 
 
 def pad(level: np.ndarray[Any, Any], sides: Any, mode: Any = "constant") -> np.ndarray[Any, Any]:
@@ -200,7 +100,6 @@ def brightness(by_max: bool, shift: float, contrast: float) -> tuple[str, dict[s
         ("Posterize", {"num_bits": [3, 3]}, LEVEL & 0xE0),
         ("Transpose", {}, LEVEL.T),
         ("PixelDropout", {"dropout_prob": 1.0, "drop_value": 255}, np.full_like(LEVEL, 255)),
-        ("MedianBlur", {"blur_range": [3, 3]}, medians(LEVEL)),
         ("RGBShift", {f"{channel}_shift_range": [20, 20] for channel in "rgb"}, LEVEL + 20),
         ("Crop", {"x_min": 3, "y_min": 5, "x_max": 10, "y_max": 12}, LEVEL[5:12, 3:10]),
         ("CropAndPad", {"px": [-5, 7, -3, 2], "keep_size": False}, pad(LEVEL[5:-3], [(0, 0), (2, 7)])),
@@ -235,28 +134,9 @@ def test_filters_are_the_librarys() -> None:
         np.testing.assert_allclose(run(described, [NOISE])[0, 1:-1, 1:-1], expected, rtol=0, atol=tolerance)
 
 
+# Where the libraries take (0, 0), (47, 0), (0, 39) and (30, 10) of an image of 48 x 40 pixels.
 @QUIET
-@pytest.mark.parametrize(
-    ("name", "arguments", "expected"),
-    # Where 2.0.8 and 2.5.1 take (0, 0), (47, 0), (0, 39) and (30, 10) of an image of 48 x 40 pixels.
-    [
-        ("Affine", {"shear": {"x": [20, 20], "y": [-15, -15]}},
-         [(7.0974, -6.2968), (54.0974, 6.2968), (-7.0974, 32.7032), (33.4577, 11.7417)]),
-        ("Affine", {"shear": {"x": [25, 25], "y": [10, 10]}, "rotate": [20, 20], "scale": [1.2, 1.2]},
-         [(-5.2466, 13.2399), (56.7471, -15.3951), (-9.7471, 54.3951), (33.1699, 5.5148)]),
-        ("Affine", {"scale": {"x": [1.2, 1.2], "y": [0.8, 0.8]}, "keep_ratio": False,
-                    "translate_px": {"x": [7, 7], "y": [-5, -5]}},
-         [(2.3, -1.1), (58.7, -1.1), (2.3, 30.1), (38.3, 6.9)]),
-        ("Affine", {"scale": {"x": [1.2, 1.2], "y": [0.9, 0.9]}, "keep_ratio": False, "rotate": [25, 25],
-                    "shear": {"x": [10, 10], "y": [-5, -5]}, "translate_percent": {"x": [0.1, 0.1], "y": [-0.2, -0.2]}},
-         [(-4.7717, 4.6272), (50.547, -14.7364), (4.453, 37.7364), (32.9034, 0.757)]),
-        ("ShiftScaleRotate", {"rotate_range": [90, 90], "scale_range": [0, 0], "shift_range": [0, 0]},
-         [(4, 43), (4, -4), (43, 43), (14, 13)]),
-        ("Rotate", {"angle_range": [90, 90]}, [(4, 43), (4, -4), (43, 43), (14, 13)]),
-        ("SafeRotate", {"limit": [90.0, 90.0], "rotate": [90.0, 90.0], "fit_output": True},
-         [(0.6, 39.5833), (0.6, 0.4167), (47.4, 39.5833), (12.6, 14.5833)]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "arguments", "expected"), TABLE["points"])
 def test_maps_are_the_librarys(name: str, arguments: dict[str, Any], expected: list[tuple[float, float]]) -> None:
     points = [(0, 0), (47, 0), (0, 39), (30, 10)]
     sample = {"image": np.zeros((40, 48, 3), np.uint8), "keypoints": points}
@@ -333,21 +213,6 @@ def test_grids_are_shares_of_the_image() -> None:
 @QUIET
 def test_a_recorded_pipeline() -> None:
     """Its file, its dict and an object with it convert to the same."""
-    flips = [T.RandomHorizontalFlip(), T.RandomVerticalFlip()]
-    turned = T.Compose([T.RandomRotate90(0.75), T.RandomHorizontalFlip()])
-    expected = [
-        T.RandomResizedCrop((48, 48), edges="crop"),
-        T.RandomHorizontalFlip(),
-        T.OneOf([T.Posterize((4, 6)), T.Gamma((0.8, 1.2))], p=0.3, weights=(0.2, 0.6)),
-        T.SomeOf([T.RandomInvert(), T.RandomVerticalFlip(1.0)], 1),
-        T.RandomApply([T.Compose([T.RandomRotate90(0.75), turned])], p=0.4),
-        T.OneOf([T.RandomHorizontalFlip(1.0), T.Identity()], weights=(0.25, 0.75)),
-        T.RandomOrder(flips),
-        T.RandomApply([T.Compose([T.Contrast((0.8, 1.2)), T.Brightness((0.8, 1.2))])], p=0.5),
-        T.RandomApply([T.CoarseDropout((1, 2), (4, 8), (1, 2, 3))], p=0.5),
-        T.RandomApply([T.Rotate((-20.0, 20.0), "bilinear")], p=0.7),
-        T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD),
-    ]
     described = json.loads(RECORDED.read_text())
 
     class Pipeline:
@@ -355,7 +220,7 @@ def test_a_recorded_pipeline() -> None:
             return dict(described)
 
     for source in (RECORDED, str(RECORDED), described, described["transform"], Pipeline()):
-        assert vg.from_albumentations(source).to_dict() == T.Compose(expected).to_dict()
+        assert json.loads(json.dumps(vg.from_albumentations(source).to_dict())) == TABLE["pipeline"]
 
 
 def test_files_that_hold_something_else(tmp_path: Path) -> None:
