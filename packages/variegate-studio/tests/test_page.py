@@ -194,9 +194,17 @@ def test_ten_thousand_images_are_chosen_from(tmp_path: Path) -> None:
     async def steps(page: Page) -> None:
         await click(page, "#choose")
         await page.wait_for("document.querySelectorAll('.images button').length > 10")
+        # A tile that has the focus keeps it while others are scrolled past, whose thumbnails are given up.
+        await page.evaluate("window.passed = document.querySelectorAll('.images img')[1]")
+        await page.evaluate("document.querySelector('.images button').focus()")
         await page.evaluate("const one = document.querySelector('.images'); one.scrollTop = one.scrollHeight")
         await page.wait_for("document.querySelector('.images button[title=\"09999.png\"]')")
         assert await page.evaluate("document.querySelectorAll('.images button').length") < 200
+        assert await page.evaluate("document.activeElement.title") == "00000.png"
+        assert await page.evaluate("[window.passed.isConnected, window.passed.getAttribute('src')]") == [
+            False,
+            "data:,",
+        ]
         await click(page, '.images button[title="09999.png"]')
         await choose(page, "#dialog-body button", "Show these")
         await page.wait_for("document.querySelector('#view').textContent.includes('09999.png')")

@@ -38,7 +38,7 @@ from variegate_studio.guard import Guard
 from variegate_studio.photos import Photos
 from variegate_studio.runs import FoundImages, RunGallery, views_of
 from variegate_studio.server import Page
-from variegate_studio.strongest import grid_points, share_left
+from variegate_studio.strongest import points_with_detail, share_left
 
 PORT, TOKEN = 8712, "right"
 KINDS = ("number", "integer", "choice", "flag", "pair", "triple", "color", "weights", "transforms", "fixed")
@@ -274,16 +274,18 @@ def test_the_share_of_the_photo_that_is_left() -> None:
     image = photo(96, 128)
     half, dark = image.copy(), (image * 0.01).astype(np.uint8)
     half[:, :64] = 0
-    points = grid_points(image)
+    points = points_with_detail(image)
     outside = points.copy()
     outside[points[:, 1] < 48, 2] = 0
+    share = float((points[:, 1] >= 48).mean())
     for made, moved, expected in (
         (image, points, 1.0),
         (half, points, 0.5),
         (dark, points, 0.0),
-        (image, outside, 0.5),
+        (image, outside, share),
     ):
-        assert abs(share_left(made, image, points, moved) - expected) < 0.07
+        assert abs(share_left(made, moved) - expected) < 0.1
+    assert points_with_detail(np.zeros_like(image)).shape == (256, 3)
 
 
 def test_sweep_thumbnails_and_sheet(folder: Path) -> None:

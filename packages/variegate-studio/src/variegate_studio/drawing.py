@@ -34,7 +34,7 @@ from variegate_studio.requests import (
     read_integer,
     read_request,
 )
-from variegate_studio.strongest import BY, Draw, grid_points, share_left, strongest_of
+from variegate_studio.strongest import BY, Draw, points_with_detail, share_left, strongest_of
 
 _MOST_BYTES = 128 << 20  # of encoded pictures
 _MOST_POLICIES = 512
@@ -230,8 +230,7 @@ class Studio:
         if transform._mixers or transform._is_alone or image.targets is not None:
             raise CardError("the strongest draws: accepted: policies of one image that see no targets, and mix none")
         augmenter = Augmenter(transform, seed=request.seed, layout="NHWC")
-        points = grid_points(image.img_HWC)
-        marked = replace(image, targets={"keypoints": points})
+        marked = replace(image, targets={"keypoints": points_with_detail(image.img_HWC)})
         choice = self.photos.choice([marked], request.side)
         found: list[Draw] = []
         for start in range(0, draws, _CHUNK):
@@ -249,9 +248,7 @@ class Studio:
                 moved = overlay.points[0].places
                 operations = frozenset(one["op"] for one in describe.operations_of(program, n))
                 change = difference(img_HWC, image.img_HWC)
-                found.append(
-                    Draw(int(copies[n]), operations, change, share_left(img_HWC, image.img_HWC, points, moved))
-                )
+                found.append(Draw(int(copies[n]), operations, change, share_left(img_HWC, moved)))
         addresses = self._addresses(request)(image.index)
 
         def shown(draw: Draw, title: str) -> dict[str, Any]:

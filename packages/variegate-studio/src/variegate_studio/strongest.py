@@ -12,7 +12,7 @@ import numpy.typing as npt
 from variegate_studio.pictures import Image_HWC
 
 _GRID = 16  # points along each side
-_RADIUS = 3  # pixels around a point within which levels may differ
+_OFFSETS = np.array([-3, -1, 1, 3])  # pixels around a point at which levels are compared
 _DETAIL = 8  # levels by which they differ where there is something to see
 _MOST_COMBINATIONS = 24
 BY = ("change", "left")
@@ -29,35 +29,32 @@ class Draw(NamedTuple):
     left: float
 
 
-def grid_points(img_HWC: Image_HWC) -> Points:
-    """Visible points all over an image."""
+def points_with_detail(img_HWC: Image_HWC) -> Points:
+    """Visible points all over an image, those that have some detail around them if there are any."""
     height, width = img_HWC.shape[:2]
     y, x = np.mgrid[:_GRID, :_GRID].reshape(2, -1)
-    return np.stack([(x + 0.5) * width / _GRID, (y + 0.5) * height / _GRID, np.full(x.shape, 2.0)], axis=1)
+    points = np.stack([(x + 0.5) * width / _GRID, (y + 0.5) * height / _GRID, np.full(x.shape, 2.0)], axis=1)
+    has_detail = _detail(img_HWC, points) >= _DETAIL
+    return points[has_detail] if has_detail.any() else points
 
 
-def share_left(made_HWC: Image_HWC, original_HWC: Image_HWC, points: Points, moved: Points) -> float:
-    """The share of points with detail around them that are still within the image, and still have some.
+def share_left(img_HWC: Image_HWC, points: Points) -> float:
+    """The share of points that are within an output, and still have half as much detail around them.
 
-    ``points``: in the original; ``moved``: in the image that was made of it.
+    ``points``: where the points of ``points_with_detail`` are in the output.
     """
-    had_detail = _detail(original_HWC, points) >= _DETAIL
-    if not had_detail.any():
-        had_detail[:] = True
-    is_seen = (moved[:, 2] > 0) & (_detail(made_HWC, moved) >= _DETAIL / 2)
-    return float(is_seen[had_detail].mean())
+    is_left = (points[:, 2] > 0) & (_detail(img_HWC, points) >= _DETAIL / 2)
+    return float(is_left.mean())
 
 
-def _detail(img_HWC: Image_HWC, points: Points) -> npt.NDArray[np.int16]:
-    """The range of levels around each point."""
-    height, width = img_HWC.shape[:2]
-    offsets = np.arange(-_RADIUS, _RADIUS + 1)
+def _detail(img_HWC: Image_HWC, points: Points) -> npt.NDArray[np.uint8]:
+    """The range of levels around each point, of one channel."""
+    height, width, channels = img_HWC.shape
     x, y = np.nan_to_num(points[:, :2]).astype(np.int64).T
-    rows = np.clip(y[:, None] + offsets, 0, height - 1)
-    columns = np.clip(x[:, None] + offsets, 0, width - 1)
-    around = img_HWC[rows[:, :, None], columns[:, None, :]].astype(np.int16).mean(axis=3)
-    detail: npt.NDArray[np.int16] = (around.max(axis=(1, 2)) - around.min(axis=(1, 2))).astype(np.int16)
-    return detail
+    rows = np.clip(y[:, None] + _OFFSETS, 0, height - 1)
+    columns = np.clip(x[:, None] + _OFFSETS, 0, width - 1)
+    around = img_HWC[rows[:, :, None], columns[:, None, :], channels // 2].reshape(len(points), -1)
+    return np.ptp(around, axis=1)
 
 
 def strongest_of(draws: Sequence[Draw], by: str) -> dict[str, list[tuple[str, Draw]]]:
