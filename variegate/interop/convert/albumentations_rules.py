@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from variegate.interop.convert import drawn
@@ -23,58 +22,55 @@ from variegate.pipelines import Pipeline
 _THEIR_NAMES = {"padding_mode": "border_mode"}
 
 
-@dataclass(frozen=True)
 class Rule:
     """Makes a transform of one of Albumentations.
 
-    ``make``: a class, a pipeline, or a function of the arguments (and of ``given``, all ``Arguments``). ``names``: the
-    library's name of each argument. ``ignored``: arguments without a meaning here. ``close``: the difference, if any,
-    of ``targets``, or of images.
+    Args:
+        make: a class, a pipeline, or a function of the arguments (and of ``given``, all ``Arguments``).
+        arguments: of a class, the names of its arguments, or "name=library's name". Those of a function or a pipeline
+            are its parameters; here are only names that differ.
+        ignored: arguments without a meaning here.
+        close: the difference, if any, of ``targets``, or of images.
+        constants: further arguments of a class.
     """
 
-    make: Any
-    names: Mapping[str, str]
-    ignored: str = ""
-    close: str = ""
-    targets: str = ""
-    constants: Mapping[str, Any] = field(default_factory=dict)
+    def __init__(
+        self, make: Any, arguments: str = "", *, ignored: str = "", close: str = "", targets: str = "", **constants: Any
+    ) -> None:
+        pairs = [text.partition("=")[::2] for text in arguments.split()]
+        if not isinstance(make, type):
+            parameters = inspect.signature(make.function if isinstance(make, Pipeline) else make).parameters
+            self._takes_given = "given" in parameters
+            pairs = [*dict.fromkeys(parameters.keys() - {"image", "given"}, "").items(), *pairs]
+        # The library's name of each argument.
+        self._names = {name: theirs or _THEIR_NAMES.get(name, name) for name, theirs in pairs}
+        self._make = make
+        self._ignored, self._close, self._targets = ignored, close, targets
+        self._constants = constants
 
     def convert(self, given: Arguments) -> Transform | None:
         """Raises ConversionError for a value that this rule does not convert."""
-        values = {name: given.read(theirs) for name, theirs in self.names.items()}
-        if self.close:
-            given.close(self.close, self.targets)
-        made = self._make(given, values)
-        given.finish(self.ignored)
-        return made
+        values = {name: given.read(theirs) for name, theirs in self._names.items()}
+        if self._close:
+            given.close(self._close, self._targets)
+        converted = self._apply(given, values)
+        given.finish(self._ignored)
+        return converted
 
-    def _make(self, given: Arguments, values: dict[str, Any]) -> Transform | None:
-        if isinstance(self.make, Pipeline):
-            return given.node.build(Pipeline, function=self.make.function, constants=values)
-        if isinstance(self.make, type):
+    def _apply(self, given: Arguments, values: dict[str, Any]) -> Transform | None:
+        make = self._make
+        if isinstance(make, Pipeline):
+            return _pipeline(given, make, **values)
+        if isinstance(make, type):
             stated = {name: value for name, value in values.items() if value is not None}
-            return given.node.build(self.make, self.names, **{**self.constants, **stated})
-        if "given" in inspect.signature(self.make).parameters:
+            return given.node.build(make, self._names, **{**self._constants, **stated})
+        if self._takes_given:
             values["given"] = given
         try:
-            made: Transform | None = self.make(**values)
+            made: Transform | None = make(**values)
         except ArgumentError as error:
-            raise given.node.error(self.names.get(error.argument, ""), error.got, error.accepted) from error
+            raise given.node.error(self._names.get(error.argument, ""), error.got, error.accepted) from error
         return made
-
-
-def rule(
-    make: Any, arguments: str = "", *, ignored: str = "", close: str = "", targets: str = "", **constants: Any
-) -> Rule:
-    """A rule. ``arguments`` of a class are the names of its arguments, or "name=library's name"; those of a function
-    and a pipeline are its parameters, and ``arguments`` has only names that differ."""
-    pairs = [text.partition("=")[::2] for text in arguments.split()]
-    if not isinstance(make, type):
-        function = make.function if isinstance(make, Pipeline) else make
-        parameters = inspect.signature(function).parameters.keys() - {"image", "given"}
-        pairs = [*dict.fromkeys(parameters, "").items(), *pairs]
-    names = {name: theirs or _THEIR_NAMES.get(name, name) for name, theirs in pairs}
-    return Rule(make, names, ignored, close, targets, constants)
 
 
 # -- functions of rules that need arithmetic -------------------------------------------------------------------------
@@ -367,167 +363,167 @@ _OF_AFFINE = "rotate scale shear translate_px fit_output keep_ratio balanced_sca
 _MIRRORED_EDGES = "0.2 levels on average: outermost pixels are repeated around the image here, mirrored there"
 _KEPT_BOX = "a pixel of the crop's last row and column, and a single box is eroded here, not there"
 _TURN_AND_FLIP = [crop.RandomRotate90(p=0.75), crop.RandomHorizontalFlip(p=0.5)]
-_D4 = rule(Compose, transforms=_TURN_AND_FLIP)
+_D4 = Rule(Compose, transforms=_TURN_AND_FLIP)
 
 RULES: Mapping[str, Rule] = {
     # Flips, turns and channels.
-    "NoOp": rule(_no_op),
-    "ToTensorV2": rule(_no_op),  # all outputs are tensors here
-    "ToRGB": rule(_no_op),
-    "HorizontalFlip": rule(crop.RandomHorizontalFlip, p=1.0),
-    "VerticalFlip": rule(crop.RandomVerticalFlip, p=1.0),
-    "TimeReverse": rule(crop.RandomHorizontalFlip, p=1.0),
-    "Transpose": rule(crop.Transpose, p=1.0),
-    "RandomRotate90": rule(crop.RandomRotate90, p=0.75),  # by 0 degrees as often as by each of the others
+    "NoOp": Rule(_no_op),
+    "ToTensorV2": Rule(_no_op),  # all outputs are tensors here
+    "ToRGB": Rule(_no_op),
+    "HorizontalFlip": Rule(crop.RandomHorizontalFlip, p=1.0),
+    "VerticalFlip": Rule(crop.RandomVerticalFlip, p=1.0),
+    "TimeReverse": Rule(crop.RandomHorizontalFlip, p=1.0),
+    "Transpose": Rule(crop.Transpose, p=1.0),
+    "RandomRotate90": Rule(crop.RandomRotate90, p=0.75),  # by 0 degrees as often as by each of the others
     "D4": _D4,
     "SquareSymmetry": _D4,
-    "ChannelShuffle": rule(_channel_shuffle),
-    "ChannelSwap": rule(colour.ChannelPermutation, "order=channel_order"),
-    "ChannelDropout": rule(colour.ChannelDropout, "channel_drop_range fill", p=1.0),
+    "ChannelShuffle": Rule(_channel_shuffle),
+    "ChannelSwap": Rule(colour.ChannelPermutation, "order=channel_order"),
+    "ChannelDropout": Rule(colour.ChannelDropout, "channel_drop_range fill", p=1.0),
     # Crops and borders.
-    "RandomCrop": rule(crop.RandomCrop, "size", ignored=_NOT_PADDED),
-    "CenterCrop": rule(
+    "RandomCrop": Rule(crop.RandomCrop, "size", ignored=_NOT_PADDED),
+    "CenterCrop": Rule(
         crop.CenterCrop, "size", ignored=_NOT_PADDED, close="a pixel off where an odd number of pixels is left over"
     ),
-    "Crop": rule(drawn.crop, ignored=_NOT_PADDED, close="black pixels beyond a smaller image, which is an error there"),
-    "RandomCropFromBorders": rule(drawn.crop_from_borders),
-    "CropAndPad": rule(drawn.crop_and_pad),
-    "Pad": rule(crop.Pad, "padding fill padding_mode"),
-    "PadIfNeeded": rule(drawn.pad_if_needed, ignored="padding"),
-    "BBoxSafeRandomCrop": rule(box_crops.RandomBoxSafeCrop, "erosion_rate", close=_KEPT_BOX),
-    "RandomSizedBBoxSafeCrop": rule(
+    "Crop": Rule(drawn.crop, ignored=_NOT_PADDED, close="black pixels beyond a smaller image, which is an error there"),
+    "RandomCropFromBorders": Rule(drawn.crop_from_borders),
+    "CropAndPad": Rule(drawn.crop_and_pad),
+    "Pad": Rule(crop.Pad, "padding fill padding_mode"),
+    "PadIfNeeded": Rule(drawn.pad_if_needed, ignored="padding"),
+    "BBoxSafeRandomCrop": Rule(box_crops.RandomBoxSafeCrop, "erosion_rate", close=_KEPT_BOX),
+    "RandomSizedBBoxSafeCrop": Rule(
         box_crops.RandomResizedBoxSafeCrop, "size erosion_rate interpolation", close=_KEPT_BOX
     ),
-    "AtLeastOneBBoxRandomCrop": rule(
+    "AtLeastOneBBoxRandomCrop": Rule(
         box_crops.RandomAtLeastOneBoxCrop,
         "size erosion_factor",
         close="1 pixel at most: drawn among whole pixels of the positions that hold enough of the box",
     ),
     # Resizes.
-    "Resize": rule(Resize, "size interpolation"),
-    "SmallestMaxSize": rule(sizes.SmallestMaxSize, "max_size interpolation"),
-    "LongestMaxSize": rule(sizes.LongestMaxSize, "max_size interpolation"),
-    "LetterBox": rule(sizes.LetterBox, "size fill interpolation"),
-    "Downscale": rule(_downscale),
-    "RandomScale": rule(drawn.random_scale),
-    "RandomSizedCrop": rule(drawn.sized_crop),
-    "RandomResizedCrop": rule(RandomResizedCrop, "size scale ratio interpolation", edges="crop"),
+    "Resize": Rule(Resize, "size interpolation"),
+    "SmallestMaxSize": Rule(sizes.SmallestMaxSize, "max_size interpolation"),
+    "LongestMaxSize": Rule(sizes.LongestMaxSize, "max_size interpolation"),
+    "LetterBox": Rule(sizes.LetterBox, "size fill interpolation"),
+    "Downscale": Rule(_downscale),
+    "RandomScale": Rule(drawn.random_scale),
+    "RandomSizedCrop": Rule(drawn.sized_crop),
+    "RandomResizedCrop": Rule(RandomResizedCrop, "size scale ratio interpolation", edges="crop"),
     # Maps of coordinates.
-    "Rotate": rule(geometry.Rotate, "degrees=angle_range" + _WARP),
-    "SafeRotate": rule(
+    "Rotate": Rule(geometry.Rotate, "degrees=angle_range" + _WARP),
+    "SafeRotate": Rule(
         drawn.safe_rotate,
         ignored=_OF_AFFINE,
         close="0.5 pixels of boxes: they are up and to the left of their image there",
         targets="boxes",
     ),
-    "ShiftScaleRotate": rule(_shift_scale_rotate),
-    "Affine": rule(drawn.affine),
-    "Perspective": rule(drawn.perspective),
-    "ElasticTransform": rule(_elastic),
-    "GridDistortion": rule(
+    "ShiftScaleRotate": Rule(_shift_scale_rotate),
+    "Affine": Rule(drawn.affine),
+    "Perspective": Rule(drawn.perspective),
+    "ElasticTransform": Rule(_elastic),
+    "GridDistortion": Rule(
         deform.GridDistortion,
         "num_steps distort_limit=distort_range normalized" + _WARP,
         close="6 pixels of key points at most: two pixels along the borders of strips show the same position there",
     ),
-    "OpticalDistortion": rule(
+    "OpticalDistortion": Rule(
         deform.OpticalDistortion,
         "distort_limit=distort_range mode" + _WARP,
         close="1.7 pixels of positions at a distort_range of 0.3: the center is half a pixel off there",
     ),
-    "ThinPlateSpline": rule(_thin_plate),
+    "ThinPlateSpline": Rule(_thin_plate),
     # Colors.
-    "InvertImg": rule(tone.RandomInvert, p=1.0),
-    "Posterize": rule(tone.Posterize, "bits=num_bits"),
-    "Solarize": rule(_solarize),
-    "RandomGamma": rule(_gamma),
-    "RandomBrightnessContrast": rule(_brightness_contrast),
-    "RGBShift": rule(_rgb_shift, ignored="noise_params noise_type spatial_mode"),
-    "MultiplicativeNoise": rule(tone.Brightness, "factor=multiplier"),
-    "RandomToneCurve": rule(colour.RandomToneCurve, "scale per_channel"),
-    "ToSepia": rule(colour.ToSepia),
-    "ToGray": rule(colour.RandomGrayscale, p=1.0),
-    "ColorJitter": rule(
+    "InvertImg": Rule(tone.RandomInvert, p=1.0),
+    "Posterize": Rule(tone.Posterize, "bits=num_bits"),
+    "Solarize": Rule(_solarize),
+    "RandomGamma": Rule(_gamma),
+    "RandomBrightnessContrast": Rule(_brightness_contrast),
+    "RGBShift": Rule(_rgb_shift, ignored="noise_params noise_type spatial_mode"),
+    "MultiplicativeNoise": Rule(tone.Brightness, "factor=multiplier"),
+    "RandomToneCurve": Rule(colour.RandomToneCurve, "scale per_channel"),
+    "ToSepia": Rule(colour.ToSepia),
+    "ToGray": Rule(colour.RandomGrayscale, p=1.0),
+    "ColorJitter": Rule(
         colour.ColorJitter,
         "brightness=brightness_range contrast=contrast_range saturation=saturation_range hue=hue_range",
     ),
-    "HueSaturationValue": rule(_hue_saturation_value),
-    "PhotoMetricDistort": rule(
+    "HueSaturationValue": Rule(_hue_saturation_value),
+    "PhotoMetricDistort": Rule(
         _photometric_distort,
         "brightness=brightness_range contrast=contrast_range saturation=saturation_range hue=hue_range p=distort_p",
     ),
-    "Equalize": rule(_equalize),
-    "AutoContrast": rule(_autocontrast),
-    "CLAHE": rule(
+    "Equalize": Rule(_equalize),
+    "AutoContrast": Rule(_autocontrast),
+    "CLAHE": Rule(
         colour.CLAHE,
         "clip_limit=clip_range tile_grid_size",
         close="14 levels on average in color images: the luma is equalized here, LAB lightness there",
     ),
-    "Illumination": rule(
+    "Illumination": Rule(
         lighting.Illumination,
         "mode intensity_range effect_type angle_range center_range sigma_range num_spots_range gaussian_spots",
         p=1.0,
         close='1 level; in mode \'corner\', "brighten" and "darken" are exchanged',
     ),
     # Filters and compression.
-    "Blur": rule(_box_blur, close=_MIRRORED_EDGES),
-    "GaussianBlur": rule(_gaussian_blur),
-    "MedianBlur": rule(filters.MedianBlur, "kernel_size=blur_range"),
-    "MotionBlur": rule(_motion_blur, ignored="allow_shifted"),
-    "Defocus": rule(optics.Defocus, "radius_range alias_blur_range", close=_MIRRORED_EDGES),
-    "ZoomBlur": rule(
+    "Blur": Rule(_box_blur, close=_MIRRORED_EDGES),
+    "GaussianBlur": Rule(_gaussian_blur),
+    "MedianBlur": Rule(filters.MedianBlur, "kernel_size=blur_range"),
+    "MotionBlur": Rule(_motion_blur, ignored="allow_shifted"),
+    "Defocus": Rule(optics.Defocus, "radius_range alias_blur_range", close=_MIRRORED_EDGES),
+    "ZoomBlur": Rule(
         optics.ZoomBlur,
         "max_factor_range step_factor_range",
         close="1.5 levels on average: about the center here, up to a pixel beside it there",
     ),
-    "GlassBlur": rule(
+    "GlassBlur": Rule(
         optics.GlassBlur,
         "sigma max_delta iterations",
         ignored="mode",
         close="10 % more change: pixels are read from random positions here, and exchanged there",
     ),
-    "ChromaticAberration": rule(
+    "ChromaticAberration": Rule(
         optics.ChromaticAberration,
         "primary_distortion_range secondary_distortion_range mode",
         close="0.1 levels on average: the center is half a pixel off there",
     ),
-    "Emboss": rule(filters.Emboss, "alpha=alpha_range strength=strength_range", close=_MIRRORED_EDGES),
-    "Sharpen": rule(_sharpen),
-    "UnsharpMask": rule(
+    "Emboss": Rule(filters.Emboss, "alpha=alpha_range strength=strength_range", close=_MIRRORED_EDGES),
+    "Sharpen": Rule(_sharpen),
+    "UnsharpMask": Rule(
         filters.UnsharpMask,
         "blur_limit=blur_range sigma_limit=sigma_range alpha=alpha_range threshold",
         close="20 levels at most: the outline of pixels above the threshold is blurred there",
     ),
-    "Morphological": rule(
+    "Morphological": Rule(
         filters.Morphological,
         "scale operation",
         close="1.5 pixels of masks and boxes by default: they do not grow or shrink here",
     ),
-    "ImageCompression": rule(_image_compression),
+    "ImageCompression": Rule(_image_compression),
     # Noise, erasing and weather.
-    "GaussNoise": rule(_gauss_noise),
-    "AdditiveNoise": rule(
+    "GaussNoise": Rule(_gauss_noise),
+    "AdditiveNoise": Rule(
         _additive_noise, ignored="patch_count_range patch_height_range patch_width_range per_channel"
     ),
-    "SaltAndPepper": rule(_salt_and_pepper),
-    "PixelDropout": rule(filters.PixelDropout, "dropout_prob drop_value"),
-    "CoarseDropout": rule(_coarse_dropout, "fill=erased"),
-    "GridDropout": rule(
+    "SaltAndPepper": Rule(_salt_and_pepper),
+    "PixelDropout": Rule(filters.PixelDropout, "dropout_prob drop_value"),
+    "CoarseDropout": Rule(_coarse_dropout, "fill=erased"),
+    "GridDropout": Rule(
         GridMask,
         "unit=unit_size_range ratio fill=erased",
         unit=0.1,
         close="2 % more is erased there, where each square has its own position: one regular grid here",
     ),
-    "Erasing": rule(_erasing, "fill=erased"),
-    "XYMasking": rule(_xy_masking),
-    "TimeMasking": rule(_time_masking),
-    "FrequencyMasking": rule(_frequency_masking),
-    "RandomFog": rule(
+    "Erasing": Rule(_erasing, "fill=erased"),
+    "XYMasking": Rule(_xy_masking),
+    "TimeMasking": Rule(_time_masking),
+    "FrequencyMasking": Rule(_frequency_masking),
+    "RandomFog": Rule(
         weather.RandomFog,
         "fog_coef_range alpha_coef",
         p=1.0,
         close="1.4 times as dense on 400 x 320 pixels: clouds are drawn here, and the image is not blurred",
     ),
-    "RandomRain": rule(
+    "RandomRain": Rule(
         weather.RandomRain,
         "slant_range drop_length drop_width drop_color blur_value brightness_coefficient rain_type",
         p=1.0,
@@ -535,7 +531,7 @@ RULES: Mapping[str, Rule] = {
     ),
 }
 # Formats of the output: of the main line of a pipeline only.
-FORMATS: Mapping[str, Rule] = {"Normalize": rule(_normalize), "ToFloat": rule(_to_float)}
+FORMATS: Mapping[str, Rule] = {"Normalize": Rule(_normalize), "ToFloat": Rule(_to_float)}
 
 _VOLUMES = (
     "Affine3D Anisotropy3D BiasField CenterCrop3D CoarseDropout3D CubicSymmetry ElasticTransform3D Flip3D "

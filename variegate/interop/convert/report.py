@@ -132,11 +132,8 @@ class Node(NamedTuple):
         try:
             return cls(**arguments)
         except ArgumentError as error:
-            raise self.renamed(error, names or {}) from error
-
-    def renamed(self, error: ArgumentError, names: Mapping[str, str]) -> ConversionError:
-        """The error with the library's name of the argument."""
-        return self.error(names.get(error.argument, error.argument), error.got, error.accepted)
+            name = (names or {}).get(error.argument, error.argument)
+            raise self.error(name, error.got, error.accepted) from error
 
 
 def parameters(cls: type[Transform]) -> tuple[str, ...]:

@@ -124,10 +124,11 @@ function strongest(view) {
   const newest = new Newest();
   const by = el("select", { ariaLabel: "Rank by", onchange: () => draw() });
   by.append(el("option", { value: "change" }, "the change"), el("option", { value: "left" }, "what is left of the photo"));
-  const sections = ["operations", "combinations"].map((name) => ({ name, pictures: el("div") }));
+  const titles = { operations: "Each operation", combinations: "Each combination" };
+  const sections = Object.keys(titles).map((name) => ({ name, pictures: el("div") }));
   view.replaceChildren(
     el("p", {}, "The strongest of 1,000 draws of the first image, ranked by ", by, ". Can you still tell what it shows?"),
-    ...sections.flatMap(({ name, pictures }) => [el("h2", {}, `Each of the ${name}`), pictures]),
+    ...sections.flatMap(({ name, pictures }) => [el("h2", {}, titles[name]), pictures]),
   );
   const draw = () =>
     newest.run(async () => {
@@ -135,7 +136,7 @@ function strongest(view) {
       const found = await call("strongest", numbered(given, "strongest"));
       for (const { name, pictures } of sections) {
         const told = ({ title, change: levels, left }) => `${title}: ${levels} levels, ${Math.round(100 * left)} % left`;
-        drawGrid(pictures, found[name].map((cell) => ({ ...cell, title: told(cell) })), 6);
+        drawGrid(pictures, found[name].map((cell) => ({ ...cell, title: told(cell) })));
       }
       status("1,000 draws compared");
     });
