@@ -49,17 +49,17 @@ class Format:
     """Files or a folder that ``open_source`` reads.
 
     ``suffixes``: of the names of files that hold many samples each, in small letters; messages name the first.
-    ``noun``: what such files are called after it, or a folder. ``layout``: what is expected in them, where that has a
-    name. ``opener``: module and function, loaded when first needed; it gets the list of locations, sorted, or that of
-    the folder, and those arguments of ``open_source`` that ``options`` names, and returns Samples or a ShardedSource.
-    ``annotated``: the format of LAYOUTS of such files with objects or masks in them.
+    ``noun``: what such files are called after it, or a folder. ``reader``: module and function, loaded when first
+    needed; it gets the list of locations, sorted, or that of the folder, and those arguments of ``open_source`` that
+    ``options`` names, and returns Samples or a ShardedSource. ``layout``: what is expected in files, where that has a
+    name. ``annotated``: the format of such files with objects or masks in them.
     """
 
     suffixes: tuple[str, ...]
     noun: str
-    layout: str
-    opener: str
-    options: tuple[str, ...]
+    reader: str
+    options: tuple[str, ...] = ()
+    layout: str = ""
     annotated: str = ""
 
     @property
@@ -75,24 +75,23 @@ _TAR = (".tar", ".tar.gz", ".tgz")
 _PARQUET = (".parquet",)
 _OF_TAR = ("stream", "on_error", "classes", "cache_dir", "cache_limit")
 _OF_PARQUET = ("classes", "cache_dir", "image_root")
-FILE_KINDS = (
-    Format(_TAR, "shards", "WebDataset", "tar.webdataset:open_tar", _OF_TAR, annotated="members"),
-    Format(_PARQUET, "files", "", "parquet:open_parquet", _OF_PARQUET, annotated="columns"),
-    Format((".arrow",), "shards", "raw pixels", "raw:open_raw", ()),
-)
-IMAGE = Format((), "an image", "", "folder:open_image", ())
-FOLDER = Format((), "a folder of images", "", "folder:open_folder", ())
 _WITH = "a folder with annotations"
-_OF_LAYOUT = ("annotations", "on_error", "classes")
-# By the name that ``annotations=`` has for them.
-LAYOUTS = {
-    "coco": Format((), _WITH, "", "coco:open_coco", _OF_LAYOUT),
-    "voc": Format((), _WITH, "", "voc:open_voc", _OF_LAYOUT),
-    "yolo": Format((), _WITH, "", "yolo:open_yolo", _OF_LAYOUT),
-    "masks": Format((), _WITH, "", "masks:open_masks", _OF_LAYOUT),
-    "columns": Format(_PARQUET, "", "", "parquet:open_columns", (*_OF_LAYOUT, *_OF_PARQUET[1:])),
-    "members": Format(_TAR, "", "", "tar.webdataset:open_members", ("annotations", *_OF_TAR)),
+_ANNOTATED = ("annotations", "on_error", "classes")
+# The readers. Those with annotations have the names that ``annotations=`` knows.
+FORMATS = {
+    "tar": Format(_TAR, "shards", "tar.webdataset:open_tar", _OF_TAR, "WebDataset", "members"),
+    "parquet": Format(_PARQUET, "files", "parquet:open_parquet", _OF_PARQUET, annotated="columns"),
+    "raw": Format((".arrow",), "shards", "raw:open_raw", layout="raw pixels"),
+    "image": Format((), "an image", "folder:open_image"),
+    "folder": Format((), "a folder of images", "folder:open_folder"),
+    "coco": Format((), _WITH, "coco:open_coco", _ANNOTATED),
+    "voc": Format((), _WITH, "voc:open_voc", _ANNOTATED),
+    "yolo": Format((), _WITH, "yolo:open_yolo", _ANNOTATED),
+    "masks": Format((), _WITH, "masks:open_masks", _ANNOTATED),
+    "columns": Format(_PARQUET, "files", "parquet:open_columns", (*_ANNOTATED, *_OF_PARQUET[1:])),
+    "members": Format(_TAR, "shards", "tar.webdataset:open_members", ("annotations", *_OF_TAR)),
 }
+FILE_KINDS = tuple(one for one in FORMATS.values() if one.suffixes and "annotations" not in one.options)
 KIND_NAMES = tuple(kind.plural for kind in FILE_KINDS)
 # For the help of commands.
 IMAGES_HELP = f"Images: a folder, with or without class folders, {', '.join(KIND_NAMES)}, a glob pattern, or a URL."

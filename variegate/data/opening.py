@@ -81,8 +81,8 @@ def open_source(
         format, files, options["annotations"] = resolve(spec, annotations)
         what, spec = (f"a {format.suffixes[0]} file", files) if format.suffixes else (format.noun, files[0])
         _check_options(f"{files[0]}, {what}", options, format.options)
-        module, _, opener = format.opener.partition(":")
-        open_files = getattr(import_module(f"variegate.data.{module}"), opener)
+        module, _, reader = format.reader.partition(":")
+        open_files = getattr(import_module(f"variegate.data.{module}"), reader)
         opened = open_files(spec, **{name: options[name] for name in format.options})
     elif annotations is None:
         opened = _open_object(spec, options)

@@ -14,9 +14,7 @@ from variegate.data.base import SourceError
 from variegate.data.kinds import (
     ACCEPTED,
     FILE_KINDS,
-    FOLDER,
-    IMAGE,
-    LAYOUTS,
+    FORMATS,
     SIDECARS,
     Format,
     file_kind,
@@ -76,15 +74,15 @@ def resolve(spec: Any, annotations: Any = None) -> Resolved:
         _check_file(place)
         if not is_image_name(place.name):
             raise SourceError(f"{place}: a file of a kind that is not read; accepted: {ACCEPTED}")
-        return Resolved(IMAGE, files)
+        return Resolved(FORMATS["image"], files)
     names = _names_at(place)
     if found := files_of_folder(place, names):
         return _of_files(found, annotations)
     if annotations is not None:
         return _annotated_folder(place, annotations)
     if (layout := layout_of(names)) is not None:
-        return Resolved(LAYOUTS[layout], files, {"format": layout})
-    return Resolved(FOLDER, files)
+        return Resolved(FORMATS[layout], files, {"format": layout})
+    return Resolved(FORMATS["folder"], files)
 
 
 def _of_files(files: list[Location], annotations: Any) -> Resolved:
@@ -112,38 +110,38 @@ def _of_files(files: list[Location], annotations: Any) -> Resolved:
 
 def _annotated_files(kind: Format, files: list[Location], annotations: Any) -> Resolved:
     name = kind.annotated
-    values = annotations
-    if isinstance(annotations, str):
-        first, options = split_typed(annotations)
-        values = {**options, "format": first}
-    if not isinstance(values, Mapping) or values.get("format", name) != name:
+    values = {"format": None} if annotations == name else _options_of(annotations)
+    if values["format"] not in (None, name):
         accepted = f"{name!r}, or a dict with options of that (docs/targets.md)"
         raise SourceError(f"annotations: got {annotations!r} with {kind.suffix} files; accepted: {accepted}")
-    return Resolved(LAYOUTS[name], files, values)
+    return Resolved(FORMATS[name], files, {**values, "format": name})
 
 
 def _annotated_folder(place: Location, annotations: Any) -> Resolved:
     if not place.is_url and not os.path.isdir(place.address()):
         raise SourceError(f"{place}: annotations= is for a folder of images, and there is no such folder")
-    folders = [name for name, format in LAYOUTS.items() if not format.suffixes]
-    if isinstance(annotations, Mapping):
-        values = {"format": "coco" if "file" in annotations else None, **annotations}
-    elif isinstance(annotations, (str, os.PathLike)):
-        first, options = (annotations, {}) if isinstance(annotations, os.PathLike) else split_typed(annotations)
-        if first in folders:
-            values = {"format": first}
-        elif any(name.lower().endswith(".json") for name in Location.parse(first, chain=True).names):
-            values = {"format": "coco", "file": first}
-        else:
-            raise SourceError(f"annotations: got {os.fspath(annotations)!r}; accepted: {_ACCEPTED_ANNOTATIONS}")
-        if twice := values.keys() & options.keys():
-            raise SourceError(f"annotations: got {min(twice)}= after {first!r}, which says it; leave one out")
-        values |= options
-    else:
-        raise TypeError(f"annotations: got {annotations!r}; accepted: {_ACCEPTED_ANNOTATIONS}")
-    if not isinstance(values["format"], str) or values["format"] not in folders:
+    values = _options_of(annotations)
+    format = FORMATS.get(values["format"]) if isinstance(values["format"], str) else None
+    if format is None or format.suffixes or "annotations" not in format.options:
         raise SourceError(f"annotations: got {annotations!r}; accepted: {_ACCEPTED_ANNOTATIONS}")
-    return Resolved(LAYOUTS[values["format"]], [place], values)
+    return Resolved(format, [place], values)
+
+
+def _options_of(annotations: Any) -> dict[str, Any]:
+    """Annotations as options, "format" among them, None if they do not say. Raises SourceError, TypeError."""
+    if isinstance(annotations, Mapping):
+        return {"format": "coco" if "file" in annotations else None, **annotations}
+    if not isinstance(annotations, (str, os.PathLike)):
+        raise TypeError(f"annotations: got {annotations!r}; accepted: {_ACCEPTED_ANNOTATIONS}")
+    first, options = (annotations, {}) if isinstance(annotations, os.PathLike) else split_typed(annotations)
+    values: dict[str, Any] = {"format": first}
+    if first not in FORMATS:
+        if not any(name.lower().endswith(".json") for name in Location.parse(first, chain=True).names):
+            raise SourceError(f"annotations: got {os.fspath(annotations)!r}; accepted: {_ACCEPTED_ANNOTATIONS}")
+        values = {"format": "coco", "file": first}
+    if twice := values.keys() & options.keys():
+        raise SourceError(f"annotations: got {min(twice)}= after {first!r}, which says it; leave one out")
+    return values | options
 
 
 def layout_of(names: Sequence[str]) -> str | None:

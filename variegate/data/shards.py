@@ -179,7 +179,7 @@ class GroupedShard(Shard):
 
 
 # By format: the module, the class of its shards and of those with annotations, and the extension.
-_SHARDS = {
+WRITERS = {
     "webdataset": ("tar.webdataset", "WebDatasetShard", "AnnotatedTarShard", "tar"),
     "parquet": ("parquet", "ParquetShard", "AnnotatedParquetShard", "parquet"),
     "raw": ("raw", "RawShard", "", "arrow"),
@@ -190,9 +190,9 @@ def open_shard(
     storage: Storage, format: str, number: int, labels: Labels, about: Mapping[str, Any] | None = None
 ) -> Shard:
     """``number`` 7 makes ``shard-000007``; ``about``: of a source with boxes, masks or key points in such shards."""
-    if format not in _SHARDS:
-        raise ValueError(f"format: got {format!r}; accepted: {', '.join(_SHARDS)}")
-    module, plain, annotated, extension = _SHARDS[format]
+    if format not in WRITERS:
+        raise ValueError(f"format: got {format!r}; accepted: {', '.join(WRITERS)}")
+    module, plain, annotated, extension = WRITERS[format]
     kind: Any = getattr(import_module(f"variegate.data.{module}"), plain if about is None else annotated)
     name = f"shard-{number:06}.{extension}"
     shard: Shard = kind(storage, name, labels) if about is None else kind(storage, name, labels, about)
