@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import Field, fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from variegate.cli.commands import app
-from variegate.cli.options import METAVARS, MOST_EPOCH, flags_of, order, type_of
-from variegate.options import Option, choices_of, option_of
+from variegate.cli.options import METAVARS, flags_of, sorted_by_panel, type_of
+from variegate.options import Option
+from variegate.options.shared import MAX_EPOCH
 
 PAGE = Path(__file__).resolve().parent / "cli.md"
 OPENING = """# Command-line reference
@@ -40,46 +40,47 @@ def page() -> str:
 
 
 def _described(run: Any) -> Iterator[str]:
-    hints = get_type_hints(run.options)
-    declared = sorted(fields(run.options), key=order)
-    summary, *more = inspect.cleandoc(run.__doc__).split("\n\n")
-    arguments = [str(option_of(one).metavar) for one in declared if option_of(one).panel == "Arguments"]
+    declared = sorted_by_panel(run.options)
+    text, _, examples = inspect.cleandoc(run.__doc__).partition("\n\nExamples:\n")
+    summary, *more = text.split("\n\n")
+    arguments = [str(option.opt.metavar) for option in declared if option.is_argument]
     yield summary + "\n"
-    yield f"```console\n$ {' '.join(['variegate', run.__name__, *arguments, '[OPTIONS]'])}\n```\n"
+    lines = [f"$ {' '.join(['variegate', run.__name__, *arguments, '[OPTIONS]'])}"]
+    lines += [f"$ {line.strip()}" for line in examples.splitlines()]
+    yield "\n".join(["```console", *lines, "```\n"])
     yield from (_prose(paragraph) + "\n" for paragraph in more)
     guide = GUIDES.get(run.__name__, "command-line.md")
 
     yield f"Guide: [{guide}]({guide})\n"
-    for panel in dict.fromkeys(option_of(one).panel for one in declared):
+    for panel in dict.fromkeys(option.opt.panel for option in declared):
         rows = (
             ["| | |", "|---|---|"] if panel == "Arguments" else ["| option | values | default | |", "|---|---|---|---|"]
         )
-        rows += [_row(one, hints[one.name]) for one in declared if option_of(one).panel == panel]
+        rows += [_row(option) for option in declared if option.opt.panel == panel]
         yield "\n".join([f"**{panel}**\n", *rows]) + "\n"
 
 
-def _row(declared: Field[Any], hint: Any) -> str:
-    described = option_of(declared)
-    if described.panel == "Arguments":
-        return f"| `{described.metavar}` | {_prose(described.help)} |"
-    flags = ", ".join(f"`{flag}`" for flag in flags_of(declared).split("/"))
-    return f"| {flags} | {_values(described, hint)} | {_default(declared, hint)} | {_prose(described.help)} |"
+def _row(option: Option) -> str:
+    if option.is_argument:
+        return f"| `{option.opt.metavar}` | {_prose(option.opt.help)} |"
+    flags = ", ".join(f"`{flag}`" for flag in flags_of(option).split("/"))
+    return f"| {flags} | {_values(option)} | {_default(option)} | {_prose(option.opt.help)} |"
 
 
-def _values(described: Option, hint: Any) -> str:
+def _values(option: Option) -> str:
     """What may be given, without a pipe, which would end the cell."""
-    if hint is bool:
+    if bool in option.types:
         return ""
-    metavar = described.metavar or METAVARS[type_of(hint)]
-    choices = choices_of(hint) or str(metavar).split("|")
-    low, high = described.low, described.high
+    metavar = option.opt.metavar or METAVARS[type_of(option)]
+    choices = option.choices or str(metavar).split("|")
+    low, high = option.opt.ge, option.opt.le
     bounds = "" if low is None else f", {low:,g} or more" if high is None else f", {low:,g} to {high:,g}"
-    return ", ".join(f"`{one}`" for one in choices) + (bounds if high != MOST_EPOCH else "")
+    return ", ".join(f"`{one}`" for one in choices) + (bounds if high != MAX_EPOCH else "")
 
 
-def _default(declared: Field[Any], hint: Any) -> str:
-    default, flags = declared.default, flags_of(declared).split("/")
-    if hint is bool:
+def _default(option: Option) -> str:
+    default, flags = option.default, flags_of(option).split("/")
+    if bool in option.types:
         return f"`{flags[0]}`" if default else f"`{flags[1]}`" if len(flags) > 1 else ""
     return f"`{default}`" if default not in (None, "") else ""
 

@@ -43,7 +43,7 @@ def main() -> int:
     parser.add_argument("--out", default="cifar10", help="the folder for the log, the checkpoints and the model")
     parser.add_argument("--quick", action="store_true", help="as short as it goes")
     given, more = parser.parse_known_args()
-    chosen = ["--recipe", "cifar10-fast", "--device", "cpu", "--out", given.out]
+    chosen = ["--recipe", "cifar10-fast", "--devices", "cpu", "--out", given.out]
     if not given.quick:
         chosen += ["--model", "airbench-94x0.5", "--epochs", "16"]
         return variegate(["train", given.train, "--validation", given.test, *chosen, *more])

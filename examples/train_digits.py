@@ -45,7 +45,7 @@ def main() -> int:
         epochs = "2" if given.quick else "20"
         data = [f"{root}/train", "--validation", f"{root}/test", "--policy", "crop1"]
         training = ["--model", "wrn-10-1", "--epochs", epochs, "--batch-size", "64", "--warmup", "1", "--lr", "0.2"]
-        return variegate(["train", *data, *training, "--device", "cpu", "--out", f"{root}/out"])
+        return variegate(["train", *data, *training, "--devices", "cpu", "--out", f"{root}/out"])
 
 
 if __name__ == "__main__":

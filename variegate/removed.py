@@ -32,6 +32,8 @@ REMOVED: dict[str, str] = {
     "command clean --threads": "clean copies nothing; variegate pack SRC DST --exclude FILE makes the copy",
     "command bench": "use variegate doctor SRC, which shows the same rates",
     "command simulate": "run python -m benchmarks.simulate in a checkout; results: docs/results/engine.md",
+    "command doctor --device": "use --devices",
+    "command train --device": "use --devices",
     "command doctor --cache": "the report says what a cache in memory would gain",
     "command doctor --cache-side": "the report says what smaller images would gain",
     "command doctor --model-ms": "use --consume with images per second: 1000 * batch size / milliseconds",

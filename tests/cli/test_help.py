@@ -60,12 +60,34 @@ def test_options_are_explained_in_plain_words(name: str) -> None:
         assert len(text.split()) <= MOST_IN_HELP, param.name
 
 
-def test_what_training_needs_first_comes_first() -> None:
+@pytest.mark.parametrize("name", sorted(commands()))
+def test_help_ends_with_two_examples(name: str) -> None:
+    shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80"}).output
+    *_, first, second = shown.rstrip().splitlines()
+    for example in (first, second):
+        assert re.match(rf" +(torchrun .* -m )?variegate {name}\b", example)
+
+
+def test_a_long_command_shows_ten_options_and_names_the_groups_of_the_others() -> None:
     shown = CliRunner().invoke(app, ["train", "--help"], env={"COLUMNS": "80"}).output
-    headings = re.findall(r"╭─ ([\w ]+?) ─", shown)
-    assert headings[:4] == ["Arguments", "Options", "Main options", "Images"]  # the second has --help alone
-    first = shown[shown.index("╭─ Main") : shown.index("╭─ Images")]
-    assert set(re.findall(r"│ (--[\w-]+)", first)) == {"--validation", "--model", "--epochs", "--policy", "--out"}
+    assert re.findall(r"╭─ ([\w ]+?) ─", shown) == ["Arguments", "Options", "Main options"]
+    main = {
+        "--validation",
+        "--size",
+        "--policy",
+        "--model",
+        "--epochs",
+        "--batch-size",
+        "--recipe",
+        "--lr",
+        "--devices",
+    }
+    assert set(re.findall(r"│ (--[\w-]+)", shown)) == main | {"--out", "--json", "--help", "--help-all"}
+    groups = re.search(r"--help-all shows more options: ([\w, \n]+)\.", shown)
+    assert groups is not None
+    everything = CliRunner().invoke(app, ["train", "--help-all"], env={"COLUMNS": "80"}).output
+    assert {" ".join(group.split()) for group in groups[1].split(",")} <= set(re.findall(r"╭─ ([\w ]+?) ─", everything))
+    assert "--mixup" in everything
 
 
 @pytest.mark.parametrize(

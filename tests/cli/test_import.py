@@ -48,5 +48,5 @@ def test_every_command_takes_a_schedule_with_operations_of_ones_own(
     training = (*SMALL, "--epochs", 2, "--repeats", 1, "--devices", "cpu", "--out", "e.png", "--import")
     assert run("evaluate", stripes, "--policies", f"none,{path}", *training, "imported_operations") == 0
     capsys.readouterr()
-    assert run("train", stripes, "--model", "wrn-10-1", "--epochs", 1, *named, "--device", "cpu", "--out", "run") == 0
+    assert run("train", stripes, "--model", "wrn-10-1", "--epochs", 1, *named, "--devices", "cpu", "--out", "run") == 0
     assert "schedule.json: has crop, flip and cutout of its own; none are added" in capsys.readouterr().err

@@ -38,8 +38,8 @@ def test_it_says_what_came_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--keep-jpeg", "--size", "32"], "--keep-jpeg: got it with a size"),
-        (["--format", "raw", "--quality", "90"], "quality: got it with the format raw"),
+        (["--keep-jpeg", "--size", "32"], "--size: got 32; accepted: without --keep-jpeg"),
+        (["--format", "raw", "--quality", "80"], "--quality: got 80; accepted: with --format webdataset"),
         (["--shard-size", "256MB"], "--shard-size: got '256MB'; accepted: an integer from 1 on"),
         (["--changed", "same"], "command pack --changed was removed: changed files are refused; restore them"),
         (["--no-measure"], "command pack --no-measure was removed: "),

@@ -73,11 +73,11 @@ def test_a_budget_that_holds_no_two_rounds(stripes: Path, tmp_path: Path, capsys
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--population", 4), "--population: got 4, with --method race; accepted: with --method pba"),
-        (("--operations", "Rotate"), "--operations: got 'Rotate', with --method race"),
-        (("--address", "a:b@there"), "--address: got 'there', with --method race; accepted: with --method pba"),
-        (("--method", "pba", "--rounds", 3), "--rounds: got 3, with --method pba; accepted: with --method race"),
-        (("--method", "pba", "--policies", "none"), "--policies: got 'none', with --method pba"),
+        (("--population", 4), "--population: got 4; accepted: with --method pba"),
+        (("--operations", "Rotate"), "--operations: got 'Rotate'; accepted: with --method pba"),
+        (("--address", "a:b@there"), "--address: got 'there'; accepted: with --backend ray"),
+        (("--method", "pba", "--rounds", 3), "--rounds: got 3; accepted: with --method race"),
+        (("--method", "pba", "--policies", "none"), "--policies: got 'none'; accepted: with --method race"),
         (("--method", "fast"), "--method"),
         (("--budget", "soon"), "budget: got 'soon'; accepted: seconds, or a number with a unit"),
         (("--policies", "none"), "policies: got 1; accepted: two or more"),

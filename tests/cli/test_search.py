@@ -127,14 +127,14 @@ def lay(folder: Path, counts: dict[str, int], side: int = 8) -> Path:
             ["search", "{src}", *PBA, "--train", "32", "--model", "resnet", "--batch-size", "9"],
             "model: got 'resnet'; accepted: wrn-",
         ),
-        (["search", "{src}", *PBA, "--address", "auto"], "--address: got 'auto'; accepted: with backend='ray'"),
+        (["search", "{src}", *PBA, "--address", "auto"], "--address: got 'auto'; accepted: with --backend ray"),
         (
             ["search", "{src}", *PBA, "--gpus-per-member", "1"],
-            "--gpus-per-member: got 1.0; accepted: with backend='ray'",
+            "--gpus-per-member: got 1.0; accepted: with --backend ray",
         ),
         (
             ["search", "{src}", *PBA, "--backend", "ray", "--devices", "cpu"],
-            "--devices: got 'cpu'; accepted: with backend='local'",
+            "--devices: got 'cpu'; accepted: with --backend local",
         ),
         (["search", "{src}", *PBA, "--train", "32", "--model", "no:x:y", "--batch-size", "9"], "model no:x:y: "),
         (["search", "{src}/all"], "has one class (.); accepted: two or more, in folders of their own"),

@@ -34,7 +34,7 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-SMALL = ("--model", "wrn-10-1", "--batch-size", 10, "--epochs", 3, "--device", "cpu", "--threads", 1)
+SMALL = ("--model", "wrn-10-1", "--batch-size", 10, "--epochs", 3, "--devices", "cpu", "--threads", 1)
 
 
 def train(stripes: Path, out: Path, *more: object) -> int:
@@ -93,7 +93,7 @@ def test_a_policy_that_is_not_given_is_a_line(
         (("--batch-size", 61), "--batch-size: got 61, with 60 images to train; accepted: no more than that in a step"),
         (("--policy", "randagument"), "randagument"),
         (("--warmup", 3), "warmup: got 3.0; accepted: fewer than the 3 epochs"),
-        (("--device", "gpu"), "device: got 'gpu'"),
+        (("--devices", "gpu"), "--devices: got 'gpu'"),
     ],
 )
 def test_what_was_typed_wrongly(

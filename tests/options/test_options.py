@@ -5,49 +5,47 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from dataclasses import MISSING, dataclass, fields
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from variegate.cli import main
 from variegate.cli.commands import app
-from variegate.cli.options import CommandOptions, from_options, typed_as
+from variegate.cli.options import CommandOptions, add_command, make_command, typed_as
 from variegate.jobs.augment.run import Expansion
 from variegate.jobs.engine import Engine
 from variegate.learn.history import Settings
-from variegate.options import option, option_of, part_of, same_option
+from variegate.options import Opt, Options, options_of, part_of
 from variegate.options.datasets import (
     CheckingOptions,
     CleaningOptions,
-    DeviceOptions,
+    ExpansionOptions,
     IndexingOptions,
     PackingOptions,
-    TargetOptions,
 )
 from variegate.options.doctor import DoctorOptions
 from variegate.options.fit import FitOptions
-from variegate.options.search import (
-    EvaluationOptions,
-    ObjectiveOptions,
-    RaceOptions,
-    SearchOptions,
-    TrainingOptions,
-)
+from variegate.options.search import EvaluationOptions, ObjectiveOptions, SearchOptions
 from variegate.options.training import TrainOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class Baking(CommandOptions):
-    grain: Literal["rye", "oat"] = option("rye", "What it is of.", "Work")
-    loaves: int = option(2, "How many.", "Work", low=1)
-    salt: float = option(0.5, "How much.", "Work", low=0.0)
-    oven: int | None = option(None, "Which one.", "Work", low=0)
+    grain: Annotated[Literal["rye", "oat"], Opt("Grain of the flour.", "Work")] = "rye"
+    loaves: Annotated[int, Opt("Number of loaves.", "Work", ge=1)] = 2
+    salt: Annotated[float, Opt("Salt, in grams.", "Work", ge=0.0)] = 0.5
+    oven: Annotated[int | None, Opt("Number of the oven.", "Work", ge=0)] = None
+    steam: Annotated[int, Opt("Seconds of steam.", "Work", ge=0, needs=("grain", "rye"))] = 0
+    seeds: Annotated[bool, Opt("Add seeds.", "Work")] = False
+    seed: Annotated[str, Opt("Kind of seeds.", "Work", needs=("seeds", True))] = "sesame"
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"grain": "wheat"}, "grain: got 'wheat'; accepted: 'rye', 'oat'"),
         ({"loaves": 0}, "loaves: got 0; accepted: an integer from 1 on"),
@@ -56,39 +54,79 @@ class Baking(CommandOptions):
         ({"salt": -1.0}, "salt: got -1.0; accepted: a finite number of 0 or more"),
         ({"salt": float("nan")}, "salt: got nan; accepted: a finite number of 0 or more"),
         ({"oven": -1}, "oven: got -1; accepted: an integer from 0 on"),
+        ({"grain": "oat", "steam": 5}, "steam: got 5; accepted: with grain='rye'"),
+        ({"seed": "poppy"}, "seed: got 'poppy'; accepted: with seeds=True"),
     ],
 )
-def test_what_is_not_accepted_is_named(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+def test_what_is_not_accepted_is_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Baking(**options)
 
 
-def test_a_field_may_be_declared_as_another_is() -> None:
+@pytest.mark.parametrize(
+    ("owner", "options", "needed"),
+    [
+        (PackingOptions, {"format": "raw", "quality": 80}, "format='webdataset'"),
+        (PackingOptions, {"format": "raw", "keep_jpeg": True}, "format='webdataset'"),
+        (PackingOptions, {"size": 256, "keep_jpeg": True}, "keep_jpeg=False"),
+        (PackingOptions, {"address": "auto"}, "workers='ray'"),
+        (ExpansionOptions, {"format": "png", "quality": 80}, "format='jpg'"),
+        (CheckingOptions, {"seed": 3}, "labels=True"),
+        (DoctorOptions, {"model": "wrn-10-1"}, "train=True"),
+        (DoctorOptions, {"precision": "bfloat16"}, "train=True"),
+        (SearchOptions, {"method": "race", "population": 8}, "method='pba'"),
+        (SearchOptions, {"method": "pba", "rounds": 3}, "method='race'"),
+        (SearchOptions, {"gpus_per_member": 0.5}, "backend='ray'"),
+        (SearchOptions, {"backend": "ray", "devices": "cpu"}, "backend='local'"),
+        (ObjectiveOptions, {"epochs": 1, "backend": "ray", "workers": 2}, "backend='local'"),
+    ],
+)
+def test_options_of_another_mode_are_refused(owner: Any, options: dict[str, Any], needed: str) -> None:
+    with pytest.raises(ValueError, match=f"accepted: with {re.escape(needed)}$"):
+        owner(**options)
+
+
+def test_an_address_is_refused_without_its_password() -> None:
+    with pytest.raises(ValueError, match=r"^address: got ") as error:
+        PackingOptions(address="ray://someone:secret@head:10001")
+    assert "secret" not in str(error.value)
+
+
+def test_a_field_may_repeat_an_inherited_one_with_another_default() -> None:
     @dataclass(frozen=True, kw_only=True)
-    class Toast:
-        loaves: int = same_option(Baking, "loaves", default=1)
-        salt: float = same_option(Baking, "salt", help="Very little.")
+    class Toast(Baking):
+        loaves: int = 1
 
-    loaves, salt = fields(Toast)
-    assert (loaves.default, option_of(loaves)) == (1, option_of(fields(Baking)[2]))
-    assert (salt.default, option_of(salt).help, option_of(salt).low) == (0.5, "Very little.", 0.0)
-    assert part_of(Toast, Baking(loaves=7)) == Toast(loaves=7)
+    loaves = next(option for option in options_of(Toast) if option.name == "loaves")
+    assert (loaves.default, loaves.opt.help) == (1, "Number of loaves.")
+    with pytest.raises(ValueError, match="loaves: got 0; accepted: an integer from 1 on"):
+        Toast(loaves=0)
+    assert part_of(Baking, Toast(salt=2.0)) == Baking(loaves=1, salt=2.0)
 
 
-def test_a_command_hands_on_what_was_typed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_gets_what_was_typed(capsys: pytest.CaptureFixture[str]) -> None:
     found: list[Baking] = []
 
     def bake(options: Baking) -> None:
-        """Bake."""
+        """Bake.
+
+        Examples:
+            bake --loaves 3
+            bake --grain oat
+        """
         found.append(options)
 
     baking = typer.Typer()
-    baking.command()(from_options(bake))
+    add_command(baking, "Work", bake)
     run = typer.main.get_command(baking)
     run.main(["--grain", "oat", "--loaves", "3", "--json"], standalone_mode=False)
     run.main([], standalone_mode=False)
     assert found == [Baking(grain="oat", loaves=3, as_json=True), Baking()]
     assert type(found[0].grain) is str
+    assert run.main(["--seed", "poppy"], standalone_mode=False) == 2
+    assert capsys.readouterr().err == "variegate: error: --seed: got 'poppy'; accepted: with --seeds\n"
+    shown = CliRunner().invoke(baking, ["--help"]).output
+    assert shown.rstrip().endswith("Examples:\n   bake --loaves 3\n   bake --grain oat")
 
 
 def test_values_that_python_refuses_are_named_as_they_are_typed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +134,7 @@ def test_values_that_python_refuses_are_named_as_they_are_typed(capsys: pytest.C
         raise ValueError("as_json: got no flour")
 
     with pytest.raises(typer.Exit) as ended:
-        from_options(bake)(None, **{one.name: one.default for one in fields(Baking)})
+        make_command(bake)(None, **{field.name: field.default for field in fields(Baking)})
     assert ended.value.exit_code == 2
     assert capsys.readouterr().err == "variegate: error: --json: got no flour\n"
 
@@ -118,20 +156,6 @@ def test_commands_make_data_sets_as_python_does() -> None:
         assert {name: taken[name].default for name in names} == {name: getattr(typed, name) for name in names}
 
 
-@pytest.mark.parametrize(
-    ("command", "owner"),
-    [
-        ("search", SearchOptions),
-        ("evaluate", EvaluationOptions),
-        ("doctor", DoctorOptions),
-    ],
-)
-def test_commands_take_what_python_takes(command: str, owner: type) -> None:
-    made: Any = typer.main.get_command(app)
-    taken = {param.name for param in made.commands[command].params}
-    assert taken >= {one.name for one in fields(owner)}
-
-
 def test_doctor_takes_what_is_declared() -> None:
     from variegate import doctor
 
@@ -142,47 +166,51 @@ def test_doctor_takes_what_is_declared() -> None:
     assert "DoctorOptions" in (inspect.getdoc(doctor) or "")
 
 
-def number_fields(owner: Any) -> list[tuple[str, str]]:
-    """(name, flag) of all fields of a command that are floats, or tuples of them."""
-    hints = get_type_hints(owner)
-    return [
-        (one.name, typed_as(one)) for one in fields(owner) if float in (get_args(hints[one.name]) or (hints[one.name],))
-    ]
+COMMANDS = {command.callback.__name__: command.callback for command in app.registered_commands if command.callback}
+OWNERS = {name: command.options for name, command in COMMANDS.items() if hasattr(command, "options")}
 
 
-COMMANDS = {one.name or one.callback.__name__: one.callback for one in app.registered_commands if one.callback}
-
-
-@pytest.mark.parametrize("name", [name for name, one in COMMANDS.items() if number_fields(one.options)])  # type: ignore[attr-defined]
+@pytest.mark.parametrize("name", OWNERS)
 def test_numbers_of_commands_are_finite(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    owner: Any = COMMANDS[name].options  # type: ignore[attr-defined]
-    arguments = ["x" for one in fields(owner) if option_of(one).panel == "Arguments"]
-    for field_name, flag in number_fields(owner):
+    declared = options_of(OWNERS[name])
+    arguments = ["x" for option in declared if option.is_argument]
+    for option in declared:
+        if float not in option.types:
+            continue
         for value in ("inf", "-inf", "nan"):
-            assert main([name, *arguments, f"{flag}={value}"]) == 2
-            said = capsys.readouterr().err
-            assert re.match(rf"variegate: error: ({flag}|{field_name}): got '?\(?-?{value[-3:]}.*; accepted: ", said), (
-                said
-            )
-            assert said.count("\n") == 1
+            assert main([name, *arguments, f"{typed_as(option)}={value}"]) == 2
+            message = capsys.readouterr().err
+            pattern = rf"variegate: error: {typed_as(option)}: got '?-?{value[-3:]}.*; accepted: .*\n"
+            assert re.fullmatch(pattern, message)
 
 
-OPTION_CLASSES = (
-    *(DeviceOptions, TargetOptions, PackingOptions, CheckingOptions, IndexingOptions, CleaningOptions),
-    *(DoctorOptions, FitOptions, TrainingOptions, RaceOptions, SearchOptions, ObjectiveOptions),
-    *(EvaluationOptions, TrainOptions),
+@pytest.mark.parametrize(
+    "owner",
+    [
+        *(ExpansionOptions, PackingOptions, CheckingOptions, IndexingOptions, CleaningOptions, DoctorOptions),
+        *(FitOptions, SearchOptions, ObjectiveOptions, EvaluationOptions, TrainOptions),
+    ],
 )
-
-
-@pytest.mark.parametrize("owner", OPTION_CLASSES)
-def test_numbers_of_functions_are_finite(owner: Any) -> None:
-    hints = get_type_hints(owner)
-    needed = {one.name: 1 for one in fields(owner) if one.default is MISSING}
-    for one in fields(owner):
-        hint = hints[one.name]
-        if not {int, float} & {*(get_args(hint) or (hint,))}:
+def test_numbers_of_functions_are_finite(owner: type[Options]) -> None:
+    declared = options_of(owner)
+    needed = {option.name: 1 for option in declared if option.is_required}
+    for option in declared:
+        if not {int, float} & {*option.types}:
             continue
         for value in (math.inf, -math.inf, math.nan):
-            given: Any = (value,) if get_origin(hint) is tuple else value
-            with pytest.raises(ValueError, match=f"{one.name}: got -?{value!r}"):
-                owner(**{**needed, one.name: given})
+            with pytest.raises(ValueError, match=f"{option.name}: got -?{value!r}"):
+                owner(**{**needed, option.name: value})
+
+
+def test_thresholds_have_their_defaults_in_help() -> None:
+    shown = CliRunner().invoke(app, ["check", "--help"], env={"COLUMNS": "200"}).output
+    for flag, default in (
+        ("dark", "0.25"),
+        ("bright", "0.75"),
+        ("low-contrast", "0.05"),
+        ("aspect", "4"),
+        ("imbalance", "10"),
+    ):
+        assert re.search(rf"--{flag} .*By default {default}\b", shown)
+    assert CheckingOptions().out is None
+    assert Path("findings.parquet") == OWNERS["check"](src="x").out

@@ -191,8 +191,8 @@ _OF_TOOLS = (
     Defect(
         name="commands-do-not-steal",
         anchor="DeviceOptions",
-        search='option(True, "Let idle devices take',
-        replace='option(False, "Let idle devices take',
+        search='(work stealing).", "Devices")] = True',
+        replace='(work stealing).", "Devices")] = False',
         tests=("tests/options",),
     ),
     Defect(

@@ -4,64 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from variegate.cli.console import INTERRUPTED, CommandError, emit_json, note, print_facts, table_of
-from variegate.cli.options import MOST_EPOCH, PolicyOptions, SourceOptions, device_list
+from variegate.cli.options import ImportOptions, NewFolder, SourceOptions
 from variegate.cli.render import COMMON_LOOKS, Bar, Look, Looks, rendering
-from variegate.options import option
-from variegate.options.datasets import DeviceOptions, ResumeOptions, TargetOptions
+from variegate.options.datasets import ExpansionOptions
 
 if TYPE_CHECKING:
     from variegate.jobs.augment import Expansion, ExpansionProgress, Report
-    from variegate.targets.settings import Targets
     from variegate.workers.scheduler import DeviceSnapshot
 
 _MOST_DEVICES = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class AugmentOptions(ResumeOptions, DeviceOptions, TargetOptions, SourceOptions, PolicyOptions):
-    dst: str = option(
-        ..., "Output folder or URL, created if missing. It must not be inside SRC.", "Arguments", metavar="DST"
-    )
-    copies: int = option(1, "Augmented copies of each image.", "Augmentation", low=1)
-    seed: int = option(0, "Seed for the augmentation.", "Augmentation", low=0)
-    epoch: int = option(
-        0,
-        "Epoch to augment for: it changes the augmentation, and selects the policy of a schedule.",
-        "Augmentation",
-        low=0,
-        high=MOST_EPOCH,
-    )
-    layout: Literal["auto", "folder", "webdataset", "parquet"] = option(
-        "auto",
-        "Output layout: class folders, .tar shards (webdataset) or .parquet shards. auto keeps the layout of "
-        "annotated data and writes class folders otherwise.",
-        "Output",
-    )
-    shard_size: int = option(1000, "Approximate number of images per shard.", "Output", low=1)
-    format: Literal["jpg", "png", "webp", "tif", "npy"] = option(
-        "jpg", "Image file format. tif and npy hold any number of channels.", "Output"
-    )
-    quality: int = option(95, "JPEG or WebP quality.", "Output", low=1, high=100)
-    channels: int | None = option(
-        None,
-        "Channels that every file must have: 4 reads alpha, other numbers TIFF or NumPy files.",
-        "Images",
-        low=1,
-        high=32,
-    )
-    index: str = option(
-        "auto",
-        "Read crops of JPEGs through an index if --copies is 1: the one that variegate index wrote, if any (auto), "
-        "none, or a file.",
-        "Devices",
-        metavar="auto|none|FILE",
-    )
-    ordered: bool = option(False, "Write images in the order of SRC. Shards are always in order.", "Running")
+class AugmentOptions(ExpansionOptions, SourceOptions, ImportOptions):
+    dst: NewFolder
 
 
 def augment(options: AugmentOptions) -> None:
@@ -74,43 +35,17 @@ def augment(options: AugmentOptions) -> None:
     The output depends on SRC, the policy, the size, the seed and the epoch, but not on devices, workers or threads.
     To resume an interrupted run, run the same command again; the resulting files are the same. After a finished run,
     it writes deleted or truncated files again. `variegate verify DST` finds damage inside files.
+
+    Examples:
+        variegate augment photos out --copies 4 --size 224
+        variegate augment photos out --policy imagenet --devices cuda:0,cuda:1
     """
     from variegate.io.addresses import shown
-    from variegate.jobs.arguments import absolute_place, build_transform, open_by_index, parse_size, policy_notes
+    from variegate.jobs.arguments import policy_notes
+    from variegate.jobs.augment.opening import expansion_of
 
-    transform = build_transform(options.policy, parse_size(options.size))
-    source = open_by_index(options.place, options.on_error, options.annotations)
-    # Only now what takes longest.
-    from variegate.jobs.augment import Expansion, check_apart, plan_for
-    from variegate.jobs.engine import Engine
-
-    check_apart(options.src, options.dst)
-    plan = plan_for(
-        source,
-        transform,
-        options.copies,
-        options.seed,
-        options.epoch,
-        layout=options.layout,
-        format=options.format,
-        quality=options.quality,
-        shard_size=options.shard_size,
-        annotations=options.annotations,
-        channels=options.channels,
-        place=absolute_place(options.src),
-        targets=targets_of(options),
-    )
-    engine = Engine(
-        device_list(options.devices),
-        options.workers,
-        options.allocation,
-        options.steal,
-        options.ordered,
-        num_threads=options.threads,
-        address=options.address,
-    )
-    index = None if options.index.lower() == "none" else options.index
-    expansion = Expansion(plan, options.dst, engine, options.on_error, options.resume, index=index)
+    expansion = expansion_of(options.place, options.dst, options)
+    source = expansion.plan.source
     if not options.as_json:
         note(*source.notes(), *policy_notes(options.policy, options.size, options.epoch))
     print_start(expansion, options.as_json)
@@ -120,14 +55,6 @@ def augment(options: AugmentOptions) -> None:
         raise CommandError(
             f"{shown(options.src)}: none of its {len(source):,} images could be read; nothing was written"
         )
-
-
-def targets_of(options: TargetOptions) -> Targets | None:
-    """Settings of targets; None where all are defaults."""
-    from variegate.targets.settings import Targets
-
-    found = Targets(min_area=options.min_area, min_visibility=options.min_visibility, mask_fill=options.mask_fill)
-    return None if found == Targets() else found
 
 
 def run_expansion(expansion: Expansion, as_json: bool) -> None:

@@ -10,7 +10,7 @@ import typer
 import variegate
 from variegate.cli import augment, datasets, doctor, evaluate, manifest, preview, search, train
 from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
-from variegate.cli.options import UsageError, from_options, usage_message
+from variegate.cli.options import UsageError, add_command, usage_message
 from variegate.cli.studio import add_studio
 from variegate.removed import removed_command
 
@@ -49,7 +49,7 @@ _PANELS = {
 }
 for _panel, _commands in _PANELS.items():
     for _run in _commands:
-        app.command(rich_help_panel=_panel)(from_options(_run))
+        add_command(app, _panel, _run)
 add_studio(app)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import threading
 import warnings
@@ -161,14 +162,29 @@ def one_line_errors(as_json: bool, typed: Mapping[str, str]) -> Iterator[None]:
     except CommandError as error:
         raise fail(error.error, error.code, as_json) from error
     except ValueError as error:  # all of bad input are
-        name, colon, rest = str(error).partition(":")
-        raise fail(f"{typed[name]}{colon}{rest}" if name in typed else error, BAD_INPUT, as_json) from error
+        raise fail(_as_typed(str(error), typed), BAD_INPUT, as_json) from error
     except (FileNotFoundError, ImportError) as error:  # or a package is not installed
         raise fail(error, BAD_INPUT, as_json) from error
     except OSError as error:
         raise fail(error, FAILED, as_json) from error
     except KeyboardInterrupt:  # Typer would end without a word
         raise fail("interrupted", INTERRUPTED, as_json) from None
+
+
+def _as_typed(message: str, typed: Mapping[str, str]) -> str:
+    """A message about arguments with the names of options: "seed: ...; with labels=True" is about --labels."""
+
+    def option_of(match: re.Match[str]) -> str:
+        name, value = match.groups()
+        flag = typed.get(name, name)
+        if value in ("True", "False", "None"):
+            return f"with {flag}" if value == "True" else f"without {flag}"
+        return f"with {flag} {value.strip(chr(39))}"
+
+    name, colon, rest = message.partition(":")
+    if name not in typed:
+        return message
+    return f"{typed[name]}{colon}" + re.sub(r"\bwith (\w+)=(True|False|None|'\w+')", option_of, rest)
 
 
 @contextmanager

@@ -6,16 +6,16 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from variegate.cli import console
 from variegate.cli.augment import earlier_facts, print_start, rate_fact, run_expansion
 from variegate.cli.console import CommandError, cell, emit_json, note, print_facts, say
-from variegate.cli.options import CommandOptions, SourceOptions
+from variegate.cli.options import CommandOptions, NewFolder, SourceOptions
 from variegate.cli.render import rendering
-from variegate.options import option
+from variegate.options import Opt
 from variegate.options.datasets import CheckingOptions, CleaningOptions, PackingOptions
 
 if TYPE_CHECKING:
@@ -28,16 +28,10 @@ _EXAMPLES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(CheckingOptions, SourceOptions, CommandOptions):
-    test: str | None = option(
-        None, "Test data set. Its images that are also in SRC are reported as leaks.", "Images", metavar="SRC2"
-    )
-    out: Path | None = option(
-        None,
-        "Parquet file of measures and findings, one row per image. Progress is saved next to it. By default "
-        "findings.parquet; with --json none.",
-        "Output",
-        metavar="FILE",
-    )
+    test: Annotated[
+        str | None,
+        Opt("Test data set. Its images that are also in SRC are reported as leaks.", "Images", metavar="SRC2"),
+    ] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -53,6 +47,10 @@ def check(options: CheckOptions) -> None:
 
     The exit code is 1 if a finding is serious. To resume an interrupted check, run the same command again.
     `variegate clean` lists the images of the findings that you choose, to leave them out.
+
+    Examples:
+        variegate check photos --report report.html
+        variegate check train --test test --near-distance 4
     """
     from variegate.apps.check.checking import Checking
 
@@ -157,6 +155,10 @@ def clean(options: CleanOptions) -> None:
     The list has a line per image, with its name and the reasons. Every command reads it as `--exclude FILE`, so that
     `variegate pack SRC DST --exclude FILE` makes a copy without these images. SRC is not changed. One image of each
     group of duplicates stays: the one with the most pixels, then the most bytes, then the first.
+
+    Examples:
+        variegate clean photos --from findings.parquet
+        variegate clean photos --from findings.parquet --drop corrupt,duplicates
     """
     if options.findings is None:
         raise ValueError("--from: is missing; accepted: the findings.parquet that variegate check wrote")
@@ -204,9 +206,7 @@ def _print_cleaned(cleaned: Cleaned, options: CleanOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class PackOptions(PackingOptions, SourceOptions, CommandOptions):
-    dst: str = option(
-        ..., "Output folder or URL, created if missing. It must not be inside SRC.", "Arguments", metavar="DST"
-    )
+    dst: NewFolder
 
 
 def pack(options: PackOptions) -> None:
@@ -215,6 +215,10 @@ def pack(options: PackOptions) -> None:
     Images are shrunk, re-encoded or stored as raw pixels, on all devices. DST also receives the mean and standard
     deviation for Normalize("dataset"), and an index of the JPEGs for Loader(index="auto"). `variegate verify DST`
     compares its files with checksums. To resume an interrupted run, run the same command again.
+
+    Examples:
+        variegate pack photos packed --size 256
+        variegate pack photos packed --exclude excluded.txt --keep-jpeg
     """
     from variegate.io.addresses import shown
     from variegate.jobs.pack import packing_of

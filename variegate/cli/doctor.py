@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 from variegate.cli import console
-from variegate.cli.options import PolicyOptions, SourceOptions
+from variegate.cli.options import ImportOptions, SourceOptions
 from variegate.cli.render import COMMON_LOOKS, Looks, rendering
 from variegate.events import Progress
-from variegate.options import option, same_option
+from variegate.options import Opt, part_of
 from variegate.options.doctor import DoctorOptions
+from variegate.options.shared import PolicyOptions
 from variegate.threads import wait_briefly
 
 LOOKS: Looks = {
@@ -22,19 +24,17 @@ LOOKS: Looks = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class DoctorCommandOptions(DoctorOptions, SourceOptions, PolicyOptions):
-    size: str = same_option(PolicyOptions, "size", default="224")
-    plot: Path | None = option(
-        None,
-        "With --train: file for a plot of both rates and, on a GPU, of its utilization. A PNG.",
-        "Output",
-        metavar="FILE",
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.plot is not None and not self.train:
-            raise ValueError(f"plot: got {str(self.plot)!r}; accepted: with --train")
+class DoctorCommandOptions(DoctorOptions, PolicyOptions, SourceOptions, ImportOptions):
+    size: str = "224"
+    plot: Annotated[
+        Path | None,
+        Opt(
+            "With --train: file for a plot of both rates and, on a GPU, of its utilization. A PNG.",
+            "Output",
+            metavar="FILE",
+            needs=("train", True),
+        ),
+    ] = None
 
 
 def doctor(options: DoctorCommandOptions) -> None:
@@ -44,6 +44,10 @@ def doctor(options: DoctorCommandOptions) -> None:
     these rates. With --consume, the report says whether the loader keeps up with your model. With --train, it times
     the training step of a model on one repeated batch, which needs no data, and fed by the loader. The plot requires
     matplotlib (pip install 'variegate[plot]'), and utilization of a GPU nvidia-ml-py.
+
+    Examples:
+        variegate doctor photos --consume 2000
+        variegate doctor photos --devices cuda:0 --train --plot rates.png
     """
     if options.train:
         wait_briefly()
@@ -55,7 +59,7 @@ def doctor(options: DoctorCommandOptions) -> None:
     if options.plot is not None:
         check_path(options.plot, "plot")
     transform = training_transform(options.policy, options.size)
-    chosen = {one.name: getattr(options, one.name) for one in fields(DoctorOptions)}
+    chosen = asdict(part_of(DoctorOptions, options))
     with rendering(options.as_json, LOOKS, ctrl_c="raises") as render:
         found = run(options.place, transform, on_event=render, **chosen)
     plot = None

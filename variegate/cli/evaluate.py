@@ -26,6 +26,10 @@ def evaluate(options: EvaluateCommandOptions) -> None:
     Within a repeat, all policies train on the same images, from the same weights, in the same order. Repeats differ in
     all three. Policies are compared by their differences within repeats, with 95% intervals over training runs on these
     images, and a verdict. To resume an interrupted evaluation, or to add --repeats, run the same command again.
+
+    Examples:
+        variegate evaluate photos --policies none,crop,flip+crop --repeats 3
+        variegate evaluate photos --test unseen --policies crop,search/policy.json
     """
     from variegate.data.storage import WriteError
     from variegate.learn.rounds import RaceFiles

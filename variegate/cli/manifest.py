@@ -5,26 +5,27 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from variegate.cli import console
 from variegate.cli.options import CommandOptions, ImportOptions, SourceOptions
 from variegate.cli.render import rendering
-from variegate.options import option, same_option
+from variegate.options import Opt
 from variegate.options.datasets import IndexingOptions
+from variegate.options.shared import Threads
 
 _SHOWN = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyOptions(CommandOptions):
-    dst: str = option(..., "Folder or URL that `augment` or `pack` wrote.", "Arguments", metavar="DST")
-    delete_damaged: bool = option(
-        False, "Delete damaged files, so that the command that wrote them can write them again.", "Running"
-    )
-    threads: int | None = option(None, "Files to read in parallel. By default, the number of cores.", "Loader", low=1)
-    as_json: bool = same_option(CommandOptions, "as_json", help="Print the counts and all problems as one JSON object.")
+    dst: Annotated[str, Opt("Folder or URL that `augment` or `pack` wrote.", "Arguments", metavar="DST")]
+    delete_damaged: Annotated[
+        bool, Opt("Delete damaged files, so that the command that wrote them can write them again.", "Running")
+    ] = False
+    threads: Threads = None
 
 
 def verify(options: VerifyOptions) -> None:
@@ -33,6 +34,10 @@ def verify(options: VerifyOptions) -> None:
     Reports outputs of `augment` or `pack` that are missing, damaged or not in the manifest. The exit code is
     then 1. To write missing files again, run the command that wrote DST again. With --delete-damaged, that replaces
     damaged files as well.
+
+    Examples:
+        variegate verify out
+        variegate verify out --delete-damaged
     """
     from variegate.jobs.output.verify import delete_damaged as delete
     from variegate.jobs.output.verify import verify as compare
@@ -67,23 +72,30 @@ def verify(options: VerifyOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayOptions(ImportOptions):
-    manifest: str = option(
-        ..., "The manifest.parquet that augment wrote, or its folder.", "Arguments", metavar="MANIFEST"
-    )
-    row: int = option(..., "Number of the row, from 0.", "Arguments", low=0, metavar="ROW")
-    out: Path | None = option(
-        None, "File to write. By default, the name of the output in the current folder.", "Output", metavar="FILE"
-    )
-    source: str | None = option(None, "New place of the source images, if they have moved.", "Running", metavar="SRC")
-    exclude: Path | None = option(
-        None, "New place of the list of excluded images, if it has moved.", "Running", metavar="FILE"
-    )
+    manifest: Annotated[
+        str, Opt("The manifest.parquet that augment wrote, or its folder.", "Arguments", metavar="MANIFEST")
+    ]
+    row: Annotated[int, Opt("Number of the row, from 0.", "Arguments", ge=0, metavar="ROW")]
+    out: Annotated[
+        Path | None,
+        Opt("File to write. By default, the name of the output in the current folder.", "Output", metavar="FILE"),
+    ] = None
+    source: Annotated[
+        str | None, Opt("New place of the source images, if they have moved.", "Running", metavar="SRC")
+    ] = None
+    exclude: Annotated[
+        Path | None, Opt("New place of the list of excluded images, if it has moved.", "Running", metavar="FILE")
+    ] = None
 
 
 def replay(options: ReplayOptions) -> None:
     """Write one output of `augment` again, from its row in the manifest.
 
     Reports whether the new file is identical to the old one. If it is not, the exit code is 1.
+
+    Examples:
+        variegate replay out/manifest.parquet 3
+        variegate replay out 3 --source /new/place/of/photos --out again.jpg
     """
     from variegate.io.durable import write_atomically
     from variegate.jobs.augment.replay import replay as make_again
@@ -121,6 +133,10 @@ def index(options: IndexOptions) -> None:
     The index stores entry points into the Huffman code of each file. It takes about 2% of the size of the files and
     identifies them by content: it stays valid when files are renamed, moved or packed. Files are not changed, and
     pixels are identical to the bit. Loader(index="auto") uses the index.
+
+    Examples:
+        variegate index photos
+        variegate index "shards/train-*.tar" --out train.index
     """
     from variegate.data.indexing import index_source
 

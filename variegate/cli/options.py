@@ -1,4 +1,4 @@
-"""Commands made from dataclasses of options, the options that several commands share, and refusals of what is typed."""
+"""Commands made from dataclasses of options, the options of every command, and refusals of what is typed."""
 
 from __future__ import annotations
 
@@ -6,35 +6,49 @@ import inspect
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from textwrap import fill
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
-from variegate import options
 from variegate.cli.console import one_line_errors, starting
 from variegate.data.kinds import IMAGES_HELP
-from variegate.options import check_options, option, option_of, range_of
+from variegate.options import PANELS, Opt, Option, Options, options_of
 from variegate.options.importing import import_modules
+from variegate.options.shared import MAX_EPOCH
 from variegate.removed import removal_message
 
-# The manifest holds an epoch in 64 bits, with a sign.
-MOST_EPOCH = 2**63 - 1
 METAVARS: dict[type, str | None] = {int: "N", float: "X", Path: "PATH", str: "TEXT", bool: None}
+# --help of a command with more options than this shows the main ones.
+MAX_OPTIONS_IN_HELP = 24
 
 # The exception of click for a bad option or argument; newer versions of Typer bring click along.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
+ExcludeList: TypeAlias = Annotated[
+    Path | None,
+    Opt(
+        "File with the names of images to exclude, one per line, as written by variegate clean. It does not "
+        "change how the other images are augmented.",
+        "Images",
+        metavar="FILE",
+    ),
+]
+NewFolder: TypeAlias = Annotated[
+    str, Opt("Output folder or URL, created if missing. It must not be inside SRC.", "Arguments", metavar="DST")
+]
+
 
 @dataclass(frozen=True, kw_only=True)
-class CommandOptions:
-    """Options of every command. Raises ValueError naming the option."""
+class CommandOptions(Options):
+    """Options of every command."""
 
-    as_json: bool = option(False, "Print JSON only, one object per line.", "Output", flag="--json")
-
-    def __post_init__(self) -> None:
-        check_options(self)
+    as_json: Annotated[bool, Opt("Print JSON only, one object per line.", "Output", flag="--json", is_main=True)] = (
+        False
+    )
 
     @classmethod
     def complete(cls, passed: dict[str, Any]) -> dict[str, Any]:
@@ -46,46 +60,24 @@ class CommandOptions:
 class ImportOptions(CommandOptions):
     """Options of every command that reads policies from files."""
 
-    modules: str | None = option(
-        None,
-        "Modules to import first, separated by commas. Policies with custom operations need those that declare them.",
-        "Augmentation",
-        flag="--import",
-        metavar="MODULE",
-    )
+    modules: Annotated[
+        str | None,
+        Opt(
+            "Modules to import first, separated by commas. Policies with custom operations need those that declare "
+            "them.",
+            "Augmentation",
+            flag="--import",
+            metavar="MODULE",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class PolicyOptions(ImportOptions):
-    """Options of every command that augments images."""
+class SourceOptions(Options):
+    """Options of every command that opens a SRC; ``place`` is what to open, without the excluded images."""
 
-    policy: str = option(
-        "randaugment",
-        "Augmentation policy: randaugment, trivialaugment, autoaugment, augmix, 3-augment, imagenet, cifar10, svhn, "
-        "v0, pba-cifar10, pba-svhn, a timm string such as rand-m9-mstd0.5-inc1, a .json or .yaml file, or none.",
-        "Augmentation",
-        metavar="POLICY",
-    )
-    size: str = option(
-        "none",
-        "Random crop resized to this size (RandomResizedCrop) before the policy; none keeps the size of each image.",
-        "Augmentation",
-        metavar="SIDE|HxW|none",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SourceOptions:
-    """Options of every command that opens a SRC; ``place`` is to be opened in its stead."""
-
-    src: str = option(..., IMAGES_HELP, "Arguments", metavar="SRC")
-    exclude: Path | None = option(
-        None,
-        "File with the names of images to exclude, one per line, as written by variegate clean. It does not "
-        "change how the other images are augmented.",
-        "Images",
-        metavar="FILE",
-    )
+    src: Annotated[str, Opt(IMAGES_HELP, "Arguments", metavar="SRC")]
+    exclude: ExcludeList = None
 
     @property
     def place(self) -> Any:
@@ -94,22 +86,61 @@ class SourceOptions:
         return place_without(self.src, self.exclude)
 
 
-def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
-    """The function that Typer makes a command of: an argument for each field of the dataclass that ``run`` takes.
+class Command(TyperCommand):
+    """A command whose help ends with examples: the lines after "Examples:" in the docstring of its function.
+
+    --help of a long command shows its main options in one panel, and names the panels that --help-all shows.
+    """
+
+    def __init__(self, name: str | None, **settings: Any) -> None:
+        text, _, examples = inspect.cleandoc(settings.pop("help")).partition("\n\nExamples:\n")
+        super().__init__(name, help=text, **settings)
+        self.examples = [line.strip() for line in examples.splitlines() if line.strip()]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        options: list[Any] = [param for param in self.params if isinstance(param, TyperOption)]
+        is_short = len(options) > MAX_OPTIONS_IN_HELP and "shows_all" not in ctx.meta
+        panels = {param: param.rich_help_panel for param in options}
+        further: list[str] = []
+        if is_short:
+            main = {option.name for option in options_of(self.callback.options) if option.opt.is_main}  # type: ignore[union-attr]
+            for param in options:
+                param.hidden = param.name not in main and panels[param] is not None
+                param.rich_help_panel = panels[param] and "Main options"
+            further = sorted({panels[param] for param in options if param.hidden}, key=PANELS.index)
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            for param, panel in panels.items():
+                param.hidden = False
+                param.rich_help_panel = panel
+        if further:
+            typer.echo(fill(f"--help-all shows more options: {', '.join(further)}.", 79, initial_indent=" ") + "\n")
+        for line in ["Examples:", *(f"  {example}" for example in self.examples)]:
+            typer.echo(f" {line}")
+
+
+def add_command(app: typer.Typer, panel: str, run: Callable[[Any], None]) -> None:
+    """Make a command of a function that takes a dataclass of options."""
+    app.command(cls=Command, rich_help_panel=panel)(make_command(run))
+
+
+def make_command(run: Callable[[Any], None]) -> Callable[..., None]:
+    """Make the function that Typer takes: an argument for each field of the dataclass that ``run`` takes.
 
     Errors in the values, and those that ``run`` raises, end it with one line.
     """
     owner = next(hint for name, hint in get_type_hints(run).items() if name != "return")
-    hints = get_type_hints(owner)
-    declared = sorted(fields(owner), key=order)
+    declared = sorted_by_panel(owner)
 
     def command(context: typer.Context | None, **typed: Any) -> None:
         # A file may have the name of an option: an error that begins with it is about the file.
-        names = {one.name: typed_as(one) for one in declared if one.name not in map(str, typed.values())}
-        with one_line_errors(typed["as_json"], names):
-            # What was not typed is left to the dataclass, whose default may depend on what was.
-            given = [one for one in declared if _is_typed(context, one.name)]
-            passed = {one.name: _value(hints[one.name], typed[one.name]) for one in given}
+        flags = {option.name: typed_as(option) for option in declared if option.name not in map(str, typed.values())}
+        with one_line_errors(typed["as_json"], flags):
+            # The dataclass has the defaults of options that were not typed: they may depend on others.
+            passed = {
+                option.name: _value(option, typed[option.name]) for option in declared if _is_typed(context, option)
+            }
             values = owner(**owner.complete(passed))
             with starting(typed["as_json"]):
                 import_modules(getattr(values, "modules", None))
@@ -122,37 +153,33 @@ def from_options(run: Callable[[Any], None]) -> Callable[..., None]:
 
     # Typer gives the context to the first.
     parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
-    parameters += [_parameter(one, hints[one.name]) for one in declared]
+    parameters += map(_parameter, declared)
+    if len(declared) > MAX_OPTIONS_IN_HELP:
+        parameters.append(_help_all())
     command.__name__ = run.__name__
     command.__doc__ = run.__doc__
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.options = owner  # type: ignore[attr-defined]
     return command
 
 
-def order(declared: Field[Any]) -> tuple[int, bool]:
-    """By panels, as --help shows them; --json, which every command has, last."""
-    return options.PANELS.index(option_of(declared).panel), declared.name == "as_json"
+def sorted_by_panel(owner: type) -> list[Option]:
+    """The options as --help shows them; --json, which every command has, last."""
+    return sorted(options_of(owner), key=lambda option: (PANELS.index(option.opt.panel), option.name == "as_json"))
 
 
-def flags_of(declared: Field[Any]) -> str:
+def flags_of(option: Option) -> str:
     """An option as typed; what is on by default has a flag that turns it off."""
-    flag = option_of(declared).flag or f"--{declared.name.replace('_', '-')}"
-    return f"{flag}/--no-{flag[2:]}" if declared.default is True else flag
+    flag = option.opt.flag or f"--{option.name.replace('_', '-')}"
+    return f"{flag}/--no-{flag[2:]}" if option.default is True else flag
 
 
-def typed_as(declared: Field[Any]) -> str:
+def typed_as(option: Option) -> str:
     """The flag of an option, the metavar of an argument: their names in errors."""
-    described = option_of(declared)
-    if described.panel == "Arguments":
-        return (described.metavar or declared.name).strip("[]")
-    return flags_of(declared).partition("/")[0]
-
-
-def device_list(devices: str) -> str | list[str]:
-    """``--devices`` as functions take it."""
-    return devices if devices == "auto" else [name.strip() for name in devices.split(",")]
+    if option.is_argument:
+        return (option.opt.metavar or option.name).strip("[]")
+    return flags_of(option).partition("/")[0]
 
 
 def usage_message(error: Any) -> str:
@@ -168,46 +195,56 @@ def usage_message(error: Any) -> str:
     return message.strip().rstrip(".") + hint
 
 
-def type_of(hint: Any) -> type:
-    """bool, int, float, Path or str as typed for a field: str for choices and for others."""
-    known = [one for one in get_args(hint) or (hint,) if one in METAVARS]
-    return known[0] if known else str
+def type_of(option: Option) -> type:
+    """bool, int, float, Path or str as typed: str for choices and for others."""
+    return next((kind for kind in option.types if kind in METAVARS), str)
 
 
-def _parameter(declared: Field[Any], hint: Any) -> inspect.Parameter:
+def _parameter(option: Option) -> inspect.Parameter:
     """Numbers and choices are text to Typer: the dataclass checks them, as for calls from Python."""
-    described = option_of(declared)
-    choices = options.choices_of(hint)
-    typed: Any = type_of(hint)
-    metavar = described.metavar or "|".join(choices) or METAVARS[typed]
-    bounds = range_of(described).strip().capitalize() if described.high != MOST_EPOCH else ""
+    opt = option.opt
+    typed: Any = type_of(option)
+    bounds = option.bounds.strip().capitalize() if opt.le != MAX_EPOCH else ""
     info: Any = {
-        "help": f"{described.help} {bounds}.".removesuffix(" ."),
-        "metavar": metavar,
-        "rich_help_panel": described.panel,
+        "help": f"{opt.help} {bounds}.".removesuffix(" ."),
+        "metavar": opt.metavar or "|".join(option.choices) or METAVARS[typed],
+        "rich_help_panel": opt.panel,
     }
-    made = typer.Argument(**info) if described.panel == "Arguments" else typer.Option(flags_of(declared), **info)
-    default = inspect.Parameter.empty if declared.default is MISSING else declared.default
+    made = typer.Argument(**info) if option.is_argument else typer.Option(flags_of(option), **info)
+    default = inspect.Parameter.empty if option.is_required else option.default
     if typed in (int, float):
         typed = str
         default = str(default) if isinstance(default, (int, float)) else default
-    if type(None) in get_args(hint):
+    if type(None) in option.types:
         typed = typed | None
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(declared.name, kind, default=default, annotation=Annotated[typed, made])
+    annotation = Annotated[typed, made]
+    return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _value(hint: Any, typed: Any) -> Any:
+def _help_all() -> inspect.Parameter:
+    def show(context: typer.Context, wanted: bool) -> None:
+        if wanted:
+            context.meta["shows_all"] = True
+            typer.echo(context.get_help())
+            raise typer.Exit
+
+    info = typer.Option("--help-all", is_eager=True, callback=show, help="Show all options and exit.")
+    return inspect.Parameter(
+        "help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, info]
+    )
+
+
+def _value(option: Option, typed: Any) -> Any:
     """A number from its text; other text as it is, for the dataclass to refuse."""
-    kind = type_of(hint)
+    kind = type_of(option)
     if kind in (int, float) and isinstance(typed, str):
         with suppress(ValueError):
             return kind(typed)
     return typed
 
 
-def _is_typed(context: typer.Context | None, name: str) -> bool:
+def _is_typed(context: typer.Context | None, option: Option) -> bool:
     if context is None:  # called from Python, with everything
         return True
-    source = context.get_parameter_source(name)
+    source = context.get_parameter_source(option.name)
     return source is not None and source.name != "DEFAULT"

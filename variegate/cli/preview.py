@@ -5,27 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from variegate.cli.augment import run_expansion, targets_of
+from variegate.cli.augment import run_expansion
 from variegate.cli.console import emit_json, note, print_facts, say, stderr, warnings_as_notes
-from variegate.cli.options import MOST_EPOCH, CommandOptions, PolicyOptions, SourceOptions
-from variegate.options import option, same_option
-from variegate.options.datasets import TargetOptions
+from variegate.cli.options import CommandOptions, ImportOptions, SourceOptions
+from variegate.options import Opt
+from variegate.options.shared import Copies, Epoch, PolicyOptions, Seed, TargetOptions, Threads
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions(CommandOptions):
-    folder: Path = option(Path("demo"), "Output folder.", "Arguments", metavar="[DIR]")
-    copies: int = option(8, "Augmented copies of each photo.", "Augmentation", low=1)
-    seed: int = option(0, "Seed for the augmentation.", "Augmentation", low=0)
-    threads: int | None = option(None, "Number of threads. By default, all cores.", "Running", low=1)
+    folder: Annotated[Path, Opt("Output folder.", "Arguments", metavar="[DIR]")] = Path("demo")
+    copies: Copies = 8
+    seed: Seed = 0
+    threads: Threads = None
 
 
 def demo(options: DemoOptions) -> None:
     """Augment a few photos and draw a contact sheet of the result.
 
     The photos are part of the package; nothing is downloaded.
+
+    Examples:
+        variegate demo
+        variegate demo photos-and-copies --copies 4
     """
     from variegate.apps.demo import run_demo
 
@@ -65,29 +69,27 @@ def demo(options: DemoOptions) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreviewOptions(TargetOptions, SourceOptions, PolicyOptions):
-    src: str = same_option(SourceOptions, "src", help="Images: a folder (with classes or none), shards, or one file.")
-    sweep: str | None = option(
-        None, "Show one operation, such as Rotate, over its range.", "Augmentation", metavar="OPERATION"
-    )
-    seed: int = option(0, "Seed, as for augment.", "Augmentation", low=0)
-    epoch: int = option(0, "Epoch, as for augment.", "Augmentation", low=0, high=MOST_EPOCH)
-    images: int = option(4, "Number of images, spread evenly over SRC.", "Sheet", low=1, high=64)
-    samples: int | None = option(
-        None,
-        "Copies of each image, or steps of the sweep. By default 6, or fewer if each copy has several views.",
-        "Sheet",
-        low=1,
-        high=32,
-    )
-    cell: int | None = option(
-        None,
-        "Side of each picture in pixels. By default what fits on a screen, 112 to 224.",
-        "Sheet",
-        low=32,
-        high=1024,
-    )
-    out: Path = option(Path("preview.png"), "Output file: .png, .jpg or .webp.", "Output", metavar="FILE")
+class PreviewOptions(TargetOptions, PolicyOptions, SourceOptions, ImportOptions):
+    sweep: Annotated[
+        str | None, Opt("Show one operation, such as Rotate, over its range.", "Augmentation", metavar="OPERATION")
+    ] = None
+    seed: Seed = 0
+    epoch: Epoch = 0
+    images: Annotated[int, Opt("Number of images, spread evenly over SRC.", "Sheet", ge=1, le=64)] = 4
+    samples: Annotated[
+        int | None,
+        Opt(
+            "Copies of each image, or steps of the sweep. By default 6, or fewer if each copy has several views.",
+            "Sheet",
+            ge=1,
+            le=32,
+        ),
+    ] = None
+    cell: Annotated[
+        int | None,
+        Opt("Side of each picture in pixels. By default what fits on a screen, 112 to 224.", "Sheet", ge=32, le=1024),
+    ] = None
+    out: Annotated[Path, Opt("Output file: .png, .jpg or .webp.", "Output", metavar="FILE")] = Path("preview.png")
 
 
 def preview(options: PreviewOptions) -> None:
@@ -96,10 +98,14 @@ def preview(options: PreviewOptions) -> None:
     Next to each original are copies 0, 1, ... exactly as `variegate augment` writes them with the same policy, size,
     seed and epoch. The operations are written below each copy. With --sweep, one operation is shown over its range.
     Boxes, masks and key points (--annotations) are drawn where they are after augmentation, with a key of colors.
+
+    Examples:
+        variegate preview photos --policy randaugment --size 224
+        variegate preview photos --sweep Rotate --out rotate.png
     """
     with warnings_as_notes(stderr()):
         from variegate.apps.preview import Annotations, check_out, policy_sheet, sweep_sheet
-        from variegate.jobs.arguments import policy_notes
+        from variegate.jobs.arguments import policy_notes, targets_of
 
         check_out(options.out)
         common: Any = {"images": options.images, "seed": options.seed, "cell": options.cell}

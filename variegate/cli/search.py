@@ -7,14 +7,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from variegate.cli import console
 from variegate.cli.console import INTERRUPTED, CommandError, cell, emit_json, say
 from variegate.cli.options import ImportOptions, SourceOptions
 from variegate.cli.render import COMMON_LOOKS, Bar, Look, Looks, rendering
 from variegate.data.kinds import LABELLED_IMAGES_HELP
-from variegate.options import same_option
+from variegate.options import Opt
 from variegate.options.search import SearchOptions
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ClassesOptions(SourceOptions, ImportOptions):
-    src: str = same_option(SourceOptions, "src", help=LABELLED_IMAGES_HELP)
+    src: Annotated[str, Opt(LABELLED_IMAGES_HELP, "Arguments", metavar="SRC")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +40,10 @@ def search(options: SearchCommandOptions) -> None:
     schedule by Population Based Augmentation, and writes OUT/schedule.json. Both draw OUT/search.png. --policy of other
     commands and vg.load_policy accept both. To resume an interrupted search, or to add --rounds to a race, run the same
     command again.
+
+    Examples:
+        variegate search photos --budget 30m
+        variegate search photos --method pba --epochs 40 --devices cuda:0,cuda:1
     """
     from variegate.learn.search import run_search
     from variegate.learn.standings import RaceResult

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from variegate.cli.console import BAD_INPUT, fail
-from variegate.cli.options import from_options
+from variegate.cli.options import add_command
 from variegate.errors import STUDIO_MISSING
 
 COMMANDS = "variegate.commands"
@@ -29,7 +29,7 @@ def add_studio(app: typer.Typer) -> None:
             message = f"the studio cannot be loaded: {error}; accepted: variegate and variegate-studio of one version"
 
     if run is not None:
-        app.command(rich_help_panel=PANEL)(from_options(run))
+        add_command(app, PANEL, run)
         return
 
     def studio(context: typer.Context) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from variegate.cli.console import INTERRUPTED, CommandError, emit_json, note, say
-from variegate.cli.options import CommandOptions, ImportOptions, SourceOptions
+from variegate.cli.options import ImportOptions, SourceOptions
 from variegate.cli.render import COMMON_LOOKS, Bar, CtrlC, Look, Looks, rendering
 from variegate.data.kinds import LABELLED_IMAGES_HELP
-from variegate.options import option, part_of, same_option
+from variegate.options import Opt, part_of
 from variegate.options.recipes import RECIPES, with_recipe
 from variegate.options.training import TrainOptions
 from variegate.threads import wait_briefly
@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainCommandOptions(TrainOptions, SourceOptions, ImportOptions):
-    src: str = same_option(SourceOptions, "src", help=LABELLED_IMAGES_HELP)
-    recipe: str | None = option(
-        None, f"Recipe that sets the defaults of other options: {', '.join(RECIPES)}.", "Training", metavar="NAME"
-    )
-    as_json: bool = same_option(
-        CommandOptions, "as_json", help="Print one JSON object at the end: the last step and the last scores."
-    )
+    src: Annotated[str, Opt(LABELLED_IMAGES_HELP, "Arguments", metavar="SRC")]
+    recipe: Annotated[
+        str | None,
+        Opt(
+            f"Recipe that sets the defaults of other options: {', '.join(RECIPES)}.",
+            "Training",
+            metavar="NAME",
+            is_main=True,
+        ),
+    ] = None
 
     @classmethod
     def complete(cls, passed: dict[str, Any]) -> dict[str, Any]:
@@ -42,6 +45,10 @@ def train(options: TrainCommandOptions) -> None:
 
     Writes OUT/log.jsonl (one line per step and per scoring), OUT/checkpoints and, at the end, OUT/model.pt. To resume
     from the last checkpoint, run the same command again, on any number of processes.
+
+    Examples:
+        variegate train photos --epochs 20 --out run
+        torchrun --nproc-per-node 2 -m variegate train photos --recipe finetune
     """
     wait_briefly()
     from variegate.io.durable import WriteError

@@ -15,9 +15,17 @@ from variegate.io.location import Location
 from variegate.ops.compose import Compose
 from variegate.ops.output import Identity
 from variegate.ops.resize import RandomResizedCrop, Resize
+from variegate.options.shared import TargetOptions
 from variegate.policies import PBA, load_policy
 from variegate.policies.whole import is_whole
+from variegate.targets.settings import Targets
 from variegate.transforms import Transform
+
+
+def targets_of(options: TargetOptions) -> Targets | None:
+    """Settings of how targets are augmented; None if all options have their defaults."""
+    found = Targets(min_area=options.min_area, min_visibility=options.min_visibility, mask_fill=options.mask_fill)
+    return None if found == Targets() else found
 
 
 def parse_size(text: str) -> tuple[int, int] | None:

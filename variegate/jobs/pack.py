@@ -13,8 +13,8 @@ from variegate.data.packed import INDEX_NAME, DatasetStatistics
 from variegate.events import OnEvent, ignore_event
 from variegate.io.files import StrPath
 from variegate.jobs.arguments import absolute_place, open_by_index
+from variegate.jobs.augment.opening import engine_of
 from variegate.jobs.augment.run import Expansion, Report
-from variegate.jobs.engine import Engine
 from variegate.jobs.output.manifest import Manifest, read_manifest
 from variegate.jobs.output.run_folder import check_apart
 from variegate.jobs.pack_shards import PackPlan, totals_of
@@ -123,30 +123,18 @@ def pack(
 def packing_of(source: Any, destination: StrPath, options: PackingOptions) -> Packing:
     """Opened and checked, and nothing done. Raises ValueError (SourceError) naming the argument."""
     is_place = isinstance(source, (str, PathLike))
-    quality = options.quality
     opened = open_by_index(source, options.on_error)
     if is_place:
         check_apart(source, destination)
-    if quality is not None and options.format == "raw":
-        raise ValueError("quality: got it with the format raw, whose pixels are not encoded; accepted: leave it out")
     side = None if options.size is None else integer("size", options.size, 1, 32_767)
     plan = PackPlan(
         opened,
         Identity() if side is None else Resize(side),
         layout=options.format,
-        quality=90 if quality is None else quality,
+        quality=options.quality,
         place=absolute_place(os.fspath(source)) if is_place else f"a {type(source).__name__}",
         short_side=side,
         keep_jpeg=options.keep_jpeg,
         shard_size=options.shard_size,
     )
-    names = options.devices
-    engine = Engine(
-        [name.strip() for name in names.split(",")] if isinstance(names, str) and names != "auto" else names,
-        options.workers,
-        options.allocation,
-        options.steal,
-        num_threads=options.threads,
-        address=options.address,
-    )
-    return Packing(plan, destination, engine, options.on_error, options.resume)
+    return Packing(plan, destination, engine_of(options), options.on_error, options.resume)

@@ -72,12 +72,6 @@ class PackPlan(Plan):
             raise SourceError(
                 f"{self.source!r}: has boxes, masks or key points, which shards lose; accepted: {accepted}"
             )
-        if self.keep_jpeg and self.short_side is not None:
-            raise ValueError(
-                "keep_jpeg: got it with a size; accepted: one of them, as files that are kept stay as large"
-            )
-        if self.keep_jpeg and self.layout == "raw":
-            raise ValueError("keep_jpeg: got it with the format raw, which has no files; accepted: webdataset, parquet")
 
     @property
     def job_kind(self) -> type[PackJob]:

@@ -19,6 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 from variegate.arrays import Int32Array
 from variegate.errors import one_line
 from variegate.executors.runners.devices import resolve
+from variegate.options.shared import device_names
 
 # Ranks wait this long for each other.
 TIMEOUT_SECONDS = 600.0
@@ -71,13 +72,18 @@ class Ranks:
 
 
 @contextmanager
-def joined(device: str, seconds: float = TIMEOUT_SECONDS) -> Iterator[Ranks]:
-    """Join the other processes of ``torchrun``, if any. Raises RanksError."""
+def joined(devices: str, seconds: float = TIMEOUT_SECONDS) -> Iterator[Ranks]:
+    """Join the other processes of ``torchrun``, if any. Raises RanksError.
+
+    ``devices``: "auto", or names separated by commas, of the ranks on this machine in their order.
+    """
     limit = timedelta(seconds=seconds)
     is_ours = os.environ.get("WORLD_SIZE", "1") != "1" and not dist.is_initialized()
-    if device == "auto" and "LOCAL_RANK" in os.environ and torch.cuda.is_available():
-        device = f"cuda:{int(os.environ['LOCAL_RANK']) % torch.cuda.device_count()}"
-    device = resolve(device)
+    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+    names = device_names(devices)
+    if devices == "auto" and torch.cuda.is_available() and "LOCAL_RANK" in os.environ:
+        names = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+    device = resolve(names[local_rank % len(names)], "devices")
     is_cuda = device.startswith("cuda")
     if is_cuda:
         torch.cuda.set_device(device)

@@ -17,7 +17,6 @@ from variegate.apps.plotting import PlotError, check_path
 from variegate.checks import refused
 from variegate.data.base import SourceError
 from variegate.events import Note, OnEvent
-from variegate.io.addresses import shown_host
 from variegate.io.durable import WriteError
 from variegate.learn.candidates import candidates_of
 from variegate.learn.driver import PopulationSearch, search_devices
@@ -36,15 +35,13 @@ from variegate.learn.run import LOG_NAME, SCHEDULE_NAME, SETTINGS_NAME, Populati
 from variegate.learn.standings import RaceResult
 from variegate.learn.trainings import check_folder
 from variegate.learn.verdict import Comparison, verdicts
-from variegate.options import check_options
 from variegate.options.rows import NO_AUGMENTATION, Row, row_name
 from variegate.options.search import (
     DEFAULT_METHOD,
     EvaluationOptions,
+    Method,
     ObjectiveOptions,
-    RaceOptions,
     SearchOptions,
-    TrainingOptions,
     seconds_in,
 )
 from variegate.options.training import DEFAULT_POLICY
@@ -138,8 +135,6 @@ def search(
     SearchSpace(searched)  # refuses operations before images are read
     if isinstance(given, SearchOptions):
         return _search_images(objective, given, searched, on_event, stop)
-    check_options(given)
-    check_backend(given)
     folder = Path(given.out)
     check_folder(folder, SETTINGS_NAME)
     devices = ["cpu"] * min(given.workers, given.population)
@@ -155,7 +150,8 @@ def run_search(
 
     Raises as ``search`` and ``race``; ValueError also for options of the other method.
     """
-    if method_of(options) == "pba":
+    options = with_method(options)
+    if options.method == "pba":
         return _search_images(source, options, (), on_event, stop)
     check_folder(options.out, RACE_NAME)
     rules = RaceRules(options.rounds, seconds_in("budget", options.budget), margin=MARGIN)
@@ -170,27 +166,17 @@ def run_search(
     return result
 
 
-def method_of(options: SearchOptions) -> str:
-    """The method of a folder, else of the options. Raises SourceError for another one, ValueError for options of
-    another."""
-    found = [name for name, file in (("pba", SETTINGS_NAME), ("race", RACE_NAME)) if (options.out / file).exists()]
+def with_method(options: SearchOptions) -> SearchOptions:
+    """The options with the method of the folder, else of the options. Raises SourceError for a folder with another
+    method, ValueError for options of another."""
+    files: dict[Method, str] = {"pba": SETTINGS_NAME, "race": RACE_NAME}
+    found = [name for name, file in files.items() if (options.out / file).exists()]
     requested = DEFAULT_METHOD if options.method == "auto" else options.method
     if found and options.method not in ("auto", found[0]):
         raise SourceError(
             f"{options.out}: holds a search with --method {found[0]}, this one has {requested}; choose another folder"
         )
-    method = found[0] if found else requested
-    of_race = {one.name for one in fields(RaceOptions)}
-    common = {one.name for one in fields(TrainingOptions)} | {"train", "method", "out"}
-    for one in fields(SearchOptions):
-        is_foreign = (one.name in of_race) == (method == "pba")
-        value = getattr(options, one.name)
-        if is_foreign and one.name not in common and value != one.default:
-            got = shown_host(value) if isinstance(value, str) else value
-            other = "pba" if method == "race" else "race"
-            flag = one.name.replace("_", "-")
-            raise ValueError(f"--{flag}: got {got!r}, with --method {method}; accepted: with --method {other}")
-    return method
+    return replace(options, method=found[0] if found else requested)
 
 
 def draw_or_note(draw: Callable[[], object], on_event: OnEvent) -> bool:
@@ -219,8 +205,6 @@ def run_evaluation(source: Any, options: EvaluationOptions, on_event: OnEvent, s
 def _search_images(
     source: Any, options: SearchOptions, operations: tuple[Any, ...], on_event: OnEvent, stop: Event | None
 ) -> SearchResult:
-    check_options(options)
-    check_backend(options)
     is_local = options.backend == "local"
     devices = search_devices(options.devices, options.population) if is_local else ["cpu"]
     check_folder(options.out, SETTINGS_NAME)
@@ -246,17 +230,6 @@ def _run_population(population: PopulationSearch, on_event: OnEvent, stop: Event
         raise InterruptedTrainingError("completed steps are saved")
     history = read_log(population.folder / LOG_NAME)
     return SearchResult(schedule, history.steps[-1][history.best].score, history, population.folder)
-
-
-def check_backend(options: SearchOptions | ObjectiveOptions) -> None:
-    """Raises ValueError for options of the other back end."""
-    is_local = options.backend == "local"
-    misplaced = ("address", "gpus_per_member") if is_local else ("devices", "workers")
-    for one in fields(options):
-        value = getattr(options, one.name)
-        if one.name in misplaced and value != one.default:
-            got = shown_host(value) if one.name == "address" else value
-            raise refused(one.name, got, f"with backend={'ray' if is_local else 'local'!r}")
 
 
 def population_search(

@@ -59,7 +59,7 @@ def train(
     if options.tensorboard:
         check_events()
     others = options.validation if validation is None else validation
-    with joined(options.device) as ranks:
+    with joined(options.devices) as ranks:
         return Trainer(source, others, options, ranks, on_event).run(stop or Event())
 
 
@@ -220,7 +220,7 @@ def notes_on(options: TrainOptions) -> list[str]:
     notes = []
     if options.policy is None:
         notes.append(_policy_note(options))
-    on_cpu = options.device.startswith("cpu") or not torch.cuda.is_available()
+    on_cpu = options.devices.startswith("cpu") or not torch.cuda.is_available()
     precision = options.precision
     if on_cpu and precision != "float32" and not _has_half(precision):
         notes.append(f"this processor has no {precision} arithmetic; --precision float32 is faster here")

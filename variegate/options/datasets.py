@@ -1,215 +1,268 @@
-"""Options of the commands that check, write and index data sets."""
+"""Options of the commands that check, write and index data sets. All raise ValueError naming the argument."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from variegate.options import check_options, option
+from variegate.options import Opt, Options
+from variegate.options.shared import (
+    Copies,
+    DeviceOptions,
+    Epoch,
+    PolicyOptions,
+    Seed,
+    ShardSize,
+    TargetOptions,
+    Threads,
+)
 
-
-@dataclass(frozen=True, kw_only=True)
-class DeviceOptions:
-    """Devices, and the workers that run them."""
-
-    devices: str = option(
-        "auto",
-        "Devices to use: auto (all GPUs, or else the CPU), or a list such as cuda:0,cuda:1 or "
-        "cpu:0,cpu:1 (parts of the CPU).",
-        "Devices",
-        metavar="DEVICES",
-    )
-    workers: Literal["process", "thread", "ray"] = option(
-        "process", "Type of worker that runs each device; ray uses actors on a Ray cluster.", "Devices"
-    )
-    address: str | None = option(
-        None, "Address of the Ray cluster. Without it, a new one starts on this machine.", "Devices", metavar="ADDRESS"
-    )
-    threads: int | None = option(None, "Threads per device. By default, the devices share all cores.", "Devices", low=1)
-    allocation: Literal["next_idle", "round_robin", "random"] = option(
-        "next_idle", "Strategy that assigns tasks to devices.", "Devices"
-    )
-    steal: bool = option(True, "Let idle devices take tasks from the longest queue (work stealing).", "Devices")
-
-    def __post_init__(self) -> None:
-        check_options(self)
+# Bounds beyond which an image or a class is odd, unless more than a quarter of the data set is.
+DARK, BRIGHT, LOW_CONTRAST, ASPECT, IMBALANCE = 0.25, 0.75, 0.05, 4.0, 10.0
+NEAR_DISTANCE = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class TargetOptions:
-    """Targets to read (``annotations``: as ``open_source`` takes it), and how they are augmented."""
-
-    annotations: str | None = option(
-        None,
-        "Boxes, masks and key points for a folder SRC: a COCO .json file, voc, yolo or masks, and options after "
-        "commas (instances.json,mask=each or yolo,split=train,unoutlined=ignore). By default, voc and yolo layouts are "
-        "detected.",
-        "Images",
-        metavar="FILE|LAYOUT",
-    )
-    min_area: float = option(
-        0.0, "Drop boxes whose remaining area is smaller than this.", "Augmentation", low=0, metavar="PIXELS"
-    )
-    min_visibility: float = option(
-        0.0, "Drop boxes of which less than this share remains.", "Augmentation", low=0, high=1, metavar="SHARE"
-    )
-    mask_fill: int = option(
-        0, "Mask value where the image shows its fill color. Losses often ignore 255.", "Augmentation"
-    )
-
-    def __post_init__(self) -> None:
-        check_options(self)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResumeOptions:
+class ResumeOptions(Options):
     """Treatment of earlier runs, and of images that cannot be read."""
 
-    resume: bool = option(True, "Resume an earlier run, or start over with --no-resume.", "Running")
-    on_error: Literal["raise", "skip"] = option(
-        "skip", "Skip an image that failed three times, or stop with an error (raise).", "Running"
-    )
+    resume: Annotated[bool, Opt("Resume an earlier run, or start over with --no-resume.", "Running")] = True
+    on_error: Annotated[
+        Literal["raise", "skip"],
+        Opt("Skip an image that failed three times, or stop with an error (raise).", "Running"),
+    ] = "skip"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpansionOptions(ResumeOptions, DeviceOptions, TargetOptions, PolicyOptions):
+    """Options of ``variegate augment``."""
+
+    copies: Copies = 1
+    seed: Seed = 0
+    epoch: Epoch = 0
+    layout: Annotated[
+        Literal["auto", "folder", "webdataset", "parquet"],
+        Opt(
+            "Output layout: class folders, .tar shards (webdataset) or .parquet shards. auto keeps the layout of "
+            "annotated data and writes class folders otherwise.",
+            "Output",
+            is_main=True,
+        ),
+    ] = "auto"
+    shard_size: ShardSize = 1000
+    format: Annotated[
+        Literal["jpg", "png", "webp", "tif", "npy"],
+        Opt("Image file format. tif and npy hold any number of channels.", "Output", is_main=True),
+    ] = "jpg"
+    quality: Annotated[int, Opt("JPEG or WebP quality.", "Output", ge=1, le=100, needs=("format", "jpg", "webp"))] = 95
+    channels: Annotated[
+        int | None,
+        Opt(
+            "Channels that every file must have: 4 reads alpha, other numbers TIFF or NumPy files.",
+            "Images",
+            ge=1,
+            le=32,
+        ),
+    ] = None
+    index: Annotated[
+        str,
+        Opt(
+            "Read crops of JPEGs through an index if --copies is 1: the one that variegate index wrote, if any (auto), "
+            "none, or a file.",
+            "Devices",
+            metavar="auto|none|FILE",
+        ),
+    ] = "auto"
+    ordered: Annotated[bool, Opt("Write images in the order of SRC. Shards are always in order.", "Running")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class PackingOptions(ResumeOptions, DeviceOptions):
-    """Raises ValueError naming the argument."""
-
-    size: int | None = option(
-        None,
-        "Shrink larger images to this length of the shorter side. By default, all images keep their size.",
-        "Images",
-        low=1,
-        metavar="SIDE",
+    size: Annotated[
+        int | None,
+        Opt(
+            "Shrink larger images to this length of the shorter side. By default, all images keep their size.",
+            "Images",
+            ge=1,
+            metavar="SIDE",
+            needs=("keep_jpeg", False),
+        ),
+    ] = None
+    quality: Annotated[int, Opt("JPEG quality.", "Images", ge=1, le=100, needs=("format", "webdataset", "parquet"))] = (
+        90
     )
-    quality: int | None = option(None, "JPEG quality. By default 90.", "Images", low=1, high=100)
-    keep_jpeg: bool = option(False, "Copy JPEG files unchanged; encode other formats only.", "Images")
-    format: Literal["webdataset", "parquet", "raw"] = option(
-        "webdataset",
-        "Output format: .tar shards (webdataset), Hugging Face .parquet files, or memory-mapped pixels (raw).",
-        "Output",
-    )
-    shard_size: int = option(1000, "Number of images per shard.", "Output", low=1)
-
-    def __post_init__(self) -> None:
-        check_options(self)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CleaningOptions:
-    """Raises ValueError naming the argument."""
-
-    findings: Path | None = option(
-        None, "Findings file that variegate check wrote for SRC.", "Images", flag="--from", metavar="FINDINGS.PARQUET"
-    )
-    drop: str = option(
-        "",
-        "Findings to drop, separated by commas, such as corrupt,duplicates,leaks, or all. Without it, the findings "
-        "are listed.",
-        "Images",
-        metavar="NAMES",
-    )
-    split: Literal["train", "test"] = option(
-        "train", "Split of the checked images that SRC holds. Leaks are dropped from it.", "Images"
-    )
-    out: Path = option(
-        Path("excluded.txt"),
-        "List to write, for --exclude and vg.open_source(SRC, exclude=...). Only an earlier list is replaced.",
-        "Output",
-        metavar="FILE",
-    )
-
-    def __post_init__(self) -> None:
-        check_options(self)
+    keep_jpeg: Annotated[
+        bool,
+        Opt(
+            "Copy JPEG files unchanged; encode other formats only.", "Images", needs=("format", "webdataset", "parquet")
+        ),
+    ] = False
+    format: Annotated[
+        Literal["webdataset", "parquet", "raw"],
+        Opt(
+            "Output format: .tar shards (webdataset), Hugging Face .parquet files, or memory-mapped pixels (raw).",
+            "Output",
+        ),
+    ] = "webdataset"
+    shard_size: ShardSize = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class IndexingOptions:
-    """Raises ValueError naming the argument."""
-
-    out: Path | None = option(
-        None,
-        "Index file. By default, one in the user's cache folder, where Loader(index='auto') finds it.",
-        "Output",
-        metavar="FILE",
-    )
-    threads: int | None = option(None, "Number of threads. By default, all cores.", "Machine", low=1)
-
-    def __post_init__(self) -> None:
-        check_options(self)
+class CleaningOptions(Options):
+    findings: Annotated[
+        Path | None,
+        Opt("Findings file that variegate check wrote for SRC.", "Images", flag="--from", metavar="FINDINGS.PARQUET"),
+    ] = None
+    drop: Annotated[
+        str,
+        Opt(
+            "Findings to drop, separated by commas, such as corrupt,duplicates,leaks, or all. Without it, the findings "
+            "are listed.",
+            "Images",
+            metavar="NAMES",
+        ),
+    ] = ""
+    split: Annotated[
+        Literal["train", "test"],
+        Opt("Split of the checked images that SRC holds. Leaks are dropped from it.", "Images"),
+    ] = "train"
+    out: Annotated[
+        Path,
+        Opt(
+            "List to write, for --exclude and vg.open_source(SRC, exclude=...). Only an earlier list is replaced.",
+            "Output",
+            metavar="FILE",
+        ),
+    ] = Path("excluded.txt")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThresholdOptions:
-    """Thresholds; None follows from the data set. Raises ValueError naming the argument."""
+class IndexingOptions(Options):
+    out: Annotated[
+        Path | None,
+        Opt(
+            "Index file. By default, one in the user's cache folder, where Loader(index='auto') finds it.",
+            "Output",
+            metavar="FILE",
+        ),
+    ] = None
+    threads: Threads = None
 
-    dark: float | None = option(
-        None, "Dark: 95% of the pixels have a luminance below this, from 0 to 1.", "Thresholds", low=0, high=1
-    )
-    bright: float | None = option(
-        None, "Bright: 95% of the pixels have a luminance above this, from 0 to 1.", "Thresholds", low=0, high=1
-    )
-    low_contrast: float | None = option(
-        None,
-        "Low contrast: the standard deviation of the luminance is below this, from 0 to 0.5.",
-        "Thresholds",
-        low=0,
-        high=0.5,
-    )
-    blurred: float | None = option(
-        None, "Blurred: the sharpness is below this. Edges blurred by a one-pixel Gaussian have 1.", "Thresholds", low=0
-    )
-    tiny: float | None = option(
-        None, "Tiny: the image has fewer pixels than a square of this side.", "Thresholds", low=0, metavar="SIDE"
-    )
-    huge: float | None = option(
-        None, "Huge: the image has more pixels than a square of this side.", "Thresholds", low=1, metavar="SIDE"
-    )
-    aspect: float | None = option(
-        None, "Extreme aspect: the ratio of the longer side to the shorter side is above this.", "Thresholds", low=1
-    )
-    imbalance: float | None = option(
-        None,
-        "Imbalance: the ratio of the largest class to the smallest, in images, is above this.",
-        "Thresholds",
-        low=1,
-    )
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdOptions(Options):
+    """Thresholds; None follows from the data set."""
+
+    dark: Annotated[
+        float | None,
+        Opt(
+            f"Dark: 95% of the pixels have a luminance below this. By default {DARK}, or less in dark data sets.",
+            "Thresholds",
+            ge=0,
+            le=1,
+        ),
+    ] = None
+    bright: Annotated[
+        float | None,
+        Opt(
+            f"Bright: 95% of the pixels have a luminance above this. By default {BRIGHT}, or more in bright data sets.",
+            "Thresholds",
+            ge=0,
+            le=1,
+        ),
+    ] = None
+    low_contrast: Annotated[
+        float | None,
+        Opt(
+            "Low contrast: the standard deviation of the luminance is below this. By default "
+            f"{LOW_CONTRAST}, or less in pale data sets.",
+            "Thresholds",
+            ge=0,
+            le=0.5,
+        ),
+    ] = None
+    blurred: Annotated[
+        float | None,
+        Opt(
+            "Blurred: the sharpness is below this. Edges blurred by a one-pixel Gaussian have 1. By default 1.2 to "
+            "1.5, or less in blurred data sets.",
+            "Thresholds",
+            ge=0,
+        ),
+    ] = None
+    tiny: Annotated[
+        float | None,
+        Opt(
+            "Tiny: the image has fewer pixels than a square of this side. By default, a quarter of the median side.",
+            "Thresholds",
+            ge=0,
+            metavar="SIDE",
+        ),
+    ] = None
+    huge: Annotated[
+        float | None,
+        Opt(
+            "Huge: the image has more pixels than a square of this side. By default, four times the median side.",
+            "Thresholds",
+            ge=1,
+            metavar="SIDE",
+        ),
+    ] = None
+    aspect: Annotated[
+        float | None,
+        Opt(
+            "Extreme aspect: the ratio of the longer side to the shorter side is above this. By default "
+            f"{ASPECT:g}, or more in data sets of long images.",
+            "Thresholds",
+            ge=1,
+        ),
+    ] = None
+    imbalance: Annotated[
+        float | None,
+        Opt(
+            "Imbalance: the ratio of the largest class to the smallest, in images, is above this. By default "
+            f"{IMBALANCE:g}.",
+            "Thresholds",
+            ge=1,
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
-        check_options(self)
+        super().__post_init__()
         if self.tiny is not None and self.huge is not None and self.tiny >= self.huge:
             raise ValueError(f"tiny: got {self.tiny!r} with huge {self.huge!r}; accepted: less than that")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckingOptions(ThresholdOptions):
-    """Raises ValueError naming the argument."""
-
-    out: Path | None = option(
-        None,
-        "Parquet file of measures and findings, one row per image. Progress is saved next to it.",
-        "Output",
-        metavar="FILE",
-    )
-    report: Path | None = option(None, "HTML report of all results, in one file.", "Output", metavar="FILE")
-    labels: bool = option(
-        False,
-        "Find likely label errors with short training runs and cleanlab. Takes minutes; requires 'variegate[labels]'.",
-        "Training",
-    )
-    seed: int | None = option(None, "Seed for the training runs of --labels. By default 0.", "Training", low=0)
-    near_distance: int | None = option(
-        None,
-        "Near duplicates: the perceptual hashes differ in at most this number of 64 bits, from 0 to 15.",
-        "Thresholds",
-        low=0,
-        high=15,
-        metavar="BITS",
-    )
-    threads: int | None = option(None, "Number of threads. By default, all cores.", "Machine", low=1)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.seed is not None and not self.labels:
-            raise ValueError("seed: got it without labels, for which alone anything is trained; accepted: with labels")
+    out: Annotated[
+        Path | None,
+        Opt(
+            "Parquet file of measures and findings, one row per image. Progress is saved next to it. By default "
+            "findings.parquet for the command without --json, and none otherwise.",
+            "Output",
+            metavar="FILE",
+        ),
+    ] = None
+    report: Annotated[Path | None, Opt("HTML report of all results, in one file.", "Output", metavar="FILE")] = None
+    labels: Annotated[
+        bool,
+        Opt(
+            "Find likely label errors with short training runs and cleanlab. Takes minutes; requires "
+            "'variegate[labels]'.",
+            "Training",
+        ),
+    ] = False
+    seed: Annotated[int, Opt("Seed for the training runs of --labels.", "Training", ge=0, needs=("labels", True))] = 0
+    near_distance: Annotated[
+        int | None,
+        Opt(
+            "Near duplicates: the perceptual hashes differ in at most this number of 64 bits.",
+            "Thresholds",
+            ge=0,
+            le=15,
+            metavar="BITS",
+        ),
+    ] = None
+    threads: Threads = None

@@ -5,17 +5,54 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
-from variegate.options import check_options, option
+from variegate.options import Opt, Options
 
 Precision = Literal["float32", "bfloat16", "float16"]
 LrSchedule = Literal["cosine", "step", "linear"]
 OptimizerName = Literal["sgd", "adamw"]
+BatchSize: TypeAlias = Annotated[
+    int | None,
+    Opt(
+        "Images per training step and rank. By default 128, or fewer where an epoch would have fewer than eight steps.",
+        "Training",
+        ge=1,
+        is_main=True,
+    ),
+]
+Lr: TypeAlias = Annotated[float, Opt("Learning rate, after the warm-up if there is one.", "Optimizer", is_main=True)]
+Decay: TypeAlias = Annotated[
+    LrSchedule,
+    Opt(
+        "Learning rate decay after warm-up: to 0 (cosine, linear), or by a factor of 10 at 1/2 and 3/4 of it (step).",
+        "Optimizer",
+    ),
+]
+WeightDecay: TypeAlias = Annotated[float, Opt("Weight decay (L2 penalty).", "Optimizer", ge=0.0)]
+Momentum: TypeAlias = Annotated[
+    float, Opt("Nesterov momentum of sgd; first beta of adamw, if there is a choice.", "Optimizer", ge=0.0)
+]
+Clip: TypeAlias = Annotated[float, Opt("Maximum gradient norm; 0 disables clipping.", "Optimizer", ge=0.0)]
+TrainPrecision: TypeAlias = Annotated[
+    Precision, Opt("Precision of convolutions and matrix products; weights stay float32.", "Training")
+]
+Model: TypeAlias = Annotated[
+    str | None,
+    Opt(
+        "Network: wrn-DEPTH-WIDTH, airbench-94xWIDTH, timm:NAME, or package.module:factory, which is called with "
+        "num_classes. By default wrn-28-2, or wrn-16-1 for fewer than 2,000 images.",
+        "Model",
+        is_main=True,
+    ),
+]
+TrainingSeed: TypeAlias = Annotated[
+    int, Opt("Seed for splits, weight initialization, shuffling and augmentation.", "Training", ge=0)
+]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions:
+class FitOptions(Options):
     """Options of a training run.
 
     ``lr_schedule``: after the warm-up, "cosine" falls to 0 (arXiv 1608.03983), "linear" too, and "step" to a tenth from
@@ -25,60 +62,58 @@ class FitOptions:
     Raises ValueError naming the argument.
     """
 
-    epochs: int = option(100, "Number of epochs.", "Main options", low=1)
-    batch_size: int | None = option(
-        None,
-        "Batch size per rank. By default 128, or less where an epoch would have fewer than eight steps.",
-        "Training",
-        low=1,
-    )
-    accumulate: int = option(1, "Batches to accumulate gradients over before each optimizer step.", "Training", low=1)
-    averaging: str = option(
-        "sync",
-        "Averaging across ranks: gradients in every step (sync), weights every K steps (periodic:K), or weights in "
-        "the background of the next step (async).",
-        "Training",
-        metavar="sync|periodic:K|async",
-    )
-    optimizer: OptimizerName = option(
-        "sgd",
-        "Optimizer: SGD with Nesterov momentum, or AdamW, which does not decay biases and normalization layers.",
-        "Optimizer",
-    )
-    lr: float = option(0.1, "Learning rate after warm-up.", "Optimizer")
-    lr_schedule: LrSchedule = option(
-        "cosine",
-        "Learning rate decay after warm-up: to 0 (cosine, linear), or by a factor of 10 at 1/2 and 3/4 of it (step).",
-        "Optimizer",
-    )
-    warmup: float = option(0.0, "Epochs of linear warm-up.", "Optimizer", low=0.0)
-    weight_decay: float = option(5e-4, "Weight decay.", "Optimizer", low=0.0)
-    momentum: float = option(0.9, "Nesterov momentum of sgd; first beta of adamw.", "Optimizer", low=0.0)
-    clip: float = option(5.0, "Maximum gradient norm; 0 disables clipping.", "Optimizer", low=0.0)
-    label_smoothing: float = option(
-        0.0, "Label smoothing: the share of each label spread evenly over all classes.", "Training", low=0.0, high=1.0
-    )
-    ema: float = option(
-        0.0,
-        "Decay of an exponential moving average of the weights, such as 0.999, which is scored and saved. 0 disables "
-        "it.",
-        "Training",
-        low=0.0,
-        high=1.0,
-    )
-    precision: Precision = option(
-        "float32", "Precision of convolutions and matrix products; weights stay float32.", "Training"
-    )
-    pretrained: bool = option(
-        False, "Start from timm's pretrained weights for the model.", "Model", flag="--pretrained/--no-pretrained"
-    )
-    compile: bool = option(False, "Compile the model with torch.compile.", "Machine")
+    epochs: Annotated[int, Opt("Number of epochs.", "Training", ge=1, is_main=True)] = 100
+    batch_size: BatchSize = None
+    accumulate: Annotated[
+        int, Opt("Batches to accumulate gradients over before each optimizer step.", "Training", ge=1)
+    ] = 1
+    averaging: Annotated[
+        str,
+        Opt(
+            "Averaging across ranks: gradients in every step (sync), weights every K steps (periodic:K), or weights in "
+            "the background of the next step (async).",
+            "Training",
+            metavar="sync|periodic:K|async",
+        ),
+    ] = "sync"
+    optimizer: Annotated[
+        OptimizerName,
+        Opt(
+            "Optimizer: SGD with Nesterov momentum, or AdamW, which does not decay biases and normalization layers.",
+            "Optimizer",
+        ),
+    ] = "sgd"
+    lr: Lr = 0.1
+    lr_schedule: Decay = "cosine"
+    warmup: Annotated[float, Opt("Epochs of linear warm-up.", "Optimizer", ge=0.0)] = 0.0
+    weight_decay: WeightDecay = 5e-4
+    momentum: Momentum = 0.9
+    clip: Clip = 5.0
+    label_smoothing: Annotated[
+        float,
+        Opt("Label smoothing: the share of each label spread evenly over all classes.", "Training", ge=0.0, le=1.0),
+    ] = 0.0
+    ema: Annotated[
+        float,
+        Opt(
+            "Decay of an exponential moving average of the weights, such as 0.999, which is scored and saved. 0 "
+            "disables it.",
+            "Training",
+            ge=0.0,
+            le=1.0,
+        ),
+    ] = 0.0
+    precision: TrainPrecision = "float32"
+    pretrained: Annotated[
+        bool, Opt("Start from timm's pretrained weights for the model.", "Model", flag="--pretrained/--no-pretrained")
+    ] = False
+    compile: Annotated[bool, Opt("Compile the model with torch.compile.", "Machine")] = False
 
     def __post_init__(self) -> None:
         for name in ("label_smoothing", "ema"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name}: got {getattr(self, name)!r}; accepted: from 0 to below 1")
-        check_options(self)
+        super().__post_init__()
         if not 0 < self.lr < math.inf:
             raise ValueError(f"lr: got {self.lr!r}; accepted: more than 0, and finite")
         if self.optimizer != "sgd" and not self.momentum < 1:

@@ -5,69 +5,79 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from variegate.checks import number
-from variegate.options import check_options, option, part_of, same_option
-from variegate.options.fit import FitOptions, LrSchedule, Precision
+from variegate.options import Opt, Options, part_of
+from variegate.options.fit import (
+    BatchSize,
+    Clip,
+    Decay,
+    FitOptions,
+    Lr,
+    Model,
+    Momentum,
+    TrainingSeed,
+    TrainPrecision,
+    WeightDecay,
+)
+from variegate.options.shared import ray_address
 
+EpochsToFit: TypeAlias = Annotated[
+    int | None,
+    Opt(
+        "Epochs per training run; schedules are scaled to it. By default 200, or fewer with more than 50,000 training "
+        "images.",
+        "Training",
+        ge=1,
+        is_main=True,
+    ),
+]
 Backend = Literal["local", "ray"]
 Around = Literal["searched", "fixed"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
+class TrainingOptions(Options):
     """Options of both: images, a model and its training, crop, flip and cutout, and devices. None: fits the images."""
 
-    size: str = option(
-        "auto",
-        "Resize all images to this. auto keeps images of one common size of up to 64 pixels and resizes others to "
-        "32x32; none never resizes.",
-        "Images",
-        metavar="SIDE|HxW|auto|none",
-    )
-    padding: int | None = option(
-        None, "Padding of the part crop in pixels. By default 1/8 of the image side.", "Crop and flip", low=0
-    )
-    flip: bool = option(True, "Let the search mirror images, or never (--no-flip).", "Crop and flip")
-    cutout: int | None = option(
-        None, "Side of the part cutout in pixels. By default half of the image side.", "Crop and flip", low=0
-    )
-    model: str | None = option(
-        None,
-        "Network: wrn-DEPTH-WIDTH, timm:NAME, or package.module:factory, which is called with num_classes. By "
-        "default wrn-28-2, or wrn-16-1 for fewer than 2,000 images.",
-        "Model",
-    )
-    batch_size: int | None = same_option(
-        FitOptions,
-        "batch_size",
-        default=None,
-        help="Images per training step. By default 128, or fewer where an epoch would have fewer than eight steps.",
-    )
-    epochs: int | None = same_option(
-        FitOptions,
-        "epochs",
-        default=None,
-        panel="Training",
-        help="Epochs per training run; schedules are scaled to it. By default 200, or fewer with more than 50,000 "
-        "training images.",
-    )
-    lr: float = same_option(FitOptions, "lr")
-    lr_schedule: LrSchedule = same_option(FitOptions, "lr_schedule")
-    weight_decay: float = same_option(FitOptions, "weight_decay")
-    momentum: float = same_option(FitOptions, "momentum")
-    clip: float = same_option(FitOptions, "clip")
-    precision: Precision = same_option(FitOptions, "precision")
-    seed: int = option(0, "Seed for splits, weight initialization, shuffling and policies.", "Training", low=0)
-    devices: str = option(
-        "auto",
-        "Devices to use: auto (all GPUs, or else each CPU core), or a list such as cuda:0,cuda:1 or cpu:0,cpu:1.",
-        "Machine",
-    )
-
-    def __post_init__(self) -> None:
-        check_options(self)
+    size: Annotated[
+        str,
+        Opt(
+            "Resize all images to this. auto keeps images of one common size of up to 64 pixels and resizes others to "
+            "32x32; none never resizes.",
+            "Images",
+            metavar="SIDE|HxW|auto|none",
+            is_main=True,
+        ),
+    ] = "auto"
+    padding: Annotated[
+        int | None, Opt("Padding of the part crop in pixels. By default 1/8 of the image side.", "Crop and flip", ge=0)
+    ] = None
+    flip: Annotated[bool, Opt("Let the search mirror images, or never (--no-flip).", "Crop and flip")] = True
+    cutout: Annotated[
+        int | None, Opt("Side of the part cutout in pixels. By default half of the image side.", "Crop and flip", ge=0)
+    ] = None
+    model: Model = None
+    batch_size: BatchSize = None
+    epochs: EpochsToFit = None
+    lr: Lr = 0.1
+    lr_schedule: Decay = "cosine"
+    weight_decay: WeightDecay = 5e-4
+    momentum: Momentum = 0.9
+    clip: Clip = 5.0
+    precision: TrainPrecision = "float32"
+    seed: TrainingSeed = 0
+    devices: Annotated[
+        str,
+        Opt(
+            "Devices to use: auto (all GPUs, or else each CPU core), or a list such as cuda:0,cuda:1 or cpu:0,cpu:1.",
+            "Machine",
+            metavar="DEVICES",
+            is_main=True,
+            needs=("backend", "local"),
+        ),
+    ] = "auto"
 
     def fit_options(self, epochs: int, batch_size: int) -> FitOptions:
         """Options of the trainer, with sizes that fit the images. Raises ValueError."""
@@ -92,23 +102,41 @@ def seconds_in(name: str, text: float | str) -> float:
 class RaceOptions(TrainingOptions):
     """Options of a race on images, besides its training: candidates, images and its end."""
 
-    train: int | None = option(
-        None, "Number of training images, drawn again for each round. By default 4/5, at most 4,000.", "Images", low=1
-    )
-    policies: str | None = option(
-        None,
-        "Candidates of a race, separated by commas: none, flip, crop, policy names and files, and such parts, as in "
-        "randaugment-1-5+flip+crop2+cutout8. By default nine of them.",
-        "Search",
-    )
-    rounds: int = option(
-        12,
-        "Most rounds of a race; in each, every remaining candidate trains once. More rounds resume a race.",
-        "Search",
-        low=2,
-        high=1000,
-    )
-    budget: str = option("30m", "Wall-clock time of a race, such as 90s, 30m or 2h.", "Search", metavar="TIME")
+    train: Annotated[
+        int | None,
+        Opt("Number of training images, drawn again for each round. By default 4/5, at most 4,000.", "Images", ge=1),
+    ] = None
+    policies: Annotated[
+        str | None,
+        Opt(
+            "Candidates of a race, separated by commas: none, flip, crop, policy names and files, and such parts, as "
+            "in randaugment-1-5+flip+crop2+cutout8. By default nine of them.",
+            "Search",
+            needs=("method", "race"),
+            is_main=True,
+        ),
+    ] = None
+    rounds: Annotated[
+        int,
+        Opt(
+            "Most rounds of a race; in each, every remaining candidate trains once. More rounds resume a race.",
+            "Search",
+            ge=2,
+            le=1000,
+            needs=("method", "race"),
+            is_main=True,
+        ),
+    ] = 12
+    budget: Annotated[
+        str,
+        Opt(
+            "Wall-clock time of a race, such as 90s, 30m or 2h.",
+            "Search",
+            metavar="TIME",
+            needs=("method", "race"),
+            is_main=True,
+        ),
+    ] = "30m"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,116 +144,157 @@ class RaceOptions(TrainingOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchOptions(RaceOptions):
-    """Options of a search: its method, its population, its images and its policies."""
+class PopulationOptions(Options):
+    """Options of a population and of what trains its members."""
 
-    method: Method = option(
-        "auto",
-        "Race whole policies (race), or evolve a schedule in a population (pba). auto resumes the method of --out, and "
-        f"starts a {DEFAULT_METHOD}.",
-        "Search",
+    population: Annotated[int, Opt("Number of members in the population.", "Search", ge=2, needs=("method", "pba"))] = (
+        16
     )
-    train: int | None = option(
-        None,
-        "Number of training images. By default 4/5 of the images in a race, half of them with pba, at most 4,000.",
-        "Images",
-        low=1,
+    interval: Annotated[
+        int,
+        Opt("Epochs between rounds in which the worst members copy the best.", "Search", ge=1, needs=("method", "pba")),
+    ] = 3
+    space: Annotated[
+        str | None,
+        Opt(
+            "Magnitude space, which maps magnitudes to arguments. By default pba for 32x32 images and pba-relative for "
+            "others.",
+            "Search",
+            needs=("method", "pba"),
+        ),
+    ] = None
+    backend: Annotated[
+        Backend,
+        Opt(
+            "Train the members on this machine (local), or as Ray Tune trials on a cluster (ray).",
+            "Machine",
+            needs=("method", "pba"),
+        ),
+    ] = "local"
+    address: Annotated[str | None, ray_address("backend", "Machine")] = None
+    gpus_per_member: Annotated[
+        float | None,
+        Opt(
+            "GPUs per member with --backend ray: 1, a fraction, or 0 for CPUs. By default 1 if the cluster has GPUs.",
+            "Machine",
+            needs=("backend", "ray"),
+        ),
+    ] = None
+    out: Annotated[Path, Opt("Output folder for the result, log, plots and checkpoint.", "Output", is_main=True)] = (
+        Path("search")
     )
-    validation: int | None = option(
-        None,
-        "Number of held-out images to score the members on. By default all remaining images, at most 46,000.",
-        "Images",
-        low=1,
-    )
-    test: str | None = option(
-        None,
-        "Data set to compare the schedule with none, crop and flip+crop+cutout on. By default 1/5 of the images, which "
-        "the search does not use.",
-        "Images",
-        metavar="SRC2",
-    )
-    repeats: int = option(
-        5,
-        "Training runs with the schedule, none, crop and flip+crop+cutout after the search; 0 skips them.",
-        "Comparison",
-        low=0,
-    )
-    population: int = option(16, "Number of members in the population.", "Search", low=2)
-    epochs: int | None = option(
-        None, "Epochs per member. By default 200, or fewer with more than 50,000 training images.", "Search", low=1
-    )
-    interval: int = option(3, "Epochs between rounds in which the worst members copy the best.", "Search", low=1)
-    operations: str | None = option(
-        None,
-        "Operations to search, separated by commas: Name, Name:low..high, Name:low..high:signed, or module:Class of a "
-        "custom one. By default the 15 of the paper.",
-        "Search",
-    )
-    around: Around = option(
-        "searched",
-        "Search crop, flip and cutout along with the operations (searched), or apply them to all images, as in the "
-        "paper (fixed).",
-        "Search",
-    )
-    space: str | None = option(
-        None,
-        "Magnitude space, which maps magnitudes to arguments. By default pba for 32x32 images and pba-relative for "
-        "others.",
-        "Search",
-    )
-    backend: Backend = option(
-        "local", "Train the members on this machine (local), or as Ray Tune trials on a cluster (ray).", "Machine"
-    )
-    address: str | None = option(
-        None,
-        "Address of the Ray cluster. By default the cluster on this machine, or a new one.",
-        "Machine",
-        metavar="HOST:PORT|auto",
-    )
-    gpus_per_member: float | None = option(
-        None,
-        "GPUs per member with --backend ray: 1, a fraction, or 0 for CPUs. By default 1 if the cluster has GPUs.",
-        "Machine",
-    )
-    out: Path = option(Path("search"), "Output folder for the result, log, plots and checkpoint.", "Output")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ObjectiveOptions:
+class SearchOptions(PopulationOptions, RaceOptions):
+    """Options of a search: its method, its population, its images and its policies."""
+
+    method: Annotated[
+        Method,
+        Opt(
+            "Race whole policies (race), or evolve a schedule in a population (pba). auto resumes the method of --out, "
+            f"and starts a {DEFAULT_METHOD}.",
+            "Search",
+            is_main=True,
+        ),
+    ] = "auto"
+    train: Annotated[
+        int | None,
+        Opt(
+            "Number of training images. By default 4/5 of the images in a race, half of them with pba, at most 4,000.",
+            "Images",
+            ge=1,
+        ),
+    ] = None
+    validation: Annotated[
+        int | None,
+        Opt(
+            "Number of held-out images to score the members on. By default all remaining images, at most 46,000.",
+            "Images",
+            ge=1,
+            needs=("method", "pba"),
+        ),
+    ] = None
+    test: Annotated[
+        str | None,
+        Opt(
+            "Data set to compare the schedule with none, crop and flip+crop+cutout on. By default 1/5 of the images, "
+            "which the search does not use.",
+            "Images",
+            metavar="SRC2",
+            needs=("method", "pba"),
+        ),
+    ] = None
+    repeats: Annotated[
+        int,
+        Opt(
+            "Training runs with the schedule, none, crop and flip+crop+cutout after the search; 0 skips them.",
+            "Comparison",
+            ge=0,
+            needs=("method", "pba"),
+        ),
+    ] = 5
+    operations: Annotated[
+        str | None,
+        Opt(
+            "Operations to search, separated by commas: Name, Name:low..high, Name:low..high:signed, or module:Class "
+            "of a custom one. By default the 15 of the paper.",
+            "Search",
+            needs=("method", "pba"),
+        ),
+    ] = None
+    around: Annotated[
+        Around,
+        Opt(
+            "Search crop, flip and cutout along with the operations (searched), or apply them to all images, as in the "
+            "paper (fixed).",
+            "Search",
+            needs=("method", "pba"),
+        ),
+    ] = "searched"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveOptions(PopulationOptions):
     """Options of a search by a training that users supply, which trains ``epochs`` epochs for each member."""
 
-    population: int = same_option(SearchOptions, "population")
-    epochs: int = same_option(FitOptions, "epochs", help="Epochs per member.")
-    interval: int = same_option(SearchOptions, "interval")
-    space: str | None = same_option(SearchOptions, "space", help="Magnitude space. By default pba-relative.")
-    seed: int = same_option(SearchOptions, "seed", help="Seed for policies and the seeds of members.")
-    workers: int = option(1, "Members to train at a time, in threads.", "Machine", low=1)
-    backend: Backend = same_option(SearchOptions, "backend")
-    address: str | None = same_option(SearchOptions, "address")
-    gpus_per_member: float | None = same_option(SearchOptions, "gpus_per_member")
-    out: Path = same_option(SearchOptions, "out", help="Output folder for the schedule, log and checkpoints.")
-
-    def __post_init__(self) -> None:
-        check_options(self)
+    epochs: Annotated[int, Opt("Epochs per member.", "Training", ge=1)]
+    seed: TrainingSeed = 0
+    workers: Annotated[
+        int, Opt("Members to train at a time, in threads.", "Machine", ge=1, needs=("backend", "local"))
+    ] = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationOptions(TrainingOptions):
     """Options of trainings that are compared: their policies, repeats and images."""
 
-    policies: str = option(
-        "none,crop,flip+crop,randaugment+flip+crop,trivialaugment+flip+crop",
-        "Policies to compare, separated by commas: none, flip, crop, policy names, files, adaptive:entropy, "
-        "and such parts, as in randaugment-1-5+flip+crop2+cutout8.",
-        "Comparison",
-    )
-    test: str | None = option(
-        None, "Test data set. By default the images of SRC that are not used for training.", "Images", metavar="SRC2"
-    )
-    train: int | None = option(
-        None, "Number of training images, drawn again for each repeat. By default 4/5 of the images.", "Images", low=1
-    )
-    repeats: int = option(5, "Training runs per policy. Two or more give confidence intervals.", "Comparison", low=1)
-    out: Path = option(
-        Path("evaluate.png"), "File for the plot, a PNG. The results get the same name with .json and .jsonl.", "Output"
-    )
+    policies: Annotated[
+        str,
+        Opt(
+            "Policies to compare, separated by commas: none, flip, crop, policy names, files, adaptive:entropy, "
+            "and such parts, as in randaugment-1-5+flip+crop2+cutout8.",
+            "Comparison",
+            is_main=True,
+        ),
+    ] = "none,crop,flip+crop,randaugment+flip+crop,trivialaugment+flip+crop"
+    test: Annotated[
+        str | None,
+        Opt(
+            "Test data set. By default the images of SRC that are not used for training.",
+            "Images",
+            metavar="SRC2",
+            is_main=True,
+        ),
+    ] = None
+    train: Annotated[
+        int | None,
+        Opt("Number of training images, drawn again for each repeat. By default 4/5 of the images.", "Images", ge=1),
+    ] = None
+    repeats: Annotated[
+        int, Opt("Training runs per policy. Two or more give confidence intervals.", "Comparison", ge=1, is_main=True)
+    ] = 5
+    out: Annotated[
+        Path,
+        Opt("File for the plot, a PNG. The results get the same name with .json and .jsonl.", "Output", is_main=True),
+    ] = Path("evaluate.png")

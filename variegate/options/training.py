@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from variegate.options import option, same_option
-from variegate.options.fit import FitOptions
+from variegate.options import Opt
+from variegate.options.fit import FitOptions, Model, TrainingSeed
 from variegate.options.recipes import with_recipe
 from variegate.options.rows import Row, parse_row
-from variegate.options.search import TrainingOptions
+from variegate.options.shared import Threads
 
 Adapt = Literal["none", "entropy"]
 
 # Options that a resumed run may change, because they do not affect the weights.
-FREE = {"out", "tensorboard", "checkpoint_every", "device", "threads", "compile"}
+FREE = {"out", "tensorboard", "checkpoint_every", "devices", "threads", "compile"}
 # Options that it may change as well if the number of ranks changes.
 FREE_ON_OTHER_RANKS = {"batch_size", "accumulate"}
 # Rows without --policy. Moved copies of an image have its class on nearly all data; mirrored ones often have not.
@@ -27,59 +27,70 @@ DEFAULT_ADAPTED_POLICY = "randaugment+crop"
 class TrainOptions(FitOptions):
     """Options of ``train``. None: chosen by the images. Raises ValueError naming the argument."""
 
-    validation: str | None = option(
-        None, "Validation data set to score the model on after each epoch.", "Main options", metavar="SRC2"
+    validation: Annotated[
+        str | None,
+        Opt("Validation data set to score the model on after each epoch.", "Images", metavar="SRC2", is_main=True),
+    ] = None
+    size: Annotated[
+        str,
+        Opt(
+            "Image size for the model. auto keeps images of one common size of up to 64 pixels and chooses a size for "
+            "others; none keeps images of one size as they are.",
+            "Images",
+            metavar="SIDE|HxW|auto|none",
+            is_main=True,
+        ),
+    ] = "auto"
+    policy: Annotated[
+        str | None,
+        Opt(
+            "Augmentation: none, flip, crop, flip+crop, or a policy (a name, a timm string, a file or a schedule) and "
+            f"such parts, as in randaugment-1-5+flip+crop4+cutout8. By default {DEFAULT_POLICY}; "
+            f"{DEFAULT_ADAPTED_POLICY} with --adapt.",
+            "Augmentation",
+            metavar="POLICY",
+            is_main=True,
+        ),
+    ] = None
+    adapt: Annotated[
+        Adapt,
+        Opt(
+            "Adapt the magnitudes of RandAugment to each image during training, by the model's confidence (entropy).",
+            "Augmentation",
+        ),
+    ] = "none"
+    mixup: Annotated[
+        float,
+        Opt(
+            "MixUp alpha; 0 disables it. With --cutmix, each of the two is applied to half of the images.",
+            "Augmentation",
+            ge=0.0,
+        ),
+    ] = 0.0
+    cutmix: Annotated[float, Opt("CutMix alpha; 0 disables it.", "Augmentation", ge=0.0)] = 0.0
+    random_erasing: Annotated[
+        float, Opt("Probability of erasing a rectangle, as the last step.", "Augmentation", ge=0.0, le=1.0)
+    ] = 0.0
+    model: Model = None
+    seed: TrainingSeed = 0
+    devices: Annotated[
+        str,
+        Opt(
+            "Device: cpu, cuda, cuda:N, or auto (a GPU for each rank if there are any). Several ranks on a machine "
+            "take a list such as cuda:0,cuda:1 in turn.",
+            "Devices",
+            metavar="DEVICES",
+            is_main=True,
+        ),
+    ] = "auto"
+    threads: Threads = None
+    checkpoint_every: Annotated[
+        int | None, Opt("Steps between checkpoints, in addition to those at the ends of epochs.", "Output", ge=1)
+    ] = None
+    tensorboard: Annotated[bool, Opt("Write TensorBoard events to OUT/tensorboard as well.", "Output")] = False
+    out: Annotated[Path, Opt("Output folder for the log, checkpoints and model.", "Output", is_main=True)] = Path(
+        "train"
     )
-    size: str = option(
-        "auto",
-        "Image size for the model. auto keeps images of one common size of up to 64 pixels and chooses a size for "
-        "others; none keeps images of one size as they are.",
-        "Images",
-        metavar="SIDE|HxW|auto|none",
-    )
-    policy: str | None = option(
-        None,
-        "Augmentation: none, flip, crop, flip+crop, or a policy (a name, a timm string, a file or a schedule) and such "
-        f"parts, as in randaugment-1-5+flip+crop4+cutout8. By default {DEFAULT_POLICY}; {DEFAULT_ADAPTED_POLICY} "
-        "with --adapt.",
-        "Main options",
-        metavar="POLICY",
-    )
-    adapt: Adapt = option(
-        "none",
-        "Adapt the magnitudes of RandAugment to each image during training, by the model's confidence (entropy).",
-        "Augmentation",
-    )
-    mixup: float = option(
-        0.0,
-        "MixUp alpha; 0 disables it. With --cutmix, each of the two is applied to half of the images.",
-        "Augmentation",
-        low=0.0,
-    )
-    cutmix: float = option(0.0, "CutMix alpha; 0 disables it.", "Augmentation", low=0.0)
-    random_erasing: float = option(
-        0.0, "Probability of erasing a rectangle, as the last step.", "Augmentation", low=0.0, high=1.0
-    )
-    model: str | None = same_option(
-        TrainingOptions,
-        "model",
-        panel="Main options",
-        help="Network: wrn-DEPTH-WIDTH, airbench-94xWIDTH, timm:NAME, or package.module:factory, which is called with "
-        "num_classes. By default wrn-28-2, or wrn-16-1 for fewer than 2,000 images.",
-    )
-    seed: int = option(0, "Seed for weight initialization, shuffling and augmentation.", "Training", low=0)
-    device: str = option(
-        "auto",
-        "Device: cpu, cuda, cuda:N, or auto (a GPU for each rank if there are any).",
-        "Machine",
-        metavar="DEVICE",
-    )
-    threads: int | None = option(None, "Threads of the loader. By default, all cores.", "Machine", low=1)
-    checkpoint_every: int | None = option(
-        None, "Steps between checkpoints, in addition to those at the ends of epochs.", "Output", low=1
-    )
-    tensorboard: bool = option(False, "Write TensorBoard events to OUT/tensorboard as well.", "Output")
-    out: Path = option(Path("train"), "Output folder for the log, checkpoints and model.", "Main options")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -18,6 +18,7 @@ from variegate.apps.doctor.advise import ALL_CORES, AUGMENT, DECODE, DECODE_AUGM
 from variegate.apps.doctor.probes import Probe, run_probes
 from variegate.data.base import SourceError
 from variegate.errors import DecodeError
+from variegate.events import Progress
 
 CROP = T.Compose([T.RandomResizedCrop(32), T.RandAugment(), T.Normalize((0.5,), (0.5,))])
 OF_FILES = {READ, DECODE, AUGMENT, DECODE_AUGMENT, WHOLE}
@@ -46,7 +47,9 @@ def photos(tmp_path: Path) -> Path:
 
 
 def quick(source: Any, transform: T.Transform | None = CROP, **options: Any) -> Diagnosis:
-    return vg.doctor(source, transform, **({"seconds": 0.02, "batch_size": 4, "device": "cpu", "threads": 2} | options))
+    return vg.doctor(
+        source, transform, **({"seconds": 0.02, "batch_size": 4, "devices": "cpu", "threads": 2} | options)
+    )
 
 
 def test_a_folder(photos: Path) -> None:
@@ -115,7 +118,7 @@ def test_no_readable_sample(tmp_path: Path) -> None:
         ({"seconds": 0}, "seconds: got 0; accepted: "),
         ({"consume": 0}, "consume: got 0; accepted: "),
         ({"consume": float("nan")}, "consume: got nan; accepted: "),
-        ({"device": "gpu"}, "device: got 'gpu'"),
+        ({"devices": "gpu"}, "devices: got 'gpu'"),
         ({"precision": "float8"}, "precision: got 'float8'"),
     ],
 )
@@ -138,10 +141,10 @@ def test_a_rate_is_the_median_of_spans_without_the_first_steps(monkeypatch: pyte
         now += 9.0 if now == 0.0 else 0.3 if is_disturbed else 0.1
         return 10
 
-    titles: list[tuple[str, int, int]] = []
+    events: list[Progress] = []
     probe = Probe("work", step, ahead=2)
-    run_probes([probe], 1.5, lambda *args: titles.append(args))
+    run_probes([probe], 1.5, events.append)
     assert probe.rate().images_per_second == pytest.approx(100)
     assert probe.rate().spread == pytest.approx((100 - min(probe.spans)) / 100)
-    assert titles == [("work", 0, 3), ("work", 1, 3), ("work", 2, 3)]
+    assert events == [Progress("work", done, 3) for done in range(3)]
     assert rests[0] == pytest.approx(0.3), "batches that are prepared ahead take their time"

@@ -64,7 +64,7 @@ def test_the_ceiling_repeats_one_batch_and_the_other_step_is_fed(monkeypatch: py
 
 
 def test_a_model_by_name_and_a_step_of_the_user() -> None:
-    options: Any = {"seconds": 0.02, "batch_size": 4, "device": "cpu", "threads": 1}
+    options: Any = {"seconds": 0.02, "batch_size": 4, "devices": "cpu", "threads": 1}
     found = vg.doctor(MemorySource(12), CROP, train=True, model="wrn-10-1", **options)
     assert found.training is not None
     assert found.training.ceiling.images_per_second > 0
@@ -86,7 +86,7 @@ def test_a_model_by_name_and_a_step_of_the_user() -> None:
 def test_what_cannot_be_trained(source: Any, transform: T.Transform, model: str, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         vg.doctor(
-            source, transform, train=True, model=model, seconds=0.01, batch_size=4, device="cpu", threads=1, limit=4
+            source, transform, train=True, model=model, seconds=0.01, batch_size=4, devices="cpu", threads=1, limit=4
         )
 
 

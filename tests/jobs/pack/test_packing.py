@@ -202,9 +202,9 @@ def test_wrong_words_are_named(photos: Path, tmp_path: Path) -> None:
     floats = np.zeros((2, 4, 4, 3), np.uint8), [0.5, 1.0]
     refused: tuple[tuple[Any, Path, dict[str, Any], str], ...] = (
         (photos, out, {"size": 0}, "size: got 0"),
-        (photos, out, {"keep_jpeg": True, "size": 32}, "keep_jpeg: got it with a size"),
-        (photos, out, {"keep_jpeg": True, "format": "raw"}, "keep_jpeg: got it with the format raw"),
-        (photos, out, {"quality": 80, "format": "raw"}, "quality: got it with the format raw"),
+        (photos, out, {"keep_jpeg": True, "size": 32}, "size: got 32; accepted: with keep_jpeg=False"),
+        (photos, out, {"keep_jpeg": True, "format": "raw"}, "keep_jpeg: got True; accepted: with format='webdataset'"),
+        (photos, out, {"quality": 80, "format": "raw"}, "quality: got 80; accepted: with format='webdataset'"),
         (photos, out, {"quality": 101}, "quality: got 101; accepted: an integer from 1 to 100"),
         (photos, out, {"format": "zip"}, "format: got 'zip'; accepted: 'webdataset', 'parquet', 'raw'"),
         (photos, out, {"shard_size": "256MB"}, "shard_size: got '256MB'; accepted: an integer"),

@@ -78,7 +78,7 @@ def test_what_is_no_row(name: str, said: str) -> None:
 def test_a_row_is_the_same_in_search_and_in_train(name: str) -> None:
     """Normalization is by the data in a search, and by ImageNet in a training."""
     images = np.zeros((8, 16, 16, 3), np.uint8)
-    options = TrainOptions(policy=name, device="cpu", threads=1, model="wrn-10-1")
+    options = TrainOptions(policy=name, devices="cpu", threads=1, model="wrn-10-1")
     trained: Any = Feed((images, [0, 1] * 4), None, options, Ranks()).transform
     *found, _ = trained.transforms
     assert [replace(one, fill=BASELINE.fill) if isinstance(one, T.Cutout) else one for one in found] == steps(name)

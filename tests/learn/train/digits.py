@@ -86,9 +86,9 @@ class Centring(torch.nn.Module):
 
 KEPT = "VARIEGATE_TEST_DIGITS"
 # Of commands that train on ``digit_files``.
-SMALL = ("--model", "wrn-10-1", "--batch-size", 16, "--device", "cpu", "--threads", 1, "--policy", "crop")
+SMALL = ("--model", "wrn-10-1", "--batch-size", 16, "--devices", "cpu", "--threads", 1, "--policy", "crop")
 PLAIN = "tests.learn.train.digits:without_statistics"
-OPTIONS = TrainOptions(model=PLAIN, policy="crop", epochs=3, batch_size=32, lr=0.05, device="cpu", threads=1)
+OPTIONS = TrainOptions(model=PLAIN, policy="crop", epochs=3, batch_size=32, lr=0.05, devices="cpu", threads=1)
 
 
 def options(out: Path, **changes: Any) -> TrainOptions:

@@ -43,7 +43,7 @@ def test_a_recipe_by_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
         folder.mkdir(parents=True, exist_ok=True)
         Image.fromarray(np.repeat(np.repeat(pixels[..., 0], 2, 0), 2, 1)).save(folder / f"{number}.png")
     typed = ["train", f"{tmp_path}/digits", "--recipe", "cifar10-fast", "--model", "airbench-94x0.05", "--epochs", "1"]
-    typed += ["--warmup", "0", "--batch-size", "16", "--device", "cpu", "--threads", "1"]
+    typed += ["--warmup", "0", "--batch-size", "16", "--devices", "cpu", "--threads", "1"]
     assert main([*typed, "--out", f"{tmp_path}/out", "--lr", "0.1"]) == 0
     kept = json.loads((tmp_path / "out" / "train.json").read_text())
     chosen = {"lr": 0.1, "label_smoothing": 0.2, "batch_size": 16, "policy": "flip+crop2", "clip": 0.0}
@@ -54,7 +54,7 @@ def test_a_recipe_by_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def fed(source: Any, **chosen: Any) -> Feed:
-    return Feed(source, None, TrainOptions(device="cpu", threads=1, model="wrn-10-1", **chosen), Ranks())
+    return Feed(source, None, TrainOptions(devices="cpu", threads=1, model="wrn-10-1", **chosen), Ranks())
 
 
 def test_rectangles_are_erased_in_a_share_of_the_images() -> None:

@@ -157,10 +157,10 @@ def test_half_precision_learns_and_goes_on(tmp_path: Path, precision: str) -> No
 def test_a_processor_without_such_numbers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("variegate.learn.trainer._has_half", lambda precision: False)
     said = "this processor has no bfloat16 arithmetic; --precision float32 is faster here"
-    assert notes_on(TrainOptions(policy="none", precision="bfloat16", device="cpu")) == [said]
-    assert notes_on(TrainOptions(policy="none", device="cpu")) == []
+    assert notes_on(TrainOptions(policy="none", precision="bfloat16", devices="cpu")) == [said]
+    assert notes_on(TrainOptions(policy="none", devices="cpu")) == []
     monkeypatch.undo()
-    assert notes_on(TrainOptions(policy="none", precision="bfloat16", device="cpu")) in ([said], [])
+    assert notes_on(TrainOptions(policy="none", precision="bfloat16", devices="cpu")) in ([said], [])
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_a_folder_that_is_deleted_ends_the_run(tmp_path: Path, step: int) -> Non
 
 
 def test_options_without_effect_are_told() -> None:
-    unused = TrainOptions(policy="none", averaging="async", device="cpu")
+    unused = TrainOptions(policy="none", averaging="async", devices="cpu")
     assert notes_on(unused) == ["--averaging has no effect on one process; start several with torchrun"]
 
 

@@ -21,13 +21,12 @@ import pyarrow.compute as pc
 from variegate.apps.check.findings import READ, DataFinding, coded, floats
 from variegate.apps.check.sample import DEEP, DEEP_GRAY
 from variegate.arrays import BoolArray, Float64Array
-from variegate.options.datasets import ThresholdOptions
+from variegate.options.datasets import ASPECT, BRIGHT, DARK, IMBALANCE, LOW_CONTRAST, ThresholdOptions
 
 Values = Float64Array
 # A kind of finding, the rows that have it, its measure by row, and the sentence of a row.
 Verdict = tuple[str, BoolArray, Values | None, Callable[[int], str]]
 
-DARK, BRIGHT, LOW_CONTRAST, ASPECT, IMBALANCE = 0.25, 0.75, 0.05, 4.0, 10.0
 # Of a data set that is sharp throughout, what is odd in it is a little sharper than what is blurred elsewhere.
 _BLURRED = (1.2, 1.5)
 # Sides of squares as large as an image are compared with those of the median: a sixteenth of its pixels, or 16 times.

@@ -25,6 +25,7 @@ from variegate.data.opening import open_source
 from variegate.data.samples import Samples
 from variegate.decode.gpu import is_installed
 from variegate.events import OnEvent, Progress, ignore_event
+from variegate.executors.runners.devices import resolve
 from variegate.io.addresses import shown
 from variegate.jobs.arguments import build_transform, parse_size
 from variegate.loader import Loader
@@ -71,7 +72,7 @@ def doctor(
         step: your training step, called with the images and labels of a batch: it is timed on one repeated batch, the
             ceiling, and fed by the loader.
         on_event: called before each measurement with its ``Progress``.
-        options: fields of ``DoctorOptions``: batch_size, device, threads, fast_decode, index, prefetch, consume
+        options: fields of ``DoctorOptions``: batch_size, devices, threads, fast_decode, index, prefetch, consume
             (images per second that your model takes), seconds (per rate), limit (samples held in memory); and train,
             model, precision, to time the step of a model by its name.
 
@@ -131,7 +132,7 @@ class _Session:
         chosen = self._chosen
         options: dict[str, Any] = {
             "batch_size": chosen.batch_size,
-            "device": chosen.device,
+            "device": resolve(chosen.devices, "devices"),
             "fast_decode": chosen.fast_decode,
             "index": chosen.index,
             "prefetch": chosen.prefetch,

@@ -14,8 +14,8 @@ from variegate.program.program import Output, Program
 ACCEPTED = "'cpu', 'cuda' or 'cuda:N' (a GPU), or 'auto' (a GPU if there is one, else 'cpu')"
 
 
-def resolve(device: object) -> str:
-    """The device a name stands for: "cpu" or "cuda:N".
+def resolve(device: object, argument: str = "device") -> str:
+    """The device a name stands for: "cpu" or "cuda:N". ``argument``: its name in errors.
 
     Raises:
         ValueError: for other names, and for a CUDA device that this machine, this PyTorch or a missing Triton cannot
@@ -27,29 +27,29 @@ def resolve(device: object) -> str:
     if name == "auto":
         import torch
 
-        return _check_cuda("auto", "cuda") if torch.cuda.is_available() else "cpu"
+        return _check_cuda("auto", "cuda", argument) if torch.cuda.is_available() else "cpu"
     if re.fullmatch(r"cuda(:\d+)?", name):
-        return _check_cuda(name, name)
-    raise ValueError(f"device: got {device!r}; accepted: {ACCEPTED}")
+        return _check_cuda(name, name, argument)
+    raise ValueError(f"{argument}: got {device!r}; accepted: {ACCEPTED}")
 
 
-def _check_cuda(given: str, name: str) -> str:
+def _check_cuda(given: str, name: str, argument: str) -> str:
     import torch
 
     if torch.version.cuda is None:
         raise ValueError(
-            f"device: got {given!r}, but this PyTorch ({torch.__version__}) is built without CUDA; accepted: 'cpu', "
-            "or a PyTorch with CUDA (https://pytorch.org/get-started)"
+            f"{argument}: got {given!r}, but this PyTorch ({torch.__version__}) is built without CUDA; accepted: "
+            "'cpu', or a PyTorch with CUDA (https://pytorch.org/get-started)"
         )
     count = torch.cuda.device_count()
     if count == 0:
-        raise ValueError(f"device: got {given!r}, but PyTorch finds no NVIDIA GPU; accepted: 'cpu'")
+        raise ValueError(f"{argument}: got {given!r}, but PyTorch finds no NVIDIA GPU; accepted: 'cpu'")
     index = int(name.split(":")[1]) if ":" in name else torch.cuda.current_device()
     if index >= count:
         accepted = "'cuda:0'" if count == 1 else f"'cuda:0' to 'cuda:{count - 1}'"
-        raise ValueError(f"device: got {given!r}, but PyTorch finds {count} GPU(s); accepted: {accepted}, 'cpu'")
+        raise ValueError(f"{argument}: got {given!r}, but PyTorch finds {count} GPU(s); accepted: {accepted}, 'cpu'")
     if importlib.util.find_spec("triton") is None:
-        raise ValueError(f"device: got {given!r}, which needs Triton: pip install 'variegate[cuda]'")
+        raise ValueError(f"{argument}: got {given!r}, which needs Triton: pip install 'variegate[cuda]'")
     return f"cuda:{index}"
 
 

@@ -5,33 +5,45 @@ from __future__ import annotations
 import webbrowser
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Annotated
 
-from variegate.cli.augment import targets_of
 from variegate.cli.console import emit_json, note, say, stderr, warnings_as_notes
 from variegate.cli.options import ImportOptions
-from variegate.options import option
-from variegate.options.datasets import TargetOptions
+from variegate.options import Opt
+from variegate.options.shared import TargetOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudioOptions(TargetOptions, ImportOptions):
-    src: str | None = option(
-        None, "Images: a folder, shards, or one image; or OUT of augment. By default, sample photos.",
-        "Arguments", metavar="SRC",
-    )  # fmt: skip
-    policy: str = option(
-        "randaugment",
-        "Policy to begin with: a policy name, a timm string, a .json or .yaml file, or none.",
-        "Augmentation",
-        metavar="POLICY",
-    )
-    size: int = option(224, "Longer side of the images, scaled before the policy.", "Augmentation", low=16, high=1024)
-    findings: str | None = option(
-        None, "Table that variegate check wrote for SRC; its images are shown by finding.", "Images",
-        metavar="FINDINGS.PARQUET",
-    )  # fmt: skip
-    port: int = option(0, "Port on 127.0.0.1. By default, any free port.", "Running", low=0, high=65535)
-    browser: bool = option(True, "Open the page in the browser.", "Running")
+    src: Annotated[
+        str | None,
+        Opt(
+            "Images: a folder, shards, or one image; or OUT of augment. By default, sample photos.",
+            "Arguments",
+            metavar="SRC",
+        ),
+    ] = None
+    policy: Annotated[
+        str,
+        Opt(
+            "Policy to begin with: a policy name, a timm string, a .json or .yaml file, or none.",
+            "Augmentation",
+            metavar="POLICY",
+        ),
+    ] = "randaugment"
+    size: Annotated[
+        int, Opt("Longer side of the images, scaled before the policy.", "Augmentation", ge=16, le=1024)
+    ] = 224
+    findings: Annotated[
+        str | None,
+        Opt(
+            "Table that variegate check wrote for SRC; its images are shown by finding.",
+            "Images",
+            metavar="FINDINGS.PARQUET",
+        ),
+    ] = None
+    port: Annotated[int, Opt("Port on 127.0.0.1. By default, any free port.", "Running", ge=0, le=65535)] = 0
+    browser: Annotated[bool, Opt("Open the page in the browser.", "Running")] = True
 
 
 def studio(options: StudioOptions) -> None:
@@ -40,8 +52,13 @@ def studio(options: StudioOptions) -> None:
     Prints the address of a page on this machine, which shows how the policy changes the images while you add, order
     and tune its operations. Nothing is uploaded or loaded from a network. Over SSH, forward the port: ssh -L
     8700:127.0.0.1:8700 HOST, with --port 8700. Ctrl-C ends it.
+
+    Examples:
+        variegate studio photos --policy imagenet
+        variegate studio photos --findings findings.parquet --port 8700
     """
     from variegate.apps.preview.choosing import Annotations
+    from variegate.jobs.arguments import targets_of
     from variegate_studio.opening import studio as open_studio
 
     with warnings_as_notes(stderr()):
