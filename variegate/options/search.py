@@ -45,7 +45,7 @@ class TrainingOptions(Options):
         str,
         Opt(
             "Resize all images to this. auto keeps images of one common size of up to 64 pixels and resizes others to "
-            "32x32; none never resizes.",
+            "at most 32x32; none never resizes.",
             "Images",
             metavar="SIDE|HxW|auto|none",
             is_main=True,

@@ -20,7 +20,7 @@ from variegate.apps.check.findings import DataFinding
 from variegate.arrays import Float64Array, Int64Array
 from variegate.data.base import SourceError, first_names
 from variegate.data.samples import Samples
-from variegate.learn.choices import LABELS, Data, choose, choose_batch, choose_size
+from variegate.learn.choices import LABELS, Choice, Data, choose
 from variegate.learn.fit import Fit, FitData, fit, one_thread_each
 from variegate.learn.images import BaselineAugmentation, LabelledImages, load_images
 from variegate.loader.shuffle import Permutation
@@ -30,6 +30,8 @@ from variegate.threads import default_threads
 FOLDS = 3
 _ALIKE = ("duplicates", "near_duplicates", "contradictions")
 _SPLIT = "train"
+_MODEL = "airbench-94x0.25"
+_LR = 0.5
 
 
 class LabelDoubts(NamedTuple):
@@ -71,13 +73,16 @@ def doubtful_labels(
     rows, notes = _comparable(table, findings)
     indices = rows["index"].to_numpy()
     sizes = list(zip(rows["height"].to_pylist(), rows["width"].to_pylist(), strict=True))
-    images = load_images(source.take(indices), choose_size(sizes, LABELS), "cpu", stop)
+    trained = len(rows) - len(rows) // FOLDS
+    choice = choose(Data(len(rows), trained, sizes), LABELS, model=_MODEL)
+    notes.append(f"labels: {choice.reasons[0]}, {choice.epochs} epochs")
+    images = load_images(source.take(indices), choice.size, "cpu", stop)
     # Without those that cannot be read any more.
     found = np.isin(source.ids(indices), images.ids)
     rows = rows.take(pa.array(np.flatnonzero(found)))
     _, labels, names = _classes(rows)
     images = replace(images, labels=torch.from_numpy(labels), classes=tuple(names))
-    probabilities = predicted(images, folds_of(labels, _units(rows, findings), seed), seed, tell, stop)
+    probabilities = predicted(images, folds_of(labels, _units(rows, findings), seed), choice, seed, tell, stop)
     filters, ranks = (importlib.import_module(f"cleanlab.{name}") for name in ("filter", "rank"))
     doubtful = np.flatnonzero(np.asarray(filters.find_label_issues(labels, probabilities, n_jobs=1), np.bool_))
     qualities = np.asarray(ranks.get_label_quality_scores(labels, probabilities), np.float64)
@@ -162,12 +167,13 @@ def too_small(labels: Int64Array, units: Int64Array, classes: int) -> Int64Array
     return np.flatnonzero(present & (found < FOLDS))
 
 
-_MODEL = "airbench-94x0.25"
-_LR = 0.5
-
-
 def predicted(
-    images: LabelledImages, folds: Int64Array, seed: int, tell: Callable[[int, int], object], stop: Event | None = None
+    images: LabelledImages,
+    folds: Int64Array,
+    choice: Choice,
+    seed: int,
+    tell: Callable[[int, int], object],
+    stop: Event | None = None,
 ) -> Float64Array:
     """float64 [N, classes]: probabilities. ``folds``: int64[N]. ``tell``: of epochs done, and of how many in all.
 
@@ -176,8 +182,6 @@ def predicted(
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
     numbers = np.unique(folds).tolist()
-    most = len(images) - len(images) // len(numbers)
-    epochs = choose(Data(len(images), most, []), LABELS).epochs
     result = np.zeros((len(images), images.num_classes))
     counting = Lock()
     done = 0
@@ -186,7 +190,7 @@ def predicted(
         nonlocal done
         with counting:
             done += 1
-            tell(done, epochs * len(numbers))
+            tell(done, choice.epochs * len(numbers))
 
     def train(fold: int) -> None:
         outside = np.flatnonzero(folds == fold)
@@ -194,11 +198,13 @@ def predicted(
         # A crop. Mirrored, a digit or a hand may be of another class.
         crop = max(1, min(part.pixels.shape[1:3]) // 8)
         baseline = BaselineAugmentation.of(part, crop, flip=False, cutout=0)
-        options = FitOptions(epochs=epochs, batch_size=choose_batch(len(part)), lr=_LR)
+        # Twins in one fold leave fewer images to others.
+        batch_size = min(choice.batch_size, len(part))
+        options = FitOptions(epochs=choice.epochs, batch_size=batch_size, lr=_LR)
         data = FitData(part.samples, baseline.plain, device, num_threads=1)
         policy = baseline.with_policy(None)
         is_over = (lambda: False) if stop is None else stop.is_set
-        found = fit(data, policy, options, seed + fold, model=_MODEL, is_over=is_over, on_epoch=count)
+        found = fit(data, policy, options, seed + fold, model=choice.model, is_over=is_over, on_epoch=count)
         if found is not None:
             result[outside] = _probabilities(found.fit, data.others(images.take(outside).samples))
 
