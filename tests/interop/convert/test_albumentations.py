@@ -223,6 +223,13 @@ def test_a_recorded_pipeline() -> None:
         assert json.loads(json.dumps(vg.from_albumentations(source).to_dict())) == TABLE["pipeline"]
 
 
+def test_arguments_are_in_one_order_in_every_process() -> None:
+    """So that the text of a saved policy is, whatever the hashes of names are."""
+    made: Any = vg.from_albumentations(one("PadIfNeeded"))
+    sides = ["min_height", "min_width", "pad_height_divisor", "pad_width_divisor"]
+    assert list(made.constants) == [*sides, "position", "fill", "padding_mode"]
+
+
 def test_files_that_hold_something_else(tmp_path: Path) -> None:
     for text in ("", "[1]", "{", "[" * 100_000):
         (tmp_path / "a.json").write_text(text)

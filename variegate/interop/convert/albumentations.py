@@ -189,7 +189,7 @@ def _append(described: Description, path: str, builder: ReportBuilder, steps: li
 def _apply_rule(rule: Rule, node: Node, name: str, described: Description) -> Any:
     newer, older = (library_defaults(version).get(name, {}) for version in VERSIONS)
     converted = rule.convert(Arguments(node, described, newer, older))
-    node.converted(described, converted)
+    node.add_converted(described, converted)
     return converted
 
 
@@ -253,4 +253,4 @@ def _check_targets(node: Node, described: Description) -> None:
     """Boxes, key points and masks are described by samples, and how they are read by ``vg.Targets``."""
     if (options := targets_of(node, described)) is not None:
         how = f"how samples are read is no part of a transform: give targets={options!r}, which "
-        node.close(how + "vg.targets_from_albumentations makes; boxes are under 'boxes' here, not 'bboxes'")
+        node.add_difference(how + "vg.targets_from_albumentations makes; boxes are under 'boxes' here, not 'bboxes'")

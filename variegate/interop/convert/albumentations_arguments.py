@@ -47,23 +47,23 @@ def library_defaults(version: str) -> Mapping[str, Values]:
     """Default arguments of the classes of a version, by their names."""
     path = Path(__file__).parent / "defaults" / f"{version}.json"
     described = json.loads(path.read_text(encoding="utf-8"))
-    return {name: {key: plain(value) for key, value in given.items()} for name, given in described.items()}
+    return {name: {key: plain(value) for key, value in defaults.items()} for name, defaults in described.items()}
 
 
 class Arguments:
     """The arguments of a transform, completed by defaults, each under its name in AlbumentationsX.
 
-    ``given``: the names in the description. ``is_older``: some are names of Albumentations 2.0.
+    ``described_names``: the names in the description. ``is_older``: some are names of Albumentations 2.0.
     """
 
-    def __init__(self, node: Node, given: Values, newer: Values, older: Values, prefix: str = "") -> None:
+    def __init__(self, node: Node, described: Values, newer: Values, older: Values, prefix: str = "") -> None:
         self.node = node
-        self.given = given.keys()
-        self.is_older = not newer or bool(given.keys() - newer.keys() - _IGNORED)
+        self.described_names = described.keys()
+        self.is_older = not newer or bool(described.keys() - newer.keys() - _IGNORED)
         self._prefix = prefix
         names = _CURRENT_NAMES | {name: _current_name(name, newer) for name in older}
         self._defaults = _renamed(older if self.is_older else newer, names)
-        values = _renamed({name: plain(value) for name, value in given.items()}, names)
+        values = _renamed({name: plain(value) for name, value in described.items()}, names)
         for name, value in values.items():
             if value is not None and name not in self._defaults.keys() | _IGNORED:
                 self.refuse(name, value, "arguments of Albumentations 2.0 or later that have a counterpart here")
@@ -76,10 +76,10 @@ class Arguments:
     def error(self, name: str, got: object, accepted: str) -> ConversionError:
         return self.node.error(self._prefix + name, got, accepted)
 
-    def close(self, difference: str, targets: str = "") -> None:
+    def add_difference(self, difference: str, targets: str = "") -> None:
         """Report a difference, or one of targets if the pipeline describes any of ``targets``."""
         if not targets or self.node.report.targets & set(targets.split()):
-            self.node.close(difference)
+            self.node.add_difference(difference)
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -87,9 +87,9 @@ class Arguments:
     def read(self, name: str) -> Any:
         """The value of an argument, as rules use it."""
         reader = _READERS.get(name)
-        return reader(self) if reader else self.raw(name)
+        return reader(self) if reader else self.value(name)
 
-    def raw(self, name: str) -> Any:
+    def value(self, name: str) -> Any:
         value = self._values[name]
         self._unused = self._unused - {name}
         default = self._defaults.get(name)
@@ -98,7 +98,7 @@ class Arguments:
             self.refuse(name, value, "a pair (low, high)")
         return value
 
-    def warp(self) -> dict[str, Any]:
+    def read_warp(self) -> dict[str, Any]:
         """Interpolation and border of a map of coordinates."""
         return {
             "interpolation": self.read("interpolation"),
@@ -113,9 +113,9 @@ class Arguments:
             if value is None or value == default:
                 continue
             if name == "mask_interpolation":
-                self.close("masks show the nearest pixel, as with mask_interpolation=0")
+                self.add_difference("masks show the nearest pixel, as with mask_interpolation=0")
             elif name == "rotate_method":
-                self.close("boxes hold the corners of the rotated box: up to 1.41 times as wide", "boxes")
+                self.add_difference("boxes hold the corners of the rotated box: up to 1.41 times as wide", "boxes")
             else:
                 self.refuse(name, value, repr(default))
 
@@ -133,28 +133,32 @@ class Arguments:
             "nearest": "up to half of the reduction in pixels: another nearest pixel",
         }
         antialiased = "5 levels on average where a photo shrinks to a third: antialiased here"
-        self.close(differences.get(kind, antialiased))
+        self.add_difference(differences.get(kind, antialiased))
         return "bilinear" if kind == "area" else kind
 
     def _read_interpolation(self) -> str:
-        kind = self.filter_name(self.raw("interpolation"))
+        kind = self.filter_name(self.value("interpolation"))
         if self._values.get("keep_size") is False:
             return kind
         if "border_mode" in self._values and "percent" not in self._values:  # a map of coordinates
             if kind == "bicubic":
-                self.close("1.1 levels on average: cubic weights with a = -1 here, -0.75 there")
+                self.add_difference("1.1 levels on average: cubic weights with a = -1 here, -0.75 there")
             return "bilinear" if kind == "area" else kind
-        self.close("0.125 pixels of key points at a factor of 0.75: they are multiplied by it there", "keypoints-2.0")
-        self.close("4 % of a mask's pixels where it shrinks to half: another nearest pixel")
+        self.add_difference(
+            "0.125 pixels of key points at a factor of 0.75: they are multiplied by it there", "keypoints-2.0"
+        )
+        self.add_difference("4 % of a mask's pixels where it shrinks to half: another nearest pixel")
         return self.resize_filter(kind)
 
     def _read_border(self) -> str:
-        mode = self.raw("border_mode")
+        mode = self.value("border_mode")
         if type(mode) is not int or not 0 <= mode < len(_BORDERS):
             accepted = ", ".join(f"{code} ({name})" for code, name in enumerate(_BORDERS))
             self.refuse("border_mode", mode, accepted)
         if _BORDERS[mode] in ("symmetric", "reflect"):
-            self.close("boxes and key points are not mirrored into the border: up to 9 for one", "boxes keypoints")
+            self.add_difference(
+                "boxes and key points are not mirrored into the border: up to 9 for one", "boxes keypoints"
+            )
         return _BORDERS[mode]
 
     def _read_fill(self) -> Any:
@@ -167,30 +171,30 @@ class Arguments:
         self.node.report.mask_fills[self.node.path] = mask_fill
         if mask_fill:
             targets = f"targets=vg.Targets(mask_fill={mask_fill}), which vg.targets_from_albumentations returns"
-            self.close(f"masks are filled with 0 instead of {mask_fill} without {targets}")
-        return _rounded(self.raw("fill"))
+            self.add_difference(f"masks are filled with 0 instead of {mask_fill} without {targets}")
+        return _rounded(self.value("fill"))
 
     def _read_erased(self) -> Any:
         """The fill of an erased area, or "random"."""
         if (mask_fill := self._values.get("fill_mask")) is not None:
             self.refuse("fill_mask", mask_fill, "None: masks are not erased here")
-        self.close("boxes do not change, and end where holes span them there; 80 % move by a pixel", "boxes")
-        value = self.raw("fill")
+        self.add_difference("boxes do not change, and end where holes span them there; 80 % move by a pixel", "boxes")
+        value = self.value("fill")
         if isinstance(value, str) and value != "random":
             self.refuse("fill", value, "a level, three of them, or 'random'")
         return value if value == "random" else _rounded(value)
 
     def _read_size(self) -> Any:
-        return self.raw("size") if "size" in self._values else (self.raw("height"), self.raw("width"))
+        return self.value("size") if "size" in self._values else (self.value("height"), self.value("width"))
 
     def _read_kernels(self) -> tuple[int, ...]:
         """Sides of kernels, the next odd ones; 0 stands for a side that follows from sigma."""
-        return tuple(int(side) | 1 if side else 0 for side in self.raw("blur_range"))
+        return tuple(int(side) | 1 if side else 0 for side in self.value("blur_range"))
 
     def _read_hue(self, name: str) -> Pair:
-        ends: Pair = self.raw(name)
+        ends: Pair = self.value(name)
         if any(ends):
-            self.close("10 levels at most: hues have 256 steps here, 180 there")
+            self.add_difference("10 levels at most: hues have 256 steps here, 180 there")
         return ends
 
 
@@ -214,9 +218,9 @@ _READERS: Mapping[str, Callable[[Arguments], Any]] = {
     "border_mode": Arguments._read_border,
     "fill": Arguments._read_fill,
     "erased": Arguments._read_erased,
-    "drop_value": lambda arguments: _rounded(arguments.raw("drop_value")),
+    "drop_value": lambda arguments: _rounded(arguments.value("drop_value")),
     "size": Arguments._read_size,
-    "warp": Arguments.warp,
+    "warp": Arguments.read_warp,
     "blur_range": Arguments._read_kernels,
     "hue_range": lambda arguments: arguments._read_hue("hue_range"),
     "hue_shift_range": lambda arguments: arguments._read_hue("hue_shift_range"),

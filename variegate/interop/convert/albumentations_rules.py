@@ -26,50 +26,57 @@ class Rule:
     """Makes a transform of one of Albumentations.
 
     Args:
-        make: a class, a pipeline, or a function of the arguments (and of ``given``, all ``Arguments``).
-        arguments: of a class, the names of its arguments, or "name=library's name". Those of a function or a pipeline
-            are its parameters; here are only names that differ.
+        make: a class, a pipeline, or a function of values (and of ``arguments``, the ``Arguments`` that have them).
+        names: of a class, the names of its arguments, or "name=library's name". Those of a function or a pipeline are
+            its parameters, so that only names that differ are here.
         ignored: arguments without a meaning here.
-        close: the difference, if any, of ``targets``, or of images.
+        difference: what differs, if any, of ``targets``, or of images.
         constants: further arguments of a class.
     """
 
     def __init__(
-        self, make: Any, arguments: str = "", *, ignored: str = "", close: str = "", targets: str = "", **constants: Any
+        self,
+        make: Any,
+        names: str = "",
+        *,
+        ignored: str = "",
+        difference: str = "",
+        targets: str = "",
+        **constants: Any,
     ) -> None:
-        pairs = [text.partition("=")[::2] for text in arguments.split()]
+        pairs = [text.partition("=")[::2] for text in names.split()]
         if not isinstance(make, type):
             parameters = inspect.signature(make.function if isinstance(make, Pipeline) else make).parameters
-            self._takes_given = "given" in parameters
-            pairs = [*dict.fromkeys(parameters.keys() - {"image", "given"}, "").items(), *pairs]
+            self._takes_arguments = "arguments" in parameters
+            pairs = [*((name, "") for name in parameters if name not in ("image", "arguments")), *pairs]
         # The library's name of each argument.
         self._names = {name: theirs or _THEIR_NAMES.get(name, name) for name, theirs in pairs}
         self._make = make
-        self._ignored, self._close, self._targets = ignored, close, targets
+        self._ignored, self._difference, self._targets = ignored, difference, targets
         self._constants = constants
 
-    def convert(self, given: Arguments) -> Transform | None:
+    def convert(self, arguments: Arguments) -> Transform | None:
         """Raises ConversionError for a value that this rule does not convert."""
-        values = {name: given.read(theirs) for name, theirs in self._names.items()}
-        if self._close:
-            given.close(self._close, self._targets)
-        converted = self._apply(given, values)
-        given.finish(self._ignored)
+        values = {name: arguments.read(theirs) for name, theirs in self._names.items()}
+        if self._difference:
+            arguments.add_difference(self._difference, self._targets)
+        converted = self._apply(arguments, values)
+        arguments.finish(self._ignored)
         return converted
 
-    def _apply(self, given: Arguments, values: dict[str, Any]) -> Transform | None:
+    def _apply(self, arguments: Arguments, values: dict[str, Any]) -> Transform | None:
         make = self._make
         if isinstance(make, Pipeline):
-            return _pipeline(given, make, **values)
+            return _pipeline(arguments, make, **values)
         if isinstance(make, type):
             stated = {name: value for name, value in values.items() if value is not None}
-            return given.node.build(make, self._names, **{**self._constants, **stated})
-        if self._takes_given:
-            values["given"] = given
+            return arguments.node.build(make, self._names, **{**self._constants, **stated})
+        if self._takes_arguments:
+            values["arguments"] = arguments
         try:
             made: Transform | None = make(**values)
         except ArgumentError as error:
-            raise given.node.error(self._names.get(error.argument, ""), error.got, error.accepted) from error
+            raise arguments.node.error(self._names.get(error.argument, ""), error.got, error.accepted) from error
         return made
 
 
@@ -105,19 +112,19 @@ def _channel_shuffle(channel_order: Any) -> Transform:
 
 
 def _brightness_contrast(
-    given: Arguments, brightness_range: Pair, contrast_range: Pair, brightness_by_max: bool
+    arguments: Arguments, brightness_range: Pair, contrast_range: Pair, brightness_by_max: bool
 ) -> Transform:
     """Contrast and brightness of torchvision in AlbumentationsX; ``c x + b`` in 2.0, b a share of 255 or the mean."""
-    if not (given.is_older or brightness_by_max):
+    if not (arguments.is_older or brightness_by_max):
         return Compose([colour.Contrast(_plus_one(contrast_range)), tone.Brightness(_plus_one(brightness_range))])
     if not brightness_by_max:
-        given.close("3 levels: the mean of the luma here, of all channels there")
+        arguments.add_difference("3 levels: the mean of the luma here, of all channels there")
     linear = drawn.linear if brightness_by_max else drawn.linear_of_mean
-    return _pipeline(given, linear, brightness_range=brightness_range, contrast_range=contrast_range)
+    return _pipeline(arguments, linear, brightness_range=brightness_range, contrast_range=contrast_range)
 
 
-def _pipeline(given: Arguments, made_by: Pipeline, **constants: Any) -> Transform:
-    return given.node.build(Pipeline, function=made_by.function, constants=constants)
+def _pipeline(arguments: Arguments, made_by: Pipeline, **constants: Any) -> Transform:
+    return arguments.node.build(Pipeline, function=made_by.function, constants=constants)
 
 
 def _photometric_distort(brightness: Pair, contrast: Pair, saturation: Pair, hue: Pair, p: float) -> Transform:
@@ -126,19 +133,19 @@ def _photometric_distort(brightness: Pair, contrast: Pair, saturation: Pair, hue
 
 
 def _hue_saturation_value(
-    given: Arguments, hue_shift_range: Pair, sat_shift_range: Pair, val_shift_range: Pair
+    arguments: Arguments, hue_shift_range: Pair, sat_shift_range: Pair, val_shift_range: Pair
 ) -> Transform | None:
     steps: list[Transform] = []
     if any(hue_shift_range):
         low, high = hue_shift_range
         steps.append(colour.Hue((low / 180, high / 180)))  # cv2 has half as many hues as degrees
     if any(sat_shift_range):
-        given.close("up to a third of the shift of saturation: blended with the luma here, added there")
+        arguments.add_difference("up to a third of the shift of saturation: blended with the luma here, added there")
         low, high = sat_shift_range
         # Photos come closest where a shift is a share of 130.
         steps.append(colour.Color((max(1 + low / 130, 0.0), max(1 + high / 130, 0.0))))
     if any(val_shift_range):
-        given.close("a third of the shift of value: added to all channels here, to the greatest there")
+        arguments.add_difference("a third of the shift of value: added to all channels here, to the greatest there")
         low, high = val_shift_range
         steps.append(tone.SolarizeAdd((round(low), round(high)), threshold=256))
     return _in_order(steps)
@@ -147,17 +154,17 @@ def _hue_saturation_value(
 _EQUALIZED = "6 levels on average, 50 at most: Pillow's Equalize here"
 
 
-def _equalize(given: Arguments, mode: str) -> Transform:
+def _equalize(arguments: Arguments, mode: str) -> Transform:
     newer = "; mode='pil' of AlbumentationsX is the same" if mode == "pil" else ""
-    given.close(_EQUALIZED + newer)
+    arguments.add_difference(_EQUALIZED + newer)
     return colour.Equalize()
 
 
-def _autocontrast(given: Arguments, method: str) -> Transform:
+def _autocontrast(arguments: Arguments, method: str) -> Transform:
     if method == "cdf":  # makes the histogram flat
-        given.close(_EQUALIZED)
+        arguments.add_difference(_EQUALIZED)
         return colour.Equalize()
-    given.close("1 level on most photos, 29 at most: a channel's ends may be other levels there")
+    arguments.add_difference("1 level on most photos, 29 at most: a channel's ends may be other levels there")
     return colour.AutoContrast()
 
 
@@ -166,64 +173,74 @@ def _box_blur(blur_range: tuple[int, int]) -> Transform:
     return _choose([filters.Convolve(((1 / side**2,) * side,) * side) for side in sides])
 
 
-def _gaussian_blur(given: Arguments, blur_range: tuple[int, int], sigma_range: Pair) -> Transform:
+def _gaussian_blur(arguments: Arguments, blur_range: tuple[int, int], sigma_range: Pair) -> Transform:
     low, high = blur_range
     if high == 0:  # as large as the greatest sigma needs; a larger one adds next to nothing
         low = high = int(sigma_range[1] * 3.5) * 2 + 1
-        if not given.is_older:
-            given.close("5 levels at most: a Gaussian here, Pillow's three box blurs there")
+        if not arguments.is_older:
+            arguments.add_difference("5 levels at most: a Gaussian here, Pillow's three box blurs there")
     return _choose([filters.GaussianBlur(side, sigma_range) for side in range(low or 1, high + 1, 2)])
 
 
-def _motion_blur(given: Arguments, blur_range: tuple[int, int], angle_range: Pair, direction_range: Pair) -> Transform:
+def _motion_blur(
+    arguments: Arguments, blur_range: tuple[int, int], angle_range: Pair, direction_range: Pair
+) -> Transform:
     """Angles turn the other way there, and the line runs from its other end."""
-    given.close(f"{1 + blur_range[1] / 12:.0f} levels on average: the line is rounded to whole pixels there")
+    arguments.add_difference(
+        f"{1 + blur_range[1] / 12:.0f} levels on average: the line is rounded to whole pixels there"
+    )
     angles, directions = ((0.0 - high, 0.0 - low) for low, high in (angle_range, direction_range))
     return filters.MotionBlur(blur_range, angles, directions)
 
 
 def _sharpen(
-    given: Arguments, alpha_range: Pair, lightness_range: Pair, kernel_size: int, sigma: float, method: str
+    arguments: Arguments, alpha_range: Pair, lightness_range: Pair, kernel_size: int, sigma: float, method: str
 ) -> Transform:
     if method == "gaussian":
-        if given.is_older:
-            given.refuse("method", method, "'kernel': in version 2.0 the bytes of this method wrap around")
+        if arguments.is_older:
+            arguments.refuse("method", method, "'kernel': in version 2.0 the bytes of this method wrap around")
         return filters.UnsharpMask(kernel_size, sigma, alpha_range, threshold=0)
     # The factor by which the rounding of the smoothed image grows.
     alpha, lightness = alpha_range[1], lightness_range[0]
     growth = (1 + alpha * (lightness + 12)) / max(1 + alpha * (lightness - 1), 1e-3)
     mean = math.sqrt(min(growth, 255.0)) - 1
-    given.close(f"up to {mean:.0f} levels on average: of a smoothed image of whole levels here")
-    return _pipeline(given, drawn.sharpen, alpha_range=alpha_range, lightness_range=lightness_range)
+    arguments.add_difference(f"up to {mean:.0f} levels on average: of a smoothed image of whole levels here")
+    return _pipeline(arguments, drawn.sharpen, alpha_range=alpha_range, lightness_range=lightness_range)
 
 
-def _image_compression(given: Arguments, quality_range: tuple[int, int]) -> Transform:
+def _image_compression(arguments: Arguments, quality_range: tuple[int, int]) -> Transform:
     differences = {75: 1.0, 20: 2.5, 10: 4.0, -1: 8.0}
     mean = next(mean for least, mean in differences.items() if quality_range[0] >= least)
-    given.close(f"up to {mean:g} levels on average: red and blue change places before the file is written there")
+    arguments.add_difference(
+        f"up to {mean:g} levels on average: red and blue change places before the file is written there"
+    )
     return filters.JPEG(quality_range)
 
 
-def _gauss_noise(given: Arguments, std_range: Pair, mean_range: Pair, per_channel: bool) -> Transform:
+def _gauss_noise(arguments: Arguments, std_range: Pair, mean_range: Pair, per_channel: bool) -> Transform:
     if not per_channel:
-        given.close("channels differ by 44 levels: each has its own noise here, as with per_channel=True")
-    return filters.GaussianNoise(_constant(given, "mean_range", mean_range), std_range)
+        arguments.add_difference("channels differ by 44 levels: each has its own noise here, as with per_channel=True")
+    return filters.GaussianNoise(_constant(arguments, "mean_range", mean_range), std_range)
 
 
-def _constant(given: Arguments, name: str, ends: Pair) -> float:
+def _constant(arguments: Arguments, name: str, ends: Pair) -> float:
     if ends[0] != ends[1]:
-        given.refuse(name, ends, "equal ends, such as (0, 0)")
+        arguments.refuse(name, ends, "equal ends, such as (0, 0)")
     return ends[0]
 
 
-def _additive_noise(given: Arguments, spatial_mode: str, noise_type: str, noise_params: dict[str, Any]) -> Transform:
+def _additive_noise(
+    arguments: Arguments, spatial_mode: str, noise_type: str, noise_params: dict[str, Any]
+) -> Transform:
     """A number for each channel; or normal noise of each pixel."""
     if (spatial_mode, noise_type) == ("per_pixel", "gaussian"):
         mean_range = noise_params.get("mean_range", (0.0, 0.0))
-        mean = _constant(given, "noise_params.mean_range", tuple(mean_range))
+        mean = _constant(arguments, "noise_params.mean_range", tuple(mean_range))
         return filters.GaussianNoise(mean, tuple(noise_params["std_range"]))
     if (spatial_mode, noise_type) != ("constant", "uniform"):
-        given.refuse("spatial_mode", spatial_mode, "'constant' with uniform noise, or 'per_pixel' with Gaussian noise")
+        arguments.refuse(
+            "spatial_mode", spatial_mode, "'constant' with uniform noise, or 'per_pixel' with Gaussian noise"
+        )
     ranges = [_levels(tuple(ends)) for ends in noise_params["ranges"]]
     return tone.RGBShift(*(ranges * 3 if len(ranges) == 1 else ranges[:3]))
 
@@ -240,101 +257,106 @@ def _gamma(gamma_range: Pair) -> Transform:
     return tone.Gamma((gamma_range[0] / 100, gamma_range[1] / 100))
 
 
-def _salt_and_pepper(given: Arguments, amount_range: Pair, salt_vs_pepper_range: Pair) -> Transform:
+def _salt_and_pepper(arguments: Arguments, amount_range: Pair, salt_vs_pepper_range: Pair) -> Transform:
     low, high = salt_vs_pepper_range
     if low != high:
-        given.close("0.1 of the salt's share: the middle of salt_vs_pepper for all images")
+        arguments.add_difference("0.1 of the salt's share: the middle of salt_vs_pepper for all images")
     return filters.SaltAndPepper(amount_range, salt=(low + high) / 2)
 
 
 def _coarse_dropout(
-    given: Arguments, num_holes_range: tuple[int, int], hole_height_range: Pair, hole_width_range: Pair, fill: Any
+    arguments: Arguments, num_holes_range: tuple[int, int], hole_height_range: Pair, hole_width_range: Pair, fill: Any
 ) -> Transform:
     if hole_height_range != hole_width_range:
         accepted = f"hole_height_range ({hole_height_range}): both sides have one range here"
-        given.refuse("hole_width_range", hole_width_range, accepted)
+        arguments.refuse("hole_width_range", hole_width_range, accepted)
     low, high = hole_height_range
     size = (int(low), int(high)) if high >= 1 else (low, high)  # pixels, or shares
     return CoarseDropout(num_holes_range, size, fill)
 
 
-def _erasing(given: Arguments, scale: Pair, ratio: Pair, fill: Any) -> Transform:
+def _erasing(arguments: Arguments, scale: Pair, ratio: Pair, fill: Any) -> Transform:
     low, high = ratio  # of width to height
     largest = min(low, 1 / high)
     if scale[1] > largest:
-        given.close(f"areas end at {largest:.2g} of a square image there")
+        arguments.add_difference(f"areas end at {largest:.2g} of a square image there")
     return RandomErasing(1.0, scale, (1 / high, 1 / low), fill)
 
 
 _MASK_BANDS = "up to 40 pixels of masks with default arguments: they become 0 in the band there"
 
 
-def _xy_masking(given: Arguments, erased: Any) -> Transform | None:
+def _xy_masking(arguments: Arguments, erased: Any) -> Transform | None:
     """One band of columns and one of rows."""
     if erased != 0:
-        given.refuse("fill", erased, "0")
-    ranges = ((axis, given.raw(f"num_masks_{axis}_range"), given.raw(f"mask_{axis}_length_range")) for axis in "xy")
-    bands = [_band(given, *of_axis) for of_axis in ranges]
+        arguments.refuse("fill", erased, "0")
+    ranges = (
+        (axis, arguments.value(f"num_masks_{axis}_range"), arguments.value(f"mask_{axis}_length_range"))
+        for axis in "xy"
+    )
+    bands = [_band(arguments, *of_axis) for of_axis in ranges]
     return _in_order([band for band in bands if band is not None])
 
 
-def _time_masking(given: Arguments, time_mask_param: int) -> Transform | None:
-    return _spectral_band(given, "x", time_mask_param)
+def _time_masking(arguments: Arguments, time_mask_param: int) -> Transform | None:
+    return _spectral_band(arguments, "x", time_mask_param)
 
 
-def _frequency_masking(given: Arguments, freq_mask_param: int) -> Transform | None:
-    return _spectral_band(given, "y", freq_mask_param)
+def _frequency_masking(arguments: Arguments, freq_mask_param: int) -> Transform | None:
+    return _spectral_band(arguments, "y", freq_mask_param)
 
 
-def _spectral_band(given: Arguments, axis: str, longest: int) -> Transform | None:
+def _spectral_band(arguments: Arguments, axis: str, longest: int) -> Transform | None:
     """In version 2.0 an XYMasking, whose arguments may give other numbers."""
-    given.close(_MASK_BANDS)
-    numbers = given.raw(f"num_masks_{axis}") if given.is_older else (1, 1)
-    lengths = given.raw(f"mask_{axis}_length") if given.is_older else (0, longest)
-    return _band(given, axis, numbers, lengths)
+    arguments.add_difference(_MASK_BANDS)
+    numbers = arguments.value(f"num_masks_{axis}") if arguments.is_older else (1, 1)
+    lengths = arguments.value(f"mask_{axis}_length") if arguments.is_older else (0, longest)
+    return _band(arguments, axis, numbers, lengths)
 
 
-def _band(given: Arguments, axis: str, numbers: Any, lengths: Any) -> Transform | None:
+def _band(arguments: Arguments, axis: str, numbers: Any, lengths: Any) -> Transform | None:
     if not lengths[1] or not numbers[1]:
         return None
     if numbers[1] != 1 or not isinstance(lengths[1], int):
-        given.refuse(f"num_masks_{axis}_range", numbers, "one band along each axis, of a length in pixels")
-    band = _pipeline(given, drawn.band, is_column=axis == "x", lengths=lengths)
+        arguments.refuse(f"num_masks_{axis}_range", numbers, "one band along each axis, of a length in pixels")
+    band = _pipeline(arguments, drawn.band, is_column=axis == "x", lengths=lengths)
     return band if numbers[0] == 1 else RandomApply([band], p=0.5)
 
 
-def _downscale(given: Arguments, scale_range: Pair, interpolation_pair: Mapping[str, int]) -> Transform:
-    kinds = {name: given.filter_name(code, f"interpolation_pair.{name}") for name, code in interpolation_pair.items()}
+def _downscale(arguments: Arguments, scale_range: Pair, interpolation_pair: Mapping[str, int]) -> Transform:
+    kinds = {
+        name: arguments.filter_name(code, f"interpolation_pair.{name}") for name, code in interpolation_pair.items()
+    }
     upscale = "bilinear" if kinds["upscale"] == "area" else kinds["upscale"]
-    arguments: dict[str, Any] = {"downscale": given.resize_filter(kinds["downscale"]), "upscale": upscale}
-    return given.node.build(sizes.Downscale, scale_range=scale_range, **arguments)
+    filters_here: dict[str, Any] = {"downscale": arguments.resize_filter(kinds["downscale"]), "upscale": upscale}
+    return arguments.node.build(sizes.Downscale, scale_range=scale_range, **filters_here)
 
 
 def _shift_scale_rotate(
-    given: Arguments, shift_range_x: Pair, shift_range_y: Pair, scale_range: Pair, rotate_range: Pair, warp: Any
+    arguments: Arguments, shift_range_x: Pair, shift_range_y: Pair, scale_range: Pair, rotate_range: Pair, warp: Any
 ) -> Transform:
     shifts = {"x": shift_range_x, "y": shift_range_y}
     scale = _plus_one(scale_range)
-    return _pipeline(given, drawn.affine, rotate=rotate_range, scale=scale, translate_percent=shifts, warp=warp)
+    return _pipeline(arguments, drawn.affine, rotate=rotate_range, scale=scale, translate_percent=shifts, warp=warp)
 
 
-def _elastic(given: Arguments, warp: Any) -> Transform:
+def _elastic(arguments: Arguments, warp: Any) -> Transform:
     """torchvision's, with the same deviation of displacements. AlbumentationsX has splines under this name."""
-    if "alpha" not in given:
-        given.refuse("", "a spline of control points", "GridDistortion or ThinPlateSpline")
-    alpha, sigma, noise = (given.raw(name) for name in ("alpha", "sigma", "noise_distribution"))
+    if "alpha" not in arguments:
+        arguments.refuse("", "a spline of control points", "GridDistortion or ThinPlateSpline")
+    alpha, sigma, noise = (arguments.value(name) for name in ("alpha", "sigma", "noise_distribution"))
     # Noise is half of uniform noise here; normal noise there has a 4.5th of alpha as its deviation.
     factor = 2.0 if noise == "uniform" else 2.0 * math.sqrt(3.0) / 4.5
-    given.close("1 pixel of key points: they are whole pixels there", "keypoints")
+    arguments.add_difference("1 pixel of key points: they are whole pixels there", "keypoints")
     borders = f"positions within sigma={sigma:g} pixels of borders move less here"
-    given.close(f"2 levels on average at alpha=100 and sigma=8: {borders}")
+    arguments.add_difference(f"2 levels on average at alpha=100 and sigma=8: {borders}")
     return deform.ElasticTransform(alpha * factor, sigma, **warp)
 
 
-def _thin_plate(given: Arguments, scale_range: Pair, num_control_points: int, warp: Any) -> Transform:
-    if "map_resolution_range" not in given.given:
+def _thin_plate(arguments: Arguments, scale_range: Pair, num_control_points: int, warp: Any) -> Transform:
+    if "map_resolution_range" not in arguments.described_names:
         got = "a spline of version 2.0, whose positions move up to 9 times as far"
-        given.refuse("", got, "that of AlbumentationsX")
+        arguments.refuse("", got, "that of AlbumentationsX")
     return deform.ThinPlateSpline(scale_range, num_control_points, **warp)
 
 
@@ -348,9 +370,9 @@ def _normalize(mean: Any, std: Any, max_pixel_value: float) -> Transform:
     return Normalize(scaled(mean), scaled(std))
 
 
-def _to_float(given: Arguments, max_value: float | None) -> Transform:
+def _to_float(arguments: Arguments, max_value: float | None) -> Transform:
     if max_value not in (None, 255):
-        given.refuse("max_value", max_value, "None or 255: images are uint8")
+        arguments.refuse("max_value", max_value, "None or 255: images are uint8")
     return ToDtype("float32", scale=True)
 
 
@@ -383,21 +405,26 @@ RULES: Mapping[str, Rule] = {
     # Crops and borders.
     "RandomCrop": Rule(crop.RandomCrop, "size", ignored=_NOT_PADDED),
     "CenterCrop": Rule(
-        crop.CenterCrop, "size", ignored=_NOT_PADDED, close="a pixel off where an odd number of pixels is left over"
+        crop.CenterCrop,
+        "size",
+        ignored=_NOT_PADDED,
+        difference="a pixel off where an odd number of pixels is left over",
     ),
-    "Crop": Rule(drawn.crop, ignored=_NOT_PADDED, close="black pixels beyond a smaller image, which is an error there"),
+    "Crop": Rule(
+        drawn.crop, ignored=_NOT_PADDED, difference="black pixels beyond a smaller image, which is an error there"
+    ),
     "RandomCropFromBorders": Rule(drawn.crop_from_borders),
     "CropAndPad": Rule(drawn.crop_and_pad),
     "Pad": Rule(crop.Pad, "padding fill padding_mode"),
     "PadIfNeeded": Rule(drawn.pad_if_needed, ignored="padding"),
-    "BBoxSafeRandomCrop": Rule(box_crops.RandomBoxSafeCrop, "erosion_rate", close=_KEPT_BOX),
+    "BBoxSafeRandomCrop": Rule(box_crops.RandomBoxSafeCrop, "erosion_rate", difference=_KEPT_BOX),
     "RandomSizedBBoxSafeCrop": Rule(
-        box_crops.RandomResizedBoxSafeCrop, "size erosion_rate interpolation", close=_KEPT_BOX
+        box_crops.RandomResizedBoxSafeCrop, "size erosion_rate interpolation", difference=_KEPT_BOX
     ),
     "AtLeastOneBBoxRandomCrop": Rule(
         box_crops.RandomAtLeastOneBoxCrop,
         "size erosion_factor",
-        close="1 pixel at most: drawn among whole pixels of the positions that hold enough of the box",
+        difference="1 pixel at most: drawn among whole pixels of the positions that hold enough of the box",
     ),
     # Resizes.
     "Resize": Rule(Resize, "size interpolation"),
@@ -413,7 +440,7 @@ RULES: Mapping[str, Rule] = {
     "SafeRotate": Rule(
         drawn.safe_rotate,
         ignored=_OF_AFFINE,
-        close="0.5 pixels of boxes: they are up and to the left of their image there",
+        difference="0.5 pixels of boxes: they are up and to the left of their image there",
         targets="boxes",
     ),
     "ShiftScaleRotate": Rule(_shift_scale_rotate),
@@ -423,12 +450,12 @@ RULES: Mapping[str, Rule] = {
     "GridDistortion": Rule(
         deform.GridDistortion,
         "num_steps distort_limit=distort_range normalized" + _WARP,
-        close="6 pixels of key points at most: two pixels along the borders of strips show the same position there",
+        difference="6 pixels of key points at most: two pixels along borders of strips show the same position there",
     ),
     "OpticalDistortion": Rule(
         deform.OpticalDistortion,
         "distort_limit=distort_range mode" + _WARP,
-        close="1.7 pixels of positions at a distort_range of 0.3: the center is half a pixel off there",
+        difference="1.7 pixels of positions at a distort_range of 0.3: the center is half a pixel off there",
     ),
     "ThinPlateSpline": Rule(_thin_plate),
     # Colors.
@@ -456,47 +483,47 @@ RULES: Mapping[str, Rule] = {
     "CLAHE": Rule(
         colour.CLAHE,
         "clip_limit=clip_range tile_grid_size",
-        close="14 levels on average in color images: the luma is equalized here, LAB lightness there",
+        difference="14 levels on average in color images: the luma is equalized here, LAB lightness there",
     ),
     "Illumination": Rule(
         lighting.Illumination,
         "mode intensity_range effect_type angle_range center_range sigma_range num_spots_range gaussian_spots",
         p=1.0,
-        close='1 level; in mode \'corner\', "brighten" and "darken" are exchanged',
+        difference='1 level; in mode \'corner\', "brighten" and "darken" are exchanged',
     ),
     # Filters and compression.
-    "Blur": Rule(_box_blur, close=_MIRRORED_EDGES),
+    "Blur": Rule(_box_blur, difference=_MIRRORED_EDGES),
     "GaussianBlur": Rule(_gaussian_blur),
     "MedianBlur": Rule(filters.MedianBlur, "kernel_size=blur_range"),
     "MotionBlur": Rule(_motion_blur, ignored="allow_shifted"),
-    "Defocus": Rule(optics.Defocus, "radius_range alias_blur_range", close=_MIRRORED_EDGES),
+    "Defocus": Rule(optics.Defocus, "radius_range alias_blur_range", difference=_MIRRORED_EDGES),
     "ZoomBlur": Rule(
         optics.ZoomBlur,
         "max_factor_range step_factor_range",
-        close="1.5 levels on average: about the center here, up to a pixel beside it there",
+        difference="1.5 levels on average: about the center here, up to a pixel beside it there",
     ),
     "GlassBlur": Rule(
         optics.GlassBlur,
         "sigma max_delta iterations",
         ignored="mode",
-        close="10 % more change: pixels are read from random positions here, and exchanged there",
+        difference="10 % more change: pixels are read from random positions here, and exchanged there",
     ),
     "ChromaticAberration": Rule(
         optics.ChromaticAberration,
         "primary_distortion_range secondary_distortion_range mode",
-        close="0.1 levels on average: the center is half a pixel off there",
+        difference="0.1 levels on average: the center is half a pixel off there",
     ),
-    "Emboss": Rule(filters.Emboss, "alpha=alpha_range strength=strength_range", close=_MIRRORED_EDGES),
+    "Emboss": Rule(filters.Emboss, "alpha=alpha_range strength=strength_range", difference=_MIRRORED_EDGES),
     "Sharpen": Rule(_sharpen),
     "UnsharpMask": Rule(
         filters.UnsharpMask,
         "blur_limit=blur_range sigma_limit=sigma_range alpha=alpha_range threshold",
-        close="20 levels at most: the outline of pixels above the threshold is blurred there",
+        difference="20 levels at most: the outline of pixels above the threshold is blurred there",
     ),
     "Morphological": Rule(
         filters.Morphological,
         "scale operation",
-        close="1.5 pixels of masks and boxes by default: they do not grow or shrink here",
+        difference="1.5 pixels of masks and boxes by default: they do not grow or shrink here",
     ),
     "ImageCompression": Rule(_image_compression),
     # Noise, erasing and weather.
@@ -511,7 +538,7 @@ RULES: Mapping[str, Rule] = {
         GridMask,
         "unit=unit_size_range ratio fill=erased",
         unit=0.1,
-        close="2 % more is erased there, where each square has its own position: one regular grid here",
+        difference="2 % more is erased there, where each square has its own position: one regular grid here",
     ),
     "Erasing": Rule(_erasing, "fill=erased"),
     "XYMasking": Rule(_xy_masking),
@@ -521,13 +548,13 @@ RULES: Mapping[str, Rule] = {
         weather.RandomFog,
         "fog_coef_range alpha_coef",
         p=1.0,
-        close="1.4 times as dense on 400 x 320 pixels: clouds are drawn here, and the image is not blurred",
+        difference="1.4 times as dense on 400 x 320 pixels: clouds are drawn here, and the image is not blurred",
     ),
     "RandomRain": Rule(
         weather.RandomRain,
         "slant_range drop_length drop_width drop_color blur_value brightness_coefficient rain_type",
         p=1.0,
-        close="6 levels darker on average: the image is blurred and streaks are fainter here",
+        difference="6 levels darker on average: the image is blurred and streaks are fainter here",
     ),
 }
 # Formats of the output: of the main line of a pipeline only.

@@ -60,26 +60,28 @@ def targets_of(node: Node, described: Mapping[str, Any]) -> Targets | None:
     if points:
         _check_points(_options(node, "keypoint_params", points, _POINT_OPTIONS))
         if options.get("normalized"):
-            node.close("keypoint_params: vg.Targets(normalized=True) is of key points too: shares of the sides")
+            node.add_difference(
+                "keypoint_params: vg.Targets(normalized=True) is of key points too: shares of the sides"
+            )
         options["point_origin"] = "centre"
     if not isinstance(others or {}, Mapping):
         node.refuse("additional_targets", others, "an object, as to_dict() gives it")
     for name, kind in (others or {}).items():
         if kind != "mask":
             node.refuse(f"additional_targets.{name}", kind, "'mask': one image, with its boxes and key points")
-        node.close(f"additional_targets.{name}: here the entry {name!r} of a dict under 'mask'")
+        node.add_difference(f"additional_targets.{name}: here the entry {name!r} of a dict under 'mask'")
     return Targets(**options)
 
 
 def _options(node: Node, name: str, described: Any, defaults: Mapping[str, Any]) -> Arguments:
     if not isinstance(described, Mapping):
         node.refuse(name, described, "an object, as to_dict() gives it")
-    given = {key: value for key, value in described.items() if value is not None}
-    return Arguments(node, given, defaults, defaults, f"{name}.")
+    stated = {key: value for key, value in described.items() if value is not None}
+    return Arguments(node, stated, defaults, defaults, f"{name}.")
 
 
 def _read_boxes(params: Arguments) -> dict[str, Any]:
-    described_format = params.raw("format") or params.raw("coord_format")
+    described_format = params.value("format") or params.value("coord_format")
     if described_format not in _FORMATS:
         params.refuse("coord_format", described_format, "one of " + ", ".join(map(repr, _FORMATS)))
     box_format, normalized = _FORMATS[described_format]
@@ -87,11 +89,13 @@ def _read_boxes(params: Arguments) -> dict[str, Any]:
     if min_sides[0] != min_sides[1] or 0 < min_sides[0] < 1:
         accepted = "the same number of pixels as min_height, which vg.Targets(min_size=) is"
         params.refuse("min_width", min_sides, accepted)
-    if params.raw("filter_invalid_bboxes"):
-        params.close("bbox_params.filter_invalid_bboxes=True: inverted boxes are errors here")
-    if not params.raw("clip_after_transform"):
-        params.close("bbox_params.clip_after_transform=False: boxes are always cut off at their image's edges here")
-    clips = [params.raw(name) for name in ("clip_bboxes_on_input", "clip")]
+    if params.value("filter_invalid_bboxes"):
+        params.add_difference("bbox_params.filter_invalid_bboxes=True: inverted boxes are errors here")
+    if not params.value("clip_after_transform"):
+        params.add_difference(
+            "bbox_params.clip_after_transform=False: boxes are always cut off at their image's edges here"
+        )
+    clips = [params.value(name) for name in ("clip_bboxes_on_input", "clip")]
     options = {
         "box_format": box_format,
         "normalized": normalized,
@@ -106,12 +110,12 @@ def _read_boxes(params: Arguments) -> dict[str, Any]:
 
 
 def _number(params: Arguments, name: str, high: float = np.inf) -> float:
-    return float(number(name, params.raw(name), 0.0, high, error=params.error))
+    return float(number(name, params.value(name), 0.0, high, error=params.error))
 
 
 def _read_label_fields(params: Arguments) -> tuple[str, ...]:
     """Fields with an entry per box besides "labels"; a field "label" is "labels" here."""
-    names: Any = params.raw("label_fields")
+    names: Any = params.value("label_fields")
     if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
         params.refuse("label_fields", names, "a list of names")
     fields = {"labels" if name == "label" else name for name in names}
@@ -119,18 +123,20 @@ def _read_label_fields(params: Arguments) -> tuple[str, ...]:
         accepted = f"different names, none of {', '.join(map(repr, KEYS))} but 'labels'"
         params.refuse("label_fields", names, accepted)
     if "label" in names:
-        params.close(f"bbox_params.label_fields={names}: labels of boxes are under 'labels' here")
+        params.add_difference(f"bbox_params.label_fields={names}: labels of boxes are under 'labels' here")
     return tuple(name for name in names if name not in ("label", "labels"))
 
 
 def _check_points(params: Arguments) -> None:
-    described_format = params.raw("format") or params.raw("coord_format")
+    described_format = params.value("format") or params.value("coord_format")
     if described_format != "xy":
         params.refuse("coord_format", described_format, "'xy'")
-    if params.raw("label_fields"):
+    if params.value("label_fields"):
         params.refuse("label_fields", "some", "None: key points that are dropped keep no list of their own here")
-    if params.raw("remove_invisible"):
-        params.close("keypoint_params.remove_invisible=True: points outside keep their place, and visibility 0")
-    if params.raw("label_mapping"):
+    if params.value("remove_invisible"):
+        params.add_difference(
+            "keypoint_params.remove_invisible=True: points outside keep their place, and visibility 0"
+        )
+    if params.value("label_mapping"):
         params.refuse("label_mapping", "some", "none: points keep their numbers when images are flipped")
     params.finish(_IGNORED)

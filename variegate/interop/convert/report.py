@@ -104,7 +104,7 @@ class Node(NamedTuple):
     def error(self, argument: str, got: object, accepted: str) -> ConversionError:
         return ConversionError(f"{self.path}.{argument}" if argument else self.path, got, accepted)
 
-    def close(self, difference: str) -> None:
+    def add_difference(self, difference: str) -> None:
         """Report that the conversion is approximate."""
         differences = self.report.differences.setdefault(self.path, [])
         if difference not in differences:
@@ -121,7 +121,7 @@ class Node(NamedTuple):
             self.report.errors[self.path] = error
             self.report.differences.pop(self.path, None)
 
-    def converted(self, original: Any = None, transform: Transform | None = None) -> None:
+    def add_converted(self, original: Any = None, transform: Transform | None = None) -> None:
         """Report a conversion. ``transform``: the replacement, None if nothing replaces it."""
         self.report.differences.setdefault(self.path, [])
         if transform is not None:

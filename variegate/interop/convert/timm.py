@@ -120,9 +120,10 @@ def from_timm(input_size: Any = 224, is_training: bool = False, **arguments: Any
     builder = ReportBuilder()
     node = Node("create_transform", builder)
     known = [field.name for field in dataclasses.fields(TimmArguments)]
-    for name in arguments.keys() - known:
-        accepted = f"arguments of timm's create_transform: {', '.join(known)}{meant(name, known)}"
-        node.refuse(name, arguments[name], accepted)
+    for name, value in arguments.items():
+        if name not in known:
+            accepted = f"arguments of timm's create_transform: {', '.join(known)}{meant(name, known)}"
+            node.refuse(name, value, accepted)
     values = {name: plain(value) for name, value in arguments.items()}
     values |= {"input_size": plain(input_size), "is_training": is_training}
     for name, argument in arguments_of_class(TimmArguments).items():
@@ -139,32 +140,34 @@ def _choose(transforms: Sequence[Transform]) -> Transform:
 
 @dataclass(frozen=True)
 class _Pipeline:
-    given: TimmArguments
+    options: TimmArguments
     node: Node
 
     @property
     def sides(self) -> tuple[int, int]:
-        size: Any = self.given.input_size
+        size: Any = self.options.input_size
         return size if isinstance(size, tuple) else (size, size)
 
     def convert(self) -> Compose:
-        given = self.given
-        is_augmented = given.is_training and not given.no_aug
+        options = self.options
+        is_augmented = options.is_training and not options.no_aug
         if is_augmented:
             steps = [*self.training_crop(), *self.flips_and_colors()]
-        elif given.is_training:
-            kind = "bilinear" if given.interpolation == "random" else given.interpolation
-            steps = [self.resize(given.input_size, kind), CenterCrop(given.input_size)]
+        elif options.is_training:
+            kind = "bilinear" if options.interpolation == "random" else options.interpolation
+            steps = [self.resize(options.input_size, kind), CenterCrop(options.input_size)]
         else:
             steps = self.evaluation()
-        is_float = given.normalize and not given.use_prefetcher
+        is_float = options.normalize and not options.use_prefetcher
         if is_float:
-            steps.append(self.node.build(Normalize, mean=given.mean, std=given.std))
-        if is_augmented and given.re_prob > 0:
+            steps.append(self.node.build(Normalize, mean=options.mean, std=options.std))
+        if is_augmented and options.re_prob > 0:
             if is_float:
                 steps.append(self.erasing())
             else:
-                self.node.close("nothing is erased without normalizing; timm's loader erases batches (re_prob)")
+                self.node.add_difference(
+                    "nothing is erased without normalizing; timm's loader erases batches (re_prob)"
+                )
         return Compose(steps)
 
     def resize(self, size: Any, kind: str) -> Resize:
@@ -174,17 +177,17 @@ class _Pipeline:
         return self.node.build(Pipeline, function=made_by.function, constants=constants)
 
     def training_crop(self) -> list[Transform]:
-        given = self.given
-        kinds = ("bilinear", "bicubic") if given.interpolation == "random" else (given.interpolation,)
-        mode = given.train_crop_mode or "rrc"
+        options = self.options
+        kinds = ("bilinear", "bicubic") if options.interpolation == "random" else (options.interpolation,)
+        mode = options.train_crop_mode or "rrc"
         if mode == "rrc":
             names = {"size": "input_size"}
-            arguments: dict[str, Any] = {"size": given.input_size, "edges": "crop"}  # timm crops, then resizes
-            arguments |= {"scale": given.scale or (0.08, 1.0), "ratio": given.ratio or (3 / 4, 4 / 3)}
+            arguments: dict[str, Any] = {"size": options.input_size, "edges": "crop"}  # timm crops, then resizes
+            arguments |= {"scale": options.scale or (0.08, 1.0), "ratio": options.ratio or (3 / 4, 4 / 3)}
             return [
                 _choose([self.node.build(RandomResizedCrop, names, interpolation=kind, **arguments) for kind in kinds])
             ]
-        factors = {"scale": given.scale or (0.8, 1.0), "aspect": given.ratio or (0.9, 1 / 0.9)}
+        factors = {"scale": options.scale or (0.8, 1.0), "aspect": options.ratio or (0.9, 1 / 0.9)}
         resizes = [
             self.pipeline(drawn.resize_keep_ratio, size=self.sides, interpolation=kind, **factors) for kind in kinds
         ]
@@ -193,78 +196,78 @@ class _Pipeline:
         return [_choose(resizes), self.pipeline(drawn.center_crop_or_pad, size=self.sides, padding_mode="reflect")]
 
     def flips_and_colors(self) -> list[Transform]:
-        given = self.given
+        options = self.options
         steps: list[Transform] = []
-        if given.hflip > 0:
-            steps.append(RandomHorizontalFlip(given.hflip))
-        if given.vflip > 0:
-            steps.append(RandomVerticalFlip(given.vflip))
-        if given.auto_augment:
-            steps.append(self.policy(given.auto_augment))
+        if options.hflip > 0:
+            steps.append(RandomHorizontalFlip(options.hflip))
+        if options.vflip > 0:
+            steps.append(RandomVerticalFlip(options.vflip))
+        if options.auto_augment:
+            steps.append(self.policy(options.auto_augment))
         # A policy replaces the jitter, but for timm's 3-Augment.
-        if given.color_jitter is not None and (not given.auto_augment or "3a" in given.auto_augment):
+        if options.color_jitter is not None and (not options.auto_augment or "3a" in options.auto_augment):
             steps.append(self.jitter())
-        if given.grayscale_prob:
-            steps.append(RandomGrayscale(given.grayscale_prob))
-        if given.gaussian_blur_prob:
-            steps.append(RandomApply([GaussianBlur(_BLUR_SIZE)], given.gaussian_blur_prob))
+        if options.grayscale_prob:
+            steps.append(RandomGrayscale(options.grayscale_prob))
+        if options.gaussian_blur_prob:
+            steps.append(RandomApply([GaussianBlur(_BLUR_SIZE)], options.gaussian_blur_prob))
         return steps
 
     def policy(self, text: Any) -> Transform:
         """The policy of timm's string, filled with the mean and resampled as the rest is."""
         if not isinstance(text, str):
             self.node.refuse("auto_augment", text, "None, or a string such as rand-m9-mstd0.5-inc1")
-        mean = self.given.mean if isinstance(self.given.mean, tuple) else (self.given.mean,) * 3
+        mean = self.options.mean if isinstance(self.options.mean, tuple) else (self.options.mean,) * 3
         fill = tuple(min(255, round(255 * value)) for value in mean)
-        kind = self.given.interpolation or "random"
+        kind = self.options.interpolation or "random"
         try:
             return parse_timm("augmix-m3" if text == "augmix" else text, fill=fill, interpolation=kind)
         except PolicyError as error:
             raise self.node.error("auto_augment", text, error.accepted) from error
 
     def jitter(self) -> Transform:
-        given = self.given.color_jitter
-        factors = given if isinstance(given, tuple) else (given,) * 3
+        value = self.options.color_jitter
+        factors = value if isinstance(value, tuple) else (value,) * 3
         if len(factors) not in (3, 4):
             accepted = "a number, or three or four (brightness, contrast, saturation, hue)"
-            self.node.refuse("color_jitter", given, accepted)
+            self.node.refuse("color_jitter", value, accepted)
         names = ("brightness", "contrast", "saturation", "hue")
         arguments = dict(zip(names, factors, strict=False))
         jitter = self.node.build(ColorJitter, dict.fromkeys(names, "color_jitter"), **arguments)
-        p = self.given.color_jitter_prob
+        p = self.options.color_jitter_prob
         return jitter if p is None else RandomApply([jitter], p)
 
     def erasing(self) -> Transform:
         """Up to ``re_count`` rectangles, among which the area is divided."""
-        given = self.given
-        value = _ERASED_WITH[given.re_mode]
+        options = self.options
+        value = _ERASED_WITH[options.re_mode]
 
         def rectangle(number: int, p: float) -> RandomErasing:
             return RandomErasing(p, tuple(share / number for share in _ERASED_AREA), _ERASED_RATIO, value)
 
-        if given.re_count == 1:
-            return rectangle(1, given.re_prob)
-        counts = range(1, given.re_count + 1)
-        return RandomApply([RandomChoice([Compose([rectangle(n, 1.0)] * n) for n in counts])], given.re_prob)
+        if options.re_count == 1:
+            return rectangle(1, options.re_prob)
+        counts = range(1, options.re_count + 1)
+        return RandomApply([RandomChoice([Compose([rectangle(n, 1.0)] * n) for n in counts])], options.re_prob)
 
     def evaluation(self) -> list[Transform]:
-        given = self.given
-        kind = given.interpolation
+        options = self.options
+        kind = options.interpolation
         if kind == "random":
-            self.node.close("bilinear: timm has no evaluation with interpolation='random'")
+            self.node.add_difference("bilinear: timm has no evaluation with interpolation='random'")
             kind = "bilinear"
-        share = given.crop_pct or 0.875
+        share = options.crop_pct or 0.875
         scaled = tuple(math.floor(side / share) for side in self.sides)
-        steps: list[Transform] = [Pad(-given.crop_border_pixels)] if given.crop_border_pixels else []
-        if given.crop_mode == "border":
-            mean = given.mean if isinstance(given.mean, tuple) else (given.mean,)
+        steps: list[Transform] = [Pad(-options.crop_border_pixels)] if options.crop_border_pixels else []
+        if options.crop_mode == "border":
+            mean = options.mean if isinstance(options.mean, tuple) else (options.mean,)
             fill = [round(255 * level) for level in mean]
             steps.append(self.pipeline(drawn.resize_keep_ratio, size=scaled, interpolation=kind, is_inside=True))
             return [*steps, self.pipeline(drawn.center_crop_or_pad, size=self.sides, fill=fill)]
-        if given.crop_mode == "squash":
+        if options.crop_mode == "squash":
             steps.append(self.resize(scaled, kind))
         elif scaled[0] == scaled[1]:
             steps.append(self.resize(scaled[0], kind))
         else:
             steps.append(self.pipeline(drawn.resize_keep_ratio, size=scaled, interpolation=kind))
-        return [*steps, CenterCrop(given.input_size)]
+        return [*steps, CenterCrop(options.input_size)]

@@ -161,7 +161,7 @@ class _Converter:
                 self.check_order(node, name, step)
                 self.steps.append(step)
             if children is None:
-                node.converted()
+                node.add_converted()
 
     def convert(self, node: Node, source: Any, path: str) -> Transform | None:
         """One transform, or None for one that does nothing to an image."""
@@ -176,7 +176,7 @@ class _Converter:
         if name in _NOTHING:
             self.is_tensor = self.is_tensor or name in ("ToImage", "PILToTensor")
             if _NOTHING[name]:
-                node.close(_NOTHING[name])
+                node.add_difference(_NOTHING[name])
             return None
         if name in _CONTAINERS or name in _ROWS:
             return self.container(node, source, path)
@@ -193,7 +193,7 @@ class _Converter:
             inner = Node(f"{where} {type(child).__name__}", self.report)
             steps.append(self.convert(inner, child, f"{where}.") or Identity())
             if _children(child) is None:
-                inner.converted()
+                inner.add_converted()
         cls = _CONTAINERS.get(type(source).__name__)
         if cls is None:
             return node.build(Compose, transforms=steps) if steps else Identity()
@@ -207,16 +207,16 @@ class _Converter:
         arguments = self.arguments(node, name, source)
         is_nearest = arguments.get("interpolation") == "nearest"
         if name in ("MixUp", "CutMix"):
-            node.close(_MIXED)
+            node.add_difference(_MIXED)
         if self.is_tensor and name in _MAPS and not is_nearest:
-            node.close(_BLENDED)
+            node.add_difference(_BLENDED)
         if self.is_tensor and arguments.get("hue") not in (None, (0.0, 0.0)):
-            node.close(_HUES)
+            node.add_difference(_HUES)
         is_exact = name in _MOVING | _EXACT_VALUES or (is_nearest and name not in _FROM_0_TO_1)
         if self.is_float and not is_exact:
-            node.close(_ROUNDED)
+            node.add_difference(_ROUNDED)
         made = node.build(Transform.registry[name], **arguments)
-        node.converted(source, made)
+        node.add_converted(source, made)
         return made
 
     def arguments(self, node: Node, name: str, source: Any) -> dict[str, Any]:
@@ -240,14 +240,14 @@ class _Converter:
     def argument(self, node: Node, key: str, value: Any) -> Any:
         if key == "antialias":
             if value is False and not self.is_tensor:
-                node.close(_ANTIALIASED)
+                node.add_difference(_ANTIALIASED)
                 return True
             return None if value == "warn" else value  # torchvision 0.15's None
         value = plain(for_images(value) if key in ("fill", "dtype") else value)
         if key == "interpolation" and type(value) is int:
             return _INTERPOLATIONS[value]
         if key == "value" and value in (None, "random"):  # v2 keeps None
-            node.close(_NOISE)
+            node.add_difference(_NOISE)
             return "random"
         if key in ("fill", "threshold") and self.is_float and value is not None:
             factor = 255.0 / (self.white or 255.0)
