@@ -50,9 +50,12 @@ def check_equal(made: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"seed": 5, "dtype": "bfloat16", "layout": "NHWC", "geometry": "exact"}])
 def test_threads_make_the_pixels_of_one_augmenter(options: Any) -> None:
-    images, ids = pictures(100), [(7 * n) % 1000 for n in range(100)]
+    """In order, or each with its id."""
+    images, ids = pictures(100), [2**64 - 1 - 7 * n for n in range(100)]
     expected = vg.Augmenter(AUGMENT, **options)(images, ids=ids, epoch=3, copy=2)
     check_equal(threads(3, **options).map(iter(images), iter(ids), epoch=3, copy=2), expected)
+    made = dict(threads(3, ordered=False, **options).map(images, ids, epoch=3, copy=2))
+    check_equal([made[id] for id in ids], expected)
 
 
 @pytest.mark.process
@@ -62,32 +65,12 @@ def test_processes_make_the_pixels_of_one_augmenter() -> None:
     check_equal(engine.map(images, transform=KEEPS_SIZE), vg.Augmenter(KEEPS_SIZE)(images))
 
 
-def test_out_of_order_every_image_comes_with_its_id() -> None:
-    images, ids = pictures(70), [2**64 - 1 - n for n in range(70)]
-    expected = vg.Augmenter(AUGMENT)(images, ids=ids)
-    made = dict(threads(ordered=False).map(images, ids))
-    check_equal([made[id] for id in ids], expected)
-
-
-def test_many_images_in_a_row_that_the_transform_does_not_take_cost_no_device() -> None:
-    images = [photo(40, 40), *(photo(8, 8) for _ in range(70)), photo(40, 40)]
-    engine = threads(1, transform=T.RandomCrop(32))
-    assert len(list(engine.map(images, on_error="skip"))) == 2
-    assert [id for id, _ in engine.quarantined] == list(range(1, 71))
-    assert "larger than an image of (8, 8)" in engine.quarantined[0][1]
-
-
 @pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy])
-def test_images_may_be_one_array(kind: Any) -> None:
-    stacked = np.stack([photo(40, 50)] * 35)
-    check_equal(threads().map(kind(stacked)), vg.Augmenter(AUGMENT)(stacked))
-
-
-def test_values_for_conditions_go_along() -> None:
+def test_images_may_be_one_array_with_values_for_conditions(kind: Any) -> None:
     labels = [n % 2 for n in range(40)]
     transform = T.Cond("label", {0: T.Invert(), 1: T.RandomHorizontalFlip(1.0)})
     stacked = np.stack([photo(20, 24)] * 40)
-    made = threads(transform=transform).map(stacked, conditions={"label": iter(labels)})
+    made = threads(transform=transform).map(kind(stacked), conditions={"label": iter(labels)})
     check_equal(made, vg.Augmenter(transform)(stacked, conditions={"label": labels}))
 
 
@@ -118,54 +101,39 @@ def test_whoever_stops_early_leaves_nothing_behind() -> None:
     assert [thread for thread in set(threading.enumerate()) - before if thread.name.startswith("variegate cpu:")] == []
 
 
-@pytest.mark.parametrize(
-    ("wrong", "error", "message"),
-    [
-        (photo(8, 8).astype(np.float32), TypeError, r"images\[40\]: got dtype float32; accepted: uint8"),
-        (np.zeros((2, 8, 8, 3), np.uint8), ValueError, r"images\[40\]: got shape \(2, 8, 8, 3\); accepted: uint8"),
-        ("cat.jpg", TypeError, r"images\[40\]: got str; accepted: uint8"),
-    ],
-)
-def test_a_wrong_image_is_named_by_its_number(wrong: Any, error: type[Exception], message: str) -> None:
-    images = [*pictures(40), wrong, *pictures(3)]
-    with pytest.raises(error, match=message):
-        list(threads().map(images))
+BAD = r"; accepted: uint8"
+REFUSED: list[tuple[Any, dict[str, Any], str]] = [
+    ([*pictures(40), photo(8, 8).astype(np.float32)], {}, r"images\[40\]: got dtype float32" + BAD),
+    ([*pictures(40), np.zeros((2, 8, 8, 3), np.uint8)], {}, r"images\[40\]: got shape \(2, 8, 8, 3\)" + BAD),
+    ([*pictures(40), "cat.jpg"], {}, r"images\[40\]: got str" + BAD),
+    (photo(8, 8), {}, r"images: got shape \(8, 8, 3\); accepted: one \[N, H, W, C\]"),
+    (7, {}, "images: got int; accepted: images one by one"),
+    (pictures(3), {"ids": [0, 1]}, r"ids: ended after 2; accepted: one for each image"),
+    (pictures(3), {"ids": [0, -1, 2]}, r"ids\[1\]: got -1; accepted: an integer from 0 to 2\*\*64 - 1"),
+    (pictures(3), {"ids": [0, 1, 2.0]}, r"ids\[2\]: got 2\.0; accepted: an integer"),
+]
+
+
+@pytest.mark.parametrize(("images", "options", "message"), REFUSED)
+def test_wrong_images_and_ids_are_named(images: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        list(threads().map(images, **options))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("options", "message"),
     [
-        ({"images": photo(8, 8)}, ValueError, r"images: got shape \(8, 8, 3\); accepted: one \[N, H, W, C\]"),
-        ({"images": 7}, TypeError, "images: got int; accepted: images one by one"),
-        ({"epoch": -1}, ValueError, "epoch: got -1"),
-        ({"copy": 2**32}, ValueError, "copy: got 4294967296"),
-        ({"on_error": "replace"}, ValueError, "on_error: got 'replace'; accepted: one of 'raise', 'skip'"),
-        ({"transform": T.Cond("label", {0: T.Invert()})}, ValueError, "label"),
+        ({"epoch": -1}, "epoch: got -1"),
+        ({"copy": 2**32}, "copy: got 4294967296"),
+        ({"on_error": "replace"}, "on_error: got 'replace'; accepted: one of 'raise', 'skip'"),
+        ({"transform": T.Cond("label", {0: T.Invert()})}, "label"),
     ],
 )
-def test_what_is_not_accepted_is_named_before_anything_starts(
-    arguments: Any, error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        threads().map(**({"images": []} | arguments))
-
-
-@pytest.mark.parametrize(
-    ("ids", "message"),
-    [
-        ([0, 1], r"ids: ended after 2; accepted: one for each image"),
-        ([0, -1, 2], r"ids\[1\]: got -1; accepted: an integer from 0 to 2\*\*64 - 1"),
-        ([0, 1, 2.0], r"ids\[2\]: got 2\.0; accepted: an integer"),
-    ],
-)
-def test_wrong_ids_are_named(ids: Any, message: str) -> None:
+def test_what_is_not_accepted_is_named_before_anything_starts(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        list(threads().map(pictures(3), ids))
-
-
-def test_without_a_transform_it_says_where_to_give_one() -> None:
+        threads().map([], **options)
     with pytest.raises(
-        ValueError, match=r"transform: got none; give one to this method, or to Engine\(transform=\.\.\.\)"
+        ValueError, match=r"transform: got none; give one to this method, or to Engine\(transform=...\)"
     ):
         vg.Engine(["cpu:0"], "thread").map([])
 
