@@ -55,12 +55,14 @@ def test_a_run_is_refused_once_a_picture_has_changed(
     before = digest(out)
     size = (photos / "a/1.png").stat().st_size
     change(photos / "a/1.png")
-    restore = "restore the source, choose another folder, or start over with --no-resume"
+    restore = (
+        "changed since outputs were made; restore the source, choose another folder, or start over with --no-resume"
+    )
     now = (photos / "a/1.png").stat().st_size
     with pytest.raises(SourceError) as raised:
         expansion(photos, out, copies=20).run()
     assert re.fullmatch(
-        rf"{photos}/a/1\.png: was {size:,} bytes of 2.*, is {now:,} bytes of 2.*: changed since outputs were made; {restore}",
+        rf"{photos}/a/1\.png: was {size:,} bytes of 2.*, is {now:,} bytes of 2.*: {restore}",
         str(raised.value),
     )
     assert {name: one for name, one in digest(out).items() if not name.startswith(".variegate")} == {
