@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from variegate.apps.check.findings import FINDING_KINDS, check_replaces
-from variegate.apps.check.selection import Excluded, Found, choose, count_by_kind, parse_drop, read_found
+from variegate.apps.check.selection import LIST_PREFIX, Excluded, Found, choose, count_by_kind, parse_drop, read_found
 from variegate.checks import one_of
 from variegate.data.base import SourceError
-from variegate.data.filtered import HEADER, REASON_SEPARATOR, read_names, sample_key, sample_keys
+from variegate.data.filtered import REASON_SEPARATOR, read_names, sample_key, sample_keys
 from variegate.data.samples import Samples
 from variegate.data.stamps import UNKNOWN, stamps_of
 from variegate.io.addresses import shown
@@ -24,7 +24,6 @@ from variegate.io.files import StrPath
 from variegate.io.location import Location
 from variegate.jobs.arguments import absolute_place, open_by_index
 
-_LIST_PREFIX = f"{HEADER}left out of ".encode()
 _SPLITS = ("train", "test")
 
 
@@ -97,7 +96,7 @@ def write_list(source: Any, opened: Samples, found: Found, kinds: Sequence[str],
     counts = count_by_kind(left_out)
     place = absolute_place(os.fspath(source)) if isinstance(source, (str, PathLike)) else _describe(source)
     counted = ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "nothing"
-    lines = [f"{_LIST_PREFIX.decode()}{' '.join(shown(place).split())} by variegate clean: {counted}"]
+    lines = [f"{LIST_PREFIX}{' '.join(shown(place).split())} by variegate clean: {counted}"]
     if exclude := opened.excluded.get("exclude"):
         lines += read_names(exclude)[0]
     lines += [f"{image.file}{REASON_SEPARATOR}{image.reason()}" for image in left_out]
@@ -138,7 +137,7 @@ def _check_unchanged(opened: Samples, found: Found) -> None:
 
 def _is_list(path: Path) -> bool:
     with open(path, "rb") as file:
-        return file.read(len(_LIST_PREFIX)) in (b"", _LIST_PREFIX)
+        return file.read(len(LIST_PREFIX)) in (b"", LIST_PREFIX.encode())
 
 
 def _check_names(opened: Samples, left_out: Sequence[Excluded]) -> None:

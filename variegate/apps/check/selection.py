@@ -19,9 +19,12 @@ from variegate.apps.check.findings import FINDING_KINDS, METADATA_KEY, READ, SCH
 from variegate.arrays import Int64Array
 from variegate.checks import meant, refused
 from variegate.data.base import SourceError
+from variegate.data.filtered import HEADER
 from variegate.errors import one_line
 from variegate.io.files import StrPath, open_regular
 
+# The first line of a list of ``clean``, before the source.
+LIST_PREFIX = f"{HEADER}left out of "
 ACCEPTED = "the findings.parquet that variegate check wrote"
 _COLUMNS = ("split", "index", "file", "bytes", "height", "width", "findings")
 # Of a group of these one image stays: the one with the most pixels, of equals the one with the most bytes, then the

@@ -10,6 +10,8 @@ import pytest
 from tests.apps.check.report.made import EVIL, small_result
 from tests.browser import Page, find_browser, opened_page
 from variegate.apps.check.report import write_report
+from variegate.apps.check.selection import LIST_PREFIX
+from variegate.data.filtered import read_names
 
 _CELLS = '[...document.querySelectorAll("#findings tbody tr")].map((row) => row.cells[%d].textContent)'
 
@@ -25,6 +27,7 @@ def test_the_report_in_a_browser(tmp_path: Path) -> None:
             await _shows_pictures(page)
             await _sorts(page)
             await _filters(page)
+            await _makes_a_list(page, tmp_path)
             await _fits_a_phone(page)
             outside = [address for address in page.requests if not address.startswith("data:")]
             assert outside == [(tmp_path / "report.html").as_uri()]
@@ -49,7 +52,7 @@ async def _shows_pictures(page: Page) -> None:
 
 async def _sorts(page: Page) -> None:
     before = await page.evaluate(_CELLS % 1)
-    assert len(before) == 66
+    assert len(before) == 63
     await page.click("#findings thead th:nth-child(2) button")
     ascending = await page.evaluate(_CELLS % 1)
     assert ascending != before
@@ -67,15 +70,32 @@ async def _sorts(page: Page) -> None:
 
 async def _filters(page: Page) -> None:
     await page.click("#filter")
-    await page.type("Leaks DOGS")
-    assert await page.evaluate(_CELLS % 1) == ["cats/003.jpg", "cats/005.jpg", "dogs/test 2.jpg"]
-    assert await page.evaluate('document.querySelector("#shown").textContent') == "3 of 66 findings"
+    await page.type("Leaks CATS")
+    assert await page.evaluate(_CELLS % 1) == ["cats/003.jpg", "cats/005.jpg"]
+    assert await page.evaluate('document.querySelector("#shown").textContent') == "2 of 63 findings"
     await page.evaluate('document.querySelector("#filter").value = ""')
     await page.evaluate(
         '(() => { const kind = document.querySelector("#kind"); kind.value = "contradictions"; '
         'kind.dispatchEvent(new Event("input")); })()'
     )
-    assert await page.evaluate(_CELLS % 0) == ["Contradictions"] * 2
+    assert await page.evaluate(_CELLS % 0) == ["Contradictions"]
+
+
+async def _makes_a_list(page: Page, folder: Path) -> None:
+    """Ticks of a kind and of images make the list that ``--exclude`` reads."""
+    await page.evaluate('document.querySelector("[data-kind=duplicates]").click()')
+    await page.evaluate('document.querySelector("[data-kind=corrupt]").click()')
+    await page.evaluate("document.querySelector(\".group [data-file='cats/021.jpg']\").click()")
+    assert await page.evaluate('document.querySelector("[data-kind=duplicates]").indeterminate') is True
+    assert await page.evaluate('document.querySelector("#dropped").textContent') == "19 images to exclude"
+    list_file = folder / "excluded.txt"
+    list_file.write_text(await page.evaluate('document.querySelector("#text").value'), "utf-8")
+    names, _ = read_names(list_file)
+    # The largest of the equal files stays, and the one that was unticked.
+    assert set(names) == {EVIL, "cats/020.jpg", *(f"cats/{n:03d}.jpg" for n in range(22, 39))}
+    assert list_file.read_text("utf-8").startswith(LIST_PREFIX)
+    await page.evaluate('document.querySelector("#clear").click()')
+    assert await page.evaluate('document.querySelector("#list").hidden') is True
 
 
 async def _fits_a_phone(page: Page) -> None:

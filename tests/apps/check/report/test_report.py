@@ -18,6 +18,8 @@ from variegate.apps.check.report import (
     MOST_IMAGES,
     MOST_MEMBERS,
     MOST_ROWS,
+    images_to_drop,
+    one_of_each_pair,
     shown_kinds,
     write_report,
 )
@@ -149,7 +151,7 @@ def test_very_many_findings_make_no_large_file(tmp_path: Path) -> None:
     write_report(tmp_path / "report.html", Result(table, findings, {"train": source}))
     page = (tmp_path / "report.html").read_text("utf-8")
     assert len(page) < 8 << 20
-    assert f"{MOST_ROWS:,} of 54,991 findings" in page
+    assert f"Shown are the {MOST_ROWS:,} findings of the rarest kinds" in page
     assert page.count("<img") == MOST_IMAGES + MOST_GROUPS * MOST_MEMBERS + 1
 
 
@@ -160,12 +162,36 @@ def test_thresholds_stand_in_their_histograms(tmp_path: Path) -> None:
     charts = re.findall(r"<strong>(\w+).*?</figure>", (tmp_path / "report.html").read_text("utf-8"), re.DOTALL)
     assert charts == ["Size", "Aspect", "File", "Brightness", "Contrast", "Sharpness"]
     page = (tmp_path / "report.html").read_text("utf-8")
+    sizes = re.search(r"<strong>Size.*?</figure>", page, re.DOTALL)
+    assert sizes is not None
+    assert (
+        re.findall(r'<text x="[\d.]+" y="104"[^>]*>([^<]*)</text>', sizes[0])[0] == "400 px"
+    )  # the axis reaches there
     assert re.findall(r'<text class="threshold"[^>]*>([^<]*)</text>', page) == [
-        "Tiny 400 px (below the axis)",
+        "Tiny 400 px",
         "Extreme aspect 4",
         "Low contrast 0.25",
         "Blurred 0.01",
     ]
+
+
+def test_a_pair_is_a_row_and_the_image_that_clean_keeps_has_none() -> None:
+    def found(index: int, kind: str, group: int | None, split: str = "train") -> DataFinding:
+        return DataFinding(split, index, f"{index}.jpg", kind, 0.0, group, "")
+
+    findings = [found(0, "duplicates", 1), found(1, "duplicates", 1), found(2, "contradictions", 2)]
+    findings += [
+        found(3, "contradictions", 2),
+        found(4, "leaks", 3),
+        found(0, "leaks", 3, "test"),
+        found(5, "dark", None),
+    ]
+    table = pa.Table.from_pylist(rows_of("train", Photos([f"{n}.jpg" for n in range(6)])), SCHEMA)
+    droppable = images_to_drop(findings, table)
+    # Of equal pixels, the larger file stays.
+    assert droppable == {("duplicates", 0), ("contradictions", 2), ("contradictions", 3), ("leaks", 4), ("dark", 5)}
+    rows = [(one.finding, one.index) for one in one_of_each_pair(findings, droppable)]
+    assert rows == [("duplicates", 0), ("contradictions", 3), ("leaks", 4), ("dark", 5)]
 
 
 def test_the_worst_come_first() -> None:

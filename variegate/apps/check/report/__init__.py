@@ -17,15 +17,26 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from variegate.apps.check.findings import BESIDE, FINDING_KINDS, KINDS_SHOWN, READ, SPLITS, DataFinding, FindingKind
+from variegate.apps.check.findings import (
+    BESIDE,
+    FINDING_KINDS,
+    KINDS_SHOWN,
+    READ,
+    SPLITS,
+    DataFinding,
+    FindingKind,
+    floats,
+)
 from variegate.apps.check.report.figures import MEASURES, class_sizes, file_size, histograms, limits_of, thumbnails
+from variegate.apps.check.selection import LIST_PREFIX, Found, ImageFinding, choose
 from variegate.data.samples import Samples
-from variegate.io.addresses import without_secrets
+from variegate.io.addresses import shown, without_secrets
 from variegate.io.durable import write_atomically
 
 _PARTS = Path(__file__).parent / "parts"
@@ -60,7 +71,8 @@ def _page(result: Any) -> str:
     charted = {split: table for split, table in splits.items() if split in READ}
     kinds = shown_kinds(result.findings)
     limits = limits_of(result.thresholds)
-    found = listed(result.findings)
+    droppable = images_to_drop(result.findings, splits.get("train"))
+    found = listed(one_of_each_pair(result.findings, droppable))
     places = [(one.split, one.index) for kind in kinds for one in kind.shown() if one.index is not None]
     own, script = ((_PARTS / name).read_text("utf-8") for name in ("report.css", "report.js"))
     style = THEME.read_text("utf-8") + own
@@ -94,16 +106,13 @@ def _page(result: Any) -> str:
         charted=list(charted),
         class_of=class_of,
         pictures=thumbnails(places, result.sources),
-        limits=[
-            {"finding": finding, "measure": measure.title.lower(), "text": measure.text(value)}
-            for finding, measure, value in limits
-        ],
+        droppable_kinds={kind for kind, _ in droppable},
         classes=class_sizes(charted),
         histograms=histograms(charted, limits),
         columns=[{"title": title, "is_number": is_number} for _, title, is_number in _COLUMNS],
-        rows=_rows_json(found, class_of) if found else None,
+        rows=_rows_json(found, class_of, droppable, _place(result.sources["train"])) if found else None,
         rows_shown=len(found),
-        rows_left_out=len(result.findings) - len(found),
+        rows_left_out=len(result.findings) > MOST_ROWS,
     )
 
 
@@ -176,14 +185,23 @@ def _sentence(shown: ShownKind) -> str:
     return " ".join(parts)
 
 
-def _rows_json(findings: Sequence[DataFinding], class_of: Callable[[DataFinding], str | None]) -> Markup:
-    """The table's content, for the script of the page: within HTML, so that no name ends the element around it."""
+def _rows_json(
+    findings: Sequence[DataFinding],
+    class_of: Callable[[DataFinding], str | None],
+    droppable: set[tuple[str, int]],
+    place: str,
+) -> Markup:
+    """The table's content and the beginning of the drop list, for the script of the page: within HTML, so that no name
+    ends the element around it."""
     columns: list[dict[str, Any]] = [{"key": key, "title": title, "is_number": is_it} for key, title, is_it in _COLUMNS]
     columns[0]["names"] = {name: _title_of(name) for name in FINDING_KINDS}
     rows = [
         (one.finding, one.file, one.split, class_of(one), _finite(one.measure), one.group, one.why) for one in findings
     ]
-    text = json.dumps({"columns": columns, "rows": rows}, separators=(",", ":"), allow_nan=False)
+    dropped = [int(one.split == "train" and (one.finding, one.index) in droppable) for one in findings]
+    head = f"{LIST_PREFIX}{' '.join(shown(place).split())} by variegate clean"
+    content = {"columns": columns, "rows": rows, "dropped": dropped, "head": head}
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
@@ -260,6 +278,39 @@ def _shown_group(number: int, members: list[DataFinding]) -> ShownGroup:
     by_split = [[member for member in members if member.split == split] for split in SPLITS]
     most = MOST_OF_SPLIT if sum(map(bool, by_split)) > 1 else MOST_MEMBERS
     return ShownGroup(number, [member for part in by_split for member in part[:most]], len(members))
+
+
+def images_to_drop(findings: Sequence[DataFinding], train: pa.Table | None) -> set[tuple[str, int]]:
+    """(kind, index) of the train images that ``variegate clean`` leaves out if one kind is dropped."""
+    if train is None:
+        return set()
+    here = [one for one in findings if one.split == "train" and one.index is not None]
+    pixels = floats(train, "height") * floats(train, "width")
+    found = Found(
+        place="",
+        fingerprint="",
+        index=np.arange(len(train)),
+        files=[""] * len(train),
+        sizes=np.asarray(train["bytes"].fill_null(-1)).astype(np.int64),
+        pixels=np.nan_to_num(pixels).astype(np.int64),
+        entries=[ImageFinding(int(one.index or 0), one.finding, one.group, one.why) for one in here],
+    )
+    kinds = {one.finding for one in here}
+    return {(kind, image.index) for kind in kinds for image in choose(found, [kind])}
+
+
+def one_of_each_pair(findings: Sequence[DataFinding], droppable: set[tuple[str, int]]) -> list[DataFinding]:
+    """Findings of a group without those of the images that stay: a row for each pair, whose reason names the other. If
+    nothing would be dropped, or all, the first image of the group stays."""
+    groups: dict[tuple[str, int], list[DataFinding]] = defaultdict(list)
+    for one in findings:
+        if one.group is not None:
+            groups[one.finding, one.group].append(one)
+    stays: set[int] = set()
+    for members in groups.values():
+        kept = [one for one in members if one.split != "train" or (one.finding, one.index) not in droppable]
+        stays.update(map(id, kept if 0 < len(kept) < len(members) else members[:1]))
+    return [one for one in findings if id(one) not in stays]
 
 
 def listed(findings: Sequence[DataFinding]) -> list[DataFinding]:

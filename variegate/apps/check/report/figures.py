@@ -125,8 +125,7 @@ def _histogram(
     """``bars``: by split, an SVG path; ``ticks``: x, text, anchor; ``thresholds``: vertical lines, and what begins
     there; ``summary``: the histogram in words.
 
-    A logarithmic axis begins at the smallest value. A threshold below that is drawn at the beginning of the axis, and
-    its text says so.
+    The axis reaches from nearly all values to all thresholds.
     """
     together = np.concatenate(list(values.values()))
     positive = together[together > 0]
@@ -135,10 +134,11 @@ def _histogram(
     def scaled(raw: Any) -> Any:
         return np.log10(np.maximum(raw, least)) if measure.is_logarithmic else raw
 
+    def place_of(limit: float) -> float:
+        return math.log10(limit) if measure.is_logarithmic else limit
+
     def threshold(finding: str, value: float) -> dict[str, Any]:
-        if measure.is_logarithmic and value < least:
-            return {"x": 0.0, "finding": finding, "value": f"{measure.text(value)} (below the axis)"}
-        share = (float(scaled(value)) - low) / (high - low)
+        share = (place_of(value) - low) / (high - low)
         return {"x": round(share * WIDTH, 1), "finding": finding, "value": measure.text(value)}
 
     def tick(share: float, anchor: str) -> tuple[float, str, str]:
@@ -146,7 +146,7 @@ def _histogram(
         return round(share * WIDTH, 1), measure.text(10.0**value if measure.is_logarithmic else value), anchor
 
     limits = [(finding, value) for finding, value in limits if value > 0 or not measure.is_logarithmic]
-    inside = [scaled(value) for _, value in limits]
+    inside = [place_of(value) for _, value in limits]
     low, high = (float(one) for one in np.quantile(scaled(together), [_TAIL, 1 - _TAIL]))
     low = min([low, *inside])
     high = max([high, *inside])
