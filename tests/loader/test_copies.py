@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 import variegate as vg
 from tests.loader.samples import MemorySource, jpeg
 from variegate import transforms as T
-from variegate.data.opening import open_source
 from variegate.errors import DecodeError
 
 CROP = T.Compose([T.RandomResizedCrop(16), T.RandomHorizontalFlip(), T.Posterize((2, 8))])
@@ -60,27 +58,6 @@ def test_copies_of_drawn_and_listed_samples_are_numbered_on() -> None:
     assert sum(id == 1003 for id, _ in rows_of(drawn)) == 8
     asked = vg.Loader(MemorySource(4), CROP, 50, device="cpu", sampler=lambda epoch: [epoch, 3], copies=2)
     assert set(rows_of(asked)) == {(1000, 0), (1000, 1), (1003, 0), (1003, 1)}
-
-
-def test_arrays_have_copies_too() -> None:
-    images = np.random.default_rng(0).integers(0, 256, (5, 20, 20, 3)).astype(np.uint8)
-    loader = vg.Loader(open_source((images, np.arange(5))), CROP, 4, device="cpu", copies=2)
-    aug = vg.Augmenter(CROP)
-    for (id, copy), image in rows_of(loader).items():
-        assert torch.equal(image, aug([images[id]], ids=[id], copy=copy)[0])
-
-
-def test_a_bad_sample_is_bad_in_all_copies() -> None:
-    broken = {2: DecodeError("2.jpg", "gone"), 3: jpeg(3)[:-300]}
-    loader = vg.Loader(MemorySource(5, broken), CROP, 10, device="cpu", copies=2, on_error="skip")
-    assert {id for id, _ in rows_of(loader)} == {1000, 1001, 1004}
-    assert sorted(failure.id for failure in loader.errors) == [1002, 1003]
-
-
-@pytest.mark.parametrize("copies", [0, 1.5, "two"])
-def test_what_copies_refuses(copies: Any) -> None:
-    with pytest.raises((ValueError, TypeError), match="copies: got"):
-        vg.Loader(MemorySource(5), CROP, device="cpu", copies=copies)
 
 
 def test_a_loader_hands_out_groups_of_views() -> None:

@@ -68,14 +68,6 @@ def test_a_file_that_is_gone_since_it_was_listed(tmp_path: Path) -> None:
     assert str(loader.errors[0]) == f"{tmp_path / 'class0' / '2.jpg'}: no such file"
 
 
-def test_a_class_folder_without_images_is_mentioned(tmp_path: Path) -> None:
-    (folder(tmp_path) / "class2").mkdir()
-    with pytest.warns(UserWarning, match=rf"^{re.escape(str(tmp_path))}: class folders without images: class2$"):
-        loader = load(tmp_path)
-    assert loader.source.classes == ("class0", "class1", "class2")
-    assert loaded(loader) == 6
-
-
 def test_a_folder_without_any_image(tmp_path: Path) -> None:
     (tmp_path / "class0").mkdir()
     with pytest.raises(SourceError, match=rf"^{re.escape(str(tmp_path))}: no images \(no other files\)"):
@@ -141,14 +133,6 @@ def parquet(path: Path, images: list[bytes | None], column: str = "image") -> Pa
     rows = pa.array([{"bytes": data, "path": f"{i}.jpg"} for i, data in enumerate(images)], kind)
     pq.write_table(pa.table({column: rows if column == "image" else list(range(len(images)))}), path)
     return path
-
-
-def test_a_parquet_file_without_its_image_column(tmp_path: Path) -> None:
-    path = parquet(tmp_path / "train.parquet", [b"", b""], column="text")
-    with pytest.raises(
-        SourceError, match=r"train\.parquet: no column of images; its columns: text \(int64\); accepted: "
-    ):
-        load(path)
 
 
 def test_rows_of_parquet_that_hold_no_image(tmp_path: Path) -> None:

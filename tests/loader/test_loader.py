@@ -233,6 +233,8 @@ def test_shards_have_a_length_where_all_have_an_index() -> None:
     [
         ({"batch_size": 0}, "batch_size: got 0; accepted: an integer from 1 on"),
         ({"batch_size": 2.5}, "batch_size: got 2.5; accepted: an integer from 1 on"),
+        ({"copies": 0}, "copies: got 0; accepted: an integer from 1 on"),
+        ({"sampler": []}, "sampler: gave no index; accepted: at least one"),
         ({"prefetch": -1}, "prefetch: got -1; accepted: an integer from 0 on"),
         ({"on_error": "ignore"}, "on_error: got 'ignore'; accepted: one of 'raise', 'skip', 'replace'"),
         ({"rank": 1}, "rank, world_size: got 1, None; accepted: both, or neither"),
@@ -251,23 +253,10 @@ def test_bad_arguments_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError)) as error:
         load(MemorySource(4), **options)
     assert message in str(error.value)
-
-
-def test_integers_of_numpy_are_integers() -> None:
-    loader = load(MemorySource(9), batch_size=np.int64(4))
-    loader.set_epoch(np.int32(3))
-    assert [len(labels) for _, labels in loader] == [4, 4, 1]
-    assert loader.epoch == 4
-
-
-def test_an_empty_source_is_refused() -> None:
+    with pytest.raises(ValueError, match="epoch: got -1; accepted: an integer from 0 on"):
+        load(MemorySource(4), batch_size=np.int64(4)).set_epoch(-1)
     with pytest.raises(ValueError, match="source: has no samples"):
         load(MemorySource(0))
-
-
-def test_bad_epoch_is_named() -> None:
-    with pytest.raises(ValueError, match="epoch: got -1; accepted: an integer from 0 on"):
-        load(MemorySource(4)).set_epoch(-1)
 
 
 def test_a_transform_in_the_place_of_the_source_is_refused() -> None:

@@ -175,7 +175,6 @@ def test_a_bad_sample_is_replaced_by_one_of_the_list() -> None:
         ([0, 20, 1], "sampler[1]: got 20; accepted: integers from 0 to 19"),
         ([0, 1.5], "sampler[1]: got 1.5; accepted: integers from 0 to 19"),
         (["a", 1], "sampler[0]: got 'a'; accepted: integers from 0 to 19"),
-        ([], "sampler: gave no index; accepted: at least one"),
         (np.ones(20, bool), "sampler: got True and False; accepted: indices, such as np.flatnonzero(mask)"),
         (np.zeros((2, 3), int), "sampler: got shape (2, 3); accepted: one index after another"),
         ("01", "sampler: got str; accepted: a sequence or array of indices"),

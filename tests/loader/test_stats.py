@@ -95,16 +95,3 @@ def test_threads_may_share_an_iteration() -> None:
     assert not errors
     assert sorted(number for batch in ids for number in batch) == list(range(1000, 1060))
     assert loader.state_dict()["epoch"] == 1
-
-
-def test_threads_may_iterate_on_their_own() -> None:
-    """Each over an epoch of its own, as one thread would one after another."""
-    loader = vg.Loader(MemorySource(20), CROPPED, 4, "cpu", num_threads=2, seed=5)
-    epochs: list[list[list[int]]] = []
-    threads = [threading.Thread(target=lambda: epochs.append([b.ids.tolist() for b in loader])) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    alone = vg.Loader(MemorySource(20), CROPPED, 4, "cpu", num_threads=1, seed=5)
-    assert sorted(epochs) == sorted([b.ids.tolist() for b in alone] for _ in range(4))

@@ -142,12 +142,6 @@ def test_transforms_that_choose_by_boxes_want_them(on_error: str) -> None:
         next(iter(loader))
 
 
-def test_copies_have_targets_of_their_own() -> None:
-    found = rows(load(AnnotatedMemory(4), CROP, copies=2))
-    assert len(found) == 8
-    assert any(found[1000 + i, 0]["boxes"] != found[1000 + i, 1]["boxes"] for i in range(4))
-
-
 def test_padded() -> None:
     source = AnnotatedMemory(4)
     batch = next(iter(load(source, T.Resize((32, 32)), shuffle=False, targets=vg.Targets(padded=True))))

@@ -12,21 +12,19 @@ from variegate.data.base import SourceError
 from variegate.data.samples import POSITION_BITS
 from variegate.data.sharded import ShardedSource
 from variegate.loader.options import LoaderOptions
-from variegate.loader.shuffle import OrderPurpose, Permutation, permute_within
+from variegate.loader.shuffle import Order, OrderPurpose, Permutation, permute_within
 
 # Of an epoch's first block, which training waits for. Each further one is twice as large, up to the limit.
 _FIRST_BLOCK = 2
 _MOST_DOUBLINGS = 8
 
 
-class BlockOrder:
-    """The order of an epoch, as ``ListedOrder``, known as far as it was asked for. Shards are in a keyed permutation.
+class BlockOrder(Order):
+    """The order of an epoch, known as far as it was asked for. Shards are in a keyed permutation.
 
     While the samples of a block are used, the threads of ``pool`` fetch the shards of the next one. Any thread may call
     any method.
     """
-
-    is_every = False
 
     def __init__(
         self, source: ShardedSource, options: LoaderOptions, shuffle: bool, pool: Executor, epoch: int
@@ -51,13 +49,12 @@ class BlockOrder:
         return len(self._starts) - 1
 
     @property
-    def length(self) -> int | None:
+    def length(self) -> int | None:  # type: ignore[override]
         """None until all blocks are known."""
         return int(self._starts[-1]) if self._num_known == len(self._blocks) else None
 
     def known(self, end: int) -> int:
-        """Index shards until the order is known up to position ``end`` -> up to where it is known, less only at the
-        end of the epoch. Raises SourceError for a shard that cannot be read."""
+        """Index shards as far as needed. Raises SourceError for a shard that cannot be read."""
         with self._lock:
             before = self._num_known
             while self._starts[-1] < end and self._num_known < len(self._blocks):
@@ -83,7 +80,8 @@ class BlockOrder:
         self._starts = np.append(self._starts, ends[-1])
 
     def at(self, positions: Int64Array) -> tuple[Int64Array, UInt32Array]:
-        blocks, starts, lengths = self.blocks_of(positions)
+        blocks = self._blocks_of(positions)
+        starts, lengths = self.groups_of(positions)
         places = positions - starts
         if self._shuffle:
             places = permute_within(places, lengths, blocks, *self._key, OrderPurpose.IN_BLOCK)
@@ -92,18 +90,17 @@ class BlockOrder:
         indices = (self._shards[shards] << POSITION_BITS) + places - self._begins[shards]
         return indices, np.zeros(len(positions), np.uint32)
 
-    def blocks_of(self, positions: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
-        """Number, first position and length of the block of each position, int64[N] each."""
-        blocks = np.searchsorted(self._starts, positions, "right") - 1
-        return blocks, self._starts[blocks], self._starts[blocks + 1] - self._starts[blocks]
+    def _blocks_of(self, positions: Int64Array) -> Int64Array:
+        blocks: Int64Array = np.searchsorted(self._starts, positions, "right") - 1
+        return blocks
 
-    def replacements(self, index: int) -> tuple[int, int]:
-        """First position and number of those among which a replacement for a sample is drawn: its block and the one
-        before, because a block may be a single shard that cannot be read."""
-        number = int(np.flatnonzero(self._shards == index >> POSITION_BITS)[0])
-        block = int(np.searchsorted(self._starts, self._begins[number], "right")) - 1
-        start = int(self._starts[max(block - 1, 0)])
-        return start, int(self._starts[block + 1]) - start
+    def groups_of(self, positions: Int64Array) -> tuple[Int64Array, Int64Array]:
+        blocks = self._blocks_of(positions)
+        return self._starts[blocks], self._starts[blocks + 1] - self._starts[blocks]
 
-    def digest(self) -> None:
-        return None
+    def replacements(self, indices: Int64Array) -> tuple[Order, Int64Array, Int64Array]:
+        """Of its block and the one before, because a block may be a single shard that cannot be read."""
+        places = np.argsort(self._shards)[indices >> POSITION_BITS]
+        blocks = self._blocks_of(self._begins[places])
+        starts = self._starts[np.maximum(blocks - 1, 0)]
+        return self, starts, self._starts[blocks + 1] - starts

@@ -34,7 +34,7 @@ class EpochRun:
     def __init__(
         self,
         start: Position,
-        steps: Iterator[Waiting[Any]],
+        steps: Iterator[Waiting],
         make: MakeBatch,
         pool: Executor,
         depth: int,
@@ -81,11 +81,10 @@ class EpochRun:
         self.room = self._depth - len(self._making)
         return result
 
-    def _wait(self, for_batch: Callable[[], BatchResult | None]) -> BatchResult | None:
+    def _wait(self, for_batch: Callable[[], BatchResult]) -> BatchResult:
         begin = time.perf_counter()
         result = for_batch()
-        if result is not None:
-            self.times.stage_done("wait", time.perf_counter() - begin, len(result.batch.ids), 0)
+        self.times.stage_done("wait", time.perf_counter() - begin, len(result.batch.ids), 0)
         return result
 
     def close(self) -> None:
@@ -102,8 +101,8 @@ class EpochRun:
 
 
 def _begin_making(
-    reading: Lookahead[Waiting[Any]], read_depth: int, make: MakeBatch, pool: Executor
-) -> Iterator[Future[BatchResult | None]]:
+    reading: Lookahead[Waiting], read_depth: int, make: MakeBatch, pool: Executor
+) -> Iterator[Future[BatchResult]]:
     while True:
         reading.begin(read_depth + 1)
         if (step := reading.take()) is None:
@@ -111,9 +110,8 @@ def _begin_making(
         yield pool.submit(_read_and_make, step, make)
 
 
-def _read_and_make(step: Waiting[Any], make: MakeBatch) -> BatchResult | None:
-    rows = step()
-    return None if rows is None else make(rows)
+def _read_and_make(step: Waiting, make: MakeBatch) -> BatchResult:
+    return make(step())
 
 
 class BatchIterator(Iterator[AnyBatch]):

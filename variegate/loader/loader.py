@@ -117,7 +117,7 @@ class Loader(CopiedByState, RemovedMethods):
         self.cache = pipeline.cache
         self.shuffle = pipeline.shuffle
         self.targets = None if pipeline.targets is None else pipeline.targets.options
-        self._epochs = Epochs(self.prefetch, pipeline.is_early, pipeline.run)
+        self._epochs = Epochs(pipeline.depth, pipeline.is_early, pipeline.run)
         at_fork(self)
         # What is made anew in a copy; a class derived from this one may have more.
         self._own = frozenset((*self.__dict__, "_own"))

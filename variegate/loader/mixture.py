@@ -32,7 +32,7 @@ from variegate.data.labels import NO_LABEL
 from variegate.data.opening import new_notes, open_source
 from variegate.data.samples import Samples, Store, no_labels
 from variegate.io.addresses import speakable
-from variegate.loader.shuffle import OrderPurpose, permute_within, random_words
+from variegate.loader.shuffle import Order, OrderPurpose, permute_within, random_words
 from variegate.policies import MultiView, load_policy
 from variegate.transforms import Compose, Cond, Transform
 
@@ -262,10 +262,10 @@ def _epoch_weights(epoch: Any, given: Any, names: Sequence[str]) -> EpochWeights
     return EpochWeights(epoch, tuple(map(float, numbers)))
 
 
-class MixedOrder:
-    """The order of an epoch, as ``ListedOrder``. ``drawn``: draws of each source in the epochs before."""
+class MixedOrder(Order):
+    """The order of an epoch. ``drawn``: draws of each source in the epochs before."""
 
-    is_every = False
+    length: int
 
     def __init__(
         self, mixture: Mixture, epoch_weights: EpochWeights, seed: int, epoch: int, drawn: Sequence[int]

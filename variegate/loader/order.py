@@ -16,15 +16,12 @@ from variegate.augmenter.planner import check_partners
 from variegate.checks import PIXEL_VERSION, check_pixel_version, integer
 from variegate.data.base import check_index
 from variegate.data.sharded import ShardedSource
-from variegate.loader.blocks import BlockOrder
-from variegate.loader.mixture import MixedOrder
 from variegate.loader.options import LoaderOptions
-from variegate.loader.picks import Order, Picks, RepeatedOrder
+from variegate.loader.picks import Picks, RepeatedOrder
 from variegate.loader.ranks import Share
-from variegate.loader.reading import Reader, Rows, StepPlan, Steps
-from variegate.loader.shuffle import OrderPurpose, partner_positions, partners_of
+from variegate.loader.reading import Reader, StepPlan, Steps
+from variegate.loader.shuffle import Order, OrderPurpose, partner_positions, partners_of
 from variegate.loader.stats import StageTimes
-from variegate.loader.weights import DrawnOrder
 from variegate.program import rng
 from variegate.threads import at_fork
 
@@ -104,7 +101,7 @@ class EpochOrder:
     def digest(self, epoch: int) -> str | None:
         """Of an order that does not follow from the facts."""
         order = self._orders.get(epoch)
-        return None if self.is_known or order is None or isinstance(order, DrawnOrder | MixedOrder) else order.digest()
+        return None if self.is_known or order is None else order.digest()
 
     def state(self, position: Position) -> dict[str, Any]:
         """As ``Loader.state_dict`` gives it."""
@@ -152,17 +149,15 @@ class EpochOrder:
         """The steps from ``first`` on. In blocks of shards, ``next`` may wait until shards are fetched."""
         order = self._order(epoch)
         for step in count(first):
-            if (blocks := self._blocks(order)) is not None:
-                # The length of the epoch, or while that is not known, one beyond this step.
-                end = share.start + (step + 1) * share.taken_at_once
-                known = blocks.known(-(-end // self._copies))
-                last = int(blocks.blocks_of(np.array([known - 1]))[1][0])
-                share = replace(share, length=known * self._copies, padding_start=last * self._copies)
+            # The length of the epoch, or while that is not known, one beyond this step.
+            known = order.known(share.start + (step + 1) * share.taken_at_once)
+            last_group, _ = order.groups_of(np.array([known - 1]))
+            share = replace(share, length=known, padding_start=int(np.max(last_group)))
             if step >= len(share):
                 return
             yield self._plan(order, epoch, share, step)
 
-    def steps(self, share: Share, epoch: int, pool: Executor, times: StageTimes, first: int = 0) -> Steps[Rows]:
+    def steps(self, share: Share, epoch: int, pool: Executor, times: StageTimes, first: int = 0) -> Steps:
         """The same, each read by all threads of ``pool``."""
         stopped = Event()
         plans = self.plans(share, epoch, first)
@@ -190,15 +185,10 @@ class EpochOrder:
         """Places in the epoch's order that each sample is mixed with, [N, K]: by its own place in a shuffled order,
         so that they depend on nothing but the seed, the epoch, the sample and its copy; in blocks of shards, within
         its block and by its place there."""
-        once, times = (order.once, order.times) if isinstance(order, RepeatedOrder) else (order, 1)
-        if isinstance(once, BlockOrder):
-            _, starts, lengths = once.blocks_of(positions // times)
-            return partner_positions(positions, lengths * times, self._num_partners, starts * times)
-        length = once.length * times
-        if self._shuffle:
-            return partner_positions(positions, length, self._num_partners)
-        purpose = OrderPurpose.SAMPLES if once.is_every else OrderPurpose.DRAWS
-        return partners_of(positions, length, self._seed, epoch, self._num_partners, purpose, times)
+        starts, lengths = order.groups_of(positions)
+        if self._shuffle or self.is_in_blocks:
+            return partner_positions(positions, lengths, self._num_partners, starts)
+        return partners_of(positions, lengths, self._seed, epoch, self._num_partners, order.purpose, self._copies)
 
     def partner_ids(self, index: int, epoch: int) -> list[int]:
         """The ids of those that a sample is mixed with. Raises ValueError where an epoch is not every sample once."""
@@ -218,26 +208,19 @@ class EpochOrder:
         the same whatever the batch is.
         """
         order = self._order(epoch)
-        blocks = self._blocks(order)
         key = rng.stream_key(self._seed, epoch, int(OrderPurpose.SUBSTITUTES), rng.SHUFFLE_DOMAIN)
         words = rng.sample_words(plan.ids[list(rows)], key, _SUBSTITUTES).astype(np.uint64)
         numbers = (words[..., 0] << np.uint64(32)) | words[..., 1]
-        if blocks is None:
-            spans = np.array([[0, order.length]], np.uint64)
-        else:
-            spans = np.array([blocks.replacements(int(plan.samples[row])) for row in rows], np.uint64)
-            order = blocks
-        positions = (spans[:, :1] + numbers % spans[:, 1:]).astype(np.int64)
+        order, starts, lengths = order.replacements(plan.samples[list(rows)])
+        positions = np.reshape(starts, (-1, 1)) + (numbers % np.reshape(lengths, (-1, 1)).astype(np.uint64)).astype(
+            np.int64
+        )
         if order.is_every:
             return positions
         return order.at(positions.reshape(-1))[0].reshape(positions.shape)
 
     def _order(self, epoch: int) -> Order:
         return self._orders.get(epoch) or self._make_order(epoch)
-
-    def _blocks(self, order: Order) -> BlockOrder | None:
-        once = order.once if isinstance(order, RepeatedOrder) else order
-        return once if isinstance(once, BlockOrder) else None
 
     def _make_order(self, epoch: int) -> Order:
         once = self._picks.order_of(epoch)

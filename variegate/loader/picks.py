@@ -17,9 +17,9 @@ from variegate.checks import as_integer, integer
 from variegate.data.base import digest_of
 from variegate.data.sharded import AnySource, ShardedSource
 from variegate.loader.blocks import BlockOrder
-from variegate.loader.mixture import MixedOrder, Mixture, MixtureOrders
+from variegate.loader.mixture import Mixture, MixtureOrders
 from variegate.loader.options import LoaderOptions
-from variegate.loader.shuffle import OrderPurpose, Permutation
+from variegate.loader.shuffle import Order, OrderPurpose, Permutation
 from variegate.loader.weights import DrawnOrder, groups_of
 from variegate.threads import Threads
 
@@ -36,18 +36,20 @@ _ACCEPTED = (
 )
 
 
-class ListedOrder:
-    """The order of an epoch. ``indices``: None for every sample once (``is_every``); copies count by place."""
+class ListedOrder(Order):
+    """``indices``: None for every sample once (``is_every``); copies count by place."""
+
+    length: int
 
     def __init__(self, indices: Indices | None, length: int) -> None:
         self.length = length
         self.is_every = indices is None
+        self.purpose = OrderPurpose.SAMPLES if self.is_every else OrderPurpose.DRAWS
         self._indices = indices
         self._permutation: Permutation | None = None
         self._copies = None if indices is None else _count(indices)
 
     def at(self, positions: Indices) -> tuple[Indices, Copies]:
-        """Positions 0..length-1 -> (index of the sample, number of its copy), int64[N] and uint32[N]."""
         indices = positions if self._permutation is None else self._permutation(positions)
         copies = np.zeros(len(indices), np.uint32) if self._copies is None else self._copies[indices]
         return indices if self._indices is None else self._indices[indices], copies
@@ -62,20 +64,16 @@ class ListedOrder:
         return None if self._indices is None else digest_of(self._indices.tobytes())
 
 
-Once = ListedOrder | DrawnOrder | MixedOrder | BlockOrder
+class RepeatedOrder(Order):
+    """Another order with each of its positions ``times`` times, one after another."""
 
-
-class RepeatedOrder:
-    """Another order with each of its places ``times`` times, one after another."""
-
-    is_every = False
-
-    def __init__(self, order: Once, times: int) -> None:
+    def __init__(self, order: Order, times: int) -> None:
         self.once = order
         self.times = times
+        self.purpose = order.purpose
 
     @property
-    def length(self) -> int | None:
+    def length(self) -> int | None:  # type: ignore[override]
         return None if self.once.length is None else self.once.length * self.times
 
     def at(self, positions: Indices) -> tuple[Indices, Copies]:
@@ -83,11 +81,19 @@ class RepeatedOrder:
         indices, copies = self.once.at(places)
         return indices, (copies * np.uint32(self.times) + again).astype(np.uint32)
 
+    def known(self, end: int) -> int:
+        return self.once.known(-(-end // self.times)) * self.times
+
+    def groups_of(self, positions: Indices) -> tuple[Any, Any]:
+        starts, lengths = self.once.groups_of(positions // self.times)
+        return starts * self.times, lengths * self.times
+
+    def replacements(self, indices: Indices) -> tuple[Order, Any, Any]:
+        # All positions count elsewhere, so that the numbers drawn are those of the repeated order.
+        return self.once.replacements(indices) if isinstance(self.once, BlockOrder) else super().replacements(indices)
+
     def digest(self) -> str | None:
-        return self.once.digest() if isinstance(self.once, ListedOrder) else None
-
-
-Order = Once | RepeatedOrder
+        return self.once.digest()
 
 
 def _count(indices: Indices) -> Copies | None:
@@ -108,7 +114,7 @@ def _count(indices: Indices) -> Copies | None:
 class Picks:
     """The orders of all epochs; ``expected_length``: of any, None if not known; the rest as ``EpochOrder``."""
 
-    order_of: Callable[[int], Once]
+    order_of: Callable[[int], Order]
     expected_length: Callable[[], int | None]
     facts: dict[str, Any]
     is_known: bool = True
@@ -165,10 +171,9 @@ def picks_of(source: AnySource, options: LoaderOptions, shuffle: bool) -> Picks:
         return Picks(partial(_ask, sampler, samples), lambda: None if is_function else len(sampler), facts, False)
     indices = None if sampler is None else _check_indices("sampler", sampler, samples)
     order = ListedOrder(indices, samples if indices is None else len(indices))
-    purpose = OrderPurpose.SAMPLES if order.is_every else OrderPurpose.DRAWS
 
     def order_of(epoch: int) -> ListedOrder:
-        return order.permuted(Permutation(order.length, seed, epoch, purpose)) if shuffle else order
+        return order.permuted(Permutation(order.length, seed, epoch, order.purpose)) if shuffle else order
 
     digest = order.digest()
     return Picks(order_of, lambda: order.length, {} if digest is None else {"sampler": digest})

@@ -8,7 +8,6 @@ import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import torch
 
@@ -108,7 +107,11 @@ class Pipeline:
             weakref.finalize(self, self._workers.fleet.close)
         # Kept from epoch to epoch: the allocator holds memory for every thread that ever was.
         self._readers = Threads(reader_threads(self.order.is_remote, options.num_threads), "variegate-read")
-        self._makers = Threads(min(_MAKERS, options.num_threads, max(options.prefetch, 1)), "variegate-batch")
+        number_of_makers = min(_MAKERS, options.num_threads, max(options.prefetch, 1))
+        self.depth = options.prefetch
+        if self._workers is not None:
+            number_of_makers = self.depth = self._workers.depth
+        self._makers = Threads(max(number_of_makers, 1), "variegate-batch")
 
     def partners(self, index: int, epoch: int) -> list[int]:
         """Ids of those that a sample is mixed with in an epoch."""
@@ -139,31 +142,27 @@ class Pipeline:
         times = StageTimes()
         steps, stop_reading, make = self._steps(share, epoch, times)
         read_depth = _REMOTE_READ_DEPTH if self.order.is_remote else _READ_DEPTH
-        if self._workers is not None:
-            read_depth = self._workers.read_depth
         return EpochRun(
             position,
             steps,
             make,
             self._makers,
-            depth=self.options.prefetch,
-            read_depth=read_depth,
+            depth=self.depth,
+            read_depth=read_depth if self._workers is None else 0,
             stop_reading=stop_reading,
             times=times,
         )
 
     def _steps(
         self, share: Share, epoch: int, times: StageTimes, **first: int
-    ) -> tuple[Iterator[Waiting[Any]], Callable[[], None], MakeBatch]:
+    ) -> tuple[Iterator[Waiting], Callable[[], None], MakeBatch]:
         """The steps of an epoch, what ends them, and what makes a batch of one."""
         given = self.options.conditions_of(epoch)
         if self._workers is None:
             rows, stop = self.order.steps(share, epoch, self._readers, times, **first)
             return rows, stop, partial(self._maker.make, work=EpochWork(epoch, times, given))
         plans = self.order.plans(share, epoch, **first)
-        number = None if self.order.is_in_blocks else len(share) - first.get("first", 0)
-        steps, stop = self._workers.steps(plans, number, epoch, given)
-        return steps, stop, lambda report: report.unpack(times)
+        return self._workers.steps(plans, epoch, times, given)
 
     def hand_out(self, result: BatchResult, epoch: int) -> AnyBatch:
         """The batch, for use by the calling thread. Raises TooManyErrors."""

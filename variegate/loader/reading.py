@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from PIL import Image
@@ -120,11 +120,10 @@ class Rows(StepPlan):
     _BY_ROW: ClassVar[tuple[str, ...]] = (*StepPlan._BY_ROW, "data", "labels", "shown_ids")
 
 
-T = TypeVar("T")
-# Waits until a step is ready; None where there are no more.
-Waiting: TypeAlias = Callable[[], T | None]
+# Waits until a step is read: its rows, or for workers, which read themselves, its plan.
+Waiting: TypeAlias = Callable[[], Any]
 # One step after another, each begun by a ``next``, and what ends this.
-Steps: TypeAlias = tuple[Iterator[Waiting[T]], Callable[[], None]]
+Steps: TypeAlias = tuple[Iterator[Waiting], Callable[[], None]]
 
 
 class Reader:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ctypes import c_int64, c_uint64, c_void_p
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,38 @@ class OrderPurpose(IntEnum):
     SOURCES = 8
     BLOCKS = 9
     PASSES = 10
+
+
+class Order:
+    """The samples of an epoch by position. ``is_every``: each sample once, at the position of its index or shuffled.
+
+    ``length``: None while it is not known.
+    """
+
+    is_every = False
+    length: int | None
+    purpose = OrderPurpose.DRAWS  # of its permutation
+
+    def at(self, positions: Int64Array) -> tuple[Int64Array, UInt32Array]:
+        """Positions 0..length-1 -> (index of the sample, number of its copy), int64[N] and uint32[N]."""
+        raise NotImplementedError
+
+    def known(self, end: int) -> int:
+        """Find the order up to position ``end`` -> up to where it is known, less only at the end of the epoch."""
+        assert self.length is not None
+        return self.length
+
+    def groups_of(self, positions: Int64Array) -> tuple[Any, Any]:
+        """First position and length of the group, within which samples are mixed, at each position; or of all."""
+        return 0, self.length
+
+    def replacements(self, indices: Int64Array) -> tuple[Order, Any, Any]:
+        """Order, first position and number of those that may replace each sample."""
+        return self, 0, self.length
+
+    def digest(self) -> str | None:
+        """Of an order that does not follow from seed, epoch and arguments."""
+        return None
 
 
 class Permutation:

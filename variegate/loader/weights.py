@@ -21,7 +21,7 @@ from variegate.checks import as_integer, number
 from variegate.data.base import digest_of
 from variegate.data.labels import NO_LABEL
 from variegate.data.samples import Samples
-from variegate.loader.shuffle import OrderPurpose, Permutation, permute_within, random_words
+from variegate.loader.shuffle import Order, OrderPurpose, Permutation, permute_within, random_words
 
 _ACCEPTED = "one number for each sample or each class, a mapping {class: weight}, or None"
 _NUMBERS = "finite numbers from 0 on, not all of them 0"
@@ -40,10 +40,8 @@ class Groups:
         return digest_of(self.members.tobytes(), self.sizes.tobytes(), self.mass.tobytes())
 
 
-class DrawnOrder:
-    """The order of an epoch of ``length`` draws, as ``ListedOrder``."""
-
-    is_every = False
+class DrawnOrder(Order):
+    """The order of an epoch of ``length`` draws."""
 
     def __init__(self, groups: Groups, length: int, seed: int, epoch: int) -> None:
         self.length, self._groups, self._seed, self._epoch = length, groups, seed, epoch

@@ -8,19 +8,20 @@ import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import replace
-from itertools import count
 from queue import Queue
 from typing import Any
 
 import numpy as np
 
-from variegate.loader.making import BatchMaker
+from variegate.loader.epochs import MakeBatch
+from variegate.loader.making import BatchMaker, BatchResult
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
 from variegate.loader.order import EpochOrder
-from variegate.loader.reading import StepPlan, Steps
+from variegate.loader.reading import StepPlan, Waiting
+from variegate.loader.stats import StageTimes
 from variegate.loader.workers.job import BatchReport, BatchSpec, BatchTask
 from variegate.loader.workers.places import WorkerPlaces
-from variegate.threads import Threads, at_fork
+from variegate.threads import at_fork
 from variegate.workers.protocol import EngineError, WorkerPool
 from variegate.workers.run import FailedItem, run_tasks
 from variegate.workers.scheduler import Rules, Scheduler, Snapshot
@@ -120,47 +121,39 @@ class Fleet:
 
 
 class WorkerBatches:
-    """The steps of epochs, made by a fleet."""
+    """The steps of epochs, made by a fleet.
+
+    ``depth``: batches begun ahead of the one that the consumer has: so many that each worker has one, and one waits for
+    the next idle worker. 0 makes each when it is asked for.
+    """
 
     def __init__(self, fleet: Fleet, options: LoaderOptions, order: EpochOrder) -> None:
         self.fleet = fleet
+        self.depth = max(options.prefetch, len(fleet.devices)) + 1 if options.prefetch else 0
         self._on_error = options.on_error
         self._order = order
-        self._planner = Threads(1, "variegate-plan")
-        # Steps to begin beyond those that are prefetched, so that each worker has one, and one waits for the next idle.
-        self.read_depth = max(1, len(fleet.devices) + 1 - options.prefetch)
 
     def steps(
-        self, plans: Iterator[StepPlan], number: int | None, epoch: int, given: ConditionsOfIds | None
-    ) -> Steps[BatchReport]:
-        """Each ``next`` plans a step and gives it to the workers. ``number`` of steps; None: not known."""
+        self, plans: Iterator[StepPlan], epoch: int, times: StageTimes, given: ConditionsOfIds | None
+    ) -> tuple[Iterator[Waiting], Callable[[], None], MakeBatch]:
+        """The steps of an epoch, what ends them, and what has a worker make a batch of one, and waits for it."""
         begun: list[BatchFuture] = []
 
-        def begin() -> BatchFuture | None:
-            plan = next(plans, None)
-            if plan is None:
-                return None
+        def make(plan: StepPlan) -> BatchResult:
             future = self.fleet.submit(self._task_of(plan, epoch, given))
             begun.append(future)
-            return future
-
-        def wait(planned: Future[BatchFuture | None]) -> BatchReport | None:
-            future = planned.result()
-            if future is None:
-                return None
-            begun.remove(future)
             try:
-                return future.result()
+                return future.result().unpack(times)
             except CancelledError:
                 raise RuntimeError("nobody wants this batch any more") from None
+            finally:
+                begun.remove(future)
 
         def stop() -> None:
-            for future in begun:
+            for future in list(begun):
                 future.cancel()
 
-        begin_each = count() if number is None else range(number)
-        waits = (self._planner.submit(begin) for _ in begin_each)
-        return ((lambda planned=planned: wait(planned)) for planned in waits), stop
+        return ((lambda plan=plan: plan) for plan in plans), stop, make
 
     def _task_of(self, plan: StepPlan, epoch: int, given: ConditionsOfIds | None) -> BatchTask:
         rows = range(len(plan.padding))
