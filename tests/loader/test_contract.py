@@ -60,7 +60,7 @@ def test_the_rest_of_an_epoch_is_the_same(name: str, before: int, after: int, ba
         parts += [rows_of(next(iterator)) for _ in range(batches)]
         states.append(json.loads(json.dumps(loader.state_dict())))
     assert states.count(states[0]) == before
-    following = []
+    following: list[Any] = []
     for rank in range(after):
         loader = loader_of(name, rank=rank, world_size=after, batch_size=5, prefetch=rank)
         loader.load_state_dict(states[0])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
@@ -17,7 +17,6 @@ from variegate.errors import one_line
 from variegate.io.addresses import shown_host
 from variegate.workers import wire
 from variegate.workers.protocol import (
-    SHUTDOWN_SECONDS,
     Assignment,
     JobSpec,
     WorkerEvent,
@@ -26,6 +25,7 @@ from variegate.workers.protocol import (
     error_line,
     serve,
 )
+from variegate.workers.threads import LocalPool, Report, start_thread
 from variegate.workers.wire import Parts
 
 INSTALL = "pip install 'variegate[ray]'"
@@ -71,7 +71,7 @@ def _check_address(address: str) -> None:
         raise ConnectionError(f"address: got {shown!r}, where no Ray cluster answers ({error})") from None
 
 
-class RayPool:
+class RayPool(LocalPool):
     """See ``WorkerPool``. Each GPU worker has a GPU of its own, whatever number the device has here.
 
     ``needs``: resources of a worker, as of an actor's options; None for its cores, or one GPU.
@@ -85,67 +85,57 @@ class RayPool:
         address: str | None = None,
         needs: Mapping[str, float] | None = None,
     ) -> None:
-        self._ray = connect(address)
-        self._pickler = self._ray.cloudpickle.CloudPickler
-        self._spec = self._ray.put(_as_arrays(wire.encode_spec(spec, self._pickler)))
-        self._shares_arrays = bool(getattr(spec, "shares_arrays", False))
-        self._devices = devices
-        self._num_threads = num_threads
-        self._needs = needs
-        self._actor_class = self._ray.remote(concurrency_groups={"assignments": 1, "events": 1})(_Actor)
-        self._actors: dict[int, Any] = {}  # by worker
-        self._polls: dict[Any, int] = {}  # workers by the pending reply of ``next_events``
+        ray = connect(address)
+        actor_class = ray.remote(concurrency_groups={"assignments": 1, "events": 1}, max_restarts=0)(_Actor)
+        encoded = ray.put(_as_arrays(wire.encode_spec(spec, ray.cloudpickle.CloudPickler)))
+        shares_arrays = bool(getattr(spec, "shares_arrays", False))
 
-    def start(self, device: int, worker: int) -> None:
-        name = self._devices[device]
-        is_gpu = name.startswith("cuda")
-        info = WorkerInfo(worker, "cuda:0" if is_gpu else name, self._num_threads)
-        default_needs = {"num_gpus": 1, "num_cpus": 0} if is_gpu else {"num_cpus": self._num_threads}
-        actor_class = self._actor_class.options(**(self._needs or default_needs), max_restarts=0)
-        self._actors[worker] = actor_class.remote(self._spec, tuple(info), self._shares_arrays)
-        self._poll(worker)
+        def start_actor(info: WorkerInfo) -> Any:
+            is_gpu = info.device.startswith("cuda")
+            default_needs = {"num_gpus": 1, "num_cpus": 0} if is_gpu else {"num_cpus": num_threads}
+            sent = info._replace(device="cuda:0") if is_gpu else info
+            return actor_class.options(**(needs or default_needs)).remote(encoded, tuple(sent), shares_arrays)
 
-    def send(self, worker: int, assignment: Assignment) -> None:
-        if (actor := self._actors.get(worker)) is not None:
-            *head, payload = assignment
-            parts = [] if payload is None else _as_arrays(wire.encode(payload, self._pickler))
-            actor.receive.options(concurrency_group="assignments").remote(head, parts)
+        super().__init__(partial(_RayWorker, ray, start_actor), devices, num_threads)
 
-    def stop(self, worker: int) -> None:
-        self._polls = {reply: polled for reply, polled in self._polls.items() if polled != worker}
-        if (actor := self._actors.pop(worker, None)) is not None:
-            self._ray.kill(actor, no_restart=True)
 
-    def wait(self, timeout: float) -> list[WorkerEvent]:
-        if not self._polls:
-            time.sleep(timeout)
-            return []
-        self._ray.wait(list(self._polls), num_returns=1, timeout=timeout)
-        ready, _ = self._ray.wait(list(self._polls), num_returns=len(self._polls), timeout=0)
-        return [event for reply in ready for event in self._events_of(reply)]
+class _RayWorker:
+    """An actor as a ``LocalWorker``. A thread receives its events."""
 
-    def close(self, force: bool = False) -> None:
-        pending = list(self._polls)
-        for worker in list(self._actors):
-            self.stop(worker)
-        if pending:
-            # A pending reply becomes an error once its actor has ended.
-            self._ray.wait(pending, num_returns=len(pending), timeout=SHUTDOWN_SECONDS)
+    is_killable = True
 
-    def _poll(self, worker: int) -> None:
-        self._polls[self._actors[worker].next_events.options(concurrency_group="events").remote()] = worker
+    def __init__(self, ray: Any, start_actor: Callable[[WorkerInfo], Any], info: WorkerInfo, report: Report) -> None:
+        self._ray = ray
+        self._info = info
+        self._report = report
+        self._actor = start_actor(info)
+        self.thread = start_thread(f"from variegate {info.device} #{info.worker}", self._receive_events)
 
-    def _events_of(self, reply: Any) -> list[WorkerEvent]:
-        worker = self._polls.pop(reply)
+    def send(self, assignment: Assignment) -> None:
+        *head, payload = assignment
+        parts = [] if payload is None else _as_arrays(wire.encode(payload, self._ray.cloudpickle.CloudPickler))
+        self._actor.receive.options(concurrency_group="assignments").remote(head, parts)
+
+    def finish(self) -> None:
+        self.kill()
+
+    def kill(self) -> None:
+        self._ray.kill(self._actor, no_restart=True)
+
+    def _receive_events(self) -> None:
+        is_lost = False
         try:
-            events = [wire.unpack_event(event, _copied(parts)) for event, parts in self._ray.get(reply)]
+            while not is_lost:
+                reply = self._actor.next_events.options(concurrency_group="events").remote()
+                for event, parts in self._ray.get(reply):
+                    is_lost = isinstance(event, WorkerLost)
+                    self._report(wire.unpack_event(event, _copied(parts)))
+                # Must not stay in memory while the next events are awaited.
+                del reply, event, parts
         except self._ray.exceptions.RayError as error:
-            events = [WorkerLost(worker, describe_death(error))]
-        if any(isinstance(event, WorkerLost) for event in events):
-            self.stop(worker)
-        else:
-            self._poll(worker)
-        return events
+            self._report(WorkerLost(self._info.worker, describe_death(error)))
+        finally:
+            self.kill()
 
 
 class _Actor:
@@ -160,8 +150,8 @@ class _Actor:
         self._info = WorkerInfo(*info)
         self._assignments: SimpleQueue[Assignment | None] = SimpleQueue()
         self._events: SimpleQueue[tuple[WorkerEvent, Parts]] = SimpleQueue()
-        threading.Thread(target=self._run, daemon=True).start()
-        threading.Thread(target=_end_with_raylet, daemon=True).start()
+        start_thread("job", self._run)
+        start_thread("end with raylet", _end_with_raylet)
 
     def receive(self, head: tuple[Any, ...], parts: Parts) -> None:
         wire.decode_assignment(self._info.worker, head, _copied(parts), self._assignments.put, self._report)
