@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from variegate.workers.wire import decode, encode, receive_parts, send_parts
+from variegate.workers.wire import decode, encode
 
 
 def test_large_arrays_and_tensors_stay_where_they_are() -> None:
@@ -44,32 +42,3 @@ def test_anything_that_can_be_pickled_comes_back(value: Any) -> None:
         assert torch.equal(back.to_dense(), value.to_dense())
     else:
         assert np.array_equal(back, value)
-
-
-def test_parts_pass_a_socket_of_any_size() -> None:
-    ours, theirs = socket.socketpair()
-    parts = [b"head", np.arange(3 << 20, dtype=np.uint8), b"", bytearray(5)]
-    sender = threading.Thread(target=send_parts, args=(ours, parts))
-    sender.start()
-    received = receive_parts(theirs)
-    sender.join()
-    assert [bytes(part) for part in received] == [bytes(part) for part in parts]
-    for sock in (ours, theirs):
-        sock.close()
-
-
-@pytest.mark.parametrize("sent", [0, 2, 10, 30, 10_000])
-def test_half_a_message_is_an_end_and_nothing_else(sent: int) -> None:
-    ours, theirs = socket.socketpair()
-    whole = bytearray()
-
-    class Kept:
-        def sendall(self, data: Any) -> None:
-            whole.extend(bytes(data))
-
-    send_parts(Kept(), [b"head", bytes(20_000)])  # type: ignore[arg-type]
-    ours.sendall(whole[:sent])
-    ours.close()
-    with pytest.raises(EOFError):
-        receive_parts(theirs)
-    theirs.close()
