@@ -9,9 +9,7 @@ import torch
 
 import variegate as vg
 from tests.loader.loading import CROPPED, NORMALISED
-from tests.loader.samples import MemoryShards, MemorySource
-from tests.loader.test_failures import BROKEN
-from tests.loader.test_own_targets import TARGETS, Pairs
+from tests.loader.samples import BROKEN, TARGETS, MemoryShards, MemorySource, Pairs
 from variegate import transforms as T
 
 NUMBER = 50

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from PIL import Image
 
+import variegate as vg
 from tests.images import PHOTOS, photo
 from variegate.data.base import Item, SampleName, SourceError
 from variegate.data.samples import POSITION_BITS, Samples, samples_of
@@ -26,6 +28,12 @@ def jpeg(index: int) -> bytes:
     buffer = io.BytesIO()
     Image.fromarray(img_HWC).save(buffer, "JPEG" if index % 4 else "PNG", quality=90)
     return buffer.getvalue()
+
+
+TRUNCATED = jpeg(5)[:400]  # a JPEG: its header is whole, its picture is not
+NO_HEADER = jpeg(6)[:20]
+UNREADABLE = DecodeError("memory: 7.jpg", "cannot be read (Input/output error)")
+BROKEN: dict[int, Any] = {5: TRUNCATED, 6: NO_HEADER, 7: UNREADABLE, 8: b"", 9: b"this is text", 12: jpeg(12)[:300]}
 
 
 class MemorySource:
@@ -95,3 +103,33 @@ class MemoryShards(ShardedSource):
 
     def _open_all(self) -> Samples:
         return samples_of(self.samples)
+
+
+HEIGHT, WIDTH, NUM_PAIRS = 24, 32, 5
+
+
+def png(n: int) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(np.full((HEIGHT, WIDTH, 3), 40 * n, np.uint8)).save(out, "PNG")
+    return out.getvalue()
+
+
+def own(n: int) -> dict[str, Any]:
+    """What transforms of torchvision take beside an image, of n objects."""
+    mask = torch.zeros((n, HEIGHT, WIDTH), dtype=torch.uint8)
+    mask[:, 2:9, 3:20] = 1
+    boxes = torch.tensor([[float(k), 2.0, k + 5.0, 8.0] for k in range(n)]).reshape(-1, 4)
+    return {"boxes": boxes, "labels": torch.arange(n), "masks": mask, "image_id": n, "area": torch.arange(n) * 2.0}
+
+
+class Pairs:
+    """As torchvision's data sets are: an image, and what is of it."""
+
+    def __len__(self) -> int:
+        return NUM_PAIRS
+
+    def __getitem__(self, n: int) -> Any:
+        return Image.open(io.BytesIO(png(n)), formats=["PNG"]), own(n)
+
+
+TARGETS = vg.Targets(per_box=["area"], passed=["image_id"])

@@ -9,15 +9,11 @@ import pytest
 
 import variegate as vg
 from tests.loader.loading import CROPPED, load, pixels
-from tests.loader.samples import MemoryShards, MemorySource, jpeg
+from tests.loader.samples import BROKEN, TRUNCATED, MemoryShards, MemorySource, jpeg
 from variegate import transforms as T
 from variegate.data.base import SourceError
 from variegate.errors import DecodeError
 
-TRUNCATED = jpeg(5)[:400]  # a JPEG: its header is whole, its picture is not
-NO_HEADER = jpeg(6)[:20]
-UNREADABLE = DecodeError("memory: 7.jpg", "cannot be read (Input/output error)")
-BROKEN = {5: TRUNCATED, 6: NO_HEADER, 7: UNREADABLE, 8: b"", 9: b"this is text", 12: jpeg(12)[:300]}
 # Of seed 0 in epoch 0: with others, a run that is repeated would train on other images.
 SUBSTITUTES = {5: 18, 6: 2, 7: 14, 8: 10, 9: 14, 12: 13}
 SOURCES = [lambda: MemorySource(20, BROKEN), lambda: MemoryShards(20, broken=BROKEN)]  # type: ignore[arg-type]
@@ -129,12 +125,6 @@ def test_a_substitute_in_shards_is_of_its_block_or_the_one_before(shuffle: bool)
         assert other in (block - 1, block)
 
 
-def test_shards_that_begin_with_a_bad_sample() -> None:
-    broken: dict[int, bytes | DecodeError] = {0: TRUNCATED, 1: TRUNCATED}
-    loader = load(MemoryShards(9, broken=broken), on_error="skip", shuffle=False)
-    assert [len(batch.labels) for batch in loader] == [2, 4, 1]
-
-
 @pytest.mark.parametrize("on_error", ["skip", "replace"])
 def test_a_batch_of_nothing_but_bad_samples_holds_a_substitute(on_error: str) -> None:
     """An empty batch would put this rank a step behind the others."""
@@ -153,15 +143,6 @@ def test_a_shard_that_is_lost_ends_a_run_of_several_ranks() -> None:
         list(load(MemoryShards(30, lost=1), on_error="skip", rank=0, world_size=2))
     with pytest.raises(SourceError, match=r"^shard-1\.tar: the connection broke off$"):
         list(load(MemoryShards(30, lost=1, on_error="raise")))
-
-
-def test_ranks_stay_in_step_with_bad_samples_on_one_of_them() -> None:
-    broken: dict[int, bytes | DecodeError] = dict.fromkeys(range(0, 12, 2), TRUNCATED)
-    counts = [
-        len(list(load(MemorySource(12, broken), on_error="skip", shuffle=False, rank=rank, world_size=2, batch_size=2)))
-        for rank in range(2)
-    ]
-    assert counts == [3, 3]
 
 
 def test_nothing_but_bad_samples_ends_with_the_first_of_them() -> None:

@@ -6,58 +6,30 @@ import io
 import re
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from PIL import Image
 
 import variegate as vg
 from tests.loader.loading import load
+from tests.loader.samples import NUM_PAIRS, TARGETS, WIDTH, Pairs, own, png
 from variegate import transforms as T
 from variegate.errors import DecodeError
 
-HEIGHT, WIDTH, NUMBER = 24, 32, 5
 FLIP = T.RandomHorizontalFlip(1.0)
-
-
-def png(n: int) -> bytes:
-    out = io.BytesIO()
-    Image.fromarray(np.full((HEIGHT, WIDTH, 3), 40 * n, np.uint8)).save(out, "PNG")
-    return out.getvalue()
-
-
-def own(n: int) -> dict[str, Any]:
-    """What transforms of torchvision take beside an image, of n objects."""
-    mask = torch.zeros((n, HEIGHT, WIDTH), dtype=torch.uint8)
-    mask[:, 2:9, 3:20] = 1
-    boxes = torch.tensor([[float(k), 2.0, k + 5.0, 8.0] for k in range(n)]).reshape(-1, 4)
-    return {"boxes": boxes, "labels": torch.arange(n), "masks": mask, "image_id": n, "area": torch.arange(n) * 2.0}
-
-
-class Pairs:
-    """As torchvision's data sets are: an image, and what is of it."""
-
-    def __len__(self) -> int:
-        return NUMBER
-
-    def __getitem__(self, n: int) -> Any:
-        return Image.open(io.BytesIO(png(n)), formats=["PNG"]), own(n)
-
-
-TARGETS = vg.Targets(per_box=["area"], passed=["image_id"])
 
 
 @pytest.mark.parametrize(
     "source",
-    [Pairs(), [{"image": png(n), **own(n)} for n in range(NUMBER)], [(png(n), own(n)) for n in range(NUMBER)]],
+    [Pairs(), [{"image": png(n), **own(n)} for n in range(NUM_PAIRS)], [(png(n), own(n)) for n in range(NUM_PAIRS)]],
     ids=["pairs", "list", "list of pairs"],
 )
 def test_a_loader_gives_what_stands_beside_the_images(source: Any) -> None:
-    loader = load(source, FLIP, batch_size=NUMBER, shuffle=False, targets=TARGETS)
+    loader = load(source, FLIP, batch_size=NUM_PAIRS, shuffle=False, targets=TARGETS)
     batch = next(iter(loader))
     assert set(batch) == {"image", "boxes", "labels", "masks", "image_id", "area"}
-    assert batch["image_id"] == list(range(NUMBER))
-    for n in range(NUMBER):
+    assert batch["image_id"] == list(range(NUM_PAIRS))
+    for n in range(NUM_PAIRS):
         x1, y1, x2, y2 = own(n)["boxes"].T
         assert torch.equal(batch["boxes"][n], torch.stack([WIDTH - x2, y1, WIDTH - x1, y2], 1))
         assert torch.equal(batch["masks"][n], own(n)["masks"].flip(2))
@@ -80,13 +52,13 @@ def columns(n: int) -> dict[str, Any]:
     return {"bbox": [one["bbox"] for one in listed], "category": [one["category_id"] for one in listed]}
 
 
-ROWS = [{"image": png(n), "objects": columns(n)} for n in range(NUMBER)]
+ROWS = [{"image": png(n), "objects": columns(n)} for n in range(NUM_PAIRS)]
 
 
 @pytest.mark.parametrize("source", [Listed(), ROWS], ids=["coco", "hugging face"])
 def test_objects_become_boxes_by_their_edges(source: Any) -> None:
-    batch = next(iter(load(source, FLIP, batch_size=NUMBER, shuffle=False, targets=vg.Targets())))
-    for n in range(NUMBER):
+    batch = next(iter(load(source, FLIP, batch_size=NUM_PAIRS, shuffle=False, targets=vg.Targets())))
+    for n in range(NUM_PAIRS):
         x1, y1, x2, y2 = own(n)["boxes"].T
         assert torch.equal(batch["boxes"][n], torch.stack([WIDTH - x2, y1, WIDTH - x1, y2], 1))
         assert batch["labels"][n].tolist() == list(range(n))
@@ -97,8 +69,8 @@ def test_objects_become_boxes_by_their_edges(source: Any) -> None:
 
 @pytest.mark.parametrize("source", [Listed(), ROWS], ids=["coco", "hugging face"])
 def test_objects_stay_in_the_format_that_they_are_written_in(source: Any) -> None:
-    batch = next(iter(load(source, FLIP, batch_size=NUMBER, shuffle=False, targets=vg.Targets(box_format="xywh"))))
-    for n in range(NUMBER):
+    batch = next(iter(load(source, FLIP, batch_size=NUM_PAIRS, shuffle=False, targets=vg.Targets(box_format="xywh"))))
+    for n in range(NUM_PAIRS):
         x1, y1, x2, y2 = own(n)["boxes"].T
         assert torch.equal(batch["boxes"][n], torch.stack([WIDTH - x2, y1, x2 - x1, y2 - y1], 1))
 
@@ -120,8 +92,8 @@ def test_objects_are_not_in_a_format_that_they_are_not_written_in(
 
 
 def test_an_image_may_have_a_label_of_its_own() -> None:
-    samples = [{"image": png(n), "label": n % 3, "boxes": own(n)["boxes"]} for n in range(NUMBER)]
-    batch = next(iter(load(samples, batch_size=NUMBER, shuffle=False, targets=vg.Targets())))
+    samples = [{"image": png(n), "label": n % 3, "boxes": own(n)["boxes"]} for n in range(NUM_PAIRS)]
+    batch = next(iter(load(samples, batch_size=NUM_PAIRS, shuffle=False, targets=vg.Targets())))
     assert batch["label"].tolist() == [0, 1, 2, 0, 1]
 
 

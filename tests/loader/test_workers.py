@@ -18,8 +18,7 @@ import torch
 import variegate as vg
 from tests.loader.cases import CASES, NUMBER, everything, plain
 from tests.loader.loading import CROPPED, NORMALISED, load
-from tests.loader.samples import MemorySource
-from tests.loader.test_failures import BROKEN
+from tests.loader.samples import BROKEN, MemorySource
 from variegate import transforms as T
 from variegate.data.base import Item
 from variegate.errors import DecodeError
