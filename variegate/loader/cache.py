@@ -51,24 +51,44 @@ def _checksum(record: Any, pixels: Any) -> int:
     return zlib.crc32(pixels, zlib.crc32(record.tobytes()[: -record["checksum"].nbytes]))
 
 
-class _Pixels:
-    """A file of pixels, open until nothing refers to it."""
+def _nbytes_of(record: tuple[Any, ...], file_size: int) -> int:
+    """Size of a record's picture; 0 if the record is of no picture within a file of pixels."""
+    _, offset, height, width, channels, *_ = record
+    nbytes: int = height * width * channels
+    return nbytes if channels <= MAX_CHANNELS and offset + nbytes <= file_size else 0
 
-    def __init__(self, path: Path, flags: int) -> None:
-        self.descriptor = os.open(path, flags | BINARY, 0o644)
+
+class _Pair:
+    """Pixels and records of one process, open until nothing refers to them. ``is_own``: of this one."""
+
+    def __init__(self, stem: Path, is_own: bool) -> None:
+        flags = BINARY | (os.O_RDWR | os.O_CREAT | os.O_EXCL if is_own else os.O_RDONLY)
+        self.is_own = is_own
+        self.pixels = self.index = -1
+        self.pixels = os.open(f"{stem}.pixels", flags, 0o644)
+        self.index = os.open(f"{stem}.index", flags, 0o644)
+        self.nbytes = 0  # of pixels that were written
+        self.is_checked = bytearray()  # by record
 
     def __del__(self) -> None:
-        if hasattr(self, "descriptor"):
-            os.close(self.descriptor)
+        for descriptor in (self.pixels, self.index):
+            if descriptor >= 0:
+                os.close(descriptor)
 
+    def read(self, first: int, number: int) -> Any:
+        """Records of the index, perhaps fewer."""
+        size = _RECORD.itemsize
+        data = bytearray(number * size)
+        read = read_at(self.index, memoryview(data), first * size)
+        return np.frombuffer(data, _RECORD, read // size)
 
-class _Part:
-    """Records of a pair of files that this process found at one time."""
-
-    def __init__(self, pixels: _Pixels, records: Any, is_checked: bool) -> None:
-        self.pixels = pixels
-        self.records = records  # by row; an array for those of other processes, a list for our own
-        self.is_checked = np.full(len(records), is_checked)
+    def add(self, record: Any, pixels: Any) -> None:
+        written = 0
+        while written < len(pixels):
+            written += write_at(self.pixels, pixels[written:], self.nbytes + written)
+        write_at(self.index, record.tobytes(), len(self.is_checked) * _RECORD.itemsize)
+        self.nbytes += written
+        self.is_checked.append(True)
 
 
 class DiskCache:
@@ -91,17 +111,12 @@ class DiskCache:
             reason = f"cannot be made ({error.strerror}); accepted: a folder to write to"
             raise ValueError(f"cache: {folder}: {reason}") from error
         self._room = shutil.disk_usage(root).free // (2 * processes) if max_bytes is None else max_bytes
-        # The part and the row in it: numbers, since there may be millions.
-        self._places: dict[int, tuple[int, int]] = {}
-        self._parts: list[_Part] = []
-        self._pixels: dict[Path, _Pixels] = {}  # by the file of their records
+        self._pairs: dict[Path, _Pair] = {}
+        # The pair and the number of its record: numbers, since there may be millions.
+        self._places: dict[int, tuple[_Pair, int]] = {}
         self._lock = Lock()
-        self._own: _Part | None = None
-        self._own_name: Path | None = None
-        self._own_index = -1
-        self._end = 0
+        self._own: _Pair | None = None
         self.nbytes = 0
-        self._read: dict[Path, int] = {}  # bytes of others' records
         self.use_added()
         self._room += self.nbytes if max_bytes is None else 0
         at_fork(self)
@@ -110,18 +125,31 @@ class DiskCache:
         """The parent goes on appending to its pair of files; what it has there is read, and written to another."""
         self._lock = Lock()
         if self._own is not None:
-            self._own.is_checked = np.full(len(self._own.records), True)
-            os.close(self._own_index)
-            assert self._own_name is not None
-            self._read[self._own_name] = len(self._own.records) * _RECORD.itemsize
-        self._own, self._own_name, self._own_index, self._end = None, None, -1, 0
+            self._own.is_own = False
+            self._own = None
 
     def use_added(self) -> None:
         """Find what other processes have added since."""
         with self._lock:
             for index in sorted(self._root.glob("*.index")):
-                if index != self._own_name and index.stat().st_size > self._read.get(index, 0):
-                    self._load(index)
+                with suppress(OSError):
+                    self._load(index.with_suffix(""))
+
+    def _load(self, stem: Path) -> None:
+        pair = self._pairs.get(stem) or _Pair(stem, is_own=False)
+        self._pairs[stem] = pair
+        first = len(pair.is_checked)
+        number = os.fstat(pair.index).st_size // _RECORD.itemsize - first
+        if pair.is_own or number <= 0:
+            return
+        file_size = os.fstat(pair.pixels).st_size
+        records = pair.read(first, number).tolist()
+        pair.is_checked += bytes(len(records))
+        for row, record in enumerate(records, first):
+            if nbytes := _nbytes_of(record, file_size):
+                # Two processes may have kept the same picture; both take up room.
+                self.nbytes += nbytes
+                self._places.setdefault(record[0], (pair, row))
 
     def __len__(self) -> int:
         return len(self._places)
@@ -130,22 +158,31 @@ class DiskCache:
         place = self._places.get(sample_id)
         if place is None:
             return None
-        part = self._parts[place[0]]
-        row = place[1]
-        record = part.records[row]
-        _, offset, *shape, is_float, int_label, float_label, checksum = record.item()
-        picture = np.empty(shape, np.uint8)
-        flat = picture.reshape(-1).data
+        pair, row = place
         try:
-            read = read_at(part.pixels.descriptor, flat, offset)
+            found = self._read(sample_id, pair, row)
         except OSError:
             return None  # it is decoded instead
-        if part is not self._own and not part.is_checked[row]:
-            # Once a process is enough: after a crash of the machine a file may have its length but not its bytes.
-            if read != picture.nbytes or _checksum(record, flat) != checksum:
-                self._places.pop(sample_id, None)
+        if found is None:
+            self._places.pop(sample_id, None)
+        return found
+
+    def _read(self, sample_id: int, pair: _Pair, row: int) -> tuple[Picture, Any] | None:
+        """None for what is no picture, or damaged."""
+        records = pair.read(row, 1)
+        file_size = os.fstat(pair.pixels).st_size
+        if not len(records) or records["id"][0] != sample_id or not _nbytes_of(records[0].item(), file_size):
+            return None
+        record = records[0]
+        _, offset, *shape, is_float, int_label, float_label, checksum = record.item()
+        picture = np.empty(shape, np.uint8)
+        pixels = picture.reshape(-1).data
+        read = read_at(pair.pixels, pixels, offset)
+        # Once a process is enough: after a crash of the machine a file may have its length but not its bytes.
+        if not pair.is_checked[row]:
+            if read != picture.nbytes or _checksum(record, pixels) != checksum:
                 return None
-            part.is_checked[row] = True
+            pair.is_checked[row] = True
         return picture, float_label if is_float else int_label
 
     def put(self, sample_id: int, picture: Picture, label: Any) -> Picture:
@@ -164,61 +201,17 @@ class DiskCache:
         return picture
 
     def _append(self, sample_id: int, picture: Picture, label: Any) -> None:
-        own = self._own or self._open_own()
-        flat = np.ascontiguousarray(picture).reshape(-1).data
+        if self._own is None:
+            stem = self._root / f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
+            self._own = self._pairs[stem] = _Pair(stem, is_own=True)
+        pixels = np.ascontiguousarray(picture).reshape(-1).data
         is_float = isinstance(label, (float, np.floating))
-        values = (sample_id, self._end, *picture.shape, is_float, 0 if is_float else label, label, 0)
+        values = (sample_id, self._own.nbytes, *picture.shape, is_float, 0 if is_float else label, label, 0)
         record = np.array([values], _RECORD)
-        record["checksum"] = _checksum(record[0], flat)
-        written = 0
-        while written < len(flat):
-            written += write_at(own.pixels.descriptor, flat[written:], self._end + written)
-        os.write(self._own_index, record.tobytes())
-        own.records.append(record[0])
-        self._places[sample_id] = self._own_number, len(own.records) - 1
-        self._end += len(flat)
-        self.nbytes += len(flat)
-
-    def _open_own(self) -> _Part:
-        stem = self._root / f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
-        pixels = _Pixels(Path(f"{stem}.pixels"), os.O_RDWR | os.O_CREAT | os.O_EXCL)
-        self._own = _Part(pixels, [], is_checked=True)
-        appending = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | BINARY
-        self._own_name = Path(f"{stem}.index")
-        self._own_index = os.open(self._own_name, appending, 0o644)
-        self._pixels[self._own_name] = pixels
-        self._own_number = len(self._parts)
-        self._parts.append(self._own)
-        return self._own
-
-    def _load(self, index: Path) -> None:
-        try:
-            with index.open("rb") as file:
-                file.seek(self._read.get(index, 0))
-                data = file.read()
-            pixels = self._pixels.get(index) or _Pixels(index.with_suffix(".pixels"), os.O_RDONLY)
-        except OSError:
-            return
-        self._pixels[index] = pixels
-        size = _RECORD.itemsize
-        data = data[: len(data) // size * size]
-        self._read[index] = self._read.get(index, 0) + len(data)
-        records = np.frombuffer(data, _RECORD)
-        self._parts.append(_Part(pixels, records, is_checked=False))
-        # In numbers that do not run over, and are exact where the file is long enough.
-        sides = [records[side].astype(np.float64) for side in ("height", "width", "channels")]
-        sizes = np.prod(sides, axis=0)
-        is_picture = (sizes > 0) & (records["channels"] >= 1) & (records["channels"] <= MAX_CHANNELS)
-        is_there = is_picture & (records["offset"].astype(np.float64) + sizes <= os.fstat(pixels.descriptor).st_size)
-        self.nbytes += int(sizes[is_there].sum())
-        part = len(self._parts) - 1
-        for row in np.flatnonzero(is_there).tolist():
-            # Two processes may have kept the same picture; both take up room.
-            self._places.setdefault(int(records["id"][row]), (part, row))
-
-    def __del__(self) -> None:
-        if getattr(self, "_own_index", -1) >= 0:
-            os.close(self._own_index)
+        record["checksum"] = _checksum(record[0], pixels)
+        self._own.add(record, pixels)
+        self._places[sample_id] = self._own, len(self._own.is_checked) - 1
+        self.nbytes += len(pixels)
 
 
 class HostCache:
@@ -297,7 +290,6 @@ class NodeCache(DiskCache):
         super().__init__(root / name, key, max_bytes, processes)
 
     def __del__(self) -> None:
-        super().__del__()
         if hasattr(self, "_in_use"):
             folder = self._root.parent
             with one_at_a_time(folder.parent / "lock"):
