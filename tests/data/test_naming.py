@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from PIL import Image
 
 from tests.data.tars import tar_bytes
-from tests.images import photo
 from variegate.data.base import SampleName
 from variegate.data.filtered import name_key, sample_key
 from variegate.data.opening import open_source
-
-
-def test_of_a_folder_it_is_the_path_below_it(tmp_path):
-    (tmp_path / "cat" / "deep").mkdir(parents=True)
-    Image.fromarray(photo(4, 4)).save(tmp_path / "cat" / "deep" / "a.png")
-
-    assert sample_key(open_source(tmp_path), 0) == "cat/deep/a.png"
 
 
 def test_by_index_and_in_shards_it_is_the_same_and_knows_no_folder(tmp_path):
@@ -24,8 +15,10 @@ def test_by_index_and_in_shards_it_is_the_same_and_knows_no_folder(tmp_path):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.tar").write_bytes(tar_bytes([("x/7.jpg", b"data")]))
     source, sharded = open_source(tmp_path / "here" / "a.tar"), open_source(tmp_path / "there" / "a.tar", stream=True)
-
     assert sample_key(source, 0) == name_key(sharded.name(0)) == "a.tar: x/7.jpg"
+    (tmp_path / "photos" / "deep").mkdir(parents=True)
+    (tmp_path / "photos" / "deep" / "a.png").touch()
+    assert sample_key(open_source(tmp_path / "photos"), 0) == "deep/a.png"
 
 
 @pytest.mark.parametrize(

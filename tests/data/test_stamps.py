@@ -74,20 +74,26 @@ def test_a_change_in_words(was: Stamp, now: Stamp, words: str, monkeypatch: pyte
         time.tzset()
 
 
-def laid(root: Path, kind: str) -> Any:
-    lay = {"folder": contract.folder, "parquet": contract.parquet, "shards": contract.shards, "raw": contract.raw}[kind]
-    return lay(root, contract.pictures())
+# The pattern of the files of a source, and what lays them.
+SOURCES: dict[str, Any] = {
+    "": contract.folder,
+    "*.parquet": contract.parquet,
+    "*.tar": contract.shards,
+    "*.arrow": contract.raw,
+}
 
 
-@pytest.mark.parametrize("kind", ["folder", "parquet", "shards", "raw"])
-def test_a_moved_or_copied_source_is_the_same_and_a_touched_file_is_not(tmp_path: Path, kind: str) -> None:
-    laid(tmp_path / "a", kind)
+@pytest.mark.parametrize("pattern", SOURCES)
+def test_a_moved_or_copied_source_is_the_same_and_a_touched_file_is_not(tmp_path: Path, pattern: str) -> None:
+    SOURCES[pattern](tmp_path / "a", contract.pictures())
     files = sorted(path for path in (tmp_path / "a").rglob("*") if path.suffix not in ("", ".index", ".txt"))
     shutil.copytree(tmp_path / "a", tmp_path / "deep" / "b")  # with times
-    endings = {"folder": "", "parquet": "*.parquet", "shards": "*.tar", "raw": "*.arrow"}
+
+    def opened(folder: Path) -> Any:
+        return open_source(f"{folder}/{pattern}")
 
     def stamps(folder: Path) -> Stamps:
-        found = stamps_of(open_source(_place(folder, kind, endings[kind])))  # type: ignore[arg-type]
+        found = stamps_of(opened(folder))
         assert found is not None
         return found
 
@@ -100,16 +106,11 @@ def test_a_moved_or_copied_source_is_the_same_and_a_touched_file_is_not(tmp_path
     # Whole seconds later: a few nanoseconds may pass for what another file system cuts off.
     os.utime(other, ns=(0, other.stat().st_mtime_ns + 3_000_000_005))
     now = stamps(tmp_path / "deep" / "b")
-    changed = differences(was, now).tolist()
-    assert [now.place(file) for file in changed] == [str(other)]
-    for sample in range(len(open_source(_place(tmp_path / "a", kind, endings[kind])))):  # type: ignore[arg-type]
-        source: Any = open_source(_place(tmp_path / "a", kind, endings[kind]))
+    assert [now.place(file) for file in differences(was, now).tolist()] == [str(other)]
+    source = opened(tmp_path / "a")
+    for sample in range(len(source)):
         assert source.name(sample).file == was.place(was.file_of(sample))
     assert pickle.loads(pickle.dumps(was.for_workers())).at(0) == was.at(0)
-
-
-def _place(folder: Path, kind: str, ending: str) -> str:
-    return str(folder / ending) if ending else str(folder)
 
 
 def test_a_remote_folder_is_listed_and_asked_for_its_marks(tmp_path: Path, memory: Any) -> None:
@@ -128,16 +129,12 @@ def test_a_remote_folder_is_listed_and_asked_for_its_marks(tmp_path: Path, memor
     assert differences(was, now).tolist() == [2]
 
 
-def test_arrays_and_data_sets_have_none() -> None:
+def test_sources_without_files_and_files_that_are_gone(tmp_path: Path) -> None:
     images = np.zeros((3, 4, 4, 3), np.uint8)
     for spec in (images, [images[0], images[1]]):
-        source: Any = open_source((spec, [0] * len(spec)))
-        assert stamps_of(source) is None
-
-
-def test_a_file_that_is_gone_since_it_was_listed(tmp_path: Path) -> None:
-    laid(tmp_path, "folder")
-    source: Any = open_source(str(tmp_path))
+        assert stamps_of(open_source((spec, [0] * len(spec)))) is None
+    contract.folder(tmp_path / "a", contract.pictures())
+    source: Any = open_source(tmp_path / "a")
     Path(source.name(0).file).unlink()
     found = stamps_of(source)
     assert found is not None

@@ -401,11 +401,6 @@ class ParquetStore(Store):
         self._group_starts = list(accumulate((reader.rows[group] for reader, group in self._groups), initial=0))[:-1]
         self.__setstate__({})
 
-    @property
-    def held_bytes(self) -> int:
-        """Memory that decoded row groups (or, where they are unpacked, their lists of places) take now."""
-        return self._cache.nbytes
-
     def digest(self, samples: Samples) -> str:
         assert not callable(samples.label)
         files = [(reader.file, sum(reader.rows), reader.column) for reader in self._readers]

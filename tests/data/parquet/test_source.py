@@ -90,10 +90,10 @@ def test_memory_is_bounded_and_each_group_is_loaded_once(tmp_path: Path, monkeyp
     with monkeypatch.context() as patch:  # no room to unpack row groups
         patch.setattr("shutil.disk_usage", lambda place: type("Usage", (), {"free": 10}))
         tight = open_parquet([path], memory=35_000)
-    held: Any = tight.store
+    store: Any = tight.store
     for index in np.random.default_rng(0).integers(0, 100, 300).tolist():
         assert tight.read(index).data == rows[index]
-        assert 10_000 <= held.held_bytes <= 35_000
+        assert 10_000 <= store._cache.nbytes <= 35_000
     loads.clear()
     ample = open_parquet([path])
     together = threading.Barrier(8)
