@@ -111,13 +111,9 @@ def _print_checked(result: CheckResult, src: str) -> None:
     else:
         say("no findings")
     print_facts(_facts(result))
-    found_here = {one.finding for one in result.findings if one.file is not None and one.split == "train"}
-    # Few data sets want these; dark or tiny images may be what a model is to learn from. Serious ones first.
-    kinds = [kind for kind in FINDING_KINDS.values() if kind.is_serious or kind.name == "duplicates"]
-    dropped = [kind.name for kind in sorted(kinds, key=lambda kind: not kind.is_serious) if kind.name in found_here]
-    if dropped and result.out is not None:
+    if result.suggested_drop and result.out is not None:
         table_file = shlex.quote(result.out)
-        say(f"next: variegate clean {shlex.quote(src)} --from {table_file} --drop {','.join(dropped)}")
+        say(f"next: variegate clean {shlex.quote(src)} --from {table_file} --drop {','.join(result.suggested_drop)}")
 
 
 def _facts(result: CheckResult) -> Iterator[tuple[str, str]]:

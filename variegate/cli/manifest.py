@@ -99,13 +99,9 @@ def replay(options: ReplayOptions) -> None:
     """
     from variegate.io.durable import write_atomically
     from variegate.jobs.augment.replay import replay as make_again
-    from variegate.jobs.output.files import safe_name
 
     made = make_again(options.manifest, options.row, options.source, options.exclude)
-    name = Path(str(made.row["file"] if made.row["member"] is None else made.row["member"])).name
-    if name.startswith(".") or not name:  # no output has such a name, and here it may mean something
-        name = safe_name(name)
-    path = Path(name) if options.out is None else options.out
+    path = Path(made.name) if options.out is None else options.out
     if options.out is None and path.exists():
         raise ValueError(f"{path}: exists already; accepted: another folder, or --out FILE")
     write_atomically(path, made.data)

@@ -204,6 +204,17 @@ class CheckResult:
         return f"CheckResult({self.images:,} images, {len(self.findings):,} findings)"
 
     @property
+    def suggested_drop(self) -> list[str]:
+        """Kinds of findings in train images that few data sets want, for ``clean``: serious ones, then duplicates.
+
+        Dark or tiny images may be what a model is to learn from.
+        """
+        here = {one.finding for one in self.findings if one.file is not None and one.split == "train"}
+        return [
+            name for name in KINDS_SHOWN if name in here and (FINDING_KINDS[name].is_serious or name == "duplicates")
+        ]
+
+    @property
     def images(self) -> int:
         return len(self.table)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from variegate.checks import check_pixel_version
@@ -16,6 +17,7 @@ from variegate.jobs.arguments import open_by_index, recorded_place, texts_in
 from variegate.jobs.augment.annotated import plan_for, with_outlines
 from variegate.jobs.augment.job import ExpansionSpec
 from variegate.jobs.augment.plan import SETTINGS, Plan
+from variegate.jobs.output.files import safe_name
 from variegate.jobs.output.manifest import ANNOTATED, Manifest, read_manifest
 from variegate.targets.settings import Targets
 from variegate.transforms import from_dict
@@ -29,6 +31,13 @@ class Replayed(NamedTuple):
     is_same: bool  # all of it is as the row says
     mask: bytes | None = None  # the file of its mask
     targets: str | None = None  # text of the column
+
+    @property
+    def name(self) -> str:
+        """Name of the output, without its folder or shard."""
+        name = Path(str(self.row["file"] if self.row["member"] is None else self.row["member"])).name
+        # No output has a name that begins with a dot, and elsewhere it may mean something.
+        return safe_name(name) if name.startswith(".") or not name else name
 
 
 def replay(manifest: StrPath, row: int, source: Any = None, exclude: StrPath | None = None) -> Replayed:
