@@ -55,7 +55,7 @@ def test_a_training_and_the_same_command_again(
     shown, told = capsys.readouterr()
     assert shown.startswith(f"{out}: 3 epochs, 18 steps, top-1 ")
     network, begun, *epochs = told.splitlines()
-    assert network == "wrn-10-1, batches of 10 images of 8x8: 60 images of 8x8"
+    assert network == "wrn-10-1, 3 epochs, batches of 10 images of 8x8: 60 images of 8x8"
     assert begun == "total batch size 10; learning rate 0.1"
     assert [line.split(": loss ")[0] for line in epochs] == ["epoch 1", "epoch 2", "epoch 3"]
     files = {"augmentation.json", "checkpoints", "log.jsonl", "model.pt", "train.json"}

@@ -58,7 +58,7 @@ class Purpose:
 
 # 50,000 images over 200 epochs, as Population Based Augmentation trains on CIFAR-10.
 SEARCH = Purpose(32, 0, 10_000_000, 10, 200)
-TRAIN = Purpose(224, 0, 10_000_000, 10, 200)
+TRAIN = Purpose(224, 0, 10_000_000, 30, 200)
 LABELS = Purpose(32, 16, 30_000, 6, 20)
 
 
@@ -98,8 +98,7 @@ def choose(
     size = size or choose_size(data.sizes, purpose)
     model = model or _choose_model(data.images, max(size))
     batch_size = batch_size or choose_batch(data.train)
-    seen = round(purpose.images_seen / max(1, data.train))
-    epochs = epochs or max(purpose.least_epochs, min(purpose.most_epochs, seen))
+    epochs = epochs or choose_epochs(data.train, purpose)
     choice = Choice(model, size, is_kept, batch_size, epochs, ())
     return replace(choice, reasons=(_reason(choice, data),))
 
@@ -142,6 +141,12 @@ def choose_batch(train: int) -> int:
     return max(1, min(batch, train))
 
 
+def choose_epochs(train: int, purpose: Purpose) -> int:
+    """As many epochs of ``train`` images as see those of the purpose, within its bounds."""
+    seen = round(purpose.images_seen / max(1, train))
+    return max(purpose.least_epochs, min(purpose.most_epochs, seen))
+
+
 def _choose_model(images: int, side: int) -> str:
     """The network for so many images of a longer side. Above 64 pixels its first layer has a stride, so that the blocks
     see at most 64."""
@@ -159,7 +164,9 @@ def _reason(choice: Choice, data: Data) -> str:
     elif data.sizes:
         height, width = (statistics.median_low(one) for one in zip(*data.sizes, strict=True))
         many += f" of several sizes, about {_text((height, width))}"
-    return f"{choice.model}, batches of {choice.batch_size} images of {_text(choice.size)}: {many}"
+    epochs = f"{choice.epochs} epoch{'s' if choice.epochs > 1 else ''}"
+    chosen = f"{choice.model}, {epochs}, batches of {choice.batch_size} images of {_text(choice.size)}"
+    return f"{chosen}: {many}"
 
 
 def fit_memory(

@@ -20,7 +20,7 @@ from variegate.jobs.arguments import WHOLE, parse_size
 from variegate.learn.adaptation import adapted
 from variegate.learn.averaging import Ranks
 from variegate.learn.batches import classes_of, plain_images
-from variegate.learn.choices import LARGEST_KEPT, TRAIN, Choice, Data, choose, fit_memory, sample_sizes
+from variegate.learn.choices import LARGEST_KEPT, TRAIN, Choice, Data, choose, choose_epochs, fit_memory, sample_sizes
 from variegate.learn.images import BaselineAugmentation
 from variegate.learn.models import statistics_of
 from variegate.loader import Loader
@@ -72,9 +72,10 @@ class Feed:
         self.classes = classes_of(self.source, self.place)
         if len(self.classes) < 2:
             raise SourceError(f"{self.place}: has one class ({first_names(self.classes)}); accepted: two or more")
-        self.options = options
+        epochs = options.epochs or choose_epochs(self.length, TRAIN)
+        self.options = options = replace(options, epochs=epochs)
         row = options.row
-        self._policy = None if row.policy is None else scaled_policy(row.policy, options.epochs)
+        self._policy = None if row.policy is None else scaled_policy(row.policy, epochs)
         self.channels, self.choice = self._choose(ranks)
         chosen = self.choice
         self.model, self.size, self.batch_size = chosen.model, chosen.size, chosen.batch_size

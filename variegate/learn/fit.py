@@ -443,7 +443,7 @@ def fit(
     # From here on, because torch loads a part of itself for the first optimizer of a process, which takes seconds.
     started = time.perf_counter()
     is_finite = True
-    for epoch in range(options.epochs):
+    for epoch in range(options.num_epochs):
         if is_over():
             return None
         is_finite = math.isfinite(made.train_epoch(loader, epoch))

@@ -114,7 +114,9 @@ class TrainingPlan:
         recipe = self.recipe
         size = int(height), int(width)
         devices = tuple(self.devices)
-        return Started(*counts, recipe.batch_size or 0, recipe.epochs, self.model, size=size, devices=devices, **more)
+        return Started(
+            *counts, recipe.batch_size or 0, recipe.num_epochs, self.model, size=size, devices=devices, **more
+        )
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ class ImageRace:
 
     def __post_init__(self) -> None:
         for row in self.rows.values():
-            row.transform(self.baseline, self.plan.recipe.epochs)
+            row.transform(self.baseline, self.plan.recipe.num_epochs)
         least = "two or more" if self.rules.drops else "each name once, such as none, crop, flip+crop"
         if len(self.rows) < (2 if self.rules.drops else 1):
             raise ValueError(f"policies: got {len(self.rows) or 'none'}; accepted: {least}")
@@ -201,7 +203,7 @@ class ImageRace:
         row = self.rows[name]
         size = self.baseline.size
         around = row.around(self.baseline)
-        policy = row.loaded(self.plan.recipe.epochs)
+        policy = row.loaded(self.plan.recipe.num_epochs)
         steps: list[T.Transform] = [T.Resize(size)] if self.is_resized else []
         steps += [] if policy is None else [policy]
         if not is_whole(policy):
@@ -294,7 +296,7 @@ class Evaluated:
         """Draw the comparison. Raises PlotError without matplotlib, WriteError."""
         plan = self.race.plan
         counts = f"{plan.subsets.train:,} images train, {plan.subsets.scored:,} score"
-        plot_comparison(self.comparison, path, f"{plan.model}, {counts}, {plan.recipe.epochs} epochs")
+        plot_comparison(self.comparison, path, f"{plan.model}, {counts}, {plan.recipe.num_epochs} epochs")
 
 
 class WholeTrainings(ExitStack):
@@ -331,7 +333,7 @@ class WholeTrainings(ExitStack):
         data = FitData(train.samples, baseline.plain, device, threads)
         found = fit(
             data,
-            row.transform(baseline, plan.recipe.epochs),
+            row.transform(baseline, plan.recipe.num_epochs),
             plan.recipe,
             repeat_seed(plan.seed, number),  # the same for all policies: they differ in nothing else
             model=plan.model,

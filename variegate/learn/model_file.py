@@ -74,7 +74,7 @@ def write_model(folder: Path, feed: Feed, weights: dict[str, torch.Tensor]) -> N
             "source": None if feed.place == "source" else absolute_place(feed.place),
             "fingerprint": feed.source.fingerprint,
             "seed": feed.options.seed,
-            "epoch": feed.options.epochs - 1,
+            "epoch": feed.options.num_epochs - 1,
             "transform": feed.transform.to_dict(),
         }
         write_atomically(folder / AUGMENTATION_NAME, (json.dumps(settings) + "\n").encode(), durable=True)

@@ -182,7 +182,9 @@ def open_race(
 def _sizes_of_budget(race: ImageRace, options: RaceOptions, on_event: OnEvent) -> Sizes:
     """The sizes of a race, changed so that three rounds fit into its budget."""
     plan = race.plan
-    sizes = Sizes(plan.subsets.train, plan.subsets.scored, plan.recipe.batch_size or 1, plan.recipe.epochs, plan.model)
+    sizes = Sizes(
+        plan.subsets.train, plan.subsets.scored, plan.recipe.batch_size or 1, plan.recipe.num_epochs, plan.model
+    )
     are_open = options.train is None, options.epochs is None
     if race.rules.budget is None or not any(are_open):
         return sizes

@@ -227,7 +227,7 @@ class SearchRun(PopulationRun):
             len(self.train),
             len(self.validation),
             recipe.batch_size or 0,
-            recipe.epochs,
+            recipe.num_epochs,
             self.model,
             test,
             size=self.baseline.size,

@@ -155,7 +155,7 @@ def fit_budget(
     per_image = measure(plan, rows)
     left = budget - (time.perf_counter() - started)
     train = plan.subsets.train
-    epochs = plan.recipe.epochs
+    epochs = plan.recipe.num_epochs
     total = len(plan.subsets.images)
     in_turn = ROUNDS * math.ceil(len(rows) / len(plan.devices))
 

@@ -72,9 +72,9 @@ class Trainer:
         self._on_event = on_event
         self._notes = notes_on(options)
         options = with_choices_of_run(options, ranks.ranks)
-        self.options = options
         self.ranks = ranks
         self.feed = feed = Feed(source, validation, options, ranks)
+        self.options = options = feed.options
         check_ranks(ranks.gather(describe(feed, ranks.ranks)))
         self._rank_images = feed.batch_size * options.accumulate  # in a step
         steps = math.ceil(feed.length / (self._rank_images * ranks.ranks))
@@ -92,7 +92,7 @@ class Trainer:
             is_alone=True,
         )
         self.checkpoints = Checkpoints(options.out / CHECKPOINTS_NAME, ranks)
-        self.lines = StepLines(ranks, feed.adaptation, options.lr, options.epochs, on_event)
+        self.lines = StepLines(ranks, feed.adaptation, options.lr, options.num_epochs, on_event)
         self._saved_at = -1
 
     def run(self, stop: Event) -> Line:
@@ -169,7 +169,7 @@ class Trainer:
 
     def _run_epochs(self, stop: Event) -> bool:
         """Returns False if ``stop`` ended it."""
-        for epoch in range(self.feed.train.epoch, self.options.epochs):
+        for epoch in range(self.feed.train.epoch, self.options.num_epochs):
             self.feed.train.set_epoch(epoch)
             if self.ranks.is_first:
                 self.adaptation.record(self.options.out, epoch)
@@ -178,7 +178,7 @@ class Trainer:
             is_stopped, is_busy = self.lines.flush(stop, self.checkpoints.is_busy)
             self._evaluate(epoch)
             self._at = self.feed.train.state_dict()
-            is_last = epoch + 1 == self.options.epochs
+            is_last = epoch + 1 == self.options.num_epochs
             if is_last or is_stopped or not is_busy:
                 self._save()
             if is_stopped and not is_last:

@@ -62,7 +62,10 @@ class FitOptions(Options):
     Raises ValueError naming the argument.
     """
 
-    epochs: Annotated[int, Opt("Number of epochs.", "Training", ge=1, is_main=True)] = 100
+    epochs: Annotated[
+        int | None,
+        Opt("Number of epochs. By default 10 million images in all, from 30 to 200.", "Training", ge=1, is_main=True),
+    ] = None
     batch_size: BatchSize = None
     accumulate: Annotated[
         int, Opt("Batches to accumulate gradients over before each optimizer step.", "Training", ge=1)
@@ -118,9 +121,15 @@ class FitOptions(Options):
             raise ValueError(f"lr: got {self.lr!r}; accepted: more than 0, and finite")
         if self.optimizer != "sgd" and not self.momentum < 1:
             raise ValueError(f"momentum: got {self.momentum!r} with {self.optimizer}; accepted: from 0 to below 1")
-        if not self.warmup < self.epochs:
+        if self.epochs is not None and not self.warmup < self.epochs:
             raise ValueError(f"warmup: got {self.warmup!r}; accepted: fewer than the {self.epochs} epochs")
         self.period  # noqa: B018  raises for wrong values
+
+    @property
+    def num_epochs(self) -> int:
+        """Number of epochs, once it is known."""
+        assert self.epochs is not None
+        return self.epochs
 
     @property
     def period(self) -> int:
@@ -137,7 +146,7 @@ class FitOptions(Options):
         """The learning rate after ``epoch`` epochs, which may be a fraction."""
         if epoch < self.warmup:
             return self.lr * (0.01 + 0.99 * epoch / self.warmup)
-        progress = (epoch - self.warmup) / (self.epochs - self.warmup)
+        progress = (epoch - self.warmup) / (self.num_epochs - self.warmup)
         if self.lr_schedule == "linear":
             return self.lr * (1.0 - progress)
         if self.lr_schedule == "cosine":

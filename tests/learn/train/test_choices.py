@@ -50,7 +50,7 @@ def test_the_batch_is_halved_until_it_fits(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(choices, "available_memory", lambda: need.of(40) * 4 // 3)
     found = fitted()
     assert found.batch_size == 32
-    assert found.reasons[0] == "wrn-10-1, batches of 32 images of 72x72: 10,000 images of 96x72"
+    assert found.reasons[0] == "wrn-10-1, 200 epochs, batches of 32 images of 72x72: 10,000 images of 96x72"
     assert found.reasons[1].startswith("batches of 128 would take 0.")
     assert found.reasons[1].endswith("are free; --accumulate 4 makes steps of as many images")
     with pytest.raises(ValueError, match=r"batch_size: got 128, for which wrn-10-1 takes .* at 72x72, and .* at most"):
@@ -71,7 +71,10 @@ def test_a_training_with_a_stem_and_one_without_run(model: str, size: tuple[int,
     given = options(tmp_path, model=model, size="none", epochs=1, batch_size=8, policy="crop")
     events: list[Any] = []
     assert train((images, np.arange(16) % 2), given, on_event=events.append)["is_done"]
-    assert events[0].text == f"{model}, batches of 8 images of {size[0]}x{size[1]}: 16 images of {size[0]}x{size[1]}"
+    assert (
+        events[0].text
+        == f"{model}, 1 epoch, batches of 8 images of {size[0]}x{size[1]}: 16 images of {size[0]}x{size[1]}"
+    )
 
 
 def test_a_run_keeps_what_it_chose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,3 +91,8 @@ def test_a_model_that_cannot_be_measured_trains(tmp_path: Path) -> None:
     assert memory_of("tests.learn.train.digits:without_statistics", 3, 10, (8, 8), FitOptions(), 0) is None
     feed = Feed(digits(64)[0], None, options(tmp_path), Ranks())
     assert (feed.model, feed.batch_size) == ("tests.learn.train.digits:without_statistics", 32)
+
+
+@pytest.mark.parametrize(("images", "epochs"), [(100, 200), (50_000, 200), (100_000, 100), (1_300_000, 30)])
+def test_epochs_see_ten_million_images_within_bounds(images: int, epochs: int) -> None:
+    assert choose(Data(images, images, [(32, 32)]), TRAIN).epochs == epochs

@@ -75,7 +75,7 @@ def doubtful_labels(
     sizes = list(zip(rows["height"].to_pylist(), rows["width"].to_pylist(), strict=True))
     trained = len(rows) - len(rows) // FOLDS
     choice = choose(Data(len(rows), trained, sizes), LABELS, model=_MODEL)
-    notes.append(f"labels: {choice.reasons[0]}, {choice.epochs} epochs")
+    notes.append(f"labels: {choice.reasons[0]}")
     images = load_images(source.take(indices), choice.size, "cpu", stop)
     # Without those that cannot be read any more.
     found = np.isin(source.ids(indices), images.ids)

@@ -69,7 +69,7 @@ def test_wrong_labels_are_found_and_named(monkeypatch: pytest.MonkeyPatch) -> No
     assert found.notes == [
         "labels: images without a class are not looked at (1)",
         "labels: classes of fewer than 3 different images are not looked at (lone)",
-        "labels: airbench-94x0.25, batches of 8 images of 16x16: 176 images of 8x8, 8 epochs",
+        "labels: airbench-94x0.25, 8 epochs, batches of 8 images of 16x16: 176 images of 8x8",
     ]
     assert told[-1][0] == told[-1][1] == len(told)
 
