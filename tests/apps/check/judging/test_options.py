@@ -16,7 +16,7 @@ from variegate.options.datasets import CheckingOptions
         ({"dark": 1.5}, "dark: got 1.5; accepted: a finite number from 0 to 1, or nothing"),
         ({"aspect": 0.5}, "aspect: got 0.5; accepted: a finite number of 1 or more, or nothing"),
         ({"blurred": float("nan")}, "blurred: got nan; accepted: a finite number of 0 or more, or nothing"),
-        ({"seed": 3}, "seed: got it without labels"),
+        ({"seed": 3}, "seed: got 3; accepted: with labels=True"),
         ({"near_distance": 16}, "near_distance: got 16; accepted: an integer from 0 to 15"),
     ],
 )
