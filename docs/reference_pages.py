@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from variegate.ops.base import Transform
+from variegate.options import Options
 from variegate.transforms.functional.declared import accepted_by
 
 # ```{api} MODULE, then a name a line; after a colon, the members that are described with it. A line ":defined-in: FILE
@@ -66,6 +67,8 @@ def described(module: str, name: str, members: str) -> list[str]:
             lines.append("   :special-members: __call__")
         if listed := accepted(value):
             return [lines[0] + without_types(value), *lines[1:], *listed]
+        if issubclass(value, Options):  # whose types are declarations of options
+            lines[0] += without_types(value)
         return [*lines, "   :undoc-members:"] if members else lines
     if callable(value):
         if value.__name__ != name:

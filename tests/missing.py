@@ -1,4 +1,4 @@
-"""Parts that an operation, an instruction or a command still needs, all at once: ``python -m tests.missing Vignette``.
+"""Parts that an operation, an instruction or a command still needs, all at once: ``python -m tests.missing Hue``.
 
 Without a name, it looks at all of them. ``make generated`` updates files that programs write.
 """
@@ -59,6 +59,9 @@ def missing_of_class(name: str) -> Iterator[str]:
         yield f"docs/gallery.py: a row of FAMILIES, a reason in WITHOUT, or _useful of {name}, from which one follows"
     if name not in described_names() and home not in described_files():
         yield f"docs/reference: {home} in a line `:defined-in:` of the page that it belongs to"
+    for function in cls._functions:
+        if function not in described_names():
+            yield f"docs/reference/functional.md: {function}, the function of {name}"
     op = getattr(cls, "_op", None)
     if op is not None:
         yield from missing_of_instruction(op)
@@ -66,12 +69,12 @@ def missing_of_class(name: str) -> Iterator[str]:
 
 def missing_of_instruction(op: Op) -> Iterator[str]:
     """The same of an instruction that transforms emit."""
-    if op not in SPECS:
-        yield f"variegate/program/ops.py: a row of SPECS for Op.{op.name}"
-        return
-    spec = SPECS[op]
     if op.name not in instruction_rows():
         yield f"docs/operations.md: a row for {op.name}"
+    if op not in SPECS:
+        yield f"variegate/program/ops.py: a row of SPECS for Op.{op.name}; then ask again, as its kind decides the rest"
+        return
+    spec = SPECS[op]
     if spec.level is None and meaning_of(op) is None:
         file = ORACLE[spec.kind].__name__.replace(".", "/")
         yield f"{file}.py: {op.name.lower()}(img_HWC, instruction), what it means in NumPy"

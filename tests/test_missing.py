@@ -29,28 +29,28 @@ def test_a_new_operation_is_told_all_that_it_needs(
     monkeypatch.setattr(Transform, "registry", dict(Transform.registry))
 
     @dataclass(frozen=True)
-    class Vignette(MagnitudeOp):
+    class Unwritten(MagnitudeOp):
         """Darken towards the corners."""
 
         strength: Annotated[Number, MagnitudeRange(0.0, 1.0)]
 
-    Vignette.__module__ = "variegate.ops.vignette"
+    Unwritten.__module__ = "variegate.ops.unwritten_here"
     unwritten = int.__new__(Op, 35)
-    unwritten._name_, unwritten._value_ = "VIGNETTE", 35
-    monkeypatch.setattr(Vignette, "_op", unwritten, raising=False)
-    assert missing.main(["Vignette"]) == 1
+    unwritten._name_, unwritten._value_ = "UNWRITTEN", 35
+    monkeypatch.setattr(Unwritten, "_op", unwritten, raising=False)
+    assert missing.main(["Unwritten"]) == 1
     assert files(capsys) == {
         "variegate/transforms/__init__.py",
         "tests/ops/examples.py",
-        "variegate/ops/vignette.py",
+        "variegate/ops/unwritten_here.py",
         "docs/gallery.py",
         "docs/reference",
+        "docs/operations.md",
         "variegate/program/ops.py",
     }
-    monkeypatch.setitem(SPECS, unwritten, OpSpec("Vignette", Kind.POSITION, ("strength",)))
-    assert missing.main(["Vignette"]) == 1
+    monkeypatch.setitem(SPECS, unwritten, OpSpec("Unwritten", Kind.POSITION, ("strength",)))
+    assert missing.main(["Unwritten"]) == 1
     assert files(capsys) >= {
-        "docs/operations.md",
         "tests/oracle/position.py",
         "tests/programs.py",
         "native",
