@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from rich.console import Console
 
 from tests.children import start_python
@@ -20,7 +19,7 @@ from variegate.cli import main
 from variegate.cli.render import rendering
 from variegate.cli.train import _looks
 from variegate.learn.events import EpochEnded, Logged
-from variegate.learn.fit import Fit
+from variegate.learn.fit import Fit, one_thread_each
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -28,10 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 @pytest.fixture(autouse=True, scope="module")
 def _one_thread() -> Iterator[None]:
     """As in the processes that are killed: sums are added in the same order."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with one_thread_each("cpu"):
+        yield
 
 
 SMALL = ("--model", "wrn-10-1", "--batch-size", 10, "--epochs", 3, "--devices", "cpu", "--threads", 1)
@@ -140,7 +137,7 @@ from variegate.learn import progress
 from variegate.cli.render import rendering
 from variegate.cli.train import _looks
 from variegate.learn.events import EpochEnded, Logged
-from variegate.learn.fit import Fit
+from variegate.learn.fit import Fit, one_thread_each
 progress._TELL_SECONDS, update = 0.0, Fit._update
 Fit._update = lambda *given: (time.sleep(0.05), update(*given))
 sys.exit(main(sys.argv[1:]))

@@ -26,14 +26,6 @@ pytestmark = needs("sklearn")
 EFFECTS = np.linspace(0, 1, 5)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 class Idle(vg.transforms.CustomOp):
     """Every value stays."""
 

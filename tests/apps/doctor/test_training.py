@@ -20,6 +20,7 @@ from variegate.apps.doctor import Rate, TrainingRates, probes, training
 from variegate.apps.doctor.training import CEILING, FED, Utilization, draw_training, measure_training
 from variegate.apps.plotting import PlotError
 from variegate.data.base import SourceError
+from variegate.learn.fit import one_thread_each
 from variegate.learn.models import ModelError
 
 CROP = T.Compose([T.RandomResizedCrop(16), T.Normalize((0.5,), (0.5,))])
@@ -29,10 +30,8 @@ CROP = T.Compose([T.RandomResizedCrop(16), T.Normalize((0.5,), (0.5,))])
 def _few_spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """On one thread of torch: several wait for each other where other tests run beside them."""
     monkeypatch.setattr(probes, "SPANS", 2)
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with one_thread_each("cpu"):
+        yield
 
 
 def test_the_ceiling_repeats_one_batch_and_the_other_step_is_fed(monkeypatch: pytest.MonkeyPatch) -> None:
