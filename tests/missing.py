@@ -120,6 +120,7 @@ def described_files() -> set[str]:
     return {name for line in lines for name in line.removeprefix(DEFINED_IN).split()}
 
 
+@cache
 def in_the_gallery() -> set[str]:
     """Names with pictures, and those with a reason to have none."""
     shown = {named(calls[0]) for _, family in families().values() for calls in family}

@@ -115,11 +115,6 @@ class Manifest:
     def place(self) -> str:
         return str(self._file.location)
 
-    def count_missing(self) -> int:
-        """Number of rows of outputs that could not be made. Raises SourceError where they cannot be read."""
-        groups = range(len(self._starts) - 1)
-        return sum(self._read(group, ["status"])["status"].to_pylist().count("quarantined") for group in groups)
-
     def row(self, index: int) -> dict[str, Any]:
         """The columns by name, ``operations`` as a list. Raises IndexError outside 0..len-1, SourceError."""
         check_index(index, len(self))
