@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from docs import cli_page
+from docs import cli_page, speed_chart
 from docs.gallery import WITHOUT, families, named, transform_classes
 from docs.reference_pages import DEFINED_IN, entries
 from native import constants
@@ -41,6 +41,7 @@ GENERATED: dict[Path, Callable[[], str]] = {
     STUB: functional_stub,
     cli_page.PAGE: cli_page.page,
     constants.HEADER: constants.header,
+    speed_chart.CHART: speed_chart.chart,
 }
 
 

@@ -110,7 +110,7 @@ def test_the_readme_of_a_release_links_to_its_tag(metadata: Message) -> None:
     assert metadata["Description-Content-Type"] == "text/markdown"
     text = metadata.get_payload()
     assert isinstance(text, str)
-    assert f"]({REPOSITORY}/blob/v{VERSION}/docs/cli.md)" in text
+    assert f"]({REPOSITORY}/blob/v{VERSION}/docs/command-line.md)" in text
     assert "](docs/" not in text
     assert with_absolute_links("[a `b`](c.md#d) ![p](q.png)", "1.2") == (
         f"[a `b`]({REPOSITORY}/blob/v1.2/c.md#d) ![p](https://raw.githubusercontent.com/variegate/variegate/v1.2/q.png)"
