@@ -8,6 +8,8 @@ import stat
 from pathlib import Path
 from subprocess import CalledProcessError
 
+import pillow_heif
+import pillow_jxl  # noqa: F401
 import pytest
 from PIL import EpsImagePlugin, Image
 
@@ -27,7 +29,7 @@ EPS = b"""%!PS-Adobe-3.0 EPSF-3.0
 0 0 20 20 rectfill
 %%EOF
 """
-ACCEPTED = "accepted: JPEG, PNG, WebP, GIF, BMP, TIFF, PPM"
+ACCEPTED = "accepted: JPEG, PNG, WebP, GIF, BMP, TIFF, PPM, AVIF, HEIC, JPEG XL"
 
 
 def opening_calls(path: Path) -> list[ast.Call]:
@@ -50,6 +52,7 @@ def test_every_opening_says_which_formats() -> None:
 
 def test_formats_are_those_of_the_extensions() -> None:
     Image.init()
+    pillow_heif.register_heif_opener()
     registered = Image.registered_extensions()
     assert {registered[extension] for extension in IMAGE_EXTENSIONS} == set(FORMATS)
 
@@ -100,7 +103,7 @@ def test_ghostscript_is_not_started(
     ("kind", "start"),
     [
         ("EPS", b"%!PS-Adobe-3.0 EPSF-3.0"), ("EPS", b"\xc5\xd0\xd3\xc6"), ("PSD", b"8BPS\0\1"), ("PDF", b"%PDF-1.7"),
-        ("AVIF", b"\0\0\0\x20ftypavif"), ("HEIC", b"\0\0\0\x18ftypheic"), ("ICO", b"\0\0\1\0\1\0"),
+        ("MP4", b"\0\0\0\x20ftypisom"), ("ICO", b"\0\0\1\0\1\0"),
         ("JPEG 2000", b"\0\0\0\x0cjP  \r\n\x87\n"), ("WMF", b"\xd7\xcd\xc6\x9a"), ("SVG", b"<svg xmlns="),
     ],
 )  # fmt: skip

@@ -215,7 +215,7 @@ def _unusable(walked: WalkedFolder, such_as: str = "") -> list[str]:
 
 
 def _in_words(paths: Sequence[str]) -> list[str]:
-    """``12 .avif files, which are not supported`` for kinds of images that are not read; ``3 other files``."""
+    """``12 .jp2 files, which are not supported`` for kinds of images that are not read; ``3 other files``."""
     counts = Counter(os.path.splitext(path)[1].lower() for path in paths)
     named = {extension: count for extension, count in counts.most_common() if extension in UNSUPPORTED_IMAGES}
     lines = [f"{count:,} {extension} files, which are not supported" for extension, count in named.items()]

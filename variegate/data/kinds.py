@@ -21,11 +21,14 @@ IMAGE_EXTENSIONS = (
     ".pgm",
     ".pbm",
     ".pnm",
+    ".avif",
+    ".heic",
+    ".heif",
+    ".hif",
+    ".jxl",
 )
 # Images too, but of kinds that are not read: messages name them.
-UNSUPPORTED_IMAGES = frozenset(
-    (".avif", ".heic", ".heif", ".jxl", ".jp2", ".j2k", ".exr", ".psd", ".svg", ".tga", ".ico", ".dng", ".cr2", ".nef")
-)
+UNSUPPORTED_IMAGES = frozenset((".jp2", ".j2k", ".exr", ".psd", ".svg", ".tga", ".ico", ".dng", ".cr2", ".nef"))
 # Written by the commands beside images and shards. A folder or a pattern never takes these for data, and no output has
 # one of these names.
 SIDECARS = frozenset(

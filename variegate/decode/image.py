@@ -173,7 +173,8 @@ def read_image(
 ) -> Image_HWC:
     """A path, or the bytes of a file -> uint8[H, W, 3], RGB, contiguous; or [H, W, C], see below.
 
-    JPEG, PNG, WebP, GIF, BMP, TIFF and PPM are read, whatever the name. The pixels are those of Pillow's
+    JPEG, PNG, WebP, GIF, BMP, TIFF, PPM, AVIF, HEIC and JPEG XL are read, whatever the name; the last two need
+    ``variegate[heif]`` and ``variegate[jxl]``. The pixels are those of Pillow's
     ``ImageOps.exif_transpose(img).convert("RGB")``: the EXIF orientation is applied, palettes are looked up, alpha is
     dropped (not blended), gray is repeated, the first frame of an animation is taken. **More than 8 bits**: 16-bit gray
     is scaled over its full range (``value * 255 / 65535``, rounded), 16-bit RGB keeps its upper eight bits, one value

@@ -20,15 +20,16 @@ from threading import Lock
 from PIL import Image, ImageFile, UnidentifiedImageError
 
 from variegate.checks import integer
+from variegate.decode.plugins import PLUGINS, jxl_size
 from variegate.errors import DecodeError, one_line
 from variegate.program.program import MAX_SIDE
 from variegate.threads import at_fork
 
 # Pillow's names; those first that it knows without loading all of its plug-ins. "JPEG" reads MPO, JPEGs of several
 # pictures, too. The extensions in data/kinds.py are those of these kinds.
-FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF")
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "AVIF", *PLUGINS)
 JPEG_FORMATS = ("JPEG",)
-_READ = "JPEG, PNG, WebP, GIF, BMP, TIFF, PPM"
+_READ = "JPEG, PNG, WebP, GIF, BMP, TIFF, PPM, AVIF, HEIC, JPEG XL"
 
 _READ_SIGNATURES = {
     b"\xff\xd8\xff": "JPEG",
@@ -39,6 +40,8 @@ _READ_SIGNATURES = {
     b"II+\x00": "TIFF",
     b"MM\x00+": "TIFF",
     b"BM": "BMP",
+    b"\x00\x00\x00\x0cJXL \r\n\x87\n": "JPEG XL",
+    b"\xff\x0a": "JPEG XL",
 }
 _OTHER_SIGNATURES = {
     b"%!PS": "EPS",
@@ -47,8 +50,6 @@ _OTHER_SIGNATURES = {
     b"%PDF": "PDF",
     b"\x00\x00\x00\x0cjP  \r\n\x87\n": "JPEG 2000",
     b"\xff\x4f\xff\x51": "JPEG 2000",
-    b"\x00\x00\x00\x0cJXL \r\n\x87\n": "JPEG XL",
-    b"\xff\x0a": "JPEG XL",
     b"\x00\x00\x01\x00": "ICO",
     b"\x00\x00\x02\x00": "CUR",
     b"icns": "ICNS",
@@ -95,13 +96,17 @@ def check_side(path: str, height: int, width: int) -> None:
 
 
 def open_image_file(data: bytes, formats: Sequence[str] = FORMATS) -> ImageFile.ImageFile:
-    """``Image.open`` without Pillow's limit of pixels; check the size with ``check_pixels``, that of WebP files
-    (``webp_size``) before. Raises whatever Pillow's plug-ins raise for damaged files."""
+    """``Image.open`` without Pillow's limit of pixels; check the size with ``check_pixels``, and ``size_when_opened``
+    before. Raises whatever Pillow's plug-ins raise for damaged files, and ImportError for a package that is missing."""
     Image.preinit()
-    size = webp_size(data)
+    size = size_when_opened(data)
     file = io.BytesIO(data)
     with pillow_limit.lifted(*(size or (0, 0))):
         for name in formats:
+            if name in PLUGINS:
+                if PLUGINS[name].accepts(data[:16]):
+                    return PLUGINS[name].open(file)
+                continue
             if name not in Image.OPEN:
                 Image.init()
             factory, accepts = Image.OPEN[name]
@@ -113,6 +118,11 @@ def open_image_file(data: bytes, formats: Sequence[str] = FORMATS) -> ImageFile.
             except (SyntaxError, IndexError, TypeError, struct.error):  # as Image.open does
                 continue
     raise UnidentifiedImageError("cannot identify image file")
+
+
+def size_when_opened(data: bytes) -> tuple[int, int] | None:
+    """Height and width, by the header, of a file whose pixels take memory when it is opened: WebP and JPEG XL."""
+    return webp_size(data) or jxl_size(data)
 
 
 def webp_size(data: bytes) -> tuple[int, int] | None:
@@ -180,6 +190,8 @@ def reason_for(error: BaseException, data: bytes) -> str:
     text = one_line(error).rstrip(".")
     if not data:
         return "zero bytes: the file is empty"
+    if isinstance(error, ImportError):
+        return f"its contents are {_kind_of(data)[0]}; {text}"
     if isinstance(error, UnidentifiedImageError):
         kind, is_read = _kind_of(data)
         if is_read:
@@ -189,6 +201,8 @@ def reason_for(error: BaseException, data: bytes) -> str:
         return f"not an image: no known format begins with {data[:12]!r}"
     if isinstance(error, Image.DecompressionBombError):
         return f"more pixels than Pillow's limit against decompression bombs ({text})"
+    if "libjxl" in text:  # how to build it, and nothing about the file
+        return f"damaged or truncated: its JPEG XL code cannot be decoded ({size})"
     lowered = text.lower()
     if any(word in lowered for word in ("truncated", "premature end", "not enough image data", "unexpected eof")):
         return f"truncated: it ends after {size}, in the middle of the picture"
@@ -206,5 +220,6 @@ def _kind_of(data: bytes) -> tuple[str, bool]:
     if read := next((kind for start, kind in _READ_SIGNATURES.items() if data.startswith(start)), ""):
         return read, True
     if data[4:8] == b"ftyp":
-        return _BRANDS.get(data[8:12], "MP4"), False
+        brand = _BRANDS.get(data[8:12], "MP4")
+        return brand, brand != "MP4"
     return next((kind for start, kind in _OTHER_SIGNATURES.items() if data.startswith(start)), ""), False

@@ -21,7 +21,7 @@ from variegate.decode.limits import (
     open_image_file,
     pillow_limit,
     reason_for,
-    webp_size,
+    size_when_opened,
 )
 from variegate.decode.memory import rgb_of
 from variegate.errors import DecodeError
@@ -32,6 +32,8 @@ Image_HWC = UInt8Array
 _STRIP = 1 << 18
 # Where one of these stands anywhere in a file, it may be turned by metadata that come after its pixels.
 _SIGNS_OF_ORIENTATION = (b"eXIf", b"EXIF", b"Exif", b"Orientation", b"XML:com.adobe.xmp", b"Raw profile type")
+# Their containers say how a picture is turned in boxes of their own.
+_TURNED_BY_CONTAINER = ("TIFF", "AVIF")
 _IN_GRAY = ("1", "L", "LA", "La")
 # Formats whose mode "I" holds unsigned integers of 16 bits.
 _UNSIGNED_16 = ("PNG", "PPM")
@@ -76,7 +78,7 @@ class PillowFile:
         self._path = path
         self._errors = _DecodeErrors(data, path)
         with self._errors:  # damaged files make Pillow's plug-ins raise nearly anything
-            if size := webp_size(data):
+            if size := size_when_opened(data):
                 check_pixels(path, *size, max_pixels)
             self._image = image = open_image_file(data, formats)
             check_pixels(path, image.height, image.width, max_pixels)
@@ -114,7 +116,8 @@ class PillowFile:
 
     def orientation(self) -> int:
         """EXIF, 1 to 8, before anything is decoded; PNGs whose metadata come last are decoded for it."""
-        if self._image.format != "TIFF" and not any(sign in self._data for sign in _SIGNS_OF_ORIENTATION):
+        has_sign = any(sign in self._data for sign in _SIGNS_OF_ORIENTATION)
+        if self._image.format not in _TURNED_BY_CONTAINER and not has_sign:
             return 1
         with self._errors:
             return pillow_orientation(self._image)
@@ -142,6 +145,8 @@ class PillowFile:
             return 32 if image.mode in ("I", "F") and image.format not in _UNSIGNED_16 else 16
         if image.format == "PNG":
             return max(8, data[_PNG_DEPTH_AT])
+        if image.format == "HEIF":
+            return 16 if image.info["bit_depth"] > 8 else 8
         if image.format == "PPM":  # the raw decoder, which takes no 16 bits of color, has no maximum
             args = image.tile[0].args if image.tile else ()
             return 16 if isinstance(args, tuple) and isinstance(args[-1], int) and args[-1] > 255 else 8

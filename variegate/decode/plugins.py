@@ -1,0 +1,116 @@
+"""Formats that a package next to Pillow decodes, imported for the first file of its format: HEIC and JPEG XL.
+
+The extras ``heif`` and ``jxl`` install them; AVIF is Pillow's. JPEG XL is decoded when a file is opened, so its size is
+read here first, from its header (ISO/IEC 18181-1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from io import BytesIO
+from typing import Any
+
+_HEIF_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"})
+_JXL_CODESTREAM = b"\xff\x0a"
+_JXL_CONTAINER = b"\x00\x00\x00\x0cJXL \r\n\x87\n"
+# Bits of a side in JPEG XL, by its two-bit selector.
+_JXL_SIDE_BITS = (9, 13, 18, 30)
+# Width to height, by the three bits of the ratio; 0 means that the width follows.
+_JXL_RATIOS = {1: (1, 1), 2: (12, 10), 3: (4, 3), 4: (3, 2), 5: (16, 9), 6: (5, 4), 7: (2, 1)}
+# At most: two sides with their selectors, and the ratio.
+_JXL_HEADER_BYTES = 10
+_MOST_BOXES = 64
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A Pillow plugin of another package. ``accepts`` gets the first 16 bytes of a file."""
+
+    module: str
+    class_name: str
+    requirement: str
+    accepts: Callable[[bytes], bool]
+
+    def open(self, file: BytesIO) -> Any:
+        """The file as a Pillow image. Raises ImportError with the command that installs the package."""
+        try:
+            module = import_module(self.module)
+        except ImportError as error:
+            package = self.module.partition(".")[0]
+            raise ImportError(f"needs {package}: pip install '{self.requirement}'") from error
+        return getattr(module, self.class_name)(file, "")
+
+
+def is_heif(start: bytes) -> bool:
+    """True for the file type box of a HEIF file; AVIF files may have the brands of both."""
+    return start[4:8] == b"ftyp" and start[8:12] in _HEIF_BRANDS
+
+
+def is_jxl(start: bytes) -> bool:
+    """True for a JPEG XL codestream or container."""
+    return start.startswith((_JXL_CODESTREAM, _JXL_CONTAINER))
+
+
+# Pillow's names of the formats.
+PLUGINS = {
+    "HEIF": Plugin("pillow_heif", "HeifImageFile", "variegate[heif]", is_heif),
+    "JXL": Plugin("pillow_jxl.JpegXLImagePlugin", "JXLImageFile", "variegate[jxl]", is_jxl),
+}
+
+
+def jxl_size(data: bytes) -> tuple[int, int] | None:
+    """Height and width of a JPEG XL file by its header, (0, 0) if it has none; None for other files."""
+    if not is_jxl(data):
+        return None
+    codestream = _jxl_codestream(data)
+    if len(codestream) < _JXL_HEADER_BYTES:
+        return 0, 0
+    bits = _Bits(int.from_bytes(codestream[2:], "little"))
+    is_small = bits.take(1)
+    height = _jxl_side(bits, is_small)
+    ratio = bits.take(3)
+    if ratio == 0:
+        return height, _jxl_side(bits, is_small)
+    across, down = _JXL_RATIOS[ratio]
+    return height, height * across // down
+
+
+class _Bits:
+    """Bits of a header, lowest first."""
+
+    def __init__(self, value: int) -> None:
+        self._value = value
+
+    def take(self, count: int) -> int:
+        taken = self._value & ((1 << count) - 1)
+        self._value >>= count
+        return taken
+
+
+def _jxl_side(bits: _Bits, is_small: int) -> int:
+    if is_small:
+        return 8 * (bits.take(5) + 1)
+    return bits.take(_JXL_SIDE_BITS[bits.take(2)]) + 1
+
+
+def _jxl_codestream(data: bytes) -> bytes:
+    """The first bytes of the codestream, which a container holds in its box ``jxlc``, or in several, ``jxlp``."""
+    if data.startswith(_JXL_CODESTREAM):
+        return data[:_JXL_HEADER_BYTES]
+    start = 0
+    for _ in range(_MOST_BOXES):
+        size = int.from_bytes(data[start : start + 4], "big")
+        kind = data[start + 4 : start + 8]
+        content = start + 8
+        if size == 1:  # a 64-bit size follows the kind
+            size = int.from_bytes(data[content : content + 8], "big")
+            content += 8
+        if kind in (b"jxlc", b"jxlp"):
+            content += 4 if kind == b"jxlp" else 0  # the part's number
+            return data[content : content + _JXL_HEADER_BYTES]
+        if size < 8:  # 0: the last box of the file
+            break
+        start += size
+    return b""
