@@ -17,6 +17,7 @@ sys.path[:0] = [str(ROOT), str(DOCS)]
 import gallery  # noqa: E402
 import plots  # noqa: E402
 import reference_pages  # noqa: E402
+import tables  # noqa: E402
 
 PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
@@ -113,7 +114,7 @@ def read(app: Sphinx, page: str, source: list[str]) -> None:
         text = PATTERN.sub(lambda m: m[0] if unlisted(m[1], source[0]) else "", text)
     text = plots.shown(text, MADE / "plots")
     with mock(autodoc_mock_imports):
-        text = reference_pages.expanded(text)
+        text = tables.expanded(reference_pages.expanded(text))
     if page == "gallery":
         text = text.replace("```{gallery}\n```\n", gallery.written(MADE / "gallery"))
     source[0] = INCLUDED.sub(lambda m: included(m[1], m[2], page), text)

@@ -45,7 +45,6 @@ def test_a_new_operation_is_told_all_that_it_needs(
         "variegate/ops/unwritten_here.py",
         "docs/gallery.py",
         "docs/reference",
-        "docs/operations.md",
         "variegate/program/ops.py",
     }
     monkeypatch.setitem(SPECS, unwritten, OpSpec("Unwritten", Kind.POSITION, ("strength",)))

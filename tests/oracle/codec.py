@@ -16,9 +16,11 @@ from tests.oracle.instruction import Image, Instruction
 
 
 def jpeg(img_HWC: Image, ins: Instruction) -> Image:
-    """uint8[H, W, C] with C = 1 or 3 -> what a JPEG of the quality (1 to 100) keeps of it, a new array of its shape.
+    """Write the image as a JPEG of ``quality`` 1 to 100, color in 4:2:0 and gray as gray, and read it again.
 
-    Colour is stored at half resolution (4:2:0), gray as gray.
+    The pixels are those of Pillow's ``save(quality=)`` and ``open``, to the bit, and of every libjpeg-turbo with its
+    accurate integer DCT and fancy upsampling. The ``cpu`` executor computes them without a file. A JPEG takes the whole
+    image, so it begins a pass. GPUs refuse it.
     """
     is_gray = img_HWC.shape[2] == 1
     file = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Operations that move pixels. Each takes and returns a uint8 HWC image; meaning: docs/operations.md, Geometry."""
+"""Operations that move pixels. Each takes and returns a uint8 HWC image."""
 
 from __future__ import annotations
 
@@ -60,24 +60,29 @@ def _cells(side: int, step: int) -> tuple[Integers, Integers]:
 
 
 def hflip(img_HWC: Image, _: Instruction) -> Image:
+    """Mirror left-right."""
     return img_HWC[:, ::-1]
 
 
 def vflip(img_HWC: Image, _: Instruction) -> Image:
+    """Mirror top-bottom."""
     return img_HWC[::-1]
 
 
 def rot90(img_HWC: Image, ins: Instruction) -> Image:
+    """Turn counter-clockwise by quarter turns, 1 to 3: an exact transposition."""
     return np.rot90(img_HWC, int(ins.args[0]))
 
 
 def crop(img_HWC: Image, ins: Instruction) -> Image:
+    """Cut out whole pixels. The window may extend outside, where the result is ``fill``."""
     top, left, height, width = ins.integers(4)
     x, y = np.meshgrid(np.arange(left, left + width), np.arange(top, top + height))
     return gather_nearest(img_HWC, x, y, ins.colour(img_HWC.shape[2]))
 
 
 def pad(img_HWC: Image, ins: Instruction) -> Image:
+    """Add whole pixels at each side. ``flags`` is the mode, ``fill`` the color of constant borders."""
     left, top, right, bottom = ins.integers(4)
     mode, (height, width, channels) = PadMode(ins.flags), img_HWC.shape
     if mode is not PadMode.CONSTANT:
@@ -90,26 +95,43 @@ def pad(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def shear_x(img_HWC: Image, ins: Instruction) -> Image:
+    """Map by the output -> input matrix (1, shear, 0, 0, 1, 0), from the top-left corner."""
     return _affine(img_HWC, (1.0, ins.args[0], 0.0, 0.0, 1.0, 0.0), ins)
 
 
 def shear_y(img_HWC: Image, ins: Instruction) -> Image:
+    """Map by the output -> input matrix (1, 0, 0, shear, 1, 0), from the top-left corner."""
     return _affine(img_HWC, (1.0, 0.0, 0.0, ins.args[0], 1.0, 0.0), ins)
 
 
 def translate_x(img_HWC: Image, ins: Instruction) -> Image:
+    """Move the content right by (float) pixels: the matrix (1, 0, -pixels, 0, 1, 0)."""
     return _affine(img_HWC, (1.0, 0.0, -ins.args[0], 0.0, 1.0, 0.0), ins)
 
 
 def translate_y(img_HWC: Image, ins: Instruction) -> Image:
+    """Move the content down by (float) pixels: the matrix (1, 0, 0, 0, 1, -pixels)."""
     return _affine(img_HWC, (1.0, 0.0, 0.0, 0.0, 1.0, -ins.args[0]), ins)
 
 
 def affine(img_HWC: Image, ins: Instruction) -> Image:
+    """Read output pixel (x, y) from the input at (ax + by + c, dx + ey + f), from pixel center to pixel center, as
+    Pillow's ``transform(size, AFFINE, (a..f), resample, fillcolor)``.
+
+    Nearest maps are Pillow's to the bit: 16.16 fixed point with shear or rotation, if all coordinates fit, and
+    accumulated doubles for pure scale and translation.
+
+    Bilinear and bicubic maps are computed in integers, so that every executor gives the same bytes. They are at most 1
+    level off Pillow's on 99.9 % of values, and 2 anywhere. Coefficients are rounded to multiples of 2**-36, and g and h
+    of a perspective to 2**-48. Positions have 15 fraction bits (bilinear) or 14 (bicubic, a = -1), and levels have 7
+    between the two axes. To positions, 2**-24 is added: a point within 2**-24 of a pixel of the border
+    may be inside here and outside in Pillow. Taps beyond the edge use the edge pixel.
+    """
     return _affine(img_HWC, ins.args[:6].tolist(), ins)
 
 
 def perspective(img_HWC: Image, ins: Instruction) -> Image:
+    """Map as Pillow's ``transform(size, PERSPECTIVE, (a..h), resample, fillcolor)``, with the sums of ``affine``."""
     coefficients, size = ins.args.tolist(), img_HWC.shape[:2]
     if ins.interpolation is Interpolation.NEAREST:
         real = double_perspective(coefficients, *size)
@@ -120,6 +142,19 @@ def perspective(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def displace(img_HWC: Image, ins: Instruction) -> Image:
+    """Move each position by a displacement between the nodes of a grid, ``tables.grids[first : first + 2 * lines *
+    columns]``, int16 [lines, columns, 2]: along x, along y. All deformations are this map.
+
+    Node (0, 0) is at the center of the first pixel, and each pixel advances by ``step / 2**26`` nodes. A displacement
+    is in units of ``2**(unit - 6)`` pixels: unit -6 holds 8 pixels to 2**-12, and 0 holds 512 to 1/64. The four
+    surrounding nodes are weighted by 14-bit fractions, summed exactly and rounded half up, once. ``displacement``, the
+    maximum in pixels, is for readers.
+
+    Bilinear sampling with a constant border blends the image with ``fill`` along its border, as OpenCV and torchvision
+    do for grids. ``turn`` 8 (``ElasticTransform``; ``F.elastic`` with a ``fill``) is torchvision's elastic, which
+    applies the weight w of the image twice: ``w (w image) + (1 - w) fill``. In a composed chain, only a DISPLACE that
+    reads the source blends; later ones cut as other maps do. A grid of zeros is therefore the image to the bit.
+    """
     colour, interpolation = ins.colour(img_HWC.shape[2]), ins.interpolation
     if interpolation is Interpolation.NEAREST:
         bits = FRACTION_BITS[Interpolation.BILINEAR]
@@ -134,7 +169,10 @@ def displace(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def rotate(img_HWC: Image, ins: Instruction) -> Image:
-    """Pillow's ``Image.rotate``: exact transpositions where it takes them, else an affine map."""
+    """Rotate by degrees counter-clockwise, as Pillow's ``Image.rotate(angle, resample, expand, center, fillcolor)``. A
+    center of nan is the image's. About it, 0 and 180 degrees are exact transpositions, and so are 90 and 270 of a
+    square or with ``expand``; other angles are an affine map.
+    """
     height, width, _ = img_HWC.shape
     angle, expand = float(ins.args[0]) % 360.0, bool(ins.args[3])
     center = None if math.isnan(ins.args[1]) else (float(ins.args[1]), float(ins.args[2]))

@@ -19,7 +19,7 @@ Image = npt.NDArray[np.uint8]  # HWC, C = 1 (gray, Pillow mode "L") or 3 (RGB); 
 class Instruction:
     """One slot of a program: arguments, and what they point into."""
 
-    args: npt.NDArray[np.float64]  # [8], meaning per operation: docs/operations.md
+    args: npt.NDArray[np.float64]  # [8], named in SPECS
     flags: int = 0  # interpolation and border of a geometry, mode of a pad
     fill: npt.NDArray[np.uint8] | tuple[int, ...] = (0, 0, 0)
     out_size: tuple[int, int] = (0, 0)  # height, width after the instruction

@@ -23,6 +23,8 @@ Floats = npt.NDArray[np.float32]
 
 
 def sharpness(img_HWC: Image, ins: Instruction) -> Image:
+    """Blend with Pillow's SMOOTH. The outermost pixels stay unfiltered, and images under 3 pixels on a side do not
+    change."""
     return blend(smooth(img_HWC), img_HWC, ins.args[0])
 
 
@@ -43,6 +45,14 @@ def smooth(img_HWC: Image) -> Image:
 
 
 def gaussian_blur(img_HWC: Image, ins: Instruction) -> Image:
+    """Blur with torchvision's weights ``exp(-0.5 (i / sigma)**2)`` for odd kernel sizes, along columns first. Borders
+    are mirrored, without the edge pixel. A share ``shade`` of the light is lost.
+
+    The result is at most 1 level off torchvision's for tensors. Weights are multiples of 2**-15, rounded from the
+    outside inwards so that each sum of outer weights is the nearest multiple; the center gets the rest. Between the two
+    passes a level has 6 fraction bits. Weights that are 0 after rounding cost nothing: a blur of 23 pixels with
+    ``sigma`` 0.5 is one of 5.
+    """
     return _blurred(img_HWC, ins, ins.args[4])
 
 
@@ -56,12 +66,21 @@ def _blurred(img_HWC: Image, ins: Instruction, shade: float) -> Image:
 
 
 def motion_blur(img_HWC: Image, ins: Instruction) -> Image:
+    """Blur along a line of odd length ``kernel`` through the center, at ``angle`` degrees counter-clockwise. Weights go
+    from ``(1 + direction) / 2`` to ``(1 - direction) / 2`` along it. Edge pixels are repeated.
+
+    The position of each point is rounded to 9 decimals, and its weight is shared bilinearly among four cells. Weights
+    are multiples of 2**-14, rounded so that each sum of a cell and all cells before it, row by row, is the nearest.
+    FILTER rounds its weights in the same way.
+    """
     kernel = motion_kernel(int(ins.args[0]), ins.args[1:2], ins.args[2:3])[0]
     return to_pixels(_rounded(_correlate(img_HWC.astype(np.int64), kernel, "edge"), WEIGHT_BITS))
 
 
 def filter(img_HWC: Image, ins: Instruction) -> Image:
-    """Sum of the image filtered by several kernels, each result clipped to levels."""
+    """Add up the results of ``kernels`` kernels, each rounded and clipped to 0..255, and clip the sum. Weights are
+    ``tables.filters[first:]``, row by row, not flipped; edge pixels are repeated. A kernel and its negative give an
+    absolute value."""
     first, size_x, size_y, count = ins.integers(4)
     weights = ins.side_tables().filters[first : first + size_x * size_y * count]
     total = np.zeros(img_HWC.shape, np.int64)
@@ -71,14 +90,16 @@ def filter(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def unsharp_mask(img_HWC: Image, ins: Instruction) -> Image:
-    """Add the difference to the blurred image, times the amount, where it is more than the threshold."""
+    """Add ``(x - b) * k + 2**7 >> 8`` to a level x where ``abs(x - b) > threshold``, with the GAUSSIAN_BLUR b of x and
+    ``k = floor(2**8 * amount + 0.5)``."""
     away = img_HWC.astype(np.int64) - _blurred(img_HWC, ins, 0.0)
     added = _rounded(away * whole_amount(ins.args[4]), AMOUNT_BITS)
     return to_pixels(img_HWC + np.where(np.abs(away) > ins.args[5] * (white() // 255), added, 0))
 
 
 def median(img_HWC: Image, ins: Instruction) -> Image:
-    """The middle one of the levels in a square window."""
+    """Take the median of the ``kernel`` x ``kernel`` levels around a pixel, per channel, for kernels 3, 5 and 7. Edge
+    pixels are repeated: Pillow's ``MedianFilter``, OpenCV's ``medianBlur``."""
     (size,) = ins.integers(1)
     height, width, _ = img_HWC.shape
     padded = np.pad(img_HWC, ((size // 2,) * 2, (size // 2,) * 2, (0, 0)), mode="edge")
@@ -88,7 +109,8 @@ def median(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def morphology(img_HWC: Image, ins: Instruction) -> Image:
-    """The greatest or the least level in OpenCV's ellipse around a pixel, of those within the image."""
+    """Take the greatest level in an ellipse around a pixel, per channel, or the least if ``dilates`` is 0. Pixels
+    beyond the image do not count. Sides are 1 to 31: OpenCV's ``dilate`` and ``erode`` with ``MORPH_ELLIPSE``."""
     columns, lines = ins.integers(2)
     height, width, _ = img_HWC.shape
     x, y = columns // 2, lines // 2
@@ -103,7 +125,12 @@ def morphology(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def zoom_blur(img_HWC: Image, ins: Instruction) -> Image:
-    """The mean of the image, twice, and of its zooms about the center by 1 + step, 1 + 2 step and so on."""
+    """Take the mean of the image, twice, and of ``zooms`` copies enlarged about the center by ``1 + step``, ``1 + 2
+    step`` and so on, up to 30.
+
+    Copies are read bilinearly, at 16ths of a pixel, clamped to the image. Sums have 8 fraction bits and are divided by
+    ``zooms + 2``, rounded half up.
+    """
     zooms, count = int(ins.args[0]), int(ins.args[0]) + 2
     total = 2 * img_HWC.astype(np.int64) << 8
     for zoom in range(1, zooms + 1):
@@ -118,7 +145,11 @@ def zoom_blur(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def aberration(img_HWC: Image, ins: Instruction) -> Image:
-    """Red and blue from (k1 + k2 r^2) r^2 times as far beyond a pixel as the center is away; float32."""
+    """Read red and blue at ``1 + k1 r**2 + k2 r**4`` times the distance from the center. Gray images do not change.
+
+    Column x moves by ``floor(256 d (k1 + k2 s) s + 0.5)`` 256ths of a pixel, in float32, with ``d = x - (W - 1) / 2``
+    and the sum s of the squares of ``d / W`` and its like along y. Results are bilinear, rounded half up.
+    """
     height, width, channels = img_HWC.shape
     one, half, limit = np.float32(1), np.float32(0.5), np.float32(1 << 23)
     x, y = (np.float32(0.5) * (2 * np.arange(side) - (side - 1)).astype(np.float32) for side in (width, height))
@@ -150,7 +181,9 @@ def _between_pixels(img_HWC: Image, x: Ints, y: Ints, bits: int) -> Ints:
 
 
 def scatter(img_HWC: Image, ins: Instruction) -> Image:
-    """Each pixel from a place up to ``times`` random steps of at most ``distance`` pixels away, by its noise."""
+    """Read the pixel that lies ``times`` random steps away (0 to 3), clamped to the image. A step is up to ``distance``
+    whole pixels, at most 1,024, along x and along y. The lower half h of random word i is step i along x: ``(h * (2
+    distance + 1) >> 16) - distance``; the upper half is the step along y."""
     distance, times, slot = ins.integers(3)
     height, width, _ = img_HWC.shape
     words = noise_words(height, width, slot, ins)[..., :times].astype(np.int64)
@@ -183,7 +216,15 @@ def _correlate(img_HWC: Ints, kernel: Ints, padding: str) -> Ints:
 
 
 def clahe(img_HWC: Image, ins: Instruction) -> Image:
-    """Every channel is moved as far as the luma is. Arithmetic in float32, as OpenCV's."""
+    """Equalize adaptively with limited contrast: OpenCV's ``createCLAHE(clip_limit, (tiles_x, tiles_y))`` on the luma,
+    to the bit. Each channel moves by as much as the luma, and is clipped.
+
+    Tiles have ``H / tiles_y`` by ``W / tiles_x`` pixels if both are whole. Otherwise both sides are one more than the
+    integer part, and the image is mirrored below and to the right. In a tile of n pixels, counts above
+    ``max(int(clip_limit * n / 256), 1)`` are clipped, and a 256th of the clipped total is added to each count; the rest
+    goes to the first of every ``max(256 // rest, 1)``-th. A pixel mixes the results of the four nearest tiles in
+    float32, along x and then y.
+    """
     tiles_x, tiles_y = (int(number) for number in ins.args[1:3])
     gray = luma(img_HWC)[..., 0]
     height, width = gray.shape

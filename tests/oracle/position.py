@@ -47,17 +47,22 @@ def normal(words_HW4: npt.NDArray[np.uint32]) -> Floats:
 
 
 def gaussian_noise(img_HWC: Image, ins: Instruction) -> Image:
+    """Set ``clip(floor(x + 255 * (mean + sigma * n) + 0.5))``, with a standard normal n per pixel and channel."""
     mean, sigma = np.float32(ins.args[0]), np.float32(ins.args[1])
     return _rounded(img_HWC + np.float32(white()) * (mean + sigma * _normal_like(img_HWC, int(ins.args[2]), ins)))
 
 
 def shot_noise(img_HWC: Image, ins: Instruction) -> Image:
+    """Set ``clip(floor(x + sqrt(x * scale) * n + 0.5))``: the normal approximation of a Poisson distribution of rate
+    ``x / scale``, times ``scale``."""
     x = img_HWC.astype(np.float32)
     spread = np.sqrt(x * (np.float32(ins.args[0]) * np.float32(white() / 255)))
     return _rounded(x + spread * _normal_like(img_HWC, int(ins.args[1]), ins))
 
 
 def salt_and_pepper(img_HWC: Image, ins: Instruction) -> Image:
+    """Make a pixel white with probability ``amount * salt`` and black with ``amount * (1 - salt)``, all channels
+    together: ``u(w0) < amount``, then ``u(w1) < salt``."""
     amount, salt = np.float32(ins.args[0]), np.float32(ins.args[1])
     height, width, _ = img_HWC.shape
     u = uniform(noise_words(height, width, int(ins.args[2]), ins))
@@ -66,7 +71,13 @@ def salt_and_pepper(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def erase(img_HWC: Image, ins: Instruction) -> Image:
-    """Rectangles of the fill colour or of uniform noise. Those of a float output are left to ``erase_normalized``."""
+    """Fill the rectangles ``tables.rectangles[first : first + count]`` (top, left, height, width), clipped to the
+    image: with ``fill``, or with uniform noise ``w >> 24`` per channel if ``random`` is 1.
+
+    With ``normalized`` 1, emitted after Normalize, the rectangle is written into the float output after everything else
+    of its row: the values v0 to v2, or standard normal noise. Nothing else may be emitted after a Normalize.
+    ``variegate/ops/erase.py`` says how ``T.OcclusionDiffusion`` grows its cells.
+    """
     if ins.args[7]:
         return img_HWC
     height, width, channels = img_HWC.shape
@@ -96,7 +107,17 @@ def _paste(img_HWC: npt.NDArray, paint_HWC: npt.NDArray, ins: Instruction) -> np
 
 
 def overlay(img_HWC: Image, ins: Instruction) -> Image:
-    """A layer of nodes laid over the part of the image that it covers, in integers (docs/operations.md, OVERLAY)."""
+    """Blend a layer of nodes with the image from (top, left) on: fog, rain, shadows, stickers. ``flags`` is a mode plus
+    8 times the number of planes.
+
+    Nodes are bytes, ``tables.grids`` from ``first`` on, [planes, lines, columns]: one plane is the alpha of ``fill``,
+    three are that of each channel, two are alpha and gray, four are alpha, red, green and blue. Node (0, 0) is at the
+    center of pixel (top, left), and each pixel advances by ``step / 2**26`` nodes. Values between nodes are bilinear
+    with 7 fraction bits, and weights with 15. Level x becomes ``clip(x + q w)`` with the weight w, alpha times
+    ``strength``. In mode 0 (over) q is color - x, in mode 1 (scale) x, and in mode 2 (add) the color. Mode 3 (curve)
+    has no nodes, but two numbers for each of 511 sums m of a pixel's least and greatest level: the new lightness a,
+    times 64, and a factor b. x becomes ``clip((64 a + b (2 x - m) + 2**11) >> 12)``.
+    """
     first, lines, columns, step_y, step_x, top, left = ins.integers(7)
     planes, mode = divmod(ins.flags, LAYER_PLANES)
     table, out = ins.side_tables().grids[first:], img_HWC.copy()

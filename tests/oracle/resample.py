@@ -21,6 +21,19 @@ Floats = npt.NDArray[np.floating]
 
 
 def resized_crop(img_HWC: Image, ins: Instruction) -> Image:
+    """Resample a box of floats with antialiasing, as Pillow's ``resize((out_width, out_height), resample, box=(left,
+    top, left + width, top + height), reducing_gap=None)``. ``flags``: 0 nearest, 1 bilinear, 2 bicubic (a = -0.5), 3
+    box, 4 Hamming, 5 Lanczos. The output is mirrored if the seventh argument is 1.
+
+    There are two passes, one per axis, each with 22-bit fixed-point weights and a result rounded to uint8. The box is
+    stored as float32; its taps may extend beyond the box, never beyond the image. The vertical pass comes first if ``H
+    > out_height and H - out_height > 2 (W - out_width)``, for the size H x W of the whole image, as in Pillow 13. A box
+    of whole pixels that has the output's size is copied.
+
+    A CROP within the image, and a RESIZED_CROP of all of it, are torchvision's ``resized_crop`` on PIL images: the
+    filter sees nothing beyond the cut. Lowering combines the two into one resample whose box begins at -1 - top, -1 -
+    left. ``edges="crop"`` emits this form.
+    """
     top, left, height, width = (float(value) for value in ins.args[:4])
     out_height, out_width = int(ins.args[4]), int(ins.args[5])
     box = (left, top, left + width, top + height)

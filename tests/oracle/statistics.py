@@ -14,16 +14,19 @@ Ints = npt.NDArray[np.int64]
 
 
 def contrast(img_HWC: Image, ins: Instruction) -> Image:
+    """Blend with the mean of the luma, ``int(mean + 0.5)``, as Pillow's ``ImageEnhance.Contrast``."""
     gray = luma(img_HWC)
     mean = int(int(gray.sum(dtype=np.int64)) / gray.size + 0.5)
     return blend(mean, img_HWC, ins.args[0])
 
 
 def autocontrast(img_HWC: Image, _: Instruction) -> Image:
+    """Stretch each channel from its lowest and highest level to 0 and 255, as Pillow's ``ImageOps.autocontrast``."""
     return _per_channel(img_HWC, _stretching_table)
 
 
 def equalize(img_HWC: Image, _: Instruction) -> Image:
+    """Equalize the histogram of each channel, as Pillow's ``ImageOps.equalize``."""
     return _per_channel(img_HWC, _equalizing_table)
 
 

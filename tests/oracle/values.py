@@ -78,11 +78,12 @@ def blend(degenerate: npt.ArrayLike, img_HWC: Image, factor: float) -> Image:
 
 
 def saturation(img_HWC: Image, ins: Instruction) -> Image:
+    """Blend with the luma, as Pillow's ``ImageEnhance.Color``. Gray images do not change."""
     return blend(luma(img_HWC), img_HWC, ins.args[0])
 
 
 def hue(img_HWC: Image, ins: Instruction) -> Image:
-    """A turn of the hue byte, wrapping; ``factor`` 1 is a full turn."""
+    """Add ``uint8(factor * 255)`` to the hue of Pillow's HSV, which wraps. Gray images do not change."""
     if img_HWC.shape[2] == 1:
         return img_HWC
     hsv_HWC = rgb_to_hsv(img_HWC)
@@ -92,10 +93,12 @@ def hue(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def grayscale(img_HWC: Image, _: Instruction) -> Image:
+    """Set all three channels to the luma. Gray images do not change."""
     return np.repeat(luma(img_HWC), img_HWC.shape[2], axis=2)
 
 
 def permute(img_HWC: Image, ins: Instruction) -> Image:
+    """Output channel i is the input channel that argument i names. Gray images do not change."""
     return img_HWC if img_HWC.shape[2] == 1 else img_HWC[..., ins.integers(3)]
 
 
@@ -114,12 +117,14 @@ def tabled(spec: OpSpec) -> Operation:
 
 
 def lut(img_HWC: Image, ins: Instruction) -> Image:
+    """Look up ``tables.luts[table][channel][x]``."""
     table = ins.side_tables().luts[int(ins.args[0])]
     return np.stack([table[c][img_HWC[..., c]] for c in range(img_HWC.shape[2])], axis=-1)
 
 
 def color_matrix(img_HWC: Image, ins: Instruction) -> Image:
-    """A 3x4 matrix on (r, g, b, 1), summed left to right in float32, rounded half up."""
+    """Multiply (r, g, b, 1) by ``tables.matrices[table]``, 3x4, summed left to right in float32, rounded half up and
+    clipped. A gray image is the value of all three channels, and keeps the first output."""
     matrix = ins.side_tables().matrices[int(ins.args[0])].astype(np.float32)
     r, g, b = _three_channels(img_HWC)
     unit = np.float32(white() / 255)
@@ -128,7 +133,8 @@ def color_matrix(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def point(img_HWC: Image, ins: Instruction) -> Image:
-    """A user's function of a pixel: rounded half up, and NaN is 0."""
+    """Apply the recorded function ``tables.points[function]`` in float32, rounded half up and clipped; NaN is 0. A gray
+    image is the value of all three channels, and keeps the first output."""
     known = ins.side_tables().points[int(ins.args[0])]
     magnitude = np.float32(ins.args[1])
     channels = np.stack(_three_channels(img_HWC)).reshape(3, -1)

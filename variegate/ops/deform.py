@@ -142,7 +142,7 @@ class ElasticTransform(Resampled):
 
     The definition is torchvision's, and so is the blend with ``fill`` along the border: w (w image) + (1 - w) fill,
     with the bilinear weight w of the image. Noise is drawn at nodes closer than ``sigma`` and interpolated linearly;
-    deviation and correlation are torchvision's. With ``sigma=5`` the deviation is 0.0163 ``alpha`` pixels. Paper:
+    deviation and correlation are torchvision's, to 5 %. With ``sigma=5`` the deviation is 0.0163 ``alpha`` pixels. Paper:
     doi:10.1109/ICDAR.2003.1227801.
     """
 
@@ -295,6 +295,8 @@ class OpticalDistortion(Resampled):
         distort_limit: range of k: a pair, or a number d for (-d, d).
         mode: "camera": f = 1 + k r^2 + k r^4, with x in widths and y in heights of the image. "fisheye": f = 1 + k r^2,
             with r in half diagonals.
+
+    Displacements are interpolated between nodes a 32nd of each side apart: to 0.02 pixels at k = 0.05 and 224 px.
     """
 
     distort_limit: Annotated[Number, Around(0, -100.0, 100.0)] = (-0.05, 0.05)
@@ -334,7 +336,8 @@ class ThinPlateSpline(Resampled):
 
     ``num_control_points`` by as many points cover the image (2: its corners and its middle). Each moves by normal noise
     along x and y, whose deviation is drawn from ``scale_range``, in tenths of the sides. Definition and arguments are
-    Albumentations' (Bookstein 1989, doi:10.1109/34.24792).
+    Albumentations' (Bookstein 1989, doi:10.1109/34.24792). Displacements are interpolated between nodes a 32nd of each
+    side apart: at 224 px to 0.03 pixels on average, and to 0.4 next to a control point.
     """
 
     scale_range: ShareRange = (0.2, 0.4)

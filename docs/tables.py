@@ -1,0 +1,78 @@
+"""Tables of pages that follow from code: a block ```{table} NAME``` becomes the table of that name."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+
+from tests.oracle.executor import meaning_of
+from variegate.ops import tone  # noqa: F401  # which declares instructions
+from variegate.ops.base import Transform
+from variegate.program.ops import NEEDS_COLOR, SPECS, Kind, Op, OpSpec
+
+NAMED = re.compile(r"^```\{table\} (\S+)\n```$", re.M)
+
+
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table."""
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    return lines + [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+
+
+# -- instructions ------------------------------------------------------------------------------------------------------
+
+
+def instructions() -> Iterator[str]:
+    """All instructions that transforms emit, by their kind: arguments, meaning, and details below."""
+    for kind in Kind:
+        ops = [op for op in SPECS if SPECS[op].kind is kind and op < Op.MAP_FIXED]
+        yield from (f"## {kind.name.capitalize().replace('Neighbourhood', 'Neighborhood')}", "")
+        described = {op: description_of(op).split("\n\n") for op in ops}
+        rows = [[f"`{op.name}`", arguments_of(SPECS[op]), one_line(described[op][0])] for op in ops]
+        yield from (*markdown(["instruction", "arguments", "meaning"], rows), "")
+        for op in ops:
+            for number, paragraph in enumerate(described[op][1:]):
+                yield from (f"**{op.name}.** " * (not number) + one_line(paragraph), "")
+
+
+def description_of(op: Op) -> str:
+    """The docstring of the function that defines an instruction; of a table, its class and what a level becomes."""
+    level = SPECS[op].level
+    if level is None:
+        return inspect.getdoc(meaning_of(op)) or ""
+    (declared,) = (cls for cls in Transform.registry.values() if cls.__dict__.get("_op") is op and "level" in vars(cls))
+    first = (inspect.getdoc(declared) or "").partition("\n\n")[0]
+    parsed = ast.parse(textwrap.dedent(inspect.getsource(level)))
+    (result,) = (node.value for node in ast.walk(parsed) if isinstance(node, ast.Return) and node.value)
+    return f"{first} Level x becomes ``{ast.unparse(result)}``."
+
+
+def arguments_of(spec: OpSpec) -> str:
+    return ", ".join(name.removeprefix("_") for name in spec.args)
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+# -- channels ----------------------------------------------------------------------------------------------------------
+
+
+def needing_colors() -> Iterator[str]:
+    """The instructions that images of other channels than red, green and blue do not have."""
+    names = sorted(SPECS[op].name for op in SPECS if NEEDS_COLOR[op] and op < Op.MAP_FIXED)
+    yield ", ".join(f"`{name}`" for name in names)
+
+
+TABLES: dict[str, Callable[[], Iterator[str]]] = {
+    "instructions": instructions,
+    "needing-colors": needing_colors,
+}
+
+
+def expanded(text: str) -> str:
+    """A page with its tables."""
+    return NAMED.sub(lambda block: "\n".join(TABLES[block[1]]()), text)
