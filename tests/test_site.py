@@ -14,7 +14,9 @@ import variegate
 from docs.gallery import WITHOUT, families, named, transform_classes
 from docs.plots import MARK, PLOTS, speedups
 from docs.reference_pages import described, entries
+from docs.tables import NAMED, TABLES, expanded
 from variegate import math, policies, transforms
+from variegate.program.ops import SPECS, Op
 from variegate.transforms import functional
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -109,6 +111,21 @@ def test_a_row_of_the_gallery_is_one_transform_that_can_be_made() -> None:
         for calls in family:
             assert {named(call) for call in calls} == {named(calls[0])}
             assert all(isinstance(eval(call, vars(transforms)), transforms.Transform) for call in calls)
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_table_is_on_a_page_and_can_be_made() -> None:
+    pages = [path.read_text("utf-8") for path in DOCS.glob("**/*.md")]
+    assert sorted(name for page in pages for name in NAMED.findall(page)) == sorted(TABLES)
+    for name in TABLES:
+        assert "{table}" not in expanded(f"```{{table}} {name}\n```\n")
+
+
+def test_every_instruction_has_a_row() -> None:
+    text = expanded("```{table} instructions\n```\n")
+    assert [op.name for op in SPECS if op < Op.MAP_FIXED and f"| `{op.name}` |" not in text] == []
 
 
 # -- plots -------------------------------------------------------------------------------------------------------------

@@ -142,8 +142,8 @@ class ElasticTransform(Resampled):
 
     The definition is torchvision's, and so is the blend with ``fill`` along the border: w (w image) + (1 - w) fill,
     with the bilinear weight w of the image. Noise is drawn at nodes closer than ``sigma`` and interpolated linearly;
-    deviation and correlation are torchvision's, to 5 %. With ``sigma=5`` the deviation is 0.0163 ``alpha`` pixels. Paper:
-    doi:10.1109/ICDAR.2003.1227801.
+    deviation and correlation are torchvision's, to 5 %. With ``sigma=5`` the deviation is 0.0163 ``alpha`` pixels.
+    Paper: doi:10.1109/ICDAR.2003.1227801.
     """
 
     alpha: Annotated[float | Sequence[float], axes()] = 50.0
