@@ -34,7 +34,7 @@ help:
 	@echo "make bench   speed beside the peers   (BENCH='w2 --out docs/results'; BENCH=--help names the others: loader, w8, ...)"
 	@echo "make bench-gpu   the same on a GPU (BENCH_GPU='w3 w3r'), in the Python that PYTHON names"
 	@echo "make lint-workflows   the workflows in .github, and the Dockerfile"
-	@echo "make generated  update files that programs write: C++ constants, signatures for editors, public names, the page of commands, the chart of speed"
+	@echo "make generated  update files that programs write: C++ constants, signatures for editors, public names, the chart of speed"
 	@echo "make native  compile the C++ of native/ that changed"
 	@echo "make wheel   sdist, wheels of Variegate (of every processor level) and of its studio, into dist"
 	@echo "make docs    build the site into build/docs   (make docs-links checks the links that leave it)"
@@ -101,7 +101,6 @@ generated: $(VENV)/.installed-test
 	$(BIN)/python -m native.constants
 	$(BIN)/python -m tests.functional_stub
 	$(BIN)/python -m tests.public_api
-	$(BIN)/python -m docs.cli_page
 	$(BIN)/python -m docs.speed_chart
 
 # Their own environment, as they need nothing of the project. Nothing is asked of the network once they are installed.
@@ -161,7 +160,7 @@ native-before-pip:
 pip-install-%: | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt \
 		-e ".$(if $(filter package,$*),,[$*])" \
-		$(if $(filter test dev docs,$*),-e ./$(STUDIO))
+		$(if $(filter test dev,$*),-e ./$(STUDIO))
 
 # The kernels of every level under ASan and UBSan, over the contracts of executors. Python itself leaks on purpose.
 SANITIZED = build/native/sanitized/_native.so

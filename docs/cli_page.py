@@ -1,11 +1,10 @@
-"""The page of all commands, docs/cli.md, written from the commands: ``python -m docs.cli_page``."""
+"""The commands and options of docs/reference/commands.md, from their declarations."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from variegate.cli.commands import app
@@ -13,12 +12,6 @@ from variegate.cli.options import METAVARS, flags_of, sorted_by_panel, type_of
 from variegate.options import Option
 from variegate.options.shared import MAX_EPOCH
 
-PAGE = Path(__file__).resolve().parent / "cli.md"
-OPENING = """# Command-line reference
-
-Every command with all of its options. For examples, exit codes and `--json`, see
-[Use the command line](command-line.md). `variegate COMMAND --help` prints the same texts.
-"""
 # The page with examples of each command.
 GUIDES = {
     **{"check": "check.md", "clean": "check.md", "pack": "pack.md", "index": "loader.md", "augment": "engine.md"},
@@ -27,13 +20,13 @@ GUIDES = {
 
 
 def page() -> str:
-    """The whole page, which says nothing of this machine."""
+    """A section per command, in Markdown. It says nothing of this machine."""
     commands: list[tuple[Any, str]] = [(one.callback, str(one.rich_help_panel)) for one in app.registered_commands]
     rows = ["| | |", "|---|---|"]
     for group in dict.fromkeys(panel for _, panel in commands):
         names = [run.__name__ for run, panel in commands if panel == group]
         rows.append(f"| **{group}** | {', '.join(f'[{name}](#variegate-{name})' for name in names)} |")
-    parts = [OPENING, "\n".join(rows) + "\n"]
+    parts = ["\n".join(rows) + "\n"]
     for run, _ in commands:
         parts += [f"## variegate {run.__name__}\n", *_described(run)]
     return "\n".join(parts)
@@ -51,7 +44,7 @@ def _described(run: Any) -> Iterator[str]:
     yield from (_prose(paragraph) + "\n" for paragraph in more)
     guide = GUIDES.get(run.__name__, "command-line.md")
 
-    yield f"Guide: [{guide}]({guide})\n"
+    yield f"Guide: [{guide}](../{guide})\n"
     for panel in dict.fromkeys(option.opt.panel for option in declared):
         rows = (
             ["| | |", "|---|---|"] if panel == "Arguments" else ["| option | values | default | |", "|---|---|---|---|"]
@@ -89,7 +82,3 @@ def _prose(text: str) -> str:
     """Options, and what else is code, in backticks."""
     text = re.sub(r"(?<![\w`-])(--[a-z][\w-]*|vg\.\w+\([^)]*\)|\w+\(\w+=['\"]\w+['\"]\))", r"`\1`", text)
     return " ".join(text.split()).replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

@@ -13,7 +13,9 @@ from sphinx.ext.autodoc.mock import mock
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path[:0] = [str(ROOT), str(DOCS)]
+sys.path.append(str(ROOT / "packages" / "variegate-studio" / "src"))  # its reference needs no installation
 
+import cli_page  # noqa: E402
 import gallery  # noqa: E402
 import plots  # noqa: E402
 import reference_pages  # noqa: E402
@@ -109,21 +111,22 @@ def read(app: Sphinx, page: str, source: list[str]) -> None:
     """A page as the site has it; it is read again when what it was made of has changed."""
     for made_of in (*DOCS.glob("*.py"), *(ROOT / file for file in re.findall(r"{from} (\S+)", source[0]))):
         app.env.note_dependency(str(made_of))
-    text = links(source[0], posixpath.dirname(f"docs/{page}"), page)
+    text = source[0].replace("```{commands}\n```\n", cli_page.page()) if page == "reference/commands" else source[0]
+    text = links(text, posixpath.dirname(f"docs/{page}"), page)
     if page == "index":
         text = PATTERN.sub(lambda m: m[0] if unlisted(m[1], source[0]) else "", text)
     text = plots.shown(text, MADE / "plots")
     with mock(autodoc_mock_imports):
-        text = tables.expanded(reference_pages.expanded(text))
+        text = tables.expanded(reference_pages.expanded(text, gallery.strip))
     if page == "gallery":
-        text = text.replace("```{gallery}\n```\n", gallery.written(MADE / "gallery"))
+        text = text.replace("```{gallery}\n```\n", gallery.wall())
     source[0] = INCLUDED.sub(lambda m: included(m[1], m[2], page), text)
 
 
 # -- reference ---------------------------------------------------------------------------------------------------------
 
 # Heavy, and not needed to read docstrings.
-autodoc_mock_imports = ["keras", "ray", "tensorflow"]
+autodoc_mock_imports = ["keras", "ray", "starlette", "tensorflow", "uvicorn"]
 autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
@@ -139,9 +142,10 @@ html_theme = "furo"
 html_title = f"Variegate {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(DOCS / "_static" / "scorer.js")
 # Pictures made while building, copied as they are.
 MADE = ROOT / "build" / "site"
-MADE.mkdir(parents=True, exist_ok=True)
+gallery.FOLDER.mkdir(parents=True, exist_ok=True)
 html_extra_path = [str(MADE)]
 html_copy_source = False
 html_show_sphinx = False

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import html
-import inspect
-import re
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,11 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 import variegate as vg
+from docs.reference_pages import entries
 from variegate import transforms as T
 
+# Where pictures are written: docs/conf.py makes it a folder of the site.
+FOLDER = Path(__file__).resolve().parent.parent / "build" / "site" / "gallery"
 SIDE = 160  # pixels of a picture's side, at most
 BOXES = [[30.0, 22.0, 92.0, 80.0], [84.0, 60.0, 150.0, 124.0]]
 # Of each family: its photo, and what is drawn. Several calls are several strengths; one is drawn in three epochs.
@@ -201,6 +204,18 @@ FAMILIES: dict[str, tuple[str, list[list[str]]]] = {
         ],
     ),
     "Mixing": ("cat", [["MixUp()"], ["CutMix()"], ["ResizeMix()"], ["Mosaic()"]]),
+    "Choices and views": (
+        "cat",
+        [
+            ["OneOf([Hue(0.4), Rotate((30, 30)), Invert()])"],
+            ["SomeOf([Hue(0.4), Rotate((30, 30)), Invert()], 2)"],
+            ["RandomApply([Rotate((30, 30))], p=0.5)"],
+            ["RandomChoice([Hue(0.4), Rotate((30, 30)), Invert()])"],
+            ["RandomOrder([Posterize(2), Rotate((30, 30)), Invert()])"],
+            ['Cond("uniform", [(0, 0.3, Invert()), (0.3, 0.6, Hue(0.4))])'],
+            ["MultiView([RandomResizedCrop(96), RandomResizedCrop(64, scale=(0.05, 0.3))], [2, 3])"],
+        ],
+    ),
     "Policies": (
         "astronaut",
         [
@@ -211,6 +226,8 @@ FAMILIES: dict[str, tuple[str, list[list[str]]]] = {
             ["ThreeAugment()"],
             ["TimmRandAugment(3)", "TimmRandAugment(9)", "TimmRandAugment(9, num_ops=4, p=1)"],
             ["TimmAugMix(3)", "TimmAugMix(9)"],
+            ["AdaptiveRandAugment()"],
+            ["PBA()"],
         ],
     ),
 }
@@ -221,11 +238,9 @@ WITHOUT = {
     ],
     "changes the form of the output": ["Normalize", "ToTensor", "ToDtype", "ConvertImageDtype"],
     "runs other transforms": [
-        *("Compose", "OneOf", "SomeOf", "RandomApply", "RandomChoice", "RandomOrder", "Cond", "MultiView"),
-        *("Pipeline", "Lambda", "CustomOp", "Augmentation"),
+        *("Compose", "Pipeline", "Lambda", "CustomOp", "Augmentation"),
     ],
     "needs pictures or objects of your own": ["CopyPaste", "Overlay"],
-    "needs a magnitude for each image or epoch": ["AdaptiveRandAugment", "PBA"],
 }
 
 
@@ -294,7 +309,13 @@ def drawn(call: str, images: list[Any], epoch: int, boxes: bool) -> Any:
         for box in np.asarray(out["boxes"]).tolist():
             ImageDraw.Draw(picture).rectangle(box, outline=(255, 210, 0), width=2)
         return np.asarray(picture)
-    out = np.asarray(augmenter([images[0]], ids=[1], epoch=epoch)[0])
+    if named(call) == "PBA":
+        epoch = 60 + 60 * epoch  # its first epochs do nothing
+    conditions = {"magnitude": [epoch / 2]} if named(call) == "AdaptiveRandAugment" else None
+    batch = augmenter([images[0]], ids=[1], epoch=epoch, conditions=conditions)
+    if named(call) == "MultiView":
+        return side_by_side([np.asarray(group[0]) for group in batch])
+    out = np.asarray(batch[0])
     if out.ndim == 4:  # several crops, side by side
         if out.shape[1] == 3:
             out = out.transpose(0, 2, 3, 1)
@@ -302,6 +323,14 @@ def drawn(call: str, images: list[Any], epoch: int, boxes: bool) -> Any:
         rows = [np.concatenate(list(out[first : first + 5]), axis=1) for first in range(0, len(out), 5)]
         out = np.concatenate(rows)[:-4, :-4]
     return out
+
+
+def side_by_side(groups: list[Any]) -> Any:
+    """Views [V, H, W, C] of several sizes in a row, on white."""
+    views = [view for group in groups for view in group]
+    height = max(view.shape[0] for view in views)
+    padded = [np.pad(one, ((0, height - one.shape[0]), (0, 4), (0, 0)), constant_values=255) for one in views]
+    return np.concatenate(padded, axis=1)[:, :-4]
 
 
 def save(picture: Any, path: Path) -> tuple[int, int]:
@@ -312,56 +341,99 @@ def save(picture: Any, path: Path) -> tuple[int, int]:
     return image.size
 
 
-def figure(file: str, size: tuple[int, int], call: str, caption: str) -> str:
-    return (
-        f'<figure><img src="gallery/{file}" width="{size[0]}" height="{size[1]}" loading="lazy" '
-        f'alt="{html.escape(call)}"><figcaption>{html.escape(caption)}</figcaption></figure>'
-    )
+@dataclass(frozen=True)
+class Picture:
+    """A file of the gallery, with the pixels before it was compressed."""
+
+    file: str
+    pixels: Any
+    size: tuple[int, int]
+    call: str
+    caption: str
+
+    def html(self, folder: str) -> str:
+        return (
+            f'<img src="{folder}/{self.file}" width="{self.size[0]}" height="{self.size[1]}" loading="lazy" '
+            f'alt="{html.escape(self.call)}">'
+        )
 
 
-def caption(call: str, epoch: int, only: bool) -> str:
-    """The arguments, or which draw it is."""
-    given = call.partition("(")[2][:-1]
-    return given if only else f"epoch {epoch}"
-
-
-def first_sentence(name: str) -> str:
-    paragraph = (inspect.getdoc(getattr(T, name)) or "").partition("\n\n")[0].replace("\n", " ")
-    ends = [found.end() for found in re.finditer(r"(?<!et al)(?<! \.)[.:](?=\s|$)", paragraph)]
-    # "A lens: bend straight lines ..." says little before its colon.
-    end = next((end for end in ends if end > 30), len(paragraph))
-    text = paragraph[:end].rstrip(":.") + "."
-    return text.replace("``", "`")
-
-
-def written(folder: Path) -> str:
-    """The pictures, in ``folder``, and the page's text with them (MyST Markdown)."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lines: list[str] = []
-    for family, (photo, shown) in families().items():
+@cache
+def pictures() -> dict[str, tuple[Picture, dict[str, list[Picture]]]]:
+    """Of each family, its photo, and the pictures of each transform. Writes their files."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    found: dict[str, tuple[Picture, dict[str, list[Picture]]]] = {}
+    for family, (photo, rows) in families().items():
         images = photos(photo)
         if family == "Crops and sizes":
             images[0] = wide(images[0])
-        original = f"{family.split()[0].lower().rstrip(',')}-{len(lines)}.webp"
-        size = save(images[0], folder / original)
-        lines += [f"## {family}", "", "```{raw} html", figure(original, size, "the photo", "The photo"), "```", ""]
-        for calls in shown:
-            name = named(calls[0])
-            pictures: dict[bytes, tuple[Any, str, int]] = {}
-            for epoch, call in enumerate(calls if len(calls) > 1 else calls * 3):
-                picture = drawn(call, images, epoch, family == "Crops around boxes")
-                pictures.setdefault(picture.tobytes(), (picture, call, epoch))
-            one = len(pictures) == 1 or len(calls) > 1
-            lines += [f"**{{py:class}}`{name} <variegate.transforms.{name}>`**", first_sentence(name), ""]
-            if not one:
-                lines[-1:] = [f"`{calls[0]}`:", ""]
-            lines += ["```{raw} html", '<div class="strip">']
-            for picture, call, epoch in pictures.values():
-                file = f"{name.lower()}-{epoch}.webp"
-                lines.append(figure(file, save(picture, folder / file), call, caption(call, epoch, one)))
-            lines += ["</div>", "```", ""]
+        original = make_picture(f"photo-{len(found)}.webp", images[0], "the photo", "the photo")
+        found[family] = original, {named(calls[0]): draw_row(calls, images, family) for calls in rows}
+    return found
+
+
+def draw_row(calls: list[str], images: list[Any], family: str) -> list[Picture]:
+    """Several strengths in one epoch each, or one call in three epochs, without repetitions."""
+    row: dict[bytes, Picture] = {}
+    for epoch, call in enumerate(calls if len(calls) > 1 else calls * 3):
+        pixels = drawn(call, images, epoch, family == "Crops around boxes")
+        arguments = call.partition("(")[2][:-1]
+        caption = arguments if len(calls) > 1 or not row else f"epoch {epoch}"
+        picture = make_picture(f"{named(call).lower()}-{epoch}.webp", pixels, call, caption)
+        row.setdefault(pixels.tobytes(), picture)
+    return list(row.values())
+
+
+def make_picture(file: str, pixels: Any, call: str, caption: str) -> Picture:
+    return Picture(file, pixels, save(pixels, FOLDER / file), call, caption)
+
+
+def strip(name: str) -> str:
+    """The pictures of a transform, for a page in a folder of the site; nothing for one without pictures."""
+    rows = [row[name] for _, row in pictures().values() if name in row]
+    figures = [
+        f"<figure>{one.html('../gallery')}<figcaption>{html.escape(one.caption)}</figcaption></figure>"
+        for row in rows
+        for one in row
+    ]
+    return f'<div class="strip">{"".join(figures)}</div>' if figures else ""
+
+
+def wall() -> str:
+    """The text of the gallery's page (MyST Markdown): a thumbnail per transform, linked to its description."""
+    lines: list[str] = []
+    pages = reference_pages_of_transforms()
+    for family, (original, rows) in pictures().items():
+        tiles = [f"<span>{original.html('gallery')}<b>the photo</b></span>"]
+        for name, row in rows.items():
+            address = f"reference/{pages[name]}.html#variegate.transforms.{name}"
+            tiles.append(f'<a href="{address}">{telling(row, original).html("gallery")}<b>{name}</b></a>')
+        lines += [f"## {family}", "", "```{raw} html", f'<div class="wall">{"".join(tiles)}</div>', "```", ""]
     lines += ["## Without pictures", "", "| transforms | reason |", "|---|---|"]
     for reason, names in WITHOUT.items():
         links = ", ".join(f"{{py:class}}`~variegate.transforms.{name}`" for name in names)
         lines.append(f"| {links} | {reason} |")
     return "\n".join(lines) + "\n"
+
+
+def telling(row: list[Picture], original: Picture) -> Picture:
+    """The picture for a thumbnail: of several strengths the middle one, of several draws the one that changed most."""
+    if len({one.call for one in row}) > 1:
+        return row[len(row) // 2]
+
+    def difference(one: Picture) -> float:
+        if one.pixels.shape != original.pixels.shape:
+            return 0.0
+        return float(np.abs(one.pixels.astype(int) - original.pixels).mean())
+
+    return max(row, key=difference)
+
+
+def reference_pages_of_transforms() -> dict[str, str]:
+    """Names of transforms, and the page of docs/reference that describes each."""
+    return {
+        name: page.stem
+        for page in (Path(__file__).parent / "reference").glob("*.md")
+        for module, name, _ in entries(page.read_text(encoding="utf-8"))
+        if module == "variegate.transforms"
+    }

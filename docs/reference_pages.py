@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from variegate.ops.base import Transform
@@ -79,8 +79,19 @@ def described(module: str, name: str, members: str) -> list[str]:
     return [f".. py:data:: {module}.{name}", f"   :value: {value!r}"]
 
 
-def expanded(text: str) -> str:
-    """Each list as a table of names with their first sentences, and what each says in full."""
+def with_pictures(lines: list[str], html: str) -> list[str]:
+    """The directive of a class with pictures at the head of its content."""
+    if not html:
+        return lines
+    content = lines.index("") if "" in lines else len(lines)
+    return [*lines[:content], "", "   .. raw:: html", "", f"      {html}", *lines[content:]]
+
+
+def expanded(text: str, pictures: Callable[[str], str]) -> str:
+    """Each list as a table of names with their first sentences, and what each says in full.
+
+    ``pictures`` returns the HTML of a transform's pictures, or nothing.
+    """
 
     def directives(block: re.Match[str]) -> str:
         module = block[1]
@@ -90,7 +101,8 @@ def expanded(text: str) -> str:
         if len(table) < 2:
             lines = lines[:2]
         for entry in listed:
-            lines += [*described(*entry), ""]
+            html = pictures(entry[1]) if module == "variegate.transforms" else ""
+            lines += [*with_pictures(described(*entry), html), ""]
         return "\n".join(["```{eval-rst}", *lines, "```"])
 
     return LISTED.sub(directives, text)

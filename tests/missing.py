@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from docs import cli_page, speed_chart
+from docs import speed_chart
 from docs.gallery import WITHOUT, families, named, transform_classes
 from docs.reference_pages import DEFINED_IN, entries
 from native import constants
@@ -39,7 +39,6 @@ BRANCHED = (Kind.VALUE, Kind.STATISTIC, Kind.NEIGHBOURHOOD, Kind.POSITION)
 GENERATED: dict[Path, Callable[[], str]] = {
     LISTING: lambda: "\n".join(public_api()) + "\n",
     STUB: functional_stub,
-    cli_page.PAGE: cli_page.page,
     constants.HEADER: constants.header,
     speed_chart.CHART: speed_chart.chart,
 }
@@ -88,7 +87,7 @@ def missing_of_instruction(op: Op) -> Iterator[str]:
 
 def missing_of_command(name: str) -> Iterator[str]:
     """The same of a command."""
-    pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md") if page != cli_page.PAGE)
+    pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))
     if f"variegate {name}" not in pages:
         yield f"docs: `variegate {name}` on a page that shows it"
 

@@ -9,13 +9,16 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import typer
 
 import variegate
-from docs.gallery import WITHOUT, families, named, transform_classes
+from docs import cli_page
+from docs.gallery import WITHOUT, families, named, reference_pages_of_transforms, transform_classes
 from docs.plots import MARK, PLOTS, speedups
 from docs.reference_pages import described, entries
 from docs.tables import NAMED, TABLES, expanded
 from variegate import math, policies, transforms
+from variegate.cli.commands import app
 from variegate.program.ops import SPECS, Op
 from variegate.transforms import functional
 
@@ -104,6 +107,7 @@ def test_no_transform_is_in_the_gallery_twice() -> None:
     without = [name for names in WITHOUT.values() for name in names]
     assert [name for name, times in Counter(shown + without).items() if times > 1] == []
     assert {*shown, *without} <= transform_classes()
+    assert {*shown} <= {*reference_pages_of_transforms()}, "thumbnails are links"
 
 
 def test_a_row_of_the_gallery_is_one_transform_that_can_be_made() -> None:
@@ -141,3 +145,17 @@ def test_a_plot_has_the_figures_of_the_table() -> None:
     for title, limited, _ in speedups(("operation", "pipeline", "file pipeline")):
         (row,) = [line for line in table.splitlines() if line.startswith(f"| {title} |")]
         assert f"{limited:.1f}" in row, row
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_commands_has_every_command_with_its_options() -> None:
+    text = cli_page.page()
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for name, command in commands.items():
+        section = text.partition(f"## variegate {name}\n")[2].partition("\n## ")[0]
+        flags = [
+            flag for param in command.params for flag in param.opts if flag.startswith("--") and flag != "--help-all"
+        ]
+        assert [flag for flag in flags if flag not in section] == [], name

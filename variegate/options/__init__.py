@@ -5,9 +5,9 @@
         format: Annotated[Literal["jpeg", "raw"], Opt("Output format.", "Output")] = "jpeg"
         quality: Annotated[int, Opt("JPEG quality.", "Output", ge=1, le=100, needs=("format", "jpeg"))] = 90
 
-The check of a value, the option of a command with its help, its row in docs/cli.md and the refusal of an option of
-another mode follow from the declaration. Declarations that several dataclasses share have a name, such as ``Threads``.
-Nothing heavy is imported here, so that ``--help`` waits for nothing.
+The check of a value, the option of a command with its help, its row in the command-line reference and the refusal of an
+option of another mode follow from the declaration. Declarations that several dataclasses share have a
+name, such as ``Threads``. Nothing heavy is imported here, so that ``--help`` waits for nothing.
 """
 
 from __future__ import annotations
