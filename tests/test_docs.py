@@ -57,6 +57,7 @@ NOT_RUN = {
 }
 
 
+@cache
 def text_of(page: str) -> str:
     return (ROOT / page).read_text(encoding="utf-8")
 
@@ -77,8 +78,8 @@ def _registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Transform, "registry", dict(Transform.registry))
 
 
-@pytest.mark.process
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.process  # some do
+@pytest.mark.parametrize("page", [page for page in PAGES if any(steps(text_of(page)))])
 def test_python_gives_the_output_shown(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Block after block, with no name that the page did not make, in an empty folder."""
     monkeypatch.chdir(tmp_path)
@@ -92,14 +93,16 @@ def test_python_gives_the_output_shown(page: str, tmp_path: Path, monkeypatch: p
             assert printed.getvalue() == shown
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_python_that_is_not_run_is_listed(page: str) -> None:
-    shown = [block[2] for block in BLOCK.finditer(text_of(page)) if block[1] == "py"]
-    known = NOT_RUN.get(page, [])
-    assert [block for block in shown if not any(words in block for words in known)] == []
-    # A block without a language is a terminal: what was typed, and what was printed.
-    bare = [block[2] for block in BLOCK.finditer(text_of(page)) if block[1] == ""]
-    assert [block for block in bare if not block.startswith(("$ ", ">>> "))] == []
+def test_python_that_is_not_run_is_listed() -> None:
+    wrong: list[tuple[str, str]] = []
+    for page in PAGES:
+        shown = [block[2] for block in BLOCK.finditer(text_of(page)) if block[1] == "py"]
+        known = NOT_RUN.get(page, [])
+        wrong += [(page, block) for block in shown if not any(words in block for words in known)]
+        # A block without a language is a terminal: what was typed, and what was printed.
+        bare = [block[2] for block in BLOCK.finditer(text_of(page)) if block[1] == ""]
+        wrong += [(page, block) for block in bare if not block.startswith(("$ ", ">>> "))]
+    assert wrong == []
 
 
 @pytest.mark.parametrize(
@@ -154,31 +157,34 @@ def options_of(name: str) -> set[str]:
     return flags | {"--help", "-h"}
 
 
-@pytest.mark.parametrize("page", [*PAGES, *RESULTS])
-def test_commands_and_options_exist(page: str) -> None:
+def test_commands_and_options_exist() -> None:
     known = set(made_commands())
-    for words in commands(text_of(page)):
-        if not words or words[0].startswith("-") or words[0] == "COMMAND":
-            continue
-        assert words[0] in known, words
-        if words[0] in known:
+    wrong: list[tuple[str, list[str]]] = []
+    for page in (*PAGES, *RESULTS):
+        for words in commands(text_of(page)):
+            if not words or words[0].startswith("-") or words[0] == "COMMAND":
+                continue
             used = {word.split("=")[0] for word in words[1:] if word.startswith("--")}
-            assert used <= options_of(words[0]), words
+            if words[0] not in known or not used <= options_of(words[0]):
+                wrong.append((page, words))
+    assert wrong == []
 
 
-@pytest.mark.parametrize("page", [*PAGES, *RESULTS])
-def test_options_in_tables_exist(page: str) -> None:
+def test_options_in_tables_exist() -> None:
     """A table of options stands under a command's heading, or names no command and may be anybody's."""
     everybody = {flag for name in made_commands() for flag in options_of(name)}
-    name = None
-    for line in BLOCK.sub("", text_of(page)).splitlines():
-        heading = re.match(r"## variegate (\w+)", line)
-        if line.startswith("## "):
-            name = heading[1] if heading else None
-        if line.startswith("| `--"):
-            used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", line.split("|")[1]))
-            allowed = options_of(name) if name else everybody
-            assert used <= allowed, line
+    wrong: list[tuple[str, str]] = []
+    for page in (*PAGES, *RESULTS):
+        name = None
+        for line in BLOCK.sub("", text_of(page)).splitlines():
+            heading = re.match(r"## variegate (\w+)", line)
+            if line.startswith("## "):
+                name = heading[1] if heading else None
+            if line.startswith("| `--"):
+                used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", line.split("|")[1]))
+                if not used <= (options_of(name) if name else everybody):
+                    wrong.append((page, line))
+    assert wrong == []
 
 
 # -- words -------------------------------------------------------------------------------------------------------------
@@ -189,9 +195,8 @@ def placeholders(text: str) -> list[str]:
     return [match[0] for pattern in (PLACEHOLDER, PLACEHOLDER_WORDS) for match in pattern.finditer(prose)]
 
 
-@pytest.mark.parametrize("page", [*PAGES, *RESULTS])
-def test_no_page_holds_a_placeholder(page: str) -> None:
-    assert placeholders(text_of(page)) == []
+def test_no_page_holds_a_placeholder() -> None:
+    assert [(page, found) for page in (*PAGES, *RESULTS) for found in placeholders(text_of(page))] == []
 
 
 @pytest.mark.parametrize(
@@ -208,34 +213,36 @@ def test_placeholders_are_found(text: str) -> None:
     assert placeholders(text)
 
 
-@pytest.mark.parametrize("page", [*PAGES, *RESULTS])
-def test_links_lead_somewhere(page: str) -> None:
-    targets = LINK.findall(text_of(page))
-    missing = [t for t in targets if "://" not in t and not (ROOT / page).parent.joinpath(t).exists()]
+def test_links_lead_somewhere() -> None:
+    targets = [(page, target) for page in (*PAGES, *RESULTS) for target in LINK.findall(text_of(page))]
+    missing = [(p, t) for p, t in targets if "://" not in t and not (ROOT / p).parent.joinpath(t).exists()]
     assert missing == []
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_anchors_are_headings(page: str) -> None:
-    for target, anchor in re.findall(r"\]\(([^)#\s]*)#([\w-]+)\)", text_of(page)):
-        other = (ROOT / page).parent / target if target else ROOT / page
-        headings = re.findall(r"^#+ (.*)$", BLOCK.sub("", other.read_text(encoding="utf-8")), re.M)
-        slugs = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
-        assert anchor in slugs, (target, anchor)
+def test_anchors_are_headings() -> None:
+    wrong: list[tuple[str, str, str]] = []
+    for page in PAGES:
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)#([\w-]+)\)", text_of(page)):
+            other = (ROOT / page).parent / target if target else ROOT / page
+            headings = re.findall(r"^#+ (.*)$", BLOCK.sub("", other.read_text(encoding="utf-8")), re.M)
+            slugs = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+            if anchor not in slugs:
+                wrong.append((page, target, anchor))
+    assert wrong == []
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_files_named_exist(page: str) -> None:
-    named = re.findall(r"`((?:variegate|tests|benchmarks|examples|docs)/[\w./-]+\.(?:py|json|md))`", text_of(page))
-    assert [name for name in named if not (ROOT / name).exists()] == []
+def test_files_named_exist() -> None:
+    file = re.compile(r"`((?:variegate|tests|benchmarks|examples|docs)/[\w./-]+\.(?:py|json|md))`")
+    named = [(page, name) for page in PAGES for name in file.findall(text_of(page))]
+    assert [(page, name) for page, name in named if not (ROOT / name).exists()] == []
 
 
-# CONTRIBUTING.md shows what to avoid.
-@pytest.mark.parametrize("page", sorted({*PAGES, *RESULTS, READ_ELSEWHERE} - {"CONTRIBUTING.md"}))
-def test_words_are_plain(page: str) -> None:
-    for paragraph in paragraphs(text_of(page)):
-        assert odd_turns(paragraph) == [], paragraph
-        assert long_sentences(paragraph) == []
+def test_words_are_plain() -> None:
+    # CONTRIBUTING.md shows what to avoid.
+    pages = sorted({*PAGES, *RESULTS, READ_ELSEWHERE} - {"CONTRIBUTING.md"})
+    texts = [(page, paragraph) for page in pages for paragraph in paragraphs(text_of(page))]
+    assert [(page, turn, text) for page, text in texts for turn in odd_turns(text)] == []
+    assert [(page, sentence) for page, text in texts for sentence in long_sentences(text)] == []
 
 
 def test_pictures_are_small() -> None:

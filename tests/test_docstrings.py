@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-import pytest
-
 import variegate as vg
 from tests.words import odd_turns
 from variegate import policies
@@ -48,7 +46,7 @@ OTHERS = (
 )
 
 
-def public() -> Iterator[Any]:
+def public() -> Iterator[tuple[str, Any]]:
     """(name, object) of every public class, function and listed method."""
     found: dict[str, Any] = {}
     for space, module in MODULES.items():
@@ -59,8 +57,7 @@ def public() -> Iterator[Any]:
     found |= {name: getattr(import_module(module), name) for module, name in OTHERS}
     for cls, names in METHODS.items():
         found |= {f"{cls.__name__}.{name}": getattr(cls, name) for name in names}
-    for name, value in found.items():
-        yield pytest.param(name, value, id=name)
+    yield from found.items()
 
 
 def own_text(value: Any) -> str:
@@ -87,31 +84,43 @@ def arguments(value: Any) -> list[str]:
     return [each for each in parameters if each != "self" and not each.startswith("_")]
 
 
-@pytest.mark.parametrize(("name", "value"), list(public()))
-def test_the_first_line_is_a_sentence(name: str, value: Any) -> None:
-    text = own_text(value)
-    assert text, f"{name} has no docstring"
-    first = text.partition("\n")[0]
-    assert len(first) <= LONGEST
-    assert first.endswith((".", "...")), first
-    assert first.split()[0] not in ASKING, first
+def wrong_first_line(value: Any) -> str:
+    """What is wrong with it, or nothing."""
+    first = own_text(value).partition("\n")[0]
+    if not first:
+        return "no docstring"
+    if len(first) > LONGEST:
+        return f"over {LONGEST} characters: {first}"
+    if not first.endswith((".", "...")) or first.split()[0] in ASKING:
+        return f"no sentence: {first}"
+    return ""
 
 
-@pytest.mark.parametrize(("name", "value"), list(public()))
-def test_no_refused_turn(name: str, value: Any) -> None:
-    # Code, and values of arguments, keep their names.
-    text = re.sub(r"``.+?``|\"\w+\"|^ *(?:>>>|\w+ =|def ).*$", "CODE", own_text(value), flags=re.S | re.M)
-    assert odd_turns(" ".join(text.split())) == []
+def test_the_first_line_is_a_sentence() -> None:
+    assert {name: wrong for name, value in public() if (wrong := wrong_first_line(value))} == {}
 
 
-@pytest.mark.parametrize(("name", "value"), [case for case in public() if case.id not in UNSAID])
-def test_every_argument_is_explained(name: str, value: Any) -> None:
-    text = told(name, value)
-    missing = [
-        each
-        for each in arguments(value)
-        if not re.search(rf"``[^`]*\b{each}\b[^`]*``|^\s*(?:\w+, )*{each}(?:, \w+)*: ", text, re.M)
-    ]
-    if "The other arguments are those of" in text:
-        return
-    assert missing == [], f"{name}: not explained"
+def test_no_refused_turn() -> None:
+    turns: dict[str, list[str]] = {}
+    for name, value in public():
+        # Code, and values of arguments, keep their names.
+        text = re.sub(r"``.+?``|\"\w+\"|^ *(?:>>>|\w+ =|def ).*$", "CODE", own_text(value), flags=re.S | re.M)
+        if found := odd_turns(" ".join(text.split())):
+            turns[name] = found
+    assert turns == {}
+
+
+def test_every_argument_is_explained() -> None:
+    unexplained: dict[str, list[str]] = {}
+    for name, value in public():
+        text = told(name, value)
+        if name in UNSAID or "The other arguments are those of" in text:
+            continue
+        missing = [
+            each
+            for each in arguments(value)
+            if not re.search(rf"``[^`]*\b{each}\b[^`]*``|^\s*(?:\w+, )*{each}(?:, \w+)*: ", text, re.M)
+        ]
+        if missing:
+            unexplained[name] = missing
+    assert unexplained == {}

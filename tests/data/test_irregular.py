@@ -2,50 +2,51 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
 
-from tests.children import run_command, run_python
+import variegate as vg
 from tests.data.tars import tar_bytes
 from tests.images import photo
+from tests.jobs.bounded import fail_after
+from variegate import transforms as T
+from variegate.cli import main
 from variegate.data.opening import open_source
+from variegate.errors import PolicyError
 
-pytestmark = pytest.mark.process
-
-OPEN = """
-import json, sys, os
-import variegate as vg
-from variegate.data.opening import open_source
-if user := os.environ.get("AS_USER"):
-    os.seteuid(int(user))
-said = []
-for place in sys.argv[1:]:
-    try:
-        source = open_source(place, stream=True if place.endswith("stream.tar") else None)
-        said += [f"note: {note}" for note in source.notes()]
-        for one in range(len(source.shard(0) if hasattr(source, "shard") else source)):
-            try:
-                said.append(len(source.read(one).data))
-            except vg.DecodeError as error:
-                said.append(f"bad: {error}")
-    except ValueError as error:
-        said.append(f"{type(error).__name__}: {error}")
-print(json.dumps(said))
-"""
 FIFO = "a named pipe (FIFO); accepted: regular files, and links to them"
 DEVICE = "a device; accepted: regular files, and links to them"
 
 
-def opened(*places: object, **options: Any) -> list[Any]:
-    run = run_python(OPEN, *places, **options)
-    assert run.returncode == 0, run.stderr
-    return list(json.loads(run.stdout))
+@pytest.fixture(autouse=True)
+def _bounded() -> Iterator[None]:
+    """What waits for a FIFO fails."""
+    with fail_after(60):
+        yield
+
+
+def opened(*places: Path | str) -> list[Any]:
+    """Notes of sources, sizes of their samples, and errors."""
+    said: list[Any] = []
+    for place in map(str, places):
+        try:
+            source: Any = open_source(place, stream=True if place.endswith("stream.tar") else None)
+            said += [f"note: {note}" for note in source.notes()]
+            for index in range(len(source.shard(0) if hasattr(source, "shard") else source)):
+                try:
+                    said.append(len(source.read(index).data))
+                except vg.DecodeError as error:
+                    said.append(f"bad: {error}")
+        except ValueError as error:
+            said.append(f"{type(error).__name__}: {error}")
+    return said
 
 
 @pytest.fixture
@@ -112,9 +113,9 @@ def test_beside_shards(tmp_path: Path, jpeg: bytes) -> None:
     assert opened(tmp_path / "a.tar") == [f"SourceError: {tmp_path}/classnames.txt: {FIFO}"]
 
 
-def test_not_to_be_read_by_this_user(tmp_path: Path, jpeg: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    if os.geteuid() == 0:  # whom permissions do not bind
-        monkeypatch.setenv("AS_USER", "65534")
+def test_not_to_be_read_by_this_user(tmp_path: Path, jpeg: bytes) -> None:
+    is_root = os.geteuid() == 0
+    if is_root:  # whom permissions do not bind
         for folder in (tmp_path, *(f for f in tmp_path.parents if Path(tempfile.gettempdir()) in f.parents)):
             folder.chmod(0o755)
     for name in ("cat/a.jpg", "dog/b.jpg", "eel/c.jpg"):
@@ -122,6 +123,8 @@ def test_not_to_be_read_by_this_user(tmp_path: Path, jpeg: bytes, monkeypatch: p
         (tmp_path / "src" / name).write_bytes(jpeg)
     (tmp_path / "src/dog/b.jpg").chmod(0)
     (tmp_path / "src/eel").chmod(0)
+    if is_root:
+        os.seteuid(65534)
     try:
         assert opened(tmp_path / "src") == [
             "note: class folders without images: eel",
@@ -130,58 +133,61 @@ def test_not_to_be_read_by_this_user(tmp_path: Path, jpeg: bytes, monkeypatch: p
             f"bad: {tmp_path}/src/dog/b.jpg: cannot be read (Permission denied)",
         ]
     finally:
+        if is_root:
+            os.seteuid(0)
         (tmp_path / "src/eel").chmod(0o755)
 
 
+def augment(folder: Path, workers: str) -> int:
+    return main(["augment", f"{folder}/src", f"{folder}/out", "--policy", "none", "--workers", workers])
+
+
 @pytest.mark.parametrize("workers", ["thread", pytest.param("process", marks=pytest.mark.slow)])
-def test_augment_over_such_a_folder(tmp_path: Path, jpeg: bytes, workers: str) -> None:
+def test_augment_over_such_a_folder(
+    tmp_path: Path, jpeg: bytes, workers: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "src/cat").mkdir(parents=True)
     (tmp_path / "src/cat/good.jpg").write_bytes(jpeg)
     os.mkfifo(tmp_path / "src/cat/fifo.jpg")
     (tmp_path / "src/cat/zero.jpg").symlink_to("/dev/zero")
     (tmp_path / "src/cat/gone.jpg").symlink_to("nowhere")
-    run = run_command("augment", tmp_path / "src", tmp_path / "out", "--policy", "none", "--workers", workers)
-    assert run.returncode == 0, run.stderr
-    said = run.stderr
+    assert augment(tmp_path, workers) == 0
+    said = capsys.readouterr().err
     assert "note: 2 that are no regular files (FIFO, socket, device): cat/fifo.jpg, cat/zero.jpg" in said
     assert "skipped cat/gone.jpg: no such file" in said
     assert [path.name for path in (tmp_path / "out/cat").iterdir()] == ["good_0.jpg"]
 
 
 def test_a_loader_over_a_fifo_that_came_late(tmp_path: Path, jpeg: bytes) -> None:
-    code = """
-import os, sys
-import variegate as vg
-from variegate import transforms as T
-loader = vg.Loader(sys.argv[1], T.Resize((8, 8)), batch_size=4, device="cpu", on_error="skip")
-os.unlink(sys.argv[1] + "/a.jpg"), os.mkfifo(sys.argv[1] + "/a.jpg")
-for images, _ in loader:
-    print(len(images), *loader.errors)
-"""
     (tmp_path / "src").mkdir()
-    for name in "ab":
-        (tmp_path / "src" / f"{name}.jpg").write_bytes(jpeg)
-    run = run_python(code, tmp_path / "src")
-    assert run.stdout == f"1 {tmp_path}/src/a.jpg: {FIFO}\n", run.stderr
+    late = tmp_path / "src/a.jpg"
+    for path in (late, tmp_path / "src/b.jpg"):
+        path.write_bytes(jpeg)
+    loader = vg.Loader(tmp_path / "src", T.Resize((8, 8)), batch_size=4, device="cpu", on_error="skip")
+    late.unlink()
+    os.mkfifo(late)
+    (batch,) = loader
+    assert len(batch.images) == 1
+    assert [str(error) for error in loader.errors] == [f"{late}: {FIFO}"]
 
 
 def test_a_policy_that_is_a_fifo(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "p.json")
     (tmp_path / "zero.yaml").symlink_to("/dev/zero")
     for name, kind in (("p.json", "a named pipe"), ("zero.yaml", "a device")):
-        code = "import sys, variegate as vg; vg.load_policy(sys.argv[1])"
-        said = run_python(code, tmp_path / name).stderr.splitlines()[-1]
-        assert said.startswith(f"variegate.errors.PolicyError: {tmp_path / name}: got '{kind}")
+        with pytest.raises(PolicyError, match=re.escape(f"{tmp_path / name}: got '{kind}")):
+            vg.load_policy(tmp_path / name)
 
 
-def test_a_destination_whose_settings_are_a_fifo(tmp_path: Path, jpeg: bytes) -> None:
+def test_a_destination_whose_settings_are_a_fifo(
+    tmp_path: Path, jpeg: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/a.jpg").write_bytes(jpeg)
     (tmp_path / "out").mkdir()
     os.mkfifo(tmp_path / "out/variegate.json")
-    run = run_command("augment", tmp_path / "src", tmp_path / "out", "--policy", "none", "--workers", "thread")
-    assert run.returncode == 1
-    assert f"{tmp_path}/out/variegate.json: cannot be read (a named pipe (FIFO)" in run.stderr
+    assert augment(tmp_path, "thread") == 1
+    assert f"{tmp_path}/out/variegate.json: cannot be read (a named pipe (FIFO)" in capsys.readouterr().err
 
 
 def test_an_image_beside_a_folder_of_that_name(tmp_path: Path, jpeg: bytes) -> None:

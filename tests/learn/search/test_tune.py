@@ -13,6 +13,7 @@ from threading import Event, Lock
 from typing import Any
 
 import pytest
+import torch
 
 import variegate as vg
 from tests.jobs.bounded import fail_after
@@ -20,12 +21,12 @@ from tests.learn.search.objectives import NUMBERS
 from tests.learn.search.runs import small_run
 from tests.one_ray import one_ray
 from variegate.data.base import SourceError
+from variegate.learn import tune
 from variegate.learn.driver import LocalSearch
 from variegate.learn.events import SearchProgress
-from variegate.learn.history import Settings, read_log
+from variegate.learn.history import read_log
 from variegate.learn.members import member_seed
 from variegate.learn.policy import SearchSpace
-from variegate.learn.search import ObjectiveRun
 from variegate.learn.tune import ROWS_NAME, TuneSearch, _steps, explored
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("ray")]
@@ -48,14 +49,18 @@ def count(policy: Any, epochs: int, checkpoint: Any) -> tuple[float, Any]:
     return float(total), total
 
 
-def count_late(policy: Any, epochs: int, checkpoint: Any, seed: int) -> tuple[float, Any]:
-    """``count``, where the last member's first step takes longer than it takes until Tune's next snapshot."""
-    if checkpoint is None and seed == member_seed(0, 3):
-        time.sleep(3)
-    return count(policy, epochs, checkpoint)
+def late(num_classes: int) -> torch.nn.Module:
+    """A small model; before the last member trains, more time passes than until Tune's next snapshot."""
+    if torch.initial_seed() == member_seed(0, 3):
+        time.sleep(1.5)
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8 * 8 * 3, num_classes))
 
 
 def test_a_search_resumes_and_gives_a_schedule_of_all_epochs(tmp_path: Path) -> None:
+    """The search is stopped after the first step, the last result of which is in no snapshot: one member is behind.
+
+    It trains the step again, and skips none.
+    """
     stop = Event()
 
     def interrupt(progress: SearchProgress) -> None:
@@ -63,7 +68,7 @@ def test_a_search_resumes_and_gives_a_schedule_of_all_epochs(tmp_path: Path) -> 
             stop.set()
 
     out = tmp_path / "out"
-    run = small_run()
+    run = small_run(f"{__name__}:late")
     assert TuneSearch(run, out).run(interrupt, stop) is None
     with pytest.raises(SourceError, match="holds a search with the back end 'ray' that is not finished"):
         LocalSearch(run, out, ["cpu"]).run()
@@ -73,43 +78,27 @@ def test_a_search_resumes_and_gives_a_schedule_of_all_epochs(tmp_path: Path) -> 
     assert sum(segment.epochs for segment in schedule.segments) == 6
     assert seen[-1].step == 3
     history = read_log(out / "population.jsonl")
-    assert len(history.steps) == 3
+    assert [len(rows) for rows in history.steps] == [4, 4, 4]
     assert any(row.copied_from is not None for row in history.rows)
     assert any(number for row in history.steps[-1] for number in row.policy)
     assert not (out / "ray").exists()
 
 
-def test_a_member_that_is_behind_skips_no_step(tmp_path: Path, cluster: str) -> None:
-    """The search is stopped after the first step, the last result of which is in no snapshot.
-
-    That member trains the step again. Scores grow with each step: beside members that are ahead it is the worst.
-    """
-    stop = Event()
-
-    def interrupt(progress: SearchProgress) -> None:
-        if progress.step == 1 and progress.rows:
-            stop.set()
-
-    settings = Settings(size=4, interval=1, epochs=3, space=SearchSpace(space="pba-relative"))
-    run = ObjectiveRun(settings, count_late)
-    out = tmp_path / "out"
-    assert TuneSearch(run, out, cluster).run(interrupt, stop) is None
-    assert TuneSearch(run, out, cluster).run() is not None
-    assert [len(rows) for rows in read_log(out / "population.jsonl").steps] == [4, 4, 4]
-
-
 def test_training_of_users_is_searched(tmp_path: Path, cluster: str) -> None:
-    found = vg.search(count, **NUMBERS, out=tmp_path / "out", backend="ray", address=cluster)
+    numbers = NUMBERS | {"population": 2, "epochs": 5}
+    found = vg.search(count, **numbers, out=tmp_path / "out", backend="ray", address=cluster)
     # Copies took the weights over: all have trained all epochs.
-    assert found.score == NUMBERS["epochs"]
+    assert found.score == 5
 
 
-def test_an_error_of_users_training_names_the_member(tmp_path: Path) -> None:
+def test_an_error_of_users_training_names_the_member(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tune, "RETRIES", 0)  # each in a new process
+
     def failing(policy: Any, epochs: int, checkpoint: Any) -> tuple[float, Any]:
         raise ZeroDivisionError("of the loss")
 
     with pytest.raises(RuntimeError, match=r"objective: member \d, step 1 \(after epoch 0\): ZeroDivisionError: of"):
-        vg.search(failing, **NUMBERS, out=tmp_path / "out", backend="ray")
+        vg.search(failing, **NUMBERS | {"population": 2}, out=tmp_path / "out", backend="ray")
 
 
 def test_policies_of_copies_are_explored() -> None:
