@@ -167,4 +167,4 @@ def test_augment_writes_its_name_and_needs_its_module(
     mine.write_text(mine.read_text().replace("90", "91"))
     capsys.readouterr()
     assert run("--policy", "policy.json", "--import", "mine") == 2
-    assert "mine:augment was changed since" in capsys.readouterr().err
+    assert "holds a run with transform.source " in capsys.readouterr().err
