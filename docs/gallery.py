@@ -255,10 +255,10 @@ def families() -> dict[str, tuple[str, list[list[str]]]]:
     left = {*transform_classes(), *shown}.difference(shown, *WITHOUT.values())
     every = {name: (photo, list(family)) for name, (photo, family) in FAMILIES.items()}
     for name in sorted(left):
-        useful = getattr(T, name)._useful
-        if useful is None:
+        typical = getattr(T, name)._typical_range
+        if typical is None:
             continue
-        calls = [f"{name}({value:g})" for value in useful.spread(useful.low, useful.high, 3)]
+        calls = [f"{name}({value:g})" for value in typical.spacing(typical.low, typical.high, 3)]
         beside = [family for _, family in every.values() if home_of(named(family[0][0])) == home_of(name)]
         (beside or [every["Color"][1]])[0].append(calls)
     return every

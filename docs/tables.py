@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from tests.oracle.executor import meaning_of
 from variegate.ops import tone  # noqa: F401  # which declares instructions
 from variegate.ops.base import Transform
-from variegate.program.ops import NEEDS_COLOR, SPECS, Kind, Op, OpSpec
+from variegate.program.ops import NEEDS_RGB, SPECS, Kind, Op, OpSpec
 
 NAMED = re.compile(r"^```\{table\} (\S+)\n```$", re.M)
 
@@ -29,7 +29,7 @@ def instructions() -> Iterator[str]:
     """All instructions that transforms emit, by their kind: arguments, meaning, and details below."""
     for kind in Kind:
         ops = [op for op in SPECS if SPECS[op].kind is kind and op < Op.MAP_FIXED]
-        yield from (f"## {kind.name.capitalize().replace('Neighbourhood', 'Neighborhood')}", "")
+        yield from (f"## {kind.name.capitalize()}", "")
         described = {op: description_of(op).split("\n\n") for op in ops}
         rows = [[f"`{op.name}`", arguments_of(SPECS[op]), one_line(described[op][0])] for op in ops]
         yield from (*markdown(["instruction", "arguments", "meaning"], rows), "")
@@ -63,7 +63,7 @@ def one_line(text: str) -> str:
 
 def needing_colors() -> Iterator[str]:
     """The instructions that images of other channels than red, green and blue do not have."""
-    names = sorted(SPECS[op].name for op in SPECS if NEEDS_COLOR[op] and op < Op.MAP_FIXED)
+    names = sorted(SPECS[op].name for op in SPECS if NEEDS_RGB[op] and op < Op.MAP_FIXED)
     yield ", ".join(f"`{name}`" for name in names)
 
 

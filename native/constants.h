@@ -26,14 +26,14 @@ enum : int {
   PERMUTE = 29,
   LUT = 31,
   COLOR_MATRIX = 32,
-  POINT = 33,
+  PIXEL_FUNCTION = 33,
   CONTRAST = 40,
   AUTOCONTRAST = 41,
   EQUALIZE = 42,
   SHARPNESS = 50,
   GAUSSIAN_BLUR = 51,
   MOTION_BLUR = 52,
-  FILTER = 53,
+  CONVOLVE_FLOAT = 53,
   UNSHARP_MASK = 54,
   MEDIAN = 55,
   CLAHE = 56,
@@ -52,7 +52,7 @@ enum : int {
   MAP_FLOAT = 102,
   MAP_PERSPECTIVE = 103,
   MAP_PAD = 104,
-  CONVOLVE = 105,
+  CONVOLVE_FIXED = 105,
   MIX = 106,
   MAP_GRID = 107,
   BRIGHTNESS = 20,
@@ -71,7 +71,7 @@ enum : int {
   RESAMPLE = 1,
   VALUE = 2,
   STATISTIC = 3,
-  NEIGHBOURHOOD = 4,
+  NEIGHBORHOOD = 4,
   POSITION = 5,
   CODEC = 6,
 };
@@ -85,7 +85,7 @@ enum : int {
   BOX = 3,
   HAMMING = 4,
   LANCZOS = 5,
-  POINT = 6,
+  CONTAINING_PIXEL = 6,
 };
 }  // namespace Interpolation
 
@@ -207,7 +207,7 @@ constexpr i8 KIND_OF[] = {-1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, -1, -1, 
 
 constexpr u8 IS_COLOR_ONLY[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 
-constexpr u8 IS_REAL_MAP[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+constexpr u8 IS_SUBPIXEL_MAP[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 
 constexpr u8 IS_WARP[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 
@@ -427,7 +427,7 @@ enum : int {
   COUNT = 4,
   WINDOW = 5,
   FILL = 9,
-  COEFFICIENT = 10,
+  PARAMS = 10,
 };
 }  // namespace CodeField
 
@@ -448,15 +448,15 @@ namespace LaunchField {
 enum : int {
   NUM_ROWS = 0,
   NUM_TILES = 1,
-  ABILITIES = 2,
+  FEATURES = 2,
 };
 }  // namespace LaunchField
 
 constexpr int LAUNCH_FIELDS = 3;
 
-namespace Ability {
+namespace KernelFeature {
 enum : int {
-  HAS_REAL = 1,
+  HAS_SUBPIXEL = 1,
   HAS_FILTER = 2,
   HAS_RESAMPLE = 4,
   HAS_HUE = 8,
@@ -469,7 +469,7 @@ enum : int {
   HAS_WARP = 1024,
   IS_REGION = 2048,
 };
-}  // namespace Ability
+}  // namespace KernelFeature
 
 constexpr int TABLE_SIZE = 768;
 
@@ -632,11 +632,11 @@ constexpr f32 LARGEST_ANGLE = 0x1.0000000000000p+13f;
 
 constexpr f32 ROUNDER = 0x1.8000000000000p+23f;
 
-// Custom operations: see variegate/program/points.py.
+// Custom operations: see variegate/program/pixel_functions.py.
 
-constexpr int POINT_FLOATS = 4096;
+constexpr int PIXEL_FUNCTION_FLOATS = 4096;
 
-constexpr int MAX_POINT_NUMBERS = 512;
+constexpr int MAX_PIXEL_FUNCTION_NUMBERS = 512;
 
 // A user's function of a pixel: compiled, or a record.
 struct PixelFunction {
@@ -698,7 +698,7 @@ struct Batch {
   const i32 * rectangles;
   const i16 * grids;
   i64 grid_values;
-  const PixelFunction * points;
+  const PixelFunction * pixel_functions;
   const f32 * segments;
   const u8 *const * sources;
   u8 *const * targets;

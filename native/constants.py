@@ -18,7 +18,7 @@ from variegate.apps.check import fingerprint, near_search, pixels
 from variegate.executors.cuda import layout
 from variegate.native import structs
 from variegate.ops import fields
-from variegate.program import coords, elementary, ops, passes, points, rng, stages
+from variegate.program import coords, elementary, ops, passes, pixel_functions, rng, stages
 from variegate.program.draws.instructions import EMISSION, INSTRUCTION, LANES, DrawFailure, DrawOp
 from variegate.program.lowering import blurs
 from variegate.program.program import RECORD
@@ -116,8 +116,8 @@ def header() -> str:
         ),
         "// By opcode: the Kind, and sets of instructions.\n",
         _array("KIND_OF", "i8", ops.KIND_OF.tolist()),
-        _array("IS_COLOR_ONLY", "u8", map(int, ops.IS_COLOUR_ONLY)),
-        _array("IS_REAL_MAP", "u8", map(int, ops.IS_REAL_MAP)),
+        _array("IS_COLOR_ONLY", "u8", map(int, ops.IS_COLOR_ONLY)),
+        _array("IS_SUBPIXEL_MAP", "u8", map(int, ops.IS_SUBPIXEL_MAP)),
         _array("IS_WARP", "u8", map(int, ops.IS_WARP)),
         _array("IS_BLUR", "u8", map(int, ops.IS_BLUR)),
         "// Coordinates: see variegate/program/coords.py.\n",
@@ -177,12 +177,12 @@ def header() -> str:
         _number("NUM_SECTIONS", len(layout.Sections._fields)),
         _enum("HeaderField", _fields(layout, "IMAGE", "REGION_OF")),
         _number("HEADER_FIELDS", layout.HEADER),
-        _enum("CodeField", _fields(layout, "OP", "COEFFICIENT")),
+        _enum("CodeField", _fields(layout, "OP", "PARAMS")),
         _number("CODE_FIELDS", layout.CODE),
         _enum("CodeClass", _fields(layout, "SKIP", "MAP")),
-        _enum("LaunchField", _fields(layout, "NUM_ROWS", "ABILITIES")),
+        _enum("LaunchField", _fields(layout, "NUM_ROWS", "FEATURES")),
         _number("LAUNCH_FIELDS", layout.LAUNCH),
-        _int_enum(layout.Ability),
+        _int_enum(layout.KernelFeature),
         _number("TABLE_SIZE", layout.TABLE),
         _number("WEIGHTS_BLOCK", layout.WEIGHTS_BLOCK),
         _number("SCALES_AND_BIASES", layout.SEGMENTS),
@@ -202,9 +202,9 @@ def header() -> str:
             _floats(name, value) if isinstance(value, tuple) else f"constexpr f32 {name} = {value.hex()}f;\n"
             for name, value in _fields(elementary, "EXP_TERMS", "ROUNDER")
         ),
-        "// Custom operations: see variegate/program/points.py.\n",
-        _number("POINT_FLOATS", points.POINT_FLOATS),
-        _number("MAX_POINT_NUMBERS", points.MAX_POINT_NUMBERS),
+        "// Custom operations: see variegate/program/pixel_functions.py.\n",
+        _number("PIXEL_FUNCTION_FLOATS", pixel_functions.PIXEL_FUNCTION_FLOATS),
+        _number("MAX_PIXEL_FUNCTION_NUMBERS", pixel_functions.MAX_PIXEL_FUNCTION_NUMBERS),
         _struct("PixelFunction", structs.PIXEL_FUNCTION, "A user's function of a pixel: compiled, or a record."),
         "// Results.\n",
         _int_enum(structs.Storage),

@@ -73,7 +73,7 @@ void write_division(i64 *record, i64 columns, i64 lines, int bits) {
   if (least < 0) record[Record::BEHIND] = 1;
 }
 
-bool has_record(int op) { return IS_REAL_MAP[op] || op == Op::MAP_FIXED; }
+bool has_record(int op) { return IS_SUBPIXEL_MAP[op] || op == Op::MAP_FIXED; }
 
 void clear_record(i64 *record) { memset(record, 0, RECORD_FIELDS * sizeof(i64)); }
 

@@ -34,7 +34,7 @@ DOCS = ROOT / "docs"
 # Folders with a branch for every instruction that lowering leaves to the executors.
 CPP = ("native/kernels", "native/lowering")
 CUDA = ("variegate/executors/cuda/kernels",)
-BRANCHED = (Kind.VALUE, Kind.STATISTIC, Kind.NEIGHBOURHOOD, Kind.POSITION)
+BRANCHED = (Kind.VALUE, Kind.STATISTIC, Kind.NEIGHBORHOOD, Kind.POSITION)
 # Files that programs write -> what they should hold.
 GENERATED: dict[Path, Callable[[], str]] = {
     LISTING: lambda: "\n".join(public_api()) + "\n",
@@ -51,12 +51,12 @@ def missing_of_class(name: str) -> Iterator[str]:
     is_operation = not cls.__module__.startswith("variegate.policies.")
     if name not in transform_classes():
         yield f"variegate/transforms/__init__.py: import {name} from {cls.__module__}, and list it in __all__"
-    if is_operation and cls._useful is None and name not in {**EXAMPLES, **MIXERS, **BY_BOXES}:
-        yield f"tests/ops/examples.py: an entry of EXAMPLES, or _useful of {name}, from which one follows"
+    if is_operation and cls._typical_range is None and name not in {**EXAMPLES, **MIXERS, **BY_BOXES}:
+        yield f"tests/ops/examples.py: an entry of EXAMPLES, or _typical_range of {name}, from which one follows"
     if issubclass(cls, MagnitudeOp) and name not in sweepable():
-        yield f"{file_of(cls)}: _useful of {name}, the range for `preview --sweep`"
-    if cls._useful is None and name not in in_the_gallery():
-        yield f"docs/gallery.py: a row of FAMILIES, a reason in WITHOUT, or _useful of {name}, from which one follows"
+        yield f"{file_of(cls)}: _typical_range of {name}, the range for `preview --sweep`"
+    if cls._typical_range is None and name not in in_the_gallery():
+        yield f"docs/gallery.py: a row of FAMILIES, a reason in WITHOUT, or _typical_range of {name}"
     if name not in described_names() and home not in described_files():
         yield f"docs/reference: {home} in a line `:defined-in:` of the page that it belongs to"
     for function in cls._functions:
@@ -80,7 +80,7 @@ def missing_of_instruction(op: Op) -> Iterator[str]:
         yield f"tests/programs.py: an entry of _ARGUMENTS for Op.{op.name}; or an example of a class with this _op"
     if not mentions(CPP, f"Op::{op.name}"):
         yield f"native: a case Op::{op.name} for its kind, {spec.kind.name} (docs/architecture.md names it)"
-    is_branch = spec.kind in BRANCHED and spec.level is None and spec.becomes is None and op is not Op.LUT
+    is_branch = spec.kind in BRANCHED and spec.level is None and spec.lowered_to is None and op is not Op.LUT
     if is_branch and not mentions(CUDA, f"Op.{op.name}"):
         yield f"{CUDA[0]}: a branch Op.{op.name} for its kind, {spec.kind.name} (docs/architecture.md names it)"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from variegate import math as vm
-from variegate.program.points import PointFunction
+from variegate.program.pixel_functions import PixelFunction
 
 ELEMENTARY: dict[str, Callable[[Any], Any]] = {
     "exp": vm.exp,
@@ -50,7 +50,7 @@ EXACT: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def random_function(seed: int, *, is_exact: bool = False) -> PointFunction:
+def random_function(seed: int, *, is_exact: bool = False) -> PixelFunction:
     """A chain of random operations on the channels, the magnitude and constants."""
     operations: list[Callable[..., Any]] = list(EXACT.values())
     if not is_exact:
@@ -64,4 +64,4 @@ def random_function(seed: int, *, is_exact: bool = False) -> PointFunction:
             symbols.append(operation(draw.choice(symbols), draw.choice([*symbols, 0.5, 3, -1.25, 255.0])))
         return tuple(draw.choice([*symbols[-4:], 99]) for _ in range(3))
 
-    return PointFunction(function, f"random {seed}")
+    return PixelFunction(function, f"random {seed}")

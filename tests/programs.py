@@ -26,7 +26,7 @@ from variegate.program.ops import (
     Op,
     PadMode,
 )
-from variegate.program.points import PointFunction
+from variegate.program.pixel_functions import PixelFunction
 from variegate.program.program import Output, Program
 from variegate.program.rng import stream_key
 from variegate.program.sampling import Sampling
@@ -44,7 +44,7 @@ OUTPUTS = (
 )
 
 
-POINT = PointFunction(lambda r, g, b, m: (g * m, b + m, 255.0 - r), "turn")
+POINT = PixelFunction(lambda r, g, b, m: (g * m, b + m, 255.0 - r), "turn")
 
 # What every device has; JPEGs are tested by themselves.
 SEMANTIC = tuple(op for op in SPECS if op < 100 and SPECS[op].kind is not Kind.CODEC)
@@ -108,13 +108,13 @@ def emit(sampling: Sampling, row: int, taken: Step) -> None:
         args = (sampling.add_lut(taken.table),)
     elif taken.op is Op.COLOR_MATRIX:
         args = (sampling.add_matrix(taken.table),)
-    elif taken.op is Op.FILTER:
+    elif taken.op is Op.CONVOLVE_FLOAT:
         count, height, width = np.shape(taken.table)
         args = (sampling.add_filters(np.array(taken.table)), width, height, count)
     elif taken.op in (Op.DISPLACE, Op.OVERLAY):
         args = (sampling.add_grids(taken.table), *args)
-    elif taken.op is Op.POINT:
-        args = (sampling.add_point(taken.table), *args)
+    elif taken.op is Op.PIXEL_FUNCTION:
+        args = (sampling.add_pixel_function(taken.table), *args)
     elif taken.op is Op.ERASE:
         args = (sampling.add_rectangles(np.array(taken.table, np.int32).reshape(-1, 4)), *args)
     size = None if taken.size is None else np.array([taken.size], np.int32)
@@ -379,7 +379,7 @@ _ARGUMENTS: dict[Op, Callable[[np.random.Generator, int, int], Any]] = {
     Op.RGB_SHIFT: lambda rng, h, w: tuple(rng.integers(-60, 61, 3)),
     Op.LUT: lambda rng, h, w: step(Op.LUT, table=rng.integers(0, 256, (3, 256), dtype=np.uint8)),
     Op.COLOR_MATRIX: _matrix,
-    Op.POINT: lambda rng, h, w: step(Op.POINT, rng.integers(33) / 16, table=POINT),
+    Op.PIXEL_FUNCTION: lambda rng, h, w: step(Op.PIXEL_FUNCTION, rng.integers(33) / 16, table=POINT),
     Op.CONTRAST: _factor,
     Op.AUTOCONTRAST: _nothing,
     Op.EQUALIZE: _nothing,
@@ -389,7 +389,7 @@ _ARGUMENTS: dict[Op, Callable[[np.random.Generator, int, int], Any]] = {
         *rng.uniform(0.1, 3, 2),
         rng.choice([0.0, 0.3, 1.0]),
     ),
-    Op.FILTER: lambda rng, h, w: step(Op.FILTER, table=random_kernels(rng)),
+    Op.CONVOLVE_FLOAT: lambda rng, h, w: step(Op.CONVOLVE_FLOAT, table=random_kernels(rng)),
     Op.UNSHARP_MASK: lambda rng, h, w: (
         *(2 * rng.integers(1, 4, 2) + 1),
         *rng.uniform(0.3, 3, 2),

@@ -94,19 +94,21 @@ def _check_instructions(program: Program, used: BoolArray) -> None:
     if program.stage == "sampled":
         refuse(_PRIMITIVE[opcode], "a primitive in a sampled program")
     else:
-        maps = [op for op, spec in SPECS.items() if spec.becomes is Op.MAP_FIXED]
-        others = [op for op, spec in SPECS.items() if spec.becomes and op not in maps]
+        maps = [op for op, spec in SPECS.items() if spec.lowered_to is Op.MAP_FIXED]
+        others = [op for op, spec in SPECS.items() if spec.lowered_to and op not in maps]
         refuse(np.isin(opcode, maps), "should be a map by now")
         refuse(np.isin(opcode, others), "should be a table by now")
     tables = program.tables
     for op, name, table in (
         (Op.LUT, "LUT", tables.luts),
         (Op.COLOR_MATRIX, "matrix", tables.matrices),
-        (Op.POINT, "point function", tables.points),
+        (Op.PIXEL_FUNCTION, "pixel function", tables.pixel_functions),
     ):
         refuse((opcode == op) & ((first < 0) | (first >= len(table))), f"{name} {{first:.0f}} does not exist")
     end = first + args[..., 1] * args[..., 2] * args[..., 3]
-    refuse((opcode == Op.FILTER) & ((first < 0) | (end > len(tables.filters))), "weights {first:.0f} do not exist")
+    refuse(
+        (opcode == Op.CONVOLVE_FLOAT) & ((first < 0) | (end > len(tables.filters))), "weights {first:.0f} do not exist"
+    )
     refuse((opcode == Op.MEDIAN) & ~np.isin(first, MEDIAN_SIZES), "no window of {first:.0f}")
     tiles = args[..., 1:3]
     refuse((opcode == Op.CLAHE) & ((tiles < 1) | (tiles > MAX_TILES)).any(axis=2), "too many or too few tiles")
@@ -114,7 +116,9 @@ def _check_instructions(program: Program, used: BoolArray) -> None:
     is_separable = args[..., 3] != 0.0
     more = args[..., 6]
     end = first + np.where(is_separable, 2, 3 * (1 + more)) * args[..., 4]
-    refuse((opcode == Op.CONVOLVE) & ((first < 0) | (end > len(tables.kernels))), "kernel {first:.0f} does not exist")
+    refuse(
+        (opcode == Op.CONVOLVE_FIXED) & ((first < 0) | (end > len(tables.kernels))), "kernel {first:.0f} does not exist"
+    )
     _check_grids(opcode, args, program, refuse)
     beyond = (first < 0) | (args[..., 1] < 0) | (first + args[..., 1] > len(tables.rectangles))
     refuse((opcode == Op.ERASE) & beyond, "rectangles do not exist")
@@ -174,7 +178,7 @@ def _check_pass(kinds: list[Kind], row: list[int], slots: tuple[int, int], where
     """Instructions of these kinds may be one pass, and its ``row`` of the pass table says what they are."""
     counts = {kind: kinds.count(kind) for kind in Kind}
     _require(Kind.RESAMPLE not in kinds[1 + counts[Kind.CODEC] :], f"{where}: a resample that is not first")
-    _require(counts[Kind.RESAMPLE] + counts[Kind.NEIGHBOURHOOD] <= 1, f"{where}: two filters")
+    _require(counts[Kind.RESAMPLE] + counts[Kind.NEIGHBORHOOD] <= 1, f"{where}: two filters")
     if Kind.POSITION in kinds:
         _require(
             set(kinds[kinds.index(Kind.POSITION) :]) <= {Kind.POSITION, Kind.VALUE},
@@ -193,8 +197,8 @@ def _check_pass(kinds: list[Kind], row: list[int], slots: tuple[int, int], where
     _require(bool(row[P.NEEDS]) == (statistics > 0), f"{where}: {statistics} statistics, which need {row[P.NEEDS]}")
     source = P.PassSource(row[P.SOURCE])
     expected = {
-        P.PassSource.DIRECT: not counts[Kind.GEOMETRY] + counts[Kind.NEIGHBOURHOOD] + counts[Kind.RESAMPLE],
-        P.PassSource.FILTER: counts[Kind.NEIGHBOURHOOD] == 1,
+        P.PassSource.DIRECT: not counts[Kind.GEOMETRY] + counts[Kind.NEIGHBORHOOD] + counts[Kind.RESAMPLE],
+        P.PassSource.FILTER: counts[Kind.NEIGHBORHOOD] == 1,
         P.PassSource.RESAMPLE: counts[Kind.RESAMPLE] == 1,
     }.get(source, counts[Kind.GEOMETRY] >= 1)
     _require(expected, f"{where}: read as {source.name}, holds {kinds}")

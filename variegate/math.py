@@ -1,4 +1,4 @@
-"""Functions of numbers that may differ from pixel to pixel: for point functions of custom operations.
+"""Functions of numbers that may differ from pixel to pixel: for pixel functions of custom operations.
 
 On Python's own numbers they compute at once.
 """

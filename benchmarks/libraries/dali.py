@@ -35,7 +35,7 @@ Row = Callable[[Any], Any]
 NEAREST = types.INTERP_NN
 LINEAR = types.INTERP_LINEAR
 KINDS = (("", NEAREST), ("_bilinear", LINEAR))
-# What the last operator fills in is not normalised any more.
+# What the last operator fills in is not normalized any more.
 BLACK = [-mean / std for mean, std in zip(C.MEAN, C.STD, strict=True)]
 # Pillow's sharpness 2.
 KERNEL = np.full((3, 3), -1 / 13, np.float32)
@@ -75,12 +75,12 @@ def translated(images: Any) -> Any:
 
 
 def affine(images: Any, how: Any) -> Any:
-    centre = (112.0, 112.0)
+    center = (112.0, 112.0)
     shift = C.AFFINE_SHIFT * 224
-    matrix = fn.transforms.shear(angles=fn.stack(uniform(-C.AFFINE_SHEAR, C.AFFINE_SHEAR), 0.0), center=centre)
+    matrix = fn.transforms.shear(angles=fn.stack(uniform(-C.AFFINE_SHEAR, C.AFFINE_SHEAR), 0.0), center=center)
     scale = uniform(*C.AFFINE_SCALE)
-    matrix = fn.transforms.scale(matrix, scale=fn.stack(scale, scale), center=centre)
-    matrix = fn.transforms.rotation(matrix, angle=uniform(-C.AFFINE_ANGLE, C.AFFINE_ANGLE), center=centre)
+    matrix = fn.transforms.scale(matrix, scale=fn.stack(scale, scale), center=center)
+    matrix = fn.transforms.rotation(matrix, angle=uniform(-C.AFFINE_ANGLE, C.AFFINE_ANGLE), center=center)
     matrix = fn.transforms.translation(matrix, offset=uniform(-shift, shift, shape=[2]))
     return warped(images, matrix, how)
 

@@ -40,7 +40,7 @@ void CodeWriter::write(i64 k) const {
   code[CodeField::FILL] = fill[0] | fill[1] << 8 | fill[2] << 16;
   if (kind == Kind::GEOMETRY) {
     write_map(k, code);
-  } else if (op == Op::CONVOLVE) {
+  } else if (op == Op::CONVOLVE_FIXED) {
     write_convolution(k, code);
   } else if (op == Op::SHARPNESS) {
     code[CodeField::FLAG] = sees_source_plainly(k);
@@ -68,9 +68,9 @@ void CodeWriter::write_map(i64 k, i32 *code) const {
   if (op == Op::MAP_FIXED) {
     // Nothing of a map that misses is inside, perhaps by more than 32 bits can tell.
     if (!may_hit(a, row.window(k), size[0], size[1])) return;
-    for (int i = 0; i < 6; i++) code[CodeField::COEFFICIENT + i] = to_i32(a[i]);
+    for (int i = 0; i < 6; i++) code[CodeField::PARAMS + i] = to_i32(a[i]);
   } else if (op == Op::MAP_GRID) {
-    code[CodeField::COEFFICIENT] = (i32)(at(Section::GRIDS) + 2 * to_i64(a[0]));
+    code[CodeField::PARAMS] = (i32)(at(Section::GRIDS) + 2 * to_i64(a[0]));
   }
   copy_window(row.window(k), code);
 }
@@ -90,7 +90,7 @@ void CodeWriter::write_tables(i64 k, i32 *code) const {
     pad_table(to_i64(a[1]), row.flags(k), in[0], lines, h);
   }
   code[CodeField::ARG] = (i32)(at(Section::INDICES) + 4 * used.indices);
-  code[CodeField::COEFFICIENT] = (i32)(at(Section::INDICES) + 4 * (used.indices + w));
+  code[CodeField::PARAMS] = (i32)(at(Section::INDICES) + 4 * (used.indices + w));
   used.indices += h + w;
 }
 
@@ -99,7 +99,7 @@ void CodeWriter::write_convolution(i64 k, i32 *code) const {
   code[CodeField::ARG] = (i32)(at(Section::KERNELS) + 2 * to_i64(a[0]));
   code[CodeField::FLAG] = to_int32(a[3]);
   constexpr int ARGS[6] = {1, 2, 4, 5, 6, 7};
-  for (int i = 0; i < 6; i++) code[CodeField::COEFFICIENT + i] = to_int32(a[ARGS[i]]);
+  for (int i = 0; i < 6; i++) code[CodeField::PARAMS + i] = to_int32(a[ARGS[i]]);
 }
 
 void CodeWriter::write_value(i64 k, i32 *code) const {
@@ -124,7 +124,7 @@ void CodeWriter::write_position(i64 k, i32 *code) const {
   } else if (op == Op::OVERLAY) {
     code[CodeField::ARG] = (i32)(at(Section::GRIDS) + 2 * to_i64(a[0]));
     code[CodeField::COUNT] = to_int32(floor(a[7] * 32767 + 0.5));
-    for (int i = 0; i < 6; i++) code[CodeField::COEFFICIENT + i] = to_int32(a[1 + i]);
+    for (int i = 0; i < 6; i++) code[CodeField::PARAMS + i] = to_int32(a[1 + i]);
   }
 }
 

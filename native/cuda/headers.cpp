@@ -9,12 +9,12 @@ struct Source {
   i64 address, stride_y, stride_x, stride_c, height, width;
 };
 
-// Kernels of a launch are compiled with the abilities that its rows need.
+// Kernels of a launch are compiled with the features that its rows need.
 struct Launch {
   i64 *fields;  // [LAUNCH_FIELDS]
   i32 *list;
 
-  void need(i64 abilities) const { fields[LaunchField::ABILITIES] |= abilities; }
+  void need(i64 features) const { fields[LaunchField::FEATURES] |= features; }
   void add(i64 entry, i64 tiles) const {
     list[fields[LaunchField::NUM_ROWS]++] = (i32)entry;
     fields[LaunchField::NUM_TILES] = max_of(fields[LaunchField::NUM_TILES], tiles);
@@ -35,44 +35,45 @@ i64 tiles_of_area(const PackCall &call, i64 height, i64 width) {
   return ceil_div(height, call.block_y) * ceil_div(width, call.block_x);
 }
 
-int abilities_of_source(i64 source) {
+int features_of_source(i64 source) {
   switch (source) {
-    case PassSource::INTERPOLATED: return Ability::HAS_REAL;
-    case PassSource::FILTER: return Ability::HAS_FILTER;
-    case PassSource::RESAMPLE: return Ability::HAS_RESAMPLE;
-    case PassSource::FOLDED: return Ability::HAS_FOLD;
+    case PassSource::INTERPOLATED: return KernelFeature::HAS_SUBPIXEL;
+    case PassSource::FILTER: return KernelFeature::HAS_FILTER;
+    case PassSource::RESAMPLE: return KernelFeature::HAS_RESAMPLE;
+    case PassSource::FOLDED: return KernelFeature::HAS_FOLD;
     default: return 0;
   }
 }
 
-int abilities_of(const DeviceRow &row, i64 k) {
+int features_of(const DeviceRow &row, i64 k) {
   const int op = row.opcode(k);
   switch (op) {
-    case Op::HUE: return Ability::HAS_HUE;
-    case Op::CLAHE: return Ability::HAS_CLAHE;
-    case Op::ERASE: return row.args(k)[2] != 0 ? Ability::HAS_NOISE : 0;
-    case Op::OVERLAY: return Ability::HAS_OVERLAY;
-    case Op::MAP_GRID: return Ability::HAS_GRID;
-    default: return IS_WARP[op] ? Ability::HAS_WARP : KIND_OF[op] == Kind::POSITION ? Ability::HAS_NOISE : 0;
+    case Op::HUE: return KernelFeature::HAS_HUE;
+    case Op::CLAHE: return KernelFeature::HAS_CLAHE;
+    case Op::ERASE: return row.args(k)[2] != 0 ? KernelFeature::HAS_NOISE : 0;
+    case Op::OVERLAY: return KernelFeature::HAS_OVERLAY;
+    case Op::MAP_GRID: return KernelFeature::HAS_GRID;
+    default:
+      return IS_WARP[op] ? KernelFeature::HAS_WARP : KIND_OF[op] == Kind::POSITION ? KernelFeature::HAS_NOISE : 0;
   }
 }
 
 bool erases_result(const DeviceRow &row, i64 k) { return row.opcode(k) == Op::ERASE && row.args(k)[7] != 0; }
 
-// Returns the abilities that slots begin..end need, and says in the header whether they erase in the result.
+// Returns the features that slots begin..end need, and says in the header whether they erase in the result.
 int describe_slots(const DeviceRow &row, i64 begin, i64 end, i64 *header) {
-  int abilities = 0;
+  int features = 0;
   for (i64 k = begin; k < end; k++) {
-    abilities |= abilities_of(row, k);
+    features |= features_of(row, k);
     if (erases_result(row, k)) header[HeaderField::ERASES] = 1;
   }
-  return abilities;
+  return features;
 }
 
 // A map that folds has the PadMode in its flags.
 bool has_folding_map(const DeviceRow &row, i64 begin, i64 end) {
   for (i64 k = begin; k < end; k++)
-    if (IS_REAL_MAP[row.opcode(k)] && row.flags(k) > INTERPOLATION_MASK) return true;
+    if (IS_SUBPIXEL_MAP[row.opcode(k)] && row.flags(k) > INTERPOLATION_MASK) return true;
   return false;
 }
 
@@ -142,14 +143,14 @@ void write_pass(const PackCall &call, const DeviceRow &row, i64 p, const Source 
   header[HeaderField::TARGET] = target;
   const i64 begin = pass[PassField::BEGIN], end = pass[PassField::END], source = pass[PassField::SOURCE];
   const Launch launch = launch_of(call, 1 + p);
-  launch.need(abilities_of_source(source) | describe_slots(row, begin, end, header));
-  if (call.region_width) launch.need(Ability::IS_REGION);
-  if (has_folding_map(row, begin, end)) launch.need(Ability::HAS_FOLD);
+  launch.need(features_of_source(source) | describe_slots(row, begin, end, header));
+  if (call.region_width) launch.need(KernelFeature::IS_REGION);
+  if (has_folding_map(row, begin, end)) launch.need(KernelFeature::HAS_FOLD);
   launch.add(row.row, tiles_of_area(call, pass[PassField::HEIGHT], pass[PassField::WIDTH]));
   i64 prepared = source == PassSource::RESAMPLE ? describe_resize(row, pass, weights, header) : 0;
   if (pass[PassField::NEEDS]) {
     // The pass before measures what it writes; images of the batch are measured by the preparation.
-    if (p > 0) launch_of(call, p).need(Ability::MEASURES);
+    if (p > 0) launch_of(call, p).need(KernelFeature::MEASURES);
     else prepared = tiles_seen(call, pass);
   }
   if (prepared) launch_of(call, 0).add(p * row.all->rows + row.row, prepared);
@@ -201,7 +202,7 @@ void write_blend(const PackCall &call) {
     header[HeaderField::ERASES] = 0;
     const i64 tiles = tiles_of_area(call, header[PassField::HEIGHT], header[PassField::WIDTH]);
     launch[LaunchField::NUM_TILES] = max_of(launch[LaunchField::NUM_TILES], tiles);
-    launch[LaunchField::ABILITIES] |= describe_slots(row, 0, row.length(), header);
+    launch[LaunchField::FEATURES] |= describe_slots(row, 0, row.length(), header);
   }
   const i64 entries = program.begins[program.outputs];
   for (i64 n = 0; n <= program.outputs; n++) section<i32>(call, Section::BEGINS)[n] = (i32)program.begins[n];

@@ -30,7 +30,7 @@ void count_instruction(const DeviceRow &row, i64 k, Counts &counts) {
   const i64 h = row.out_size(k)[0], w = row.out_size(k)[1];
   if (op == Op::MAP_SCALE || op == Op::MAP_PAD) {
     counts.indices += h + w;
-  } else if (IS_REAL_MAP[op]) {
+  } else if (IS_SUBPIXEL_MAP[op]) {
     counts.maps++;
   } else if (kind == Kind::STATISTIC) {
     counts.statistics++;
@@ -82,7 +82,7 @@ CanvasSizes canvas_sizes(const DeviceRow &row) {
 }
 
 // Offsets and sizes of all sections. UNSUPPORTED if an instruction is a codec, which no kernel has.
-VG_EXPORT i64 vg_lay_out(DeviceProgram *program) {
+VG_EXPORT i64 vg_plan_buffer(DeviceProgram *program) {
   const Counts counts = count(*program);
   if (counts.has_codec) return UNSUPPORTED;
   const i64 slots = program->rows * program->slots, outputs = program->outputs;

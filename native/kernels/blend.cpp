@@ -62,7 +62,7 @@ VG_INLINE u8 over(u8 below, u8 above, u8 share) {
 
 // A rectangle, within the image, in shares of `alpha` / 255, of one value per pixel.
 template <class Element>
-void lay_over(const Element *canvas, const Box &box, const Plane &plane, const u8 *alpha, Element *output) {
+void alpha_blend(const Element *canvas, const Box &box, const Plane &plane, const u8 *alpha, Element *output) {
   const i64 columns = box.values.size() / plane.step, step = plane.step;
   for (i64 line = 0; line < box.lines.size(); line++) {
     const i64 at = (box.lines.first + line) * plane.line() + box.values.first;
@@ -83,7 +83,7 @@ template <class Element> void join_rectangles(const BlendCall &call, i64 output,
     const Box box = box_of(call, entry, plane);
     const Element *canvas = canvas_of<Element>(call, entry, plane);
     if (call.alpha_at[entry] < 0) paste(canvas, box, plane, to);
-    else lay_over(canvas, box, plane, call.alpha + call.alpha_at[entry], to);
+    else alpha_blend(canvas, box, plane, call.alpha + call.alpha_at[entry], to);
   }
 }
 

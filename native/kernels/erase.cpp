@@ -43,7 +43,7 @@ void fill_with_noise(const Row &row, i64 number, i64 pixel, Range columns, i64 c
   }
 }
 
-// Values of a float result: how far apart neighbours and channels are.
+// Values of a float result: how far apart neighbors and channels are.
 struct Floats3 {
   f32 *at;
   i64 pixel_step, channel_step;

@@ -38,7 +38,7 @@ template <class Element> void repeat_edges(const FilterImageOf<Element> &image, 
 i64 filter_margin(const Row &row, i64 slot) {
   const f64 *a = row.args[slot];
   switch (row.opcode[slot]) {
-    case Op::CONVOLVE: return is_separable(a) ? 0 : (i64)a[1] / 2;
+    case Op::CONVOLVE_FIXED: return is_separable(a) ? 0 : (i64)a[1] / 2;
     case Op::MEDIAN:
     case Op::MORPHOLOGY: return (i64)a[0] / 2;
     default: return 0;
@@ -49,7 +49,7 @@ i64 filter_radius(const Row &row, i64 slot) {
   const f64 *a = row.args[slot];
   switch (row.opcode[slot]) {
     case Op::SHARPNESS: return 1;
-    case Op::CONVOLVE: return (i64)a[2] / 2;
+    case Op::CONVOLVE_FIXED: return (i64)a[2] / 2;
     case Op::MEDIAN: return (i64)a[0] / 2;
     case Op::MORPHOLOGY: return (i64)a[1] / 2;
     default: return -1;
@@ -92,7 +92,7 @@ bool prepare_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channel
   if (!s.filter.is_shared) repeat_edges(image, filter_margin(row, slot));
   switch (row.opcode[slot]) {
     case Op::SHARPNESS: prepare_sharpen((f32)a[0], s.filter.sharpen); return true;
-    case Op::CONVOLVE:
+    case Op::CONVOLVE_FIXED:
       if (is_separable(a)) return prepare_blur(height, width, image.step(), a, row.batch->kernels, s.filter.blur);
       return prepare_convolution(a, s.filter.blur);
     case Op::MORPHOLOGY: return s.filter.blur.lines.reserve((i64)a[0] * (i64)a[1]);
@@ -113,7 +113,7 @@ void read_filtered_row(const Row &row, i64 slot, i64 height, i64 width, i64 chan
   const PlanesOf<Element> out = s.row.planes<Element>();
   switch (row.opcode[slot]) {
     case Op::SHARPNESS: return sharpen_row(image, y, s.filter.sharpen, out);
-    case Op::CONVOLVE:
+    case Op::CONVOLVE_FIXED:
       if (is_separable(a)) return blur_row(image, y, s.filter.blur, out);
       return convolve_row(image, y, a, row.batch->kernels, s.filter.blur, s.row.spare_planes<Element>()[0], out);
     case Op::MEDIAN: return median_row(image, y, (i64)a[0], (Element *)s.row.words.at, s.row.stride, out);

@@ -1,4 +1,4 @@
-// Filters over neighbourhoods: sharpness, blurs, medians, morphology, CLAHE, and those that read far away (warp.h).
+// Filters over neighborhoods: sharpness, blurs, medians, morphology, CLAHE, and those that read far away (warp.h).
 #pragma once
 #include "executor.h"
 

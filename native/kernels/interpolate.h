@@ -34,7 +34,7 @@ template <class Element> Range read_interpolated_row(const Row &row, const Image
 // `RowScratch::stage`.
 void find_real_nearest_row(const Row &row, i64 slot, i64 y, i64 width, Scratch &s);
 
-// Finds the pixels under the positions of row `y` through `count` composed maps (Interpolation POINT). All columns.
+// Finds the pixels under the positions of row `y` through `count` composed maps (Interpolation CONTAINING_PIXEL). All columns.
 void find_composed_row(const Row &row, i64 slot, i64 count, i64 y, i64 width, Scratch &s);
 
 // Finds the pixels that row `y` reads through `count` nearest maps, some of which fold (PassSource FOLDED). All columns.

@@ -203,7 +203,7 @@ i64 longest_side(const Row &row, const i32 *shape, i64 length) {
   i64 side = max_of(shape[0], shape[1]), margin = 0;
   for (i64 k = 0; k < length; k++) {
     side = max_of<i64>(side, max_of(row.out_size[k][0], row.out_size[k][1]));
-    if (row.kind(k) == Kind::NEIGHBOURHOOD) margin = max_of(margin, filter_margin(row, k));
+    if (row.kind(k) == Kind::NEIGHBORHOOD) margin = max_of(margin, filter_margin(row, k));
   }
   return side + 2 * margin;
 }

@@ -26,7 +26,7 @@ void widen_extremes(const u8 *bytes, i64 count, Extremes &extremes);
 
 // How often each byte is there; bytes take turns between the channels.
 struct Histogram {
-  // Neighbours are often equal, and a counter cannot be raised twice at once: pixels take turns between the tables.
+  // Neighbors are often equal, and a counter cannot be raised twice at once: pixels take turns between the tables.
   static constexpr int COPIES = 2;
   u32 counts[3][COPIES][256];
 };

@@ -1,7 +1,7 @@
 // Operations on a pixel's value: tables, mixed channels, and functions of users.
 #include "values.h"
 #include "lanes.h"
-#include "points.h"
+#include "pixel_functions.h"
 #include "scratch.h"
 
 namespace vg::VG_LEVEL {
@@ -92,7 +92,8 @@ VG_NOINLINE void change_colors(const Row &row, i64 slot, PlanesOf<Element> plane
   }
   if constexpr (HAS_LEVELS<Element>) switch (row.opcode[slot]) {
       case Op::HUE: return shift_hue(planes, columns, (i32)(a[0] * 255.0) & 255);
-      case Op::POINT: return apply_point(row.batch->points[(i64)a[0]], planes, columns, (f32)a[1]);
+      case Op::PIXEL_FUNCTION:
+        return apply_pixel_function(row.batch->pixel_functions[(i64)a[0]], planes, columns, (f32)a[1]);
     }
 }
 
@@ -112,7 +113,7 @@ template <class Element> void apply_value(const Row &row, i64 slot, i64 channels
     }
   if (kind != Kind::VALUE) return;
   if (channels == 1) {
-    if (op != Op::COLOR_MATRIX && op != Op::POINT) return;
+    if (op != Op::COLOR_MATRIX && op != Op::PIXEL_FUNCTION) return;
     for (i64 c = 1; c < 3; c++) copy_values(planes[c] + first, planes[0] + first, end - first);
   }
   change_colors(row, slot, planes, first, end);
@@ -131,7 +132,7 @@ bool needs_levels(const Row &row, i64 length) {
     switch (row.opcode[k]) {
       case Op::LUT:
       case Op::HUE:
-      case Op::POINT:
+      case Op::PIXEL_FUNCTION:
       case Op::CLAHE:
       case Op::OVERLAY:
       case Op::JPEG: return true;

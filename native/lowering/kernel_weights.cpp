@@ -105,7 +105,7 @@ void draw_line(i64 size, f64 angle, f64 direction, KernelScratch &s) {
       for (i64 i = 0; i < size; i++) {
         const f64 along = size > 1 ? (f64)i / (f64)(size - 1) : 0.5;
         const f64 weight = (1.0 + direction) / 2.0 - direction * along;
-        // Cosines of 90 degrees are 6e-17, not 0: without rounding, such dust would light a neighbour cell.
+        // Cosines of 90 degrees are 6e-17, not 0: without rounding, such dust would light a neighbor cell.
         const f64 x = round_to_9_decimals((f64)half + (f64)(i - half) * cos(radians));
         const f64 y = round_to_9_decimals((f64)half - (f64)(i - half) * sin(radians));
         const f64 x0 = floor(x), y0 = floor(y);
@@ -223,7 +223,7 @@ i64 build_kernels(const Lowering *all, i64 blurs) {
   for_each_blur(all, [&](const Rewritten &program, i64 k) {
     if (!has_memory) return;
     const f64 *a = program.args(k);
-    const bool is_filter = program.opcode(k) == Op::FILTER;
+    const bool is_filter = program.opcode(k) == Op::CONVOLVE_FLOAT;
     if (is_filter && last && memcmp(a, last, 4 * sizeof(f64)) == 0) {
       memcpy(result, last_result, NUM_ARGS * sizeof(f64));
     } else {
@@ -241,7 +241,7 @@ i64 build_kernels(const Lowering *all, i64 blurs) {
   result = results.at;
   for_each_blur(all, [&](const Rewritten &program, i64 k) {
     memcpy(program.args(k), result, NUM_ARGS * sizeof(f64));
-    program.opcode(k) = Op::CONVOLVE;
+    program.opcode(k) = Op::CONVOLVE_FIXED;
     result += NUM_ARGS;
   });
   return table.length;

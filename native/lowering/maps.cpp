@@ -48,7 +48,7 @@ int affine_to_map(f64 *a, int interpolation, Size out) {
   constexpr f64 near_limit = MAX_COORD - 2 * FIXED_LIMIT;
   const bool is_near = fabs(a[2]) < near_limit && fabs(a[5]) < near_limit;
   // Interpolating at whole pixels reads one pixel with weight one. Maps of masks stay composed.
-  const bool may_read_whole = interpolation != Interpolation::POINT;
+  const bool may_read_whole = interpolation != Interpolation::CONTAINING_PIXEL;
   if (may_read_whole && is_shift && is_near && is_whole(a[2]) && is_whole(a[5]))
     return set_integer(a, 1, 0, a[2], 0, 1, a[5]);
   if (interpolation != Interpolation::NEAREST) {
@@ -116,7 +116,7 @@ void rewrite_maps(const Rewritten &program) {
       a[7] = is_vertical_first(in, out) ? 1 : 0;
     } else if (KIND_OF[op] == Kind::GEOMETRY || op == Op::RESIZED_CROP) {
       program.opcode(k) = (i16)to_map(op, a, program.interpolation(k), in, out);
-      if (program.is_integer_map(k) && program.interpolation(k) == Interpolation::POINT) {
+      if (program.is_integer_map(k) && program.interpolation(k) == Interpolation::CONTAINING_PIXEL) {
         make_real(a);  // of a mask, composed with others
         program.opcode(k) = Op::MAP_FLOAT;
       }

@@ -1,6 +1,6 @@
-// Maps of masks take the nearest pixel, and only once: where an image is interpolated several times in a row, the maps of its
-// masks are composed (Interpolation POINT). Rounding between them would move a mask by parts of a pixel, and whatever
-// enlarges it by more.
+// Maps of masks take the nearest pixel, and only once: where an image is interpolated several times in a
+// row, the maps of its masks are composed (Interpolation CONTAINING_PIXEL). Rounding between them would move a mask by
+// parts of a pixel, and what enlarges it by more.
 #include "lowering.h"
 
 namespace vg::VG_LEVEL {
@@ -61,7 +61,7 @@ void take_nearest(const Rewritten &program) {
     if (has_interpolation(program.opcode(k))) program.flags(k) &= (i16)~INTERPOLATION_MASK;
     if (!is_composed) continue;
     make_affine(program, k);
-    program.flags(k) |= Interpolation::POINT;
+    program.flags(k) |= Interpolation::CONTAINING_PIXEL;
   }
 }
 

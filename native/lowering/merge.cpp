@@ -34,7 +34,7 @@ bool takes_earlier(int op, int interpolation, const f64 *earlier, const f64 *a, 
   if (op != Op::MAP_FLOAT && op != Op::MAP_PERSPECTIVE) return false;
   const bool mirrors = earlier[0] < 0 || earlier[1] < 0 || earlier[3] < 0 || earlier[4] < 0;
   if (is_nearest) return !mirrors;
-  if (interpolation == Interpolation::POINT && mirrors) return false;
+  if (interpolation == Interpolation::CONTAINING_PIXEL && mirrors) return false;
   const bool is_perspective = op == Op::MAP_PERSPECTIVE;
   const bool keeps_axes = earlier[1] == 0 && !(is_perspective && mirrors);
   return keeps_axes && is_exact_f64(a, size[0], size[1], is_perspective);

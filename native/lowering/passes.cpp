@@ -51,7 +51,7 @@ struct Break {
 int map_break(int op, int interpolation, const OpenPass &open, bool is_composed) {
   if (open.maps == Maps::CLOSED) return PassBreak::MAP_AFTER_SOURCE;
   if (op == Op::MAP_FIXED) return open.maps == Maps::INTERPOLATING ? PassBreak::MAP_OF_ANOTHER_KIND : PassBreak::NONE;
-  if (IS_REAL_MAP[op]) {
+  if (IS_SUBPIXEL_MAP[op]) {
     if (open.maps == Maps::NONE) return open.value == NONE ? PassBreak::NONE : PassBreak::MAP_AFTER_VALUES;
     if (open.maps == Maps::INTERPOLATING && interpolation == open.interpolation)
       return is_composed ? PassBreak::NONE : PassBreak::MAP_STAGE_BY_STAGE;
@@ -73,10 +73,10 @@ Break break_before(const Rewritten &program, i64 k, const OpenPass &open) {
     const int reason = map_break(op, program.interpolation(k), open, program.all->composed);
     return {reason, reason == PassBreak::MAP_AFTER_VALUES ? open.value : open.source};
   }
-  if (kind == Kind::STATISTIC || kind == Kind::NEIGHBOURHOOD) {
+  if (kind == Kind::STATISTIC || kind == Kind::NEIGHBORHOOD) {
     const bool is_plain = open.maps == Maps::NONE || open.maps == Maps::INTEGER;
     if (open.position != NONE || open.value != NONE || !is_plain) {
-      const bool is_filter = kind == Kind::NEIGHBOURHOOD;
+      const bool is_filter = kind == Kind::NEIGHBORHOOD;
       const i64 slot = open.position != NONE ? open.position : open.value != NONE ? open.value : open.source;
       return {is_filter ? PassBreak::FILTER_OF_NEW_IMAGE : PassBreak::STATISTIC_OF_NEW_IMAGE, slot};
     }
@@ -94,7 +94,7 @@ Maps maps_after(const Rewritten &program, i64 k, Maps before) {
     const bool is_integer = before == Maps::NONE && moves_whole_pixels(program.args(k)) && !program.folds(k);
     return is_integer ? Maps::INTEGER : Maps::CHAIN;
   }
-  const bool interpolates = IS_REAL_MAP[op] && program.interpolation(k) != Interpolation::NEAREST;
+  const bool interpolates = IS_SUBPIXEL_MAP[op] && program.interpolation(k) != Interpolation::NEAREST;
   return interpolates ? Maps::INTERPOLATING : Maps::CLOSED;
 }
 
@@ -106,7 +106,7 @@ void add(const Rewritten &program, i64 k, OpenPass &open) {
       open.source = k;
       break;
     case Kind::RESAMPLE:
-    case Kind::NEIGHBOURHOOD:
+    case Kind::NEIGHBORHOOD:
       open.maps = Maps::CLOSED;
       open.source = k;
       break;
@@ -150,7 +150,7 @@ void describe_source(const Rewritten &program, i32 *pass) {
   i32 first = begin, maps_end = begin, values = begin, position = end;
   for (i32 k = begin; k < end; k++) {
     const int kind = program.kind(k);
-    if (kind == Kind::NEIGHBOURHOOD) {
+    if (kind == Kind::NEIGHBORHOOD) {
       source = PassSource::FILTER;
       first = maps_end = values = k;
     } else if (kind == Kind::RESAMPLE) {

@@ -92,7 +92,7 @@ def test_lowering_leaves_out_weights_of_zero() -> None:
     chains = [[step(Op.GAUSSIAN_BLUR, 23, 9, 0.5, 1e-6)], [step(Op.MOTION_BLUR, 15, 0.0, 0.0)]]
     images = [noise(8, 8), noise(8, 8)]
     fused = lower(program_of(chains, images))
-    assert (fused.opcode[:, 0] == Op.CONVOLVE).all()
+    assert (fused.opcode[:, 0] == Op.CONVOLVE_FIXED).all()
     assert fused.args[0, 0, :6].tolist() == [0, 5, 1, 1, 4, 0]
     assert fused.tables.kernels[:8].tolist() == [*half_weights(5, np.array([0.5]))[0], 0, 2**14, 0, 0, 0]
     # Fifteen cells in a line, and one of weight 0 that makes their number even.

@@ -32,7 +32,7 @@ def test_among_others(device: Device) -> None:
         [step(Op.HFLIP), median, step(Op.INVERT)],
         [crop(-3, 4, 12, 70, fill=(255, 0, 9)), step(Op.POSTERIZE, 4), median, step(Op.EQUALIZE)],
         [rotate(20.0, 1), median, step(Op.MEDIAN, 7), rotate(-20.0)],
-        [median, step(Op.FILTER, table=np.ones((1, 9, 9)) / 81), step(Op.GAUSSIAN_BLUR, 5, 5, 1.0, 1.0)],
+        [median, step(Op.CONVOLVE_FLOAT, table=np.ones((1, 9, 9)) / 81), step(Op.GAUSSIAN_BLUR, 5, 5, 1.0, 1.0)],
     ]
     images = [photo(60, 80), noise(33, 65), photo(40, 50), gray(17, 31)]
     check(device, program_of(chains, images), images, chains)

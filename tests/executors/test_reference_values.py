@@ -11,7 +11,7 @@ from tests.oracle import apply
 from tests.oracle.values import hsv_to_rgb, rgb_to_hsv
 from tests.pillow_oracle import run_pillow
 from variegate.program.ops import Op
-from variegate.program.points import PointFunction
+from variegate.program.pixel_functions import PixelFunction
 from variegate.program.program import Tables
 
 IMAGES = {**sized_images(), **{name: photo(60, 70, name) for name in PHOTOS[1:]}}
@@ -94,11 +94,11 @@ def test_color_matrix_is_pillows_convert() -> None:
 
 
 def test_point_function_rounds_and_clips() -> None:
-    tables = Tables(points=[PointFunction(lambda r, g, b, m: (r + m, g * m, b - 300 * m), "test")])
+    tables = Tables(pixel_functions=[PixelFunction(lambda r, g, b, m: (r + m, g * m, b - 300 * m), "test")])
     img_HWC = photo(20, 30)
     x = img_HWC.astype(np.float64)
     expected = np.stack([x[..., 0] + 1.5, x[..., 1] * 1.5, x[..., 2] - 450], axis=-1)
-    out = apply(Op.POINT, img_HWC, (0, 1.5), tables=tables)
+    out = apply(Op.PIXEL_FUNCTION, img_HWC, (0, 1.5), tables=tables)
     np.testing.assert_array_equal(out, np.clip(np.floor(expected + 0.5), 0, 255))
 
 

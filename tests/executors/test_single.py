@@ -23,9 +23,9 @@ from variegate.executors import cpu
 from variegate.executors.cpu import memory, single
 from variegate.executors.runners.images import with_wanted_channels
 from variegate.program import rng
-from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.program import INSTRUCTION_ARRAYS, Program
+from variegate.program.scalar_draw import ScalarDraw
 from variegate.transforms import functional as F
 
 EVERY = [(name, t) for name, examples in EXAMPLES.items() for t in examples]
@@ -108,9 +108,9 @@ def only(program: Program, row: int) -> Program:
     return program.replace(**arrays, source=np.zeros(1, np.int32), blend=None)
 
 
-def written(program: Program, row: int) -> OneImage:
+def written(program: Program, row: int) -> ScalarDraw:
     height, width, channels = program.in_shape[row].tolist()
-    one = OneImage((height, width, channels), int(program.ids[row]), tuple(program.key[row].tolist()))  # type: ignore[arg-type]
+    one = ScalarDraw((height, width, channels), int(program.ids[row]), tuple(program.key[row].tolist()))  # type: ignore[arg-type]
     for k in range(int(program.length[row])):
         one.add(
             Op(int(program.opcode[row, k])),
@@ -129,8 +129,8 @@ def written(program: Program, row: int) -> OneImage:
         one.tables.add_grids(program.tables.grids)
     if len(program.tables.rectangles):
         one.tables.add_rectangles(program.tables.rectangles)
-    for point in program.tables.points:
-        one.tables.add_point(point)
+    for point in program.tables.pixel_functions:
+        one.tables.add_pixel_function(point)
     return one
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 import variegate as vg
-from tests.loader.loading import CROPPED, NORMALISED
+from tests.loader.loading import CROPPED, NORMALIZED
 from tests.loader.samples import BROKEN, TARGETS, MemoryShards, MemorySource, Pairs
 from variegate import transforms as T
 
@@ -54,7 +54,7 @@ def of_shards(number: int = NUMBER, *more: Any, **options: Any) -> Any:
 
 
 CASES = {
-    "normalised": Case(of_memory(), NORMALISED),
+    "normalised": Case(of_memory(), NORMALIZED),
     "shapes of their own": Case(of_memory(), T.RandAugment(2, 9)),
     "in order": Case(of_memory(), CROPPED, {"shuffle": False}),
     "views": Case(of_memory(NUMBER, BROKEN), CROPPED, {"views": 2, "on_error": "skip"}),

@@ -8,7 +8,7 @@ import variegate as vg
 from variegate import transforms as T
 
 CROPPED = T.Compose([T.RandomResizedCrop(24), T.RandAugment(2, 9)])
-NORMALISED = T.Compose([CROPPED, T.Normalize(0.5, 0.25)])
+NORMALIZED = T.Compose([CROPPED, T.Normalize(0.5, 0.25)])
 
 Pixels = dict[int, bytes]
 

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import variegate as vg
-from tests.loader.loading import CROPPED, NORMALISED, ids, load, pixels
+from tests.loader.loading import CROPPED, NORMALIZED, ids, load, pixels
 from tests.loader.samples import MemoryShards, MemorySource, jpeg
 from variegate import transforms as T
 from variegate.decode import read_image
@@ -25,7 +25,7 @@ _THREADS = ("variegate-read", "variegate-batch", "variegate-fetch")
 
 
 def test_batches_hold_images_labels_ids_and_marks() -> None:
-    loader = load(MemorySource(10), NORMALISED)
+    loader = load(MemorySource(10), NORMALIZED)
     assert len(loader) == 3
     batches = list(loader)
     images, labels = batches[0]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.loader.loading import CROPPED, NORMALISED, load
+from tests.loader.loading import CROPPED, NORMALIZED, load
 from tests.loader.samples import MemoryShards, MemorySource
 
 pytestmark = pytest.mark.gpu
@@ -34,7 +34,7 @@ def test_pixels_are_those_of_the_cpu(source: Any, options: dict[str, Any]) -> No
 
 
 def test_batches_are_on_the_device_and_wait_for_no_host() -> None:
-    loader = load(MemorySource(64), NORMALISED, device="cuda", batch_size=8, prefetch=3)
+    loader = load(MemorySource(64), NORMALIZED, device="cuda", batch_size=8, prefetch=3)
     seen = []
     for images, labels in loader:
         assert images.is_cuda
@@ -68,7 +68,7 @@ def test_bad_samples(on_error: str) -> None:
 
 
 def test_memory_of_the_device_stays_flat() -> None:
-    loader = load(MemorySource(96), NORMALISED, device="cuda", batch_size=16)
+    loader = load(MemorySource(96), NORMALIZED, device="cuda", batch_size=16)
     held = []
     for _ in range(20):
         for _ in loader:

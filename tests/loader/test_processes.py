@@ -25,7 +25,7 @@ import variegate as vg
 from tests.children import run_python
 from tests.images import photo
 from tests.loader.holding import Augmented, Halved, Loaded
-from tests.loader.loading import CROPPED, NORMALISED, ids, load, pixels
+from tests.loader.loading import CROPPED, NORMALIZED, ids, load, pixels
 from tests.loader.samples import MemoryShards, MemorySource, jpeg
 from variegate import transforms as T
 from variegate.data.objects.dataset import open_dataset
@@ -121,8 +121,8 @@ def test_a_child_forked_in_the_middle_of_an_iteration_may_begin_another() -> Non
 @needs_fork
 def test_forks_while_threads_are_at_work_leave_no_lock_behind() -> None:
     """Whatever the parent's threads hold when it forks: pools, results, caches, sources."""
-    loader = load(SOURCES["data set"](), NORMALISED, prefetch=4, cache="host", batch_size=8)
-    augmenter = vg.Augmenter(NORMALISED, num_threads=2)
+    loader = load(SOURCES["data set"](), NORMALIZED, prefetch=4, cache="host", batch_size=8)
+    augmenter = vg.Augmenter(NORMALIZED, num_threads=2)
     images = [photo(60, 80)] * 16
     stop = threading.Event()
 
@@ -200,7 +200,7 @@ FORK, FORKSERVER = pytest.param("fork", marks=needs_fork), pytest.param("forkser
 
 @pytest.mark.parametrize("method", [FORK, FORKSERVER, "spawn"])
 def test_workers_of_a_data_loader_hold_an_augmenter(method: str) -> None:
-    augmenter = vg.Augmenter(T.Compose([NORMALISED.transforms[0], Halved(), NORMALISED.transforms[1]]), seed=4)
+    augmenter = vg.Augmenter(T.Compose([NORMALIZED.transforms[0], Halved(), NORMALIZED.transforms[1]]), seed=4)
     dataset = Augmented(augmenter, 6)
     expected = [dataset[index] for index in range(6)]  # used before
     with warnings.catch_warnings():
@@ -248,7 +248,7 @@ COPIES: list[Callable[[Any], Any]] = [lambda x: pickle.loads(pickle.dumps(x)), c
 @pytest.mark.parametrize("copied", COPIES)
 def test_a_copy_of_an_augmenter_is_made_of_its_arguments(copied: Callable[[Any], Any]) -> None:
     augmenter = vg.Augmenter(
-        NORMALISED, "auto", seed=7, dtype=torch.bfloat16, layout="NHWC", num_threads=1, geometry="exact"
+        NORMALIZED, "auto", seed=7, dtype=torch.bfloat16, layout="NHWC", num_threads=1, geometry="exact"
     )
     augmenter([photo(40, 48)] * 3)  # the running count is at 3 now
     again = copied(augmenter)
@@ -333,9 +333,9 @@ def exiting(program: str) -> subprocess.CompletedProcess[str]:
         import atexit, threading, time
         import variegate as vg
         from tests.loader.samples import MemorySource, MemoryShards
-        from tests.loader.loading import CROPPED, NORMALISED, ids, load
+        from tests.loader.loading import CROPPED, NORMALIZED, ids, load
         from tests.images import photo
-        augmenter = vg.Augmenter(NORMALISED, num_threads=2)
+        augmenter = vg.Augmenter(NORMALIZED, num_threads=2)
         images = [photo(60, 80)] * 16
         """)
         + textwrap.dedent(program),

@@ -17,7 +17,7 @@ import torch
 
 import variegate as vg
 from tests.loader.cases import CASES, NUMBER, everything, plain
-from tests.loader.loading import CROPPED, NORMALISED, load
+from tests.loader.loading import CROPPED, NORMALIZED, load
 from tests.loader.samples import BROKEN, MemorySource
 from variegate import transforms as T
 from variegate.data.base import Item
@@ -206,13 +206,13 @@ class KillsItsReader(MemorySource):
 def processes() -> vg.Loader:
     """A loader of two worker processes, which start once."""
     options: dict[str, Any] = {"workers": vg.ProcessWorkers(2), "on_error": "replace", **SHARED}
-    return load(MemorySource(NUMBER, BROKEN), NORMALISED, **options)
+    return load(MemorySource(NUMBER, BROKEN), NORMALIZED, **options)
 
 
 @pytest.mark.process
 @pytest.mark.xdist_group("loader-processes")
 def test_processes_make_the_batches_of_the_local_loader(processes: vg.Loader) -> None:
-    expected = everything(load(MemorySource(NUMBER, BROKEN), NORMALISED, on_error="replace", **SHARED))
+    expected = everything(load(MemorySource(NUMBER, BROKEN), NORMALIZED, on_error="replace", **SHARED))
     assert everything(processes) == expected
 
 
@@ -220,7 +220,7 @@ def test_processes_make_the_batches_of_the_local_loader(processes: vg.Loader) ->
 @pytest.mark.xdist_group("loader-processes")
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
 def test_killed_processes_change_no_byte(processes: vg.Loader) -> None:
-    local = load(MemorySource(NUMBER, BROKEN), NORMALISED, on_error="replace", **SHARED)
+    local = load(MemorySource(NUMBER, BROKEN), NORMALIZED, on_error="replace", **SHARED)
     local.set_epoch(5)
     expected = everything(local)
     processes.set_epoch(5)

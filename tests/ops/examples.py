@@ -212,8 +212,12 @@ MIXERS: dict[str, list[T.Transform]] = {
 }
 # A class with a useful range needs no entry.
 for _name, _cls in T.Transform.registry.items():
-    if _cls._useful is not None and _cls.__module__.startswith("variegate.ops.") and _name not in EXAMPLES | BY_BOXES:
-        _low, _high = _cls._useful.low, _cls._useful.high
+    if (
+        _cls._typical_range is not None
+        and _cls.__module__.startswith("variegate.ops.")
+        and _name not in EXAMPLES | BY_BOXES
+    ):
+        _low, _high = _cls._typical_range.low, _cls._typical_range.high
         EXAMPLES[_name] = [_cls(_high), _cls((_low, _high))]  # type: ignore[call-arg]
 POLICIES = [
     *(vg.load_policy(name) for name in ("imagenet", "v0", "randaugment", "trivialaugment", "augmix", "3-augment")),

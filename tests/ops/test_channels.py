@@ -9,7 +9,7 @@ import pytest
 
 from tests import oracle
 from variegate import transforms as T
-from variegate.ops.colour import WHITE_KELVIN, chromaticity, light, temperature_table
+from variegate.ops.color import WHITE_KELVIN, chromaticity, light, temperature_table
 from variegate.program.ops import Op
 
 # x and y of the Planckian locus (CIE 1931), as tables of it have them; 2,856 K is illuminant A.

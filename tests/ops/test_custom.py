@@ -110,9 +110,9 @@ def test_point_function(draw: Any) -> None:
         point = staticmethod(darken)
 
     program = draw(Darken((0.2, 0.8)), 5)
-    assert program.opcode[:, 0].tolist() == [Op.POINT] * 5
-    assert len(program.tables.points) == 1
-    assert program.tables.points[0].name == "Darken"
+    assert program.opcode[:, 0].tolist() == [Op.PIXEL_FUNCTION] * 5
+    assert len(program.tables.pixel_functions) == 1
+    assert program.tables.pixel_functions[0].name == "Darken"
     out = run(draw, Darken(0.5))
     np.testing.assert_array_equal(out[..., 2], IMAGE[..., 2])
     np.testing.assert_array_equal(out[..., 0], (IMAGE[..., 0] * np.float32(0.5) + np.float32(0.5)).astype(np.uint8))

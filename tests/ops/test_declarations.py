@@ -13,7 +13,7 @@ DECLARATION = '''
 from dataclasses import dataclass
 from typing import Annotated
 import numpy as np
-from variegate.ops.base import UsefulRange
+from variegate.ops.base import TypicalRange
 from variegate.ops.filters import emit_filters
 from variegate.ops.arguments import AnyMagnitude, Number
 from variegate.ops.magnitude import INTERPOLATION_FLAGS, MagnitudeOp, Resampled
@@ -26,7 +26,7 @@ class Warmth(MagnitudeOp):
     """More red and less blue."""
 
     share: Annotated[Number, MagnitudeRange(0.0, 1.0)]
-    _useful = UsefulRange(0.0, 0.5, 0.0)
+    _typical_range = TypicalRange(0.0, 0.5, 0.0)
 
     def emit_magnitude(self, sampling, rows, values, slot):
         for row, share in zip(rows, values):
@@ -41,7 +41,7 @@ class Slide(MagnitudeOp, Resampled):
     pixels: AnyMagnitude
     interpolation: str = "nearest"
     fill: object = (0, 0, 0)
-    _useful = UsefulRange(0.0, 3.0, 0.0)
+    _typical_range = TypicalRange(0.0, 3.0, 0.0)
 
     def emit_at(self, images, value, slot):
         self._add_map(images, Op.AFFINE, 1.0, 0.0, -value, 0.0, 1.0, -value)
@@ -52,7 +52,7 @@ class Left(MagnitudeOp):
     """So much of the pixel to the left of each."""
 
     share: Annotated[Number, MagnitudeRange(0.0, 1.0)]
-    _useful = UsefulRange(0.0, 1.0, 0.0)
+    _typical_range = TypicalRange(0.0, 1.0, 0.0)
 
     def emit_magnitude(self, sampling, rows, values, slot):
         for row, share in zip(rows, values):
@@ -90,7 +90,7 @@ for name, number, wanted in (("Warmth", 0.5, warm), ("Slide", 3, slid), ("Left",
             for out in vg.Augmenter(each, device=device, layout="NHWC")([image, image]):
                 assert (np.asarray(out) == wanted).all(), (name, device, each)
     sweep = sweep_of(name, 3)
-    assert (sweep.magnitudes[-1], sweep.identity) == (getattr(declared, name)._useful.high, 0.0), sweep
+    assert (sweep.magnitudes[-1], sweep.identity) == (getattr(declared, name)._typical_range.high, 0.0), sweep
 sample = {"image": image, "mask": image[..., 0]}
 moved = vg.Augmenter(declared.Slide(3), layout="NHWC")([sample])
 assert (np.asarray(moved[0]["mask"]) == slid[..., 0]).all()

@@ -70,12 +70,12 @@ def rows_of(program: Program, row: int) -> tuple[Any, ...]:
 def table_of(program: Program, row: int, k: int) -> Any:
     """Entries of the side table that an instruction's first argument refers to; None for other instructions."""
     op, args, tables = Op(int(program.opcode[row, k])), program.args[row, k].tolist(), program.tables
-    first = int(args[0]) if op in (Op.ERASE, Op.LUT, Op.FILTER, Op.DISPLACE, Op.OVERLAY) else 0
+    first = int(args[0]) if op in (Op.ERASE, Op.LUT, Op.CONVOLVE_FLOAT, Op.DISPLACE, Op.OVERLAY) else 0
     if op is Op.ERASE:
         return tables.rectangles[first : first + int(args[1])]
     if op is Op.LUT:
         return tables.luts[first]
-    if op is Op.FILTER:
+    if op is Op.CONVOLVE_FLOAT:
         return tables.filters[first : first + int(args[1] * args[2] * args[3])]
     if op is Op.DISPLACE:
         return tables.grids[first : first + 2 * int(args[1] * args[2])]

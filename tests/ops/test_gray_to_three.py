@@ -66,7 +66,7 @@ def test_every_transform_before_it_and_after_it(name: str) -> None:
             return str(error)
 
     for t in EXAMPLES[name]:
-        if t._is_alone or t._mixers:
+        if t._must_be_root or t._mixers:
             continue
         after, wanted = made(GRAY, WIDE, t), made(THREE, t)
         if isinstance(wanted, str):

@@ -90,8 +90,11 @@ def test_unsharp_mask_adds_what_a_blur_takes_away(draw: Any) -> None:
 @pytest.mark.parametrize("size", ODD_SIZES)
 def test_cpu_is_the_reference_to_the_bit(size: tuple[int, int]) -> None:
     rng = np.random.default_rng(size[1])
-    chains = [[step(Op.HFLIP), step(Op.INVERT), step(Op.FILTER, table=random_kernels(rng))] for _ in range(12)]
-    chains += [[step(Op.FILTER, table=np.full((1, 31, 31), 256 / 961))], [step(Op.FILTER, table=np.zeros((2, 1, 1)))]]
+    chains = [[step(Op.HFLIP), step(Op.INVERT), step(Op.CONVOLVE_FLOAT, table=random_kernels(rng))] for _ in range(12)]
+    chains += [
+        [step(Op.CONVOLVE_FLOAT, table=np.full((1, 31, 31), 256 / 961))],
+        [step(Op.CONVOLVE_FLOAT, table=np.zeros((2, 1, 1)))],
+    ]
     chains += [[step(Op.UNSHARP_MASK, 2 * i + 1, 5, 0.8, 1.3, i / 2, i)] for i in range(4)]
     for images in ([noise(*size, 3, i) for i in range(len(chains))], [gray(*size)] * len(chains)):
         program = program_of(chains, images)

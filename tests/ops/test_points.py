@@ -19,18 +19,18 @@ from variegate import math as vm
 from variegate.executors import cpu
 from variegate.native.library import compiled_levels
 from variegate.program.ops import Op
-from variegate.program.points import MAX_POINT_NUMBERS, PointFunction
+from variegate.program.pixel_functions import MAX_PIXEL_FUNCTION_NUMBERS, PixelFunction
 from variegate.program.program import Program
 
 # Below, at and above a block of pixels, however many registers there are.
 IMAGES = [photo(3, 1), photo(5, 33, "coffee"), photo(2, 1500), gray(4, 70)]
 
 
-def program(function: PointFunction, magnitude: float = 0.75) -> Program:
-    return program_of([[step(Op.POINT, magnitude, table=function)]] * len(IMAGES), IMAGES)
+def program(function: PixelFunction, magnitude: float = 0.75) -> Program:
+    return program_of([[step(Op.PIXEL_FUNCTION, magnitude, table=function)]] * len(IMAGES), IMAGES)
 
 
-def check(function: PointFunction, off: int = 0) -> None:
+def check(function: PixelFunction, off: int = 0) -> None:
     drawn = program(function)
     for out, expected in zip(cpu.run(drawn, IMAGES, 1), oracle.run(drawn, IMAGES), strict=True):
         different = np.abs(np.asarray(out).astype(int) - np.asarray(expected).astype(int))
@@ -40,14 +40,14 @@ def check(function: PointFunction, off: int = 0) -> None:
 @pytest.mark.parametrize("name", EXACT)
 def test_operations_are_those_of_float32(name: str) -> None:
     operation = EXACT[name]
-    check(PointFunction(lambda r, g, b, m: (operation(r, g), operation(g, 77), operation(200, b + m)), name))
-    check(PointFunction(lambda r, g, b, m: (operation(m, r), operation(m * 90, 3) + g, operation(b, m)), name))
+    check(PixelFunction(lambda r, g, b, m: (operation(r, g), operation(g, 77), operation(200, b + m)), name))
+    check(PixelFunction(lambda r, g, b, m: (operation(m, r), operation(m * 90, 3) + g, operation(b, m)), name))
 
 
 @pytest.mark.parametrize("name", ELEMENTARY)
 def test_elementary_functions_are_at_most_one_level_off(name: str) -> None:
     function = ELEMENTARY[name]
-    check(PointFunction(lambda r, g, b, m: (function(r / 64), function(g) * 20, 90 + 9 * function(m)), name), off=1)
+    check(PixelFunction(lambda r, g, b, m: (function(r / 64), function(g) * 20, 90 + 9 * function(m)), name), off=1)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_elementary_functions_are_accurate(name: str, low: float, high: float, s
 
     pixels = np.arange(65536)
     image = np.stack([pixels // 256, pixels % 256, pixels], axis=-1).astype(np.uint8)[None]
-    (out,) = cpu.run(program_of([[step(Op.POINT, 0.0, table=PointFunction(show, name))]], [image]), [image], 1)
+    (out,) = cpu.run(program_of([[step(Op.PIXEL_FUNCTION, 0.0, table=PixelFunction(show, name))]], [image]), [image], 1)
     shown = np.asarray(out)[0] @ np.array([2.0**-8, 2.0**-16, 2.0**-24])
     x = np.float32(low) + np.float32(high - low) * np.float32(pixels / 65536)
     expected = np.abs(getattr(np, name)(x.astype(np.float64)) * scale)
@@ -87,16 +87,16 @@ def test_random_functions(seed: int) -> None:
 
 def test_numbers_that_no_pixel_can_have() -> None:
     """NaN is 0; infinities are clipped."""
-    nothing = PointFunction(lambda r, g, b, m: (vm.log(-1 - r), 1 / (g - g), -1 / (b - b)), "nothing")
+    nothing = PixelFunction(lambda r, g, b, m: (vm.log(-1 - r), 1 / (g - g), -1 / (b - b)), "nothing")
     check(nothing)
     for out in cpu.run(program(nothing), IMAGES[:3] + IMAGES[3:], 1)[:3]:
         assert (np.asarray(out) == (0, 255, 0)).all()
-    check(PointFunction(lambda r, g, b, m: (float("nan"), float("inf"), -1e30), "constants"))
-    check(PointFunction(lambda r, g, b, m: (vm.sin(r + 1e5), vm.exp(90 + g), vm.exp(-90 - b)), "beyond"))
+    check(PixelFunction(lambda r, g, b, m: (float("nan"), float("inf"), -1e30), "constants"))
+    check(PixelFunction(lambda r, g, b, m: (vm.sin(r + 1e5), vm.exp(90 + g), vm.exp(-90 - b)), "beyond"))
 
 
 def test_half_a_level_is_rounded_up() -> None:
-    check(PointFunction(lambda r, g, b, m: (r * 0.5, g + 0.5, b + 0.49), "half"))
+    check(PixelFunction(lambda r, g, b, m: (r * 0.5, g + 0.5, b + 0.49), "half"))
 
 
 def test_all_registers() -> None:
@@ -109,10 +109,10 @@ def test_all_registers() -> None:
             total = total + value
         return total / 1800, b, values[3]
 
-    check(PointFunction(many, "many"))
+    check(PixelFunction(many, "many"))
 
 
-@pytest.mark.parametrize("count", [70, MAX_POINT_NUMBERS])
+@pytest.mark.parametrize("count", [70, MAX_PIXEL_FUNCTION_NUMBERS])
 def test_too_many_values_are_refused(count: int) -> None:
     def values(r: Any, g: Any, b: Any, m: Any) -> Any:
         made = [r * i if count < 100 else m * i for i in range(1, count + 1)]
@@ -122,7 +122,7 @@ def test_too_many_values_are_refused(count: int) -> None:
         return total, g, b
 
     with pytest.raises(ValueError, match=r"wide.point: needs [\d,]+ values at once; accepted: \d+ at most"):
-        PointFunction(values, "wide").check()
+        PixelFunction(values, "wide").check()
 
 
 def test_a_function_is_called_once() -> None:
@@ -132,7 +132,7 @@ def test_a_function_is_called_once() -> None:
         calls.append(m)
         return r * m, g, b
 
-    function = PointFunction(counted, "counted")
+    function = PixelFunction(counted, "counted")
     for magnitude in (0.5, 0.7):
         cpu.run(program(function, magnitude), IMAGES, 1)
     assert len(calls) == 1

@@ -111,8 +111,12 @@ def test_bases_and_later_annotations_and_what_cannot_be_read() -> None:
         p: float = 1.0  # as its base says
         strength: Annotated[Number, MagnitudeRange(0.0, 2.0)] = 1.0  # type: ignore[assignment]
 
-    assert (Base._number, Base._range.is_whole, Base._range.high) == ("strength", True, 4)
-    assert (Derived._number, Derived._range.is_whole, Derived._range.high) == ("strength", False, 2.0)
+    assert (Base._magnitude_name, Base._magnitude_range.is_whole, Base._magnitude_range.high) == ("strength", True, 4)
+    assert (Derived._magnitude_name, Derived._magnitude_range.is_whole, Derived._magnitude_range.high) == (
+        "strength",
+        False,
+        2.0,
+    )
     assert Derived(strength=np.float32(1.5), other="anything").strength == 1.5
     with pytest.raises(T.ArgumentError, match=r"^Derived: p=2; accepted: a number from 0 to 1$"):
         Derived(p=2)

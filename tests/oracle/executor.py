@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tests.oracle import (
     codec,
     geometry,
-    neighbourhood,
+    neighborhood,
     position,
     resample,
     statistics,
@@ -28,7 +28,7 @@ FAMILIES = {
     Kind.RESAMPLE: resample,
     Kind.VALUE: values,
     Kind.STATISTIC: statistics,
-    Kind.NEIGHBOURHOOD: neighbourhood,
+    Kind.NEIGHBORHOOD: neighborhood,
     Kind.POSITION: position,
     Kind.CODEC: codec,
 }
@@ -100,12 +100,12 @@ def run(program: Program, images: Sequence[Image]) -> list[Array]:
                 mixed[inside] += weight * rows[row][inside].astype(np.float32)
                 continue
             alpha = entries.alpha[at : at + (box[2] - box[0]) * (box[3] - box[1])].reshape(box[2] - box[0], -1, 1)
-            mixed[inside] = laid_over(to_pixels(mixed[inside]), rows[row][inside], alpha)
+            mixed[inside] = alpha_blend(to_pixels(mixed[inside]), rows[row][inside], alpha)
         outputs.append(_finish(program, first, to_pixels(mixed)))
     return outputs
 
 
-def laid_over(below: Image, above: Image, alpha: Image) -> Image:
+def alpha_blend(below: Image, above: Image, alpha: Image) -> Image:
     """``above`` in shares of ``alpha`` / 255, rounded to the nearest."""
     share = alpha.astype(np.int64)
     return to_pixels((below * (255 - share) + above * share + 127) // 255)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tests.oracle import points
+from tests.oracle import pixel_functions
 from tests.oracle.instruction import Image, Instruction, Operation, to_pixels, white
 from variegate.program.ops import LUMA_BLUE, LUMA_GREEN, LUMA_HALF, LUMA_RED, LUMA_SHIFT, OpSpec
 
@@ -132,10 +132,10 @@ def color_matrix(img_HWC: Image, ins: Instruction) -> Image:
     return to_pixels(np.stack(rows[: img_HWC.shape[2]], axis=-1))
 
 
-def point(img_HWC: Image, ins: Instruction) -> Image:
-    """Apply the recorded function ``tables.points[function]`` in float32, rounded half up and clipped; NaN is 0. A gray
-    image is the value of all three channels, and keeps the first output."""
-    known = ins.side_tables().points[int(ins.args[0])]
+def pixel_function(img_HWC: Image, ins: Instruction) -> Image:
+    """Apply the recorded function ``tables.pixel_functions[function]`` in float32, rounded half up and clipped; NaN is 0.
+    A gray image is the value of all three channels, and keeps the first output."""
+    known = ins.side_tables().pixel_functions[int(ins.args[0])]
     magnitude = np.float32(ins.args[1])
     channels = np.stack(_three_channels(img_HWC)).reshape(3, -1)
     if known.is_compiled:
@@ -143,7 +143,7 @@ def point(img_HWC: Image, ins: Instruction) -> Image:
         known.apply_compiled(out, float(magnitude))
         out = out.T
     else:
-        values = points.apply(known.function, channels, magnitude) + np.float32(0.5)
+        values = pixel_functions.apply(known.function, channels, magnitude) + np.float32(0.5)
         out = np.floor(np.nan_to_num(values, nan=0.0, posinf=255.0, neginf=0.0).clip(0, 255)).astype(np.uint8)
     return out.reshape(*img_HWC.shape[:2], 3)[..., : img_HWC.shape[2]]
 

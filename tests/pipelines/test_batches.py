@@ -12,15 +12,15 @@ import variegate as vg
 from tests.ops.examples import EXAMPLES, POLICIES
 from variegate import transforms as T
 from variegate.pipelines.image import Recorder
-from variegate.program.one_image import NeedsBatch
 from variegate.program.program import Program
+from variegate.program.scalar_draw import NeedsBatch
 from variegate.transforms import functional as F
 
 SIZES = [(20 + 17 * i, 150 - 11 * i) for i in range(6)]
 WITHIN = [
     transform
     for transform in [*(each for examples in EXAMPLES.values() for each in examples), *POLICIES]
-    if not (transform._is_alone or transform._mixers or transform._object_labels)
+    if not (transform._must_be_root or transform._mixers or transform._object_labels)
 ]
 
 

@@ -216,7 +216,7 @@ def _has_one_number(cls: type[T.Transform]) -> bool:
     """Of the package, and this module's own."""
     if not cls.__module__.startswith("variegate."):
         return cls is Dimmed
-    return issubclass(cls, MagnitudeOp) or (cls._useful is not None and cls._useful.make is not None)
+    return issubclass(cls, MagnitudeOp) or (cls._typical_range is not None and cls._typical_range.build is not None)
 
 
 ONE_NUMBER = sorted(name for name, cls in T.Transform.registry.items() if _has_one_number(cls))

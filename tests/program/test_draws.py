@@ -78,7 +78,7 @@ def test_known_numbers_give_what_the_record_gives(name: str, t: Transform) -> No
         for (op, args), (other, others) in zip(a.operations(row), b.operations(row), strict=True):
             assert op == other
             # Where in their tables rectangles and luts begin depends on the order of drawing.
-            first = 1 if op.name in ("ERASE", "LUT", "FILTER") else 0
+            first = 1 if op.name in ("ERASE", "LUT", "CONVOLVE_FLOAT") else 0
             np.testing.assert_array_equal(args[first:], others[first:])
 
 
@@ -166,9 +166,9 @@ def test_a_draw_that_asks_for_the_number_runs_for_each_image() -> None:
         num_slots = 1
 
         def draw(self, image: DrawContext, slot: int) -> None:
-            if image.unit(slot) < 0.5:
+            if image.uniform(slot) < 0.5:
                 return
-            for _ in range(int(image.unit(slot, 1) * 4)):
+            for _ in range(int(image.uniform(slot, 1) * 4)):
                 T.Posterize(3).draw(image, slot)
 
     try:

@@ -35,7 +35,7 @@ def sampled() -> Program:
         step(Op.SATURATION, 0.5),
         step(Op.LUT, table=table),
         step(Op.COLOR_MATRIX, table=identity),
-        step(Op.POINT, 1.0, table=POINT),
+        step(Op.PIXEL_FUNCTION, 1.0, table=POINT),
         step(Op.EQUALIZE),
         step(Op.GAUSSIAN_BLUR, 3, 3, 1.0, 1.0),
         erase((1, 1, 2, 2)),
@@ -110,7 +110,7 @@ SAMPLED: dict[str, tuple[Callable[[Program], None], str]] = {
     "no such LUT": (_set_arg(Op.LUT, 1), "LUT 1 does not exist"),
     "negative LUT": (_set_arg(Op.LUT, -1), "LUT -1 does not exist"),
     "no such matrix": (_set_arg(Op.COLOR_MATRIX, 7), "matrix 7 does not exist"),
-    "no such function": (_set_arg(Op.POINT, 3), "point function 3 does not exist"),
+    "no such function": (_set_arg(Op.PIXEL_FUNCTION, 3), "pixel function 3 does not exist"),
     "too many rectangles": (_set_arg(Op.ERASE, 2, 1), "rectangles do not exist"),
     "no such quality": (_set_opcode(Op.SATURATION, Op.JPEG), "no such quality"),
     "a primitive": (_set_opcode(Op.SATURATION, Op.MIX), "a primitive in a sampled program"),
@@ -169,7 +169,7 @@ def _all_in_one(program: Program) -> None:
 
 
 def _map_last(program: Program) -> None:
-    program.opcode[_first(program, Op.CONVOLVE)] = Op.ERASE
+    program.opcode[_first(program, Op.CONVOLVE_FIXED)] = Op.ERASE
     program.args[_first(program, Op.ERASE)] = 0
     program.opcode[0, program.length[0] - 1] = Op.MAP_FIXED
 
@@ -192,7 +192,7 @@ FUSED: dict[str, tuple[Callable[[Program], None], str]] = {
     "map after erasing": (_map_last, "a map or statistic after an operation that depends on position"),
     "a geometry left": (_set_opcode(Op.MAP_FIXED, Op.ROTATE), "should be a map by now"),
     "a value left": (_set_opcode(Op.MIX, Op.SATURATION), "should be a table by now"),
-    "no such kernel": (_set_arg(Op.CONVOLVE, 9), "kernel 9 does not exist"),
+    "no such kernel": (_set_arg(Op.CONVOLVE_FIXED, 9), "kernel 9 does not exist"),
     "a plan of other slots": (_plan(P.END, 9), "row 0 pass 0: 0..9 by its table"),
     "a plan of another source": (_plan(P.SOURCE, P.PassSource.CHAIN), "row 0 pass 0: read as CHAIN"),
     "a plan without a map": (_plan(P.MAPS_END, -1), "row 0 pass 0: maps outside of the pass"),

@@ -95,8 +95,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         name="trivialaugment-one-draw-for-operation-and-level",
         anchor="TrivialAugmentWide._column",
-        search="image.unit(slot, 1)",
-        replace="image.unit(slot)",
+        search="image.uniform(slot, 1)",
+        replace="image.uniform(slot)",
         tests=(
             "tests/policies/test_randaugment.py",
             "tests/executors/test_single.py",
@@ -105,8 +105,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         name="autoaugment-sign-follows-the-chance",
         anchor="AutoAugment.draw",
-        search="fires.unit(step, 1) * 2",
-        replace="fires.unit(step) * 2",
+        search="fires.uniform(step, 1) * 2",
+        replace="fires.uniform(step) * 2",
         tests=("tests/policies/test_autoaugment.py",),
     ),
     Defect(
@@ -123,8 +123,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         name="augmix-one-draw-for-operation-and-level",
         anchor="AugMix.draw_step",
-        search="image.unit(slot, 1) * self.severity",
-        replace="image.unit(slot) * self.severity",
+        search="image.uniform(slot, 1) * self.severity",
+        replace="image.uniform(slot) * self.severity",
         tests=("tests/policies/test_augmix.py",),
     ),
     Defect(
@@ -227,7 +227,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         name="cuda-first-map-that-is-left-gives-the-colour",
-        anchor="walk",
+        anchor="trace_maps",
         search="slot = end - 1 - i",
         replace="slot = begin + i",
         tests=("tests/executors/cuda/test_interpreted.py",),

@@ -39,7 +39,7 @@ def test_as_albumentations(case: dict[str, Any]) -> None:
         [function(**given) if name == "Function" else getattr(T, name)(**given) for name, given in case["ours"]]
     )
     sample = {"boxes": BOXES, "labels": list(range(len(BOXES))), "keypoints": POINTS, "mask": MASK}
-    result = run(ours, sample, point_origin="centre")
+    result = run(ours, sample, point_origin="center")
     assert list(result["mask"].shape) == case["size"]
     assert result["labels"] == case["labels"]
     beside = 0.51 if case["op"] in OFF_THE_IMAGE else 3e-3

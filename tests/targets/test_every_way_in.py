@@ -122,7 +122,7 @@ def test_a_source_that_knows_its_points_gives_them_in_the_frame_that_is_asked_fo
     source = coco(tmp_path)  # COCO's 29, 24 name a pixel, whose centre is at 29.5, 24.5
     options: list[tuple[dict[str, Any], list[float]]] = [
         ({}, [170.5, 24.5, 2]),
-        ({"point_origin": "centre"}, [170, 24, 2]),
+        ({"point_origin": "center"}, [170, 24, 2]),
         ({"normalized": True}, [0.8525, 0.245, 2]),
     ]
     for asked, mirrored in options:

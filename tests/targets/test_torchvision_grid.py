@@ -45,7 +45,7 @@ def offset(case: dict[str, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['function']}-{CASES.index(case)}")
 def test_as_torchvision(case: dict[str, Any]) -> None:
-    origin = "centre" if case["function"].endswith("flip") else "corner"
+    origin = "center" if case["function"].endswith("flip") else "corner"
     sample = {"boxes": BOXES, "labels": list(range(len(BOXES))), "keypoints": POINTS, "mask": MASK}
     result = run(case, sample, point_origin=origin)
     assert list(result["mask"].shape) == case["size"]

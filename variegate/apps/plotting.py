@@ -94,10 +94,10 @@ def label_rows(axes: Any, labels: Sequence[str]) -> None:
 
 
 def line_handles(entries: Sequence[tuple[str, str]], **style: Any) -> list[Any]:
-    """For a legend: a line for each colour and what it means."""
+    """For a legend: a line for each color and what it means."""
     from matplotlib.lines import Line2D
 
-    return [Line2D([], [], color=colour, label=meaning, **style) for colour, meaning in entries]
+    return [Line2D([], [], color=color, label=meaning, **style) for color, meaning in entries]
 
 
 def drawable(text: str) -> str:

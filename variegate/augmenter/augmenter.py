@@ -139,7 +139,7 @@ class Augmenter(CopiedByState, RemovedMethods):
         self.device, self._runner = runners.make_runner(self._wanted_device, *settings)
         self._planner = Planner(self.transform, self.seed, self._output, self._count)
         # Single images have a shorter way, but for transforms of several.
-        is_single = not (self.transform._is_alone or self.transform._mixers or self.consistent)
+        is_single = not (self.transform._must_be_root or self.transform._mixers or self.consistent)
         self._single_runner = self._runner if is_single and isinstance(self._runner, CpuRunner) else None
         at_fork(self)
 

@@ -23,10 +23,10 @@ from variegate.policies.views import MultiView
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
 from variegate.program.draws.record import Record, record_of
-from variegate.program.one_image import OneImage
-from variegate.program.plan import BatchPlan, Rewriting, ViewDraw
+from variegate.program.plan import BatchPlan, LoweringOptions, ViewDraw
 from variegate.program.program import Mixed, Output, Program
 from variegate.program.sampling import Sampling
+from variegate.program.scalar_draw import ScalarDraw
 from variegate.threads import at_fork, check_running
 
 Conditions = Mapping[str, npt.ArrayLike] | None
@@ -70,7 +70,7 @@ class Planner:
         return program if frames is None else over_frames(program, frames)
 
     def lowered(
-        self, shapes: npt.NDArray[np.int32], call: Request, frames: list[int] | None, rewriting: Rewriting | None
+        self, shapes: npt.NDArray[np.int32], call: Request, frames: list[int] | None, rewriting: LoweringOptions | None
     ) -> Program:
         """``program``, for one run: lowered, and valid until this thread's next, if nothing is drawn in Python."""
         needs_program = frames is not None or call.partners is not None or call.boxes is not None
@@ -81,12 +81,12 @@ class Planner:
         ids, keys = self._streams(call, len(shapes))
         return plan.program(shapes, ids, keys)
 
-    def _plan(self, shapes: npt.NDArray[np.int32], epoch: int, rewriting: Rewriting) -> BatchPlan | None:
+    def _plan(self, shapes: npt.NDArray[np.int32], epoch: int, rewriting: LoweringOptions) -> BatchPlan | None:
         """The plan of this thread; None if a part is drawn in Python."""
         shares, epoch = self._shares, integer("epoch", epoch, 0, _LAST_EPOCH)
         if not len(shapes) or not ((shapes[:, 2] == 1) | (shapes[:, 2] == 3)).all():
             return None
-        records = tuple(record_of(each, self._output, 3, epoch, may_copy=each._forks) for each, _ in shares)
+        records = tuple(record_of(each, self._output, 3, epoch, may_copy=each._makes_rows) for each, _ in shares)
         key = len(shapes), rewriting, records
         if self._local.__dict__.get("key") != key:
             formats = {(record.output, record.copies) for record in records}
@@ -116,7 +116,7 @@ class Planner:
             )
         return program
 
-    def pipeline_of_one(self, pipeline: Pipeline, shape: tuple[int, int, int], call: Request) -> OneImage | Program:
+    def pipeline_of_one(self, pipeline: Pipeline, shape: tuple[int, int, int], call: Request) -> ScalarDraw | Program:
         """Run a pipeline for one image -> its instructions, if these are all; else its program."""
         epoch, sample_id, key, given = self._checked_one(call)
         ids, keys = np.array([sample_id], np.uint64), np.array([key], np.uint32)
@@ -126,7 +126,7 @@ class Planner:
             return self._sampling(np.array([shape], np.int32), call._replace(ids=[sample_id]))
 
         drawn = pipeline.draw_one(samples, make_batch)
-        return drawn if isinstance(drawn, OneImage) else drawn.finish(drawn.output)
+        return drawn if isinstance(drawn, ScalarDraw) else drawn.finish(drawn.output)
 
     def draw_of_one(self, call: Request) -> tuple[Record, int, tuple[int, int]]:
         """The transform's record for a batch of one, and the image's id and key."""

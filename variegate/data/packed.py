@@ -59,7 +59,7 @@ class PixelSums:
     squares: list[int] = field(default_factory=list)
 
     def add(self, pixels: int, sums: Sequence[int], squares: Sequence[int]) -> None:
-        """An image. Where gray ones are among colour ones, they count in every channel."""
+        """An image. Where gray ones are among color ones, they count in every channel."""
         channels = max(len(self.sums), len(sums))
         self.images += 1
         self.pixels += pixels

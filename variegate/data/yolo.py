@@ -108,7 +108,7 @@ def objects_of_texts(
         errors,
         name_of=name_of,
         num_points=points[0] if points else 0,
-        is_normalised=True,
+        is_normalized=True,
     )
 
 

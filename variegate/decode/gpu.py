@@ -24,7 +24,7 @@ Box = tuple[int, int, int, int] | None
 # nvJPEG's CUDA decoder alone. By default nvImageCodec would share a batch out among it, the fixed-function decoder that
 # some GPUs have, and libjpeg-turbo, and a picture's pixels would depend on its place in the batch.
 _BACKEND = "HYBRID_CPU_GPU"
-# Chroma interpolated, as libjpeg-turbo does it; without, colours along edges are tens of levels off.
+# Chroma interpolated, as libjpeg-turbo does it; without, colors along edges are tens of levels off.
 _OPTIONS = ":fancy_upsampling=1"
 _OUT_OF_MEMORY = ("out of memory", "CUDA Runtime failure: '#2'")
 

@@ -223,7 +223,7 @@ _KINDS: dict[str, Any] = dict.fromkeys(("P", "L", "1"), np.uint8) | dict.fromkey
 
 def read_mask(data: bytes, name: str) -> AnyArray:
     """The bytes of a file -> uint8 or int32 [H, W]: palettes not looked up, 16 bits kept, 1 for white of one bit,
-    not turned. Raises DecodeError with ``name`` for damaged files, and for colours, which are no numbers."""
+    not turned. Raises DecodeError with ``name`` for damaged files, and for colors, which are no numbers."""
     with PillowFile(data, name) as file:
         if file.mode not in _KINDS:
             raise DecodeError(name, f"a mask of {file.mode} pixels; accepted: one number a pixel, gray or of a palette")

@@ -1,6 +1,6 @@
 """Pillow's files and images as arrays: every kind but JPEG, JPEGs that simplejpeg refuses, and images in memory.
 
-Pillow keeps four bytes for a pixel of colour. Its own way to an upright RGB array (``exif_transpose``, ``convert``,
+Pillow keeps four bytes for a pixel of color. Its own way to an upright RGB array (``exif_transpose``, ``convert``,
 ``np.array``) holds up to fourteen; strips of rows, converted and turned on their way into the result, hold seven.
 """
 

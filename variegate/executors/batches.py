@@ -113,7 +113,7 @@ def check_fits(program: Program, shapes: Int32Array) -> None:
             raise ValueError(f"row {row}: image {source} is uint8{shapes[source].tolist()}; {accepted}")
 
 
-def layout(shapes: Int32Array) -> tuple[Int64Array, int]:
+def packed_offsets(shapes: Int32Array) -> tuple[Int64Array, int]:
     """Aligned places for images -> (offsets int64[N], bytes in all)."""
     sizes = shapes.astype(np.int64).prod(axis=1)
     ends = np.cumsum(-(-sizes // _ALIGNMENT) * _ALIGNMENT)

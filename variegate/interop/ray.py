@@ -120,7 +120,7 @@ class MapBatches:
             batch: a dict from column to array (``batch_format="numpy"``) or an Arrow table ("pyarrow").
 
         Returns:
-            The same form. Pixels are uint8, or ``dtype`` if the transform normalises; where their shapes differ, an
+            The same form. Pixels are uint8, or ``dtype`` if the transform normalizes; where their shapes differ, an
             array of arrays, or Ray's tensors of variable shape.
 
         Raises:

@@ -107,7 +107,7 @@ class ImageTransform(_InWorkers):
             conditions: values of this sample for ``Cond``, such as ``{"label": 3}``.
 
         Returns:
-            [C, H, W] or, with layout "NHWC", [H, W, C]: of ``dtype`` if the transform normalises, else uint8. Of a
+            [C, H, W] or, with layout "NHWC", [H, W, C]: of ``dtype`` if the transform normalizes, else uint8. Of a
             ``T.MultiView`` a tuple of them, [views, C, H, W], which ``default_collate`` makes [N, views, C, H, W] of.
             Of a dict a dict; of an image and what belongs to it a pair.
 

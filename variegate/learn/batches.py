@@ -16,7 +16,7 @@ from variegate.learn.step import in_channels_last
 from variegate.loader import Batch, Loader
 from variegate.transforms import Transform
 
-# Images for models that are initialised by images.
+# Images for models that are initialized by images.
 _MIN_PLAIN = 64
 _MAX_PLAIN = 2048
 _MAX_PLAIN_VALUES = 1 << 23

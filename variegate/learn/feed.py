@@ -203,7 +203,7 @@ class Feed:
         return ([] if policy is None else [policy]), mixers
 
     def plain_images(self) -> Any:
-        """Images that initialise a model; see ``batches.plain_images``."""
+        """Images that initialize a model; see ``batches.plain_images``."""
         values = self.size[0] * self.size[1] * self.channels
         options = self.options
         return plain_images(self.source, self.plain, self._device, options.seed, options.threads, values)

@@ -107,17 +107,17 @@ class Fit:
         """The model that is scored, and saved in the end."""
         return self.module if self.average is None else self.average.module
 
-    def initialise(self, read: Callable[[], torch.Tensor]) -> None:
-        """Call the model's ``initialise``, if it has one, with images [N, C, H, W] read on rank 0. Raises
+    def initialize(self, read: Callable[[], torch.Tensor]) -> None:
+        """Call the model's ``initialize``, if it has one, with images [N, C, H, W] read on rank 0. Raises
         ModelError."""
-        initialise = getattr(self.module, "initialise", None)
-        if initialise is None:
+        initialize = getattr(self.module, "initialize", None)
+        if initialize is None:
             return
         if self.ranks.is_first:
             try:
-                initialise(read())
+                initialize(read())
             except RuntimeError as error:
-                raise ModelError(f"model {self.name}: cannot be initialised by the images: {error}") from error
+                raise ModelError(f"model {self.name}: cannot be initialized by the images: {error}") from error
         share_over_ranks(self.module, self.ranks)
         if self.average is not None:
             self.average.module.load_state_dict(self.module.state_dict())
@@ -286,7 +286,7 @@ class LayerSeeds:
 
     def __init__(self, device: str, seed: int, rank: int, is_alone: bool) -> None:
         self._device = torch.device(device)
-        self._seed, self._rank, self._is_alone = seed, rank, is_alone
+        self._seed, self._rank, self._must_be_root = seed, rank, is_alone
         self._draws_nothing = False
 
     @contextmanager
@@ -302,7 +302,7 @@ class LayerSeeds:
                 yield
                 return
             stack.enter_context(seeded_weights(seed))
-            before = None if self._is_alone else torch.default_generator.get_state()
+            before = None if self._must_be_root else torch.default_generator.get_state()
             yield
             if before is not None:
                 self._draws_nothing = torch.equal(before, torch.default_generator.get_state())
@@ -382,7 +382,7 @@ class FitData:
         """A model before its first step. Raises ModelError."""
         classes = len(self.samples.classes)
         made = Fit(model, classes, self.channels, options, seed, Ranks(device=self.device), adaptation)
-        made.initialise(lambda: plain_images(self.samples, self.plain, self.device, seed, self.num_threads))
+        made.initialize(lambda: plain_images(self.samples, self.plain, self.device, seed, self.num_threads))
         return made
 
     def others(self, samples: Samples) -> FitData:

@@ -147,7 +147,7 @@ def _apportion(exact: Float64Array, least: Int64Array, most: Int64Array, size: i
 
 @dataclass(frozen=True)
 class BaselineAugmentation:
-    """Crop with a black border, flip, cutout filled with the mean, and normalisation, after a policy.
+    """Crop with a black border, flip, cutout filled with the mean, and normalization, after a policy.
 
     As Population Based Augmentation trains CIFAR; 0 and False leave a step out.
     """
@@ -175,7 +175,7 @@ class BaselineAugmentation:
 
     @property
     def fill(self) -> tuple[int, int, int]:
-        """The mean as a colour; of grayscale images, three equal levels."""
+        """The mean as a color; of grayscale images, three equal levels."""
         red, green, blue = (round(255 * mean) for mean in (self.mean if len(self.mean) == 3 else self.mean[:1] * 3))
         return red, green, blue
 

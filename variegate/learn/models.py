@@ -29,14 +29,14 @@ _EPSILON = 1e-12
 # A shift that is this many times its parameter moves as by a learning rate of 64, the paper's for them, against the
 # others' 1; weight decay means the same to both.
 _SHIFT = 8.0
-# Added to variances, of normalised images about 1 to 10, so that nothing is divided by zero.
+# Added to variances, of normalized images about 1 to 10, so that nothing is divided by zero.
 _LEAST_VARIANCE = 5e-4
 
 
 class Airbench(nn.Module):
     """Scores [N, ``num_classes``] of images [N, ``in_channels``, H, W] with sides of 9 pixels or more.
 
-    A convolution whose weights ``initialise`` makes whiten patches, then three blocks that begin as the identity,
+    A convolution whose weights ``initialize`` makes whiten patches, then three blocks that begin as the identity,
     without learnt scales of batch norm. ``width``: share of the paper's channels. Raises ValueError.
     """
 
@@ -54,7 +54,7 @@ class Airbench(nn.Module):
         self.head = nn.Linear(channels[-1], num_classes, bias=False)
 
     @torch.no_grad()
-    def initialise(self, images: torch.Tensor) -> None:
+    def initialize(self, images: torch.Tensor) -> None:
         """``images``: float32 [N, C, H, W], a few hundred or more that it will be trained on, as it will see them."""
         filters = whitening_filters(images, _PATCH)
         self.whiten.weight.copy_(torch.cat([filters, -filters]))
@@ -243,7 +243,7 @@ class WideResNet(nn.Module):
         self.head = nn.Linear(channels, num_classes)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
-                # He's normal initialisation by the fan-out, as the authors have it.
+                # He's normal initialization by the fan-out, as the authors have it.
                 fan_out = module.out_channels * module.kernel_size[0] * module.kernel_size[1]
                 nn.init.normal_(module.weight, 0.0, math.sqrt(2.0 / fan_out))
         nn.init.zeros_(self.head.bias)

@@ -220,10 +220,10 @@ def tables_of(schedule: Schedule) -> tuple[list[str], list[Float64Array], list[F
     return list(rows), [np.nan_to_num(p) for p in probability.values()], list(magnitude.values())
 
 
-def _map(axes: Any, tables: list[Float64Array], edges: Int64Array, most: float, colours: tuple[str, ...]) -> Any:
+def _map(axes: Any, tables: list[Float64Array], edges: Int64Array, most: float, colors: tuple[str, ...]) -> Any:
     from matplotlib.colors import LinearSegmentedColormap
 
-    shades = LinearSegmentedColormap.from_list("", colours)
+    shades = LinearSegmentedColormap.from_list("", colors)
     # A little air between operations, none between the copies of one.
     marks = [np.linspace(row + 0.07, row + 0.93, len(table) + 1) for row, table in enumerate(tables)]
     air = np.full((1, len(edges) - 1), np.nan)
@@ -269,11 +269,11 @@ def plot_population(history: History, path: str | Path, title: str = "The popula
 def _draw_tree(axes: Any, history: History, way: list[int]) -> None:
     """A line for each member and step, from the member whose weights it began with."""
     lines: Lines = {_DEAD: [], _ALIVE: [], _BEST: []}
-    for row, before, colour in _steps(history, way):
+    for row, before, color in _steps(history, way):
         begin = row.member if before is None else before.member
         start = history.settings.end_of(row.step - 1)
         turn = start + _TURN * (row.epoch - start)
-        lines[colour].append([(start, begin), (turn, row.member), (row.epoch, row.member)])
+        lines[color].append([(start, begin), (turn, row.member), (row.epoch, row.member)])
     _draw(axes, lines)
     axes.set_ylim(history.settings.size - 0.4, -0.6)
     axes.set_yticks(range(history.settings.size))
@@ -283,9 +283,9 @@ def _draw_tree(axes: Any, history: History, way: list[int]) -> None:
 
 def _draw_scores(axes: Any, history: History, way: list[int], is_share: bool) -> None:
     lines: Lines = {_DEAD: [], _ALIVE: [], _BEST: []}
-    for row, before, colour in _steps(history, way):
+    for row, before, color in _steps(history, way):
         if before is not None and math.isfinite(before.score) and math.isfinite(row.score):
-            lines[colour].append([(before.epoch, before.score), (row.epoch, row.score)])
+            lines[color].append([(before.epoch, before.score), (row.epoch, row.score)])
     _draw(axes, lines)
     last = history.steps[-1]
     axes.plot([row.epoch for row in last], [row.score for row in last], "o", ms=3.5, color=_ALIVE, clip_on=False)
@@ -312,14 +312,14 @@ def _steps(history: History, way: list[int]) -> Iterator[tuple[Row, Row | None, 
                 before = earlier[row.member if donor is None else donor]
             if row.member in alive and before is not None:
                 parents.add(before.member)
-            colour = _ALIVE if row.member in alive else _DEAD
-            yield row, before, _BEST if way[step] == row.member else colour
+            color = _ALIVE if row.member in alive else _DEAD
+            yield row, before, _BEST if way[step] == row.member else color
         alive = parents
 
 
 def _draw(axes: Any, lines: Lines) -> None:
     from matplotlib.collections import LineCollection
 
-    for place, (colour, drawn) in enumerate(lines.items()):
-        width = 2.3 if colour == _BEST else 1.0
-        axes.add_collection(LineCollection(drawn, colors=colour, linewidths=width, zorder=2 + place))
+    for place, (color, drawn) in enumerate(lines.items()):
+        width = 2.3 if color == _BEST else 1.0
+        axes.add_collection(LineCollection(drawn, colors=color, linewidths=width, zorder=2 + place))

@@ -46,15 +46,15 @@ class SearchSpace:
 
     def __post_init__(self) -> None:
         around = CustomSpace(self.space, (), self.crop, self.flip, self.cutout)
-        names = self.operations or tuple(op for op in space(self.space).default if op not in around.names_around)
+        names = self.operations or tuple(op for op in space(self.space).default if op not in around.base_augment_names)
         custom = replace(around, operations=names)
         # For names alone, the name of their space says all.
-        is_custom = bool(custom.names_around) or custom.operations != custom.names
+        is_custom = bool(custom.base_augment_names) or custom.operations != custom.names
         copies = integer("copies", self.copies, 1, accepted="a positive integer", error=PolicyError)
         object.__setattr__(self, "copies", copies)
         object.__setattr__(self, "operations", custom.operations)
         object.__setattr__(self, "magnitudes", custom if is_custom else self.space)
-        object.__setattr__(self, "tuples", custom.names * copies + custom.names_around)
+        object.__setattr__(self, "tuples", custom.names * copies + custom.base_augment_names)
         object.__setattr__(self, "fill", fill_from(self.fill))
 
     @property

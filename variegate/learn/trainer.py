@@ -112,7 +112,7 @@ class Trainer:
             if end is not None:
                 self.checkpoints.drop_old()
             else:
-                self.fit.initialise(self.feed.plain_images)
+                self.fit.initialize(self.feed.plain_images)
             if is_first:
                 self.lines.log = stack.enter_context(closing(TrainingLog(out / LOG_NAME, end or 0)))
             if is_first and self.options.tensorboard:

@@ -32,7 +32,7 @@ class BlockOrder(Order):
         self._source = source
         self._key = options.seed, epoch
         self._shuffle = shuffle
-        self._is_alone = options.world_size == 1
+        self._must_be_root = options.world_size == 1
         self._pool = pool
         shards = np.arange(source.num_shards, dtype=np.int64)
         self._shards = Permutation(len(shards), *self._key, OrderPurpose.SHARDS)(shards) if shuffle else shards
@@ -69,7 +69,7 @@ class BlockOrder(Order):
 
     def _add_block(self, shards: Int64Array) -> None:
         lengths = np.array([*self._pool.map(self._source.length, shards.tolist())], np.int64)
-        unreadable = [] if self._is_alone else self._source.unreadable(shards.tolist())
+        unreadable = [] if self._must_be_root else self._source.unreadable(shards.tolist())
         if unreadable:
             raise SourceError(
                 f"{unreadable[0]}. Ranks share out the samples of each shard, and another rank may have read this one; "

@@ -85,7 +85,7 @@ BATCH = [
     ("rectangles", "const i32 *"),  # [Q, 4]
     ("grids", "const i16 *"),  # nodes of grids and layers
     ("grid_values", "i64"),  # the length of `grids`
-    ("points", "const PixelFunction *"),  # [P]
+    ("pixel_functions", "const PixelFunction *"),  # [P]
     ("segments", "const f32 *"),  # rng.SEGMENTS
     ("sources", "const u8 *const *"),  # [R]: images
     ("targets", "u8 *const *"),  # [R]: results
@@ -330,7 +330,7 @@ PIXEL_FUNCTION = [
     ("green", "i64"),
     ("blue", "i64"),
 ]
-"""A point function; operands of its code below ``num_numbers`` are numbers, and others registers."""
+"""A pixel function; operands of its code below ``num_numbers`` are numbers, and others registers."""
 
 DRAW_COMMENT = "One call of vg_draw: instructions begin..end of a record, see variegate/program/draws."
 DRAW_CALL = [
@@ -415,7 +415,7 @@ DEVICE_PROGRAM = [
     ("buffer_size", "i64"),  # out: bytes of the buffer on the device, which begins with these
     ("canvas_size", "i64"),  # out: bytes of the images between passes
 ]
-"""Fields of the C++ struct ``DeviceProgram``; those that vg_lay_out writes are marked ``out``."""
+"""Fields of the C++ struct ``DeviceProgram``; those that vg_plan_buffer writes are marked ``out``."""
 
 PACK_CALL = [
     ("program", "const DeviceProgram *"),

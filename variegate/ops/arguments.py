@@ -53,11 +53,11 @@ Pair = Sequence[float]
 # A constant, or a pair (low, high) to draw from.
 Number = float | Pair
 Integers = int | Sequence[int]
-Colour = tuple[int, ...]
+RgbColor = tuple[int, ...]
 Edges = Literal["image", "crop"]
 PaddingMode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
 
-BLACK: Colour = (0, 0, 0)
+BLACK: RgbColor = (0, 0, 0)
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
 FILTERS = (*INTERPOLATIONS, "box", "hamming", "lanczos")
 

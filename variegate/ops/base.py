@@ -14,10 +14,10 @@ from variegate.ops.arguments import ArgumentError
 from variegate.ops.schema import Argument, arguments_of_class
 from variegate.program.draws.record import DrawOf, record_of
 from variegate.program.draws.recorder import DrawContext
-from variegate.program.one_image import OneImage
 from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.program.sampling import Rows, Sampling
+from variegate.program.scalar_draw import ScalarDraw
 
 # What runs a transform that is called stands far above what describes one, and brings torch along, so that it is looked
 # up by its name when somebody calls one.
@@ -25,7 +25,7 @@ _CALLED_BY = "variegate.interop.one_sample"
 
 
 def set_field(owner: object, name: str, value: Any) -> None:
-    """Store a normalised argument on a frozen dataclass, from its ``__post_init__``."""
+    """Store a normalized argument on a frozen dataclass, from its ``__post_init__``."""
     object.__setattr__(owner, name, value)
 
 
@@ -33,7 +33,7 @@ _NO_DEFAULT = object()
 _NOT_PICKLED = ("_alone", "_drawn", "_records")
 
 
-class UsefulRange(NamedTuple):
+class TypicalRange(NamedTuple):
     """The part of an operation's range that is of use, from ``low`` to ``high``, of the class's number or of ``make``'s
     argument. ``identity``: the argument that leaves every image as it is. ``unit``: "shorter" for fractions of the
     image's shorter side. ``spread(low, high, count)``: arguments as far apart as each other."""
@@ -41,8 +41,8 @@ class UsefulRange(NamedTuple):
     low: float
     high: float
     identity: float | None = None
-    make: Callable[[float], Any] | None = None
-    spread: Callable[[float, float, int], Any] = np.linspace
+    build: Callable[[float], Any] | None = None
+    spacing: Callable[[float, float, int], Any] = np.linspace
     unit: str | None = None
 
 
@@ -65,11 +65,11 @@ class Recorded:
         """The image after one instruction of a function of ``variegate.transforms.functional``."""
         raise NotImplementedError(f"{type(self).__name__} does not define after()")
 
-    def function_recorder(self) -> OneImage:
+    def function_recorder(self) -> ScalarDraw:
         """The recorder of several instructions."""
         raise NotImplementedError(f"{type(self).__name__} does not define function_recorder()")
 
-    def recorded(self, recorder: OneImage, device: str, output: Output) -> Any:
+    def recorded(self, recorder: ScalarDraw, device: str, output: Output) -> Any:
         """The image after these instructions."""
         raise NotImplementedError(f"{type(self).__name__} does not define recorded()")
 
@@ -128,17 +128,17 @@ class Transform:
     # Whether this tree changes bytes; and the transform in it that makes finished numbers of them, after which nothing
     # may change bytes.
     _changes_bytes: bool = True
-    _finisher: Transform | None = None
+    _final_op: Transform | None = None
     # It makes several images of each, and can be part of no other transform.
-    _is_alone: ClassVar[bool] = False
+    _must_be_root: ClassVar[bool] = False
     # Whether this tree makes several rows of an image.
-    _forks: bool = False
+    _makes_rows: bool = False
     # Those of this tree that mix an image with others.
     _mixers: tuple[Any, ...] = ()
     # Classes of objects that this tree asks for.
     _object_labels: tuple[int | str, ...] = ()
     # Where no published policy has a range of it.
-    _useful: ClassVar[UsefulRange | None] = None
+    _typical_range: ClassVar[TypicalRange | None] = None
     # Arguments that descriptions hold even at their default, because that default was another one once.
     _always_described: ClassVar[tuple[str, ...]] = ()
     # Arguments that take paths or addresses, in Python calls alone: nothing that a description names is opened.
@@ -275,7 +275,7 @@ def _learn_defaults(cls: type[Transform]) -> dict[str, tuple[Any, Any]]:
 
 def refuse_views(transform: Any, argument: str) -> None:
     """Raises ValueError for a transform that makes several images of each, where there is no place for them."""
-    if getattr(transform, "_is_alone", False):
+    if getattr(transform, "_must_be_root", False):
         raise ValueError(
             f"{argument}: got a {type(transform).__name__}, which makes several images of each; accepted here: a "
             "transform that makes one, such as one of those in it"

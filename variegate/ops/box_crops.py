@@ -275,7 +275,7 @@ class RandomIoUCrop(Transform):
         crops = self._draw(sampling.words(rows, slot)[:, 0, :2], sampling.size[rows], edges)
         cut = crops[:, 2] > 0
         rows, crops, edges = rows[cut], crops[cut], edges[cut]
-        known_boxes(sampling, type(self).__name__).drop(rows, ~_has_centres(edges, crops[:, None])[:, 0])
+        known_boxes(sampling, type(self).__name__).drop(rows, ~_has_centers(edges, crops[:, None])[:, 0])
         _emit_crops(sampling, rows, crops)
 
     def _draw(self, keys: UInt32Array, size: Int32Array, edges: Floats) -> Crops:
@@ -315,15 +315,15 @@ class RandomIoUCrop(Transform):
             aspect = sides[..., 0] / sides[..., 1]
         serves = (sides > 0).all(axis=2) & (aspect >= self.min_aspect_ratio) & (aspect <= self.max_aspect_ratio)
         tried = np.concatenate([start[..., ::-1], sides[..., ::-1]], axis=2).astype(np.int64)
-        overlap = np.where(_has_centres(edges[rows], tried), _overlaps(edges[rows], tried), -1.0).max(axis=2)
+        overlap = np.where(_has_centers(edges[rows], tried), _overlaps(edges[rows], tried), -1.0).max(axis=2)
         serves &= overlap >= option[:, None]
         found = serves.any(axis=1)
         crops[rows[found]] = tried[found, serves[found].argmax(axis=1)]
         return np.asarray(found)
 
 
-def _has_centres(edges: Floats, crops: Crops) -> BoolArray:
-    """Boxes [R, M, 4] and crops [R, T, 4] -> bool[R, T, M]: whether the centre is within, not on the edge."""
+def _has_centers(edges: Floats, crops: Crops) -> BoolArray:
+    """Boxes [R, M, 4] and crops [R, T, 4] -> bool[R, T, M]: whether the center is within, not on the edge."""
     x, y = 0.5 * (edges[:, None, :, 0] + edges[:, None, :, 2]), 0.5 * (edges[:, None, :, 1] + edges[:, None, :, 3])
     top, left, height, width = (crops[..., i, None] for i in range(4))
     return np.asarray((left < x) & (x < left + width) & (top < y) & (y < top + height))

@@ -116,7 +116,7 @@ class SomeOf(Container):
 
     def draw(self, image: DrawContext, slot: int) -> None:
         low, high = self.n if isinstance(self.n, tuple) else (self.n, self.n)
-        count = low + floor((high - low + 1) * image.unit(slot))
+        count = low + floor((high - low + 1) * image.uniform(slot))
         rank = image.argsort(image.order(slot + 1, len(self.transforms)))
         for i, child in enumerate(self.transforms):
             if chosen := image.where(rank[i] < count):
@@ -158,7 +158,7 @@ def _cumulative(owner: Container, argument: str) -> Floats:
 def _choose(image: DrawContext, cumulative: Floats, slot: int) -> Number:
     # The last sum may fall short of 1 by rounding, and trailing weights of 0 must never be hit.
     last = int(np.flatnonzero(np.diff(cumulative, prepend=0.0) > 0)[-1])
-    return minimum(image.search(cumulative, image.unit(slot)), last)
+    return minimum(image.search(cumulative, image.uniform(slot)), last)
 
 
 def _key_slots(children: Any) -> int:
@@ -244,7 +244,7 @@ class Cond(Transform):
         """The number of the first case that fits, and of the default if none does."""
         if self.by not in KNOWN:
             return image.column(self._numbers_of_given)
-        value = image.unit(slot) if self.by == "uniform" else image.epoch
+        value = image.uniform(slot) if self.by == "uniform" else image.epoch
         if self.by in IMAGE_VALUES:
             value = IMAGE_VALUES[self.by](image.height, image.width, image.channels)
         number: Number = len(self._cases)

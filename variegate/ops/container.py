@@ -51,7 +51,7 @@ class Container(Transform, abstract=True):
                 name = type(last).__name__
                 accepted = f"{type(child).__name__} before {name}"
                 raise ArgumentError(self, f"transforms[{i}]", Verbatim(f"{child!r} after {name}"), accepted)
-            last = last or child._finisher or next(iter(child._mixers), None)
+            last = last or child._final_op or next(iter(child._mixers), None)
 
     def _draw_all(self, image: DrawContext, slot: int) -> None:
         for child, first in zip(self.transforms, self._first_slots, strict=True):
@@ -69,7 +69,7 @@ def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: i
     Raises ArgumentError for a tree that passes the limits of one transform, and for a choice (``is_choice``) that would
     leave the images of a batch in several formats.
     """
-    alone = next((child for child in children if child._is_alone), None)
+    alone = next((child for child in children if child._must_be_root), None)
     if alone is not None:
         raise ArgumentError(
             owner, argument, Verbatim(f"{type(alone).__name__} inside {type(owner).__name__}"),
@@ -85,9 +85,9 @@ def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: i
     set_field(owner, "_format_setter", setter)
     set_field(owner, "_mixers", mixers_of(owner, argument, children))
     set_field(owner, "_object_labels", tuple(label for child in children for label in child._object_labels))
-    set_field(owner, "_forks", any(child._forks for child in children))
+    set_field(owner, "_makes_rows", any(child._makes_rows for child in children))
     set_field(owner, "_changes_bytes", any(child._changes_bytes for child in children))
-    set_field(owner, "_finisher", next((child._finisher for child in children if child._finisher is not None), None))
+    set_field(owner, "_final_op", next((child._final_op for child in children if child._final_op is not None), None))
     ends = np.cumsum([own, *(child.num_slots for child in children)]).tolist()
     size = 1 + sum(child._tree_size for child in children)
     depth = 1 + max(child._tree_depth for child in children)

@@ -62,8 +62,8 @@ class RandomCrop(Transform):
             before = top + missing[0], left + missing[1]
             lines, columns = lines + 2 * missing[0], columns + 2 * missing[1]
         image.check((lines >= height) & (columns >= width), self._too_small, lines, columns)
-        y = floor(image.unit(slot) * (lines - height + 1))
-        x = floor(image.unit(slot, 1) * (columns - width + 1))
+        y = floor(image.uniform(slot) * (lines - height + 1))
+        x = floor(image.uniform(slot, 1) * (columns - width + 1))
         if self.padding_mode == "constant":
             add_crop(image, y - before[0], x - before[1], size, self.fill)  # type: ignore[arg-type]
         else:
@@ -117,7 +117,7 @@ class AlternatingHorizontalFlip(Transform):
     num_slots = 1
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        first = sampling.lasting_words(rows, slot)[:, 0] >> np.uint32(31)
+        first = sampling.epoch_invariant_words(rows, slot)[:, 0] >> np.uint32(31)
         sampling.emit(rows[first != sampling.epoch % 2], Op.HFLIP)
 
 
@@ -136,7 +136,7 @@ class RandomRotate90(WithProbability):
     p: Probability = 0.5
 
     def _apply(self, image: DrawContext, slot: int) -> None:
-        turns = 1 + floor(image.unit(slot, 1) * 3)
+        turns = 1 + floor(image.uniform(slot, 1) * 3)
         add_turns(image, turns)
 
 
@@ -156,7 +156,7 @@ def add_shift(image: DrawContext, share: float, slot: int, fill: Any = BLACK) ->
     """A random crop of the image's own size, after padding by a ``share`` of its shorter side."""
     height, width = image.height, image.width
     padding = rint(share * minimum(height, width))
-    top, left = (floor(image.unit(slot, word) * (2 * padding + 1)) - padding for word in (0, 1))
+    top, left = (floor(image.uniform(slot, word) * (2 * padding + 1)) - padding for word in (0, 1))
     if moved := image.where((top != 0) | (left != 0)):
         moved.add(Op.CROP, top, left, height, width, fill=fill, size=(height, width))
 
@@ -164,7 +164,7 @@ def add_shift(image: DrawContext, share: float, slot: int, fill: Any = BLACK) ->
 def add_pad(image: DrawContext, before: Sides, after: Sides, fill: Any, mode: str) -> None:
     """Pad by ``before`` and ``after``, (vertical, horizontal); images without padding are left alone.
 
-    What is negative cuts off: together with the border where that is one colour, else before there is a border.
+    What is negative cuts off: together with the border where that is one color, else before there is a border.
     """
     is_constant = mode == "constant"
     is_cut: Number = False
@@ -222,7 +222,7 @@ class D4(WithProbability):
     p: Probability = 1.0
 
     def _apply(self, image: DrawContext, slot: int) -> None:
-        element = floor(image.unit(slot, 1) * 8)
+        element = floor(image.uniform(slot, 1) * 8)
         turns = element % 4
         if mirrored := image.where(element >= 4):
             mirrored.add(Op.HFLIP)

@@ -1,4 +1,4 @@
-"""Operations that users declare: a magnitude's domain, and a LUT, an affine or color matrix, or a point function."""
+"""Operations that users declare: a magnitude's domain, and a LUT, an affine or color matrix, or a pixel function."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from variegate.ops.base import Transform, set_field
 from variegate.ops.magnitude import BORDER_FLAGS, INTERPOLATION_FLAGS, between
 from variegate.ops.schema import Range
 from variegate.program.ops import Op
-from variegate.program.points import PointFunction, row_address
+from variegate.program.pixel_functions import PixelFunction, row_address
 from variegate.program.sampling import Floats, Rows, Sampling
 
 FORMS = ("lut", "affine", "color_matrix", "point")
@@ -70,7 +70,7 @@ class CustomOp(Transform, abstract=True):
     num_slots = 1
     _form: ClassVar[str] = ""
     _domain: ClassVar[Magnitude | None] = None
-    _point: ClassVar[PointFunction | None] = None
+    _pixel_function: ClassVar[PixelFunction | None] = None
 
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         known = Transform.registry.get(cls.__name__)
@@ -113,8 +113,8 @@ class CustomOp(Transform, abstract=True):
                 matrix[i] = self._table("affine", (6,), value, height, width)
             flags = INTERPOLATION_FLAGS[self.interpolation] | BORDER_FLAGS[self.padding_mode]
             sampling.emit(rows, Op.AFFINE, *matrix.T, values, flags=flags, fill=self.fill, name=name)
-        elif self._point is not None:
-            sampling.emit(rows, Op.POINT, sampling.add_point(self._point), values, name=name)
+        elif self._pixel_function is not None:
+            sampling.emit(rows, Op.PIXEL_FUNCTION, sampling.add_pixel_function(self._pixel_function), values, name=name)
         else:
             distinct, which = np.unique(values, return_inverse=True)
             if self._form == "lut":
@@ -140,7 +140,7 @@ class CustomOp(Transform, abstract=True):
 
 
 def _declare(cls: type[CustomOp]) -> None:
-    """Read a subclass's declaration into ``_form``, ``_domain`` and ``_point``."""
+    """Read a subclass's declaration into ``_form``, ``_domain`` and ``_pixel_function``."""
     forms = [form for form in FORMS if inspect.getattr_static(cls, form, None) is not None]
     if len(forms) != 1:
         got = ", ".join(forms) or "none"
@@ -153,11 +153,11 @@ def _declare(cls: type[CustomOp]) -> None:
             accepted = ", ".join(map(repr, choices))
             raise TypeError(f"class {cls.__name__}: {name}={getattr(cls, name)!r}; accepted: {accepted}")
     cls._form, cls._domain = forms[0], domain
-    cls._point = None
+    cls._pixel_function = None
     if cls._form == "point":
         function: Any = inspect.getattr_static(cls, "point")
         function = function.__func__ if isinstance(function, staticmethod) else function
         if row_address(function) == 0 or not (callable(function) or row_address(function)):
             accepted = "a function (r, g, b, m) -> (r, g, b), or a pointer to a compiled function of a row"
             raise TypeError(f"class {cls.__name__}: point={function!r}; accepted: {accepted}")
-        cls._point = PointFunction(function, cls.__name__)
+        cls._pixel_function = PixelFunction(function, cls.__name__)

@@ -24,7 +24,7 @@ from variegate.ops.arguments import (
     ShareRange,
     axes,
 )
-from variegate.ops.base import UsefulRange, set_field
+from variegate.ops.base import TypicalRange, set_field
 from variegate.ops.fields import (
     Lattice,
     Nodes,
@@ -152,7 +152,7 @@ class ElasticTransform(Resampled):
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
     num_slots = 2
-    _useful = UsefulRange(0.0, 300.0, 0.0, lambda alpha: ElasticTransform(alpha))
+    _typical_range = TypicalRange(0.0, 300.0, 0.0, lambda alpha: ElasticTransform(alpha))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         sigmas = _both(self.sigma)
@@ -183,7 +183,7 @@ class GridDistortion(Resampled):
     normalized: bool = True
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
-    _useful = UsefulRange(0.0, 0.9, 0.0, lambda limit: GridDistortion(distort_limit=limit))
+    _typical_range = TypicalRange(0.0, 0.9, 0.0, lambda limit: GridDistortion(distort_limit=limit))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -243,7 +243,7 @@ class OpticalFlowWarp(Resampled):
     padding_mode: PaddingMode = "constant"
     num_slots = 2
     _weighs_twice: ClassVar[bool] = False
-    _useful = UsefulRange(0.0, 12.0, 0.0, lambda pixels: OpticalFlowWarp(magnitude=pixels))
+    _typical_range = TypicalRange(0.0, 12.0, 0.0, lambda pixels: OpticalFlowWarp(magnitude=pixels))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         name = type(self).__name__
@@ -305,7 +305,7 @@ class OpticalDistortion(Resampled):
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
     num_slots = 1
-    _useful = UsefulRange(-0.6, 0.6, 0.0, lambda limit: OpticalDistortion((limit, limit)))
+    _typical_range = TypicalRange(-0.6, 0.6, 0.0, lambda limit: OpticalDistortion((limit, limit)))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         strength = between(self.distort_limit, sampling.uniform(rows, slot)[:, 0])
@@ -345,7 +345,7 @@ class ThinPlateSpline(Resampled):
     interpolation: InterpolationName = "bilinear"
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
-    _useful = UsefulRange(0.0, 1.0, 0.0, lambda scale: ThinPlateSpline(scale))
+    _typical_range = TypicalRange(0.0, 1.0, 0.0, lambda scale: ThinPlateSpline(scale))
 
     def __post_init__(self) -> None:
         super().__post_init__()

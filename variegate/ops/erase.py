@@ -26,7 +26,7 @@ from variegate.ops.arguments import (
     ShareRange,
     several_numbers,
 )
-from variegate.ops.base import Transform, UsefulRange, set_field
+from variegate.ops.base import Transform, TypicalRange, set_field
 from variegate.ops.magnitude import MagnitudeOp, between, integers_between, limits
 from variegate.ops.resize import TRIES, draw_box
 from variegate.ops.schema import Argument, Converted, MagnitudeRange, Range
@@ -54,7 +54,7 @@ def emit_rectangles(
     """Erase ``rectangles[Q, 4]`` (top, left, height, width), number q of the image ``rows[owner[q]]``.
 
     ``owner`` is in ascending order. Rectangles are cut to the image, and empty ones are dropped, with the instruction
-    where none is left. ``fill``: a colour, or "random" for noise in every pixel, drawn from ``noise_slot``. ``name``:
+    where none is left. ``fill``: a color, or "random" for noise in every pixel, drawn from ``noise_slot``. ``name``:
     what descriptions call it.
     """
     size = sampling.size[rows[owner]]
@@ -83,7 +83,7 @@ class Cutout(MagnitudeOp):
     size: Annotated[Integers, MagnitudeRange(0, MAX_LENGTH)]
     num_holes: Annotated[int, Range(1, MAX_HOLES)] = 1
     fill: Fill = BLACK
-    _useful = UsefulRange(0.0, 0.6, 0.0, unit="shorter")
+    _typical_range = TypicalRange(0.0, 0.6, 0.0, unit="shorter")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -99,12 +99,12 @@ class Cutout(MagnitudeOp):
         emit_rectangles(sampling, rows, holes, owner, self.fill, "Cutout")
 
 
-_ERASED_WITH = 'a number, one for each channel, "random" or "colour"'
+_ERASED_WITH = 'a number, one for each channel, "random" or "color"'
 
 
 def _erased_with(value: Any) -> Any:
     if isinstance(value, str):
-        return value if value in ("random", "colour") else None
+        return value if value in ("random", "color") else None
     return several_numbers(value, MAX_CHANNELS)
 
 
@@ -114,7 +114,7 @@ class RandomErasing(Transform):
 
     Its area is uniform in ``scale`` times the image's, its height / width log-uniform in ``ratio``. If ten draws do not
     fit, the image does not change. ``value``: a number, one for each channel, "random" for noise in every pixel, or
-    "colour" for one random color. Before ``Normalize``, values are levels 0..255 and noise is uniform; after it, values
+    "color" for one random color. Before ``Normalize``, values are levels 0..255 and noise is uniform; after it, values
     are used as given and noise is normal.
     """
 
@@ -128,7 +128,7 @@ class RandomErasing(Transform):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.value == "colour":  # three normal numbers are of two blocks
+        if self.value == "color":  # three normal numbers are of two blocks
             set_field(self, "num_slots", type(self).num_slots + 1)
 
     def draw(self, image: DrawContext, slot: int) -> None:
@@ -148,12 +148,12 @@ class RandomErasing(Transform):
 
     def _color(self, image: DrawContext, slot: int, is_float: bool) -> Sequence[Drawn]:
         """One number for all channels, or one for each."""
-        if self.value == "colour":
+        if self.value == "color":
             if image.num_channels != 3:
-                raise needs_color("RandomErasing(value='colour')", image.num_channels)
+                raise needs_color("RandomErasing(value='color')", image.num_channels)
             if is_float:
                 return [image.normal(slot), image.normal(slot, 1), image.normal(slot + 1)]
-            return [floor(256 * image.unit(slot, i)) for i in range(3)]
+            return [floor(256 * image.uniform(slot, i)) for i in range(3)]
         value: Any = 0.0 if self.value == "random" else self.value
         values = [float(level) for level in (value if isinstance(value, Sequence) else (value,))]
         if not is_float and not all(0.0 <= level <= 255.0 for level in values):
@@ -283,7 +283,7 @@ class OcclusionDiffusion(MagnitudeOp):
     fill: NoiseFill = BLACK
     cells: Annotated[int, Range(1, MAX_CELLS)] = 32
     num_slots = 3
-    _useful = UsefulRange(0.0, 0.6, 0.0)
+    _typical_range = TypicalRange(0.0, 0.6, 0.0)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         # The first slot draws how much, the second is the key of the growth's own words, the third of the noise.
@@ -308,10 +308,10 @@ def grow(
     """Regions of N images -> (rectangles int64[Q, 4] of top, left, height, width, by image; how many of each, int64[N])
 
     Image n, ``size[n]`` pixels high and wide, is cut into squares of ``side[n]`` pixels from its upper left corner.
-    First come ``seeds[n]`` cells, uniform over all. Then one is added at a time, each free neighbour of the region
+    First come ``seeds[n]`` cells, uniform over all. Then one is added at a time, each free neighbor of the region
     (above, below, left or right) being equally likely, until ``pixels[n]`` pixels are covered. Draws are the words of
     ``philox4x32(counter=(0, 0, 0, 0), key=keys[n])``, then of (1, 0, 0, 0) and so on; a word w draws one of m as
-    ``w * m >> 32``. Free neighbours wait in a list in the order in which they were reached, those of one cell in that
+    ``w * m >> 32``. Free neighbors wait in a list in the order in which they were reached, those of one cell in that
     of the directions; the last takes the place of the one drawn. One that a seed has fallen on since is passed over.
 
     A rectangle is a run of cells of a line, with the same run of the lines below it. It may reach beyond the image.

@@ -31,7 +31,7 @@ Nodes = RealArray  # [R, lines, columns, 2]
 
 @dataclass(frozen=True)
 class Lattice:
-    """Nodes of a grid: ``lines`` times ``columns`` of them, the first at the centre of the first pixel,
+    """Nodes of a grid: ``lines`` times ``columns`` of them, the first at the center of the first pixel,
     ``step`` / 2**26 of them per pixel."""
 
     lines: int
@@ -40,7 +40,7 @@ class Lattice:
     step_x: int
 
     def places(self) -> tuple[Floats, Floats]:
-        """Of the nodes, counted in pixels from the first one's centre: along x, and along y."""
+        """Of the nodes, counted in pixels from the first one's center: along x, and along y."""
         apart_x, apart_y = 2.0**STEP_BITS / self.step_x, 2.0**STEP_BITS / self.step_y
         return np.arange(self.columns, dtype=np.float64) * apart_x, np.arange(self.lines, dtype=np.float64) * apart_y
 

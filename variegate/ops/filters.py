@@ -1,4 +1,4 @@
-"""Sharpen, blur, JPEG and noise: what a pixel becomes beside its neighbours, or by chance.
+"""Sharpen, blur, JPEG and noise: what a pixel becomes beside its neighbors, or by chance.
 
 Of noise the first slot draws the strength; the second is handed to the instruction and is the noise's own, drawn for
 every pixel inside the fused pass, since both count from the sample's first block.
@@ -25,7 +25,7 @@ from variegate.ops.arguments import (
     ShareRange,
     two_integers,
 )
-from variegate.ops.base import Transform, UsefulRange
+from variegate.ops.base import Transform, TypicalRange
 from variegate.ops.magnitude import MagnitudeOp, between, integers_between, limits
 from variegate.ops.schema import Converted, Exactly, MagnitudeRange, Range
 from variegate.program.draws.recorder import DrawContext
@@ -66,7 +66,7 @@ class GaussianBlur(MagnitudeOp):
 
     kernel_size: KernelSizes
     sigma: Annotated[Number, MagnitudeRange(1e-6, 1000.0)] = (0.1, 2.0)
-    _useful = UsefulRange(0.5, 5.0)
+    _typical_range = TypicalRange(0.5, 5.0)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
         image.add(Op.GAUSSIAN_BLUR, *self.kernel_size, value, value)  # type: ignore[misc]
@@ -85,12 +85,12 @@ class MotionBlur(Transform):
     angle: Annotated[Number, Range()] = (-180.0, 180.0)
     direction: Annotated[Number, Range(-1.0, 1.0)] = (-1.0, 1.0)
     num_slots = 1
-    _useful = UsefulRange(1, 31, 1.0, lambda length: MotionBlur(int(length) | 1), odd_sizes)
+    _typical_range = TypicalRange(1, 31, 1.0, lambda length: MotionBlur(int(length) | 1), odd_sizes)
 
     def draw(self, image: DrawContext, slot: int) -> None:
         low, high = limits(self.kernel_size)
-        kernel = 2 * integers_between(((low - 1) // 2, (high - 1) // 2), image.unit(slot)) + 1
-        angle, direction = between(self.angle, image.unit(slot, 1)), between(self.direction, image.unit(slot, 2))
+        kernel = 2 * integers_between(((low - 1) // 2, (high - 1) // 2), image.uniform(slot)) + 1
+        angle, direction = between(self.angle, image.uniform(slot, 1)), between(self.direction, image.uniform(slot, 2))
         if changed := image.where(kernel > 1):
             changed.add(Op.MOTION_BLUR, kernel, angle, direction)
 
@@ -105,7 +105,7 @@ class JPEG(MagnitudeOp, function="jpeg"):
 
     quality: Annotated[Integers, MagnitudeRange(1, 100)]
     _op = Op.JPEG
-    _useful = UsefulRange(95, 5)
+    _typical_range = TypicalRange(95, 5)
 
 
 @dataclass(frozen=True)
@@ -118,11 +118,11 @@ class MedianBlur(Transform):
 
     kernel_size: Annotated[Integers, Range(3, 7, step=2)] = (3, 7)
     num_slots = 1
-    _useful = UsefulRange(3, 7, None, lambda size: MedianBlur(int(size) | 1), odd_sizes)
+    _typical_range = TypicalRange(3, 7, None, lambda size: MedianBlur(int(size) | 1), odd_sizes)
 
     def draw(self, image: DrawContext, slot: int) -> None:
         low, high = limits(self.kernel_size)
-        image.add(Op.MEDIAN, 2 * integers_between((low // 2, high // 2), image.unit(slot)) + 1)
+        image.add(Op.MEDIAN, 2 * integers_between((low // 2, high // 2), image.uniform(slot)) + 1)
 
 
 _ELEMENT = Converted(
@@ -144,7 +144,7 @@ class Morphological(Transform):
 
     scale: Annotated[int | Sequence[int], _ELEMENT] = (2, 3)
     operation: MorphologyName = "dilation"
-    _useful = UsefulRange(1, 13, 1.0, lambda size: Morphological(int(size)), odd_sizes)
+    _typical_range = TypicalRange(1, 13, 1.0, lambda size: Morphological(int(size)), odd_sizes)
 
     def draw(self, image: DrawContext, slot: int) -> None:
         if self.scale != (1, 1):
@@ -165,7 +165,7 @@ class GaussianNoise(MagnitudeOp):
     sigma: Annotated[Number, MagnitudeRange(0.0)] = 0.1
     clip: Clip = True
     num_slots = 2
-    _useful = UsefulRange(0.0, 0.4, 0.0)
+    _typical_range = TypicalRange(0.0, 0.4, 0.0)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
         image.add(Op.GAUSSIAN_NOISE, self.mean, value, image.slot(slot + 1))
@@ -178,7 +178,7 @@ class SaltAndPepper(MagnitudeOp):
     amount: ShareMagnitude = 0.05
     salt: Probability = 0.5
     num_slots = 2
-    _useful = UsefulRange(0.0, 0.5, 0.0)
+    _typical_range = TypicalRange(0.0, 0.5, 0.0)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
         image.add(Op.SALT_AND_PEPPER, value, self.salt, image.slot(slot + 1))
@@ -191,7 +191,7 @@ class PixelDropout(MagnitudeOp):
     dropout_prob: ShareMagnitude = 0.01
     drop_value: Literal[0, 255] = 0
     num_slots = 2
-    _useful = UsefulRange(0.0, 0.5, 0.0)
+    _typical_range = TypicalRange(0.0, 0.5, 0.0)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
         image.add(Op.SALT_AND_PEPPER, value, float(self.drop_value == 255), image.slot(slot + 1), name="PixelDropout")
@@ -203,7 +203,7 @@ class ShotNoise(MagnitudeOp):
 
     scale: Annotated[Number, MagnitudeRange(0.0, 255.0)] = (1.0, 8.0)
     num_slots = 2
-    _useful = UsefulRange(0.0, 60.0, 0.0)
+    _typical_range = TypicalRange(0.0, 60.0, 0.0)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
         image.add(Op.SHOT_NOISE, value, image.slot(slot + 1))
@@ -231,7 +231,7 @@ def emit_filters(
     """Filter ``rows`` with ``kernels[M, height, width]``; ``values``: what to call the strength of each row."""
     count, height, width = kernels.shape
     told = () if values is None else (values,)
-    sampling.emit(rows, Op.FILTER, sampling.add_filters(kernels), width, height, count, *told, name=name)
+    sampling.emit(rows, Op.CONVOLVE_FLOAT, sampling.add_filters(kernels), width, height, count, *told, name=name)
 
 
 _KERNEL_WEIGHTS = (
@@ -272,7 +272,7 @@ class Convolve(Transform):
     def draw(self, image: DrawContext, slot: int) -> None:
         kernel = np.array(self.kernel)
         height, width = kernel.shape
-        image.add(Op.FILTER, image.table("filters", kernel.reshape(-1)), width, height, 1)
+        image.add(Op.CONVOLVE_FLOAT, image.table("filters", kernel.reshape(-1)), width, height, 1)
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ class Edges(MagnitudeOp):
 
     kind: EdgeKind = "laplacian"
     scale: Annotated[Number, MagnitudeRange(0.0, 16.0)] = 1.0
-    _useful = UsefulRange(0.0, 4.0)
+    _typical_range = TypicalRange(0.0, 4.0)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         for scale in np.unique(values):
@@ -301,7 +301,7 @@ class Emboss(Transform):
     alpha: ShareRange = (0.2, 0.5)
     strength: Annotated[Number, Range(0.0, 16.0)] = (0.2, 0.7)
     num_slots = 1
-    _useful = UsefulRange(0.0, 1.0, 0.0, lambda alpha: Emboss(alpha, 0.7))
+    _typical_range = TypicalRange(0.0, 1.0, 0.0, lambda alpha: Emboss(alpha, 0.7))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         unit = sampling.uniform(rows, slot)
@@ -326,12 +326,12 @@ class UnsharpMask(Transform):
     alpha: Annotated[Number, Range(0.0, 64.0)] = (0.2, 0.5)
     threshold: Annotated[int, Range(0, 255)] = 10
     num_slots = 1
-    _useful = UsefulRange(0.0, 1.0, 0.0, lambda alpha: UnsharpMask(7, 0.0, alpha, threshold=0))
+    _typical_range = TypicalRange(0.0, 1.0, 0.0, lambda alpha: UnsharpMask(7, 0.0, alpha, threshold=0))
 
     def draw(self, image: DrawContext, slot: int) -> None:
         low, high = limits(self.blur_limit)
-        kernel = 2 * integers_between(((low - 1) // 2, (high - 1) // 2), image.unit(slot)) + 1
-        sigma = between(self.sigma_limit, image.unit(slot, 1))
+        kernel = 2 * integers_between(((low - 1) // 2, (high - 1) // 2), image.uniform(slot)) + 1
+        sigma = between(self.sigma_limit, image.uniform(slot, 1))
         sigma = select(sigma < 1e-6, 0.3 * ((kernel - 1) / 2 - 1) + 0.8, sigma)
-        alpha = between(self.alpha, image.unit(slot, 2))
+        alpha = between(self.alpha, image.uniform(slot, 2))
         image.add(Op.UNSHARP_MASK, kernel, kernel, sigma, sigma, alpha, self.threshold)

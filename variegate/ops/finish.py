@@ -71,7 +71,7 @@ class Cast:
 
 
 @dataclass(frozen=True)
-class Standardise:
+class Standardize:
     """``(x - mean) / std`` per channel of what a step has made; integers are refused."""
 
     mean: tuple[float, ...]
@@ -79,7 +79,7 @@ class Standardise:
     takes_batches: ClassVar[bool] = True
 
     def __str__(self) -> str:
-        return "normalise"
+        return "normalize"
 
     def __call__(self, images: torch.Tensor, layout: str) -> torch.Tensor:
         import torch
@@ -154,7 +154,7 @@ class _Finishing(Transform, abstract=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "_finisher", self)
+        object.__setattr__(self, "_final_op", self)
 
     def _step(self) -> Any:
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Maps of coordinates by one number (rotate, shear, translate), and a stretch about the centre."""
+"""Maps of coordinates by one number (rotate, shear, translate), and a stretch about the center."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from variegate.ops.arguments import (
     Probability,
     two_numbers,
 )
-from variegate.ops.base import UsefulRange
+from variegate.ops.base import TypicalRange
 from variegate.ops.magnitude import MagnitudeOp, Resampled, between
 from variegate.ops.matrices import (
     inverse_affine_of,
@@ -127,7 +127,7 @@ class Stretch(Resampled):
 
     def draw(self, image: DrawContext, slot: int) -> None:
         center = (image.width / 2.0, image.height / 2.0)
-        matrix = stretch(center, between(self.x, image.unit(slot, 0)), between(self.y, image.unit(slot, 1)))
+        matrix = stretch(center, between(self.x, image.uniform(slot, 0)), between(self.y, image.uniform(slot, 1)))
         self._add_map(image, Op.AFFINE, *matrix)
 
 
@@ -152,7 +152,7 @@ class RandomRotation(Resampled):
     num_slots = 1
 
     def draw(self, image: DrawContext, slot: int) -> None:
-        angle, size = between(self.degrees, image.unit(slot)), None
+        angle, size = between(self.degrees, image.uniform(slot)), None
         if self.expand:
             size = rotated_size(image.height, image.width, angle, self.center)
         self._add_map(image, Op.ROTATE, angle, *(self.center or (math.nan, math.nan)), float(self.expand), size=size)
@@ -188,16 +188,16 @@ class RandomAffine(Resampled):
         width, height = image.width, image.height
         shift, scale, shear = (0.0, 0.0), 1.0, [0.0, 0.0]
         if self.translate is not None:
-            x, y = 2.0 * image.unit(slot, 1) - 1.0, 2.0 * image.unit(slot, 2) - 1.0
+            x, y = 2.0 * image.uniform(slot, 1) - 1.0, 2.0 * image.uniform(slot, 2) - 1.0
             shift = rint(width * self.translate[0] * x), rint(height * self.translate[1] * y)
         if self.scale is not None:
-            scale = between(self.scale, image.unit(slot, 3))
+            scale = between(self.scale, image.uniform(slot, 3))
         if isinstance(self.shear, tuple):
             for i in range(len(self.shear) // 2):
-                shear[i] = between(self.shear[2 * i : 2 * i + 2], image.unit(slot + 1, i))
+                shear[i] = between(self.shear[2 * i : 2 * i + 2], image.uniform(slot + 1, i))
         center = (width * 0.5, height * 0.5) if self.center is None else self.center
         inverse = inverse_affine_of if self.order == "shear_rotate" else inverse_rotated_then_sheared_of
-        angle = between(self.degrees, image.unit(slot))
+        angle = between(self.degrees, image.uniform(slot))
         self._add_map(image, Op.AFFINE, *inverse(center, angle, shift, scale, shear))
 
 
@@ -214,7 +214,7 @@ class RandomPerspective(Resampled):
     fill: Fill = BLACK
     padding_mode: PaddingMode = "constant"
     num_slots = 3
-    _useful = UsefulRange(0.0, 0.9, 0.0, lambda scale: RandomPerspective(scale, 1.0))
+    _typical_range = TypicalRange(0.0, 0.9, 0.0, lambda scale: RandomPerspective(scale, 1.0))
 
     def draw(self, image: DrawContext, slot: int) -> None:
         chosen = image.by_chance(self.p, slot)
@@ -225,7 +225,7 @@ class RandomPerspective(Resampled):
         start, end = [], []
         for corner, is_far in enumerate(((0, 0), (1, 0), (1, 1), (0, 1))):
             x, y = (is_far[axis] * far[axis] for axis in (0, 1))
-            inwards = [floor(chosen.unit(slot + 1 + axis, corner) * bounds[axis]) for axis in (0, 1)]
+            inwards = [floor(chosen.uniform(slot + 1 + axis, corner) * bounds[axis]) for axis in (0, 1)]
             start.append((x, y))
             end.append((x + (1 - 2 * is_far[0]) * inwards[0], y + (1 - 2 * is_far[1]) * inwards[1]))
         coefficients, is_valid = perspective_coefficients(start, end)

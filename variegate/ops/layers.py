@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from variegate.arrays import Float32Array, UInt8Array
 from variegate.checks import as_numbers
-from variegate.ops.arguments import Colour, Probability
+from variegate.ops.arguments import Probability, RgbColor
 from variegate.ops.fields import Lattice, lattice
 from variegate.ops.magnitude import MagnitudeOp, between, integers_between
 from variegate.ops.schema import Converted
@@ -26,7 +26,7 @@ from variegate.program.sampling import Floats, Rows, Sampling
 
 # Along the longer side, at most: what is drawn in pixels grows with images that are larger.
 MAX_NODES = 512
-WHITE: Colour = (255, 255, 255)
+WHITE: RgbColor = (255, 255, 255)
 # Shadows, spots or reflections in one image.
 MAX_SHAPES = 64
 
@@ -65,15 +65,15 @@ def emit_layers(
     strength: npt.ArrayLike,
     name: str,
     mode: LayerMode = LayerMode.OVER,
-    colour: Colour = WHITE,
+    color: RgbColor = WHITE,
     place: npt.ArrayLike = (0, 0),
 ) -> None:
     """Lay ``layers``, one for each of ``rows`` or one for all, over the images, from ``place`` on (top, left).
 
-    Planes are: alpha of ``colour``; alpha and gray; alpha of ``colour`` for each channel; or alpha, red, green and
+    Planes are: alpha of ``color``; alpha and gray; alpha of ``color`` for each channel; or alpha, red, green and
     blue. Gray images get the luma of colors.
     """
-    colour = per_channel(f"{name}: fill", colour, 3).tolist()
+    color = per_channel(f"{name}: fill", color, 3).tolist()
     gray = sampling.channels[rows] == 1
     args = (over.lines, over.columns, over.step_y, over.step_x, *np.moveaxis(np.asarray(place), -1, 0), strength)
     for is_gray in (False, True):
@@ -81,12 +81,12 @@ def emit_layers(
         if not len(of):
             continue
         own = layers if len(layers) == 1 or len(of) == len(rows) else layers[of]
-        own = _without_colour(own) if is_gray and layers.shape[1] > 2 else own
+        own = _without_color(own) if is_gray and layers.shape[1] > 2 else own
         nodes = np.ascontiguousarray(own).reshape(len(own), -1)
         if nodes.shape[1] % 2:
             nodes = np.pad(nodes, ((0, 0), (0, 1)))
         first = sampling.add_grids(nodes.view(np.int16)) + np.arange(len(nodes)) * (nodes.shape[1] // 2)
-        fill = (int(luma(*colour)),) * 3 if is_gray else colour
+        fill = (int(luma(*color)),) * 3 if is_gray else color
         flags = int(mode) + LAYER_PLANES * own.shape[1]
         own_args = (np.asarray(v)[of] if np.ndim(v) else v for v in args)
         sampling.emit(rows[of], Op.OVERLAY, first, *own_args, flags=flags, fill=fill, name=name)
@@ -96,7 +96,7 @@ def luma(red: Any, green: Any, blue: Any) -> Any:
     return LUMA_RED * red + LUMA_GREEN * green + LUMA_BLUE * blue + LUMA_HALF >> LUMA_SHIFT
 
 
-def _without_colour(layers: Layers) -> Layers:
+def _without_color(layers: Layers) -> Layers:
     """Of three planes or four, those of a gray image."""
     gray = luma(*np.moveaxis(layers[:, -3:].astype(np.int32), 1, 0)).astype(np.uint8)[:, None]
     return np.concatenate([layers[:, :1], gray], axis=1) if layers.shape[1] == 4 else gray
@@ -132,6 +132,6 @@ class Overlaid(MagnitudeOp, abstract=True):
 
     def draw(self, image: DrawContext, slot: int) -> None:
         if chosen := image.by_chance(self.p, slot):
-            value = getattr(self, self._number)
-            drawn = (integers_between if self._range.is_whole else between)(value, chosen.unit(slot, 1))
+            value = getattr(self, self._magnitude_name)
+            drawn = (integers_between if self._magnitude_range.is_whole else between)(value, chosen.uniform(slot, 1))
             chosen.run_at(self, drawn, slot)

@@ -14,7 +14,7 @@ import numpy as np
 from variegate.checks import as_numbers
 from variegate.ops import brushes, layers
 from variegate.ops.arguments import Fill, Integers, Length, Number, Probability, ShareMagnitude, ShareRange
-from variegate.ops.base import UsefulRange, set_field
+from variegate.ops.base import TypicalRange, set_field
 from variegate.ops.fields import by_size, lattice
 from variegate.ops.layers import MAX_SHAPES, WHITE, Overlaid, Region
 from variegate.ops.magnitude import between, integers_between, limits
@@ -44,7 +44,7 @@ class RandomSunFlare(Overlaid):
     num_flare_circles_range: Annotated[Integers, Range(0, MAX_SHAPES)] = (6, 10)
     method: Literal["overlay", "physics_based"] = "overlay"
     p: Probability = 0.5
-    _useful = UsefulRange(0.0, 0.9, None, lambda turn: RandomSunFlare(angle_range=turn, p=1.0))
+    _typical_range = TypicalRange(0.0, 0.9, None, lambda turn: RandomSunFlare(angle_range=turn, p=1.0))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -101,7 +101,7 @@ class RandomShadow(Overlaid):
     shadow_dimension: Annotated[int, Range(3, MAX_SHAPES)] = 5
     shadow_intensity_range: ShareMagnitude = (0.5, 0.5)
     p: Probability = 0.5
-    _useful = UsefulRange(0.0, 0.9, 0.0, lambda share: RandomShadow(shadow_intensity_range=share, p=1.0))
+    _typical_range = TypicalRange(0.0, 0.9, 0.0, lambda share: RandomShadow(shadow_intensity_range=share, p=1.0))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,7 +125,7 @@ class RandomShadow(Overlaid):
             corners = (places[at] * np.array(roi[::-1]) * scale - 0.5).astype(np.float32)
             alphas = np.broadcast_to(values[at, None], (len(at), most)).astype(np.float32)
             brushes.draw_polygons(corners, counts[at], alphas, drawn)
-            layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomShadow", colour=(0, 0, 0), place=begin)
+            layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomShadow", color=(0, 0, 0), place=begin)
 
 
 def _spots(value: Any) -> tuple[tuple[float, ...], ...] | None:
@@ -167,7 +167,7 @@ class Illumination(Overlaid):
     p: Probability = 0.5
     num_spots_range: Annotated[Integers, Range(1, MAX_SHAPES)] = (1, 1)
     gaussian_spots: Spots | None = None
-    _useful = UsefulRange(0.0, 0.6, 0.0, lambda share: Illumination(intensity_range=share, p=1.0))
+    _typical_range = TypicalRange(0.0, 0.6, 0.0, lambda share: Illumination(intensity_range=share, p=1.0))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -43,9 +43,9 @@ class MagnitudeOp(Transform, abstract=True):
     first of the same ``num_slots`` slots as ``draw``.
     """
 
-    _number: ClassVar[str]
-    _range: ClassVar[MagnitudeRange]
-    _takes_fractions: ClassVar[bool] = False  # where the number is whole only if it is drawn
+    _magnitude_name: ClassVar[str]
+    _magnitude_range: ClassVar[MagnitudeRange]
+    _allows_fractions: ClassVar[bool] = False  # where the number is whole only if it is drawn
     _op: ClassVar[Op]
     _constants: ClassVar[tuple[float | str, ...]] = ()
     num_slots = 1
@@ -54,8 +54,8 @@ class MagnitudeOp(Transform, abstract=True):
         super().__init_subclass__(abstract=abstract, **kwargs)
         for name, argument in cls._arguments.items():
             if isinstance(argument, MagnitudeRange):
-                cls._number, cls._range = name, argument
-        if not (abstract or cls.__name__.startswith("_") or hasattr(cls, "_number")):
+                cls._magnitude_name, cls._magnitude_range = name, argument
+        if not (abstract or cls.__name__.startswith("_") or hasattr(cls, "_magnitude_name")):
             del Transform.registry[cls.__name__]
             raise TypeError(f"class {cls.__name__}: no field has a MagnitudeRange; accepted: one such field")
 
@@ -65,9 +65,9 @@ class MagnitudeOp(Transform, abstract=True):
         return tuple(getattr(owner or cls, name) if isinstance(name, str) else name for name in cls._constants)
 
     def draw(self, image: DrawContext, slot: int) -> None:
-        value = getattr(self, self._number)
+        value = getattr(self, self._magnitude_name)
         if isinstance(value, tuple):
-            value = (integers_between if self._range.is_whole else between)(value, image.unit(slot))
+            value = (integers_between if self._magnitude_range.is_whole else between)(value, image.uniform(slot))
         image.run_at(self, value, slot)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
@@ -129,7 +129,7 @@ class WithProbability(Transform, abstract=True):
 
     p: Probability
     _op: ClassVar[Op]
-    _at: ClassVar[str | None] = None
+    _value_name: ClassVar[str | None] = None
     _constants: ClassVar[tuple[float, ...]] = ()
     num_slots = 1
 
@@ -137,7 +137,7 @@ class WithProbability(Transform, abstract=True):
         if of is not None:
             cls._op, cls._constants = of._op, of.constants()
             if issubclass(of, MagnitudeOp):
-                cls._at = next(iter(inspect.get_annotations(cls)))
+                cls._value_name = next(iter(inspect.get_annotations(cls)))
         super().__init_subclass__(**kwargs)
 
     def draw(self, image: DrawContext, slot: int) -> None:
@@ -145,7 +145,7 @@ class WithProbability(Transform, abstract=True):
             self._apply(chosen, slot)
 
     def _apply(self, image: DrawContext, slot: int) -> None:
-        numbers = () if self._at is None else (getattr(self, self._at),)
+        numbers = () if self._value_name is None else (getattr(self, self._value_name),)
         image.add(self._op, *numbers, *self._constants)
 
 

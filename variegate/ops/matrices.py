@@ -38,7 +38,7 @@ def inverse_affine_of(center: Corner, angle: Number, translate: Corner, scale: N
     a, c = cosine / cosine_y, sine / cosine_y
     b, d = -cosine * tangent / cosine_y - sin(turn), -sine * tangent / cosine_y + cos(turn)
     m0, m1, m3, m4 = d / scale, -b / scale, -c / scale, a / scale
-    # The order of these sums is torchvision's, so that nearest neighbours agree on ties.
+    # The order of these sums is torchvision's, so that nearest neighbors agree on ties.
     m2 = (0.0 + (m0 * (-cx - tx) + m1 * (-cy - ty))) + cx
     m5 = (0.0 + (m3 * (-cx - tx) + m4 * (-cy - ty))) + cy
     return [m0, m1, m2, m3, m4, m5]

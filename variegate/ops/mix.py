@@ -95,8 +95,8 @@ class CutMix(Mixer):
     def _mix(self, sampling: Sampling, samples: Rows, slot: int) -> Mix:
         size, draw = sampling.size[samples].astype(np.int64), sampling.uniform(samples, slot)
         half = 0.5 * np.sqrt(1.0 - _beta(sampling, samples, slot + 1, self.alpha))[:, None]
-        centre, reach = (draw[:, :2] * size).astype(np.int64), (half * size).astype(np.int64)
-        box = np.concatenate([np.maximum(centre - reach, 0), np.minimum(centre + reach, size)], axis=1)
+        center, reach = (draw[:, :2] * size).astype(np.int64), (half * size).astype(np.int64)
+        box = np.concatenate([np.maximum(center - reach, 0), np.minimum(center + reach, size)], axis=1)
         return _pasted("CutMix", samples, size, box)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from variegate.ops.arguments import Integers, Number
-from variegate.ops.base import Transform, UsefulRange
+from variegate.ops.base import Transform, TypicalRange
 from variegate.ops.filters import emit_filters
 from variegate.ops.magnitude import between, integers_between
 from variegate.ops.schema import Range
@@ -32,7 +32,7 @@ class Defocus(Transform):
     radius_range: Annotated[Integers, Range(1, _MAX_RADIUS)] = (3, 10)
     alias_blur_range: Annotated[Number, Range(0.0, 100.0)] = (0.1, 0.5)
     num_slots = 1
-    _useful = UsefulRange(1, _MAX_RADIUS, None, lambda radius: Defocus(int(radius), 0.3))
+    _typical_range = TypicalRange(1, _MAX_RADIUS, None, lambda radius: Defocus(int(radius), 0.3))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         unit = sampling.uniform(rows, slot)
@@ -71,7 +71,7 @@ class ZoomBlur(Transform):
     max_factor_range: Annotated[Number, Range(1.0, 10.0)] = (1.0, 1.31)
     step_factor_range: Annotated[Number, Range(1e-3, 10.0)] = (0.01, 0.03)
     num_slots = 1
-    _useful = UsefulRange(1.0, 1.4, 1.0, lambda factor: ZoomBlur(factor, 0.02))
+    _typical_range = TypicalRange(1.0, 1.4, 1.0, lambda factor: ZoomBlur(factor, 0.02))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         unit = sampling.uniform(rows, slot)
@@ -102,7 +102,7 @@ class ChromaticAberration(Transform):
     secondary_distortion_range: Annotated[Number, Range(-1.0, 1.0)] = (-0.05, 0.05)
     mode: Fringes = "green_purple"
     num_slots = 1
-    _useful = UsefulRange(0.0, 0.1, 0.0, lambda most: ChromaticAberration(most, most, "red_blue"))
+    _typical_range = TypicalRange(0.0, 0.1, 0.0, lambda most: ChromaticAberration(most, most, "red_blue"))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         rows = rows[sampling.channels[rows] > 1]
@@ -132,7 +132,7 @@ class GlassBlur(Transform):
     max_delta: Annotated[int, Range(1, MAX_DISTANCE)] = 4
     iterations: Annotated[int, Range(1, MAX_TIMES)] = 2
     num_slots = 1
-    _useful = UsefulRange(1, 9, None, lambda pixels: GlassBlur(max_delta=int(pixels)))
+    _typical_range = TypicalRange(1, 9, None, lambda pixels: GlassBlur(max_delta=int(pixels)))
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         size = round(6.0 * self.sigma + 1.0) | 1

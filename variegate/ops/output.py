@@ -1,4 +1,4 @@
-"""Formats of results: normalised floats, or uint8 as it is; all channels, or one."""
+"""Formats of results: normalized floats, or uint8 as it is; all channels, or one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from variegate.arrays import Float32Array
 from variegate.checks import Refusal, as_integer, refused
 from variegate.ops.arguments import ArgumentError, several_numbers
 from variegate.ops.base import Transform, set_field
-from variegate.ops.finish import Cast, Standardise, followed_by, is_cut_only
+from variegate.ops.finish import Cast, Standardize, followed_by, is_cut_only
 from variegate.ops.magnitude import PlainOp
 from variegate.ops.schema import LARGEST, Converted, OneOf
 from variegate.program.draws.recorder import DrawContext
@@ -78,7 +78,7 @@ class Normalize(Transform):
             raise ArgumentError(self, "std", None, _POSITIVE)
         if self.std is not None and self.is_of_dataset:
             raise ArgumentError(self, "std", self.std, "none with mean='dataset'")
-        set_field(self, "_finisher", self)
+        set_field(self, "_final_op", self)
 
     def __repr__(self) -> str:
         given = [self.mean] if self.std is None else [self.mean, self.std]
@@ -121,7 +121,7 @@ class ToDtype(Transform):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_field(self, "_finisher", None if self.dtype == "uint8" else self)
+        set_field(self, "_final_op", None if self.dtype == "uint8" else self)
 
     def draw(self, image: DrawContext, slot: int) -> None:
         output, dtype = image.output, cast(str, self.dtype)
@@ -192,7 +192,7 @@ def _widen(title: str, sampling: Sampling, rows: Rows, slot: int) -> None:
 
 @dataclass(frozen=True)
 class OneChannel(Output):
-    """The first channel of what leaves the last pass (``executors/runners/images.py``), normalised as gray is."""
+    """The first channel of what leaves the last pass (``executors/runners/images.py``), normalized as gray is."""
 
     channels = 1
 
@@ -256,7 +256,7 @@ def _normalized(before: Output, mean: tuple[float, ...], std: tuple[float, ...])
     if _is_on_unit_scale(before):
         check_fractions(mean, std, whose="Normalize: ")
     if not is_cut_only(before):
-        return followed_by(before, Standardise(mean, std))
+        return followed_by(before, Standardize(mean, std))
     if before.mean is not None and before.std is not None:
         # ((x - m1) / s1 - m2) / s2 = (x - (m1 + s1 m2)) / (s1 s2)
         size = max(len(before.mean), len(mean))

@@ -14,8 +14,8 @@ import numpy as np
 
 from variegate.arrays import Int64Array
 from variegate.checks import Refusal, refused
-from variegate.ops.arguments import Colour, Number, Probability, ShareMagnitude, two_numbers
-from variegate.ops.base import UsefulRange
+from variegate.ops.arguments import Number, Probability, RgbColor, ShareMagnitude, two_numbers
+from variegate.ops.base import TypicalRange
 from variegate.ops.fields import Lattice
 from variegate.ops.layers import WHITE, Layers, Overlaid, emit_layers
 from variegate.ops.magnitude import between
@@ -118,13 +118,13 @@ def _levels(picture: Picture) -> tuple[Layers, ...]:
         levels.append((even[::2, ::2] + even[1::2, ::2] + even[::2, 1::2] + even[1::2, 1::2]) / 4.0)
     around = None
     for level in reversed(levels):
-        colour = level[..., :3] / np.maximum(level[..., 3:], 1e-6) * 255.0
+        color = level[..., :3] / np.maximum(level[..., 3:], 1e-6) * 255.0
         if around is not None:
             lines, columns = (
                 np.minimum(np.arange(n) // 2, m - 1) for n, m in zip(level.shape, around.shape[:2], strict=False)
             )
-            colour = np.where(level[..., 3:] > 0, colour, around[lines[:, None], columns])
-        level[..., :3] = around = colour
+            color = np.where(level[..., 3:] > 0, color, around[lines[:, None], columns])
+        level[..., :3] = around = color
     return tuple(np.rint(np.clip(level, 0.0, 255.0)).astype(np.uint8) for level in levels)
 
 
@@ -150,7 +150,7 @@ class Overlay(Overlaid):
     p: Probability = 0.5
     num_slots = 2
     _path_args = ("images",)
-    _useful = UsefulRange(0.0, 1.0, 0.0, lambda opacity: Overlay(_ring(), opacity=opacity, p=1.0))
+    _typical_range = TypicalRange(0.0, 1.0, 0.0, lambda opacity: Overlay(_ring(), opacity=opacity, p=1.0))
 
     def to_dict(self) -> dict[str, Any]:
         return {**super().to_dict(), "images": [picture.described() for picture in self.images]}
@@ -169,9 +169,9 @@ class Overlay(Overlaid):
                 begin = np.floor(unit[at, 2:] * (sizes[at] - shown + 1.0))
             else:
                 begin = np.floor(np.array(self.place)[::-1] * sizes[at] - shown / 2.0)
-            self._lay(sampling, rows[at], picture, shown, begin.astype(np.int64), values[at])
+            self._emit_picture(sampling, rows[at], picture, shown, begin.astype(np.int64), values[at])
 
-    def _lay(
+    def _emit_picture(
         self, sampling: Sampling, rows: Rows, picture: Picture, shown: Floats, begin: Int64Array, opacity: Floats
     ) -> None:
         """``picture``, ``shown`` pixels high and wide, from ``begin`` on."""
@@ -192,16 +192,16 @@ class Overlay(Overlaid):
                 place = place - np.rint(0.5 + 0.5 / steps).astype(np.int64)
             step_y, step_x = np.clip(np.rint(steps.T * 2.0**STEP_BITS), 1, 1 << STEP_BITS + 4).astype(np.int64)
             over = Lattice(nodes.shape[0], nodes.shape[1], step_y, step_x)
-            layer, mode, colour = _planes(nodes, self.blend)
-            emit_layers(sampling, rows[at], over, layer[None], opacity[at], "Overlay", mode, colour, place)
+            layer, mode, color = _planes(nodes, self.blend)
+            emit_layers(sampling, rows[at], over, layer[None], opacity[at], "Overlay", mode, color, place)
 
 
-def _planes(nodes: Layers, blend: str) -> tuple[Layers, LayerMode, Colour]:
-    colour, alpha = np.moveaxis(nodes[..., :3], -1, 0), nodes[..., 3]
+def _planes(nodes: Layers, blend: str) -> tuple[Layers, LayerMode, RgbColor]:
+    color, alpha = np.moveaxis(nodes[..., :3], -1, 0), nodes[..., 3]
     if blend == "alpha":
-        return np.concatenate([alpha[None], colour]), LayerMode.OVER, WHITE
+        return np.concatenate([alpha[None], color]), LayerMode.OVER, WHITE
     # Each channel has an alpha of black, or of white.
-    own = 255 - colour if blend == "multiply" else colour
+    own = 255 - color if blend == "multiply" else color
     own = ((own.astype(np.uint16) * alpha + 127) // 255).astype(np.uint8)
     mode = LayerMode.ADD if blend == "add" else LayerMode.OVER
     return own, mode, (0, 0, 0) if blend == "multiply" else WHITE

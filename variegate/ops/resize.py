@@ -134,7 +134,7 @@ class RandomResizedCrop(Transform):
 
 
 def _central_box(height: Number, width: Number, ratio: Sequence[float]) -> Box:
-    """The largest box about the centre whose width / height is within ``ratio``."""
+    """The largest box about the center whose width / height is within ``ratio``."""
     aspect = width / height
     h = select(aspect < ratio[0], maximum(rint(width / ratio[0]), 1), height)
     w = select(aspect > ratio[1], maximum(rint(height * ratio[1]), 1), width)
@@ -186,7 +186,7 @@ def draw_box(
     area, logarithms = height * width, (log(ratio[0]), log(ratio[1]))
 
     def attempt(i: int) -> tuple[Number, Box]:
-        shape, aspect, y, x = (image.unit(slot + i, word) for word in range(4))
+        shape, aspect, y, x = (image.uniform(slot + i, word) for word in range(4))
         wanted = area * between(scale, shape)
         proportion = exp(between(logarithms, aspect))
         if upright:

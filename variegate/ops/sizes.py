@@ -25,7 +25,7 @@ from variegate.ops.arguments import (
     Size,
     several_integers,
 )
-from variegate.ops.base import Transform, UsefulRange
+from variegate.ops.base import Transform, TypicalRange
 from variegate.ops.crop import add_pad
 from variegate.ops.magnitude import MagnitudeOp, between
 from variegate.ops.resize import Sides, add_resize, resized_size
@@ -58,14 +58,14 @@ class RandomResize(Transform):
             raise ArgumentError(self, "max_size", self.max_size, f"an integer above min_size ({self.min_size})")
 
     def draw(self, image: DrawContext, slot: int) -> None:
-        short = self.min_size + floor((self.max_size - self.min_size) * image.unit(slot))
+        short = self.min_size + floor((self.max_size - self.min_size) * image.uniform(slot))
         add_resize(image, resized_size(image.height, image.width, short, None), self.interpolation)
 
 
 def _one_of(image: DrawContext, slot: int, lengths: int | Sequence[int]) -> Drawn:
     """One of the lengths, all equally likely."""
     choices = np.atleast_1d(np.array(lengths, np.float64))
-    return image.lookup(choices, floor(image.unit(slot) * len(choices)))
+    return image.lookup(choices, floor(image.uniform(slot) * len(choices)))
 
 
 def _lengths(most: int, listed: str) -> Converted:
@@ -114,7 +114,7 @@ class ScaleJitter(Transform):
     def draw(self, image: DrawContext, slot: int) -> None:
         height, width = self.target_size  # type: ignore[misc]
         fitting = minimum(width / image.height, height / image.width)
-        factor = fitting * between(self.scale_range, image.unit(slot))
+        factor = fitting * between(self.scale_range, image.uniform(slot))
         add_resize(image, _scaled(image, factor), self.interpolation)
 
 
@@ -134,9 +134,9 @@ class RandomZoomOut(Transform):
     def draw(self, image: DrawContext, slot: int) -> None:
         if not (chosen := image.by_chance(self.p, slot)):
             return
-        canvas = _scaled(chosen, between(self.side_range, chosen.unit(slot, 1)))
+        canvas = _scaled(chosen, between(self.side_range, chosen.uniform(slot, 1)))
         spare = canvas[0] - chosen.height, canvas[1] - chosen.width
-        top, left = floor(spare[0] * chosen.unit(slot, 3)), floor(spare[1] * chosen.unit(slot, 2))
+        top, left = floor(spare[0] * chosen.uniform(slot, 3)), floor(spare[1] * chosen.uniform(slot, 2))
         if grown := chosen.where((spare[0] > 0) | (spare[1] > 0)):
             grown.add(Op.PAD, left, top, spare[1] - left, spare[0] - top, fill=self.fill, size=canvas)  # type: ignore[arg-type]
 
@@ -223,7 +223,7 @@ class Downscale(MagnitudeOp):
     scale_range: Annotated[Number, MagnitudeRange(0.001, 1.0)] = (0.25, 0.25)
     downscale: FilterName = "nearest"
     upscale: FilterName = "nearest"
-    _useful = UsefulRange(0.1, 1.0, 1.0)
+    _typical_range = TypicalRange(0.1, 1.0, 1.0)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
         height, width = image.height, image.width

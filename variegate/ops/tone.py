@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 
 from variegate.ops.arguments import AnyMagnitude, Finite, Integers, Number, Probability
-from variegate.ops.base import UsefulRange
+from variegate.ops.base import TypicalRange
 from variegate.ops.magnitude import MagnitudeOp, PlainOp, TableOp, WithProbability, integers_between
 from variegate.ops.schema import MagnitudeRange, Range
 from variegate.program.draws.recorder import DrawContext
@@ -35,7 +35,7 @@ class Gamma(TableOp, MagnitudeOp, opcode=23, function="adjust_gamma"):
     gamma: Annotated[Number, MagnitudeRange(0.0)]
     gain: Finite = 1.0
     # As much darker as lighter.
-    _useful = UsefulRange(0.4, 2.5, 1.0, spread=np.geomspace)
+    _typical_range = TypicalRange(0.4, 2.5, 1.0, spacing=np.geomspace)
 
     @staticmethod
     def level(x: int, gamma: float, gain: float) -> float:
@@ -88,8 +88,8 @@ class SolarizeAdd(TableOp, MagnitudeOp, opcode=26, function="solarize_add"):
 
     addition: Annotated[Integers, MagnitudeRange(-255, 255)]
     threshold: Finite = 128
-    _takes_fractions = True
-    _useful = UsefulRange(0, 110, 0.0)
+    _allows_fractions = True
+    _typical_range = TypicalRange(0, 110, 0.0)
 
     @staticmethod
     def level(x: int, addition: float, threshold: float) -> float:
@@ -130,4 +130,4 @@ class RGBShift(TableOp, opcode=30, per_channel=True):
 
     def draw(self, image: DrawContext, slot: int) -> None:
         ranges = (self.red, self.green, self.blue)
-        image.add(self._op, *(integers_between(each, image.unit(slot, i)) for i, each in enumerate(ranges)))
+        image.add(self._op, *(integers_between(each, image.uniform(slot, i)) for i, each in enumerate(ranges)))

@@ -13,8 +13,8 @@ import numpy as np
 
 from variegate.arrays import Int16Array
 from variegate.ops import brushes, layers
-from variegate.ops.arguments import Colour, Fill, Integers, Length, Number, Probability, ShareMagnitude, ShareRange
-from variegate.ops.base import UsefulRange, set_field
+from variegate.ops.arguments import Fill, Integers, Length, Number, Probability, RgbColor, ShareMagnitude, ShareRange
+from variegate.ops.base import TypicalRange, set_field
 from variegate.ops.fields import blurred_noise, by_size, gaussian_taps
 from variegate.ops.layers import MAX_SHAPES, Overlaid, Region
 from variegate.ops.magnitude import between, limits
@@ -37,8 +37,8 @@ class RandomFog(Overlaid):
     alpha_coef: Probability = 0.08
     fog_coef_range: ShareMagnitude = (0.3, 1.0)
     p: Probability = 0.5
-    _useful = UsefulRange(0.0, 1.0, 0.0, lambda density: RandomFog(fog_coef_range=density, p=1.0))
-    _colour: ClassVar[Colour] = (228, 231, 234)
+    _typical_range = TypicalRange(0.0, 1.0, 0.0, lambda density: RandomFog(fog_coef_range=density, p=1.0))
+    _color: ClassVar[RgbColor] = (228, 231, 234)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         unit = layers.units(sampling, rows, slot + 2, 260)
@@ -51,7 +51,7 @@ class RandomFog(Overlaid):
             x, y, radius = places[0, at] * over.columns, places[1, at] * over.lines, radii[at] * min(drawn.shape[2:])
             puffs = layers.joined(x, y, radius, alphas[at])
             brushes.draw_puffs(puffs, np.zeros(len(at), np.float32), drawn)
-            layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomFog", colour=self._colour)
+            layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomFog", color=self._color)
 
 
 RainType = Literal["drizzle", "heavy", "torrential", "default"]
@@ -82,7 +82,7 @@ class RandomRain(Overlaid):
     brightness_coefficient: Probability = 0.7
     rain_type: RainType = "default"
     p: Probability = 0.5
-    _useful = UsefulRange(-30.0, 30.0, None, lambda slant: RandomRain(slant, p=1.0))
+    _typical_range = TypicalRange(-30.0, 30.0, None, lambda slant: RandomRain(slant, p=1.0))
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         light = self.brightness_coefficient
@@ -92,7 +92,7 @@ class RandomRain(Overlaid):
             sampling.emit(rows, Op.GAUSSIAN_BLUR, *(2 * round(1.5 * sigma) + 1,) * 2, sigma, sigma, 1.0 - light)
         else:
             sampling.emit(rows, Brightness._op, light)
-        colour = np.rint(light * np.array(self.drop_color)).astype(np.uint8).tolist()
+        color = np.rint(light * np.array(self.drop_color)).astype(np.uint8).tolist()
         slopes = (np.rint(np.tan(np.radians(values)) * 2.0**20) * 2.0**-20).astype(np.float32)
         for at, size in by_size(sampling, rows):
             # What a box has blurred needs fewer nodes.
@@ -103,7 +103,7 @@ class RandomRain(Overlaid):
             tall = 0.5 * (length * (0.7 + 0.6 * u) + blur)
             streaks = layers.joined(x * over.columns, y * over.lines, tall, 0.6 + 0.4 * v)
             brushes.draw_streaks(streaks, slopes[at], self.drop_width * scale, blur, drawn)
-            layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomRain", colour=colour)
+            layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomRain", color=color)
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class RandomSnow(Overlaid):
     snow_point_range: ShareMagnitude = (0.1, 0.3)
     method: Literal["bleach", "texture"] = "bleach"
     p: Probability = 0.5
-    _useful = UsefulRange(0.0, 0.8, None, lambda point: RandomSnow(2.5, point, "texture", p=1.0))
+    _typical_range = TypicalRange(0.0, 0.8, None, lambda point: RandomSnow(2.5, point, "texture", p=1.0))
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         if self.method == "bleach":
@@ -140,7 +140,7 @@ class RandomSnow(Overlaid):
             radius = scale * max(min(size) / 240.0, 0.9) * (1.3 + 0.7 * u + 4.4 * far * far)
             flakes = layers.joined(x * over.columns, y * over.lines, radius, (0.55 + 0.45 * v) * (1.0 - 0.6 * far))
             brushes.draw_puffs(flakes, (0.9 * values[at]).astype(np.float32), drawn)
-            layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomSnow", colour=(246, 249, 255))
+            layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomSnow", color=(246, 249, 255))
 
 
 def _bleached(points: Floats, factor: float) -> Int16Array:
@@ -167,7 +167,7 @@ class RandomGravel(Overlaid):
     gravel_roi: Region = (0.1, 0.4, 0.9, 0.9)
     number_of_patches: Annotated[Integers, MagnitudeRange(0, MAX_SHAPES)] = 2
     p: Probability = 0.5
-    _useful = UsefulRange(0, 8, 0, lambda patches: RandomGravel(number_of_patches=int(patches), p=1.0))
+    _typical_range = TypicalRange(0, 8, 0, lambda patches: RandomGravel(number_of_patches=int(patches), p=1.0))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -212,7 +212,7 @@ class Spatter(Overlaid):
     mode: Literal["rain", "mud"] = "rain"
     color: Fill | None = None
     p: Probability = 0.5
-    _useful = UsefulRange(0.0, 1.0, 0.0, lambda share: Spatter(intensity_range=share, p=1.0))
+    _typical_range = TypicalRange(0.0, 1.0, 0.0, lambda share: Spatter(intensity_range=share, p=1.0))
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         unit = sampling.uniform(rows, slot + 1)
@@ -221,7 +221,7 @@ class Spatter(Overlaid):
         # In quarters of a pixel, each with its own taps.
         sigmas = np.maximum(np.rint(4.0 * between(self.gauss_sigma_range, unit[:, 3])), 2.0) / 4.0
         rain = self.mode == "rain"
-        colour = np.array(self.color or ((175, 238, 238) if rain else (63, 42, 20)), np.float32)
+        color = np.array(self.color or ((175, 238, 238) if rain else (63, 42, 20)), np.float32)
         slope, relief = (0.9, 0.2) if rain else (1.8, 0.125)
         for sigma in np.unique(sigmas).tolist():
             same = np.flatnonzero(sigmas == sigma)
@@ -236,5 +236,5 @@ class Spatter(Overlaid):
                 drawn, gains = layers.blank(len(at), 4, over), np.full((len(at), 1), gain, np.float32)
                 field, _ = blurred_noise(sampling, rows[at], slot + 2, over, [coarse.astype(np.float32)] * 2, gains)
                 rise, shade = slope / _PER_DEVIATION, relief * in_nodes / _PER_DEVIATION
-                brushes.draw_drops(field[..., 0], thresholds[at], rise, colour, shade, drawn)
+                brushes.draw_drops(field[..., 0], thresholds[at], rise, color, shade, drawn)
                 layers.emit_layers(sampling, rows[at], over, drawn, values[at], "Spatter")

@@ -12,10 +12,10 @@ from variegate.errors import shown
 from variegate.ops.base import Recorded, Transform
 from variegate.ops.compose import IMAGE_VALUES
 from variegate.program.boxes import SampledBoxes
-from variegate.program.one_image import NeedsBatch, OneImage, check_size, instruction
 from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.program.sampling import Sampling
+from variegate.program.scalar_draw import NeedsBatch, ScalarDraw, check_size, instruction
 from variegate.program.table_builder import TableBuilder
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def refuse(what: str, accepted: str = "") -> NoReturn:
     raise PipelineError(what + (f"; accepted: {accepted}" if accepted else ""))
 
 
-class Recorder(OneImage):
+class Recorder(ScalarDraw):
     """Records an operation on an image. It shares the side tables of the batch."""
 
     __slots__ = ("_run",)
@@ -147,7 +147,7 @@ class PipelineImage(Recorded):
     def function_recorder(self) -> Recorder:
         return Recorder(self._run, self)
 
-    def recorded(self, recorder: OneImage, device: str, output: Output) -> PipelineImage:
+    def recorded(self, recorder: ScalarDraw, device: str, output: Output) -> PipelineImage:
         if device != "cpu":
             refuse(f"device={shown(device)}", "nothing: the Augmenter has a device")
         if output is not _UINT8 and output.is_float:
@@ -161,7 +161,7 @@ class PipelineImage(Recorded):
         batch.check_after_blend(before)
         return self._after_batch(batch)
 
-    def _after(self, recorder: OneImage) -> PipelineImage:
+    def _after(self, recorder: ScalarDraw) -> PipelineImage:
         size = recorder.height, recorder.width
         records = (*self._records, *recorder.records)
         return PipelineImage(self._run, self._row, *size, self.channels, recorder.output, records, self._boxes)
@@ -190,13 +190,13 @@ class PipelineImage(Recorded):
         shape = height, width, int(batch.channels[0])
         return PipelineImage(run, self._row, *shape, batch.output, records, batch.boxes, rows)
 
-    def as_one_image(self) -> OneImage | None:
+    def as_one_image(self) -> ScalarDraw | None:
         """The instructions of the only sample; None if these are not all."""
         samples = self._run.samples
         if self._batch is not None or self.channels != samples.shapes[0][2]:
             return None
         low, high = samples.keys[0].tolist()
-        image = OneImage(samples.shapes[0], samples.ids[0].item(), (low, high), self._run.tables)
+        image = ScalarDraw(samples.shapes[0], samples.ids[0].item(), (low, high), self._run.tables)
         image.records, image.height, image.width = list(self._records), self.height, self.width
         image.output = self._output
         return image

@@ -23,8 +23,8 @@ from variegate.pipelines.chance import refuse_chance
 from variegate.pipelines.image import PipelineImage, refuse
 from variegate.pipelines.run import Run, Samples, shown_place
 from variegate.pipelines.sites import CONVERTED
-from variegate.program.one_image import OneImage
 from variegate.program.sampling import Rows, Sampling
+from variegate.program.scalar_draw import ScalarDraw
 
 # Pipelines of modules that are imported, by "module:function": files may name these.
 _named: dict[str, types.FunctionType] = {}
@@ -57,7 +57,7 @@ class Pipeline(Transform):
     # What is known of its sites: names by their keys, and slots that were drawn from, by the pipeline's own slot.
     chains: ClassVar[dict[Any, tuple[str, Any]]]
     slots: ClassVar[dict[int, tuple[tuple[int, ...], UInt32Array]]]
-    _forks = True  # where the function calls AugMix
+    _makes_rows = True  # where the function calls AugMix
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -181,7 +181,7 @@ class Pipeline(Transform):
         run = Run(self, samples, slot, sampling)
         run.append(run.results())
 
-    def draw_one(self, samples: Samples, make_batch: Callable[[], Sampling]) -> OneImage | Sampling:
+    def draw_one(self, samples: Samples, make_batch: Callable[[], Sampling]) -> ScalarDraw | Sampling:
         """Run for one sample -> its instructions; the batch with them if only that can hold them."""
         run = Run(self, samples, 0, make_batch)
         results = run.results()

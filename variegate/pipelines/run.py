@@ -182,7 +182,7 @@ class Run:
         name = type(transform).__name__
         if others or named:
             refuse(f"{name}: got {len(others) + len(named)} arguments besides the image", "one image of a pipeline")
-        if transform._mixers or transform._is_alone or transform._object_labels:
+        if transform._mixers or transform._must_be_root or transform._object_labels:
             self.refuse(f"{name} within a function of a pipeline", f"T.Compose with the pipeline and {name}")
 
     def batch_of(self, row: int) -> Sampling:
@@ -270,7 +270,7 @@ class Run:
         sampling = self.sampling
         output, *others = {id(result._output): result._output for result in results}.values()
         is_changed = output is not sampling.output and output != sampling.output
-        if any(other != output for other in others) or (is_changed and not sampling.are_all(self.samples.rows)):
+        if any(other != output for other in others) or (is_changed and not sampling.covers_group(self.samples.rows)):
             raise PipelineError(
                 f"{self.pipeline.name} normalizes or converts some images of a batch and not others; accepted: one "
                 "format for all of them: call Normalize, ToDtype or Grayscale() for every image"

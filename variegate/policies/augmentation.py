@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from variegate.checks import Refusal, meant, refused
 from variegate.ops import arguments
-from variegate.ops.arguments import MAX_BINS, MAX_ENTRIES, ArgumentError, Colour, Fill, InterpolationName, two_numbers
+from variegate.ops.arguments import MAX_BINS, MAX_ENTRIES, ArgumentError, Fill, InterpolationName, RgbColor, two_numbers
 from variegate.ops.base import Transform, set_field
 from variegate.ops.magnitude import WithProbability
 from variegate.ops.schema import Argument, Converted, Range
@@ -94,7 +94,7 @@ class Augmentation(Policy):
 
     def _take_domain(self, op: Transform) -> None:
         """Take the transform's own range."""
-        held = getattr(op, getattr(op, "_number", "magnitude"), None)
+        held = getattr(op, getattr(op, "_magnitude_name", "magnitude"), None)
         if held is not None:
             set_field(self, "magnitude", held if isinstance(held, tuple) else (held, held))
             if getattr(getattr(op, "_domain", None), "signed", False):
@@ -104,17 +104,22 @@ class Augmentation(Policy):
     def takes_whole(self) -> bool:
         """True if the operation's argument has to be a whole number."""
         cls: Any = Transform.registry.get(self.op) if isinstance(self.op, str) else None
-        return hasattr(cls, "_op") and hasattr(cls, "_range") and cls._range.is_whole and not cls._takes_fractions
+        return (
+            hasattr(cls, "_op")
+            and hasattr(cls, "_magnitude_range")
+            and cls._magnitude_range.is_whole
+            and not cls._allows_fractions
+        )
 
     @computed_once
     def emission(self) -> Emission:
         """Emission of the operation; its arguments are within its class's bounds."""
         cls = Transform.registry.get(self.op) if isinstance(self.op, str) and self.op != "Cutout" else None
-        number = getattr(cls, "_number", None)
+        number = getattr(cls, "_magnitude_name", None)
         driven = None
         if cls is not None and number is not None and self.magnitude is not None:
             ends = [float(_Declared(self, 1).argument(i, negative)) for i in (0.0, 1.0) for negative in (False, True)]
-            if cls._range.is_whole:  # type: ignore[attr-defined]
+            if cls._magnitude_range.is_whole:  # type: ignore[attr-defined]
                 ends = [int(end) for end in ends]
             try:
                 driven = cls(**{number: (min(ends), max(ends))}, **_DECIDED.get(str(self.op), {}))
@@ -132,13 +137,13 @@ class Augmentation(Policy):
 
     @property
     def _made_by_strength(self) -> Emission:
-        """Emission of a class whose strength is no single argument: see ``UsefulRange.make``."""
+        """Emission of a class whose strength is no single argument: see ``TypicalRange.build``."""
         cls: Any = Transform.registry[str(self.op)]
         rule = _Declared(self, DEFAULT_BINS - 1)
         signs = (False, True)
         strengths = sorted({float(rule.argument(float(n), sign)) for n in range(DEFAULT_BINS) for sign in signs})
         try:
-            num_slots = max(cls._useful.make(strength).num_slots for strength in strengths)
+            num_slots = max(cls._typical_range.build(strength).num_slots for strength in strengths)
         except ArgumentError as error:
             raise ArgumentError(self, "magnitude", self.magnitude, f"{self.op}: {error.accepted}") from error
         return Emission(Op.NOP, (), partial(_add_each, cls, strengths), num_slots)
@@ -154,8 +159,8 @@ class Augmentation(Policy):
 
     def draw(self, image: DrawContext, slot: int) -> None:
         columns = self._grid.shape[1]
-        column = floor(image.unit(slot) * columns)
-        negative = floor(image.unit(slot, 1) * 2)
+        column = floor(image.uniform(slot) * columns)
+        negative = floor(image.uniform(slot, 1) * 2)
         self._table.add(image, 0, image.lookup(self._grid, negative * columns + column), slot + 1)
 
     def to_dict(self) -> dict[str, Any]:
@@ -238,19 +243,19 @@ class OperationList(Argument):
 def has_magnitude(name: str) -> bool:
     """True for the name of a class that a magnitude can set: by its one number, or as its useful range says."""
     cls = Transform.registry.get(name)
-    useful = None if cls is None else cls._useful
-    return hasattr(cls, "_number") or (useful is not None and useful.make is not None)
+    typical = None if cls is None else cls._typical_range
+    return hasattr(cls, "_magnitude_name") or (typical is not None and typical.build is not None)
 
 
 def _add_each(
-    cls: Any, strengths: Sequence[float], image: DrawContext, strength: Number, slot: int, fill: Colour
+    cls: Any, strengths: Sequence[float], image: DrawContext, strength: Number, slot: int, fill: RgbColor
 ) -> None:
     """A transform for each strength that there may be."""
     with image.alternatives() as alternative:
         for each in strengths:
             if chosen := image.where(strength == each):
                 with alternative():
-                    chosen.run(cls._useful.make(each), slot)
+                    chosen.run(cls._typical_range.build(each), slot)
 
 
 def _instance(owner: object, cls: type) -> Any:

@@ -33,7 +33,7 @@ class ChainMixture(Policy, abstract=True):
     chain_depth: Annotated[int, Range(-1, MAX_STEPS)]
     alpha: Annotated[float, Range(0.05, 1e6)]
     _step_slots = 1
-    _forks = True
+    _makes_rows = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,7 +62,7 @@ class ChainMixture(Policy, abstract=True):
         gamma = [self._gamma(image, slot, i) for i in range(2 + self.mixture_width)]
         mixed = gamma[1] / (gamma[0] + gamma[1])
         total = sum(gamma[2:])
-        # Normalised gamma numbers are Dirichlet's.
+        # Normalized gamma numbers are Dirichlet's.
         weights = [1.0 - mixed, *(share / total * mixed for share in gamma[2:])]
         first = slot + self._weight_slots
         number = image.copy(self.mixture_width)
@@ -77,7 +77,7 @@ class ChainMixture(Policy, abstract=True):
     def _gamma(self, image: DrawContext, slot: int, number: int) -> Number:
         if self.alpha == 1.0:
             # Gamma(1) is the exponential distribution: one number each, and no rejections.
-            return -log(image.unit(slot, number) + 2.0**-33)
+            return -log(image.uniform(slot, number) + 2.0**-33)
         return image.gamma(slot + number * GAMMA_SLOTS, self.alpha)
 
     def _add_chains(self, sampling: Sampling, rows: Rows, slot: int, original: Floats, *chains: Floats) -> None:
@@ -103,7 +103,7 @@ class _Chain(Transform):
 
     def draw(self, image: DrawContext, slot: int) -> None:
         mixture = self.mixture
-        depth = mixture.chain_depth if mixture.chain_depth > 0 else 1 + floor(image.unit(slot) * DEEPEST)
+        depth = mixture.chain_depth if mixture.chain_depth > 0 else 1 + floor(image.uniform(slot) * DEEPEST)
         for step in range(mixture._deepest):
             if deep_enough := image.where(depth > step):
                 mixture.draw_step(deep_enough, slot + 1 + step * mixture._step_slots)
@@ -148,6 +148,6 @@ class AugMix(ChainMixture):
         return self._table.grid(range(self.severity))
 
     def draw_step(self, image: DrawContext, slot: int) -> None:
-        variant = floor(image.unit(slot) * len(self._grid))
-        level = floor(image.unit(slot, 1) * self.severity)
+        variant = floor(image.uniform(slot) * len(self._grid))
+        level = floor(image.uniform(slot, 1) * self.severity)
         self._table.draw(image, self._grid, variant, level, slot + self._step_slots)

@@ -136,16 +136,16 @@ class AutoAugment(Policy):
 
     def draw(self, image: DrawContext, slot: int) -> None:
         table, index, probability, parameter = self._built
-        chosen = floor(image.unit(slot) * len(index))
+        chosen = floor(image.uniform(slot) * len(index))
         for k in range(index.shape[1]):
             step = slot + 1 + k * self._step_slots
-            fires = image.where(image.unit(step) < image.lookup(probability[:, k], chosen))
+            fires = image.where(image.uniform(step) < image.lookup(probability[:, k], chosen))
             if not fires:
                 continue
-            negative = floor(fires.unit(step, 1) * 2)
+            negative = floor(fires.uniform(step, 1) * 2)
             entry = image.lookup(index[:, k], chosen)
             argument = image.lookup(parameter[:, k], 2 * chosen + negative)
-            interpolation = self._drawn(fires.unit(step, 2))
+            interpolation = self._drawn(fires.uniform(step, 2))
             if self.magnitude_std > 0:
                 step += 1
                 level = fires.lookup(self._levels, entry)

@@ -23,7 +23,7 @@ from variegate.program.ops import Op
 from variegate.threads import computed_once
 
 # Crop and flip come before the operations that an image draws, cutout after them.
-AROUND = ("Crop", "Flip", "Cutout")
+BASE_AUGMENT = ("Crop", "Flip", "Cutout")
 FORMS = "Name, Name:low..high or Name:low..high:signed; a custom operation is module:Class"
 _TEXT = re.compile(r"(?P<name>[\w.]+(:[^\W\d]\w*)?)(:(?P<low>[^:]+)\.\.(?P<high>[^:]+?)(?P<signed>:signed)?)?")
 _KEYS = ("base", "operations", "crop", "flip", "cutout")
@@ -62,7 +62,7 @@ class CustomSpace:
         one_of("flip", self.flip, (True, False), error=PolicyError)
         if not isinstance(self.operations, (list, tuple)) or len(self.operations) > MAX_ENTRIES:
             raise PolicyError("operations", self.operations, "a list of operations")
-        taken = set(self.names_around)
+        taken = set(self.base_augment_names)
         operations = []
         for i, given in enumerate(self.operations):
             operation = known_operation(given, space(self.base), f"operations[{i}]")
@@ -80,10 +80,10 @@ class CustomSpace:
         return tuple(map(name_of, self.operations))
 
     @property
-    def names_around(self) -> tuple[str, ...]:
+    def base_augment_names(self) -> tuple[str, ...]:
         """Those of Crop, Flip and Cutout that are on."""
         is_on = (self.crop > 0, self.flip, self.cutout > 0)
-        return tuple(name for name, on in zip(AROUND, is_on, strict=True) if on)
+        return tuple(name for name, on in zip(BASE_AUGMENT, is_on, strict=True) if on)
 
     @computed_once
     def resolved(self) -> Space:
@@ -98,7 +98,7 @@ class CustomSpace:
             entry = entry_of(self, f"operations[{i}]", operation, base, full)
             emissions[entry.name], rules[entry.name] = entry.emission, entry.rule
         shares = {"Crop": self.crop, "Flip": 0.0, "Cutout": self.cutout}
-        for name in self.names_around:
+        for name in self.base_augment_names:
             emissions[name], rules[name] = Emission(Op.NOP), Rule(0.0, shares[name], last)
         return replace(base, ops=emissions, rules=rules, default=self.names)
 
@@ -221,10 +221,10 @@ def _custom_operation(cls: type[CustomOp], ends: tuple[float, float] | None, sig
 def _default_operation(name: str) -> Augmentation:
     """With the useful range of its class; of a class with a probability alone, applied at 1."""
     cls: Any = Transform.registry.get(name)
-    useful = None if cls is None else cls._useful
-    if useful is None:
+    typical = None if cls is None else cls._typical_range
+    if typical is None:
         return Augmentation(name, name if name in EMISSIONS else cls(p=1.0))
-    low, high = (useful.high, useful.low) if useful.identity == useful.high else (useful.low, useful.high)
+    low, high = (typical.high, typical.low) if typical.identity == typical.high else (typical.low, typical.high)
     is_symmetric = low == -high
     return Augmentation(name, name, (0.0 if is_symmetric else low, high), signed=is_symmetric)
 
@@ -232,6 +232,8 @@ def _default_operation(name: str) -> Augmentation:
 def _catalogue() -> list[str]:
     """Names that are accepted besides those of the base."""
     classes = Transform.registry.items()
-    numbered = [name for name, cls in classes if cls._useful is not None or issubclass(cls, (MagnitudeOp, CustomOp))]
-    plain = [name for name, cls in classes if issubclass(cls, WithProbability) and cls._at is None]
+    numbered = [
+        name for name, cls in classes if cls._typical_range is not None or issubclass(cls, (MagnitudeOp, CustomOp))
+    ]
+    plain = [name for name, cls in classes if issubclass(cls, WithProbability) and cls._value_name is None]
     return list(dict.fromkeys([*EMISSIONS, *numbered, *plain]))

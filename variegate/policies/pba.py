@@ -29,7 +29,7 @@ COUNT_PROBABILITIES = (0.2, 0.3, 0.5)
 _COUNT_EDGES = np.cumsum(COUNT_PROBABILITIES)[:-1]
 _MOST = len(COUNT_PROBABILITIES) - 1
 # Crop, flip and cutout: whether they are applied, and where the crop and the cutout are.
-_SLOTS_AROUND = 3
+_BASE_AUGMENT_SLOTS = 3
 _NOTHING = Entry("Identity", emission_of("Identity"), Rule())
 
 
@@ -75,7 +75,7 @@ class PBA(Policy):
             raise ArgumentError(self, "schedule", schedule, f"{names}, or a schedule's dict")
         if self.space is not None and isinstance(self.resolved.space, CustomSpace):
             raise ArgumentError(self, "space", self.space, "None, as the schedule has operations of its own")
-        set_field(self, "num_slots", self._first_around + _SLOTS_AROUND * bool(self._around))
+        set_field(self, "num_slots", self._first_base_augment + _BASE_AUGMENT_SLOTS * bool(self._base_augment))
 
     def to_dict(self) -> dict[str, Any]:
         described = super().to_dict()
@@ -93,14 +93,16 @@ class PBA(Policy):
         return magnitudes(self.space or self.resolved.space)
 
     @computed_once
-    def _around(self) -> tuple[str, ...]:
+    def _base_augment(self) -> tuple[str, ...]:
         """Names of the steps around the operations that are drawn."""
-        return self.resolved.space.names_around if isinstance(self.resolved.space, CustomSpace) else ()
+        return self.resolved.space.base_augment_names if isinstance(self.resolved.space, CustomSpace) else ()
 
     @computed_once
     def _counted(self) -> list[list[Tuple3]]:
         """The tuples of each segment without those."""
-        return [[one for one in segment.policy if one[0] not in self._around] for segment in self.resolved.segments]
+        return [
+            [one for one in segment.policy if one[0] not in self._base_augment] for segment in self.resolved.segments
+        ]
 
     @computed_once
     def _longest(self) -> int:
@@ -132,24 +134,24 @@ class PBA(Policy):
         return policies
 
     @property
-    def _first_around(self) -> int:
+    def _first_base_augment(self) -> int:
         """The first slot of crop, flip and cutout."""
         return self._draw_slots + self._table.num_slots * _MOST
 
     @computed_once
-    def _steps_around(self) -> list[dict[str, tuple[float, float]]]:
+    def _base_augment_steps(self) -> list[dict[str, tuple[float, float]]]:
         """Per segment, probability and strength of Crop, Flip and Cutout, of those that are on."""
         rules = self._space.rules
         return [
-            {op: (p, rules[op].argument(float(m))) for op, p, m in segment.policy if op in self._around and p > 0}
+            {op: (p, rules[op].argument(float(m))) for op, p, m in segment.policy if op in self._base_augment and p > 0}
             for segment in self.resolved.segments
         ]
 
     def draw(self, image: DrawContext, slot: int) -> None:
-        if not self._around:
+        if not self._base_augment:
             self._draw_counted(image, slot)
             return
-        steps, first = self._steps_around[self.resolved.segment_at(image.epoch)], slot + self._first_around
+        steps, first = self._base_augment_steps[self.resolved.segment_at(image.epoch)], slot + self._first_base_augment
         if "Crop" in steps:
             probability, share = steps["Crop"]
             if chosen := image.by_chance(probability, first):
@@ -168,11 +170,11 @@ class PBA(Policy):
         possible = np.flatnonzero(probability)
         if len(possible) == 0:
             return
-        count = image.search(_COUNT_EDGES, image.unit(slot, self._longest))
+        count = image.search(_COUNT_EDGES, image.uniform(slot, self._longest))
         signs = image.word(slot, self._longest + 1)
         # A tuple fires where u < p. Of those that fire, u / p is uniform and independent of the firing, so that it can
         # serve as their place in the shuffled list: the first ``count`` are those with the smallest.
-        places = [image.unit(slot, i) / probability[i] for i in possible.tolist()]
+        places = [image.uniform(slot, i) / probability[i] for i in possible.tolist()]
         order = image.argsort(places)
         for step in range(min(_MOST, len(possible))):
             place = image.choose(order[step], places)

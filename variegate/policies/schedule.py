@@ -54,7 +54,7 @@ class Schedule:
     @property
     def is_whole(self) -> bool:
         """True if crop, flip and cutout are part of the schedule, so that a training adds none of its own."""
-        return isinstance(self.space, CustomSpace) and bool(self.space.names_around)
+        return isinstance(self.space, CustomSpace) and bool(self.space.base_augment_names)
 
     def segment_at(self, epoch: int) -> int:
         """Return the index of the segment of ``epoch`` (from 0); after the end, the last."""
@@ -130,7 +130,7 @@ def schedule_from_dict(described: Mapping[str, Any], where: str = "schedule") ->
 
 
 def fill_from(value: Any, where: str = "fill") -> tuple[int, int, int] | None:
-    """A colour as JSON has it, or None. Raises PolicyError."""
+    """A color as JSON has it, or None. Raises PolicyError."""
     if value is None:
         return None
     is_list = isinstance(value, (list, tuple)) and len(value) == 3
@@ -148,7 +148,7 @@ def _segment(described: Any, where: str, own: str | CustomSpace) -> Segment:
         raise PolicyError(f"{where}.policy", policy, "a list of [operation, probability, magnitude]")
     found = tuple(_tuple(t, f"{where}.policy[{i}]", magnitudes(own)) for i, t in enumerate(policy))
     names = [op for op, _, _ in found]
-    twice = [op for op in (own.names_around if isinstance(own, CustomSpace) else ()) if names.count(op) > 1]
+    twice = [op for op in (own.base_augment_names if isinstance(own, CustomSpace) else ()) if names.count(op) > 1]
     if twice:
         raise PolicyError(f"{where}.policy", f"{twice[0]} twice", "crop, flip and cutout once each")
     return Segment(epochs, found)

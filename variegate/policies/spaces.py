@@ -169,7 +169,7 @@ Deviation = Annotated[float, DeviationRange(0.0, 1e6)]
 def noisy(image: DrawContext, level: Number, deviation: float, slot: int, most: float) -> Number:
     """``level`` with Gaussian noise of ``slot``, within 0 .. ``most``; infinite: uniform from 0 to ``level``."""
     if np.isinf(deviation):
-        level = level * image.unit(slot)
+        level = level * image.uniform(slot)
     elif deviation > 0:
         level = level + deviation * image.normal(slot)
     return clip(level, 0.0, most)

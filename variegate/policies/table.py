@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from variegate.arrays import IndexArray
-from variegate.ops import arguments, colour, filters, geometry, output, tone
-from variegate.ops.arguments import BLACK, Colour, Fill, InterpolationName
+from variegate.ops import arguments, color, filters, geometry, output, tone
+from variegate.ops.arguments import BLACK, Fill, InterpolationName, RgbColor
 from variegate.ops.base import Transform
 from variegate.ops.magnitude import MagnitudeOp, PlainOp
 from variegate.policies.spaces import Rule, element
@@ -21,7 +21,7 @@ from variegate.program.draws.values import Number, ceil, floor, maximum, minimum
 from variegate.program.ops import KIND_OF, SPECS, Interpolation, Kind, Op
 from variegate.program.sampling import CHOICE, Floats
 
-Emitter = Callable[[DrawContext, Number, int, Colour], None]
+Emitter = Callable[[DrawContext, Number, int, RgbColor], None]
 
 
 @dataclass(frozen=True)
@@ -34,21 +34,21 @@ class Emission:
     num_slots: int = 0
 
 
-def emit_cutout(image: DrawContext, side: Number, slot: int, fill: Colour) -> None:
-    """A square about a uniform centre, clipped at the borders; PBA and TF round its side down to an even number."""
+def emit_cutout(image: DrawContext, side: Number, slot: int, fill: RgbColor) -> None:
+    """A square about a uniform center, clipped at the borders; PBA and TF round its side down to an even number."""
     half = trunc(side) // 2
     if not (chosen := image.where(half > 0)):
         return
     starts, sides = [], []
     for word, length in enumerate((chosen.height, chosen.width)):
-        center = floor(chosen.unit(slot, word) * length)
+        center = floor(chosen.uniform(slot, word) * length)
         start = maximum(center - half, 0)
         starts.append(start)
         sides.append(minimum(center + half, length) - start)
     chosen.add(Op.ERASE, chosen.rectangle(*starts, *sides), 1, fill=fill, name="Cutout")
 
 
-def emit_blur(image: DrawContext, sigma: Number, slot: int = 0, fill: Colour = BLACK) -> None:
+def emit_blur(image: DrawContext, sigma: Number, slot: int = 0, fill: RgbColor = BLACK) -> None:
     """A Gaussian blur of ``sigma`` pixels with a kernel that reaches three of them to each side."""
     kernel = kernel_for(sigma)
     image.add(Op.GAUSSIAN_BLUR, kernel, kernel, sigma, sigma)
@@ -59,14 +59,14 @@ def kernel_for(sigma: Number) -> Number:
     return 2 * ceil(3 * sigma) + 1
 
 
-def _random_blur(image: DrawContext, widest: Number, slot: int, fill: Colour) -> None:
+def _random_blur(image: DrawContext, widest: Number, slot: int, fill: RgbColor) -> None:
     """A Gaussian blur of 0.1 to ``widest`` pixels, uniform."""
-    emit_blur(image, 0.1 + (widest - 0.1) * image.unit(slot))
+    emit_blur(image, 0.1 + (widest - 0.1) * image.uniform(slot))
 
 
 # Policies mean what the classes declare: SolarizeAdd's threshold is 128 and Gamma's gain 1 wherever they are published,
-# and T.Rotate turns about the image's centre.
-_FAMILIES = {family.__name__ for family in (colour, filters, geometry, output, tone)}
+# and T.Rotate turns about the image's center.
+_FAMILIES = {family.__name__ for family in (color, filters, geometry, output, tone)}
 _PLAIN: list[Any] = [
     cls
     for cls in Transform.registry.values()
@@ -83,11 +83,11 @@ EMISSIONS: dict[str, Emission] = {
 _WITHIN_SPACES = {"GaussianBlurRand": Emission(Op.NOP, emitter=_random_blur, num_slots=1)}
 
 
-def _emit_at(transform: Any, image: DrawContext, value: Number, slot: int, fill: Colour) -> None:
+def _emit_at(transform: Any, image: DrawContext, value: Number, slot: int, fill: RgbColor) -> None:
     image.run_at(transform, value, slot)
 
 
-def _apply(transform: Transform, image: DrawContext, value: Number, slot: int, fill: Colour) -> None:
+def _apply(transform: Transform, image: DrawContext, value: Number, slot: int, fill: RgbColor) -> None:
     image.run(transform, slot)
 
 
@@ -119,7 +119,7 @@ class Entry:
 class OperationTable:
     """M operations. ``num_slots`` is what their own chances need besides those of the policy (places of cutouts)."""
 
-    def __init__(self, entries: Sequence[Entry], interpolation: str, fill: Colour) -> None:
+    def __init__(self, entries: Sequence[Entry], interpolation: str, fill: RgbColor) -> None:
         emissions = [entry.emission for entry in entries]
         self.entries = tuple(entries)
         self.fill = fill
@@ -212,7 +212,7 @@ class Policy(Transform, abstract=True):
     interpolation: AnyInterpolation
     fill: Fill | None
 
-    def _table_of(self, entries: Sequence[Entry], fill: Colour) -> OperationTable:
+    def _table_of(self, entries: Sequence[Entry], fill: RgbColor) -> OperationTable:
         fixed = "bilinear" if self.interpolation == "random" else self.interpolation
         return OperationTable(entries, fixed, fill if self.fill is None else self.fill)  # type: ignore[arg-type]
 

@@ -105,17 +105,17 @@ class TimmRandAugment(Policy):
         deviation = math.inf if self.magnitude_std > UNIFORM_ABOVE else self.magnitude_std
         for step in range(self.num_ops):
             first = slot + self._choice_slots + step * self._step_slots
-            index = floor(image.unit(first) * len(self._names)) if ordered is None else ordered[step]
+            index = floor(image.uniform(first) * len(self._names)) if ordered is None else ordered[step]
             if fires := image.by_chance(self.p, first, 1):
                 level = noisy(fires, self.magnitude, deviation, first + 1, self.magnitude_max)
-                argument = self._table.argument(fires, index, level, fires.unit(first, 2) < 0.5)
-                self._table.add(fires, index, argument, first + 2, self._drawn(fires.unit(first, 3)))
+                argument = self._table.argument(fires, index, level, fires.uniform(first, 2) < 0.5)
+                self._table.add(fires, index, argument, first + 2, self._drawn(fires.uniform(first, 3)))
 
     def _ordered(self, image: DrawContext, slot: int) -> list[Number]:
         """A weighted draw without replacement: the operations in the order of exponential clocks of their rates."""
         assert self._weights is not None
         clocks = [
-            -log(image.unit(slot, i) + 2.0**-33) / rate if rate > 0 else math.inf
+            -log(image.uniform(slot, i) + 2.0**-33) / rate if rate > 0 else math.inf
             for i, rate in enumerate(self._weights.tolist())
         ]
         return image.argsort(clocks)
@@ -189,10 +189,10 @@ class TimmAugMix(ChainMixture):
         return _scaled_table(self, _NAMES, "timm-increasing")
 
     def draw_step(self, image: DrawContext, slot: int) -> None:
-        index = floor(image.unit(slot) * len(_NAMES))
+        index = floor(image.uniform(slot) * len(_NAMES))
         level = noisy(image, self.magnitude, self.magnitude_std, slot + 1, 10.0)
-        argument = self._table.argument(image, index, level, image.unit(slot, 1) < 0.5)
-        self._table.add(image, index, argument, slot + self._step_slots, self._drawn(image.unit(slot, 2)))
+        argument = self._table.argument(image, index, level, image.uniform(slot, 1) < 0.5)
+        self._table.add(image, index, argument, slot + self._step_slots, self._drawn(image.uniform(slot, 2)))
 
 
 # timm's AutoAugment policies: the published table and the space that make them. "v0" alone is TensorFlow's.

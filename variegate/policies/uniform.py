@@ -72,7 +72,7 @@ class UniformPolicy(Policy, abstract=True):
         table, grid, column = self._table, self._grid, self._column(image, slot)
         for step in range(slot, slot + self.num_slots, 1 + table.num_slots):
             # One number chooses both operation and sign.
-            table.draw(image, grid, floor(image.unit(step) * len(grid)), column, step + 1)
+            table.draw(image, grid, floor(image.uniform(step) * len(grid)), column, step + 1)
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class TrivialAugmentWide(UniformPolicy):
     _ranges = "trivialaugment"
 
     def _column(self, image: DrawContext, slot: int) -> Number:
-        return floor(image.unit(slot, 1) * self.num_magnitude_bins)
+        return floor(image.uniform(slot, 1) * self.num_magnitude_bins)
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class ThreeAugment(Transform):
     num_slots = 1
 
     def draw(self, image: DrawContext, slot: int) -> None:
-        choice = floor(image.unit(slot) * 3)
+        choice = floor(image.uniform(slot) * 3)
         with image.alternatives() as alternative:
             if gray := image.where(choice == 0):
                 with alternative():
@@ -161,7 +161,7 @@ class ThreeAugment(Transform):
                     solarized.add(Solarize._op, self.threshold)
             if blurred := image.where(choice == 2):
                 with alternative():
-                    emit_blur(blurred, between(self.sigma, image.unit(slot, 1)))
+                    emit_blur(blurred, between(self.sigma, image.uniform(slot, 1)))
 
 
 MAGNITUDE = "magnitude"

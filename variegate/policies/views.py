@@ -44,7 +44,7 @@ class MultiView(Transform):
 
     transforms: Sequence[Transform | Sequence[Transform]]
     counts: Sequence[int] | None = None
-    _is_alone: ClassVar[bool] = True
+    _must_be_root: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,7 +2,7 @@
 
 Until it is split, such a program holds what differs between channels once. A color is the number of a row of
 ``tables.colors``, in three bytes, the lowest first; tables of levels have a line for each channel; means and deviations
-are those of all channels. Instructions that need red, green and blue (``NEEDS_COLOR``) are refused.
+are those of all channels. Instructions that need red, green and blue (``NEEDS_RGB``) are refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from variegate.arrays import AnyArray, Int32Array
 from variegate.errors import shown
 from variegate.program.draws.values import NotRecordable, Number, Value
-from variegate.program.ops import MAX_OPCODE, NEEDS_COLOR, SPECS, Op
+from variegate.program.ops import MAX_OPCODE, NEEDS_RGB, SPECS, Op
 from variegate.program.program import MAX_CHANNELS, Output, Program
 
 # Noise is independent between channels: its slots lie this far apart, more than a program has. Salt and pepper falls on
@@ -108,7 +108,7 @@ def refuse_color(opcodes: npt.ArrayLike, name: str | None, channels: int) -> Non
     if channels == 3:
         return
     for opcode in np.unique(opcodes).tolist():
-        if NEEDS_COLOR[opcode]:
+        if NEEDS_RGB[opcode]:
             raise needs_color(name or SPECS[Op(opcode)].name, channels)
 
 

@@ -35,7 +35,7 @@ DEPTH = 6
 # TWICE: whether blends with the fill multiply by the weight of the image twice.
 STEP_X, STEP_Y, COLUMNS, SWAPS, TWICE = range(5)
 RECORD = 20
-# Steps are nodes per pixel; node 0 lies at the centre of pixel 0. Weights of nodes have WEIGHT_BITS. A node's
+# Steps are nodes per pixel; node 0 lies at the center of pixel 0. Weights of nodes have WEIGHT_BITS. A node's
 # displacement counts in 2**(unit - NODE_BITS) pixels, the unit no greater than MAX_UNIT and no less than -MAX_UNIT.
 STEP_BITS, WEIGHT_BITS, NODE_BITS, MAX_UNIT = 26, 14, 6, 6
 # How the source lies to what a grid was made for: from the right, from below, and with columns and lines swapped.

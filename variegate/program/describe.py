@@ -22,7 +22,7 @@ _WHY_APART = {
     PassBreak.MAP_AFTER_VALUES: "{this} interpolates between pixels that {that} has changed",
     PassBreak.STATISTIC_OF_NEW_IMAGE: "{this} needs the histogram after {that}",
     PassBreak.STATISTIC_MEASURED_BEFORE: "{this} needs a histogram of its own after {that}",
-    PassBreak.FILTER_OF_NEW_IMAGE: "{this} needs the neighbours of pixels after {that}",
+    PassBreak.FILTER_OF_NEW_IMAGE: "{this} needs the neighbors of pixels after {that}",
     PassBreak.RESAMPLE_NOT_FIRST: "{this} averages what {that} has made",
     PassBreak.CODEC: "{this} takes the whole image after {that}",
 }
@@ -250,11 +250,11 @@ def _step(fused: Program, row: int, k: int) -> str:
     """One instruction of a pass. LUTs and maps may be several operations by now, so that they have no other name."""
     op = Op(int(fused.opcode[row, k]))
     label = int(fused.label[row, k])
-    has_own_name = label >= 0 and op in (Op.COLOR_MATRIX, Op.POINT, Op.ERASE)
+    has_own_name = label >= 0 and op in (Op.COLOR_MATRIX, Op.PIXEL_FUNCTION, Op.ERASE)
     return fused.names[label] if has_own_name else SPECS[op].name
 
 
 def _destination(program: Program) -> str:
     output = program.output
-    kind = f"normalise, {output.dtype} {output.layout[1:]}" if output.is_float else f"uint8 {output.layout[1:]}"
+    kind = f"normalize, {output.dtype} {output.layout[1:]}" if output.is_float else f"uint8 {output.layout[1:]}"
     return " -> ".join([kind, *map(str, output.steps)])

@@ -169,7 +169,7 @@ def show(sampling: Sampling, rows: Rows, parts: npt.NDArray[np.number], size: In
     forks = sampling.fork(rows, 1)[0]
     opcode = sampling.instructions["opcode"]
     args = sampling.instructions["args"]
-    while True:  # what is erased of the normalised output is not in the picture
+    while True:  # what is erased of the normalized output is not in the picture
         last = np.maximum(sampling.length[forks] - 1, 0)
         is_late = (sampling.length[forks] > 0) & (opcode[forks, last] == Op.ERASE) & (args[forks, last, 7] != 0.0)
         if not is_late.any():

@@ -23,7 +23,7 @@ class Kind(IntEnum):
     RESAMPLE = 1  # output pixel <- an area of the source (antialiased resize)
     VALUE = 2  # a function of the pixel's own value
     STATISTIC = 3  # a per-channel table that depends on the whole image at this stage
-    NEIGHBOURHOOD = 4  # a function of the pixel and its neighbours
+    NEIGHBORHOOD = 4  # a function of the pixel and its neighbors
     POSITION = 5  # depends on where the pixel is in the image of this stage (noise, rectangles)
     CODEC = 6  # the whole image is written and read again before a pass (JPEG)
 
@@ -61,16 +61,16 @@ class Op(IntEnum, metaclass=_Opcodes):
     PERMUTE = 29
     LUT = 31
     COLOR_MATRIX = 32
-    POINT = 33
+    PIXEL_FUNCTION = 33
     # statistics
     CONTRAST = 40
     AUTOCONTRAST = 41
     EQUALIZE = 42
-    # neighbourhood
+    # neighborhood
     SHARPNESS = 50
     GAUSSIAN_BLUR = 51
     MOTION_BLUR = 52
-    FILTER = 53
+    CONVOLVE_FLOAT = 53
     UNSHARP_MASK = 54
     MEDIAN = 55
     CLAHE = 56
@@ -92,7 +92,7 @@ class Op(IntEnum, metaclass=_Opcodes):
     MAP_FLOAT = 102  # double affine coefficients: bilinear, bicubic, or nearest outside the fixed-point range
     MAP_PERSPECTIVE = 103
     MAP_PAD = 104  # non-constant padding
-    CONVOLVE = 105
+    CONVOLVE_FIXED = 105
     MIX = 106  # r, g, b -> blend with luma, Pillow's ImageEnhance.Color and Grayscale
     MAP_GRID = 107  # displacements, interpolated between the nodes of a grid
 
@@ -106,7 +106,7 @@ class Interpolation(IntEnum):
     HAMMING = 4
     LANCZOS = 5
     # Of masks alone: maps are composed as interpolating ones, and the pixel under a position is taken.
-    POINT = 6
+    CONTAINING_PIXEL = 6
 
 
 class PadMode(IntEnum):
@@ -125,9 +125,9 @@ INTERPOLATION_MASK = (1 << INTERPOLATION_BITS) - 1
 class LayerMode(IntEnum):
     """Targets that an OVERLAY moves a level towards; its flags are a mode plus LAYER_PLANES times its planes."""
 
-    OVER = 0  # the layer's colour
+    OVER = 0  # the layer's color
     SCALE = 1  # twice the level, or 0 where the strength is negative
-    ADD = 2  # the level plus the colour
+    ADD = 2  # the level plus the color
     CURVE = 3  # what a table has for the pixel's lightness; the layer is no picture
 
 
@@ -145,13 +145,13 @@ class OpSpec:
         kind: how it touches pixels.
         args: names of its arguments, in order; those that say nothing outside of the program (slots of noise, indices
             into side tables) begin with an underscore.
-        becomes: what lowering rewrites it to; a map of any kind is given as MAP_FIXED. None where executors run it.
+        lowered_to: what lowering rewrites it to; a map of any kind is given as MAP_FIXED. None where executors run it.
         neutral: the value of the first argument, or the first and the last of many, at which no pixel changes.
-        colour_only: it mixes channels, and so changes no pixel of an image of one channel.
-        uses_fill: the instruction's fill colour appears in its output.
-        parts_channels: of three equal channels it may make three that differ.
+        color_only: it mixes channels, and so changes no pixel of an image of one channel.
+        uses_fill: the instruction's fill color appears in its output.
+        colors_gray: of three equal channels it may make three that differ.
         commutes_with_blend: it may follow a weighted sum of rows, since it may as well be done to each of them.
-        needs_colour: its channels are red, green and blue, also where it changes images of one channel.
+        needs_rgb: its channels are red, green and blue, also where it changes images of one channel.
         labelled_args: names of the arguments where users declared the operation (the instruction has a label).
         level: of a table, the new level, before it is cut off to 0..255, of a level x from 0 to 255 and the arguments.
         per_channel: the table is another one for each channel, whose first argument is that of its number.
@@ -160,13 +160,13 @@ class OpSpec:
     name: str
     kind: Kind
     args: tuple[str, ...] = ()
-    becomes: Op | None = None
+    lowered_to: Op | None = None
     neutral: float | tuple[float, float] | None = None
-    colour_only: bool = False
+    color_only: bool = False
     uses_fill: bool = False
-    parts_channels: bool = False
+    colors_gray: bool = False
     commutes_with_blend: bool = False
-    needs_colour: bool = False
+    needs_rgb: bool = False
     labelled_args: tuple[str, ...] | None = None
     level: Callable[..., float] | None = None
     per_channel: bool = False
@@ -175,103 +175,115 @@ class OpSpec:
 _MAP = Op.MAP_FIXED
 
 SPECS: dict[Op, OpSpec] = {
-    Op.HFLIP: OpSpec("HorizontalFlip", Kind.GEOMETRY, becomes=_MAP, commutes_with_blend=True),
-    Op.VFLIP: OpSpec("VerticalFlip", Kind.GEOMETRY, becomes=_MAP, commutes_with_blend=True),
+    Op.HFLIP: OpSpec("HorizontalFlip", Kind.GEOMETRY, lowered_to=_MAP, commutes_with_blend=True),
+    Op.VFLIP: OpSpec("VerticalFlip", Kind.GEOMETRY, lowered_to=_MAP, commutes_with_blend=True),
     Op.ROT90: OpSpec(
-        "Rotate90", Kind.GEOMETRY, ("quarter_turns",), becomes=_MAP, neutral=0.0, commutes_with_blend=True
+        "Rotate90", Kind.GEOMETRY, ("quarter_turns",), lowered_to=_MAP, neutral=0.0, commutes_with_blend=True
     ),
     Op.CROP: OpSpec(
         "Crop",
         Kind.GEOMETRY,
         ("top", "left", "height", "width"),
-        becomes=_MAP,
+        lowered_to=_MAP,
         uses_fill=True,
         commutes_with_blend=True,
     ),
     Op.PAD: OpSpec(
-        "Pad", Kind.GEOMETRY, ("left", "top", "right", "bottom"), becomes=_MAP, uses_fill=True, commutes_with_blend=True
+        "Pad",
+        Kind.GEOMETRY,
+        ("left", "top", "right", "bottom"),
+        lowered_to=_MAP,
+        uses_fill=True,
+        commutes_with_blend=True,
     ),
     Op.RESIZED_CROP: OpSpec(
         "ResizedCrop", Kind.RESAMPLE, ("top", "left", "height", "width", "out_height", "out_width")
     ),
     Op.ROTATE: OpSpec(
-        "Rotate", Kind.GEOMETRY, ("angle", "center_x", "center_y", "expand"), becomes=_MAP, uses_fill=True
+        "Rotate", Kind.GEOMETRY, ("angle", "center_x", "center_y", "expand"), lowered_to=_MAP, uses_fill=True
     ),
-    Op.SHEAR_X: OpSpec("ShearX", Kind.GEOMETRY, ("shear",), becomes=_MAP, neutral=0.0, uses_fill=True),
-    Op.SHEAR_Y: OpSpec("ShearY", Kind.GEOMETRY, ("shear",), becomes=_MAP, neutral=0.0, uses_fill=True),
-    Op.TRANSLATE_X: OpSpec("TranslateX", Kind.GEOMETRY, ("pixels",), becomes=_MAP, neutral=0.0, uses_fill=True),
-    Op.TRANSLATE_Y: OpSpec("TranslateY", Kind.GEOMETRY, ("pixels",), becomes=_MAP, neutral=0.0, uses_fill=True),
+    Op.SHEAR_X: OpSpec("ShearX", Kind.GEOMETRY, ("shear",), lowered_to=_MAP, neutral=0.0, uses_fill=True),
+    Op.SHEAR_Y: OpSpec("ShearY", Kind.GEOMETRY, ("shear",), lowered_to=_MAP, neutral=0.0, uses_fill=True),
+    Op.TRANSLATE_X: OpSpec("TranslateX", Kind.GEOMETRY, ("pixels",), lowered_to=_MAP, neutral=0.0, uses_fill=True),
+    Op.TRANSLATE_Y: OpSpec("TranslateY", Kind.GEOMETRY, ("pixels",), lowered_to=_MAP, neutral=0.0, uses_fill=True),
     Op.AFFINE: OpSpec(
         "Affine",
         Kind.GEOMETRY,
         ("a", "b", "c", "d", "e", "f"),
-        becomes=_MAP,
+        lowered_to=_MAP,
         uses_fill=True,
         labelled_args=("_a", "_b", "_c", "_d", "_e", "_f", "magnitude"),
     ),
     Op.PERSPECTIVE: OpSpec(
-        "Perspective", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f", "g", "h"), becomes=_MAP, uses_fill=True
+        "Perspective", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f", "g", "h"), lowered_to=_MAP, uses_fill=True
     ),
     Op.DISPLACE: OpSpec(
         "Displace",
         Kind.GEOMETRY,
         ("_first", "_lines", "_columns", "_turn", "_step_y", "_step_x", "_unit", "displacement"),
-        becomes=_MAP,
+        lowered_to=_MAP,
         uses_fill=True,
     ),
-    Op.SATURATION: OpSpec("Color", Kind.VALUE, ("factor",), becomes=Op.MIX, neutral=1.0, colour_only=True),
-    Op.HUE: OpSpec("Hue", Kind.VALUE, ("factor",), colour_only=True),
-    Op.GRAYSCALE: OpSpec("Grayscale", Kind.VALUE, becomes=Op.MIX, colour_only=True),
-    Op.PERMUTE: OpSpec("ChannelPermutation", Kind.VALUE, ("first", "second", "third"), colour_only=True),
-    Op.LUT: OpSpec("LUT", Kind.VALUE, ("_table",), labelled_args=("_table", "magnitude"), parts_channels=True),
+    Op.SATURATION: OpSpec("Color", Kind.VALUE, ("factor",), lowered_to=Op.MIX, neutral=1.0, color_only=True),
+    Op.HUE: OpSpec("Hue", Kind.VALUE, ("factor",), color_only=True),
+    Op.GRAYSCALE: OpSpec("Grayscale", Kind.VALUE, lowered_to=Op.MIX, color_only=True),
+    Op.PERMUTE: OpSpec("ChannelPermutation", Kind.VALUE, ("first", "second", "third"), color_only=True),
+    Op.LUT: OpSpec("LUT", Kind.VALUE, ("_table",), labelled_args=("_table", "magnitude"), colors_gray=True),
     Op.COLOR_MATRIX: OpSpec(
         "ColorMatrix",
         Kind.VALUE,
         ("_table",),
         labelled_args=("_table", "magnitude"),
-        parts_channels=True,
-        needs_colour=True,
+        colors_gray=True,
+        needs_rgb=True,
     ),
-    Op.POINT: OpSpec("Point", Kind.VALUE, ("_function", "magnitude"), parts_channels=True, needs_colour=True),
-    Op.CONTRAST: OpSpec("Contrast", Kind.STATISTIC, ("factor",), neutral=1.0, needs_colour=True),
+    Op.PIXEL_FUNCTION: OpSpec(
+        "PixelFunction", Kind.VALUE, ("_function", "magnitude"), colors_gray=True, needs_rgb=True
+    ),
+    Op.CONTRAST: OpSpec("Contrast", Kind.STATISTIC, ("factor",), neutral=1.0, needs_rgb=True),
     Op.AUTOCONTRAST: OpSpec("AutoContrast", Kind.STATISTIC),
     Op.EQUALIZE: OpSpec("Equalize", Kind.STATISTIC),
-    Op.SHARPNESS: OpSpec("Sharpness", Kind.NEIGHBOURHOOD, ("factor",), neutral=1.0),
+    Op.SHARPNESS: OpSpec("Sharpness", Kind.NEIGHBORHOOD, ("factor",), neutral=1.0),
     Op.GAUSSIAN_BLUR: OpSpec(
-        "GaussianBlur", Kind.NEIGHBOURHOOD, ("kernel_x", "kernel_y", "sigma_x", "sigma_y", "shade"), becomes=Op.CONVOLVE
+        "GaussianBlur",
+        Kind.NEIGHBORHOOD,
+        ("kernel_x", "kernel_y", "sigma_x", "sigma_y", "shade"),
+        lowered_to=Op.CONVOLVE_FIXED,
     ),
-    Op.MOTION_BLUR: OpSpec("MotionBlur", Kind.NEIGHBOURHOOD, ("kernel", "angle", "direction"), becomes=Op.CONVOLVE),
-    Op.FILTER: OpSpec(
+    Op.MOTION_BLUR: OpSpec(
+        "MotionBlur", Kind.NEIGHBORHOOD, ("kernel", "angle", "direction"), lowered_to=Op.CONVOLVE_FIXED
+    ),
+    Op.CONVOLVE_FLOAT: OpSpec(
         "Convolve",
-        Kind.NEIGHBOURHOOD,
+        Kind.NEIGHBORHOOD,
         ("_first", "kernel_x", "kernel_y", "kernels"),
-        becomes=Op.CONVOLVE,
+        lowered_to=Op.CONVOLVE_FIXED,
         labelled_args=("_first", "_kernel_x", "_kernel_y", "_kernels", "magnitude"),
     ),
     Op.UNSHARP_MASK: OpSpec(
         "UnsharpMask",
-        Kind.NEIGHBOURHOOD,
+        Kind.NEIGHBORHOOD,
         ("kernel_x", "kernel_y", "sigma_x", "sigma_y", "amount", "threshold"),
-        becomes=Op.CONVOLVE,
+        lowered_to=Op.CONVOLVE_FIXED,
     ),
-    Op.MEDIAN: OpSpec("MedianBlur", Kind.NEIGHBOURHOOD, ("kernel",)),
+    Op.MEDIAN: OpSpec("MedianBlur", Kind.NEIGHBORHOOD, ("kernel",)),
     Op.CLAHE: OpSpec(
-        "CLAHE", Kind.NEIGHBOURHOOD, ("clip_limit", "tiles_x", "tiles_y"), parts_channels=True, needs_colour=True
+        "CLAHE", Kind.NEIGHBORHOOD, ("clip_limit", "tiles_x", "tiles_y"), colors_gray=True, needs_rgb=True
     ),
-    Op.MORPHOLOGY: OpSpec("Morphology", Kind.NEIGHBOURHOOD, ("width", "height", "dilates")),
-    Op.ZOOM_BLUR: OpSpec("ZoomBlur", Kind.NEIGHBOURHOOD, ("zooms", "step"), neutral=0.0),
+    Op.MORPHOLOGY: OpSpec("Morphology", Kind.NEIGHBORHOOD, ("width", "height", "dilates")),
+    Op.ZOOM_BLUR: OpSpec("ZoomBlur", Kind.NEIGHBORHOOD, ("zooms", "step"), neutral=0.0),
     Op.ABERRATION: OpSpec(
         "ChromaticAberration",
-        Kind.NEIGHBOURHOOD,
+        Kind.NEIGHBORHOOD,
         ("red_1", "red_2", "blue_1", "blue_2"),
-        colour_only=True,
-        parts_channels=True,
-        needs_colour=True,
+        color_only=True,
+        colors_gray=True,
+        needs_rgb=True,
     ),
-    Op.SCATTER: OpSpec("Scatter", Kind.NEIGHBOURHOOD, ("distance", "times", "_slot"), neutral=0.0),
-    Op.GAUSSIAN_NOISE: OpSpec("GaussianNoise", Kind.POSITION, ("mean", "sigma", "_slot"), parts_channels=True),
+    Op.SCATTER: OpSpec("Scatter", Kind.NEIGHBORHOOD, ("distance", "times", "_slot"), neutral=0.0),
+    Op.GAUSSIAN_NOISE: OpSpec("GaussianNoise", Kind.POSITION, ("mean", "sigma", "_slot"), colors_gray=True),
     Op.SALT_AND_PEPPER: OpSpec("SaltAndPepper", Kind.POSITION, ("amount", "salt", "_slot")),
-    Op.SHOT_NOISE: OpSpec("ShotNoise", Kind.POSITION, ("scale", "_slot"), parts_channels=True),
+    Op.SHOT_NOISE: OpSpec("ShotNoise", Kind.POSITION, ("scale", "_slot"), colors_gray=True),
     Op.ERASE: OpSpec(
         "Erase",
         Kind.POSITION,
@@ -283,17 +295,17 @@ SPECS: dict[Op, OpSpec] = {
         "Overlay",
         Kind.POSITION,
         ("_first", "_lines", "_columns", "_step_y", "_step_x", "_top", "_left", "strength"),
-        needs_colour=True,
+        needs_rgb=True,
     ),
-    Op.JPEG: OpSpec("JPEG", Kind.CODEC, ("quality",), parts_channels=True, needs_colour=True),
+    Op.JPEG: OpSpec("JPEG", Kind.CODEC, ("quality",), colors_gray=True, needs_rgb=True),
     Op.MAP_FIXED: OpSpec("map_fixed", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),
     Op.MAP_SCALE: OpSpec("map_scale", Kind.GEOMETRY, ("a", "c", "e", "f")),
     Op.MAP_FLOAT: OpSpec("map_float", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),
     Op.MAP_PERSPECTIVE: OpSpec("map_perspective", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f", "g", "h")),
     Op.MAP_PAD: OpSpec("map_pad", Kind.GEOMETRY, ("left", "top", "right", "bottom")),
-    Op.CONVOLVE: OpSpec(
+    Op.CONVOLVE_FIXED: OpSpec(
         "convolve",
-        Kind.NEIGHBOURHOOD,
+        Kind.NEIGHBORHOOD,
         ("_start", "kernel_x", "kernel_y", "separable", "_apart", "_cells", "_more", "_threshold"),
     ),
     Op.MIX: OpSpec("mix", Kind.VALUE, ("factor",)),
@@ -327,16 +339,16 @@ LUMA_SHIFT = 16
 
 # The same for kernels, by opcode. -1 stands for no instruction.
 KIND_OF = np.full(MAX_OPCODE, -1, np.int8)
-IS_COLOUR_ONLY = np.zeros(MAX_OPCODE, np.bool_)
+IS_COLOR_ONLY = np.zeros(MAX_OPCODE, np.bool_)
 # They need red, green and blue; images of one channel may do.
-NEEDS_COLOR = np.zeros(MAX_OPCODE, np.bool_)
+NEEDS_RGB = np.zeros(MAX_OPCODE, np.bool_)
 IS_BLUR = np.zeros(MAX_OPCODE, np.bool_)
 # Of the first argument, the first and last value at which no pixel changes; NaN, which equals nothing, for none. Handed
 # to kernels, which may be compiled before all operations are declared.
 NEUTRAL_OF = np.full((MAX_OPCODE, 2), np.nan)
 # Maps of real places, whose records program/coords.py writes.
-IS_REAL_MAP = np.zeros(MAX_OPCODE, np.bool_)
-IS_REAL_MAP[[Op.MAP_FLOAT, Op.MAP_PERSPECTIVE, Op.MAP_GRID]] = True
+IS_SUBPIXEL_MAP = np.zeros(MAX_OPCODE, np.bool_)
+IS_SUBPIXEL_MAP[[Op.MAP_FLOAT, Op.MAP_PERSPECTIVE, Op.MAP_GRID]] = True
 # Filters that read far from a pixel.
 IS_WARP = np.zeros(MAX_OPCODE, np.bool_)
 IS_WARP[[Op.ZOOM_BLUR, Op.ABERRATION, Op.SCATTER]] = True
@@ -346,9 +358,9 @@ def _enter(op: Op, spec: OpSpec) -> None:
     SPECS[op] = spec
     KIND_OF[op] = spec.kind
     NEUTRAL_OF[op] = np.nan if spec.neutral is None else spec.neutral
-    IS_COLOUR_ONLY[op] = spec.colour_only
-    NEEDS_COLOR[op] = spec.needs_colour or spec.colour_only or spec.per_channel
-    IS_BLUR[op] = spec.becomes is Op.CONVOLVE
+    IS_COLOR_ONLY[op] = spec.color_only
+    NEEDS_RGB[op] = spec.needs_rgb or spec.color_only or spec.per_channel
+    IS_BLUR[op] = spec.lowered_to is Op.CONVOLVE_FIXED
 
 
 for _op, _spec in SPECS.items():

@@ -14,7 +14,7 @@ class PassSource(IntEnum):
     CHAIN = 3  # several of them, walked back
     TABLE = 4  # a table of columns and one of rows: a nearest scale, padding that repeats the image
     INTERPOLATED = 5  # real-valued maps, walked back, then one interpolation
-    FILTER = 6  # a pixel's neighbours
+    FILTER = 6  # a pixel's neighbors
     RESAMPLE = 7  # an area of the source
     FOLDED = 8  # a CHAIN, or one map, some of which fold what lies beyond their images
 

@@ -30,7 +30,7 @@ class ViewDraw(NamedTuple):
     views: Sequence[int]
 
 
-class Rewriting(NamedTuple):
+class LoweringOptions(NamedTuple):
     """Options of lowering: see ``lowering.lower``."""
 
     composed: bool = True
@@ -50,7 +50,7 @@ class BatchPlan:
         draws: Sequence[ViewDraw],
         images: int,
         grouping: Grouping | None,
-        rewriting: Rewriting,
+        rewriting: LoweringOptions,
     ) -> None:
         records = [draw.record for draw in draws]
         views = (grouping or Grouping()).places

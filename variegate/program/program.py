@@ -27,7 +27,7 @@ from variegate.program.ops import NUM_ARGS, Op
 from variegate.program.passes import PASS_FIELDS
 
 if TYPE_CHECKING:
-    from variegate.program.points import PointFunction
+    from variegate.program.pixel_functions import PixelFunction
 
 
 # "sampled" is what transforms emit, "fused" what lowering makes of it.
@@ -98,7 +98,7 @@ class Tables:
     rectangles: Int32Array = field(default_factory=lambda: np.empty((0, 4), np.int32))  # top left h w
     # Displacements dx, dy of nodes line by line, grid after grid: see places.py.
     grids: Int16Array = field(default_factory=lambda: np.empty(0, np.int16))
-    points: list[PointFunction] = field(default_factory=list)
+    pixel_functions: list[PixelFunction] = field(default_factory=list)
     # Of images of many channels, [V, C]: see ``program/channels.py``.
     colors: Float64Array = field(default_factory=lambda: np.empty((0, 3), np.float64))
 

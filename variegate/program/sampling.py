@@ -116,7 +116,7 @@ class Sampling(TableBuilder):
         """float64[R, 4] in [0, 1) from one slot; of one word alone, float64[R]."""
         return rng.to_unit(self._words[self.source[rows], slot - self._first_slot, word])
 
-    def lasting_words(self, rows: Rows, slot: int) -> npt.NDArray[np.uint32]:
+    def epoch_invariant_words(self, rows: Rows, slot: int) -> npt.NDArray[np.uint32]:
         """uint32[R, 4] from one slot, the same in every epoch."""
         if self._first_key is None:
             raise ValueError(f"first_key: got None in epoch {self.epoch}; accepted: the key of epoch 0")
@@ -325,7 +325,7 @@ class Sampling(TableBuilder):
         """From now on ``rows`` are all that leave in one format."""
         self._alike = len(rows)
 
-    def are_all(self, rows: Rows) -> bool:
+    def covers_group(self, rows: Rows) -> bool:
         """True if ``rows`` stand for all images that leave in one format."""
         if len(rows) < self._alike or len(self.source) == len(self._ids):
             return len(rows) >= self._alike
@@ -441,7 +441,7 @@ def after_steps(title: str, steps: tuple[object, ...]) -> ValueError:
 def check_equal(op: int, is_random: bool, title: str) -> None:
     """Raises ValueError for an instruction that makes three equal channels differ. ``is_random``: of erasing."""
     spec = SPECS.get(Op(op))
-    if spec is not None and (spec.parts_channels or spec.per_channel or (op == Op.ERASE and is_random)):
+    if spec is not None and (spec.colors_gray or spec.per_channel or (op == Op.ERASE and is_random)):
         raise ValueError(
             f"{title} of a gray image after {spec.name}, which would differ between channels; accepted: "
             f"{title} before it"

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from variegate.arrays import AnyArray, Float32Array, Int16Array, Int32Array, RealArray, UInt8Array
 from variegate.program.channels import needs_color
-from variegate.program.points import PointFunction
+from variegate.program.pixel_functions import PixelFunction
 from variegate.program.program import Tables
 
 _NONE = Tables()
@@ -23,7 +23,7 @@ class TableBuilder:
         self.num_channels = num_channels
         self._parts: dict[str, list[AnyArray]] = {}
         self._counts: dict[str, int] = {}
-        self._points: list[PointFunction] = []
+        self._pixel_functions: list[PixelFunction] = []
         self._names: list[str] = []
         if num_channels != 3:
             self.add("luts", np.empty((0, num_channels, 256)))
@@ -41,7 +41,8 @@ class TableBuilder:
 
     def adopt_tables(self, other: TableBuilder) -> None:
         """Take the tables of another builder in place of its own."""
-        self._parts, self._counts, self._points, self._names = other._parts, other._counts, other._points, other._names
+        self._parts, self._counts = other._parts, other._counts
+        self._pixel_functions, self._names = other._pixel_functions, other._names
 
     def table_size(self, table: str) -> int:
         """Entries of a side table so far."""
@@ -54,7 +55,7 @@ class TableBuilder:
 
     def is_empty_but(self, table: str) -> bool:
         """True if no other side table has entries."""
-        return not (self._points or self._parts.keys() - {table})
+        return not (self._pixel_functions or self._parts.keys() - {table})
 
     def name_index(self, name: str) -> int:
         if name not in self._names:
@@ -75,7 +76,7 @@ class TableBuilder:
         return self.add("matrices", matrix)
 
     def add_filters(self, kernels: RealArray) -> int:
-        """float[M, height, width] -> where their weights begin, for Op.FILTER."""
+        """float[M, height, width] -> where their weights begin, for Op.CONVOLVE_FLOAT."""
         return self.add("filters", kernels)
 
     def add_rectangles(self, rectangles: Int32Array) -> int:
@@ -86,14 +87,14 @@ class TableBuilder:
         """int16 dx, dy of nodes, line by line -> where they begin, for Op.DISPLACE."""
         return self.add("grids", displacements)
 
-    def add_point(self, function: PointFunction) -> int:
-        """A point function -> its index, for Op.POINT."""
-        for index, known in enumerate(self._points):
+    def add_pixel_function(self, function: PixelFunction) -> int:
+        """A pixel function -> its index, for Op.PIXEL_FUNCTION."""
+        for index, known in enumerate(self._pixel_functions):
             if known is function:
                 return index
         function.check()
-        self._points.append(function)
-        return len(self._points) - 1
+        self._pixel_functions.append(function)
+        return len(self._pixel_functions) - 1
 
     def tables(self) -> Tables:
-        return Tables(**{name: self.joined(name) for name in self._parts}, points=self._points)
+        return Tables(**{name: self.joined(name) for name in self._parts}, pixel_functions=self._pixel_functions)

@@ -19,8 +19,8 @@ def corners_of(boxes: Float64Array, box_format: str) -> Float64Array:
         radians = np.radians(boxes[:, 4])
         along = np.stack([np.cos(radians), -np.sin(radians)], axis=1) * boxes[:, 2:3] / 2.0
         down = np.stack([np.sin(radians), np.cos(radians)], axis=1) * boxes[:, 3:4] / 2.0
-        centre = boxes[:, :2]
-        return np.stack([centre - along - down, centre + along - down, centre + along + down, centre - along + down], 1)
+        center = boxes[:, :2]
+        return np.stack([center - along - down, center + along - down, center + along + down, center - along + down], 1)
     left, top, right, bottom = edges_of(boxes, box_format).T
     return np.stack([left, top, right, top, right, bottom, left, bottom], axis=1).reshape(-1, 4, 2)
 
@@ -55,6 +55,6 @@ def from_corners(corners: Float64Array) -> Float64Array:
     v = np.einsum("mij,mj->mi", corners, down)
     middle_u = (u.min(axis=1) + u.max(axis=1)) / 2.0
     middle_v = (v.min(axis=1) + v.max(axis=1)) / 2.0
-    centre = middle_u[:, None] * along + middle_v[:, None] * down
+    center = middle_u[:, None] * along + middle_v[:, None] * down
     sizes = np.stack([np.ptp(u, axis=1), np.ptp(v, axis=1), np.degrees(angle)], axis=1)
-    return np.concatenate([centre, sizes], axis=1)
+    return np.concatenate([center, sizes], axis=1)

@@ -89,7 +89,7 @@ def _as_written(
         visibility = np.where(state == ERASED, np.minimum(visibility, 1.0), visibility)
         visibility = np.where(state == LEFT_IMAGE, 0.0, visibility)
         written = np.column_stack([places, visibility.astype(np.float32)])
-    if options.point_origin == "centre":
+    if options.point_origin == "center":
         written[:, :2] -= np.float32(0.5)
     if options.normalized:
         height, width = frames.sizes[row, 1].T

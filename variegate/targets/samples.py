@@ -206,7 +206,7 @@ def _points(made: OfImage, value: Any, options: Targets) -> Float64Array:
     points = points.copy()
     if options.normalized:
         points[..., :2] *= made.size[::-1]
-    if options.point_origin == "centre":
+    if options.point_origin == "center":
         points[..., :2] += 0.5
     return points
 

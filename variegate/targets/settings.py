@@ -39,7 +39,7 @@ class Targets:
         box_format: "xyxy" (left, top, right, bottom), "xywh" (left, top, width, height), "cxcywh" (center, width,
             height) or "cxcywhr" (with degrees, counter-clockwise), in pixels from the image's top left corner.
         normalized: boxes and key points are shares of the image's width and height. Not for "cxcywhr".
-        point_origin: origin of key points: "corner" of the image, as for boxes, or "centre" of the first pixel
+        point_origin: origin of key points: "corner" of the image, as for boxes, or "center" of the first pixel
             (Albumentations, and torchvision's flips).
         mask_fill: value of masks where the image shows its fill color; 255 is the usual ignored class.
         min_area: drop boxes with a smaller area in the result, in pixels. Boxes without area are always dropped.
@@ -77,7 +77,7 @@ class Targets:
             meant = f"{_ELSEWHERE[self.box_format]}, which is the same"
             raise refused("box_format", self.box_format, meant)
         one_of("box_format", self.box_format, BOX_FORMATS)
-        one_of("point_origin", self.point_origin, ("corner", "centre"))
+        one_of("point_origin", self.point_origin, ("corner", "center"))
         for name in ("normalized", "clip", "padded"):
             one_of(name, getattr(self, name), (True, False))
         integer("mask_fill", self.mask_fill, -(2**31), 2**31 - 1)

@@ -18,7 +18,7 @@ from variegate.ops.box_crops import (
     RandomResizedBoxSafeCrop,
     SanitizeBoundingBoxes,
 )
-from variegate.ops.colour import (
+from variegate.ops.color import (
     CLAHE,
     AutoContrast,
     ChannelDropout,

@@ -8,7 +8,7 @@ from PIL import Image, ImageFont
 
 from variegate.apps.preview.overlay import Points, ShownMask, TargetOverlay, draw_overlay
 from variegate.apps.preview.sheet import Cell, draw_sheet
-from variegate.apps.preview.text import NEUTRAL, Key, colours_of, ink_on
+from variegate.apps.preview.text import NEUTRAL, Key, colors_of, ink_on
 
 RED = (255, 0, 0)
 GRAY = (128, 128, 128)
@@ -121,7 +121,7 @@ def test_many_names_are_left_to_the_key() -> None:
 
 def test_the_key_has_every_class_in_lines_that_fit() -> None:
     font = ImageFont.load_default(15)
-    key = Key(colours_of(f"class number {n}" for n in range(30)), font, 300)
+    key = Key(colors_of(f"class number {n}" for n in range(30)), font, 300)
     entries = [entry for line in key.lines for entry in line]
     assert [name for _, name, _ in entries] == [*(f"class number {n}" for n in range(24)), "and 6 more"]
     for line in key.lines:
@@ -136,7 +136,7 @@ def test_a_sheet_has_a_key_where_there_are_classes() -> None:
     box = TargetOverlay(np.array([[10.0, 10, 40, 40]]), ["ant"])
     plain, keyed = (draw_sheet([[Cell(image, "x", overlay=one)]], "Title", []) for one in (None, box))
     assert keyed.height > plain.height
-    colour = colours_of(["ant"])["ant"]
+    colour = colors_of(["ant"])["ant"]
     places = (np.asarray(keyed) == colour).all(-1)
     assert places[: keyed.height - plain.height + 60].any(), "the swatch"
     assert not (np.asarray(plain) == colour).all(-1).any()

@@ -30,7 +30,7 @@ NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
 
 
 class Point(T.CustomOp):
-    """A point function of every instruction, so that one is compiled in."""
+    """A pixel function of every instruction, so that one is compiled in."""
 
     @staticmethod
     def point(r: Any, g: Any, b: Any, m: Any) -> tuple[Any, ...]:

@@ -183,7 +183,7 @@ def test_blurs_are_the_references_to_the_bit() -> None:
 
 def test_filters_are_the_references_to_the_bit() -> None:
     rng = np.random.default_rng(0)
-    chains = [[step(Op.HFLIP), step(Op.FILTER, table=random_kernels(rng)), step(Op.INVERT)] for _ in range(3)]
+    chains = [[step(Op.HFLIP), step(Op.CONVOLVE_FLOAT, table=random_kernels(rng)), step(Op.INVERT)] for _ in range(3)]
     chains += [[step(Op.UNSHARP_MASK, 5, 3, 1.0, 0.7, 1.6, 4.0)], [step(Op.UNSHARP_MASK, 3, 3, 1.0, 1.0, 0.0, 0.0)]]
     chains += [[step(Op.MEDIAN, 7)]]
     images = [noise(17, 31), gray(3, 2), noise(9, 33, 3, 4), noise(12, 33), gray(5, 9), noise(12, 9)]

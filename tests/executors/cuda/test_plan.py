@@ -1,4 +1,4 @@
-"""What the executor launches: how often, with which abilities, and from what memory."""
+"""What the executor launches: how often, with which features, and from what memory."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def test_kernels_are_compiled_for_what_a_batch_holds_and_never_unlearn() -> None
     executor = poisoned_executor("cpu")
     image = photo(20, 30)
 
-    def abilities(*chain: Step) -> dict[str, bool]:
+    def features(*chain: Step) -> dict[str, bool]:
         _, work = _prepare(program_of([list(chain)], [image]), executor)
         return {name for name, value in work.launches[-1].constants.items() if name.startswith("HAS") and value}  # type: ignore[return-value]
 
-    assert abilities(step(Op.HFLIP)) == set()
-    assert abilities(step(Op.SHARPNESS, 0.5)) == {"HAS_FILTER"}
-    assert abilities(step(Op.HUE, 0.1)) == {"HAS_FILTER", "HAS_HUE"}
-    assert abilities(step(Op.HFLIP)) == {"HAS_FILTER", "HAS_HUE"}
+    assert features(step(Op.HFLIP)) == set()
+    assert features(step(Op.SHARPNESS, 0.5)) == {"HAS_FILTER"}
+    assert features(step(Op.HUE, 0.1)) == {"HAS_FILTER", "HAS_HUE"}
+    assert features(step(Op.HFLIP)) == {"HAS_FILTER", "HAS_HUE"}
 
 
 def test_the_program_travels_in_one_copy(monkeypatch: pytest.MonkeyPatch) -> None:

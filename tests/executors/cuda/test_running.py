@@ -22,13 +22,13 @@ from variegate import math as vm
 from variegate import transforms as T
 from variegate.executors import cpu
 from variegate.executors.cuda.kernels.values import words
-from variegate.executors.cuda.points import PointFunctions, compiled
+from variegate.executors.cuda.pixel_functions import PixelFunctions, compiled
 from variegate.executors.runners.cuda import CudaRunner
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.images import as_tensor, check_tensor, check_tensors
 from variegate.jobs.output.files import encode_image
 from variegate.program.ops import Op
-from variegate.program.points import PointFunction
+from variegate.program.pixel_functions import PixelFunction
 from variegate.transforms import Transform
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "on_a_gpu.py"
@@ -69,10 +69,10 @@ def test_encoded_images() -> None:
     assert torch.equal(RUNNER.decode_and_run(program, batch), expected)
 
 
-def _check_points(functions: list[PointFunction]) -> None:
+def _check_points(functions: list[PixelFunction]) -> None:
     """To the bit the CPU's pixels, of a program that has all of the functions."""
     images = [photo(9, 40), gray(5, 33), photo(7, 20, "coffee")]
-    rows = [[step(Op.POINT, 0.75, table=function)] for function in functions for _ in images]
+    rows = [[step(Op.PIXEL_FUNCTION, 0.75, table=function)] for function in functions for _ in images]
     program = program_of(rows, images * len(functions))
     results = run_poisoned(EXECUTOR, program, images * len(functions))
     expected = cpu.run(program, images * len(functions), 1)
@@ -87,8 +87,8 @@ def test_point_functions_are_the_same_on_both_devices() -> None:
     def of_one(function: Any) -> Any:
         return lambda r, g, b, m: (function(r), 99 * function(m * g), 9 * function(b))
 
-    _check_points([PointFunction(of_two(function), name) for name, function in EXACT.items()])
-    _check_points([PointFunction(of_one(function), name) for name, function in ELEMENTARY.items()])
+    _check_points([PixelFunction(of_two(function), name) for name, function in EXACT.items()])
+    _check_points([PixelFunction(of_one(function), name) for name, function in ELEMENTARY.items()])
 
 
 @pytest.mark.parametrize("first", range(0, 40, 10))
@@ -98,8 +98,8 @@ def test_random_point_functions(first: int) -> None:
 
 
 def test_nan_and_infinities_are_those_of_the_cpu() -> None:
-    _check_points([PointFunction(lambda r, g, b, m: (vm.log(-1 - r), 1 / (g - g), -1 / (b - b)), "nothing")])
-    _check_points([PointFunction(lambda r, g, b, m: (float("nan"), float("inf"), float("-inf")), "constants")])
+    _check_points([PixelFunction(lambda r, g, b, m: (vm.log(-1 - r), 1 / (g - g), -1 / (b - b)), "nothing")])
+    _check_points([PixelFunction(lambda r, g, b, m: (float("nan"), float("inf"), float("-inf")), "constants")])
 
 
 def test_the_operation_of_the_example() -> None:
@@ -112,13 +112,13 @@ def test_a_compiled_function_is_refused() -> None:
     class Fade(T.CustomOp):
         point = ctypes.CFUNCTYPE(None)(lambda: None)
 
-    with pytest.raises(ValueError, match=r"Fade: its point function is compiled for CPUs and cannot run on a CUDA"):
+    with pytest.raises(ValueError, match=r"Fade: its pixel function is compiled for CPUs and cannot run on a CUDA"):
         _compare(Fade(), [photo(9, 9)])
 
 
 def test_functions_have_names_and_keys_of_their_own() -> None:
     """Triton keeps machine code by the text of what a kernel was compiled with, and calls functions by their names."""
-    records = [PointFunction(lambda r, g, b, m, n=n: (r * n, g, b), "scaled").record for n in (2, 3, 3)]
+    records = [PixelFunction(lambda r, g, b, m, n=n: (r * n, g, b), "scaled").record for n in (2, 3, 3)]
     names = [compiled(record).fn.__name__ for record in records]
     assert names[0] != names[1] == names[2]
 
@@ -129,7 +129,7 @@ def test_functions_have_names_and_keys_of_their_own() -> None:
         def __repr__(self) -> str:
             return "the same name"
 
-    first, second = (PointFunctions([Compiled(key)]) for key in ("a", "b"))
+    first, second = (PixelFunctions([Compiled(key)]) for key in ("a", "b"))
     assert str(first) != str(second)
     assert first.cache_key != second.cache_key
 

@@ -142,7 +142,7 @@ def test_maps_are_the_librarys(name: str, arguments: dict[str, Any], expected: l
     sample = {"image": np.zeros((40, 48, 3), np.uint8), "keypoints": points}
     augmenter = vg.Augmenter(vg.from_albumentations(one(name, **arguments)), seed=0)
     for batch in (1, 3):  # one image has a code path of its own
-        result = augmenter([sample] * batch, targets=vg.Targets(point_origin="centre"))[-1]
+        result = augmenter([sample] * batch, targets=vg.Targets(point_origin="center"))[-1]
         np.testing.assert_allclose(result["keypoints"], expected, atol=1e-3)
 
 
@@ -151,7 +151,7 @@ def test_axes_of_shift_scale_rotate_have_factors_of_their_own() -> None:
     limits = {"scale_limit": [-0.5, 0.5], "rotate_limit": [0, 0], "shift_limit": [0, 0]}
     sample = {"image": np.zeros((40, 48, 3), np.uint8), "keypoints": [(23.5, 19.5), (27.5, 23.5)]}
     augmenter = vg.Augmenter(vg.from_albumentations(one("ShiftScaleRotate", **limits)))
-    results = augmenter([sample] * 200, targets=vg.Targets(point_origin="centre"))
+    results = augmenter([sample] * 200, targets=vg.Targets(point_origin="center"))
     factors = np.array([(result["keypoints"][1] - result["keypoints"][0]) / 4 for result in results])
     assert abs(np.corrcoef(factors.T)[0, 1]) < 0.25
     np.testing.assert_allclose([factors.min(), factors.max()], [0.5, 1.5], atol=0.03)

@@ -146,7 +146,7 @@ FRAMES: list[tuple[dict[str, Any], list[Any], list[Any], list[Any], list[Any]]] 
         [0.5, 0.5, 0.25, 0.5],
         [0.5, 0.25, 2],
     ),
-    ({"box_format": "xywh", "point_origin": "centre"}, [4, 6, 8, 12], [9, 6, 2], [20, 6, 8, 12], [22, 6, 2]),
+    ({"box_format": "xywh", "point_origin": "center"}, [4, 6, 8, 12], [9, 6, 2], [20, 6, 8, 12], [22, 6, 2]),
 ]
 
 

@@ -76,7 +76,7 @@ class Centring(torch.nn.Module):
         self.features, self.head = torch.nn.Sequential(*layers), torch.nn.Linear(16, num_classes)
 
     @torch.no_grad()
-    def initialise(self, images: torch.Tensor) -> None:
+    def initialize(self, images: torch.Tensor) -> None:
         self.offset.copy_(images.mean())
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:

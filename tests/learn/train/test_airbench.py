@@ -39,7 +39,7 @@ def test_whitened_patches_are_uncorrelated_with_a_variance_of_one() -> None:
 
 def test_the_first_layer_has_both_signs_and_is_not_learnt() -> None:
     images, model = correlated(), Airbench(0.1, 5)
-    model.initialise(images)
+    model.initialize(images)
     responses = model.whiten(images)
     assert torch.allclose(responses[:, :12], -responses[:, 12:])
     assert torch.allclose(covariance_of(responses[:, :12]), torch.eye(12), atol=0.01)
@@ -97,8 +97,8 @@ def striped(number: int) -> Any:
 
 def test_it_is_initialised_once_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[torch.Tensor] = []
-    initialise = Airbench.initialise
-    monkeypatch.setattr(Airbench, "initialise", lambda model, images: (seen.append(images), initialise(model, images)))
+    initialize = Airbench.initialize
+    monkeypatch.setattr(Airbench, "initialize", lambda model, images: (seen.append(images), initialize(model, images)))
     chosen: dict[str, Any] = {
         "model": "airbench-94x0.05",
         "batch_size": 16,

@@ -101,7 +101,7 @@ def test_all_ranks_begin_with_what_the_first_made_of_the_images(ran: Path, tmp_p
         begun.append(images.mean().item())
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Centring, "initialise", keep)
+        patched.setattr(Centring, "initialize", keep)
         chosen = {name: value for name, value in ADAMW.items() if name != "images"} | {"epochs": 1}
         train(source, options(tmp_path, **chosen), validation=validation)
     offset = torch.load(ran / "whole-adamw" / "model.pt")["weights"]["offset"].item()

@@ -59,7 +59,7 @@ _TURNS = {
     7: "mirrored and turned by 270 degrees",
     8: "turned by 270 degrees",
 }
-# One colour, but for a level or so of a byte, as JPEG's rounding leaves it.
+# One color, but for a level or so of a byte, as JPEG's rounding leaves it.
 _BLANK = 1.0 / 255
 # With more contrast a dark or bright image has lines on its white, or lights in its night, and is meant so.
 _DRAWN = 0.12

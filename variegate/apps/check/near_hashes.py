@@ -24,7 +24,7 @@ from variegate.threads import default_threads
 
 PARTS = 4
 PART_BITS = 16
-# Parts of hashes further from each other have so many neighbours that a comparison of all with all would be faster.
+# Parts of hashes further from each other have so many neighbors that a comparison of all with all would be faster.
 MOST_DISTANCE = 15
 # flip: 1 left to right, + 2 upside down, which together are half a turn.
 FLIPS = (0, 1, 2, 3)
@@ -84,7 +84,7 @@ def find_partners(
     with ThreadPoolExecutor(default_threads()) as pool:
         for part, radius in enumerate(radii(distance)):
             index = _index(hashes, part, bits)
-            masks = neighbours(radius, bits)
+            masks = neighbors(radius, bits)
             searched = [index]
             if len(turned_hashes):
                 searched.append(_index(turned_hashes, part, bits, first_row=n))
@@ -138,7 +138,7 @@ def radii(distance: int) -> list[int]:
     return [each if part <= more else each - 1 for part in range(PARTS)]
 
 
-def neighbours(radius: int, bits: int = PART_BITS) -> UInt16Array:
+def neighbors(radius: int, bits: int = PART_BITS) -> UInt16Array:
     """Numbers of so many bits of which at most ``radius`` are set, fewest first."""
     values = np.arange(1 << bits, dtype=np.uint16)
     number = np.unpackbits(values.view(np.uint8)).reshape(len(values), -1).sum(1)

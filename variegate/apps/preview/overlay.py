@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 from variegate.apps.preview.text import NEUTRAL, RGB, ink_on, shorten
 from variegate.arrays import AnyArray, BoolArray, Float64Array
 
-# Shares of a mask's colour: within it, and at its edge.
+# Shares of a mask's color: within it, and at its edge.
 _WITHIN = 0.36
 _AT_EDGE = 0.95
 # Mask pixels for one of the picture that are looked at, along each axis.
@@ -66,37 +66,37 @@ class TargetOverlay:
 
 
 def draw_overlay(
-    picture: Image.Image, overlay: TargetOverlay, size: tuple[int, int], colours: Mapping[str, RGB]
+    picture: Image.Image, overlay: TargetOverlay, size: tuple[int, int], colors: Mapping[str, RGB]
 ) -> None:
     """Draw on an RGB picture that shows an image of ``size`` (height, width), enlarged or reduced. Lines, points and
     text have sizes by the picture's, not the image's."""
     scale = np.array([picture.width / size[1], picture.height / size[0]])
-    _paint_areas(picture, overlay.areas, colours)
+    _paint_areas(picture, overlay.areas, colors)
     layer = Image.new("RGBA", picture.size, (0, 0, 0, 0))
     boxes = _shown_boxes(overlay, scale, picture.size)
-    _draw_boxes(layer, boxes, overlay.names, colours)
+    _draw_boxes(layer, boxes, overlay.names, colors)
     if overlay.points:
-        _draw_points(layer, overlay.points, scale, colours)
+        _draw_points(layer, overlay.points, scale, colors)
     if min(picture.size) >= _ROOM_FOR_NAMES:
-        _write_names(layer, boxes, overlay.names, colours)
+        _write_names(layer, boxes, overlay.names, colors)
     picture.paste(layer, (0, 0), layer)
 
 
-def _colour(name: str | None, colours: Mapping[str, RGB]) -> RGB:
-    return NEUTRAL if name is None else colours.get(name, NEUTRAL)
+def _color(name: str | None, colors: Mapping[str, RGB]) -> RGB:
+    return NEUTRAL if name is None else colors.get(name, NEUTRAL)
 
 
 # -- masks -------------------------------------------------------------------------------------------------------
 
 
-def _paint_areas(picture: Image.Image, areas: Sequence[ShownMask], colours: Mapping[str, RGB]) -> None:
+def _paint_areas(picture: Image.Image, areas: Sequence[ShownMask], colors: Mapping[str, RGB]) -> None:
     for area in areas:
         few = _few(area.mask_HW, picture.size)
         # Small ones over large ones, which they may be part of.
         values, counts = np.unique(few, return_counts=True)
         for value in values[np.argsort(-counts, kind="stable")].tolist():
             if int(value) in area.names:
-                _paint(picture, few == value, _colour(area.names[int(value)], colours))
+                _paint(picture, few == value, _color(area.names[int(value)], colors))
 
 
 def _few(mask_HW: AnyArray, size: tuple[int, int]) -> AnyArray:
@@ -110,7 +110,7 @@ def _few(mask_HW: AnyArray, size: tuple[int, int]) -> AnyArray:
     return np.asarray(mask_HW[np.ix_(ys, xs)])
 
 
-def _paint(picture: Image.Image, inside: BoolArray, colour: RGB) -> None:
+def _paint(picture: Image.Image, inside: BoolArray, color: RGB) -> None:
     """Translucent within, a line along the edge. ``inside``: bool [h, w], which the picture shows in its own size."""
     is_enlarged = inside.shape[0] <= picture.height and inside.shape[1] <= picture.width
     resample = Image.Resampling.NEAREST if is_enlarged else Image.Resampling.BOX
@@ -120,7 +120,7 @@ def _paint(picture: Image.Image, inside: BoolArray, colour: RGB) -> None:
     around = np.pad(solid, 1, mode="edge")
     is_edge = solid & ~(around[:-2, 1:-1] & around[2:, 1:-1] & around[1:-1, :-2] & around[1:-1, 2:])
     share = np.where(is_edge, _AT_EDGE, cover * _WITHIN)[..., None]
-    mixed = np.asarray(picture, np.float32) * (1.0 - share) + np.array(colour, np.float32) * share
+    mixed = np.asarray(picture, np.float32) * (1.0 - share) + np.array(color, np.float32) * share
     picture.paste(Image.fromarray(np.rint(mixed).astype(np.uint8)))
 
 
@@ -139,7 +139,7 @@ def _shown_boxes(overlay: TargetOverlay, scale: Float64Array, size: tuple[int, i
 
 
 def _draw_boxes(
-    layer: Image.Image, boxes: list[tuple[int, int, int, int]], names: Sequence[str], colours: Mapping[str, RGB]
+    layer: Image.Image, boxes: list[tuple[int, int, int, int]], names: Sequence[str], colors: Mapping[str, RGB]
 ) -> None:
     draw = ImageDraw.Draw(layer)
     side = min(layer.size)
@@ -150,7 +150,7 @@ def _draw_boxes(
         left, top, right, bottom = boxes[n]
         draw.rectangle((left - 1, top - 1, right + 1, bottom + 1), outline=_HALO)
     for n in order:
-        draw.rectangle(boxes[n], outline=_colour(names[n], colours), width=width)
+        draw.rectangle(boxes[n], outline=_color(names[n], colors), width=width)
 
 
 def _area(box: tuple[int, int, int, int]) -> int:
@@ -158,7 +158,7 @@ def _area(box: tuple[int, int, int, int]) -> int:
 
 
 def _write_names(
-    layer: Image.Image, boxes: list[tuple[int, int, int, int]], names: Sequence[str], colours: Mapping[str, RGB]
+    layer: Image.Image, boxes: list[tuple[int, int, int, int]], names: Sequence[str], colors: Mapping[str, RGB]
 ) -> None:
     """Beside each box where there is room that no other name has taken; the sheet's key has all names."""
     size = int(np.clip(min(layer.size) / 50, *_NAME_SIZES))
@@ -186,9 +186,9 @@ def _write_names(
         if not text or free is None:
             continue
         taken.append(free)
-        colour = _colour(names[n], colours)
-        draw.rectangle(free, (*colour, 235))
-        draw.text((free[0] + _NAME_PADDING, free[1] + height / 2), text, ink_on(colour), font, anchor="lm")
+        color = _color(names[n], colors)
+        draw.rectangle(free, (*color, 235))
+        draw.text((free[0] + _NAME_PADDING, free[1] + height / 2), text, ink_on(color), font, anchor="lm")
 
 
 def _overlap(a: tuple[int, int, int, int], b: tuple[int, int, int, int]) -> bool:
@@ -198,21 +198,21 @@ def _overlap(a: tuple[int, int, int, int], b: tuple[int, int, int, int]) -> bool
 # -- key points --------------------------------------------------------------------------------------------------
 
 
-def _draw_points(layer: Image.Image, every: Sequence[Points], scale: Float64Array, colours: Mapping[str, RGB]) -> None:
+def _draw_points(layer: Image.Image, every: Sequence[Points], scale: Float64Array, colors: Mapping[str, RGB]) -> None:
     """Visible points filled, hidden ones hollow; lines between those that are there."""
     large = Image.new("RGBA", (layer.width * _SMOOTH, layer.height * _SMOOTH), (0, 0, 0, 0))
     draw = ImageDraw.Draw(large)
     radius = max(1.5, min(layer.size) ** 0.5 / 5.0)
     for points in every:
-        colour = (*_colour(points.name, colours), 255)
+        color = (*_color(points.name, colors), 255)
         places = points.places[:, :2] * scale * _SMOOTH
         there = points.places[:, 2] > 0
         bones = [places[[a, b]].ravel().tolist() for a, b in points.bones if there[a] and there[b]]
-        for fill, width in ((_HALO, 0.5 * radius + 2.0), (colour, 0.5 * radius)):
+        for fill, width in ((_HALO, 0.5 * radius + 2.0), (color, 0.5 * radius)):
             for bone in bones:
                 draw.line(bone, fill, round(width * _SMOOTH))
         for place, visibility in zip(places[there].tolist(), points.places[there, 2].tolist(), strict=True):
-            rings = [(radius + 1.2, _HALO), (radius + 0.6, (255, 255, 255, 255)), (radius - 0.2, colour)]
+            rings = [(radius + 1.2, _HALO), (radius + 0.6, (255, 255, 255, 255)), (radius - 0.2, color)]
             if visibility <= _HIDDEN:
                 rings.append((radius * 0.55, (0, 0, 0, 0)))
             for ring, fill in rings:

@@ -19,7 +19,7 @@ from variegate.augmenter.planner import num_partners
 from variegate.checks import meant, refused
 from variegate.errors import DecodeError
 from variegate.loader.shuffle import partners_of
-from variegate.ops.base import Transform, UsefulRange
+from variegate.ops.base import Transform, TypicalRange
 from variegate.policies.augmentation import Augmentation
 from variegate.policies.spaces import space
 from variegate.policies.table import EMISSIONS
@@ -63,7 +63,7 @@ def sample_rows(
         given["conditions"] = {**given.get("conditions", {}), "objects": objects}
     if partners:
         given["partners"] = np.arange(len(rows), len(images)).reshape(len(rows), -1)
-    if not transform._is_alone:  # it chooses by them
+    if not transform._must_be_root:  # it chooses by them
         boxes = [image.targets.get("boxes") for image in images if image.targets is not None]
         given["boxes"] = boxes if boxes and boxes[0] is not None else None
     names = {image.sample_id: image.name for image in images}
@@ -103,7 +103,7 @@ def _partners(choice: Choice, number: int, seed: int, epoch: int) -> list[Chosen
 
 
 def in_bytes(program: Program) -> Program:
-    """The same up to its finished tensors: uint8, and what is erased of normalised ones is erased before."""
+    """The same up to its finished tensors: uint8, and what is erased of normalized ones is erased before."""
     output = program.output
     args = program.args
     fill = program.fill
@@ -189,13 +189,13 @@ class StrengthSweep:
         return float(np.trunc(np.float32(magnitude * sides[self.unit])))
 
 
-def _useful_ranges() -> dict[str, UsefulRange]:
-    return {name: cls._useful for name, cls in Transform.registry.items() if cls._useful is not None}
+def _typical_ranges() -> dict[str, TypicalRange]:
+    return {name: cls._typical_range for name, cls in Transform.registry.items() if cls._typical_range is not None}
 
 
 def sweepable() -> list[str]:
     """Names that ``sweep_of`` accepts."""
-    return sorted({*EMISSIONS, *_useful_ranges()} - {"Identity"})
+    return sorted({*EMISSIONS, *_typical_ranges()} - {"Identity"})
 
 
 def sweep_of(name: str, steps: int) -> StrengthSweep:
@@ -208,7 +208,7 @@ def sweep_of(name: str, steps: int) -> StrengthSweep:
     found = {known.casefold(): known for known in sweepable()}.get(name.casefold())
     if found is None:
         raise refused("sweep", name, ", ".join(sweepable()) + meant(name, sweepable()))
-    if (useful := _useful_ranges().get(found)) is not None:
+    if (useful := _typical_ranges().get(found)) is not None:
         low, high, identity, _, spread, unit = useful
         magnitudes = _spread(lambda count: spread(low, high, count).tolist(), steps, identity)
         return StrengthSweep(found, magnitudes, unit, "a useful range", identity)
@@ -237,7 +237,7 @@ def _spread(spread: Callable[[int], list[float]], steps: int, identity: float | 
 
 def sweep_rows(choice: Choice, sweep: StrengthSweep, seed: int) -> list[list[Cell]]:
     """For every image: itself, labelled with the argument that changes nothing, then the operation at each step."""
-    useful = _useful_ranges().get(sweep.name)
+    typical = _typical_ranges().get(sweep.name)
     rows: list[list[Cell]] = []
     for image in choice.images:
         first = original(image, choice.naming)
@@ -246,8 +246,8 @@ def sweep_rows(choice: Choice, sweep: StrengthSweep, seed: int) -> list[list[Cel
         row = [first]
         for index in range(len(sweep.magnitudes)):
             value = sweep.argument(index, *image.img_HWC.shape[:2])
-            if useful is not None and useful.make is not None:
-                transform = useful.make(value)
+            if typical is not None and typical.build is not None:
+                transform = typical.build(value)
             else:
                 magnitudes = (value, value) if len(sweep.magnitudes) > 1 else None
                 transform = Augmentation(sweep.name, sweep.name, magnitudes)

@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from variegate.apps.plotting import FAINT, FRAME, INK
 from variegate.apps.preview.overlay import TargetOverlay, draw_overlay
-from variegate.apps.preview.text import RGB, Font, Key, colours_of, line_height, wrap, wrap_name
+from variegate.apps.preview.text import RGB, Font, Key, colors_of, line_height, wrap, wrap_name
 from variegate.arrays import UInt8Array
 
 Image_HWC = UInt8Array
@@ -33,7 +33,7 @@ MOST_VIEWS = 6
 
 @dataclass(frozen=True)
 class Cell:
-    """A picture and the lines under it; the first line is ``title`` (dark), the rest follow in grey.
+    """A picture and the lines under it; the first line is ``title`` (dark), the rest follow in gray.
 
     A title that ``is_name`` is the name of a file, which is broken at its separators. ``overlay`` is drawn on the
     picture. ``group``: of a view, its copy and its group, which keep together.
@@ -83,8 +83,8 @@ def draw_sheet(
     inner = num_columns * column + (num_columns - 1) * GAP
     texts = [(title, INK, TITLE_SIZE), *((note, FAINT, NOTE_SIZE) for note in notes)]
     heading = [(line, ink, size) for text, ink, size in texts for line in wrap(text, fonts[size], inner)]
-    colours = _colours_of_classes(rows)
-    key = Key(colours, fonts[NOTE_SIZE], inner)
+    colors = _colors_of_classes(rows)
+    key = Key(colors, fonts[NOTE_SIZE], inner)
     captions = [[_caption_lines(one, fonts[CAPTION_SIZE], column) for one in row] for row in rows]
     picture_heights = [max(_fitted(one.img_HWC, cell)[1] for one in row) for row in rows]
     text_heights = [max(map(len, lines)) * line_height(CAPTION_SIZE) for lines in captions]
@@ -107,7 +107,7 @@ def draw_sheet(
                 continue
             picture = _fit(one.img_HWC, cell)
             if one.overlay is not None:
-                draw_overlay(picture, one.overlay, one.img_HWC.shape[:2], colours)
+                draw_overlay(picture, one.overlay, one.img_HWC.shape[:2], colors)
             x = MARGIN + number * (column + GAP)
             upper = y + (picture_height - picture.height) // 2
             draw.rectangle((x - 1, upper - 1, x + picture.width, upper + picture.height), outline=FRAME)
@@ -131,10 +131,10 @@ def fitting_sizes(rows: list[list[Cell]]) -> tuple[int, int]:
     return side, max(side, NARROWEST_COLUMN, min(LARGEST_CELL, by_width))
 
 
-def _colours_of_classes(rows: list[list[Cell]]) -> dict[str, RGB]:
+def _colors_of_classes(rows: list[list[Cell]]) -> dict[str, RGB]:
     """Originals first, so that other policies leave the colors as they are."""
     overlays = [one.overlay for part in (slice(1), slice(1, None)) for row in rows for one in row[part]]
-    return colours_of(name for overlay in overlays if overlay is not None for name in overlay.classes())
+    return colors_of(name for overlay in overlays if overlay is not None for name in overlay.classes())
 
 
 def _caption_lines(cell: Cell, font: Font, width: int) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Text and colours of a sheet: broken lines, shortened names, a colour for each class, and their key."""
+"""Text and colors of a sheet: broken lines, shortened names, a color for each class, and their key."""
 
 from __future__ import annotations
 
@@ -118,52 +118,52 @@ _BETWEEN = 18
 _LONGEST = 400
 
 
-def colours_of(names: Iterable[str]) -> dict[str, RGB]:
-    """A colour for each name, in their order."""
-    return {name: _colour(n) for n, name in enumerate(dict.fromkeys(names))}
+def colors_of(names: Iterable[str]) -> dict[str, RGB]:
+    """A color for each name, in their order."""
+    return {name: _color(n) for n, name in enumerate(dict.fromkeys(names))}
 
 
-def ink_on(colour: RGB) -> RGB:
+def ink_on(color: RGB) -> RGB:
     """Black or white, whichever is easier to read on it."""
-    red, green, blue = colour
+    red, green, blue = color
     return (0, 0, 0) if 0.299 * red + 0.587 * green + 0.114 * blue > 120 else (255, 255, 255)
 
 
 class Key:
-    """Swatches with the names of their colours, in lines no wider than ``width``."""
+    """Swatches with the names of their colors, in lines no wider than ``width``."""
 
-    def __init__(self, colours: Mapping[str, RGB], font: Font, width: int) -> None:
+    def __init__(self, colors: Mapping[str, RGB], font: Font, width: int) -> None:
         self._font = font
         entries: list[tuple[str, RGB | None]] = [
-            (shorten(name, font, min(width - _SWATCH - _AFTER_SWATCH, _LONGEST)), colour)
-            for name, colour in list(colours.items())[:_MOST_NAMES]
+            (shorten(name, font, min(width - _SWATCH - _AFTER_SWATCH, _LONGEST)), color)
+            for name, color in list(colors.items())[:_MOST_NAMES]
         ]
-        if (more := len(colours) - _MOST_NAMES) > 0:
+        if (more := len(colors) - _MOST_NAMES) > 0:
             entries.append((f"and {more:,} more", None))
         self.lines: list[list[tuple[int, str, RGB | None]]] = []
         x = width
-        for name, colour in entries:
-            taken = round(font.getlength(name)) + (0 if colour is None else _SWATCH + _AFTER_SWATCH)
+        for name, color in entries:
+            taken = round(font.getlength(name)) + (0 if color is None else _SWATCH + _AFTER_SWATCH)
             if x + taken > width:
                 self.lines.append([])
                 x = 0
-            self.lines[-1].append((x, name, colour))
+            self.lines[-1].append((x, name, color))
             x += taken + _BETWEEN
 
     def draw(self, draw: ImageDraw.ImageDraw, left: int, top: int, line_height: int) -> None:
         for line in self.lines:
-            for x, name, colour in line:
+            for x, name, color in line:
                 at = left + x
-                if colour is not None:
+                if color is not None:
                     upper = top + (line_height - _SWATCH) // 2
-                    draw.rectangle((at, upper, at + _SWATCH - 1, upper + _SWATCH - 1), colour, FRAME)
+                    draw.rectangle((at, upper, at + _SWATCH - 1, upper + _SWATCH - 1), color, FRAME)
                     at += _SWATCH + _AFTER_SWATCH
-                ink = FAINT if colour is None else INK
+                ink = FAINT if color is None else INK
                 draw.text((at, top + line_height / 2), name, ink, self._font, anchor="lm")
             top += line_height
 
 
-def _colour(n: int) -> RGB:
+def _color(n: int) -> RGB:
     if n < len(_FIRST):
         return _FIRST[n]
     lightness = (0.62, 0.5, 0.74)[n % 3]

@@ -103,7 +103,7 @@ class Objects:
     """Of image i: ``starts[i]:starts[i + 1]``.
 
     ``boxes``: float32 [M, 4], edges x1, y1, x2, y2. ``sizes``: int32 [I, 2], heights and widths of the images by the
-    annotations, 0 if unknown. ``keypoints``: float32 [M, K, 3] with visibility. ``is_normalised``: coordinates are
+    annotations, 0 if unknown. ``keypoints``: float32 [M, K, 3] with visibility. ``is_normalized``: coordinates are
     fractions of the image's width and height. ``ignored``: bool [M]. ``keys``: the keys of the objects' entries.
     """
 
@@ -113,7 +113,7 @@ class Objects:
     sizes: Int32Array
     keypoints: Float32Array | None
     shapes: Shapes | None
-    is_normalised: bool = False
+    is_normalized: bool = False
     ignored: BoolArray | None = None
     keys: AnyArray | None = None
 
@@ -126,7 +126,7 @@ class Objects:
         ValueError for shapes that do not fit the image.
         """
         some = slice(int(self.starts[image]), int(self.starts[image + 1]))
-        scale = (float(size[1]), float(size[0])) if self.is_normalised and size is not None else (1.0, 1.0)
+        scale = (float(size[1]), float(size[0])) if self.is_normalized and size is not None else (1.0, 1.0)
         targets: dict[str, Any] = {
             "boxes": self.boxes[some] * np.array(scale * 2, np.float32),
             "labels": self.labels[some].copy(),
@@ -190,7 +190,7 @@ class Objects:
 
     def digest(self) -> bytes:
         """Of everything but ``ignored`` and ``keys``."""
-        digest = hashlib.sha256(b"normalised" if self.is_normalised else b"pixels")
+        digest = hashlib.sha256(b"normalized" if self.is_normalized else b"pixels")
         for column in (self.starts, self.boxes, self.labels, self.sizes, self.keypoints):
             if column is not None:
                 digest.update(f"{column.dtype.str}{column.shape}".encode() + np.ascontiguousarray(column).tobytes())
@@ -248,7 +248,7 @@ def objects_from_rows(
     box_name: str = "the box",
     scale: tuple[float, float] | None = None,
     num_points: int = 0,
-    is_normalised: bool = False,
+    is_normalized: bool = False,
     has_keys: bool = False,
 ) -> Objects:
     """Check the objects of a data set, clip their boxes, sort them by image; invalid ones are counted or an error.
@@ -264,7 +264,7 @@ def objects_from_rows(
         box_name: how messages call a box.
         scale: of x and y, by which boxes are multiplied.
         num_points: least number of key points of an object; further ones are zeros.
-        is_normalised: boxes are fractions of the image's width and height.
+        is_normalized: boxes are fractions of the image's width and height.
         has_keys: whether to keep the keys.
     """
     keys = array("q")
@@ -298,8 +298,8 @@ def objects_from_rows(
     edges = edges_of(np.frombuffer(boxes, np.float64).reshape(-1, 4), box_format)
     if scale is not None:
         edges *= np.array(scale * 2)
-    limits = np.ones((len(keys), 2)) if is_normalised else sizes[image_of].astype(np.float64)
-    checked, good = _check_boxes(edges, limits, is_normalised, errors, box_name, lambda k: name_of(keys[k]))
+    limits = np.ones((len(keys), 2)) if is_normalized else sizes[image_of].astype(np.float64)
+    checked, good = _check_boxes(edges, limits, is_normalized, errors, box_name, lambda k: name_of(keys[k]))
     order = good[np.argsort(image_of[good], kind="stable")]
     stacked = _stack(points, num_points)
     packed = shapes.packed()
@@ -310,7 +310,7 @@ def objects_from_rows(
         sizes,
         None if stacked is None else stacked[order],
         None if packed is None else packed[order],
-        is_normalised,
+        is_normalized,
         np.frombuffer(ignored, np.bool_)[order] if any(ignored) else None,
         np.frombuffer(keys, np.int64)[order] if has_keys else None,
     )
@@ -331,7 +331,7 @@ def _stack(points: Sequence[Float32Array | None], least: int) -> Float32Array | 
 def _check_boxes(
     edges: Float64Array,
     sizes: Float64Array,
-    is_normalised: bool,
+    is_normalized: bool,
     errors: AnnotationErrors,
     box_name: str,
     name_of: Callable[[int], str],
@@ -347,7 +347,7 @@ def _check_boxes(
     for k in np.flatnonzero(is_inverted | is_outside & ~has_no_area).tolist():
         if is_inverted[k]:
             what = "has its edges in the wrong order, or a negative size"
-        elif is_normalised:
+        elif is_normalized:
             what = "lies outside of its image; accepted: fractions of the image's width and height, 0 to 1"
         else:
             what = f"lies outside of its image, {sizes[k, 0]:g} x {sizes[k, 1]:g} (height x width)"
@@ -355,5 +355,5 @@ def _check_boxes(
         errors.add(name_of(k), f"{box_name} with the edges ({shown}) {what}")
     distance = np.abs(clipped - edges)[good]
     errors.zero_area += int(np.count_nonzero(has_no_area))
-    errors.clipped += int(np.count_nonzero((distance > (_FRACTION_SLACK if is_normalised else _SLACK)).any(1)))
+    errors.clipped += int(np.count_nonzero((distance > (_FRACTION_SLACK if is_normalized else _SLACK)).any(1)))
     return clipped.astype(np.float32), good

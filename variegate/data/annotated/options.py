@@ -83,7 +83,7 @@ FIELDS = {
     "per_box": Option("a list of names", _are_names, ()),
     "box_format": _one_of(None, *BOX_FORMATS),
     "normalized": _FLAG,
-    "point_origin": _one_of("corner", "centre"),
+    "point_origin": _one_of("corner", "center"),
     "ignored": _FLAG,
     **_EXIF,
 }

@@ -243,7 +243,7 @@ _trace = entry("vg_trace", c_void_p, c_int64, c_int64, c_int64, c_double, c_void
 
 
 def fill_rings(mask: Mask, points: RealArray, ends: npt.ArrayLike) -> Area:
-    """Set the pixels of bool [H, W] whose centres are inside of a ring -> where they are.
+    """Set the pixels of bool [H, W] whose centers are inside of a ring -> where they are.
 
     ``points``: [P, 2], x and y; those of ring r end before ``ends[r]``. Each ring is filled even-odd.
     """

@@ -223,7 +223,7 @@ class ObjectFields:
             if len(numbers) not in accepted:
                 raise refusal(f"key point {k}", row, "x, y and perhaps visibility")
             x, y, visibility = (*numbers, _VISIBLE)[:3]
-            shift = 0.5 if self.point_origin == "centre" and visibility > 0 else 0.0
+            shift = 0.5 if self.point_origin == "center" and visibility > 0 else 0.0
             found[k] = x * x_scale + shift, y * y_scale + shift, visibility
         return found
 
@@ -361,7 +361,7 @@ def _point_lists(points: list[Any], form: RecordForm, scale: Any, digits: int) -
     if not points:
         return []
     array = np.array(points, np.float64)
-    shift = np.where(array[..., 2:] > 0, 0.5, 0.0) if form.point_origin == "centre" else 0.0
+    shift = np.where(array[..., 2:] > 0, 0.5, 0.0) if form.point_origin == "center" else 0.0
     array[..., :2] = np.round((array[..., :2] - shift) / scale, digits)
     nested: list[Any] = array.tolist()
     return nested

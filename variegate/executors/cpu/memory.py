@@ -49,7 +49,7 @@ class ResultPool:
         self._lock = threading.RLock()
 
     def take(self, size: int) -> UInt8Array:
-        """uint8[size], 64-byte aligned, uninitialised."""
+        """uint8[size], 64-byte aligned, uninitialized."""
         room = _size_class(size)
         with self._lock:
             waiting = self._free.get(room)

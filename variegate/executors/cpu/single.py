@@ -29,10 +29,10 @@ from variegate.native.structs import (
 from variegate.program.draws.instructions import LANES, DrawFailure
 from variegate.program.draws.record import Record
 from variegate.program.lowering.rewrites import empty_program, new_work
-from variegate.program.one_image import OneImage
 from variegate.program.ops import NUM_ARGS
 from variegate.program.program import INSTRUCTION_ARRAYS, MAX_SIDE, RECORD, Output, Tables
 from variegate.program.rng import SEGMENTS
+from variegate.program.scalar_draw import ScalarDraw
 
 # Instructions and rectangles that a workspace has room for.
 SLOTS = 16
@@ -91,7 +91,7 @@ class SingleImageWorkspace:
             rectangles=self.rectangles,
             grids=0,
             grid_values=0,
-            points=0,
+            pixel_functions=0,
             segments=SEGMENTS,
             sources=self.call_at + _CALL_FIELD["source"],
             targets=self.call_at + _CALL_FIELD["target"],
@@ -130,7 +130,7 @@ class SingleImageWorkspace:
         size = self._other_size or (height, width)
         return self._make(self.draws_at, 0, pixels, size, record.output, composed)
 
-    def run(self, image: OneImage, pixels: UInt8Array, output: Output, composed: bool) -> AnyArray:
+    def run(self, image: ScalarDraw, pixels: UInt8Array, output: Output, composed: bool) -> AnyArray:
         """Run the instructions of one image."""
         height, width, channels = pixels.shape
         header = (height, width, channels, height, width, len(image.records), image.sample_id, *image.stream)
@@ -236,7 +236,7 @@ def draw_one(
     return _workspace().draw(record, pixels, sample_id, key, composed)
 
 
-def run_one(image: OneImage, pixels: UInt8Array, output: Output, composed: bool = True) -> AnyArray:
+def run_one(image: ScalarDraw, pixels: UInt8Array, output: Output, composed: bool = True) -> AnyArray:
     """Execute the instructions of one image -> its result: uint8 or float32, CHW or HWC.
 
     ``pixels``: contiguous uint8[H, W, C] of the image's shape.

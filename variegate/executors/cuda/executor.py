@@ -13,12 +13,12 @@ import numpy as np
 import torch
 
 from variegate.arrays import AnyArray, Int64Array, UInt8Array
-from variegate.executors.batches import check_fits, layout, shapes_of, write_images
+from variegate.executors.batches import check_fits, packed_offsets, shapes_of, write_images
 from variegate.executors.cuda.images import DeviceImages, Memory, place_packed
 from variegate.executors.cuda.launch import BLOCK, KernelSettings, Launch, launches
-from variegate.executors.cuda.layout import ABILITIES
+from variegate.executors.cuda.layout import FEATURES
 from variegate.executors.cuda.pack import Packer
-from variegate.executors.cuda.points import triton_functions
+from variegate.executors.cuda.pixel_functions import triton_functions
 from variegate.program.lowering import lower
 from variegate.program.program import Program
 
@@ -48,7 +48,7 @@ class CudaExecutor:
         self.block = block
         # What kernels of the first and of later passes have had to do so far, for each kind of work. They only ever
         # learn, so that a long run compiles a few kernels in its first batches and none later.
-        self._abilities: dict[KernelSettings, list[int]] = {}
+        self._features: dict[KernelSettings, list[int]] = {}
         # Batches may be made by several threads, each on a stream of its own.
         self._one_at_a_time = Lock()
 
@@ -96,15 +96,15 @@ class CudaExecutor:
         counts = packer.fill(staging.numpy(), images, targets, canvases.data_ptr(), self.block, region)
         buffer = self.memory.upload(staging, packer.buffer)
         workspace = self.memory.workspace(program.num_rows)
-        abilities = self._learn(settings, counts[1:-1, ABILITIES])
-        prepared = launches(packer, counts, settings, buffer, workspace, abilities)
+        features = self._learn(settings, counts[1:-1, FEATURES])
+        prepared = launches(packer, counts, settings, buffer, workspace, features)
         return PreparedLaunches(prepared, [canvases, *images.owners])
 
     def _learn(self, settings: KernelSettings, needed: Int64Array) -> list[int]:
         """Abilities for every pass, with what was needed before."""
-        known = self._abilities.setdefault(settings, [0, 0])
-        for p, abilities in enumerate(needed.tolist()):
-            known[min(p, 1)] |= abilities
+        known = self._features.setdefault(settings, [0, 0])
+        for p, features in enumerate(needed.tolist()):
+            known[min(p, 1)] |= features
         return [known[min(p, 1)] for p in range(len(needed))]
 
     def take_results(self, program: Program, shape: tuple[int, ...]) -> torch.Tensor:
@@ -128,10 +128,10 @@ class CudaExecutor:
 
 
 def settings_of(program: Program, images: DeviceImages, block: tuple[int, int]) -> KernelSettings:
-    """Raises ValueError naming an operation whose point function is compiled for CPUs."""
+    """Raises ValueError naming an operation whose pixel function is compiled for CPUs."""
     # Steps come after all kernels, and kernels are kept by their settings.
     output = replace(program.output, steps=()) if program.output.steps else program.output
-    return _settings(output, triton_functions(program.tables.points), images.format, block)
+    return _settings(output, triton_functions(program.tables.pixel_functions), images.format, block)
 
 
 # Kept with the arguments of kernels that settings make once.
@@ -157,7 +157,7 @@ def executor_of(device: str) -> CudaExecutor:
 def upload_images(executor: CudaExecutor, images: Sequence[Image] | Image) -> DeviceImages:
     """Contiguous arrays [H, W, C], laid into one pinned buffer and sent by one copy that nobody waits for."""
     shapes = np.array([image.shape for image in images], np.int32).reshape(-1, 3)
-    offsets, total = layout(shapes)
+    offsets, total = packed_offsets(shapes)
     staging = executor.memory.staging(total)
     write_images(staging.numpy(), images, offsets)
     return place_packed(executor.memory.upload(staging, total), offsets, shapes)

@@ -22,7 +22,7 @@ class Memory:
         self._workspaces: dict[int, torch.Tensor] = {}
 
     def empty(self, shape: int | tuple[int, ...], dtype: torch.dtype = torch.uint8) -> torch.Tensor:
-        """Uninitialised, for use on the current stream."""
+        """Uninitialized, for use on the current stream."""
         try:
             return torch.empty(shape, dtype=dtype, device=self.device)
         except torch.OutOfMemoryError as error:

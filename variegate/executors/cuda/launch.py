@@ -15,9 +15,9 @@ from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels import statistics
 from variegate.executors.cuda.kernels.fused import run_pass
 from variegate.executors.cuda.kernels.store import blend_rows
-from variegate.executors.cuda.layout import Ability
+from variegate.executors.cuda.layout import KernelFeature
 from variegate.executors.cuda.pack import Packer
-from variegate.executors.cuda.points import PointFunctions
+from variegate.executors.cuda.pixel_functions import PixelFunctions
 from variegate.program.program import Output
 
 RESULTS = {"float32": tl.float32, "float16": tl.float16, "bfloat16": tl.bfloat16, "uint8": tl.uint8}
@@ -31,14 +31,14 @@ _FUSION = {"enable_fp_fusion": False}
 # took 203 us on an H200; with four pixels, of which none spill, 270 us; with four and 64 registers, 213 us.
 _LIGHT = {"num_warps": 4, "maxnreg": 96, **_FUSION}
 _HEAVY = {"num_warps": 8, "maxnreg": 128, **_FUSION}
-_FLAGS = [(ability.name, int(ability)) for ability in Ability]
-_HEAVY_ABILITIES = int(
-    Ability.HAS_REAL
-    | Ability.HAS_FOLD
-    | Ability.HAS_RESAMPLE
-    | Ability.HAS_HUE
-    | Ability.HAS_NOISE
-    | Ability.HAS_OVERLAY
+_FLAGS = [(feature.name, int(feature)) for feature in KernelFeature]
+_HEAVY_FEATURES = int(
+    KernelFeature.HAS_SUBPIXEL
+    | KernelFeature.HAS_FOLD
+    | KernelFeature.HAS_RESAMPLE
+    | KernelFeature.HAS_HUE
+    | KernelFeature.HAS_NOISE
+    | KernelFeature.HAS_OVERLAY
 )
 
 
@@ -73,7 +73,7 @@ class KernelSettings:
     """Settings that all launches of a program share."""
 
     output: Output
-    points: PointFunctions
+    pixel_functions: PixelFunctions
     source_format: int
     block: tuple[int, int] = BLOCK
 
@@ -97,23 +97,23 @@ class KernelSettings:
     def _forms(self) -> dict[Any, KernelForm]:
         return {}
 
-    def of_pass(self, abilities: int, is_first: bool, is_last: bool) -> KernelForm:
-        key = abilities, is_first, is_last
+    def of_pass(self, features: int, is_first: bool, is_last: bool) -> KernelForm:
+        key = features, is_first, is_last
         form = self._forms.get(key)
         if form is None:
             constants = {
                 "FORMAT": self.source_format if is_first else L.CANVAS,
-                **{name: abilities & ability != 0 for name, ability in _FLAGS},
-                "POINTS": self.points,
+                **{name: features & feature != 0 for name, feature in _FLAGS},
+                "PIXEL_FUNCTIONS": self.pixel_functions,
                 **self.results,
             }
             constants["MEASURES"] &= not is_last
-            is_heavy = bool(abilities & _HEAVY_ABILITIES or self.points)
+            is_heavy = bool(features & _HEAVY_FEATURES or self.pixel_functions)
             form = self._forms[key] = _kernel_form(run_pass, constants, is_heavy)
         return form
 
-    def of_blend(self, abilities: int, has_alpha: bool) -> KernelForm:
-        has_noise = bool(abilities & Ability.HAS_NOISE)
+    def of_blend(self, features: int, has_alpha: bool) -> KernelForm:
+        has_noise = bool(features & KernelFeature.HAS_NOISE)
         return _kernel_form(blend_rows, {"HAS_NOISE": has_noise, "HAS_ALPHA": has_alpha, **self.results}, has_noise)
 
 
@@ -136,11 +136,11 @@ def launches(
     settings: KernelSettings,
     buffer: torch.Tensor,
     workspace: torch.Tensor,
-    abilities: Sequence[int],
+    features: Sequence[int],
 ) -> list[Launch]:
     """At most one launch per pass, one before and one after. ``counts``: as ``packer.fill`` returns them.
 
-    ``abilities``: what the kernels of every pass must be able to do, at least what the pass itself needs.
+    ``features``: what the kernels of every pass must be able to do, at least what the pass itself needs.
     """
     at = packer.at
     queue = []
@@ -150,7 +150,7 @@ def launches(
         rows, tiles, _ = preparation
         arguments = (buffer, workspace, at.code, at.args, packer.header_at(0), packer.list_at(0), rows)
         queue.append(settings.preparation.launch(rows, tiles, arguments))
-    for p, ((rows, tiles, _), needed) in enumerate(zip(passes, abilities, strict=True)):
+    for p, ((rows, tiles, _), needed) in enumerate(zip(passes, features, strict=True)):
         is_last = p + 1 == packer.num_passes
         arguments = (
             buffer,

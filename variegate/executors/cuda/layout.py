@@ -31,7 +31,7 @@ from variegate.program.lowering import blurs
     TAPS_X,
     TAPS_Y,
     WEIGHTS,  # offset of int32 lows_x[w], lows_y[h], weights_x[taps_x, w], weights_y[taps_y, h]
-    ERASES,  # has an ERASE in the normalised output
+    ERASES,  # has an ERASE in the normalized output
     KEY,  # the stream key: its first word in the low half
     REGION_X,  # of a region of a larger image: where it begins; else 0
     REGION_Y,
@@ -43,14 +43,14 @@ HEADER = 40
 (
     OP,
     CLASS,  # what the value loop does with it
-    FLAG,  # interpolation alone; of a CONVOLVE: is separable; of a SHARPNESS: sees its source as it is or flipped
+    FLAG,  # interpolation alone; of a CONVOLVE_FIXED: is separable; of a SHARPNESS: sees its source as it is or flipped
     ARG,  # offset of its table, matrix, weights, rectangles, columns or record (program/coords.py); the number of a
-    # point function
+    # pixel function
     COUNT,  # of rectangles; the strength of a layer, with 15 fraction bits; of a map, the PadMode beyond its image
     WINDOW,  # top, left, bottom, right
 ) = range(6)
 FILL = 9  # red in the lowest byte
-COEFFICIENT = 10  # six of a fixed map; what a CONVOLVE holds from its sizes on; offset of the lines of a table map, or
+PARAMS = 10  # six of a fixed map; what a CONVOLVE_FIXED holds from its sizes on; offset of the lines of a table map, or
 # of a grid's nodes; what an OVERLAY holds from its lines on
 CODE = 16
 
@@ -68,7 +68,7 @@ WORKSPACE = 1028
 # Where the table of normal numbers begins in ``constants``: behind scale and bias, for one channel and for three.
 SEGMENTS = 12
 
-# Fraction bits of a CONVOLVE's weights, of levels between its two passes, and of the amount of an unsharp mask.
+# Fraction bits of a CONVOLVE_FIXED's weights, of levels between its two passes, and of the amount of an unsharp mask.
 WEIGHT_BITS = blurs.WEIGHT_BITS
 LEVEL_BITS = blurs.LEVEL_BITS
 AMOUNT_BITS = blurs.AMOUNT_BITS
@@ -82,10 +82,10 @@ TABLE = 768
 WEIGHTS_BLOCK = 128
 
 
-class Ability(IntEnum):
+class KernelFeature(IntEnum):
     """Abilities of a launch beyond nearest maps and tables: the kernels' compile-time arguments."""
 
-    HAS_REAL = 1
+    HAS_SUBPIXEL = 1
     HAS_FILTER = 2
     HAS_RESAMPLE = 4
     HAS_HUE = 8
@@ -99,8 +99,8 @@ class Ability(IntEnum):
     IS_REGION = 2048
 
 
-# Fields of a launch: rows in its list, tiles of the largest, abilities.
-NUM_ROWS, NUM_TILES, ABILITIES = range(3)
+# Fields of a launch: rows in its list, tiles of the largest, features.
+NUM_ROWS, NUM_TILES, FEATURES = range(3)
 LAUNCH = 3
 
 

@@ -17,7 +17,7 @@ from variegate.program.ops import Op
 from variegate.program.program import BlendEntries, Output, Program
 from variegate.program.rng import SEGMENTS
 
-_lay_out = entry("vg_lay_out", c_void_p)
+_plan_buffer = entry("vg_plan_buffer", c_void_p)
 _pack = entry("vg_pack", c_void_p)
 
 _PROGRAM_ARRAYS = (*FUSED_ARRAYS, "source")
@@ -27,7 +27,7 @@ _BLEND_ARRAYS = {
     "alpha": "alpha",
 }  # fmt: skip
 _NO_BLEND = dict.fromkeys(_BLEND_ARRAYS.values(), 0) | {"outputs": 0, "alpha_size": 0}
-# Written by vg_lay_out, at the end of the struct.
+# Written by vg_plan_buffer, at the end of the struct.
 _RESULTS = ("depth", "draws_noise", "list_length", "uploaded", "buffer_size", "canvas_size")
 _NO_RESULTS = dict.fromkeys(_RESULTS, 0)
 
@@ -70,7 +70,7 @@ class Packer:
         )
         # The struct has their addresses.
         self._arrays = (values, offsets)
-        if _lay_out(data_ptr(self._program)):
+        if _plan_buffer(data_ptr(self._program)):
             refuse_jpeg(program)
         results = self._program[-len(_RESULTS) :].tolist()
         self.num_passes, _, self._list_length, self.uploaded, self.buffer, self.canvases = results

@@ -15,14 +15,14 @@ import torch
 from variegate.arrays import AnyArray, Float64Array, Int16Array, Int32Array, UInt8Array
 from variegate.executors.cuda.images import DeviceImages, place_tensor
 from variegate.executors.cuda.pack import refuse_jpeg
-from variegate.executors.cuda.points import triton_functions
+from variegate.executors.cuda.pixel_functions import triton_functions
 from variegate.executors.steps import Step
 from variegate.native.structs import FUSED_ARRAYS, BandStep
 from variegate.program import passes as P
 from variegate.program.ops import (
     INTERPOLATION_BITS,
     INTERPOLATION_MASK,
-    IS_REAL_MAP,
+    IS_SUBPIXEL_MAP,
     IS_WARP,
     KIND_OF,
     SPECS,
@@ -53,10 +53,12 @@ def refuse_regions(program: Program) -> None:
         raise ValueError(f"{lone[0]} of an image in tiles runs on CPUs alone; accepted: devices cpu:0, cpu:1, ...")
     side = max(int(program.in_shape[:, :2].max()), int(program.out_size.max(initial=0)))
     most = _MOST_BENT if (used == Op.MAP_GRID).any() else _MOST_MAPPED
-    is_mapped = IS_REAL_MAP[used] & (program.flags[:, : used.shape[1]] & INTERPOLATION_MASK != Interpolation.NEAREST)
+    is_mapped = IS_SUBPIXEL_MAP[used] & (
+        program.flags[:, : used.shape[1]] & INTERPOLATION_MASK != Interpolation.NEAREST
+    )
     if side > most and (is_mapped.any() or most == _MOST_BENT):
         raise ValueError(f"interpolated, {side:,} pixels a side, in tiles on a GPU; accepted: {most:,} at most")
-    triton_functions(program.tables.points)
+    triton_functions(program.tables.pixel_functions)
 
 
 class DeviceBands:
@@ -175,4 +177,4 @@ def _reach(op: int, args: Float64Array) -> int:
     """Number of lines above and below a pixel that a filter reads."""
     if op == Op.SHARPNESS:
         return 1
-    return int(args[{Op.MEDIAN: 0, Op.CONVOLVE: 2, Op.MORPHOLOGY: 1}[Op(op)]]) // 2
+    return int(args[{Op.MEDIAN: 0, Op.CONVOLVE_FIXED: 2, Op.MORPHOLOGY: 1}[Op(op)]]) // 2

@@ -34,7 +34,7 @@ from variegate.executors.runners.images import (
     check_tensor,
     check_tensors,
 )
-from variegate.program.plan import Rewriting
+from variegate.program.plan import LoweringOptions
 from variegate.program.program import Program
 from variegate.threads import default_threads
 
@@ -59,7 +59,7 @@ class CudaRunner:
         decoder: JpegDecoder | None = None,
     ) -> None:
         self.lower = partial(lower_for_cuda, geometry=geometry)
-        self.rewriting = Rewriting(geometry == "composed", measured_once=True)
+        self.rewriting = LoweringOptions(geometry == "composed", measured_once=True)
         self._executor = executor_of(device) if executor is None else executor
         self._num_threads = num_threads
         self._decode = decode

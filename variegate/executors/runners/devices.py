@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 
 from variegate.arrays import AnyArray, UInt8Array
-from variegate.program.one_image import OneImage
 from variegate.program.program import Output, Program
+from variegate.program.scalar_draw import ScalarDraw
 
 ACCEPTED = "'cpu', 'cuda' or 'cuda:N' (a GPU), or 'auto' (a GPU if there is one, else 'cpu')"
 
@@ -54,7 +54,7 @@ def _check_cuda(given: str, name: str, argument: str) -> str:
 
 
 @cache
-def compiled_for_one() -> Callable[[OneImage, UInt8Array, Output], AnyArray]:
+def compiled_for_one() -> Callable[[ScalarDraw, UInt8Array, Output], AnyArray]:
     """The function that runs one sampled image on the CPU, contiguous uint8[H, W, C]; see ``executors.cpu.run_one``."""
     from variegate.executors.cpu import run_one
 

@@ -242,7 +242,7 @@ class EncodedBatch:
         return None if fused.blend is not None or len(np.unique(shared)) == len(shared) else shared
 
     def together(self, fused: Program) -> int:
-        """Number of neighbouring rows that read one file, if that is the same for all files; else 1."""
+        """Number of neighboring rows that read one file, if that is the same for all files; else 1."""
         shared = self._shared_by(fused)
         lengths = [1] if shared is None else [len(list(run)) for _, run in groupby(shared.tolist())]
         return lengths[0] if len(set(lengths)) == 1 else 1

@@ -17,9 +17,9 @@ from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.images import NAMES, RaggedBatch, check_images
 from variegate.program.draws.record import Record
 from variegate.program.lowering import lower
-from variegate.program.one_image import OneImage
-from variegate.program.plan import Rewriting
+from variegate.program.plan import LoweringOptions
 from variegate.program.program import Program
+from variegate.program.scalar_draw import ScalarDraw
 from variegate.threads import by_openmp
 
 
@@ -73,7 +73,7 @@ def decoded(batch: EncodedBatch) -> HostBatch:
 class HostRunner:
     """Takes images into the host's memory."""
 
-    rewriting: Rewriting | None = None
+    rewriting: LoweringOptions | None = None
     mask_runner = None
     take = staticmethod(take_host_batch)
 
@@ -89,7 +89,7 @@ class CpuRunner(HostRunner):
         self._dtype = dtype
         self._num_threads = num_threads
         self._is_composed = geometry == "composed"
-        self.rewriting = Rewriting(self._is_composed)
+        self.rewriting = LoweringOptions(self._is_composed)
 
     def run(self, program: Program, batch: HostBatch) -> Any:
         if program.has_many_channels:
@@ -106,7 +106,7 @@ class CpuRunner(HostRunner):
         """Draw and run one image -> its tensor [C, H, W] or [H, W, C]."""
         return _to_tensor(cpu.draw_one(record, pixels, sample_id, key, self._is_composed), self._dtype)
 
-    def run_one(self, image: OneImage, pixels: Image) -> torch.Tensor:
+    def run_one(self, image: ScalarDraw, pixels: Image) -> torch.Tensor:
         """Run the instructions of one image -> its tensor [C, H, W] or [H, W, C]."""
         return _to_tensor(cpu.run_one(image, pixels, image.output, self._is_composed), self._dtype)
 

@@ -14,7 +14,7 @@ import torch.utils.dlpack
 from variegate.arrays import AnyArray, Int32Array, UInt8Array
 from variegate.decode import pixels_of_pil
 from variegate.decode.depth import as_8_bits, one_note, tensor_as_8_bits
-from variegate.executors.batches import layout, shapes_of, write_images
+from variegate.executors.batches import packed_offsets, shapes_of, write_images
 from variegate.executors.runners.devices import resolve
 from variegate.program.program import MAX_CHANNELS, MAX_SIDE, Output, is_kernel_image
 
@@ -274,7 +274,7 @@ class RaggedBatch:
         is_cuda = resolve(device).startswith("cuda")
         arrays = check_images(images)
         shapes = shapes_of(arrays)
-        offsets, total = layout(shapes)
+        offsets, total = packed_offsets(shapes)
         data = torch.empty(total, dtype=torch.uint8, device="cpu", pin_memory=is_cuda)
         write_images(data.numpy(), arrays, offsets)
         return cls(data.to(resolve(device)) if is_cuda else data, shapes, offsets)

@@ -12,7 +12,7 @@ from variegate.decode.gpu import check_decode
 from variegate.executors.runners.devices import resolve
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.images import NAMES, Tensors
-from variegate.program.plan import Rewriting
+from variegate.program.plan import LoweringOptions
 from variegate.program.program import Program
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Runner(Protocol):
         ...
 
     @property
-    def rewriting(self) -> Rewriting | None:
+    def rewriting(self) -> LoweringOptions | None:
         """Options of ``lower``; None if programs are run as they were sampled."""
         ...
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from variegate.interop.convert import drawn
 from variegate.interop.convert.albumentations_arguments import Arguments, Pair
-from variegate.ops import box_crops, colour, crop, deform, filters, geometry, lighting, optics, sizes, tone, weather
+from variegate.ops import box_crops, color, crop, deform, filters, geometry, lighting, optics, sizes, tone, weather
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform
 from variegate.ops.compose import Compose, OneOf, RandomApply
@@ -108,7 +108,7 @@ def _no_op() -> None:
 
 
 def _channel_shuffle(channel_order: Any) -> Transform:
-    return colour.ChannelPermutation(channel_order) if channel_order else colour.RandomChannelPermutation()
+    return color.ChannelPermutation(channel_order) if channel_order else color.RandomChannelPermutation()
 
 
 def _brightness_contrast(
@@ -116,7 +116,7 @@ def _brightness_contrast(
 ) -> Transform:
     """Contrast and brightness of torchvision in AlbumentationsX; ``c x + b`` in 2.0, b a share of 255 or the mean."""
     if not (arguments.is_older or brightness_by_max):
-        return Compose([colour.Contrast(_plus_one(contrast_range)), tone.Brightness(_plus_one(brightness_range))])
+        return Compose([color.Contrast(_plus_one(contrast_range)), tone.Brightness(_plus_one(brightness_range))])
     if not brightness_by_max:
         arguments.add_difference("3 levels: the mean of the luma here, of all channels there")
     linear = drawn.linear if brightness_by_max else drawn.linear_of_mean
@@ -129,7 +129,7 @@ def _pipeline(arguments: Arguments, made_by: Pipeline, **constants: Any) -> Tran
 
 def _photometric_distort(brightness: Pair, contrast: Pair, saturation: Pair, hue: Pair, p: float) -> Transform:
     """In a Compose, because its probability is that of each of its parts."""
-    return Compose([colour.RandomPhotometricDistort(brightness, contrast, saturation, hue, p=p)])
+    return Compose([color.RandomPhotometricDistort(brightness, contrast, saturation, hue, p=p)])
 
 
 def _hue_saturation_value(
@@ -138,12 +138,12 @@ def _hue_saturation_value(
     steps: list[Transform] = []
     if any(hue_shift_range):
         low, high = hue_shift_range
-        steps.append(colour.Hue((low / 180, high / 180)))  # cv2 has half as many hues as degrees
+        steps.append(color.Hue((low / 180, high / 180)))  # cv2 has half as many hues as degrees
     if any(sat_shift_range):
         arguments.add_difference("up to a third of the shift of saturation: blended with the luma here, added there")
         low, high = sat_shift_range
         # Photos come closest where a shift is a share of 130.
-        steps.append(colour.Color((max(1 + low / 130, 0.0), max(1 + high / 130, 0.0))))
+        steps.append(color.Color((max(1 + low / 130, 0.0), max(1 + high / 130, 0.0))))
     if any(val_shift_range):
         arguments.add_difference("a third of the shift of value: added to all channels here, to the greatest there")
         low, high = val_shift_range
@@ -157,15 +157,15 @@ _EQUALIZED = "6 levels on average, 50 at most: Pillow's Equalize here"
 def _equalize(arguments: Arguments, mode: str) -> Transform:
     newer = "; mode='pil' of AlbumentationsX is the same" if mode == "pil" else ""
     arguments.add_difference(_EQUALIZED + newer)
-    return colour.Equalize()
+    return color.Equalize()
 
 
 def _autocontrast(arguments: Arguments, method: str) -> Transform:
     if method == "cdf":  # makes the histogram flat
         arguments.add_difference(_EQUALIZED)
-        return colour.Equalize()
+        return color.Equalize()
     arguments.add_difference("1 level on most photos, 29 at most: a channel's ends may be other levels there")
-    return colour.AutoContrast()
+    return color.AutoContrast()
 
 
 def _box_blur(blur_range: tuple[int, int]) -> Transform:
@@ -400,8 +400,8 @@ RULES: Mapping[str, Rule] = {
     "D4": _D4,
     "SquareSymmetry": _D4,
     "ChannelShuffle": Rule(_channel_shuffle),
-    "ChannelSwap": Rule(colour.ChannelPermutation, "order=channel_order"),
-    "ChannelDropout": Rule(colour.ChannelDropout, "channel_drop_range fill", p=1.0),
+    "ChannelSwap": Rule(color.ChannelPermutation, "order=channel_order"),
+    "ChannelDropout": Rule(color.ChannelDropout, "channel_drop_range fill", p=1.0),
     # Crops and borders.
     "RandomCrop": Rule(crop.RandomCrop, "size", ignored=_NOT_PADDED),
     "CenterCrop": Rule(
@@ -466,11 +466,11 @@ RULES: Mapping[str, Rule] = {
     "RandomBrightnessContrast": Rule(_brightness_contrast),
     "RGBShift": Rule(_rgb_shift, ignored="noise_params noise_type spatial_mode"),
     "MultiplicativeNoise": Rule(tone.Brightness, "factor=multiplier"),
-    "RandomToneCurve": Rule(colour.RandomToneCurve, "scale per_channel"),
-    "ToSepia": Rule(colour.ToSepia),
-    "ToGray": Rule(colour.RandomGrayscale, p=1.0),
+    "RandomToneCurve": Rule(color.RandomToneCurve, "scale per_channel"),
+    "ToSepia": Rule(color.ToSepia),
+    "ToGray": Rule(color.RandomGrayscale, p=1.0),
     "ColorJitter": Rule(
-        colour.ColorJitter,
+        color.ColorJitter,
         "brightness=brightness_range contrast=contrast_range saturation=saturation_range hue=hue_range",
     ),
     "HueSaturationValue": Rule(_hue_saturation_value),
@@ -481,7 +481,7 @@ RULES: Mapping[str, Rule] = {
     "Equalize": Rule(_equalize),
     "AutoContrast": Rule(_autocontrast),
     "CLAHE": Rule(
-        colour.CLAHE,
+        color.CLAHE,
         "clip_limit=clip_range tile_grid_size",
         difference="14 levels on average in color images: the luma is equalized here, LAB lightness there",
     ),

@@ -63,7 +63,7 @@ def targets_of(node: Node, described: Mapping[str, Any]) -> Targets | None:
             node.add_difference(
                 "keypoint_params: vg.Targets(normalized=True) is of key points too: shares of the sides"
             )
-        options["point_origin"] = "centre"
+        options["point_origin"] = "center"
     if not isinstance(others or {}, Mapping):
         node.refuse("additional_targets", others, "an object, as to_dict() gives it")
     for name, kind in (others or {}).items():

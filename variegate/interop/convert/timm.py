@@ -21,7 +21,7 @@ from variegate.ops.arguments import (
     several_numbers,
 )
 from variegate.ops.base import Transform
-from variegate.ops.colour import ColorJitter, RandomGrayscale
+from variegate.ops.color import ColorJitter, RandomGrayscale
 from variegate.ops.compose import Compose, RandomApply, RandomChoice
 from variegate.ops.crop import CenterCrop, Pad, RandomCrop, RandomHorizontalFlip, RandomVerticalFlip
 from variegate.ops.erase import RandomErasing
@@ -101,7 +101,7 @@ class TimmArguments:
 
 _ERASED_AREA = (0.02, 1 / 3)
 _ERASED_RATIO = (0.3, 1 / 0.3)
-_ERASED_WITH: dict[str, int | str] = {"const": 0, "": 0, "pixel": "random", "rand": "colour"}
+_ERASED_WITH: dict[str, int | str] = {"const": 0, "": 0, "pixel": "random", "rand": "color"}
 _BLUR_SIZE = 23
 
 

@@ -167,8 +167,8 @@ def encode_image(img_HWC: UInt8Array, name: str, quality: int = 95) -> bytes:
     if img_HWC.shape[2] not in (1, 3):
         raise ValueError(f"{name} holds 1 or 3 channels; this picture has {img_HWC.shape[2]}: use tif or npy")
     if name == "jpg":
-        colours, sampling = ("GRAY", "Gray") if is_gray else ("RGB", "420")
-        return bytes(simplejpeg.encode_jpeg(img_HWC, quality, colours, sampling))
+        colors, sampling = ("GRAY", "Gray") if is_gray else ("RGB", "420")
+        return bytes(simplejpeg.encode_jpeg(img_HWC, quality, colors, sampling))
     image = Image.fromarray(img_HWC[:, :, 0] if is_gray else img_HWC)
     if name == "png":
         image.save(buffer, "PNG", compress_level=_PNG_LEVEL)

@@ -247,7 +247,7 @@ class DrawContext:
         first = recorder.once(("words", slot, after), lambda: recorder.append(DrawOp.WORDS, after, k=slot, count=4))
         return Value(recorder, first.register + word)
 
-    def unit(self, slot: int, word: int = 0) -> Number:
+    def uniform(self, slot: int, word: int = 0) -> Number:
         """A number in [0, 1)."""
         drawn = self.word(slot, word)
         key = ("unit", slot, word, self.recorder.slots_after)
@@ -255,8 +255,8 @@ class DrawContext:
 
     def normal(self, slot: int, number: int = 0) -> Number:
         """A standard normal number, one of two of a slot, by Box and Muller."""
-        radius = sqrt(-2.0 * log(self.unit(slot, 2 * number) + 2.0**-32))
-        return radius * cos(2.0 * math.pi * self.unit(slot, 2 * number + 1))
+        radius = sqrt(-2.0 * log(self.uniform(slot, 2 * number) + 2.0**-32))
+        return radius * cos(2.0 * math.pi * self.uniform(slot, 2 * number + 1))
 
     def gamma(self, slot: int, alpha: float) -> Number:
         """A Gamma(alpha, 1) number from ``rng.GAMMA_SLOTS`` slots, as ``rng.to_gamma`` draws it."""
@@ -266,7 +266,7 @@ class DrawContext:
             normal = self.normal(slot + i)
             root = 1.0 + normal / math.sqrt(9.0 * d)
             v = root * root * root
-            uniform = self.unit(slot + i, 2) + 2.0**-33
+            uniform = self.uniform(slot + i, 2) + 2.0**-33
             bound = 0.5 * normal * normal + d - d * v + d * log(select(v > 0.0, v, 1.0))
             # The last try counts as accepted.
             is_accepted = ((v > 0.0) & (log(uniform) < bound)) | (i == GAMMA_SLOTS - 1)
@@ -274,7 +274,7 @@ class DrawContext:
 
         _, (drawn,) = self.first_of(GAMMA_SLOTS, attempt, (0.0,))
         if alpha < 1.0:
-            drawn = drawn * exp(log(self.unit(slot, 3) + 2.0**-33) / alpha)
+            drawn = drawn * exp(log(self.uniform(slot, 3) + 2.0**-33) / alpha)
         return drawn
 
     def order(self, slot: int, count: int) -> list[Number]:
@@ -342,7 +342,7 @@ class DrawContext:
 
     def by_chance(self, p: float, slot: int, word: int = 0) -> DrawContext | None:
         """The images for which a number in [0, 1) is below ``p``."""
-        return self.where(self.unit(slot, word) < p if 0.0 < p < 1.0 else p >= 1.0)
+        return self.where(self.uniform(slot, word) < p if 0.0 < p < 1.0 else p >= 1.0)
 
     def run(self, transform: Any, slot: int) -> None:
         """Draw another transform for these images."""

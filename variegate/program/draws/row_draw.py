@@ -20,7 +20,7 @@ from variegate.program.sampling import Rows, Sampling
 class KnownDraw(DrawContext):
     """An image of known size. Methods do at once what those of ``DrawContext`` record."""
 
-    def unit(self, slot: int, word: int = 0) -> float:
+    def uniform(self, slot: int, word: int = 0) -> float:
         return self.word(slot, word) * 2.0**-32
 
     def slot(self, number: int) -> int:
@@ -131,7 +131,7 @@ class RowDraw(KnownDraw):
 
     def set_output(self, output: Output, owner: Any, advice: str) -> None:
         rows: Rows = self._rows
-        if not self._sampling.are_all(rows):
+        if not self._sampling.covers_group(rows):
             raise self.not_for_all(owner, advice)
         self._sampling.output = output
 

@@ -76,7 +76,7 @@ def of_constant(cls: Any, name: str) -> Argument:
     argument = cls._arguments[name]
     if not isinstance(argument, Range):
         return argument
-    return argument.of_type(float) if getattr(cls, "_takes_fractions", False) else argument.of_constant()
+    return argument.of_type(float) if getattr(cls, "_allows_fractions", False) else argument.of_constant()
 
 
 def fields_of(cls: type[Transform]) -> dict[str, dataclasses.Field[Any]]:

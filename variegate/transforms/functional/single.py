@@ -17,10 +17,10 @@ from variegate.ops.magnitude import (
     BORDER_FLAGS,
     INTERPOLATION_FLAGS,
 )
-from variegate.program.one_image import NeedsBatch, OneImage, single_sampling
 from variegate.program.ops import INTERPOLATION_BITS, Op
 from variegate.program.program import MAX_SIDE, Output, is_kernel_image
 from variegate.program.rng import stream_of
+from variegate.program.scalar_draw import NeedsBatch, ScalarDraw, single_sampling
 
 # A uint8 array [H, W, C] with C = 1 or 3, or [H, W]; a torch tensor of these shapes or [C, H, W]; or a PIL image.
 Img = TypeVar("Img", bound=Any)
@@ -111,7 +111,7 @@ class Single(Generic[Img]):
         self.img = img
         shape = self.height, self.width, self.channels = shape_of(img)
         is_recorded = isinstance(img, Recorded)
-        self.sampling = img.function_recorder() if is_recorded else OneImage(shape, 0, stream_of(seed, 0, 0))
+        self.sampling = img.function_recorder() if is_recorded else ScalarDraw(shape, 0, stream_of(seed, 0, 0))
 
     def emit(
         self,

@@ -24,7 +24,7 @@ _MODULES = {
     "Flips and crops": ["crop", "resize", "sizes", "finish"],
     "Geometry": ["geometry", "deform"],
     "Around objects": ["box_crops", "copy_paste"],
-    "Color": ["colour", "tone", "output"],
+    "Color": ["color", "tone", "output"],
     "Blur, noise and edges": ["filters"],
     "Lens and light": ["optics", "lighting"],
     "Weather": ["weather", "overlay"],
@@ -201,10 +201,10 @@ def has_chance(cls: type[Transform]) -> bool:
 
 def _starts(cls: type[Transform]) -> dict[str, Any]:
     """Of an operation of a user's: the middle of its range."""
-    if cls.__name__ in _STARTS or cls._useful is None:
+    if cls.__name__ in _STARTS or cls._typical_range is None:
         return _STARTS.get(cls.__name__, {})
     required = [field.name for field in dataclasses.fields(cls) if field.default is dataclasses.MISSING]  # type: ignore[arg-type]
-    low, high = cls._useful.low, cls._useful.high
+    low, high = cls._typical_range.low, cls._typical_range.high
     return dict.fromkeys(required, ((low + high) / 2, low, high))
 
 

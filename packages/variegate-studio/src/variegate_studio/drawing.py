@@ -75,10 +75,10 @@ class Studio:
             raise LookupError(address)
         image = self.photos.get(index, int(side) or None)
         # Of several views, a row has more pictures than copies.
-        copies = range(number) if transform._is_alone or not number else range(number - 1, number)
+        copies = range(number) if transform._must_be_root or not number else range(number - 1, number)
         choice = self.photos.choice([image], int(side) or None)
         row = sample_rows(choice, transform, copies, seed, epoch, PixelLimit())[0]
-        return self._keep(address, row[number if transform._is_alone else min(number, 1)])
+        return self._keep(address, row[number if transform._must_be_root else min(number, 1)])
 
     def kept(self, address: str) -> bytes | None:
         """The JPEG, if it need not be drawn."""
@@ -227,7 +227,7 @@ class Studio:
         if (by := body.get("by", "change")) not in BY:
             raise CardError(f"by: accepted: {' or '.join(BY)}")
         transform, image = request.transform, request.images[0]
-        if transform._mixers or transform._is_alone or image.targets is not None:
+        if transform._mixers or transform._must_be_root or image.targets is not None:
             raise CardError("the strongest draws: accepted: policies of one image that see no targets, and mix none")
         augmenter = Augmenter(transform, seed=request.seed, layout="NHWC")
         marked = replace(image, targets={"keypoints": points_with_detail(image.img_HWC)})

@@ -11,7 +11,7 @@ from PIL import Image
 
 from variegate.apps.preview.overlay import draw_overlay
 from variegate.apps.preview.sheet import Cell
-from variegate.apps.preview.text import colours_of
+from variegate.apps.preview.text import colors_of
 from variegate.ops.layers import luma
 
 _BINS = 64
@@ -32,7 +32,7 @@ def drawn_over(cell: Cell) -> Image_HWC:
         return cell.img_HWC
     pixels = cell.img_HWC if cell.img_HWC.shape[2] == 3 else np.repeat(cell.img_HWC[:, :, :1], 3, axis=2)
     picture = Image.fromarray(pixels)
-    draw_overlay(picture, cell.overlay, pixels.shape[:2], colours_of(cell.overlay.classes()))
+    draw_overlay(picture, cell.overlay, pixels.shape[:2], colors_of(cell.overlay.classes()))
     return np.asarray(picture)
 
 

@@ -61,7 +61,7 @@ def add_weighted(r, g, b, weight, pixel):
 
 
 @triton.jit
-def replaced(where, new_r, new_g, new_b, r, g, b):
+def select_rgb(where, new_r, new_g, new_b, r, g, b):
     """New channels where a condition holds."""
     return tl.where(where, new_r, r), tl.where(where, new_g, g), tl.where(where, new_b, b)
 
@@ -130,22 +130,22 @@ def _fetch_unaligned(header, x, y, inside):
 def _fetch_bytes(header, x, y, inside, FORMAT: tl.constexpr):
     at = y * load_int(header + L.STRIDE_Y) + x * load_int(header + L.STRIDE_X)
     byte = tl.load(header + L.IMAGE).to(tl.pointer_type(tl.uint8)) + at.to(tl.uint32)
-    in_colour = inside & (x * 0 + load_int(header + L.CHANNELS) == 3)
+    in_color = inside & (x * 0 + load_int(header + L.CHANNELS) == 3)
     if FORMAT == L.PLANAR:
         next_channel = tl.load(header + L.STRIDE_C)
     else:
         next_channel = tl.full([], 1, tl.int64)
     r = load_inside(byte, inside).to(tl.int32)
-    g = load_inside(byte + next_channel, in_colour).to(tl.int32)
-    b = load_inside(byte + 2 * next_channel, in_colour).to(tl.int32)
+    g = load_inside(byte + next_channel, in_color).to(tl.int32)
+    b = load_inside(byte + 2 * next_channel, in_color).to(tl.int32)
     return r, g, b
 
 
 @triton.jit
 def step(code, slot, x, y):
-    """Through the fixed map at ``slot`` -> (column, line, stage); see ``walk``."""
+    """Through the fixed map at ``slot`` -> (column, line, stage); see ``trace_maps``."""
     at = code + slot * L.CODE
-    a = at + L.COEFFICIENT
+    a = at + L.PARAMS
     u = (tl.load(a) * x + tl.load(a + 1) * y + tl.load(a + 2)) >> 16
     v = (tl.load(a + 3) * x + tl.load(a + 4) * y + tl.load(a + 5)) >> 16
     window = at + L.WINDOW
@@ -158,7 +158,7 @@ def step(code, slot, x, y):
 
 
 @triton.jit
-def walk(code, begin, end, x, y):
+def trace_maps(code, begin, end, x, y):
     """Through the fixed maps of slots begin..end -> (column, line, stage).
 
     ``stage`` is the slot of the map at which a pixel left the image, or -1. A pixel that left has any place.
@@ -174,28 +174,28 @@ def walk(code, begin, end, x, y):
 
 
 @triton.jit
-def walk_tables(buffer, code, header, x, y, inside):
-    """Through a map that is a table of columns and one of lines (-1: outside) -> as ``walk``."""
+def trace_tables(buffer, code, header, x, y, inside):
+    """Through a map that is a table of columns and one of lines (-1: outside) -> as ``trace_maps``."""
     slot = load_int(header + P.FIRST)
     at = code + slot * L.CODE
     columns = int32s_at(buffer, tl.load(at + L.ARG))
-    lines = int32s_at(buffer, tl.load(at + L.COEFFICIENT))
+    lines = int32s_at(buffer, tl.load(at + L.PARAMS))
     u = tl.load(columns + x, mask=inside, other=-1)
     v = tl.load(lines + y, mask=inside, other=-1)
     return u, v, tl.where((u < 0) | (v < 0), slot, -1)
 
 
 @triton.jit
-def walk_folded(buffer, code, begin, end, x, y):
-    """As ``walk``, by the maps' records (``program/coords.py``): where one folds, no pixel leaves."""
+def trace_folded(buffer, code, begin, end, x, y):
+    """As ``trace_maps``, by the maps' records (``program/coords.py``): where one folds, no pixel leaves."""
     stage = tl.full(x.shape, -1, tl.int32)
     for i in range(end - begin):
         slot = end - 1 - i
         at = code + slot * L.CODE
         if tl.load(at + L.OP) == ops.Op.MAP_FIXED:
             record = int64s_at(buffer, tl.load(at + L.ARG))
-            u = form(record + R.U, x, y) >> 16
-            v = form(record + R.V, x, y) >> 16
+            u = linear_form(record + R.U, x, y) >> 16
+            v = linear_form(record + R.V, x, y) >> 16
             span_u = tl.load(record + R.SPAN_U)
             span_v = tl.load(record + R.SPAN_V)
             mode = tl.load(record + R.FOLD)
@@ -281,14 +281,14 @@ def _far_quotient(numerator, divisor, factor):
 
 
 @triton.jit
-def form(numbers, x, y):
+def linear_form(numbers, x, y):
     """A linear function of columns and lines, int64; see ``program/coords.py``."""
     return tl.load(numbers) * x.to(tl.int64) + tl.load(numbers + 1) * y.to(tl.int64) + tl.load(numbers + 2)
 
 
 @triton.jit
-def walk_records(buffer, code, begin, end, record, u, v, depth, x, y):
-    """Through the real maps of slots begin..end -> the stage, as in ``walk``. The rest is said of the first map: its
+def trace_records(buffer, code, begin, end, record, u, v, depth, x, y):
+    """Trace the subpixel maps of slots begin..end -> the stage, as in ``trace_maps``. The rest is of the first map: its
     record, and what its three functions are."""
     stage = tl.full(x.shape, -1, tl.int32)
     for i in range(end - 1 - begin):
@@ -297,7 +297,12 @@ def walk_records(buffer, code, begin, end, record, u, v, depth, x, y):
         op = tl.load(at + L.OP)
         if (op == ops.Op.MAP_FLOAT) | (op == ops.Op.MAP_PERSPECTIVE):
             later = int64s_at(buffer, tl.load(at + L.ARG))
-            is_inside = is_in_span(later, form(later + R.U, x, y), form(later + R.V, x, y), form(later + R.DEPTH, x, y))
+            is_inside = is_in_span(
+                later,
+                linear_form(later + R.U, x, y),
+                linear_form(later + R.V, x, y),
+                linear_form(later + R.DEPTH, x, y),
+            )
             stage = tl.maximum(stage, tl.where(is_inside, -1, slot))
     return tl.maximum(stage, tl.where(is_in_span(record, u, v, depth), -1, begin))
 
@@ -340,9 +345,9 @@ def _quotient(numerator, divisor, factor, end):
 
 
 @triton.jit
-def walk_grids(buffer, code, begin, end, x, y, bits, HAS_FOLD: tl.constexpr):
-    """Through the real maps of slots begin..end -> (u, v, stage): places less half a pixel, int32, and ``maps.walk``'s
-    stage. What folds is a cut, as a grid is."""
+def trace_grids(buffer, code, begin, end, x, y, bits, HAS_FOLD: tl.constexpr):
+    """Trace the subpixel maps of slots begin..end -> (u, v, stage): places less half a pixel, int32; and the stage,
+    as in ``trace_maps``. What folds is a cut, as a grid is."""
     stage = tl.full(x.shape, -1, tl.int32)
     half = (1 << bits) >> 1
     u = (x << bits).to(tl.int32)
@@ -364,13 +369,13 @@ def walk_grids(buffer, code, begin, end, x, y, bits, HAS_FOLD: tl.constexpr):
         elif (op == ops.Op.MAP_FLOAT) | (op == ops.Op.MAP_PERSPECTIVE):
             record = int64s_at(buffer, tl.load(at + L.ARG))
             if is_moved == 0:
-                a = form(record + R.U, x, y)
-                b = form(record + R.V, x, y)
-                depth = form(record + R.DEPTH, x, y)
+                a = linear_form(record + R.U, x, y)
+                b = linear_form(record + R.V, x, y)
+                depth = linear_form(record + R.DEPTH, x, y)
             else:
-                a = _form_at(record + R.U, moved_u, moved_v, bits)
-                b = _form_at(record + R.V, moved_u, moved_v, bits)
-                depth = _form_at(record + R.DEPTH, moved_u, moved_v, bits)
+                a = _linear_form_at(record + R.U, moved_u, moved_v, bits)
+                b = _linear_form_at(record + R.V, moved_u, moved_v, bits)
+                depth = _linear_form_at(record + R.DEPTH, moved_u, moved_v, bits)
             folds = 0
             if HAS_FOLD:
                 folds = tl.load(at + L.COUNT)
@@ -390,7 +395,7 @@ def walk_grids(buffer, code, begin, end, x, y, bits, HAS_FOLD: tl.constexpr):
 
 @triton.jit
 def nearest_in_grid(buffer, at, x, y, HAS_FOLD: tl.constexpr):
-    """The pixel that the grid of the instruction at ``at`` moves a pixel's centre into -> (column, line, whether it is
+    """The pixel that the grid of the instruction at ``at`` moves a pixel's center into -> (column, line, whether it is
     inside)."""
     bits = R.BILINEAR_BITS
     half = (1 << bits) >> 1
@@ -399,8 +404,8 @@ def nearest_in_grid(buffer, at, x, y, HAS_FOLD: tl.constexpr):
 
 
 @triton.jit
-def _form_at(numbers, u, v, bits):
-    """A linear function of columns and lines at a place between them; see ``maps.form``."""
+def _linear_form_at(numbers, u, v, bits):
+    """A linear function of columns and lines at a place between them; see ``maps.linear_form``."""
     along = tl.load(numbers) >> bits
     across = tl.load(numbers + 1) >> bits
     return along * u.to(tl.int64) + across * v.to(tl.int64) + tl.load(numbers + 2)
@@ -411,7 +416,7 @@ def _displaced(buffer, at, u, v, bits, kept, added, is_first, HAS_FOLD: tl.const
     """Places less half a pixel, moved -> (u, v, whether they are inside the image that the map makes), in the source.
     Of the place in that image, the bits ``kept`` stay, and ``added`` comes to them. ``is_first``: of the chain."""
     record = int64s_at(buffer, tl.load(at + L.ARG))
-    nodes = int16s_at(buffer, tl.load(at + L.COEFFICIENT))
+    nodes = int16s_at(buffer, tl.load(at + L.PARAMS))
     width = load_int(record + R.SPAN_U)
     height = load_int(record + R.SPAN_V)
     half = (1 << bits) >> 1

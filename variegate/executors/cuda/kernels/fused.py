@@ -6,7 +6,6 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.around import read_around
 from variegate.executors.cuda.kernels.fetch import (
     blue,
     channels_of,
@@ -15,21 +14,21 @@ from variegate.executors.cuda.kernels.fetch import (
     fetch,
     fetch_levels,
     fold_index,
-    form,
     green,
+    linear_form,
     nearest_in_grid,
     pack,
     pixels_of,
     place,
     place_of_program,
     red,
-    replaced,
+    select_rgb,
     step,
-    walk,
-    walk_folded,
-    walk_grids,
-    walk_records,
-    walk_tables,
+    trace_folded,
+    trace_grids,
+    trace_maps,
+    trace_records,
+    trace_tables,
 )
 from variegate.executors.cuda.kernels.memory import (
     float32s_at,
@@ -44,6 +43,7 @@ from variegate.executors.cuda.kernels.resample import read_resampled
 from variegate.executors.cuda.kernels.statistics import is_last, measure, write_tables
 from variegate.executors.cuda.kernels.store import store_result
 from variegate.executors.cuda.kernels.values import apply_position, apply_value, look_up
+from variegate.executors.cuda.kernels.warp import read_around
 from variegate.program import coords as R
 from variegate.program import ops
 from variegate.program import passes as P
@@ -61,7 +61,7 @@ def run_pass(
     constants_at,
     rows,
     FORMAT: tl.constexpr,
-    HAS_REAL: tl.constexpr,
+    HAS_SUBPIXEL: tl.constexpr,
     HAS_GRID: tl.constexpr,
     HAS_FOLD: tl.constexpr,
     HAS_FILTER: tl.constexpr,
@@ -73,7 +73,7 @@ def run_pass(
     HAS_OVERLAY: tl.constexpr,
     MEASURES: tl.constexpr,
     IS_REGION: tl.constexpr,
-    POINTS: tl.constexpr,
+    PIXEL_FUNCTIONS: tl.constexpr,
     RESULT: tl.constexpr,
     IS_PLANAR: tl.constexpr,
     BLOCK_Y: tl.constexpr,
@@ -124,17 +124,17 @@ def run_pass(
         u = x
         v = y
         if source == P.PassSource.TABLE:
-            u, v, stage = walk_tables(buffer, code, header, x, y, inside)
+            u, v, stage = trace_tables(buffer, code, header, x, y, inside)
         elif source == P.PassSource.CHAIN:
-            u, v, stage = walk(code, first, load_int(header + P.MAPS_END), x, y)
+            u, v, stage = trace_maps(code, first, load_int(header + P.MAPS_END), x, y)
         elif source != P.PassSource.DIRECT:
             u, v, stage = step(code, first, x, y)
         r, g, b = fetch_levels(header, u, v, inside & (stage < 0), FORMAT)
     if HAS_FOLD:
         if source == P.PassSource.FOLDED:
-            u, v, stage = walk_folded(buffer, code, first, load_int(header + P.MAPS_END), x, y)
+            u, v, stage = trace_folded(buffer, code, first, load_int(header + P.MAPS_END), x, y)
             r, g, b = fetch_levels(header, u, v, inside & (stage < 0), FORMAT)
-    if HAS_REAL:
+    if HAS_SUBPIXEL:
         if source == P.PassSource.INTERPOLATED:
             pixel, stage = read_interpolated(
                 buffer, code, args, header, whole_x, whole_y, inside, HAS_GRID, HAS_FOLD, FORMAT
@@ -161,9 +161,9 @@ def run_pass(
             r, g, b = look_up(buffer, tl.load(at + L.ARG), channels, r, g, b)
         elif category == L.MAP:
             fill_r, fill_g, fill_b = channels_of(tl.load(at + L.FILL))
-            r, g, b = replaced(stage == slot, fill_r, fill_g, fill_b, r, g, b)
+            r, g, b = select_rgb(stage == slot, fill_r, fill_g, fill_b, r, g, b)
         elif category == L.VALUE:
-            r, g, b = apply_value(buffer, at, real, r, g, b, channels, HAS_HUE, POINTS)
+            r, g, b = apply_value(buffer, at, real, r, g, b, channels, HAS_HUE, PIXEL_FUNCTIONS)
         elif category == L.POSITION:
             r, g, b = apply_position(
                 buffer,
@@ -205,7 +205,7 @@ def run_pass(
 def read_interpolated(
     buffer, code, args, header, x, y, inside, HAS_GRID: tl.constexpr, HAS_FOLD: tl.constexpr, FORMAT: tl.constexpr
 ):
-    """The pixels that a chain of real maps shows at ``x, y`` -> (pixel, stage), see ``maps.walk``."""
+    """The pixels that a chain of real maps shows at ``x, y`` -> (pixel, stage), see ``maps.trace_maps``."""
     first = load_int(header + P.FIRST)
     end = load_int(header + P.MAPS_END)
     at = code + first * L.CODE
@@ -225,13 +225,13 @@ def read_interpolated(
         bits = tl.where(flag == ops.Interpolation.BICUBIC, R.BICUBIC_BITS, R.BILINEAR_BITS)
         half = (1 << bits) >> 1
         if HAS_GRID or HAS_FOLD:
-            u, v, stage = walk_grids(buffer, code, first, end, x, y, bits, HAS_FOLD)
+            u, v, stage = trace_grids(buffer, code, first, end, x, y, bits, HAS_FOLD)
         else:
             record = int64s_at(buffer, tl.load(at + L.ARG))
-            u = form(record + R.U, x, y)
-            v = form(record + R.V, x, y)
-            depth = form(record + R.DEPTH, x, y)
-            stage = walk_records(buffer, code, first, end, record, u, v, depth, x, y)
+            u = linear_form(record + R.U, x, y)
+            v = linear_form(record + R.V, x, y)
+            depth = linear_form(record + R.DEPTH, x, y)
+            stage = trace_records(buffer, code, first, end, record, u, v, depth, x, y)
             u, v = place(record, u, v, depth, bits)
             u -= half
             v -= half
@@ -240,7 +240,7 @@ def read_interpolated(
         line = v >> bits
         dx = u & ((1 << bits) - 1)
         dy = v & ((1 << bits) - 1)
-        if flag == ops.Interpolation.POINT:
+        if flag == ops.Interpolation.CONTAINING_PIXEL:
             column = (u + half) >> bits
             line = (v + half) >> bits
             pixel = _tap(buffer, code, header, first, window, column, line, inside, HAS_FOLD, FORMAT)
@@ -290,7 +290,7 @@ def read_interpolated(
 
 @triton.jit
 def _nearest(a, op, window, x, y, mode, HAS_FOLD: tl.constexpr):
-    """The pixel that lies under a pixel's centre -> (column, line, whether it is inside)."""
+    """The pixel that lies under a pixel's center -> (column, line, whether it is inside)."""
     x = x.to(tl.float64) + 0.5
     y = y.to(tl.float64) + 0.5
     u = tl.load(a) * x + tl.load(a + 1) * y + tl.load(a + 2)

@@ -13,7 +13,7 @@ from variegate.program import ops
 
 
 @triton.jit
-def lay(buffer, at, x, y, channels, r, g, b):
+def overlay(buffer, at, x, y, channels, r, g, b):
     """``at``: address of the instruction's code; see ``records.fill_instructions``."""
     flag = tl.load(at + L.FLAG)
     mode = flag % ops.LAYER_PLANES
@@ -21,16 +21,16 @@ def lay(buffer, at, x, y, channels, r, g, b):
     if mode == ops.LayerMode.CURVE:
         r, g, b = _bend(buffer, at, channels, r, g, b)
     else:
-        r, g, b = _lay_nodes(buffer, at, x, y, channels, mode, planes, r, g, b)
+        r, g, b = _overlay_nodes(buffer, at, x, y, channels, mode, planes, r, g, b)
     return r, g, b
 
 
 @triton.jit
-def _lay_nodes(buffer, at, x, y, channels, mode, planes, r, g, b):
-    lines = tl.load(at + L.COEFFICIENT)
-    columns = tl.load(at + L.COEFFICIENT + 1)
-    across = (x - tl.load(at + L.COEFFICIENT + 5)).to(tl.int64) * tl.load(at + L.COEFFICIENT + 3)
-    down = (y - tl.load(at + L.COEFFICIENT + 4)).to(tl.int64) * tl.load(at + L.COEFFICIENT + 2)
+def _overlay_nodes(buffer, at, x, y, channels, mode, planes, r, g, b):
+    lines = tl.load(at + L.PARAMS)
+    columns = tl.load(at + L.PARAMS + 1)
+    across = (x - tl.load(at + L.PARAMS + 5)).to(tl.int64) * tl.load(at + L.PARAMS + 3)
+    down = (y - tl.load(at + L.PARAMS + 4)).to(tl.int64) * tl.load(at + L.PARAMS + 2)
     j = (across >> R.STEP_BITS).to(tl.int32)
     i = (down >> R.STEP_BITS).to(tl.int32)
     inside = (j >= 0) & (j < columns - 1) & (i >= 0) & (i < lines - 1)
@@ -39,27 +39,27 @@ def _lay_nodes(buffer, at, x, y, channels, mode, planes, r, g, b):
     node = buffer + tl.load(at + L.ARG).to(tl.int64) + tl.where(inside, i * columns + j, 0)
     plane = lines * columns
     fill = tl.load(at + L.FILL)
-    # Of each channel, the planes of its alpha and of its colour.
+    # Of each channel, the planes of its alpha and of its color.
     apart = tl.where(planes == 3, plane, 0)
-    colours = tl.where(planes == 4, plane, 0)
+    colors = tl.where(planes == 4, plane, 0)
     # Of a tensor, as the interpreter makes bytes of a scalar truth.
-    coloured = inside & ((planes + 0 * x) % 2 == 0)
-    r = _move(node, node + plane, columns, across, down, inside, at, mode, coloured, red(fill), r)
+    colored = inside & ((planes + 0 * x) % 2 == 0)
+    r = _move(node, node + plane, columns, across, down, inside, at, mode, colored, red(fill), r)
     if channels == 3:
         second = node + apart
-        colour = node + plane + colours
-        g = _move(second, colour, columns, across, down, inside, at, mode, coloured, green(fill), g)
-        b = _move(second + apart, colour + colours, columns, across, down, inside, at, mode, coloured, blue(fill), b)
+        color = node + plane + colors
+        g = _move(second, color, columns, across, down, inside, at, mode, colored, green(fill), g)
+        b = _move(second + apart, color + colors, columns, across, down, inside, at, mode, colored, blue(fill), b)
     return r, g, b
 
 
 @triton.jit
-def _move(alpha, colours, columns, across, down, inside, at, mode, coloured, colour, level):
+def _move(alpha, colors, columns, across, down, inside, at, mode, colored, color, level):
     weight = _scaled(_value(alpha, columns, across, down, inside), tl.load(at + L.COUNT))
     weight += weight >> 8
-    own = (_value(colours, columns, across, down, coloured) + 64) >> 7
-    colour = tl.where(coloured, own, colour)
-    towards = tl.where(mode == ops.LayerMode.OVER, colour - level, colour)
+    own = (_value(colors, columns, across, down, colored) + 64) >> 7
+    color = tl.where(colored, own, color)
+    towards = tl.where(mode == ops.LayerMode.OVER, color - level, color)
     towards = tl.where(mode == ops.LayerMode.SCALE, level, towards)
     moved = clipped(level + _scaled(towards, weight))
     return tl.where(inside, moved, level)

@@ -116,17 +116,17 @@ def _weigh_axis(start, extent, in_size, out_size, taps, kind, block, lows, weigh
     filter_scale = tl.maximum(scale, 1.0)
     support = _radius(kind) * filter_scale
     inverse = 1.0 / filter_scale
-    centre = first.to(tl.float64) + (i.to(tl.float64) + 0.5) * scale
-    low = tl.maximum((centre - support + 0.5).to(tl.int32), 0)
-    high = tl.minimum((centre + support + 0.5).to(tl.int32), in_size)
+    center = first.to(tl.float64) + (i.to(tl.float64) + 0.5) * scale
+    low = tl.maximum((center - support + 0.5).to(tl.int32), 0)
+    high = tl.minimum((center + support + 0.5).to(tl.int32), in_size)
     tl.store(lows + i, low + skipped, mask=is_used)
     total = tl.full([BLOCK], 0.0, tl.float64)
     for j in range(taps):
-        w = _filter(((low + j).to(tl.float64) - centre + 0.5) * inverse, kind)
+        w = _filter(((low + j).to(tl.float64) - center + 0.5) * inverse, kind)
         total += tl.where(low + j < high, w, 0.0)
     divisor = tl.where(total != 0.0, total, 1.0)
     for j in range(taps):
-        w = _filter(((low + j).to(tl.float64) - centre + 0.5) * inverse, kind)
+        w = _filter(((low + j).to(tl.float64) - center + 0.5) * inverse, kind)
         w = tl.where(low + j < high, w, 0.0) / divisor
         fixed = (w * _ONE + tl.where(w >= 0.0, 0.5, -0.5)).to(tl.int32)
         tl.store(weights + j * out_size + i, fixed, mask=is_used)

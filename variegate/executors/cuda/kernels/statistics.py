@@ -82,7 +82,7 @@ def write_tables(buffer, code, args, header, work):
     mean = _mean_luma(buffer, code, header, work)
     for channel in range(load_int(header + L.CHANNELS)):
         counts = tl.load(work + 256 * channel + bins, cache_modifier=".cg")
-        # Where the levels of the source, and the colour outside it, have come to.
+        # Where the levels of the source, and the color outside it, have come to.
         now = bins
         fill = 0
         for slot in range(begin, end):

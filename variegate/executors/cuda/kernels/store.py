@@ -1,4 +1,4 @@
-"""The end of a tile: normalise, erase after that, cast, store planar or interleaved; and blends of rows."""
+"""The end of a tile: normalize, erase after that, cast, store planar or interleaved; and blends of rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, green, pixels_of, place_of_program, red, replaced
+from variegate.executors.cuda.kernels.fetch import blue, green, pixels_of, place_of_program, red, select_rgb
 from variegate.executors.cuda.kernels.memory import (
     float32s_at,
     float64s_at,
@@ -84,7 +84,7 @@ def store_result(
 
 
 @triton.jit
-def _lay_over(total, above, alpha):
+def _alpha_blend(total, above, alpha):
     """A level in shares of ``alpha`` / 255, rounded to the nearest, over the level of a sum."""
     mixed = to_level(total) * (255 - alpha) + above.to(tl.int32) * alpha + 128
     return ((mixed + (mixed >> 8)) >> 8).to(tl.float32)
@@ -158,10 +158,10 @@ def blend_rows(
             # An alpha of 0 leaves what is below as the level that it will be.
             alpha = load_inside(buffer + alphas_at + first + plane, inside & in_y & in_x & is_laid)
             share = alpha.to(tl.int32)
-            over_r = _lay_over(total_r, red(pixel), share)
-            over_g = _lay_over(total_g, green(pixel), share)
-            over_b = _lay_over(total_b, blue(pixel), share)
-            new_r, new_g, new_b = replaced(is_laid, over_r, over_g, over_b, new_r, new_g, new_b)
+            over_r = _alpha_blend(total_r, red(pixel), share)
+            over_g = _alpha_blend(total_g, green(pixel), share)
+            over_b = _alpha_blend(total_b, blue(pixel), share)
+            new_r, new_g, new_b = select_rgb(is_laid, over_r, over_g, over_b, new_r, new_g, new_b)
         total_r = new_r
         total_g = new_g
         total_b = new_b

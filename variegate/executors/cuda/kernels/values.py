@@ -1,4 +1,4 @@
-"""Operations on a tile's pixels by value (tables, colours, hue) and by place (noise, rectangles).
+"""Operations on a tile's pixels by value (tables, colors, hue) and by place (noise, rectangles).
 
 ``r, g, b`` are int32 levels. Images of one channel live in ``r``; the other two are then arbitrary.
 """
@@ -9,9 +9,9 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, clamp, green, red, replaced
+from variegate.executors.cuda.kernels.fetch import blue, clamp, green, red, select_rgb
 from variegate.executors.cuda.kernels.memory import float32s_at, int32s_at, load_float, load_id, load_int, load_word
-from variegate.executors.cuda.kernels.overlay import lay
+from variegate.executors.cuda.kernels.overlay import overlay
 from variegate.program import ops, rng
 
 
@@ -47,11 +47,11 @@ def to_level(value):
 
 
 @triton.jit
-def apply_value(buffer, at, real, r, g, b, channels, HAS_HUE: tl.constexpr, POINTS: tl.constexpr):
+def apply_value(buffer, at, real, r, g, b, channels, HAS_HUE: tl.constexpr, PIXEL_FUNCTIONS: tl.constexpr):
     """One VALUE instruction. ``at`` and ``real``: addresses of its code and arguments."""
     op = tl.load(at + L.OP)
     if channels == 1:
-        # What follows acts on gray as on a colour of three equal channels, and keeps the first.
+        # What follows acts on gray as on a color of three equal channels, and keeps the first.
         g = r
         b = r
     if op == ops.Op.MIX:
@@ -77,9 +77,11 @@ def apply_value(buffer, at, real, r, g, b, channels, HAS_HUE: tl.constexpr, POIN
     if HAS_HUE:
         if op == ops.Op.HUE:
             r, g, b = _turn_hue(r, g, b, (tl.load(real) * 255.0).to(tl.int32) & 255)
-    for i in tl.static_range(len(POINTS)):
-        if (op == ops.Op.POINT) & (tl.load(at + L.ARG) == i):
-            red, green, blue = POINTS[i](r.to(tl.float32), g.to(tl.float32), b.to(tl.float32), load_float(real + 1))
+    for i in tl.static_range(len(PIXEL_FUNCTIONS)):
+        if (op == ops.Op.PIXEL_FUNCTION) & (tl.load(at + L.ARG) == i):
+            red, green, blue = PIXEL_FUNCTIONS[i](
+                r.to(tl.float32), g.to(tl.float32), b.to(tl.float32), load_float(real + 1)
+            )
             r = _round_number(red)
             g = _round_number(green)
             b = _round_number(blue)
@@ -226,7 +228,7 @@ def apply_position(
     op = tl.load(at + L.OP)
     if HAS_OVERLAY:
         if op == ops.Op.OVERLAY:
-            r, g, b = lay(buffer, at, x, y, channels, r, g, b)
+            r, g, b = overlay(buffer, at, x, y, channels, r, g, b)
     if op == ops.Op.ERASE:
         erased = is_erased(buffer, at, x, y)
         fill = tl.load(at + L.FILL)
@@ -240,14 +242,14 @@ def apply_position(
                 new_r = (w0 >> 24).to(tl.int32)
                 new_g = (w1 >> 24).to(tl.int32)
                 new_b = (w2 >> 24).to(tl.int32)
-        r, g, b = replaced(erased, new_r, new_g, new_b, r, g, b)
+        r, g, b = select_rgb(erased, new_r, new_g, new_b, r, g, b)
     elif HAS_NOISE:
         if op == ops.Op.SALT_AND_PEPPER:
             slot = load_word(real + 2)
             w0, w1, _, _ = _words(header, x, y, width, slot, key_low, key_high)
             is_hit = unit(w0) < load_float(real)
             extreme = tl.where(unit(w1) < load_float(real + 1), 255, 0)
-            r, g, b = replaced(is_hit, extreme, extreme, extreme, r, g, b)
+            r, g, b = select_rgb(is_hit, extreme, extreme, extreme, r, g, b)
         elif op != ops.Op.OVERLAY:  # Op.GAUSSIAN_NOISE or Op.SHOT_NOISE
             first = load_float(real)
             second = load_float(real + 1)
@@ -298,5 +300,5 @@ def erase_normalized(
                 if tl.load(real + 2) != 0.0:
                     noise_slot = load_word(real + 3)
                     new_r, new_g, new_b = _normals(header, constants, x, y, width, noise_slot, key_low, key_high)
-            r, g, b = replaced(erased, new_r, new_g, new_b, r, g, b)
+            r, g, b = select_rgb(erased, new_r, new_g, new_b, r, g, b)
     return r, g, b

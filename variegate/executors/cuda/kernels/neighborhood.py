@@ -17,7 +17,7 @@ from variegate.executors.cuda.kernels.fetch import (
     pack,
     red,
     step,
-    walk,
+    trace_maps,
 )
 from variegate.executors.cuda.kernels.memory import int16s_at, load_float, load_int, size_of
 from variegate.executors.cuda.kernels.values import blend, look_up, luma
@@ -53,7 +53,7 @@ def equalize_tiles(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.co
                 counts += tl.histogram(_gray(source, channels), 256, mask=seen)
             table = _clipped_table(counts, clip, tile_h * tile_w)
             value = tl.gather(table, level, 0)
-            # A byte for each of the four tiles; several of them are one beyond the outermost centres.
+            # A byte for each of the four tiles; several of them are one beyond the outermost centers.
             is_above = above == tile_y
             is_below = below == tile_y
             is_left = left == tile_x
@@ -73,7 +73,7 @@ def _gray(pixel, channels):
 
 @triton.jit
 def _between(at, tile, tiles):
-    """The tile before a pixel, the one behind it, by their centres, and the latter's share."""
+    """The tile before a pixel, the one behind it, by their centers, and the latter's share."""
     # A quotient in double, rounded again, is that in float32.
     place = at.to(tl.float32) * (1.0 / tile.to(tl.float64)).to(tl.float32) - 0.5
     first = tl.floor(place)
@@ -124,7 +124,7 @@ def read_filtered(buffer, code, args, header, x, y, inside, FORMAT: tl.constexpr
 def before(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """The pixel that the filter at ``slot`` sees at ``x, y``: through at most one map, and tables."""
     begin = load_int(header + P.BEGIN)
-    u, v, stage = walk(code, begin, slot, x, y)
+    u, v, stage = trace_maps(code, begin, slot, x, y)
     pixel = fetch(header, u, v, inside & (stage < 0), FORMAT)
     channels = tl.load(header + L.CHANNELS)
     for k in range(begin, slot):
@@ -152,14 +152,14 @@ def _sharpen(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexp
 
 @triton.jit
 def _sharpen_plain(code, args, header, slot, x, y, inside, is_inner, FORMAT: tl.constexpr):
-    """The source as it is or flipped, so that a pixel's neighbours are those of its place there, and equally far."""
+    """The source as it is or flipped, so that a pixel's neighbors are those of its place there, and equally far."""
     begin = load_int(header + P.BEGIN)
     u = x
     v = y
     if begin < slot:
         u, v, _ = step(code, begin, x, y)
     r, g, b = fetch_levels(header, u, v, inside, FORMAT)
-    centre = pack(r, g, b)
+    center = pack(r, g, b)
     inside &= is_inner
     outer = 4 * (r + (b << 16))
     middle = 4 * g
@@ -167,35 +167,35 @@ def _sharpen_plain(code, args, header, slot, x, y, inside, is_inner, FORMAT: tl.
         r, g, b = fetch_levels(header, u + (tap % 3 - 1), v + (tap // 3 - 1), inside, FORMAT)
         outer += r + (b << 16)
         middle += g
-    return _sharpened(args, slot, centre, outer, middle, is_inner)
+    return _sharpened(args, slot, center, outer, middle, is_inner)
 
 
 @triton.jit
 def _sharpen_mapped(buffer, code, args, header, slot, x, y, inside, is_inner, FORMAT: tl.constexpr):
-    """Every neighbour by itself, through whatever comes before."""
-    centre = before(buffer, code, header, slot, x, y, inside, FORMAT)
-    outer = 4 * (centre & 0xFF00FF)
-    middle = 4 * green(centre)
+    """Every neighbor by itself, through whatever comes before."""
+    center = before(buffer, code, header, slot, x, y, inside, FORMAT)
+    outer = 4 * (center & 0xFF00FF)
+    middle = 4 * green(center)
     for tap in range(9):
         dx = tap % 3 - 1
         dy = tap // 3 - 1
         pixel = before(buffer, code, header, slot, x + dx, y + dy, inside & is_inner, FORMAT)
         outer += pixel & 0xFF00FF
         middle += green(pixel)
-    return _sharpened(args, slot, centre, outer, middle, is_inner)
+    return _sharpened(args, slot, center, outer, middle, is_inner)
 
 
 @triton.jit
-def _sharpened(args, slot, centre, outer, middle, is_inner):
-    """``outer, middle``: red and blue in one word, green in another, as sums of nine levels and four centres stay below
+def _sharpened(args, slot, center, outer, middle, is_inner):
+    """``outer, middle``: red and blue in one word, green in another, as sums of nine levels and four centers stay below
     2**16."""
     factor = load_float(args + slot * 8)
     sharpened = pack(
-        blend(_thirteenth(outer & 0xFFFF), red(centre), factor),
-        blend(_thirteenth(middle), green(centre), factor),
-        blend(_thirteenth(outer >> 16), blue(centre), factor),
+        blend(_thirteenth(outer & 0xFFFF), red(center), factor),
+        blend(_thirteenth(middle), green(center), factor),
+        blend(_thirteenth(outer >> 16), blue(center), factor),
     )
-    return tl.where(is_inner, sharpened, centre)
+    return tl.where(is_inner, sharpened, center)
 
 
 @triton.jit
@@ -217,10 +217,10 @@ def _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT: tl.constex
     """Reflect padding; sums along columns, rounded to LEVEL_BITS, then along the row."""
     height, width = size_of(header)
     at = code + slot * L.CODE
-    radius_x = tl.load(at + L.COEFFICIENT) // 2
-    radius_y = tl.load(at + L.COEFFICIENT + 1) // 2
+    radius_x = tl.load(at + L.PARAMS) // 2
+    radius_y = tl.load(at + L.PARAMS + 1) // 2
     along_x = int16s_at(buffer, tl.load(at + L.ARG))
-    along_y = along_x + tl.load(at + L.COEFFICIENT + 2)
+    along_y = along_x + tl.load(at + L.PARAMS + 2)
     total_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS + L.LEVEL_BITS), tl.int32)
     total_g = total_r
     total_b = total_r
@@ -242,8 +242,8 @@ def _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT: tl.constex
     r = total_r >> bits
     g = total_g >> bits
     b = total_b >> bits
-    amount = tl.load(at + L.COEFFICIENT + 4) - 1
-    threshold = tl.load(at + L.COEFFICIENT + 5)
+    amount = tl.load(at + L.PARAMS + 4) - 1
+    threshold = tl.load(at + L.PARAMS + 5)
     if amount >= 0:
         pixel = before(buffer, code, header, slot, x, y, inside, FORMAT)
         r = _unsharpened(red(pixel), r, amount, threshold)
@@ -261,7 +261,7 @@ def _unsharpened(level, blurred, amount, threshold):
 
 @triton.jit
 def _mirrored(half, i):
-    """The weight at ``i`` from the centre, of which ``half`` holds a half."""
+    """The weight at ``i`` from the center, of which ``half`` holds a half."""
     weight = load_int(half + tl.abs(i))
     return tl.where(i == 0, 2 * weight, weight)
 
@@ -271,13 +271,13 @@ def _convolve(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """The cells of full kernels, edge padding, rounded half up and clipped; of several, the results added up."""
     height, width = size_of(header)
     at = code + slot * L.CODE
-    apart = tl.load(at + L.COEFFICIENT + 2)
-    cells = tl.load(at + L.COEFFICIENT + 3)
+    apart = tl.load(at + L.PARAMS + 2)
+    cells = tl.load(at + L.PARAMS + 3)
     weights = int16s_at(buffer, tl.load(at + L.ARG))
     r = tl.full(x.shape, 0, tl.int32)
     g = r
     b = r
-    for _ in range(tl.load(at + L.COEFFICIENT + 4) + 1):
+    for _ in range(tl.load(at + L.PARAMS + 4) + 1):
         total_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS - 1), tl.int32)
         total_g = total_r
         total_b = total_r

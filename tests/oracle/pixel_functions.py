@@ -1,4 +1,4 @@
-"""Meaning of recorded point functions: the same Python functions on NumPy's float32 arrays."""
+"""Meaning of recorded pixel functions: the same Python functions on NumPy's float32 arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations on colours: saturation, hue, channels, and levels by what an image holds; several of them at once."""
+"""Operations on colors: saturation, hue, channels, and levels by what an image holds; several of them at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from variegate.ops.arguments import (
     Probability,
     two_integers,
 )
-from variegate.ops.base import Transform, UsefulRange, set_field
+from variegate.ops.base import Transform, TypicalRange, set_field
 from variegate.ops.filters import Sharpness
 from variegate.ops.magnitude import MagnitudeOp, PlainOp, WithProbability, between, limits
 from variegate.ops.schema import Around, Converted, MagnitudeRange, Range
@@ -58,7 +58,7 @@ class Hue(MagnitudeOp, function="adjust_hue", called={"factor": "hue_factor"}):
 
     factor: Annotated[Number, MagnitudeRange(-0.5, 0.5)]
     _op = Op.HUE
-    _useful = UsefulRange(-0.5, 0.5)  # even 0 goes to 8-bit hues and back
+    _typical_range = TypicalRange(-0.5, 0.5)  # even 0 goes to 8-bit hues and back
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class CLAHE(MagnitudeOp):
 
     clip_limit: Annotated[Number, MagnitudeRange(1.0, 256.0)] = (1.0, 4.0)
     tile_grid_size: Annotated[int | Sequence[int], _TILES] = (8, 8)
-    _useful = UsefulRange(1.0, 20.0)
+    _typical_range = TypicalRange(1.0, 20.0)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
         image.add(Op.CLAHE, value, *self.tile_grid_size)  # type: ignore[misc]
@@ -164,14 +164,14 @@ class ColorTemperature(MagnitudeOp):
 
     kelvin: Annotated[Number, MagnitudeRange(1667.0, 25000.0)] = (3000.0, 15000.0)
     # As much warmer as colder.
-    _useful = UsefulRange(2000.0, 20000.0, 6500.0, spread=np.geomspace)
+    _typical_range = TypicalRange(2000.0, 20000.0, 6500.0, spacing=np.geomspace)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        is_colour = sampling.channels[rows] > 1
-        distinct, which = np.unique(values[is_colour], return_inverse=True)
+        is_color = sampling.channels[rows] > 1
+        distinct, which = np.unique(values[is_color], return_inverse=True)
         tables = [sampling.add_lut(temperature_table(kelvin), "ColorTemperature") for kelvin in distinct.tolist()]
         index = np.array(tables, np.float64)[which.reshape(-1)]
-        sampling.emit(rows[is_colour], Op.LUT, index, values[is_colour], name="ColorTemperature")
+        sampling.emit(rows[is_color], Op.LUT, index, values[is_color], name="ColorTemperature")
 
 
 _SEPIA = np.array([[0.393, 0.769, 0.189, 0], [0.349, 0.686, 0.168, 0], [0.272, 0.534, 0.131, 0]], np.float32)
@@ -202,7 +202,7 @@ class RandomToneCurve(Transform):
 
     scale: Probability = 0.1
     per_channel: bool = False
-    _useful = UsefulRange(0.0, 0.5, None, lambda scale: RandomToneCurve(scale))
+    _typical_range = TypicalRange(0.0, 0.5, None, lambda scale: RandomToneCurve(scale))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -241,11 +241,11 @@ class ChannelDropout(WithProbability):
         chosen = image.where(image.channels > 1)
         if not chosen:
             return
-        count = low + floor(image.unit(slot, 1) * (high - low + 1))
+        count = low + floor(image.uniform(slot, 1) * (high - low + 1))
         channels = image.num_channels
         drops = _drops(channels)
         ways = select(count == 1, channels, len(drops) - channels)
-        number = channels * (count - 1) + floor(image.unit(slot, 2) * ways)
+        number = channels * (count - 1) + floor(image.uniform(slot, 2) * ways)
         tables = np.stack([self._table(dropped, channels) for dropped in drops])
         chosen.add(Op.LUT, chosen.table("luts", tables) + number, count, name="ChannelDropout")
 
@@ -289,7 +289,7 @@ class ColorJitter(Transform):
         for i, (name, op) in enumerate(_COMPONENTS.items()):
             if (limits := getattr(self, name)) is not None:
                 ops.append(op)
-                factors.append(between(limits, image.unit(slot, i)))
+                factors.append(between(limits, image.uniform(slot, i)))
         for k in image.order(slot + 1, len(ops)):
             image.add(image.choose(k, ops), image.choose(k, factors), title=CHOICE, among=ops)
 
@@ -311,11 +311,11 @@ class RandomPhotometricDistort(Transform):
     num_slots = 4
 
     def draw(self, image: DrawContext, slot: int) -> None:
-        drawn = {name: image.unit(slot, i) < self.p for i, name in enumerate(_COMPONENTS)}
-        is_early = image.unit(slot + 2) < 0.5
+        drawn = {name: image.uniform(slot, i) < self.p for i, name in enumerate(_COMPONENTS)}
+        is_early = image.uniform(slot + 2) < 0.5
 
         def add(name: str, condition: Drawn) -> None:
-            factor = between(getattr(self, name), image.unit(slot + 1, list(_COMPONENTS).index(name)))
+            factor = between(getattr(self, name), image.uniform(slot + 1, list(_COMPONENTS).index(name)))
             if chosen := image.where(condition):
                 chosen.add(_COMPONENTS[name], factor)
 

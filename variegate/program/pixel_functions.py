@@ -29,10 +29,10 @@ _KNOWN = "a pixel's value where Python needs a known number: if, and, or, min, m
 RED, GREEN, BLUE, MAGNITUDE = range(4)
 _NUM_INPUTS = 4
 
-POINT_FLOATS = 4096
+PIXEL_FUNCTION_FLOATS = 4096
 """float32 numbers of all registers of a block of pixels."""
-_MAX_REGISTERS = POINT_FLOATS // 64
-MAX_POINT_NUMBERS = 512
+_MAX_REGISTERS = PIXEL_FUNCTION_FLOATS // 64
+MAX_PIXEL_FUNCTION_NUMBERS = 512
 
 # Of red, green and blue, uint8 each, changed in place; how many there are; and the magnitude.
 _ROW_FUNCTION = ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * 3, ctypes.c_int64, ctypes.c_float)
@@ -60,8 +60,8 @@ def row_address(function: Any) -> int | None:
 
 
 @dataclass(frozen=True)
-class PointRecord:
-    """Instructions of a point function, in float32.
+class PixelFunctionRecord:
+    """Instructions of a pixel function, in float32.
 
     Values have numbers: ``RED`` to ``MAGNITUDE``, then results of ``steps`` in their order; ``constants[i]`` is value
     -1 - i. ``steps``: instructions with their operands. ``results``: red, green and blue.
@@ -72,8 +72,8 @@ class PointRecord:
     results: tuple[int, ...]
 
 
-class PointRecorder:
-    """Records a point function on symbols: ``PixelValue.register`` is the number of a value."""
+class PixelFunctionRecorder:
+    """Records a pixel function on symbols: ``PixelValue.register`` is the number of a value."""
 
     def __init__(self) -> None:
         self._constants: dict[str, int] = {}
@@ -91,12 +91,12 @@ class PointRecorder:
             raise TypeError(f"{shown(value)} is no number")
         return self._constants.setdefault(c_float(float(value)).value.hex(), -1 - len(self._constants))
 
-    def record(self, function: Callable[..., Any]) -> PointRecord:
+    def record(self, function: Callable[..., Any]) -> PixelFunctionRecord:
         results = function(*(PixelValue(self, number) for number in range(_NUM_INPUTS)))
         if not isinstance(results, (tuple, list)) or len(results) != 3:
             raise TypeError(f"{shown(results)} is no tuple of three numbers")
         numbers = tuple(map(self._number_of, results))
-        return PointRecord(tuple(map(float.fromhex, self._constants)), tuple(self._steps), numbers)
+        return PixelFunctionRecord(tuple(map(float.fromhex, self._constants)), tuple(self._steps), numbers)
 
 
 # -- the record for the CPU's machine --------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class _MachineCode:
     results: tuple[int, ...]
 
 
-def _to_machine_code(record: PointRecord) -> _MachineCode:
+def _to_machine_code(record: PixelFunctionRecord) -> _MachineCode:
     place = {-1 - i: i for i in range(len(record.constants))}
     place[MAGNITUDE] = len(place)
     numeric = []
@@ -159,7 +159,7 @@ def _instruction(op: DrawOp, to: int, operands: tuple[int, ...], place: dict[int
 # -- what operations hold --------------------------------------------------------------------------------------------
 
 
-class PointFunction:
+class PixelFunction:
     """A user's function of a pixel.
 
     ``function``: compiled for CPUs (see ``row_address``), or a Python function ``(r, g, b, m) -> (r, g, b)``, whose
@@ -184,9 +184,9 @@ class PointFunction:
             _ = self.record
 
     @computed_once
-    def record(self) -> PointRecord:
+    def record(self) -> PixelFunctionRecord:
         try:
-            record = PointRecorder().record(self.function)
+            record = PixelFunctionRecorder().record(self.function)
         except NotRecordable as error:
             accepted = "vg.math.select(condition, x, y), vg.math.minimum, maximum and the other functions of vg.math"
             raise ValueError(f"{self.name}.point{self._line_of(error)}: {_KNOWN}; accepted: {accepted}") from None
@@ -194,7 +194,7 @@ class PointFunction:
             outcome = f"{type(error).__name__}: {shown(str(error))}"
             raise ValueError(f"{self.name}.point{self._line_of(error)}: {outcome}; accepted: {ACCEPTED}") from None
         code = _to_machine_code(record)
-        for got, most in ((code.num_registers, _MAX_REGISTERS), (code.num_numbers, MAX_POINT_NUMBERS)):
+        for got, most in ((code.num_registers, _MAX_REGISTERS), (code.num_numbers, MAX_PIXEL_FUNCTION_NUMBERS)):
             if got > most:
                 raise ValueError(f"{self.name}.point: needs {got:,} values at once; accepted: {most} at most")
         return record

@@ -77,7 +77,7 @@ def motion_blur(img_HWC: Image, ins: Instruction) -> Image:
     return to_pixels(_rounded(_correlate(img_HWC.astype(np.int64), kernel, "edge"), WEIGHT_BITS))
 
 
-def filter(img_HWC: Image, ins: Instruction) -> Image:
+def convolve_float(img_HWC: Image, ins: Instruction) -> Image:
     """Add up the results of ``kernels`` kernels, each rounded and clipped to 0..255, and clip the sum. Weights are
     ``tables.filters[first:]``, row by row, not flipped; edge pixels are repeated. A kernel and its negative give an
     absolute value."""

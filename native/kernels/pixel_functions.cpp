@@ -1,8 +1,8 @@
-// The machine of custom operations: runs a record (variegate/program/points.py) on a row of pixels, in float32.
+// The machine of custom operations: runs a record (variegate/program/pixel_functions.py) on a row of pixels, in float32.
 //
 // An instruction costs a loop over a block of pixels, whose registers stay in the nearest cache. What all pixels share
 // (constants, the magnitude, and what follows from these alone) is a number instead.
-#include "points.h"
+#include "pixel_functions.h"
 #include "arithmetic.h"
 #include "lanes.h"
 
@@ -30,7 +30,7 @@ struct Shared {
 struct Machine {
   i64 num_numbers, block;
   f32 *numbers, *registers;  // [num_registers, block]
-  i64 steps;                 // of STEP pixels each
+  i64 steps;  // of STEP pixels each
 
   VG_MEMBER bool is_number(i64 index) const { return index < num_numbers; }
   VG_MEMBER f32 *pixels(i64 index) const { return registers + (index - num_numbers) * block; }
@@ -111,8 +111,8 @@ void load_pixels(const Machine &machine, const u8 *plane, i64 to) {
 }
 
 void run_record(const PixelFunction &function, Planes planes, Range columns, f32 magnitude) {
-  alignas(64) f32 registers[POINT_FLOATS], numbers[MAX_POINT_NUMBERS];
-  const i64 block = POINT_FLOATS / function.num_registers / BLOCK * BLOCK;
+  alignas(64) f32 registers[PIXEL_FUNCTION_FLOATS], numbers[MAX_PIXEL_FUNCTION_NUMBERS];
+  const i64 block = PIXEL_FUNCTION_FLOATS / function.num_registers / BLOCK * BLOCK;
   Machine machine = {function.num_numbers, block, numbers, registers, 0};
   for (i64 i = 0; i < function.num_constants; i++) numbers[i] = function.constants[i];
   numbers[function.num_constants] = magnitude;
@@ -144,7 +144,7 @@ void run_record(const PixelFunction &function, Planes planes, Range columns, f32
 
 }  // namespace
 
-void apply_point(const PixelFunction &function, Planes planes, Range columns, f32 magnitude) {
+void apply_pixel_function(const PixelFunction &function, Planes planes, Range columns, f32 magnitude) {
   if (!function.compiled) return run_record(function, planes, columns, magnitude);
   const auto row = (void (*)(u8 *, u8 *, u8 *, i64, f32))function.compiled;
   const i64 first = columns.first;

@@ -13,7 +13,7 @@ import triton.language as tl
 
 from variegate.executors.cuda.kernels import elementary
 from variegate.program.draws.instructions import DrawOp
-from variegate.program.points import MAGNITUDE, PointFunction, PointRecord
+from variegate.program.pixel_functions import MAGNITUDE, PixelFunction, PixelFunctionRecord
 
 # Of operands a, b and c.
 _CONDITION = "tl.where({}, 1.0, 0.0)"
@@ -51,7 +51,7 @@ _TEXTS = {
 }
 
 
-def source_of(record: PointRecord) -> str:
+def source_of(record: PixelFunctionRecord) -> str:
     """The body of a Triton function ``(r, g, b, m) -> (r, g, b)`` on float32 blocks; ``m`` is one number."""
     names = dict(enumerate("rgbm"))
     lines = []
@@ -72,7 +72,7 @@ def _literal(number: float) -> str:
 
 
 @lru_cache(maxsize=256)
-def compiled(record: PointRecord) -> Any:
+def compiled(record: PixelFunctionRecord) -> Any:
     """The record as a ``@triton.jit`` function. Its name is unique: kernels tell functions apart by their names."""
     body = source_of(record)
     name = f"point_{hashlib.sha256(body.encode()).hexdigest()[:16]}"
@@ -85,7 +85,7 @@ def compiled(record: PointRecord) -> Any:
     return triton.jit(namespace[name])
 
 
-class PointFunctions(tuple[Any, ...]):
+class PixelFunctions(tuple[Any, ...]):
     """Triton functions ``(r, g, b, m) -> (r, g, b)``, float32 blocks, in the order of a program's table, as one
     compile-time argument.
 
@@ -98,17 +98,17 @@ class PointFunctions(tuple[Any, ...]):
         return "-".join(str(getattr(function, "cache_key", function)) for function in self)
 
     def __repr__(self) -> str:
-        return f"PointFunctions({self.cache_key})"
+        return f"PixelFunctions({self.cache_key})"
 
     __str__ = __repr__
 
 
-def triton_functions(points: list[PointFunction]) -> PointFunctions:
+def triton_functions(functions: list[PixelFunction]) -> PixelFunctions:
     """Raises ValueError naming an operation whose function is compiled for CPUs."""
-    for point in points:
-        if point.is_compiled:
+    for function in functions:
+        if function.is_compiled:
             raise ValueError(
-                f"{point.name}: its point function is compiled for CPUs and cannot run on a CUDA device; accepted "
+                f"{function.name}: its pixel function is compiled for CPUs and cannot run on a CUDA device; accepted "
                 "there: a Python function (r, g, b, m) -> (r, g, b)"
             )
-    return PointFunctions(compiled(point.record) for point in points)
+    return PixelFunctions(compiled(function.record) for function in functions)

@@ -32,7 +32,7 @@ class NeedsBatch(Exception):
     """A transform draws for rows of a batch, in Python."""
 
 
-class OneImage(KnownDraw):
+class ScalarDraw(KnownDraw):
     """``stream``: the key of the numbers of its pixels, such as noise. Sizes are those after its instructions."""
 
     __slots__ = ("_tables", "channels", "height", "in_shape", "output", "records", "sample_id", "stream", "width")

@@ -8,7 +8,7 @@ import triton.language as tl
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.fetch import blue, clamp, green, pack, red
 from variegate.executors.cuda.kernels.memory import load_float, load_id, load_int, load_word, size_of
-from variegate.executors.cuda.kernels.neighbourhood import before, equalize_tiles, read_filtered
+from variegate.executors.cuda.kernels.neighborhood import before, equalize_tiles, read_filtered
 from variegate.executors.cuda.kernels.values import words
 from variegate.program import ops
 from variegate.program import passes as P
