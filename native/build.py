@@ -46,6 +46,8 @@ FLAGS = (
     "-fno-trapping-math",
     "-Wall",
     "-Wextra",
+    # A switch over the instructions of a kind (constants.h) that forgets one.
+    "-Werror=switch",
     "-Wno-psabi",
     # In GCC's own headers of intrinsics. clang does not know the first name.
     "-Wno-maybe-uninitialized",

@@ -138,6 +138,42 @@ enum : int {
 };
 }  // namespace PassBreak
 
+// Instructions that executors run, by kind, so that compilers name those that a switch forgets.
+
+enum class ValueOp : int {
+  HUE = 22,
+  PERMUTE = 29,
+  LUT = 31,
+  COLOR_MATRIX = 32,
+  PIXEL_FUNCTION = 33,
+  MIX = 106,
+};
+
+enum class StatisticOp : int {
+  CONTRAST = 40,
+  AUTOCONTRAST = 41,
+  EQUALIZE = 42,
+};
+
+enum class NeighborhoodOp : int {
+  SHARPNESS = 50,
+  MEDIAN = 55,
+  CLAHE = 56,
+  MORPHOLOGY = 37,
+  ZOOM_BLUR = 57,
+  ABERRATION = 58,
+  SCATTER = 59,
+  CONVOLVE_FIXED = 105,
+};
+
+enum class PositionOp : int {
+  GAUSSIAN_NOISE = 60,
+  SALT_AND_PEPPER = 61,
+  SHOT_NOISE = 62,
+  ERASE = 63,
+  OVERLAY = 36,
+};
+
 namespace PassField {
 enum : int {
   BEGIN = 0,
@@ -212,6 +248,12 @@ constexpr u8 IS_SUBPIXEL_MAP[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
 constexpr u8 IS_WARP[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 
 constexpr u8 IS_BLUR[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+
+constexpr u8 NEEDS_LEVELS[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+
+// The argument with the slot of an instruction's random numbers; -1 if it draws none.
+
+constexpr i8 NOISE_ARG[] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2, 2, 2, 1, 3, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 
 // Coordinates: see variegate/program/coords.py.
 
@@ -412,7 +454,8 @@ enum : int {
   KEY = 35,
   REGION_X = 36,
   REGION_Y = 37,
-  REGION_OF = 38,
+  WHOLE_WIDTH = 38,
+  WHOLE_HEIGHT = 39,
 };
 }  // namespace HeaderField
 
@@ -1038,6 +1081,7 @@ struct PackCall {
   i64 block_x;
   i64 region_x;
   i64 region_y;
-  i64 region_width;
+  i64 whole_height;
+  i64 whole_width;
   i64 * launches;
 };

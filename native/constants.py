@@ -35,6 +35,15 @@ def _int_enum(kind: type[IntEnum]) -> str:
     return _enum(kind.__name__, ((member.name, member.value) for member in kind))
 
 
+def _run_by_executors(kind: ops.Kind) -> str:
+    """An ``enum class`` of the instructions of a kind that lowering leaves, such as PositionOp."""
+    left = (
+        op for op, spec in ops.SPECS.items() if spec.kind is kind and spec.lowered_to is None and spec.level is None
+    )
+    members = "".join(f"  {op.name} = {op.value},\n" for op in left)
+    return f"enum class {kind.name.title()}Op : int {{\n{members}}};\n"
+
+
 def _fields(module: ModuleType, first: str, last: str) -> Iterator[tuple[str, Any]]:
     """Constants of a module from ``first`` to ``last``, in the order of their definition."""
     names = list(vars(module))
@@ -89,6 +98,11 @@ def header() -> str:
         '#pragma once\n#include "core.h"\n',
         _enum("Op", ((op.name, op.value) for op in ops.Op)),
         *map(_int_enum, (ops.Kind, ops.Interpolation, ops.PadMode, ops.LayerMode, passes.PassSource, passes.PassBreak)),
+        "// Instructions that executors run, by kind, so that compilers name those that a switch forgets.\n",
+        *(
+            _run_by_executors(kind)
+            for kind in (ops.Kind.VALUE, ops.Kind.STATISTIC, ops.Kind.NEIGHBORHOOD, ops.Kind.POSITION)
+        ),
         _enum("PassField", _fields(passes, "BEGIN", "QUALITY")),
         _number("PASS_FIELDS", passes.PASS_FIELDS),
         _number("NEEDS_LUMA", passes.NEEDS_LUMA),
@@ -120,6 +134,9 @@ def header() -> str:
         _array("IS_SUBPIXEL_MAP", "u8", map(int, ops.IS_SUBPIXEL_MAP)),
         _array("IS_WARP", "u8", map(int, ops.IS_WARP)),
         _array("IS_BLUR", "u8", map(int, ops.IS_BLUR)),
+        _array("NEEDS_LEVELS", "u8", map(int, ops.NEEDS_LEVELS)),
+        "// The argument with the slot of an instruction's random numbers; -1 if it draws none.\n",
+        _array("NOISE_ARG", "i8", ops.NOISE_ARG.tolist()),
         "// Coordinates: see variegate/program/coords.py.\n",
         _number("MAX_COORD", coords.MAX_COORD),
         _enum("Record", _fields(coords, "U", "TWICE")),
@@ -175,7 +192,7 @@ def header() -> str:
         "// The packed program of a GPU: see variegate/executors/cuda/layout.py.\n",
         _enum("Section", ((name.upper(), i) for i, name in enumerate(layout.Sections._fields))),
         _number("NUM_SECTIONS", len(layout.Sections._fields)),
-        _enum("HeaderField", _fields(layout, "IMAGE", "REGION_OF")),
+        _enum("HeaderField", _fields(layout, "IMAGE", "WHOLE_HEIGHT")),
         _number("HEADER_FIELDS", layout.HEADER),
         _enum("CodeField", _fields(layout, "OP", "PARAMS")),
         _number("CODE_FIELDS", layout.CODE),

@@ -5,6 +5,7 @@ Without a name, it looks at all of them. ``make generated`` updates files that p
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -31,10 +32,19 @@ from variegate.program.ops import SPECS, Kind, Op
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-# Folders with a branch for every instruction that lowering leaves to the executors.
-CPP = ("native/kernels", "native/lowering")
-CUDA = ("variegate/executors/cuda/kernels",)
-BRANCHED = (Kind.VALUE, Kind.STATISTIC, Kind.NEIGHBORHOOD, Kind.POSITION)
+CUDA = "variegate/executors/cuda/kernels"
+# By kind, the functions of the CPU and of GPUs with a branch for each instruction that executors run.
+BRANCHES = {
+    Kind.VALUE: ("native/kernels/values.cpp, change_colors", "values.py, apply_value"),
+    Kind.STATISTIC: ("native/kernels/statistics.cpp, build_table", "statistics.py, write_tables"),
+    Kind.NEIGHBORHOOD: ("native/kernels/filters.cpp, read_filtered_row", "neighborhood.py, read_filtered"),
+    Kind.POSITION: ("native/kernels/noise.cpp, apply_position", "values.py, apply_position"),
+}
+LOWERED = {
+    Kind.GEOMETRY: "native/lowering/maps.cpp, to_map, and native/targets/stages.cpp: a branch",
+    Kind.VALUE: "native/lowering/luts.cpp: a branch",
+    Kind.NEIGHBORHOOD: "native/lowering/kernel_weights.cpp, build_kernels: a branch",
+}
 # Files that programs write -> what they should hold.
 GENERATED: dict[Path, Callable[[], str]] = {
     LISTING: lambda: "\n".join(public_api()) + "\n",
@@ -78,11 +88,19 @@ def missing_of_instruction(op: Op) -> Iterator[str]:
         yield f"{file}.py: {op.name.lower()}(img_HWC, instruction), its meaning in NumPy, with a docstring for the page"
     if not has_arguments(op):
         yield f"tests/programs.py: an entry of _ARGUMENTS for Op.{op.name}; or an example of a class with this _op"
-    if not mentions(CPP, f"Op::{op.name}"):
-        yield f"native: a case Op::{op.name} for its kind, {spec.kind.name} (docs/architecture.md names it)"
-    is_branch = spec.kind in BRANCHED and spec.level is None and spec.lowered_to is None and op is not Op.LUT
-    if is_branch and not mentions(CUDA, f"Op.{op.name}"):
-        yield f"{CUDA[0]}: a branch Op.{op.name} for its kind, {spec.kind.name} (docs/architecture.md names it)"
+    if spec.level is not None:
+        if not mentions("native/lowering/luts.cpp", f"Op::{op.name}"):
+            yield f"native/lowering/luts.cpp: a case Op::{op.name} in fill_channel and is_table"
+    elif spec.lowered_to is not None:
+        if not mentions("native/lowering", f"Op::{op.name}"):
+            yield f"{LOWERED[spec.kind]} for Op::{op.name}, as lowering replaces it"
+    elif spec.kind in BRANCHES:
+        kernel, gpu_kernel = BRANCHES[spec.kind]
+        case = f"{spec.kind.name.title()}Op::{op.name}"
+        if not mentions("native/kernels", case):
+            yield f"{kernel}: a case {case}"
+        if op is not Op.LUT and not mentions(CUDA, f"Op.{op.name}"):
+            yield f"{CUDA}/{gpu_kernel}: a branch for ops.Op.{op.name}"
 
 
 def missing_of_command(name: str) -> Iterator[str]:
@@ -126,11 +144,11 @@ def in_the_gallery() -> set[str]:
 
 
 @cache
-def mentions(folders: tuple[str, ...], word: str) -> bool:
-    sources = (
-        path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".cpp", ".h", ".py")
-    )
-    return any(word in path.read_text(encoding="utf-8") for path in sources)
+def mentions(place: str, word: str) -> bool:
+    """True if a file, or one of a folder, has this word."""
+    path = ROOT / place
+    sources = [path] if path.is_file() else (each for each in path.rglob("*") if each.suffix in (".cpp", ".h", ".py"))
+    return any(re.search(rf"\b{re.escape(word)}\b", source.read_text(encoding="utf-8")) for source in sources)
 
 
 def subjects() -> dict[str, Callable[[], Iterator[str]]]:

@@ -52,8 +52,8 @@ def test_a_new_operation_is_told_all_that_it_needs(
     assert files(capsys) >= {
         "tests/oracle/position.py",
         "tests/programs.py",
-        "native",
-        "variegate/executors/cuda/kernels",
+        "native/kernels/noise.cpp, apply_position",
+        "variegate/executors/cuda/kernels/values.py, apply_position",
     }
 
 

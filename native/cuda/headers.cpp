@@ -50,11 +50,9 @@ int features_of(const DeviceRow &row, i64 k) {
   switch (op) {
     case Op::HUE: return KernelFeature::HAS_HUE;
     case Op::CLAHE: return KernelFeature::HAS_CLAHE;
-    case Op::ERASE: return row.args(k)[2] != 0 ? KernelFeature::HAS_NOISE : 0;
     case Op::OVERLAY: return KernelFeature::HAS_OVERLAY;
     case Op::MAP_GRID: return KernelFeature::HAS_GRID;
-    default:
-      return IS_WARP[op] ? KernelFeature::HAS_WARP : KIND_OF[op] == Kind::POSITION ? KernelFeature::HAS_NOISE : 0;
+    default: return IS_WARP[op] ? KernelFeature::HAS_WARP : draws_noise(row, k) ? KernelFeature::HAS_NOISE : 0;
   }
 }
 
@@ -102,15 +100,15 @@ void copy_row(const PackCall &call, const DeviceRow &row, i64 *header) {
   header[HeaderField::KEY] = (i64)((u64)key[1] << 32 | key[0]);
   header[HeaderField::REGION_X] = call.region_x;
   header[HeaderField::REGION_Y] = call.region_y;
-  header[HeaderField::REGION_OF] = call.region_width ? call.region_width : header[PassField::WIDTH];
+  header[HeaderField::WHOLE_WIDTH] = call.whole_width ? call.whole_width : header[PassField::WIDTH];
+  header[HeaderField::WHOLE_HEIGHT] = call.whole_width ? call.whole_height : header[PassField::HEIGHT];
 }
 
-// Clears the fields that few passes need, and the unused one.
+// Clears the fields that few passes need.
 void clear_rest(i64 *header) {
   header[HeaderField::TAPS_X] = header[HeaderField::TAPS_Y] = header[HeaderField::WEIGHTS] = 0;
   header[HeaderField::ERASES] = 0;
-  static_assert(HeaderField::REGION_OF == HEADER_FIELDS - 2, "fields behind the last one are cleared");
-  header[HEADER_FIELDS - 1] = 0;
+  static_assert(HeaderField::WHOLE_HEIGHT == HEADER_FIELDS - 1, "fields behind the last one would have to be cleared");
 }
 
 // Returns the number of weight blocks that a resize makes before pass p, whose weights begin at the offset `weights`.
@@ -144,7 +142,7 @@ void write_pass(const PackCall &call, const DeviceRow &row, i64 p, const Source 
   const i64 begin = pass[PassField::BEGIN], end = pass[PassField::END], source = pass[PassField::SOURCE];
   const Launch launch = launch_of(call, 1 + p);
   launch.need(features_of_source(source) | describe_slots(row, begin, end, header));
-  if (call.region_width) launch.need(KernelFeature::IS_REGION);
+  if (call.whole_width) launch.need(KernelFeature::IS_REGION);
   if (has_folding_map(row, begin, end)) launch.need(KernelFeature::HAS_FOLD);
   launch.add(row.row, tiles_of_area(call, pass[PassField::HEIGHT], pass[PassField::WIDTH]));
   i64 prepared = source == PassSource::RESAMPLE ? describe_resize(row, pass, weights, header) : 0;

@@ -39,7 +39,7 @@ void count_instruction(const DeviceRow &row, i64 k, Counts &counts) {
     counts.weights += (taps.x + 1) * w + (taps.y + 1) * h;
   } else if (kind == Kind::CODEC) {
     counts.has_codec = true;
-  } else if (op == Op::GAUSSIAN_NOISE || op == Op::SHOT_NOISE || (op == Op::ERASE && row.args(k)[2] != 0)) {
+  } else if (draws_noise(row, k)) {
     counts.draws_noise = true;
   }
 }

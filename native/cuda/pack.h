@@ -28,6 +28,13 @@ struct DeviceRow {
   bool is_blended() const { return all->outputs > 0; }
 };
 
+// True if an instruction draws random numbers for each pixel.
+VG_INLINE bool draws_noise(const DeviceRow &row, i64 k) {
+  const int op = row.opcode(k);
+  if (op == Op::ERASE) return row.args(k)[2] != 0;
+  return KIND_OF[op] == Kind::POSITION && NOISE_ARG[op] >= 0;
+}
+
 // Weights per output of a resize, at most.
 struct Taps {
   i64 x, y;

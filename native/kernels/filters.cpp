@@ -111,19 +111,19 @@ void read_filtered_row(const Row &row, i64 slot, i64 height, i64 width, i64 chan
   const f64 *a = row.args[slot];
   const auto image = image_of<Element>(s.filter, height, width, channels);
   const PlanesOf<Element> out = s.row.planes<Element>();
-  switch (row.opcode[slot]) {
-    case Op::SHARPNESS: return sharpen_row(image, y, s.filter.sharpen, out);
-    case Op::CONVOLVE_FIXED:
+  switch ((NeighborhoodOp)row.opcode[slot]) {
+    case NeighborhoodOp::SHARPNESS: return sharpen_row(image, y, s.filter.sharpen, out);
+    case NeighborhoodOp::CONVOLVE_FIXED:
       if (is_separable(a)) return blur_row(image, y, s.filter.blur, out);
       return convolve_row(image, y, a, row.batch->kernels, s.filter.blur, s.row.spare_planes<Element>()[0], out);
-    case Op::MEDIAN: return median_row(image, y, (i64)a[0], (Element *)s.row.words.at, s.row.stride, out);
-    case Op::MORPHOLOGY: return morphology_row(image, y, a, s.filter.blur.lines.at, out);
-    case Op::ZOOM_BLUR: return zoom_row(image, y, a, s.filter.zoom, out);
-    case Op::ABERRATION: return bend_row(image, y, a, s.row, out);
-    case Op::SCATTER: return scatter_row(row, image, y, a, s.row, out);
+    case NeighborhoodOp::MEDIAN: return median_row(image, y, (i64)a[0], (Element *)s.row.words.at, s.row.stride, out);
+    case NeighborhoodOp::MORPHOLOGY: return morphology_row(image, y, a, s.filter.blur.lines.at, out);
+    case NeighborhoodOp::ZOOM_BLUR: return zoom_row(image, y, a, s.filter.zoom, out);
+    case NeighborhoodOp::ABERRATION: return bend_row(image, y, a, s.row, out);
+    case NeighborhoodOp::SCATTER: return scatter_row(row, image, y, a, s.row, out);
+    case NeighborhoodOp::CLAHE:
+      if constexpr (HAS_LEVELS<Element>) equalize_row(image, y, s.filter.tiles, out);
   }
-  if constexpr (HAS_LEVELS<Element>)
-    if (row.opcode[slot] == Op::CLAHE) equalize_row(image, y, s.filter.tiles, out);
 }
 
 #define VG_COMPILE_ALL(Element)          \

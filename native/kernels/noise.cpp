@@ -213,7 +213,7 @@ void add_noise(const Row &row, i64 slot, i64 pixel, i64 width, i64 channels, Pla
   const int op = row.opcode[slot];
   const f64 *a = row.args[slot];
   const f32 *segments = row.batch->segments;
-  const i64 number = (i64)(op == Op::SHOT_NOISE ? a[1] : a[2]);
+  const i64 number = (i64)a[NOISE_ARG[op]];
   NoiseChunk chunk;
   for (i64 first = 0; first < width; first += CHUNK) {
     const i64 count = min_of(CHUNK, width - first);
@@ -231,12 +231,15 @@ void add_noise(const Row &row, i64 slot, i64 pixel, i64 width, i64 channels, Pla
 }
 
 template <class Element> void apply_position(const Row &row, i64 slot, i64 y, i64 width, i64 channels, Scratch &s) {
-  const int op = row.opcode[slot];
   const PlanesOf<Element> planes = s.row.planes<Element>();
-  if constexpr (HAS_LEVELS<Element>)
-    if (op == Op::OVERLAY) return overlay_row(row, slot, y, width, channels, s);
-  if (op == Op::ERASE) erase_row(row, slot, y, width, channels, planes);
-  else add_noise(row, slot, y * width, width, channels, planes);
+  switch ((PositionOp)row.opcode[slot]) {
+    case PositionOp::GAUSSIAN_NOISE:
+    case PositionOp::SALT_AND_PEPPER:
+    case PositionOp::SHOT_NOISE: return add_noise(row, slot, y * width, width, channels, planes);
+    case PositionOp::ERASE: return erase_row(row, slot, y, width, channels, planes);
+    case PositionOp::OVERLAY:
+      if constexpr (HAS_LEVELS<Element>) overlay_row(row, slot, y, width, channels, s);
+  }
 }
 
 #define VG_COMPILE_ALL(Element) VG_COMPILE(apply_position, Element)

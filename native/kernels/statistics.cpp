@@ -179,10 +179,10 @@ void equalize(const View &view, u8 *table, Scratch &s) {
 
 void build_table(const Row &row, i64 slot, const View &view, Scratch &s) {
   u8 *table = s.tables.lut(slot);
-  switch (row.opcode[slot]) {
-    case Op::CONTRAST: return contrast(view, (f32)row.args[slot][0], table, s);
-    case Op::AUTOCONTRAST: return autocontrast(view, table, s);
-    default: return equalize(view, table, s);  // Op::EQUALIZE
+  switch ((StatisticOp)row.opcode[slot]) {
+    case StatisticOp::CONTRAST: return contrast(view, (f32)row.args[slot][0], table, s);
+    case StatisticOp::AUTOCONTRAST: return autocontrast(view, table, s);
+    case StatisticOp::EQUALIZE: return equalize(view, table, s);
   }
 }
 

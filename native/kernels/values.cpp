@@ -85,16 +85,19 @@ template <class Element>
 VG_NOINLINE void change_colors(const Row &row, i64 slot, PlanesOf<Element> planes, i64 first, i64 end) {
   const Range columns = {first, end};
   const f64 *a = row.args[slot];
-  switch (row.opcode[slot]) {
-    case Op::MIX: return blend_with_luma(planes, columns, (f32)a[0]);
-    case Op::PERMUTE: return permute(planes, columns, a);
-    case Op::COLOR_MATRIX: return multiply_by_matrix(planes, columns, row.batch->matrices + 12 * (i64)a[0]);
+  switch ((ValueOp)row.opcode[slot]) {
+    case ValueOp::MIX: return blend_with_luma(planes, columns, (f32)a[0]);
+    case ValueOp::PERMUTE: return permute(planes, columns, a);
+    case ValueOp::COLOR_MATRIX: return multiply_by_matrix(planes, columns, row.batch->matrices + 12 * (i64)a[0]);
+    case ValueOp::HUE:
+      if constexpr (HAS_LEVELS<Element>) shift_hue(planes, columns, (i32)(a[0] * 255.0) & 255);
+      return;
+    case ValueOp::PIXEL_FUNCTION:
+      if constexpr (HAS_LEVELS<Element>)
+        apply_pixel_function(row.batch->pixel_functions[(i64)a[0]], planes, columns, (f32)a[1]);
+      return;
+    case ValueOp::LUT: return;  // apply_value looks values up
   }
-  if constexpr (HAS_LEVELS<Element>) switch (row.opcode[slot]) {
-      case Op::HUE: return shift_hue(planes, columns, (i32)(a[0] * 255.0) & 255);
-      case Op::PIXEL_FUNCTION:
-        return apply_pixel_function(row.batch->pixel_functions[(i64)a[0]], planes, columns, (f32)a[1]);
-    }
 }
 
 }  // namespace
@@ -127,17 +130,8 @@ template <class Element> void color_after(const Row &row, i64 slot, i64 stop, i6
 }
 
 bool needs_levels(const Row &row, i64 length) {
-  for (i64 k = 0; k < length; k++) {
-    if (row.kind(k) == Kind::STATISTIC) return true;
-    switch (row.opcode[k]) {
-      case Op::LUT:
-      case Op::HUE:
-      case Op::PIXEL_FUNCTION:
-      case Op::CLAHE:
-      case Op::OVERLAY:
-      case Op::JPEG: return true;
-    }
-  }
+  for (i64 k = 0; k < length; k++)
+    if (NEEDS_LEVELS[row.opcode[k]]) return true;
   return false;
 }
 

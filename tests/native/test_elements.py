@@ -14,12 +14,12 @@ from native import build
 from tests import oracle
 from tests.images import Image, noise, photo
 from tests.oracle.instruction import deep_pixels
-from tests.programs import program_of, random_program, step
+from tests.programs import SEMANTIC, program_of, random_program, step
 from variegate.executors.cpu import kernels
 from variegate.native.library import data_ptr
 from variegate.native.structs import BLEND_CALL, RUN_CALL, Storage, pack_struct
 from variegate.program.lowering import lower
-from variegate.program.ops import Op
+from variegate.program.ops import NEEDS_LEVELS, SPECS, Op
 from variegate.program.program import Output, Program
 
 LIBRARY = build.OBJECTS / "deep" / "_native.so"
@@ -29,12 +29,8 @@ WHITE = {"uint16": 65535, "float32": 255 << 16}
 TOLERANCE = {"uint16": 1.0, "float32": 1e-5 * WHITE["float32"]}
 
 COPIES = (Op.HFLIP, Op.VFLIP, Op.ROT90, Op.CROP, Op.PAD, Op.ROTATE, Op.AFFINE, Op.PERSPECTIVE, Op.ERASE, Op.PERMUTE)
-SUMS = (
-    *(Op.RESIZED_CROP, Op.ROTATE, Op.SHEAR_X, Op.TRANSLATE_Y, Op.AFFINE, Op.PERSPECTIVE, Op.DISPLACE),
-    *(Op.SHARPNESS, Op.GAUSSIAN_BLUR, Op.MOTION_BLUR, Op.CONVOLVE_FLOAT, Op.UNSHARP_MASK, Op.MEDIAN, Op.MORPHOLOGY),
-    *(Op.ZOOM_BLUR, Op.ABERRATION, Op.SCATTER, Op.SATURATION, Op.GRAYSCALE, Op.COLOR_MATRIX),
-    *(Op.GAUSSIAN_NOISE, Op.SHOT_NOISE, Op.SALT_AND_PEPPER),
-)
+# All that need no 256 levels.
+INSTRUCTIONS = tuple(op for op in SEMANTIC if not NEEDS_LEVELS[op] and SPECS[op].lowered_to is not Op.LUT)
 
 Array = npt.NDArray[Any]
 every_element = pytest.mark.parametrize("element", ["uint16", "float32"])
@@ -110,7 +106,7 @@ def check(
 
 
 @every_element
-@pytest.mark.parametrize("op", SUMS, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", INSTRUCTIONS, ids=lambda op: op.name)
 def test_each_operation(library: ctypes.CDLL, op: Op, element: str) -> None:
     # Differences near the threshold of an unsharp mask count in one arithmetic and not in the other.
     may_differ = 1e-4 if op is Op.UNSHARP_MASK and element == "float32" else 0.0

@@ -133,8 +133,8 @@ def color_matrix(img_HWC: Image, ins: Instruction) -> Image:
 
 
 def pixel_function(img_HWC: Image, ins: Instruction) -> Image:
-    """Apply the recorded function ``tables.pixel_functions[function]`` in float32, rounded half up and clipped; NaN is 0.
-    A gray image is the value of all three channels, and keeps the first output."""
+    """Apply the function ``tables.pixel_functions[function]`` in float32, rounded half up and clipped; NaN is 0. A gray
+    image is the value of all three channels, and keeps the first output."""
     known = ins.side_tables().pixel_functions[int(ins.args[0])]
     magnitude = np.float32(ins.args[1])
     channels = np.stack(_three_channels(img_HWC)).reshape(3, -1)

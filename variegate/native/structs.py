@@ -427,9 +427,10 @@ PACK_CALL = [
     ("canvases", "i64"),  # address of the images between passes
     ("block_y", "i64"),  # height and width of a tile
     ("block_x", "i64"),
-    ("region_x", "i64"),  # column, line and width of the image that all rows show a region of; width 0: of none
+    ("region_x", "i64"),  # column and line of the region that all rows show of a larger image
     ("region_y", "i64"),
-    ("region_width", "i64"),
+    ("whole_height", "i64"),  # of the larger image; 0: rows show no region
+    ("whole_width", "i64"),
     ("launches", "i64 *"),  # out: [1 + depth + 1, 3], fields of launches: of the preparation, the passes, the blend
 ]
 

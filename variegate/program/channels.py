@@ -17,13 +17,16 @@ import numpy.typing as npt
 from variegate.arrays import AnyArray, Int32Array
 from variegate.errors import shown
 from variegate.program.draws.values import NotRecordable, Number, Value
-from variegate.program.ops import MAX_OPCODE, NEEDS_RGB, SPECS, Op
+from variegate.program.ops import MAX_OPCODE, NEEDS_RGB, NOISE_ARG, SPECS, Op
 from variegate.program.program import MAX_CHANNELS, Output, Program
 
 # Noise is independent between channels: its slots lie this far apart, more than a program has. Salt and pepper falls on
 # all channels.
 _SLOTS_OF_A_CHANNEL = 1 << 16
-_NOISE_SLOT = {op: SPECS[op].args.index("_slot") for op in (Op.GAUSSIAN_NOISE, Op.SHOT_NOISE, Op.ERASE)}
+# Noise that is independent in each channel; the argument with its slot.
+_NOISE_SLOT = {
+    op: int(NOISE_ARG[op]) for op, spec in SPECS.items() if NOISE_ARG[op] >= 0 and (spec.colors_gray or op is Op.ERASE)
+}
 _HAS_NOISE_SLOT = np.isin(np.arange(MAX_OPCODE), list(_NOISE_SLOT))
 # Values of the three bytes that hold the number of a color; and the arguments of an ERASE that hold a color.
 _BYTES = np.array([1, 1 << 8, 1 << 16])

@@ -19,12 +19,12 @@ import numpy as np
 class Kind(IntEnum):
     """Ways in which operations touch pixels; fusion reasons about kinds only."""
 
-    GEOMETRY = 0  # output pixel <- one source place (or a small interpolation footprint around it)
+    GEOMETRY = 0  # output pixel <- one source position (or the few pixels that interpolation reads around it)
     RESAMPLE = 1  # output pixel <- an area of the source (antialiased resize)
     VALUE = 2  # a function of the pixel's own value
     STATISTIC = 3  # a per-channel table that depends on the whole image at this stage
     NEIGHBORHOOD = 4  # a function of the pixel and its neighbors
-    POSITION = 5  # depends on where the pixel is in the image of this stage (noise, rectangles)
+    POSITION = 5  # a function of the pixel's value and position in the image of this stage (noise, rectangles)
     CODEC = 6  # the whole image is written and read again before a pass (JPEG)
 
 
@@ -143,15 +143,17 @@ class OpSpec:
     Attributes:
         name: for people.
         kind: how it touches pixels.
-        args: names of its arguments, in order; those that say nothing outside of the program (slots of noise, indices
-            into side tables) begin with an underscore.
-        lowered_to: what lowering rewrites it to; a map of any kind is given as MAP_FIXED. None where executors run it.
+        args: names of its arguments, in order. Those that mean nothing outside of the program, such as indices into
+            side tables, begin with an underscore; "_slot" is the slot of its random numbers.
+        lowered_to: the primitive that lowering replaces it with (MAP_FIXED stands for a map of any kind); None if
+            executors run it.
         neutral: the value of the first argument, or the first and the last of many, at which no pixel changes.
-        color_only: it mixes channels, and so changes no pixel of an image of one channel.
+        color_only: it mixes channels, so images of one channel do not change.
         uses_fill: the instruction's fill color appears in its output.
-        colors_gray: of three equal channels it may make three that differ.
+        colors_gray: three equal channels may differ afterwards.
         commutes_with_blend: it may follow a weighted sum of rows, since it may as well be done to each of them.
-        needs_rgb: its channels are red, green and blue, also where it changes images of one channel.
+        needs_rgb: it takes its channels for red, green and blue; images of one channel may change as well.
+        needs_levels: defined on 256 levels only, so that it is refused on uint16 and float32 images.
         labelled_args: names of the arguments where users declared the operation (the instruction has a label).
         level: of a table, the new level, before it is cut off to 0..255, of a level x from 0 to 255 and the arguments.
         per_channel: the table is another one for each channel, whose first argument is that of its number.
@@ -167,6 +169,7 @@ class OpSpec:
     colors_gray: bool = False
     commutes_with_blend: bool = False
     needs_rgb: bool = False
+    needs_levels: bool = False
     labelled_args: tuple[str, ...] | None = None
     level: Callable[..., float] | None = None
     per_channel: bool = False
@@ -225,10 +228,12 @@ SPECS: dict[Op, OpSpec] = {
         uses_fill=True,
     ),
     Op.SATURATION: OpSpec("Color", Kind.VALUE, ("factor",), lowered_to=Op.MIX, neutral=1.0, color_only=True),
-    Op.HUE: OpSpec("Hue", Kind.VALUE, ("factor",), color_only=True),
+    Op.HUE: OpSpec("Hue", Kind.VALUE, ("factor",), color_only=True, needs_levels=True),
     Op.GRAYSCALE: OpSpec("Grayscale", Kind.VALUE, lowered_to=Op.MIX, color_only=True),
     Op.PERMUTE: OpSpec("ChannelPermutation", Kind.VALUE, ("first", "second", "third"), color_only=True),
-    Op.LUT: OpSpec("LUT", Kind.VALUE, ("_table",), labelled_args=("_table", "magnitude"), colors_gray=True),
+    Op.LUT: OpSpec(
+        "LUT", Kind.VALUE, ("_table",), labelled_args=("_table", "magnitude"), colors_gray=True, needs_levels=True
+    ),
     Op.COLOR_MATRIX: OpSpec(
         "ColorMatrix",
         Kind.VALUE,
@@ -238,7 +243,7 @@ SPECS: dict[Op, OpSpec] = {
         needs_rgb=True,
     ),
     Op.PIXEL_FUNCTION: OpSpec(
-        "PixelFunction", Kind.VALUE, ("_function", "magnitude"), colors_gray=True, needs_rgb=True
+        "PixelFunction", Kind.VALUE, ("_function", "magnitude"), colors_gray=True, needs_rgb=True, needs_levels=True
     ),
     Op.CONTRAST: OpSpec("Contrast", Kind.STATISTIC, ("factor",), neutral=1.0, needs_rgb=True),
     Op.AUTOCONTRAST: OpSpec("AutoContrast", Kind.STATISTIC),
@@ -268,7 +273,12 @@ SPECS: dict[Op, OpSpec] = {
     ),
     Op.MEDIAN: OpSpec("MedianBlur", Kind.NEIGHBORHOOD, ("kernel",)),
     Op.CLAHE: OpSpec(
-        "CLAHE", Kind.NEIGHBORHOOD, ("clip_limit", "tiles_x", "tiles_y"), colors_gray=True, needs_rgb=True
+        "CLAHE",
+        Kind.NEIGHBORHOOD,
+        ("clip_limit", "tiles_x", "tiles_y"),
+        colors_gray=True,
+        needs_rgb=True,
+        needs_levels=True,
     ),
     Op.MORPHOLOGY: OpSpec("Morphology", Kind.NEIGHBORHOOD, ("width", "height", "dilates")),
     Op.ZOOM_BLUR: OpSpec("ZoomBlur", Kind.NEIGHBORHOOD, ("zooms", "step"), neutral=0.0),
@@ -296,8 +306,9 @@ SPECS: dict[Op, OpSpec] = {
         Kind.POSITION,
         ("_first", "_lines", "_columns", "_step_y", "_step_x", "_top", "_left", "strength"),
         needs_rgb=True,
+        needs_levels=True,
     ),
-    Op.JPEG: OpSpec("JPEG", Kind.CODEC, ("quality",), colors_gray=True, needs_rgb=True),
+    Op.JPEG: OpSpec("JPEG", Kind.CODEC, ("quality",), colors_gray=True, needs_rgb=True, needs_levels=True),
     Op.MAP_FIXED: OpSpec("map_fixed", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),
     Op.MAP_SCALE: OpSpec("map_scale", Kind.GEOMETRY, ("a", "c", "e", "f")),
     Op.MAP_FLOAT: OpSpec("map_float", Kind.GEOMETRY, ("a", "b", "c", "d", "e", "f")),
@@ -346,9 +357,12 @@ IS_BLUR = np.zeros(MAX_OPCODE, np.bool_)
 # Of the first argument, the first and last value at which no pixel changes; NaN, which equals nothing, for none. Handed
 # to kernels, which may be compiled before all operations are declared.
 NEUTRAL_OF = np.full((MAX_OPCODE, 2), np.nan)
-# Maps of real places, whose records program/coords.py writes.
+# Maps that read between pixels, whose records program/coords.py writes.
 IS_SUBPIXEL_MAP = np.zeros(MAX_OPCODE, np.bool_)
 IS_SUBPIXEL_MAP[[Op.MAP_FLOAT, Op.MAP_PERSPECTIVE, Op.MAP_GRID]] = True
+# The argument with the slot of an instruction's random numbers; -1 if it draws none.
+NOISE_ARG = np.full(MAX_OPCODE, -1, np.int8)
+NEEDS_LEVELS = np.zeros(MAX_OPCODE, np.bool_)
 # Filters that read far from a pixel.
 IS_WARP = np.zeros(MAX_OPCODE, np.bool_)
 IS_WARP[[Op.ZOOM_BLUR, Op.ABERRATION, Op.SCATTER]] = True
@@ -360,6 +374,8 @@ def _enter(op: Op, spec: OpSpec) -> None:
     NEUTRAL_OF[op] = np.nan if spec.neutral is None else spec.neutral
     IS_COLOR_ONLY[op] = spec.color_only
     NEEDS_RGB[op] = spec.needs_rgb or spec.color_only or spec.per_channel
+    NEEDS_LEVELS[op] = spec.needs_levels or spec.kind is Kind.STATISTIC
+    NOISE_ARG[op] = spec.args.index("_slot") if "_slot" in spec.args else -1
     IS_BLUR[op] = spec.lowered_to is Op.CONVOLVE_FIXED
 
 

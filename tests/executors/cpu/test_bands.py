@@ -11,7 +11,11 @@ import variegate as vg
 from tests import oracle
 from tests.executors.cpu.bands import check_bands, in_bands
 from tests.images import gray, noise, photo
+from tests.programs import OUTPUTS, SEMANTIC, program_of, random_step
 from variegate import transforms as T
+from variegate.executors.cpu import executor as cpu
+from variegate.program.lowering import lower
+from variegate.program.ops import Op
 from variegate.transforms import Transform
 
 NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
@@ -86,6 +90,18 @@ def test_a_pipeline_in_bands(name: str, geometry: str) -> None:
     transform = T.Compose(NAMED[name]) if NAMED[name] else T.Compose([T.Identity()])
     for image, tile in ((photo(83, 121), 32), (gray(70, 61), 17), (photo(40, 50), 64)):
         check_bands(transform, image, tile, id=5, geometry=geometry)
+
+
+@pytest.mark.parametrize("op", SEMANTIC, ids=lambda op: op.name)
+def test_each_instruction_in_bands(op: Op) -> None:
+    rng = np.random.default_rng(int(op))
+    for image, tile in ((photo(41, 53), 16), (gray(20, 31), 7)):
+        program = program_of([[random_step(rng, op, *image.shape[:2])]], [image], OUTPUTS[int(op) % len(OUTPUTS)])
+        expected = cpu.run(program, [image], 1)[0].copy()
+        made = in_bands(lower(program, "composed"), image, tile)
+        if program.output.layout == "NCHW":
+            expected = expected.transpose(1, 2, 0)
+        np.testing.assert_array_equal(made, expected)
 
 
 @pytest.mark.parametrize("seed", range(50))

@@ -11,8 +11,12 @@ import variegate as vg
 from tests.executors.cpu.bands import in_bands
 from tests.executors.poison import poisoned_executor, run_poisoned
 from tests.images import Image, gray, photo
+from tests.programs import SEMANTIC, program_of, random_step
 from variegate import transforms as T
+from variegate.executors.cpu import executor as cpu
+from variegate.executors.cuda.executor import lower_for_cuda
 from variegate.executors.cuda.regions import DeviceBands, refuse_regions
+from variegate.program.ops import SPECS, Kind, Op
 
 NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
 FILL = (200, 10, 90)
@@ -63,6 +67,14 @@ def test_a_pipeline_in_regions(name: str) -> None:
     transform = T.Compose(PIPELINES[name])
     check_regions(transform, photo(31, 70), 40)
     check_regions(transform, gray(30, 45), 25, layout="NHWC", dtype="float16")
+
+
+@pytest.mark.parametrize("op", [op for op in SEMANTIC if SPECS[op].kind is Kind.POSITION], ids=lambda op: op.name)
+def test_each_instruction_by_position(op: Op) -> None:
+    image = photo(31, 45)
+    program = program_of([[random_step(np.random.default_rng(int(op)), op, 31, 45)]], [image])
+    made = in_bands(lower_for_cuda(program), image, 12, DeviceBands(ON))
+    np.testing.assert_array_equal(made, cpu.run(program, [image], 1)[0])
 
 
 def test_whole_images_after_regions_are_none() -> None:

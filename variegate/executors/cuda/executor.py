@@ -17,7 +17,7 @@ from variegate.executors.batches import check_fits, packed_offsets, shapes_of, w
 from variegate.executors.cuda.images import DeviceImages, Memory, place_packed
 from variegate.executors.cuda.launch import BLOCK, KernelSettings, Launch, launches
 from variegate.executors.cuda.layout import FEATURES
-from variegate.executors.cuda.pack import Packer
+from variegate.executors.cuda.pack import NO_REGION, Packer
 from variegate.executors.cuda.pixel_functions import triton_functions
 from variegate.program.lowering import lower
 from variegate.program.program import Program
@@ -57,13 +57,13 @@ class CudaExecutor:
         program: Program,
         images: DeviceImages,
         targets: Int64Array | None = None,
-        region: tuple[int, int, int] = (0, 0, 0),
+        region: tuple[int, int, int, int] = NO_REGION,
     ) -> Any:
         """A fused program (lowered with ``measured_once``) -> the batch, or the outputs one by one if shapes differ.
 
         ``targets``: the address of each output, if there is memory for it: the result is None. ``region``: column and
-        line at which outputs begin in a larger image, and its width. Raises DeviceMemoryError where the device has no
-        room for it, and ValueError for a JPEG.
+        line at which outputs begin in a larger image, and its height and width. Raises DeviceMemoryError where the
+        device has no room for it, and ValueError for a JPEG.
         """
         with self._one_at_a_time, self.current():
             results = None
@@ -86,7 +86,7 @@ class CudaExecutor:
         program: Program,
         images: DeviceImages,
         targets: Int64Array,
-        region: tuple[int, int, int] = (0, 0, 0),
+        region: tuple[int, int, int, int] = NO_REGION,
     ) -> PreparedLaunches:
         """Copy the program over and return what is to be run. ``targets``: addresses of the outputs."""
         settings = settings_of(program, images, self.block)

@@ -33,10 +33,11 @@ from variegate.program.lowering import blurs
     WEIGHTS,  # offset of int32 lows_x[w], lows_y[h], weights_x[taps_x, w], weights_y[taps_y, h]
     ERASES,  # has an ERASE in the normalized output
     KEY,  # the stream key: its first word in the low half
-    REGION_X,  # of a region of a larger image: where it begins; else 0
+    REGION_X,  # where a region begins in a larger image; else 0
     REGION_Y,
-    REGION_OF,  # the width of the whole image
-) = range(passes.PASS_FIELDS, passes.PASS_FIELDS + 19)
+    WHOLE_WIDTH,  # of the whole image
+    WHOLE_HEIGHT,
+) = range(passes.PASS_FIELDS, passes.PASS_FIELDS + 20)
 HEADER = 40
 
 # Fields of an instruction.
@@ -50,8 +51,8 @@ HEADER = 40
     WINDOW,  # top, left, bottom, right
 ) = range(6)
 FILL = 9  # red in the lowest byte
-PARAMS = 10  # six of a fixed map; what a CONVOLVE_FIXED holds from its sizes on; offset of the lines of a table map, or
-# of a grid's nodes; what an OVERLAY holds from its lines on
+PARAMS = 10  # six integers: a fixed map; the arguments of a CONVOLVE_FIXED from its sizes on; those of an OVERLAY from
+# its lines on; the offset of the lines of a table map, or of a grid's nodes
 CODE = 16
 
 # CLASS.
@@ -83,7 +84,7 @@ WEIGHTS_BLOCK = 128
 
 
 class KernelFeature(IntEnum):
-    """Abilities of a launch beyond nearest maps and tables: the kernels' compile-time arguments."""
+    """Code that a launch needs beyond nearest maps and tables: the kernels' compile-time arguments."""
 
     HAS_SUBPIXEL = 1
     HAS_FILTER = 2

@@ -28,6 +28,7 @@ _BLEND_ARRAYS = {
 }  # fmt: skip
 _NO_BLEND = dict.fromkeys(_BLEND_ARRAYS.values(), 0) | {"outputs": 0, "alpha_size": 0}
 # Written by vg_plan_buffer, at the end of the struct.
+NO_REGION = (0, 0, 0, 0)
 _RESULTS = ("depth", "draws_noise", "list_length", "uploaded", "buffer_size", "canvas_size")
 _NO_RESULTS = dict.fromkeys(_RESULTS, 0)
 
@@ -95,7 +96,7 @@ class Packer:
         targets: Int64Array,
         canvases: int,
         block: tuple[int, int],
-        region: tuple[int, int, int] = (0, 0, 0),
+        region: tuple[int, int, int, int] = NO_REGION,
     ) -> AnyArray:
         """Write the uploaded bytes -> the launches, int64[1 + P + 1, 3], see ``layout.NUM_ROWS``: of the preparation,
         of every pass, of the blend. Raises IndexError if a row reads an image that is not in the batch.
@@ -106,7 +107,7 @@ class Packer:
             targets: addresses [outputs] of the results.
             canvases: address of as many bytes.
             block: height and width of a tile.
-            region: column and line at which all rows begin in a larger image, and its width; 0 for none.
+            region: column and line at which all rows begin in a larger image, and its height and width.
         """
         assert len(memory) >= self.uploaded
         assert len(targets) >= self._outputs
@@ -125,7 +126,8 @@ class Packer:
             block_x=block[1],
             region_x=region[0],
             region_y=region[1],
-            region_width=region[2],
+            whole_height=region[2],
+            whole_width=region[3],
             launches=launches,
         )
         if _pack(data_ptr(call)):

@@ -7,7 +7,7 @@ depends on the place in the whole image is told where the band lies.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -96,15 +96,16 @@ class DeviceBands:
             image = self._upload(step, levels)
         if source in (PassSource.ROW_COPY, PassSource.FIXED, PassSource.CHAIN):
             fields["args"] = _moved(single, first, int(plan[P.MAPS_END]), top)
+        region = (0, top, int(plan[P.HEIGHT]), int(plan[P.WIDTH]))
         plan[P.HEIGHT] = bottom - top
         if source != PassSource.INTERPOLATED:
             fields["out_size"] = single.out_size.copy()
             fields["out_size"][0, max(int(plan[P.MAPS_END]) - 1, int(plan[P.BEGIN])) :] = plan[P.HEIGHT], plan[P.WIDTH]
         images = place_tensor(image[None], is_channels_last=True)
-        made = self._run(single.replace(**fields, in_shape=np.array([image.shape], np.int32)), images, plan, top)
+        made = self._run(single.replace(**fields, in_shape=np.array([image.shape], np.int32)), images, plan, region)
         return made[lines[0] - top : lines[1] - top].cpu().numpy()
 
-    def _run(self, single: Program, images: DeviceImages, plan: Int32Array, top: int) -> torch.Tensor:
+    def _run(self, single: Program, images: DeviceImages, plan: Int32Array, region: Any) -> torch.Tensor:
         """[H, W, C]."""
         output = single.output
         height = int(plan[P.HEIGHT])
@@ -113,7 +114,7 @@ class DeviceBands:
         shape = (channels, height, width) if output.layout == "NCHW" else (height, width, channels)
         dtype = getattr(torch, output.dtype if output.is_float else "uint8")
         made = self._executor.memory.empty(shape, dtype)
-        self._executor.run(single, images, np.array([made.data_ptr()], np.int64), (0, top, width))
+        self._executor.run(single, images, np.array([made.data_ptr()], np.int64), region)
         return made.permute(1, 2, 0) if output.layout == "NCHW" else made
 
     def _upload(self, step: Step, levels: UInt8Array) -> torch.Tensor:

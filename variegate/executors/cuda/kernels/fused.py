@@ -104,11 +104,13 @@ def run_pass(
     # Columns and lines of the whole image, by which noise, erased rectangles and interpolating maps go.
     whole_x = x
     whole_y = y
+    whole_height = height
     whole_width = width
     if IS_REGION:
         whole_x = x + load_int(header + L.REGION_X)
         whole_y = y + load_int(header + L.REGION_Y)
-        whole_width = load_int(header + L.REGION_OF)
+        whole_height = load_int(header + L.WHOLE_HEIGHT)
+        whole_width = load_int(header + L.WHOLE_WIDTH)
 
     constants = float32s_at(buffer, constants_at)
     key_low, key_high = load_key(header)
@@ -154,25 +156,26 @@ def run_pass(
     channels = load_int(header + L.CHANNELS)
     # A pixel that left the image at a map takes on the fill there, whatever it was before.
     for slot in range(tl.minimum(first, load_int(header + P.VALUES)), end):
-        at = code + slot * L.CODE
-        real = args + slot * 8
-        category = tl.load(at + L.CLASS)
+        ins = code + slot * L.CODE
+        ins_args = args + slot * 8
+        category = tl.load(ins + L.CLASS)
         if category == L.LOOKUP:
-            r, g, b = look_up(buffer, tl.load(at + L.ARG), channels, r, g, b)
+            r, g, b = look_up(buffer, tl.load(ins + L.ARG), channels, r, g, b)
         elif category == L.MAP:
-            fill_r, fill_g, fill_b = channels_of(tl.load(at + L.FILL))
+            fill_r, fill_g, fill_b = channels_of(tl.load(ins + L.FILL))
             r, g, b = select_rgb(stage == slot, fill_r, fill_g, fill_b, r, g, b)
         elif category == L.VALUE:
-            r, g, b = apply_value(buffer, at, real, r, g, b, channels, HAS_HUE, PIXEL_FUNCTIONS)
+            r, g, b = apply_value(buffer, ins, ins_args, r, g, b, channels, HAS_HUE, PIXEL_FUNCTIONS)
         elif category == L.POSITION:
             r, g, b = apply_position(
                 buffer,
-                at,
-                real,
+                ins,
+                ins_args,
                 header,
                 constants,
                 whole_x,
                 whole_y,
+                whole_height,
                 whole_width,
                 channels,
                 r,

@@ -78,7 +78,7 @@ def _radius(kind):
 def write_weights(buffer, code, args, header, block, BLOCK: tl.constexpr):
     """Weights of one block of output columns (``block`` below the number of column blocks) or lines (from there on)."""
     slot = load_int(header + P.FIRST)
-    real = args + slot * 8
+    ins_args = args + slot * 8
     height, width = size_of(header)
     taps_x = load_int(header + L.TAPS_X)
     taps_y = load_int(header + L.TAPS_Y)
@@ -86,14 +86,14 @@ def write_weights(buffer, code, args, header, block, BLOCK: tl.constexpr):
     column_blocks = tl.cdiv(width, BLOCK)
     kind = tl.load(code + slot * L.CODE + L.FLAG)
     if block < column_blocks:
-        start = tl.load(real + 1)
-        extent = tl.load(real + 3)
+        start = tl.load(ins_args + 1)
+        extent = tl.load(ins_args + 3)
         in_size = load_int(header + L.IN_WIDTH)
         weights = base + width + height
         _weigh_axis(start, extent, in_size, width, taps_x, kind, block, base, weights, BLOCK)
     elif block < column_blocks + tl.cdiv(height, BLOCK):
-        start = tl.load(real)
-        extent = tl.load(real + 2)
+        start = tl.load(ins_args)
+        extent = tl.load(ins_args + 2)
         in_size = load_int(header + L.IN_HEIGHT)
         weights = base + width + height + taps_x * width
         _weigh_axis(start, extent, in_size, height, taps_y, kind, block - column_blocks, base + width, weights, BLOCK)
@@ -135,13 +135,13 @@ def _weigh_axis(start, extent, in_size, out_size, taps, kind, block, lows, weigh
 @triton.jit
 def read_resampled(buffer, args, header, x, y, inside, FORMAT: tl.constexpr):
     """Resized pixels, with the flip and the order of directions that lowering chose (``args[6]``, ``args[7]``)."""
-    real = args + tl.load(header + P.FIRST) * 8
+    ins_args = args + tl.load(header + P.FIRST) * 8
     height, width = size_of(header)
     in_height = load_int(header + L.IN_HEIGHT)
     in_width = load_int(header + L.IN_WIDTH)
     taps_x = load_int(header + L.TAPS_X)
     taps_y = load_int(header + L.TAPS_Y)
-    x = tl.where(tl.load(real + 6) != 0.0, width - 1 - x, x)
+    x = tl.where(tl.load(ins_args + 6) != 0.0, width - 1 - x, x)
     base = int32s_at(buffer, tl.load(header + L.WEIGHTS))
     low_x = load_inside(base + x, inside)
     low_y = load_inside(base + width + y, inside)
@@ -150,7 +150,7 @@ def read_resampled(buffer, args, header, x, y, inside, FORMAT: tl.constexpr):
     r = tl.full(x.shape, _HALF, tl.int32)
     g = r
     b = r
-    if tl.load(real + 7) == 0.0:
+    if tl.load(ins_args + 7) == 0.0:
         for j in range(taps_y):
             line = tl.minimum(low_y + j, in_height - 1)
             row_r = tl.full(x.shape, _HALF, tl.int32)

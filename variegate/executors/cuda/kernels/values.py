@@ -47,27 +47,27 @@ def to_level(value):
 
 
 @triton.jit
-def apply_value(buffer, at, real, r, g, b, channels, HAS_HUE: tl.constexpr, PIXEL_FUNCTIONS: tl.constexpr):
-    """One VALUE instruction. ``at`` and ``real``: addresses of its code and arguments."""
-    op = tl.load(at + L.OP)
+def apply_value(buffer, ins, args, r, g, b, channels, HAS_HUE: tl.constexpr, PIXEL_FUNCTIONS: tl.constexpr):
+    """One VALUE instruction. ``ins``, ``args``: addresses of its code and its arguments."""
+    op = tl.load(ins + L.OP)
     if channels == 1:
         # What follows acts on gray as on a color of three equal channels, and keeps the first.
         g = r
         b = r
     if op == ops.Op.MIX:
-        factor = load_float(real)
+        factor = load_float(args)
         gray = luma(r, g, b)
         r = blend(gray, r, factor)
         g = blend(gray, g, factor)
         b = blend(gray, b, factor)
     elif op == ops.Op.PERMUTE:
         r, g, b = (
-            _pick(load_int(real), r, g, b),
-            _pick(load_int(real + 1), r, g, b),
-            _pick(load_int(real + 2), r, g, b),
+            _pick(load_int(args), r, g, b),
+            _pick(load_int(args + 1), r, g, b),
+            _pick(load_int(args + 2), r, g, b),
         )
     elif op == ops.Op.COLOR_MATRIX:
-        m = float32s_at(buffer, tl.load(at + L.ARG))
+        m = float32s_at(buffer, tl.load(ins + L.ARG))
         red = r.to(tl.float32)
         green = g.to(tl.float32)
         blue = b.to(tl.float32)
@@ -76,11 +76,11 @@ def apply_value(buffer, at, real, r, g, b, channels, HAS_HUE: tl.constexpr, PIXE
         b = _weigh(m + 8, red, green, blue)
     if HAS_HUE:
         if op == ops.Op.HUE:
-            r, g, b = _turn_hue(r, g, b, (tl.load(real) * 255.0).to(tl.int32) & 255)
+            r, g, b = _turn_hue(r, g, b, (tl.load(args) * 255.0).to(tl.int32) & 255)
     for i in tl.static_range(len(PIXEL_FUNCTIONS)):
-        if (op == ops.Op.PIXEL_FUNCTION) & (tl.load(at + L.ARG) == i):
+        if (op == ops.Op.PIXEL_FUNCTION) & (tl.load(ins + L.ARG) == i):
             red, green, blue = PIXEL_FUNCTIONS[i](
-                r.to(tl.float32), g.to(tl.float32), b.to(tl.float32), load_float(real + 1)
+                r.to(tl.float32), g.to(tl.float32), b.to(tl.float32), load_float(args + 1)
             )
             r = _round_number(red)
             g = _round_number(green)
@@ -192,11 +192,11 @@ def _normal(segments, word):
 
 
 @triton.jit
-def is_erased(buffer, at, x, y):
+def is_erased(buffer, ins, x, y):
     """True for pixels in one of the instruction's rectangles (top, left, height, width)."""
-    rectangles = int32s_at(buffer, tl.load(at + L.ARG))
+    rectangles = int32s_at(buffer, tl.load(ins + L.ARG))
     erased = tl.full(x.shape, 0, tl.int1)
-    for q in range(tl.load(at + L.COUNT)):
+    for q in range(tl.load(ins + L.COUNT)):
         top = tl.load(rectangles + 4 * q)
         left = tl.load(rectangles + 4 * q + 1)
         bottom = top + tl.load(rectangles + 4 * q + 2)
@@ -208,12 +208,13 @@ def is_erased(buffer, at, x, y):
 @triton.jit
 def apply_position(
     buffer,
-    at,
-    real,
+    ins,
+    args,
     header,
     constants,
     x,
     y,
+    height,
     width,
     channels,
     r,
@@ -224,37 +225,37 @@ def apply_position(
     HAS_NOISE: tl.constexpr,
     HAS_OVERLAY: tl.constexpr,
 ):
-    """One POSITION instruction."""
-    op = tl.load(at + L.OP)
+    """One POSITION instruction on pixels ``x, y`` of an image of ``height x width``."""
+    op = tl.load(ins + L.OP)
     if HAS_OVERLAY:
         if op == ops.Op.OVERLAY:
-            r, g, b = overlay(buffer, at, x, y, channels, r, g, b)
+            r, g, b = overlay(buffer, ins, x, y, channels, r, g, b)
     if op == ops.Op.ERASE:
-        erased = is_erased(buffer, at, x, y)
-        fill = tl.load(at + L.FILL)
+        erased = is_erased(buffer, ins, x, y)
+        fill = tl.load(ins + L.FILL)
         new_r = red(fill) + 0 * r
         new_g = green(fill) + 0 * r
         new_b = blue(fill) + 0 * r
         if HAS_NOISE:
-            if tl.load(real + 2) != 0.0:
-                slot = load_word(real + 3)
+            if tl.load(args + 2) != 0.0:
+                slot = load_word(args + 3)
                 w0, w1, w2, _ = _words(header, x, y, width, slot, key_low, key_high)
                 new_r = (w0 >> 24).to(tl.int32)
                 new_g = (w1 >> 24).to(tl.int32)
                 new_b = (w2 >> 24).to(tl.int32)
         r, g, b = select_rgb(erased, new_r, new_g, new_b, r, g, b)
-    elif HAS_NOISE:
+    if HAS_NOISE:
         if op == ops.Op.SALT_AND_PEPPER:
-            slot = load_word(real + 2)
+            slot = load_word(args + 2)
             w0, w1, _, _ = _words(header, x, y, width, slot, key_low, key_high)
-            is_hit = unit(w0) < load_float(real)
-            extreme = tl.where(unit(w1) < load_float(real + 1), 255, 0)
+            is_hit = unit(w0) < load_float(args)
+            extreme = tl.where(unit(w1) < load_float(args + 1), 255, 0)
             r, g, b = select_rgb(is_hit, extreme, extreme, extreme, r, g, b)
-        elif op != ops.Op.OVERLAY:  # Op.GAUSSIAN_NOISE or Op.SHOT_NOISE
-            first = load_float(real)
-            second = load_float(real + 1)
+        elif (op == ops.Op.GAUSSIAN_NOISE) | (op == ops.Op.SHOT_NOISE):
+            first = load_float(args)
+            second = load_float(args + 1)
             is_gaussian = op == ops.Op.GAUSSIAN_NOISE
-            slot = load_word(real + tl.where(is_gaussian, 2, 1))
+            slot = load_word(args + tl.where(is_gaussian, 2, 1))
             n0, n1, n2 = _normals(header, constants, x, y, width, slot, key_low, key_high)
             r = _add_noise(r, n0, first, second, is_gaussian)
             g = _add_noise(g, n1, first, second, is_gaussian)
@@ -289,16 +290,16 @@ def erase_normalized(
 ):
     """The ERASE instructions after Normalize, on float32 values."""
     for slot in range(begin, end):
-        at = code + slot * L.CODE
-        if tl.load(at + L.CLASS) == L.POSITION_NORMALIZED:
-            real = args + slot * 8
-            erased = is_erased(buffer, at, x, y)
-            new_r = load_float(real + 4) + 0.0 * r
-            new_g = load_float(real + 5) + 0.0 * r
-            new_b = load_float(real + 6) + 0.0 * r
+        ins = code + slot * L.CODE
+        if tl.load(ins + L.CLASS) == L.POSITION_NORMALIZED:
+            ins_args = args + slot * 8
+            erased = is_erased(buffer, ins, x, y)
+            new_r = load_float(ins_args + 4) + 0.0 * r
+            new_g = load_float(ins_args + 5) + 0.0 * r
+            new_b = load_float(ins_args + 6) + 0.0 * r
             if HAS_NOISE:
-                if tl.load(real + 2) != 0.0:
-                    noise_slot = load_word(real + 3)
+                if tl.load(ins_args + 2) != 0.0:
+                    noise_slot = load_word(ins_args + 3)
                     new_r, new_g, new_b = _normals(header, constants, x, y, width, noise_slot, key_low, key_high)
             r, g, b = select_rgb(erased, new_r, new_g, new_b, r, g, b)
     return r, g, b

@@ -96,13 +96,13 @@ def _bend(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
     away_x = 0.5 * (2 * x - (width - 1)).to(tl.float32)
     away_y = 0.5 * (2 * y - (height - 1)).to(tl.float32)
     squared = (away_x * in_x) * (away_x * in_x) + (away_y * in_y) * (away_y * in_y)
-    real = args + slot * 8
-    u, v = _bent(real, squared, away_x, away_y, x, y)
+    ins_args = args + slot * 8
+    u, v = _bent(ins_args, squared, away_x, away_y, x, y)
     u = clamp(u, 0, 256 * (width - 1))
     v = clamp(v, 0, 256 * (height - 1))
     p, q, s, t, dx, dy = _around(buffer, code, header, slot, u, v, width - 1, height - 1, inside, 8, FORMAT)
     r = (_between(red(p), red(q), red(s), red(t), dx, dy, 256) + 32768) >> 16
-    u, v = _bent(real + 2, squared, away_x, away_y, x, y)
+    u, v = _bent(ins_args + 2, squared, away_x, away_y, x, y)
     u = clamp(u, 0, 256 * (width - 1))
     v = clamp(v, 0, 256 * (height - 1))
     p, q, s, t, dx, dy = _around(buffer, code, header, slot, u, v, width - 1, height - 1, inside, 8, FORMAT)
@@ -111,9 +111,9 @@ def _bend(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
 
 
 @triton.jit
-def _bent(real, squared, away_x, away_y, x, y):
-    first = load_float(real)
-    second = load_float(real + 1)
+def _bent(ins_args, squared, away_x, away_y, x, y):
+    first = load_float(ins_args)
+    second = load_float(ins_args + 1)
     bend = (first + second * squared) * squared
     return 256 * x + _whole(away_x * bend), 256 * y + _whole(away_y * bend)
 
@@ -128,11 +128,11 @@ def _whole(pixels):
 def _scatter(buffer, code, args, header, slot, x, y, inside, key_low, key_high, FORMAT: tl.constexpr):
     """Each pixel from a few random steps away."""
     height, width = size_of(header)
-    real = args + slot * 8
-    distance = load_int(real)
-    times = load_int(real + 1)
+    ins_args = args + slot * 8
+    distance = load_int(ins_args)
+    times = load_int(ins_args + 1)
     id_low, id_high = load_id(header)
-    noise = load_word(real + 2)
+    noise = load_word(ins_args + 2)
     w0, w1, w2, _ = words(y * width + x, noise, id_low, id_high, key_low, key_high)
     u, v = _step(w0, x, y, distance, times > 0)
     u, v = _step(w1, u, v, distance, times > 1)
