@@ -14,7 +14,13 @@ from variegate.options.shared import MAX_EPOCH
 
 # The page with examples of each command.
 GUIDES = {
-    **{"check": "check.md", "clean": "check.md", "pack": "pack.md", "index": "loader.md", "augment": "engine.md"},
+    **{
+        "check": "check.md",
+        "clean": "check.md",
+        "pack": "pack.md",
+        "index": "faster-loading.md",
+        "augment": "engine.md",
+    },
     **{"train": "training.md", "search": "search.md", "evaluate": "search.md"},
 }
 

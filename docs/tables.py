@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from tests.oracle.executor import meaning_of
 from variegate.ops import tone  # noqa: F401  # which declares instructions
 from variegate.ops.base import Transform
+from variegate.policies.spaces import Rule, space
 from variegate.program.ops import NEEDS_RGB, SPECS, Kind, Op, OpSpec
 
 NAMED = re.compile(r"^```\{table\} (\S+)\n```$", re.M)
@@ -67,7 +68,33 @@ def needing_colors() -> Iterator[str]:
     yield ", ".join(f"`{name}`" for name in names)
 
 
+# -- magnitude spaces --------------------------------------------------------------------------------------------------
+
+SPACES = (
+    *("torchvision-autoaugment", "torchvision-randaugment", "torchvision-trivialaugment", "timm", "timm-increasing"),
+    *("tf", "dali-autoaugment", "dali-randaugment", "dali-trivialaugment", "pba"),
+)
+OPERATIONS = ("Rotate", "ShearX", "TranslateX", "Brightness", "Posterize", "Solarize")
+
+
+def magnitudes() -> Iterator[str]:
+    """Arguments of some operations at level 9 of each magnitude space."""
+    rows = []
+    for name in SPACES:
+        found = space(name)
+        rules = [found.rules[operation] for operation in OPERATIONS]
+        rows.append([name, f"0..{found.bins - 1}", *map(argument_at_9, rules)])
+    yield from markdown(["space", "levels", *OPERATIONS], rows)
+
+
+def argument_at_9(rule: Rule) -> str:
+    sign = "±" if rule.signed and rule.base == 0 else ""
+    share = " w" if rule.size >= 0 else ""
+    return f"{sign}{rule.argument(9.0):.4g}{share}"
+
+
 TABLES: dict[str, Callable[[], Iterator[str]]] = {
+    "magnitudes": magnitudes,
     "instructions": instructions,
     "needing-colors": needing_colors,
 }

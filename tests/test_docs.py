@@ -43,7 +43,7 @@ NOT_RUN = {
     "docs/deploy.md": ["vg.RayWorkers("],
     "docs/gpu.md": [""],
     "docs/keras.md": [""],
-    "docs/loader.md": ["batch.padding", "dcp.save(", "vg.RayWorkers(", "vg.ProcessWorkers("],
+    "docs/faster-loading.md": ['index="auto"', "vg.RayWorkers("],
     "docs/migration/albumentations.md": [""],  # run by benchmarks/migration.py
     "docs/migration/dali.md": [""],
     "docs/migration/ffcv.md": [""],
