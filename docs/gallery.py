@@ -38,6 +38,7 @@ FAMILIES: dict[str, tuple[str, list[list[str]]]] = {
             ["CenterCrop(64)", "CenterCrop(100)"],
             ["RandomCrop(64)", "RandomCrop(100)", "RandomCrop(128, padding=40)"],
             ["RandomResizedCrop(128)"],
+            ["Fit((96, 160))"],
             ["FiveCrop(64)"],
             ["TenCrop(64)"],
             ["Pad(10)", 'Pad(30, padding_mode="reflect")', 'Pad(30, padding_mode="edge")'],

@@ -32,6 +32,7 @@ from variegate.loader import Batch as Batch
 from variegate.loader import Loader as Loader
 from variegate.loader import Mixture as Mixture
 from variegate.loader import TooManyErrors as TooManyErrors
+from variegate.loader.buckets import AspectBuckets as AspectBuckets
 from variegate.loader.options import ProcessWorkers as ProcessWorkers
 from variegate.loader.options import RayWorkers as RayWorkers
 from variegate.pipelines import PipelineError as PipelineError

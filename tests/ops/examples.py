@@ -153,6 +153,7 @@ EXAMPLES: dict[str, list[T.Transform]] = {
     "RandomPhotometricDistort": [T.RandomPhotometricDistort()],
     "RandomPosterize": [T.RandomPosterize(3)],
     "RandomResize": [T.RandomResize(9, 31), T.RandomResize(3, 4, "lanczos", None)],
+    "Fit": [T.Fit(24), T.Fit((9, 31), "center", "bicubic")],
     "RandomResizedCrop": [
         T.RandomResizedCrop(24),
         T.RandomResizedCrop((9, 31), (0.5, 1.0), interpolation="bicubic"),

@@ -162,6 +162,18 @@ def _fitting(buffer: Image_HWC | None, height: int, width: int) -> Image_HWC | N
     return buffer if buffer is not None and buffer.size >= 3 * height * width else None
 
 
+def image_size(data: bytes, name: str = "<bytes>", max_pixels: int | None = None) -> tuple[int, int]:
+    """Upright height and width of a file, by its header. Raises DecodeError."""
+    if is_jpeg(data):
+        return checked_header(data, name, max_pixels).oriented_size
+    several = read_channels(data, name, max_pixels)
+    if several is not None:
+        return several.shape[0], several.shape[1]
+    with PillowFile(data, name, max_pixels) as file:
+        height, width = file.stored_size
+        return (width, height) if file.orientation() >= 5 else (height, width)
+
+
 Source = StrPath | bytes | bytearray | memoryview
 
 

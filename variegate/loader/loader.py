@@ -92,6 +92,13 @@ class Loader(CopiedByState, RemovedMethods):
         devices: devices of the workers, as for ``vg.Engine``, instead of ``device``; batches arrive on the host. Each
             makes whole batches, and ``num_threads`` is that of each.
 
+        buckets: ``vg.AspectBuckets(...)`` for batches of one image size each, by aspect ratio. A rank's batch is of one
+            bucket. Sizes of all images must be known (see there). States need the same ``batch_size``.
+        batch_sampler: batches of your own, of any sizes: lists of indices, a torch ``BatchSampler`` or another object
+            with ``__iter__`` and ``__len__``, iterated over when an epoch begins; or a function epoch -> lists of
+            indices. The same on every rank; each rank takes every ``world_size``-th. Instead of ``batch_size``,
+            ``shuffle``, ``sampler``, ``weights`` and ``copies``.
+
     A pickled copy resumes where this loader is: its next iteration is the one that this loader would begin next. So
     does a loader in a forked child. An iteration stays with its process.
 
@@ -126,7 +133,7 @@ class Loader(CopiedByState, RemovedMethods):
         self._pipeline.ranks_compared = True  # the other ranks talk to the parent
 
     def __getstate__(self) -> dict[str, Any]:
-        for name in ("source", "transform", "sampler", "weights", "conditions"):
+        for name in ("source", "transform", "sampler", "batch_sampler", "weights", "conditions"):
             value = getattr(self._pipeline.portable, name)
             check_copied(name, value, "accepted: what can be, or make the Loader in the other process")
         return self._portable()

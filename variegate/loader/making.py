@@ -21,6 +21,7 @@ from variegate.executors.batches import extra_seconds
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.loader import batch as batches
 from variegate.loader.batch import Batch, Failure
+from variegate.loader.buckets import CONDITION
 from variegate.loader.mixture import Mixture
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
 from variegate.loader.reading import Reader, Rows, StepPlan
@@ -324,6 +325,10 @@ class _RowMaker:
         if (mixture := self._maker.mixture) is not None:
             names = np.array(mixture.names)[mixture.source_of(rows.ids if rows.shown_ids is None else rows.shown_ids)]
             conditions = {**(conditions or {}), "source": names}
+        if rows.bucket is not None:
+            buckets = self._maker.options.buckets
+            assert buckets is not None
+            conditions = {**(conditions or {}), CONDITION: buckets.condition(rows.bucket, len(rows.ids))}
         if self._work.conditions is not None:
             conditions = {**(conditions or {}), **self._work.conditions(rows.ids)}
         copies = 0 if rows.copies is None else rows.copies

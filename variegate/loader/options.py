@@ -16,6 +16,7 @@ from variegate.data.sharded import MOST_BLOCK_SHARDS
 from variegate.decode import MAX_PIXELS, check_limit
 from variegate.executors.runners.runner import Decode, Dtype, Geometry, Layout
 from variegate.io.files import StrPath
+from variegate.loader.buckets import AspectBuckets
 from variegate.loader.ranks import find_rank, processes_here
 from variegate.program.program import MAX_CHANNELS
 from variegate.targets.settings import Targets
@@ -123,6 +124,8 @@ class LoaderArguments:
     targets: Targets | Literal[False] | None = None
     workers: Workers = "thread"
     devices: str | Sequence[str] | None = None
+    buckets: AspectBuckets | None = None
+    batch_sampler: Any = None
 
     @property
     def has_workers(self) -> bool:
@@ -186,6 +189,8 @@ class LoaderOptions(LoaderArguments):
             raise TypeError(f"conditions: got {given['conditions']!r}; accepted: {accepted}")
         if given["targets"] not in (None, False) and not isinstance(given["targets"], Targets):
             raise TypeError(f"targets: got {given['targets']!r}; accepted: vg.Targets(...), False for none, or None")
+        if not isinstance(given["buckets"], (AspectBuckets, type(None))):
+            raise TypeError(f"buckets: got {given['buckets']!r}; accepted: vg.AspectBuckets(...), or None")
         on_error = one_of("on_error", given["on_error"], get_args(OnError))
         max_errors = given["max_errors"]
         if max_errors is not None and on_error == "raise":

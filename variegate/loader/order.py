@@ -14,11 +14,12 @@ import numpy as np
 from variegate.arrays import Int32Array, Int64Array
 from variegate.augmenter.planner import check_partners
 from variegate.checks import PIXEL_VERSION, check_pixel_version, integer
-from variegate.data.base import check_index
+from variegate.data.base import check_index, digest_of
 from variegate.data.sharded import ShardedSource
+from variegate.loader.buckets import bucketed
 from variegate.loader.options import LoaderOptions
 from variegate.loader.picks import Picks, RepeatedOrder
-from variegate.loader.ranks import Share
+from variegate.loader.ranks import BatchShare, Share
 from variegate.loader.reading import Reader, StepPlan, Steps
 from variegate.loader.shuffle import Order, OrderPurpose, partner_positions, partners_of
 from variegate.loader.stats import StageTimes
@@ -47,6 +48,8 @@ _FACTS_OF_PICKS = {
     "sampler": "sampler",
     "copies": "copies",
     "block_shards": "block_shards",
+    "batch_sampler": "batch_sampler",
+    "buckets": "buckets, batch_size and drop_last",
 }
 
 
@@ -63,6 +66,11 @@ class EpochOrder:
         self._source, self._reader, self._picks, self._shuffle = source, reader, picks, shuffle
         self._seed, self._copies, self._num_partners = options.seed, options.copies, num_partners
         self._is_mixed_within_batch = options.partners == "batch"
+        self._batch_size, self._drop_last = options.batch_size, options.drop_last
+        self._bucket_of = None
+        if options.buckets is not None:
+            self._bucket_of = options.buckets.bucket_of(source, options.num_threads, options.max_pixels)
+        self.has_batches = self._bucket_of is not None or options.batch_sampler is not None
         self.is_remote = source.is_remote
         self.is_known = picks.is_known
         self.is_in_blocks = isinstance(source, ShardedSource)
@@ -71,6 +79,9 @@ class EpochOrder:
         # Once: a state may be taken at every step.
         self.facts = {"seed": options.seed, "shuffle": shuffle, "source": source.fingerprint, "samples": samples}
         self.facts |= picks.facts | copies
+        if self._bucket_of is not None:
+            assigned = digest_of(repr(options.buckets), self._bucket_of.tobytes())
+            self.facts["buckets"] = f"{assigned}-{options.batch_size}-{options.drop_last}"
         # Of the latest epochs: those in hand and in the making, and iterations that were left and may go on.
         self._orders: dict[int, Order] = {}
         at_fork(self)
@@ -83,7 +94,8 @@ class EpochOrder:
         if self.is_in_blocks:
             order = self._orders.get(epoch)
             return None if order is None else order.length
-        expected = None if epoch in self._orders else self._picks.expected_length()
+        is_unknown = epoch in self._orders or self.has_batches
+        expected = None if is_unknown else self._picks.expected_length()
         return self._order(epoch).length if expected is None else expected * self._copies
 
     def count(self, epoch: int) -> int | None:
@@ -92,6 +104,10 @@ class EpochOrder:
             return self.length(epoch)
         samples = self._source.count()
         return None if samples is None else samples * self._copies
+
+    def bounds(self, epoch: int) -> Int64Array | None:
+        """Positions at which the batches of an epoch begin, and its end; None if they follow from ``batch_size``."""
+        return self._order(epoch).bounds if self.has_batches else None
 
     def begin(self, epoch: int, is_resumed: bool) -> None:
         """An epoch begins, or goes on. An order that is not known beforehand is asked for when its epoch begins."""
@@ -131,6 +147,9 @@ class EpochOrder:
             self._check_digest(epoch, state.get("order"))
             if (length := self.length(epoch)) is not None and done > length:
                 raise ValueError(f"state_dict: done is {done}; accepted: 0 to {length}, the samples of an epoch")
+            bounds = self.bounds(epoch)
+            if bounds is not None and done not in bounds:
+                raise ValueError(f"state_dict: done is {done}, in the middle of a batch; accepted: the end of one")
         return epoch, done
 
     def _check_digest(self, epoch: int, digest: str | None) -> None:
@@ -145,27 +164,29 @@ class EpochOrder:
                 "indices, which are ordered by the Loader's seed"
             )
 
-    def plans(self, share: Share, epoch: int, first: int = 0) -> Iterator[StepPlan]:
+    def plans(self, share: Share | BatchShare, epoch: int, first: int = 0) -> Iterator[StepPlan]:
         """The steps from ``first`` on. In blocks of shards, ``next`` may wait until shards are fetched."""
         order = self._order(epoch)
         for step in count(first):
-            # The length of the epoch, or while that is not known, one beyond this step.
-            known = order.known(share.start + (step + 1) * share.taken_at_once)
-            last_group, _ = order.groups_of(np.array([known - 1]))
-            share = replace(share, length=known, padding_start=int(np.max(last_group)))
+            if isinstance(share, Share):
+                # The length of the epoch, or while that is not known, one beyond this step.
+                known = order.known(share.start + (step + 1) * share.taken_at_once)
+                last_group, _ = order.groups_of(np.array([known - 1]))
+                share = replace(share, length=known, padding_start=int(np.max(last_group)))
             if step >= len(share):
                 return
             yield self._plan(order, epoch, share, step)
 
-    def steps(self, share: Share, epoch: int, pool: Executor, times: StageTimes, first: int = 0) -> Steps:
+    def steps(self, share: Share | BatchShare, epoch: int, pool: Executor, times: StageTimes, first: int = 0) -> Steps:
         """The same, each read by all threads of ``pool``."""
         stopped = Event()
         plans = self.plans(share, epoch, first)
         begun = (self._reader.begin(plan, pool, times, stopped.is_set) for plan in plans)
         return begun, stopped.set
 
-    def _plan(self, order: Order, epoch: int, share: Share, step: int) -> StepPlan:
+    def _plan(self, order: Order, epoch: int, share: Share | BatchShare, step: int) -> StepPlan:
         positions, padding = share.positions(step)
+        bucket = order.bucket_at(int(positions[0]))
         partners = None
         if self._num_partners and self._is_mixed_within_batch:
             partners = check_partners("batch", len(positions), self._num_partners)
@@ -179,6 +200,7 @@ class EpochOrder:
             samples=indices,
             copies=copies,
             partners=partners,
+            bucket=bucket,
         )
 
     def _partners(self, order: Order, epoch: int, positions: Int64Array) -> Int64Array:
@@ -194,7 +216,7 @@ class EpochOrder:
         """The ids of those that a sample is mixed with. Raises ValueError where an epoch is not every sample once."""
         order = self._order(epoch)
         if not order.is_every:
-            others = "blocks of shards" if self.is_in_blocks else "a sampler or weights"
+            others = "blocks of shards" if self.is_in_blocks else "a sampler, weights or buckets"
             got = "copies" if isinstance(order, RepeatedOrder) else others
             raise ValueError(f"partners: this loader has {got}; accepted: a loader of every sample once, by index")
         check_index(index, len(self._source))
@@ -225,6 +247,9 @@ class EpochOrder:
     def _make_order(self, epoch: int) -> Order:
         once = self._picks.order_of(epoch)
         order = once if self._copies == 1 else RepeatedOrder(once, self._copies)
+        if self._bucket_of is not None:
+            shuffle = (self._seed, epoch) if self._shuffle else None
+            order = bucketed(order, self._bucket_of, self._batch_size, self._drop_last, shuffle)
         self._orders.pop(epoch, None)
         self._orders[epoch] = order
         for old in list(self._orders)[:-_MOST_ORDERS]:

@@ -17,6 +17,7 @@ from variegate.checks import as_integer, integer
 from variegate.data.base import digest_of
 from variegate.data.sharded import AnySource, ShardedSource
 from variegate.loader.blocks import BlockOrder
+from variegate.loader.buckets import BatchedOrder
 from variegate.loader.mixture import Mixture, MixtureOrders
 from variegate.loader.options import LoaderOptions
 from variegate.loader.shuffle import Order, OrderPurpose, Permutation
@@ -30,6 +31,10 @@ Copies = UInt32Array
 _MOST_DRAWS = 1 << 40
 _FETCHING_THREADS = 8
 
+_ACCEPTED_BATCHES = (
+    "lists of indices, an object with __iter__ and __len__ such as a torch BatchSampler, a function epoch -> lists of "
+    "indices, or None"
+)
 _ACCEPTED = (
     "a sequence or array of indices, an object with __iter__ and __len__ such as a torch Sampler, a function epoch -> "
     "indices, or None"
@@ -124,6 +129,9 @@ def check_picking(source: AnySource, options: LoaderOptions) -> bool:
     """True if the order is shuffled. Raises ValueError for arguments that do not go together."""
     shuffle, sampler, weights, number = options.shuffle, options.sampler, options.weights, options.num_samples
     problem = None
+    if options.batch_sampler is not None:
+        _check_batch_sampler(source, options)
+        return False
     is_mixed = isinstance(source, Mixture)
     given = [one for one in ("sampler", "weights", "num_samples") if getattr(options, one) is not None]
     if is_mixed and given:
@@ -146,6 +154,28 @@ def check_picking(source: AnySource, options: LoaderOptions) -> bool:
     return False
 
 
+def _check_batch_sampler(source: AnySource, options: LoaderOptions) -> None:
+    """Raise TypeError for another type, ValueError for arguments that do not go with it."""
+    others = ("buckets", "sampler", "weights", "num_samples", "shuffle")
+    given = [other for other in others if getattr(options, other)] + ["copies"] * (options.copies > 1)
+    if isinstance(source, Mixture):
+        given.append("a Mixture")
+    if given:
+        raise ValueError(
+            f"batch_sampler: got it with {given[0]}; accepted: alone, as it says which samples batches have"
+        )
+    inner = getattr(options.batch_sampler, "sampler", None)
+    if _takes_a_share(options.batch_sampler) or _takes_a_share(inner):
+        raise ValueError(
+            "batch_sampler: got one that takes one rank's share; the Loader does that itself (rank, world_size). "
+            "Accepted: the batches of all ranks, the same on every rank"
+        )
+    kind = type(options.batch_sampler).__name__
+    is_iterable = hasattr(options.batch_sampler, "__iter__") and hasattr(options.batch_sampler, "__len__")
+    if isinstance(options.batch_sampler, (str, bytes, Mapping)) or not (is_iterable or callable(options.batch_sampler)):
+        raise TypeError(f"batch_sampler: got {kind}; accepted: {_ACCEPTED_BATCHES}")
+
+
 def picks_of(source: AnySource, options: LoaderOptions, shuffle: bool) -> Picks:
     """For options that ``check_picking`` took. Raises ValueError for no samples, a wrong sampler or weights."""
     if isinstance(source, ShardedSource):
@@ -165,6 +195,9 @@ def picks_of(source: AnySource, options: LoaderOptions, shuffle: bool) -> Picks:
         groups = groups_of(options.weights, source)
         facts = {"weights": f"{groups.digest()}-{draws}"}
         return Picks(partial(DrawnOrder, groups, draws, seed), lambda: draws, facts)
+    if options.batch_sampler is not None:
+        facts = {"batch_sampler": "asked in each epoch"}
+        return Picks(partial(_ask_batches, options.batch_sampler, samples), lambda: None, facts, False)
     if sampler is not None and not _is_listed(sampler):
         facts = {"sampler": "asked in each epoch"}
         is_function = not hasattr(sampler, "__iter__")
@@ -181,27 +214,50 @@ def picks_of(source: AnySource, options: LoaderOptions, shuffle: bool) -> Picks:
 
 def _ask(sampler: Any, samples: int, epoch: int) -> ListedOrder:
     """The order that a sampler, or a function of the epoch, gives when an epoch begins; perhaps never again."""
-    name = "sampler"
-    indices = sampler
-    if not hasattr(sampler, "__iter__"):
-        name = f"sampler({epoch})"
-        indices = sampler(epoch)
-    elif hasattr(sampler, "set_epoch"):
-        sampler.set_epoch(epoch)
+    name, indices = _of_epoch("sampler", sampler, epoch)
     checked = _check_indices(name, indices, samples)
     return ListedOrder(checked, len(checked))
+
+
+def _ask_batches(sampler: Any, samples: int, epoch: int) -> BatchedOrder:
+    """The same of a sampler that gives batches."""
+    name, given = _of_epoch("batch_sampler", sampler, epoch)
+    if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
+        raise TypeError(f"{name}: gave {type(given).__name__}; accepted: lists of indices")
+    batches = [_check_indices(f"{name}: batch {number}", indices, samples) for number, indices in enumerate(given)]
+    if not batches:
+        raise ValueError(f"{name}: gave no batch; accepted: at least one")
+    indices = np.concatenate(batches)
+    bounds = np.cumsum([0, *map(len, batches)])
+    positions = np.split(np.arange(len(indices)), bounds[1:-1])
+    return BatchedOrder(ListedOrder(indices, len(indices)), positions)
+
+
+def _of_epoch(name: str, sampler: Any, epoch: int) -> tuple[str, Any]:
+    """-> (how messages call it, what the sampler or the function gives for an epoch)."""
+    if not hasattr(sampler, "__iter__"):
+        return f"{name}({epoch})", sampler(epoch)
+    if hasattr(sampler, "set_epoch"):
+        sampler.set_epoch(epoch)
+    return name, sampler
+
+
+def _takes_a_share(sampler: Any) -> bool:
+    """True for a sampler that gives one rank's samples."""
+    return isinstance(sampler, DistributedSampler) or (hasattr(sampler, "num_replicas") and hasattr(sampler, "rank"))
 
 
 def _is_listed(sampler: Any) -> bool:
     """Indices that are there already; else each epoch is asked for its own. Raises TypeError or ValueError."""
     kind = type(sampler).__name__
-    if isinstance(sampler, DistributedSampler) or (hasattr(sampler, "num_replicas") and hasattr(sampler, "rank")):
+    if _takes_a_share(sampler):
         raise ValueError(
             f"sampler: got {kind}, which takes one rank's share; the Loader does that itself (rank, world_size). "
             "Accepted: the order of all samples, the same on every rank"
         )
     if isinstance(sampler, BatchSampler):
-        raise ValueError(f"sampler: got {kind}, which yields batches; accepted: one index after another (batch_size)")
+        accepted = "one index after another (batch_size), or batch_sampler=..."
+        raise ValueError(f"sampler: got {kind}, which yields batches; accepted: {accepted}")
     is_other = isinstance(sampler, (str, bytes, Mapping, set, frozenset))
     if not is_other and (isinstance(sampler, Sequence) or hasattr(sampler, "__array__")):
         return True

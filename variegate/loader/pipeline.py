@@ -27,7 +27,7 @@ from variegate.loader.mixture import Mixture
 from variegate.loader.options import LoaderArguments, LoaderOptions
 from variegate.loader.order import EpochOrder, Position
 from variegate.loader.picks import check_picking, picks_of
-from variegate.loader.ranks import Share, check_alike, processes_here
+from variegate.loader.ranks import BatchShare, Share, check_alike, processes_here
 from variegate.loader.reading import Reader, StepPlan, Waiting, reader_threads
 from variegate.loader.stats import StageTimes
 from variegate.loader.targets import targets_of, with_asked
@@ -67,6 +67,8 @@ class Pipeline:
         transform = Identity() if options.transform is None else options.transform
         if isinstance(source, Mixture):
             transform = source.transform_with(transform)
+        if options.buckets is not None:
+            transform = options.buckets.transform_with(transform)
         if wants_statistics(transform):
             transform = with_statistics(transform, *checked_statistics(source))
         self.augmenter = options.make_augmenter(transform, options.device, options.num_threads)
@@ -120,7 +122,7 @@ class Pipeline:
             raise ValueError(f'partners: {got}; accepted: a transform such as MixUp, and partners="epoch"')
         return self.order.partner_ids(index, epoch)
 
-    def share(self, epoch: int, start: int = 0) -> Share:
+    def share(self, epoch: int, start: int = 0) -> Share | BatchShare:
         """This rank's part of an epoch. Raises TypeError if a shard has no index yet."""
         length = self.order.count(epoch)
         if length is None:
@@ -128,17 +130,20 @@ class Pipeline:
                 f"{self.source!r}: the number of samples is not known before all shards were read; accepted: the next "
                 "epoch, or open_source(..., stream=False), which reads them now"
             )
-        return self._share(length, start)
+        return self._share(epoch, length, start)
 
-    def _share(self, length: int, start: int) -> Share:
+    def _share(self, epoch: int, length: int, start: int) -> Share | BatchShare:
         options = self.options
+        bounds = self.order.bounds(epoch)
+        if bounds is not None:
+            return BatchShare(bounds, options.rank, options.world_size, options.drop_last, start)
         return Share(options.batch_size, options.rank, options.world_size, options.drop_last, length, start)
 
     def run(self, position: Position) -> EpochRun:
         """The rest of an epoch, nothing of it begun."""
         epoch, done = position
         self.order.begin(epoch, is_resumed=done > 0)
-        share = self._share(self.order.length(epoch) or 0, done)
+        share = self._share(epoch, self.order.length(epoch) or 0, done)
         times = StageTimes()
         steps, stop_reading, make = self._steps(share, epoch, times)
         read_depth = _REMOTE_READ_DEPTH if self.order.is_remote else _READ_DEPTH
@@ -154,7 +159,7 @@ class Pipeline:
         )
 
     def _steps(
-        self, share: Share, epoch: int, times: StageTimes, **first: int
+        self, share: Share | BatchShare, epoch: int, times: StageTimes, **first: int
     ) -> tuple[Iterator[Waiting], Callable[[], None], MakeBatch]:
         """The steps of an epoch, what ends them, and what makes a batch of one."""
         given = self.options.conditions_of(epoch)
@@ -198,8 +203,9 @@ def _open(options: LoaderOptions) -> AnySource:
     source = options.source
     # What is missing of a damaged shard counts as bad samples, where those are put up with.
     on_error = "raise" if options.on_error == "raise" else "skip"
-    # A sampler and weights choose among all samples.
-    stream = None if options.sampler is None and options.weights is None else False
+    # Samplers, weights and buckets choose among all samples.
+    chooses = (options.sampler, options.weights, options.buckets, options.batch_sampler)
+    stream = None if all(argument is None for argument in chooses) else False
     opened: AnySource = open_source(source, stream=stream, on_error=on_error, annotations=options.annotations)
     for note in new_notes(opened, source):
         place = shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "source"

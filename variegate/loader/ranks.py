@@ -103,3 +103,42 @@ class Share:
 
     def _rows(self, left: int) -> int:
         return min(self.batch_size, -(-left // self.world_size))
+
+
+@dataclass(frozen=True)
+class BatchShare:
+    """A rank's part of an epoch that has batches of its own: every ``world_size``-th of them.
+
+    ``bounds``: positions at which batches begin, and the end, int64[B + 1]. ``start``: samples that are done, a bound.
+    """
+
+    bounds: Int64Array
+    rank: int = 0
+    world_size: int = 1
+    drop_last: bool = False
+    start: int = 0
+
+    @property
+    def _first(self) -> int:
+        """The first batch that is not done."""
+        return int(np.searchsorted(self.bounds, self.start))
+
+    @property
+    def _count(self) -> int:
+        return len(self.bounds) - 1
+
+    def __len__(self) -> int:
+        """Steps that are left; the same on every rank."""
+        left = self._count - self._first
+        return left // self.world_size if self.drop_last else -(-left // self.world_size)
+
+    def done_after(self, step: int) -> int:
+        """Samples of the epoch that are done after ``step``."""
+        return int(self.bounds[min(self._first + (step + 1) * self.world_size, self._count)])
+
+    def positions(self, step: int) -> tuple[Int64Array, BoolArray]:
+        """Positions in the epoch's order and which are padding, int64[n] and bool[n]. A rank for which no batch is left
+        repeats one from the beginning of the epoch."""
+        batch = self._first + step * self.world_size + self.rank
+        first, end = self.bounds[batch % self._count :][:2]
+        return np.arange(first, end, dtype=np.int64), np.full(end - first, batch >= self._count)

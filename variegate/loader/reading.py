@@ -62,6 +62,7 @@ class StepPlan:
     partners: Int32Array | None = None
     candidates: Int64Array | None = None  # of each row, samples that may replace it, for workers that know no order
     numbers: Int64Array | None = None  # of a part: its rows in the batch
+    bucket: int | None = None  # the aspect bucket of all rows
 
     def read(self, data: Any, labels: Any, shown_ids: UInt64Array | None = None) -> Rows:
         known = {field.name: getattr(self, field.name) for field in fields(StepPlan)}

@@ -30,6 +30,7 @@ class OrderPurpose(IntEnum):
     SOURCES = 8
     BLOCKS = 9
     PASSES = 10
+    BATCHES = 11
 
 
 class Order:
@@ -39,12 +40,17 @@ class Order:
     """
 
     is_every = False
+    bounds: Int64Array | None = None  # positions at which batches begin, and the end, if the order has its own batches
     length: int | None
     purpose = OrderPurpose.DRAWS  # of its permutation
 
     def at(self, positions: Int64Array) -> tuple[Int64Array, UInt32Array]:
         """Positions 0..length-1 -> (index of the sample, number of its copy), int64[N] and uint32[N]."""
         raise NotImplementedError
+
+    def bucket_at(self, position: int) -> int | None:
+        """The aspect bucket of the batch that has a position, if batches have buckets."""
+        return None
 
     def known(self, end: int) -> int:
         """Find the order up to position ``end`` -> up to where it is known, less only at the end of the epoch."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from variegate.checks import as_integer
 from variegate.ops.arguments import (
@@ -131,6 +131,30 @@ class RandomResizedCrop(Transform):
         if crops_first(self.interpolation, self.edges):
             box = cut_out(image, box)
         add_resized_crop(image, box, self.size, self.interpolation)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Fit(Transform):
+    """Crop the largest area with the aspect ratio of ``size``, and resize it to ``size``.
+
+    Args:
+        size: (height, width), or an integer for a square.
+        position: place of the crop: "random" or "center".
+    """
+
+    size: Size
+    position: Literal["random", "center"] = "random"
+    interpolation: FilterName = "bilinear"
+    num_slots = 1
+
+    def draw(self, image: DrawContext, slot: int) -> None:
+        height, width = self.size  # type: ignore[misc]
+        ratio = width / height
+        top, left, h, w = _central_box(image.height, image.width, (ratio, ratio))
+        if self.position == "random":
+            top = floor(image.uniform(slot) * (image.height - h + 1))
+            left = floor(image.uniform(slot, 1) * (image.width - w + 1))
+        add_resized_crop(image, (top, left, h, w), self.size, self.interpolation)  # type: ignore[arg-type]
 
 
 def _central_box(height: Number, width: Number, ratio: Sequence[float]) -> Box:

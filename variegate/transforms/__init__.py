@@ -136,7 +136,7 @@ from variegate.ops.output import (
     ToTensor,
 )
 from variegate.ops.overlay import Overlay
-from variegate.ops.resize import RandomResizedCrop, Resize
+from variegate.ops.resize import Fit, RandomResizedCrop, Resize
 from variegate.ops.sizes import (
     Downscale,
     LetterBox,
@@ -217,6 +217,7 @@ __all__ = [
     "ElasticTransform",
     "Emboss",
     "Equalize",
+    "Fit",
     "FiveCrop",
     "Gamma",
     "GaussianBlur",

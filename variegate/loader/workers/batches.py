@@ -185,6 +185,8 @@ def begin(
         transform=maker.augmenter.transform,
         cache=folder,
         sampler=None,
+        batch_sampler=None,
+        buckets=None if options.buckets is None else replace(options.buckets, sizes=None),
         weights=None,
         conditions=None,
         annotations=None,
