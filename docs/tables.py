@@ -6,9 +6,16 @@ import ast
 import inspect
 import re
 import textwrap
+import warnings
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from tests.oracle.executor import meaning_of
+from variegate.interop.convert import ConversionWarning
+from variegate.interop.convert.albumentations import COMPOSITIONS, from_albumentations
+from variegate.interop.convert.albumentations_arguments import VERSIONS, library_defaults
+from variegate.interop.convert.torchvision import NOTHING, SAME
+from variegate.interop.convert.torchvision import REFUSED as torchvision_refused
 from variegate.ops import tone  # noqa: F401  # which declares instructions
 from variegate.ops.base import Transform
 from variegate.policies.spaces import Rule, space
@@ -93,10 +100,56 @@ def argument_at_9(rule: Rule) -> str:
     return f"{sign}{rule.argument(9.0):.4g}{share}"
 
 
+# -- conversions -------------------------------------------------------------------------------------------------------
+
+
+def albumentations() -> Iterator[str]:
+    """What ``from_albumentations`` makes of each class with its default arguments; equal rows are one."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for name, described in library_defaults(VERSIONS[0]).items():
+        becomes = "the same composition"
+        differs = ""
+        if name not in COMPOSITIONS:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConversionWarning)
+                transform, report = from_albumentations(described, report=True)
+            instead = report.refused.get(name)
+            becomes = f"refused: use {instead}" if instead else leaves_of(transform.to_dict())
+            differs = "; ".join(report.approximate.get(name, ()))
+        rows.setdefault((becomes, differs), []).append(f"`{name}`")
+    cells = [[", ".join(names), becomes, differs] for (becomes, differs), names in rows.items()]
+    yield from markdown(["Albumentations", "becomes", "differs"], sorted(cells, key=lambda row: "refused" in row[1]))
+
+
+def leaves_of(described: Any) -> str:
+    """The names of the transforms in a description, without those that only hold others."""
+    names: list[str] = []
+    stack = [described]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, dict) and "transforms" not in part and "type" in part:
+            names.append("a pipeline" if part["type"] == "Pipeline" else f"`{part['type']}`")
+        elif isinstance(part, (dict, list)):
+            stack += reversed(list(part.values() if isinstance(part, dict) else part))
+    return ", ".join(dict.fromkeys(names)).replace("`Identity`", "nothing")
+
+
+def torchvision() -> Iterator[str]:
+    """The classes that ``from_torchvision`` converts to those of the same name, and those that it refuses."""
+    rows = [[", ".join(f"`{name}`" for name in sorted(SAME)), "the same class, with all arguments"]]
+    rows += [[f"`{name}`", "nothing" + (f": {how}" if how else "")] for name, how in NOTHING.items()]
+    for instead in dict.fromkeys(torchvision_refused.values()):
+        names = [f"`{name}`" for name, how in torchvision_refused.items() if how == instead]
+        rows.append([", ".join(names), f"refused: use {instead}"])
+    yield from markdown(["torchvision", "becomes"], rows)
+
+
 TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "magnitudes": magnitudes,
     "instructions": instructions,
     "needing-colors": needing_colors,
+    "albumentations": albumentations,
+    "torchvision": torchvision,
 }
 
 

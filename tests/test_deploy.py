@@ -1,4 +1,4 @@
-"""docs/deploy.md: what it has readers copy is what Ray, Kubernetes and a shell take."""
+"""docs/deploy.md and examples/cluster: what readers copy is what Ray, Kubernetes and a shell take."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from typing import Any
 import pytest
 
 yaml = pytest.importorskip("yaml")
-PAGE = (Path(__file__).parents[1] / "docs" / "deploy.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+EXAMPLES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "examples" / "cluster").iterdir()}
 
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.M | re.S)
 
 
-CLUSTER, JOB, POLICY = (yaml.safe_load(block) for block in blocks("yaml"))
+CLUSTER = yaml.safe_load(EXAMPLES["machines.yaml"])
+JOB, POLICY = yaml.safe_load_all(EXAMPLES["kubernetes.yaml"])
 
 
 def test_ray_takes_the_cluster() -> None:
@@ -35,7 +38,8 @@ def test_options_of_ray_exist() -> None:
     pytest.importorskip("ray")
     from ray.scripts import scripts
 
-    used = set(re.findall(r"(?<![\w-])--(?!nproc|max-restarts|het-group|cpus-per|consume|wire|gen)[a-z][a-z-]+", PAGE))
+    text = "\n".join([PAGE.partition("## Containers")[0], *EXAMPLES.values()])
+    used = set(re.findall(r"(?<![\w-])--(?!nproc|max-restarts|het-group|cpus-per|consume|wire|gen)[a-z][a-z-]+", text))
     used -= {"--workers", "--job-name", "--time", "--nodes", "--ntasks-per-node", "--gpus-per-node", "--ip-address"}
     assert used - {name for parameter in scripts.start.params for name in parameter.opts} == set()
     assert {"start", "stop", "get-auth-token", "up", "down"} <= set(scripts.cli.commands)
@@ -65,7 +69,7 @@ def test_the_manifest_is_of_one_piece() -> None:
 @pytest.mark.process
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_scripts_are_read_by_bash() -> None:
-    for script in (*blocks("bash"), *blocks("sh")):
+    for script in (EXAMPLES["slurm.sh"], *blocks("sh")):
         found = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True)
         assert (found.returncode, found.stderr) == (0, "")
 

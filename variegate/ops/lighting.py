@@ -1,6 +1,6 @@
 """Light and its absence over the image: sun flares, shadows, uneven illumination.
 
-Names and arguments are AlbumentationsX's; docs/converting.md says where results differ.
+Names and arguments are AlbumentationsX's; docs/migration/albumentations.md says where results differ.
 """
 
 from __future__ import annotations

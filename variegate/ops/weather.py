@@ -1,6 +1,6 @@
 """Weather and dirt over the image: fog, rain, snow, gravel, drops on the lens.
 
-Names and arguments are AlbumentationsX's; docs/converting.md says where results differ.
+Names and arguments are AlbumentationsX's; docs/migration/albumentations.md says where results differ.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ def from_albumentations(compose: Any, report: bool = False) -> Transform | tuple
             unsupported. Unsupported ones are then skipped.
 
     Approximate conversions give one ConversionWarning that lists the differences. ``bbox_params`` and
-    ``keypoint_params`` are not part of a transform: see ``targets_from_albumentations``. docs/converting.md lists the
-    classes.
+    ``keypoint_params`` are not part of a transform: see ``targets_from_albumentations``.
+    docs/migration/albumentations.md lists the classes.
 
     Raises:
         ConversionError: (a ValueError) for an unsupported transform, with its place, its value and what is accepted.

@@ -40,7 +40,7 @@ _FROM_0_TO_1 = _EXACT_VALUES | frozenset(_FROM_0_TO_1_NAMES.split())
 _MAPS = frozenset(["RandomRotation", "RandomAffine", "RandomPerspective", "ElasticTransform"])
 SAME = frozenset({*_MOVING, *_FROM_0_TO_1, *_MAPS, *_OTHER_NAMES.split()})
 # Classes that do nothing to an image here, with what differs.
-_NOTHING = {
+NOTHING = {
     "Identity": "",
     "ToImage": "",
     "PILToTensor": "",
@@ -65,7 +65,7 @@ REFUSED: Mapping[str, str] = {
     "Lambda": "an operation that can be described; write a CustomOp, or call the function behind the pipeline",
     "UniformTemporalSubsample": "transforms of images; choose the frames before",
 }
-CONVERTED = frozenset({*SAME, *_NOTHING, *_FORMATS, *_CONTAINERS, "Compose"})
+CONVERTED = frozenset({*SAME, *NOTHING, *_FORMATS, *_CONTAINERS, "Compose"})
 
 # Attributes that torchvision's objects have beside their arguments, and that torch.nn.Module has.
 _IGNORED: Mapping[str, tuple[str, ...]] = {"AutoAugment": ("policies",), "ClampBoundingBoxes": ("clamping_mode",)}
@@ -106,7 +106,7 @@ def from_torchvision(compose: Any, report: bool = False) -> Transform | tuple[Tr
         report: also return the ``ConversionReport``, as ``from_albumentations`` does. Unsupported transforms are then
             skipped.
 
-    Approximate conversions give a ConversionWarning with the differences. docs/converting.md lists the classes.
+    Approximate conversions give a ConversionWarning with the differences. docs/migration/torchvision.md lists the classes.
 
     Raises:
         ConversionError: (a ValueError) for an unsupported transform, with its place, its value and what is accepted.
@@ -173,10 +173,10 @@ class _Converter:
             node.refuse("", source, accepted)
         if name in REFUSED:
             node.refuse("", source, REFUSED[name])
-        if name in _NOTHING:
+        if name in NOTHING:
             self.is_tensor = self.is_tensor or name in ("ToImage", "PILToTensor")
-            if _NOTHING[name]:
-                node.add_difference(_NOTHING[name])
+            if NOTHING[name]:
+                node.add_difference(NOTHING[name])
             return None
         if name in _CONTAINERS or name in _ROWS:
             return self.container(node, source, path)
