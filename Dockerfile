@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# docs/docker.md says how to build and run it.
+# docs/deploy.md says how to build and run it.
 #
 #   docker build -t variegate .
 #   docker build -t variegate:cuda --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cu130 \

@@ -38,7 +38,6 @@ NOT_RUN = {
     "README.md": ["for images, labels in vg.Loader("],
     "docs/check.md": ["vg.clean(", "find_duplicates("],
     "docs/command-line.md": ["vg.doctor("],
-    "docs/converting.md": ["from torchvision", "import albumentations"],
     "docs/custom.md": ["ctypes.CDLL("],
     "docs/deploy.md": ["vg.RayWorkers("],
     "docs/gpu.md": [""],

@@ -106,7 +106,8 @@ def from_torchvision(compose: Any, report: bool = False) -> Transform | tuple[Tr
         report: also return the ``ConversionReport``, as ``from_albumentations`` does. Unsupported transforms are then
             skipped.
 
-    Approximate conversions give a ConversionWarning with the differences. docs/migration/torchvision.md lists the classes.
+    Approximate conversions give a ConversionWarning with the differences. docs/migration/torchvision.md lists the
+    classes.
 
     Raises:
         ConversionError: (a ValueError) for an unsupported transform, with its place, its value and what is accepted.
