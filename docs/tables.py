@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+from benchmarks.report import case_row, library_rows, table
 from tests.oracle.executor import meaning_of
 from variegate.interop.convert import ConversionWarning
 from variegate.interop.convert.albumentations import COMPOSITIONS, from_albumentations
@@ -21,6 +25,10 @@ from variegate.ops.base import Transform
 from variegate.policies.spaces import Rule, space
 from variegate.program.ops import NEEDS_RGB, SPECS, Kind, Op, OpSpec
 
+RESULTS = Path(__file__).resolve().parent / "results"
+# Those that a page shows as a table.
+RECORDS = ("w2-batch64", "w1i-batch64", "w2o-batch64", "w8-batch64")
+NOT_SHOWN = ("how", "on core", "target")
 NAMED = re.compile(r"^```\{table\} (\S+)\n```$", re.M)
 
 
@@ -144,12 +152,26 @@ def torchvision() -> Iterator[str]:
     yield from markdown(["torchvision", "becomes"], rows)
 
 
+# -- results -----------------------------------------------------------------------------------------------------------
+
+
+def of_record(name: str) -> Iterator[str]:
+    """The table of a record in docs/results: a row per library, or per case of many."""
+    record = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    if "rows" in record:
+        rows = [case_row(case) for case in record["rows"].values()]
+    else:
+        rows = library_rows(record["libraries"])
+    yield from table([{head: cell for head, cell in row.items() if head not in NOT_SHOWN} for row in rows])
+
+
 TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "magnitudes": magnitudes,
     "instructions": instructions,
     "needing-colors": needing_colors,
     "albumentations": albumentations,
     "torchvision": torchvision,
+    **{name: partial(of_record, name) for name in RECORDS},
 }
 
 

@@ -14,7 +14,7 @@ import typer
 import variegate
 from docs import cli_page
 from docs.gallery import WITHOUT, families, named, reference_pages_of_transforms, transform_classes
-from docs.plots import MARK, PLOTS, speedups
+from docs.plots import MARK, PLOTS
 from docs.reference_pages import described, entries
 from docs.tables import NAMED, TABLES, expanded
 from variegate import math, policies, transforms
@@ -138,16 +138,6 @@ def test_every_instruction_has_a_row() -> None:
 def test_every_plot_is_on_a_page_of_results() -> None:
     on_pages = [name for page in (DOCS / "results").glob("*.md") for name in MARK.findall(page.read_text("utf-8"))]
     assert sorted(on_pages) == sorted(PLOTS)
-
-
-def test_a_plot_has_the_figures_of_the_table() -> None:
-    table = (DOCS / "results" / "cpu.md").read_text("utf-8")
-    for title, limited, _ in speedups(("operation", "pipeline", "file pipeline")):
-        (row,) = [line for line in table.splitlines() if line.startswith(f"| {title} |")]
-        assert f"{limited:.1f}" in row, row
-
-
-# -- commands ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_page_of_commands_has_every_command_with_its_options() -> None:
