@@ -16,6 +16,7 @@ from variegate.transforms.functional.declared import accepted_by
 # FILE" stands for all public names that these files define.
 LISTED = re.compile(r"^```\{api\} (\S+)\n(.*?)^```$", re.M | re.S)
 DEFINED_IN = ":defined-in:"
+FUNCTIONS = "variegate.transforms.functional"
 
 
 def entries(text: str) -> Iterator[tuple[str, str, str]]:
@@ -33,8 +34,15 @@ def entries(text: str) -> Iterator[tuple[str, str, str]]:
 def defined_in(module: str, files: list[str]) -> list[str]:
     """The public names of ``module`` that these files define, a file after another."""
     public = importlib.import_module(module)
-    homes = {name: getattr(getattr(public, name), "__module__", "").rpartition(".")[2] for name in public.__all__}
+    homes = {name: home_of(module, name).rpartition(".")[2] for name in public.__all__}
     return [name for file in files for name, home in homes.items() if home == file]
+
+
+def home_of(module: str, name: str) -> str:
+    """The module that defines a public name; of a function that follows from a class, the module of that class."""
+    if module == FUNCTIONS and name in Transform.functions:
+        return Transform.functions[name].__module__
+    return str(getattr(getattr(importlib.import_module(module), name), "__module__", ""))
 
 
 def accepted(value: Any) -> list[str]:

@@ -125,7 +125,7 @@ def wheel_tag() -> str:
 
 
 def host_levels() -> list[str]:
-    """The oldest level, and the best one of this processor."""
+    """The best level of this processor."""
     flags = _cpu_flags()
     best = "base"
     needed = {
@@ -138,7 +138,7 @@ def host_levels() -> list[str]:
         if not features <= flags:
             break
         best = level
-    return sorted({"base", best}, key=list(X86_LEVELS).index)
+    return [best]
 
 
 def _cpu_flags() -> set[str]:

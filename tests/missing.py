@@ -1,14 +1,17 @@
-"""Parts that an operation, an instruction or a command still needs, all at once: ``python -m tests.missing Hue``.
+"""Parts that something new still needs, each with its file, all at once: ``python -m tests.missing Hue``.
 
-Without a name, it looks at all of them. ``make generated`` updates files that programs write.
+NAME is a transform or policy (Hue), an instruction (HUE), a format of sources (tar), the name of a policy (imagenet),
+an option (lr) or a command (train). Without one, it looks at all. ``make generated`` updates files that programs write.
 """
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +22,20 @@ from docs.gallery import WITHOUT, families, named, transform_classes
 from docs.reference_pages import DEFINED_IN, entries
 from native import constants
 from tests.functional_stub import STUB, functional_stub
-from tests.ops.examples import BY_BOXES, EXAMPLES, MIXERS
+from tests.ops.examples import BY_BOXES, EXAMPLES, MIXERS, POLICIES
 from tests.oracle.executor import FAMILIES as ORACLE
 from tests.oracle.executor import meaning_of
 from tests.programs import has_arguments
 from tests.public_api import LISTING, public_api
+from variegate import ops, policies
 from variegate.apps.preview.rows import sweepable
 from variegate.cli.commands import app
+from variegate.data.kinds import FORMATS
+from variegate.io.addresses import _EXTENSION as URL_SUFFIXES
 from variegate.ops.base import Transform
 from variegate.ops.magnitude import MagnitudeOp
+from variegate.options import Options
+from variegate.policies.load import POLICY_NAMES, load_policy
 from variegate.program.ops import SPECS, Kind, Op
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,6 +53,8 @@ LOWERED = {
     Kind.VALUE: "native/lowering/luts.cpp: a branch",
     Kind.NEIGHBORHOOD: "native/lowering/kernel_weights.cpp, build_kernels: a branch",
 }
+# Policies that need magnitudes, or are no part of another transform: they have tests of their own.
+WITHOUT_EXAMPLE = ("AdaptiveRandAugment", "MultiView")
 # Files that programs write -> what they should hold.
 GENERATED: dict[Path, Callable[[], str]] = {
     LISTING: lambda: "\n".join(public_api()) + "\n",
@@ -71,7 +81,9 @@ def missing_of_class(name: str) -> Iterator[str]:
         yield f"docs/reference: {home} in a line `:defined-in:` of the page that it belongs to"
     for function in cls._functions:
         if function not in described_names():
-            yield f"docs/reference/functional.md: {function}, the function of {name}"
+            yield f"docs/reference/functional.md: {home} in a line `:defined-in:`, for {function}"
+    if not is_operation and name not in {*map(type_name, POLICIES), *WITHOUT_EXAMPLE}:
+        yield f"tests/ops/examples.py: a {name} in POLICIES"
     op = getattr(cls, "_op", None)
     if op is not None:
         yield from missing_of_instruction(op)
@@ -103,11 +115,50 @@ def missing_of_instruction(op: Op) -> Iterator[str]:
             yield f"{CUDA}/{gpu_kernel}: a branch for ops.Op.{op.name}"
 
 
+def missing_of_format(name: str) -> Iterator[str]:
+    """The same of a format of sources."""
+    format = FORMATS[name]
+    module, _, function = format.reader.partition(":")
+    file = f"variegate/data/{module.replace('.', '/')}.py"
+    if not (ROOT / file).exists() or not mentions(file, f"def {function}"):
+        yield f"{file}: {function}(files), which opens a list of Locations as Samples"
+    table = (DOCS / "loader.md").read_text(encoding="utf-8").partition("## Sources")[2].partition("\n## ")[0]
+    contract = (ROOT / "tests/data/contract.py").read_text(encoding="utf-8")
+    for suffix in format.suffixes[:1]:
+        if suffix not in table:
+            yield f"docs/loader.md: a row with {suffix} in the table of sources"
+        if not re.fullmatch(URL_SUFFIXES, suffix):
+            yield f"variegate/io/addresses.py: {suffix} in _EXTENSION, so that secrets behind it in a URL are not shown"
+    if not any(word in contract for word in (format.suffix if format.suffixes else name, f"def {name}(")):
+        yield f"tests/data/contract.py: a function in SOURCES that writes pictures as {name}, and opens them"
+
+
+def missing_of_policy(name: str) -> Iterator[str]:
+    """The same of a name that ``load_policy`` takes."""
+    if f'"{name}"' not in (load_policy.__doc__ or ""):
+        yield f"variegate/policies/load.py: {name} in the docstring of load_policy"
+    if not any(name in page for page in pages().values()):
+        yield f"docs/policies.md: {name}"
+
+
+def missing_of_option(name: str) -> Iterator[str]:
+    """The same of an option of functions and commands."""
+    homes = [cls for cls in option_classes() if name in cls.__annotations__]
+    users = (path for path in python_files("variegate") if path not in {ROOT / file_of(cls) for cls in homes})
+    if all(file_of(cls).startswith("variegate/options/") for cls in homes) and not any(
+        re.search(rf"\b{name}\b", text_of(path)) for path in users
+    ):
+        yield f"variegate: code that reads the option {name} of {homes[0].__name__}"
+    if not any(re.search(rf"\b{name}\b|--{name.replace('_', '-')}\b", text_of(path)) for path in python_files("tests")):
+        yield f"tests: a test with the option {name} of {homes[0].__name__}"
+
+
 def missing_of_command(name: str) -> Iterator[str]:
     """The same of a command."""
-    pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))
-    if f"variegate {name}" not in pages:
+    if not any(f"variegate {name}" in page for page in pages().values()):
         yield f"docs: `variegate {name}` on a page that shows it"
+    if not any(f'"{name}"' in text_of(path) for path in python_files("tests")):
+        yield f"tests/cli: a test that runs `variegate {name}`"
 
 
 def missing_of_generated() -> Iterator[str]:
@@ -115,6 +166,36 @@ def missing_of_generated() -> Iterator[str]:
     for path, made in GENERATED.items():
         if not path.exists() or path.read_text(encoding="utf-8") != made():
             yield f"{path.relative_to(ROOT)}: is out of date; run `make generated`"
+
+
+def type_name(value: object) -> str:
+    return type(value).__name__
+
+
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def python_files(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+@cache
+def pages() -> dict[str, str]:
+    """The pages of the documentation, by their file names."""
+    return {page.name: text_of(page) for page in DOCS.glob("*.md")}
+
+
+def option_classes() -> Iterator[type[Options]]:
+    """All dataclasses of options of the package."""
+    waiting: list[type[Options]] = [Options]
+    while waiting:
+        cls = waiting.pop()
+        waiting += cls.__subclasses__()
+        if cls.__module__.startswith("variegate."):
+            yield cls
 
 
 def file_of(cls: type) -> str:
@@ -160,20 +241,62 @@ def subjects() -> dict[str, Callable[[], Iterator[str]]]:
     for op in Op:
         if Op.NOP < op < Op.MAP_FIXED:
             found[op.name] = partial(missing_of_instruction, op)
+    found |= {name: partial(missing_of_format, name) for name in FORMATS}
+    found |= {name: partial(missing_of_policy, name) for name in POLICY_NAMES}
+    for cls in option_classes():
+        found |= {name: partial(missing_of_option, name) for name in cls.__annotations__ if name not in found}
     commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     for name in commands:
         found[name] = partial(missing_of_command, name)
     return found
 
 
+# How to begin with something that is not there yet.
+FIRST_STEPS = """
+Nothing of this name is there yet. To begin (docs/architecture.md, Where new things go):
+  an operation: its class in a file of variegate/ops/; for a new instruction also its number in Op and its row of SPECS
+    in variegate/program/ops.py
+  a source: a row of FORMATS in variegate/data/kinds.py
+  an option: a field of a dataclass in variegate/options/
+  a policy: its class in a file of variegate/policies/; a name for it in variegate/policies/load.py
+  a command: a function in variegate/cli/, and its place in _PANELS of variegate/cli/commands.py"""
+# What to run meanwhile, by the folder of the edited file.
+COMMANDS = {
+    "native": "make native  # compiles what changed, for this processor",
+    "variegate/program": "make generated native  # constants are in every C++ file: all are compiled, once",
+    "tests/oracle": "pytest tests/executors/test_contract.py -n 0 -k {upper}  # the CPU beside the oracle",
+    "variegate/executors/cuda": "pytest tests/executors/cuda/test_interpreted.py -n 0 -k {upper}  # the GPU's kernels",
+    "variegate/data": "pytest tests/data/test_contract.py tests/data/test_opening.py -n 0 -k {name}",
+    "tests/data": "pytest tests/data/test_contract.py tests/data/test_opening.py -n 0 -k {name}",
+    "variegate/transforms": "pytest tests/ops/test_every_class.py -n 0 -k {name}",
+}
+
+
+def commands_for(names: list[str], lines: list[str]) -> list[str]:
+    """Commands that check the parts of these lines within seconds."""
+    name = names[0] if names else ""
+    upper = re.sub("(?<=[a-z])(?=[A-Z])", "_", name).upper()
+    found = [
+        command.format(name=name, upper=upper)
+        for folder, command in COMMANDS.items()
+        if any(line.startswith(folder) for line in lines)
+    ]
+    return list(dict.fromkeys([*found, " ".join(["python -m tests.missing", *names])]))
+
+
 def main(names: list[str]) -> int:
+    for package in (ops, policies):
+        for module in pkgutil.iter_modules(package.__path__):
+            import_module(f"{package.__name__}.{module.name}")
     known = subjects()
     if unknown := [name for name in names if name not in known]:
-        print(f"{unknown[0]}: neither a transform, nor an instruction, nor a command; is its module imported?")
+        print(f"{unknown[0]}: no transform, instruction, format, policy, option or command.{FIRST_STEPS}")
         return 2
     lines = [line for name in names or known for line in known[name]()]
     lines = list(dict.fromkeys([*lines, *missing_of_generated()]))
     print("\n".join(lines) or "nothing is missing")
+    if lines:
+        print("\nWhile you work:", *commands_for(names, lines), sep="\n  ")
     return 1 if lines else 0
 
 

@@ -8,13 +8,14 @@ from typing import Annotated
 import pytest
 
 from tests import missing
+from variegate.data.kinds import FORMATS, Format
 from variegate.ops.arguments import Number
 from variegate.ops.base import Transform
 from variegate.ops.magnitude import MagnitudeOp
 from variegate.ops.schema import MagnitudeRange
 from variegate.program.ops import SPECS, Kind, Op, OpSpec
 
-HOW = "`python -m tests.missing NAME` lists the parts of one operation, instruction or command:"
+HOW = "`python -m tests.missing NAME` lists the parts of one operation, source, option, policy or command:"
 
 
 @pytest.mark.xdist_group("package")
@@ -57,10 +58,20 @@ def test_a_new_operation_is_told_all_that_it_needs(
     }
 
 
+def test_a_new_source_is_told_all_that_it_needs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(FORMATS, "sack", Format((".sack",), "files", "sack:open_sack"))
+    assert missing.main(["sack"]) == 1
+    needed = {"variegate/data/sack.py", "docs/loader.md", "variegate/io/addresses.py", "tests/data/contract.py"}
+    assert files(capsys) == needed
+
+
 def files(capsys: pytest.CaptureFixture[str]) -> set[str]:
-    return {line.partition(":")[0] for line in capsys.readouterr().out.splitlines()}
+    parts, _, _ = capsys.readouterr().out.partition("\n\nWhile you work")
+    return {line.partition(":")[0] for line in parts.splitlines()}
 
 
 def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert missing.main(["Vignete"]) == 2
-    assert capsys.readouterr().out.startswith("Vignete: neither a transform")
+    assert capsys.readouterr().out.startswith("Vignete: no transform, instruction, format, policy, option or command.")

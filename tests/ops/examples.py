@@ -222,6 +222,6 @@ for _name, _cls in T.Transform.registry.items():
         EXAMPLES[_name] = [_cls(_high), _cls((_low, _high))]  # type: ignore[call-arg]
 POLICIES = [
     *(vg.load_policy(name) for name in ("imagenet", "v0", "randaugment", "trivialaugment", "augmix", "3-augment")),
-    *(vg.load_policy(name) for name in ("pba-cifar10", "rand-m9-mstd0.5-inc1")),
+    *(vg.load_policy(name) for name in ("pba-cifar10", "rand-m9-mstd0.5-inc1", "augmix-m5-w2-d1")),
     T.Augmentation("turn", "Rotate", (0, 30)),
 ]

@@ -48,6 +48,16 @@ class Slide(MagnitudeOp, Resampled):
 
 
 @dataclass(frozen=True)
+class Slip(MagnitudeOp, function="slip"):
+    """Move right and down by a share of the height."""
+
+    share: Annotated[Number, MagnitudeRange(0.0, 1.0)]
+
+    def emit_at(self, images, value, slot):
+        images.add(Op.AFFINE, 1.0, 0.0, -value * images.height, 0.0, 1.0, -value * images.height)
+
+
+@dataclass(frozen=True)
 class Left(MagnitudeOp):
     """So much of the pixel to the left of each."""
 
@@ -66,6 +76,8 @@ import variegate as vg
 from tests.oracle.device import install
 from variegate import transforms as T
 from variegate.apps.preview.rows import sweep_of
+from variegate.policies.custom_space import CustomSpace
+from variegate.transforms.functional.declared import function_of
 install()
 sys.path.insert(0, sys.argv[1])
 import declared
@@ -91,6 +103,11 @@ for name, number, wanted in (("Warmth", 0.5, warm), ("Slide", 3, slid), ("Left",
                 assert (np.asarray(out) == wanted).all(), (name, device, each)
     sweep = sweep_of(name, 3)
     assert (sweep.magnitudes[-1], sweep.identity) == (getattr(declared, name)._typical_range.high, 0.0), sweep
+# Arguments that follow from the image, in its function too; without a typical range, its bounds stand for one.
+slip = function_of(declared.Slip)
+assert (slip(image, 0.15) == slid).all()
+assert (slip(image, 0.15, device="oracle") == slid).all()
+assert CustomSpace(operations=("Slip",)).operations[0].magnitude == (0.0, 1.0)
 sample = {"image": image, "mask": image[..., 0]}
 moved = vg.Augmenter(declared.Slide(3), layout="NHWC")([sample])
 assert (np.asarray(moved[0]["mask"]) == slid[..., 0]).all()

@@ -38,9 +38,9 @@ def open_source(
         spec: one of the following.
 
             - A folder of images, or of one folder per class; or one image file.
-            - WebDataset ``.tar`` shards, Hugging Face ``.parquet`` files, or ``.arrow`` shards of raw pixels
-              (``variegate pack``): a file, a pattern (``train-*.tar``, ``train-{000..012}.tar``), a list, or a folder
-              that holds nothing else.
+            - Files that hold many samples, such as WebDataset ``.tar`` shards, Hugging Face ``.parquet`` files and
+              ``.arrow`` shards of raw pixels (``variegate pack``): a file, a pattern (``train-*.tar``,
+              ``train-{000..012}.tar``), a list, or a folder that holds nothing else.
             - A URL of any of these that fsspec reads.
             - An array [N, H, W, C], or a pair ``(images, labels)``.
             - An object with ``__getitem__`` and ``__len__``, such as a torch Dataset.

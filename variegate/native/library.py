@@ -51,7 +51,11 @@ def level() -> str:
     if wanted not in LEVELS:
         raise ImportError(f"VARIEGATE_LEVEL: got {wanted!r}; accepted: {', '.join(names)}")
     allowed = names[: min(host, names.index(wanted)) + 1]
-    return [name for name in compiled_levels() if name in allowed][-1]
+    compiled = compiled_levels()
+    if usable := [name for name in compiled if name in allowed]:
+        return usable[-1]
+    accepted = f"{', '.join(compiled)}, or all after `python native/build.py --levels all`"
+    raise ImportError(f"VARIEGATE_LEVEL: got {wanted!r}; accepted: {accepted}")
 
 
 def host_level() -> str:
@@ -60,7 +64,7 @@ def host_level() -> str:
 
 
 def compiled_levels() -> list[str]:
-    """Levels of the library: all of them in a wheel, and in a checkout those that its developer's processor needs."""
+    """Levels of the library: all of them in a wheel, and in a checkout the best one of its developer's processor."""
     return [name for name, suffix in LEVELS.items() if hasattr(_library(), f"vg_run_{suffix}")]
 
 

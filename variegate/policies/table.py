@@ -64,19 +64,20 @@ def _random_blur(image: DrawContext, widest: Number, slot: int, fill: RgbColor) 
     emit_blur(image, 0.1 + (widest - 0.1) * image.uniform(slot))
 
 
-# Policies mean what the classes declare: SolarizeAdd's threshold is 128 and Gamma's gain 1 wherever they are published,
-# and T.Rotate turns about the image's center.
-_FAMILIES = {family.__name__ for family in (color, filters, geometry, output, tone)}
-_PLAIN: list[Any] = [
+# The modules of all operations that published magnitude spaces name. Policies mean what the classes declare:
+# SolarizeAdd's threshold is 128 and Gamma's gain 1 wherever they are published, and T.Rotate turns about the image's
+# center.
+_PUBLISHED_MODULES = {module.__name__ for module in (color, filters, geometry, output, tone)}
+_SINGLE_INSTRUCTION: list[Any] = [
     cls
     for cls in Transform.registry.values()
-    if cls.__module__ in _FAMILIES and issubclass(cls, MagnitudeOp | PlainOp) and hasattr(cls, "_op")
+    if cls.__module__ in _PUBLISHED_MODULES and issubclass(cls, MagnitudeOp | PlainOp) and hasattr(cls, "_op")
 ]
 EMISSIONS: dict[str, Emission] = {
     "Identity": Emission(Op.NOP),
     "Cutout": Emission(Op.NOP, emitter=emit_cutout, num_slots=1),
     "GaussianBlur": Emission(Op.NOP, emitter=emit_blur),
-    **{cls.__name__: Emission(cls._op, cls.constants()) for cls in _PLAIN},
+    **{cls.__name__: Emission(cls._op, cls.constants()) for cls in _SINGLE_INSTRUCTION},
     **{SPECS[op].name: Emission(op) for op in (Op.HFLIP, Op.VFLIP)},
 }
 # Names of magnitude spaces alone.

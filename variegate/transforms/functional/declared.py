@@ -34,9 +34,9 @@ def checked(function: Function) -> Function:
 def function_of(cls: type[Transform]) -> Callable[..., Any]:
     """The function of an operation that declares one: an image, the operation's arguments, a device."""
     signature, fields = signature_of(cls), fields_of(cls)
-    is_transform = not issubclass(cls, (MagnitudeOp, PlainOp, WithProbability))
-    arguments = {} if is_transform else {name: of_constant(cls, field.name) for name, field in fields.items()}
-    target = _run_transform(cls) if is_transform else _run_operation(cls)
+    is_operation = issubclass(cls, (MagnitudeOp, PlainOp, WithProbability))
+    arguments = {name: of_constant(cls, field.name) for name, field in fields.items()} if is_operation else {}
+    target = _run_operation(cls) if is_operation and not _emits_by_itself(cls) else _run_transform(cls)
     function: Any = _compiled(cls._functions[0], signature, arguments, target, ["img", "device", *fields])
     function.__module__ = __package__
     function.__doc__ = documentation_of(cls)
@@ -112,6 +112,13 @@ def documentation_of(cls: type[Transform]) -> str:
     for name, field in fields.items():
         text = text.replace(f"``{field.name}``", f"``{name}``")
     return text
+
+
+def _emits_by_itself(cls: Any) -> bool:
+    """True if the instruction's arguments are more than the class's own, such as those that follow from the image."""
+    if not issubclass(cls, MagnitudeOp) or issubclass(cls, Resampled):
+        return False
+    return cls.emit_at is not MagnitudeOp.emit_at or not cls._is_magnitude_recorded
 
 
 def _run_transform(cls: type[Transform]) -> Callable[..., Any]:
