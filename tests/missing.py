@@ -243,8 +243,8 @@ def subjects() -> dict[str, Callable[[], Iterator[str]]]:
             found[op.name] = partial(missing_of_instruction, op)
     found |= {name: partial(missing_of_format, name) for name in FORMATS}
     found |= {name: partial(missing_of_policy, name) for name in POLICY_NAMES}
-    for cls in option_classes():
-        found |= {name: partial(missing_of_option, name) for name in cls.__annotations__ if name not in found}
+    for owner in option_classes():
+        found |= {name: partial(missing_of_option, name) for name in owner.__annotations__ if name not in found}
     commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     for name in commands:
         found[name] = partial(missing_of_command, name)

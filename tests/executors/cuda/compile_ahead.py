@@ -22,6 +22,7 @@ from variegate import transforms as T
 from variegate.executors.cuda.executor import CudaExecutor
 from variegate.executors.cuda.images import place_tensor
 from variegate.executors.cuda.launch import Launch
+from variegate.executors.cuda.pack import NO_REGION
 from variegate.program.lowering import lower
 from variegate.program.program import Program
 from variegate.transforms import Transform
@@ -69,7 +70,7 @@ def all_works() -> Iterator[tuple[str, Transform, dict[str, Any], bool]]:
 
 
 def launches(
-    transform: Transform, options: dict[str, Any], is_channels_last: bool, region: tuple[int, int, int] = (0, 0, 0)
+    transform: Transform, options: dict[str, Any], is_channels_last: bool, region: tuple[int, int, int, int] = NO_REGION
 ) -> list[Launch]:
     """What a batch of 64 images, or regions, is run by."""
     more = {"partners": "batch", "boxes": [[[4, 4, 24, 24]]] * 64} if transform._mixers else {}
@@ -87,7 +88,7 @@ def kernels() -> Iterator[tuple[str, Launch]]:
     seen = set()
     queues = [(name, launches(*work)) for name, *work in all_works()]
     _, everything, options, is_last = list(all_works())[-1]
-    queues.append(("region", launches(everything, options, is_last, (1, 2, 99))))
+    queues.append(("region", launches(everything, options, is_last, (1, 2, 88, 99))))
     for name, queue in queues:
         for number, launch in enumerate(queue):
             key = (launch.kernel.fn.__name__, str(launch.constants), str(launch.options))
