@@ -54,8 +54,6 @@ FLAGS = (
     "-Wno-unknown-warning-option",
     "-Wno-unknown-pragmas",
 )
-# Kernels for uint16 and float32 as well: tests compile these.
-DEEP = ("-DVG_DEEP", "-O1", "-Wno-stringop-overflow")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1")
 
 # GCC 12 warns of its own headers of AVX-512. The other levels check the same code.

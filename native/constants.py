@@ -18,7 +18,7 @@ from variegate.apps.check import fingerprint, near_search, pixels
 from variegate.executors.cuda import layout
 from variegate.native import structs
 from variegate.ops import fields
-from variegate.program import coords, elementary, ops, passes, pixel_functions, rng, stages
+from variegate.program import coords, depth, elementary, ops, passes, pixel_functions, rng, stages
 from variegate.program.draws.instructions import EMISSION, INSTRUCTION, LANES, DrawFailure, DrawOp
 from variegate.program.lowering import blurs
 from variegate.program.program import RECORD
@@ -97,7 +97,8 @@ def header() -> str:
         "// clang-format off\n"
         '#pragma once\n#include "core.h"\n',
         _enum("Op", ((op.name, op.value) for op in ops.Op)),
-        *map(_int_enum, (ops.Kind, ops.Interpolation, ops.PadMode, ops.LayerMode, passes.PassSource, passes.PassBreak)),
+        *map(_int_enum, (depth.Depth, ops.Kind, ops.Interpolation, ops.PadMode, ops.LayerMode)),
+        *map(_int_enum, (passes.PassSource, passes.PassBreak)),
         "// Instructions that executors run, by kind, so that compilers name those that a switch forgets.\n",
         *(
             _run_by_executors(kind)

@@ -12,6 +12,8 @@ import numpy.typing as npt
 AnyArray: TypeAlias = npt.NDArray[Any]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 UInt8Array: TypeAlias = npt.NDArray[np.uint8]
+# Of uint8, uint16 or float32: see program/depth.py.
+ImageArray: TypeAlias = npt.NDArray[Any]
 Int16Array: TypeAlias = npt.NDArray[np.int16]
 UInt16Array: TypeAlias = npt.NDArray[np.uint16]
 UInt32Array: TypeAlias = npt.NDArray[np.uint32]

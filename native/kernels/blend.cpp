@@ -218,10 +218,12 @@ template <class Element> Status blend_outputs(const BlendCall &call) {
 }  // namespace
 
 // Joins the rows of each output.
-VG_EXPORT i64 VG_ENTRY(vg_blend)(const BlendCall *call) { return blend_outputs<u8>(*call); }
-#if defined(VG_DEEP)
-VG_EXPORT i64 VG_ENTRY(vg_blend_uint16)(const BlendCall *call) { return blend_outputs<u16>(*call); }
-VG_EXPORT i64 VG_ENTRY(vg_blend_float32)(const BlendCall *call) { return blend_outputs<f32>(*call); }
-#endif
+VG_EXPORT i64 VG_ENTRY(vg_blend)(const BlendCall *call) {
+  switch (call->batch->depth) {
+    case Depth::UINT16: return blend_outputs<u16>(*call);
+    case Depth::FLOAT32: return blend_outputs<f32>(*call);
+    default: return blend_outputs<u8>(*call);
+  }
+}
 
 }  // namespace vg::VG_LEVEL

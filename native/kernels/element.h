@@ -1,5 +1,5 @@
-// Elements: the numbers that images consist of. Kernels that do not depend on 256 levels are templates over them: the
-// library has those for uint8, and tests compile the same text for uint16 and float32 (VG_DEEP).
+// Elements: the numbers that images consist of, uint8, uint16 or float32. Kernels are templates over them, but for what
+// is defined on 256 levels alone.
 //
 // A template is the definition in plain C++. If uint8 has vectors, they are an overload of the same name, which calls
 // the template for what they do not cover: f<u8>.
@@ -30,17 +30,9 @@ template <class Number> constexpr bool IS_FLOAT = (Number)0.5 != 0;
 template <class Element> constexpr f32 WHITE = (f32)ElementTraits<Element>::MAX;
 template <class Element> constexpr f32 UNIT = WHITE<Element> / 255;
 
-#if defined(VG_DEEP)
 #define VG_EACH_ELEMENT(F) F(u8) F(u16) F(f32)
-#else
-#define VG_EACH_ELEMENT(F) F(u8)
-#endif
-// Elements of masks, which are moved and never computed with.
-#if defined(VG_DEEP)
+// The same, and elements of masks, which are moved and never computed with.
 #define VG_EACH_MOVED_ELEMENT(F) F(u8) F(u16) F(u32) F(u64) F(f32)
-#else
-#define VG_EACH_MOVED_ELEMENT(F) F(u8) F(u16) F(u32) F(u64)
-#endif
 // Compiles a template for an element.
 #define VG_COMPILE(name, Element) template decltype(name<Element>) name<Element>;
 

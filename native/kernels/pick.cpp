@@ -85,9 +85,30 @@ void pick_line(const u8 *source, i64 pixels, i64 readable, i64 writable, const P
   }
 }
 
+// The same of elements of more than a byte; `line`: bytes of a line of the source.
+template <class Element> void pick_elements(const PickCall &call) {
+  const i64 channels = call.channels, last = min_of<i64>(2, channels - 1);
+  auto *to = (Element *)call.target;
+  for (i64 n = call.begin; n < call.end; n++) {
+    const i64 *image = call.images + 4 * n, line = image[1], height = image[2], width = image[3];
+    call.sources[n] = (i64)to;
+    for (i64 y = 0; y < height; y++) {
+      const auto *source = (const Element *)(image[0] + y * line);
+      for (i64 x = 0; x < width; x++, to += 3, source += channels) {
+        to[0] = source[0];
+        to[1] = source[min_of<i64>(1, last)];
+        to[2] = source[last];
+      }
+    }
+  }
+}
+
 }  // namespace
 
 VG_EXPORT i64 VG_ENTRY(vg_pick_planes)(const PickCall *call) {
+  if (call->depth == Depth::UINT16) pick_elements<u16>(*call);
+  else if (call->depth == Depth::FLOAT32) pick_elements<u32>(*call);
+  if (call->depth != Depth::UINT8) return OK;
   const i64 channels = call->channels;
   const Picks picks = picks_of(channels);
   u8 *target = call->target;

@@ -1,5 +1,6 @@
 // The rows of a batch, pass by pass. For every row of pixels: source, value operations, outside, position, store.
 #include "../coords.h"
+#include "deep.h"
 #include "reader.h"
 #include "store.h"
 #include "values.h"
@@ -177,10 +178,9 @@ template <class Element> Status make_input(const Row &row, const i32 *pass, cons
 template <class Element> Status run_pass(const Row &row, const i32 *pass, const ImageOf<Element> &source,
                                          const Target &target, NextImage &next, Scratch &s) {
   ImageOf<Element> image = source;
-  if constexpr (HAS_LEVELS<Element>) {
+  if constexpr (HAS_LEVELS<Element>)
     if (pass[PassField::QUALITY] != 0 && !code_jpeg(image, pass[PassField::QUALITY], s)) return OUT_OF_MEMORY;
-    if (pass[PassField::NEEDS] != 0 && !build_tables(row, pass, image, s)) return OUT_OF_MEMORY;
-  }
+  if (pass[PassField::NEEDS] != 0) measure_statistics(row, pass, image, s);
   if (has_input(pass)) {
     const i64 slot = pass[PassField::FIRST];
     const bool is_filter = pass[PassField::SOURCE] == PassSource::FILTER;
@@ -283,20 +283,19 @@ template <class Element> Status run_band(const BandCall &call, Scratch &s) {
   const i64 slot = pass[PassField::FIRST];
   const bool is_filter = pass[PassField::SOURCE] == PassSource::FILTER;
   if (!reserve_row(row, call.row, sizeof(Element), s)) return OUT_OF_MEMORY;
-  if constexpr (HAS_LEVELS<Element>) {
-    const i64 table_bytes = 768 * row.slots;
+  const i64 table_bytes = 768 * row.slots;
+  if constexpr (HAS_LEVELS<Element>)
     if (call.step == BandStep::CODE) {
       if (!code_jpeg(image, pass[PassField::QUALITY], s)) return OUT_OF_MEMORY;
       memcpy(call.target, image.pixels, (size_t)image.bytes());
       return OK;
     }
-    if (call.step == BandStep::MEASURE) {
-      if (!build_tables(row, pass, image, s)) return OUT_OF_MEMORY;
-      memcpy(call.tables, s.tables.luts.at, (size_t)table_bytes);
-      return OK;
-    }
-    if (pass[PassField::NEEDS] != 0) memcpy(s.tables.luts.at, call.tables, (size_t)table_bytes);
+  if (call.step == BandStep::MEASURE) {
+    measure_statistics(row, pass, image, s);
+    memcpy(call.tables, s.tables.luts.at, (size_t)table_bytes);
+    return OK;
   }
+  if (pass[PassField::NEEDS] != 0) memcpy(s.tables.luts.at, call.tables, (size_t)table_bytes);
   const u8 *tiles = call.step == BandStep::PASS ? call.tiles : nullptr;
   if (is_filter) use_shared_filter<Element>(row, slot, target.width, call.input, tiles, s);
   NextImage next = {nullptr, 0};
@@ -331,11 +330,13 @@ template <class Element> Status run_rows(const RunCall &call) {
 }  // namespace
 
 // All passes of rows begin..end of a batch.
-VG_EXPORT i64 VG_ENTRY(vg_run)(const RunCall *call) { return run_rows<u8>(*call); }
-#if defined(VG_DEEP)
-VG_EXPORT i64 VG_ENTRY(vg_run_uint16)(const RunCall *call) { return run_rows<u16>(*call); }
-VG_EXPORT i64 VG_ENTRY(vg_run_float32)(const RunCall *call) { return run_rows<f32>(*call); }
-#endif
+VG_EXPORT i64 VG_ENTRY(vg_run)(const RunCall *call) {
+  switch (call->batch->depth) {
+    case Depth::UINT16: return run_rows<u16>(*call);
+    case Depth::FLOAT32: return run_rows<f32>(*call);
+    default: return run_rows<u8>(*call);
+  }
+}
 
 // A step of a pass, on some of its lines.
 VG_EXPORT i64 VG_ENTRY(vg_run_band)(const BandCall *call) {

@@ -136,31 +136,6 @@ void autocontrast(const View &view, u8 *table, Scratch &s) {
   }
 }
 
-// ImageOps.equalize.
-void equalize_table(const i64 *counts, u8 *table) {
-  i64 total = 0, bins = 0, last = 0;
-  for (int i = 0; i < 256; i++) {
-    total += counts[i];
-    if (counts[i] == 0) continue;
-    bins++;
-    last = counts[i];
-  }
-  const i64 step = (total - last) / 255;
-  if (bins <= 1 || step == 0) {
-    for (int i = 0; i < 256; i++) table[i] = (u8)i;
-    return;
-  }
-  // Exact in doubles, which divide several times faster than integers of 64 bits.
-  f64 running[256];
-  i64 sum = step / 2;
-  for (int i = 0; i < 256; i++) {
-    running[i] = (f64)sum;
-    sum += counts[i];
-  }
-  const f64 divisor = (f64)step;
-  for (int i = 0; i < 256; i++) table[i] = (u8)min_of(running[i] / divisor, 255.0);
-}
-
 void equalize(const View &view, u8 *table, Scratch &s) {
   const i64 channels = view.image.channels;
   Histogram histogram;
@@ -188,7 +163,31 @@ void build_table(const Row &row, i64 slot, const View &view, Scratch &s) {
 
 }  // namespace
 
-bool build_tables(const Row &row, const i32 *pass, const Image &image, Scratch &s) {
+void equalize_table(const i64 *counts, u8 *table) {
+  i64 total = 0, bins = 0, last = 0;
+  for (int i = 0; i < 256; i++) {
+    total += counts[i];
+    if (counts[i] == 0) continue;
+    bins++;
+    last = counts[i];
+  }
+  const i64 step = (total - last) / 255;
+  if (bins <= 1 || step == 0) {
+    for (int i = 0; i < 256; i++) table[i] = (u8)i;
+    return;
+  }
+  // Exact in doubles, which divide several times faster than integers of 64 bits.
+  f64 running[256];
+  i64 sum = step / 2;
+  for (int i = 0; i < 256; i++) {
+    running[i] = (f64)sum;
+    sum += counts[i];
+  }
+  const f64 divisor = (f64)step;
+  for (int i = 0; i < 256; i++) table[i] = (u8)min_of(running[i] / divisor, 255.0);
+}
+
+void measure_statistics(const Row &row, const i32 *pass, const Image &image, Scratch &s) {
   const i64 begin = pass[PassField::BEGIN];
   i64 map_slot = -1;
   bool has_tables = false;
@@ -207,7 +206,6 @@ bool build_tables(const Row &row, const i32 *pass, const Image &image, Scratch &
     }
     has_tables = true;
   }
-  return true;
 }
 
 }  // namespace vg::VG_LEVEL

@@ -7,8 +7,10 @@ namespace vg::VG_LEVEL {
 struct Scratch;
 
 // Tables (`s.tables.lut`) of the statistics of a pass. Only tables and at most one map of whole pixels come before
-// them. False if there is no memory.
-bool build_tables(const Row &row, const i32 *pass, const Image &image, Scratch &s);
+// them.
+void measure_statistics(const Row &row, const i32 *pass, const Image &image, Scratch &s);
+// The table of ImageOps.equalize from the counts of 256 levels.
+void equalize_table(const i64 *counts, u8 *table);
 
 // What statistics measure of interleaved bytes, as many as are a multiple of 3 if they are pixels of three channels.
 

@@ -1,5 +1,7 @@
 // Operations on a pixel's value: tables, mixed channels, and functions of users.
 #include "values.h"
+#include "../levels.h"
+#include "deep.h"
 #include "lanes.h"
 #include "pixel_functions.h"
 #include "scratch.h"
@@ -14,12 +16,11 @@ VG_INLINE Ints blend(Floats degenerate, Ints value, Floats factor) {
 
 // Blends pixels with their luma, as ImageEnhance.Color of Pillow.
 template <class Element> void blend_with_luma(PlanesOf<Element> planes, Range columns, f32 factor) {
-  using Sum = SumOf<Element>;
   for (i64 x = columns.first; x < columns.end; x++) {
-    const Sum r = planes[0][x], g = planes[1][x], b = planes[2][x], gray = luma(r, g, b);
+    const f32 gray = gray_of<Element>(planes[0][x], planes[1][x], planes[2][x]);
     for (int c = 0; c < 3; c++) {
       Element &value = planes[c][x];
-      value = truncate_value<Element>((f32)gray + factor * ((f32)value - (f32)gray));
+      value = truncate_value<Element>(gray + factor * ((f32)value - gray));
     }
   }
 }
@@ -90,8 +91,8 @@ VG_NOINLINE void change_colors(const Row &row, i64 slot, PlanesOf<Element> plane
     case ValueOp::PERMUTE: return permute(planes, columns, a);
     case ValueOp::COLOR_MATRIX: return multiply_by_matrix(planes, columns, row.batch->matrices + 12 * (i64)a[0]);
     case ValueOp::HUE:
-      if constexpr (HAS_LEVELS<Element>) shift_hue(planes, columns, (i32)(a[0] * 255.0) & 255);
-      return;
+      if constexpr (HAS_LEVELS<Element>) return shift_hue(planes, columns, (i32)(a[0] * 255.0) & 255);
+      else return turn_hue(planes, columns, (f32)a[0]);
     case ValueOp::PIXEL_FUNCTION:
       if constexpr (HAS_LEVELS<Element>)
         apply_pixel_function(row.batch->pixel_functions[(i64)a[0]], planes, columns, (f32)a[1]);
@@ -108,12 +109,16 @@ template <class Element> void apply_value(const Row &row, i64 slot, i64 channels
   const i64 first = columns.first, end = columns.end;
   const int op = row.opcode[slot], kind = row.kind(slot);
   if (end <= first) return;
-  if constexpr (HAS_LEVELS<Element>)
+  if constexpr (HAS_LEVELS<Element>) {
     if (kind == Kind::STATISTIC || op == Op::LUT) {
       const u8 *table = op == Op::LUT ? row.lut(slot) : luts + 768 * slot;
       for (i64 c = 0; c < channels; c++) look_up(planes[c] + first, table + 256 * c, end - first);
       return;
     }
+  } else if (kind == Kind::STATISTIC || IS_TABLE.at[op]) {
+    for (i64 c = 0; c < channels; c++) change_channel(row, slot, c, luts, end - first, planes[c] + first);
+    return;
+  }
   if (kind != Kind::VALUE) return;
   if (channels == 1) {
     if (op != Op::COLOR_MATRIX && op != Op::PIXEL_FUNCTION) return;

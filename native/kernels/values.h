@@ -33,4 +33,11 @@ template <class Sum> VG_INLINE Sum luma(Sum r, Sum g, Sum b) {
                                HALF_UNIT<Sum, LUMA_SHIFT>);
 }
 
+// The same of any element: of deep ones torchvision's, whose weights do not add up to 1, and of integers truncated.
+template <class Element> VG_INLINE f32 gray_of(Element r, Element g, Element b) {
+  if constexpr (HAS_LEVELS<Element>) return (f32)luma<i32>(r, g, b);
+  const f32 gray = (f32)r * 0.2989f + (f32)g * 0.587f + (f32)b * 0.114f;
+  return IS_FLOAT<Element> ? gray : (f32)(i32)gray;
+}
+
 }  // namespace vg::VG_LEVEL

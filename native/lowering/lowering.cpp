@@ -76,7 +76,7 @@ VG_EXPORT i64 VG_ENTRY(vg_lower)(Lowering *all) {
   all->unknown = found.has_unknown ? find_unknown(all) : -1;
   if (found.has_unknown) return UNSUPPORTED;
   // One each, and one for each pair.
-  all->num_luts = 2 * found.tables;
+  all->num_luts = all->is_deep ? 0 : 2 * found.tables;
   if (all->num_luts > all->room_for_luts) return OK;
   all->longest = 1;
   for (i64 r = 0; r < all->rows; r++) {

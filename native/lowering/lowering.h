@@ -1,6 +1,7 @@
 // Rewrites of sampled programs into fused passes. Each works on all rows of a batch, in place.
 #pragma once
 #include "../coords.h"
+#include "../levels.h"
 
 namespace vg::VG_LEVEL {
 
@@ -34,18 +35,6 @@ struct Rewritten {
   bool folds(i64 k) const { return flags(k) > INTERPOLATION_MASK; }
   bool is_integer_map(i64 k) const { return opcode(k) == Op::MAP_FIXED && moves_whole_pixels(args(k)); }
 };
-
-// By opcode: true for LUT and the operations that become one.
-struct Tabulated {
-  bool at[MAX_OPCODE] = {};
-
-  constexpr Tabulated() {
-    constexpr int OPS[] = {Op::LUT,      Op::BRIGHTNESS,   Op::GAMMA,  Op::POSTERIZE,
-                           Op::SOLARIZE, Op::SOLARIZE_ADD, Op::INVERT, Op::RGB_SHIFT};
-    for (int op : OPS) at[op] = true;
-  }
-};
-constexpr Tabulated IS_TABLE;
 
 constexpr int LUT_CACHE_BITS = 7;
 

@@ -99,7 +99,7 @@ void build_luts(const Rewritten &program, LutTables &tables) {
     } else if (op == Op::GRAYSCALE) {
       program.opcode(k) = Op::MIX;
       a[0] = 0;
-    } else if (IS_TABLE.at[op]) {
+    } else if (IS_TABLE.at[op] && !program.all->is_deep) {
       const f64 key[] = {(f64)op, a[0], a[1], a[2]};
       i64 lut;
       if (u8 *to = tables.find(key, lut)) {

@@ -8,7 +8,9 @@ namespace {
 bool is_neutral(const Rewritten &program, i64 k, const i32 *in) {
   const int op = program.opcode(k);
   const f64 *a = program.args(k), *neutral = program.all->neutral + 2 * op;
-  if (neutral[0] <= a[0] && a[0] <= neutral[1]) return true;
+  // More than eight bits are more than all only of 256 levels.
+  const bool is_kept = op == Op::POSTERIZE && program.all->is_deep;
+  if (neutral[0] <= a[0] && a[0] <= neutral[1] && !is_kept) return true;
   // What a range of one argument does not say.
   const i32 *out = program.out_size(k);
   const bool keeps_size = out[0] == in[0] && out[1] == in[1];

@@ -37,7 +37,7 @@ struct OpenPass {
   int interpolation = 0;  // of its last map
   i64 begin = 0;
   i64 source = NONE;  // the last map, or the filter, or the resample
-  i64 value = NONE;  // the last value operation that is no LUT
+  i64 value = NONE;  // the last value operation that is not per-channel
   i64 position = NONE;  // the last operation that depends on position
   i64 statistic = NONE;  // the first statistic
 };
@@ -116,7 +116,7 @@ void add(const Rewritten &program, i64 k, OpenPass &open) {
       if (open.statistic == NONE) open.statistic = k;
       break;
     case Kind::VALUE:
-      if (program.opcode(k) != Op::LUT) open.value = k;
+      if (!IS_TABLE.at[program.opcode(k)]) open.value = k;
       break;
   }
 }

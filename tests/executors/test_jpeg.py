@@ -21,6 +21,7 @@ from variegate import transforms as T
 from variegate.executors import cpu
 from variegate.executors.batches import check_fits
 from variegate.program import passes as P
+from variegate.program.depth import Depth
 from variegate.program.lowering import lower
 from variegate.program.ops import Op
 from variegate.transforms import functional as F
@@ -133,7 +134,7 @@ def test_a_fused_program_runs_on_the_images_it_was_sampled_for_alone() -> None:
     for made, wanted in zip(cpu.run(fused, images, 1), oracle.run(program, images), strict=True):
         np.testing.assert_array_equal(made, wanted)
     with pytest.raises(ValueError, match=r"row 1: image 1 is uint8\[31, 18, 1\]"):
-        check_fits(fused, np.array([[20, 30, 3], [31, 18, 1]], np.int32))
+        check_fits(fused, np.array([[20, 30, 3], [31, 18, 1]], np.int32), Depth.UINT8)
 
 
 # -- in transforms ----------------------------------------------------------------------------------------------------

@@ -160,7 +160,7 @@ def test_describing_needs_no_torch() -> None:
         (torch.zeros(2, 3, 8, 8, dtype=torch.uint8), r"image: got shape \(2, 3, 8, 8\); accepted: one image"),
         (
             torch.rand(3, 8, 8, requires_grad=True),
-            r"image: got an image of dtype torch.float32; accepted: uint8 or",
+            r"image: got a tensor that requires a gradient; accepted: tensor.detach",
         ),
         (np.zeros((8, 8, 3), bool), r"image: got an image of dtype bool; accepted: uint8"),
         (np.zeros((8, 8), complex), r"image: got an image of dtype complex128; accepted: uint8"),

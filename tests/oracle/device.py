@@ -45,9 +45,9 @@ class OracleRunner(HostRunner):
             )
             for memory, outputs in blocks:
                 memory[...] = np.stack([results[n] for n in outputs]).reshape(memory.shape)
-            return each_tensor(room, self._dtype)
+            return each_tensor(room, program.output, self._dtype)
         same = len({result.shape for result in results}) == 1
-        return each_tensor(np.stack(results) if same else results, self._dtype)
+        return each_tensor(np.stack(results) if same else results, program.output, self._dtype)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
         return self.run(program, decoded(batch))

@@ -18,7 +18,7 @@ from tests.oracle import (
     values,
 )
 from tests.oracle.instruction import Image, Instruction, Operation, to_pixels, white
-from variegate.executors.batches import check_fits, shapes_of
+from variegate.executors.batches import check_fits, depth_of_batch, shapes_of
 from variegate.program.ops import SPECS, Kind, Op
 from variegate.program.program import Output, Program, Tables
 
@@ -85,7 +85,7 @@ def run(program: Program, images: Sequence[Image]) -> list[Array]:
     another ``Output.dtype`` is the caller's) or uint8, [C, H, W] or [H, W, C] by ``Output.layout``.
     """
     if white() == 255:
-        check_fits(program, shapes_of(images))
+        check_fits(program, shapes_of(images), depth_of_batch(images))
     rows = [_run_row(program, row, images[int(program.source[row])]) for row in range(program.num_rows)]
     if program.blend is None:
         return [_finish(program, row, img) for row, img in enumerate(rows)]

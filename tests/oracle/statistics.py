@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from tests.oracle.instruction import Image, Instruction, to_pixels
+from tests.oracle.instruction import Image, Instruction, to_pixels, white
 from tests.oracle.values import blend, luma
 
 Ints = npt.NDArray[np.int64]
@@ -16,17 +16,28 @@ Ints = npt.NDArray[np.int64]
 def contrast(img_HWC: Image, ins: Instruction) -> Image:
     """Blend with the mean of the luma, ``int(mean + 0.5)``, as Pillow's ``ImageEnhance.Contrast``."""
     gray = luma(img_HWC)
-    mean = int(int(gray.sum(dtype=np.int64)) / gray.size + 0.5)
+    mean = int(gray.sum(dtype=np.int64)) / gray.size
+    if white() == 255:
+        mean = int(mean + 0.5)
     return blend(mean, img_HWC, ins.args[0])
 
 
 def autocontrast(img_HWC: Image, _: Instruction) -> Image:
     """Stretch each channel from its lowest and highest level to 0 and 255, as Pillow's ``ImageOps.autocontrast``."""
+    if white() != 255:
+        low, high = img_HWC.min(axis=(0, 1)), img_HWC.max(axis=(0, 1))
+        scale = white() / np.maximum(high - low, 1)
+        return to_pixels(np.where(low == high, img_HWC, (img_HWC - low) * scale))
     return _per_channel(img_HWC, _stretching_table)
 
 
 def equalize(img_HWC: Image, _: Instruction) -> Image:
     """Equalize the histogram of each channel, as Pillow's ``ImageOps.equalize``."""
+    if white() != 255:
+        # Through uint8, as in torchvision, which shifts integers.
+        is_16_bit = white() == 65535
+        levels = img_HWC >> 8 if is_16_bit else (img_HWC / white() * 255.999).astype(np.int64)
+        return to_pixels(_per_channel(levels, _equalizing_table) * np.int64(256 if is_16_bit else white() // 255))
     return _per_channel(img_HWC, _equalizing_table)
 
 
@@ -53,4 +64,4 @@ def _equalizing_table(histogram: Ints) -> npt.NDArray[np.uint8]:
     if len(used) <= 1 or step == 0:
         return np.arange(256, dtype=np.uint8)
     before = np.cumsum(histogram) - histogram
-    return to_pixels((step // 2 + before) // step)
+    return np.clip((step // 2 + before) // step, 0, 255).astype(np.uint8)

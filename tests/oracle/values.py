@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import colorsys
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -64,10 +67,12 @@ def _round(values: Doubles) -> Image:
 
 
 def luma(img_HWC: Image) -> Image:
-    """Pillow's mode "L": uint8[H, W, 1]. Gray images are their own luma."""
+    """Pillow's mode "L", of deep images torchvision's gray: [H, W, 1]. Gray images are their own luma."""
     if img_HWC.shape[2] == 1:
         return img_HWC
     r, g, b = (img_HWC[..., i : i + 1].astype(np.int64) for i in range(3))
+    if white() != 255:
+        return to_pixels(0.2989 * r + 0.587 * g + 0.114 * b)
     return to_pixels((LUMA_RED * r + LUMA_GREEN * g + LUMA_BLUE * b + LUMA_HALF) >> LUMA_SHIFT)
 
 
@@ -86,10 +91,20 @@ def hue(img_HWC: Image, ins: Instruction) -> Image:
     """Add ``uint8(factor * 255)`` to the hue of Pillow's HSV, which wraps. Gray images do not change."""
     if img_HWC.shape[2] == 1:
         return img_HWC
+    if white() != 255:
+        return _turned(img_HWC, ins.args[0])
     hsv_HWC = rgb_to_hsv(img_HWC)
     # Adding modulo 256 although hue has 255 steps is what torchvision does.
     hsv_HWC[..., 0] += np.uint8(int(ins.args[0] * 255) % 256)
     return hsv_to_rgb(hsv_HWC)
+
+
+def _turned(img_HWC: Image, factor: float) -> Image:
+    """The hue of a deep image turned, in real numbers."""
+    flat = (img_HWC / white()).reshape(-1, 3).tolist()
+    hsv = [colorsys.rgb_to_hsv(*pixel) for pixel in flat]
+    rgb = [colorsys.hsv_to_rgb((h + factor) % 1.0, s, v) for h, s, v in hsv]
+    return to_pixels(np.array(rgb).reshape(img_HWC.shape) * (white() + 0.999))
 
 
 def grayscale(img_HWC: Image, _: Instruction) -> Image:
@@ -110,10 +125,30 @@ def tabled(spec: OpSpec) -> Operation:
     def look_up(img_HWC: Image, ins: Instruction) -> Image:
         # Python's scalars, as torchvision has it: NumPy's vectorised power may differ in the last bit.
         args = ins.args.tolist()
+        if white() != 255:
+            of_channels = (args[step * c :][:count] for c in range(img_HWC.shape[2]))
+            planes = [_deep_level(spec, img_HWC[..., c], *given) for c, given in enumerate(of_channels)]
+            return to_pixels(np.stack(planes, axis=-1))
         tables = [[level(x, *args[step * c :][:count]) for x in range(256)] for c in range(img_HWC.shape[2])]
         return np.stack([to_pixels(np.array(table))[img_HWC[..., c]] for c, table in enumerate(tables)], axis=-1)
 
     return look_up
+
+
+def _deep_level(spec: OpSpec, x: Image, *args: float) -> npt.NDArray[Any]:
+    """Values of a channel of a deep image, whose arguments on levels are 255ths of white; as torchvision has them."""
+    unit = white() / 255
+    if spec.name == "Gamma":
+        gamma, gain = args
+        return (white() + 0.999) * gain * (x / white()) ** gamma
+    if spec.name == "Posterize":
+        levels = 1 << int(args[0])
+        if white() == 65535:
+            return x & -(65536 // levels)
+        return np.minimum(np.floor(x / white() * levels), levels - 1) / levels * white()
+    level = spec.level
+    assert level is not None
+    return np.vectorize(lambda value: float(level(value / unit, *args)) * unit, otypes=[np.float64])(x)
 
 
 def lut(img_HWC: Image, ins: Instruction) -> Image:

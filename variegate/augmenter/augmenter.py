@@ -9,9 +9,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, get_args, overload
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from variegate.arrays import ImageArray
 from variegate.augmenter.pickling import CopiedByState, check_copied
 from variegate.augmenter.planner import (
     Conditions,
@@ -29,7 +29,7 @@ from variegate.augmenter.samples import augment_samples
 from variegate.checks import integer, one_of
 from variegate.decode.entropy.index import EntropyIndex
 from variegate.errors import shown
-from variegate.executors.batches import check_fits
+from variegate.executors.batches import check_fits, depth_of_batch
 from variegate.executors.runners import runner as runners
 from variegate.executors.runners.decode_plan import SCALES
 from variegate.executors.runners.encoded_batch import EncodedBatch
@@ -47,6 +47,7 @@ from variegate.ops.arguments import MAX_SLOTS
 from variegate.ops.base import Transform, refuse_views
 from variegate.pipelines.pipeline import Pipeline
 from variegate.policies import load_policy
+from variegate.program.depth import Depth
 from variegate.program.describe import explain_row
 from variegate.program.program import Output, Program
 from variegate.removed import RemovedMethods
@@ -67,7 +68,7 @@ class Augmenter(CopiedByState, RemovedMethods):
             the CPU).
         seed: 0 to 2**64 - 1. With the epoch, the sample's id and the copy, it determines every random number.
         dtype: dtype of a normalized output: "float32", "float16", "bfloat16" or the torch dtype. Without a
-            ``Normalize`` in the transform, the output is uint8.
+            ``Normalize`` in the transform, the output has the dtype of the images.
         layout: "NCHW" or "NHWC".
         num_threads: CPU threads; None uses all cores available to the process.
         geometry: "composed" fuses consecutive interpolating maps into one, which blurs less and is faster. "exact" runs
@@ -239,11 +240,11 @@ class Augmenter(CopiedByState, RemovedMethods):
         Args:
             images: one of the following.
 
-                - A list of images of any sizes: uint8 arrays [H, W, 3], [H, W, 1] or [H, W]; uint8 tensors of these
+                - A list of images of any sizes: arrays [H, W, 3], [H, W, 1] or [H, W]; tensors of these
                   shapes or [C, H, W]; PIL images of any mode (gray ones keep one channel). Images of 2 to 32 channels,
                   the same number in all, are arrays and tensors as well. Also the bytes of image files, which are
-                  decoded as by ``decode_and_run``.
-                - One uint8 array [N, H, W, C], one tensor [N, H, W, C] or [N, C, H, W], or a ``RaggedBatch``.
+                  decoded as by ``decode_and_run``. All have one dtype: uint8, uint16 or float32 (docs/deep.md).
+                - One array [N, H, W, C], one tensor [N, H, W, C] or [N, C, H, W], or a ``RaggedBatch``.
                 - With ``consistent``, clips: an array [N, T, H, W, C], a tensor of that shape or [N, T, C, H, W], or a
                   list whose entries are [T, H, W, C] (of any sizes and lengths) or lists of frames.
                 - A dict, or a list of dicts, with "image" and its targets: "mask", "masks", "boxes", "keypoints",
@@ -294,14 +295,14 @@ class Augmenter(CopiedByState, RemovedMethods):
         check_running("Augmenter")
         images, frames = self._frames(images)
         batch = self._runner.take(images)
-        call = call._replace(conditions=with_labels(conditions, labels))
+        call = call._replace(conditions=with_labels(conditions, labels), depth=batch.depth)
         program = self._planner.lowered(batch.shapes, call, frames, self._runner.rewriting)
         outputs = with_wanted_channels(self._runner.run(program, batch), program.output)
         return outputs if labels is None else (outputs, labels_of(program, labels, self.transform))
 
     def of_one(
         self,
-        pixels: npt.NDArray[np.uint8],
+        pixels: ImageArray,
         ids: Ids = None,
         epoch: int = 0,
         copy: Copies = 0,
@@ -309,15 +310,16 @@ class Augmenter(CopiedByState, RemovedMethods):
     ) -> Any:
         """Augment one image (or clip) without a batch axis.
 
-        ``pixels`` is a contiguous uint8 array [H, W, C]; the other arguments are those of a call. Returns a tensor, or
-        a tuple of tensors for several views.
+        ``pixels`` is a contiguous array [H, W, C] of uint8, uint16 or float32; the other arguments are those of a call.
+        Returns a tensor, or a tuple of tensors for several views.
         """
         if (single := self._single_runner) and pixels.shape[2] in (1, 3):
             return self._run_single(single, pixels, Request(ids, epoch, copy, conditions))
         made: Any = self([pixels], ids, epoch, copy, conditions)
         return tuple(group[0] for group in made) if isinstance(made, tuple) else made[0]
 
-    def _run_single(self, runner: CpuRunner, pixels: npt.NDArray[np.uint8], call: Request) -> Any:
+    def _run_single(self, runner: CpuRunner, pixels: ImageArray, call: Request) -> Any:
+        call = call._replace(depth=depth_of_batch(pixels))
         if isinstance(self.transform, Pipeline):
             drawn = self._planner.pipeline_of_one(self.transform, pixels.shape, call)
             if not isinstance(drawn, Program):
@@ -331,7 +333,7 @@ class Augmenter(CopiedByState, RemovedMethods):
         return with_wanted_channels(runner.draw_one(record, pixels, sample_id, key), record.output, is_batch=False)
 
     @staticmethod
-    def _run_as_batch(runner: CpuRunner, program: Program, pixels: npt.NDArray[np.uint8]) -> Any:
+    def _run_as_batch(runner: CpuRunner, program: Program, pixels: ImageArray) -> Any:
         return with_wanted_channels(runner.run(program, runner.take([pixels])), program.output)[0]
 
     def _frames(self, images: Any) -> tuple[Any, list[int] | None]:
@@ -349,7 +351,7 @@ class Augmenter(CopiedByState, RemovedMethods):
         """
         batch = self._runner.take(self._frames(images)[0])
         batch = widened(batch, program)
-        check_fits(program, batch.shapes)
+        check_fits(program, batch.shapes, batch.depth)
         return with_wanted_channels(self._runner.run(program, batch), program.output)
 
     def decode_and_run(
@@ -394,7 +396,7 @@ class Augmenter(CopiedByState, RemovedMethods):
             raise TypeError(f"index: got {type(index).__name__}; accepted: a vg.EntropyIndex, or None")
         batch = self._scaled(files if isinstance(files, EncodedBatch) else EncodedBatch(files))
         batch.index = batch.index if index is None else index
-        call = Request(ids, epoch, copy, with_labels(conditions, labels), partners)
+        call = Request(ids, epoch, copy, with_labels(conditions, labels), partners, depth=batch.depth)
         program = self._planner.lowered(batch.shapes, call, None, self._runner.rewriting)
         outputs = with_wanted_channels(self._runner.decode_and_run(program, batch), program.output)
         return outputs if labels is None else (outputs, labels_of(program, labels, self.transform))
@@ -421,10 +423,11 @@ class Augmenter(CopiedByState, RemovedMethods):
         The other arguments are those of a call.
         """
         if looks_like_sizes(images_or_sizes):
-            shapes, frames = check_sizes(images_or_sizes), None
+            shapes, frames, depth = check_sizes(images_or_sizes), None, Depth.UINT8
         else:
             images, frames = self._frames(images_or_sizes)
-            shapes = self._runner.shapes(images)
+            batch = self._runner.take(images)
+            shapes, depth = batch.shapes, batch.depth
         known = None
         if boxes is not None:
             from variegate.targets.following import boxes_alone
@@ -434,7 +437,8 @@ class Augmenter(CopiedByState, RemovedMethods):
                 accepted = "clips alone, or boxes of single images"
                 raise ValueError(f"boxes: got some with consistent=True; accepted: {accepted}")
             known = boxes_alone(boxes, shapes)
-        return self._planner.program(shapes, Request(ids, epoch, copy, conditions, partners, known), frames)
+        request = Request(ids, epoch, copy, conditions, partners, known, depth)
+        return self._planner.program(shapes, request, frames)
 
     def explain(
         self,

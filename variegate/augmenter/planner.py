@@ -22,6 +22,7 @@ from variegate.pipelines.run import Samples
 from variegate.policies.views import MultiView
 from variegate.program import rng
 from variegate.program.boxes import SampledBoxes
+from variegate.program.depth import Depth
 from variegate.program.draws.record import Record, record_of
 from variegate.program.plan import BatchPlan, LoweringOptions, ViewDraw
 from variegate.program.program import Mixed, Output, Program
@@ -45,6 +46,7 @@ class Request(NamedTuple):
     conditions: Conditions = None
     partners: Any = None
     boxes: SampledBoxes | None = None
+    depth: Depth = Depth.UINT8  # of the images
 
 
 class Planner:
@@ -66,7 +68,7 @@ class Planner:
         sampling = self._sampling(shapes, call)
         if call.partners is not None:
             sampling.partners = check_partners(call.partners, len(shapes), num_partners(self.transform))
-        program = self._finished(sampling)
+        program = self._finished(sampling).for_depth(call.depth)
         return program if frames is None else over_frames(program, frames)
 
     def lowered(
@@ -74,7 +76,9 @@ class Planner:
     ) -> Program:
         """``program``, for one run: lowered, and valid until this thread's next, if nothing is drawn in Python."""
         needs_program = frames is not None or call.partners is not None or call.boxes is not None
-        plan = None if needs_program or rewriting is None else self._plan(shapes, call.epoch, rewriting)
+        plan = None
+        if not needs_program and rewriting is not None:
+            plan = self._plan(shapes, call.epoch, rewriting._replace(depth=call.depth))
         if plan is None:
             return self.program(shapes, call, frames)
         check_conditions(call.conditions, len(shapes))
@@ -90,6 +94,8 @@ class Planner:
         key = len(shapes), rewriting, records
         if self._local.__dict__.get("key") != key:
             formats = {(record.output, record.copies) for record in records}
+            for record in records:
+                record.check_levels(rewriting.depth)
             is_native = len(formats) == 1 and all(record.is_native for record in records)
             draws = [ViewDraw(record, views) for record, (_, views) in zip(records, shares, strict=True)]
             self._local.plan = BatchPlan(draws, len(shapes), self._grouping, rewriting) if is_native else None
@@ -133,12 +139,13 @@ class Planner:
         epoch, sample_id, key, _ = self._checked_one(call)
         if self._record is None or self._record.uses_epoch:
             self._record = record_of(self.transform, self._output, 3, epoch)
+        self._record.check_levels(call.depth)
         return self._record, sample_id, key
 
     def _checked_one(self, call: Request) -> tuple[int, int, tuple[int, int], Mapping[str, Any]]:
         """Epoch, id, key and conditions of the only image of a call."""
         check_running("Augmenter")
-        ids, epoch, copy, conditions, _, _ = call
+        ids, epoch, copy, conditions = call[:4]
         given = check_conditions(conditions, 1)
         if not (type(epoch) is int and type(copy) is int and 0 <= epoch <= _LAST_EPOCH and 0 <= copy < 1 << 32):
             epoch, copy = integer("epoch", epoch, 0, _LAST_EPOCH), int(check_copies(copy, 1)[0])

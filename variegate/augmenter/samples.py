@@ -99,7 +99,7 @@ def follow(
     if wanted := augmenter.transform._object_labels:
         objects = objects_of(wanted, [of.lists.get("labels") for of in of_samples], classes)
         request["conditions"] = {**(request["conditions"] or {}), "objects": objects}
-    call = Request(**{**request, "boxes": boxes_of(of_samples, options)})
+    call = Request(**{**request, "boxes": boxes_of(of_samples, options), "depth": batch.depth})
     program = planner.program(batch.shapes, call, None if clips is None else clips.counts)
     if clips is not None:
         program = clips.with_dropped(program, belonging)

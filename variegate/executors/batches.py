@@ -11,7 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from variegate.arrays import Int32Array, Int64Array, UInt8Array
+from variegate.arrays import ImageArray, Int32Array, Int64Array, UInt8Array
+from variegate.program.depth import ACCEPTED, Depth, depth_of
 from variegate.program.program import Program
 from variegate.threads import Threads, default_threads
 
@@ -87,30 +88,41 @@ def share_out(
 _ALIGNMENT = 16
 
 
-def shapes_of(images: Sequence[UInt8Array] | UInt8Array) -> Int32Array:
-    """int32[N, 3]: height, width and channels of uint8 images [H, W, C] or [H, W], or of one array [N, H, W, C].
+def depth_of_batch(images: Sequence[ImageArray] | ImageArray, names: str = "images[{}]") -> Depth:
+    """The depth of images, or of one array of them; UINT8 without images. ``names``: what errors call an image.
 
-    Raises TypeError for other dtypes: kernels trust it.
+    Raises TypeError for other dtypes, and ValueError for several: kernels trust it.
     """
-    if isinstance(images, np.ndarray) and images.ndim == 4 and images.dtype == np.uint8:
+    of_batch = [images.dtype] if isinstance(images, np.ndarray) else [image.dtype for image in images]
+    depths = [depth_of(dtype) for dtype in of_batch]
+    for i, depth in enumerate(depths):
+        if depth is None:
+            raise TypeError(f"{names.format(i)}: got {of_batch[i]}; accepted: {ACCEPTED} [H, W, C] or [H, W]")
+        if depth is not depths[0]:
+            got = f"an image of {depth} in a batch of {of_batch[0]}"
+            raise ValueError(f"{names.format(i)}: got {got}; accepted: images of one dtype")
+    return depths[0] if depths and depths[0] is not None else Depth.UINT8
+
+
+def shapes_of(images: Sequence[ImageArray] | ImageArray) -> Int32Array:
+    """int32[N, 3]: height, width and channels of images [H, W, C] or [H, W], or of one array [N, H, W, C]."""
+    if isinstance(images, np.ndarray) and images.ndim == 4:
         return np.tile(np.array(images.shape[1:], np.int32), (len(images), 1))
-    for i, image in enumerate(images):
-        if image.dtype != np.uint8:
-            raise TypeError(f"images[{i}]: got {image.dtype}{list(image.shape)}; accepted: uint8 [H, W, C] or [H, W]")
     return np.array([(*image.shape, 1)[:3] for image in images], np.int32).reshape(-1, 3)
 
 
-def check_fits(program: Program, shapes: Int32Array) -> None:
-    """ValueError unless images of these shapes are those that the program was sampled for: kernels trust its sizes."""
+def check_fits(program: Program, shapes: Int32Array, depth: Depth) -> None:
+    """ValueError unless images of these shapes and depth are those that the program was sampled for: kernels trust
+    its sizes."""
     if program.blend is not None and program.blend.lacks_alpha:
         raise ValueError("program: got one without CopyPaste's masks; accepted: a call with dicts that have 'masks'")
     for row, source in enumerate(program.source.tolist()):
         sampled_for = program.in_shape[row]
-        accepted = f"sampled for uint8{sampled_for.tolist()}"
+        accepted = f"sampled for {program.depth}{sampled_for.tolist()}"
         if source >= len(shapes):
             raise ValueError(f"row {row}: image {source} of {len(shapes)} is missing; {accepted}")
-        if (shapes[source] != sampled_for).any():
-            raise ValueError(f"row {row}: image {source} is uint8{shapes[source].tolist()}; {accepted}")
+        if depth is not program.depth or (shapes[source] != sampled_for).any():
+            raise ValueError(f"row {row}: image {source} is {depth}{shapes[source].tolist()}; {accepted}")
 
 
 def packed_offsets(shapes: Int32Array) -> tuple[Int64Array, int]:

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 from torch.utils.data import get_worker_info
 
-from variegate.arrays import UInt8Array, UInt64Array
+from variegate.arrays import ImageArray, UInt64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.data.objects.samples import image_of
 from variegate.decode import check_side, read_image
@@ -47,9 +47,12 @@ def is_image(value: Any) -> bool:
     return isinstance(value, Image.Image) or (getattr(value, "ndim", 0) > 1 and not is_target)
 
 
-def to_array(image: Any, where: str) -> UInt8Array:
-    """uint8 [H, W, 3] or [H, W, 1] of whatever ``image_of`` takes. Raises TypeError or DecodeError naming ``where``."""
-    pixels = image_of(image, where)
+def to_array(image: Any, where: str) -> ImageArray:
+    """[H, W, C] of whatever ``image_of`` takes, of arrays and tensors in their own dtype.
+
+    Raises TypeError or DecodeError naming ``where``.
+    """
+    pixels = image_of(image, where, keeps_depth=True)
     if isinstance(pixels, bytes):
         pixels = read_image(pixels, where)
         check_side(where, *pixels.shape[:2])

@@ -93,6 +93,7 @@ BATCH = [
     ("bias", "const f32 *"),  # [2, 3]
     ("storage", "i64"),  # a Storage
     ("streams", "i64"),  # 1: results are written past the caches
+    ("depth", "i64"),  # a Depth: of images, and of results that are not normalized
 ]
 """Fields of the C++ struct ``Batch`` and their types."""
 
@@ -132,6 +133,7 @@ LOWERING = [
     ("composed", "i64"),  # interpolating maps are joined
     ("nearest", "i64"),  # images are masks, whose maps take the nearest pixel
     ("measured_once", "i64"),  # statistics of a pass are measured together
+    ("is_deep", "i64"),  # images have more than 256 levels
     ("longest", "i64"),  # out: instructions of the longest row before maps and tables were merged
     # Out: tables in use, and weights of convolutions. If there is not room for as many, nothing is lowered.
     ("num_luts", "i64"),
@@ -313,6 +315,7 @@ PICK_CALL = [
     ("begin", "i64"),
     ("end", "i64"),
     ("channels", "i64"),  # of the images
+    ("depth", "i64"),  # of the images
     ("target", "u8 *"),
     ("sources", "i64 *"),  # [N]: where the results begin
 ]

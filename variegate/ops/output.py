@@ -16,6 +16,7 @@ from variegate.ops.base import Transform, set_field
 from variegate.ops.finish import Cast, Standardize, followed_by, is_cut_only
 from variegate.ops.magnitude import PlainOp
 from variegate.ops.schema import LARGEST, Converted, OneOf
+from variegate.program.depth import Depth
 from variegate.program.draws.recorder import DrawContext
 from variegate.program.ops import Op
 from variegate.program.program import MAX_CHANNELS, Output
@@ -105,7 +106,7 @@ class Normalize(Transform):
 
 @dataclass(frozen=True)
 class ToDtype(Transform):
-    """Convert to floats: on 0..1 with ``scale``, else on 0..255, as in torchvision.
+    """Convert to floats: on 0..1 with ``scale``, else the images' own numbers (0..255 of uint8), as in torchvision.
 
     ``dtype`` is a name or a torch dtype. float32, float16 and bfloat16 are overridden by the Augmenter's own ``dtype``;
     a ``Normalize`` may follow. float64, int8, int16, int32, int64 and uint16 are computed from the finished tensor,
@@ -132,6 +133,7 @@ class ToDtype(Transform):
             return
         if not output.is_float:
             output = _normalized(output, (0.0,), (1.0 if self.scale else 1.0 / 255.0,))
+            output = replace(output, is_unscaled=not self.scale)
         # Of floats it changes the dtype alone, as in torchvision.
         image.set_output(replace(output, dtype=dtype), self, _LAST)
 
@@ -196,8 +198,8 @@ class OneChannel(Output):
 
     channels = 1
 
-    def scale_and_bias(self, channels: int) -> tuple[Float32Array, Float32Array]:
-        return super().scale_and_bias(1)
+    def scale_and_bias(self, channels: int, depth: Depth = Depth.UINT8) -> tuple[Float32Array, Float32Array]:
+        return super().scale_and_bias(1, depth)
 
 
 @dataclass(frozen=True)

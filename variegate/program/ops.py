@@ -228,7 +228,7 @@ SPECS: dict[Op, OpSpec] = {
         uses_fill=True,
     ),
     Op.SATURATION: OpSpec("Color", Kind.VALUE, ("factor",), lowered_to=Op.MIX, neutral=1.0, color_only=True),
-    Op.HUE: OpSpec("Hue", Kind.VALUE, ("factor",), color_only=True, needs_levels=True),
+    Op.HUE: OpSpec("Hue", Kind.VALUE, ("factor",), color_only=True),
     Op.GRAYSCALE: OpSpec("Grayscale", Kind.VALUE, lowered_to=Op.MIX, color_only=True),
     Op.PERMUTE: OpSpec("ChannelPermutation", Kind.VALUE, ("first", "second", "third"), color_only=True),
     Op.LUT: OpSpec(
@@ -374,7 +374,7 @@ def _enter(op: Op, spec: OpSpec) -> None:
     NEUTRAL_OF[op] = np.nan if spec.neutral is None else spec.neutral
     IS_COLOR_ONLY[op] = spec.color_only
     NEEDS_RGB[op] = spec.needs_rgb or spec.color_only or spec.per_channel
-    NEEDS_LEVELS[op] = spec.needs_levels or spec.kind is Kind.STATISTIC
+    NEEDS_LEVELS[op] = spec.needs_levels
     NOISE_ARG[op] = spec.args.index("_slot") if "_slot" in spec.args else -1
     IS_BLUR[op] = spec.lowered_to is Op.CONVOLVE_FIXED
 

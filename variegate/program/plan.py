@@ -11,6 +11,7 @@ import numpy as np
 from variegate.arrays import AnyArray, Int32Array, UInt32Array, UInt64Array
 from variegate.native.library import as_c_contiguous, data_ptr, entry
 from variegate.native.structs import DRAW_CALL, PLAN_CALL, SAMPLED_ARRAYS, pack_struct
+from variegate.program.depth import Depth
 from variegate.program.draws.instructions import LANES, DrawFailure
 from variegate.program.draws.record import Record, add_names
 from variegate.program.draws.recorder import SIDE_TABLES
@@ -35,6 +36,8 @@ class LoweringOptions(NamedTuple):
 
     composed: bool = True
     measured_once: bool = False
+    nearest: bool = False
+    depth: Depth = Depth.UINT8
 
 
 class BatchPlan:
@@ -102,6 +105,7 @@ class BatchPlan:
             tables=self._tables,
             grouping=grouping,
             names=tuple(names),
+            depth=rewriting.depth,
             stage="fused",
         )
 

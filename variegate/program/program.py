@@ -16,6 +16,7 @@ from variegate.arrays import (
     BoolArray,
     Float32Array,
     Float64Array,
+    ImageArray,
     Int16Array,
     Int32Array,
     Int64Array,
@@ -23,7 +24,8 @@ from variegate.arrays import (
     UInt32Array,
     UInt64Array,
 )
-from variegate.program.ops import NUM_ARGS, Op
+from variegate.program.depth import Depth, needs_levels
+from variegate.program.ops import NEEDS_LEVELS, NUM_ARGS, SPECS, Op
 from variegate.program.passes import PASS_FIELDS
 
 if TYPE_CHECKING:
@@ -38,12 +40,13 @@ STAGES = ("sampled", "fused")
 MAX_SIDE = 32_767
 MAX_CHANNELS = 32
 
-_BYTE = np.dtype(np.uint8)
+_DTYPES = {depth.dtype for depth in Depth}
 
 
-def is_kernel_image(value: Any) -> TypeGuard[UInt8Array]:
-    """True for an image as kernels read it: a contiguous uint8 array [H, W, 1 or 3], sides from 1 to MAX_SIDE."""
-    if type(value) is not np.ndarray or value.dtype is not _BYTE or value.ndim != 3:
+def is_kernel_image(value: Any) -> TypeGuard[ImageArray]:
+    """True for an image as kernels read it: a contiguous array [H, W, 1 or 3] of a ``Depth``, sides from 1 to
+    MAX_SIDE."""
+    if type(value) is not np.ndarray or value.dtype not in _DTYPES or value.ndim != 3:
         return False
     height, width, channels = value.shape
     has_shape = 0 < height <= MAX_SIDE and 0 < width <= MAX_SIDE and channels in (1, 3)
@@ -52,7 +55,7 @@ def is_kernel_image(value: Any) -> TypeGuard[UInt8Array]:
 
 @dataclass(frozen=True)
 class Output:
-    """Format of results. ``mean`` None: uint8 as it is. Else ``(x / 255 - mean) / std`` in ``dtype``."""
+    """Format of results. ``mean`` None: the images' own numbers. Else ``(x / white - mean) / std`` in ``dtype``."""
 
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
@@ -60,21 +63,24 @@ class Output:
     layout: str = "NCHW"
     # What is done to results after the last pass, outside of it: see ``ops/finish.py``.
     steps: tuple[Any, ...] = ()
+    # ``mean`` and ``std`` are 255ths of those of the images' own numbers, whatever white is.
+    is_unscaled: bool = False
 
     @property
     def is_float(self) -> bool:
         return self.mean is not None
 
-    def scale_and_bias(self, channels: int) -> tuple[Float32Array, Float32Array]:
+    def scale_and_bias(self, channels: int, depth: Depth = Depth.UINT8) -> tuple[Float32Array, Float32Array]:
         """float32[3] each: the output is ``x * scale + bias``, both roundings in float32. One channel repeats."""
         if self.mean is None or self.std is None:
-            raise ValueError("scale_and_bias: this output is uint8 and has no mean and std")
-        return _scale_and_bias(self.mean, self.std, channels)
+            raise ValueError("scale_and_bias: this output is not normalized and has no mean and std")
+        white = 255.0 if self.is_unscaled else depth.white
+        return _scale_and_bias(self.mean, self.std, channels, white)
 
 
 @lru_cache(maxsize=256)
 def _scale_and_bias(
-    mean: tuple[float, ...], std: tuple[float, ...], channels: int
+    mean: tuple[float, ...], std: tuple[float, ...], channels: int, white: float
 ) -> tuple[Float32Array, Float32Array]:
     if len(mean) not in (1, 3) or len(std) not in (1, 3):
         accepted = "one number or three of each, for an image of one or three channels"
@@ -84,7 +90,7 @@ def _scale_and_bias(
     if channels == 1 and len(mean) == 3:
         means = np.full(3, means.mean())
         stds = np.full(3, stds.mean())
-    return (1.0 / (255.0 * stds)).astype(np.float32), (-means / stds).astype(np.float32)
+    return (1.0 / (white * stds)).astype(np.float32), (-means / stds).astype(np.float32)
 
 
 @dataclass
@@ -246,6 +252,7 @@ class Program:
     grouping: Grouping | None = None  # None: every image has one output
     mixture: Mixed | None = None
     names: tuple[str, ...] = ()
+    depth: Depth = Depth.UINT8  # of the images
     # Of samples with boxes, M at most of one image: those that transforms dropped, and the side and area that boxes of
     # an output need in the end.
     dropped: BoolArray | None = None  # [R, M]
@@ -278,6 +285,26 @@ class Program:
     @property
     def num_outputs(self) -> int:
         return int(self.blend.target.max()) + 1 if self.blend is not None else self.num_rows
+
+    @property
+    def result_dtype(self) -> np.dtype[Any]:
+        """Of results as executors make them."""
+        return np.dtype(np.float32) if self.output.is_float else self.depth.dtype
+
+    def for_depth(self, depth: Depth) -> Program:
+        """The program for images of another depth. Raises ValueError if one of its instructions needs 256 levels."""
+        if depth is self.depth:
+            return self
+        if depth.is_deep:
+            self._check_levels(depth)
+        return self.replace(depth=depth)
+
+    def _check_levels(self, depth: Depth) -> None:
+        refused = NEEDS_LEVELS[self.opcode]
+        if refused.any():
+            label = int(self.label[refused][0])
+            opcode = int(self.opcode[refused][0])
+            raise needs_levels(self.names[label] if label >= 0 else SPECS[Op(opcode)].name, depth)
 
     def final_size(self, row: int) -> tuple[int, int]:
         """Height and width of the row's result."""

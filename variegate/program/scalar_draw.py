@@ -14,8 +14,9 @@ import numpy.typing as npt
 from variegate.arrays import Int32Array
 from variegate.program import rng
 from variegate.program.channels import color_of, refuse_color
+from variegate.program.depth import Depth, needs_levels
 from variegate.program.draws.row_draw import KnownDraw
-from variegate.program.ops import NUM_ARGS, SPECS, Op
+from variegate.program.ops import NEEDS_LEVELS, NUM_ARGS, SPECS, Op
 from variegate.program.program import MAX_SIDE, Output, Program
 from variegate.program.sampling import Sampling, check_place, too_large
 from variegate.program.table_builder import TableBuilder
@@ -132,6 +133,13 @@ class ScalarDraw(KnownDraw):
         """int32[Q, 4] of top, left, height, width; None for none."""
         tables = self._tables
         return tables.joined("rectangles") if tables is not None and tables.table_size("rectangles") else None
+
+    def check_levels(self, depth: Depth) -> None:
+        """Raise ValueError if an instruction needs 256 levels, and the image has more."""
+        for record in self.records:
+            opcode = _RECORD.unpack(record)[0]
+            if depth.is_deep and NEEDS_LEVELS[opcode]:
+                raise needs_levels(SPECS[Op(opcode)].name, depth)
 
     @property
     def has_tables(self) -> bool:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from variegate.arrays import UInt8Array
+from variegate.arrays import ImageArray
 from variegate.data.annotated.records import ObjectFields
 from variegate.data.base import SourceError
 from variegate.data.labels import IMAGE_NAMES, LABEL_NAMES, NO_LABEL, check_int64
 from variegate.decode import check_side, pixels_of_pil, read_bytes
 from variegate.decode.depth import ADVICE, as_8_bits, tensor_as_8_bits
 from variegate.errors import DecodeError
+from variegate.program.depth import ACCEPTED, Depth, in_native_order
 from variegate.program.program import MAX_CHANNELS
 
 Size = tuple[int, int]
@@ -66,7 +67,7 @@ def _first(names: Sequence[str], sample: Mapping[Any, Any]) -> str | None:
     return next((name for name in names if name in sample), None)
 
 
-def check_rest(sample: Any, image: bytes | UInt8Array, name: str) -> None:
+def check_rest(sample: Any, image: bytes | ImageArray, name: str) -> None:
     """Refuse masks, boxes and the like beside the image that ``image_of`` made of the sample's. Raises TypeError."""
     size = None if isinstance(image, bytes) else (image.shape[0], image.shape[1])
     if isinstance(sample, Mapping):
@@ -77,8 +78,9 @@ def check_rest(sample: Any, image: bytes | UInt8Array, name: str) -> None:
             check_beside(value, f"{name}[{i}]", size)
 
 
-def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | UInt8Array:
-    """Bytes as they are; anything else as uint8 [H, W, 3] or [H, W, 1]: arrays have their channels last, tensors first
+def image_of(image: Any, name: str, reads_files: bool = True, keeps_depth: bool = False) -> bytes | ImageArray:
+    """Bytes as they are; anything else as uint8 [H, W, C] or, of arrays and tensors with ``keeps_depth``, of their own
+    ``Depth``: arrays have their channels last, tensors first
     wherever these can be. PIL images are the pixels that they hold: their EXIF orientation is not applied, as with
     torchvision (that of files and their bytes is); one that was opened and not yet
     loaded is decoded here, and must not be given to two threads at once. ``reads_files``: of {"bytes": None, "path":
@@ -100,24 +102,25 @@ def image_of(image: Any, name: str, reads_files: bool = True) -> bytes | UInt8Ar
             raise DecodeError(name, f"no image: {what}")
         return bytes(data)
     if isinstance(image, np.ndarray):
-        image = as_8_bits(image, name)
-        is_uint8 = image.dtype == np.uint8
+        image = in_native_order(image) if keeps_depth else as_8_bits(image, name)
     else:
         import torch  # takes a second to load, which listing a folder should not
 
         if not isinstance(image, torch.Tensor):
             raise TypeError(f"{name}: got {type(image).__name__} for an image; accepted: {_ACCEPTED_IMAGES}")
-        image = tensor_as_8_bits(image, name)
-        is_uint8 = image.dtype == torch.uint8
-    if not is_uint8:
+        image = image if keeps_depth else tensor_as_8_bits(image, name)
+    dtype = str(image.dtype).removeprefix("torch.")
+    if dtype not in (map(str, Depth) if keeps_depth else ("uint8",)):
         raise TypeError(
-            f"{name}: got an image of dtype {image.dtype}; accepted: uint8 or uint16. Leave ToTensor, ToDtype and "
-            "Normalize out of the data set's own transform: they belong to the transform given to Variegate, or "
-            f"{ADVICE}"
+            f"{name}: got an image of dtype {image.dtype}; accepted: {ACCEPTED if keeps_depth else 'uint8 or uint16'}. "
+            "Leave ToTensor, ToDtype and Normalize out of the data set's own transform: they belong to the transform "
+            f"given to Variegate, or {ADVICE}"
         )
     array = image
     shape = tuple(image.shape)
     if not isinstance(image, np.ndarray):
+        if image.requires_grad:
+            raise TypeError(f"{name}: got a tensor that requires a gradient; accepted: tensor.detach()")
         if image.device.type != "cpu":
             raise TypeError(f"{name}: got a tensor on {image.device}; accepted: {_ACCEPTED_IMAGES}, on the CPU")
         # One or three are channels before other numbers, of which the smaller is.

@@ -28,7 +28,7 @@ class BandProgram:
 
     def __init__(self, program: Program) -> None:
         none = np.zeros(program.num_rows, np.int64)
-        self._batch = pack_batch(program, none, none, result_format(program.output), streams=False)
+        self._batch = pack_batch(program, none, none, result_format(program.output, program.depth), streams=False)
 
     def input_bytes(self, row: int, number: int, shape: tuple[int, int, int]) -> int:
         """Bytes that INPUT of pass ``number`` of a row writes, whose image has this shape; 0 if it has no INPUT."""

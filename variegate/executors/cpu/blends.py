@@ -23,7 +23,7 @@ def blend_rows(
     streams: bool,
     num_threads: int | None,
 ) -> None:
-    """``canvases``: addresses of what rows made, uint8 in the layout of the output; ``targets``: of the outputs."""
+    """``canvases``: addresses of what rows made, in the layout of the output; ``targets``: of the outputs."""
     assert program.blend is not None
     entries = program.blend.entries()
     batch: NativeBatch = pack_batch(program, canvases, targets, result, streams)

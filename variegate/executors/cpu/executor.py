@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from variegate.arrays import AnyArray, Int64Array, UInt8Array
-from variegate.executors.batches import ROWS_AT_A_TIME, check_fits, shapes_of, share_out
+from variegate.arrays import AnyArray, ImageArray, Int64Array
+from variegate.executors.batches import ROWS_AT_A_TIME, check_fits, depth_of_batch, shapes_of, share_out
 from variegate.executors.cpu import kernels
 from variegate.executors.cpu.blends import blend_rows
 from variegate.executors.cpu.kernels import NativeBatch, ResultFormat, pack_batch, result_format
@@ -18,9 +18,9 @@ from variegate.executors.cpu.memory import RESULTS
 from variegate.native.library import data_ptr
 from variegate.native.structs import Storage
 from variegate.program.lowering import lower
-from variegate.program.program import Output, Program
+from variegate.program.program import Program
 
-Image = UInt8Array
+Image = ImageArray
 
 
 # (row, place) -> the image that the row reads, which lasts until the thread's next load into the same place.
@@ -54,8 +54,9 @@ def run(
     num_threads: int | None = None,
     geometry: str = "composed",
 ) -> list[Result]:
-    """Execute a program (lowered here if it is not yet) -> one array per output: uint8 or float32, CHW or HWC."""
-    check_fits(program, shapes_of(images))
+    """Execute a program (lowered here if it is not yet) -> one array per output: of the images'
+    dtype, or float32; CHW or HWC."""
+    check_fits(program, shapes_of(images), depth_of_batch(images))
     fused = program if program.stage == "fused" else lower(program, geometry)
     results = allocate(fused)
     run_into(fused, images, addresses(results), num_threads)
@@ -65,14 +66,14 @@ def run(
 def allocate(program: Program) -> Result | list[Result]:
     """Room for every output: one array of all if their shapes agree."""
     if (shape := program.common_shape()) is not None:
-        return take_results(program.output, (program.num_outputs, *shape))
-    return [take_results(program.output, tuple(each)) for each in program.result_shapes().tolist()]
+        return take_results(program, (program.num_outputs, *shape))
+    return [take_results(program, tuple(each)) for each in program.result_shapes().tolist()]
 
 
-def take_results(output: Output, shape: tuple[int, ...]) -> Result:
-    """Memory for results."""
-    kind = np.dtype(np.float32) if output.is_float else np.dtype(np.uint8)
-    return RESULTS.take(prod(shape) * kind.itemsize).view(kind).reshape(shape)
+def take_results(program: Program, shape: tuple[int, ...]) -> Result:
+    """Memory for results of a program."""
+    dtype = program.result_dtype
+    return RESULTS.take(prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
 
 
 def run_into(
@@ -128,12 +129,13 @@ def prepare_run(
         is_stacked = isinstance(images, np.ndarray)
         kept = np.ascontiguousarray(images) if is_stacked else [np.ascontiguousarray(image) for image in images]
         sources = addresses(kept)[program.source]
-    result = result_format(program.output)
+    result = result_format(program.output, program.depth)
     made = targets
     canvases: Any = None
     of_row_results = result
     if program.blend is not None:
         sizes = program.final_sizes().prod(axis=1, dtype=np.int64) * program.in_shape[:, 2]
+        sizes *= program.depth.dtype.itemsize
         rooms = -(-sizes // _APART) * _APART
         canvases = RESULTS.take(int(rooms.sum()))
         made = data_ptr(canvases) + np.cumsum(rooms) - rooms
@@ -166,7 +168,7 @@ def _run_rows(runs: Sequence[ProgramRun], num_threads: int | None, together: int
     program = runs[0].program
     load = runs[0].load
     in_pixels = int(program.in_shape[:, :2].prod(axis=1, dtype=np.int64).max(initial=1))
-    at_a_time = max(_LOADED_AT_LEAST, _LOADED_BYTES // max(3 * in_pixels, 1))
+    at_a_time = max(_LOADED_AT_LEAST, _LOADED_BYTES // max(3 * program.depth.dtype.itemsize * in_pixels, 1))
 
     def work(groups: Int64Array) -> None:
         if len(groups) == 0:

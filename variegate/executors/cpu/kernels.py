@@ -14,6 +14,7 @@ import numpy as np
 from variegate.arrays import Float32Array, Int64Array
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 from variegate.native.structs import BATCH, FUSED_ARRAYS, RUN_CALL, TABLES, Storage, pack_struct
+from variegate.program.depth import Depth
 from variegate.program.program import Output, Program
 from variegate.program.rng import SEGMENTS
 
@@ -31,12 +32,12 @@ class ResultFormat(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def result_format(output: Output) -> ResultFormat:
+def result_format(output: Output, depth: Depth) -> ResultFormat:
     scale = np.ones((2, 3), np.float32)
     bias = np.zeros((2, 3), np.float32)
     if output.is_float:
-        scale[0], bias[0] = output.scale_and_bias(1)
-        scale[1], bias[1] = output.scale_and_bias(3)
+        scale[0], bias[0] = output.scale_and_bias(1, depth)
+        scale[1], bias[1] = output.scale_and_bias(3, depth)
     is_planar = output.layout == "NCHW"
     if output.is_float:
         storage = Storage.FLOATS_CHW if is_planar else Storage.FLOATS_HWC
@@ -77,6 +78,7 @@ def pack_batch(
         segments=SEGMENTS,
         storage=int(result.storage),
         streams=int(streams),
+        depth=int(program.depth),
         **arrays,
     )
     return NativeBatch(memory, tuple(arrays.values()))

@@ -21,7 +21,7 @@ def move(
     program: Program, sources: Int64Array, targets: Int64Array, element_bytes: int, fill: int, num_threads: int | None
 ) -> None:
     """Move mask ``sources[n]`` through row n to ``targets[n]``, both addresses. ``fill``: of what lies outside."""
-    batch = pack_batch(program, sources, targets, result_format(program.output), streams=False)
+    batch = pack_batch(program, sources, targets, result_format(program.output, program.depth), streams=False)
     bits = element_bytes.bit_length() - 1
 
     def work(rows: Int64Array) -> None:

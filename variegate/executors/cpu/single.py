@@ -10,10 +10,11 @@ from __future__ import annotations
 import threading
 from ctypes import c_void_p
 from struct import Struct
+from typing import Any
 
 import numpy as np
 
-from variegate.arrays import AnyArray, UInt8Array
+from variegate.arrays import AnyArray, ImageArray
 from variegate.executors.cpu.executor import STREAM_FROM_BYTES, run
 from variegate.executors.cpu.kernels import result_format, scratch_address
 from variegate.executors.cpu.memory import RESULTS
@@ -26,6 +27,7 @@ from variegate.native.structs import (
     SingleStatus,
     pack_struct,
 )
+from variegate.program.depth import Depth
 from variegate.program.draws.instructions import LANES, DrawFailure
 from variegate.program.draws.record import Record
 from variegate.program.lowering.rewrites import empty_program, new_work
@@ -44,7 +46,6 @@ _SMALL_BYTES = 1 << 15
 
 # Height, width and channels; height and width; length; id; key.
 _PROGRAM = Struct("3i2iiQ2I")
-_BYTE = np.dtype(np.uint8)
 _FLOAT = np.dtype(np.float32)
 _FIELD = {name: i for i, (name, _) in enumerate(BATCH)}
 _DRAW_FIELD = {name: i for i, (name, _) in enumerate(DRAW_CALL)}
@@ -53,6 +54,7 @@ _CALL_FIELD = {name: 8 * i for i, (name, _) in enumerate(SINGLE_CALL)}
 _CALL = Struct("9q")
 _SIZE = Struct("2q")
 _NO_TABLES = Tables()
+_DEPTHS = {depth.dtype: depth for depth in Depth}
 
 _make_one = entry("vg_make_one", c_void_p)
 
@@ -99,9 +101,10 @@ class SingleImageWorkspace:
             bias=self.bias,
             storage=0,
             streams=0,
+            depth=0,
         )
         call[-3:] = data_ptr(self.work.memory), data_ptr(self.batch), scratch_address()
-        self._output: Output | None = None
+        self._format: tuple[Output, Depth] | None = None
         self.registers = np.empty((_REGISTERS, LANES), np.float64)
         self.failure = np.zeros(2 + NUM_ARGS, np.float64)
         self._counts, self._bases = np.zeros(1, np.int64), np.zeros(4, np.float64)
@@ -119,7 +122,7 @@ class SingleImageWorkspace:
         self._other_size: tuple[int, int] | None = None
 
     def draw(
-        self, record: Record, pixels: UInt8Array, sample_id: int, key: tuple[int, int], composed: bool
+        self, record: Record, pixels: ImageArray, sample_id: int, key: tuple[int, int], composed: bool
     ) -> AnyArray:
         """Draw and run one image. Raises what the record's checks say."""
         if record is not self._record:
@@ -130,7 +133,7 @@ class SingleImageWorkspace:
         size = self._other_size or (height, width)
         return self._make(self.draws_at, 0, pixels, size, record.output, composed)
 
-    def run(self, image: ScalarDraw, pixels: UInt8Array, output: Output, composed: bool) -> AnyArray:
+    def run(self, image: ScalarDraw, pixels: ImageArray, output: Output, composed: bool) -> AnyArray:
         """Run the instructions of one image."""
         height, width, channels = pixels.shape
         header = (height, width, channels, height, width, len(image.records), image.sample_id, *image.stream)
@@ -142,14 +145,17 @@ class SingleImageWorkspace:
         return self._make(0, self.records_at, pixels, (image.height, image.width), output, composed)
 
     def _make(
-        self, draws: int, records: int, pixels: UInt8Array, size: tuple[int, int], output: Output, composed: bool
+        self, draws: int, records: int, pixels: ImageArray, size: tuple[int, int], output: Output, composed: bool
     ) -> AnyArray:
         """Make the result by a call with these fields. ``size``: of the result, as far as known."""
-        if output is not self._output:
-            self._set_output(output)
+        depth = _DEPTHS[pixels.dtype]
+        known = self._format
+        if known is None or output is not known[0] or depth is not known[1]:
+            self._set_format(output, depth)
+        dtype = pixels.dtype if output.mean is None else _FLOAT
         is_lowered = 0
         while True:
-            result = _new_result(size, pixels.shape[2], output)
+            result = _new_result(size, pixels.shape[2], output.layout, dtype)
             streams = 12 * size[0] * size[1] >= STREAM_FROM_BYTES
             addresses = data_ptr(pixels), data_ptr(result)
             _CALL.pack_into(self.call, 0, draws, records, is_lowered, composed, streams, *addresses, *size)
@@ -193,20 +199,21 @@ class SingleImageWorkspace:
         self._record = record
         self._other_size = None
 
-    def _set_output(self, output: Output) -> None:
-        result = result_format(output)
+    def _set_format(self, output: Output, depth: Depth) -> None:
+        result = result_format(output, depth)
         self.scale[:], self.bias[:] = result.scale, result.bias
         self.batch[_FIELD["storage"]] = result.storage
-        self._output = output
+        self.batch[_FIELD["depth"]] = depth
+        self.work.set("is_deep", int(depth.is_deep))
+        self._format = output, depth
 
 
-def _new_result(size: tuple[int, int], channels: int, output: Output) -> AnyArray:
-    kind = _BYTE if output.mean is None else _FLOAT
-    shape = (channels, *size) if output.layout == "NCHW" else (*size, channels)
+def _new_result(size: tuple[int, int], channels: int, layout: str, dtype: np.dtype[Any]) -> AnyArray:
+    shape = (channels, *size) if layout == "NCHW" else (*size, channels)
     count = size[0] * size[1] * channels
     if count < _SMALL_BYTES:
-        return np.empty(shape, kind)
-    return RESULTS.take(count * kind.itemsize).view(kind).reshape(shape)
+        return np.empty(shape, dtype)
+    return RESULTS.take(count * dtype.itemsize).view(dtype).reshape(shape)
 
 
 _local = threading.local()
@@ -227,22 +234,25 @@ def fits_workspace(record: Record) -> bool:
 
 
 def draw_one(
-    record: Record, pixels: UInt8Array, sample_id: int, key: tuple[int, int], composed: bool = True
+    record: Record, pixels: ImageArray, sample_id: int, key: tuple[int, int], composed: bool = True
 ) -> AnyArray:
-    """Draw and run one image -> its result: uint8 or float32, CHW or HWC.
+    """Draw and run one image -> its result: of the image's dtype, or float32; CHW or HWC.
 
-    ``pixels``: contiguous uint8[H, W, C], C = 1 or 3. ``record``: one that ``fits_workspace``.
+    ``pixels``: contiguous [H, W, C], C = 1 or 3. ``record``: one that ``fits_workspace``.
     """
     return _workspace().draw(record, pixels, sample_id, key, composed)
 
 
-def run_one(image: ScalarDraw, pixels: UInt8Array, output: Output, composed: bool = True) -> AnyArray:
-    """Execute the instructions of one image -> its result: uint8 or float32, CHW or HWC.
+def run_one(image: ScalarDraw, pixels: ImageArray, output: Output, composed: bool = True) -> AnyArray:
+    """Execute the instructions of one image -> its result: of the image's dtype, or float32; CHW or HWC.
 
-    ``pixels``: contiguous uint8[H, W, C] of the image's shape.
+    ``pixels``: contiguous [H, W, C] of the image's shape. Raises ValueError for instructions that need 256 levels.
     """
+    depth = _DEPTHS[pixels.dtype]
+    if depth.is_deep:
+        image.check_levels(depth)
     rectangles = image.rectangles
     has_room = len(image.records) <= SLOTS and (rectangles is None or len(rectangles) <= RECTANGLES)
     if image.has_tables or not has_room:
-        return run(image.finish(output), [pixels], 1, "composed" if composed else "exact")[0]
+        return run(image.finish(output).for_depth(depth), [pixels], 1, "composed" if composed else "exact")[0]
     return _workspace().run(image, pixels, output, composed)

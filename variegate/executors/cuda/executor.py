@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from variegate.arrays import AnyArray, Int64Array, UInt8Array
-from variegate.executors.batches import check_fits, packed_offsets, shapes_of, write_images
+from variegate.executors.batches import check_fits, depth_of_batch, packed_offsets, shapes_of, write_images
 from variegate.executors.cuda.images import DeviceImages, Memory, place_packed
 from variegate.executors.cuda.launch import BLOCK, KernelSettings, Launch, launches
 from variegate.executors.cuda.layout import FEATURES
@@ -128,7 +128,10 @@ class CudaExecutor:
 
 
 def settings_of(program: Program, images: DeviceImages, block: tuple[int, int]) -> KernelSettings:
-    """Raises ValueError naming an operation whose pixel function is compiled for CPUs."""
+    """Raises ValueError for images that are not uint8, or naming an operation whose pixel function is compiled for
+    CPUs."""
+    if program.depth.is_deep:
+        raise ValueError(f"images: got {program.depth} on a GPU; accepted there: uint8. device='cpu' takes all dtypes")
     # Steps come after all kernels, and kernels are kept by their settings.
     output = replace(program.output, steps=()) if program.output.steps else program.output
     return _settings(output, triton_functions(program.tables.pixel_functions), images.format, block)
@@ -170,7 +173,7 @@ def lower_for_cuda(program: Program, geometry: str = "composed") -> Program:
 
 def run_on_host_arrays(program: Program, images: Sequence[Image], device: str) -> list[AnyArray]:
     """A sampled program and its images -> one array per output, when they are done."""
-    check_fits(program, shapes_of(images))
+    check_fits(program, shapes_of(images), depth_of_batch(images))
     fused = program if program.stage == "fused" else lower_for_cuda(program)
     executor = executor_of(device)
     whole = [np.ascontiguousarray(image if image.ndim == 3 else image[:, :, None]) for image in images]

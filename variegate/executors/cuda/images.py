@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ import torch
 from variegate.arrays import Int32Array, Int64Array
 from variegate.errors import DeviceMemoryError
 from variegate.executors.cuda import layout as L
+from variegate.program.depth import Depth
 
 
 class Memory:
@@ -88,6 +89,7 @@ class DeviceImages:
     shapes: Int32Array
     format: int
     owners: list[Any] = field(default_factory=list)
+    depth: ClassVar[Depth] = Depth.UINT8
 
     def widened(self, shapes: Int32Array) -> DeviceImages:
         """Gray images as three equal channels, where ``shapes`` say so: the same bytes, read three times."""

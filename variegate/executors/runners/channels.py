@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from variegate.arrays import Int64Array, UInt8Array
+from variegate.arrays import ImageArray, Int64Array
 from variegate.executors import cpu
 from variegate.executors.runners.decode_plan import buffer_for, crop_boxes, crop_supports
 from variegate.executors.runners.grouping import addresses_of, make_room
@@ -22,7 +22,7 @@ from variegate.program.program import Program
 
 _pick_planes = entry("vg_pick_planes", c_void_p)
 
-Image = UInt8Array
+Image = ImageArray
 
 
 def take_room(program: Program) -> tuple[Any, Int64Array]:
@@ -30,7 +30,7 @@ def take_room(program: Program) -> tuple[Any, Int64Array]:
     if program.grouping is None:
         results = cpu.allocate(program)
         return results, cpu.addresses(results)
-    room, blocks = make_room(program, program.grouping, partial(cpu.take_results, program.output))
+    room, blocks = make_room(program, program.grouping, partial(cpu.take_results, program))
     return room, addresses_of(blocks, data_ptr)
 
 
@@ -62,7 +62,7 @@ def run_groups_of_rows(fused: Program, images: Sequence[Image] | Image, num_thre
     in_shape[:, 2] = max(fused.channels, 3)
     planar = fused.replace(in_shape=in_shape, output=replace(fused.output, layout="NCHW"))
     room, results = take_room(planar)
-    item = 4 if planar.output.is_float else 1
+    item = planar.result_dtype.itemsize
     areas = planar.result_shapes()[:, 1:].prod(axis=1, dtype=np.int64)
     runs = []
     # The last group first: channels that it makes of another's, that one makes once more.
@@ -87,11 +87,11 @@ def channel_loader(
     images: Sequence[Image] | Image, part: Program, group: ChannelGroup
 ) -> Callable[[int, int, Int64Array], object]:
     """Load the channels of a group. Resized crops that rows begin with are moved to what they read of their images."""
-    channels = group.channels
+    channels, item = group.channels, part.depth.dtype.itemsize
     sizes = part.in_shape[:, :2].astype(np.int64)
     supports = crop_supports(part)
     boxes = np.hstack([np.zeros_like(sizes), sizes])
-    lines = channels * sizes[:, 1]
+    lines = item * channels * sizes[:, 1]
     cropped = np.flatnonzero(~np.isnan(supports))
     if len(cropped):
         boxes[cropped] = crop_boxes(part.args[cropped, 0, :6], supports[cropped], *sizes[cropped].T)
@@ -101,11 +101,11 @@ def channel_loader(
         begins = data_ptr(images) + images.strides[0] * part.source.astype(np.int64)
     else:
         begins = np.array([data_ptr(image) for image in images], np.int64)[part.source]
-    begins += boxes[:, 0] * lines + boxes[:, 1] * channels + group.first
+    begins += boxes[:, 0] * lines + item * (boxes[:, 1] * channels + group.first)
     known = np.ascontiguousarray(np.column_stack([begins, lines, part.in_shape[:, :2]]), np.int64)
 
     def load(begin: int, end: int, sources: Int64Array) -> Image:
-        size = int(3 * known[begin:end, 2:].prod(axis=1).sum())
+        size = int(3 * item * known[begin:end, 2:].prod(axis=1).sum())
         room = buffer_for(0, size)
         picked = np.empty(size, np.uint8) if room is None else room
         call = pack_struct(
@@ -114,6 +114,7 @@ def channel_loader(
             begin=begin,
             end=end,
             channels=channels,
+            depth=int(part.depth),
             target=picked,
             sources=sources,
         )

@@ -10,9 +10,8 @@ import numpy as np
 import torch
 
 from variegate.arrays import IndexArray, Int32Array, Int64Array, UInt8Array
-from variegate.decode.depth import tensor_as_8_bits
 from variegate.decode.gpu import INSTALL, JpegDecoder, decoder_of, is_installed
-from variegate.executors.batches import share_out
+from variegate.executors.batches import depth_of_batch, share_out
 from variegate.executors.cuda.executor import (
     CudaExecutor,
     executor_of,
@@ -25,7 +24,7 @@ from variegate.executors.runners.channels import run_groups
 from variegate.executors.runners.decode_plan import join_boxes, shift_crop
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.grouping import addresses_of, make_room
-from variegate.executors.runners.host import decoded, take_host_batch, widened
+from variegate.executors.runners.host import decoded, widened
 from variegate.executors.runners.images import (
     NAMES,
     RaggedBatch,
@@ -105,11 +104,9 @@ class CudaRunner:
             staging = self._executor.memory.staging(len(images.data))
             staging.copy_(images.data)
             return place_packed(self._executor.memory.upload(staging, len(staging)), images.offsets, images.shapes)
-        return upload_images(self._executor, check_images(images, names))
-
-    def shapes(self, images: Any) -> Int32Array:
-        placed = self._in_place(images)
-        return take_host_batch(images).shapes if placed is None else placed.shapes
+        arrays = check_images(images, names)
+        _check_depth(names.format(0), depth_of_batch(arrays, names))
+        return upload_images(self._executor, arrays)
 
     def _in_place(self, images: Any, names: str = NAMES) -> DeviceImages | None:
         """Images that are on a GPU, where they lie; None for those of the host."""
@@ -121,7 +118,7 @@ class CudaRunner:
         whole = as_tensor(images)
         if whole is not None and whole.is_cuda:
             self._check_device("images", whole)
-            whole = tensor_as_8_bits(whole, "images")
+            _check_depth("images", whole.dtype)
             return place_tensor(whole, is_channels_last=check_tensor(whole))
         if isinstance(images, (list, tuple)):
             tensors = [as_tensor(image) for image in images]
@@ -135,6 +132,7 @@ class CudaRunner:
                 got = "no tensor" if tensor is None else f"a tensor on {tensor.device}"
                 raise ValueError(f"{names.format(i)}: got {got} among tensors on a GPU; accepted: all on one device")
             self._check_device(names.format(i), tensor)
+            _check_depth(names.format(i), tensor.dtype)
         return place_tensors(check_tensors([tensor for tensor in tensors if tensor is not None], names))
 
     def _check_device(self, where: str, tensor: torch.Tensor) -> None:
@@ -254,3 +252,12 @@ def _decode_on_host(
 
     share_out(decode, len(begins), num_threads)
     return images[: len(begins)], np.repeat(np.arange(len(begins)), ends - begins)
+
+
+def _check_depth(where: str, dtype: Any) -> None:
+    """Raise TypeError for images of more than 256 levels, or for their dtype."""
+    kind = str(dtype).removeprefix("torch.")
+    if kind != "uint8":
+        raise TypeError(
+            f"{where}: got {kind} on a GPU; accepted there: uint8 (the CPU takes uint16 and float32 as well)"
+        )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 
-from variegate.arrays import AnyArray, UInt8Array
+from variegate.arrays import AnyArray, ImageArray
 from variegate.program.program import Output, Program
 from variegate.program.scalar_draw import ScalarDraw
 
@@ -54,17 +54,17 @@ def _check_cuda(given: str, name: str, argument: str) -> str:
 
 
 @cache
-def compiled_for_one() -> Callable[[ScalarDraw, UInt8Array, Output], AnyArray]:
-    """The function that runs one sampled image on the CPU, contiguous uint8[H, W, C]; see ``executors.cpu.run_one``."""
+def compiled_for_one() -> Callable[[ScalarDraw, ImageArray, Output], AnyArray]:
+    """The function that runs one sampled image on the CPU, contiguous [H, W, C]; see ``executors.cpu.run_one``."""
     from variegate.executors.cpu import run_one
 
     return run_one
 
 
-def get_executor(device: str) -> Callable[[Program, Sequence[UInt8Array]], list[AnyArray]]:
+def get_executor(device: str) -> Callable[[Program, Sequence[ImageArray]], list[AnyArray]]:
     """The executor of a device, see ``resolve``.
 
-    It takes a sampled program and its uint8 images ([H, W, C], C = 1 or 3, or [H, W]), and gives one array per output,
+    It takes a sampled program and its images ([H, W, C], C = 1 or 3, or [H, W]), and gives one array per output,
     on the host whichever device it is.
 
     Raises:

@@ -31,6 +31,7 @@ from variegate.decode import (
 from variegate.decode.entropy.index import EntropyIndex
 from variegate.decode.header import HEIGHT, WIDTH, header_of, scan_headers
 from variegate.errors import DecodeError
+from variegate.executors.batches import depth_of_batch
 from variegate.executors.runners.decode_plan import (
     Box,
     DecodePlan,
@@ -43,6 +44,7 @@ from variegate.executors.runners.decode_plan import (
     shift_crop,
 )
 from variegate.executors.runners.images import as_tensor, check_image
+from variegate.program.depth import Depth
 from variegate.program.program import Program
 
 Image = UInt8Array
@@ -54,7 +56,7 @@ class EncodedBatch:
     """Encoded images of a batch: their sizes at once, their pixels when asked for.
 
     Args:
-        files: the bytes of image files, or pixels where they are there already, as an ``Augmenter`` takes them: uint8
+        files: the bytes of image files, or pixels where they are there already, as an ``Augmenter`` takes them:
             [H, W, 3], [H, W, 1] or [H, W], as array or CPU tensor.
         name_of: what errors call a file, by its place; None for ``files[i]``.
         failures: where given, files that do not decode are noted here by their place, and black pictures take their
@@ -65,8 +67,9 @@ class EncodedBatch:
     ``scales``: what JPEGs may be divided by as they are decoded, where a crop is that many times as large as what it
     becomes; none unless an ``Augmenter`` with ``fast_decode`` says so. ``index``: of files, to cut crops out of them.
 
-    Raises TypeError for what is neither bytes nor pixels and for pixels that are not uint8, ValueError for shapes that
-    are no image's and for limits that are no positive integers, DecodeError for files; each with the name of a file.
+    Raises TypeError for what is neither bytes nor pixels and for pixels of another dtype, ValueError for shapes that
+    are no image's, for several dtypes and for limits that are no positive integers, DecodeError for files; each with
+    the name of a file.
     """
 
     def __init__(
@@ -103,11 +106,27 @@ class EncodedBatch:
         sizes = self._heads[:, [HEIGHT, WIDTH]].tolist()
         shapes = [(*size, 3) if size[0] else self._open(i) for i, size in enumerate(sizes)]
         good = next((shape for shape in shapes if shape is not None), (1, 1, 3))
+        self.depth = self._common_depth(shapes)
         for i, shape in enumerate(shapes):
             if shape is None:
                 # The size of another picture of the batch: a transform that takes that one takes this one.
-                shapes[i], self.decoded[i] = good, np.zeros(good, np.uint8)
+                shapes[i], self.decoded[i] = good, np.zeros(good, self.depth.dtype)
         self.shapes = np.array(shapes, np.int32).reshape(-1, 3)
+
+    def _common_depth(self, shapes: Sequence[Any]) -> Depth:
+        """The depth of all images, of those that could be opened. Raises ValueError naming one of another depth."""
+        known = self.decoded
+        opened = [i for i, shape in enumerate(shapes) if shape is not None]
+        if not known or not opened:
+            return Depth.UINT8
+        depths = [depth_of_batch(known[i]) if i in known else Depth.UINT8 for i in range(len(shapes))]
+        first = depths[opened[0]]
+        for i in opened:
+            if depths[i] is not first:
+                raise ValueError(
+                    f"{self.name(i)}: got an image of {depths[i]} in a batch of {first}; accepted: images of one dtype"
+                )
+        return first
 
     def widened(self, shapes: Int32Array) -> EncodedBatch:
         """The same with gray images, which are pixels already, as three equal channels, where ``shapes`` say so."""
@@ -182,7 +201,7 @@ class EncodedBatch:
             self._failures.setdefault(same, DecodeError(self.name(same), error.reason))
 
     def whole(self, i: int) -> Image:
-        """The whole image, uint8 [H, W, 3]."""
+        """The whole image, [H, W, C]."""
         image = self.decoded.get(i)
         if image is None:
             try:

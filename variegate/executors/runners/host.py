@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from variegate.arrays import AnyArray, Int32Array, UInt8Array
+from variegate.arrays import ImageArray, Int32Array
 from variegate.executors import cpu
-from variegate.executors.batches import shapes_of
+from variegate.executors.batches import depth_of_batch, shapes_of
 from variegate.executors.runners.channels import in_layout, run_groups_of_rows, take_room
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.images import NAMES, RaggedBatch, check_images
+from variegate.program.depth import Depth
 from variegate.program.draws.record import Record
 from variegate.program.lowering import lower
 from variegate.program.plan import LoweringOptions
-from variegate.program.program import Program
+from variegate.program.program import Output, Program
 from variegate.program.scalar_draw import ScalarDraw
 from variegate.threads import by_openmp
 
@@ -38,20 +39,23 @@ def widened(batch: Any, program: Program) -> Any:
     return batch.widened(shapes)
 
 
-Image = UInt8Array
+Image = ImageArray
 
 
 @dataclass(frozen=True)
 class HostBatch:
-    """Contiguous uint8 arrays [H, W, C], or one [N, H, W, C]."""
+    """Contiguous arrays [H, W, C] of one depth, or one [N, H, W, C]."""
 
     images: list[Image] | Image
     shapes: Int32Array
+    depth: Depth = Depth.UINT8
 
     def widened(self, shapes: Int32Array) -> HostBatch:
         """Gray images as three equal channels, where ``shapes`` say so."""
         each = zip(self.images, shapes.tolist(), strict=True)
-        return HostBatch([np.ascontiguousarray(np.broadcast_to(image, shape)) for image, shape in each], shapes)
+        return HostBatch(
+            [np.ascontiguousarray(np.broadcast_to(image, shape)) for image, shape in each], shapes, self.depth
+        )
 
 
 def take_host_batch(images: Any, names: str = NAMES) -> HostBatch:
@@ -61,13 +65,13 @@ def take_host_batch(images: Any, names: str = NAMES) -> HostBatch:
     if isinstance(images, RaggedBatch):
         images = [images[i] for i in range(len(images))]
     arrays = check_images(images, names)
-    return HostBatch(arrays, shapes_of(arrays))
+    return HostBatch(arrays, shapes_of(arrays), depth_of_batch(arrays, names))
 
 
 def decoded(batch: EncodedBatch) -> HostBatch:
     """All images of a batch, whole."""
     with batch.decoding():
-        return HostBatch([batch.whole(i) for i in range(len(batch.files))], batch.shapes)
+        return HostBatch([batch.whole(i) for i in range(len(batch.files))], batch.shapes, batch.depth)
 
 
 class HostRunner:
@@ -76,9 +80,6 @@ class HostRunner:
     rewriting: LoweringOptions | None = None
     mask_runner = None
     take = staticmethod(take_host_batch)
-
-    def shapes(self, images: Any) -> Int32Array:
-        return take_host_batch(images).shapes
 
 
 class CpuRunner(HostRunner):
@@ -95,7 +96,7 @@ class CpuRunner(HostRunner):
         if program.has_many_channels:
             fused = self.lower(program)
             made = run_groups_of_rows(fused, batch.images, self._num_threads)
-            return in_layout(each_tensor(made, self._dtype), fused)
+            return in_layout(each_tensor(made, fused.output, self._dtype), fused)
         return self._run(program, widened(batch, program).images, None)
 
     def fits_one(self, record: Record) -> bool:
@@ -104,11 +105,13 @@ class CpuRunner(HostRunner):
 
     def draw_one(self, record: Record, pixels: Image, sample_id: int, key: tuple[int, int]) -> torch.Tensor:
         """Draw and run one image -> its tensor [C, H, W] or [H, W, C]."""
-        return _to_tensor(cpu.draw_one(record, pixels, sample_id, key, self._is_composed), self._dtype)
+        made = cpu.draw_one(record, pixels, sample_id, key, self._is_composed)
+        return each_tensor(made, record.output, self._dtype)
 
     def run_one(self, image: ScalarDraw, pixels: Image) -> torch.Tensor:
         """Run the instructions of one image -> its tensor [C, H, W] or [H, W, C]."""
-        return _to_tensor(cpu.run_one(image, pixels, image.output, self._is_composed), self._dtype)
+        made = cpu.run_one(image, pixels, image.output, self._is_composed)
+        return each_tensor(made, image.output, self._dtype)
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Any:
         if program.has_many_channels:
@@ -120,18 +123,14 @@ class CpuRunner(HostRunner):
         loader, together = (None, 1) if encoded is None else (encoded.loader, encoded.together(fused))
         room, targets = take_room(fused)
         cpu.run_into(fused, images, targets, self._num_threads, loader, together)
-        return each_tensor(room, self._dtype)
+        return each_tensor(room, fused.output, self._dtype)
 
 
-def each_tensor(room: Any, dtype: torch.dtype) -> Any:
-    """An array, or groups of arrays, as tensors; floats in ``dtype``."""
+def each_tensor(room: Any, output: Output, dtype: torch.dtype) -> Any:
+    """An array, or groups of arrays, as tensors; normalized ones in ``dtype``."""
     if isinstance(room, (tuple, list)):
-        return type(room)(each_tensor(part, dtype) for part in room)
-    return _to_tensor(room, dtype)
-
-
-def _to_tensor(array: AnyArray, dtype: torch.dtype) -> torch.Tensor:
-    tensor = torch.from_numpy(array)
-    if array.dtype != np.float32 or dtype == torch.float32:
+        return type(room)(each_tensor(part, output, dtype) for part in room)
+    tensor = torch.from_numpy(room)
+    if not output.is_float or dtype == torch.float32:
         return tensor
     return by_openmp(lambda: tensor.to(dtype))

@@ -11,21 +11,23 @@ import PIL.Image
 import torch
 import torch.utils.dlpack
 
-from variegate.arrays import AnyArray, Int32Array, UInt8Array
+from variegate.arrays import AnyArray, ImageArray, Int32Array
 from variegate.decode import pixels_of_pil
-from variegate.decode.depth import as_8_bits, one_note, tensor_as_8_bits
-from variegate.executors.batches import packed_offsets, shapes_of, write_images
+from variegate.decode.depth import one_note
+from variegate.executors.batches import depth_of_batch, packed_offsets, shapes_of, write_images
 from variegate.executors.runners.devices import resolve
+from variegate.program.depth import ACCEPTED, Depth, depth_of, in_native_order
 from variegate.program.program import MAX_CHANNELS, MAX_SIDE, Output, is_kernel_image
 
-Image = UInt8Array
+Image = ImageArray
+_TENSOR_DTYPES = {getattr(torch, str(depth)) for depth in Depth}
 # Outputs; of several views of each image a tuple of them, one for each group.
 Tensors = torch.Tensor | list[torch.Tensor] | tuple[Any, ...]
 
 # What errors call the images of a batch, unless they are part of something else.
 NAMES = "images[{}]"
-_ACCEPTED = "uint8 [H, W, C] with C = 1 to 32, or [H, W]"
-_ACCEPTED_TENSORS = "uint8 [H, W, C], [C, H, W] or [H, W] with C = 1 to 32"
+_ACCEPTED = f"{ACCEPTED} [H, W, C] with C = 1 to 32, or [H, W]"
+_ACCEPTED_TENSORS = f"{ACCEPTED} [H, W, C], [C, H, W] or [H, W] with C = 1 to 32"
 
 
 def channels_last(first: int, last: int, may_be_first: bool = True) -> bool | None:
@@ -40,15 +42,13 @@ def channels_last(first: int, last: int, may_be_first: bool = True) -> bool | No
 
 
 def check_images(images: Any, names: str = NAMES) -> list[Image] | Image:
-    """A batch, list or [N, H, W, C], as contiguous uint8 [H, W, C] arrays. ``names``: what errors call an image. Of
-    uint16 see ``decode/depth.py``."""
+    """A batch, list or [N, H, W, C], as contiguous [H, W, C] arrays of a ``Depth``. ``names``: what errors call one."""
     if isinstance(images, np.ndarray):
         return _check_batch(images)
     if not isinstance(images, (list, tuple)):
         tensor = as_tensor(images)
         if tensor is not None:
             _check_is_here("images", tensor)
-            tensor = tensor_as_8_bits(tensor, "images")
             last = check_tensor(tensor)
             return np.asarray((tensor if last else tensor.permute(0, 2, 3, 1)).contiguous().numpy())
         one = "; one image goes into a list" if isinstance(images, PIL.Image.Image) else ""
@@ -60,16 +60,16 @@ def check_images(images: Any, names: str = NAMES) -> list[Image] | Image:
 
 
 def _check_batch(whole: AnyArray) -> Image:
-    whole = as_8_bits(whole, "images")
-    if whole.dtype != np.uint8:
+    whole = in_native_order(whole)
+    if depth_of(whole.dtype) is None:
         more = ", or a list of images" if whole.dtype == object else ""
-        raise TypeError(f"images: got dtype {whole.dtype}; accepted: uint8 [N, H, W, C]{more}")
+        raise TypeError(f"images: got dtype {whole.dtype}; accepted: {ACCEPTED} [N, H, W, C]{more}")
     if whole.ndim != 4 or not channels_last(whole.shape[1], whole.shape[3], may_be_first=False) or 0 in whole.shape[1:]:
         is_first = whole.ndim == 4 and whole.shape[1] in (1, 3)
         hint = "; the channels of an array come last: transpose(0, 2, 3, 1)" if is_first else ""
         hint = "; clips are for Augmenter(consistent=True)" if whole.ndim == 5 else hint
         raise ValueError(
-            f"images: got shape {whole.shape}; accepted: one uint8 array [N, H, W, C] with C = 1 to 32, or a list "
+            f"images: got shape {whole.shape}; accepted: one array [N, H, W, C] with C = 1 to 32, or a list "
             f"of images {_ACCEPTED}{hint}"
         )
     _check_sides("images", whole.shape, whole.shape[1:3])
@@ -77,7 +77,7 @@ def _check_batch(whole: AnyArray) -> Image:
 
 
 def check_image(image: Any, place: int | str) -> Image:
-    """An image as a contiguous uint8 [H, W, C] array. ``place``: its number, or its name."""
+    """An image as a contiguous [H, W, C] array of a ``Depth``. ``place``: its number, or its name."""
     where = place if isinstance(place, str) else NAMES.format(place)
     if is_kernel_image(image):
         return image
@@ -95,8 +95,8 @@ def check_image(image: Any, place: int | str) -> Image:
 
 
 def _check_array(array: AnyArray, where: str) -> Image:
-    array = as_8_bits(array, where)
-    if array.dtype != np.uint8:
+    array = in_native_order(array)
+    if depth_of(array.dtype) is None:
         raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}")
     if array.ndim == 2:
         array = array[:, :, None]
@@ -129,12 +129,12 @@ def as_tensor(value: Any) -> torch.Tensor | None:
 
 def check_tensor(tensor: torch.Tensor) -> bool:
     """A batch [N, H, W, C] or [N, C, H, W] -> whether channels come last; they do where both could be."""
-    _check_kind("images", tensor, "uint8 [N, H, W, C] or [N, C, H, W]")
+    _check_kind("images", tensor, f"{ACCEPTED} [N, H, W, C] or [N, C, H, W]")
     shape = tuple(tensor.shape)
     is_last = channels_last(*shape[1::2]) if len(shape) == 4 else None
     if is_last is None or 0 in shape[1:]:
         raise ValueError(
-            f"images: got shape {shape}; accepted: uint8 [N, H, W, C] or [N, C, H, W] with C = 1 to 32, or a list of "
+            f"images: got shape {shape}; accepted: [N, H, W, C] or [N, C, H, W] with C = 1 to 32, or a list of "
             f"images {_ACCEPTED}"
         )
     _check_sides("images", shape, shape[1:3] if is_last else shape[2:])
@@ -147,8 +147,7 @@ def check_tensors(tensors: Sequence[torch.Tensor], names: str = NAMES) -> list[t
 
 
 def _hwc(tensor: torch.Tensor, where: str) -> torch.Tensor:
-    """An image as [H, W, C], without a copy of uint8; channels come last where they could be first as well."""
-    tensor = tensor_as_8_bits(tensor, where)
+    """An image as [H, W, C], without a copy; channels come last where they could be first as well."""
     _check_kind(where, tensor, _ACCEPTED_TENSORS)
     shape = tuple(tensor.shape)
     image = tensor[:, :, None] if tensor.ndim == 2 else tensor
@@ -162,8 +161,10 @@ def _hwc(tensor: torch.Tensor, where: str) -> torch.Tensor:
 
 
 def _check_kind(where: str, tensor: torch.Tensor, accepted: str) -> None:
-    if tensor.dtype != torch.uint8:
+    if tensor.dtype not in _TENSOR_DTYPES:
         raise TypeError(f"{where}: got dtype {str(tensor.dtype).removeprefix('torch.')}; accepted: {accepted}")
+    if tensor.requires_grad:
+        raise TypeError(f"{where}: got a tensor that requires a gradient; accepted: tensor.detach()")
     if tensor.layout != torch.strided:
         raise TypeError(f"{where}: got a tensor of layout {tensor.layout}; accepted: a dense one, {accepted}")
 
@@ -273,7 +274,9 @@ class RaggedBatch:
         """
         is_cuda = resolve(device).startswith("cuda")
         arrays = check_images(images)
-        shapes = shapes_of(arrays)
+        shapes, depth = shapes_of(arrays), depth_of_batch(arrays)
+        if depth.is_deep:
+            raise TypeError(f"images: got {depth}; accepted in a RaggedBatch: uint8")
         offsets, total = packed_offsets(shapes)
         data = torch.empty(total, dtype=torch.uint8, device="cpu", pin_memory=is_cuda)
         write_images(data.numpy(), arrays, offsets)

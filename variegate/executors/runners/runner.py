@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
 import torch
 
-from variegate.arrays import Int32Array
 from variegate.decode.gpu import check_decode
 from variegate.executors.runners.devices import resolve
 from variegate.executors.runners.encoded_batch import EncodedBatch
@@ -44,10 +43,6 @@ class Runner(Protocol):
 
     def take(self, images: Any, names: str = NAMES) -> Any:
         """Check a batch and bring it where ``run`` needs it. ``names``: what errors call an image."""
-        ...
-
-    def shapes(self, images: Any) -> Int32Array:
-        """Height, width and channels of every image, int32[N, 3], without bringing anything anywhere."""
         ...
 
     def run(self, program: Program, batch: Any) -> Tensors:
@@ -90,4 +85,4 @@ class ForkedRunner:
             "start processes by 'spawn' or 'forkserver', or use device='cpu' in them"
         )
 
-    take = shapes = run = decode_and_run = _refuse
+    take = run = decode_and_run = _refuse

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from variegate.arrays import AnyArray, Float64Array
 from variegate.native.library import data_ptr, entry
+from variegate.program.depth import Depth, needs_levels
 from variegate.program.draws.instructions import EMISSION, INSTRUCTION, LANES, DrawFailure, DrawOp
 from variegate.program.draws.recorder import (
     NONE,
@@ -53,6 +54,7 @@ class Record:
     copies: int
     uses_epoch: bool
     notes: tuple[Emission, ...]
+    needs_levels: tuple[str, ...]  # names of instructions that are defined on 256 levels alone
     # The record for other formats after the first callbacks.
     again: Callable[[tuple[Output, ...]], Record]
 
@@ -71,6 +73,11 @@ class Record:
     def is_native(self) -> bool:
         """True if native calls are enough: nothing is drawn in Python or comes with a batch."""
         return not (self.callbacks or self.columns)
+
+    def check_levels(self, depth: Depth) -> None:
+        """Raise ValueError if images of this depth would get an instruction that is defined on 256 levels alone."""
+        if depth.is_deep and self.needs_levels:
+            raise needs_levels(self.needs_levels[0], depth)
 
     # -- running ---------------------------------------------------------------------------------------------------
 
@@ -318,6 +325,7 @@ def _record(
         recorder.copies,
         recorder.uses_epoch,
         tuple(recorder.emissions),
+        tuple(recorder.needs_levels),
         partial(record_of, transform, output, num_channels, epoch),
     )
 

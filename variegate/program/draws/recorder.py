@@ -15,7 +15,7 @@ from variegate.arrays import AnyArray, Float64Array
 from variegate.program.channels import color_of, refuse_color
 from variegate.program.draws.instructions import DrawOp
 from variegate.program.draws.values import NotRecordable, Number, Value, cos, exp, log, select, sqrt
-from variegate.program.ops import SPECS, Op
+from variegate.program.ops import NEEDS_LEVELS, SPECS, Op
 from variegate.program.program import Output
 from variegate.program.rng import GAMMA_SLOTS
 from variegate.program.sampling import CHOICE, Sampling, check_place
@@ -97,6 +97,8 @@ class Recorder:
     columns: list[Callable[[Sampling], npt.ArrayLike]] = field(default_factory=list)
     arrays: list[Float64Array] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    # What errors call instructions that are defined on 256 levels alone.
+    needs_levels: list[str] = field(default_factory=list)
     tables: dict[str, list[AnyArray]] = field(default_factory=dict)
     num_registers: int = 0
     num_rectangles: int = 0
@@ -203,7 +205,7 @@ class Recorder:
 
     @property
     def _lists(self) -> tuple[list[Any], ...]:
-        return self.code, self.emissions, self.callbacks, self.columns, self.names
+        return self.code, self.emissions, self.callbacks, self.columns, self.names, self.needs_levels
 
 
 class DrawContext:
@@ -495,8 +497,11 @@ class DrawContext:
         if recorder.is_blended and not (isinstance(op, Op) and SPECS[op].commutes_with_blend):
             raise NeedsPythonCopies
         check_place(shown_as, op, args, recorder.output, recorder.mixer)
+        opcodes = list(among) if isinstance(op, Value) else [int(op)]
         if self.num_channels != 3:
-            refuse_color(among or [int(op)], name, self.num_channels)
+            refuse_color(opcodes, name, self.num_channels)
+        if NEEDS_LEVELS[opcodes].any():
+            recorder.needs_levels.append(name or shown_as)
         if fill is not None:
             fill = color_of(f"{name or shown_as}: fill", fill, self.num_channels, self.table)
         height, width = (NONE, NONE) if size is None else map(recorder.register, size)

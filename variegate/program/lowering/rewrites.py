@@ -11,6 +11,7 @@ import numpy as np
 from variegate.arrays import AnyArray, Int16Array, Int64Array, UInt8Array
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 from variegate.native.structs import LOWERING, pack_struct
+from variegate.program.depth import Depth
 from variegate.program.ops import KIND_OF, NEUTRAL_OF, SPECS, Op
 from variegate.program.passes import PASS_FIELDS
 from variegate.program.program import INSTRUCTION_ARRAYS, Program, ProgramArrays, Tables, empty_instructions
@@ -92,6 +93,7 @@ def new_work(
     composed: bool = True,
     measured_once: bool = False,
     nearest: bool = False,
+    depth: Depth = Depth.UINT8,
 ) -> LoweringWork:
     """``program``: arrays of R programs of K slots, in C order and writable.
 
@@ -110,6 +112,7 @@ def new_work(
     room = {"rows": rows, "slots": slots, "room_for_luts": _LUTS, "kernel_values": _KERNEL_VALUES}
     room |= {"lut_channels": tables.luts.shape[1]}
     flags = {"composed": int(composed), "measured_once": int(measured_once), "nearest": int(nearest)}
+    flags |= {"is_deep": int(depth.is_deep)}
     memory = pack_struct(LOWERING, **program._asdict(), **made, **room, **flags, **_RESULTS, records=0)
     return LoweringWork(program, made["luts"], made["kernels"], memory, tuple(made.values()))
 
@@ -141,7 +144,7 @@ def rewrite_program(program: Program, composed: bool, measured_once: bool, neare
     read = {name: as_c_contiguous(getattr(program, name)) for name in ("in_shape", "ids", "key")}
     rows, slots = program.opcode.shape
     arrays = program.arrays()._replace(**changed, **read, **_lowered_arrays(rows, slots))
-    work = new_work(arrays, program.tables, composed, measured_once, nearest)
+    work = new_work(arrays, program.tables, composed, measured_once, nearest, program.depth)
     work.lower()
     longest = work.field("longest")
     passes = int(arrays.num_passes.max(initial=1))

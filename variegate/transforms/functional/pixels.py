@@ -11,13 +11,15 @@ from typing import Annotated, Any, cast
 import numpy as np
 
 from variegate import transforms as T
-from variegate.arrays import UInt8Array
+from variegate.arrays import ImageArray
 from variegate.checks import as_integer, as_number, as_numbers
+from variegate.executors.batches import depth_of_batch
 from variegate.ops.arguments import MAX_LENGTH, FillColor, Finite, Length, axes
 from variegate.ops.base import Recorded
 from variegate.ops.filters import Clip, KernelSizes
 from variegate.ops.output import GrayChannels, check_fractions
 from variegate.ops.schema import LARGEST, Converted, Exactly, Range
+from variegate.program.depth import Depth
 from variegate.program.ops import Op
 from variegate.program.program import Output
 from variegate.transforms.functional.declared import checked
@@ -132,15 +134,15 @@ def erase(
         plain = v.tolist() if hasattr(v, "tolist") else v
         first = single.sampling.rectangle(i, j, h, w)
         return single.emit(Op.ERASE, first, 1, fill=FillColor().check("v", plain, error=refused)).run(device)
-    patch = _patch(v, (h, w, single.channels))
     out = single.result(device)
+    patch = _patch(v, (h, w, single.channels), depth_of_batch(out))
     hidden = out[i : i + h, j : j + w]
     hidden[...] = patch[: hidden.shape[0], : hidden.shape[1]]
     return like(img, out)
 
 
-def _patch(v: Any, shape: tuple[int, int, int]) -> UInt8Array:
-    """Levels of an array [h, w, C] or a tensor [C, h, w], for every pixel of ``shape``."""
+def _patch(v: Any, shape: tuple[int, int, int], depth: Depth) -> ImageArray:
+    """Values of an array [h, w, C] or a tensor [C, h, w], for every pixel of ``shape``."""
     is_array = isinstance(v, np.ndarray)
     values = v if is_array else v.detach().cpu().numpy()
     if values.ndim == 3 and not is_array:
@@ -152,7 +154,7 @@ def _patch(v: Any, shape: tuple[int, int, int]) -> UInt8Array:
         accepted = f"a level, {channels} of them, a tensor [{channels}, {height}, {width}] or an array "
         accepted += f"[{height}, {width}, {channels}], of which each axis may be 1"
         raise refused("v", f"shape {tuple(v.shape)}", accepted)
-    return np.broadcast_to(np.clip(values, 0, 255).astype(np.uint8), shape)
+    return np.broadcast_to(np.clip(values, 0, depth.white).astype(depth.dtype), shape)
 
 
 @checked

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
+from variegate.arrays import ImageArray
+from variegate.executors.batches import depth_of_batch
 from variegate.executors.runners.devices import compiled_for_one, get_executor
 from variegate.ops.arguments import ArgumentError, InterpolationName, PaddingMode
 from variegate.ops.base import Recorded, Transform
@@ -17,12 +19,14 @@ from variegate.ops.magnitude import (
     BORDER_FLAGS,
     INTERPOLATION_FLAGS,
 )
+from variegate.program.depth import ACCEPTED, Depth
 from variegate.program.ops import INTERPOLATION_BITS, Op
 from variegate.program.program import MAX_SIDE, Output, is_kernel_image
 from variegate.program.rng import stream_of
 from variegate.program.scalar_draw import NeedsBatch, ScalarDraw, single_sampling
 
-# A uint8 array [H, W, C] with C = 1 or 3, or [H, W]; a torch tensor of these shapes or [C, H, W]; or a PIL image.
+# An array [H, W, C] with C = 1 or 3, or [H, W], of a ``Depth``; a torch tensor of these shapes or [C, H, W]; or a PIL
+# image.
 Img = TypeVar("Img", bound=Any)
 Declared = TypeVar("Declared", bound=Transform)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -33,7 +37,7 @@ refused = partial(ArgumentError, None)
 # Flags of maps that read between pixels.
 INTERPOLATED = (1 << INTERPOLATION_BITS) - 1
 _GRAY_MODES = ("1", "L", "LA", "La")
-_ACCEPTED = "a uint8 array [height, width, channels] with 1 or 3 channels, or [height, width]"
+_ACCEPTED = "an array [height, width, channels] with 1 or 3 channels, or [height, width]"
 _ALSO = f"{_ACCEPTED}; a tensor, also [channels, height, width]; or a PIL image"
 
 
@@ -41,8 +45,8 @@ def shape_of(img: Any) -> tuple[int, int, int]:
     """Height, width and channels of a checked image.
 
     Raises:
-        ValueError: for anything that is not a uint8 [H, W, 1 or 3] or [H, W] array, a tensor of such a shape or
-            [1 or 3, H, W], or a PIL image, of at least one pixel.
+        ValueError: for anything that is not an array [H, W, 1 or 3] or [H, W], a tensor of such a shape or
+            [1 or 3, H, W], or a PIL image, of at least one pixel; and for dtypes that are no ``Depth``.
     """
     if is_kernel_image(img) or isinstance(img, Recorded):
         return img.shape
@@ -53,8 +57,8 @@ def shape_of(img: Any) -> tuple[int, int, int]:
     shape, dtype = getattr(img, "shape", None), getattr(img, "dtype", None)
     if shape is None or dtype is None:
         raise refused("img", type(img).__name__, _ALSO)
-    if str(dtype).removeprefix("torch.") != "uint8":
-        raise refused("img.dtype", str(dtype), "uint8")
+    if str(dtype).removeprefix("torch.") not in map(str, Depth):
+        raise refused("img.dtype", str(dtype), ACCEPTED)
     if is_planar(img):
         shape = (*shape[1:], shape[0])
     if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3)):
@@ -73,7 +77,7 @@ def _is_tensor(img: Any) -> bool:
     return not isinstance(img, np.ndarray) and hasattr(img, "numpy")
 
 
-def pixels_of(img: Any) -> npt.NDArray[np.uint8]:
+def pixels_of(img: Any) -> ImageArray:
     """A checked image as a contiguous array [H, W, C]. PIL images of other modes become gray or RGB."""
     if is_kernel_image(img):
         return img
@@ -81,7 +85,7 @@ def pixels_of(img: Any) -> npt.NDArray[np.uint8]:
         from variegate.decode import pixels_of_pil
 
         return pixels_of_pil(img, "img")
-    array: npt.NDArray[np.uint8] = img.cpu().numpy() if _is_tensor(img) else np.asarray(img)
+    array: ImageArray = img.cpu().numpy() if _is_tensor(img) else np.asarray(img)
     if is_planar(img):
         array = array.transpose(1, 2, 0)
     return np.ascontiguousarray(array if array.ndim == 3 else array[:, :, None])
@@ -143,8 +147,8 @@ class Single(Generic[Img]):
         sampling = single_sampling(image.in_shape, image.sample_id, image.stream)
         sampling.output = UINT8
         transform.sample(sampling, np.zeros(1, np.intp), 0)
-        program = sampling.finish(sampling.output)
         pixels = pixels_of(self.img)
+        program = sampling.finish(sampling.output).for_depth(depth_of_batch(pixels))
         read = np.ascontiguousarray(np.broadcast_to(pixels, program.in_shape[0]))
         return like(self.img, get_executor(device)(program, [read])[0])
 
@@ -155,7 +159,8 @@ class Single(Generic[Img]):
         pixels = pixels_of(self.img)
         if device == "cpu":
             return compiled_for_one()(self.sampling, pixels, output)
-        return get_executor(device)(self.sampling.finish(output), [pixels])[0]
+        program = self.sampling.finish(output).for_depth(depth_of_batch(pixels))
+        return get_executor(device)(program, [pixels])[0]
 
 
 def declared(declare: Callable[[], Declared], **names: str) -> Declared:

@@ -1,0 +1,202 @@
+// Values of uint16 and float32: operations on each channel, statistics and hue.
+#include "deep.h"
+#include "interleave.h"
+#include "mathematics.h"
+#include "scratch.h"
+#include "statistics.h"
+#include "values.h"
+
+namespace vg::VG_LEVEL {
+namespace {
+
+// CONTRAST and AUTOCONTRAST: shift + scale * (value - center), of a channel.
+struct Line {
+  f32 center, scale, shift;
+};
+
+// What 1 becomes: of integers nearly one more than white, so that what is nearly white becomes that.
+template <class Element> constexpr f32 GREATEST = IS_FLOAT<Element> ? 1 : WHITE<Element> + 0.999f;
+
+// Of the values that equalizing counts.
+constexpr i64 BINS = 256;
+
+// As torchvision converts to uint8 and back: integers by their highest bits.
+VG_INLINE u8 bin_of(u16 value) { return (u8)(value >> 8); }
+VG_INLINE u8 bin_of(f32 value) { return (u8)(i32)(truncate_value<f32>(value) * 255.999f); }
+
+// A float's highest bits; of integers, those of their binary form.
+template <class Element> VG_INLINE Element keep_bits(Element value, i64 bits) {
+  if constexpr (IS_FLOAT<Element>) {
+    const f32 levels = (f32)((i64)1 << bits), level = floor_of(value * levels);
+    return min_of(level > 0 ? level : 0, levels - 1) / levels;
+  } else {
+    return (Element)(value & ~((1 << (8 * (i64)sizeof(Element) - bits)) - 1));
+  }
+}
+
+// Rows of the image that the statistic at slot `k` sees, as operations from `begin` on leave them.
+template <class Element, class Use>
+void for_each_seen_row(const Row &row, i64 begin, i64 k, const ImageOf<Element> &image, const Rectangle &part,
+                       Scratch &s, Use use) {
+  const i64 pixels = part.right - part.left;
+  if (pixels <= 0) return;
+  const PlanesOf<Element> planes = s.row.planes<Element>();
+  for (i64 line = part.top; line < part.bottom; line++) {
+    copy_pixels(image, line * image.width + part.left, pixels, false, planes, 0);
+    for (i64 j = begin; j < k; j++) apply_value(row, j, image.channels, s.tables.luts.at, planes, {0, pixels});
+    use(planes, pixels);
+  }
+}
+
+// What a statistic sees beside the image: so many pixels of a color.
+template <class Element> struct Outside {
+  i64 pixels;
+  Element color[3];
+};
+
+template <class Element, class Each>
+void measure_contrast(const Row &row, i64 slot, i64 channels, i64 seen, const Outside<Element> &outside, Line *lines,
+                      Each for_each) {
+  auto gray = [=](Element r, Element g, Element b) { return channels == 1 ? (f32)r : gray_of<Element>(r, g, b); };
+  f64 sum = (f64)outside.pixels * (f64)gray(outside.color[0], outside.color[1], outside.color[2]);
+  for_each([&](PlanesOf<Element> planes, i64 pixels) {
+    for (i64 x = 0; x < pixels; x++) sum += (f64)gray(planes[0][x], planes[1][x], planes[2][x]);
+  });
+  const f32 center = (f32)(sum / (f64)(seen + outside.pixels));
+  for (i64 c = 0; c < 3; c++) lines[c] = {center, (f32)row.args[slot][0], center};
+}
+
+template <class Element, class Each>
+void measure_extremes(i64 channels, const Outside<Element> &outside, Line *lines, Each for_each) {
+  Element low[3], high[3];
+  bool is_first = outside.pixels == 0;
+  for (i64 c = 0; c < channels; c++) low[c] = high[c] = outside.color[c];
+  for_each([&](PlanesOf<Element> planes, i64 pixels) {
+    for (i64 c = 0; c < channels; c++) {
+      Element least = is_first ? planes[c][0] : low[c], greatest = is_first ? planes[c][0] : high[c];
+      for (i64 x = 0; x < pixels; x++) {
+        least = min_of(least, planes[c][x]);
+        greatest = max_of(greatest, planes[c][x]);
+      }
+      low[c] = least;
+      high[c] = greatest;
+    }
+    is_first = false;
+  });
+  for (i64 c = 0; c < channels; c++) {
+    if (low[c] < high[c]) lines[c] = {(f32)low[c], WHITE<Element> / ((f32)high[c] - (f32)low[c]), 0};
+    else lines[c] = {0, 1, 0};
+  }
+}
+
+template <class Element, class Each>
+void measure_histogram(i64 channels, const Outside<Element> &outside, u8 *tables, Each for_each) {
+  i64 counts[3][BINS] = {};
+  for (i64 c = 0; c < channels; c++) counts[c][bin_of(outside.color[c])] += outside.pixels;
+  for_each([&](PlanesOf<Element> planes, i64 pixels) {
+    for (i64 c = 0; c < channels; c++)
+      for (i64 x = 0; x < pixels; x++) counts[c][bin_of(planes[c][x])]++;
+  });
+  for (i64 c = 0; c < channels; c++) equalize_table(counts[c], tables + BINS * c);
+}
+
+}  // namespace
+
+template <class Element>
+void measure_statistics(const Row &row, const i32 *pass, const ImageOf<Element> &image, Scratch &s) {
+  const i64 begin = pass[PassField::BEGIN], channels = image.channels;
+  i64 map_slot = -1;
+  for (i64 k = begin; k < pass[PassField::STATISTICS_END]; k++) {
+    if (row.kind(k) == Kind::GEOMETRY) map_slot = k;
+    if (row.kind(k) != Kind::STATISTIC) continue;
+    const Seen seen = seen_by_statistics(row.map_slots(), map_slot, image.height, image.width);
+    const Rectangle &part = seen.part;
+    Outside<Element> outside = {seen.outside, {}};
+    if (map_slot >= 0) color_after(row, map_slot, k, channels, s, outside.color);
+    const i64 area = max_of<i64>(0, part.bottom - part.top) * max_of<i64>(0, part.right - part.left);
+    auto for_each = [&](auto use) { for_each_seen_row(row, begin, k, image, part, s, use); };
+    u8 *to = s.tables.lut(k);
+    switch ((StatisticOp)row.opcode[k]) {
+      case StatisticOp::CONTRAST: measure_contrast(row, k, channels, area, outside, (Line *)to, for_each); break;
+      case StatisticOp::AUTOCONTRAST: measure_extremes(channels, outside, (Line *)to, for_each); break;
+      case StatisticOp::EQUALIZE: measure_histogram(channels, outside, to, for_each);
+    }
+  }
+}
+
+template <class Element> void change_channel(const Row &row, i64 slot, i64 c, const u8 *measured, i64 count,
+                                             Element *values) {
+  constexpr f32 white = WHITE<Element>;
+  const f64 *a = row.args[slot];
+  const f32 first = (f32)a[0], second = (f32)a[1];
+  const u8 *known = measured + 768 * slot;
+  auto change = [=](auto new_value) {
+    for (i64 x = 0; x < count; x++) values[x] = truncate_value<Element>(new_value((f32)values[x]));
+  };
+  switch (row.opcode[slot]) {
+    case Op::BRIGHTNESS: return change([=](f32 value) { return first * value; });
+    case Op::GAMMA: {
+      const f32 gain = second * GREATEST<Element>;
+      return change([=](f32 value) { return gain * power_of(value / white, first); });
+    }
+    case Op::POSTERIZE: {
+      const i64 bits = (i64)clamp(a[0], 0.0, 8.0);
+      for (i64 x = 0; x < count; x++) values[x] = keep_bits(values[x], bits);
+      return;
+    }
+    case Op::SOLARIZE: {
+      const f32 threshold = first * UNIT<Element>;
+      return change([=](f32 value) { return pick(value < threshold, value, white - value); });
+    }
+    case Op::SOLARIZE_ADD: {
+      const f32 addition = first * UNIT<Element>, threshold = second * UNIT<Element>;
+      return change([=](f32 value) { return value + pick(value < threshold, addition, 0); });
+    }
+    case Op::INVERT: return change([=](f32 value) { return white - value; });
+    case Op::RGB_SHIFT: {
+      const f32 shift = (f32)(i64)a[c] * UNIT<Element>;
+      return change([=](f32 value) { return value + shift; });
+    }
+    case Op::CONTRAST:
+    case Op::AUTOCONTRAST: {
+      const Line line = ((const Line *)known)[c];
+      return change([=](f32 value) { return line.shift + line.scale * (value - line.center); });
+    }
+    default:  // Op::EQUALIZE
+      for (i64 x = 0; x < count; x++) {
+        const u8 level = known[BINS * c + bin_of(values[x])];
+        values[x] = IS_FLOAT<Element> ? from_byte<Element>(level) : (Element)(level << 8);
+      }
+  }
+}
+
+// Hue as torchvision turns it: to HSV and back in floats.
+template <class Element> void turn_hue(PlanesOf<Element> planes, Range columns, f32 turn) {
+  constexpr f32 white = WHITE<Element>;
+  for (i64 x = columns.first; x < columns.end; x++) {
+    const f32 r = planes[0][x] / white, g = planes[1][x] / white, b = planes[2][x] / white;
+    const f32 high = max_of(max_of(r, g), b), low = min_of(min_of(r, g), b), span = high - low;
+    const bool is_gray = !(span > 0);
+    const f32 divisor = pick(is_gray, 1, span), saturation = span / pick(is_gray, 1, high);
+    const f32 from_r = (high - r) / divisor, from_g = (high - g) / divisor, from_b = (high - b) / divisor;
+    const f32 sextant =
+        pick(high == r, from_b - from_g, pick(high == g, 2 + from_r - from_b, 4 + from_g - from_r)) / 6 + turn;
+    const f32 hue = 6 * (sextant - floor_of(sextant));
+    // Each channel fades from high to low by its distance from the sextants in which it is high.
+    constexpr f32 CENTER[] = {0, 2, 4};
+    for (int c = 0; c < 3; c++) {
+      const f32 apart = abs_of(hue - CENTER[c]), away = min_of(apart, 6 - apart);
+      const f32 faded = clamp(away - 1, 0.0f, 1.0f);
+      planes[c][x] = truncate_value<Element>(high * (1 - saturation * faded) * GREATEST<Element>);
+    }
+  }
+}
+
+#define VG_COMPILE_ALL(Element)           \
+  VG_COMPILE(change_channel, Element)     \
+  VG_COMPILE(measure_statistics, Element) \
+  VG_COMPILE(turn_hue, Element)
+VG_COMPILE_ALL(u16)
+VG_COMPILE_ALL(f32)
+
+}  // namespace vg::VG_LEVEL

@@ -1,0 +1,55 @@
+"""Types of the numbers that pixels are."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from variegate.arrays import AnyArray
+
+
+class Depth(IntEnum):
+    """Types of the numbers that pixels are. Black is 0 in each."""
+
+    UINT8 = 0
+    UINT16 = 1
+    FLOAT32 = 2
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return _DTYPES[self]
+
+    @property
+    def white(self) -> float:
+        """The value of white."""
+        return _WHITE[self]
+
+    @property
+    def is_deep(self) -> bool:
+        """True for more than 256 levels."""
+        return self is not Depth.UINT8
+
+    def __str__(self) -> str:
+        return self.dtype.name
+
+
+_DTYPES = np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32)
+_WHITE = 255.0, 65535.0, 1.0
+_KNOWN = {depth.dtype: depth for depth in Depth}
+ACCEPTED = "uint8, uint16 or float32"
+
+
+def depth_of(dtype: Any) -> Depth | None:
+    """The depth of images of a NumPy dtype; None if it is not accepted."""
+    return _KNOWN.get(dtype)
+
+
+def in_native_order(array: AnyArray) -> AnyArray:
+    """Numbers of the other byte order, as some files have them, in this processor's."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def needs_levels(name: str, depth: Depth) -> ValueError:
+    return ValueError(f"{name}: got images of {depth}, and is defined on 256 levels; accepted: uint8 images")
