@@ -21,7 +21,7 @@ GUIDES = {
         "index": "faster-loading.md",
         "augment": "engine.md",
     },
-    **{"train": "training.md", "search": "search.md", "evaluate": "search.md"},
+    **{"train": "training.md", "search": "policy-search.md", "evaluate": "policy-search.md"},
 }
 
 

@@ -41,7 +41,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_static", "search.md"]
+exclude_patterns = ["_static"]
 smartquotes = False  # "nearest" is a value
 nitpicky = True
 
@@ -53,12 +53,11 @@ myst_links_external_new_tab = False
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
-# Files that are other pages of the site: those outside of docs/, and one whose name is that of Sphinx's own page.
+# Files outside of docs/ that are pages of the site.
 ELSEWHERE = {
     "README.md": "index",
     "CONTRIBUTING.md": "project/contributing",
     "CHANGELOG.md": "project/changelog",
-    "docs/search.md": "policy-search",
 }
 FENCE = re.compile(r"(^```.*?^```$)", re.M | re.S)
 TARGET = re.compile(r"(\]\()([^)\s]+)(\))")

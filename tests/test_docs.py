@@ -50,7 +50,7 @@ NOT_RUN = {
     "docs/migration/torchvision.md": [""],
     "docs/tutorials/detection.md": ["from torchvision"],
     "docs/pipelines.md": ["# mine.py"],
-    "docs/training.md": ["step=train_step"],
+    "docs/training-diagnosis.md": ["step=train_step"],
     "docs/training-loop.md": ["torch.autocast(", "init_process_group("],
     "docs/ray.md": ["ray.data.", "dataset.map_batches("],
 }
