@@ -16,37 +16,20 @@ pytestmark = pytest.mark.process
 PIPE = subprocess.PIPE
 
 
-@pytest.mark.parametrize(
-    ("code", "ends"),
-    [
-        ("", 0),
-        ("import sys; sys.exit(3)", 3),
-        ("raise SystemExit", 0),
-        ("import os; os._exit(7)", 7),
-        ("1 / 0", 1),
-        ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL),
-        ("raise KeyboardInterrupt", -signal.SIGINT),
-        ("import signal; signal.raise_signal(signal.SIGTERM)", -signal.SIGTERM),
-    ],
-)
-def test_it_ends_as_python_does(code: str, ends: int) -> None:
-    ran = run_python(code)
-    fresh = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (fresh.returncode, fresh.stdout, fresh.stderr)
-    assert ran.returncode == ends
-
-
-def test_words_on_standard_error_are_pythons() -> None:
-    ran = run_python("def f():\n    raise ValueError('so')\n\nf()")
-    assert ran.stderr == (
-        'Traceback (most recent call last):\n  File "<string>", line 4, in <module>\n  File "<string>", line 2, in f\n'
-        "ValueError: so\n"
-    )
-    assert run_python("import sys; sys.exit('so')").stderr == "so\n"
-
-
-def test_what_is_left_to_do_at_the_end_is_done() -> None:
-    code = """
+def test_it_ends_as_python_does() -> None:
+    ends = {
+        "": 0,
+        "import sys; sys.exit(3)": 3,
+        "raise SystemExit": 0,
+        "import os; os._exit(7)": 7,
+        "1 / 0": 1,
+        "import os; os.kill(os.getpid(), 9)": -signal.SIGKILL,
+        "raise KeyboardInterrupt": -signal.SIGINT,
+        "import signal; signal.raise_signal(signal.SIGTERM)": -signal.SIGTERM,
+        "import sys; sys.exit('so')": 1,
+        "def f():\n    raise ValueError('so')\n\nf()": 1,
+        # What is left to do at the end is done.
+        """
 import atexit, threading, time
 class Late:
     def __del__(self):
@@ -55,8 +38,13 @@ late = Late()
 atexit.register(print, "handled")
 threading.Thread(target=lambda: (time.sleep(0.1), print("joined"))).start()
 print("left", end=" ")
-"""
-    assert run_python(code).stdout == "left joined\nhandled\ncollected\n"
+""": 0,
+    }
+    for code, expected in ends.items():
+        ran = run_python(code)
+        fresh = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert (ran.returncode, ran.stdout, ran.stderr) == (fresh.returncode, fresh.stdout, fresh.stderr), code
+        assert ran.returncode == expected, code
 
 
 def test_its_surroundings_are_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,8 +57,7 @@ def test_its_surroundings_are_its_own(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(AssertionError, match="VARIEGATE_LEVEL"):
         run_python(code, env={**os.environ, "VARIEGATE_LEVEL": "x86-64"})
 
-
-def test_it_reads_and_writes_what_it_is_given(tmp_path: Path) -> None:
+    # It reads and writes what it is given.
     code = "import sys; print(sys.stdin.read(), end=''); print('ü', file=sys.stderr)"
     long = "ä\n" * 100_000  # more than a pipe holds
     ran = run_python(code, input=long)
@@ -82,8 +69,15 @@ def test_it_reads_and_writes_what_it_is_given(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "there\ntoo"
     assert child.poll() == child.returncode == 0
 
+    # Nothing of another child is seen.
+    first = "import sys, variegate; sys.modules['left'] = variegate; variegate.left = left = 1"
+    assert run_python(first).returncode == 0
+    assert run_python("import sys, variegate; print('left' in sys.modules, hasattr(variegate, 'left'))").stdout == (
+        "False False\n"
+    )
 
-def test_several_at_once_answer_one_after_another() -> None:
+
+def test_several_at_once_answer_one_after_another_and_take_signals() -> None:
     code = "import sys; print('ready', flush=True); print(sys.stdin.readline(), end='')"
     children = [start_python(code, stdin=PIPE, stdout=PIPE, text=True) for _ in range(3)]
     for child in children:
@@ -93,9 +87,6 @@ def test_several_at_once_answer_one_after_another() -> None:
         assert child.communicate(f"{number}\n", timeout=60) == (f"{number}\n", None)
         assert child.returncode == 0
     assert len({child.pid for child in children}) == 3
-
-
-def test_signals_reach_it_and_its_group() -> None:
     # In short sleeps: a signal that comes just before a long one is answered after it.
     code = "import time; print('ready', flush=True)\nwhile True: time.sleep(0.05)"
     for send in (lambda child: child.send_signal(signal.SIGINT), lambda child: os.killpg(child.pid, signal.SIGINT)):
@@ -108,8 +99,7 @@ def test_signals_reach_it_and_its_group() -> None:
         with pytest.raises(ProcessLookupError):
             os.kill(child.pid, 0)
 
-
-def test_what_takes_too_long_is_killed() -> None:
+    # What takes too long is killed.
     with pytest.raises(subprocess.TimeoutExpired):
         run_python("import time; time.sleep(600)", timeout=0.2)
     with start_python("import time; time.sleep(600)") as child:
@@ -119,24 +109,16 @@ def test_what_takes_too_long_is_killed() -> None:
     assert child.returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork"])
-def test_it_begins_processes_of_its_own(method: str, tmp_path: Path) -> None:
-    code = f"""
+def test_it_begins_processes_of_its_own(tmp_path: Path) -> None:
+    code = """
 import multiprocessing, os
-context = multiprocessing.get_context({method!r})
-with context.Pool(2) as pool:
-    print(pool.map(abs, [-1, -2]), pool.apply(os.getcwd), pool.apply(os.getppid) == os.getpid())
+for method in ("spawn", "fork"):
+    context = multiprocessing.get_context(method)
+    with context.Pool(2) as pool:
+        print(pool.map(abs, [-1, -2]), pool.apply(os.getcwd), pool.apply(os.getppid) == os.getpid())
 """
     ran = run_python(code, cwd=tmp_path)
-    assert (ran.stdout, ran.stderr) == (f"[1, 2] {tmp_path} True\n", "")
-
-
-def test_nothing_of_another_child_is_seen() -> None:
-    first = "import sys, variegate; sys.modules['left'] = variegate; variegate.left = left = 1"
-    assert run_python(first).returncode == 0
-    assert run_python("import sys, variegate; print('left' in sys.modules, hasattr(variegate, 'left'))").stdout == (
-        "False False\n"
-    )
+    assert (ran.stdout, ran.stderr) == (f"[1, 2] {tmp_path} True\n" * 2, "")
 
 
 def test_tiers_can_be_chosen() -> None:

@@ -38,18 +38,6 @@ FORBIDDEN = {
     "rich",
     "typer",
 }
-# torch decides for itself what it imports; we answer for what comes on top.
-IMPORT_PROBE = """
-import json, sys
-import torch
-before = {name.partition(".")[0] for name in sys.modules}
-import variegate
-assert {"Augmenter", "load_policy", "transforms"} <= set(dir(variegate))
-variegate.Augmenter, variegate.load_policy, variegate.transforms
-after = {name.partition(".")[0] for name in sys.modules}
-print(json.dumps(sorted(after - before)))
-"""
-
 # The rooms of the package in the order of the data: each may import those above it alone. An entry is a folder, or the
 # part of one that stands higher or lower than the rest.
 ROOMS = [
@@ -91,18 +79,19 @@ def _room(module: str) -> str:
     return next((prefix for prefix in prefixes if prefix in ROOMS), parts[0])
 
 
-@pytest.mark.process
-def test_import_loads_no_optional_package() -> None:
-    run = subprocess.run([sys.executable, "-c", IMPORT_PROBE], capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    loaded = set(json.loads(run.stdout.splitlines()[-1]))
-    assert "variegate" in loaded
-    assert loaded & FORBIDDEN == set()
+# torch decides for itself what it imports; Variegate answers for what comes on top. Then its modules are imported as on
+# Windows, as far as they import themselves: the lock between processes is imported as there, too.
+IMPORT_PROBE = """
+import builtins, importlib, json, pkgutil, sys, types
+import torch
 
-
-# As on Windows, for what Variegate imports itself: its lock between processes is imported as there, too.
-WINDOWS_PROBE = """
-import builtins, importlib, pkgutil, sys, types
+before = {name.partition(".")[0] for name in sys.modules}
+import variegate
+assert {"Augmenter", "load_policy", "transforms"} <= set(dir(variegate))
+variegate.Augmenter, variegate.load_policy, variegate.transforms
+loaded = sorted({name.partition(".")[0] for name in sys.modules} - before)
+for name in [name for name in sys.modules if name.startswith("variegate")]:
+    del sys.modules[name]
 
 missing = {"fcntl", "resource", "termios", "pwd", "grp", "posix", "readline", "curses", "syslog"}
 find = builtins.__import__
@@ -119,11 +108,13 @@ sys.modules["msvcrt"] = types.ModuleType("msvcrt")
 import variegate.io.lock
 sys.platform = platform
 del sys.modules["msvcrt"]
+imported = []
 for module in pkgutil.walk_packages(variegate.__path__, "variegate."):
     # The native library is no module; the others are Triton's functions, and what other libraries bring along.
     if not module.name.endswith("__main__") and not module.name.startswith(SKIPPED):
         importlib.import_module(module.name)
-        print(module.name)
+        imported.append(module.name)
+print(json.dumps([loaded, imported, [name for name in ("ray", "keras", "tensorflow") if name in sys.modules]]))
 """
 SKIPPED = (
     *("variegate._native", "variegate.executors.cuda.kernels"),
@@ -132,22 +123,20 @@ SKIPPED = (
 
 
 @pytest.mark.process
-def test_no_module_imports_what_windows_lacks() -> None:
-    probe = WINDOWS_PROBE.replace("SKIPPED", repr(SKIPPED))
+def test_modules_import_nothing_that_is_optional_or_that_windows_lacks() -> None:
+    probe = IMPORT_PROBE.replace("SKIPPED", repr(SKIPPED))
     run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    assert {"variegate.io.durable", "variegate.loader.cache", "variegate.jobs.engine"} <= set(run.stdout.split())
-
-
-@pytest.mark.process
-def test_a_bare_import_waits_for_nothing_heavy() -> None:
-    probe = "import sys, variegate, variegate.cli; print([m for m in ('torch', 'numpy') if m in sys.modules])"
-    run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[]"
+    loaded, imported, heavy = json.loads(run.stdout.splitlines()[-1])
+    assert "variegate" in loaded
+    assert set(loaded) & FORBIDDEN == set()
+    assert {"variegate.io.durable", "variegate.learn.tune", "variegate.jobs.engine"} <= set(imported)
+    assert heavy == [], "imported when it is asked for"
 
 
 @pytest.mark.process
 def test_a_source_that_is_not_there_is_told_before_anything_heavy_is_imported(tmp_path: Path) -> None:
+    """A bare import loads nothing heavy either."""
     commands = [
         *(["augment", "nowhere", "out"], ["augment", "no-*.tar", "out"], ["pack", "nowhere", "out"]),
         *(
@@ -160,13 +149,15 @@ def test_a_source_that_is_not_there_is_told_before_anything_heavy_is_imported(tm
     ]
     probe = f"""
 import os, sys
+import variegate
 from variegate.cli import main
+print([name for name in ("torch", "numpy") if name in sys.modules])
 os.chdir({str(tmp_path)!r})
 for command in {commands}:
-    print(command, main(command), [name for name in ("torch", "pyarrow") if name in sys.modules])
+    print(command, main(command), [name for name in ("torch", "pyarrow", "ray") if name in sys.modules])
 """
     ran = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
-    assert ran.stdout.splitlines() == [f"{command} 2 []" for command in commands], ran.stderr
+    assert ran.stdout.splitlines() == ["[]", *(f"{command} 2 []" for command in commands)], ran.stderr
     assert ran.stderr.count(": no such file or folder\n") == len(commands) - 1
     assert "no-*.tar: matches nothing" in ran.stderr
 

@@ -6,14 +6,17 @@ import json
 import os
 import re
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from tests.children import run_python, start_command
+from tests.children import start_command
 from tests.images import photo
 from variegate.cli import main
+from variegate.decode import read_image
+from variegate.errors import DecodeError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names themselves")
 
@@ -49,12 +52,11 @@ def printed(capture: pytest.CaptureFixture[bytes], *arguments: object) -> bytes:
 QUICK = ("--seconds", "0.05", "--size", "8", "--batch-size", "2")
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     "command",
     [
         ("augment", "{}", "out\x1b[1m", "--workers", "thread", "--policy", "none"),
-        ("augment", "{}", "out", "--workers", "process", "--policy", "none", "--layout", "webdataset"),
+        ("augment", "{}", "out", "--workers", "thread", "--policy", "none", "--layout", "webdataset"),
         ("preview", "{}", "--out", "sheet\x1b[1m.png", "--policy", "none"),
         ("doctor", "{}", *QUICK),
     ],
@@ -101,13 +103,13 @@ def test_json_tells_the_true_names(photos: Path, capfdbinary: pytest.CaptureFixt
     assert done["passed_over"] == [f"{photos}/{CLASS}/{ODD}"]
 
 
-@pytest.mark.process
 def test_a_traceback_ends_with_a_printable_line(photos: Path) -> None:
-    code = "import sys; from variegate.decode import read_image; read_image(sys.argv[1])"
     for path in (photos / CLASS / ODD, photos / CLASS / f"gone{ODD}"):
-        last = run_python(code, path, text=False).stderr.splitlines()[-1]
-        assert last.startswith(b"variegate.errors.DecodeError: ")
-        assert not ACTING.search(last)
+        with pytest.raises(DecodeError) as raised:
+            read_image(path)
+        (last,) = traceback.format_exception_only(raised.value)
+        assert last.startswith("variegate.errors.DecodeError: ")
+        assert not ACTING.search(last.rstrip("\n").encode())
 
 
 @pytest.mark.process

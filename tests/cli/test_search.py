@@ -16,7 +16,6 @@ import pytest
 from PIL import Image
 
 import variegate as vg
-from tests.children import run_python
 from tests.cli.searches import SMALL, run, search
 
 PBA = ("--method", "pba")
@@ -243,10 +242,3 @@ def test_a_ray_that_is_not_there_is_one_line(
     monkeypatch.setitem(sys.modules, "ray", None)
     assert run("search", stripes, "--out", out, *RAY) == 2
     assert "backend='ray' needs Ray Tune: pip install 'variegate[ray]'" in capsys.readouterr().err
-
-
-@pytest.mark.process
-def test_ray_is_imported_when_it_is_asked_for() -> None:
-    modules = "variegate.cli.search, variegate.learn.search, variegate.learn.tune"
-    ran = run_python(f"import sys, {modules}; print('ray' in sys.modules)")
-    assert (ran.stdout, ran.stderr) == ("False\n", "")

@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import torch
-from torch.utils.data import Dataset, IterableDataset
+from torch.utils.data import IterableDataset
 
 import variegate as vg
 from tests.images import photo
 from variegate import transforms as T
 
 
-class Augmented(Dataset[Any]):
-    """Item i is photo i augmented as (epoch 1, id i)."""
+class Held(IterableDataset[Any]):
+    """Photos augmented as (epoch 1, id i), and then an epoch of a Loader: ids and pixels of each batch."""
 
-    def __init__(self, augmenter: vg.Augmenter, number: int) -> None:
-        self.augmenter, self.number = augmenter, number
+    def __init__(self, augmenter: vg.Augmenter, number: int, loader: vg.Loader) -> None:
+        self.augmenter, self.number, self.loader = augmenter, number, loader
 
-    def __len__(self) -> int:
-        return self.number
-
-    def __getitem__(self, index: int) -> torch.Tensor:
+    def augmented(self) -> Iterator[tuple[Any, Any]]:
         images = [photo(40, 48), photo(40, 48)[:, ::-1]]
-        return self.augmenter(images, ids=[index, 1000 + index], epoch=1)  # type: ignore[return-value]
-
-
-class Loaded(IterableDataset[Any]):
-    """An epoch of a Loader: ids and pixels of each batch."""
-
-    def __init__(self, loader: vg.Loader) -> None:
-        self.loader = loader
+        for number in range(self.number):
+            ids = np.array([number, 500 + number])
+            yield ids, self.augmenter(images, ids=ids, epoch=1)
 
     def __iter__(self) -> Any:
+        yield from self.augmented()
         for batch in self.loader:
             yield batch.ids.astype(np.int64), batch.images
 

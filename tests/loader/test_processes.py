@@ -12,7 +12,7 @@ import textwrap
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,14 @@ import torch
 from torch.utils.data import DataLoader
 
 import variegate as vg
-from tests.children import run_python
+from tests.children import start_python
 from tests.images import photo
-from tests.loader.holding import Augmented, Halved, Loaded
+from tests.loader.holding import Halved, Held
 from tests.loader.loading import CROPPED, NORMALIZED, ids, load, pixels
 from tests.loader.samples import MemoryShards, MemorySource, jpeg
 from variegate import transforms as T
 from variegate.data.objects.dataset import open_dataset
 from variegate.threads import Threads
-
-pytestmark = pytest.mark.process
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 _PATIENCE_S = 60
@@ -81,23 +79,25 @@ SOURCES = {
 }
 
 
-@needs_fork
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("batches", [0, 1, 3, None])
-def test_a_forked_child_goes_on_to_the_next_epoch(source: str, batches: int | None) -> None:
-    """Unused, left by a break in the middle, or used up: the child's next epoch is the one that the parent's is."""
+def begun(source: str, batches: int | None) -> vg.Loader:
+    """A loader that was left after so many batches, or used up."""
     loader = load(SOURCES[source](), prefetch=3)
-    if batches is None:
-        list(loader)
-    elif batches:
-        iterator = iter(loader)
-        for _ in range(batches):
-            next(iterator)
-        del iterator
-    found = in_child(lambda: pixels(loader))
-    assert found == pixels(loader)
+    iterator = iter(loader) if batches != 0 else iter(())
+    for _ in iterator if batches is None else range(batches):
+        next(iterator, None)
+    return loader
 
 
+@pytest.mark.process
+@needs_fork
+def test_a_forked_child_goes_on_to_the_next_epoch() -> None:
+    """Unused, left by a break in the middle, or used up: the child's next epoch is the one that the parent's is."""
+    loaders = {(source, batches): begun(source, batches) for source in SOURCES for batches in (0, 1, 3, None)}
+    found = in_child(lambda: {name: pixels(loader) for name, loader in loaders.items()})
+    assert [name for name, loader in loaders.items() if found[name] != pixels(loader)] == []
+
+
+@pytest.mark.process
 @needs_fork
 def test_a_child_forked_in_the_middle_of_an_iteration_may_begin_another() -> None:
     loader = load(MemorySource(40))
@@ -118,6 +118,7 @@ def test_a_child_forked_in_the_middle_of_an_iteration_may_begin_another() -> Non
     assert found == ids(loader)
 
 
+@pytest.mark.process
 @needs_fork
 def test_forks_while_threads_are_at_work_leave_no_lock_behind() -> None:
     """Whatever the parent's threads hold when it forks: pools, results, caches, sources."""
@@ -143,6 +144,7 @@ def test_forks_while_threads_are_at_work_leave_no_lock_behind() -> None:
         worker.join()
 
 
+@pytest.mark.process
 @needs_fork
 def test_a_cache_on_disk_is_shared_by_parent_and_child(tmp_path: Path) -> None:
     loader = load(MemorySource(24), cache=tmp_path)
@@ -156,15 +158,16 @@ def test_a_cache_on_disk_is_shared_by_parent_and_child(tmp_path: Path) -> None:
     assert first.ids.tolist() == list(found)[:4]
 
 
+@pytest.mark.process
 @needs_fork
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_an_augmenter_of_the_parent_works_in_a_child(dtype: str) -> None:
+def test_an_augmenter_of_the_parent_works_in_a_child() -> None:
     """float16 by torch's cast, whose own threads do not outlive a fork."""
-    augmenter = vg.Augmenter(T.Compose([T.RandAugment(2, 9), T.Normalize(0.5, 0.25)]), dtype=dtype, num_threads=2)
+    transform = T.Compose([T.RandAugment(2, 9), T.Normalize(0.5, 0.25)])
+    augmenters = [vg.Augmenter(transform, dtype=dtype, num_threads=2) for dtype in ("float32", "float16", "bfloat16")]
     images = np.stack([photo(224, 224)] * 16)
 
-    def augment() -> bytes:
-        return bytes(augmenter(images, ids=range(16)).view(torch.uint8).numpy())
+    def augment() -> list[bytes]:
+        return [bytes(augmenter(images, ids=range(16)).view(torch.uint8).numpy()) for augmenter in augmenters]
 
     torch.ones(1 << 22).to(torch.float16)  # with all of torch's threads
     expected = augment()
@@ -172,6 +175,7 @@ def test_an_augmenter_of_the_parent_works_in_a_child(dtype: str) -> None:
     assert in_child(lambda: in_child(augment)) == expected
 
 
+@pytest.mark.process
 @needs_fork
 def test_a_gpu_is_refused_in_a_forked_child_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     augmenter = vg.Augmenter(CROPPED)
@@ -198,11 +202,17 @@ WORKERS = {"fork": 2, "forkserver": 2, "spawn": 1}
 FORK, FORKSERVER = pytest.param("fork", marks=needs_fork), pytest.param("forkserver", marks=pytest.mark.slow)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("method", [FORK, FORKSERVER, "spawn"])
-def test_workers_of_a_data_loader_hold_an_augmenter(method: str) -> None:
+@pytest.mark.parametrize("batches", [pytest.param(0, marks=pytest.mark.slow), 2])
+def test_workers_of_a_data_loader_hold_an_augmenter_and_a_loader(method: str, batches: int) -> None:
+    """Each worker goes through the epoch that the loader would begin next, whether or not one was left by a break."""
     augmenter = vg.Augmenter(T.Compose([NORMALIZED.transforms[0], Halved(), NORMALIZED.transforms[1]]), seed=4)
-    dataset = Augmented(augmenter, 6)
-    expected = [dataset[index] for index in range(6)]  # used before
+    loader = load(MemorySource(10))
+    for _, _ in zip(range(batches), loader, strict=False):
+        pass
+    dataset = Held(augmenter, 6, loader)
+    augmented = list(dataset.augmented())  # used before
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         workers = DataLoader(
@@ -213,31 +223,10 @@ def test_workers_of_a_data_loader_hold_an_augmenter(method: str) -> None:
             timeout=_PATIENCE_S,
         )
         found = list(workers)
-    for a, b in zip(found, expected, strict=True):
-        assert torch.equal(a, b)
-
-
-@pytest.mark.parametrize("method", [FORK, FORKSERVER, "spawn"])
-@pytest.mark.parametrize("batches", [pytest.param(0, marks=pytest.mark.slow), 2])
-def test_workers_of_a_data_loader_hold_a_loader(method: str, batches: int) -> None:
-    """Each worker goes through the epoch that the loader would begin next, whether or not one was left by a break."""
-    loader = load(MemorySource(10))
-    for _, _ in zip(range(batches), loader, strict=False):
-        pass
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        workers = DataLoader(
-            Loaded(loader),
-            batch_size=None,
-            num_workers=WORKERS[method],
-            multiprocessing_context=method,
-            timeout=_PATIENCE_S,
-        )
-        found = [(batch_ids.tolist(), images) for batch_ids, images in workers]
-    expected = [(batch.ids.tolist(), batch.images) for batch in loader]
+    expected = [*augmented, *((batch.ids.astype(np.int64), batch.images) for batch in loader)]
     assert len(found) == WORKERS[method] * len(expected)
-    for batch_ids, images in expected:
-        same = [other for other_ids, other in found if other_ids == batch_ids]
+    for ids_of_batch, images in expected:
+        same = [other for other_ids, other in found if other_ids.tolist() == ids_of_batch.tolist()]
         assert len(same) == WORKERS[method]
         assert all(torch.equal(other, images) for other in same)
 
@@ -326,52 +315,18 @@ def test_threads_work_where_none_can_be_started(monkeypatch: pytest.MonkeyPatch)
         threads.submit(int, "3")
 
 
-def exiting(program: str) -> subprocess.CompletedProcess[str]:
-    """Run to its end, in time."""
-    return run_python(
-        textwrap.dedent("""
-        import atexit, threading, time
-        import variegate as vg
-        from tests.loader.samples import MemorySource, MemoryShards
-        from tests.loader.loading import CROPPED, NORMALIZED, ids, load
-        from tests.images import photo
-        augmenter = vg.Augmenter(NORMALIZED, num_threads=2)
-        images = [photo(60, 80)] * 16
-        """)
-        + textwrap.dedent(program),
-        timeout=2 * _PATIENCE_S,
-    )
-
-
-def at_exit(program: str) -> str:
-    """What a program prints that must end well, in time and without a word on stderr."""
-    run = exiting(program)
-    assert run.stderr == ""
-    assert run.returncode == 0
-    return str(run.stdout)
-
-
-IN_TEARDOWN = """
-list(loader)
-class Late:
-    def __init__(self, work):
-        self.work = work
-    def __del__(self):
-        try:
-            self.work()
-        except RuntimeError as error:
-            print(error)
-augmented, loaded = Late(lambda: augmenter(images)), Late(lambda: list(loader))
+PREAMBLE = """
+import atexit, threading, time
+import variegate as vg
+from tests.loader.samples import MemorySource, MemoryShards
+from tests.loader.loading import CROPPED, NORMALIZED, ids, load
+from tests.images import photo
+augmenter = vg.Augmenter(NORMALIZED, num_threads=2)
+images = [photo(60, 80)] * 16
 """
-
-
-def test_what_comes_too_late_is_told_so() -> None:
-    lines = at_exit(f"loader = load(MemorySource(40), prefetch=3)\n{IN_TEARDOWN}").splitlines()
-    advice = "used while Python shuts down; use it before that, or in an atexit handler"
-    assert sorted(lines) == [f"Augmenter: {advice}", f"Loader: {advice}"]
-
-
-EXITS = {
+_LATE = "used while Python shuts down; use it before that, or in an atexit handler"
+# Programs that must end well, in time and without a word on stderr, and what they print.
+AUGMENTERS = {
     "augmenter in atexit": """
         augmenter(images)
         atexit.register(lambda: print(tuple(augmenter(images).shape)))
@@ -384,16 +339,7 @@ EXITS = {
         threading.Thread(target=work).start()
     """,
 }
-
-
-@pytest.mark.parametrize(
-    "program", [pytest.param(name, marks=[] if name.startswith("first") else pytest.mark.slow) for name in EXITS]
-)
-def test_augmenters_work_at_exit(program: str) -> None:
-    assert at_exit(EXITS[program]) == "(16, 3, 24, 24)\n"
-
-
-LOADERS_AT_EXIT = {
+LOADERS = {
     "in atexit": "atexit.register(lambda: print(len(ids(loader))))",
     "again in atexit": "list(loader); atexit.register(lambda: print(len(ids(loader))))",
     "goes on in atexit": """
@@ -416,41 +362,67 @@ LOADERS_AT_EXIT = {
         print(40)
     """,
 }
-
-
+TOO_LATE = """
+        list(loader)
+        class Late:
+            def __init__(self, work):
+                self.work = work
+            def __del__(self):
+                try:
+                    self.work()
+                except RuntimeError as error:
+                    print(error)
+        augmented, loaded = Late(lambda: augmenter(images)), Late(lambda: list(loader))
+"""
+DAEMON = """
+        def work():
+            while True:
+                list(loader)
+        threading.Thread(target=work, daemon=True).start()
+        time.sleep(0.5)
+        print(40, flush=True)
+"""
 # Where a stream, which one thread reads, has something of its own to wait for.
-_OF_STREAMS = ("goes on in atexit", "left open", "left by a break")
+OF_STREAMS = ("goes on in atexit", "left open", "left by a break")
 # An exit that another one holds in itself.
-_SLOW = [("MemorySource", name) for name in ("in atexit", "again in atexit", "left open", "left by a break")]
-
-
-@pytest.mark.parametrize(
-    ("source", "program"),
-    [
-        *(("MemorySource", name) for name in LOADERS_AT_EXIT if ("MemorySource", name) not in _SLOW),
-        *(("MemoryShards", name) for name in _OF_STREAMS),
-        *(pytest.param(*each, marks=pytest.mark.slow) for each in _SLOW),
-    ],
+HELD_BY_OTHERS = (
+    "augmenter in atexit",
+    "augmenter in a thread that outlives the main one",
+    "in atexit",
+    "again in atexit",
 )
-def test_loaders_end_well_at_exit(source: str, program: str) -> None:
-    made = f"loader = load({source}(40), prefetch=3)\n"
-    assert at_exit(made + textwrap.dedent(LOADERS_AT_EXIT[program])) == "40\n"
 
 
-def test_a_daemon_thread_does_not_hold_up_the_exit() -> None:
-    program = """
-    loader = load(MemorySource(40), prefetch=3)
-    def work():
-        while True:
-            list(loader)
-    threading.Thread(target=work, daemon=True).start()
-    time.sleep(0.5)
-    print(40, flush=True)
-    """
-    run = exiting(program)
-    assert run.stdout == "40\n"
-    # Python before 3.14 unwinds a daemon thread that is within torch's C++, which ends the process at once.
-    assert (run.stderr, run.returncode) in [
-        ("", 0),
-        ("terminate called without an active exception\n", -signal.SIGABRT),
-    ]
+def _programs() -> Iterator[tuple[str, str, str]]:
+    """The name of each, what it does, and the lines that it prints, sorted."""
+    for name, program in AUGMENTERS.items():
+        yield name, textwrap.dedent(program), "(16, 3, 24, 24)"
+    for source in ("MemorySource", "MemoryShards"):
+        made = f"loader = load({source}(40), prefetch=3)\n"
+        for name, program in LOADERS.items():
+            if source == "MemorySource" or name in OF_STREAMS:
+                yield f"{source} {name}", made + textwrap.dedent(program), "40"
+    made = "loader = load(MemorySource(40), prefetch=3)\n"
+    yield "too late", made + textwrap.dedent(TOO_LATE), f"Augmenter: {_LATE}\nLoader: {_LATE}"
+    yield "a daemon thread", made + textwrap.dedent(DAEMON), "40"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_programs_end_well(is_whole: bool) -> None:
+    """The first of them waits while the others are at work."""
+    programs = [one for one in _programs() if is_whole or one[0].removeprefix("MemorySource ") not in HELD_BY_OTHERS]
+    options: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    children = [start_python(PREAMBLE + program, **options) for _, program, _ in programs]
+    wrong: dict[str, Any] = {}
+    for (name, _, expected), child in zip(programs, children, strict=True):
+        try:
+            out, err = child.communicate(timeout=2 * _PATIENCE_S)
+        finally:
+            child.kill()
+        ended = "\n".join(sorted(out.splitlines())), err, child.returncode
+        # Python before 3.14 unwinds a daemon thread that is within torch's C++, which ends the process at once.
+        aborted = expected, "terminate called without an active exception\n", -signal.SIGABRT
+        if ended != (expected, "", 0) and not (name == "a daemon thread" and ended == aborted):
+            wrong[name] = ended
+    assert wrong == {}

@@ -20,7 +20,6 @@ from tests.loader.cases import CASES, NUMBER, everything, plain
 from tests.loader.loading import CROPPED, NORMALIZED, load
 from tests.loader.samples import BROKEN, MemorySource
 from variegate import transforms as T
-from variegate.data.base import Item
 from variegate.errors import DecodeError
 from variegate.loader.workers.job import BatchJob, BatchTask
 from variegate.workers import devices, protocol, wire
@@ -202,66 +201,39 @@ class KillsItsReader(MemorySource):
         return super().read(index)
 
 
-@pytest.fixture(scope="module")
-def processes() -> vg.Loader:
-    """A loader of two worker processes, which start once."""
-    options: dict[str, Any] = {"workers": vg.ProcessWorkers(2), "on_error": "replace", **SHARED}
-    return load(MemorySource(NUMBER, BROKEN), NORMALIZED, **options)
-
-
 @pytest.mark.process
-@pytest.mark.xdist_group("loader-processes")
-def test_processes_make_the_batches_of_the_local_loader(processes: vg.Loader) -> None:
-    expected = everything(load(MemorySource(NUMBER, BROKEN), NORMALIZED, on_error="replace", **SHARED))
-    assert everything(processes) == expected
-
-
-@pytest.mark.process
-@pytest.mark.xdist_group("loader-processes")
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
-def test_killed_processes_change_no_byte(processes: vg.Loader) -> None:
-    local = load(MemorySource(NUMBER, BROKEN), NORMALIZED, on_error="replace", **SHARED)
+def test_processes_make_the_batches_of_the_local_loader() -> None:
+    """Whatever happens to them, and to results that are held; they end with their loader."""
+    options: dict[str, Any] = {"on_error": "replace", **SHARED}
+    local = load(MemorySource(NUMBER, BROKEN), NORMALIZED, **options)
+    loader = load(MemorySource(NUMBER, BROKEN), NORMALIZED, workers=vg.ProcessWorkers(2), **options)
+    assert everything(loader) == everything(local)
+
+    # They lie in memory that workers use again once nobody holds it.
+    held = [batch.images for batch in loader]
+    copies = [images.clone() for images in held]
+    for batch in loader:
+        batch.images.zero_()
+    assert all(map(torch.equal, held, copies))
+
     local.set_epoch(5)
-    expected = everything(local)
-    processes.set_epoch(5)
-    steps = iter(processes)
+    loader.set_epoch(5)
+    steps = iter(loader)
     batches = [next(steps)]
     for process in worker_processes():
         os.kill(process, signal.SIGKILL)
     batches += list(steps)
-    processes.set_epoch(5)
-    assert everything(processes)[:-1] == expected[:-1]
-    del batches
+    loader.set_epoch(5)
+    assert everything(loader)[:-1] == everything(local)[:-1]
 
-
-@pytest.mark.process
-@pytest.mark.xdist_group("loader-processes")
-def test_results_stay_as_they_are_while_they_are_held(processes: vg.Loader) -> None:
-    """They lie in memory that workers use again once nobody holds it."""
-    processes.set_epoch(0)
-    held = [batch.images for batch in processes]
-    copies = [images.clone() for images in held]
-    for _ in range(2):
-        for batch in processes:
-            batch.images.zero_()
-    assert all(map(torch.equal, held, copies))
-
-
-@pytest.mark.slow
-def test_a_sample_that_kills_its_workers_is_named() -> None:
-    options: dict[str, Any] = {"workers": vg.ProcessWorkers(2), "shuffle": False, **SHARED}
-    with pytest.raises(DecodeError, match=r"memory: 7\.jpg: killed by signal 9"):
-        list(load(KillsItsReader(20, os.getpid()), **options))
-    loader = load(KillsItsReader(20, os.getpid()), on_error="skip", **options)
-    assert [int(each) - 1000 for batch in loader for each in batch.ids] == [n for n in range(20) if n != 7]
-    assert "killed by signal 9" in loader.errors[0].reason
-
-
-class TellsItsReader(MemorySource):
-    """Labels are the process that reads."""
-
-    def read(self, index: int) -> Item:
-        return super().read(index)._replace(label=os.getpid())
+    workers = worker_processes()
+    assert workers
+    del loader, steps, batches, batch
+    deadline = time.monotonic() + 60
+    while any(map(is_running, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_running, workers))
 
 
 def is_running(process: int) -> bool:
@@ -272,17 +244,14 @@ def is_running(process: int) -> bool:
     return True
 
 
-@pytest.mark.process
-def test_workers_end_with_their_loader() -> None:
-    loader = load(TellsItsReader(8), workers=vg.ProcessWorkers(1))
-    workers = {process for batch in loader for process in batch.labels.tolist()}
-    assert workers.isdisjoint({os.getpid()})
-    assert all(map(is_running, workers))
-    del loader
-    deadline = time.monotonic() + 60
-    while any(map(is_running, workers)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(is_running, workers))
+@pytest.mark.slow
+def test_a_sample_that_kills_its_workers_is_named() -> None:
+    options: dict[str, Any] = {"workers": vg.ProcessWorkers(2), "shuffle": False, **SHARED}
+    with pytest.raises(DecodeError, match=r"memory: 7\.jpg: killed by signal 9"):
+        list(load(KillsItsReader(20, os.getpid()), **options))
+    loader = load(KillsItsReader(20, os.getpid()), on_error="skip", **options)
+    assert [int(each) - 1000 for batch in loader for each in batch.ids] == [n for n in range(20) if n != 7]
+    assert "killed by signal 9" in loader.errors[0].reason
 
 
 def test_iterations_that_are_left_leave_no_thread_waiting() -> None:

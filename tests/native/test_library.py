@@ -79,14 +79,11 @@ def test_no_code_of_a_level_serves_another() -> None:
     Those of templates have their level in their name.
     """
     build.build(levels=build.host_levels())
-    folder = build.objects_folder()
     levels_of: dict[str, set[str]] = {}
-    for compiled in folder.glob("*/*.o"):
-        symbols = subprocess.run(["nm", compiled], capture_output=True, text=True, check=True).stdout
-        for line in symbols.splitlines():
-            *_, kind, name = line.split()
-            if kind in "WV":
-                levels_of.setdefault(name, set()).add(compiled.parent.name)
+    for level in filter(Path.is_dir, build.objects_folder().iterdir()):
+        symbols = subprocess.run(["nm", *level.glob("*.o")], capture_output=True, text=True, check=True).stdout
+        for name in re.findall(r" [WV] (\S+)$", symbols, re.M):
+            levels_of.setdefault(name, set()).add(level.name)
     shared = {
         name: found
         for name, found in levels_of.items()

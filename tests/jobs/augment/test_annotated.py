@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,10 @@ import yaml
 
 from tests.data.annotated.made import CLASSES, NAMES, SIZES, coco_entries, put_coco, put_voc, put_yolo
 from tests.data.annotated.test_masks import put as put_masks
-from tests.jobs.augment.crashing import CrashingObjects
 from tests.jobs.augment.samples import digest, rows, threads
-from tests.jobs.bounded import fail_after
 from variegate import transforms as T
 from variegate.augmenter.augmenter import Augmenter
+from variegate.data.annotated.objects import Objects
 from variegate.data.annotated.outlines import runs_of
 from variegate.data.base import SourceError
 from variegate.data.opening import open_source
@@ -274,16 +273,19 @@ def test_unreadable_and_excluded_images_are_left_out_and_the_others_stay_as_they
         assert verify(tmp_path / name).problems == []
 
 
-@pytest.mark.process
-def test_what_crashes_its_worker_is_left_out_by_name(tmp_path: Path) -> None:
+def test_what_ends_its_worker_is_left_out_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, annotations = laid("coco", tmp_path / "data")
-    engine = Engine(["cpu:0"], "process", num_threads=1, max_failures=1)
-    run = expansion(place, annotations, tmp_path / "out", engine)
-    source: Any = run.plan.source
-    run.plan = replace(run.plan, source=replace(source, objects=CrashingObjects.like(source.objects)))
-    with fail_after(240):  # it starts three processes
-        report = run.run()
-    reason = "killed by signal 11 (SIGSEGV)"
+    targets = Objects.targets
+
+    def ending(objects: Objects, image: int, *more: Any) -> dict[str, Any]:
+        if image == 2:
+            assert current_thread() is not main_thread(), "it would end everything"
+            raise SystemExit(3)
+        return targets(objects, image, *more)
+
+    monkeypatch.setattr(Objects, "targets", ending)
+    report = expansion(place, annotations, tmp_path / "out", threads(1, max_failures=1)).run()
+    reason = "ended by SystemExit: 3"
     assert (report.skipped, report.written, report.missing) == ([(NAMES[2], reason)], 6, 3)
     assert {image["file_name"][0] for image in coco_of(tmp_path / "out")["images"]} == {"a", "b"}
     assert {row["reason"] for row in rows(tmp_path / "out") if row["status"] == "quarantined"} == {reason}
