@@ -1,5 +1,5 @@
 // HUE. Pillow goes through float and double; that the few roundings here give the same bytes for all colors and all of
-// HSV was checked one by one (tests/executors/test_hue.py).
+// HSV was checked one by one (tests/executors/test_contract.py, test_every_hue).
 #include "lanes.h"
 #include "values.h"
 

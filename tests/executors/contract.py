@@ -13,10 +13,11 @@ import pytest
 
 from tests import oracle
 from tests.images import Image
-from tests.programs import Step
+from tests.programs import SEMANTIC, UINT8, Step, program_of
 from variegate.executors.cpu import executor as cpu
 from variegate.program.lowering import lower
-from variegate.program.program import Program
+from variegate.program.ops import Op
+from variegate.program.program import Output, Program
 
 Result = npt.NDArray[Any]
 Run = Callable[..., list[Result]]
@@ -24,11 +25,15 @@ Run = Callable[..., list[Result]]
 
 @dataclass(frozen=True)
 class Device:
-    """``run(program, images, geometry=, threads=, poison=)``: ``poison``, a byte that fills the results beforehand."""
+    """``run(program, images, geometry=, threads=, poison=)``: ``poison``, a byte that fills the results beforehand.
+
+    ``ops``: the instructions that it runs.
+    """
 
     name: str
     run: Run
     marks: tuple[pytest.MarkDecorator, ...] = ()
+    ops: tuple[Op, ...] = SEMANTIC
 
 
 def _run_cpu(
@@ -67,7 +72,8 @@ def _gpu() -> Any:
     return poisoned_executor("cuda:0")
 
 
-DEVICES = (Device("cpu", _run_cpu), Device("cuda", _run_cuda, marks=(pytest.mark.gpu,)))
+CPU = Device("cpu", _run_cpu, ops=(*SEMANTIC, Op.JPEG))
+DEVICES = (CPU, Device("cuda", _run_cuda, marks=(pytest.mark.gpu,)))
 
 every_device = pytest.mark.parametrize("device", [pytest.param(d, id=d.name, marks=d.marks) for d in DEVICES])
 
@@ -84,3 +90,16 @@ def check(
         assert out.shape == wanted.shape, what
         assert out.dtype == wanted.dtype, what
         np.testing.assert_array_equal(out, wanted, err_msg=what)
+
+
+def check_chains(
+    device: Device, chains: Sequence[Sequence[Step]], images: Sequence[Image], output: Output = UINT8, **options: Any
+) -> None:
+    """``check`` of a chain of steps for each image; or of each chain, if there is one image."""
+    images = images if len(images) == len(chains) else [images[0]] * len(chains)
+    check(device, program_of(chains, images, output), images, chains, **options)
+
+
+def assert_equal(results: Sequence[Any], expected: Sequence[Any]) -> None:
+    for out, wanted in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(out, wanted)

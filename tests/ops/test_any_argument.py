@@ -16,7 +16,6 @@ from tests.images import photo
 from tests.ops.examples import BY_BOXES, EXAMPLES, MIXERS, POLICIES
 from variegate import transforms as T
 from variegate.errors import PolicyError
-from variegate.transforms import functional as F
 
 NAN, INF = float("nan"), float("inf")
 VALUES: list[Any] = [
@@ -81,45 +80,6 @@ def _check_message(error: Exception, names: Iterable[str] = ("",)) -> None:
     assert "\n" not in message
     assert len(message) < 3000
     assert any(name in message for name in names)
-
-
-COUNTS = [
-    (lambda: T.RandAugment(num_ops=10**6), r"RandAugment: num_ops=1000000; accepted: an integer from 0 to 64"),
-    (lambda: T.AugMix(mixture_width=10**6), r"mixture_width=1000000; accepted: an integer from 1 to 16"),
-    (lambda: vg.load_policy("rand-n1000000"), r"num_ops=1000000; accepted: an integer from 0 to 64"),
-    (lambda: T.RandAugment(operations=["Rotate"] * 10**5), r"operations=\[.*; accepted: None, or a list of 1 to 4,096"),
-    (lambda: T.AutoAugment([[["Rotate", 1, 1]]] * 10**5), r"policy=.*; accepted: a name, or a list of 1 to 4,096"),
-    (lambda: T.AutoAugment([[["Rotate", 1, 1]] * 100]), r"policy\[0\]=.*; accepted: a list of 1 to 64"),
-    (
-        lambda: T.Augmentation("a", "GaussianBlur", (1, 900)),
-        r"magnitude=\(1, 900\); accepted: GaussianBlur: an odd .*",
-    ),
-    (lambda: T.GaussianBlur(10**6 + 1), r"kernel_size=1000001; accepted: an odd positive integer up to 1,023"),
-    (lambda: T.Cutout(4, num_holes=10**6), r"num_holes=1000000; accepted: an integer from 1 to 4096"),
-    (lambda: T.Pad(2**31), r"padding=2147483648; accepted: an integer, or two or four of them, up to 1,048,576"),
-    (lambda: T.Resize(8, max_size=2**31), r"max_size=2147483648; accepted: .* up to 1,048,576"),
-    (lambda: T.Compose([T.Invert()] * 10**6), r"transforms=1,000,001 transforms in all; accepted: at most 10,000"),
-    (lambda: T.Compose([T.Compose([T.Invert()] * 200)] * 200), r"transforms=40,201 transforms in all; accepted"),
-    (
-        lambda: T.Compose([T.CoarseDropout(4096)] * 20),
-        r"transforms=81,960 blocks of random numbers; accepted: at",
-    ),
-    (lambda: T.RandomOrder([T.Invert()] * 129), r"RandomOrder: transforms=129 transforms; accepted: at most 128"),
-    (lambda: F.pad(photo(9, 9), 2**40), r"padding=1099511627776; accepted: an integer, .* up to 1,048,576"),
-    (
-        lambda: F.rotate(photo(9, 9), 10**400),
-        r"angle=an integer of 1,329 bits; accepted: a number from -1e\+09 to 1e\+09",
-    ),
-]
-
-
-@pytest.mark.parametrize(("build", "message"), COUNTS)
-def test_what_costs_time_or_memory_has_an_end(build: Any, message: str) -> None:
-    start = time.process_time()
-    with pytest.raises(ValueError, match=message) as caught:
-        build()
-    assert time.process_time() - start < SOON
-    assert "\n" not in str(caught.value)
 
 
 def test_a_transform_that_draws_without_end_is_refused() -> None:

@@ -191,12 +191,3 @@ def test_areas_may_begin_at_nothing() -> None:
     batch = vg.Augmenter(T.RandomResizedCrop(8, scale=(0.0, 1.0)), seed=0)([photo(9, 9)] * 200)
     assert tuple(batch.shape) == (200, 3, 8, 8)
     assert T.RandomResizedCrop(8, scale=(0.0, 0.0)).scale == (0.0, 0.0)
-
-
-def test_what_a_new_image_cannot_be_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"inplace=True; accepted: False \(every function gives a new image\)"):
-        F.erase(photo(9, 9), 0, 0, 2, 2, 0, True)
-    with pytest.raises(ValueError, match=r"inplace=True; accepted: False"):
-        F.normalize(photo(9, 9), 0.5, 0.5, True)
-    with pytest.raises(ValueError, match=r"clip=False; accepted: True \(images are uint8 at this stage\)"):
-        F.gaussian_noise(photo(9, 9), 0.0, 0.1, False)

@@ -178,11 +178,6 @@ def test_anything_else_is_refused_in_one_line(image: Any, message: str) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_what_may_be_a_mask_beside_the_image_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"inputs\[1\]: got ndarray\[30, 40\]; accepted: beside an image a dict"):
-        T.RandomHorizontalFlip()(RGB, RGB[:, :, 0])
-
-
 def test_a_closed_image_is_said_to_be_closed() -> None:
     image = Image.fromarray(RGB)
     image.close()

@@ -7,7 +7,6 @@ import math
 from typing import Any
 
 import numpy as np
-import pytest
 
 from variegate import transforms as T
 from variegate.program.ops import Op
@@ -100,17 +99,3 @@ def test_sizes_flow_through_choices(draw: Any) -> None:
     program = draw(T.Compose([T.OneOf([T.Pad(2), T.RandomRotate90(p=1.0)]), T.RandomCrop(4)]), 200, size=(5, 7, 3))
     assert all(program.final_size(row) == (4, 4) for row in range(200))
     assert {tuple(s) for s in program.out_size[:, 0].tolist()} == {(9, 11), (7, 5), (5, 7)}
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: T.Compose([]), r"Compose: transforms=\[\]; accepted: a list of at least one transform"),
-        (lambda: T.Compose([A, "flip"]), r"Compose: transforms\[1\]='flip'; accepted: a transform such as"),
-        (lambda: T.OneOf([A, B], weights=[0, 0]), r"OneOf: weights=\[0, 0\]; accepted: 2 numbers >= 0, .* not all 0"),
-        (lambda: T.SomeOf([A, B], 3), r"SomeOf: n=3; accepted: an integer, or a pair \(low, high\) .* from 0 to 2"),
-    ],
-)
-def test_bad_arguments_are_named(build: Any, message: str) -> None:
-    with pytest.raises(T.ArgumentError, match=message):
-        build()

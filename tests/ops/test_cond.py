@@ -90,22 +90,6 @@ def test_one_sample_is_explained_by_its_value(label: Any) -> None:
     assert "Contrast 1.2" in augmenter.explain(0, conditions={"label": 8})
 
 
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: T.Cond("", {0: A}), r"Cond: by=''; accepted: a name: uniform"),
-        (lambda: T.Cond("label", {}), r"cases=\{\}; accepted: a dict \{value: transform\}, or a list"),
-        (lambda: T.Cond("label", {0: "flip"}), r"cases\[0\]='flip'; accepted: a transform"),
-        (lambda: T.Cond("label", [(0, A)]), r"cases\[0\]=.*; accepted: \(low, high, transform\)"),
-        (lambda: T.Cond("label", [(2, 1, A)]), r"cases\[0\]=\(2, 1\); accepted: numbers low < high"),
-        (lambda: T.Cond("label", {0: A}, default=3), r"default=3; accepted: a transform"),
-    ],
-)
-def test_bad_arguments_are_named(build: Any, message: str) -> None:
-    with pytest.raises(T.ArgumentError, match=message):
-        build()
-
-
 def test_by_the_objects_of_an_image(draw: Any) -> None:
     objects = [{"text", "car"}, {"car"}, {"dog"}, set()]
     for condition, expected in [

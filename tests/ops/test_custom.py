@@ -136,10 +136,6 @@ def test_bad_magnitudes_are_named() -> None:
     warm = declare_warm()
     with pytest.raises(T.ArgumentError, match=r"Warm: magnitude=1.5; accepted: a number, .* from 0 to 1"):
         warm(1.5)
-    with pytest.raises(T.ArgumentError, match=r"Magnitude: low=2; accepted: a number up to high=1"):
-        T.Magnitude(2, 1)
-    with pytest.raises(T.ArgumentError, match=r"Magnitude: low=-1; accepted: a number >= 0, as signed=True draws"):
-        T.Magnitude(-1, 1, signed=True)
 
 
 def test_bad_declarations_are_named() -> None:

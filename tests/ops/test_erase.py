@@ -127,19 +127,6 @@ def test_grid_mask_is_a_regular_grid(draw: Any, size: tuple[int, int]) -> None:
                 assert any(np.array_equal(line, [(i - o) % 10 < 4 for i in range(length)]) for o in offsets)
 
 
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: T.RandomErasing(value="noise"), r"value='noise'; accepted: a number, .* or \"colour\""),
-        (lambda: T.CoarseDropout(size=1.5), r"size=1.5; accepted: whole pixels, or shares of the side from 0.0 to 1.0"),
-        (lambda: T.GridMask(1), r"GridMask: unit=1; accepted: an integer, .* from 2 to"),
-    ],
-)
-def test_bad_arguments_are_named(build: Any, message: str) -> None:
-    with pytest.raises(T.ArgumentError, match=message):
-        build()
-
-
 def _as_hwc(out: Any) -> np.ndarray:
     array = np.asarray(out)
     return array if array.shape[-1] == 3 else array.transpose(1, 2, 0)

@@ -13,7 +13,6 @@ from tests import oracle
 from tests.ops.examples import BY_BOXES, EXAMPLES, MIXERS
 from tests.validating import validate
 from variegate import transforms as T
-from variegate.errors import PolicyError
 from variegate.executors.runners.host import take_host_batch, widened
 from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, LayerMode, Op
 from variegate.program.program import Program
@@ -115,14 +114,3 @@ def test_programs_run_and_give_the_sizes_they_state(draw: Any, transform: T.Tran
 @pytest.mark.parametrize("transform", CASES)
 def test_a_batch_may_be_empty(draw: Any, transform: T.Transform) -> None:
     assert draw(transform, []).num_rows == 0
-
-
-def test_unknown_names_and_arguments_are_named() -> None:
-    with pytest.raises(PolicyError, match=r"transform\.type: got 'Rotat'; accepted: a class .*did you mean 'Rotate'"):
-        T.from_dict({"type": "Rotat"})
-    with pytest.raises(PolicyError, match=r"transform\.transforms\[1\]\.degrees: got 'x'; accepted: a number"):
-        T.from_dict({"type": "Compose", "transforms": [{"type": "Invert"}, {"type": "Rotate", "degrees": "x"}]})
-    with pytest.raises(PolicyError, match=r"transform\.angle: got 3; accepted: arguments of Rotate: degrees, "):
-        T.from_dict({"type": "Rotate", "angle": 3})
-    with pytest.raises(PolicyError, match=r"transform\.degrees: got None; accepted: a value: Rotate requires it"):
-        T.from_dict({"type": "Rotate"})

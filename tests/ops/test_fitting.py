@@ -94,15 +94,3 @@ def test_dropped_pixels_are_salt_or_pepper(draw: Any) -> None:
         hit = out[0] == value
         assert (out == np.where(hit, value, 100)).all()
         assert abs(hit.mean() - 0.25) < 5 * np.sqrt(0.25 * 0.75) / 64
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: T.LongestMaxSize([]), r"max_size=\[\]; accepted: a positive integer, or a list of 1 to 256"),
-        (lambda: T.PixelDropout(0.1, 7), r"drop_value=7; accepted: one of 0, 255"),
-    ],
-)
-def test_refusals(make: Any, message: str) -> None:
-    with pytest.raises(T.ArgumentError, match=message):
-        make()

@@ -175,21 +175,6 @@ def test_flips_happen_with_their_probability(draw: Any, cls: Any, op: Op) -> Non
     assert draw(cls(p=1.0), 100).length.min() == 1
 
 
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: T.Rotate((10, -10)), r"Rotate: degrees=\(10, -10\); accepted"),
-        (lambda: T.RandomRotation(-3), r"degrees=-3; accepted: a number from 0 to .*, or a pair \(low, high\)"),
-        (lambda: T.RandomAffine(3, translate=(0.1, 2)), r"translate=\(0.1, 2\); accepted: None, or a pair \(horiz"),
-        (lambda: T.RandomAffine(3, scale=(0, 1)), r"scale=\(0, 1\); accepted: None, or a pair .* from 1e-06"),
-        (lambda: T.RandomAffine(3, shear=(1, 2, 3)), r"shear=\(1, 2, 3\); accepted: .* or two such pairs"),
-    ],
-)
-def test_bad_arguments_are_named(build: Any, message: str) -> None:
-    with pytest.raises(T.ArgumentError, match=message):
-        build()
-
-
 def _as_hwc(out: Any) -> np.ndarray:
     array = np.asarray(out)
     return array if array.shape[-1] == 3 else array.transpose(1, 2, 0)

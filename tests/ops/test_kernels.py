@@ -100,19 +100,3 @@ def test_cpu_is_the_reference_to_the_bit(size: tuple[int, int]) -> None:
         program = program_of(chains, images)
         for chain, out, wanted in zip(chains, cpu.run(program, images, 1), oracle.run(program, images), strict=True):
             np.testing.assert_array_equal(out, wanted, err_msg=str(chain))
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: T.Convolve([[1, 2]]), r"kernel=\[\[1, 2\]\]; accepted: rows of weights, as many in each"),
-        (lambda: T.Convolve([[1], [2]]), r"kernel=\[\[1\], \[2\]\]; accepted: rows of weights"),
-        (lambda: T.Convolve([[1, 2, 3], [1], [1]]), r"accepted: rows of weights"),
-        (lambda: T.Convolve([[300.0]]), r"256 at most in all"),
-        (lambda: T.Convolve(np.zeros((33, 1))), r"both numbers odd and up to 31"),
-        (lambda: T.UnsharpMask(4), r"blur_limit=4; accepted: an odd integer"),
-    ],
-)
-def test_refusals(make: Any, message: str) -> None:
-    with pytest.raises(T.ArgumentError, match=message):
-        make()

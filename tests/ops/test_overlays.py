@@ -173,20 +173,3 @@ def test_own_pictures_are_described(tmp_path: Any) -> None:
     assert again == t
     assert np.array_equal(again.images[0].array(), picture)  # type: ignore[attr-defined]
     assert repr(t) == "Overlay((<picture of 5x7 pixels>, <picture of 5x7 pixels>), p=1.0)"
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: T.Overlay(np.zeros((4, 4, 2), np.uint8)), r"images=\(4, 4, 2\); accepted: RGBA or RGB pictures"),
-        (lambda: T.Overlay("nowhere.png"), "images='nowhere.png'; accepted: RGBA or RGB pictures: paths"),
-        (lambda: T.Overlay([]), r"images=\[\]; accepted: at least one of RGBA"),
-        (lambda: T.Overlay(np.zeros((4, 4, 4), np.uint8), place="top"), 'place=\'top\'; accepted: "anywhere", "cover"'),
-        (lambda: T.RandomShadow((0, 1, 1, 0.5)), r"shadow_roi=\(0, 1, 1, 0.5\); accepted: shares \(x_min"),
-        # type: ignore[arg-type]
-        (lambda: T.Illumination(gaussian_spots=[(0, 0, 0, 1)]), r"gaussian_spots=.*accepted: None, or 1 to 64 spots"),
-    ],
-)
-def test_errors_name_what_is_accepted(make: Any, message: str) -> None:
-    with pytest.raises(T.ArgumentError, match=message):
-        make()

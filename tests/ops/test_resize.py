@@ -179,19 +179,3 @@ def test_random_crop_pixels_come_from_the_padded_image(draw: Any, mode: str) -> 
 def _as_hwc(out: Any) -> np.ndarray:
     array = np.asarray(out)
     return array if array.shape[-1] == 3 else array.transpose(1, 2, 0)
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: T.Resize(8, interpolation=6), r"interpolation=6; accepted: one of 'nearest', .* 'lanczos'"),
-        (lambda: T.Rotate(8, "lanczos"), r"interpolation='lanczos'; accepted: one of 'nearest', 'bilinear', 'bicubic'"),
-        (lambda: T.Resize(8, max_size=8), r"max_size=8; accepted: None, or an integer above size \(8\)"),
-        (lambda: T.Resize((8, 9), max_size=10), r"max_size=10; accepted: None where size is a pair"),
-        (lambda: T.Resize(None), r"size=None; accepted: a size, or None together with max_size"),
-        (lambda: T.Pad((1, 2, 3)), r"padding=\(1, 2, 3\); accepted: an integer, or two or four"),
-    ],
-)
-def test_bad_arguments_are_named(build: Any, message: str) -> None:
-    with pytest.raises(T.ArgumentError, match=message):
-        build()

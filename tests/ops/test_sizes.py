@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from variegate import transforms as T
 from variegate.program.ops import Op
@@ -66,17 +65,3 @@ def test_random_zoom_out_pads_to_a_canvas(draw: Any) -> None:
     share = left / np.maximum(left + right, 1)
     assert abs(share.mean() - 0.5) < 0.04
     assert abs(np.corrcoef(share, top / np.maximum(top + bottom, 1))[0, 1]) < 0.1
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: T.RandomResize(5, 5), r"max_size=5; accepted: an integer above min_size \(5\)"),
-        (lambda: T.RandomShortestSize([]), r"min_size=\[\]; accepted: a positive integer, or a list"),
-        (lambda: T.ScaleJitter((5, 5), (0.0, 1.0)), r"scale_range=\(0.0, 1.0\); accepted: a pair"),
-        (lambda: T.RandomZoomOut(side_range=(0.5, 2)), r"side_range=\(0.5, 2\); accepted: a pair .* from 1 to"),
-    ],
-)
-def test_bad_arguments_are_named(build: Any, message: str) -> None:
-    with pytest.raises(T.ArgumentError, match=message):
-        build()

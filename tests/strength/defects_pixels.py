@@ -239,7 +239,7 @@ DEFECTS: tuple[Defect, ...] = (
         replace="neutral=7,",
         tests=(
             "tests/program/test_lowering.py",
-            "tests/executors/test_reference_values.py",
+            "tests/oracle/test_pillow.py",
             "tests/executors/test_contract.py",
         ),
     ),
