@@ -301,8 +301,8 @@ def test_erase_with_colors_and_pictures(device: str) -> None:
     img_HWC, patch = photo(9, 8), noise(3, 4)
     expected = img_HWC.copy()
     expected[2:5, 3:7] = patch
-    for v in (patch, planes(patch)):
-        same(F.erase(img_HWC, 2, 3, 3, 4, v, device=device), expected)
+    for picture in (patch, planes(patch)):
+        same(F.erase(img_HWC, 2, 3, 3, 4, picture, device=device), expected)
     tensor = F.erase(planes(img_HWC), 2, 3, 3, 4, planes(patch), device=device)
     same(tensor.numpy(), expected.transpose(2, 0, 1))
     expected[2:5, 3:7] = (1, 2, 3)

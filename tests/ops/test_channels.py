@@ -10,7 +10,6 @@ import pytest
 from tests import oracle
 from variegate import transforms as T
 from variegate.ops.color import WHITE_KELVIN, chromaticity, light, temperature_table
-from variegate.program.ops import Op
 
 # x and y of the Planckian locus (CIE 1931), as tables of it have them; 2,856 K is illuminant A.
 LOCUS = {2000: (0.5267, 0.4133), 2856: (0.4476, 0.4074), 5000: (0.3451, 0.3516), 10000: (0.2807, 0.2884)}
@@ -40,20 +39,6 @@ def test_warm_light_is_redder_and_gray_images_stay(draw: Any) -> None:
     assert warm[0] > 100 == warm[1] > warm[2]
     assert cold[0] < 100 == cold[1] < cold[2]
     assert draw(T.ColorTemperature(3000), [(3, 2, 1)]).length[0] == 0
-
-
-def test_channels_are_dropped_alike_often(draw: Any) -> None:
-    program = draw(T.ChannelDropout((1, 2), fill=(7, 8, 9), p=1.0), 3000)
-    assert (program.opcode[:, 0] == Op.LUT).all()
-    tables = program.tables.luts[program.args[:, 0, 0].astype(int)]
-    dropped = (tables == np.array([7, 8, 9])[:, None]).all(axis=2)
-    kept = (tables == np.arange(256)).all(axis=2)
-    assert (dropped ^ kept).all()
-    ways, count = np.unique(dropped, axis=0, return_counts=True)
-    assert len(ways) == 6
-    # Five standard deviations of a binomial at 1/6.
-    assert np.abs(count - 500).max() < 5 * np.sqrt(3000 * 5 / 36)
-    assert draw(T.ChannelDropout(p=1.0), [(5, 5, 1)]).length[0] == 0
 
 
 def test_probability_of_dropping(draw: Any) -> None:

@@ -68,12 +68,6 @@ def test_epoch(draw: Any) -> None:
     assert [chosen(draw, cond, 2, epoch=e) for e in (0, 4, 5, 99)] == ["AA", "AA", "BB", "BB"]
 
 
-def test_a_drawn_value_is_uniform(draw: Any) -> None:
-    program = draw(T.Cond("uniform", [(0, 0.2, A), (0.2, 0.5, B)], default=C), 10_000)
-    shares = [(program.opcode[:, 0] == op).mean() for op in (Op.BRIGHTNESS, Op.CONTRAST, Op.SATURATION)]
-    np.testing.assert_allclose(shares, [0.2, 0.3, 0.5], atol=0.025)
-
-
 def test_a_missing_value_is_one_clear_error(draw: Any) -> None:
     with pytest.raises(
         T.ArgumentError, match=r"Cond: by='label'; accepted: uniform, epoch, .*, 'score'; no value 'label' was given"

@@ -168,11 +168,11 @@ def test_a_lens_follows_its_formula(draw: Any, mode: Any) -> None:
 
 
 def test_a_thin_plate_goes_through_its_control_points(draw: Any) -> None:
-    program = draw(T.ThinPlateSpline(0.3, 3), 300, size=(161, 161, 3))
-    fields = np.stack([field(program, row) for row in range(300)])
+    program = draw(T.ThinPlateSpline(0.3, 3), 150, size=(161, 161, 3))
+    fields = np.stack([field(program, row) for row in range(150)])
     middle, corner = fields[:, 80, 80], fields[:, 0, 0]
     for points in (middle, corner):
-        np.testing.assert_allclose(points.std(axis=0), 0.03 * 161, rtol=0.15)
+        np.testing.assert_allclose(points.std(axis=0), 0.03 * 161, rtol=0.2)
     # Control points move by themselves.
     assert abs(np.corrcoef(middle[:, 0], corner[:, 0])[0, 1]) < 0.2
     smooth = np.abs(np.diff(fields, 2, axis=1)).max()

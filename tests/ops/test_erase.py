@@ -49,10 +49,6 @@ def test_random_erasing_draws_torchvisions_boxes(draw: Any, size: tuple[int, int
         assert np.abs(shares).max() < 0.0276
 
 
-def test_random_erasing_happens_with_its_probability(draw: Any) -> None:
-    assert abs(draw(T.RandomErasing(p=0.25), 10_000).length.mean() - 0.25) < 0.02
-
-
 def test_values_before_normalize_are_levels(draw: Any) -> None:
     image = np.full((20, 30, 3), 100, np.uint8)
     program = draw(T.RandomErasing(p=1.0, value=(1, 2, 3)), [(20, 30)])

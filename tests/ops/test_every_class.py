@@ -6,38 +6,44 @@ import json
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import pytest
+import torch
 import yaml
 
+import variegate as vg
 from tests import oracle
+from tests.images import gray, photo
 from tests.ops.examples import BY_BOXES, EXAMPLES, MIXERS
 from tests.validating import validate
 from variegate import transforms as T
 from variegate.executors.runners.host import take_host_batch, widened
+from variegate.interop import one_sample
 from variegate.program.ops import LAYER_PLANES, LIGHTNESSES, LayerMode, Op
 from variegate.program.program import Program
 
-CASES = [
-    pytest.param(example, id=f"{name}-{i}") for name, examples in EXAMPLES.items() for i, example in enumerate(examples)
-]
-ALONE_NOT = [example for examples in (MIXERS | BY_BOXES).values() for example in examples]
+EVERY = EXAMPLES | MIXERS | BY_BOXES
+every_class = pytest.mark.parametrize("name", EVERY)
+# Of a single image.
+every_single = pytest.mark.parametrize("name", EXAMPLES)
 ODD_SIZES = [(1, 1, 3), (1, 7, 3), (7, 1, 1), (37, 53, 3), (223, 225, 3), (225, 223, 1), (2, 2, 3), (64, 64, 3)]
 
 
 def test_examples_are_of_their_class() -> None:
-    for name, examples in (EXAMPLES | MIXERS | BY_BOXES).items():
+    for name, examples in EVERY.items():
         assert {type(example).__name__ for example in examples} == {name}
 
 
-@pytest.mark.parametrize("transform", [*CASES, *ALONE_NOT])
-def test_round_trip(transform: T.Transform) -> None:
-    described = transform.to_dict()
-    assert described["type"] == type(transform).__name__
-    for again in (described, json.loads(json.dumps(described)), yaml.safe_load(yaml.safe_dump(described))):
-        revived = T.from_dict(again)
-        assert revived == transform
-        assert revived.to_dict() == described
-        assert revived.num_slots == transform.num_slots
+@every_class
+def test_round_trip(name: str) -> None:
+    for transform in EVERY[name]:
+        described = transform.to_dict()
+        assert described["type"] == name
+        for again in (described, json.loads(json.dumps(described)), yaml.safe_load(yaml.safe_dump(described))):
+            revived = T.from_dict(again)
+            assert revived == transform
+            assert revived.to_dict() == described
+            assert revived.num_slots == transform.num_slots
 
 
 def test_defaults_are_left_out() -> None:
@@ -85,32 +91,68 @@ def table_of(program: Program, row: int, k: int) -> Any:
     return None
 
 
-@pytest.mark.parametrize("transform", CASES)
-def test_a_row_depends_on_its_own_image_alone(draw: Any, transform: T.Transform) -> None:
-    sizes = ODD_SIZES * 4
-    ids = [int(i) for i in np.random.default_rng(5).permutation(1 << 20)[: len(sizes)]]
-    together = draw(transform, sizes, ids=ids, epoch=3)
-    order = np.random.default_rng(6).permutation(len(sizes))
-    shuffled = draw(transform, [sizes[i] for i in order], ids=[ids[i] for i in order], epoch=3)
-    for position, row in enumerate(order):
-        assert rows_of(shuffled, position) == rows_of(together, int(row))
-    for row in range(8):
-        assert rows_of(draw(transform, [sizes[row]], ids=[ids[row]], epoch=3), 0) == rows_of(together, row)
+@every_single
+def test_a_row_depends_on_its_own_image_alone(draw: Any, name: str) -> None:
+    sizes = ODD_SIZES * 2
+    ids = np.random.default_rng(5).permutation(1 << 20)[: len(sizes)].tolist()
+    order = np.random.default_rng(6).permutation(len(sizes)).tolist()
+    for transform in EXAMPLES[name]:
+        together = draw(transform, sizes, ids=ids, epoch=3)
+        shuffled = draw(transform, [sizes[i] for i in order], ids=[ids[i] for i in order], epoch=3)
+        for position, row in enumerate(order):
+            assert rows_of(shuffled, position) == rows_of(together, row)
+        for row in range(5):
+            alone = draw(transform, [sizes[row]], ids=[ids[row]], epoch=3)
+            assert rows_of(alone, 0) == rows_of(together, row)
+        assert draw(transform, []).num_rows == 0
 
 
-@pytest.mark.parametrize("transform", CASES)
-def test_programs_run_and_give_the_sizes_they_state(draw: Any, transform: T.Transform) -> None:
-    program = validate(draw(transform, ODD_SIZES, seed=7))
+@every_single
+def test_programs_run_and_give_the_sizes_they_state(draw: Any, name: str) -> None:
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, size, np.uint8) for size in ODD_SIZES]
-    # The reference executor compares each stage's size with the program's.
-    outputs = oracle.run(program, widened(take_host_batch(images), program).images)
-    assert len(outputs) == len(ODD_SIZES)
-    for output, channels in zip(outputs, program.in_shape[:, 2], strict=True):
-        assert np.isfinite(output).all()
-        assert channels in (output.shape[0], output.shape[-1])
+    for transform in EXAMPLES[name]:
+        program = validate(draw(transform, ODD_SIZES, seed=7))
+        # The reference executor compares each stage's size with the program's.
+        outputs = oracle.run(program, widened(take_host_batch(images), program).images)
+        for output, channels in zip(outputs, program.in_shape[:, 2], strict=True):
+            assert np.isfinite(output).all()
+            assert channels in (output.shape[0], output.shape[-1])
 
 
-@pytest.mark.parametrize("transform", CASES)
-def test_a_batch_may_be_empty(draw: Any, transform: T.Transform) -> None:
-    assert draw(transform, []).num_rows == 0
+IDENTITIES = {
+    name: cls for name, cls in T.Transform.registry.items() if getattr(cls._useful, "identity", None) is not None
+}
+
+
+@pytest.mark.parametrize("name", IDENTITIES)
+def test_the_identity_of_a_useful_range_changes_nothing(name: str) -> None:
+    useful = IDENTITIES[name]._useful
+    assert useful is not None
+    identity = (useful.make or IDENTITIES[name])(useful.identity)
+    for image in (RGB, GRAY):
+        out = vg.Augmenter(identity, layout="NHWC")([image, image], ids=[1, 2])
+        np.testing.assert_array_equal(out[1], image)
+
+
+RGB, GRAY = photo(30, 40), gray(30, 40)
+# An image as a user may hold it, and its pixels.
+FORMS: list[tuple[Any, Any]] = [
+    (PIL.Image.fromarray(RGB), RGB),
+    (PIL.Image.fromarray(GRAY[:, :, 0]), GRAY),
+    (RGB, RGB),
+    (GRAY[:, :, 0], GRAY),
+    (torch.from_numpy(RGB).permute(2, 0, 1), RGB),
+    (torch.from_numpy(GRAY).permute(2, 0, 1).contiguous(), GRAY),
+]
+
+
+@every_single
+def test_every_form_of_an_image_is_called_as_the_augmenter_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for transform in EXAMPLES[name]:
+        monkeypatch.setattr(one_sample, "_ids", one_sample.RunningIds())
+        augmenter = vg.Augmenter(transform)
+        for place, (image, pixels) in enumerate(FORMS):
+            out = transform(image)
+            assert torch.equal(out, augmenter([pixels], ids=[place])[0])
+            assert out.ndim == (4 if isinstance(transform, T.FiveCrop) else 3)

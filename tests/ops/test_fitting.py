@@ -28,13 +28,6 @@ def test_one_side_gets_the_length(draw: Any, size: tuple[int, int], side: int) -
         assert int(program.length[0]) == (expected != size)
 
 
-def test_sides_are_chosen_alike_often(draw: Any) -> None:
-    sizes = draw(T.LongestMaxSize([10, 20, 30]), 900).final_sizes().max(axis=1)
-    values, count = np.unique(sizes, return_counts=True)
-    assert values.tolist() == [10, 20, 30]
-    assert np.abs(count - 300).max() < 5 * np.sqrt(200)
-
-
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("upscale", [True, False])
 def test_letter_box_is_pillows_resize_in_the_middle_of_the_frame(

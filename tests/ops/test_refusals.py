@@ -36,7 +36,7 @@ REFUSED = {
     "T.Compose([T.CoarseDropout(4096)] * 20)": "transforms=81,960 blocks of random numbers; accepted: at",
     "T.Compose([])": "Compose: transforms=[]; accepted: a list of at least one transform",
     'T.Compose([A, "flip"])': "Compose: transforms[1]='flip'; accepted: a transform such as",
-    "T.Compose([T.Lambda(abs), T.Invert()])(IMAGE)": "transforms[1]=Invert() after Lambda; accepted: Invert before Lambda",
+    "T.Compose([T.Lambda(abs), T.Invert()])(IMAGE)": "transforms[1]=Invert() after Lambda; accepted: Invert before",
     'T.Compose([T.ToDtype("float64"), T.RandomErasing(1.0)])(IMAGE)': "Erase after float64",
     'T.Compose([T.ToDtype("int32"), T.Normalize(0.5, 1)])(IMAGE)': "Normalize after torch.int32: accepted",
     'T.Compose([T.Normalize(0.5, 1), T.ToDtype("int32", True)])(IMAGE)': "of float32: accepted: integers",
