@@ -57,8 +57,8 @@ EXTREMES: dict[str, Step] = {
     "most zooms": step(Op.ZOOM_BLUR, 30, 0.5),
     "wide fringes": step(Op.ABERRATION, 1, 1, -1, -1),
     "far scatter": step(Op.SCATTER, 400, 3, 7),
-    "widest filter": step(Op.FILTER, table=np.full((1, 31, 31), 256 / 961)),
-    "filters of nothing": step(Op.FILTER, table=np.zeros((2, 1, 1))),
+    "widest filter": step(Op.CONVOLVE_FLOAT, table=np.full((1, 31, 31), 256 / 961)),
+    "filters of nothing": step(Op.CONVOLVE_FLOAT, table=np.zeros((2, 1, 1))),
     "unsharp by all": step(Op.UNSHARP_MASK, 7, 5, 0.8, 1.3, 1.5, 3),
 }
 
@@ -305,7 +305,7 @@ def random_filters() -> Iterator[Case]:
     rng = np.random.default_rng(0)
     for size in ((1, 1), (3, 2), (17, 31), (9, 65), (40, 224)):
         for number in range(12):
-            kernels = step(Op.FILTER, table=random_kernels(rng))
+            kernels = step(Op.CONVOLVE_FLOAT, table=random_kernels(rng))
             yield [step(Op.HFLIP), step(Op.INVERT), kernels], noise(*size, 3, number) if number % 2 else gray(*size)
 
 

@@ -211,7 +211,7 @@ MIXERS: dict[str, list[T.Transform]] = {
     "Mosaic": [T.Mosaic(), T.Mosaic((0.5, 0.5), num_classes=10)],
     "ResizeMix": [T.ResizeMix(), T.ResizeMix((0.2, 0.4), num_classes=10)],
 }
-# A class with a useful range needs no entry.
+# A class with a typical range needs no entry.
 for _name, _cls in T.Transform.registry.items():
     if (
         _cls._typical_range is not None

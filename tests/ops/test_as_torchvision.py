@@ -129,26 +129,26 @@ def _black(name: str, default: Any) -> Any:
     return 0 if name == "fill" and default in (None, 0, (0, 0, 0)) else default
 
 
-def _check(ours: list[inspect.Parameter], theirs: dict[str, Any]) -> None:
-    assert [parameter.name for parameter in ours[: len(theirs)]] == list(theirs)
+def _check(of: str, ours: list[inspect.Parameter], theirs: dict[str, Any]) -> None:
+    assert [parameter.name for parameter in ours[: len(theirs)]] == list(theirs), of
     for parameter, (name, default) in zip(ours, theirs.items(), strict=False):
         # What torchvision requires may have a default of ours; no other default may differ.
         if default is not ...:
-            assert _black(name, parameter.default) == _black(name, default), name
+            assert _black(name, parameter.default) == _black(name, default), f"{of}: {name}"
     further = [parameter for parameter in ours[len(theirs) :] if parameter.kind is not parameter.VAR_POSITIONAL]
     assert all(parameter.default is not parameter.empty for parameter in further)
 
 
-@pytest.mark.parametrize("name", CLASSES)
-def test_classes(name: str) -> None:
-    _check(list(inspect.signature(getattr(T, name)).parameters.values()), CLASSES[name])
+def test_classes() -> None:
+    for name, arguments in CLASSES.items():
+        _check(name, list(inspect.signature(getattr(T, name)).parameters.values()), arguments)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions(name: str) -> None:
-    image, *rest = inspect.signature(getattr(F, name)).parameters.values()
-    assert image.name == "img"
-    _check(rest, FUNCTIONS[name])
+def test_functions() -> None:
+    for name, arguments in FUNCTIONS.items():
+        image, *rest = inspect.signature(getattr(F, name)).parameters.values()
+        assert image.name == "img", name
+        _check(name, rest, arguments)
 
 
 class Image:

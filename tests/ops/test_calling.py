@@ -6,7 +6,6 @@ import copy
 import pickle
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,21 +78,6 @@ def test_a_call_leaves_no_trace_on_the_transform() -> None:
         assert copied == called
         assert "_alone" not in vars(copied)
         assert copied(RGB).shape == (3, 30, 40)
-
-
-def test_many_threads_call_one_transform() -> None:
-    transform, found = T.GaussianNoise(sigma=0.1), []
-
-    def work() -> None:
-        for _ in range(20):
-            found.append(transform(RGB).numpy().tobytes())
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(set(found)) == 80
 
 
 class Photos(Dataset[Any]):

@@ -117,6 +117,7 @@ OUTCOMES: list[tuple[T.Transform, Outcome, Shares]] = [
     (T.RandomHorizontalFlip(p=1.0), opcodes, {(int(Op.HFLIP),): 1.0}),
     (T.RandomErasing(p=0.25), has(Op.ERASE), share(0.25)),
     (T.RandomZoomOut(p=0.5), has(Op.PAD), share(0.5)),
+    (T.RandomFog(p=0.3), has(Op.OVERLAY), share(0.3)),
     (T.RandomRotate90(p=0.75), first_argument, alike(None, 1.0, 2.0, 3.0)),
     (T.Posterize((2, 5)), first_argument, alike(2.0, 3.0, 4.0, 5.0)),
     (T.MotionBlur((3, 9)), first_argument, alike(3.0, 5.0, 7.0, 9.0)),

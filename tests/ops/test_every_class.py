@@ -120,17 +120,17 @@ def test_programs_run_and_give_the_sizes_they_state(draw: Any, name: str) -> Non
             assert channels in (output.shape[0], output.shape[-1])
 
 
-IDENTITIES = [name for name, cls in T.Transform.registry.items() if cls._useful and cls._useful.identity is not None]
+RANGES = {name: cls._typical_range for name, cls in T.Transform.registry.items() if cls._typical_range is not None}
 
 
-@pytest.mark.parametrize("name", IDENTITIES)
-def test_the_identity_of_a_useful_range_changes_nothing(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name, typical in RANGES.items() if typical.identity is not None])
+def test_the_identity_of_a_typical_range_changes_nothing(name: str) -> None:
     cls: Any = T.Transform.registry[name]
-    value = cls._useful.identity
-    if cls._useful.make is None:
+    value = RANGES[name].identity
+    if cls._typical_range.build is None:
         transform = cls(**{cls._number: int(value) if cls._range.is_whole else value})
     else:
-        transform = cls._useful.make(value)
+        transform = cls._typical_range.build(value)
     for image in (RGB, GRAY):
         out = vg.Augmenter(transform, layout="NHWC")([image, image], ids=[1, 2])
         np.testing.assert_array_equal(out[1], image)

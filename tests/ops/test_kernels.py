@@ -11,13 +11,10 @@ from PIL import Image, ImageFilter
 from tests import oracle
 from tests.images import gray, noise, photo
 from tests.oracle import apply
-from tests.programs import program_of, random_kernels, step
 from variegate import transforms as T
-from variegate.executors import cpu
 from variegate.program.ops import Op
 
 SHARPEN = [[0, -1, 0], [-1, 5, -1], [0, -1, 0]]
-ODD_SIZES = ((1, 1), (3, 2), (17, 31), (9, 65), (40, 224))
 
 
 def made(draw: Any, transform: T.Transform, img_HWC: np.ndarray) -> np.ndarray:
@@ -85,18 +82,3 @@ def test_unsharp_mask_adds_what_a_blur_takes_away(draw: Any) -> None:
     assert np.abs(ours - exact).max() <= 0.5
     assert (ours != img_HWC).any()
     assert (made(draw, T.UnsharpMask(threshold=255), img_HWC) == img_HWC).all()
-
-
-@pytest.mark.parametrize("size", ODD_SIZES)
-def test_cpu_is_the_reference_to_the_bit(size: tuple[int, int]) -> None:
-    rng = np.random.default_rng(size[1])
-    chains = [[step(Op.HFLIP), step(Op.INVERT), step(Op.CONVOLVE_FLOAT, table=random_kernels(rng))] for _ in range(12)]
-    chains += [
-        [step(Op.CONVOLVE_FLOAT, table=np.full((1, 31, 31), 256 / 961))],
-        [step(Op.CONVOLVE_FLOAT, table=np.zeros((2, 1, 1)))],
-    ]
-    chains += [[step(Op.UNSHARP_MASK, 2 * i + 1, 5, 0.8, 1.3, i / 2, i)] for i in range(4)]
-    for images in ([noise(*size, 3, i) for i in range(len(chains))], [gray(*size)] * len(chains)):
-        program = program_of(chains, images)
-        for chain, out, wanted in zip(chains, cpu.run(program, images, 1), oracle.run(program, images), strict=True):
-            np.testing.assert_array_equal(out, wanted, err_msg=str(chain))

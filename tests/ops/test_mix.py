@@ -113,16 +113,6 @@ def test_a_picture_depends_on_its_id_and_its_partners_alone(mixer: Any) -> None:
     assert torch.equal(some[0], whole[7])
 
 
-def test_normalize_follows_and_what_erases_after_it() -> None:
-    plain, _ = run(BEFORE, T.MixUp())
-    normalised, _ = run(BEFORE, T.MixUp(), T.Normalize(0.0, 1.0))
-    torch.testing.assert_close(normalised, plain / 255)
-    erased, _ = run(BEFORE, T.MixUp(), T.Normalize(0.0, 1.0), T.RandomErasing(1.0))
-    is_same = (erased == normalised).all(dim=3)
-    assert not is_same.reshape(N, -1).all(dim=1).any()
-    assert (erased[~is_same] == 0).all()
-
-
 def test_a_choice_of_them_and_images_that_stay_as_they_are() -> None:
     t = [BEFORE, T.RandomApply([T.RandomChoice([T.MixUp(num_classes=5), T.CutMix(num_classes=5)])], 0.6)]
     images, labels = run(*t)

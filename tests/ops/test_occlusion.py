@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import variegate as vg
 from tests.ops.test_erase import holes
 from tests.oracle.philox import philox4x32
 from variegate import transforms as T
@@ -115,30 +114,3 @@ def test_regions_are_ragged_and_anywhere(draw: Any) -> None:
     outlines = (masks[:, 1:] != masks[:, :-1]).sum(axis=(1, 2)) + (masks[:, :, 1:] != masks[:, :, :-1]).sum(axis=(1, 2))
     # A square of that area has an outline of 4 * 20 pixels.
     assert outlines.mean() > 130
-
-
-def test_the_plan_is_pinned(draw: Any) -> None:
-    program = draw(T.OcclusionDiffusion(2, 0.2, cells=6), 1, seed=3, size=(60, 60, 3))
-    assert holes(program, 0).tolist() == [[10, 10, 10, 10], [10, 40, 10, 20], [20, 20, 10, 40], [30, 50, 10, 10]]
-
-
-def test_policies_take_it_by_name_with_the_area_as_magnitude(draw: Any) -> None:
-    hole = T.Augmentation("hole", "OcclusionDiffusion", magnitude=(0.0, 0.3))
-    for magnitude, share in ((0, 0.0), (15, 0.15), (30, 0.3)):
-        program = draw(T.RandAugment(1, magnitude, operations=[hole]), 20, size=(64, 64, 3))
-        covered = [mask_of(holes(program, row), 64, 64).mean() for row in range(20)]
-        assert share <= min(covered) <= max(covered) < share + 0.002
-
-
-@pytest.mark.parametrize("device", ["oracle", "cpu"])
-def test_fill_and_what_follows_act_on_the_same_region(device: str) -> None:
-    img = np.full((50, 70, 3), 9, np.uint8)
-    t = T.Compose([T.OcclusionDiffusion(2, 0.3, fill=(1, 2, 3)), T.RandomHorizontalFlip(1.0), T.Invert()])
-    out = vg.Augmenter(t, device=device, layout="NHWC")([img], ids=[5])[0].numpy()
-    alone = vg.Augmenter(t.transforms[0], device=device, layout="NHWC")([img], ids=[5])[0].numpy()
-    assert {tuple(c) for c in alone.reshape(-1, 3).tolist()} == {(9, 9, 9), (1, 2, 3)}
-    np.testing.assert_array_equal(out, 255 - alone[:, ::-1])
-    noisy = vg.Augmenter(T.OcclusionDiffusion(2, 0.3, fill="random"), device=device, layout="NHWC")([img], ids=[5])
-    hit = (noisy[0].numpy() != 9).any(axis=2)
-    np.testing.assert_array_equal(hit & (alone[..., 0] != 1), False)
-    assert hit.sum() > 0.29 * hit.size

@@ -79,9 +79,3 @@ def test_dilation_makes_lighter_and_erosion_darker() -> None:
     inverted = 255 - made(T.Morphological((4, 7), "erosion"), 255 - img)
     np.testing.assert_array_equal(inverted, made(T.Morphological((4, 7)), img))
     np.testing.assert_array_equal(made(T.Morphological(1), img), img)
-
-
-def test_targets_stay_where_they_are() -> None:
-    sample = {"image": photo(40, 50), "boxes": np.array([[3, 4, 20, 30]], np.float32), "labels": np.array([1])}
-    for t in (T.GlassBlur(), T.ZoomBlur(1.3), T.ChromaticAberration(1.0, 1.0), T.Morphological(), T.Defocus()):
-        np.testing.assert_array_equal(vg.Augmenter(t)([sample])[0]["boxes"], sample["boxes"])

@@ -28,18 +28,6 @@ def done(t: T.Transform, image: npt.NDArray[np.uint8] = GRAY_128, sample: int = 
 
 
 @pytest.mark.parametrize("t", WEATHER, ids=repr)
-def test_a_sample_decides_what_is_drawn(t: T.Transform) -> None:
-    """Neither the batch nor its other sizes do."""
-    image = photo(40, 56)
-    augmenter = vg.Augmenter(t, device="oracle", layout="NHWC", seed=3)
-    batch = augmenter([photo(33, 20), image, gray(40, 56), image], ids=[7, 0, 5, 1])
-    assert np.array_equal(np.asarray(batch[1]), done(t, image))
-    assert not np.array_equal(done(t, image), image)
-    if not isinstance(t, T.RandomSnow) or t.method == "texture":
-        assert not np.array_equal(done(t, image), done(t, image, epoch=1))
-
-
-@pytest.mark.parametrize("t", WEATHER, ids=repr)
 def test_one_pass_and_no_more(t: T.Transform) -> None:
     """Layers are laid within the pass of what is around them, and geometry after them starts another."""
     chain = T.Compose([T.RandomHorizontalFlip(1.0), T.RandomRotation((9, 9)), T.Invert(), t, T.Posterize(4)])
@@ -48,15 +36,6 @@ def test_one_pass_and_no_more(t: T.Transform) -> None:
     assert passes == (1 if isinstance(t, T.RandomRain) else 0)  # for its blur
     moved = vg.Augmenter(T.Compose([t, T.RandomRotation((9, 9))]), device="cpu", seed=3)
     assert "moves what" in moved.explain(0, size=(40, 56))
-
-
-def test_probabilities_and_strengths_of_0_change_nothing() -> None:
-    for t in (T.RandomFog(p=0.0), T.RandomFog(fog_coef_range=0.0, p=1.0), T.Illumination(intensity_range=0, p=1.0)):
-        assert np.array_equal(done(t), GRAY_128)
-    assert np.array_equal(done(T.RandomShadow(num_shadows_range=0, p=1.0)), GRAY_128)
-    assert np.array_equal(done(T.RandomGravel(number_of_patches=0, p=1.0)), GRAY_128)
-    hits = sum(not np.array_equal(done(T.RandomFog(p=0.3), sample=i), GRAY_128) for i in range(60))
-    assert 8 <= hits <= 30
 
 
 def test_illumination_is_the_formula() -> None:

@@ -95,7 +95,7 @@ REFUSED = {
     "T.RandomAffine(3, shear=(1, 2, 3))": "shear=(1, 2, 3); accepted: ... or two such pairs",
     "T.RandomApply([T.Grayscale()], p=0.5)": "Grayscale inside a choice; ... one format; take num_output_channels=3",
     "T.RandomChoice([T.MixUp(num_classes=3), T.CutMix()])": "num_classes=3 and num_classes=None; accepted: one",
-    'T.RandomErasing(value="noise")': "value='noise'; accepted: a number, ... or \"colour\"",
+    'T.RandomErasing(value="noise")': "value='noise'; accepted: a number, ... or \"color\"",
     "FLIP(IMAGE, IMAGE[:, :, 0])": "TypeError: inputs[1]: got ndarray[40, 50]; accepted: beside an image a dict",
     "T.RandomOrder([T.Invert()] * 129)": "RandomOrder: transforms=129 transforms; accepted: at most 128",
     "T.RandomResize(5, 5)": "max_size=5; accepted: an integer above min_size (5)",

@@ -15,7 +15,7 @@ from tests.oracle import apply
 from tests.oracle.philox import philox4x32
 from tests.oracle.values import luma
 from variegate.program.ops import Interpolation, Op, PadMode
-from variegate.program.points import PointFunction
+from variegate.program.pixel_functions import PixelFunction
 from variegate.program.program import Tables
 from variegate.program.rng import stream_key
 
@@ -278,10 +278,10 @@ def test_erase_with_uniform_noise() -> None:
 
 
 def test_point_function_rounds_and_clips() -> None:
-    tables = Tables(points=[PointFunction(lambda r, g, b, m: (r + m, g * m, b - 300 * m), "test")])
+    tables = Tables(pixel_functions=[PixelFunction(lambda r, g, b, m: (r + m, g * m, b - 300 * m), "test")])
     x = photo(20, 30).astype(np.float64)
     expected = np.stack([x[..., 0] + 1.5, x[..., 1] * 1.5, x[..., 2] - 450], axis=-1)
-    out = apply(Op.POINT, photo(20, 30), (0, 1.5), tables=tables)
+    out = apply(Op.PIXEL_FUNCTION, photo(20, 30), (0, 1.5), tables=tables)
     np.testing.assert_array_equal(out, np.clip(np.floor(expected + 0.5), 0, 255))
 
 
