@@ -200,7 +200,7 @@ def test_replayed_and_explained() -> None:
     assert f"  JPEG {quality}" in told
     assert told[-3:] == [
         "  1: ResizedCrop -> uint8 canvas",
-        f"  2: JPEG {quality} -> LUT -> normalise, float32 CHW",
+        f"  2: JPEG {quality} -> LUT -> normalize, float32 CHW",
         "     apart from pass 1, as JPEG takes the whole image after ResizedCrop",
     ]
 
