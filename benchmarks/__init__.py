@@ -1,1 +1,2 @@
-"""Variegate beside its peers, one work at a time: ``python -m benchmarks.run w1 w2``, ``benchmarks.run_gpu w3``."""
+"""Benchmarks of Variegate and its peers, one work at a time: ``python -m benchmarks.run w1 w2``, ``benchmarks.run_gpu
+w3``."""

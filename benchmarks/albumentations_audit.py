@@ -1,10 +1,10 @@
 """Compare what Albumentations and its conversions do to an image, a mask, boxes and key points.
 
 ``python -m benchmarks.albumentations_audit --python PYTHON`` with an interpreter that has AlbumentationsX 2.5.1, or
-Albumentations 2.0.8. All public classes run with their default arguments, and with those of the rows of the last audit
-in tests/interop/convert/data. To add a case, add a row with its ``class`` and ``description``, as ``to_dict()``
-has it. A case that the converter reports as the same must be the same within ``LIMITS``. The outcome replaces the rows,
-and a test compares it with what the converter reports.
+Albumentations 2.0.8. All public classes run with their default arguments, and with the arguments recorded by the last
+audit in tests/interop/convert/data. To add a case, add a row with its ``class`` and ``description``, as ``to_dict()``
+has it. A case that the converter reports as the same must be the same within ``LIMITS``. The outcome replaces the
+record, and a test compares it with the converter's report.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def data_path(version: str) -> Path:
 
 
 def arguments_of(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    """The default arguments, and those of the recorded rows of a class."""
+    """The default arguments of a class, and its recorded arguments."""
     found: list[dict[str, Any]] = [{}]
     for row in rows:
         if row["class"] == name:
@@ -111,7 +111,7 @@ def arguments_of(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 
 
 def run_albumentations(sample: Result, refused: set[str], only: list[str] | None) -> tuple[str, list[Case], list[str]]:
-    """Run all cases, or those of the classes ``only``; classes in ``refused`` are described only."""
+    """Run all cases, or cases of the classes ``only``; classes in ``refused`` are described only."""
     import albumentations as A
 
     version: str = A.__version__
@@ -142,7 +142,7 @@ def run_albumentations(sample: Result, refused: set[str], only: list[str] | None
 
 
 def public_classes(library: Any) -> list[str]:
-    """Classes of images; compositions and volumes are left out."""
+    """Classes of images; compositions and volumes are excluded."""
     volumes = (
         library.Transform3D,
         getattr(library, "VolumeOnlyTransform", library.Transform3D),
@@ -156,7 +156,7 @@ def public_classes(library: Any) -> list[str]:
 
 
 def draw(compose: Any, sample: Result, skipped: list[str], name: str) -> list[Result]:
-    """Nothing if the transform needs more than a sample, such as images in metadata."""
+    """None if the transform needs more than a sample, such as images in metadata."""
     results: list[Result] = []
     while len(results) < DRAWS:
         if len(results) == FIXED_DRAWS and count_outcomes(results) == 1:
@@ -180,7 +180,7 @@ def draw(compose: Any, sample: Result, skipped: list[str], name: str) -> list[Re
 
 
 def result_of(done: dict[str, Any], image: Any, boxes: Any) -> Result:
-    """What either library made of a sample. ``boxes``: the first box of each label; copies of it are counted only."""
+    """Result of either library for a sample. ``boxes``: the first box of each label; copies of it are counted only."""
     pairs = list(zip(list(done["labels"]), np.asarray(boxes, np.float64), strict=True))
     return {
         "image": image,

@@ -1,4 +1,4 @@
-"""What is measured: a table of cases for each work, and the strengths that every library gets.
+"""The benchmarks: a table of cases for each work, and the common strengths of operations.
 
 How a library makes a case is in ``benchmarks/libraries``. The peers' environment reads this module, so it imports
 nothing of Variegate.
@@ -83,7 +83,7 @@ Kind = Literal[
     "gpu",
     "loader",
 ]
-# Speeds asked for, in those of the best peer. A file pipeline begins with decoding, which costs all libraries the same.
+# Required speeds, as ratios to the best peer. A file pipeline begins with decoding, which costs all libraries the same.
 ASKED: dict[Kind, float] = {
     "operation": 2.0,
     "pipeline": 4.0,
@@ -107,7 +107,7 @@ ONE_MASK = Objects()
 
 @dataclass(frozen=True)
 class Case:
-    """One row of a table.
+    """A row of a table.
 
     ``size``: side of the square inputs; 0 for JPEG files, or for images of different sizes. ``out``: side of the
     outputs. ``steps``: the name in the libraries' tables, ``name`` by default. ``views``: several outputs of each JPEG
@@ -135,7 +135,7 @@ class Case:
 
     @property
     def is_single(self) -> bool:
-        """Whether a call takes one image."""
+        """True if a call takes one image."""
         return self.kind in ("function", "as_transform", "call")
 
     @property
@@ -390,11 +390,11 @@ ON_ONE_CORE = ("torchvision_pil", "torchvision_tensor", "albumentationsx", "dali
 
 @dataclass(frozen=True)
 class Work:
-    """A table, how long its cases are measured, and the peers beside Variegate.
+    """A table, how long its cases are measured, and the peers.
 
-    ``asked``: speeds in those of the best peer, in total ("") or by level, instead of those of the case's kind.
-    ``is_indexed``: Variegate also runs with an entropy index of the files. ``is_on_gpu``, ``is_on_all_cores``: measured
-    by the clock, not by the processor time of one core.
+    ``asked``: required ratio to the best peer, in total ("") or by level, overriding the kind's. ``is_indexed``:
+    Variegate also runs with an entropy index of the files. ``is_on_gpu``, ``is_on_all_cores``: measured by the clock,
+    not by the processor time of one core.
     """
 
     title: str
@@ -489,7 +489,7 @@ WORKS = {
 
 
 def select(cases: Sequence[Case], names: Sequence[str]) -> list[Case]:
-    """The cases of these names, all of them for none. Raises ValueError for a name that no case has."""
+    """The cases of these names; all cases without names. Raises ValueError for a name that no case has."""
     known = {case.name: case for case in cases}
     for name in names:
         if name not in known:

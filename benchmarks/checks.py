@@ -39,7 +39,7 @@ TO_THE_BIT: dict[str, Any] = {"mostly": 0, "share": 1.0, "anywhere": 0}
 
 @dataclass(frozen=True)
 class Check:
-    """One property of our pixels, and what was measured."""
+    """A property of our pixels, and its measured value."""
 
     name: str
     passed: bool
@@ -50,7 +50,7 @@ class Check:
 
 
 def within(name: str, a: Pixels, b: Pixels, mostly: int, share: float, anywhere: int) -> Check:
-    """At most ``mostly`` values off on a ``share`` of the pixels, and at most ``anywhere`` on any."""
+    """At most ``mostly`` values off on a ``share`` of the pixels, and at most ``anywhere`` on any pixel."""
     if a.shape != b.shape:
         return Check(name, False, f"shapes differ: {a.shape} and {b.shape}")
     off = np.abs(a.astype(np.int16) - b.astype(np.int16))
@@ -124,7 +124,7 @@ def _check_pixels(case: Case, inputs: Any) -> Iterator[Check]:
 
 
 def replayed(case: Case, inputs: Any) -> Pixels:
-    """What torchvision makes of the same images by the same operations."""
+    """The same images and operations by torchvision."""
     images = [decode(data) for data in inputs] if case.reads_files else list(inputs)
     augmenter = vg.Augmenter(ours.transform(case, is_float=False), seed=0)
     program = augmenter.program([image.shape for image in images], ids=list(range(len(images))))
@@ -145,7 +145,7 @@ def normalized(pixels: Pixels, floats: Pixels) -> Check:
 
 
 def _check_decoding(case: Case, files: list[bytes], whole: Pixels) -> Iterator[Check]:
-    """Decoding only what the crop needs, without and with an index, gives the pixels of whole images."""
+    """Decoding only the crop, without and with an index, yields the pixels of full images."""
     augmenter = vg.Augmenter(ours.transform(case, is_float=False), seed=0, layout="NHWC", num_threads=1)
     ids = list(range(len(files)))
     for word, index in (("", None), (" with an index", ours.make_index(files))):

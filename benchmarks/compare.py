@@ -51,7 +51,7 @@ def prepared(case: Case, process: Process) -> Cell:
 
 
 def compare(case: Case, level: str, sides: Sequence[Process], options: argparse.Namespace) -> list[Row]:
-    """A row for the case, and one for each part of it that is measured. ``sides``: this checkout, and the other."""
+    """A row for the case, and a row for each measured part. ``sides``: this checkout, and the other."""
     try:
         cells = [prepared(case, process) for process in sides]
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.run duplicates FOLDER``: how many damaged copies of photos are found, and how many others.
+"""``python -m benchmarks.run duplicates FOLDER``: recall and false positives for damaged copies of photos.
 
 Every other JPEG photo in FOLDER is copied with each kind of damage. Variegate and imagededup (in the environment of
 ``--imagededup-python``, if given) then read the same files. Recall of a kind: the share of copies found as copies of
@@ -57,7 +57,7 @@ def with_logo(image: Picture) -> Picture:
     return image
 
 
-# The kinds of damage, beside files of these qualities.
+# The kinds of damage, besides files of these qualities.
 QUALITIES = {"JPEG quality 30": 30, "JPEG quality 50": 50, "JPEG quality 75": 75}
 DAMAGES: dict[str, Callable[[Picture], Picture]] = {
     **dict.fromkeys(QUALITIES, Image.Image.copy),
@@ -163,7 +163,7 @@ def find_ours(folder: Path, names: list[str], photos: int) -> dict[str, Any]:
 
 
 def find_theirs(folder: Path, photos: int) -> dict[str, Any]:
-    """In the peer's own environment, which lacks Variegate."""
+    """Runs in the peer's own environment, which lacks Variegate."""
     from imagededup.methods import DHash, PHash
 
     names = sorted(path.name for path in folder.iterdir())

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.run expand``: W5, a data set expanded over k devices, beside one device.
+"""``python -m benchmarks.run expand``: W5, a data set expanded over k devices, compared with one device.
 
 JPEG files in class folders -> RandomResizedCrop(224), flip, RandAugment(2, 9) -> JPEG files, each written, synced and
 in the manifest. Every device is a process with one thread. Both sides run in turn, after a check that they write the

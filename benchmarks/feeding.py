@@ -15,7 +15,7 @@ CLASSES = 100
 
 
 class Step:
-    """The step of a small training on a GPU, if there is one: a convolutional network of five layers."""
+    """An optimizer step on a GPU, if there is one: a convolutional network of five layers."""
 
     def __init__(self) -> None:
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -35,7 +35,7 @@ class Step:
 
 
 class Feed:
-    """The next batch of a loader, epoch after epoch, and a step on it. ``labels``: those of the last batch."""
+    """The next batch of a loader, epoch after epoch, and a step on it. ``labels``: of the last batch."""
 
     def __init__(self, opener: Opener, step: Step | None) -> None:
         self.opener = opener

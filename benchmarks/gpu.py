@@ -1,4 +1,4 @@
-"""What W3 and W3r ask of the device: its name, the speed of a copy, and memory."""
+"""Device properties for W3 and W3r: its name, the speed of a copy, and memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.utils import benchmark
 
 COPY_BYTES = 2 << 30
 COPY_ROUNDS = 30
-# Inputs of a run are together so many times the L2 cache, and at least two batches.
+# Size of a run's inputs as a multiple of the L2 cache, at least two batches.
 L2_TIMES = 4
 MEMORY_BATCHES = 8
 WRITTEN_BYTES = 3 * 224 * 224 * 2
@@ -32,7 +32,7 @@ def describe(device: str) -> dict[str, Any]:
 
 
 def take_batches(images: Any, batch: int, device: str) -> list[list[Any]]:
-    """Lists of images to take turns with, so many that none is left in the L2 cache when its turn comes again."""
+    """Batches to cycle through, enough that each has left the L2 cache before it is used again."""
     l2 = torch.cuda.get_device_properties(device).L2_cache_size if device.startswith("cuda") else 0
     batches: list[list[Any]] = []
     start = 0

@@ -21,7 +21,7 @@ from benchmarks.process import ONE_THREAD, PREPARE_TIMEOUT, RUN_TIMEOUT, Process
 
 @dataclass
 class Cell:
-    """One library's part of a case: its runs by part ("" is the case itself), or why there are none."""
+    """One library's part of a case: its runs by part ("" is the case itself), or the reason for missing runs."""
 
     ready: dict[str, Any] = field(default_factory=dict)
     runs: dict[str, list[dict[str, float]]] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Cell:
 def run(name: str, cases: list[Case], batch: int, options: Namespace) -> dict[str, Any]:
     """Check and measure -> a JSON-able record. A case whose check failed has ``failed`` and no speed, as the record.
 
-    ``options``: those of ``benchmarks.run``.
+    ``options``: see ``benchmarks.run``.
     """
     work = WORKS[name]
     has_ours = not options.only or OURS in options.only
@@ -133,7 +133,7 @@ def start(limited: list[Limited], peers: list[str], config: dict[str, Any]) -> d
         if one.level is None and not one.is_indexed:
             given["kind"] = one.key.partition(":")[2]
         processes[one.key] = Process(sys.executable, given, environment=threads | one.environment)
-    # A machine with a GPU may reach no package registry: its peers may be beside Variegate.
+    # A machine with a GPU may reach no package registry: its peers may be installed in Variegate's environment.
     python = peers_python(or_this=config["device"] != "cpu") if peers else Path()
     for key in peers:
         processes[key] = Process(python, config | {"library": key}, environment=threads)
@@ -141,7 +141,7 @@ def start(limited: list[Limited], peers: list[str], config: dict[str, Any]) -> d
 
 
 def load(processes: dict[str, Process], titles: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Import in all of them at the same time. What cannot be loaded leaves ``processes``."""
+    """Import in all processes at the same time. A library that cannot be loaded is removed from ``processes``."""
     found: dict[str, dict[str, Any]] = {}
     for process in processes.values():
         process.send({"command": "load"})

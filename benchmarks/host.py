@@ -1,7 +1,7 @@
-"""``python -m benchmarks.run host``: what a batch of 256 images costs the host before its pixels.
+"""``python -m benchmarks.run host``: time of the host for a batch of 256 images before its pixels.
 
-Drawing and lowering of W2, SimCLR's two views, AugMix and 3-Augment on one core, in microseconds. Programs that make
-other pixels than those of ``Augmenter.program`` have no time.
+Drawing and lowering of W2, SimCLR's two views, AugMix and 3-Augment on one core, in microseconds. Programs with other
+pixels than ``Augmenter.program`` are not timed.
 """
 
 from __future__ import annotations

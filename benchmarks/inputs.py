@@ -1,4 +1,4 @@
-"""What every library is fed: the same JPEG files, and pixels cut out of them."""
+"""Inputs common to all libraries: JPEG files, and pixels cut out of them."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def make_samples(jpegs: Sequence[bytes], case: Case) -> list[dict[str, Any]]:
         if objects.masks == 1:
             sample["mask"] = rectangles(boxes, side)
         elif objects.masks:
-            # The first is called "mask": without it, AlbumentationsX takes no others.
+            # The first is called "mask", because AlbumentationsX requires this name.
             sample["mask"] = {f"mask{k or ''}": rectangles(boxes, side) for k in range(objects.masks)}
         if objects.has_instances:
             sample["masks"] = np.stack([rectangles(box[None], side) for box in boxes])
@@ -130,7 +130,7 @@ def list_photos(folder: Path) -> tuple[list[Path], list[int]]:
 
 
 def save(jpegs: Sequence[bytes], cases: Sequence[Case], folder: Path) -> str:
-    """Write what these cases read -> a word on it."""
+    """Write the inputs of these cases -> a description of the folder."""
     np.save(folder / "jpegs.npy", np.frombuffer(b"".join(jpegs), np.uint8))
     np.save(folder / "jpeg_sizes.npy", np.array([len(data) for data in jpegs]))
     if any(case.kind == "loader" for case in cases):
@@ -150,7 +150,7 @@ def load_jpegs(folder: Path) -> list[bytes]:
 
 
 def load(folder: Path, case: Case) -> Any:
-    """What a library gets for a case: files, an array [N, S, S, 3], a list of images, or samples."""
+    """A library's input for a case: files, an array [N, S, S, 3], a list of images, or samples."""
     if case.kind == "targets":
         return make_samples(load_jpegs(folder), case)
     if case.is_single:

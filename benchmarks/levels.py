@@ -1,6 +1,6 @@
 """``--level``: our own code limited to a level of x86-64, in a process of its own.
 
-The peers are never limited. One machine so shows what users of lesser processors get, beside what they have today.
+The peers are never limited. Users of older processors see such results from each library.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from benchmarks.machine import best_level
 
 HOST = "host"
-# What a user types -> what variegate/native/library.py calls it.
+# Typed level -> its name in variegate/native/library.py.
 SHORT = {
     "v2": "x86-64-v2",
     "v3": "x86-64-v3",
@@ -25,8 +25,8 @@ INDEX = "index"
 
 @dataclass(frozen=True)
 class Limited:
-    """One process of ours: ``key`` in records, ``title`` in tables, the ``environment`` that limits it; whether it has
-    an entropy index of the files."""
+    """A process of ours: ``key`` in records, ``title`` in tables, the ``environment`` that limits it; whether it has an
+    entropy index of the files."""
 
     level: str | None
     key: str
@@ -43,7 +43,7 @@ UNLIMITED = Limited(None, OURS, "Variegate", {})
 
 
 def is_ours(module: str) -> bool:
-    """Whether a record's row is Variegate, at whichever level."""
+    """True if a record's row is Variegate, at any level."""
     return module.partition(":")[0] == OURS
 
 
@@ -88,7 +88,7 @@ def environment_of(level: str) -> dict[str, str]:
 
 
 def check_limited(level: str | None) -> None:
-    """In the limited process: raise unless kernels run at exactly that level."""
+    """Runs in the limited process: raise unless kernels run at exactly that level."""
     from variegate.native.library import level as used_level
 
     if level not in (None, HOST) and used_level() != SHORT[str(level)]:

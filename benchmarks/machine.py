@@ -31,7 +31,7 @@ def best_level() -> str:
 
 
 def cpu_model() -> str:
-    """As the system names it; hypervisors often hide the model, so family and model numbers are added."""
+    """The system's name; hypervisors often hide the model, so family and model numbers are added."""
     path = Path("/proc/cpuinfo")
     fields = dict(re.findall(r"^(.+?)\s*: (.*)$", path.read_text(), re.M)) if path.exists() else {}
     name: str = fields.get("model name", platform.processor() or "unknown")

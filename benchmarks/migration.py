@@ -1,9 +1,9 @@
-"""Run both codes of every pair in docs/migration, and compare what they give: ``python -m benchmarks.migration``.
+"""Run both code blocks of every pair in docs/migration and compare their results: ``python -m benchmarks.migration``.
 
 A pair stands below a comment, ``<!-- compare NAME ...: RULE -->``: a ``py`` block, which runs in the peers'
 environment, and a ``python`` block, which runs here. Both define the names. Rules: ``equal``, ``within X`` and
 ``shape`` (with the dtype). ``<!-- not run: REASON -->`` stands above a ``py`` block whose library cannot be installed.
-Blocks run in order, each page in an empty folder; its ``python`` blocks before the first pair write what both read.
+Blocks run in order, each page in an empty folder; its ``python`` blocks before the first pair write the common inputs.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def read_page(text: str) -> Page:
 
 
 def differs(rule: str, before: Any, after: Any) -> str | None:
-    """What is wrong, or None. Both may be lists of arrays."""
+    """The difference in words, or None. Both may be lists of arrays."""
     if isinstance(before, list) or isinstance(after, list):
         if not (isinstance(before, list) and isinstance(after, list) and len(before) == len(after)):
             return f"{_kind(before)} before, {_kind(after)} after"
@@ -114,7 +114,7 @@ def _run_side(page: str, side: str) -> list[dict[str, Any]]:
 
 
 def check_page(path: Path, peers: Path) -> list[str]:
-    """A line for every name that was compared; those that begin with FAIL say what differs."""
+    """A line for every compared name; lines that begin with FAIL describe a difference."""
     page = read_page(path.read_text(encoding="utf-8"))
     lines = [f"{path.name}: not run: {reason}" for reason in page.unpaired]
     sides: dict[str, list[dict[str, Any]]] = {}

@@ -1,4 +1,4 @@
-"""The peers' own virtual environment, so that what they require never meets what Variegate requires."""
+"""The peers' own virtual environment, so that their requirements never conflict with Variegate's."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def peers_python(log: bool = True, or_this: bool = False) -> Path:
 
 
 def run_child(python: Path, module: str, arguments: Sequence[str], folder: Path = ROOT) -> Any:
-    """What ``python -m module --child FILE arguments`` passes to ``write_result``, run in ``folder``.
+    """The value that ``python -m module --child FILE arguments`` passes to ``write_result``, run in ``folder``.
 
-    Raises RuntimeError with the end of what it printed.
+    Raises RuntimeError with the end of its output.
     """
     with tempfile.TemporaryDirectory() as temporary:
         out = Path(temporary) / "result.pickle"
@@ -93,7 +93,7 @@ def run_child(python: Path, module: str, arguments: Sequence[str], folder: Path 
 
 
 def write_result(out: Path, result: Any) -> None:
-    """In a child: hand the result to the process that ran it."""
+    """In a child: pass the result to the parent process."""
     out.write_bytes(pickle.dumps(result))
 
 

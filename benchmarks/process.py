@@ -47,7 +47,7 @@ class Process:
         )
 
     def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
-        """The worker's answer; RuntimeError with what it said when it failed, died or took too long."""
+        """The worker's answer; RuntimeError with its output if it failed, died or timed out."""
         self.send(request)
         return self.receive(timeout)
 
@@ -76,7 +76,7 @@ class Process:
         return answer
 
     def close(self) -> None:
-        """By the end of its requests, as only a process that ends by itself ends those that it started."""
+        """End its input, because only a process that exits on its own ends its children."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()

@@ -24,13 +24,14 @@ def process_tree(root: int) -> list[int]:
 
 
 def cpu_seconds(root: int) -> float:
-    """Processor time of the tree's living processes, and of those that ended and were waited for."""
+    """Processor time of the tree's living processes, and of ended children that were waited for."""
     stats = [_stat(str(process)) for process in process_tree(root)]
     return sum(sum(map(int, fields[11:15])) for fields in stats if fields is not None) / TICKS
 
 
 def wait_until_idle(root: int) -> None:
-    """Until the tree uses next to no processor time: batches ahead must not take the cores from the next library."""
+    """Wait until the tree uses almost no processor time: prefetched batches must not take cores from the next
+    library."""
     end = time.perf_counter() + 15.0
     while time.perf_counter() < end:
         before = cpu_seconds(root)

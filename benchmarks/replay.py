@@ -32,7 +32,7 @@ def replay(images: Sequence[npt.NDArray[np.uint8]], programs: Programs) -> npt.N
     return replayed
 
 
-# torchvision's function for each of our operations, and how many of the operation's arguments it takes.
+# torchvision's function for each of our operations, and the number of arguments that it takes.
 FUNCTIONS = {
     "HorizontalFlip": ("horizontal_flip", 0),
     "Rotate": ("rotate", 1),

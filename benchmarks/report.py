@@ -52,7 +52,7 @@ def best_peer(libraries: dict[str, Any]) -> tuple[str, float] | None:
 
 
 def ratios(libraries: dict[str, Any]) -> dict[str, float]:
-    """How many times the best peer's speed each of our processes reached."""
+    """Ratio of each of our processes to the best peer."""
     best = best_peer(libraries)
     if best is None:
         return {}
@@ -87,7 +87,7 @@ def library_rows(libraries: dict[str, Any]) -> list[Row]:
 
 
 def library_verdict(record: dict[str, Any]) -> str:
-    """The ratio to the best peer, with what is asked of it, for each level."""
+    """The ratio to the best peer, with the required ratio, for each level."""
     asked = record.get("asked") or record.get("level_targets", {})
     words = []
     for key, ratio in ratios(record["libraries"]).items():
@@ -102,7 +102,7 @@ def library_verdict(record: dict[str, Any]) -> str:
 
 
 def case_row(case: dict[str, Any]) -> Row:
-    """Microseconds per image of each library, and how many times as fast as the best peer ours is."""
+    """Microseconds per image of each library, and our ratio to the best peer."""
     row = {"row": case["title"]}
     if case.get("failed"):
         return row | {"target": "check FAILED"}
@@ -124,7 +124,7 @@ def case_row(case: dict[str, Any]) -> Row:
 
 
 def case_verdict(record: dict[str, Any]) -> str:
-    """How many rows reach what is asked, for each of our processes."""
+    """Number of rows that reach the required ratio, for each of our processes."""
     lines = []
     for key, library in record["libraries"].items():
         rows = [row for row in record["rows"].values() if key in ratios(row.get("libraries", {}))]
@@ -156,7 +156,7 @@ def notes(record: dict[str, Any]) -> list[str]:
 
 
 def checks_of(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """The checks of a work of one case; of many cases those that failed, and how many passed."""
+    """The checks of a work with one case; for many cases the failed checks, and the number passed."""
     if "rows" not in record:
         return list(record.get("checks", []))
     rows = record["rows"].values()
@@ -167,7 +167,7 @@ def checks_of(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def table(rows: Sequence[Row]) -> list[str]:
-    """In Markdown. The columns are in the order of the row that has the most."""
+    """Format as Markdown. The columns are in the order of the row that has the most."""
     heads = list(dict.fromkeys(head for row in sorted(rows, key=len, reverse=True) for head in row))
     lines = [f"| {' | '.join(heads)} |", f"|---|{'--:|' * (len(heads) - 2)}---|"]
     for row in rows:

@@ -1,9 +1,10 @@
-"""``python -m benchmarks.run search | w6``: what searches find, beside policies that need none.
+"""``python -m benchmarks.run search | w6``: compare searched policies with policies that need no search.
 
 ``search``: scikit-learn's digits, patches of scikit-image's textures, and CIFAR-10 at 16 pixels. PBA searches on the
 images of SRC; a race then has as much time. Both results and every free policy train ten times, paired, and are scored
 on images that neither search has seen (TEST). ``w6``: the search of the PBA paper on CIFAR-10 (16 members, 200 epochs
-on 4,000 images, WRN-28-2), then WRN-40-2 on all images with what it learned beside other policies. Made for a GPU.
+on 4,000 images, WRN-28-2). Then WRN-40-2 trains on all images with the learned schedule and other policies. Made for a
+GPU.
 
 All steps are commands of Variegate, which resume. Images and constants are set here, before any result is known.
 """
@@ -38,7 +39,7 @@ W6_FREE = (
 REPEATS = 10
 MEMBERS = 16
 SEED = 2026
-# Epochs of a PBA search in those of a training: a race of the same time then has about three rounds.
+# Epochs of a PBA search, as a multiple of a training's: a race of the same time then has about three rounds.
 SEARCHED = 3
 
 

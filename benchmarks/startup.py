@@ -1,4 +1,4 @@
-"""``python -m benchmarks.run startup``: W7, what a start costs.
+"""``python -m benchmarks.run startup``: W7, the time of a start.
 
 The import beyond torch, and the first RandAugment batch if nothing is compiled yet. A batch that is wrong has no time.
 """

@@ -1,4 +1,4 @@
-"""One library in one process: takes commands as JSON lines on stdin, answers on stdout."""
+"""One library in one process: reads commands as JSON lines on stdin, answers on stdout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.processor import cpu_seconds, wait_until_idle
 
-if TYPE_CHECKING:  # what a worker imports must wait until its threads are limited
+if TYPE_CHECKING:  # imports of a worker must wait until its threads are limited
     from benchmarks.cases import Case
     from benchmarks.libraries import NextBatch
 
@@ -152,7 +152,7 @@ class Worker:
         """Check a batch of every way, and keep the fastest."""
         from benchmarks.libraries import Absent
 
-        self.measured = {}  # frees what the case before had
+        self.measured = {}  # frees the memory of the case before
         self.is_loader = case.kind == "loader"
         batch = case.batch_of(self.batch_at_224)
         inputs = self.inputs(case)
@@ -213,7 +213,7 @@ class Worker:
         return max(self.speed(run) for run in runs)
 
     def speed(self, run: dict[str, float]) -> float:
-        """By processor time on a core, where a disturbance costs none of it; by the clock elsewhere."""
+        """Processor time for one core, which disturbances do not change; wall time elsewhere."""
         return run["images"] / max(run["cpu" if self.is_on_one_core else "wall"], 1e-9)
 
     def measure(self, next_batch: Callable[[], Any], images: int, seconds: float) -> dict[str, float]:
@@ -257,11 +257,11 @@ class Worker:
 
 
 def main() -> None:
-    """Answer each line of stdin. The worker is made for the first, so that it can say what failed."""
+    """Answer each line of stdin. The worker is created by the first command, so that errors are reported."""
     config = json.loads(sys.argv[1])
     if config["is_on_one_core"] and config["core"] is not None:
         os.sched_setaffinity(0, {config["core"]})
-    # Libraries print what they like to stdout; the answers go to a copy of it that they cannot reach.
+    # Libraries print to stdout; the answers go to a copy of it that they cannot reach.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     worker: Worker | None = None

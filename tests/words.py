@@ -1,11 +1,15 @@
-"""How words are written: turns that nothing a user reads may have, and sentences that are too long.
+"""Rules of prose: refused turns, and sentences that are too long.
 
-Used for help texts (``tests/cli/test_help.py``) and for pages (``tests/test_docs.py``).
+Used for help texts (``tests/cli/test_help.py``), pages (``tests/test_docs.py``), and every docstring and comment of the
+package, private ones too (``tests/test_words.py``).
 """
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 # At most so many words in a sentence, and in the help of an option.
 MOST_IN_SENTENCE, MOST_IN_HELP = 25, 40
@@ -23,6 +27,27 @@ BANNED = (
     *("labelled", "learnt", "analys(?:e|ed|es)", "catalogue", "modell(?:ed|ing)"),
 )
 _BANNED = re.compile(rf"(?<![\w-])(?:{'|'.join(BANNED)})(?![\w-])|, too(?=[.;:]|$)", re.I)
+# Turns that docstrings and comments of the code may not have either: name the thing instead of "those that" and "what".
+BANNED_IN_CODE = (
+    *("of which", "once more", "and so on", "the like", "for good", "in (?:the )?place of", "takes? the place"),
+    *("stands? in", "as (?:it|they) (?:is|are|was|were)", "those (?:that|which|of|in|with|where|who|for|from|it|they)"),
+    "(?:one|some|none|any|both|most|parts?|rest|many|few|others) of (?:them|it|those|that|these)",
+    "lies? (?:in|on|at|beside|near|below|above|within|next)",
+    "comes? (?:to|of|out|back)",
+    "what (?:it|they|is|are|was|were|has|have|had|an?|the|this|that|its|one|came|comes?|follows?|goes|remains|belongs|"
+    "makes|made|takes|else|others?|users?|we|you|can|may|stands|lies|to|each|callers|does|do|did|all|of|cannot|could|"
+    r"happens?|happened|both|any|must|these|needs?|reads|there|would|will|should|by|for|such|\w+ing)",
+)
+_BANNED_IN_CODE = re.compile(rf"(?<![\w-])(?:{'|'.join(BANNED_IN_CODE)})(?![\w-])", re.I)
+# A training is a thing in ``learn``, and "centre" a value that users type.
+_ALLOWED_IN_CODE = ("a training", "centre")
+# No docstring begins with these: the first line is an imperative or a noun phrase.
+DOCSTRING_OPENINGS = re.compile(
+    r"(?:what|which|where|who|whose|how|it|so|whether|they|those|of|that|there|and|but|as|by|to|with|if|when|has|is|are|"
+    r"not|nothing|or|because|since|while|else|also|more)\b",
+    re.I,
+)
+_COMMENT = re.compile(r"( *)#:? ?(?!!|type:|noqa|pragma)(.*)|.*?\S  # (?!type:|noqa|pragma)(.*)")
 # No help begins with these.
 OPENINGS = re.compile(r"(?:how|what|which|whether|where|who|so|it|they|of|with what)\b", re.I)
 _BLOCK = re.compile(r"^ *```.*?^ *```\n", re.M | re.S)
@@ -51,3 +76,44 @@ def paragraphs(page: str) -> list[str]:
     lines = [re.sub(r"^(\s*(?:[-*]|\d+\.)\s+|#+\s+)", "\n", line) for line in prose.splitlines()]
     prose = "\n".join("\n" + line.replace("|", "\n\n") if line.startswith("|") else line for line in lines)
     return [" ".join(one.split()) for one in re.split(r"\n\s*\n", prose) if one.strip()]
+
+
+def prose_of(source: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield (line, text, is a docstring) of every docstring and block of comments; code in backticks is ``CODE``."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            text = ast.get_docstring(node)
+            if text is not None:
+                yield node.body[0].lineno, _without_code(text.partition("\nExamples:")[0]), True
+    block: list[str] = []
+    indent = None
+    for number, line in enumerate([*source.splitlines(), ""], 1):
+        match = _COMMENT.fullmatch(line)
+        is_next_line = match is not None and match[3] is None and match[1] == indent
+        if block and not is_next_line:
+            yield number - len(block), _without_code(" ".join(block)), False
+            block = []
+        if match is not None:
+            block.append(match[3] or match[2] or "")
+            indent = None if match[3] is not None else match[1]
+
+
+def _without_code(text: str) -> str:
+    text = re.sub(r"^ *(?:>>>|\.\.\.|\||``\w+``  ).*$", "", text, flags=re.M)
+    text = re.sub(r"``[^`]*``|`[^`]+`", "CODE", text)
+    return re.sub(r"\[[^\]]*\]", "SHAPE", text)
+
+
+def problems_of(path: Path) -> Iterator[str]:
+    """Yield ``file:line: problem`` for the docstrings and comments of a Python file."""
+    for line, text, is_docstring in prose_of(path.read_text()):
+        flat = " ".join(text.split())
+        turns = [
+            *(turn for turn in odd_turns(flat) if turn.lower() not in _ALLOWED_IN_CODE),
+            *(match[0] for match in _BANNED_IN_CODE.finditer(flat)),
+        ]
+        yield from (f"{path}:{line}: {turn!r} in {flat[:60]!r}" for turn in turns)
+        for paragraph in re.split(r"\n\s*(?:\n|- )", text):
+            yield from (f"{path}:{line}: {len(long.split())} words: {long!r}" for long in long_sentences(paragraph))
+        if is_docstring and (opening := DOCSTRING_OPENINGS.match(flat)):
+            yield f"{path}:{line}: begins with {opening[0]!r}: {flat[:60]!r}"

@@ -28,5 +28,5 @@ RealArray: TypeAlias = npt.NDArray[np.floating]
 
 
 def split(values: Any, counts: Iterable[int]) -> list[Any]:
-    """Runs of an array or a list, as long as ``counts`` says, one after another. Those of an array are views."""
+    """Runs of an array or a list, as long as ``counts`` says, one after another. The parts of an array are views."""
     return [values[begin:end] for begin, end in pairwise(accumulate(counts, initial=0))]

@@ -1,8 +1,8 @@
-"""Is this argument acceptable? The checks of what users give, and the one form of their refusal.
+"""Checks of users' arguments, all with the same form of error.
 
 A check takes the argument's name and its value, and returns the value in one form: numbers of other libraries as plain
-Python ones, sequences as tuples. Otherwise it raises what ``error`` makes of the name, the value, and what is accepted:
-``ValueError``, unless the caller has an error of its own.
+Python ones, sequences as tuples. Otherwise it raises ``error(name, value, accepted)``: a ``ValueError`` unless the
+caller passes another error.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def refused(name: str, got: object, accepted: str) -> ValueError:
 
 
 def as_integer(value: Any) -> int | None:
-    """An integer of any library, a tensor's too, as an ``int``; None for anything else. Bools are none."""
+    """An integer of any library, a tensor's too, as an ``int``; None for anything else. Bools are refused."""
     if type(value) is int:
         return value
     if isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool"):
@@ -56,7 +56,7 @@ def as_integer(value: Any) -> int | None:
 
 
 def as_number(value: Any) -> Number | None:
-    """A finite number of any library as an ``int`` or ``float``; None for anything else. Bools are none."""
+    """A finite number of any library as an ``int`` or ``float``; None for anything else. Bools are refused."""
     # As nearly all are; to ask for the kinds of others takes longer.
     if type(value) is float:
         return value if math.isfinite(value) else None
@@ -97,7 +97,7 @@ def integer(
     accepted: str | None = None,
     error: Refusal = refused,
 ) -> int:
-    """An integer within [low, high]. ``accepted``: in the place of what a refusal says of itself."""
+    """An integer within [low, high]. ``accepted``: replaces the default description of accepted values."""
     number = as_integer(value)
     if number is None or (low is not None and number < low) or (high is not None and number > high):
         raise error(name, value, accepted or "an integer" + _between(low, high, f" from {low} on"))
@@ -123,7 +123,7 @@ def number(
 
 
 def one_of(name: str, value: Any, choices: Sequence[Choice], *, error: Refusal = refused) -> Choice:
-    """One of ``choices``, of its type: 1 is not True."""
+    """Return the choice that equals ``value`` and has its type: 1 is not True."""
     for choice in choices:
         if value is choice or (isinstance(value, type(choice)) and value == choice):
             return choice
@@ -150,7 +150,7 @@ def missing_name(module: str, name: str, names: Iterable[str]) -> AttributeError
 
 def a_path(name: str, value: str, words: Sequence[str], accepted: str) -> str:
     """Text that stands for a file or a folder where ``words`` have meanings of their own: with a separator or a dot, or
-    from "~" on. Else it may be one of them misspelt."""
+    from "~" on. Otherwise it may be a misspelled word."""
     if os.sep in value or "." in value or value.startswith("~"):
         return value
     raise refused(name, value, f"{accepted}, such as './{value}'{meant(value, words)}")

@@ -1,4 +1,4 @@
-"""Errors whose message gives the place, the value found there, and what is accepted."""
+"""Errors whose message names the argument, the value it got, and accepted values."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _shown = _Shown()
 
 
 def shortened(text: str, most: int = _LONGEST_LINE) -> str:
-    """Without its middle where it is longer: messages begin with a place, and end with what is accepted."""
+    """Shorten a message in the middle: messages begin with a place and end with accepted values."""
     return text if len(text) <= most else f"{text[: most - most // 4 - 5]} ... {text[-(most // 4) :]}"
 
 
@@ -62,7 +62,7 @@ def one_line(error: BaseException | str, *known: str) -> str:
 class PolicyError(ValueError):
     """Raised for an invalid transform description (dict, JSON or YAML).
 
-    ``where`` is the path to the first invalid key, ``got`` its value, ``accepted`` says what is accepted.
+    ``where`` is the path to the first invalid key, ``got`` its value, ``accepted`` describes accepted values.
     """
 
     def __init__(self, where: str, got: object, accepted: str) -> None:

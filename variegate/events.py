@@ -1,7 +1,7 @@
 """Events of long work: small frozen dataclasses that functions of the API report and commands render.
 
-A long function takes ``on_event``, a function that is called with each event, in the order in which things happen and
-in the thread of the caller. Events of one kind of work are declared next to it; those below are shared.
+A long function takes ``on_event``. It is called with each event, in order, in the caller's thread. Events of one kind
+of work are declared next to it; those below are shared.
 """
 
 from __future__ import annotations

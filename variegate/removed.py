@@ -1,4 +1,4 @@
-"""Public names that were removed, each with what to use instead: the error of a program that still uses one."""
+"""Removed public names with their replacements, for the error of a program that still uses one."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ REMOVED: dict[str, str] = {
 
 
 def removed_command(arguments: Sequence[str]) -> str | None:
-    """Return the sentence for a removed command or option in a command line; None if there is none."""
+    """Return the sentence for a removed command or option in a command line, or None."""
     command = f"command {arguments[0]}" if arguments else ""
     options = (f"{command} {argument.partition('=')[0]}" for argument in arguments[1:])
     return next(filter(None, map(removal_message, (command, *options))), None)

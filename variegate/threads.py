@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 class HasForked(Protocol):
     def after_fork(self) -> None:
-        """In the child: new locks and no threads. Nobody else is running, and nothing may be waited for."""
+        """Reset in a forked child: new locks and no threads. Nobody else is running, and nothing may be waited for."""
         ...
 
 
@@ -137,15 +137,15 @@ class Lookahead(Generic[T]):
         return self._begun.popleft() if self._begun else None
 
     def close(self) -> list[T]:
-        """Begin no more -> what was begun and never taken."""
+        """Start no more tasks; return the started results that were never consumed."""
         self._begin_each, begun = iter(()), list(self._begun)
         self._begun.clear()
         return begun
 
 
 def in_order(pool: Executor, tasks: Iterable[Callable[[], T]], ahead: int) -> Iterator[T]:
-    """Results in the order of the tasks, ``ahead`` of which are begun before they are needed. When the iterator is
-    closed, tasks that wait are cancelled."""
+    """Yield results in the order of the tasks; up to ``ahead`` tasks start before their results are needed. When the
+    iterator is closed, tasks that wait are cancelled."""
     begun: deque[Future[T]] = deque()
     try:
         for task in tasks:
@@ -160,8 +160,8 @@ def in_order(pool: Executor, tasks: Iterable[Callable[[], T]], ahead: int) -> It
 
 
 def by_openmp(work: Callable[[], T]) -> T:
-    """``work`` of which torch may give a part to threads of OpenMP. In a forked child the thread that forked would wait
-    for those that it had in the parent, for ever; another thread starts some of its own."""
+    """Run ``work``, which torch may split among OpenMP threads. In a forked child the forking thread would wait forever
+    for its parent's OpenMP threads; another thread starts new threads."""
     return Threads(1, "variegate-openmp").submit(work).result() if _is_forked else work()
 
 
@@ -189,7 +189,7 @@ class _Once:
 
 
 def wait_briefly() -> None:
-    """Before torch is loaded: threads of GNU's OpenMP that wait sleep soon, and leave their core to the loader's."""
-    if not any(name in os.environ for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")):  # either says what a user wants
+    """Call before torch is loaded: waiting threads of GNU OpenMP then sleep soon and free their core for the loader."""
+    if not any(name in os.environ for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")):  # either is the user's choice
         # Some 100 microseconds: more than threads wait for each other that all have a core.
         os.environ["GOMP_SPINCOUNT"] = "10000"

@@ -1,4 +1,5 @@
-"""What a library offers the benchmarks: for a case, named ways to make the next batch, or why it has none."""
+"""A library's interface to the benchmarks: for a case, named functions that return the next batch, or the reason for
+missing ones."""
 
 from __future__ import annotations
 
@@ -56,11 +57,12 @@ class Library:
         raise NotImplementedError
 
     def parts(self, case: Case, inputs: Any) -> dict[str, tuple[NextBatch, int]]:
-        """What is measured beside the case, with the number of images of a call."""
+        """Parts that are measured in addition to the case, with the number of images per call."""
         return {}
 
     def loaders(self, given: LoaderInputs) -> Openers:
-        """The ways in which users of this library write a loader. What an opener started ends with its result."""
+        """The ways in which users of this library write a loader. Resources that an opener started end with its
+        result."""
         raise Absent("has no loader here")
 
     def need(self, case: Case, table: Container[str]) -> None:

@@ -1,8 +1,8 @@
 """NVIDIA DALI: pipelines on the CPU and on a GPU, by its own operators and its own policies.
 
 A function of the table takes the images, and returns them, or them and options of the last operator: inside it flips,
-crops and the change of layout are free, as DALI's users write it. What happens with a probability is a condition, which
-DALI runs on those samples only.
+crops and the change of layout are free, as DALI's users write it. A probability is a condition, for which DALI runs the
+operation on the chosen samples only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Row = Callable[[Any], Any]
 NEAREST = types.INTERP_NN
 LINEAR = types.INTERP_LINEAR
 KINDS = (("", NEAREST), ("_bilinear", LINEAR))
-# What the last operator fills in is not normalized any more.
+# Pixels that the last operator fills in are not normalized.
 BLACK = [-mean / std for mean, std in zip(C.MEAN, C.STD, strict=True)]
 # Pillow's sharpness 2.
 KERNEL = np.full((3, 3), -1 / 13, np.float32)
@@ -198,7 +198,7 @@ def coin(p: float) -> Any:
 
 
 def views(images: Any, widths: tuple[float, ...], kernel: int, blur: float, solarize: float) -> Any:
-    """What all of SimCLR, BYOL and DINO do behind the crop."""
+    """Operations of SimCLR, BYOL and DINO after the crop."""
     if coin(0.8):
         images = jitter(images, widths)
     if coin(0.2):
@@ -426,7 +426,7 @@ class Dali(Library):
 
 
 def _options(batch: int) -> dict[str, Any]:
-    # A queue of one: what is made ahead while the clock stands still is then the one batch that does not count.
+    # A queue of one: the batch prepared while the clock is stopped is the batch that does not count.
     return {
         "batch_size": batch,
         "num_threads": 1,
@@ -456,7 +456,7 @@ class _Loader:
             "exec_async": True,
         }
         pipeline = _from_folder(str(given.folder), way, files, **(_options(given.batch) | options))
-        # The last batch of an epoch is filled from the next one: dropping it would throw away what has been made.
+        # The last batch of an epoch is filled from the next one: dropping it would discard prepared batches.
         last = {
             "reader_name": "files",
             "auto_reset": True,
@@ -470,7 +470,7 @@ class _Loader:
 
 
 class DaliGpu(Library):
-    """It writes no bfloat16; its float16 has as many bytes and is taken as it is."""
+    """DALI has no bfloat16 output; its float16 has as many bytes and is used unchanged."""
 
     name = "DALI GPU"
     packages = ("nvidia-dali-cuda120",)

@@ -17,7 +17,8 @@ from benchmarks.libraries import Absent, Library, Ways
 
 
 def augmentation() -> Any:
-    """Everything but the crop. It stays on the CPU, where its RandAugment draws; its operations follow the images."""
+    """All operations except the crop. It stays on the CPU, where its RandAugment draws; its operations follow the
+    images."""
     return K.AugmentationSequential(
         K.RandomHorizontalFlip(p=0.5),
         RandAugment(n=C.NUM_OPS, m=C.MAGNITUDE, transformation_matrix_mode="skip"),

@@ -94,7 +94,7 @@ WORKERS = {"threads": "thread", "process": "process", "ray": "ray"}
 
 
 def transform(case: Case, is_float: bool | None = None) -> T.Transform:
-    """The case's transform. ``is_float`` replaces what the case says of its output."""
+    """The case's transform. ``is_float`` overrides the case's output type."""
     if case.kind == "targets":
         return T.Compose(targets(case)[case.key])
     has_floats = case.dtype != "uint8" if is_float is None else is_float
@@ -160,7 +160,8 @@ class Variegate(Library):
         return {"one array": feed(inputs, batch, augmenter)}
 
     def parts(self, case: Case, inputs: Any) -> dict[str, tuple[NextBatch, int]]:
-        """One image a call: the same images in one call. Targets: images alone, with boxes, and with masks."""
+        """Cases of one image per call: the same images in one call. Targets: images alone, with boxes, and with
+        masks."""
         if case.kind == "targets":
             return _target_parts(case, inputs)
         if case.name == "feeds":
@@ -196,7 +197,7 @@ def _single(case: Case, images: list[Any]) -> NextBatch:
     return lambda: one(next(following))
 
 
-# What remains of the samples when a part of the work is measured.
+# Components of the samples that remain when a part of the work is measured.
 TARGET_PARTS = {"images": ("image",), "with boxes": ("image", "boxes", "labels"), "with masks": ("image", "mask")}
 
 

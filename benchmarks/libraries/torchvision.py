@@ -29,7 +29,7 @@ from benchmarks.libraries.steps import steps_of
 
 
 def import_v2() -> Any:
-    """Import ``torchvision.transforms.v2``, also beside a CPU build of torch, which lacks two of its operators."""
+    """Import ``torchvision.transforms.v2``, also with a CPU build of torch, which lacks two of its operators."""
     try:
         from torchvision.transforms import v2
     except RuntimeError:
@@ -51,7 +51,7 @@ def table() -> dict[str, list[Any]]:
     return steps_of(v2) | {"gamma": [gamma]}
 
 
-# Beside what is for Pillow images and uint8 tensors: for tensors only, and for floats before the normalization.
+# Besides operations for Pillow images and uint8 tensors: for tensors only, and for floats before the normalization.
 TENSORS = {"random_erasing": [v2.RandomErasing(1.0)]}
 FLOATS = {"gaussian_noise": [v2.GaussianNoise(sigma=C.NOISE)]}
 MIXES = ("mixup", "cutmix")
@@ -64,7 +64,7 @@ def steps_by_case() -> set[str]:
 
 @dataclass(frozen=True)
 class Parts:
-    """A case in two parts: what is drawn per sample, and the rest, which some leave to the batch for speed."""
+    """A case in two parts: draws per sample, and the rest, which some leave to the batch for speed."""
 
     pixels: Callable[[Any], torch.Tensor]
     finish: Callable[[torch.Tensor], torch.Tensor]
@@ -107,7 +107,7 @@ def open_jpeg(data: bytes) -> Image.Image:
 
 
 def decode(data: bytes) -> torch.Tensor:
-    """uint8 [3, H, W], a view. By simplejpeg, because torchvision's own decoder is missing beside CPU torch; both are
+    """uint8 [3, H, W], a view. By simplejpeg, because torchvision's own decoder is missing with CPU torch; both use
     libjpeg-turbo."""
     return torch.from_numpy(simplejpeg.decode_jpeg(data)).permute(2, 0, 1)
 
@@ -228,7 +228,7 @@ def _open(
 
 
 def _collate(finish: Callable[[torch.Tensor], torch.Tensor], samples: list[Any]) -> tuple[torch.Tensor, torch.Tensor]:
-    """In the worker process, so that the main process is left to the training."""
+    """Runs in the worker process, so that the main process only trains."""
     images, labels = default_collate(samples)
     return finish(images).contiguous(), labels
 

@@ -146,7 +146,7 @@ def test_skipped_files_and_notes_are_named(photos: Path, tmp_path: Path, capsys:
     shown = capsys.readouterr().err
     assert "skipped cat/bad.jpg: zero bytes: the file is empty" in shown
     assert "note: class folders without images: void" in shown
-    assert "note: 1 files that are not taken for images: cat/notes.txt" in shown
+    assert "note: ignored 1 file of other kinds: cat/notes.txt" in shown
 
 
 def test_a_bad_file_ends_with_its_name(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,7 +154,7 @@ def test_a_bad_file_ends_with_its_name(photos: Path, tmp_path: Path, capsys: pyt
     assert augment(photos, tmp_path / "out", "--copies", 16, "--on-error", "raise", "--ordered") == 1  # a part each
     line = one_error_line(capsys)
     assert "dog/9.jpg: not an image" in line
-    assert "the 48 images written are kept" in line
+    assert "kept 48 written images" in line
     assert "--on-error skip" in line
     assert len(list((tmp_path / "out").rglob("*.jpg"))) == 48
 
@@ -239,7 +239,7 @@ def test_verify_names_what_is_wrong_and_augment_mends_it(
     shown = capsys.readouterr()
     done = json.loads(shown.out.splitlines()[-1])
     assert (done["written"], done["resumed"], done["repaired"]) == (6, 0, 6)
-    assert shown.err == "note: 6 outputs of an earlier run are made again: files are missing or have another size\n"
+    assert shown.err == "note: writing 6 outputs of an earlier run again: files are missing or have another size\n"
     assert {path: path.read_bytes() for path in out.rglob("*.*")} == before
     assert run("verify", out, "--json") == 0
     (out / "cat/1_1.jpg").unlink()
@@ -266,7 +266,7 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
     (tmp_path / "src").mkdir()
     (tmp_path / "src/a.jpg").touch()
     assert augment(tmp_path / "src", tmp_path / "out", "--on-error", "skip") == 1
-    assert "none of its 1 images could be read" in capsys.readouterr().err
+    assert "could read 0 of 1 image" in capsys.readouterr().err
     assert augment(tmp_path / "src", tmp_path / "out") == 1  # nor has the run before, which was complete
 
 
@@ -451,7 +451,7 @@ def test_ctrl_c_keeps_what_is_done(photos: Path, tmp_path: Path) -> None:
     stdout, stderr = started.communicate(timeout=60)
     assert started.returncode == 130, stderr
     assert stderr.count("\n") == 1
-    assert "images are written; to resume, run the same command again" in stderr
+    assert "images; to resume, run the same command again" in stderr
     assert "written" in stdout
     files = sorted(out.rglob("*.jpg"))
     assert len(files) >= 20

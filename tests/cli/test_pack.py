@@ -63,4 +63,4 @@ def test_an_empty_source_and_one_that_cannot_be_read(tmp_path: Path, capsys: pyt
     (tmp_path / "bad" / "x.jpg").write_bytes(b"no")
     capsys.readouterr()
     assert main(["pack", str(tmp_path / "bad"), str(tmp_path / "out"), *QUICK]) == 1
-    assert "none of its 1 images could be read; nothing was written" in capsys.readouterr().err
+    assert "could read 0 of 1 image; nothing was written" in capsys.readouterr().err

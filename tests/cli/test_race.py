@@ -104,7 +104,7 @@ def test_a_folder_goes_on_with_its_method(stripes: Path, tmp_path: Path, capsys:
         assert run("search", stripes, "--out", tmp_path / name, *method) == 0
     capsys.readouterr()
     assert run("search", stripes, "--out", tmp_path / "pba", *small) == 0
-    assert "pba/schedule.json: 1 epochs" in capsys.readouterr().out
+    assert "pba/schedule.json: 1 epoch," in capsys.readouterr().out
     for name, other in (("pba", "race"), ("race", "pba")):
         assert run("search", stripes, "--out", tmp_path / name, "--method", other) == 2
         said = f"{name}: holds a search with --method {name}, this one has {other}; choose another folder"
@@ -168,7 +168,7 @@ def test_images_that_were_searched_on_score_nothing(
     given = ("--policies", policies, "--repeats", 1, *TINY, "--out", tmp_path / "e.png")
     assert run("evaluate", stripes, "--test", test, *given) == 0
     told = capsys.readouterr().err
-    assert "note: 10 of 18 images of --test were searched on, and score nothing" in told
+    assert "note: --test: skipped 10 of 18 images, on which the search ran" in told
     assert "48 of 60 images train, 8 score" in told
     assert "which favors it" not in told
     # Where it has seen all of them, it is said.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import signal
 import threading
 import warnings
@@ -13,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from variegate.cli import augment
+from variegate.cli.console import say
 from variegate.cli.render import COMMON_LOOKS, Bar, Look, Looks, rendering
 from variegate.events import Note, Progress, Skipped
 from variegate.jobs.augment import ExpansionProgress
@@ -37,11 +39,16 @@ EVENTS = [RoundEnded(1, "flip"), Skipped("cat/oops.jpg", "zero bytes"), Note("no
 
 
 def render(
-    monkeypatch: pytest.MonkeyPatch, looks: Looks, *events: object, as_json: bool = False, terminal: bool = False
+    monkeypatch: pytest.MonkeyPatch,
+    looks: Looks,
+    *events: object,
+    as_json: bool = False,
+    terminal: bool = False,
+    width: int = 110,
 ) -> str:
     """What standard error shows of the events."""
     shown = io.StringIO()
-    console = Console(file=shown, force_terminal=terminal, width=110, color_system=None)
+    console = Console(file=shown, force_terminal=terminal, width=width, color_system=None)
     monkeypatch.setattr("variegate.cli.render.stderr", lambda: console)
     with rendering(as_json, looks) as on_event:
         for event in events:
@@ -103,8 +110,44 @@ def test_people_see_an_expansion_and_every_device(monkeypatch: pytest.MonkeyPatc
     for text in ("augmenting", "100/200", "50 images/s", "ETA", "1 quarantined", "stolen", "cuda:last (starting)"):
         assert text in shown
     row = next(line for line in shown.splitlines() if line.strip().startswith("cuda:0"))
-    assert row.split() == ["cuda:0", "100", "3", "2", "48", "7", "0"]
+    assert row.split() == ["cuda:0", "100", "48", "2", "3", "7", "0"]
     assert "and 84 more" in render(monkeypatch, augment._looks(), halfway(100), terminal=True)
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (
+            60,
+            [
+                "augmenting 100/200 ETA",
+                "50 images/s 1 quarantined",
+                "device images/s images in flight",
+                "cuda:0 100 48 2",
+            ],
+        ),
+        (80, ["augmenting 100/200 ETA", "device images/s images in flight queue stolen lost", "cuda:0 100 48 2 3 7 0"]),
+    ],
+)
+def test_a_narrow_terminal_keeps_the_totals(monkeypatch: pytest.MonkeyPatch, width: int, lines: list[str]) -> None:
+    shown = render(monkeypatch, augment._looks(), halfway(), terminal=True, width=width)
+    words = [re.sub(r"[━╸╺\s]+", " ", line).strip() for line in shown.splitlines()]
+    for expected in lines:
+        assert any(expected in line for line in words), (expected, words)
+    assert ("queue" in shown) is (width >= 80)
+
+
+def test_prose_wraps_at_words_and_commands_stay_whole() -> None:
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=True, width=20, color_system=None)
+    for is_prose in (True, False):
+        say("variegate train SRC --policy run/policy.json", console, is_prose)
+    assert shown.getvalue().splitlines() == [
+        "variegate train SRC ",
+        "--policy ",
+        "run/policy.json",
+        "variegate train SRC --policy run/policy.json",
+    ]
 
 
 def test_machines_get_the_progress_of_an_expansion(

@@ -67,7 +67,7 @@ def test_in_class_folders(tmp_path: Path, jpeg: bytes) -> None:
     (cat / "gone.jpg").symlink_to("nowhere.jpg")
     (cat / "up").symlink_to("..")
     assert opened(tmp_path / "src") == [
-        "note: 2 that are no regular files (FIFO, socket, device): cat/fifo.jpg, cat/zero.jpg",
+        "note: 2 irregular files: cat/fifo.jpg, cat/zero.jpg",
         f"bad: {cat}/gone.jpg: no such file",
         len(jpeg),
         f"bad: {cat}/loop.jpg: cannot be read (Too many levels of symbolic links)",
@@ -83,7 +83,7 @@ def test_in_a_flat_folder(tmp_path: Path, jpeg: bytes) -> None:
     found = opened(tmp_path / "src")
     assert len(found) == 1
     assert "no images (1 other files, " in found[0]
-    assert "that are no regular files: fifo.jpg" in found[0]
+    assert "irregular file: fifo.jpg" in found[0]
     (tmp_path / "src/a.jpg").write_bytes(jpeg)
     assert opened(tmp_path / "src")[-1] == len(jpeg)
 
@@ -128,7 +128,7 @@ def test_not_to_be_read_by_this_user(tmp_path: Path, jpeg: bytes) -> None:
     try:
         assert opened(tmp_path / "src") == [
             "note: class folders without images: eel",
-            "note: 1 folders that cannot be listed: eel (Permission denied)",
+            "note: 1 folder without permission to list it: eel (Permission denied)",
             len(jpeg),
             f"bad: {tmp_path}/src/dog/b.jpg: cannot be read (Permission denied)",
         ]
@@ -153,7 +153,7 @@ def test_augment_over_such_a_folder(
     (tmp_path / "src/cat/gone.jpg").symlink_to("nowhere")
     assert augment(tmp_path, workers) == 0
     said = capsys.readouterr().err
-    assert "note: 2 that are no regular files (FIFO, socket, device): cat/fifo.jpg, cat/zero.jpg" in said
+    assert "note: 2 irregular files: cat/fifo.jpg, cat/zero.jpg" in said
     assert "skipped cat/gone.jpg: no such file" in said
     assert [path.name for path in (tmp_path / "out/cat").iterdir()] == ["good_0.jpg"]
 

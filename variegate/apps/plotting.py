@@ -13,13 +13,13 @@ from variegate.io.durable import write_atomically
 
 # Text and lines; what matters less.
 INK, FAINT = "#22303c", "#5f6b75"
-# In every plot red is a limit: the stage that holds up the others, or the time that cannot be beaten. What was chosen,
-# or is recommended, is green.
+# In every plot red is a limit: the stage that holds up the others, or the time that cannot be beaten. Chosen and
+# recommended items are green.
 RED, GREEN = "#d1495b", "#3f6b5c"
 BLUE, PALE_BLUE, AMBER = "#5b8db8", "#a9bccb", "#b8791f"
 GRID, FRAME = "#e4e8eb", "#c5ccd1"
 
-# In points: the heading and the lines under it; what stands beside a mark.
+# In points: the heading and the lines under it; labels of marks.
 _TITLE = 14
 _LINE = 9
 LABEL = 9
@@ -94,7 +94,7 @@ def label_rows(axes: Any, labels: Sequence[str]) -> None:
 
 
 def line_handles(entries: Sequence[tuple[str, str]], **style: Any) -> list[Any]:
-    """For a legend: a line for each color and what it means."""
+    """Legend entries: a line for each color and its meaning."""
     from matplotlib.lines import Line2D
 
     return [Line2D([], [], color=color, label=meaning, **style) for color, meaning in entries]

@@ -75,7 +75,7 @@ class Augmenter(CopiedByState, RemovedMethods):
             them one after another, as torchvision does. Three maps in a row differ by one or two levels on average
             (figures in docs/operations.md); a single map, or nearest interpolation, does not differ.
         decode: decoder of JPEGs in ``decode_and_run``: "cpu", "gpu" (nvImageCodec, ``pip install 'variegate[gpu]'``),
-            or "auto" (the GPU if ``device`` is one and nvImageCodec is installed).
+            or "auto" (the GPU if ``device`` is a GPU and nvImageCodec is installed).
         fast_decode: let the CPU decode a JPEG at 1/2, 1/4 or 1/8 scale where the crop is still at least as large as the
             output. Faster for large images, with different pixels: see ``decode_and_run``.
         consistent: True for clips, or other stacks of frames of one size, [T, H, W, C]. All frames of a clip share one
@@ -139,7 +139,7 @@ class Augmenter(CopiedByState, RemovedMethods):
         settings = self.dtype, self.num_threads, self.geometry, self.decode
         self.device, self._runner = runners.make_runner(self._wanted_device, *settings)
         self._planner = Planner(self.transform, self.seed, self._output, self._count)
-        # Single images have a shorter way, but for transforms of several.
+        # Single images have a shorter path, except transforms that mix images.
         is_single = not (self.transform._must_be_root or self.transform._mixers or self.consistent)
         self._single_runner = self._runner if is_single and isinstance(self._runner, CpuRunner) else None
         at_fork(self)
@@ -245,8 +245,8 @@ class Augmenter(CopiedByState, RemovedMethods):
                   the same number in all, are arrays and tensors as well. Also the bytes of image files, which are
                   decoded as by ``decode_and_run``. All have one dtype: uint8, uint16 or float32 (docs/deep.md).
                 - One array [N, H, W, C], one tensor [N, H, W, C] or [N, C, H, W], or a ``RaggedBatch``.
-                - With ``consistent``, clips: an array [N, T, H, W, C], a tensor of that shape or [N, T, C, H, W], or a
-                  list whose entries are [T, H, W, C] (of any sizes and lengths) or lists of frames.
+                - With ``consistent``, clips: an array [N, T, H, W, C], or a tensor of that shape or [N, T, C, H, W].
+                  Clips of various sizes and lengths are a list of [T, H, W, C] or of lists of frames.
                 - A dict, or a list of dicts, with "image" and its targets: "mask", "masks", "boxes", "keypoints",
                   "labels", "label" (docs/targets.md). With ``consistent``, dicts of clips, with targets per frame.
 
@@ -265,8 +265,8 @@ class Augmenter(CopiedByState, RemovedMethods):
 
         Returns:
             A tensor [N, C, H, W] or [N, H, W, C], or a list of tensors [C, H, W] or [H, W, C] if shapes differ.
-            ``T.MultiView`` returns a tuple with one of these per group of views: [N, views, C, H, W]. Clips have an
-            axis for frames before those of the image: [N, T, C, H, W].
+            ``T.MultiView`` returns a tuple with one such batch per group of views: [N, views, C, H, W]. Clips have an
+            axis for frames before the image's axes: [N, T, C, H, W].
 
             With ``labels``: a pair of that and the labels. Mixed labels are float32 [N, num_classes], or
             ``MixedLabels`` if the transform has no ``num_classes``; labels that are not mixed are a tensor.
@@ -275,7 +275,7 @@ class Augmenter(CopiedByState, RemovedMethods):
             device and are queued on the current stream, as for any torch operation.
 
         Raises:
-            TypeError, ValueError: naming the image and what is accepted.
+            TypeError, ValueError: naming the image and accepted values.
             DeviceMemoryError: if the batch does not fit into the device's memory.
         """
         is_list = type(images) is list or type(images) is tuple
@@ -310,8 +310,8 @@ class Augmenter(CopiedByState, RemovedMethods):
     ) -> Any:
         """Augment one image (or clip) without a batch axis.
 
-        ``pixels`` is a contiguous array [H, W, C] of uint8, uint16 or float32; the other arguments are those of a call.
-        Returns a tensor, or a tuple of tensors for several views.
+        ``pixels`` is a contiguous array [H, W, C] of uint8, uint16 or float32; for the other arguments see
+        ``__call__``. Returns a tensor, or a tuple of tensors for several views.
         """
         if (single := self._single_runner) and pixels.shape[2] in (1, 3):
             return self._run_single(single, pixels, Request(ids, epoch, copy, conditions))
@@ -337,7 +337,7 @@ class Augmenter(CopiedByState, RemovedMethods):
         return with_wanted_channels(runner.run(program, runner.take([pixels])), program.output)[0]
 
     def _frames(self, images: Any) -> tuple[Any, list[int] | None]:
-        """Frames of clips, and how many each has; None for images."""
+        """Split clips into frames -> frames, and frames per clip; None for images."""
         return frames_of(images) if self.consistent else (images, None)
 
     def _scaled(self, batch: EncodedBatch) -> EncodedBatch:
@@ -369,16 +369,16 @@ class Augmenter(CopiedByState, RemovedMethods):
         """Augment encoded images (JPEG, PNG, ...), given as bytes.
 
         If the transform begins with ``RandomResizedCrop``, the crop is drawn from the JPEG's header, and rows below it
-        are not decoded. The pixels are those of a call with the decoded images.
+        are not decoded. The pixels equal a call with the decoded images.
 
         Args:
             files: bytes of each image file.
             index: entry points of known files: what surrounds the crop is not decoded either. Pixels do not change.
 
-        The other arguments are those of a call.
+        For the other arguments see ``__call__``.
 
         With ``fast_decode``, an image is decoded at 1/2, 1/4 or 1/8 scale where the crop is still at least as large as
-        the output. Its pixels then differ from those of a full decode as two good reductions do: by a level or two on
+        the output. The pixels then differ from a full decode as two good reductions differ: by one or two values on
         average, by tens at sharp edges. They depend only on the file and the crop.
 
         With ``decode="gpu"``, the GPU decodes the box that the crop needs, at full scale, for upright JPEGs in gray or
@@ -417,10 +417,10 @@ class Augmenter(CopiedByState, RemovedMethods):
         Args:
             images_or_sizes: images as for a call, or (height, width) or (height, width, channels) per image. For a
                 clip, the program applies to each frame.
-            partners: as for a call; ``Program.mixture`` holds what they mix.
+            partners: as for a call; ``Program.mixture`` holds the mixed rows.
             boxes: per image, [M, 4] (left, top, right, bottom in pixels), for transforms that depend on boxes.
 
-        The other arguments are those of a call.
+        For the other arguments see ``__call__``.
         """
         if looks_like_sizes(images_or_sizes):
             shapes, frames, depth = check_sizes(images_or_sizes), None, Depth.UINT8
@@ -479,7 +479,7 @@ class Augmenter(CopiedByState, RemovedMethods):
     ) -> tuple[Program, Program]:
         """Plan one image of any size that is augmented in tiles -> (program as sampled, program as fused).
 
-        ``shape`` is (height, width, channels); the other arguments are those of a call.
+        ``shape`` is (height, width, channels); for the other arguments see ``__call__``.
 
         Raises:
             ValueError: for a transform of several images or views, and for one with steps after the finished tensor.

@@ -15,19 +15,19 @@ from variegate.program.program import Program
 from variegate.targets.samples import OfImage, of_images
 from variegate.targets.settings import Targets
 
-# What a clip has once.
+# Targets that a clip has once.
 _OF_CLIPS = ("image", "label")
 
 
 class Clips:
-    """``samples``: dicts of clips. ``images``: all frames, clip after clip; ``counts``: how many each clip has."""
+    """``samples``: dicts of clips. ``images``: all frames, clip after clip; ``counts``: frames per clip."""
 
     def __init__(self, samples: Sequence[Mapping[str, Any]], options: Targets, names: str) -> None:
         self._samples, self._options, self._names = samples, options, names
         self.images, self.counts = frames_of([sample["image"] for sample in samples])
 
     def check(self, shapes: Int32Array) -> list[OfImage]:
-        """Of all frames. Raises ValueError for a key that has not one entry for each frame."""
+        """Check all frames. Raises ValueError for a key that has not one entry for each frame."""
         found = []
         once = (*_OF_CLIPS, *self._options.passed)
         for n, (sample, of_clip) in enumerate(zip(self._samples, split(shapes, self.counts), strict=True)):
@@ -38,7 +38,7 @@ class Clips:
         return found
 
     def joined(self, frames: Sequence[OfImage]) -> list[OfImage]:
-        """Of each clip the boxes and labels of all its frames, for transforms that choose by them."""
+        """Boxes and labels of all frames, per clip, for transforms that choose by boxes."""
         return list(map(self._joined, split(frames, self.counts)))
 
     def _joined(self, frames: Sequence[OfImage]) -> OfImage:
@@ -48,7 +48,7 @@ class Clips:
         return replace(frames[0], corners=np.concatenate(corners) if corners else None, lists=lists)
 
     def with_dropped(self, program: Program, frames: Sequence[OfImage]) -> Program:
-        """Boxes that a clip's program drops, as those of its frames."""
+        """Split the boxes that a clip's program drops into boxes of its frames."""
         if program.dropped is None:
             return program
         counts = np.array([0 if of.corners is None else len(of.corners) for of in frames])
@@ -58,7 +58,7 @@ class Clips:
         return program.replace(dropped=dropped)
 
     def results(self, frames: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Of each clip: one mask, [T, h, w], and a list with an entry per frame of all else."""
+        """Results per clip: one mask, [T, h, w], and a list with an entry per frame of every other target."""
         found = []
         for sample, of_clip in zip(self._samples, split(frames, self.counts), strict=True):
             result = {k: _joined_frames(k, [each[k] for each in of_clip]) for k in of_clip[0]}

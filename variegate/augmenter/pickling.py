@@ -1,4 +1,4 @@
-"""Copies of objects in other processes, and errors for those that cannot be copied."""
+"""Copies of objects in other processes, and errors for objects that cannot be copied."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Probe(pickle.Pickler):
 
 
 def check_copied(name: str, value: Any, accepted: str) -> None:
-    """Raises PicklingError naming the argument, what of it cannot be pickled, and what is accepted."""
+    """Raises PicklingError naming the argument, the part that cannot be pickled, and accepted values."""
     try:
         _Probe(_Nowhere(), pickle.HIGHEST_PROTOCOL).dump(value)
     except Exception as error:
@@ -61,7 +61,7 @@ def check_copied(name: str, value: Any, accepted: str) -> None:
 
 
 def _is_taken_by_another(value: Any) -> bool:
-    """By a pickler in use that also takes what was declared in a function or a notebook."""
+    """True if a pickler in use also accepts objects declared in a function or a notebook."""
     for name in ("cloudpickle", "ray.cloudpickle", "joblib.externals.cloudpickle"):
         if name in sys.modules:
             with suppress(Exception):

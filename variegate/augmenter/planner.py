@@ -1,5 +1,5 @@
-"""Planning: programs of a transform under a seed, before a pixel is touched; and checks of what a call says of each of
-its images: ids, copies, values for ``Cond``, partners and labels."""
+"""Planning: programs of a transform under a seed, before any pixel is read. Checks the per-image arguments of a call:
+ids, copies, values for ``Cond``, partners and labels."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _FIRST_ROW = np.zeros(1, np.intp)
 
 
 class Request(NamedTuple):
-    """Arguments of a call that, with the seed and the sizes, decide what happens to its images."""
+    """Arguments of a call that, with the seed and the sizes, determine the draws."""
 
     ids: Ids = None
     epoch: int = 0
@@ -62,7 +62,8 @@ class Planner:
         self._local = threading.local()
 
     def program(self, shapes: npt.NDArray[np.int32], call: Request, frames: list[int] | None = None) -> Program:
-        """Of a batch. ``shapes``: int32[N, 3]; of clips those of all frames, and ``frames`` how many each clip has."""
+        """The program of a batch. ``shapes``: int32[N, 3]. For clips: the shapes of all frames, and ``frames`` is the
+        number of frames per clip."""
         if frames is not None:
             shapes = shapes_of_clips(shapes, frames)
         sampling = self._sampling(shapes, call)
@@ -104,7 +105,7 @@ class Planner:
         return plan
 
     def program_in_tiles(self, shape: tuple[int, int, int], call: Request) -> Program:
-        """Of one image of any sides."""
+        """The program of one image of any size."""
         refuse_views(self.transform, "transform")
         if self.transform._mixers:
             mixer = type(self.transform._mixers[0]).__name__
@@ -177,7 +178,7 @@ class Planner:
 
 
 class RunningCount:
-    """Ids of images that have none: how many there have been before. A copy goes on from here."""
+    """Default ids: the count of images seen so far. A pickled copy resumes from the current count."""
 
     def __init__(self, first: int = 0) -> None:
         self._next = first
@@ -200,7 +201,7 @@ class RunningCount:
 def check_ids(ids: Any, number: int) -> npt.NDArray[np.uint64]:
     array = _one_each("ids", ids, number, "one integer per image")
     if array.dtype.kind in "fO" and isinstance(ids, (list, tuple)) and None not in map(as_integer, ids):
-        # Integers on both sides of 2**63 have no common type but float; those of 2**64 and more, none at all.
+        # Integers on both sides of 2**63 share no common type except float; integers of 2**64 and more share none.
         array = np.array([i if 0 <= i < 1 << 64 else -1 for i in ids], dtype=object)
         array = array.astype(np.int64 if (array < 0).any() else np.uint64)
     if array.dtype.kind not in "iu" or (array.dtype.kind == "i" and number and int(array.min()) < 0):
@@ -209,7 +210,7 @@ def check_ids(ids: Any, number: int) -> npt.NDArray[np.uint64]:
 
 
 def check_id(ids: Any) -> int:
-    """Of a batch of one."""
+    """Check the id of a single image."""
     if type(ids) is list and len(ids) == 1 and type(ids[0]) is int and 0 <= ids[0] < 1 << 64:
         return ids[0]
     return int(check_ids(ids, 1)[0])
@@ -228,7 +229,7 @@ def check_conditions(conditions: Conditions, number: int) -> dict[str, npt.NDArr
 
 
 def of_one_sample(conditions: Conditions, number: int) -> dict[str, npt.NDArray[Any]]:
-    """The conditions of one sample, each in a list or as it is, for ``number`` that are alike."""
+    """The conditions of one sample, repeated for ``number`` equal images."""
     if isinstance(conditions, Mapping):
         conditions = {name: np.atleast_1d(np.asarray(value)) for name, value in conditions.items()}
     return {name: np.repeat(values, number) for name, values in check_conditions(conditions, 1).items()}
@@ -243,7 +244,7 @@ def with_labels(conditions: Conditions, labels: Any) -> Conditions:
 
 
 def check_copies(copy: Any, number: int) -> npt.NDArray[np.uint32]:
-    """One for all, uint32[1], or uint32[number]."""
+    """Returns one copy number for all, uint32[1], or one per image, uint32[number]."""
     if isinstance(copy, Integral):
         accepted = "an integer from 0 to 2**32 - 1, or one per image"
         return np.array([integer("copy", copy, 0, 2**32 - 1, accepted=accepted)], np.uint32)
@@ -254,7 +255,8 @@ def check_copies(copy: Any, number: int) -> npt.NDArray[np.uint32]:
 
 
 def _one_each(name: str, values: Any, number: int, accepted: str, scalar: bool = True) -> npt.NDArray[Any]:
-    """``number`` values as an array of the host, those of tensors too; each a number, unless ``scalar`` is False."""
+    """Convert ``number`` values, also tensors, to an array in host memory; all are numbers unless ``scalar`` is
+    False."""
     accepted = f"accepted: {accepted}, {number} here"
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu()
@@ -337,12 +339,12 @@ def mix_labels(labels: Any, mixture: Mixed, num_classes: int | None) -> torch.Te
 
 
 def label_of(mixed: torch.Tensor | MixedLabels, n: int) -> torch.Tensor | MixedLabels:
-    """Of ``mix_labels``' result that of one output."""
+    """Select one output's label from the result of ``mix_labels``."""
     return MixedLabels(*(part[n] for part in mixed)) if isinstance(mixed, MixedLabels) else mixed[n]
 
 
 def labels_of(program: Program, labels: Any, transform: Any) -> torch.Tensor | MixedLabels:
-    """Of the outputs of a program. Raises ValueError for what is no number."""
+    """Labels of a program's outputs. Raises ValueError for labels that are not numbers."""
     if program.mixture is not None and transform._mixers:
         return mix_labels(labels, program.mixture, transform._mixers[0].num_classes)
     if isinstance(labels, torch.Tensor):

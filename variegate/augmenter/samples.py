@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 
 class Followed(NamedTuple):
-    """``labels``: None where nothing was mixed. ``belonging``: of each image, by key. ``program``: what was done."""
+    """``labels``: None where nothing was mixed. ``belonging``: of each image, by key. ``program``: the program that
+    ran."""
 
     images: Any
     labels: Any
@@ -35,7 +36,7 @@ class Followed(NamedTuple):
 def augment_samples(
     augmenter: Augmenter, samples: Any, options: Targets | None, call: Request
 ) -> dict[str, Any] | list[dict[str, Any]]:
-    """A call with dicts, or with one of them."""
+    """Augment samples that are dicts, or a single dict."""
     from variegate.augmenter.clips import Clips
     from variegate.targets.samples import NAMES, check_batch, image_like, of_images
     from variegate.targets.settings import Targets
@@ -83,7 +84,7 @@ def follow(
     clips: Clips | None = None,
     **request: Any,
 ) -> Followed:
-    """Augment images or an ``EncodedBatch`` with what belongs to them. ``check``: shapes [N, 3] -> that, of each.
+    """Augment images or an ``EncodedBatch`` together with their targets. ``check``: shapes [N, 3] -> that, of each.
 
     ``clips``: those whose frames the images are.
     """

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
-from variegate.cli.console import INTERRUPTED, CommandError, emit_json, note, print_facts, table_of
+from variegate.cli.console import INTERRUPTED, CommandError, ConsoleTable, emit_json, note, print_facts
 from variegate.cli.options import ImportOptions, NewFolder, SourceOptions
 from variegate.cli.render import COMMON_LOOKS, Bar, Look, Looks, rendering
+from variegate.io.amounts import pluralize
 from variegate.options.datasets import ExpansionOptions
 
 if TYPE_CHECKING:
@@ -52,14 +51,17 @@ def augment(options: AugmentOptions) -> None:
     run_expansion(expansion, options.as_json)
     print_report(expansion.report, str(expansion.destination), options.as_json)
     if expansion.report.written + expansion.report.resumed == 0:
-        raise CommandError(
-            f"{shown(options.src)}: none of its {len(source):,} images could be read; nothing was written"
-        )
+        raise CommandError(f"{shown(options.src)}: {none_could_be_read(len(source))}")
+
+
+def none_could_be_read(num_images: int) -> str:
+    return f"could read 0 of {pluralize(num_images, 'image')}; nothing was written"
 
 
 def run_expansion(expansion: Expansion, as_json: bool) -> None:
-    """Run with progress. Raises CommandError if the run did not finish, after the summary of what was written."""
+    """Run with progress. Raises CommandError if the run did not finish, with the count of images written."""
     from variegate.errors import DecodeError
+    from variegate.io.addresses import shown
     from variegate.workers.protocol import EngineError
 
     report = expansion.report
@@ -72,15 +74,16 @@ def run_expansion(expansion: Expansion, as_json: bool) -> None:
         except (DecodeError, EngineError, OSError) as caught:
             error = caught
     done = report.written + report.resumed
-    if report.is_interrupted or (error is not None and done):
+    if as_json and (report.is_interrupted or (error is not None and done)):
         print_report(report, str(expansion.destination), as_json)
     if error is not None:
-        kept = f"; the {report.written:,} images written are kept" if report.written else ""
+        kept = f"; kept {pluralize(report.written, 'written image')}" if report.written else ""
         hint = " (--on-error skip skips such files)" if isinstance(error, DecodeError) else ""
         again = " (to resume, run the same command again)" if kept and not hint else ""
         raise CommandError(f"{error}{kept}{hint}{again}") from error
     if report.is_interrupted:
-        raise _interruption(done, report.total)
+        counts = f"{shown(str(expansion.destination))} has {done:,} of {pluralize(report.total, 'image')}"
+        raise CommandError(f"interrupted: {counts}; to resume, run the same command again", INTERRUPTED)
 
 
 def print_start(expansion: Expansion, as_json: bool) -> None:
@@ -88,11 +91,6 @@ def print_start(expansion: Expansion, as_json: bool) -> None:
         source = expansion.plan.source
         counts = {"files": len(source), "classes": len(source.classes), "total": expansion.report.total}
         emit_json("start", **counts, devices=list(expansion.engine.devices))
-
-
-def _interruption(done: int, total: int) -> CommandError:
-    rest = f"interrupted: {done:,} of {total:,} images are written; to resume, run the same command again"
-    return CommandError(rest, INTERRUPTED)
 
 
 def print_report(report: Report, destination: str, as_json: bool) -> None:
@@ -126,7 +124,7 @@ def print_report(report: Report, destination: str, as_json: bool) -> None:
 
 
 def earlier_facts(report: Report) -> Iterable[tuple[str, str]]:
-    """Counts of outputs that an earlier run wrote, and of those that were made again."""
+    """Counts of outputs from an earlier run, and of outputs written again."""
     if report.resumed:
         yield "before", f"{report.resumed:,} (by an earlier run)"
     if report.repaired:
@@ -168,15 +166,18 @@ def _progress_fields(event: ExpansionProgress) -> dict[str, Any]:
     }
 
 
-def _device_table(devices: Sequence[DeviceSnapshot]) -> Table | None:
+def _device_table(devices: Sequence[DeviceSnapshot]) -> ConsoleTable | None:
     if not devices:
         return None
-    table = table_of(("device", "images/s", "queue", "in flight", "images", "stolen", "lost"))
-    for device in devices[:_MOST_DEVICES]:
-        name = device.name if device.state == "ready" else f"{device.name} ({device.state})"
-        rate = f"{device.rate:,.0f}" if device.rate else ""
-        counts = (device.queued, device.in_flight, device.done, device.steals, device.losses)
-        table.add_row(name, rate, *(f"{count:,}" for count in counts))
+    headings = ("device", "images/s", "images", "in flight", "queue", "stolen", "lost")
+    rows = [_device_row(device) for device in devices[:_MOST_DEVICES]]
     if len(devices) > _MOST_DEVICES:
-        table.add_row(f"and {len(devices) - _MOST_DEVICES:,} more")
-    return table
+        rows.append((f"and {len(devices) - _MOST_DEVICES:,} more", *[""] * (len(headings) - 1)))
+    return ConsoleTable(headings, rows, wide_only=("queue", "stolen", "lost"))
+
+
+def _device_row(device: DeviceSnapshot) -> tuple[str, ...]:
+    name = device.name if device.state == "ready" else f"{device.name} ({device.state})"
+    rate = f"{device.rate:,.0f}" if device.rate else ""
+    counts = (device.done, device.in_flight, device.queued, device.steals, device.losses)
+    return name, rate, *(f"{count:,}" for count in counts)

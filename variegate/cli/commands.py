@@ -1,4 +1,4 @@
-"""All commands, and the exit code of what they raise."""
+"""All commands, and exit codes of their errors."""
 
 from __future__ import annotations
 

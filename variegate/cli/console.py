@@ -11,12 +11,13 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions
 from rich.status import Status
 from rich.table import Table
 from rich.text import Text
@@ -27,6 +28,8 @@ from variegate.io.addresses import speakable, without_secrets
 BAD_INPUT = 2
 FAILED = 1
 INTERRUPTED = 130
+# Terminals of fewer columns show fewer columns of tables, and the details of a bar below it.
+NARROW = 80
 
 
 class CommandError(Exception):
@@ -71,15 +74,20 @@ def stderr() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-def say(text: str, to: Console | None = None) -> None:
-    """Print a line without markup, emoji or wrapping, and without secrets, whatever a file's name holds."""
-    (to or stdout()).print(speakable(text), markup=False, emoji=False, soft_wrap=True)
+def say(text: str, to: Console | None = None, is_prose: bool = False) -> None:
+    """Print a line without markup and secrets, whatever the names in it hold.
+
+    ``is_prose``: wrap at words on a terminal. Other lines are never broken, so that commands and paths can be copied.
+    """
+    console = to or stdout()
+    is_wrapped = is_prose and console.is_terminal
+    console.print(speakable(text), markup=False, emoji=False, soft_wrap=not is_wrapped)
 
 
 def note(*texts: str | None, to: Console | None = None) -> None:
     """Print each text that is not empty as a line on standard error."""
     for text in filter(None, texts):
-        say(f"note: {text}", to or stderr())
+        say(f"note: {text}", to or stderr(), is_prose=True)
 
 
 def cell(text: str) -> Text:
@@ -97,12 +105,29 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     stdout().print(table)
 
 
-def table_of(headings: Sequence[str], **options: Any) -> Table:
-    """An empty table, with numbers flush right under all headings but the first."""
-    table = Table(box=None, pad_edge=False, header_style="dim", **options)
-    for place, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if place else "left", overflow="fold")
-    return table
+@dataclass(frozen=True)
+class ConsoleTable:
+    """A table without lines. ``left``: headings of columns that are flush left, as the first is; others hold numbers.
+
+    ``wide_only``: headings of columns that a terminal of fewer than ``NARROW`` columns does not show.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left: Sequence[str] = ()
+    wide_only: Sequence[str] = ()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        is_narrow = options.max_width < NARROW
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        columns = zip(self.headings, *self.rows, strict=True)
+        visible = [column for column in columns if not (is_narrow and column[0] in self.wide_only)]
+        for heading, *_ in visible:
+            is_left = heading in (self.headings[0], *self.left)
+            table.add_column(heading, justify="left" if is_left else "right", overflow="fold")
+        for row in list(zip(*visible, strict=True))[1:]:
+            table.add_row(*map(cell, row))
+        yield table
 
 
 def emit_json(event: str, **fields: Any) -> None:
@@ -147,7 +172,7 @@ def fail(error: BaseException | str, code: int, as_json: bool = False) -> typer.
         message = f"{error.filename}: {error.strerror}"
     if as_json and os.environ.get("RANK", "0") == "0":
         emit_json("error", message=message)
-    say(f"variegate: error: {message}", stderr())
+    say(f"variegate: error: {message}", stderr(), is_prose=True)
     return typer.Exit(code)
 
 
@@ -155,7 +180,7 @@ def fail(error: BaseException | str, code: int, as_json: bool = False) -> typer.
 def one_line_errors(as_json: bool, typed: Mapping[str, str]) -> Iterator[None]:
     """Bad input ends with exit code 2, what fails on the way with 1, Ctrl-C with 130; one line each, no traceback.
 
-    ``typed``: names of options in Python to what is typed: a message about "batch_size" is about --batch-size.
+    ``typed``: maps Python option names to flags, so that a message about "batch_size" is about --batch-size.
     """
     try:
         yield

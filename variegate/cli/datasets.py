@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from variegate.cli import console
-from variegate.cli.augment import earlier_facts, print_start, rate_fact, run_expansion
-from variegate.cli.console import CommandError, cell, emit_json, note, print_facts, say
+from variegate.cli.augment import earlier_facts, none_could_be_read, print_start, rate_fact, run_expansion
+from variegate.cli.console import CommandError, emit_json, note, print_facts, say
 from variegate.cli.options import CommandOptions, NewFolder, SourceOptions
 from variegate.cli.render import rendering
+from variegate.io.amounts import format_size, pluralize
 from variegate.options import Opt
 from variegate.options.datasets import CheckingOptions, CleaningOptions, PackingOptions
 
@@ -59,7 +60,7 @@ def check(options: CheckOptions) -> None:
         try:
             result = checking.run(render, render.stop)
         except KeyboardInterrupt:
-            message = f"interrupted: {checking.checked:,} of {checking.total:,} images are checked"
+            message = f"interrupted: checked {checking.checked:,} of {pluralize(checking.total, 'image')}"
             raise CommandError(f"{message}; to resume, run the same command again", console.INTERRUPTED) from None
     if options.as_json:
         console.print_json(_described(result))
@@ -96,8 +97,7 @@ def _print_checked(result: CheckResult, src: str) -> None:
     from variegate.apps.check.findings import FINDING_KINDS
 
     if result.findings:
-        table = console.table_of(("finding", "count", "", "examples"))
-        table.columns[2].justify = table.columns[3].justify = "left"
+        rows = []
         for name, count in result.counts.items():
             found = [one for one in result.findings if one.finding == name]
             examples = [
@@ -106,8 +106,8 @@ def _print_checked(result: CheckResult, src: str) -> None:
             ]
             serious = "serious" if FINDING_KINDS[name].is_serious else ""
             text = "; ".join([*examples, *["..."] * (len(found) > _EXAMPLES)])
-            table.add_row(name, f"{count:,}", serious, cell(text))
-        console.stdout().print(table)
+            rows.append((name, f"{count:,}", serious, text))
+        console.stdout().print(console.ConsoleTable(("finding", "count", "", "examples"), rows, left=("", "examples")))
     else:
         say("no findings")
     print_facts(_facts(result))
@@ -125,11 +125,10 @@ def _facts(result: CheckResult) -> Iterator[tuple[str, str]]:
     if len(sizes) > 1:
         most = max(sizes, key=sizes.__getitem__)
         fewest = min(sizes, key=sizes.__getitem__)
-        of = f"{sizes[fewest]:,} ({fewest}) to {sizes[most]:,} images ({most})"
-        yield (
-            "classes",
-            f"{len(sizes):,}, of " + (of if sizes[most] > sizes[fewest] else f"{sizes[most]:,} images each"),
-        )
+        largest = pluralize(sizes[most], "image")
+        is_balanced = sizes[most] == sizes[fewest]
+        each_size = f"{largest} each" if is_balanced else f"{sizes[fewest]:,} ({fewest}) to {largest} ({most})"
+        yield "classes", f"{len(sizes):,}, of {each_size}"
     if result.mean is not None and result.std is not None:
         yield "mean", ", ".join(f"{one:.4f}" for one in result.mean)
         yield "std", ", ".join(f"{one:.4f}" for one in result.std)
@@ -225,8 +224,7 @@ def pack(options: PackOptions) -> None:
     print_start(packing, options.as_json)
     run_expansion(packing, options.as_json)
     if not packing.packed.images:
-        none = f"none of its {packing.report.files:,} images could be read; nothing was written"
-        raise CommandError(f"{shown(options.src)}: {none}")
+        raise CommandError(f"{shown(options.src)}: {none_could_be_read(packing.report.files)}")
     _print_packed(packing, options.as_json)
 
 
@@ -258,24 +256,21 @@ def _print_packed(packing: Packing, as_json: bool) -> None:
             destination=where,
         )
         return
-    facts = [("images", f"{packed.images:,} in {packed.shards:,} shard{'s' * (packed.shards > 1)}")]
+    facts = [("images", f"{packed.images:,} in {pluralize(packed.shards, 'shard')}")]
     facts += earlier_facts(report)
     if packed.skipped:
         facts.append(("skipped", f"{len(packed.skipped):,}"))
     if packed.kept:
         encoded = packed.images - packed.kept
-        facts.append(("kept", f"{packed.kept:,} JPEG files unchanged; {encoded:,} other images encoded"))
+        facts.append(
+            ("kept", f"{pluralize(packed.kept, 'JPEG file')} unchanged; {pluralize(encoded, 'other image')} encoded")
+        )
     saved = f"{packed.saved:.1%} saved" if packed.saved >= 0 else f"{-packed.saved:.1%} more"
-    facts.append(("bytes", f"{_bytes(packed.bytes_before)} -> {_bytes(packed.bytes_after)} ({saved})"))
+    facts.append(("bytes", f"{format_size(packed.bytes_before)} -> {format_size(packed.bytes_after)} ({saved})"))
     if packed.index_bytes:
-        facts.append(("index", f"{_bytes(packed.index_bytes)} ({packed.index_bytes / packed.bytes_after:.1%} of that)"))
+        facts.append(
+            ("index", f"{format_size(packed.index_bytes)} ({packed.index_bytes / packed.bytes_after:.1%} of that)")
+        )
     facts += [(name, ", ".join(f"{one:.4f}" for one in getattr(found, name))) for name in ("mean", "std")]
     facts += rate_fact(report)
     print_facts([*facts, ("where", where)])
-
-
-def _bytes(count: int) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:,.1f} {unit}"
-    return f"{count:,} bytes"

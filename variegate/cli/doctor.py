@@ -1,4 +1,4 @@
-"""``variegate doctor SRC``: how fast a loader is, what limits it, and what each change would gain."""
+"""``variegate doctor SRC``: the rate of a loader, its bottleneck, and the expected gain of each change."""
 
 from __future__ import annotations
 

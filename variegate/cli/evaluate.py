@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from variegate.cli import console
-from variegate.cli.console import INTERRUPTED, CommandError, cell, emit_json, note, say
+from variegate.cli.console import INTERRUPTED, CommandError, emit_json, note, say
 from variegate.cli.render import rendering
 from variegate.cli.search import ClassesOptions, errors_of_training, looks
 from variegate.options.search import EvaluationOptions
@@ -71,13 +71,14 @@ def _show(found: Evaluated) -> None:
     comparison = found.comparison
     covered = " (95 %, on these images)" if comparison.repeats > 1 else ""
     to = [] if comparison.reference is None else [f"to {comparison.reference}{covered}"]
-    table = console.table_of(("policy", "accuracy", "spread", *to, "s per run"))
+    rows = []
     for one in comparison.summaries:
         mean, spread, difference = cells(one, comparison)
-        table.add_row(cell(one.policy), mean, spread, *([difference] if to else []), f"{one.seconds:.1f}")
-    console.stdout().print(table)
+        rows.append((one.policy, mean, spread, *([difference] if to else []), f"{one.seconds:.1f}"))
+    headings = ("policy", "accuracy", "spread", *to, "s per run")
+    console.stdout().print(console.ConsoleTable(headings, rows, wide_only=("s per run",)))
     for sentence in verdicts(comparison):
-        say(sentence)
+        say(sentence, is_prose=True)
     if comparison.repeats > 1 and comparison.differences:
-        say(found.race.plan.subsets.scope)
+        say(found.race.plan.subsets.scope, is_prose=True)
     say(f"cost: {found.cost}")

@@ -12,6 +12,7 @@ import typer
 from variegate.cli import console
 from variegate.cli.options import CommandOptions, ImportOptions, SourceOptions
 from variegate.cli.render import rendering
+from variegate.io.amounts import pluralize
 from variegate.options import Opt
 from variegate.options.datasets import IndexingOptions
 from variegate.options.shared import Threads
@@ -61,8 +62,7 @@ def verify(options: VerifyOptions) -> None:
     console.print_facts((name, f"{count:,}") for name, count in counts.items() if count or name in ("outputs", "good"))
     if not found.problems:
         return
-    number = len(found.problems)
-    parts = [f"{number:,} problem{'s' if number > 1 else ''}"]
+    parts = [pluralize(len(found.problems), "problem")]
     if found.count("missing") or deleted:
         parts.append("to write missing files again, run the command that wrote them")
     if found.count("damaged") and not deleted:
@@ -141,7 +141,7 @@ def index(options: IndexOptions) -> None:
         found = index_source(options.place, options.out, options.threads, on_event=render, stop=render.stop)
     if not found.is_done:
         raise console.CommandError(
-            f"interrupted: {found.indexed:,} images are indexed; to resume, run the same command again",
+            f"interrupted after {pluralize(found.indexed, 'image')}; to resume, run the same command again",
             console.INTERRUPTED,
         )
     seconds = round(time.perf_counter() - started, 1)
@@ -149,6 +149,6 @@ def index(options: IndexOptions) -> None:
         console.emit_json("done", **asdict(found), seconds=seconds)
         return
     for reason, number in found.left_out.items():
-        console.note(f"{number:,} images have no index ({reason}) and are decoded in full")
+        console.note(f"not indexed, decoded in full: {pluralize(number, 'image')} ({reason})")
     share = f", {found.index_bytes / found.image_bytes:.1%} of their bytes" if found.image_bytes else ""
-    console.say(f"{found.path}: {found.indexed:,} of {found.images:,} images{share}, {seconds:,.1f} s")
+    console.say(f"{found.path}: {found.indexed:,} of {pluralize(found.images, 'image')}{share}, {seconds:,.1f} s")

@@ -1,4 +1,4 @@
-"""Commands made from dataclasses of options, the options of every command, and refusals of what is typed."""
+"""Commands generated from dataclasses of options, the options of every command, and usage errors."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class ImportOptions(CommandOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions(Options):
-    """Options of every command that opens a SRC; ``place`` is what to open, without the excluded images."""
+    """Options of every command that opens a SRC; ``place`` is the source without the excluded images."""
 
     src: Annotated[str, Opt(IMAGES_HELP, "Arguments", metavar="SRC")]
     exclude: ExcludeList = None
@@ -128,7 +128,7 @@ def add_command(app: typer.Typer, panel: str, run: Callable[[Any], None]) -> Non
 def make_command(run: Callable[[Any], None]) -> Callable[..., None]:
     """Make the function that Typer takes: an argument for each field of the dataclass that ``run`` takes.
 
-    Errors in the values, and those that ``run`` raises, end it with one line.
+    Errors in the values, and errors that ``run`` raises, end the command with one line.
     """
     owner = next(hint for name, hint in get_type_hints(run).items() if name != "return")
     declared = sorted_by_panel(owner)
@@ -145,7 +145,7 @@ def make_command(run: Callable[[Any], None]) -> Callable[..., None]:
             with starting(typed["as_json"]):
                 import_modules(getattr(values, "modules", None))
                 if getattr(values, "src", None):
-                    # Before the command imports what takes seconds.
+                    # Before the command's slow imports.
                     from variegate.data.resolving import check_there
 
                     check_there(values.src)
@@ -170,7 +170,7 @@ def sorted_by_panel(owner: type) -> list[Option]:
 
 
 def flags_of(option: Option) -> str:
-    """An option as typed; what is on by default has a flag that turns it off."""
+    """An option's flags; a bool that is on by default also has a flag that turns it off."""
     flag = option.opt.flag or f"--{option.name.replace('_', '-')}"
     return f"{flag}/--no-{flag[2:]}" if option.default is True else flag
 
@@ -183,7 +183,7 @@ def typed_as(option: Option) -> str:
 
 
 def usage_message(error: Any) -> str:
-    """The refusal of what was typed, in one line: an option that was removed, or the words of Typer."""
+    """One line for a usage error: a removed option, or Typer's own message."""
     context = getattr(error, "ctx", None)
     hint = f" (see {context.command_path} --help)" if context is not None else ""
     flag = getattr(error, "option_name", None)
@@ -235,7 +235,7 @@ def _help_all() -> inspect.Parameter:
 
 
 def _value(option: Option, typed: Any) -> Any:
-    """A number from its text; other text as it is, for the dataclass to refuse."""
+    """Parse a number; other text is returned unchanged and checked by the dataclass."""
     kind = type_of(option)
     if kind in (int, float) and isinstance(typed, str):
         with suppress(ValueError):

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from variegate.cli.augment import run_expansion
 from variegate.cli.console import emit_json, note, print_facts, say, stderr, warnings_as_notes
 from variegate.cli.options import CommandOptions, ImportOptions, SourceOptions
+from variegate.io.amounts import pluralize
 from variegate.options import Opt
 from variegate.options.shared import Copies, Epoch, PolicyOptions, Seed, TargetOptions, Threads
 
@@ -52,7 +53,7 @@ def demo(options: DemoOptions) -> None:
         return
     facts = {
         "photos": f"{done.photos}  ({done.num_photos} in class folders)",
-        "augmented": f"{done.augmented}  ({done.report.written:,} images, and manifest.parquet)",
+        "augmented": f"{done.augmented}  ({pluralize(done.report.written, 'image')}, and manifest.parquet)",
         "contact sheet": str(done.sheet),
         "images/s": f"{done.report.rate:,.0f}  (read, decoded, augmented, encoded and written)",
     }
@@ -93,7 +94,7 @@ class PreviewOptions(TargetOptions, PolicyOptions, SourceOptions, ImportOptions)
 
 
 def preview(options: PreviewOptions) -> None:
-    """Draw a contact sheet that shows what a policy does to your images.
+    """Draw a contact sheet of your images and augmented copies.
 
     Next to each original are copies 0, 1, ... exactly as `variegate augment` writes them with the same policy, size,
     seed and epoch. The operations are written below each copy. With --sweep, one operation is shown over its range.
@@ -123,5 +124,5 @@ def preview(options: PreviewOptions) -> None:
         bad = [error.path for error in sheet.bad]
         emit_json("done", sheet=str(options.out), images=sheet.num_images, passed_over=bad)
         return
-    number = "1 image" if sheet.num_images == 1 else f"{sheet.num_images} images"
-    say(f"{options.out}: {sheet.picture.width} x {sheet.picture.height} pixels, {number}")
+    size = f"{sheet.picture.width} x {sheet.picture.height} pixels"
+    say(f"{options.out}: {size}, {pluralize(sheet.num_images, 'image')}")

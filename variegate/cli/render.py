@@ -32,15 +32,17 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from variegate import events
-from variegate.cli.console import emit_json, interrupt_sets, say, stderr, warnings_as_notes
+from variegate.cli.console import NARROW, cell, emit_json, interrupt_sets, say, stderr, warnings_as_notes
 
 _FRAMES_PER_SECOND = 4
 
 
 @dataclass(frozen=True)
 class Bar:
-    """State of the bar: what is being done, a count of a total (0: not known), ``detail`` right of the estimated time,
-    and what is drawn below."""
+    """State of the bar: a title, a count of a total (0: unknown), and a table below it.
+
+    ``detail`` is right of the estimated time, or below the bar on a narrow terminal.
+    """
 
     title: str
     done: float
@@ -91,7 +93,7 @@ class Renderer:
     def render(self, event: object, look: Look) -> None:
         for text_of in (look.line, look.log):
             if text_of is not None and (text := text_of(event)):
-                say(text, self.console)
+                say(text, self.console, is_prose=True)
 
     def __enter__(self) -> Renderer:
         return self
@@ -143,7 +145,7 @@ class BarRenderer(Renderer):
 
     def render(self, event: object, look: Look) -> None:
         if look.line is not None and (text := look.line(event)):
-            say(text, self.console)
+            say(text, self.console, is_prose=True)
         if (bar_of := look.bar) is not None:
             self._newest = lambda: bar_of(event)
 
@@ -151,14 +153,17 @@ class BarRenderer(Renderer):
         if self._newest is None:
             return self._progress.get_renderable()
         bar = self._newest()
+        is_narrow = self.console.width < NARROW
         self._progress.update(
             self._task,
             description=bar.title,
             completed=bar.done,
             total=bar.total or None,
-            detail=bar.detail,
+            detail="" if is_narrow else bar.detail,
         )
         lines = [self._progress.get_renderable()]
+        if is_narrow and bar.detail:
+            lines.append(cell(bar.detail))
         if bar.below is not None:
             lines.append(bar.below)
         return Group(*lines)
@@ -173,11 +178,11 @@ class BarRenderer(Renderer):
 
 @contextmanager
 def rendering(as_json: bool, looks: Looks = COMMON_LOOKS, ctrl_c: CtrlC = "stops") -> Iterator[Renderer]:
-    """Choose the renderer, and use it while work goes on.
+    """Context manager: choose the renderer and use it during the work.
 
-    ``ctrl_c``: the first Ctrl-C sets ``stop`` and the second raises KeyboardInterrupt ("stops"); all of them set it
-    ("patient", for torchrun, which passes on a Ctrl-C that the terminal has sent already); or the first one raises, for
-    work that loses nothing ("raises").
+    ``ctrl_c``: "stops": the first Ctrl-C sets ``stop``, the second raises KeyboardInterrupt. "patient": every Ctrl-C
+    sets ``stop``, because torchrun passes on a Ctrl-C that the terminal has sent already. "raises": the first Ctrl-C
+    raises, for work that loses nothing.
     """
     kind = JsonRenderer if as_json else BarRenderer if stderr().is_terminal else Renderer
     with ExitStack() as stack:

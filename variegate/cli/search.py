@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from variegate.cli import console
-from variegate.cli.console import INTERRUPTED, CommandError, cell, emit_json, say
+from variegate.cli.console import INTERRUPTED, CommandError, emit_json, say
 from variegate.cli.options import ImportOptions, SourceOptions
 from variegate.cli.render import COMMON_LOOKS, Bar, Look, Looks, rendering
 from variegate.data.kinds import LABELLED_IMAGES_HELP
+from variegate.io.amounts import pluralize
 from variegate.options import Opt
 from variegate.options.search import SearchOptions
 
@@ -35,11 +36,11 @@ class SearchCommandOptions(SearchOptions, ClassesOptions):
 def search(options: SearchCommandOptions) -> None:
     """Compare augmentation policies on your images, and choose one.
 
-    A race trains whole candidates on common splits of the images, and drops those that are shown to be worse. It then
-    tries variations of the winner, and writes OUT/policy.json. A race without a verdict exits 1. --method pba evolves a
-    schedule by Population Based Augmentation, and writes OUT/schedule.json. Both draw OUT/search.png. --policy of other
-    commands and vg.load_policy accept both. To resume an interrupted search, or to add --rounds to a race, run the same
-    command again.
+    A race trains full candidates on common splits of the images, and drops candidates that are shown to be worse. It
+    then tries variations of the winner, and writes OUT/policy.json. A race without a verdict exits 1. --method pba
+    evolves a schedule by Population Based Augmentation, and writes OUT/schedule.json. Both draw OUT/search.png.
+    --policy of other commands and vg.load_policy accept both. To resume an interrupted search, or to add --rounds to a
+    race, run the same command again.
 
     Examples:
         variegate search photos --budget 30m
@@ -59,7 +60,7 @@ def search(options: SearchCommandOptions) -> None:
 
 @contextmanager
 def errors_of_training() -> Iterator[None]:
-    """Exit codes of what training raises, and what to do about it."""
+    """Map errors of training to exit codes, with advice."""
     from variegate.data.storage import WriteError
     from variegate.learn.events import InterruptedTrainingError
     from variegate.learn.population import LostPopulationError
@@ -87,15 +88,16 @@ def _show_race(result: RaceResult, options: SearchCommandOptions) -> None:
         raise CommandError(f"{result.verdict} {hints.get(result.ending, 'Choose a lower --lr, and another --out.')}")
     if options.as_json:
         return
-    table = console.table_of(("policy", "stage", "rounds", "accuracy", "behind its leader", "left"))
+    rows = []
     for one in result.standings:
         bounds = "" if math.isnan(one.low) else f" ({100 * one.low:+.1f} to {100 * one.high:+.1f})"
         behind = "" if one.behind == one.low == one.high else f"{100 * one.behind:+.1f}{bounds}"
         accuracy = "diverged" if math.isnan(one.mean) else f"{one.mean:.2%}"
         left = "yes" if one.dropped is None else "no"
-        table.add_row(cell(one.candidate), stage_name(one.stage), str(one.rounds), accuracy, behind, left)
-    console.stdout().print(table)
-    say(result.verdict)
+        rows.append((one.candidate, stage_name(one.stage), str(one.rounds), accuracy, behind, left))
+    headings = ("policy", "stage", "rounds", "accuracy", "behind its leader", "left")
+    console.stdout().print(console.ConsoleTable(headings, rows, wide_only=("stage", "rounds", "left")))
+    say(result.verdict, is_prose=True)
     say(f"cost: {result.cost}")
     adapt = " --adapt entropy" if result.winner.startswith("adaptive:") else ""
     say(f"use it: variegate train SRC --policy {policy}{adapt}")
@@ -110,11 +112,12 @@ def _show_schedule(result: SearchResult, options: SearchCommandOptions, seconds:
         facts = {"schedule": path, "accuracy": round(result.score, 4), "member": best, "seconds": seconds}
         emit_json("done", **facts, verdict=result.verdict, cost=cost)
         return
-    say(f"{path}: {result.schedule.epochs} epochs, of member {best}, accuracy {result.score:.2%}, {seconds:,.1f} s")
+    epochs = pluralize(result.schedule.epochs, "epoch")
+    say(f"{path}: {epochs}, of member {best}, accuracy {result.score:.2%}, {seconds:,.1f} s")
     if compared is None:
         say(f"try it: variegate evaluate SRC --test UNSEEN --policies none,crop,flip+crop,{path}")
     else:
-        say(result.verdict)
+        say(result.verdict, is_prose=True)
         say(f"cost of the comparison: {cost}")
 
 

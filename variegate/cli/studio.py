@@ -14,12 +14,12 @@ from variegate.errors import STUDIO_MISSING
 
 COMMANDS = "variegate.commands"
 PANEL = "Augment"
-# Without the package every option ends in the sentence that says what to install, --help too.
+# Without the package every option, --help too, prints the install line.
 _ANY_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 def add_studio(app: typer.Typer) -> None:
-    """Add the command that the installed package declares; otherwise one that says what to install."""
+    """Add the studio's command, or a command that prints the install line if the package is missing."""
     message = STUDIO_MISSING
     run: Callable[[Any], None] | None = None
     for entry_point in entry_points(group=COMMANDS, name="studio"):

@@ -13,6 +13,7 @@ from variegate.cli.console import INTERRUPTED, CommandError, emit_json, note, sa
 from variegate.cli.options import ImportOptions, SourceOptions
 from variegate.cli.render import COMMON_LOOKS, Bar, CtrlC, Look, Looks, rendering
 from variegate.data.kinds import LABELLED_IMAGES_HELP
+from variegate.io.amounts import pluralize
 from variegate.options import Opt, part_of
 from variegate.options.recipes import RECIPES, with_recipe
 from variegate.options.training import TrainOptions
@@ -51,6 +52,7 @@ def train(options: TrainCommandOptions) -> None:
         torchrun --nproc-per-node 2 -m variegate train photos --recipe finetune
     """
     wait_briefly()
+    from variegate.data.base import first_names
     from variegate.io.durable import WriteError
     from variegate.learn.averaging import RanksError
     from variegate.learn.events import describe_scores
@@ -74,8 +76,7 @@ def train(options: TrainCommandOptions) -> None:
     is_done = last.pop("is_done")
     unread = last.pop("unread")
     if unread:
-        several = f"{len(unread):,} images could not be read and were skipped, such as {unread[0]}"
-        note(several if len(unread) > 1 else f"an image could not be read and was skipped: {unread[0]}")
+        note(f"skipped {pluralize(len(unread), 'unreadable image')}: {first_names(unread)}")
     if not is_done and is_first:
         raise CommandError("interrupted: progress is saved; to resume, run the same command again", INTERRUPTED)
     if not is_done:
@@ -89,8 +90,9 @@ def train(options: TrainCommandOptions) -> None:
         return
     # Without validation images, the loss of the last step is shown.
     names = ("top1", "top5") if "top1" in last else ("loss",)
+    epochs = pluralize(last["epoch"] + 1, "epoch")
     scores = describe_scores({name: last[name] for name in names if name in last})
-    say(f"{out}: {last['epoch'] + 1} epochs, {last['step']:,} steps, {scores}{seconds:,.1f} s")
+    say(f"{out}: {epochs}, {pluralize(last['step'], 'step')}, {scores}{seconds:,.1f} s")
 
 
 def _looks() -> Looks:

@@ -1,8 +1,8 @@
-"""Checks of Arrow IPC messages from foreign files, before pyarrow reads their data; and where values lie in a file.
+"""Check Arrow IPC messages of foreign files before pyarrow reads their data, and locate values in a file.
 
-Compressed buffers declare their own uncompressed size, so a small file could claim any amount of memory, and pyarrow
-cannot tell whether a message is compressed. Its metadata is a flatbuffer (``Message.fbs`` of the Arrow format): each
-table has a vtable with the offsets of its fields.
+Compressed buffers declare their own uncompressed size. A small file could therefore claim any amount of memory, and
+pyarrow does not report whether a message is compressed. Its metadata is a flatbuffer (``Message.fbs`` of the Arrow
+format): each table has a vtable with the offsets of its fields.
 """
 
 from __future__ import annotations

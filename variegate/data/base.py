@@ -10,11 +10,12 @@ from variegate.arrays import Int64Array, UInt8Array, UInt64Array
 from variegate.checks import meant
 from variegate.errors import shortened
 from variegate.io.addresses import printable, without_secrets
+from variegate.io.amounts import pluralize
 from variegate.io.location import Location
 
 
 class SourceError(ValueError):
-    """Raised when a source cannot be opened or read; names the source and what is expected."""
+    """Raised if a source cannot be opened or read; names the source and accepted values."""
 
     def __init__(self, message: str) -> None:
         super().__init__(without_secrets(shortened(message)))
@@ -43,7 +44,7 @@ class _DataAndLabel(NamedTuple):
 
 
 class Item(_DataAndLabel):
-    """A sample as it is stored: a pair ``data, label``, with what belongs to places in the image as an attribute.
+    """A stored sample: a pair ``data, label``, with its targets as an attribute.
 
     ``data``: the bytes of an image file, or pixels uint8 [H, W, 3] or [H, W, 1]. ``label``: an int (the class; -1 where
     the source has no labels), a float, or an array of one shape for all samples. ``targets``: None, or ``boxes``
@@ -65,8 +66,8 @@ class Item(_DataAndLabel):
 
 
 class StoredFile(NamedTuple):
-    """A file of a source that keeps many samples in one, and how many. ``version``: what changes when it is replaced;
-    of a file of this machine, its time in ns. ``copy_size``: bytes of its local copy, if it is read from that alone."""
+    """A file that holds many samples, and their number. ``version``: what changes when it is replaced; of a file of
+    this machine, its time in ns. ``copy_size``: bytes of its local copy, if it is read from that alone."""
 
     location: Location
     samples: int
@@ -80,10 +81,10 @@ class Source(Protocol):
     """Samples by index. Any thread may call any method; a copy made by pickling reads the same.
 
     A source that knows its labels without reading samples may also have ``labels(indices)``: an array of them, int64[N]
-    where they are classes (-1 for none), or None. Weights by class need it. ``has_targets``: True where every sample
-    has targets; then ``has_image_labels``, False where images have no labels of their own beside them, and
-    ``has_edges``, True where boxes are edges, and key points count from the corner, in pixels, whatever ``vg.Targets``
-    says. ``open_source`` returns it as Samples.
+    where they are classes (-1 for none), or None. Weights by class need it. ``has_targets``: True if every sample has
+    targets. Then ``has_image_labels`` is False if images have no label besides them. ``has_edges`` is True if boxes are
+    edges, and key points count from the corner, in pixels, whatever ``vg.Targets`` says. ``open_source`` returns it as
+    Samples.
     """
 
     @property
@@ -93,8 +94,8 @@ class Source(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Short hex, the same as long as the samples are: it covers names, sizes and labels as far as they are known
-        without reading the images."""
+        """Short hex that identifies the samples: a hash over names, sizes and labels that are known without reading the
+        images."""
         ...
 
     @property
@@ -105,8 +106,8 @@ class Source(Protocol):
     def __len__(self) -> int: ...
 
     def read(self, index: int) -> Item:
-        """Sample ``index``. Raises DecodeError with its name and a reason where it cannot be read, IndexError for an
-        index outside 0..len-1 (there is no counting from the end)."""
+        """Sample ``index``. Raises DecodeError with its name and a reason if it cannot be read, IndexError for an index
+        outside 0..len-1 (negative indices are not accepted)."""
         ...
 
     def name(self, index: int) -> SampleName:
@@ -118,7 +119,7 @@ class Source(Protocol):
         ...
 
     def notes(self) -> list[str]:
-        """Remarks for users on what was left out, a line each."""
+        """Remarks for users on skipped files and samples, one per line."""
         ...
 
 
@@ -131,10 +132,10 @@ def digest_of(*parts: str | bytes) -> str:
 
 
 def describe(source: Any, place: str, what: str = "") -> str:
-    """A line for ``repr``: ``Samples(photos: 4 samples, 2 classes)``. ``what``: in place of their number."""
-    parts = [what or f"{len(source):,} sample{'s' * (len(source) != 1)}"]
-    if number := len(source.classes):
-        parts.append(f"{number:,} class{'es' * (number != 1)}")
+    """A line for ``repr``: ``Samples(photos: 4 samples, 2 classes)``. ``what``: replaces the number of samples."""
+    parts = [what or pluralize(len(source), "sample")]
+    if source.classes:
+        parts.append(pluralize(len(source.classes), "class"))
     return printable(f"{type(source).__name__}({without_secrets(place)}: {', '.join(parts)})")
 
 
@@ -152,7 +153,7 @@ def check_on_error(on_error: str) -> None:
 
 
 def cut_off(text: str, most: int = 60) -> str:
-    """With dots in the place of its end where it is longer."""
+    """Shorten text to ``most`` characters, with dots at its end."""
     return text if len(text) <= most else text[: most - 3] + "..."
 
 

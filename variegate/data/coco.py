@@ -42,7 +42,8 @@ from variegate.data.labels import checked_names
 from variegate.data.reading import ByteStream, is_file, open_stream, parse_file
 from variegate.data.samples import Samples
 from variegate.errors import DecodeError
-from variegate.io.files import MOST_BYTES, in_words
+from variegate.io.amounts import format_limit, pluralize
+from variegate.io.files import MOST_BYTES
 from variegate.io.location import Location
 
 Entry = dict[str, Any]
@@ -135,7 +136,7 @@ class _JsonText:
         self._at += 1
 
     def _read_on(self) -> bool:
-        """Replace what was taken by more of the file. Returns False at its end."""
+        """Drop the consumed text and read more of the file. Returns False at its end."""
         if self._is_complete:
             return False
         rest = self._text[self._at :]
@@ -147,7 +148,9 @@ class _JsonText:
         except DecodeError as error:
             raise SourceError(str(error)) from None
         if self._stream.count > MOST_BYTES:
-            raise SourceError(f"{self._file}: more than {in_words(MOST_BYTES)}, the most that is read of such a file")
+            raise SourceError(
+                f"{self._file}: more than {format_limit(MOST_BYTES)}, the most that is read of such a file"
+            )
         self._at = 0
         self._is_complete = not data
         return True
@@ -171,9 +174,9 @@ def open_coco(
     if not folder.is_web:
         existing = names_below(folder) or set()
         missing = [path for path in paths if path not in existing]
-        notes += skip_missing(missing, len(paths), f"are not in {folder}", on_error, str(file))
+        notes += skip_missing(missing, len(paths), f"missing from {folder}", on_error, str(file))
         if more := sorted(path for path in existing.difference(paths) if is_image_name(path)):
-            notes.append(f"{len(more):,} images that the annotations do not name are skipped: {first_names(more)}")
+            notes.append(f"skipped {pluralize(len(more), 'image')} without annotations: {first_names(more)}")
         objects = objects.of_images(np.array([path in existing for path in paths], np.bool_))
         paths = [path for path in paths if path in existing]
     names = [str(entry["name"]) for entry in contents.categories]
@@ -223,7 +226,7 @@ def _read(file: Location, keeps_ignored: bool, errors: AnnotationErrors) -> _Con
 
 
 def _each_list(file: Location) -> Iterator[tuple[str, Iterator[Any]]]:
-    """Yield each of ``LISTS`` in the file with its entries; what the caller does not take of these is skipped."""
+    """Yield each list named in ``LISTS`` with its entries; entries that the caller does not consume are skipped."""
     with open_stream(file) as stream:
         text = _JsonText(file, stream)
         if text.peek() != "{":
@@ -320,7 +323,7 @@ class _ObjectReader:
         box = numbers_of("bbox", entry["bbox"], 4)
         numbers = numbers_of("keypoints", entry.get("keypoints") or ())
         points = None
-        if any(numbers):  # zeros alone are how some write that there are none
+        if any(numbers):  # some programs write zeros for missing key points
             self._point_numbers[key] = len(numbers)
             if len(numbers) % 3 == 0 and len(numbers) <= 3 * MOST_POINTS:
                 points = np.array(numbers, np.float32).reshape(-1, 3)
@@ -372,12 +375,12 @@ def _shape_of(segmentation: Any) -> Shape:
 
 
 _compact = json.JSONEncoder(separators=(",", ":")).encode
-# Of the user's categories: the settings of a run, of which this is made again, keep no order of keys.
+# For the user's categories: the settings of a resumed run do not keep the order of keys.
 _sorted = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 
 
 def coco_files(about: Mapping[str, Any], classes: Sequence[str], rows: Rows) -> Iterator[tuple[str, Content]]:
-    """``annotations.json``, an entry a line, beside the folder ``images``. ``about``: that of Samples, with
+    """``annotations.json``, with an entry per line, next to the folder ``images``. ``about``: that of Samples, with
     ``categories``."""
     yield "annotations.json", _pieces(about["categories"], rows)
 
@@ -396,7 +399,7 @@ def _pieces(categories: list[dict[str, Any]], rows: Rows) -> Iterator[bytes]:
 
 
 def _listed(entries: Iterator[dict[str, Any]]) -> Iterator[bytes]:
-    """Ids of entries without one count from 1."""
+    """Entries without an id are numbered from 1."""
     for number, entry in enumerate(entries, 1):
         entry.setdefault("id", number)
         yield (",\n" if number > 1 else "\n").encode() + _compact(entry).encode()

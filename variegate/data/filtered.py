@@ -1,10 +1,10 @@
-"""Sources of which some samples are left out, by their names in a file or a sequence.
+"""Sources without some of their samples, whose names are listed in a file or a sequence.
 
-What is left has the ids, labels and classes that it had, so that its random numbers are those that it would have beside
-the others. A sample's name in tables, findings and lists is a line of text, the same wherever the data stands: of a
-folder's images the path below the folder; of others the name of the file that holds them, without its folder, and the
-name within it: ``train-000.tar: 0017.jpg``, ``train.parquet: row 12``. A list is a text file in UTF-8 with a name per
-line, and perhaps a tab and a remark after the name. Its first line may be a comment that begins with ``# ``.
+The remaining samples keep their ids, labels and classes, and therefore their random numbers. A sample's name in tables,
+findings and lists is a line of text, the same wherever the data stands: of a folder's images the path below the folder;
+of others the name of the file that holds them, without its folder, and the name within it: ``train-000.tar: 0017.jpg``,
+``train.parquet: row 12``. A list is a text file in UTF-8 with a name per line, and perhaps a tab and a remark after the
+name. Its first line may be a comment that begins with ``# ``.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from variegate.data.samples import Samples
 from variegate.data.sharded import AnySource, ShardedSource
 from variegate.data.stamps import printable
 from variegate.errors import DecodeError
+from variegate.io.amounts import pluralize
 from variegate.io.files import StrPath
 from variegate.io.location import Location
 
 
 def sample_key(source: Samples, index: int) -> str:
-    """The name of a sample in tables and lists. Several may share one: a tar may hold a member twice, and shards of one
-    name may lie in different folders."""
+    """The name of a sample in tables and lists. Names need not be unique: a tar may hold a member twice, and shards of
+    one name may be in different folders."""
     path = source.relative_path(index)
     return name_key(source.name(index)) if path is None else as_line(path)
 
@@ -44,7 +45,7 @@ def sample_keys(source: Samples) -> list[str]:
 
 
 def name_key(name: SampleName) -> str:
-    """Of a sample whose name is known, of a source that is no folder."""
+    """The key of a sample with a known name, for sources other than folders."""
     if name.member is None:
         return as_line(name.file)
     return as_line(f"{_last_part(name.file)}: {name.member}")
@@ -74,7 +75,7 @@ _MOST_BYTES = 4 << 30
 
 @dataclass(frozen=True, eq=False)
 class PlaceWithout(os.PathLike[str]):
-    """A place of samples, and the list of those to leave out, for functions that hand on to ``open_source``."""
+    """A source's address with the list of names to exclude, for functions that call ``open_source`` later."""
 
     place: str
     exclude: StrPath
@@ -87,13 +88,13 @@ class PlaceWithout(os.PathLike[str]):
 
 
 def place_without(place: str, exclude: StrPath | None) -> Any:
-    """The place itself where nothing is left out."""
+    """Returns ``place`` itself if nothing is excluded."""
     return place if exclude is None else PlaceWithout(place, exclude)
 
 
 def without(source: AnySource, exclude: Any) -> AnySource:
-    """The source without the samples that ``exclude`` names; itself, where that names none at all. Raises
-    SourceError for a list that cannot be read, or names none of the source's; TypeError for what is no list."""
+    """The source without the samples that ``exclude`` names; itself, where that names none at all. Raises SourceError
+    for a list that cannot be read or names no sample of the source; TypeError if it is not a list."""
     names, place = read_names(exclude)
     if not names:
         return source
@@ -103,16 +104,16 @@ def without(source: AnySource, exclude: Any) -> AnySource:
 
 
 def leave_out(source: Samples, names: frozenset[str]) -> Samples:
-    """The source without samples of these names, of which any number may be there."""
+    """The source without samples of these names; names without a sample are accepted."""
     keys, is_kept = _keys_and_kept(source, names)
     if is_kept.all():
         return source
-    note = f"excluded: {len(keys) - is_kept.sum():,} of {len(keys):,} images, by their names"
+    note = f"excluded: {len(keys) - is_kept.sum():,} of {pluralize(len(keys), 'image')}, by their names"
     return source.take(np.flatnonzero(is_kept), [note])
 
 
 def _keys_and_kept(source: Samples, names: frozenset[str]) -> tuple[list[str], BoolArray]:
-    """The names of all samples, and which of them are none of ``names``."""
+    """The names of all samples, and a mask of the samples not in ``names``."""
     keys = sample_keys(source)
     return keys, np.fromiter((key not in names for key in keys), np.bool_, len(keys))
 
@@ -161,7 +162,7 @@ def _without(source: Samples, names: frozenset[str], place: str) -> Samples:
         raise SourceError(
             f"exclude: none of the {len(names):,} names{of_list}, such as {some!r}, is in {source!r}{there}"
         )
-    notes = [f"excluded: {len(left_out):,} of {len(keys):,} images, by the names{of_list}"]
+    notes = [f"excluded: {len(left_out):,} of {pluralize(len(keys), 'image')}, by the names{of_list}"]
     if unknown := sorted(names - found):
         notes.append(f"of no image: {len(unknown):,} of the names to exclude{of_list}, such as {unknown[0]!r}")
     if len(left_out) > len(found):

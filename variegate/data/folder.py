@@ -19,12 +19,14 @@ from variegate.data.kinds import (
     IMAGE_EXTENSIONS,
     UNSUPPORTED_IMAGES,
     is_image_name,
+    is_sidecar,
     is_system_name,
     is_system_path,
 )
 from variegate.data.reading import find_below, read_file
 from variegate.data.samples import Samples, Store, name_column, names_in
 from variegate.decode import read_bytes
+from variegate.io.amounts import pluralize
 from variegate.io.files import StrPath
 from variegate.io.location import Location, LocationLike, inside
 
@@ -93,7 +95,7 @@ def walk_remote(location: Location) -> WalkedFolder:
 
 
 def _kind(entry: os.DirEntry[str]) -> str:
-    """By what the folder itself says, so that a million files are not asked for one by one; links are followed."""
+    """Classify an entry from the listing alone, because a million stat calls take minutes; links are followed."""
     try:
         if entry.is_dir():
             return "folder"
@@ -130,7 +132,7 @@ def _listing_bytes(samples: Samples) -> Iterator[bytes]:
 
 def list_images(folder: Location, walked: WalkedFolder) -> Samples:
     """The images of a folder, or its .npy files if it has no images; sorted by class, folder and name as ImageFolder
-    does. Takes the names out of ``walked``. Raises SourceError if there are none."""
+    does. Takes the names out of ``walked``. Raises SourceError for a folder without images."""
     has_images = any(is_image_name(name) for names in walked.files.values() for name in names_in(names))
     suffixes = IMAGE_EXTENSIONS if has_images else ARRAY_EXTENSIONS
     here, ignored = _split("", walked.files.pop(""), suffixes)
@@ -155,7 +157,7 @@ def list_images(folder: Location, walked: WalkedFolder) -> Samples:
         empty = tuple(name for name, count in counts.items() if not count)
         samples = _samples(folder, tuple(counts), names, label, remarks, empty, unclassified)
     else:
-        # Without any image, files of other kinds in class folders tell why.
+        # Without any image, the error names the other files in class folders.
         ignored += [] if here else others
         samples = flat_folder(folder, here, _remarks({}, [], ignored, walked))
     if not len(samples):
@@ -201,41 +203,45 @@ def _remarks(counts: Mapping[str, int], beside: list[str], ignored: list[str], w
         remarks.append(f"class folders without images: {first_names(empty)}")
     if beside:
         remarks.append(
-            f"{len(beside):,} images next to the class folders have no class; variegate check reads them, loaders do "
-            f"not: {first_names(beside)}; move them into a class folder, or into a folder of their own"
+            f"ignored {pluralize(len(beside), 'image')} next to the class folders: {first_names(beside)}; loaders do "
+            "not read such images, variegate check does; move them into a class folder"
         )
     if ignored:
-        remarks.append(f"{len(ignored):,} files that are not taken for images: {first_names(ignored)}")
+        remarks.append(f"ignored {pluralize(len(ignored), 'file')} of other kinds: {first_names(ignored)}")
     return [*remarks, *_unusable(walked, " (FIFO, socket, device)")]
 
 
 def _unusable(walked: WalkedFolder, such_as: str = "") -> list[str]:
-    kinds = {f"that are no regular files{such_as}": walked.irregular, "folders that cannot be listed": walked.unread}
-    return [f"{len(names):,} {what}: {first_names(names)}" for what, names in kinds.items() if names]
+    kinds = {"irregular file": walked.irregular, "folder without permission to list it": walked.unread}
+    return [f"{pluralize(len(names), noun)}: {first_names(names)}" for noun, names in kinds.items() if names]
 
 
 def _in_words(paths: Sequence[str]) -> list[str]:
-    """``12 .jp2 files, which are not supported`` for kinds of images that are not read; ``3 other files``."""
+    """``["12 unsupported .jp2 files", "3 other files"]``."""
     counts = Counter(os.path.splitext(path)[1].lower() for path in paths)
     named = {extension: count for extension, count in counts.most_common() if extension in UNSUPPORTED_IMAGES}
-    lines = [f"{count:,} {extension} files, which are not supported" for extension, count in named.items()]
+    lines = [pluralize(count, f"unsupported {extension} file") for extension, count in named.items()]
     others = len(paths) - sum(named.values())
-    return [*lines, *([f"{others:,} other files"] if others else [])]
+    return [*lines, *([pluralize(others, "other file")] if others else [])]
 
 
 def _split(inside: str, names: Any, suffixes: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Images, which have one of ``suffixes``, and other files."""
-    paths = [inside + name for name in sorted(names_in(names))]
-    are_images = [path.lower().endswith(suffixes) for path in paths]
-    both = list(zip(paths, are_images, strict=True))
-    return [path for path, is_image in both if is_image], [path for path, is_image in both if not is_image]
+    """Images, which have one of ``suffixes``, and other files except sidecars."""
+    images: list[str] = []
+    others: list[str] = []
+    for name in sorted(names_in(names)):
+        if name.lower().endswith(suffixes):
+            images.append(inside + name)
+        elif not is_sidecar(name):
+            others.append(inside + name)
+    return images, others
 
 
 def open_folder(root: LocationLike) -> Samples:
     """Open a folder of images, of this machine or at an address.
 
     Each first-level folder that holds any (at any depth) is a class, in sorted order; without such, the images of the
-    folder itself form one class named ``"."``. Raises SourceError without one.
+    folder itself form one class named ``"."``. Raises SourceError without any image.
     """
     location = Location.of(root) if isinstance(root, str) else Location.parse(root, chain=True)
     if location.is_url:
@@ -248,6 +254,6 @@ def open_folder(root: LocationLike) -> Samples:
 
 
 def open_image(place: Location) -> Samples:
-    """One image file as a data set of one sample, of the class that images of a flat folder have."""
+    """Open one image file as a data set of one sample, with the class of images in a flat folder."""
     path = Path(place.address())
     return flat_folder(Location.of(str(path.parent)), [path.name])

@@ -1,4 +1,4 @@
-"""Entropy indexes of sources: made ahead by all cores, or beside a loader's epochs by an idle thread."""
+"""Entropy indexes of sources: built in advance on all cores, or by an idle thread during a loader's epochs."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ UNREADABLE = "cannot be read"
 
 @dataclass(frozen=True)
 class Indexed:
-    """``images``: of the source, ``indexed``: those with entry points, ``left_out``: others, by the reason.
-    ``image_bytes``: of the files with entry points, ``index_bytes``: of the entry points. ``is_done``: not stopped.
+    """``images``: all images of the source, ``indexed``: images with entry points, ``left_out``: counts of other images
+    by reason. ``image_bytes``: of the files with entry points, ``index_bytes``: of the entry points. ``is_done``: not
+    stopped.
     """
 
     path: str
@@ -60,11 +61,11 @@ def index_source(
     on_event: OnEvent = ignore_event,
     stop: Event | None = None,
 ) -> Indexed:
-    """Look into every JPEG of whatever ``vg.open_source`` takes, and keep what was found in ``path``; None for where
-    ``Loader(index="auto")`` looks for it. Files that are known already are read, but not looked into again.
+    """Index every JPEG of a source in the file ``path``. None: the file that ``Loader(index="auto")`` reads. Files that
+    are known already are read, but not looked into again.
 
-    ``on_event``: called with ``Progress`` of images. ``stop``: ends it; what was found is kept.
-    Raises SourceError, WriteError.
+    ``on_event``: called with ``Progress`` of images. ``stop``: ends it; entries found so far are saved. Raises
+    SourceError, WriteError.
     """
     opened: Samples = open_source(source, stream=False)
     place = index_path(whole_of(opened).fingerprint) if path is None else path
@@ -96,7 +97,8 @@ def index_source(
     return Indexed(str(index.path), images, indexed, dict(left_out), *sizes, is_done)
 
 
-Found = tuple[str | None, int, int]  # why a file has no entry points, its bytes, and those of its entry points
+# Reason for missing entry points, the file's bytes, and the bytes of its entry points.
+Found = tuple[str | None, int, int]
 
 
 def _tasks(source: Samples, index: EntropyIndex) -> Iterator[Callable[[], Found]]:
@@ -117,16 +119,16 @@ def _add(source: Samples, number: int, index: EntropyIndex) -> Found:
     return reason, len(data), packed
 
 
-# Files that wait to be looked into hold no more memory than this; what comes beyond waits for the next epoch.
+# Memory limit of files that wait to be indexed; further files wait for the next epoch.
 _MOST_WAITING = 64 << 20
-# What was found is written when it has grown to so many bytes, and to half of what is in the file.
+# New entries are saved when they exceed this size, and half the size of the file.
 _WRITTEN_FROM = 16 << 20
 _LOWEST_PRIORITY = 19
 _ACCEPTED = "'auto', a path, or None"
 
 
 def open_entropy_index(where: StrPath | None, source: AnySource) -> EntropyIndex | None:
-    """``where``: None, "auto" or a path. Raises ValueError for anything else, and for a file that is none."""
+    """``where``: None, "auto" or a path. Raises ValueError for anything else, and for an invalid index file."""
     if where is None:
         return None
     if not isinstance(where, (str, os.PathLike)) or not os.fspath(where):
@@ -152,8 +154,8 @@ def open_entropy_index(where: StrPath | None, source: AnySource) -> EntropyIndex
 
 
 def _packed_index(source: AnySource) -> EntropyIndex | None:
-    """The one that ``variegate pack`` put beside shards, which is not written to; None where none can be used. What
-    lies at an address is copied to where "auto" looks, once."""
+    """The index that ``variegate pack`` wrote next to the shards, read-only; None if there is no valid index. A remote
+    index is copied once to the file that "auto" reads."""
     place = index_beside(source)
     if place is None:
         return None
@@ -198,7 +200,7 @@ class LoaderIndex(EntropyIndex):
                 self._thread.start()
 
     def look(self) -> bool:
-        """Look into a file that waits -> False where there is none, and the thread ends."""
+        """Index a waiting file. Returns False if none waits, which ends the thread."""
         with self._lock:
             if not self._waiting:
                 self._thread = None

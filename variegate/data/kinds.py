@@ -1,4 +1,4 @@
-"""The formats that a source may lie in: the one table that opening, messages and help texts are made of."""
+"""The table of source formats, from which opening, messages and help texts are derived."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ IMAGE_EXTENSIONS = (
 )
 # Images too, but of kinds that are not read: messages name them.
 UNSUPPORTED_IMAGES = frozenset((".jp2", ".j2k", ".exr", ".psd", ".svg", ".tga", ".ico", ".dng", ".cr2", ".nef"))
-# Written by the commands beside images and shards. A folder or a pattern never takes these for data, and no output has
-# one of these names.
+# Files that commands write next to images and shards. Folders and patterns never read these as data, and no output has
+# such a name.
 SIDECARS = frozenset(
     {
         "manifest.parquet",
@@ -43,7 +43,9 @@ SIDECARS = frozenset(
         "statistics.json",
     }
 )
-# In folders without any of these.
+# Indexes, which are stored next to the indexed shards and JPEGs.
+INDEX_SUFFIXES = (".tar.index", ".tar.gz.index", ".tgz.index", ".vgjpeg")
+# Read only in folders without any image above.
 ARRAY_EXTENSIONS = (".npy",)
 
 
@@ -52,10 +54,10 @@ class Format:
     """Files or a folder that ``open_source`` reads.
 
     ``suffixes``: of the names of files that hold many samples each, in small letters; messages name the first.
-    ``noun``: what such files are called after it, or a folder. ``reader``: module and function, loaded when first
-    needed; it gets the list of locations, sorted, or that of the folder, and those arguments of ``open_source`` that
-    ``options`` names, and returns Samples or a ShardedSource. ``layout``: what is expected in files, where that has a
-    name. ``annotated``: the format of such files with objects or masks in them.
+    ``noun``: completes the suffix in messages, or describes a folder. ``reader``: module and function, imported on
+    first use. It gets the sorted list of locations, or the folder's location, and the arguments of ``open_source`` that
+    ``options`` names. It returns Samples or a ShardedSource. ``layout``: the expected content of such files, if it has
+    a name. ``annotated``: the format of such files with objects or masks in them.
     """
 
     suffixes: tuple[str, ...]
@@ -80,7 +82,7 @@ _OF_TAR = ("stream", "on_error", "classes", "cache_dir", "cache_limit")
 _OF_PARQUET = ("classes", "cache_dir", "image_root")
 _WITH = "a folder with annotations"
 _ANNOTATED = ("annotations", "on_error", "classes")
-# The readers. Those with annotations have the names that ``annotations=`` knows.
+# The readers. Readers with annotations have the names that ``annotations=`` accepts.
 FORMATS = {
     "tar": Format(_TAR, "shards", "tar.webdataset:open_tar", _OF_TAR, "WebDataset", "members"),
     "parquet": Format(_PARQUET, "files", "parquet:open_parquet", _OF_PARQUET, annotated="columns"),
@@ -108,7 +110,8 @@ ACCEPTED = (
 
 
 def file_kind(location: Location) -> Format | None:
-    """By the extension, whatever its case; of an address, without its query. None for images and all else."""
+    """The format by the extension, in any case; the query of an address is ignored. None for images and unknown
+    extensions. None for images and all else."""
     for name in location.names:
         for kind in FILE_KINDS:
             if name.lower().endswith(kind.suffixes):
@@ -116,6 +119,11 @@ def file_kind(location: Location) -> Format | None:
         if is_image_name(name):
             return None
     return None
+
+
+def is_sidecar(name: str) -> bool:
+    """True for the name of a file that a command wrote next to its output, such as a manifest or an index."""
+    return name in SIDECARS or name.endswith(INDEX_SUFFIXES)
 
 
 def is_image_name(name: str) -> bool:

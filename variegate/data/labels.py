@@ -36,7 +36,7 @@ def check_classes(classes: Iterable[str] | None) -> tuple[str, ...]:
 
 
 def checked_names(classes: Any) -> tuple[str, ...]:
-    """Raises TypeError for what is no sequence of text, or of text that no file can hold."""
+    """Raises TypeError unless ``names`` is a sequence of text that a file can hold."""
     try:
         if isinstance(classes, str):
             raise TypeError
@@ -48,7 +48,7 @@ def checked_names(classes: Any) -> tuple[str, ...]:
 
 
 def names_of(value: Any) -> tuple[str, ...]:
-    """Names of classes that somebody wrote; none for what is no list of text."""
+    """Class names from foreign metadata; empty unless they are a list of text."""
     is_names = isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
     return tuple(value) if is_names else ()
 
@@ -62,7 +62,7 @@ def first_outside(labels: Labels, classes: Sequence[str]) -> int | None:
 
 
 def accepted_classes(classes: Sequence[str]) -> str:
-    """Of whole numbers, for messages."""
+    """Accepted integer labels, for messages."""
     return f"0 to {len(classes) - 1} for {len(classes)} classes, or -1 for none"
 
 
@@ -112,9 +112,9 @@ def class_names_bytes(classes: Sequence[str]) -> bytes:
 
 
 def class_names_beside(shards: Sequence[Location]) -> tuple[str, ...] | None:
-    """The classes that the folder of the shards names; None where it names none, or the shards lie in several. Web
-    servers are not asked: each has its own way to say that there is none. Raises SourceError for a file that cannot
-    be read."""
+    """The class names in the folder of the shards; None if missing, or the shards are in several folders. Web servers
+    are not asked, because each reports a missing file in its own way. Raises SourceError for a file that cannot be
+    read."""
     places = [(shard.address(), shard.is_url) for shard in shards]
     folders = {place.rpartition("/")[0] if is_url else os.path.dirname(place) for place, is_url in places}
     if len(folders) != 1 or shards[0].is_web or len(shards[0].protocols) > 1:
@@ -126,7 +126,7 @@ def class_names_beside(shards: Sequence[Location]) -> tuple[str, ...] | None:
     try:
         data = read_file(file, MOST_TEXT_BYTES)
     except DecodeError as error:
-        if file.is_url:  # some answer "forbidden" for what is not there
+        if file.is_url:  # some servers answer "forbidden" for a missing file
             return None
         raise SourceError(str(error)) from None
     names = data.decode("utf-8", "surrogateescape").rstrip("\r\n").split("\n")

@@ -1,4 +1,4 @@
-"""Folders of images with masks of the same names, whose pixels are classes as they are stored."""
+"""Folders of images with masks of the same names, whose pixel values are classes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from variegate.data.base import first_names
 from variegate.data.labels import check_classes
 from variegate.data.reading import read_file
 from variegate.data.samples import Samples, name_column, names_in
+from variegate.io.amounts import pluralize
 from variegate.io.location import Location
 
 
@@ -23,7 +24,7 @@ class MaskStore(TargetStore):
     """Images of a folder, and their masks, which are files of their own."""
 
     def digest(self, samples: Samples) -> str:
-        """Of the classes and the names: masks are not read for it."""
+        """Digest of the classes and the names; masks are not read."""
         pairs = zip(samples.paths(), names_in(samples.masks), strict=True)
         return digest_names(samples, [name for pair in pairs for name in pair], self.exif)
 
@@ -51,7 +52,7 @@ def open_masks(
     what = f"have no mask in {masks}"
     notes = skip_missing(missing, len(pictures), what, on_error, str(folder), advice)
     if more := [path for stem, path in found.items() if stem not in pictures]:
-        notes.append(f"{len(more):,} masks belong to no image: {first_names(more)}")
+        notes.append(f"{pluralize(len(more), 'mask')} without an image: {first_names(more)}")
     stems = [stem for stem in pictures if stem in found]
     about = {"format": "masks", "images": images}
     of_masks = name_column([found[stem] for stem in stems])

@@ -31,7 +31,7 @@ def open_source(
     image_root: StrPath | None = None,
     exclude: StrPath | Iterable[str] | None = None,
     annotations: Any = None,
-) -> Any:  # a Source or a ShardedSource, of which a checker would not let anybody ask a length
+) -> Any:  # a Source or a ShardedSource; Any, because a type checker would refuse len() of a ShardedSource
     """Open a data set: files, folders, URLs, arrays or objects.
 
     Args:
@@ -41,21 +41,21 @@ def open_source(
             - Files that hold many samples, such as WebDataset ``.tar`` shards, Hugging Face ``.parquet`` files and
               ``.arrow`` shards of raw pixels (``variegate pack``): a file, a pattern (``train-*.tar``,
               ``train-{000..012}.tar``), a list, or a folder that holds nothing else.
-            - A URL of any of these that fsspec reads.
+            - A URL of any such source that fsspec reads.
             - An array [N, H, W, C], or a pair ``(images, labels)``.
             - An object with ``__getitem__`` and ``__len__``, such as a torch Dataset.
-            - A Source or ShardedSource. What this function or ``vg.Mixture`` made is returned as it is.
-        stream: True opens tar shards when an epoch comes to them. The epoch is then shuffled in blocks of a few shards,
-            and the number of samples is known after it. False indexes all shards now, which reads each of them once,
-            and shuffles an epoch as a whole. None means True for remote shards.
+            - A Source or ShardedSource. A source or a ``vg.Mixture`` is returned unchanged.
+        stream: True opens tar shards only when an epoch needs them. The epoch is then shuffled in blocks of a few
+            shards, and the number of samples is known after it. False indexes all shards now, which reads each once,
+            and shuffles the full epoch. None means True for remote shards.
         on_error: "raise", or "skip" to use damaged shards as far as they can be read. "skip" also drops invalid
             annotations, and annotated images that are missing, with a note.
-        classes: class names, for labels that are names. None reads ``classnames.txt`` next to tar shards, if there is
-            one (one class per line).
+        classes: class names, for labels that are names. None reads ``classnames.txt`` next to tar shards, if present
+            (one class per line).
         cache_dir: folder for the indexes of shards, and for local copies of remote and gzip'ed ones. None means
             VARIEGATE_CACHE or the user's cache folder; indexes of local shards are then next to them, if possible.
-        cache_limit: bytes of all copies of shards in that folder, of which the least recently used are removed first.
-            None means half of what the disk would have free without them.
+        cache_limit: bytes of all copies of shards in that folder; the least recently used copies are removed first.
+            None means half of the space that the disk would have free without these copies.
         image_root: for ``.parquet`` files with paths instead of image bytes: the folder of the images. None means the
             Parquet file's own. Files outside of it are not read.
         exclude: names of samples to exclude: a text file with one name per line, or a sequence (names: see
@@ -70,7 +70,7 @@ def open_source(
 
     Raises:
         SourceError: if the data set cannot be opened.
-        TypeError: for an object that is none of these.
+        TypeError: for an unsupported object.
     """
     check_on_error(on_error)
     if isinstance(spec, PlaceWithout):
@@ -93,7 +93,7 @@ def open_source(
 
 
 def new_notes(opened: AnySource, given: Any) -> list[str]:
-    """Notes on a data set that was just opened; none if ``given`` is a source, whose notes were told before."""
+    """Notes on a newly opened data set; empty if ``given`` is a source, whose notes were already printed."""
     return [] if _has(given, "notes") else opened.notes()
 
 

@@ -1,4 +1,4 @@
-"""Files that ``variegate pack`` puts beside shards: statistics of their pixels, and an entropy index of their JPEGs.
+"""Files that ``variegate pack`` writes next to shards: statistics of the pixels, and an entropy index of the JPEGs.
 
 Statistics are over all pixels as a reader of the shards gets them, each counted alike. Sums are whole numbers, so that
 the order in which images were packed changes no digit.
@@ -51,7 +51,7 @@ def sums_of(image: UInt8Array) -> tuple[list[int], list[int]]:
 
 @dataclass
 class PixelSums:
-    """Of many images, in Python's whole numbers, which have no end."""
+    """Sums over many images, as Python integers, which do not overflow."""
 
     images: int = 0
     pixels: int = 0
@@ -59,7 +59,7 @@ class PixelSums:
     squares: list[int] = field(default_factory=list)
 
     def add(self, pixels: int, sums: Sequence[int], squares: Sequence[int]) -> None:
-        """An image. Where gray ones are among color ones, they count in every channel."""
+        """An image. If gray images are among color images, their sums count in every channel."""
         channels = max(len(self.sums), len(sums))
         self.images += 1
         self.pixels += pixels
@@ -85,7 +85,7 @@ def statistics_bytes(sums: PixelSums) -> bytes:
 
 
 def parse_statistics(data: bytes, place: str) -> DatasetStatistics:
-    """Raises SourceError for what is none."""
+    """Raises SourceError for invalid statistics."""
     try:
         found = json.loads(data)
         mean, std = (tuple(map(_share, found[name])) for name in ("mean", "std"))
@@ -104,7 +104,7 @@ def parse_statistics(data: bytes, place: str) -> DatasetStatistics:
 
 
 def _share(value: Any) -> float:
-    """Of pixels on the 0..1 scale neither the mean nor the deviation is anything else."""
+    """Mean and deviation of pixels on the 0..1 scale are in this range."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         raise ValueError(f"got {shown(value)}; accepted: numbers from 0 to 1")
     return abs(float(value))  # -0.0 is 0
@@ -120,7 +120,7 @@ def dataset_statistics(source: Any) -> DatasetStatistics:
 
 
 def statistics_of(source: AnySource) -> DatasetStatistics | None:
-    """Those that lie beside the files of a source; None where there are none. Raises SourceError for damaged ones."""
+    """The statistics next to the files of a source; None if missing. Raises SourceError for damaged ones."""
     place = beside(source, STATISTICS_NAME)
     if place is None:
         return None
@@ -134,7 +134,7 @@ def statistics_of(source: AnySource) -> DatasetStatistics | None:
 
 
 def checked_statistics(source: AnySource) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation, for ``T.Normalize("dataset")``. Raises SourceError where there are none."""
+    """Mean and standard deviation, for ``T.Normalize("dataset")``. Raises SourceError if missing."""
     found = _found_statistics(source, "Normalize('dataset') asks for")
     if min(found.std) <= 0:
         raise SourceError(f"{source!r}: all pixels of a channel are equal, so that Normalize('dataset') divides by 0")
@@ -165,7 +165,7 @@ def index_beside(source: AnySource) -> Location | None:
 
 
 def beside(source: AnySource, name: str) -> Location | None:
-    """A name in the folder that all files of a source lie in; None where it has no files, or in several folders."""
+    """A name in the folder of the source's files; None without files, or with several folders."""
     if isinstance(source, Samples):
         files = [file.location for file in source.stored_files()]
     else:

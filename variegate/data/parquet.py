@@ -59,6 +59,7 @@ from variegate.data.shards import Labels as ShardLabels
 from variegate.data.storage import Storage
 from variegate.decode import read_bytes
 from variegate.errors import DecodeError, one_line
+from variegate.io.amounts import pluralize
 from variegate.io.files import NotRegularError, StrPath, open_regular
 from variegate.io.location import Location, LocationLike, cache_folder
 
@@ -82,7 +83,8 @@ class ParquetFile:
 
     @contextmanager
     def opened(self, is_checked: bool = False) -> Iterator[pq.ParquetFile]:
-        """The file, opened anew for each use; ``is_checked``: compares checksums of pages. Raises OSError."""
+        """Context manager: the file, reopened for each use; ``is_checked``: compares checksums of pages. Raises
+        OSError."""
         with open_random(self.location) as (handle, size, stamp):
             if (size, stamp) != (self.size, self.stamp):
                 raise OSError("the file has changed since it was opened")
@@ -102,7 +104,7 @@ class ParquetFile:
 
 
 def open_file(path: LocationLike, accepted: str = _ACCEPTED) -> ParquetFile:
-    """Read the footer of a file. Raises SourceError naming it, and what is accepted."""
+    """Read the footer of a file. Raises SourceError naming the file, and accepted files."""
     location = Location.parse(path, chain=True)
     try:
         with open_random(location) as (handle, size, stamp):
@@ -145,7 +147,7 @@ def open_random(location: Location) -> Iterator[tuple[Any, int, str]]:
                 yield file, status.st_size, str(status.st_mtime_ns)
         return
     system, inner = reading.filesystem(location)
-    # Whatever the storage tells of a file: its checksum, version or time, where it has them.
+    # The storage's metadata of a file: its checksum, version or time.
     stamp = digest_of(repr(sorted(system.info(inner).items(), key=str)))
     with system.open(inner, "rb") as handle:
         yield handle, int(system.size(inner)), stamp
@@ -155,7 +157,8 @@ _ACCEPTED_IMAGES = "a column of image files: struct<bytes: binary, path: string>
 
 
 class Columns(NamedTuple):
-    """``label`` is None where there is none; ``class_names`` are those that the file itself gives its ints."""
+    """``label`` is None without a column of labels; ``class_names`` are the names that the file assigns to integer
+    labels."""
 
     image: str
     label: str | None
@@ -164,8 +167,8 @@ class Columns(NamedTuple):
 
 
 def find_columns(file: ParquetFile, image: str | None = None) -> Columns:
-    """``image``: the column of images that the user names, if any. Raises SourceError naming the file, the columns it
-    has and what is accepted."""
+    """``image``: the column of images that the user names, if any. Raises SourceError naming the file, its columns, and
+    accepted columns."""
     schema = file.schema
     features = features_of(file.schema)
     notes: list[str] = []
@@ -225,7 +228,7 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 
 def _label_kind(kind: pa.DataType) -> str | None:
-    """The kind of labels, whatever the width they are stored in; None for what cannot be a label."""
+    """The kind of labels, for any bit width; None if the type cannot hold labels."""
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return "int"
     if pa.types.is_floating(kind):
@@ -260,7 +263,7 @@ def features_of(schema: pa.Schema) -> dict[Any, dict[str, Any]]:
 
 
 def _only_image(file: ParquetFile, named: list[str], notes: list[str]) -> str:
-    """One that the metadata names (``named``), else one of a usual name, else the only one of its type."""
+    """The column that the metadata names (``named``), else one with a usual name, else the only column of its type."""
     typed = _holding(file.schema, file.schema.names, is_image_column)
     found = _by_preference(named, IMAGE_NAMES) or [name for name in IMAGE_NAMES if name in typed]
     if not found and len(typed) > 1:
@@ -296,7 +299,7 @@ def read_labels(
     kind = _label_kind(files[0].schema.field(column).type) or ""
     missing = sum(values.null_count for values in columns)
     theirs = "NaN" if kind == "float" else NO_LABEL
-    notes = [f"{missing:,} rows have no label in column {column!r}; theirs is {theirs}"] if missing else []
+    notes = [f"{pluralize(missing, 'row')} without a label in column {column!r}, read as {theirs}"] if missing else []
     if kind == "string":
         columns = [values.cast(pa.large_string()) for values in columns]
         names = {name for values in columns for name in values.unique().drop_null().to_pylist()}
@@ -346,7 +349,7 @@ def _rows_of_numbers(file: ParquetFile, column: str, values: pa.ChunkedArray) ->
 
 
 def check_root(image_root: StrPath) -> str:
-    """The folder that named files are read from. Raises SourceError for what is none of this machine."""
+    """The folder that named files are read from. Raises SourceError unless it is a folder of this machine."""
     location = Location.parse(image_root, chain=True)
     if location.is_url or not os.path.isdir(location.address()):
         what = "an address" if location.is_url else "no such folder"
@@ -363,7 +366,7 @@ def read_named_file(path: str, table: Location, root: str | None, name: str) -> 
         what = f", and {quoted} is on another machine; accepted: image_root=, a folder of this one" if path else ""
         raise DecodeError(name, f"no image: its bytes are null{what}")
     try:
-        # What links and ".." come to, so that neither leads out.
+        # The resolved path, so that neither links nor ".." lead out of the folder.
         place = os.path.realpath(os.path.join(root, path))
         top = os.path.realpath(root)
         is_inside = os.path.splitdrive(place)[0] == os.path.splitdrive(top)[0]
@@ -388,9 +391,9 @@ class ParquetStore(Store):
     """Images in the rows of Parquet files.
 
     A row is had by decoding the row group around it, once however many threads wait for that. Where all groups fit in
-    ``memory`` bytes, they are held there. Where they do not, each is unpacked, when first needed, into an Arrow file
-    under ``cache_dir``, from which a row is a single read, in this run and the next; without room on that disk the
-    latest are held instead. A pickled copy opens its own files and holds row groups of its own.
+    ``memory`` bytes, they are held there. Larger row groups are unpacked, when first needed, into an Arrow file under
+    ``cache_dir``. A row is then a single read, in this run and the next. Without room on that disk the latest groups
+    stay in memory. A pickled copy opens its own files and holds row groups of its own.
     """
 
     def __init__(self, readers: Sequence[GroupReader], memory: int, image_root: str | None) -> None:
@@ -460,8 +463,8 @@ def open_parquet(
     values; ``classes`` also names ints, before the metadata's names.
 
     ``memory``: bytes of decoded row groups to hold (while Arrow decodes one, it takes up to about its size on top).
-    Where there are more, they are unpacked to ``cache_dir`` (None: see ``cache_folder``), taking about
-    the size of the images there; what is there of a file that was replaced is removed.
+    Larger row groups are unpacked to ``cache_dir`` (None: see ``cache_folder``), which then takes about the size of the
+    images; files unpacked from a replaced file are removed.
 
     ``image_root``: the folder that files are read from which rows name instead of holding bytes; None: that of the
     Parquet file, if it is on this machine. A row that names a file outside of it is a bad sample (DecodeError), also
@@ -507,8 +510,8 @@ def open_parquet(
 
 
 class RowStore(TargetStore):
-    """``images`` and ``masks`` have the same rows; ``table``: the columns of the objects, all in memory.
-    ``objects``: the column that holds all of an image's, if it is one."""
+    """``images`` and ``masks`` have the same rows; ``table``: the columns of the objects, all in memory. ``objects``:
+    the column with all annotations of an image, if there is one."""
 
     def __init__(
         self,
@@ -598,7 +601,7 @@ def open_columns(
 
 
 def _flat_columns(types: Mapping[str, pa.DataType], fields: ObjectFields) -> list[str]:
-    """Columns of boxes and what belongs to them, by their options, or the usual ones of lists."""
+    """Columns of boxes and their attributes, by their options, or the usual names of lists."""
     lists = [name for name, kind in types.items() if is_list_column(kind)]
     boxes, labels, points = fields.names(lists).values()
     if not boxes and not points:
@@ -655,7 +658,7 @@ def _is_nested(kind: pa.DataType) -> bool:
 def _classes_of(
     file: Location, fields: ObjectFields, table: pa.Table, objects: str | None, features: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Those that Hugging Face's metadata has, or, of labels that are text, the sorted ones."""
+    """Class names from Hugging Face's metadata, or, for labels that are text, the sorted labels."""
     names = table.column_names
     if objects:
         names = _fields_of(table.schema.field(objects).type)
@@ -700,7 +703,7 @@ _RECORDS_A_GROUP = 256
 _BYTES_A_GROUP = 64 << 20
 
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-# A column's type, and what the library ``datasets`` wants to know of it.
+# A column's type, and metadata that the library ``datasets`` requires.
 Column = tuple[pa.DataType, Any]
 _IMAGE_COLUMN: Column = (IMAGE, {"_type": "Image"})
 # Arrow's names -> Hugging Face's.
@@ -720,7 +723,7 @@ class ParquetShard(GroupedShard):
             compression=dict.fromkeys(self._compressed(self._schema), "zstd"),
             use_dictionary=["source"],
             write_statistics=["id", "copy"],
-            # A page is cut after so many values at the soonest; with the default, one would hold all images.
+            # Fewest values of a page; with the default, one page would hold all images.
             write_batch_size=1,
         )
         self._begin_group()
@@ -738,7 +741,7 @@ class ParquetShard(GroupedShard):
         return [name for name in small if name != "label" or not self.labels.width]
 
     def _values(self, record: Record, label: Any) -> tuple[Any, ...]:
-        """Of the columns between that of images and ``OTHERS``."""
+        """Arrays of the columns between the image's column and ``OTHERS``."""
         return (label,)
 
     def _begin_group(self) -> None:

@@ -1,8 +1,8 @@
 """Shards of raw pixels: Arrow IPC files without compression, whose images are mapped into memory, one by one.
 
-A row has id, height, width, channels (in the file, 1 or 3), shown (channels that a reader returns, where gray may be
-repeated), name, label, and pixels uint8 [H, W, C]. Pixels are the last column, so that those of a record batch are one
-stretch of the file, and an image of it is read alone.
+A row has id, name, label, height, width, channels (in the file, 1 or 3), shown, and pixels uint8 [H, W, C]. ``shown``
+is the number of channels after reading, which may repeat gray. Pixels are the last column, so that a record batch's
+pixels are contiguous in the file, and an image is read with a single call.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _places(batch: pa.RecordBatch, span: Span) -> AnyArray:
 
 
 class RawShard(GroupedShard):
-    """Of records whose ``data`` are pixels, of which ``shape`` says how they lie."""
+    """A shard of records whose ``data`` are pixels of shape ``shape``."""
 
     def __init__(self, storage: Storage, name: str, labels: Labels) -> None:
         super().__init__(storage, name, labels)
@@ -158,20 +158,20 @@ class RawShard(GroupedShard):
 
 
 _OPENED_AT_ONCE = 16
-# Python holds an open file for every map, of which a process may have 1,024.
+# Python holds an open file for every map, and a process may have only 1,024.
 _MOST_MAPS = 256
 
 
 class RawStore(Store):
     """Images of raw shards. One in a file of this machine is a read-only view into its map (a file must not be cut off
-    meanwhile); gray ones of a set of color ones are shown with their channel repeated. A pickled copy makes maps
-    anew."""
+    meanwhile); gray ones of a set of color ones are shown with their channel repeated. A pickled copy maps the files
+    again."""
 
     def __init__(self) -> None:
         self.__setstate__({})
 
     def digest(self, samples: Samples) -> str:
-        """Of the names of the shards, and of sizes, labels, ids and names in them."""
+        """Digest of the names of the shards, and of their sizes, labels, ids and names."""
         assert isinstance(samples.label, np.ndarray)
         parts = ["\0".join(samples.classes)]
         start = 0
@@ -200,7 +200,7 @@ class RawStore(Store):
             except (OSError, ValueError) as error:
                 raise DecodeError(str(samples.row_name(row)), reason_for(error, file.location)) from None
             begin = offset - offset % mmap.PAGESIZE
-            # The system begins to read what is not in memory: else the augmenting threads would wait for every page.
+            # Ask the system to read ahead; otherwise the augmenting threads would wait for every page.
             with suppress(AttributeError, OSError, ValueError):
                 mapped.madvise(mmap.MADV_WILLNEED, begin, offset + size - begin)
             flat = np.frombuffer(mapped, np.uint8, size, offset)

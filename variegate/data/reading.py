@@ -1,7 +1,7 @@
 """Bytes of local files and of whatever fsspec reaches, with failures in plain words.
 
-fsspec is asked for the file system anew at every call: it keeps one per process and thread, which makes these functions
-safe to call from any thread and after a fork.
+fsspec's file system is requested at every call, because it is cached per process and thread: these functions are safe
+to call from any thread and after a fork.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from variegate.io.files import (
 )
 from variegate.io.location import Location, LocationLike
 
-# Packages that fsspec needs for what is asked of it most often.
+# Packages that fsspec needs for common protocols.
 _PACKAGES = {
     **dict.fromkeys(("http", "https"), "aiohttp"),
     **dict.fromkeys(("s3", "s3a"), "s3fs"),
@@ -52,7 +52,8 @@ def named_errors(location: Location) -> Iterator[None]:
 
 
 def filesystem(location: Location) -> tuple[Any, str]:
-    """The fsspec file system of an address, and the path in it. Raises SourceError where there is none."""
+    """The fsspec file system of an address, and the path in it. Raises SourceError for an unknown protocol or a missing
+    package."""
     from fsspec.core import url_to_fs  # here: a run on local files needs no fsspec
 
     options: dict[str, Any] = {}
@@ -74,7 +75,7 @@ def filesystem(location: Location) -> tuple[Any, str]:
 
 
 def parse_file(argument: str, spec: LocationLike) -> Location:
-    """The place of a file beside the source, such as a list. Raises SourceError for an address within another."""
+    """The location of a file next to the source, such as a list. Raises SourceError for an address within another."""
     try:
         return Location.parse(spec)
     except ValueError as error:
@@ -101,7 +102,7 @@ def find_below(location: Location, withdirs: bool = False) -> dict[str, dict[str
 
 
 def reason_for(error: BaseException, location: Location, verb: str = "read") -> str:
-    """The reason of an error, in a few words without secrets; ``location`` is what was asked for, ``verb`` what for."""
+    """A short reason of an error, without secrets; ``location`` is the requested address, ``verb`` the operation."""
     is_web = not {"http", "https"}.isdisjoint(location.protocols)
     if is_web and isinstance(error, FileNotFoundError) and isinstance(error.__cause__, Exception):
         return reason_for(error.__cause__, location, verb)  # fsspec says so of any failure over http
@@ -147,8 +148,8 @@ class FileVersion(NamedTuple):
 
 
 class ByteStream:
-    """A file read from its beginning to its end. ``read`` gives fewer bytes than asked for at the end, and before it
-    fails, so that nothing of what has arrived is lost; the next call then gives none or raises DecodeError."""
+    """A file read from its beginning to its end. ``read`` returns fewer bytes than requested at the end, and before a
+    failure, so that received bytes are not lost; the next call then returns none or raises DecodeError."""
 
     def __init__(self, file: Any, location: Location) -> None:
         self._file = file
@@ -208,7 +209,7 @@ def is_file(location: Location) -> bool:
 
 
 def read_file(location: Location, most: int = MOST_BYTES) -> bytes:
-    """All bytes of a file, of which there may be no more than ``most``. Raises DecodeError."""
+    """All bytes of a file, at most ``most``. Raises DecodeError."""
     with _decode_errors(location, str(location)):
         if not location.is_url:
             return read_regular(location.address(), most)
@@ -225,8 +226,8 @@ def read_range(
     open_copy: Callable[[], FileIO | None] | None = None,
 ) -> bytes:
     """``size`` bytes from ``start`` of a file, or of its local copy, that had ``whole`` bytes when it was listed.
-    DecodeError names ``name``. Local files are opened anew: a data set may have more shards than a process may have
-    open files."""
+    DecodeError names ``name``. Local files are reopened each time, because a data set may have more shards than a
+    process may have open files."""
     with _decode_errors(location, name):
         copy = None if open_copy is None else open_copy()
         if location.is_url and copy is None:
@@ -253,7 +254,7 @@ def open_stream(location: Location) -> ByteStream:
         if not location.is_url:
             return ByteStream(open_regular(location.address()), location)
         fs, inner = filesystem(location)
-        # Over http, one request for all of it; with blocks there would be one for each.
+        # Over http, one request for the full file instead of one per block.
         options = {"block_size": 0} if location.is_web else {"block_size": _STREAM_BLOCK, "cache_type": "readahead"}
         return ByteStream(fs.open(inner, "rb", **options), location)
 

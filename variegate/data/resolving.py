@@ -1,4 +1,4 @@
-"""From places, with patterns, to formats and files, before any of these is opened."""
+"""Resolve addresses and patterns to formats and files, before any file is opened."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SETTINGS = "variegate.json"
 
 
 class Resolved(NamedTuple):
-    """The format and files, or the folder, of places; ``annotations``: the options of their layout, as they are."""
+    """The format and files, or the folder, of a source; ``annotations``: the options of their layout, unchanged."""
 
     format: Format
     files: list[Location]
@@ -56,8 +56,8 @@ def are_places(spec: Any) -> bool:
 
 
 def resolve(spec: Any, annotations: Any = None) -> Resolved:
-    """From a place or places, with patterns, to format and files; nothing is opened. Raises SourceError, TypeError for
-    annotations of other types."""
+    """Resolve an address or a list with patterns to a format and files; nothing is opened. Raises SourceError,
+    TypeError for annotations of other types."""
     places = [spec] if is_place(spec) else spec
     files = [file for place in places for file in expand(Location.parse(place, chain=True))]
     place = files[0]
@@ -152,7 +152,7 @@ def layout_of(names: Sequence[str]) -> str | None:
 
 
 def files_of_folder(folder: Location, names: Sequence[str]) -> list[Location]:
-    """The shards or Parquet files of a folder with these entries, of which none is an image or a folder; else none."""
+    """The shards or Parquet files of a folder with these entries; empty if any entry is an image or a folder."""
     names = sorted(name for name in names if not is_system_name(name.rstrip("/")))
     if any(name.endswith("/") or is_image_name(name) for name in names):
         return []
@@ -188,7 +188,7 @@ def _names_at(location: Location) -> list[str]:
 
 
 def _check_file(location: Location) -> None:
-    """Raises SourceError for a path where nothing is, and for what is neither a folder nor a file that ends."""
+    """Raises SourceError for a missing path, and unless it is a folder or a regular file."""
     try:
         check_regular(location.address())
     except FileNotFoundError:
@@ -200,8 +200,8 @@ def _check_file(location: Location) -> None:
 
 
 def expand(location: Location) -> list[Location]:
-    """The files that a pattern (globs, braces) stands for, sorted. What is no pattern, or simply the name of something,
-    stands for itself. Raises SourceError where a glob matches nothing, or cannot be looked up."""
+    """The files that a pattern (globs, braces) stands for, sorted. A literal, and a pattern that is the name of an
+    existing file, expand to themselves. Raises SourceError where a glob matches nothing, or cannot be looked up."""
     if not location.is_url and os.path.lexists(location.address()):
         return [location]
     found: list[str] = []
@@ -223,7 +223,7 @@ def expand(location: Location) -> list[Location]:
 
 
 def _without_system_paths(pattern: Location, matches: list[str]) -> list[str]:
-    """Without those in which a wildcard stands for a name of the system; what a user typed is read."""
+    """Drop paths in which a wildcard matched a system name; names that a user typed are kept."""
     begin = re.split(r"[*?\[]", pattern.address(), maxsplit=1)[0].rpartition("/")[0]
     return [path for path in matches if not is_system_path(path.removeprefix(begin).replace(os.sep, "/"))]
 
@@ -268,7 +268,7 @@ def _expand(text: str, pattern: Location) -> list[str]:
 
 
 def _numbers(inside: str, pattern: Location) -> list[str]:
-    """The numbers of a range ``000..012``, as wide as they are written."""
+    """The numbers of a range ``000..012``, padded to the same width."""
     begin, _, end = inside.partition("..")
     first = int(begin)
     last = int(end)

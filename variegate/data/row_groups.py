@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # Of an unpacked row: the bytes that it has, null for one that names a path instead; that path; and these bytes.
 _SCHEMA = pa.schema([("size", pa.int64()), ("path", pa.binary()), ("bytes", pa.large_binary())])
 
-# The bytes of a row; None and a path ("" where there is none either) for a row without.
+# The bytes of a row; for a row without bytes, None and its path ("" if missing).
 Row = tuple[bytes | None, str]
 
 
@@ -133,14 +133,14 @@ def open_rows(path: Path, count: int) -> UnpackedRows | None:
     return UnpackedRows(path, sizes, np.concatenate(starts), table["path"])
 
 
-# A row group is decoded piece by piece, so that unpacking one needs less memory than all of it, and so that Arrow's
-# limit of 2 GiB in one column of bytes is a limit of pieces.
+# A row group is decoded in pieces: unpacking needs less memory than the group, and Arrow's limit of 2 GiB per column of
+# bytes applies to pieces.
 _PIECE_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
 class ResidentRows:
-    """A decoded row group as it lies in Arrow's memory: pieces of the columns ``bytes`` and ``path``."""
+    """A decoded row group in Arrow's memory: pieces of the columns ``bytes`` and ``path``."""
 
     pieces: list[tuple[Any, Any]]
     starts: list[int]
@@ -177,7 +177,7 @@ class GroupReader:
         where = [i for i in range(metadata.num_columns) if metadata.schema.column(i).path in leaves]
         groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
         self.rows = [group.num_rows for group in groups]
-        # What the encoded pages hold before compression: the images' bytes, less what a dictionary saves.
+        # Size of the encoded pages before compression: the images' bytes, minus savings of a dictionary.
         self.expected = [sum(group.column(i).total_uncompressed_size for i in where) for group in groups]
 
     def load(self, group: int) -> Rows:
@@ -201,7 +201,7 @@ class GroupReader:
 
     def _unpack(self, group: int, path: Path) -> UnpackedRows | None:
         if not path.parent.exists():
-            # The file was replaced: what was unpacked of the one before will not be read again.
+            # The file was replaced: the data unpacked from the earlier file will not be read again.
             for other in path.parent.parent.glob("*"):
                 if other != path.parent:  # another process may have begun it by now
                     shutil.rmtree(other, ignore_errors=True)
@@ -267,10 +267,10 @@ def _size(count: float) -> str:
 
 
 class GroupCache:
-    """Row groups by number, loaded on first use, the least recently used dropped first. ``expected``: about how many
-    bytes each takes. Loaded groups and those that are being loaded stay within ``budget`` bytes together, so that loads
-    wait for each other. One group larger than the budget is let in alone: refused, it would be loaded again for each
-    of its rows."""
+    """Row groups by number, loaded on first use, the least recently used dropped first. ``expected``: estimated bytes
+    of each group. Loaded groups and groups that are loading stay within ``budget`` bytes together, so that loads wait
+    for each other. One group larger than the budget is let in alone: refused, it would be loaded again for each of its
+    rows."""
 
     def __init__(self, load: Callable[[int], Rows], expected: Sequence[int], budget: int) -> None:
         self._load = load

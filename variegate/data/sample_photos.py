@@ -8,7 +8,7 @@ from variegate.arrays import UInt8Array
 from variegate.checks import integer
 from variegate.decode import read_image
 
-# Four shapes among the first four. Who made each, and its licence: photos/README.md.
+# Four shapes among the first four. The author and license of each: photos/README.md.
 NAMES = ("astronaut", "cat", "coffee", "rocket", "space", "cameraman", "retina", "bricks")
 
 

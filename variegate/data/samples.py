@@ -27,8 +27,8 @@ from variegate.errors import DecodeError
 from variegate.io.location import Location, inside
 from variegate.threads import computed_once
 
-# Values of all rows, or a function that returns those of some rows.
-POSITION_BITS = 32  # of an id, those of a sample's position within its shard
+# Values of all rows, or a function that returns the values of given rows.
+POSITION_BITS = 32  # for ids: positions of samples within their shard
 Column: TypeAlias = AnyArray | Callable[[Int64Array], Any]
 
 
@@ -36,7 +36,7 @@ class Store:
     """Reads the rows of Samples: the only part that touches storage. A pickled copy opens files of its own."""
 
     def read(self, samples: Samples, row: int) -> Item | bytes | UInt8Array:
-        """The data of a row; an Item if the storage has its label or targets, too. Raises DecodeError."""
+        """The data of a row; an Item if the storage also has its label or targets. Raises DecodeError."""
         raise NotImplementedError
 
     def pixels(self, rows: Int64Array) -> UInt8Array:
@@ -52,11 +52,11 @@ class Store:
         raise NotImplementedError
 
     def notes(self) -> list[str]:
-        """Remarks on what was found while reading."""
+        """Remarks from reading."""
         return []
 
     def with_targets(self, box_format: str, normalized: bool) -> tuple[Store, bool] | None:
-        """A store whose items have targets, and whether they have labels, too; None if that is already decided."""
+        """A store whose items have targets, and whether they also have labels; None if that is already decided."""
         return None
 
 
@@ -73,8 +73,8 @@ class Exclusion(NamedTuple):
 class Samples:
     """Samples by index: columns in memory, and a store that reads. Any thread may call any method.
 
-    Columns hold what is known without reading samples. They have an entry per row; ``take`` keeps some of the rows,
-    whose ids, labels and classes stay the same.
+    Columns hold metadata that is known without reading samples. They have an entry per row; ``take`` keeps some of the
+    rows, whose ids, labels and classes stay the same.
 
     Attributes:
         place: address of the data set for messages, without secrets.
@@ -82,26 +82,26 @@ class Samples:
         store: reads rows.
         path: path of each row below ``folder``, or within its file of ``files``: pa.LargeBinaryArray of UTF-8. None if
             rows have no paths.
-        folder: the folder of which every sample is a file.
+        folder: the folder whose files are the samples.
         files: files of many samples each, in the order of the rows.
         label: int64 [N], float64 [N] or an array per row. None if no sample has a label.
         id: uint64 [N], on which the random numbers of samples depend. None if ids are row numbers.
         first_shard: number of the first of ``files``. Ids are ``shard << POSITION_BITS | position`` then.
         columns: further columns, which ``store`` reads rows by: an array with an entry per row each.
         broken: rows that cannot be read, and the reasons.
-        remarks: notes on what was found when the data set was opened.
+        remarks: notes from opening the data set.
         is_remote: samples come from an address, so that reading waits for a network.
         is_decoded: samples are pixels, in memory or in files mapped into it.
         is_stacked: all images are one array, which ``pixels`` reads many of at once.
-        has_targets: samples have targets. Their boxes are edges in pixels if ``has_edges``, and images have labels
-            beside them if ``has_image_labels``.
+        has_targets: samples have targets. Their boxes are edges in pixels if ``has_edges``, and images also have labels
+            if ``has_image_labels``.
         layout: the layout that targets are written in. ``layout_record``: see ``about``; may be a function of these
             Samples.
         objects: boxes, labels, key points and outlines (``annotated.objects.Objects``), if they are in memory.
         mask: form of the masks made of outlines (``annotated.options``).
         masks: path of each image's mask below ``folder``, as ``path``.
         empty_classes: classes that the format lists although they have no sample.
-        unclassified: images beside class folders, as a flat folder.
+        unclassified: images next to class folders, as a flat folder.
         rows: rows of the columns that are samples, ascending. None if all are.
         exclusion: how these Samples were taken from others.
     """
@@ -202,7 +202,8 @@ class Samples:
         return np.asarray(self.id(rows) if callable(self.id) else self.id[rows], np.uint64)
 
     def labels(self, indices: Int64Array) -> AnyArray | None:
-        """Labels of many samples, copied: -1 without one; None if they are not known without reading samples."""
+        """Labels of many samples, copied: -1 for a missing label; None if they are not known without reading
+        samples."""
         if self.label is None:
             return np.full(len(indices), NO_LABEL)
         rows = self._rows(indices)
@@ -216,14 +217,14 @@ class Samples:
 
     @computed_once
     def fingerprint(self) -> str:
-        """Of all rows, and of which samples were kept; not of names in the list that no sample has."""
+        """Hash over all rows, and over the selected samples; names in the list without a sample do not count."""
         if self.exclusion is None:
             return self.store.digest(self)
         return digest_of(f"{self.exclusion.whole.fingerprint}\0", self.exclusion.kept.tobytes())
 
     @computed_once
     def about(self) -> Mapping[str, Any] | None:
-        """Properties of a data set in its ``layout`` beside images and targets, as JSON has it."""
+        """JSON metadata of a data set in its ``layout``, besides images and targets."""
         return self.layout_record(self) if callable(self.layout_record) else self.layout_record
 
     @property
@@ -246,7 +247,7 @@ class Samples:
         return [file._replace(samples=count) for file, count in zip(self.files, counts, strict=True)]
 
     def with_targets(self, box_format: str, normalized: bool) -> Samples:
-        """With what stands beside the images as targets, if the data set leaves this to the user. ``box_format``,
+        """Read the other entries of samples as targets, if the data set leaves this to the user. ``box_format``,
         ``normalized``: how boxes are written, as dicts of a data set have them already."""
         made = self.store.with_targets(box_format, normalized)
         if made is None:
@@ -255,7 +256,8 @@ class Samples:
         return self._with(store=store, label=no_labels, has_targets=True, has_image_labels=has_labels)
 
     def with_mask(self, mask: str | None) -> Samples:
-        """With masks of another form (``annotated.values.MASKS``), made of the outlines of objects."""
+        """Return the source with masks of another form (``annotated.values.MASKS``), drawn from the outlines of
+        objects."""
         exclusion = self.exclusion
         if exclusion is not None:
             exclusion = exclusion._replace(whole=exclusion.whole.with_mask(mask))

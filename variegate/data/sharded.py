@@ -1,4 +1,4 @@
-"""Data sets of shards that are opened when an epoch comes to them, so that training starts before all are read."""
+"""Data sets of shards that are opened when an epoch needs them, so that training starts before all are read."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ from variegate.data.base import (
     first_names,
 )
 from variegate.data.samples import POSITION_BITS, Samples, Store
+from variegate.io.amounts import pluralize
 from variegate.io.location import Location, relative_names
 from variegate.threads import computed_once
 
 _POSITIONS = (1 << POSITION_BITS) - 1
-# Opened shards that are remembered: those of two blocks of the largest size.
+# Opened shards to remember: two blocks of the largest size.
 MOST_BLOCK_SHARDS = 32
 _MOST_OPENED = 2 * MOST_BLOCK_SHARDS
 _THREADS = 16
 
-# Samples without those of some names.
+# A function that removes samples of some names.
 LeaveOut: TypeAlias = Callable[[Samples, frozenset[str]], Samples]
 
 
 class ShardedSource(ABC):
-    """Shards, each of which is a source with its part of the ids. How many samples there are is not known before all of
-    them are opened.
+    """A data set of shards; each shard is a source with its own range of ids. The number of samples is unknown before
+    all shards are opened.
 
     The index of a sample is ``shard << 32 | position``. Any thread may call any method; a copy made by pickling reads
-    the same. With ``on_error="skip"`` a shard that cannot be read is one bad sample.
+    the same. With ``on_error="skip"`` an unreadable shard counts as one unreadable sample.
     """
 
     # Blocks of an epoch are local when their samples are read.
@@ -59,7 +60,7 @@ class ShardedSource(ABC):
         self._opened: dict[int, Samples] = {}
 
     def __repr__(self) -> str:
-        number = "1 shard" if self.num_shards == 1 else f"{self.num_shards:,} shards"
+        number = pluralize(self.num_shards, "shard")
         return describe(self, first_names([str(shard) for shard in self.locations], 1), number)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -67,7 +68,7 @@ class ShardedSource(ABC):
 
     @abstractmethod
     def _open(self, number: int, fetch: bool) -> Samples | None:
-        """Index a shard; None if that means to read all of it and ``fetch`` is False. Raises SourceError."""
+        """Index a shard; None if that requires reading the full shard and ``fetch`` is False. Raises SourceError."""
 
     @abstractmethod
     def _open_all(self) -> Samples:
@@ -75,7 +76,8 @@ class ShardedSource(ABC):
 
     @computed_once
     def fingerprint(self) -> str:
-        """Short hex of the names of the shards below the folder that they share, the classes, and what is excluded."""
+        """Short hex: a hash of the names of the shards below their common folder, the classes, and the excluded
+        names."""
         excluded = ["\0", *sorted(self._excluded)] if self._excluded else []
         return digest_of("\0".join([*relative_names(self.locations), "", *self.classes, *excluded]))
 
@@ -89,7 +91,7 @@ class ShardedSource(ABC):
         return len(self.locations)
 
     def shard(self, number: int) -> Samples:
-        """The samples of a shard, all of which is local afterwards. Raises IndexError, SourceError."""
+        """The samples of a shard, whose data are local afterwards. Raises IndexError, SourceError."""
         opened = self._known(number, fetch=True)
         assert opened is not None
         return opened
@@ -121,12 +123,12 @@ class ShardedSource(ABC):
         return len(self._known(number, fetch=False) or self.shard(number))
 
     def unreadable(self, numbers: Sequence[int]) -> list[str]:
-        """Reasons why some of these shards, which were opened, cannot be read."""
+        """Reasons why opened shards cannot be read."""
         opened = [shard for number in numbers if (shard := self._opened.get(number)) is not None]
         return [f"{one.place}: {one.whole.broken[0]}" for one in opened if _is_unreadable(one)]
 
     def count(self) -> int | None:
-        """The number of samples; None if a shard has no index yet, neither in the cache folder nor beside it."""
+        """The number of samples; None if a shard has no index yet, neither in the cache folder nor next to it."""
 
         def length_of(number: int) -> int | None:
             shard = self._known(number, fetch=False)
@@ -160,7 +162,7 @@ class ShardedSource(ABC):
         return self.shard(index >> POSITION_BITS).name(index & _POSITIONS)
 
     def ids(self, indices: Int64Array) -> UInt64Array:
-        """Those of the shards: ``by_index`` has the same."""
+        """The ids in the shards, as in ``by_index``."""
         if not self._excluded:
             return indices.astype(np.uint64)
         ids = np.empty(len(indices), np.uint64)

@@ -44,7 +44,7 @@ class Labels(NamedTuple):
 
 
 def describe_labels(format: str, label: Any, classes: tuple[str, ...] = ()) -> Labels:
-    """From the label of the run's first sample. Raises SourceError where this format cannot hold such."""
+    """Derive the kind of labels from the run's first sample. Raises SourceError where this format cannot hold such."""
     if format not in PACKED:
         one_of("format", format, LAYOUTS)
     kind, width = _kind_of(label)
@@ -60,7 +60,7 @@ def describe_labels(format: str, label: Any, classes: tuple[str, ...] = ()) -> L
 
 
 def _kind_of(label: Any) -> tuple[str, int]:
-    """ "" for what is neither a number nor a row of them, or beyond 64 bits."""
+    """ "" for a label that is neither a number nor a row of numbers, or exceeds 64 bits."""
     array = np.asarray(label)
     kind = {"b": "int", "i": "int", "u": "int", "f": "float"}.get(array.dtype.kind, "")
     if not kind or array.ndim > 1 or array.size == 0 or (array.dtype.kind == "u" and array.max() >= 1 << 63):
@@ -76,8 +76,8 @@ def _short(label: Any) -> str:
 class Record:
     """An output. ``data``: an image file, ``extension`` its format without a dot; or pixels, ``shape`` then their
     height, width, channels, and the channels that readers show. ``label``: as the source has it, -1 for none.
-    ``source``, ``index`` and ``id`` are those of the sample that it was made of; ``copy``: None where there are no
-    copies. ``beside``: an ``annotated.ImageAnnotations``, in shards that have such."""
+    ``source``, ``index`` and ``id`` are of the original sample; ``copy``: None without copies. ``beside``: an
+    ``annotated.ImageAnnotations``, in shards that have such."""
 
     index: int
     copy: int | None
@@ -92,7 +92,7 @@ class Record:
 
     @property
     def key(self) -> str:
-        """Without dots: to WebDataset, what comes after one is another member of the same sample."""
+        """The key has no dots, because WebDataset takes the text after a dot for an extension."""
         return f"{self.index:08}" if self.copy is None else f"{self.index:08}_{self.copy}"
 
     @property
@@ -119,8 +119,8 @@ class Shard(AbstractContextManager["Shard"]):
         return record.member
 
     def commit(self) -> None:
-        """A shard without a record is not written, and one of that name is removed. Raises WriteError; then nothing
-        changed. To outlast a power failure, it needs ``storage.sync`` as other files do."""
+        """A shard without a record is not written, and an existing shard of that name is removed. Raises WriteError;
+        then nothing changed. To outlast a power failure, it needs ``storage.sync`` as other files do."""
         if self.count:
             self._finish()
             self._writer.commit()
@@ -147,7 +147,7 @@ class Shard(AbstractContextManager["Shard"]):
 
     @abstractmethod
     def _finish(self) -> None:
-        """Write what belongs at the end, and what belongs beside the shard."""
+        """Write the end of the shard, and its sidecars."""
 
     def _abandon(self) -> None:
         """Let go of what holds the file."""
@@ -161,7 +161,7 @@ class GroupedShard(Shard):
 
     @abstractmethod
     def _begin_group(self) -> None:
-        """Empty ``_rows``, and what belongs to them."""
+        """Empty ``_rows`` and their metadata."""
 
     @abstractmethod
     def _write_group(self) -> None:
@@ -178,7 +178,7 @@ class GroupedShard(Shard):
             self._file.close()
 
 
-# By format: the module, the class of its shards and of those with annotations, and the extension.
+# By format: the module, the class of its shards and of shards with annotations, and the extension.
 WRITERS = {
     "webdataset": ("tar.webdataset", "WebDatasetShard", "AnnotatedTarShard", "tar"),
     "parquet": ("parquet", "ParquetShard", "AnnotatedParquetShard", "parquet"),

@@ -1,7 +1,7 @@
-"""Stamps, which tell the files of a source from what they were: a size and a time, or a mark, for each.
+"""Stamps, which detect changed files of a source: a size and a time, or an ETag, per file.
 
-One stat a file, and nothing is read. Names are those below the folder that the files share, so that a data set that was
-moved, or copied with its times, is the same.
+One stat a file, and nothing is read. Names are relative to the files' common folder, so that a data set that was moved,
+or copied with its times, compares equal.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from variegate.io.location import Location, relative_names
 
 UNKNOWN = -1
 _SECOND = 1_000_000_000
-# What copies keep of a time, where they do not keep all of it: archives whole seconds, file systems the others.
+# Precisions of times in copies: archives keep whole seconds, file systems finer units.
 _UNITS = (100, 1_000, 1_000_000, _SECOND)
 _STATS_AT_ONCE = 16
 _STATS_A_TASK = 1024
-# File systems behind fsspec: what stays the same in a copy, and where there is none, what a change of the file changes.
+# fsspec's file systems: fields that a copy preserves, or else fields that change with the file.
 _MARKS = ("ETag", "etag", "md5Hash", "content_md5", "checksum", "sha256")
 _TIMES = ("mtime", "LastModified", "last_modified", "Last-Modified", "updated", "modified", "created", "generation")
 
 
 class Stamp(NamedTuple):
-    """``size`` in bytes, -1 where the file could not be asked. ``time``: ns since 1970 of its last change, -1 where
-    that is not known; ``mark``: an ETag or the like, "" where there is none."""
+    """``size`` in bytes, -1 where the file could not be asked. ``time``: ns since 1970 of its last change, -1 if
+    unknown; ``mark``: an ETag or similar, "" if unknown."""
 
     size: int
     time: int = UNKNOWN
@@ -50,8 +50,9 @@ class Stamp(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Stamps:
-    """Of every file of a source, in its order. ``starts``: the first sample in each file. ``places``: where they are
-    now, for messages; None where that is not known. ``names`` that are not UTF-8 have their bytes as ``\\udcff``."""
+    """Stamps of all files of a source, in its order. ``starts``: the first sample in each file. ``places``: where they
+    are now, for messages; None where that is not known. ``names`` that are not UTF-8 have their bytes as
+    ``\\udcff``."""
 
     names: Sequence[str]
     sizes: Int64Array
@@ -86,8 +87,8 @@ def stamps_of(source: Samples) -> Stamps | None:
 
 
 def differences(was: Stamps, now: Stamps) -> Int64Array:
-    """The files of ``now`` that are not those of ``was``, of the same names. Times are equal that are so in what a
-    copy may keep of them: cut to whole seconds, or to what a file system keeps."""
+    """Files of ``now`` that differ from the files of the same names in ``was``. Times are compared at the precision
+    that a copy may keep: whole seconds, or the file system's precision."""
     is_other = was.sizes != now.sizes
     is_other |= ~_same_times(was.times, now.times)
     if was.marks and now.marks:
@@ -101,7 +102,7 @@ def describe_change(was: Stamp, now: Stamp) -> str:
 
 
 def stamp_now(path: str) -> Stamp:
-    """Of a file of this machine."""
+    """The stamp of a file of this machine."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
@@ -118,7 +119,7 @@ def is_same(was: Stamp, now: Stamp) -> bool:
 
 
 def printable(name: str) -> str:
-    """As files keep it: bytes that are not UTF-8 as ``\\udcff``."""
+    """Escape bytes that are not UTF-8 as ``\\udcff``, as the run's files store names."""
     return name if name.isascii() else name.encode("utf-8", "backslashreplace").decode()
 
 
@@ -160,7 +161,8 @@ def _of_folder(source: Samples, folder: Location) -> Stamps:
 
 
 def _with_beside(marks: Sequence[str], folder: Location, paths: list[str], found: dict[str, Stamp]) -> Sequence[str]:
-    """Marks that tell the files beside as well, by size and whole seconds, which copies keep, or by their own marks."""
+    """Extend marks by the files next to a file: by their size and whole seconds, which copies keep, or by their own
+    marks."""
     if folder.is_url:
         stamps = [found.get(path, Stamp(UNKNOWN)) for path in paths]
         return [f"{mark}, beside it {stamp}" for mark, stamp in zip(marks, stamps, strict=True)]

@@ -45,7 +45,7 @@ class _Object(NamedTuple):
 
 
 class _File(NamedTuple):
-    """Height and width of the image, and its objects; a ValueError in place of an object that is wrong."""
+    """Height and width of the image, and its objects; an invalid object is a ValueError."""
 
     size: tuple[int, int]
     objects: tuple[_Object | ValueError, ...]
@@ -53,7 +53,7 @@ class _File(NamedTuple):
 
 def open_voc(folder: Location, annotations: Mapping[str, Any], on_error: str, classes: Sequence[str] | None) -> Samples:
     """Images in the order of their names, or in that of a split's list (``ImageSets/Main/train.txt`` for "train").
-    ``ignored``: objects marked as difficult are kept. ``classes``: their names; None: those that occur, sorted."""
+    ``ignored``: objects marked as difficult are kept. ``classes``: their names; None: the names that occur, sorted."""
     options = check_options("voc", annotations)
     split = options["split"]
     images = folders.images_by_stem(folder, _IMAGES)
@@ -105,7 +105,7 @@ def _read_split(root: Location, split: str, images: dict[str, str], on_error: st
     if not stems:
         raise SourceError(f"{file}: names no images")
     missing = [stem for stem in stems if stem not in images]
-    notes = skip_missing(missing, len(stems), "are not in JPEGImages", on_error, str(file))
+    notes = skip_missing(missing, len(stems), "missing from JPEGImages", on_error, str(file))
     return [stem for stem in dict.fromkeys(stems) if stem in images], [f"{file}: {note}" for note in notes]
 
 

@@ -1,12 +1,13 @@
 """YOLO's text files: ``images/`` and ``labels/`` with the same names below them, and the classes in ``data.yaml``.
 
-A row is ``class x y width height`` (the center; fractions of the image's width and height), ``class x1 y1 x2 y2 ...``
-with three points or more of an outline, or, if ``data.yaml`` has ``kpt_shape``, a box with its key points behind it.
+A row is ``class x y width height`` (the center; fractions of the image's width and height), or ``class x1 y1 x2 y2
+...`` with three points or more of an outline. If ``data.yaml`` has ``kpt_shape``, it is a box followed by its key
+points.
 
 ``train``, ``val`` and ``test`` in ``data.yaml`` are each a folder of images, a text file with an image per line, or a
-list of such, relative to ``path``, which is itself relative to the file. Labels lie where ``images`` in an image's path
-is ``labels``, the last one if there are several; beside the image if there is none. These are Ultralytics' rules.
-Roboflow's files say ``../train/images`` of folders beside the file, and are read as these.
+list of such entries. They are relative to ``path``, which is itself relative to the file. The path of a label file
+replaces the last ``images`` in the image's path by ``labels``; without ``images`` it is next to the image. These are
+Ultralytics' rules. Roboflow's files name ``../train/images`` for folders next to the file, which are read.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from variegate.data.labels import check_classes
 from variegate.data.reading import is_file, read_file
 from variegate.data.samples import Samples
 from variegate.errors import DecodeError, one_line, shown
+from variegate.io.amounts import pluralize
 from variegate.io.location import Location
 from variegate.io.yaml_text import read_yaml
 from variegate.targets.box_formats import from_edges
@@ -83,7 +85,7 @@ def open_yolo(
     points = options["keypoints"] or data.keypoints
     objects = objects_of_texts(texts, names, points, errors, name_of)
     if without:
-        notes.append(f"{without:,} images have no file in labels, and so no objects")
+        notes.append(f"{pluralize(without, 'image')} without a file in labels, and so without objects")
     names = names or tuple(map(str, range(objects.labels.max(initial=-1) + 1)))
     about: dict[str, Any] = {"format": "yolo", "folders": above, "kpt_shape": points and list(points)}
     if split is None and (splits := _folders_of_splits(folder, data, images.values())):
@@ -150,7 +152,7 @@ def _check_fractions(line: str, coordinates: Sequence[float]) -> None:
 
 
 class _Data(NamedTuple):
-    """``data.yaml``. ``splits``: the entries of each, as they are written; ``path``: the start of all of them."""
+    """``data.yaml``. ``splits``: the entries of each split, unchanged; ``path``: the prefix of all entries."""
 
     classes: tuple[str, ...] = ()
     keypoints: tuple[int, int] | None = None
@@ -159,7 +161,7 @@ class _Data(NamedTuple):
 
 
 def _read_data_yaml(root: Location) -> _Data:
-    """Nothing if there is no such file. Raises SourceError for an invalid one."""
+    """Returns an empty mapping without such a file. Raises SourceError for an invalid one."""
     place = root.child(FILE)
     if not is_file(place):
         return _Data()
@@ -190,8 +192,9 @@ def _read_data_yaml(root: Location) -> _Data:
 def _list_images(
     root: Location, data: _Data, split: str | None, on_error: str, notes: list[str]
 ) -> tuple[list[str], list[str]]:
-    """Images below the root, and their folders: those of a split, by ``data.yaml`` or else in ``images/SPLIT``; None:
-    all in ``images`` or, if there is no such folder, in all splits. Raises SourceError for what does not exist."""
+    """Images below the root, and their folders: a split's images by ``data.yaml`` or else in ``images/SPLIT``. None:
+    all images in ``images`` or, without such a folder, in all splits. Raises SourceError for missing files and
+    folders."""
     if split not in data.splits:
         folder = "images" if split is None else f"images/{split}"
         if folders.names_below(root.child(folder)) is not None or not data.splits:
@@ -215,7 +218,7 @@ def _list_images(
 
 
 def _folders_of_splits(root: Location, data: _Data, images: Iterable[str]) -> dict[str, list[str]]:
-    """Folders of each split that consists of folders with some of these images."""
+    """Folders of each split that consists of folders with images of the data set."""
     with_images = {posixpath.dirname(image) for image in images}
     found = {}
     for name, entries in data.splits.items():
@@ -279,7 +282,7 @@ def _read_list(root: Location, path: str, on_error: str, notes: list[str]) -> li
             missing.append(tried[0] if tried else line)
         else:
             images.append(image)
-    more = skip_missing(missing, len(lines), "are not there", on_error, str(file))
+    more = skip_missing(missing, len(lines), "that are missing", on_error, str(file))
     notes += [f"{file}: {note}" for note in more]
     return images
 
@@ -308,8 +311,8 @@ def yolo_files(about: Mapping[str, Any], classes: Sequence[str], rows: Rows) -> 
 
 
 def yolo_rows(row: Row, found: Mapping[str, Any], columns: int) -> str:
-    """A line for each object. ``row``: with the image's ``height`` and ``width``; ``columns``: of a key point; 0 where
-    there are none."""
+    """A line for each object. ``row``: with the image's ``height`` and ``width``; ``columns``: numbers per key point; 0
+    without key points."""
     scale = np.array([row["width"], row["height"]], np.float64)
     boxes = from_edges(np.reshape(found["boxes"], (-1, 4)) / np.tile(scale, 2), "cxcywh")
     lines = []

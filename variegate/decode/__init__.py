@@ -1,4 +1,4 @@
-"""From bytes to pixels: ``read_image`` for any file, and ways to decode no more of a JPEG than will be used."""
+"""Decode bytes to pixels: ``read_image`` for any file, and partial decoders of JPEGs."""
 
 from variegate.decode.channels import read_channels
 from variegate.decode.header import JpegHeader, is_jpeg, jpeg_size, read_header

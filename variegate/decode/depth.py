@@ -1,8 +1,8 @@
-"""The rule for pixels of more than 8 bits: what is scaled to 8 bits, what is refused, and the note that says so.
+"""The rule for pixels of more than 8 bits: scaled to 8 bits or refused, with a note.
 
 Unsigned integers of 16 bits are scaled over their full range, ``round(value * 255 / 65535)``, whatever range a picture
-uses. Signed integers and those of 32 bits, whose range no file tells, and floats are refused. Masks are class indices:
-they are read as they are (``read_mask``).
+uses. Signed integers, 32-bit integers and floats are refused, because the file does not record their range. Masks are
+class indices, so their values are not scaled (``read_mask``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def scaled_to_8_bits(pixels: AnyArray, full: int = 65535) -> UInt8Array:
 
 
 def as_8_bits(pixels: AnyArray, name: str) -> AnyArray:
-    """Pixels of uint16 scaled to uint8, with a note; others as they are. ``name``: of the image, for the note."""
+    """Scale uint16 pixels to uint8, with a note; return other pixels unchanged. ``name``: of the image, for the
+    note."""
     if not is_16_bit(pixels.dtype):
         return pixels
     note_depth(name)
@@ -63,7 +64,7 @@ def tensor_as_8_bits(pixels: torch.Tensor, name: str) -> torch.Tensor:
 
 @contextmanager
 def one_note(noted: set[str]) -> Iterator[None]:
-    """Within, images of one source are read by this thread: of all that share ``noted``, only the first is noted."""
+    """Context manager: this thread notes only the first scaled image among those sharing ``noted``."""
     token = _noted.set(noted)
     try:
         yield

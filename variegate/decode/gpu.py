@@ -21,10 +21,10 @@ INSTALL = "pip install 'variegate[gpu]'"
 # First row, first column, and those after the last; None for the whole picture.
 Box = tuple[int, int, int, int] | None
 
-# nvJPEG's CUDA decoder alone. By default nvImageCodec would share a batch out among it, the fixed-function decoder that
-# some GPUs have, and libjpeg-turbo, and a picture's pixels would depend on its place in the batch.
+# nvJPEG's CUDA decoder alone. By default nvImageCodec would split a batch among this backend, the hardware decoder of
+# some GPUs, and libjpeg-turbo: a picture's pixels would depend on its position in the batch.
 _BACKEND = "HYBRID_CPU_GPU"
-# Chroma interpolated, as libjpeg-turbo does it; without, colors along edges are tens of levels off.
+# Chroma is interpolated, as in libjpeg-turbo; otherwise colors along edges differ by tens.
 _OPTIONS = ":fancy_upsampling=1"
 _OUT_OF_MEMORY = ("out of memory", "CUDA Runtime failure: '#2'")
 
@@ -33,12 +33,12 @@ class JpegDecoder(Protocol):
     """A decoder of JPEGs into the memory of a device."""
 
     def decode(self, pieces: Sequence[tuple[bytes, Box]]) -> list[torch.Tensor | None]:
-        """uint8[H, W, 3] of the box of each file, for use on the current stream; None for what it cannot decode."""
+        """Decode the box of each file to uint8[H, W, 3] for the current stream; None for files it cannot decode."""
         ...
 
 
 def check_decode(decode: object, device: str) -> None:
-    """ValueError for what is no decoder, and for a GPU's without a GPU or without the package that runs it."""
+    """Raises ValueError for an unknown decoder, and for "gpu" without a GPU or nvImageCodec."""
     if one_of("decode", decode, DECODERS) != "gpu":
         return
     if not device.startswith("cuda"):
@@ -98,7 +98,7 @@ class GpuJpegDecoder:
         return pictures
 
     def works(self) -> bool:
-        """True if a picture comes out at all: without nvJPEG's library, nvImageCodec loads and decodes nothing."""
+        """True if a test picture decodes: without nvJPEG's library, nvImageCodec loads and decodes nothing."""
         gray = np.full((16, 16, 3), 128, np.uint8)
         try:
             return self.decode([(simplejpeg.encode_jpeg(gray), None)])[0] is not None

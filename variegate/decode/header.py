@@ -61,7 +61,7 @@ _read_heads = entry("vg_jpeg_heads", c_void_p, c_void_p, c_int64, c_void_p, resu
 
 @dataclass(frozen=True)
 class JpegHeader:
-    """``height`` and ``width`` are as stored; ``oriented_size`` is what a viewer shows."""
+    """``height`` and ``width`` are the stored size; ``oriented_size`` is the size in a viewer."""
 
     height: int
     width: int
@@ -126,8 +126,8 @@ def jpeg_size(data: bytes) -> tuple[int, int]:
 
 
 def pillow_orientation(image: Image.Image) -> int:
-    """The EXIF or XMP orientation 1..8 that ``ImageOps.exif_transpose`` would act on; 1 if there is none, and if the
-    metadata cannot be parsed."""
+    """The EXIF or XMP orientation 1..8 that ``ImageOps.exif_transpose`` applies; 1 without metadata or if they cannot
+    be parsed."""
     try:
         return _ORIENTATIONS.get(image.getexif().get(_ORIENTATION_TAG), 1)
     except MemoryError:
@@ -158,7 +158,7 @@ def _header(head: list[int], orientation: int) -> JpegHeader:
 
 
 def apply_orientation(img_HWC: Image_HWC, orientation: int) -> Image_HWC:
-    """The stored picture as it is meant to be seen; contiguous. Values other than 2..8 change nothing."""
+    """Turn a stored picture as its orientation says; contiguous. Values other than 2..8 change nothing."""
     if orientation not in _TURNS:
         return img_HWC
     y, x, is_transposed = _TURNS[orientation]
@@ -167,7 +167,7 @@ def apply_orientation(img_HWC: Image_HWC, orientation: int) -> Image_HWC:
 
 
 def as_stored(shown_HWC: Image_HWC, orientation: int) -> Image_HWC:
-    """A view of a picture as it is shown, laid out as it is stored: writing to it turns what is written."""
+    """The inverse view: a displayed picture in the layout of the file; writing to the view writes the picture."""
     y, x, is_transposed = _TURNS.get(orientation, _NO_TURN)
     return (shown_HWC.transpose(1, 0, 2) if is_transposed else shown_HWC)[::y, ::x]
 
@@ -192,7 +192,7 @@ def stored_box(orientation: int, stored_height: int, stored_width: int, box: Box
 def shown_box(orientation: int, stored_height: int, stored_width: int, box: Box) -> Box:
     """The other way round."""
     y, x, is_transposed = _TURNS.get(orientation, _NO_TURN)
-    # Mirrored as it is stored, before it is transposed.
+    # Orientations that mirror the stored picture before they transpose it.
     mirrored = {(1, 1): 1, (1, -1): 2, (-1, -1): 3, (-1, 1): 4}[y, x]
     top, left, bottom, right = stored_box(mirrored, stored_height, stored_width, box)
     return (left, top, right, bottom) if is_transposed else (top, left, bottom, right)
@@ -201,8 +201,8 @@ def shown_box(orientation: int, stored_height: int, stored_width: int, box: Box)
 def stored_rows_needed(
     orientation: int, stored_height: int, top: int, left: int, height: int, width: int
 ) -> tuple[int, bool, bool]:
-    """-> (upper rows of the stored picture that hold a box of the shown one, whether these are columns of the shown
-    picture, whether stored row 0 is shown last)."""
+    """Map a box of the displayed picture to stored rows -> (number of upper stored rows; True if these are columns of
+    the displayed picture; True if stored row 0 is displayed last)."""
     along_columns = orientation >= 5
     from_far_end = orientation in (3, 4, 6, 7)
     first, count = (left, width) if along_columns else (top, height)

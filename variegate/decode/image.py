@@ -3,8 +3,8 @@
 simplejpeg and Pillow both run libjpeg-turbo's accurate integer DCT and fancy upsampling, and give the same bytes.
 ``fastdct`` would save 5 to 7 % and cost 1.2 levels on average (21 at most), so it is not offered.
 
-simplejpeg refuses headers that libjpeg merely warns of, and Pillow reads. Whichever part of a picture is asked for,
-Pillow then decides, so that no file is good for one crop and bad for another by its header.
+simplejpeg refuses headers that libjpeg merely warns of, and Pillow reads. Pillow then decides for every crop of the
+picture, so that a file is not readable for one crop and damaged for another.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from variegate.io.files import NotRegularError, StrPath, TooLargeError, read_reg
 
 Image_HWC = UInt8Array
 
-# What a picture is divided by at the scales whose inverse DCT libjpeg-turbo has in SIMD. The others (7/8, 6/8, 5/8)
+# Divisors of the scales for which libjpeg-turbo has a SIMD inverse DCT. The others (7/8, 6/8, 5/8)
 # take longer than a full decode.
 _FAST_DIVISORS = (8, 4, 2)
 _EOI = b"\xff\xd9"
@@ -41,7 +41,7 @@ def decode_jpeg_warned(
     data: bytes, header: JpegHeader, path: str = "<bytes>", buffer: Image_HWC | None = None, divisor: int = 1
 ) -> tuple[Image_HWC, str]:
     """``decode_jpeg`` with a header of ``checked_header`` -> the picture, and what libjpeg warned of, "" for nothing:
-    missing data, which it fills up with gray, and damaged code. CMYK is Pillow's, which passes over warnings.
+    missing data, which it fills up with gray, and damaged code. CMYK is decoded by Pillow, which ignores such warnings.
     ``divisor``: 2, 4 or 8 for a reduced scale."""
     warning = ""
     height = -(-header.height // divisor)
@@ -53,7 +53,7 @@ def decode_jpeg_warned(
             if image.shape == (height, width, 3):
                 return apply_orientation(image, header.orientation), ""
         except ValueError as error:
-            warning = str(error)  # strict about what Pillow passes over: Pillow decides below
+            warning = str(error)  # strict about damage that Pillow tolerates: Pillow decides below
     limit = header.height * header.width
     with PillowFile(data, path, limit, JPEG_FORMATS, divisor=divisor) as file:
         image = file.decode(header.orientation)
@@ -71,8 +71,9 @@ def decode_jpeg_scaled(
     header: JpegHeader | None = None,
 ) -> Image_HWC:
     """Decode at the smallest of 1/8, 1/4, 1/2 and 1 that keeps at least ``min_height`` x ``min_width`` pixels, upright.
-    The scaled picture is ``ceil(H * scale)`` x ``ceil(W * scale)``; one smaller than asked for comes back whole. Half
-    scale saves about a quarter of the time, smaller ones little more. ``header``: of ``checked_header``."""
+    The scaled picture is ``ceil(H * scale)`` x ``ceil(W * scale)``; a picture that is smaller than the requested size
+    is decoded in full. Half scale saves about a quarter of the time, smaller ones little more. ``header``: of
+    ``checked_header``."""
     header = header or checked_header(data, path, max_pixels)
     if header.orientation >= 5:
         min_height, min_width = min_width, min_height
@@ -95,9 +96,9 @@ def decode_jpeg_box(
 ) -> tuple[Image_HWC, int, int]:
     """Decode no further down than a box reaches -> (part of the picture, its top, its left), equal to the bit.
 
-    A sequential JPEG is told a smaller height, so that the Huffman code below the box is never read, and damage there
-    goes unnoticed; other JPEGs, and boxes that reach the end, are decoded whole. The part may lie in ``buffer`` (bytes,
-    used if large enough), which saves the page faults of fresh memory. ``header``: as for ``decode_jpeg_scaled``.
+    For a sequential JPEG the header's height is lowered, so that the Huffman code below the box is never read. Damage
+    there is not detected. Other JPEGs, and boxes that reach the end, are decoded in full. ``buffer`` (bytes, used if
+    large enough) saves the page faults of fresh memory. ``header``: as for ``decode_jpeg_scaled``.
     """
     header = header or checked_header(data, path, max_pixels)
     rows, along_columns, from_far_end = stored_rows_needed(header.orientation, header.height, top, left, height, width)
@@ -149,7 +150,8 @@ def is_complete(data: bytes) -> bool:
 
 
 def checked_header(data: bytes, path: str, max_pixels: int | None = None) -> JpegHeader:
-    """Raises DecodeError for a picture beyond the limit. Whatever part of it is wanted, the whole is what counts."""
+    """Raises DecodeError for a picture beyond the limit. The limit applies to the full picture, whichever part is
+    decoded."""
     try:
         header = read_header(data)
     except ValueError as error:
@@ -186,20 +188,19 @@ def read_image(
     """A path, or the bytes of a file -> uint8[H, W, 3], RGB, contiguous; or [H, W, C], see below.
 
     JPEG, PNG, WebP, GIF, BMP, TIFF, PPM, AVIF, HEIC and JPEG XL are read, whatever the name; the last two need
-    ``variegate[heif]`` and ``variegate[jxl]``. The pixels are those of Pillow's
+    ``variegate[heif]`` and ``variegate[jxl]``. The pixels equal Pillow's
     ``ImageOps.exif_transpose(img).convert("RGB")``: the EXIF orientation is applied, palettes are looked up, alpha is
-    dropped (not blended), gray is repeated, the first frame of an animation is taken. **More than 8 bits**: 16-bit gray
-    is scaled over its full range (``value * 255 / 65535``, rounded), 16-bit RGB keeps its upper eight bits, one value
-    less at most, and a UserWarning says so. ``name`` stands for the file in errors and warnings.
+    dropped (not blended), gray is repeated, the first frame of an animation is read. **More than 8 bits**: 16-bit gray
+    is scaled over its full range (``value * 255 / 65535``, rounded). 16-bit RGB keeps its upper eight bits, one value
+    less at most. A UserWarning says so. ``name`` stands for the file in errors and warnings.
 
-    NumPy files of uint8 or uint16 [H, W] or [H, W, C] give their 1 to 32 channels, as do TIFFs that Pillow does not
+    NumPy files of uint8 or uint16 [H, W] or [H, W, C] keep their 1 to 32 channels; so do TIFFs that Pillow does not
     read (they need ``tifffile``). ``channels``: the number that a file must have; 1 reads gray files as one channel, 4
     the alpha of PNG, WebP and GIF.
 
-    Raises DecodeError(path, reason) whatever the file holds, also for floats, signed and 32-bit integers, and for TIFFs
-    with channels of an unspecified meaning; and, before any pixel is decoded, for more than ``max_pixels`` (default
-    ``MAX_PIXELS``) pixels, of which every four channels count as one. ValueError for a limit that is no positive
-    integer.
+    Raises DecodeError(path, reason) for any invalid file, for floats, signed and 32-bit integers, and for TIFFs with
+    channels of an unspecified meaning. Raises it before any pixel is decoded for more than ``max_pixels`` (default
+    ``MAX_PIXELS``) pixels; every four channels count as one pixel. ValueError for a limit that is no positive integer.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         path = name or "<bytes>"
@@ -229,13 +230,13 @@ def read_bytes(source: StrPath, name: str | None = None) -> bytes:
     raise DecodeError(name or fsdecode(source), reason)
 
 
-# Pillow's names of what a pixel is stored as -> what its number is kept in.
+# Pillow's raw modes -> dtype of the pixel's number.
 _KINDS: dict[str, Any] = dict.fromkeys(("P", "L", "1"), np.uint8) | dict.fromkeys(("I", "I;16", "I;16B"), np.int32)
 
 
 def read_mask(data: bytes, name: str) -> AnyArray:
     """The bytes of a file -> uint8 or int32 [H, W]: palettes not looked up, 16 bits kept, 1 for white of one bit,
-    not turned. Raises DecodeError with ``name`` for damaged files, and for colors, which are no numbers."""
+    not turned. Raises DecodeError with ``name`` for damaged files, and for color images."""
     with PillowFile(data, name) as file:
         if file.mode not in _KINDS:
             raise DecodeError(name, f"a mask of {file.mode} pixels; accepted: one number a pixel, gray or of a palette")

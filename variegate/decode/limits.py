@@ -25,8 +25,8 @@ from variegate.errors import DecodeError, one_line
 from variegate.program.program import MAX_SIDE
 from variegate.threads import at_fork
 
-# Pillow's names; those first that it knows without loading all of its plug-ins. "JPEG" reads MPO, JPEGs of several
-# pictures, too. The extensions in data/kinds.py are those of these kinds.
+# Pillow's names; formats that it knows without loading all of its plug-ins come first. "JPEG" also reads MPO, JPEGs of
+# several pictures. The formats of the extensions in data/kinds.py.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "AVIF", *PLUGINS)
 JPEG_FORMATS = ("JPEG",)
 _READ = "JPEG, PNG, WebP, GIF, BMP, TIFF, PPM, AVIF, HEIC, JPEG XL"
@@ -71,7 +71,7 @@ MAX_PIXELS = 178_956_970
 
 
 def check_limit(name: str, value: object, default: int) -> int:
-    """A limit as the user gave it, ``default`` for None. Raises ValueError for what is no positive integer."""
+    """A limit as the user gave it, ``default`` for None. Raises ValueError unless ``value`` is a positive integer."""
     if value is None:
         return default
     return integer(name, value, 1, accepted=f"a positive integer, or None for {default:,}")
@@ -112,7 +112,7 @@ def open_image_file(data: bytes, formats: Sequence[str] = FORMATS) -> ImageFile.
             factory, accepts = Image.OPEN[name]
             try:
                 is_accepted = True if accepts is None else accepts(data[:16])
-                if is_accepted and not isinstance(is_accepted, str):  # a message says what is missing
+                if is_accepted and not isinstance(is_accepted, str):  # such messages name a missing package
                     file.seek(0)
                     return factory(file, "")
             except (SyntaxError, IndexError, TypeError, struct.error):  # as Image.open does
@@ -161,7 +161,7 @@ class _PillowLimit:
         self._lifted = 0
 
     def lifted(self, height: int, width: int) -> AbstractContextManager[None]:
-        """While it is entered, Pillow decodes a picture of this size; nothing is changed for smaller ones."""
+        """Context manager: Pillow accepts a picture of this size; smaller pictures need no change."""
         limit = self._limit if self._lifted else Image.MAX_IMAGE_PIXELS
         return _UNCHANGED if limit is None or height * width <= limit else self._lift()
 
@@ -185,7 +185,7 @@ pillow_limit = _PillowLimit()
 
 
 def reason_for(error: BaseException, data: bytes) -> str:
-    """One plain sentence without the file's name."""
+    """A decoding error in one sentence, without the file's name."""
     size = f"{len(data):,} bytes"
     text = one_line(error).rstrip(".")
     if not data:

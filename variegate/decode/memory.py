@@ -1,8 +1,8 @@
 """Pixels of Pillow's images, read from Pillow's own memory.
 
-Pillow keeps four bytes per pixel of a color image; its own export (``np.asarray``) packs them one by one, into a buffer
-that is copied once more, in three times the time or more. From version 11.2 on it says by Arrow's C data interface
-where an image's memory is.
+Pillow keeps four bytes per pixel of a color image. Its own export (``np.asarray``) packs pixel by pixel into a buffer
+that is copied again, which takes three times as long or longer. From version 11.2 on it says by Arrow's C data
+interface where an image's memory is.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def rgb_of(image: Image.Image) -> UInt8Array | None:
     if export is None or image.mode != "RGB":
         return None
     image.load()
-    # Borrowed memory has a layout of its own; to ask for that of a mapped file or buffer crashes Pillow 11 and 12. Rows
-    # that are aligned have gaps between them, of which Arrow does not know.
+    # Borrowed memory has a layout of its own; to ask for that of a mapped file or buffer crashes Pillow 11 and 12.
+    # Aligned rows have gaps between them, which Arrow does not describe.
     if image.readonly or Image.core.get_alignment() != 1:  # type: ignore[attr-defined]
         return None
     try:

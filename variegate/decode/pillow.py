@@ -30,7 +30,7 @@ Image_HWC = UInt8Array
 
 # Pixels of a strip; pictures of no more are converted in one go.
 _STRIP = 1 << 18
-# Where one of these stands anywhere in a file, it may be turned by metadata that come after its pixels.
+# Files with such a byte string may have metadata behind the pixels that rotate them.
 _SIGNS_OF_ORIENTATION = (b"eXIf", b"EXIF", b"Exif", b"Orientation", b"XML:com.adobe.xmp", b"Raw profile type")
 # Their containers say how a picture is turned in boxes of their own.
 _TURNED_BY_CONTAINER = ("TIFF", "AVIF")
@@ -106,7 +106,7 @@ class PillowFile:
 
     @property
     def mode(self) -> str:
-        """Pillow's name of what a pixel is stored as: RGB, L, P, I;16, ..."""
+        """Pillow's mode of the picture: RGB, L, P, I;16, ..."""
         return self._image.mode
 
     @property
@@ -156,7 +156,7 @@ class PillowFile:
         return 8
 
     def _check_channels(self) -> None:
-        """Raises DecodeError for a TIFF with channels of which it does not say what they are, such as near infrared."""
+        """Raises DecodeError for a TIFF with channels of unspecified meaning, such as near infrared."""
         if self._image.format != "TIFF":
             return
         tags = self._image.tag_v2  # type: ignore[attr-defined]
@@ -177,7 +177,7 @@ class PillowFile:
 
 
 def _tile_size(image: Image.Image) -> tuple[int, int] | None:
-    """Height and width of a TIFF's tiles, each of which libtiff decodes as a whole, however small the picture is."""
+    """Height and width of a TIFF's tiles; libtiff decodes a full tile even of a smaller picture."""
     tags = getattr(image, "tag_v2", {})
     is_tiled = _TILE_LENGTH in tags and _TILE_WIDTH in tags
     return (int(tags[_TILE_LENGTH]), int(tags[_TILE_WIDTH])) if is_tiled else None
@@ -185,7 +185,7 @@ def _tile_size(image: Image.Image) -> tuple[int, int] | None:
 
 def gray_range(image: Image.Image, name: str) -> int:
     """The value of white of a gray image of 16 bits; 0 for images of 8 bits and of color. Raises DecodeError for signed
-    integers, those of 32 bits, and floats."""
+    integers, 32-bit integers, and floats."""
     if image.mode == "F" or (image.mode == "I" and image.format not in _UNSIGNED_16):
         kind = "floats" if image.mode == "F" else "signed or 32-bit integers"
         raise DecodeError(name, f"its pixels are {kind} (mode {image.mode}); accepted: 8 or 16 bits; {ADVICE}")

@@ -32,8 +32,8 @@ class WithIds(Dataset[Any]):
     """A map-style data set whose items include their index, which ``vg.Collate`` takes as the sample's id.
 
     Items of ``dataset``, (image, label), become (image, label, index); dicts get an "id". Other attributes
-    (``classes``) are those of ``dataset``. Wrap before ``Subset`` or ``random_split``, so that a sample keeps its id in
-    every part.
+    (``classes``) are forwarded to ``dataset``. Wrap before ``Subset`` or ``random_split``, so that a sample keeps its
+    id in every part.
 
     Raises TypeError for data sets that cannot be indexed, and for items of another form.
     """

@@ -41,15 +41,15 @@ class PyDataset(keras.utils.PyDataset):
     global generator, and nothing can be prepared ahead.
 
     Raises:
-        TypeError, ValueError: naming the argument and what is accepted.
+        TypeError, ValueError: naming the argument and accepted values.
     """
 
     def __init__(self, loader: Loader, one_hot: bool | int = False, workers: int = 1, max_queue_size: int = 10) -> None:
         _check_loader(loader)
         for name, value in (("workers", workers), ("max_queue_size", max_queue_size)):
             integer(name, value, 1)
-        # Keras' own queue keeps what it holds when an epoch ends and gives it out in the next one, so that batches of
-        # two epochs mix and the last ones are lost; with one worker it has none.
+        # Keras' own queue keeps its batches when an epoch ends and returns them in the next one: batches of two epochs
+        # mix and the last ones are lost. With one worker it has no queue.
         super().__init__(workers=1, use_multiprocessing=False, max_queue_size=max_queue_size)
         self.loader = loader
         self.num_classes = _count_classes(one_hot, loader)
@@ -63,10 +63,10 @@ class PyDataset(keras.utils.PyDataset):
         """Batch ``index`` of the loader's epoch.
 
         Returns:
-            Images [N, H, W, C], or [N, C, H, W] for channels_first, float32 (float16) if the transform normalizes, else
-            uint8 (of a ``T.MultiView`` a tuple of arrays, one for each group of views, which models of several inputs
-            take); labels int64[N], float32[N, num_classes], or what else the source has. N may be less than the batch
-            size in the last batch, and where the loader skips images that cannot be read.
+            Images [N, H, W, C], or [N, C, H, W] for channels_first, and labels int64[N], float32[N, num_classes], or
+            the source's own. Images are float32 (float16) if the transform normalizes, else uint8. With ``T.MultiView``
+            they are a tuple of arrays, one per group of views, for models of several inputs. N may be less than the
+            batch size in the last batch, and if the loader skips images that cannot be read.
 
         Raises IndexError for other numbers, ValueError for images of several shapes and labels outside the classes.
         """
@@ -136,7 +136,7 @@ def _check_loader(loader: Any) -> None:
 
 
 def _count_classes(one_hot: Any, loader: Loader) -> int | None:
-    """The length of one-hot vectors; None for labels as they are."""
+    """The length of one-hot vectors; None for unchanged labels."""
     if one_hot is False:
         return None
     if one_hot is True:
@@ -190,7 +190,7 @@ class BatchesAhead(Generic[T]):
         at_fork(self)
 
     def after_fork(self) -> None:
-        """Begin again in a child: what was on its way is made by threads of the parent."""
+        """Restart in a child: batches in flight belong to the parent's threads."""
         self._lock = Lock()
         self._ahead: Lookahead[Future[T]] = Lookahead(iter(()))
         self._next: tuple[int, int] | None = None
@@ -198,10 +198,11 @@ class BatchesAhead(Generic[T]):
     def get(self, epoch: int, index: int, length: int) -> T:
         """Batch ``index`` of 0..length-1, and begin those after it. Raises what ``make`` raised."""
         if not 0 <= index < length:
-            return self._make(epoch, index)  # which says what is accepted
+            return self._make(epoch, index)  # which names accepted values
         with self._lock:
             is_in_order = self._next == (epoch, index)
-            if not is_in_order:  # an epoch begins, or order was not kept: what is on its way may never be asked for
+            # An epoch begins, or order was not kept: batches in flight may never be requested.
+            if not is_in_order:
                 for waiting in self._ahead.close():
                     waiting.cancel()
                 self._ahead = Lookahead(self._pool.submit(self._make, epoch, i) for i in range(index, length))

@@ -1,4 +1,5 @@
-"""One image, alone or with its targets, as torchvision's transforms take and give it: a dict, or several arguments."""
+"""One image, alone or with its targets, in the forms that torchvision's transforms accept and return: a dict, or
+several arguments."""
 
 from __future__ import annotations
 
@@ -27,12 +28,12 @@ _ACCEPTED = (
     "KeyPoints, or what stays as it is: labels, paths"
 )
 _MASK64 = (1 << 64) - 1
-_ATTRIBUTE = "_alone"  # which pickles and descriptions of a transform leave out
+_ATTRIBUTE = "_alone"  # pickles and descriptions of a transform omit it
 _KEYS = {"BoundingBoxes": "boxes", "Mask": "mask", "KeyPoints": "keypoints"}
 
 
 def is_sample(value: Any) -> bool:
-    """True if it is a dict with an image; one that Hugging Face left undecoded is a dict, too."""
+    """True for a dict with an image; Hugging Face's undecoded images are also dicts."""
     return isinstance(value, Mapping) and "image" in value
 
 
@@ -60,7 +61,8 @@ def to_array(image: Any, where: str) -> ImageArray:
 
 
 def augment_inputs(augmenter: Augmenter, inputs: tuple[Any, ...], targets: Targets | None, **given: Any) -> Any:
-    """Of a dict with an image a dict; else a tuple of the kinds of the inputs. ``given``: ids, epoch and conditions."""
+    """Return a dict for a dict with an image; else a tuple of the kinds of the inputs. ``given``: ids, epoch and
+    conditions."""
     if len(inputs) == 1:
         if not is_sample(inputs[0]):
             raise TypeError(f"sample: got {shown(inputs[0])} with targets=; accepted: a dict with 'image'")
@@ -87,7 +89,7 @@ def _augmented(
 
 
 def _take_in(value: Any, place: int, sample: dict[str, Any]) -> str | None:
-    """Add an input to the image's sample -> its key; None for those of a dict, "" for what stays as it is."""
+    """Add an input to the image's sample -> its key; None for dicts, "" for an unchanged input."""
 
     def add(entries: Mapping[str, Any]) -> None:
         if twice := [key for key in entries if key in sample]:
@@ -101,7 +103,7 @@ def _take_in(value: Any, place: int, sample: dict[str, Any]) -> str | None:
         key = "masks" if key == "mask" and value.ndim == 3 else key
         add({key: value})
         return key
-    # Labels, also several of them, paths and the like: what no image moves. Four numbers may be a box.
+    # Labels, also several, and paths: values that do not move with the image. Four numbers may be a box.
     shape = tuple(getattr(value, "shape", ()))
     if isinstance(value, (list, tuple, Image.Image)) or len(shape) > 1 or shape == (4,):
         got = shown(value) if not hasattr(value, "shape") else f"{type(value).__name__}{list(value.shape)}"
@@ -142,7 +144,7 @@ class RunningIds:
         return next(count) & _MASK64
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RunningIds, ()  # a copy is for a worker, and begins anew there
+        return RunningIds, ()  # a copy is for a worker, and restarts there
 
 
 # One for all transforms of a process: two, each with a count of its own, would draw the same numbers for every image.

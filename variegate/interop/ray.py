@@ -40,8 +40,8 @@ class MapBatches:
     """Augment batches of images in ``ray.data.Dataset.map_batches``.
 
     The pixels of a row are a pure function of (seed, epoch, id, copy) and its image. Batch size, blocks, workers and
-    the order of rows do not change them. Columns other than ``image`` are returned unchanged; those with masks, boxes,
-    key points or further images, which would no longer match, are an error.
+    the order of rows do not change them. Columns other than ``image`` are returned unchanged; columns with masks,
+    boxes, key points or further images, which would no longer match, are an error.
 
     Pass ``map_batches`` an object of this class for tasks, or the class with ``fn_constructor_args=[transform]`` and
     ``fn_constructor_kwargs`` for actors, which a GPU needs (``num_gpus=1``: Ray assigns each actor its own GPU).
@@ -55,8 +55,8 @@ class MapBatches:
             random numbers.
         epoch: further input of the random numbers, and of schedules.
         copies: rows per input row, in succession. Above 1, a new column "copy" numbers them from 0.
-        seed, device, dtype, layout, num_threads, geometry, fast_decode: as for ``vg.Augmenter``. The default is one
-            thread, because Ray runs one worker per core.
+        seed, device, dtype, layout, num_threads, geometry, fast_decode: as for ``vg.Augmenter``. The default is a
+            single thread, because Ray runs one worker per core.
         encode: None for arrays [C, H, W] or [H, W, C]; or "jpg", "png" or "webp" for image files in Hugging Face's
             struct of bytes and path, which ``vg.open_source`` reads.
         quality: of "jpg" and "webp", 1 to 100.
@@ -65,7 +65,7 @@ class MapBatches:
         untouched: columns of masks, boxes or images to return unchanged.
 
     Raises:
-        TypeError, ValueError: naming the argument, its value and what is accepted.
+        TypeError, ValueError: naming the argument, its value and accepted values.
     """
 
     def __init__(
@@ -120,12 +120,12 @@ class MapBatches:
             batch: a dict from column to array (``batch_format="numpy"``) or an Arrow table ("pyarrow").
 
         Returns:
-            The same form. Pixels are uint8, or ``dtype`` if the transform normalizes; where their shapes differ, an
-            array of arrays, or Ray's tensors of variable shape.
+            The same form. Pixels are uint8, or ``dtype`` if the transform normalizes; if their shapes differ, an array
+            of arrays, or Ray's tensors of variable shape.
 
         Raises:
-            TypeError, ValueError: for a column that is missing or holds something else, naming those that there are,
-                and for columns of masks, boxes, key points and further images that are not named in ``untouched``.
+            TypeError, ValueError: for a missing or invalid column, naming existing columns. Also for columns of masks,
+                boxes, key points and further images that are not named in ``untouched``.
             DecodeError: naming the id of a bad image, if ``on_error`` is "raise".
         """
         columns = batches.open_batch(batch)
@@ -187,7 +187,7 @@ class MapBatches:
             raise ValueError(f"copies: {got}; accepted: 1, or another name")
 
     def _check_rest(self, columns: ArrayBatch | TableBatch, images: Any) -> None:
-        """Of what passes through, nothing may be a place in the image that is not there any more."""
+        """Refuse unchanged columns that refer to positions in the image."""
         shape: tuple[int, ...] = getattr(images[0], "shape", ()) if len(images) else ()
         size = (int(shape[0]), int(shape[1])) if len(shape) in (2, 3) else None
         for name in columns.names:

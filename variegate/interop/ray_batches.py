@@ -36,7 +36,7 @@ class ArrayBatch:
         return len(next(iter(self._columns.values()), ()))
 
     def values(self, name: str) -> AnyArray:
-        """One value per row."""
+        """A value per row."""
         return np.asarray(self._columns[name])
 
     def first(self, name: str, rows: int) -> list[Any]:
@@ -44,12 +44,12 @@ class ArrayBatch:
         return list(self._columns[name][:rows])
 
     def images(self, name: str) -> Any:
-        """One array [N, H, W, C], or whatever the rows hold one by one."""
+        """An array [N, H, W, C], or a list of the rows' values."""
         column = self._columns[name]
         return column if isinstance(column, np.ndarray) and column.ndim == 4 else list(column)
 
     def put(self, rows: Sequence[int] | None, new: Mapping[str, Any]) -> dict[str, Any]:
-        """The batch with these rows (None: all of them, untouched) and ``new`` columns, made by ``column``"""
+        """The batch with these rows (None: all rows, unchanged) and ``new`` columns, built by ``column``"""
         columns = {**self._columns, **new}
         if rows is None:
             return columns
@@ -122,7 +122,7 @@ def _tensors(chunk: Any) -> Any:
 
 
 def _objects(values: Sequence[Any]) -> AnyArray:
-    """One object per row, also where NumPy would see one array of more dimensions."""
+    """One object per row, although NumPy might build an array of more dimensions."""
     objects = np.empty(len(values), object)
     for row, value in enumerate(values):
         objects[row] = value
@@ -130,7 +130,7 @@ def _objects(values: Sequence[Any]) -> AnyArray:
 
 
 class ImageRows:
-    """Rows with images [N, H, W, C], or of whatever ``image_of`` takes; ``bad``: those that show it undrawn.
+    """Rows with images [N, H, W, C], or images that ``image_of`` accepts; ``bad``: rows invalid before drawing.
 
     ``given``: values for ``Cond``, one per row; ``name_of``: what errors call a row.
     """
@@ -161,7 +161,7 @@ class ImageRows:
                 self.bad[row] = error
 
     def augment(self, augmenter: Augmenter, epoch: int, copy: int) -> tuple[list[int], Pixels, dict[int, DecodeError]]:
-        """Each row alone decides -> the rows that were made, their outputs, and bad ones beyond those in ``bad``."""
+        """Augment rows independently -> augmented rows, their outputs, and failed rows beyond ``bad``."""
         rows = [row for row in range(len(self._ids)) if row not in self.bad]
         bad: dict[int, DecodeError] = {}
         try:
@@ -184,7 +184,7 @@ class ImageRows:
     def _run(
         self, augmenter: Augmenter, rows: Sequence[int], epoch: int, copy: int, bad: dict[int, DecodeError]
     ) -> Pixels:
-        """Pixels by the place in ``rows``; anything for those that are added to ``bad``."""
+        """Pixels by index in ``rows``; undefined for rows that are added to ``bad``."""
         if not rows:
             return []
         data = self._data if len(rows) == len(self._ids) else [self._data[row] for row in rows]
@@ -226,14 +226,13 @@ ACCEPTED_IDS = "integers from 0 to 2**64 - 1, or strings"
 def id_of(text: str) -> int:
     """Return the id of a string: 64 bits of its BLAKE2b hash, the same on every machine and in every version.
 
-    The probability that two of a million different strings share an id, and so their random numbers, is one in forty
-    million.
+    Two of a million different strings share an id, and so their random numbers, with probability one in forty million.
     """
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).digest(), "little")
 
 
 def ids_of(values: AnyArray, column: str) -> UInt64Array:
-    """Integers as they are, strings by ``id_of``. Raises ValueError naming the column, the row and its value."""
+    """Integers unchanged, strings by ``id_of``. Raises ValueError naming the column, the row and its value."""
     if values.ndim != 1:
         raise ValueError(f"id: column {column!r} holds arrays {list(values.shape[1:])}; accepted: {ACCEPTED_IDS}")
     if values.dtype.kind in "iu":

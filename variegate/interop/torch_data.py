@@ -1,4 +1,4 @@
-"""For users who keep their torch ``Dataset`` and ``DataLoader``: a transform of one image, and one of a batch."""
+"""For users of torch's ``Dataset`` and ``DataLoader``: a transform of one image, and a transform of a batch."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ class _InWorkers:
         self._device = augmenter.device
         if targets is not None:
             refuse_views(augmenter.transform, "t with targets")
-        self._augmenters = {False: augmenter}  # by whether it keeps to one thread, as workers are the parallelism
+        # By whether it must run in one thread, as in a worker process.
+        self._augmenters = {False: augmenter}
         self._epoch = SharedEpoch()
         self._running_ids = RunningIds()
 
@@ -95,23 +96,23 @@ class ImageTransform(_InWorkers):
     """Result of ``as_transform``: image -> augmented tensor."""
 
     def __call__(self, image: Any, id: Any = None, conditions: Mapping[str, Any] | None = None) -> Any:
-        """Augment one image, or one with what belongs to it.
+        """Augment one image, alone or with its targets.
 
         Args:
-            image: a PIL image of any mode, a uint8 array [H, W, 3], [H, W, 1] or [H, W], a uint8 tensor [C, H, W] or
-                [H, W], or the bytes of an image file. PIL images in gray keep one channel. Or a dict of such an
-                "image" and of what belongs to it, as ``vg.Augmenter`` takes them.
+            image: a PIL image of any mode, the bytes of an image file, or uint8: an array [H, W, 3], [H, W, 1] or
+                [H, W], or a tensor [C, H, W] or [H, W]. PIL images in gray keep one channel. Or a dict of such an
+                "image" and its targets, as for ``vg.Augmenter``.
             id: the sample's number in the data set. With it the pixels are a pure function of (seed, epoch, id); None
-                takes a running count. Or, as torchvision's data sets call their ``transforms``, what belongs to the
-                image: a dict, or torchvision's ``Mask``, ``BoundingBoxes`` or ``KeyPoints``.
+                takes a running count. Or the image's targets, as torchvision's data sets pass them to ``transforms``: a
+                dict, or torchvision's ``Mask``, ``BoundingBoxes`` or ``KeyPoints``.
             conditions: values of this sample for ``Cond``, such as ``{"label": 3}``.
 
         Returns:
             [C, H, W] or, with layout "NHWC", [H, W, C]: of ``dtype`` if the transform normalizes, else uint8. Of a
             ``T.MultiView`` a tuple of them, [views, C, H, W], which ``default_collate`` makes [N, views, C, H, W] of.
-            Of a dict a dict; of an image and what belongs to it a pair.
+            for a dict; a pair for an image with its targets.
 
-        Raises TypeError or ValueError (of which DecodeError is one) naming the image and what is accepted.
+        Raises TypeError or ValueError (also DecodeError) naming the image and accepted values.
         """
         if is_sample(image) or is_beside(id):
             inputs, number = ((image, id), None) if is_beside(id) else ((image,), id)
@@ -195,11 +196,11 @@ class Collate(_InWorkers):
         """Augment a batch.
 
         Args:
-            items: each (image, label), (image, label, id), or a dict with "image", "label" and perhaps "id", of which
-                other entries (names, numbers) are left out. Images as for ``vg.as_transform``; their sizes may differ.
-                Without ``targets``, masks, boxes, key points and further images are refused by name, wherever they are
-                in an item, as they would no longer fit the image. With it: dicts of "image" and what belongs to it,
-                (image, dict) or (image, dict, id); also (image, list of COCO's annotations).
+            items: each (image, label), (image, label, id), or a dict with "image", "label" and optionally "id"; its
+                other entries (names, numbers) are dropped. Images as for ``vg.as_transform``; their sizes may differ.
+                Without ``targets``, masks, boxes, key points and further images anywhere in an item are refused by
+                name, because they would no longer fit the image. With it: dicts of "image" and its targets, (image,
+                dict) or (image, dict, id); also (image, list of COCO's annotations).
 
         Returns:
             (images, labels). Images: one tensor [N, C, H, W] or [N, H, W, C], or a list of tensors where shapes differ;
@@ -210,7 +211,7 @@ class Collate(_InWorkers):
             [N, num_classes], or ``MixedLabels``.
             With ``targets`` one dict of the batch, as ``vg.Loader`` gives it.
 
-        Raises TypeError or ValueError naming the item and what is accepted.
+        Raises TypeError or ValueError naming the item and accepted values.
         """
         if self._targets is not None:
             count = self._running_ids.take

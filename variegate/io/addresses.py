@@ -1,8 +1,8 @@
 """Text as it may be shown: no secrets of addresses, and nothing that a terminal would act upon.
 
-Of an address (URL) scheme, host and path are shown; no user, password, query, fragment or parameters. Addresses are
-taken as they are given, not as they should be: passwords may hold @ : / ? and # where they ought to be percent-encoded.
-Where an address can be read in two ways, what is a secret in either is left out.
+Of an address (URL) scheme, host and path are shown; no user, password, query, fragment or parameters. Passwords need
+not be percent-encoded: they may hold @ : / ? and #.
+If an address can be parsed in two ways, the secrets of both are hidden.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from variegate.io.files import StrPath
 # Two letters at least, so that a drive (C:\\) is no protocol.
 _NAME = r"[A-Za-z][A-Za-z0-9+.-]+"
 _PROTOCOL = re.compile(rf"^({_NAME})(?:://|::)")
-# The second form is what a path object makes of an address: a slash is gone. Only for schemes that are one for certain.
+# The second form has lost a slash in a path object. Only for schemes that are one for certain.
 _SCHEME = re.compile(
     rf"(?<![A-Za-z0-9+.-])(?:({_NAME})://+|(https?|s3a?|gs|gcs|s?ftp|ssh|abfss?|az|hf|oci|oss|smb|webdavs?|memory|ray):/)"
 )
-# Their paths are those of members and files; nobody logs in there.
+# Schemes whose addresses hold paths of members and files, and never a user.
 _WITHOUT_USERS = ("zip", "tar", "libarchive", "file", "local")
-# What an address may follow in a chain; with any other scheme "::" is part of a password, a path or a signature.
+# Schemes that may precede an address in a chain; with any other scheme "::" is part of a password, a path or a
+# signature.
 _WRAPPERS = re.compile(r"(zip|tar|libarchive|reference|dir|\w*cached?|\w*wrapper)(?:$|::|://)|[A-Za-z0-9+.-]+(?:$|::)")
 _PORT = re.compile(r"(\[[0-9a-fA-F:.]*\]|[^:@]*):[0-9]{1,5}")
 _NUMERIC_HOST = re.compile(r"\[[0-9a-fA-F:.]*\]$")  # of IPv6
 _AFTER_PATH = re.compile(r"[?#;]")
-# In a pattern of files the name of one goes on after a question mark; in web addresses it begins the query.
+# In a glob pattern, "?" is part of the file name; in web addresses it begins the query.
 _EXTENSION = r"\.(?:tar|tar\.gz|tgz|parquet|arrow|zip|jpe?g|jpe|jfif|png|webp|gif|bmp|tiff?|p[pgbn]m|json|ya?ml)"
 _PATTERN = re.compile(rf"\?[^=&/]*{_EXTENSION}$", re.IGNORECASE)
 # host/file.tar? is the end of a path rather than the middle of a password.
@@ -38,14 +39,14 @@ _IN_FOLDER = re.compile(rf";[^/=&?#;]*/[^=&?#]*{_EXTENSION}(?:[?#]|$)", re.IGNOR
 _WEB = ("http", "https")
 _LIKE_AN_ADDRESS = re.compile(rf"{_NAME}:/")
 _CLOSING = ")]}>,.;:'\"`"
-# Controls (C0, DEL, C1), what turns or hides text (marks of direction, invisible letters, tags), separators of lines,
-# and halves of UTF-16 pairs, by which Python stands in for bytes that are no text. Joiners are letters to many scripts.
+# Controls (C0, DEL, C1), characters that turn or hide text (marks of direction, invisible letters, tags), and line
+# separators. Surrogates, which Python uses for undecodable bytes. Joiners are letters to many scripts.
 _UNPRINTABLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e0fff]"
 )
 _HIDDEN = "\N{HORIZONTAL ELLIPSIS}"
-# Shorter ones are parts of ordinary words, too.
+# Shorter secrets also occur in ordinary words.
 _LEAST_SECRET = 3
 _QUOTINGS = (str, unquote, unquote_plus, quote, quote_plus, partial(quote, safe=""))
 
@@ -74,7 +75,7 @@ def without_secrets(text: str, *known: str) -> str:
     """Text that may hold addresses, without the secrets in them.
 
     An address ends at a blank, or, where a quote stands before it, at the next such quote. ``known``: addresses that
-    the text may quote from, as they are, percent-encoded or decoded.
+    the text may quote verbatim, percent-encoded or decoded.
     """
     for address in known:
         text = _without_known(text, address)
@@ -91,7 +92,7 @@ def without_secrets(text: str, *known: str) -> str:
 
 
 def printable(text: str) -> str:
-    """One line without anything that a terminal would act upon: ``\\x1b`` for an escape, ``\\u202e``, ``\\udcff``."""
+    """Escape control characters, so that a terminal shows one line: ``\\x1b`` for escape, ``\\u202e``, ``\\udcff``."""
     return _UNPRINTABLE.sub(_escaped, text)
 
 
@@ -115,7 +116,7 @@ def _end(text: str, begin: int) -> int:
 
 
 def _split(address: str) -> list[tuple[str, list[str]]]:
-    """For each address of a chain: what may be shown of it, and the texts that may not."""
+    """For each address of a chain: its visible text, and its secrets."""
     if not _WRAPPERS.match(address):
         return [_split_one(address)]
     part, separator, rest = address.partition("::")
@@ -148,7 +149,7 @@ def _split_one(part: str) -> tuple[str, list[str]]:
 
 
 def _without_user(rest: str) -> str | None:
-    """The rest of an address after its scheme, user and password; None where that cannot be told."""
+    """The rest of an address after its scheme, user and password; None if they cannot be determined."""
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     last = rest.rfind("@")
     if last < 0:
@@ -180,7 +181,7 @@ def _without_known(text: str, address: str) -> str:
 
 
 def _values(hidden: str) -> list[str]:
-    """Of what is hidden all that may be said alone: user and password, the values of a query."""
+    """The secrets that may also occur alone: user, password, and the values of a query."""
     pieces = re.split(r"[?#;&]", hidden.removesuffix("@"))
     values = [piece.partition("=")[2] or piece for piece in pieces]
     user, _, password = hidden.removesuffix("@").partition(":")

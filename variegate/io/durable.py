@@ -29,7 +29,7 @@ class WriteError(OSError):
 
 
 class DiskFullError(WriteError):
-    """There is no room left; every further write would fail as well."""
+    """The disk is full, so every further write would fail."""
 
 
 def write_error(error: OSError, shown: str, verb: str = "written") -> WriteError:
@@ -54,7 +54,7 @@ def write_errors_name(shown: str, verb: str = "written") -> Iterator[None]:
 def write_atomically(
     path: Path, data: bytes | Iterable[bytes], durable: bool = False, several_writers: bool = False
 ) -> None:
-    """Write under a temporary name beside ``path``, then rename: a reader sees the old file, or all of the new one.
+    """Write to a temporary file next to ``path``, then rename it: a reader sees the old file or the complete new one.
 
     Args:
         path: a file; its folder is made.
@@ -64,13 +64,13 @@ def write_atomically(
             always the same, so that a killed run leaves at most one such file, which the next run replaces. It begins
             with a dot, so that listings skip it.
 
-    Raises WriteError naming ``path``, and what making a piece raises.
+    Raises WriteError naming ``path``, and errors of the iterator ``pieces``.
     """
     unique = f".{os.getpid()}-{secrets.token_hex(4)}" if several_writers else ""
     temporary = path.with_name(f".{path.name}{unique}.tmp")
     place = str(path)
     with write_errors_name(place):
-        # Renaming would put a file in the place of a pipe, or of a device such as /dev/null.
+        # Renaming would replace a pipe, or a device such as /dev/null, by a file.
         with suppress(FileNotFoundError):
             check_regular(path)
         if durable:
@@ -94,8 +94,8 @@ def write_atomically(
 
 
 def publish(temporary: Path, path: Path) -> None:
-    """Give a finished file or folder its name, in the place of what had it. Both outlast a power failure then; of a
-    folder, its files must have been synced. Raises OSError."""
+    """Rename a finished file or folder to its final name, replacing any existing one. Both outlast a power failure
+    then; of a folder, its files must have been synced. Raises OSError."""
     if temporary.is_dir():
         sync_folder(temporary)
     else:
@@ -106,11 +106,11 @@ def publish(temporary: Path, path: Path) -> None:
 
 
 class AppendOnlyFile:
-    """A log: what was appended lasts, and nothing else is ever found before its ``end``.
+    """An append-only log that survives crashes: appended bytes last, and nothing else is found before ``end``.
 
-    ``path``: is made if missing, without making its name last (``sync_folder`` does). ``end``: up to where its content
-    may be believed; what a killed process has left behind it is cut off. ``first``: what a log begins with, whose name
-    then lasts as well. ``is_synced``: False where a power failure may take what was appended. For one thread. Raises
+    ``path``: is made if missing, without making its name last (``sync_folder`` does). ``end``: length of the valid
+    content; bytes behind it, from a killed process, are cut off. ``first``: the log's first bytes, written together
+    with its name. ``is_synced``: False if a power failure may lose appended bytes. For one thread. Raises
     WriteError naming ``shown``.
     """
 
@@ -119,7 +119,7 @@ class AppendOnlyFile:
         self._is_synced = is_synced
         self.end = end
         with write_errors_name(shown):
-            # Unbuffered: what could not be written is not tried again when the file is closed.
+            # Unbuffered, so that closing the file does not retry a failed write.
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
             self._file = FileIO(os.open(path, flags, 0o666), "r+b")
         try:
@@ -134,7 +134,7 @@ class AppendOnlyFile:
             raise
 
     def append(self, data: bytes) -> None:
-        """It lasts when this returns. After a WriteError it may be called again: nothing is left of the first try."""
+        """Append durably. After a WriteError it may be called again: nothing is left of the first try."""
         descriptor = self._file.fileno()
         with write_errors_name(self._shown):
             if self._is_torn:
@@ -178,7 +178,7 @@ def sync_folder(path: StrPath) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """With those around it; what was made outlasts a power failure. Raises OSError."""
+    """Make a folder and its parents, durably: they survive a power failure. Raises OSError."""
     missing = [folder for folder in (path, *path.parents) if not folder.is_dir()]
     path.mkdir(parents=True, exist_ok=True)
     for made in missing:
@@ -187,7 +187,7 @@ def make_folder(path: Path) -> None:
 
 # Local ones, whose syncfs waits for data and journal and empties the disk's cache: ext2 to ext4, XFS, btrfs.
 _KINDS = {0xEF53, 0x58465342, 0x9123683E}
-# Before, syncfs did not tell of what could not be written.
+# Earlier versions of syncfs did not report failed writes.
 _TELLS_ERRORS = (5, 8)
 # Of the whole machine: with more, there is somebody else whose writing would be waited for.
 _MOST_WAITING_KB = 32 << 10
@@ -196,7 +196,8 @@ _ROOM_FOR_STATFS = 256
 
 
 def sync_files(descriptors: Sequence[int]) -> bool:
-    """True: what was written to these files of one file system lasts. False where that is not known: ``fsync`` each."""
+    """Sync the data of these files of one file system. Returns True if the system could. False where that is not known:
+    ``fsync`` each."""
     return len(descriptors) >= _MANY and _sync(descriptors[0])
 
 
@@ -225,7 +226,7 @@ def _sync(descriptor: int) -> bool:
 
 @cache
 def _library() -> Any:
-    """The C library; None without the two functions, or with a kernel of which they are not what is wanted."""
+    """The C library; None without the two functions, or with a kernel on which they do less."""
     release = re.match(r"(\d+)\.(\d+)", platform.release())
     if platform.system() != "Linux" or release is None or tuple(map(int, release.groups())) < _TELLS_ERRORS:
         return None

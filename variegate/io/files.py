@@ -1,4 +1,4 @@
-"""Regular files of this machine, opened and read without waiting for one that is none, or that has no end."""
+"""Open and read regular files of this machine, without blocking on pipes or devices."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from io import FileIO
 from threading import Lock
 from typing import TypeAlias
 
+from variegate.io.amounts import format_limit
+
 StrPath: TypeAlias = str | os.PathLike[str]
 """A path of this machine; where the function says so, an address."""
 
-# What is read whole. Pixels that ``max_pixels`` lets through, stored raw with 16 bits and four channels, are less.
+# Largest file that is read into memory at once. Pixels that ``max_pixels`` lets through, stored raw with 16 bits and
+# four channels, are less.
 MOST_BYTES = 2 << 30
 # Of text that people or small programs write: policies, settings, names of classes.
 MOST_TEXT_BYTES = 64 << 20
@@ -59,7 +62,7 @@ def open_regular(path: StrPath) -> FileIO:
 
 
 def read_at(descriptor: int, into: memoryview, offset: int) -> int:
-    """Read into a buffer of bytes, from any thread -> how many bytes were read. Raises OSError."""
+    """Read into a buffer at an offset, from any thread. Returns the number of bytes read. Raises OSError."""
     if hasattr(os, "preadv"):
         return os.preadv(descriptor, [into], offset)
     with _MOVING:  # on Windows, where threads share the position in a file
@@ -70,7 +73,7 @@ def read_at(descriptor: int, into: memoryview, offset: int) -> int:
 
 
 def write_at(descriptor: int, data: memoryview, offset: int) -> int:
-    """Write bytes, from any thread -> how many were written. Raises OSError."""
+    """Write bytes at an offset, from any thread. Returns the number of bytes written. Raises OSError."""
     if hasattr(os, "pwrite"):
         return os.pwrite(descriptor, data, offset)
     with _MOVING:
@@ -85,15 +88,6 @@ def read_regular(path: StrPath, most: int = MOST_BYTES) -> bytes:
         return _read_to_end(descriptor, size, path, most)
     finally:
         os.close(descriptor)
-
-
-def in_words(count: int) -> str:
-    """``2 GiB``, of a power of two."""
-    for unit in ("bytes", "KiB", "MiB"):
-        if count < 1024 or count % 1024:
-            return f"{count:,} {unit}"
-        count //= 1024
-    return f"{count:,} GiB"
 
 
 def _open(path: StrPath) -> tuple[int, int]:
@@ -114,8 +108,8 @@ def _read_to_end(descriptor: int, size: int, path: StrPath, most: int) -> bytes:
         raise _too_large(path, most)
     parts: list[bytes] = []
     count = 0
-    # One more than there should be: as many as there should be are all of them, which one call tells of nearly every
-    # file. /proc tells no sizes.
+    # Ask for one byte more than the size, so that a single call shows the end of nearly every file. Files in /proc
+    # report no size.
     wanted = size + 1 if size else _PIECE
     while count <= most:
         asked = min(wanted, most + 1 - count)
@@ -145,5 +139,5 @@ def _check_kind(mode: int, path: StrPath) -> None:
 
 def _too_large(path: StrPath, most: int) -> TooLargeError:
     return TooLargeError(
-        errno.EFBIG, f"more than {in_words(most)}, the most that is read of such a file", os.fspath(path)
+        errno.EFBIG, f"more than {format_limit(most)}, the most that is read of such a file", os.fspath(path)
     )

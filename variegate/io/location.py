@@ -21,7 +21,7 @@ _WEB = ("http", "https")
 class Location:
     """A path of this machine, or an address that fsspec reads; a pattern of such, until it is expanded.
 
-    ``str`` and ``repr`` hold no secret, so that a location may stand in any message; what opens files asks for
+    ``str`` and ``repr`` hold no secret, so that messages may name a location; code that opens files calls
     ``address()``. ``protocols``: of an address, the outermost first (zip, https for ``zip://a::https://host/b.zip``);
     none for a path of this machine.
     """
@@ -35,8 +35,7 @@ class Location:
         """``file://`` addresses and ``~`` become ordinary local paths.
 
         ``chain``: accept addresses within one another (``zip://a::https://host/b.zip``), of a source or destination
-        that a user typed. Elsewhere they raise ValueError: the outer file systems of fsspec may run what the inner
-        file says.
+        that a user typed. Other chains raise ValueError: fsspec's outer file systems may run code from the inner file.
         """
         if isinstance(spec, Location):
             return spec
@@ -50,7 +49,7 @@ class Location:
 
     @classmethod
     def of(cls, address: str) -> Location:
-        """Of a path or address just as it is opened, such as what a pattern matched: ``~`` is a letter of it."""
+        """A location from a literal path or address, such as a match of a pattern: ``~`` is an ordinary character."""
         return cls(address, shown(address), tuple(protocols(address))) if is_url(address) else cls(address, address)
 
     def __str__(self) -> str:
@@ -60,7 +59,7 @@ class Location:
         return f"Location({self._shown!r})"
 
     def address(self) -> str:
-        """The path or address as it is opened, which may hold a password: never for messages."""
+        """The path or address to open, which may hold a password: never for messages."""
         return self._address
 
     @property
@@ -80,7 +79,7 @@ class Location:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """``name``, and the last part as it is opened where that may be secret: by one of them the kind is known."""
+        """``name``, and the last part of the address to open if that may be secret. The format follows from either."""
         if not self.is_url:
             return self.name, self._address.rpartition("/")[2]
         path = re.split("[?#]", self._address.partition("::")[0])[0]

@@ -1,4 +1,4 @@
-"""One process at a time: a lock on a file, which the death of its holder releases.
+"""File locks that the system releases when their holder dies.
 
 Not filelock's: before 4.3 it truncates the file whose content, the holder's mark, is shown; since then it requires
 Python 3.11, and its locks do not tell their holder either.
@@ -21,7 +21,7 @@ if sys.platform == "win32":
     def _try_lock(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 
-    # Windows keeps others from reading what is locked.
+    # Windows does not let others read a locked region.
     _MARK_AT = 1
 else:
     import fcntl
@@ -34,7 +34,7 @@ else:
 _MARK_LENGTH = 64
 # What file systems without locks say, some network disks among them.
 _WITHOUT = (errno.ENOLCK, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
-# So often somebody may remove the folder that is made.
+# Attempts, because another process may remove the folder just after it was made.
 _TURNS = 100
 
 
@@ -49,7 +49,7 @@ class FileLock:
         """Make the file and its folder, and wait until it is ours, calling ``while_waiting`` with the seconds so far.
 
         Without that function, raises BlockingIOError with the holder's mark where another process holds it. Returns
-        without the lock where there are none, as on some network disks. Raises OSError.
+        without the lock on file systems without locks, such as some network disks. Raises OSError.
         """
         turns = 0
         began = time.monotonic()

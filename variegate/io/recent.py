@@ -1,4 +1,4 @@
-"""Values in memory, of which the least recently used are dropped first."""
+"""A least-recently-used cache of values, bounded by bytes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RecentValues(Generic[Key, Value]):
             return found[0]
 
     def put(self, key: Key, value: Value, size: int) -> Value:
-        """Keep ``value``, of ``size`` bytes, in the place of an earlier one -> ``value``."""
+        """Store ``value``, which takes ``size`` bytes, and return it."""
         with self._lock:
             self._bytes += size - self._kept.pop(key, (None, 0))[1]
             self._kept[key] = value, size

@@ -44,7 +44,8 @@ class _Loader(yaml.SafeLoader):
         try:
             return super().construct_object(node, deep)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            # PyYAML's own for what a tag does not go with: "!!timestamp 1", "!!bool 1", the 31st of February.
+            # PyYAML's own errors for values that do not fit their tag: "!!timestamp 1", "!!bool 1", the 31st of
+            # February.
             kind = node.tag.removeprefix("tag:yaml.org,2002:")
             why = f" ({error})" if isinstance(error, ValueError) else ""
             message = f"{str(node.value)[:60]!r}, which is no {kind}{why}"

@@ -63,7 +63,7 @@ def policy_notes(policy: str, size: str, epoch: int) -> list[str]:
 
 
 def open_by_index(place: Any, on_error: str = "raise", annotations: Any = None) -> Samples:
-    """As ``open_source``, for workers that read any sample at any time: shards are indexed now."""
+    """``open_source`` for workers that read any sample at any time: shards are indexed now."""
     if not isinstance(place, (str, os.PathLike)):
         return open_source(place, stream=False)
     return open_source(place, stream=False, on_error=on_error, annotations=annotations)

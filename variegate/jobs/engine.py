@@ -34,7 +34,7 @@ class Engine:
     same time.
 
     Args:
-        devices: "auto" (all GPUs or, without one, the CPU in parts of about four cores), or a list of names of one
+        devices: "auto" (all GPUs or, without a GPU, the CPU in parts of about four cores), or a list of names of one
             kind: "cuda:0", ...; "cpu:0", "cpu:1", ... (virtual devices: parts of the CPU with a worker each). With
             ``workers="ray"``, devices of the cluster.
         workers: "process" (one spawned process per device; crashes are survived), "thread" (starts immediately) or
@@ -42,7 +42,7 @@ class Engine:
         allocation: device of a new task: "next_idle" (the next that has nothing to do), "round_robin" or "random" (by
             ``seed``).
         steal: let idle devices take tasks queued for others.
-        ordered: yield results in the order of the items; False yields them as they are ready.
+        ordered: yield results in the order of the items; False yields each when ready.
         num_threads: cores per device; None divides them evenly.
         transform, seed, dtype, layout, geometry: for ``map`` and ``map_image``, as for an ``Augmenter``.
         address: address of the Ray cluster. None uses the one that Ray is connected to or finds, else starts one on
@@ -51,7 +51,7 @@ class Engine:
         max_failures: failures of an item, processed alone, after which it is given up.
 
     Raises:
-        ValueError, TypeError: naming the argument, its value and what is accepted.
+        ValueError, TypeError: naming the argument, its value and accepted values.
         ImportError: for ``workers="ray"`` without Ray.
     """
 
@@ -79,7 +79,7 @@ class Engine:
             raise ValueError(f"address: {got}; accepted: None, or workers='ray'")
         self.transform = transform
         self._spec = MapSpec(transform or Identity(), seed, dtype, layout, geometry)
-        # Made to be checked: it says best what it does not accept.
+        # Created for its checks, whose messages are the most precise.
         self._spec.augmenter(num_threads=num_threads)
         self._rules = Rules(
             allocation, steal, ordered, heartbeat_timeout=heartbeat_timeout, max_failures=max_failures, seed=int(seed)
@@ -157,16 +157,16 @@ class Engine:
     ) -> Any:
         """Augment one image that may exceed memory, band by band, on all devices: CPUs or GPUs, also of a Ray cluster.
 
-        Pixels are, to the bit, those of ``Augmenter(transform, seed=seed)([image], [id], epoch, copy)``. Sides may be
-        longer than that accepts, unless the transform moves pixels by more than whole shifts and resizes.
+        Pixels equal, to the bit, ``Augmenter(transform, seed=seed)([image], [id], epoch, copy)``. Sides may be longer
+        than that accepts, unless the transform moves pixels by more than whole shifts and resizes.
 
         Args:
             image: path of a .npy, TIFF (tiled, or in uncompressed strips) or Zarr file; or a uint8 array [H, W, C] with
                 up to 32 channels, or [H, W].
             transform: replaces the engine's own; must not mix images.
             out: path of the result, .npy, .tif, .tiff or .zarr, which replaces an existing one when complete; until
-                then, images between passes lie in the same folder. None returns an array. TIFF and Zarr need
-                ``pip install 'variegate[tiles]'``. With ``workers="ray"``, all machines must see both files.
+                then, intermediate images are in the same folder. None returns an array. TIFF and Zarr need ``pip
+                install 'variegate[tiles]'``. With ``workers="ray"``, all machines must see both files.
             tile: side of tiles and chunks in the result, and the most lines of a band, 1 to 16,384; for .tif a multiple
                 of 16.
             id, epoch, copy: further inputs of the random numbers.
@@ -178,7 +178,7 @@ class Engine:
             the transform normalizes. Files have channels last.
 
         Raises:
-            TypeError, ValueError: naming the argument and what is accepted.
+            TypeError, ValueError: naming the argument and accepted values.
             SourceError: for a file that cannot be read.
             EngineError: if no device is left or the result cannot be written.
         """
@@ -207,7 +207,7 @@ class Engine:
             feed: the tasks.
             ordered: None for the engine's own setting.
             max_items: limit of items read from the feed but not yet yielded.
-            has_room, stop, on_turn: as for ``run_tasks``, which also describes what is raised.
+            has_room, stop, on_turn: see ``run_tasks``, also for errors.
 
         Workers start when the iteration does, and end when it ends or is closed.
         """

@@ -21,7 +21,7 @@ from variegate.transforms import Transform
 from variegate.workers.protocol import EngineError, Job, Result, error_line, is_devices_fault
 from variegate.workers.run import FailedItem, FinishedItems, Payload
 
-# A task: enough images that handing it over costs little beside making them, few enough that devices balance.
+# Images per task: enough that sending a task costs little, few enough that devices balance.
 _TASK_IMAGES = 32
 _TASK_BYTES = 16 << 20
 # Images and results that are under way, per device.
@@ -30,7 +30,7 @@ _AHEAD_BYTES = 128 << 20
 
 
 class ImageTask(NamedTuple):
-    """An image as it is sent to a worker."""
+    """An image to be sent to a worker."""
 
     image: Any
     id: int
@@ -51,7 +51,7 @@ class MapSpec:
     names: tuple[str, ...] = ()
 
     def augmenter(self, device: str = "cpu", num_threads: int | None = 1) -> Augmenter:
-        """Raises ValueError or TypeError for what it does not accept."""
+        """Raises ValueError or TypeError for invalid arguments."""
         return Augmenter(self.transform, device, self.seed, self.dtype, self.layout, num_threads, self.geometry)
 
     def check(self) -> None:
@@ -65,7 +65,7 @@ class MapSpec:
 
 
 class MapJob(Job):
-    """On one device."""
+    """Augments images on one device."""
 
     def __init__(self, work: MapSpec, augmenter: Augmenter) -> None:
         self._work = work
@@ -108,7 +108,7 @@ def map_images(
     ordered: bool,
     quarantined: list[tuple[int, str]] | None,
 ) -> Generator[Any, None, None]:
-    """``run``: an engine's, for a ``MapSpec``; ``quarantined``: where bad images are noted; None: they are raised."""
+    """``run``: an engine's, for a ``MapSpec``; ``quarantined``: collects failed images; None: they are raised."""
     ahead = _Ahead(num_devices * _AHEAD_BYTES)
     results = run(ahead.tasks(images), max_items=num_devices * _AHEAD_IMAGES, has_room=ahead.has_room)
     try:
@@ -170,7 +170,7 @@ class _Ahead:
 
 
 def iter_images(images: Any, ids: Iterable[int] | None, given: Mapping[str, Iterable[Any]]) -> Iterator[ImageTask]:
-    """Images with what belongs to them. Raises TypeError or ValueError, later with the number of the first bad one."""
+    """Images with their targets. Raises TypeError or ValueError, later with the number of the first bad one."""
     if isinstance(images, (np.ndarray, torch.Tensor)) and images.ndim != 4:
         raise ValueError(f"images: got shape {tuple(images.shape)}; accepted: one [N, H, W, C], or images one by one")
     try:

@@ -30,8 +30,8 @@ _COLUMNS = ("file", "status", "reason", "source", "height", "width", "shard_byte
 class Packed:
     """Result of ``vg.pack``: counts, and bytes of the source, of the shards and of the index.
 
-    ``kept``: JPEG files copied unchanged. ``skipped``: unreadable samples as (name, reason), including those of earlier
-    runs. ``bytes_before``: bytes of the source's files (or pixels). ``statistics``: mean and standard deviation of the
+    ``kept``: JPEG files copied unchanged. ``skipped``: unreadable samples as (name, reason), also from earlier runs.
+    ``bytes_before``: bytes of the source's files (or pixels). ``statistics``: mean and standard deviation of the
     pixels.
     """
 
@@ -101,7 +101,7 @@ def pack(
     Args:
         source: anything that ``vg.open_source`` accepts.
         destination: a folder, or a URL that fsspec writes to.
-        stop: once set, the run finishes what it has begun and raises KeyboardInterrupt.
+        stop: once set, the run finishes started parts and raises KeyboardInterrupt.
         on_event: called with ``ExpansionProgress`` and ``Skipped`` events.
         options: fields of ``PackingOptions``, as the options of ``variegate pack``: size, quality, keep_jpeg, format,
             shard_size, devices (or a list of them), workers, threads, resume, on_error, ....

@@ -35,7 +35,7 @@ from variegate.threads import default_threads
 
 @dataclass
 class Totals:
-    """Rows of a packing, added up. ``shards``: bytes by name; ``kept``: files copied as they were."""
+    """Rows of a packing, added up. ``shards``: bytes by name; ``kept``: files copied unchanged."""
 
     sums: PixelSums = field(default_factory=PixelSums)
     shards: dict[str, int] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class PackPlan(Plan):
     """Every sample of a source once, an item each, in shards of ``shard_size`` images."""
 
     short_side: int | None = None  # larger pictures are reduced so that their shorter side has this many pixels
-    keep_jpeg: bool = False  # JPEG files are copied as they are; other kinds are encoded
+    keep_jpeg: bool = False  # copy JPEG files unchanged; encode other kinds
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -91,7 +91,7 @@ class PackPlan(Plan):
 
     @property
     def has_index(self) -> bool:
-        """JPEG files come out, so that an entropy index is made of them."""
+        """True if outputs are JPEG files, for which an entropy index is made."""
         return self.layout != "raw"
 
     def sample_name(self, index: int) -> str:
@@ -122,7 +122,7 @@ Image_HWC = UInt8Array
 
 
 class Origin(NamedTuple):
-    """Bytes of a sample's file or pixels, channels that a loader shows, and the file if it is copied as it is."""
+    """Bytes of a sample's file or pixels, channels that a loader returns, and the file if it is copied unchanged."""
 
     nbytes: int
     shown: int
@@ -130,7 +130,7 @@ class Origin(NamedTuple):
 
 
 class ShardEntry(NamedTuple):
-    """Entry of an image in shards. ``key``, ``entries``: of the entropy index, 0 where there is none."""
+    """Entry of an image in shards. ``key``, ``entries``: for the entropy index, 0 without entries."""
 
     shape: tuple[int, int, int, int]
     key: int = 0
@@ -138,7 +138,7 @@ class ShardEntry(NamedTuple):
 
 
 class PackJob(ExpansionJob):
-    """Reads, decodes, reduces, encodes, and makes entries for the index of what it encoded."""
+    """Reads, decodes, reduces and encodes images, and makes entry points for encoded JPEGs."""
 
     _plan: PackPlan
 
@@ -159,7 +159,7 @@ class PackJob(ExpansionJob):
         return np.ascontiguousarray(image[:, :, :1]) if is_gray else image, Origin(len(data), 3, kept)
 
     def _make_copy(self, group: list[DecodedItem], copy: int) -> None:
-        """Only larger images than are wanted are reduced."""
+        """Only images larger than requested are reduced."""
         most = self._plan.short_side
         is_large = [most is not None and min(one.decoded.pixels.shape[:2]) > most for one in group]
         if large := list(compress(group, is_large)):
@@ -177,7 +177,7 @@ class PackJob(ExpansionJob):
         else:
             data = encode_image(image, "jpg", self._plan.quality) if origin.kept is None else origin.kept
             try:
-                # What a reader gets, which is a little beside what was encoded.
+                # Statistics are over decoded pixels, which differ slightly from the encoded ones.
                 about |= _sums(image if origin.kept is not None else read_image(data), 3)
             except DecodeError as error:
                 raise ValueError(error.reason) from error
@@ -247,7 +247,7 @@ def _entries_of(storage: Storage, shard: str) -> dict[int, bytes]:
 
 
 def _look_through(storage: Storage, shard: str) -> dict[int, bytes]:
-    """An index of the shard itself is not left beside it."""
+    """No index of the shard itself is left next to it."""
     entries = dict[int, bytes]()
     with (
         TemporaryDirectory(prefix="variegate-") as folder,

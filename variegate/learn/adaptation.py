@@ -44,18 +44,18 @@ class Adaptation:
         """Take the ids of the scores that were noted last. ``keep``: bool [N], False for padding rows."""
 
     def end_step(self) -> list[float]:
-        """The sum of the magnitudes of the step and their number, to be added up over ranks; empty without any."""
+        """The sum of the step's magnitudes and their number, to be summed over ranks; empty without magnitudes."""
         return []
 
     def log_fields(self, steps: int, sums: list[float]) -> list[dict[str, float]]:
-        """Log fields of so many steps, from the sums of ``end_step`` over all ranks."""
+        """Log fields of ``steps`` steps, from the sums of ``end_step`` over all ranks."""
         return [{}] * steps
 
     def synchronize(self, over_ranks: OverRanks = lambda values: values) -> None:
-        """Exchange what was noted; every rank calls it."""
+        """Exchange recorded magnitudes; every rank calls it."""
 
     def end_epoch(self) -> None:
-        """Use what was noted from the next epoch on."""
+        """Use recorded magnitudes from the next epoch on."""
 
     def record(self, out: Path, epoch: int) -> None:
         """Write the magnitudes of the epoch."""

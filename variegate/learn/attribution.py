@@ -51,8 +51,8 @@ _NOT_STRENGTHS = frozenset({"expand", "random", "normalized"})
 class Effect:
     """Loss that an operation adds, with its standard error, over ``draws`` augmentations.
 
-    ``low``, ``high``: range of the operation's argument, NaN without one. ``is_relative``: every augmentation has one
-    of several operations or strengths, so that ``added`` is the difference to their mean.
+    ``low``, ``high``: range of the operation's argument, NaN without an argument. ``is_relative``: every augmentation
+    has one of several operations or strengths, so that ``added`` is the difference to their mean.
     """
 
     operation: str
@@ -79,7 +79,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Attribution:
-    """Loss that the operations of a training's augmentation add; ``print`` shows a table.
+    """Loss that each operation of a training's augmentation adds; ``print`` shows a table.
 
     Attributes:
         run: folder of the training.
@@ -233,8 +233,8 @@ def _effects(losses: Float64Array, uses: Uses, bins: int) -> list[Effect]:
 def fit(losses: Float64Array, is_drawn: Float64Array) -> tuple[Float64Array, Float64Array, BoolArray]:
     """Regress losses [images, draws] on columns [images, draws, P], with an effect for each image.
 
-    Returns effects, their standard errors (both NaN for columns that do not vary within any image), and whether an
-    effect is relative to others, each [P].
+    Returns effects, their standard errors, and flags of effects that are relative to other columns, each [P]. The
+    first two are NaN for columns that do not vary within any image.
     """
     centered = is_drawn - is_drawn.mean(1, keepdims=True)
     varies = centered.any((0, 1))

@@ -1,4 +1,4 @@
-"""Ranks of a training: how processes meet and exchange values, and how their copies of a model are averaged."""
+"""Ranks of a training: processes connect, exchange values, and average their copies of a model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class RanksError(RuntimeError):
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process's rank. ``messages``, ``saving``: groups over CPUs; checkpoints are agreed on while steps go on."""
+    """This process's rank and the collective operations. ``messages``, ``saving``: groups over CPUs; checkpoints are
+    agreed on while steps go on."""
 
     rank: int = 0
     ranks: int = 1
@@ -58,7 +59,7 @@ class Ranks:
         return added.tolist(), highest.tolist()
 
     def highest(self, values: Int32Array) -> Int32Array:
-        """Of each place, over all ranks; every rank calls it."""
+        """Elementwise maximum over all ranks; every rank calls it."""
         if self.ranks > 1:
             dist.all_reduce(torch.from_numpy(values), dist.ReduceOp.MAX, group=self.messages)
         return values
@@ -142,7 +143,7 @@ class Replicas:
         self.ranks = ranks
 
     def warm_up_backward(self, add_gradients: Callable[[], object]) -> None:
-        """Run a backward pass before the first step if the order of gradients depends on it; nothing is learnt."""
+        """Run a backward pass before the first step if the order of gradients depends on it; weights do not change."""
 
     def no_sync_unless_last(self, is_last: bool) -> AbstractContextManager[Any]:
         """Context of a forward and backward pass. ``is_last``: of the batches accumulated in a step."""
@@ -176,8 +177,8 @@ class GradientAveraging(Replicas):
         self.model = self.replicated
 
     def warm_up_backward(self, add_gradients: Callable[[], object]) -> None:
-        # DDP sends gradients in the order of the first backward pass. With three or more ranks sums depend on that
-        # order by a rounding, so that a resumed run has to find the same order before its first step.
+        # DDP sends gradients in the order of the first backward pass. With three or more ranks, sums depend on that
+        # order by a rounding. A resumed run therefore needs the same order before its first step.
         kept = copy.deepcopy(self.module.state_dict())
         add_gradients()
         self.module.zero_grad(set_to_none=True)

@@ -16,7 +16,7 @@ from variegate.learn.step import in_channels_last
 from variegate.loader import Batch, Loader
 from variegate.transforms import Transform
 
-# Images for models that are initialized by images.
+# Images for models that are initialized from images.
 _MIN_PLAIN = 64
 _MAX_PLAIN = 2048
 _MAX_PLAIN_VALUES = 1 << 23
@@ -45,7 +45,7 @@ def classes_of(source: Samples, place: str) -> tuple[str, ...]:
     if len(present) == 1 < len(names):
         has = f"has images of one class ({names[int(present[0])]}), of {len(names)}"
         raise SourceError(f"{place}: {has}; accepted: two or more")
-    # A folder's own notes name those that it has listed.
+    # A folder's own notes name its files.
     reported = source.empty_classes
     empty = [name for name, count in zip(names, counts.tolist(), strict=True) if count == 0 and name not in reported]
     if empty:

@@ -61,14 +61,14 @@ class Candidate(Row):
         return baseline.with_row(self, "policies")
 
     def transform(self, baseline: BaselineAugmentation, epochs: int) -> T.Transform:
-        """All that is done to images that train with it."""
+        """The full transform of images that train with this row."""
         policy = self.loaded(epochs)
         if is_whole(policy):
             self.check_is_whole("policies")
         return self.around(baseline).with_policy(policy)
 
     def without_images(self) -> T.Transform:
-        """For a training whose images are not known. Raises ValueError for what depends on their size."""
+        """The transform for a training whose images are unknown. Raises ValueError for what depends on their size."""
         if self.crop != 0 or self.cutout is None or self.is_adaptive:
             raise ValueError(f"policies: got {self.name!r}, which needs images; accepted with a source as objective")
         flip = T.RandomHorizontalFlip() if self.flip else None
@@ -97,7 +97,8 @@ def candidates_of(policies: Sequence[Any] | Mapping[str, Any]) -> dict[str, Cand
 
 
 def describe_rows(rows: Sequence[Candidate]) -> dict[str, Any]:
-    """Their names, and a digest of what these stand for: a file may change. Raises ValueError for Python functions."""
+    """Names of the rows, and a digest of their content, because a file may change. Raises ValueError for Python
+    functions."""
     contents = [
         [one.crop, one.flip, one.cutout, None if (policy := one.loaded()) is None else policy.to_dict()] for one in rows
     ]

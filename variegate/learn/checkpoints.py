@@ -1,4 +1,4 @@
-"""The folder of a training: its settings, and checkpoints to resume from, one file per rank."""
+"""The folder of a training: its settings, and checkpoints for resuming, one file per rank."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def check_out(folder: Path) -> None:
 
 
 def with_choices_of_run(options: TrainOptions, ranks: int) -> TrainOptions:
-    """Options that are left open get what the run in ``out`` chose, because the free memory may have changed. Raises
+    """Fill open options with the choices of the run in ``out``, because the free memory may have changed. Raises
     ResumeError."""
     theirs = _settings(options.out) or {}
     kept: dict[str, Any] = {}

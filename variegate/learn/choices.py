@@ -12,6 +12,7 @@ import torch
 from variegate.data.samples import Samples
 from variegate.decode import read_image
 from variegate.errors import DecodeError
+from variegate.io.amounts import pluralize
 from variegate.learn.models import build_model, seeded_weights
 from variegate.loader.cache import available_memory
 from variegate.options.fit import FitOptions
@@ -38,16 +39,16 @@ _LEAST_BATCH = 8
 _STEPS = 8
 # Of the memory that is free, for a batch size that is chosen; the estimate may be that much too low.
 _USED_SHARE = 0.75
-# Per image, besides what the backward pass needs: gradients of the largest layers, and batches that are loaded ahead.
+# Per image, besides activations: gradients of the largest layers, and prefetched batches.
 _LARGEST_LAYERS = 3
 _LOADED_COPIES = 6
 
 
 @dataclass(frozen=True)
 class Purpose:
-    """Bounds of a kind of training. ``side``: largest side that images are resized to; those with a side below
-    ``least_side`` never keep their size. ``images_seen``: over all epochs, of which there are from ``least_epochs`` to
-    ``most_epochs``."""
+    """Bounds of a kind of training. ``side``: largest side that images are resized to; images with a side below
+    ``least_side`` are always resized. ``images_seen``: over all epochs; the number of epochs is between
+    ``least_epochs`` and ``most_epochs``."""
 
     side: int
     least_side: int
@@ -93,7 +94,7 @@ def choose(
     batch_size: int | None = None,
     epochs: int | None = None,
 ) -> Choice:
-    """Choose the arguments that are None."""
+    """Choose values for arguments that are None."""
     is_kept = keeps_size(data.sizes, purpose) and size in (None, data.sizes[0])
     size = size or choose_size(data.sizes, purpose)
     model = model or _choose_model(data.images, max(size))
@@ -142,14 +143,14 @@ def choose_batch(train: int) -> int:
 
 
 def choose_epochs(train: int, purpose: Purpose) -> int:
-    """As many epochs of ``train`` images as see those of the purpose, within its bounds."""
+    """Number of epochs of ``train`` images that reaches the purpose's ``images_seen``, within its bounds."""
     seen = round(purpose.images_seen / max(1, train))
     return max(purpose.least_epochs, min(purpose.most_epochs, seen))
 
 
 def _choose_model(images: int, side: int) -> str:
-    """The network for so many images of a longer side. Above 64 pixels its first layer has a stride, so that the blocks
-    see at most 64."""
+    """Choose the network by the number of images and their longer side. Above 64 pixels its first layer has a stride,
+    so that the blocks see at most 64."""
     model = _SMALL_MODEL if images < _SMALL_BELOW else LARGE_MODEL
     stem = 1
     while side > stem * LARGEST_KEPT and stem < _MOST_STEM:
@@ -158,13 +159,13 @@ def _choose_model(images: int, side: int) -> str:
 
 
 def _reason(choice: Choice, data: Data) -> str:
-    many = f"{data.images:,} images"
+    many = pluralize(data.images, "image")
     if data.sizes and len(set(data.sizes)) == 1:
         many += f" of {_text(data.sizes[0])}"
     elif data.sizes:
         height, width = (statistics.median_low(one) for one in zip(*data.sizes, strict=True))
         many += f" of several sizes, about {_text((height, width))}"
-    epochs = f"{choice.epochs} epoch{'s' if choice.epochs > 1 else ''}"
+    epochs = pluralize(choice.epochs, "epoch")
     chosen = f"{choice.model}, {epochs}, batches of {choice.batch_size} images of {_text(choice.size)}"
     return f"{chosen}: {many}"
 
@@ -220,7 +221,7 @@ class Memory:
 
 
 def memory_of(model: str, channels: int, classes: int, size: Size, options: FitOptions, seed: int) -> Memory | None:
-    """Memory of a step: weights with their gradients and state, and what the backward pass needs of each image.
+    """Memory of a step: weights with their gradients and state, and activations per image.
 
     Measured on the CPU with two black images and a model of its own. None for a model that does not run there.
     """

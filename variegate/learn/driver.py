@@ -33,7 +33,7 @@ from variegate.workers.devices import choose_devices, kind_of
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that this search cannot go on from; the line says which, why, and what to do."""
+    """A checkpoint from which this search cannot resume; the message names the file, the reason, and a remedy."""
 
 
 class PopulationSearch(ABC):
@@ -49,12 +49,12 @@ class PopulationSearch(ABC):
     def run(self, on_event: OnEvent = notes_as_warnings, stop: Event | None = None) -> Schedule | None:
         """-> the schedule, written to the folder too; None where ``stop`` was set before the end.
 
-        A folder with an unfinished search of the same settings is gone on with, from its last whole step: what the
-        log has outlasts a crash or a power failure.
+        A folder with an unfinished search of the same settings is resumed from its last complete step; the log survives
+        a crash or a power failure.
 
-        Raises SourceError for a folder that holds anything else, or that another run is writing to; CheckpointError and
-        LogError for damaged files; WriteError; LostPopulationError where every member diverged; and what the back end
-        raises.
+        Raises SourceError for a folder with other content, or if another run is writing to it; CheckpointError and
+        LogError for damaged files; WriteError; LostPopulationError if every member diverged; and errors of the back
+        end.
         """
         with self.run_settings.claimed(self.folder, self.backend):
             if not self._train(on_event, stop):
@@ -69,8 +69,7 @@ class PopulationSearch(ABC):
 
 
 def search_devices(devices: str | Sequence[str] = "auto", members: int = 1) -> list[str]:
-    """At most ``members`` devices, of a list or as typed; "auto": all GPUs, else a CPU for each core. Raises
-    ValueError."""
+    """At most ``members`` devices, from a list or text; "auto": all GPUs, else a CPU per core. Raises ValueError."""
     if devices != "auto":
         typed = devices.split(",") if isinstance(devices, str) else devices
         names = choose_devices([name.strip() for name in typed])
@@ -179,11 +178,11 @@ class LocalSearch(PopulationSearch):
         return self.path / f"{step}-{number}.pt"
 
     def _files(self) -> dict[Path, int]:
-        """With the step of each."""
+        """Checkpoint files, each with its step."""
         return {path: int(path.name.partition("-")[0]) for path in self.path.glob("[0-9]*-[0-9]*.pt")}
 
     def _write(self, step: int, number: int, score: float) -> None:
-        """A member after a step, from the last of which nobody goes on."""
+        """Write a member's checkpoint; after the last step no other member needs it."""
         state = None if step == self.run_settings.settings.steps else self._members[number].state_dict()
         buffer = io.BytesIO()
         described = {"run": self.run_settings.describe(), "step": step, "member": number}
@@ -199,7 +198,7 @@ class LocalSearch(PopulationSearch):
                 path.unlink()
 
     def _load(self, history: History) -> None:
-        """Load the members' states. Those that have trained the next step do not train it again."""
+        """Load the members' states. Members that have trained the next step do not train it again."""
         step = len(history.steps)
         for path, number in sorted(self._files().items()):
             if number > step + 1:

@@ -1,4 +1,4 @@
-"""Events that trainings, searches, races and evaluations report to ``on_event``, one at a time."""
+"""Events that training, searches, races and evaluations send to ``on_event``, one at a time."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from variegate.events import Note
+from variegate.io.amounts import pluralize
 
 
 @dataclass(frozen=True)
 class Started:
     """Images are decoded and all sizes are known.
 
-    ``images``, ``train``, ``score``, ``test``: numbers of images in all, that train, that score a training, and that
-    compare the result of a search. ``size``: (height, width). ``policies``: of a race or an evaluation, which trains
-    ``repeats`` times with each (at most, in a race) within ``budget`` seconds. ``members``: of a population.
+    ``images``, ``train``, ``score``, ``test``: numbers of all images, of images that train, that score a training, and
+    that compare the result of a search. ``size``: (height, width). ``policies``: of a race or an evaluation, which
+    trains ``repeats`` times with each (at most, in a race) within ``budget`` seconds. ``members``: of a population.
     """
 
     images: int
@@ -36,10 +37,10 @@ class Started:
 
     def __str__(self) -> str:
         compare = f", {self.test:,} compare" if self.test else ""
-        parts = f"{self.train:,} of {self.images:,} images train, {self.score:,} score{compare}"
-        epochs = f"{self.epochs:,} epoch{'s' if self.epochs > 1 else ''}"
-        members = f", {self.members} members" if self.members else ""
-        policies = f", {len(self.policies)} policies" if self.policies else ""
+        parts = f"{self.train:,} of {pluralize(self.images, 'image')} train, {self.score:,} score{compare}"
+        epochs = pluralize(self.epochs, "epoch")
+        members = f", {pluralize(self.members, 'member')}" if self.members else ""
+        policies = f", {pluralize(len(self.policies), 'policy')}" if self.policies else ""
         budget = "" if self.budget is None else f" within {self.budget:,.0f} s"
         size = f"{self.size[0]}x{self.size[1]}"
         return f"{parts}; {self.model}, {epochs}, batches of {self.batch_size}{members}{policies}{budget}, {size}"
@@ -86,7 +87,7 @@ def describe_scores(line: Mapping[str, Any]) -> str:
 class Training:
     """A training run with a candidate is over.
 
-    ``round``: those of stage n of a race begin at 1000 * n. ``score``: NaN if it diverged. ``seconds``: of this
+    ``round``: rounds of stage n of a race begin at 1000 * n. ``score``: NaN if it diverged. ``seconds``: of this
     training. ``elapsed``: seconds of the race so far.
     """
 
@@ -103,13 +104,13 @@ class Training:
 
 @dataclass(frozen=True)
 class Resumed:
-    """So many of ``total`` training runs were done before."""
+    """A race or an evaluation resumed: ``done`` of ``total`` training runs were finished before."""
 
     done: int
     total: int
 
     def __str__(self) -> str:
-        return f"resuming after {self.done} of {self.total} training runs"
+        return f"resuming after {self.done:,} of {pluralize(self.total, 'training run')}"
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class Round:
 
 @dataclass(frozen=True)
 class SearchProgress:
-    """Progress of a population: a member's turn is over, or a step, whose ``rows`` are then those of the log.
+    """Progress of a population, sent after each member and after each step, which has the log's ``rows``.
 
     ``members_done``: of ``members`` in this step. ``best``: score of the step before; NaN before the first.
     """
@@ -164,7 +165,7 @@ class SearchProgress:
 
 
 class InterruptedTrainingError(Exception):
-    """``stop`` was set before the end; the message says what is complete."""
+    """``stop`` was set before the end; the message names the finished steps."""
 
 
 def notes_as_warnings(event: Any) -> None:

@@ -32,7 +32,7 @@ from variegate.policies.whole import is_whole, whole_size
 
 Size = tuple[int, int]
 
-# Statistics of ImageNet, whatever the images, so that a model is used as it was trained.
+# ImageNet's statistics for all images, so that pretrained models see their usual inputs.
 _MEAN = (0.485, 0.456, 0.406)
 _STD = (0.229, 0.224, 0.225)
 _GRAY_MEAN = (0.449,)
@@ -170,7 +170,7 @@ class Feed:
         elif is_resized and row.crop is None:
             steps = resized_steps(row, size, before, baseline.fill)
         else:
-            # Photos are cropped to one size first if the row says by how many pixels it moves them.
+            # Photos are cropped to one size first if the row sets its shift in pixels.
             steps = [*(plain if is_resized else []), *before, *baseline.with_row(row, "policy").steps()]
         return T.Compose([*steps, *end]), scoring
 
@@ -230,7 +230,7 @@ def _first_image(source: Samples, place: str) -> tuple[int, tuple[int, int]]:
         try:
             data: Any = source.read(index).data
             pixels = np.asarray(read_image(data) if isinstance(data, bytes) else data)
-        except DecodeError:  # is told when it is loaded
+        except DecodeError:  # notes were already printed when the source was opened
             continue
         height, width = pixels.shape[:2]
         return 1 if pixels.ndim == 2 else pixels.shape[2], (height, width)

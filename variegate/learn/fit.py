@@ -258,8 +258,8 @@ class Fit:
         return {f"{part}/{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
 
     def load(self, tensors: Tensors, steps: int) -> None:
-        """Resume with copies of ``tensors`` after so many steps. Raises ValueError or LookupError for those of another
-        model."""
+        """Resume with copies of ``tensors`` after ``steps`` steps. Raises ValueError or LookupError for tensors of
+        another model."""
         parts: dict[str, Tensors] = {}
         for name, tensor in tensors.items():
             part, _, rest = name.partition("/")
@@ -351,8 +351,8 @@ class FitData:
         return int(self.samples.pixels(np.arange(1)).shape[3])
 
     def loader(self, transform: Transform, options: FitOptions, seed: int, adaptation: Adaptation | None) -> Loader:
-        """Batches that train. The rest of an epoch that fills no batch is left out. Raises ValueError for fewer images
-        than a batch has."""
+        """Batches that train. An incomplete last batch is dropped. Raises ValueError for fewer images than a batch
+        has."""
         check_batch(options.batch_size or 1, len(self.samples))
         conditions = adaptation.of_epoch if adaptation is not None and adaptation.has_magnitudes else None
         return self._loader(transform, options.batch_size or 1, seed=seed, drop_last=True, conditions=conditions)
@@ -362,7 +362,7 @@ class FitData:
         return self._loader(self.plain, _SCORED_BATCH, shuffle=False)
 
     def _loader(self, transform: Transform, batch_size: int, **more: Any) -> Loader:
-        # Several trainings share the cores of a machine; a GPU is to find its next batch ready.
+        # Parallel training runs share the cores of a machine; a GPU should find its next batch ready.
         prefetch = 2 if self.device.startswith("cuda") else 0
         return Loader(
             self.samples,
@@ -391,13 +391,13 @@ class FitData:
 
 
 def threads_each(devices: Sequence[str]) -> int | None:
-    """That augment for each of so many trainings at a time; None: all cores, for a single one."""
+    """Augmenting threads of each of ``trainings`` parallel training runs; None: all cores, for a single one."""
     return None if len(devices) == 1 else cores_each(len(devices))
 
 
 @contextmanager
 def one_thread_each(*devices: str) -> Iterator[None]:
-    """On a CPU a training uses one thread: sums come out the same whatever the machine, and small models faster."""
+    """On a CPU, training uses one thread: sums are equal on every machine, and small models train faster."""
     before = torch.get_num_threads()
     if "cpu" in devices:
         torch.set_num_threads(1)

@@ -62,9 +62,9 @@ class Settings:
 
 @dataclass(frozen=True)
 class Row:
-    """One member over one step. ``epoch``: the epochs that were over at its end. ``score``: at its end, NaN if lost.
-    ``policy``: what it trained with during the step. ``copied_from``: whose weights (and policy, perturbed) it goes on
-    with in the next step; None: its own."""
+    """A log row: one member over one step. ``epoch``: the epochs that were over at its end. ``score``: at its end, NaN
+    if lost. ``policy``: the policy during the step. ``copied_from``: the member whose weights (and perturbed policy) it
+    continues with in the next step; None: its own."""
 
     step: int
     epoch: int
@@ -74,7 +74,7 @@ class Row:
     copied_from: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it, which knows no NaN: a lost score is null."""
+        """JSON fields; NaN, a lost score, is null."""
         score = self.score if math.isfinite(self.score) else None
         return {**asdict(self), "score": score, "policy": list(self.policy)}
 
@@ -112,7 +112,7 @@ class History:
 
     @classmethod
     def of(cls, settings: Settings, rows: Sequence[Row]) -> History:
-        """Rows one after another; a last step of which some are missing is left out."""
+        """Group consecutive rows into steps; an incomplete last step is dropped."""
         size = settings.size
         steps = tuple(tuple(rows[i : i + size]) for i in range(0, len(rows) - size + 1, size))
         return cls(settings, steps)
@@ -128,7 +128,8 @@ class History:
 
     @property
     def best(self) -> int:
-        """The member with the highest score of the last step; of equals, the first. Raises ValueError without any."""
+        """The member with the highest score of the last step; of equals, the first. Raises ValueError without a
+        score."""
         scored = [row for row in self.steps[-1] if math.isfinite(row.score)] if self.steps else []
         if not scored:
             raise ValueError(f"best: got no score after {len(self.steps)} steps; accepted: a history with scores")
@@ -143,11 +144,11 @@ class LogError(ValueError):
 
 
 def read_log(path: StrPath) -> History:
-    """Read all that was written in full: a torn last line, and a last step of which members are missing, are left out.
+    """Read a log's complete steps; a torn last line, and a last step with missing members, are dropped.
 
     Raises LogError for other files, and for damage before the end; OSError where it cannot be read.
     """
-    lines = Path(path).read_bytes().split(b"\n")[:-1]  # What follows the last newline is torn, or nothing.
+    lines = Path(path).read_bytes().split(b"\n")[:-1]  # The text after the last newline is torn or empty.
     try:
         described = json.loads(lines[0])
         if described.pop("format") != FORMAT:
@@ -171,8 +172,8 @@ def read_log(path: StrPath) -> History:
 class PopulationLog:
     """The log of a running search. Usable as a context manager.
 
-    A new file gets the settings. The first ``steps`` steps of a log of this search, which ``read_log`` has checked,
-    are kept, and what follows is cut off. Raises WriteError (``append`` too).
+    A new file gets the settings. The first ``steps`` steps of an existing log of this search, checked by ``read_log``,
+    are kept; later lines are cut off. Raises WriteError (``append`` too).
     """
 
     def __init__(self, path: StrPath, settings: Settings, steps: int = 0) -> None:
@@ -212,7 +213,8 @@ class LineageSpan:
 
 
 def lineage(history: History, member: int | None = None) -> list[LineageSpan]:
-    """From epoch 0 to the last weights of ``member`` (None: the best), without gaps. Raises ValueError for others."""
+    """Segments from epoch 0 to the last weights of ``member`` (None: the best), without gaps. Raises ValueError for
+    others."""
     path = members_of(history, member)
     spans: list[LineageSpan] = []
     for rows, current in zip(history.steps, path, strict=True):
@@ -226,7 +228,7 @@ def lineage(history: History, member: int | None = None) -> list[LineageSpan]:
 
 
 def members_of(history: History, member: int | None = None) -> list[int]:
-    """For every step, the member in which the later ``member`` (None: the best) then was."""
+    """For every step, the ancestor at that time of ``member`` (None: the best)."""
     current = history.best if member is None else member
     if not history.steps or not 0 <= current < history.settings.size:
         got = f"{member!r} of a history of {len(history.steps)} steps"

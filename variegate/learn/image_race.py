@@ -1,4 +1,4 @@
-"""Races on labeled images, with drops and without: the trainings, the files, and the policy that a race leaves."""
+"""Races and evaluations on labeled images: training runs, files, and the resulting policy."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Subsets:
 
     @property
     def scored(self) -> int:
-        """The number of images that score a training."""
+        """Number of images that score a training."""
         return len(self.images) - self.train if self.test is None else len(self.test)
 
     def of(self, number: int) -> tuple[LabelledImages, LabelledImages]:
@@ -99,7 +99,7 @@ class TrainingPlan:
         check_batch(self.recipe.batch_size or 1, self.subsets.train)
 
     def describe(self) -> dict[str, Any]:
-        """All settings that affect a training, besides the images and the policy."""
+        """All settings that affect a training, except the images and the policy."""
         baseline = self.baseline(self.subsets.images)
         around = {"padding": baseline.padding, "flip": baseline.flip, "cutout": baseline.cutout}
         size = "x".join(map(str, baseline.size))
@@ -159,7 +159,7 @@ class ImageRace:
     def run(self, out: Path | None, on_event: OnEvent, stop: Event | None = None) -> RaceResult:
         """Run or resume a race with drops. Unless ``stop`` was set, the result is written to the folder ``out``.
 
-        Raises SourceError for a folder with anything else, WriteError, and what training raises.
+        Raises SourceError for a folder with other content, WriteError, and errors of training.
         """
         files = None if out is None else RaceFiles.in_folder(out)
         with self._runner(files, on_event, stop) as runner:
@@ -174,9 +174,9 @@ class ImageRace:
         return result
 
     def evaluate(self, files: RaceFiles | None, on_event: OnEvent, stop: Event | None = None) -> Evaluated:
-        """Run or resume a race that drops nobody; once ``stop`` is set, it has the trainings that are over.
+        """Run or resume a race that drops nobody; once ``stop`` is set, it returns the finished training runs.
 
-        Raises SourceError for the journal of another evaluation, WriteError, and what training raises.
+        Raises SourceError for the journal of another evaluation, WriteError, and errors of training.
         """
         jobs = [(number, name) for number in range(self.rules.rounds) for name in self.rows]
         with self._runner(files, on_event, stop) as runner:
@@ -187,7 +187,7 @@ class ImageRace:
 
     @contextmanager
     def _runner(self, files: RaceFiles | None, on_event: OnEvent, stop: Event | None) -> Iterator[TrainingRunner]:
-        """The runner of the trainings, with the journal of these files."""
+        """The runner of these training runs, with the journal in these files."""
         with ExitStack() as stack:
             journal = None if files is None else stack.enter_context(files.open(self._described))
             trainings = stack.enter_context(WholeTrainings(self.plan))
@@ -255,7 +255,7 @@ class ImageRace:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """Trainings of a race that dropped nobody, as many of them as are over."""
+    """Finished training runs of a race that drops nobody."""
 
     race: ImageRace
     trainings: tuple[Training, ...]
@@ -270,11 +270,11 @@ class Evaluated:
 
     @property
     def cost(self) -> str:
-        """Of the trainings, in words."""
+        """Cost of the training runs, in words."""
         return cost(len(self.trainings), sum(one.seconds for one in self.trainings))
 
     def diverged(self) -> list[str]:
-        """A line for each policy with trainings that diverged."""
+        """A line for each policy with diverged training runs."""
         lost = Counter(one.candidate for one in self.trainings if math.isnan(one.score))
         return [
             f"{name}: {number} of its training runs diverged (the loss is not finite) and count as 0; a lower --lr may "
@@ -283,7 +283,7 @@ class Evaluated:
         ]
 
     def describe(self) -> dict[str, Any]:
-        """Policies, pairs and verdicts, with what the intervals cover and the cost."""
+        """Policies, pairs and verdicts, with the scope of the intervals and the cost."""
         return {**describe(self.comparison), "scope": self.race.plan.subsets.scope, "cost": self.cost}
 
     def write(self, files: RaceFiles) -> None:
@@ -300,7 +300,7 @@ class Evaluated:
 
 
 class WholeTrainings(ExitStack):
-    """Trainings of a plan from the first epoch to the score, one at a time on each of its devices; use as a context."""
+    """Runs full training runs of a plan, one at a time on each of its devices; use as a context."""
 
     def __init__(self, plan: TrainingPlan) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A whole data set in a device's memory, decoded once; and what is done to its images besides a policy."""
+"""A full data set in a device's memory, decoded once, and its baseline augmentation."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def load_images(
 
 
 def _names(source: Samples, ids: UInt64Array) -> tuple[str, ...]:
-    """Of the samples with these ids."""
+    """Names of the samples with these ids."""
     every = source.ids(np.arange(len(source), dtype=np.int64))
     place = {number: index for index, number in enumerate(every.tolist())}
     return tuple(shown(str(source.name(place[number]))) for number in ids.tolist())
@@ -110,7 +110,7 @@ def split(
         )
     labels = images.labels.cpu().numpy()
     mixed = Permutation(total, seed, 0)(np.arange(total))
-    # Stable by class after mixing, so that what is drawn of a class is a random part of it.
+    # Stable by class after mixing, so that each class's selection is random.
     by_class = mixed[np.argsort(labels[mixed], kind="stable")]
     counts = np.bincount(labels, minlength=images.num_classes)
     parts = 1 if rest == 0 else 2
@@ -166,7 +166,7 @@ class BaselineAugmentation:
 
     @classmethod
     def of(cls, images: LabelledImages, padding: int, flip: bool, cutout: int) -> BaselineAugmentation:
-        """With the mean and deviation of these images' channels."""
+        """Create it with the mean and deviation of these images' channels."""
         found = [_mean_and_std(images.pixels[..., channel]) for channel in range(images.pixels.shape[3])]
         height, width = images.pixels.shape[1:3]
         mean = tuple(mean for mean, _ in found)
@@ -175,7 +175,7 @@ class BaselineAugmentation:
 
     @property
     def fill(self) -> tuple[int, int, int]:
-        """The mean as a color; of grayscale images, three equal levels."""
+        """The mean as a fill color; for grayscale images, three equal values."""
         red, green, blue = (round(255 * mean) for mean in (self.mean if len(self.mean) == 3 else self.mean[:1] * 3))
         return red, green, blue
 
@@ -193,11 +193,11 @@ class BaselineAugmentation:
 
     @property
     def plain(self) -> T.Transform:
-        """For images that are not trained on."""
+        """Transform of images that score."""
         return T.Normalize(self.mean, self.std)
 
     def with_policy(self, policy: T.Transform | None) -> T.Transform:
-        """All that is done to images that train; a whole policy has a crop, flip and cutout of its own.
+        """Full transform of images that train; a complete policy brings its own crop, flip and cutout.
 
         Raises ValueError for a policy that crops to another size.
         """

@@ -18,7 +18,7 @@ IDS_NAME = "ids.npy"
 
 
 class MagnitudeTable:
-    """One byte per sample: 0 to 255 for magnitudes from 0 to 1. ``codes`` is replaced, never changed in place, because
+    """A byte per sample: 0 to 255 for magnitudes from 0 to 1. ``codes`` is replaced, never changed in place, because
     loader threads may still read it."""
 
     def __init__(self, ids: Ids, codes: UInt8Array | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Members of a population: models that the search trains on images, and trainings that users supply."""
+"""Members of a population: models that the search trains on images, and training that users supply."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from variegate.learn.population import SearchStream, draw
 
 
 class PopulationMember(Protocol):
-    """A training that goes on step by step, and takes over another's state."""
+    """A training that runs in steps, and can copy another member's state."""
 
     def train(self, policy: Numbers, step: int, stop: Event | None = None) -> float | None:
         """Train the epochs of a step (from 1) -> the score; NaN if it diverged, None where ``stop`` was set."""
@@ -69,7 +69,7 @@ class ImageMember:
 
 
 class ObjectiveMember:
-    """A user's training; between steps its checkpoint is bytes, so that a step never sees what another one holds."""
+    """A user's training; between steps its checkpoint is bytes, so that steps share no objects."""
 
     def __init__(self, settings: Settings, step: Step, number: int) -> None:
         self._settings = settings
@@ -106,19 +106,19 @@ _ARRAY = "variegate:array"
 
 
 def packed(checkpoint: Any) -> torch.Tensor:
-    """A user's checkpoint as bytes. Raises ValueError for what does not come back from a file without running code."""
+    """A user's checkpoint as bytes. Raises ValueError for objects that cannot be loaded without running code."""
     buffer = io.BytesIO()
     torch.save(_as_tensors(checkpoint, "checkpoint"), buffer)
     return torch.frombuffer(bytearray(buffer.getvalue()), dtype=torch.uint8)
 
 
 def unpacked(data: torch.Tensor) -> Any:
-    """The checkpoint as it was; tensors of a GPU are on the CPU."""
+    """Unpack the checkpoint; GPU tensors return to the CPU."""
     return _as_arrays(torch.load(io.BytesIO(data.numpy().tobytes()), map_location="cpu", weights_only=True))
 
 
 def _as_tensors(value: Any, where: str) -> Any:
-    """With a marked tensor for each array, which ``torch.load`` would refuse."""
+    """Replace each array, which ``torch.load`` would refuse, by a marked tensor."""
     if type(value) in _PLAIN:
         return value
     if type(value) is bytes:  # torch 2.5 reads no others without running code

@@ -41,7 +41,7 @@ _LONGEST_NAME = 100
 # Numbers that a model of timm may hold beyond one per byte of the file: tables that are computed, not stored.
 _COMPUTED_NUMBERS = 4 << 20
 _FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye)
-# What a damaged file may raise, besides OSError.
+# Errors that a damaged file may raise, besides OSError.
 DAMAGE = (
     RuntimeError,
     ValueError,
@@ -100,7 +100,7 @@ def load_model(
 
     Raises:
         ModelError: for a file that is not a ``model.pt`` or lacks entries, a model that needs ``model=`` or cannot be
-            made, and weights that do not fit it.
+            made, and unsuitable weights.
         FileNotFoundError: if there is no such file.
         ValueError: naming ``device``.
     """
@@ -140,7 +140,7 @@ def read_saved(path: Path) -> Any:
     Raises OSError, ModelError and ``DAMAGE``.
     """
     with zipfile.ZipFile(path) as archive:
-        # torch.save does not compress, so that a larger content is none of its files.
+        # torch.save does not compress, so a larger content is not its own.
         if sum(entry.file_size for entry in archive.infolist()) > path.stat().st_size:
             raise ModelError(f"{path}: is damaged: its entries are larger than the file")
     return torch.load(path, map_location="cpu", weights_only=True)

@@ -29,14 +29,14 @@ _EPSILON = 1e-12
 # A shift that is this many times its parameter moves as by a learning rate of 64, the paper's for them, against the
 # others' 1; weight decay means the same to both.
 _SHIFT = 8.0
-# Added to variances, of normalized images about 1 to 10, so that nothing is divided by zero.
+# Added to variances, about 1 to 10 for normalized images, to avoid division by zero.
 _LEAST_VARIANCE = 5e-4
 
 
 class Airbench(nn.Module):
     """Scores [N, ``num_classes``] of images [N, ``in_channels``, H, W] with sides of 9 pixels or more.
 
-    A convolution whose weights ``initialize`` makes whiten patches, then three blocks that begin as the identity,
+    A convolution whose weights ``initialise`` sets to whiten patches, then three blocks that begin as the identity,
     without learnt scales of batch norm. ``width``: share of the paper's channels. Raises ValueError.
     """
 
@@ -94,7 +94,7 @@ class _ShiftedNorm(nn.BatchNorm2d):
 
 
 def _convolution(narrow: int, wide: int) -> nn.Conv2d:
-    """As many of its outputs as there are inputs begin as them."""
+    """The first outputs, one per input, begin as the identity."""
     made = nn.Conv2d(narrow, wide, 3, padding="same", bias=False)
     nn.init.dirac_(made.weight[: min(narrow, wide)])
     return made
@@ -121,7 +121,7 @@ ACCEPTED = (
 
 
 class ModelError(ValueError):
-    """A model that cannot be made. The message is one printable line, whatever a file or a library put into it."""
+    """A model that cannot be made. The message is one printable line, whatever text a file or a library contributed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(speakable(shortened(" ".join(message.split()))))
@@ -133,8 +133,8 @@ def build_model(name: str, num_classes: int, in_channels: int = 3, **of_timm: An
     ``name``: "wrn-28-2", "airbench-94", "timm:resnet18" (timm must be installed), or "package.module:factory": a
     callable that is given ``num_classes`` as a keyword. ``of_timm``: further arguments of ``timm.create_model``.
 
-    Raises ModelError for a name that is none of these, for a model that cannot be made, and for arguments of timm's
-    with another's.
+    Raises ModelError for an unknown name, for a model that cannot be built, and for timm's arguments with another
+    model.
     """
     prefix, _, rest = name.partition(":")
     if prefix == "timm" and rest:
@@ -172,7 +172,7 @@ def model_to_train(name: str, num_classes: int, in_channels: int, device: str, s
 
 
 def statistics_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and deviation of the images that timm's weights of timm:NAME have learnt from. Raises ModelError."""
+    """Mean and deviation of the images on which timm:NAME was pretrained. Raises ModelError."""
     name = name.removeprefix("timm:")
     try:
         found = _timm(name).models.get_pretrained_cfg(name)
@@ -188,7 +188,7 @@ def statistics_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
 def _timm(name: str) -> Any:
     try:
         return importlib.import_module("timm")
-    except Exception as error:  # what it imports may fail in any way
+    except Exception as error:  # imported packages may fail in any way
         if isinstance(error, ModuleNotFoundError) and error.name == "timm":
             raise ModelError(f"model timm:{name}: timm is not installed: pip install timm") from error
         raise ModelError(f"model timm:{name}: timm cannot be imported ({type(error).__name__}: {error})") from error
@@ -243,7 +243,7 @@ class WideResNet(nn.Module):
         self.head = nn.Linear(channels, num_classes)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
-                # He's normal initialization by the fan-out, as the authors have it.
+                # He's normal initialization by the fan-out, as in the paper.
                 fan_out = module.out_channels * module.kernel_size[0] * module.kernel_size[1]
                 nn.init.normal_(module.weight, 0.0, math.sqrt(2.0 / fan_out))
         nn.init.zeros_(self.head.bias)
@@ -272,29 +272,30 @@ class _Block(nn.Module):
         return out + kept
 
 
-# Beside the domains of samples, orders and searches, so that no two share a stream.
+# Distinct from the domains of samples, orders and searches, so that no two share a stream.
 _DOMAIN = 0x54524149
 
-# The CPU's generator is one for the whole process: of several trainings, one at a time draws from it.
+# The CPU's generator is global: parallel training runs draw from it one at a time.
 _CPU = RLock()
 
 
 @contextmanager
 def seeded_weights(seed: int) -> Iterator[None]:
-    """Weights drawn within follow from ``seed``; those of models for a GPU as well, which are made on the CPU."""
+    """Context manager: weights drawn within depend on ``seed`` only, also for GPU models, which are built on the
+    CPU."""
     with _CPU, seeded_generator(torch.default_generator, seed):
         yield
 
 
 def layer_seed(seed: int, time: int, rank: int = 0) -> int:
-    """Of what layers draw in an epoch, or in a step."""
+    """Seed of random layers in an epoch or a step."""
     words = rng.stream_key(seed, time, rank, _DOMAIN)
     return int(words[0]) << 32 | int(words[1])
 
 
 @contextmanager
 def seeded_generator(generator: torch.Generator, seed: int) -> Iterator[None]:
-    """Draws within follow from ``seed``; afterwards the generator goes on where it was."""
+    """Context manager: draws within depend on ``seed`` only; afterwards the generator resumes its earlier state."""
     state = generator.get_state()
     generator.manual_seed(seed)
     try:

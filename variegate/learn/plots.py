@@ -49,7 +49,7 @@ class PolicyRow(NamedTuple):
     shown: str | None = None
 
 
-# What an interval shows. Red is the color of limits.
+# Meaning of an interval, for labels. Red is the color of limits.
 _COLORS = {"better": GREEN, "worse": AMBER, None: BLUE}
 _MEANINGS = {"better": "shown to be better", "worse": "shown to be worse", None: "no difference shown"}
 _LINE_WIDTH = 100
@@ -97,8 +97,8 @@ def plot_race(result: RaceResult, path: str | Path) -> None:
 
 
 def plot_search(schedule: Schedule, comparison: Comparison | None, path: str | Path, *lines: str) -> None:
-    """Write a PNG of a search: its schedule and, if there is one, the comparison at its end. ``lines``: verdict and
-    cost. Raises PlotError without matplotlib, OSError."""
+    """Write a PNG of a search: its schedule and, if present, the final comparison. ``lines``: verdict and cost. Raises
+    PlotError without matplotlib, OSError."""
     width, tall = _schedule_size(schedule)
     rows = [] if comparison is None else comparison_rows(comparison)
     below = _size_of(rows)[1] if rows else 0.0
@@ -163,7 +163,7 @@ def _draw_differences(axes: Any, rows: Sequence[PolicyRow], title: str) -> None:
 def plot_schedule(schedule: Schedule, path: str | Path, title: str = "What was applied, and when") -> None:
     """Write a PNG. An operation that a policy has twice has two thin rows; the one applied most often is on top.
 
-    Magnitudes are blank while their probability is 0, and for operations without one. Raises PlotError without
+    Magnitudes are blank where their probability is 0, and for operations without magnitude. Raises PlotError without
     matplotlib, OSError.
     """
     policies = f"{len(schedule.segments)} {'policies' if len(schedule.segments) > 1 else 'policy'}"

@@ -39,7 +39,7 @@ class SearchSpace:
     cutout: float = 0.0
 
     if TYPE_CHECKING:
-        # The operation of every tuple: all of them once, then once more, then what is around them.
+        # The operation of every tuple: each operation once, then again, then the remaining ones.
         tuples: ClassVar[tuple[str, ...]]
         # The magnitude space of schedules: its name, or one of chosen operations.
         magnitudes: ClassVar[str | CustomSpace]
@@ -63,7 +63,7 @@ class SearchSpace:
         return (MOST_PROBABLE, magnitudes(self.magnitudes).bins - 1) * len(self.tuples)
 
     def zeros(self) -> Numbers:
-        """The policy that leaves every image as it is, from which a search starts."""
+        """The policy that changes no image, from which a search starts."""
         return (0,) * len(self.limits)
 
     def check(self, numbers: Sequence[int], where: str = "policy") -> Numbers:
@@ -83,7 +83,7 @@ class SearchSpace:
         return policy_from_numbers(self.check(numbers), self.tuples)
 
     def schedule(self, numbers: Sequence[int], epochs: int = 1) -> Schedule:
-        """One segment with this policy; an epoch past its end has it as well."""
+        """A schedule of one segment with this policy, also for later epochs."""
         return Schedule((Segment(epochs, self.from_numbers(numbers)),), space=self.magnitudes, fill=self.fill)
 
     def transform(self, numbers: Sequence[int], interpolation: InterpolationName = "nearest", fill: Fill = None) -> PBA:
@@ -110,7 +110,7 @@ class SearchSpace:
 
 
 def values_of(described: Any, what: str, names: Sequence[str]) -> list[Any]:
-    """The values under these names. Raises PolicyError where ``described`` is no mapping, or lacks one of them."""
+    """The values under these names. Raises PolicyError if ``described`` is not a mapping, or lacks a name."""
     accepted = f"{what} with {', '.join(names)}"
     if not isinstance(described, Mapping):
         raise PolicyError(what, described, accepted)

@@ -19,14 +19,14 @@ from variegate.learn.history import FRACTION, Row, Settings
 from variegate.learn.policy import Numbers, SearchSpace
 from variegate.program import rng
 
-# Beside rng.SAMPLE_DOMAIN and rng.SHUFFLE_DOMAIN, so that a search and the trainings in it share no stream.
+# Distinct from rng.SAMPLE_DOMAIN and rng.SHUFFLE_DOMAIN, so that a search and its training runs share no stream.
 SEARCH_DOMAIN = 0x53524348
-RESAMPLED = 0.2  # How often a number is drawn anew.
+RESAMPLED = 0.2  # Probability of a new draw of a number.
 AMOUNTS = 4  # Otherwise it moves by 0..3.
 
 
 class LostPopulationError(RuntimeError):
-    """No member has a score: every training has diverged, and there is nobody to copy."""
+    """Every training has diverged, so no member can be copied."""
 
 
 def exploit(scores: Sequence[float], *, seed: int, step: int, fraction: float = FRACTION) -> list[tuple[int, int]]:
@@ -58,7 +58,7 @@ def truncated(size: int, fraction: float = FRACTION) -> int:
 
 
 def is_flat(scores: Sequence[float]) -> bool:
-    """True where the scores rank nobody: two or more are finite, and all of these are equal."""
+    """True if two or more scores are finite and all of these are equal, so that they give no ranking."""
     finite = [score for score in scores if math.isfinite(score)]
     return len(finite) > 1 and min(finite) == max(finite)
 
@@ -79,7 +79,7 @@ def explore(space: SearchSpace, numbers: Sequence[int], *, seed: int, step: int,
 
 
 class SearchStream(IntEnum):
-    """Uses of random words. The numbers are part of what is reproducible."""
+    """Uses of random words. The numbers must not change, because draws depend on them."""
 
     EXPLORE = 0
     EXPLOIT = 1
@@ -95,19 +95,20 @@ def draw(stream: SearchStream, seed: int, step: int, member: int, number: int) -
 
 
 def repeat_seed(seed: int, repeat: int, stream: SearchStream = SearchStream.REPEAT) -> int:
-    """Seed of a repeat's trainings (or its ``SUBSET``): 64 bits with the highest set, which a member's never has."""
+    """Seed of a repeat's training runs (or its ``SUBSET``): 64 bits with the highest bit set, which a member's seed
+    never has."""
     words = draw(stream, seed, 0, repeat, 1)[0]
     return 1 << 63 | int(words[0]) << 31 | int(words[1]) >> 1
 
 
 def below(words: UInt64Array, limit: npt.ArrayLike) -> Int64Array:
-    """Words -> integers 0..limit - 1, each as likely as any other but for 2**-32."""
+    """Map words to integers 0..limit - 1, uniform up to 2**-32."""
     return (words * np.asarray(limit, np.uint64) >> np.uint64(32)).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class Copy:
-    """``target`` takes over the weights that ``donor`` has, and goes on with ``policy``. No donor is a target."""
+    """``target`` copies the weights of ``donor``, and continues with ``policy``. No donor is a target."""
 
     target: int
     donor: int
@@ -143,7 +144,7 @@ class Population:
 
     @property
     def until(self) -> int:
-        """Up to how many epochs the members train before the next ``advance``."""
+        """Epoch up to which members train before the next ``advance``."""
         return self.settings.end_of(self.step + 1)
 
     @property
@@ -153,10 +154,10 @@ class Population:
     def advance(self, scores: Sequence[float]) -> Step:
         """The members have trained up to ``until``; ``scores``: of each, more is better, NaN for one that diverged.
 
-        After the last step nothing is copied: the policies stay what the members were scored with.
+        After the last step nothing is copied: the policies remain under which the members were scored.
 
-        Raises LostPopulationError where no score is finite (and leaves the population as it was), ValueError for
-        another number of scores, RuntimeError where the search is over.
+        Raises LostPopulationError if no score is finite (the population is unchanged), ValueError for another number of
+        scores, RuntimeError after the last step.
         """
         if self.is_done:
             raise RuntimeError(f"the search is over: all {self.settings.epochs} epochs are trained")

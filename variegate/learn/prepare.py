@@ -15,6 +15,7 @@ from variegate.data.base import SourceError, first_names
 from variegate.data.samples import Samples
 from variegate.events import Note, OnEvent
 from variegate.io.addresses import shown
+from variegate.io.amounts import pluralize
 from variegate.jobs.arguments import absolute_place, open_by_index, parse_size
 from variegate.learn import images as image_sets
 from variegate.learn.candidates import candidates_of, default_candidates
@@ -50,7 +51,7 @@ def open_search(
     stop: Event | None = None,
     operations: Sequence[Any] | None = None,
 ) -> SearchRun:
-    """Decode the images of a search, and those of ``--test``, and make its run."""
+    """Decode the images of a search, and of ``--test``, and prepare its run."""
     images, opened, _ = load_source(source, options.size, device, on_event, stop)
     test = None if options.test is None else load_test(options.test, images, options.size, device, on_event)
     place = absolute_place(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else ""
@@ -67,8 +68,8 @@ def prepare_search(
 ) -> SearchRun:
     """Make the run for ``LocalSearch`` and ``TuneSearch``.
 
-    ``operations``: of the search, in place of those that the options name. ``test``: images of the same size and
-    classes that compare the result; None: a fifth of ``images``, held out, if each class has enough.
+    ``operations``: of the search, overriding the options. ``test``: images of the same size and classes that compare
+    the result; None: a fifth of ``images``, held out, if each class has enough.
 
     Raises SourceError for images that cannot be searched on; ValueError (PolicyError among them) for options.
     """
@@ -123,13 +124,13 @@ def _search_space(images: LabelledImages, options: SearchOptions, operations: tu
 def open_evaluation(
     source: Any, options: EvaluationOptions, devices: Sequence[str], on_event: OnEvent, stop: Event | None = None
 ) -> ImageRace:
-    """Decode the images of an evaluation, and those of ``--test`` that no policy was searched on, and prepare it."""
+    """Decode the images of an evaluation, and the images of ``--test`` that no search used, and prepare it."""
     images, _, _ = load_source(source, options.size, devices[0], on_event, stop)
     test = None if options.test is None else load_test(options.test, images, options.size, devices[0], on_event)
     kept = test if test is None else unseen(test, policy_names(options.policies))
     if test is not None and kept is not None and len(kept) < len(test):
         lost = len(test) - len(kept)
-        on_event(Note(f"{lost:,} of {len(test):,} images of --test were searched on, and score nothing"))
+        on_event(Note(f"--test: skipped {lost:,} of {pluralize(len(test), 'image')}, on which the search ran"))
     race = prepare_evaluation(images, kept, options, devices)
     on_event(race.plan.started(policies=tuple(race.rows), repeats=options.repeats))
     for text in race.biases():
@@ -140,7 +141,8 @@ def open_evaluation(
 def prepare_evaluation(
     images: LabelledImages, test: LabelledImages | None, options: EvaluationOptions, devices: Sequence[str]
 ) -> ImageRace:
-    """``test``: other images of the same size and classes, which score the trainings; None: those that do not train.
+    """``test``: other images of the same size and classes, which score the training runs; None: the images that do not
+    train.
 
     Raises SourceError for images that cannot be trained on; ValueError for options.
     """
@@ -162,7 +164,7 @@ def open_race(
 ) -> ImageRace:
     """Decode the images of a race, and prepare it. Raises as ``prepare_evaluation``.
 
-    ``policies``: as of ``race``; None: those that the options allow. ``folder``: of a race that may have begun, whose
+    ``policies``: see ``race``; None: the policies of the options. ``folder``: of a race that may have begun, whose
     sizes are kept. A new one has sizes by which three rounds fit into its budget.
     """
     images, _, is_resized = load_source(source, options.size, devices[0], on_event, stop)
@@ -219,7 +221,7 @@ def load_source(
     src: Any, size: str | tuple[int, int], device: str, on_event: OnEvent, stop: Event | None = None
 ) -> tuple[LabelledImages, Samples, bool]:
     """Decode labeled images -> them, their source, and whether they were resized. ``size``: as typed, or sides. Notes
-    say which images are left out. Raises SourceError."""
+    name skipped images. Raises SourceError."""
     sides = None if size == "auto" else parse_size(size) if isinstance(size, str) else size
     source = open_by_index(src)
     for text in source.notes():
@@ -234,7 +236,9 @@ def load_source(
     if empty:
         on_event(Note(f"classes without images, which keep their index: {first_names(empty)}"))
     if len(images) < len(source):
-        on_event(Note(f"{len(source) - len(images):,} of {len(source):,} images cannot be read and are skipped"))
+        on_event(
+            Note(f"skipped {len(source) - len(images):,} of {pluralize(len(source), 'image')}, which cannot be read")
+        )
     if images.num_classes < 2:
         place = shown(str(src)) if isinstance(src, (str, os.PathLike)) else "source"
         raise SourceError(
@@ -244,8 +248,8 @@ def load_source(
 
 
 def load_test(src: Any, images: LabelledImages, size: str, device: str, on_event: OnEvent) -> LabelledImages:
-    """Decode labeled images that score, beside ``images`` that train. ``size``: as typed for these. Raises SourceError
-    for other classes, or another size."""
+    """Decode labeled images that score, in addition to the training ``images``. ``size``: as typed for these. Raises
+    SourceError for other classes, or another size."""
     height, width = images.pixels.shape[1:3]
     test, _, _ = load_source(src, "none" if size == "none" else (height, width), device, on_event)
     classes = images.classes[: test.num_classes]  # the last may have no image there
@@ -260,7 +264,7 @@ def policy_names(policies: str) -> list[str]:
 
 
 def known_operations(operations: str | Sequence[Any] | None) -> tuple[Any, ...]:
-    """As typed, or as objects; modules that are named are imported, and an object in one stands for itself."""
+    """Parse operations from text or objects; named modules are imported, and an object in a module is used directly."""
     entries = operations.split(",") if isinstance(operations, str) else operations or ()
     return tuple(_known(one.strip()) if isinstance(one, str) else one for one in entries)
 

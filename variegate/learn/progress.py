@@ -1,4 +1,4 @@
-"""Progress of a training: losses still on the device, the log, and TensorBoard's events."""
+"""Progress of a training: pending losses on the device, the log, and TensorBoard's events."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class StepLines:
         self._pending = PendingSteps()
 
     def add(self, line: Line, loss: torch.Tensor, images: int) -> None:
-        """A step without its loss: ``loss`` is the sum of this rank's, ``images`` those of all ranks."""
+        """Add a step without reading its loss: ``loss`` is this rank's sum, ``images`` counts all ranks."""
         self._pending.lines.append(line)
         self._pending.losses.append(loss)
         self._pending.images.append(images)
@@ -146,7 +146,7 @@ class StepLines:
 
 
 class DivergedError(RuntimeError):
-    """The loss is no number any more. ``line``: the first of which this is true; ``lr``: as it was given."""
+    """The loss is no number any more. ``line``: the first log line that diverged; ``lr``: the original value."""
 
     def __init__(self, line: Line, lr: float) -> None:
         super().__init__(
@@ -181,14 +181,14 @@ class TrainingLog:
         return self._file.end
 
     def check(self) -> None:
-        """Raises WriteError where the file is gone, which can still be written to as long as it is open."""
+        """Raises WriteError if the file was deleted, because an open file can still be written to."""
         if not self._path.exists():
             raise write_error(
                 OSError(errno.ENOENT, "it was deleted, or moved, while the training ran"), str(self._path)
             )
 
     def append(self, lines: list[Line]) -> None:
-        """They last when this returns."""
+        """Append durably."""
         self.check()
         for line in lines:
             self.last.update(line)

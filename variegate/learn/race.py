@@ -52,9 +52,9 @@ def race(
     best candidate stays with probability ``confidence`` over all rounds, if rounds are independent and differences
     within rounds are near normal. A training that diverged counts as the worst score of its round.
 
-    On images, rounds differ in the images that train, and the rest of them scores. While ``budget`` lasts, variations
-    of the winner (number and magnitude of operations, crop, flip, cutout) then race against it. ``out`` gets
-    ``policy.json``, which ``load_policy`` reads.
+    On images, rounds differ in the images that train; the other images score. While ``budget`` lasts, variations of the
+    winner (number and magnitude of operations, crop, flip, cutout) then race against it. ``out`` gets ``policy.json``,
+    which ``load_policy`` reads.
 
     Args:
         objective: labeled images, as anything that ``open_source`` takes; or training of your own. That is
@@ -141,7 +141,7 @@ def race(
 
 
 def _training(objective: Any, candidates: Mapping[str, Any], seed: int, epochs: int | None) -> Train:
-    """Training of a user's own. Raises ValueError for an objective that is none, and for ``epochs`` without a step."""
+    """Training of a user's own. Raises ValueError for an invalid objective, and for ``epochs`` without a step."""
     step = step_of(objective)
     if (step is None) != (epochs is None):
         raise refused("epochs", epochs, "1 or more with a step, and none with objective(policy, seed)")
@@ -161,7 +161,7 @@ def _training(objective: Any, candidates: Mapping[str, Any], seed: int, epochs: 
 
 @contextmanager
 def _on_ray(training: tuple[Any, ...], address: str | None, needs: float) -> Iterator[tuple[Train, int]]:
-    """The same training as tasks of a cluster, and how many of them fit in it; Ray repeats those whose machine dies."""
+    """The same training as tasks of a cluster, and the number that fits in it; Ray repeats tasks whose machine dies."""
     from variegate.learn.tune import connected
 
     with connected(address):

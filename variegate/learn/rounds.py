@@ -1,9 +1,9 @@
 """Rounds and stages of a race, for any training, and the folder that it resumes from.
 
-``Standings`` is the test of a stage. A race of images continues with variations of its winner, on rounds of their own:
-the first stage spends half of the error, and each further one half of what is left, so that all never spend more.
-Rounds of all stages are numbered through: those of a stage begin at ``stage * MAX_ROUNDS``, so that a race that resumes
-with more rounds trains nothing again.
+``Standings`` is the test of a stage. A race of images continues with variations of its winner, on rounds of their own.
+The first stage spends half of the error probability, and each further stage half of the rest, so that the total stays
+within the bound. Rounds are numbered across stages: a stage begins at ``stage * MAX_ROUNDS``, so that a race that
+resumes with more rounds trains nothing again.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ MARGIN = 0.01
 
 @dataclass(frozen=True)
 class RaceRules:
-    """Decide when a race ends. ``budget``: seconds; ``grain``: as of ``race``; ``is_share``: scores are told in points.
+    """Decide when a race ends. ``budget``: seconds; ``grain``: see ``race``; ``is_share``: scores are reported in
+    points.
 
-    ``variations``: of a winner, those that are to race against it and have not yet; None: only one stage. ``drops``:
-    False for an evaluation, whose candidates all train in all rounds.
+    ``variations``: function of a winner that returns new candidates to race against it; None: only one stage.
+    ``drops``: False for an evaluation, whose candidates all train in all rounds.
     """
 
     rounds: int = 12
@@ -55,13 +56,13 @@ class RaceRules:
     drops: bool = True
 
     def describe(self) -> dict[str, Any]:
-        """Settings that decide the result besides the candidates and the trainings. A race may resume with another
-        budget and number of rounds."""
+        """Settings that determine the result besides the candidates and the training runs. A race may resume with
+        another budget and number of rounds."""
         return {"confidence": self.confidence, "margin": self.margin, "grain": self.grain}
 
 
 def run_race(names: Sequence[str], rules: RaceRules, runner: TrainingRunner, on_event: OnEvent) -> RaceResult:
-    """Race the candidates, and then variations of the winner while one of them takes its place."""
+    """Race the candidates, then variations of the winner, until no variation wins."""
     error = 1 - rules.confidence
     share = error if rules.variations is None else error / 2
     stages: list[tuple[Standings, str, Ending]] = []
@@ -101,7 +102,7 @@ def _run_stage(standings: Standings, stage: int, rules: RaceRules, runner: Train
         return runner.elapsed + trainings * mean <= rules.budget
 
     def holds_two_rounds() -> bool:
-        """True if the first two rounds end within the budget if trainings take as long as the fastest so far."""
+        """True if the first two rounds fit the budget at the speed of the fastest training so far."""
         if rules.budget is None or not runner.all or (stage, standings.rounds) > (0, 1):
             return True
         jobs = [(number, name) for number in range(standings.rounds, 2) for name in standings.left]
@@ -143,12 +144,12 @@ class RaceFiles:
 
     @classmethod
     def in_folder(cls, folder: Path) -> RaceFiles:
-        """Of a race that a folder is for."""
+        """The files of a race in its folder."""
         return cls(folder / LOG_NAME, folder / "race.json", folder / ".race.lock", "a race")
 
     @classmethod
     def beside(cls, plot: Path) -> RaceFiles:
-        """Of an evaluation, which lie beside its plot."""
+        """The files of an evaluation, which are next to its plot."""
         lock = plot.with_name(f".{plot.stem}.lock")
         return cls(plot.with_suffix(".jsonl"), plot.with_suffix(".json"), lock, "an evaluation")
 

@@ -68,7 +68,7 @@ def searched_on(policy: str) -> set[str]:
 
 
 def digest_of(images: Mapping[str, str]) -> str:
-    """One for all of them."""
+    """A single digest of all parts."""
     return hashlib.blake2b(json.dumps(list(images.items())).encode(), digest_size=8).hexdigest()
 
 
@@ -82,7 +82,7 @@ SETTINGS_NAME = "search.json"
 LOG_NAME = "population.jsonl"
 SCHEDULE_NAME = "schedule.json"
 LOCK_NAME = ".search.lock"
-# What a search that is not finished goes on from, by back end.
+# State of an unfinished search, by back end.
 CHECKPOINT_NAMES = {"local": "checkpoint", "ray": "ray"}
 _OPTIONS = {"population.size": "population"}
 _DAMAGED = "restore the settings of the search, or choose another folder"
@@ -103,7 +103,7 @@ class PopulationRun(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """All that decides what is found, as JSON reads it."""
+        """Everything that determines the result, as JSON."""
 
     @abstractmethod
     def check_sent(self) -> None:
@@ -165,8 +165,8 @@ class PopulationRun(ABC):
 class SearchRun(PopulationRun):
     """A population of ``model``s, trained by ``recipe`` on ``train``, scored by accuracy on ``validation``.
 
-    ``place`` and ``fingerprint``: of the images, of which there are ``total``. ``test``: others, which compare the
-    result. Without a ``fill``, policies fill with the mean of ``train``.
+    ``place`` and ``fingerprint``: of the images; ``total``: their number. ``test``: others, which compare the result.
+    Without a ``fill``, policies fill with the mean of ``train``.
     """
 
     settings: Settings
@@ -201,7 +201,7 @@ class SearchRun(PopulationRun):
             {
                 "source": shown(self.place),
                 "fingerprint": self.fingerprint,
-                # What decides much of what follows stands first: the first difference is the one that is told.
+                # Settings that determine later ones come first, because the first difference is reported.
                 "size": list(self.baseline.size),
                 "seed": self.settings.seed,
                 "train": len(self.train),
@@ -272,7 +272,7 @@ def _read_settings(path: Path, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _difference(path: str, one: Any, other: Any) -> tuple[str, Any, Any]:
-    """The first place where these two differ, and what is there; None for what one of them does not have."""
+    """The first path at which these two differ, and both values; None for a missing value."""
     if isinstance(one, dict) and isinstance(other, dict):
         for name in {**one, **other}:
             if one.get(name) != other.get(name):

@@ -93,13 +93,13 @@ def search(
     Args:
         objective: labeled images, as ``vg.open_source`` accepts them: image classifiers train on them, and their
             accuracy is the score. Or your training: a function ``step(policy, epochs, checkpoint)``, or a class or an
-            object with such a method, that trains ``epochs`` more epochs from ``checkpoint`` (None: from the
-            beginning) with ``policy``, a transform, and returns ``(score, checkpoint)``. Higher scores are better, and
-            NaN means that training diverged. Checkpoints consist of tensors, arrays, numbers, text, bytes, None, and
-            lists, tuples and dicts of these; tensors come back on the CPU. If it has a parameter ``seed``, it gets the
+            object with such a method, that trains ``epochs`` more epochs from ``checkpoint`` (None: from the beginning)
+            with ``policy``, a transform, and returns ``(score, checkpoint)``. Higher scores are better, and NaN means
+            that training diverged. Checkpoints may contain tensors, arrays, numbers, text, bytes, None, and lists,
+            tuples and dicts of these; tensors are loaded to the CPU. If it has a parameter ``seed``, it gets the
             member's. A class is instantiated without arguments, once in each process that trains.
         operations: a list of operations to search: names such as "Rotate" and "Rotate:0..45:signed", custom ones as
-            "module:Class", as classes and as instances. None: those of the space, for "pba" the 15 of the paper.
+            "module:Class", as classes and as instances. None: the space's operations, for "pba" the paper's 15.
         on_event: called with events, one at a time: a ``Progress`` after each member's turn and each step.
             None: notes are warnings.
         stop: once set, no epoch begins.
@@ -190,10 +190,10 @@ def draw_or_note(draw: Callable[[], object], on_event: OnEvent) -> bool:
 
 
 def run_evaluation(source: Any, options: EvaluationOptions, on_event: OnEvent, stop: Event | None = None) -> Evaluated:
-    """Train with each policy, as often as ``options`` say; once ``stop`` is set, the result has what is complete.
+    """Train with each policy, as often as ``options`` say; once ``stop`` is set, the result has the complete repeats.
 
-    Raises SourceError for images that cannot be trained on and the journal of another evaluation, ValueError for
-    options, WriteError, and what training raises.
+    Raises SourceError for unsuitable images and for the journal of another evaluation, ValueError for options,
+    WriteError, and errors of training.
     """
     check_path(options.out)
     trainings = len(policy_names(options.policies)) * options.repeats
@@ -247,7 +247,7 @@ def population_search(
 
 @dataclass(frozen=True)
 class ObjectiveRun(PopulationRun):
-    """A population of trainings that ``objective`` runs; see ``step_of``."""
+    """A population of training runs that ``objective`` executes; see ``step_of``."""
 
     settings: Settings
     objective: Any
@@ -287,7 +287,7 @@ def compare_result(
 
     They train on parts of the images that the search used, as large as its own, and ``run.test`` scores them. None
     without repeats or such images. Raises InterruptedTrainingError, SourceError for a damaged log, WriteError, and
-    what training raises.
+    errors of training.
     """
     if not repeats or run.test is None:
         return None
@@ -327,7 +327,7 @@ def _parts_of(baseline: BaselineAugmentation) -> Row:
 
 
 def outcome(comparison: Comparison, scored: int) -> list[str]:
-    """Sentences: the accuracies, the verdict, and what follows from it."""
+    """Sentences on the accuracies, the verdict, and its consequence."""
     rows = ", ".join(f"{one.policy} {one.mean:.2%}" for one in comparison.summaries)
     told = [f"On {scored:,} images that the search has not seen: {rows}.", *verdicts(comparison)]
     found = next((one for name, one in comparison.differences.items() if name.startswith(SCHEDULE_NAME)), None)

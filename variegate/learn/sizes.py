@@ -9,22 +9,23 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from variegate.data.base import SourceError
+from variegate.io.amounts import pluralize
 from variegate.learn.candidates import Candidate
 from variegate.learn.choices import SEARCH, Data, choose
 from variegate.learn.image_race import Subsets, TrainingPlan, WholeTrainings
 from variegate.learn.images import LabelledImages, split
 from variegate.options.search import EvaluationOptions, RaceOptions, SearchOptions, TrainingOptions
 
-# Of Population Based Augmentation on CIFAR-10, which is what the rules below come to for its 50,000 images.
+# From Population Based Augmentation on CIFAR-10; the rules below yield it for CIFAR-10's 50,000 images.
 MOST_TRAINED = 4_000
 _MOST_SCORED = 46_000
 # To score members by fewer than eight images is to rank them by chance.
 LEAST_TO_SEARCH = 16
 # Rounds of all candidates that are to fit; two are the least that a verdict needs.
 ROUNDS = 3
-# Shorter trainings have fewer images, down to as many of a class and steps of an epoch, and only then fewer epochs.
+# Shorter training runs have fewer images, down to this many per class and steps per epoch, and only then fewer epochs.
 _FEWEST_EPOCHS, _LEAST_OF_A_CLASS, _LEAST_STEPS = 4, 8, 8
-# Of the budget: trainings differ in length, and other processes take time.
+# Share of the budget: training runs differ in length, and other processes take time.
 _USED_SHARE = 0.8
 # Batches of the training that is timed.
 _TIMED_BATCHES = 4
@@ -34,7 +35,7 @@ _SCORING = 1 / 3
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers of images that train and that score, images in a step, epochs of a training, and its model."""
+    """Numbers of images that train and that score, the batch size, the epochs of a training, and its model."""
 
     train: int
     score: int
@@ -66,8 +67,8 @@ def search_sizes(images: LabelledImages, options: SearchOptions, held_out: int =
 def race_sizes(
     images: LabelledImages, tested: int | None, options: EvaluationOptions | RaceOptions, most: int | None = None
 ) -> Sizes:
-    """Sizes of a race: four fifths train, or ``most``. ``tested``: images beside these that score; None: the rest
-    does. Raises SourceError, ValueError."""
+    """Sizes of a race: four fifths train, or ``most``. ``tested``: number of separate images that score; None: the
+    other images score. Raises SourceError, ValueError."""
     train = options.train
     total = len(images)
     classes = images.num_classes
@@ -111,7 +112,7 @@ def _check(name: str, got: int, images: LabelledImages, most: int, held_out: int
 
 @dataclass(frozen=True)
 class Room:
-    """Sizes of trainings that fit a budget. ``note``: a line about them, empty if nothing changes."""
+    """Sizes of training runs that fit a budget. ``note``: a line about them, empty if nothing changes."""
 
     train: int
     epochs: int
@@ -146,7 +147,7 @@ def fit_budget(
     budget: float,
     are_open: tuple[bool, bool],
 ) -> Room:
-    """The largest training, up to the plan's, of which three rounds of all rows fit into ``budget`` seconds.
+    """The largest training, up to the plan's, for which three rounds of all rows fit into ``budget`` seconds.
 
     ``are_open``: whether images that train, and epochs, may change. The note says so if even the shortest training does
     not fit.
@@ -165,7 +166,7 @@ def fit_budget(
     wanted = f"three rounds of {len(rows)} candidates"
     if seconds(train, epochs) <= _USED_SHARE * left:
         return Room(train, epochs, "")
-    # Image passes of a training, for which there is time.
+    # Number of images that a training can see in the time.
     allowed = _USED_SHARE * left / (in_turn * per_image)
     if are_open[1]:
         epochs = min(epochs, max(SEARCH.least_epochs, int((allowed - _SCORING * (total - train)) / train)))
@@ -175,7 +176,7 @@ def fit_budget(
         train = max(min(train, least), int((allowed - _SCORING * total) / (epochs - _SCORING)))
     if are_open[1] and seconds(train, epochs) > _USED_SHARE * left:
         epochs = max(_FEWEST_EPOCHS, int((allowed - _SCORING * (total - train)) / train))
-    sizes = f"{train:,} images and {epochs} epoch{'s' * (epochs > 1)}"
+    sizes = f"{pluralize(train, 'image')} and {pluralize(epochs, 'epoch')}"
     if seconds(train, epochs) <= left:
         return Room(train, epochs, f"trainings have {sizes}, so that {wanted} fit into {budget:,.0f} s")
     takes = f"{wanted} take about {seconds(train, epochs):,.0f} s with {sizes} per training"

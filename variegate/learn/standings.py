@@ -4,7 +4,7 @@ In each round, every remaining candidate trains once from the round's seed. Cand
 then dropped. The chance of ever dropping the truly best candidate is at most ``error``, if rounds are independent:
 
 - The error is divided among rounds (``error_share``) and rivals (Bonferroni). Half of it is spent evenly over the first
-  ``EVEN_ROUNDS``, the other half over all later ones, so a race can be given more rounds without changing a decision.
+  ``EVEN_ROUNDS``, the other half over all later rounds, so that more rounds never change a decision.
 - Two candidates are compared by the t-interval of their difference within rounds. Its variance is the sum of the
   variances of both, each from the candidate's residuals (Grubbs 1948) with Satterthwaite's degrees of freedom. The
   pooled variance of all candidates, which has more degrees of freedom, replaces it if it is larger.
@@ -23,6 +23,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from variegate.arrays import Float64Array
+from variegate.io.amounts import pluralize
 from variegate.learn.trainings import cost
 from variegate.learn.verdict import quantile
 
@@ -82,7 +83,7 @@ class Standings:
         for name in self.left:
             has_diverged = not math.isfinite(scores[name])
             self.diverged[name] += has_diverged
-            # A round in which every training diverged tells nothing about differences.
+            # A round in which every training diverged contains no information about differences.
             if finite:
                 self.scores[name].append(min(finite) if has_diverged else scores[name])
         before = self.left
@@ -137,8 +138,8 @@ class Standings:
     def rounds_needed(self, lead: float) -> int | None:
         """Rounds that show a true lead of this size in 80 % of races, or more; None for over ``MAX_ROUNDS``.
 
-        The spread of differences is not known better than from the rounds so far, so an upper limit of it is used,
-        which the true one exceeds in 31 %. Simulated races of 2 to 9 candidates showed the lead in 79 to 91 %.
+        The spread of differences is estimated from few rounds. Its upper limit is used, which the true spread exceeds
+        in 31 %. Simulated races of 2 to 9 candidates showed the lead in 79 to 91 %.
         """
         variance, freedom = self.pooled_variance(self.rounds)
         # The quantile of chi-squared by Wilson and Hilferty (1931).
@@ -188,9 +189,9 @@ def pair_variances(table: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Variances of the differences of all pairs in a table of two or more candidates and rounds, and their degrees of
     freedom.
 
-    A score is the sum of a candidate's mean, the effect of the round and noise with the candidate's variance, which is
-    estimated without bias, and 0 where the estimate is negative. Of two candidates only the sum of the variances is
-    known, as the variance of the differences.
+    A score is the sum of a candidate's mean, the effect of the round, and noise with the candidate's variance. The
+    variance is estimated without bias; negative estimates count as 0. Of two candidates only the sum of the variances
+    is known, as the variance of the differences.
     """
     candidates, rounds = table.shape
     squares = (_residuals(table) ** 2).sum(1) / (rounds - 1)
@@ -198,9 +199,9 @@ def pair_variances(table: Float64Array) -> tuple[Float64Array, Float64Array]:
     if candidates == 2:
         return np.full((2, 2), 2 * mean), np.full((2, 2), float(rounds - 1))
     variances = np.maximum((squares - mean / candidates) * candidates / (candidates - 2), 0.0)
-    # The variance of a pair is estimated as trace(W @ S): S is the covariance of scores over rounds, and of candidates
-    # i and j, W = scale * (c_i c_i' + c_j c_j' - common * C), with the centering matrix C and its columns c. So its
-    # degrees of freedom are (rounds - 1) * variance^2 / trace(W D W D), with D = diag(variances).
+    # The variance of a pair is estimated as trace(W @ S). S is the covariance of scores over rounds. For candidates i
+    # and j, W = scale * (c_i c_i' + c_j c_j' - common * C). C is the centering matrix, with columns c. So its degrees
+    # of freedom are (rounds - 1) * variance^2 / trace(W D W D), with D = diag(variances).
     center = np.eye(candidates) - 1 / candidates
     common = 2 / (candidates * (candidates - 1))
     scale = candidates / (candidates - 2)
@@ -223,9 +224,9 @@ class RaceResult:
     """The end of a race.
 
     ``standings``: the rows of the last stage, then of the stages before it. Within a stage: its leader, the remaining
-    candidates by their means, then the dropped ones, the last first. ``ending``: "won": one is left; "no difference":
-    those left lie within the margin; "budget", "rounds", "interrupted": it ended before. ``seconds``: of
-    all trainings. ``verdict``: the result in words, with what it takes to know more.
+    candidates by their means, then the dropped ones, the last first. ``ending``: "won": one candidate is left; "no
+    difference": the remaining ones are within the margin; "budget", "rounds", "interrupted": it ended before.
+    ``seconds``: of all training runs. ``verdict``: the result in words, with the cost of further certainty.
     """
 
     winner: str
@@ -242,7 +243,7 @@ class RaceResult:
 
     @property
     def cost(self) -> str:
-        """Of all trainings, in words."""
+        """Cost of all training runs, in words."""
         return cost(self.trainings, self.seconds)
 
     def to_dict(self) -> dict[str, Any]:
@@ -266,7 +267,8 @@ def stage_name(stage: int) -> str:
 
 
 def verdict(standings: Standings, ending: Ending, error: float, margin: float, is_share: bool) -> str:
-    """Of the candidates given. ``error``: of the whole race. ``is_share``: scores are told in points."""
+    """The verdict on the candidates, in words. ``error``: of the whole race. ``is_share``: scores are reported in
+    points."""
     rows = rows_of(standings, standings.winner, 0)
     winner = f'"{rows[0].candidate}"'
     number = rows[0].rounds
@@ -299,7 +301,7 @@ def verdict(standings: Standings, ending: Ending, error: float, margin: float, i
 
 
 def _told_diverged(standings: Standings) -> str:
-    """A sentence on trainings that diverged; empty if none did."""
+    """A sentence on diverged training runs; empty if none diverged."""
     counts = [f'"{name}" ({number})' for name, number in standings.diverged.items() if number]
     if not counts:
         return ""
@@ -307,9 +309,9 @@ def _told_diverged(standings: Standings) -> str:
 
 
 def verdict_of_variations(standings: Standings, leader: str, ending: Ending, is_share: bool) -> str:
-    """Of a stage in which variations of a leader, the first candidate, raced against it."""
+    """The verdict on a stage in which variations of a leader, the first candidate, raced against it."""
     before, *others = standings.scores
-    some = f"{len(others)} variation{'' if len(others) == 1 else 's'} of {before!r}".replace("'", '"')
+    some = f"{pluralize(len(others), 'variation')} of {before!r}".replace("'", '"')
     early = f"; the {ending} ended the race" if ending == "budget" else ""
     if standings.rounds < 2:
         return f"No verdict about {some}: two or more rounds are needed{early}."

@@ -1,4 +1,4 @@
-"""A step of a training: scores, loss, gradients, weights."""
+"""An optimizer step: scores, loss, gradients, weights."""
 
 from __future__ import annotations
 

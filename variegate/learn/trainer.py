@@ -1,4 +1,4 @@
-"""``train``: a classifier from any source, on one process or many, which goes on wherever it was stopped."""
+"""``train``: train a classifier from any source, on one process or many; it resumes from its last checkpoint."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def train(
     on_event: OnEvent = ignore_event,
     stop: Event | None = None,
 ) -> Line:
-    """Train, or go on with what is in ``options.out`` -> the last line of a step and of an evaluation, as one;
-    ``is_done``: False where ``stop`` was set before the end; ``unread``: what this rank could not read, and why.
+    """Train or resume -> the last log lines of a step and of an evaluation, merged. ``is_done``: False if ``stop`` was
+    set before the end; ``unread``: unreadable images of this rank, with reasons.
 
-    ``source``: whatever ``vg.open_source`` takes; ``validation`` too, in the place of ``options.validation``. On rank 0
-    ``on_event`` is called with events, one at a time: ``Chosen`` lines about the network, the image size, the batch
-    size and the learning rate, a ``Logged`` for every line of the log, and an ``EpochEnded``. Under ``torchrun`` every
+    ``source``: a source for ``vg.open_source``; ``validation``: another source, overriding ``options.validation``. On
+    rank 0 ``on_event`` is called with events, one at a time: ``Chosen`` lines about the network, the image size, the
+    batch size and the learning rate, a ``Logged`` per line of the log, and an ``EpochEnded``. Under ``torchrun`` every
     process calls this.
 
     Raises SourceError for images that cannot be trained on, ModelError, ResumeError for a folder of another training,
@@ -64,7 +64,7 @@ def train(
 
 
 class Trainer:
-    """One rank's part of a training. ``train`` says what it raises."""
+    """One rank of a training. For errors see ``train``."""
 
     def __init__(
         self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks, on_event: OnEvent = ignore_event
@@ -96,7 +96,7 @@ class Trainer:
         self._saved_at = -1
 
     def run(self, stop: Event) -> Line:
-        """As ``train`` does."""
+        """See ``train``."""
         out = self.options.out
         is_first = self.ranks.is_first
         with ExitStack() as stack, closing(self.checkpoints):
@@ -105,7 +105,7 @@ class Trainer:
                 stack.enter_context(locked(out / LOCK_NAME, str(out)))
                 claim(out, describe(self.feed, self.ranks.ranks))
                 self.checkpoints.clear()
-            self.ranks.sum_and_max([0.0], [0.0])  # nobody goes on before that
+            self.ranks.sum_and_max([0.0], [0.0])  # before that, no rank continues
             stack.enter_context(seeded_weights(self.options.seed))
             self.fit.warm_up_backward(self.feed.size)
             end = self.checkpoints.load(self._take)  # bytes of the log at the checkpoint

@@ -1,4 +1,4 @@
-"""Whole trainings of a race or an evaluation: several at a time, each logged when it ends, and none trained twice."""
+"""Training runs of a race or an evaluation: several in parallel, each logged when it ends, and none trained twice."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from variegate.checks import check_pixel_version
 from variegate.data.base import SourceError
 from variegate.events import OnEvent, Progress
+from variegate.io.amounts import pluralize
 from variegate.io.durable import AppendOnlyFile, make_folder, write_atomically, write_errors_name
 from variegate.jobs.output.run_folder import locked
 from variegate.learn.events import Training
@@ -28,10 +29,10 @@ Train: TypeAlias = Callable[[str, int], Outcome | None]
 
 
 class TrainingJournal:
-    """The trainings that are over, a line each, after a line of settings. To be closed."""
+    """Log of finished training runs, a line each, after a line of settings. To be closed."""
 
     def __init__(self, path: Path, described: Mapping[str, Any], what: str, *, place: str, is_replaced: bool = False):
-        """``what``: "a race", of which ``place`` holds one. ``is_replaced``: one with other settings gives way.
+        """``what``: "a race", the kind of log at ``place``. ``is_replaced``: one with other settings gives way.
 
         Raises SourceError for a damaged file, and naming the setting in which another one differs.
         """
@@ -76,9 +77,9 @@ def _refuse(theirs: Any, mine: Mapping[str, Any], what: str, place: str) -> None
 
 
 class TrainingRunner:
-    """Runs trainings, ``workers`` at a time in threads.
+    """Executes training runs, ``workers`` at a time in threads.
 
-    ``all``: complete trainings, also of an earlier process. ``on_event``: called with each, one at a time.
+    ``all``: complete training runs, also of an earlier process. ``on_event``: called with each, one at a time.
     ``budget``: seconds that are left to the first training; later ones are not cut off, as their length is known.
     """
 
@@ -106,11 +107,12 @@ class TrainingRunner:
 
     @property
     def elapsed(self) -> float:
-        """Wall-clock seconds, those of earlier lives included."""
+        """Wall-clock seconds, including earlier processes."""
         return time.perf_counter() - self._began
 
     def run(self, jobs: Iterable[tuple[int, str]], may_begin: Callable[[], bool] = lambda: True) -> None:
-        """Train those that are not over, each a round and a candidate; a training that fails stops the others."""
+        """Execute unfinished training runs, in the order of rounds and candidates; a failing training stops the
+        others."""
 
         def train(job: tuple[int, str]) -> None:
             if not self.stop.is_set() and not self._failed.is_set() and may_begin():
@@ -151,7 +153,7 @@ class TrainingRunner:
 
 def cost(trainings: int, seconds: float) -> str:
     """Training runs and their seconds, in words."""
-    return f"{trainings:,} training run{'' if trainings == 1 else 's'}, {seconds:,.1f} seconds"
+    return f"{pluralize(trainings, 'training run')}, {seconds:,.1f} seconds"
 
 
 def check_folder(folder: Path, begins_with: str) -> bool:
@@ -168,7 +170,8 @@ def check_folder(folder: Path, begins_with: str) -> bool:
 
 @contextmanager
 def claimed_folder(folder: Path, lock: str, check: Callable[[], object]) -> Iterator[None]:
-    """Make a folder, and lock it until the end. ``check`` refuses one of something else, which is left as it is."""
+    """Make a folder, and lock it until the end. ``check`` refuses a folder with other content, which stays
+    unchanged."""
     check()
     with write_errors_name(str(folder)):
         make_folder(folder)
@@ -178,7 +181,7 @@ def claimed_folder(folder: Path, lock: str, check: Callable[[], object]) -> Iter
 
 
 def read_json(path: Path, lines: int | None = None) -> dict[str, Any]:
-    """An object in a file, or in its first ``lines``; empty where there is none that can be read."""
+    """A JSON object in a file, or in its first ``lines``; empty if missing or unreadable."""
     try:
         with open(path, "rb") as file:
             found: Any = json.loads(file.read() if lines is None else b"".join(islice(file, lines)))

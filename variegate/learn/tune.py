@@ -34,7 +34,7 @@ WANTED = "backend='ray'"
 CHECKPOINT = "member.pt"
 EXPERIMENT = "members"
 ROWS_NAME = "rows.jsonl"
-# How often Tune starts a member again whose process died, or which raised.
+# Number of restarts by Tune of a member whose process died or raised.
 RETRIES = 3
 # Read by Tune: no loggers' files, signals are the caller's, and processes stay in their folder.
 _ENVIRONMENT = {
@@ -54,7 +54,7 @@ class TuneSearch(PopulationSearch):
     of a copy. Tune draws from Python's global ``random``: two searches differ.
 
     Args:
-        run: what is searched.
+        run: the search to execute.
         folder: of the results and the members' checkpoints, on a file system that all machines share.
         address: of a cluster ("auto", "HOST:PORT"). By default the cluster of this process or machine, or a new one
             that ends with the search.
@@ -62,7 +62,7 @@ class TuneSearch(PopulationSearch):
             CPU besides.
 
     Raises ValueError for arguments that are not accepted, ImportError without Ray. ``run`` also raises ValueError for
-    GPUs that the cluster does not have, ConnectionError if no cluster answers, and what a member raises.
+    GPUs that the cluster does not have, ConnectionError if no cluster answers, and errors of members.
     """
 
     backend = "ray"
@@ -97,7 +97,7 @@ class TuneSearch(PopulationSearch):
             try:
                 results = self._tuner().fit()
             except (Stopped, _tune().TuneError):
-                # Tune wraps what a callback raises in an error of its own.
+                # Tune wraps a callback's errors in its own error.
                 if stop is None or not stop.is_set():
                     raise
                 return False
@@ -240,12 +240,12 @@ class Stopped(Exception):
     """Ends Tune's loop, which leaves the trials unfinished, to be restored."""
 
 
-# Of running searches, by folder: Tune pickles what it is given, so that its callbacks look these up.
+# Running searches, by folder: Tune pickles its callbacks, which look their search up here.
 _listeners: dict[str, tuple[OnEvent, Event]] = {}
 
 
 def _is_over(steps: int, trial_id: str, result: dict[str, Any]) -> bool:
-    """True after the last step, where Tune would otherwise copy once more."""
+    """True after the last step, when Tune would otherwise copy again."""
     return bool(result["step"] >= steps)
 
 
@@ -310,7 +310,7 @@ def _name_of(trial: Any) -> str:
 
 
 def _tune() -> Any:
-    """The module, or an ImportError that says what to install."""
+    """Import Tune, or raise ImportError with the package to install."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
@@ -322,7 +322,7 @@ def _tune() -> Any:
 
 @contextmanager
 def connected(address: str | None) -> Iterator[None]:
-    """To a cluster, and no longer afterwards, unless we were before."""
+    """Context manager: connect to a cluster, and disconnect afterwards unless already connected."""
     try:
         import ray
     except ImportError as error:

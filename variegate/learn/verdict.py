@@ -1,13 +1,13 @@
-"""Comparison of trainings with several policies: means, and differences with intervals that hold what they promise.
+"""Comparison of policies by repeated training: means, and differences with intervals of proven coverage.
 
 Every repeat trains with every policy on the same images, from the same weights, in the same order. So policies are
 compared by their differences within a repeat, from which all that a repeat has in common falls out.
 
-The question is whether a policy of one's own, learnt or written, is better than *all* that can be had without a search,
-hence than the best of those, and which is the best is itself only known from the same trainings. Of the difference to
-the best, whichever it truly is, the interval goes from the lowest lower end of the t-intervals of the differences to
-each rival (who is better than the best is better than each; that needs no correction) to the lowest upper end of
-t-intervals that hold for all rivals at once (Bonferroni). With a single rival it is the plain t-interval.
+The question is whether a custom policy, learned or written, is better than *all* policies without a search. It must be
+better than the best of them, which is known only from the same training runs. For the difference to the best rival, the
+interval starts at the lowest lower end of the t-intervals of the differences to each rival. A policy better than the
+best is better than each, so that no correction is needed. It ends at the lowest upper end of t-intervals that hold for
+all rivals at once (Bonferroni). With a single rival it is the plain t-interval.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ Accuracies = Mapping[str, Sequence[float]]
 
 
 class Summary(NamedTuple):
-    """Of a policy. ``spread``: the standard deviation of the accuracies; NaN of a single one."""
+    """Scores of a policy. ``spread``: the standard deviation of the accuracies; NaN of a single one."""
 
     policy: str
     accuracies: tuple[float, ...]
     mean: float
     spread: float
-    seconds: float  # of a training, on average
+    seconds: float  # per training, on average
 
 
 class Difference(NamedTuple):
@@ -63,7 +63,7 @@ class Difference(NamedTuple):
 
     @property
     def shown(self) -> str | None:
-        """ "better" or "worse" where the interval leaves out 0, else None."""
+        """ "better" or "worse" if the interval excludes 0, else None."""
         return "better" if self.low > 0 else "worse" if self.high < 0 else None
 
 
@@ -86,7 +86,7 @@ class Comparison:
 
 
 def compare(trials: Sequence[Training], policies: Sequence[str], scored: int) -> Comparison:
-    """``policies``: all that were to be trained with; ``scored``: the number of images that score a training."""
+    """``policies``: all planned policies; ``scored``: the number of images that score a training."""
     trained = {(trial.round, trial.candidate) for trial in trials}
     whole = {repeat for repeat, _ in trained if all((repeat, name) in trained for name in policies)}
     found = summarize([trial for trial in trials if trial.round in whole] or trials)
@@ -122,13 +122,13 @@ def lead(accuracies: Accuracies, policy: str, rivals: Sequence[str], error: floa
 
 
 def spread_of(each: Sequence[float], grain: float) -> float:
-    """Standard deviation of differences; where all are equal, of repeats of which one differs by one image."""
+    """Standard deviation of differences; if all are equal, of repeats in which one differs by one image."""
     is_flat = max(each) - min(each) < grain / 2
     return grain / math.sqrt(len(each)) if is_flat else statistics.stdev(each)
 
 
 def _end(each: Sequence[float], error: float, grain: float, side: int) -> float:
-    """One end of the t-interval of the mean difference, which is beyond it with this probability."""
+    """One end of the t-interval of the mean difference, exceeded with this probability."""
     if len(each) < 2:
         return math.nan
     width = quantile(1 - error, len(each) - 1) * spread_of(each, grain) / math.sqrt(len(each))
@@ -137,12 +137,12 @@ def _end(each: Sequence[float], error: float, grain: float, side: int) -> float:
 
 
 def is_own(policy: str) -> bool:
-    """A file: what somebody has learnt or written. Names stand for what needs no search of one's own."""
+    """True for a file: a learned or written policy. Names are policies that need no search."""
     return re.search(r"\.(json|ya?ml)(\+[a-z0-9+]+)?$", policy.lower()) is not None
 
 
 def summarize(trials: Sequence[Training]) -> list[Summary]:
-    """Summaries in the order of the policies. Diverged trainings count as 0; files go by names that are unique."""
+    """Summaries in the order of the policies. Diverged training runs count as 0; files get unique names."""
     names = list(dict.fromkeys(trial.candidate for trial in trials))
     short = [short_name(name) for name in names]
     unique = [one if short.count(one) == 1 else name for name, one in zip(names, short, strict=True)]
@@ -190,7 +190,7 @@ def _at(angle: float, freedom: int) -> float:
     return 0.5 + within / 2
 
 
-# How often a difference of the size that is said to be seen is seen.
+# Power: probability that a visible difference is detected.
 _POWER = 0.8
 _MOST_REPEATS = 1000
 
@@ -222,7 +222,7 @@ def _verdict(name: str, comparison: Comparison) -> str:
 
 
 def points(share: float, found: Difference) -> str:
-    """With a second digit where the interval is narrower than a point."""
+    """Format with a second digit if the interval is narrower than a point."""
     return f"{100 * share:.{2 if found.high - found.low < 0.01 else 1}f}"
 
 
@@ -244,7 +244,7 @@ def _what_it_takes(found: Difference, comparison: Comparison) -> str:
 
 
 def visible_difference(spread: float, repeats: int) -> float:
-    """A true difference that so many repeats show four times out of five, where differences spread so much."""
+    """The true difference that this many repeats detect four times out of five, at this spread of differences."""
     error = 1 - CONFIDENCE
     return (quantile(1 - error / 2, repeats - 1) + quantile(_POWER, repeats - 1)) * spread / math.sqrt(repeats)
 
@@ -271,7 +271,7 @@ def describe(comparison: Comparison) -> dict[str, Any]:
 
 
 def cells(one: Summary, comparison: Comparison) -> tuple[str, str, str]:
-    """A row's accuracy, spread and difference with its interval, as text; empty where there is none."""
+    """A row's accuracy, spread and difference with its interval, as text; empty if missing."""
     spread = "" if math.isnan(one.spread) else f"{100 * one.spread:.2f}"
     found = comparison.differences.get(one.policy)
     if found is None:

@@ -1,4 +1,4 @@
-"""From a source to batches on a device, without end and without a stall: ``Loader``."""
+"""``Loader``: endless batches of a source on a device, prepared ahead of the consumer."""
 
 from variegate.loader.batch import Batch, Failure, TooManyErrors
 from variegate.loader.loader import Loader

@@ -23,7 +23,7 @@ def by_row(outputs: Any) -> list[Any]:
 
 
 def whole_of_rows(outputs: Any) -> Any:
-    """One tensor, if the shapes agree; of groups of views a tuple with one for each."""
+    """One tensor if the shapes agree; for groups of views a tuple with one tensor each."""
     if isinstance(outputs, (torch.Tensor, tuple)):
         return outputs
     if isinstance(outputs[0], tuple):
@@ -86,7 +86,7 @@ class Batch(tuple[Any, Any], RowFields):
 
     Attributes:
         images: a tensor [N, C, H, W] or [N, H, W, C], or a list of tensors if shapes differ. For ``T.MultiView``, a
-            tuple with one of these per group of views: [N, views, C, H, W].
+            tuple with one such tensor per group of views: [N, views, C, H, W].
         labels: a tensor [N, ...]; int64 for classes.
         ids: uint64 [N], the ids that determine the samples' random numbers.
         padding: bool [N], True for rows that do not count: they fill up the last batch of a rank, or replace an
@@ -106,7 +106,7 @@ class Batch(tuple[Any, Any], RowFields):
         copies: UInt32Array | None = None,
         source: Int64Array | None = None,
     ) -> Batch:
-        # Frameworks that move a batch to a device make it anew from an iterable of its members, as any tuple.
+        # Frameworks that move a batch to a device rebuild it from an iterable of its members, as with any tuple.
         batch = super().__new__(cls, tuple(images) if labels is None else (images, labels))
         batch._set_rows(ids, padding, copies, source)
         return batch
@@ -115,7 +115,7 @@ class Batch(tuple[Any, Any], RowFields):
         return (*self, self.ids, self.padding, self.copies, self.source)
 
     @property
-    def images(self) -> torch.Tensor:  # as a checker is told: a list, or a tuple of views, is used alike
+    def images(self) -> torch.Tensor:  # a list, or a tuple of views; Any, because both are used alike
         return self[0]
 
     @property
@@ -129,7 +129,7 @@ class Batch(tuple[Any, Any], RowFields):
 
 
 def tensors_of(whole: Any) -> Iterator[torch.Tensor]:
-    """All that a batch's images, or its labels, consist of."""
+    """All tensors in a batch's images or labels."""
     if isinstance(whole, torch.Tensor):
         yield whole
     else:
@@ -171,7 +171,7 @@ class TooManyErrors(RuntimeError):
 class FailureLog:
     """Failures by sample; as long as there are bad samples, however many epochs meet them.
 
-    ``limit``: None, a number of samples, or a share (a float below 1) of those that this rank is to read in an epoch.
+    ``limit``: None, a number of samples, or a share (a float below 1) of the samples that this rank reads in an epoch.
     """
 
     def __init__(self, limit: int | float | None) -> None:
@@ -203,5 +203,5 @@ class FailureLog:
             )
 
     def list(self) -> list[Failure]:
-        """In the order in which they were met."""
+        """List failures in the order of their occurrence."""
         return list(self._by_id.values())

@@ -20,7 +20,7 @@ _MOST_DOUBLINGS = 8
 
 
 class BlockOrder(Order):
-    """The order of an epoch, known as far as it was asked for. Shards are in a keyed permutation.
+    """The order of an epoch, known up to the last requested sample. Shards are in a keyed permutation.
 
     While the samples of a block are used, the threads of ``pool`` fetch the shards of the next one. Any thread may call
     any method.
@@ -99,7 +99,7 @@ class BlockOrder(Order):
         return self._starts[blocks], self._starts[blocks + 1] - self._starts[blocks]
 
     def replacements(self, indices: Int64Array) -> tuple[Order, Int64Array, Int64Array]:
-        """Of its block and the one before, because a block may be a single shard that cannot be read."""
+        """Candidates from its block and the block before, because a block may be a single unreadable shard."""
         places = np.argsort(self._shards)[indices >> POSITION_BITS]
         blocks = self._blocks_of(self._begins[places])
         starts = self._starts[np.maximum(blocks - 1, 0)]

@@ -47,7 +47,8 @@ _RECORD = np.dtype(
 
 
 def _checksum(record: Any, pixels: Any) -> int:
-    """Of all fields before it and the pixels, so that one flipped bit does not show another picture, or label."""
+    """Checksum over all fields before it and the pixels, so that a flipped bit never yields another picture or
+    label."""
     return zlib.crc32(pixels, zlib.crc32(record.tobytes()[: -record["checksum"].nbytes]))
 
 
@@ -122,14 +123,14 @@ class DiskCache:
         at_fork(self)
 
     def after_fork(self) -> None:
-        """The parent goes on appending to its pair of files; what it has there is read, and written to another."""
+        """The parent keeps appending to its pair of files; the child reads them, and writes to another pair."""
         self._lock = Lock()
         if self._own is not None:
             self._own.is_own = False
             self._own = None
 
     def use_added(self) -> None:
-        """Find what other processes have added since."""
+        """Find entries that other processes have added since."""
         with self._lock:
             for index in sorted(self._root.glob("*.index")):
                 with suppress(OSError):
@@ -168,7 +169,7 @@ class DiskCache:
         return found
 
     def _read(self, sample_id: int, pair: _Pair, row: int) -> tuple[Picture, Any] | None:
-        """None for what is no picture, or damaged."""
+        """None for missing or damaged pixels."""
         records = pair.read(row, 1)
         file_size = os.fstat(pair.pixels).st_size
         if not len(records) or records["id"][0] != sample_id or not _nbytes_of(records[0].item(), file_size):
@@ -240,7 +241,7 @@ class HostCache:
         """Nobody else adds anything."""
 
     def put(self, sample_id: int, picture: Any, label: Any) -> Any:
-        """The pixels as they are to be used from here on; held, where there is still room."""
+        """Return the pixels to use from here on; cached if there is room."""
         nbytes = picture.nbytes + targets_nbytes(label)
         with self._lock:
             if sample_id not in self._held and self.nbytes + nbytes <= self._max_bytes:
@@ -250,8 +251,8 @@ class HostCache:
 
 
 class DeviceCache(HostCache):
-    """In the memory of a GPU, where the augmentation reads it in place; ``max_bytes`` None: half of what is free of it
-    when the cache is made."""
+    """A cache in GPU memory, read in place by the augmentation; ``max_bytes`` None: half of the free memory when the
+    cache is created."""
 
     holds_device_memory = True
 
@@ -261,7 +262,7 @@ class DeviceCache(HostCache):
         self._copies = torch.cuda.Stream(self._device)
 
     def put(self, sample_id: int, picture: Picture, label: Any) -> torch.Tensor:
-        """Pictures that are not held go to the device as well: a batch lies in one place."""
+        """Pictures that are not cached are copied to the device as well, because a batch is on one device."""
         # Torch waits for a copy from pageable memory, so that any stream may read the result at once; on a stream of
         # its own it does not wait for the training step as well.
         with torch.cuda.stream(self._copies):
@@ -315,9 +316,8 @@ _ACCEPTED = "'host', 'device', None, or a folder to keep pixels on disk"
 def open_cache(options: LoaderOptions, device: str, processes: int = 1, shared: str | None = None) -> PixelCache | None:
     """``options.cache``: None, "host", "device", or a folder: a ``Path``, or text that ``a_path`` takes for one.
 
-    ``processes``: among how many the memory and the disk are shared; ``shared``: the name by which they share the
-    host's memory. Raises ValueError for what is none of them, such as a misspelt word, and for a budget or side that
-    is not positive.
+    ``processes``: number of processes that share the memory and the disk; ``shared``: name of their shared host memory.
+    Raises ValueError for an unknown or misspelt word, and for a budget or side that is not positive.
     """
     where = options.cache
     max_bytes = options.cache_bytes
@@ -351,7 +351,7 @@ def available_memory() -> int:
         lines = Path("/proc/meminfo").read_text().splitlines()
         free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
     except (OSError, StopIteration, ValueError):
-        # Not Linux: what there is in all, of which half may well be taken.
+        # Not Linux: half of the total memory is assumed to be free.
         free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 if hasattr(os, "sysconf") else 4 << 30
     return min([free, *_free_in_groups()])
 

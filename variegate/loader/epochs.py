@@ -23,10 +23,10 @@ class EpochRun:
 
     Args:
         steps: each ``next`` begins to read a step; it is asked for in the consumer's thread only.
-        make: what a step gives -> batch, called by the threads of ``pool``.
+        make: the result of a step -> batch, called by the threads of ``pool``.
         depth: batches begun ahead of the one that the consumer has; 0 makes each when it is asked for.
         read_depth: further steps that are being read.
-        stop_reading: nobody wants any more of what is being read.
+        stop_reading: cancel pending reads.
 
     An error of a step is raised when its turn comes, and ends the run.
     """
@@ -48,7 +48,7 @@ class EpochRun:
         self._stop_reading = stop_reading
         self._process = os.getpid()
         self.is_closed = False
-        # How many more could be begun, now that no step is left to begin.
+        # Number of further batches that could be started after the last step of the epoch.
         self.room = 0
 
     @property
@@ -63,7 +63,7 @@ class EpochRun:
             )
 
     def begin(self, number: int) -> None:
-        """Have so many batches in the making, before the first is asked for."""
+        """Start this many batches before the first is requested."""
         self._making.begin(min(number, self._depth))
 
     def take(self) -> BatchResult | None:
@@ -88,7 +88,7 @@ class EpochRun:
         return result
 
     def close(self) -> None:
-        """Drop what is waiting. What is being made is finished, and dropped."""
+        """Drop waiting batches. Batches in progress are finished, and dropped."""
         self.is_closed = True
         begun = self._making.close()
         self._reading.close()
@@ -115,9 +115,9 @@ def _read_and_make(step: Waiting, make: MakeBatch) -> BatchResult:
 
 
 class BatchIterator(Iterator[AnyBatch]):
-    """The batches of a run. Threads may share it: each batch goes to one of them.
+    """The batches of a run. Threads may share it: each batch goes to one thread.
 
-    ``hand_out``: (what was made, its epoch) -> what the consumer gets.
+    ``hand_out``: (batch, its epoch) -> the value for the consumer.
     """
 
     def __init__(self, run: EpochRun, epochs: Epochs, hand_out: Callable[[BatchResult, int], AnyBatch]) -> None:
@@ -193,8 +193,8 @@ class Epochs:
             return run
 
     def handed_out(self, run: EpochRun, done: int) -> None:
-        """So many samples of the run's epoch are done. Once all its batches are begun, those of the next epoch fill up
-        the room, so that a short epoch's end does not leave threads idle."""
+        """Record that this many samples of the epoch are done. Once all its batches are begun, the next epoch's batches
+        are started, so that a short epoch's end does not leave threads idle."""
         with self._lock:
             if run is not self.latest:
                 return

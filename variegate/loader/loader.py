@@ -38,19 +38,19 @@ class Loader(CopiedByState, RemovedMethods):
         drop_last: drop the samples that do not fill a batch on every rank.
         num_threads: threads that decode and augment; None shares this machine's cores among the processes that
             ``torchrun`` started on it. Does not change pixels.
-        rank, world_size: the part of each step's samples to load. None takes torch.distributed's, else those of the
-            environment, else loads everything. All ranks yield the same number of batches. Together they yield every
+        rank, world_size: the part of each step's samples to load. None takes torch.distributed's rank, else the
+            environment's, else loads everything. All ranks yield the same number of batches. Together they yield every
             sample once, plus rows marked in ``Batch.padding``.
         on_error: for an image that cannot be read: "raise" a DecodeError, "skip" it (its batch is one shorter), or
             "replace" it by another sample drawn for its id and marked as padding. ``errors`` lists these images.
         cache: keep decoded pixels for later epochs: "host", "device" (GPU memory), or a folder, which later runs use as
             well. Images are then decoded completely.
-        prefetch: batches to prepare ahead, at the end of an epoch those of the next one; 0 prepares each on request.
+        prefetch: batches to prepare ahead, at the end of an epoch from the next one; 0 prepares each on request.
         max_errors: with "skip" or "replace", the failures that this rank tolerates: a number, or a float share of its
             samples of an epoch. One more raises TooManyErrors.
         decode: decoder of JPEGs: "cpu", "gpu" (nvImageCodec, ``pip install 'variegate[gpu]'``), or "auto" (the GPU if
-            ``device`` is one and nvImageCodec is installed). Pixels of both differ by about a level; each depends only
-            on the file and the crop. The CPU decodes what goes into a cache.
+            ``device`` is a GPU and nvImageCodec is installed). Pixels of both differ by about a level; each depends
+            only on the file and the crop. Images for a cache are decoded by the CPU.
         fast_decode: let the CPU decode a JPEG at 1/2, 1/4 or 1/8 scale where the crop is still at least as large as the
             output. Faster for large images; pixels differ by a level or two on average.
         cache_bytes: limit of this process's cache; None for half of the free memory, divided among the processes that
@@ -59,9 +59,9 @@ class Loader(CopiedByState, RemovedMethods):
         max_pixels: refuse larger images before decoding; None for ``MAX_PIXELS`` (179 million).
         channels: channels that every image must have, 1 to 32; 4 reads alpha, 255 for files without. Needed for data
             sets whose pixels have more than three. None: red, green and blue, and what NumPy files have.
-        sampler: the samples of an epoch: a sequence of indices (a subset, or with repeats), shuffled by ``shuffle``; a
-            torch ``Sampler`` or another object with ``__iter__`` and ``__len__``, iterated over when an epoch begins
-            (after ``set_epoch(epoch)``, if it has that method), in its order; or a function epoch -> indices.
+        sampler: the samples of an epoch. A sequence of indices (a subset, or with repeats) is shuffled by ``shuffle``.
+            A torch ``Sampler``, or another object with ``__iter__`` and ``__len__``, is iterated in its order when an
+            epoch begins; its ``set_epoch(epoch)``, if any, is called before. A function maps epoch -> indices.
         weights: relative probability of each sample: one number per sample; one per class, or a mapping {class name or
             label: number}, for the samples of that class; or "balanced", every class equally likely.
         num_samples: with ``weights``, the draws per epoch; None for the number of samples.
@@ -103,7 +103,7 @@ class Loader(CopiedByState, RemovedMethods):
     does a loader in a forked child. An iteration stays with its process.
 
     Raises:
-        ValueError, TypeError, SourceError: naming the argument, its value and what is accepted.
+        ValueError, TypeError, SourceError: naming the argument, its value and accepted values.
     """
 
     @with_fields_of(LoaderArguments)
@@ -126,7 +126,7 @@ class Loader(CopiedByState, RemovedMethods):
         self.targets = None if pipeline.targets is None else pipeline.targets.options
         self._epochs = Epochs(pipeline.depth, pipeline.is_early, pipeline.run)
         at_fork(self)
-        # What is made anew in a copy; a class derived from this one may have more.
+        # Attributes that a copy creates again; a derived class may have more.
         self._own = frozenset((*self.__dict__, "_own"))
 
     def after_fork(self) -> None:
@@ -167,7 +167,7 @@ class Loader(CopiedByState, RemovedMethods):
     def sampler(self) -> Any:
         """The ``sampler`` argument; None if the loader orders samples itself.
 
-        Scripts for torch's DataLoader call ``loader.sampler.set_epoch`` if there is one. Call ``loader.set_epoch``.
+        For scripts written for torch's DataLoader, which call ``loader.sampler.set_epoch``. Call ``loader.set_epoch``.
         """
         return self._pipeline.options.sampler
 
@@ -197,8 +197,8 @@ class Loader(CopiedByState, RemovedMethods):
     def __iter__(self) -> Iterator[AnyBatch]:
         """Begin an epoch: the one set by ``set_epoch`` or ``load_state_dict``, else the one after the last begun.
 
-        Yields a ``Batch``, or with targets a ``TargetBatch``. Threads may share the iterator: each batch goes to one of
-        them.
+        Yields a ``Batch``, or with targets a ``TargetBatch``. Threads may share the iterator: each batch goes to one
+        thread.
         """
         check_running("Loader")
         self.augmenter.check_process()
@@ -232,7 +232,7 @@ class Loader(CopiedByState, RemovedMethods):
         """Return the seconds, samples and bytes of each stage (read, decode, augment, hand_over, wait) in this epoch.
 
         They include work done ahead for the epoch that began last, and are zero before the first. Any thread may call
-        it. On a GPU, seconds are those of the host, which queues the work.
+        it. On a GPU, seconds are host time, in which the work is queued.
         """
         latest = self._epochs.latest
         return (StageTimes() if latest is None else latest.times).stats(
@@ -256,6 +256,6 @@ class Loader(CopiedByState, RemovedMethods):
         """Resume where ``state_dict`` was taken, with the remaining samples and the same pixels.
 
         Raises:
-            ValueError: if the data set, seed, shuffling, weights or sampler differ from those of the state.
+            ValueError: if the data set, seed, shuffling, weights or sampler differ from the state's.
         """
         self._epochs.go_to(self._pipeline.order.position(state_dict))

@@ -38,7 +38,7 @@ class BatchResult:
     batch: AnyBatch
     done: int
     failures: list[Failure]
-    ready: Any = None  # what a consumer on another stream has to wait for
+    ready: Any = None  # event that a consumer on another stream waits for
 
 
 class EpochWork(NamedTuple):
@@ -59,7 +59,7 @@ class MadeRow(NamedTuple):
 
 @dataclass
 class MadeRows(Sequence[MadeRow]):
-    """Augmented rows of a batch. With targets, a label is what belongs to the image and its own label.
+    """Augmented rows of a batch. With targets, a label is an ``Annotated``: the image's targets and its own label.
 
     ``bad``: rows without a picture, or with one that the transform refuses, by their number in the batch; their outputs
     hold anything.
@@ -89,7 +89,7 @@ def join_rows(rows: Sequence[MadeRow | None]) -> MadeRows:
 
 
 class BatchMaker:
-    """Makes batches, on a GPU on streams of their own, so that augmenting runs beside the training step.
+    """Makes batches, on a GPU on separate streams, so that augmenting runs parallel to the training step.
 
     There are as many streams as makers at a time, the same ones in every epoch, as torch keeps memory for each. The
     consumer's stream waits for the batch; its thread does not.
@@ -186,7 +186,7 @@ class BatchMaker:
         images = batches.by_row(made.outputs)
         labels = batches.each_label(made.labels)
         padding = plan.padding.copy()
-        # Ids of the samples whose pixels the rows have: those of replacements differ from the plan's.
+        # Ids of the samples whose pixels are in the rows; a replacement's id differs from the planned id.
         shown_ids = plan.ids.copy()
         own = [row for row in sorted(bad) if row < len(made)]
         # A batch must not be empty, since another rank waits for its step: then one row is replaced after all.
@@ -240,7 +240,7 @@ class BatchMaker:
                 extra_seconds.reset(token)
             if 0 not in made.bad:
                 return batches.by_row(made.outputs)[0], batches.each_label(made.labels)[0], id
-        # Not one good sample among so many: this is not a matter of single images.
+        # If this many samples fail, single damaged images are not the cause.
         raise error
 
     def hand_over(self, result: BatchResult) -> AnyBatch:
@@ -279,7 +279,7 @@ class _RowMaker:
         rows = self._rows.unmixed(self._misfits, unread)
         good = [row for row in range(len(rows.data)) if row not in bad]
         if not good:
-            # All of them are left out or replaced.
+            # Each of them is skipped or replaced.
             return [torch.empty(0)] * len(rows.padding), [None] * len(rows.padding)
         if bad:
             data = list(rows.data)
@@ -311,7 +311,7 @@ class _RowMaker:
         return result
 
     def _refused(self, rows: Rows, good: Sequence[int]) -> dict[int, DecodeError]:
-        """Those that the transform does not take, each tried alone."""
+        """Find images that the transform does not accept, by trying each alone."""
         alone = each_alone(good, lambda row: self._augment(rows.part([row]), {}))
         refused = ((row, result) for row, result in alone if isinstance(result, Exception))
         return {row: not_taken(self._maker.name(rows, row), result) for row, result in refused}
@@ -375,7 +375,7 @@ class _RowMaker:
         labels: Any = None,
         **key: Any,
     ) -> tuple[Any, list[tuple[dict[str, Any], Any]]]:
-        """As a call of the Augmenter; for labels, what belongs to each image and its label. Raises RowsRefused."""
+        """Call the Augmenter with targets; ``labels`` are ``Annotated``. Raises RowsRefused."""
         targets = self._maker.targets
         assert targets is not None
 

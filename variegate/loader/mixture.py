@@ -1,10 +1,11 @@
 """Sources mixed by weight: ``Mixture``, and the order of an epoch of one, without a count of each sample before.
 
-The sources of positions 0, 1, 2, ... are a sequence in which each has come as often as its weight says, wherever it is
-cut: of n positions the first source has its share, rounded down from a random start, of the rest the second has its
-own, and so on. Every ``_BLOCK`` positions are permuted, so that neither ranks nor batches meet a rhythm. The draws of a
-source are numbered as they come, through all epochs: draw j of a source of n samples is place ``j % n`` of the
-permutation of pass ``j // n``. So what came before a position follows from the weights of the epochs so far.
+The sources of positions 0, 1, 2, ... are a sequence in which each source has occurred as often as its weight says,
+wherever it is cut. Of n positions the first source has its share, rounded down from a random start; of the remaining
+positions the second source has its share, and so forth. Every ``_BLOCK`` positions are permuted, so that neither ranks
+nor batches meet a rhythm. The draws of a source are numbered as they come, through all epochs: draw j of a source of n
+samples is place ``j % n`` of the permutation of pass ``j // n``. The samples before a position therefore follow from
+the weights of the epochs so far.
 """
 
 from __future__ import annotations
@@ -59,19 +60,19 @@ class Mixture(Samples):
     and then in another order. Batches tell the source of each row (``Batch.source``).
 
     Args:
-        sources: names, and what they stand for: anything that ``vg.open_source`` accepts. All shards are indexed now.
+        sources: names with their sources: anything that ``vg.open_source`` accepts. All shards are indexed now.
         weights: probability of each source, in any unit: one number per source, or a mapping {name: number}. None means
             the number of its samples. A schedule is a mapping {epoch: weights} with an entry for epoch 0.
         transforms: transforms of samples of some sources, by name, applied before the Loader's transform.
         stop: end of an epoch: "first_exhausted" when all samples of one source were used in it, "all_exhausted" when
-            those of every source were, or a number of samples.
+            all samples of every source were, or a number of samples.
 
-    Labels are those of the united ``classes``, where sources name theirs: the same name is the same class. Without any
-    names, labels remain. Ids are positions in all samples of the first source, then of the second, and so on.
-    ``T.Cond("source", {name: transform})`` chooses a transform by source within any other.
+    Labels index the united ``classes`` if sources name their classes: the same name is the same class. If no source
+    names classes, labels are unchanged. Ids are positions in the concatenation of all sources. ``T.Cond("source",
+    {name: transform})`` chooses a transform by source within any other.
 
     Raises:
-        ValueError, TypeError, SourceError: naming the argument, its value and what is accepted.
+        ValueError, TypeError, SourceError: naming the argument, its value and accepted values.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class Mixture(Samples):
         self._open_store()
 
     def _open_store(self) -> None:
-        """Make these Samples those of ``sources``."""
+        """Build one table of samples from ``sources``."""
         store = _MixtureStore(self)
         super().__init__(
             place=", ".join(self.names),
@@ -128,7 +129,7 @@ class Mixture(Samples):
         return np.searchsorted(self.starts, ids.astype(np.int64), "right") - 1
 
     def transform_with(self, transform: Transform) -> Transform:
-        """The Loader's, after those of single sources."""
+        """Run the Loader's transform after the transforms of single sources."""
         if self.transforms and isinstance(transform, MultiView):
             got = "transforms of sources with several views"
             raise ValueError(f"transforms: got {got}; accepted: T.Cond('source', ...) in the transforms of views")
@@ -152,7 +153,7 @@ class _MixtureStore(Store):
         self.classes, self._tables = _unite(dict(zip(self._names, self._sources, strict=True)))
 
     def digest(self, samples: Samples) -> str:
-        """Of the names, the sources and the end of an epoch; not of weights and transforms."""
+        """Digest of the names, the sources and the end of an epoch, without weights and transforms."""
         named = zip(self._names, self._sources, strict=True)
         return digest_of(str(self._stop), *(f"\0{name}\0{source.fingerprint}" for name, source in named))
 
@@ -235,7 +236,7 @@ def _check_name(argument: str, name: Any, names: Sequence[str]) -> None:
 
 
 def _schedule(given: Any, names: Sequence[str]) -> tuple[EpochWeights, ...]:
-    """In the order of the epochs. ``given``: weights, or a mapping of epochs to weights."""
+    """The weights of the epochs, in order. ``given``: weights, or a mapping of epochs to weights."""
     if not isinstance(given, Mapping) or all(isinstance(key, str) for key in given):
         given = {0: given}
     schedule = sorted(_epoch_weights(epoch, weights, names) for epoch, weights in given.items())
@@ -322,7 +323,7 @@ class MixedOrder(Order):
         return found
 
     def _sources(self, positions: Indices) -> tuple[Indices, Indices]:
-        """-> the source at each position, int64[N]; how many draws of each were before it, int64[N, K]."""
+        """-> the source at each position, int64[N]; draws of each source before it, int64[N, K]."""
         blocks, block_of = np.unique(positions // _BLOCK, return_inverse=True)
         lengths = np.minimum(self.length - blocks * _BLOCK, _BLOCK).repeat(_BLOCK)
         places = np.minimum(np.tile(np.arange(_BLOCK), len(blocks)), lengths - 1)
@@ -345,7 +346,7 @@ class MixtureOrders:
             self._order(weights.epoch)
 
     def digest(self) -> str:
-        """Of the weights of all epochs."""
+        """Digest of the weights of all epochs."""
         return digest_of(repr([tuple(weights) for weights in self._mixture.schedule]))
 
     def order_of(self, epoch: int) -> MixedOrder:

@@ -1,4 +1,4 @@
-"""Arguments of a ``Loader``, as one record that every part of it reads."""
+"""The arguments of a ``Loader``, as one record for all of its parts."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class RayWorkers:
     Args:
         address: address of the cluster. None uses the one that Ray is connected to or finds, else starts one on this
             machine.
-        count: number of actors, or a range (fewest, most) of which as many run as the cluster has room for at the time,
-            also when machines join or leave during an epoch. None for one per device.
+        count: number of actors, or a range (fewest, most): as many actors run as the cluster has room for, also when
+            machines join or leave during an epoch. None for one per device.
         cpus: cores of each; None divides a machine's evenly.
         gpus: GPUs of each, 0 for augmentation on the CPU; a share such as 0.5 lets several actors use one.
 
@@ -165,7 +165,7 @@ class LoaderOptions(LoaderArguments):
 
     @classmethod
     def check(cls, arguments: LoaderArguments) -> LoaderOptions:
-        """Raises ValueError, or TypeError, naming the argument, its value and what is accepted."""
+        """Raises ValueError or TypeError naming the argument, its value and accepted values."""
         given = vars(arguments)
         options = given | {name: integer(name, given[name], least) for name, least in _LEAST.items()}
         options["max_pixels"] = check_limit("max_pixels", given["max_pixels"], MAX_PIXELS)
@@ -202,7 +202,7 @@ class LoaderOptions(LoaderArguments):
         return cls(**options)
 
     def conditions_of(self, epoch: int) -> ConditionsOfIds | None:
-        """Asked for when an epoch begins. Raises TypeError for what is no function of ids."""
+        """Asked for when an epoch begins. Raises TypeError unless it is a function of ids."""
         found = None if self.conditions is None else self.conditions(epoch)
         if self.conditions is not None and not callable(found):
             raise TypeError(f"conditions: gave {found!r} for epoch {epoch}; accepted: a function of ids")

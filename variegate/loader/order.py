@@ -26,16 +26,16 @@ from variegate.loader.stats import StageTimes
 from variegate.program import rng
 from variegate.threads import at_fork
 
-# How many other samples are tried in the place of one that cannot be read: so many that a run ends for want of a good
-# one only where there is hardly any.
+# Number of candidates tried as a replacement for an unreadable sample: the run fails only if hardly any sample is
+# readable.
 _SUBSTITUTES = 64
 _MOST_ORDERS = 4
 
-# An epoch, and how many of its samples all ranks together have been handed.
+# An epoch, and the number of its samples that all ranks together have received.
 Position = tuple[int, int]
 
 STATE_VERSION = 1
-# What an order depends on, in states too, and what is to be the same for each.
+# Settings that determine an order and are part of states, with the condition on each.
 _FACTS = {
     "seed": "seed",
     "shuffle": "shuffle",
@@ -56,7 +56,7 @@ _FACTS_OF_PICKS = {
 class EpochOrder:
     """The orders of all epochs, as samples are picked.
 
-    ``num_partners``: how many others each sample is mixed with. ``facts``: what orders depend on, for JSON.
+    ``num_partners``: number of samples with which each sample is mixed. ``facts``: what orders depend on, for JSON.
     ``is_known``: an epoch's order is always the same.
     """
 
@@ -82,7 +82,7 @@ class EpochOrder:
         if self._bucket_of is not None:
             assigned = digest_of(repr(options.buckets), self._bucket_of.tobytes())
             self.facts["buckets"] = f"{assigned}-{options.batch_size}-{options.drop_last}"
-        # Of the latest epochs: those in hand and in the making, and iterations that were left and may go on.
+        # Orders of the latest epochs: epochs being consumed or prepared, and interrupted iterations that may resume.
         self._orders: dict[int, Order] = {}
         at_fork(self)
 
@@ -110,17 +110,17 @@ class EpochOrder:
         return self._order(epoch).bounds if self.has_batches else None
 
     def begin(self, epoch: int, is_resumed: bool) -> None:
-        """An epoch begins, or goes on. An order that is not known beforehand is asked for when its epoch begins."""
+        """Begin or resume an epoch. An order that is not known beforehand is asked for when its epoch begins."""
         if not self.is_known and not is_resumed:
             self._make_order(epoch)
 
     def digest(self, epoch: int) -> str | None:
-        """Of an order that does not follow from the facts."""
+        """Digest of an order that does not follow from ``state_fields``."""
         order = self._orders.get(epoch)
         return None if self.is_known or order is None else order.digest()
 
     def state(self, position: Position) -> dict[str, Any]:
-        """As ``Loader.state_dict`` gives it."""
+        """The state, as ``Loader.state_dict`` returns it."""
         epoch, done = position
         state = {"version": STATE_VERSION, "pixels": PIXEL_VERSION, "epoch": epoch, "done": done, **self.facts}
         order = self.digest(epoch)
@@ -213,7 +213,8 @@ class EpochOrder:
         return partners_of(positions, lengths, self._seed, epoch, self._num_partners, order.purpose, self._copies)
 
     def partner_ids(self, index: int, epoch: int) -> list[int]:
-        """The ids of those that a sample is mixed with. Raises ValueError where an epoch is not every sample once."""
+        """Ids of the partners with which a sample is mixed. Raises ValueError where an epoch is not every sample
+        once."""
         order = self._order(epoch)
         if not order.is_every:
             others = "blocks of shards" if self.is_in_blocks else "a sampler, weights or buckets"
@@ -226,8 +227,8 @@ class EpochOrder:
     def candidates(self, plan: StepPlan, rows: Sequence[int], epoch: int) -> Int64Array:
         """Samples that may replace each of the rows, int64[N, K].
 
-        They are drawn for the row's id, of those that the epoch, or its block of shards, is made of, so that they are
-        the same whatever the batch is.
+        Candidates are drawn for the row's id from the epoch's samples or its block of shards, so that they do not
+        depend on the batch.
         """
         order = self._order(epoch)
         key = rng.stream_key(self._seed, epoch, int(OrderPurpose.SUBSTITUTES), rng.SHUFFLE_DOMAIN)
@@ -258,7 +259,7 @@ class EpochOrder:
 
 
 def _with_partners(positions: Int64Array, partners: Int64Array) -> tuple[Int64Array, Int32Array]:
-    """-> (the positions, and behind them those of partners that are not among them; where each partner is there)."""
+    """-> (the positions, followed by positions of partners that are not among them; the index of each partner)."""
     every = np.concatenate([positions, np.setdiff1d(partners, positions)])
     order = np.argsort(every, kind="stable")
     places = order[np.searchsorted(every[order], partners)]

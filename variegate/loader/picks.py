@@ -94,7 +94,7 @@ class RepeatedOrder(Order):
         return starts * self.times, lengths * self.times
 
     def replacements(self, indices: Indices) -> tuple[Order, Any, Any]:
-        # All positions count elsewhere, so that the numbers drawn are those of the repeated order.
+        # Other code counts all positions, so that the drawn numbers match the repeated order.
         return self.once.replacements(indices) if isinstance(self.once, BlockOrder) else super().replacements(indices)
 
     def digest(self) -> str | None:
@@ -177,7 +177,8 @@ def _check_batch_sampler(source: AnySource, options: LoaderOptions) -> None:
 
 
 def picks_of(source: AnySource, options: LoaderOptions, shuffle: bool) -> Picks:
-    """For options that ``check_picking`` took. Raises ValueError for no samples, a wrong sampler or weights."""
+    """The order for options that ``check_picking`` accepted. Raises ValueError for no samples, a wrong sampler or
+    weights."""
     if isinstance(source, ShardedSource):
         blocks: dict[str, Any] = {"block_shards": options.block_shards}
         pool = Threads(_FETCHING_THREADS, "variegate-fetch")

@@ -93,7 +93,7 @@ class Pipeline:
             got = f"{length:,} samples do not fill a batch of {options.batch_size} on {options.world_size} rank(s)"
             raise ValueError(f"drop_last: {got}; accepted: a smaller batch_size, or drop_last=False")
 
-        order = self.order  # what is kept by threads must not keep this object
+        order = self.order  # threads must not hold a reference to this object
 
         def candidates_of(plan: StepPlan, row: int, epoch: int) -> Int64Array:
             return order.candidates(plan, [row], epoch)[0]
@@ -116,14 +116,14 @@ class Pipeline:
         self._makers = Threads(max(number_of_makers, 1), "variegate-batch")
 
     def partners(self, index: int, epoch: int) -> list[int]:
-        """Ids of those that a sample is mixed with in an epoch."""
+        """Ids of the partners with which a sample is mixed in an epoch."""
         if not self._has_partners_of_epoch:
             got = "a loader that mixes nothing, or within its batches alone"
             raise ValueError(f'partners: {got}; accepted: a transform such as MixUp, and partners="epoch"')
         return self.order.partner_ids(index, epoch)
 
     def share(self, epoch: int, start: int = 0) -> Share | BatchShare:
-        """This rank's part of an epoch. Raises TypeError if a shard has no index yet."""
+        """This rank's slice of an epoch. Raises TypeError if a shard has no index yet."""
         length = self.order.count(epoch)
         if length is None:
             raise TypeError(
@@ -161,7 +161,7 @@ class Pipeline:
     def _steps(
         self, share: Share | BatchShare, epoch: int, times: StageTimes, **first: int
     ) -> tuple[Iterator[Waiting], Callable[[], None], MakeBatch]:
-        """The steps of an epoch, what ends them, and what makes a batch of one."""
+        """The steps of an epoch, a function that stops reading, and a function that makes a batch from a step."""
         given = self.options.conditions_of(epoch)
         if self._workers is None:
             rows, stop = self.order.steps(share, epoch, self._readers, times, **first)
@@ -178,7 +178,7 @@ class Pipeline:
         return self._maker.hand_over(result)
 
     def batch(self, step: int, epoch: int) -> AnyBatch:
-        """One batch, made now."""
+        """Make a single batch now."""
         share = self.share(epoch)
         if not 0 <= step < len(share):
             raise IndexError(f"step: got {step!r}; accepted: 0 to {len(share) - 1}")
@@ -201,7 +201,7 @@ class Pipeline:
 
 def _open(options: LoaderOptions) -> AnySource:
     source = options.source
-    # What is missing of a damaged shard counts as bad samples, where those are put up with.
+    # Missing samples of a damaged shard count as unreadable samples, unless errors are raised.
     on_error = "raise" if options.on_error == "raise" else "skip"
     # Samplers, weights and buckets choose among all samples.
     chooses = (options.sampler, options.weights, options.buckets, options.batch_sampler)

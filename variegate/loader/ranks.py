@@ -1,8 +1,8 @@
 """Ranks: this process among all, and the samples of an epoch that go into each batch of each rank.
 
-An epoch is one order of all samples, the same on every rank. A step takes the next ``world_size * batch_size`` of them,
-and each rank every ``world_size``-th of these. So what has been trained on after a step is a prefix of the order, and a
-run that goes on from there with other batches or ranks meets exactly the rest.
+An epoch is one order of all samples, identical on every rank. A step takes the next ``world_size * batch_size`` of
+them, and each rank every ``world_size``-th of these. The samples trained on after a step are therefore a prefix of the
+order. A resumed run with other batches or ranks reads exactly the remaining samples.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _from_environment(name: str) -> int:
 
 @dataclass(frozen=True)
 class Share:
-    """A rank's part. ``length``: samples of the epoch; ``start``: how many of them are done. ``padding_start``: the
+    """A rank's part. ``length``: samples of the epoch; ``start``: number of finished samples. ``padding_start``: the
     position of the first sample that is repeated, where padding is needed."""
 
     batch_size: int

@@ -1,4 +1,4 @@
-"""From the place of samples to what a batch is made of: read, and decoded where they must be decoded whole."""
+"""Read samples for batches, and decode images that must be decoded in full."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def reader_threads(is_remote: bool, num_threads: int) -> int:
 
 @dataclass(kw_only=True)
 class StepPlan:
-    """The samples of one batch, or of a part of it, and those that they are mixed with; nothing of them is read.
+    """The samples of one batch or a slice of it, and their partners; nothing is read yet.
 
     ``samples``: an index of the source for each, int64[M].
     """
@@ -57,8 +57,8 @@ class StepPlan:
     done: int  # samples of the epoch that are done after this batch
     samples: Int64Array
     copies: UInt32Array | None = None  # which copy of its sample a row is; None for the first
-    # int32[N, K]: rows that each of the batch is mixed with. Those that are no part of the batch come after it: there
-    # is ``padding`` for N rows, everything else for all.
+    # int32[N, K]: rows that each of the batch is mixed with. Samples that are partners only come after the batch:
+    # ``padding`` covers N rows, all other fields cover all samples.
     partners: Int32Array | None = None
     candidates: Int64Array | None = None  # of each row, samples that may replace it, for workers that know no order
     numbers: Int64Array | None = None  # of a part: its rows in the batch
@@ -94,7 +94,7 @@ class StepPlan:
         return own
 
     def unmixed(self, rows: Iterable[int] = (), partners: Iterable[int] = ()) -> Self:
-        """``rows``, and whatever has one of ``partners``, are mixed with themselves, which leaves them as they are."""
+        """``rows``, and rows with any of ``partners``, are mixed with themselves, which leaves them unchanged."""
         if self.partners is None:
             return self
         own = np.arange(len(self.partners), dtype=np.int32)[:, None]
@@ -123,13 +123,13 @@ class Rows(StepPlan):
 
 # Waits until a step is read: its rows, or for workers, which read themselves, its plan.
 Waiting: TypeAlias = Callable[[], Any]
-# One step after another, each begun by a ``next``, and what ends this.
+# An iterator of steps, each started by a ``next``, and a function that ends it.
 Steps: TypeAlias = tuple[Iterator[Waiting], Callable[[], None]]
 
 
 class Reader:
-    """Reads samples, and decodes those that must be decoded whole: with a cache all of them, as pixels must not depend
-    on whether it has room. ``has_targets``: labels are ``Annotated``."""
+    """Reads samples, and decodes images that must be decoded in full: with a cache all images, because pixels must not
+    depend on whether the cache has room. ``has_targets``: labels are ``Annotated``."""
 
     def __init__(self, options: LoaderOptions, cache: PixelCache | None, has_targets: bool) -> None:
         self._source = options.source

@@ -17,7 +17,8 @@ _permute_within = entry("vg_permute_within", c_void_p, c_void_p, c_void_p, c_int
 
 
 class OrderPurpose(IntEnum):
-    """Purposes of streams of random numbers; no two share one. The numbers are part of what is reproducible."""
+    """Purposes of streams of random numbers; no two share one. The numbers must not change, because draws depend on
+    them."""
 
     SAMPLES = 0
     SHARDS = 1
@@ -62,11 +63,11 @@ class Order:
         return 0, self.length
 
     def replacements(self, indices: Int64Array) -> tuple[Order, Any, Any]:
-        """Order, first position and number of those that may replace each sample."""
+        """Order, first position and number of samples that may replace each sample."""
         return self, 0, self.length
 
     def digest(self) -> str | None:
-        """Of an order that does not follow from seed, epoch and arguments."""
+        """Digest of an order that does not follow from seed, epoch and arguments."""
         return None
 
 
@@ -84,7 +85,7 @@ class Permutation:
         self._key = rng.stream_key(seed, epoch, int(purpose), rng.SHUFFLE_DOMAIN)
 
     def __call__(self, positions: Int64Array) -> Int64Array:
-        """int64[N] in 0..length-1 -> what stands at these positions, int64[N]."""
+        """int64[N] in 0..length-1 -> the samples at these positions, int64[N]."""
         return self._map(positions, is_inverse=False)
 
     def inverse(self, values: Int64Array) -> Int64Array:
@@ -101,18 +102,18 @@ class Permutation:
 # Places between partners, a power of two: so close that both are in one batch, of 64 samples or a multiple; so far that
 # among up to 32 ranks both are on the same one.
 _APART = 32
-# A sample is mixed with no more than so many.
+# Largest number of partners of a sample.
 MOST_PARTNERS = 3
 
 
 def partner_positions(
     positions: Int64Array, length: int | Int64Array, number: int, start: int | Int64Array = 0
 ) -> Int64Array:
-    """Places int64[N, number] of those that samples at ``positions`` of a shuffled order are mixed with, never
-    themselves where there is another one. Both are among the ``length`` positions from ``start`` on, for all or each.
+    """Positions int64[N, number] of the partners of samples at ``positions`` of a shuffled order, never the sample
+    itself if there is another one. Both are among the ``length`` positions from ``start`` on, for all or each.
 
-    Samples are in pairs (of ``number`` 3: in fours), mostly of one batch. Those at the end of the order, for whom no
-    pair is left, take the sample that stands a quarter of the order on (half of it, three quarters).
+    Samples are in pairs (of ``number`` 3: in fours), mostly of one batch. Samples at the end of the order without a
+    pair take the sample a quarter of the order away (half of it, three quarters).
     """
     turn = np.arange(1, number + 1)
     bits = _APART * (1 if number == 1 else MOST_PARTNERS)
@@ -134,7 +135,7 @@ def partners_of(
 ) -> Int64Array:
     """The same of samples by their index, int64[N, number]: as if the epoch were shuffled, whether or not it is.
 
-    ``copies``: of each sample there are so many in a row, which are shuffled together; ``length`` counts all of them.
+    ``copies``: consecutive copies of each sample, which are shuffled together; ``length`` counts all of them.
     """
     order = Permutation(length // copies, seed, epoch, purpose)
     samples, again = np.divmod(indices, copies)

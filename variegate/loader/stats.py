@@ -1,12 +1,12 @@
 """Time that the stages of a loader take.
 
-| stage | who works | what goes in, in bytes |
+| stage | thread | input bytes |
 |---|---|---|
-| read | threads that read | files, or pixels of a source or cache that has these |
-| decode | threads that decode, be it while reading or augmenting | files |
-| augment | threads that augment: chance, planning, pixels, the batch's tensor | the batch's images |
-| hand_over | the consumer, in the loader's hands: it begins the batches to come | the batch's images |
-| wait | the consumer, for a batch that is not ready | nothing |
+| read | reading threads | files, or pixels of a source or cache that stores pixels |
+| decode | decoding threads, while reading or augmenting | files |
+| augment | augmenting threads: random draws, planning, pixels, the batch's tensor | the batch's images |
+| hand_over | the consumer, inside of the loader, which starts further batches | the batch's images |
+| wait | the consumer, for a batch that is not ready | none |
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Literal, get_args
 
+from variegate.io.amounts import pluralize
 from variegate.threads import at_fork
 
 Stage = Literal["read", "decode", "augment", "hand_over", "wait"]
@@ -58,7 +59,7 @@ class LoaderStats:
 
     def __str__(self) -> str:
         stages = ", ".join(f"{stage} {getattr(self, stage).seconds:.3g} s" for stage in STAGES)
-        return f"epoch {self.epoch}: {self.hand_over.samples:,} samples in {self.seconds:.3g} s ({stages})"
+        return f"epoch {self.epoch}: {pluralize(self.hand_over.samples, 'sample')} in {self.seconds:.3g} s ({stages})"
 
 
 class StageTimes:

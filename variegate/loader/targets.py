@@ -25,7 +25,7 @@ _PADDING = {"labels": -1}
 
 
 class Annotated(NamedTuple):
-    """In the place of a label, from the source to the batch: the label, and what belongs to places in the image."""
+    """A label on its way from the source to the batch: the label, and the image's targets."""
 
     label: Any
     targets: Mapping[str, Any] | None
@@ -39,12 +39,12 @@ class TargetBatch(dict[str, Any], RowFields):
     - "label": a tensor.
     - Every other key: a list with one entry per sample.
 
-    With ``vg.Targets(padded=True)``, a key with one entry per box is one tensor [N, M, ...], where M is the largest
-    number of boxes in a sample. Padding is -1 for labels and 0 for everything else; "count", int64 [N], is the number
-    of valid entries of each sample. Lists of names, and key points that belong to no box, remain lists.
+    With ``vg.Targets(padded=True)``, a key with an entry per box is one tensor [N, M, ...]; M is the largest number of
+    boxes in a sample. Padding is -1 for labels and 0 for everything else; "count", int64 [N], is the number of valid
+    entries of each sample. Lists of names, and key points that belong to no box, remain lists.
 
-    Images and masks are on the loader's device, everything else in host memory. The attributes ``ids``, ``padding``,
-    ``copies`` and ``source`` are those of a ``Batch``; ``values`` are the dict's items.
+    Images and masks are on the loader's device, everything else in host memory. For the attributes ``ids``,
+    ``padding``, ``copies`` and ``source`` see ``Batch``; ``values`` are the dict's items.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class TargetBatch(dict[str, Any], RowFields):
         copies: UInt32Array | None = None,
         source: Int64Array | None = None,
     ) -> None:
-        # Frameworks that move a batch to a device make it anew from a dict of its values.
+        # Frameworks that move a batch to a device rebuild it from a dict of its values.
         super().__init__(values)
         self._set_rows(ids, padding, copies, source)
 
@@ -66,7 +66,7 @@ class TargetBatch(dict[str, Any], RowFields):
 
     @property
     def nbytes(self) -> int:
-        """Of the images."""
+        """Bytes of the images."""
         images = self.images
         return images.nbytes if isinstance(images, torch.Tensor) else sum(image.nbytes for image in images)
 
@@ -96,8 +96,8 @@ class RowsRefused(ValueError):
 
 
 class BatchTargets:
-    """Targets of batches. ``has_labels``: images have labels of their own beside them. ``has_edges``: a
-    source's, whose places are not read as ``options`` say, but only written so."""
+    """Targets of batches. ``has_labels``: images also have labels of their own. ``has_edges``: a source's, whose places
+    are not read as ``options`` say, but only written so."""
 
     def __init__(
         self, options: Targets, has_labels: bool, has_edges: bool = False, classes: Sequence[str] = ()
@@ -145,7 +145,7 @@ class BatchTargets:
         return found
 
     def join(self, images: Any, samples: Sequence[Mapping[str, Any]], labels: Any) -> dict[str, Any]:
-        """One dict of the whole batch. ``labels``: of the images, stacked."""
+        """Merge to one dict for the full batch. ``labels``: of the images, stacked."""
         made = {"image": images}
         counts = [len(sample["boxes"]) for sample in samples if "boxes" in sample]
         is_padded = self.options.padded and bool(counts)
@@ -184,13 +184,13 @@ def targets_of(options: LoaderOptions, source: Any, transform: Any) -> BatchTarg
 
 
 def with_asked(source: Any, asked: Any) -> Any:
-    """The source; a data set, with what stands beside its images, where that is asked for."""
+    """The source; if requested, with the other entries of a data set's samples as targets."""
     takes_targets = isinstance(source, Samples) and isinstance(asked, Targets)
     return source.with_targets(asked.box_format, asked.normalized) if takes_targets else source
 
 
 def targets_nbytes(label: Any) -> int:
-    """Memory of the targets of a picture, which are in the place of its label."""
+    """Memory of a picture's targets, which replace its label."""
     return _nbytes(label.targets) if isinstance(label, Annotated) else 0
 
 
@@ -211,7 +211,7 @@ def _listed(keys: Any) -> str:
 
 
 def _stacked(values: list[Any]) -> Any:
-    """One tensor where shapes and dtypes agree."""
+    """Stack to one tensor if shapes and dtypes agree."""
     are_tensors = all(isinstance(value, torch.Tensor) for value in values)
     return torch.stack(values) if are_tensors and len({(one.shape, one.dtype) for one in values}) == 1 else values
 

@@ -1,12 +1,12 @@
-"""Samples drawn in proportion to weights, the same by any number of ranks, and with no list of what was drawn.
+"""Weighted sampling: the same draws for any number of ranks, without a list of them.
 
-Samples of one class (or of one weight) form a group. How many of an epoch's draws fall to each group is decided by
+Samples of one class (or of one weight) form a group. The number of an epoch's draws from each group is decided by
 systematic sampling of the groups in a random order (Madow 1949, doi:10.1214/aoms/1177729988; random orders: Hartley and
-Rao 1962, doi:10.1214/aoms/1177704564): their expected numbers are laid end to end, and every whole number from a random
-start on is a draw. Draw j of a group of n goes to place ``j % n`` of a random permutation of its samples, as copy
-``j // n``. So a group gets its expected number of draws rounded up or down, and so does every sample of it, without
-bias: the mean over epochs is exact. Independent draws would have the same mean, but leave out a third of the samples in
-an epoch even where all weights are equal.
+Rao 1962, doi:10.1214/aoms/1177704564). Their expected numbers are laid end to end, and every whole number from a random
+start on is a draw. Draw j of a group of n goes to place ``j % n`` of a random permutation of its samples, as copy ``j
+// n``. So a group gets its expected number of draws rounded up or down, and so does every sample of it, without bias:
+the mean over epochs is exact. Independent draws would have the same mean, but skip a third of the samples in an epoch
+even if all weights are equal.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class DrawnOrder(Order):
         # Multiplied before it is divided: with whole numbers for weights both are exact.
         expected = reached * length / reached[-1]
         word = int(random_words(0, 1, seed, epoch, OrderPurpose.START)[0, 0])
-        # Of the draws 0..length-1, where those of each group end.
+        # End of each group among the draws 0..length-1.
         self._ends = np.ceil(expected - (word + 0.5) * 2.0**-32).astype(np.int64).clip(0, length)
         self._shuffled = Permutation(length, seed, epoch, OrderPurpose.DRAWS)
 
@@ -84,7 +84,7 @@ def groups_of(weights: Any, source: Samples) -> Groups:
             "either; accepted here: {class: weight}"
         )
     if len(numbers) == len(source):
-        # Samples of one weight share a group, and within it no memory is needed but for their order.
+        # Samples of equal weight share a group, and within it only their order takes memory.
         values, group_of, counts = np.unique(numbers, return_inverse=True, return_counts=True)
         return _checked(group_of.reshape(-1), values, counts)
     if len(numbers) == classes:

@@ -5,9 +5,9 @@
         format: Annotated[Literal["jpeg", "raw"], Opt("Output format.", "Output")] = "jpeg"
         quality: Annotated[int, Opt("JPEG quality.", "Output", ge=1, le=100, needs=("format", "jpeg"))] = 90
 
-The check of a value, the option of a command with its help, its row in the command-line reference and the refusal of an
-option of another mode follow from the declaration. Declarations that several dataclasses share have a
-name, such as ``Threads``. Nothing heavy is imported here, so that ``--help`` waits for nothing.
+Derived from the declaration: the check of a value, the command-line option with its help, its row in the command-line
+reference, and the error for an option of another mode. Declarations that several dataclasses share have a name, such as
+``Threads``. Nothing heavy is imported here, so that ``--help`` waits for nothing.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Option:
         return f" of {low} or more" if float in self.types else f" from {low} on"
 
     def check(self, value: Any) -> None:
-        """Raises ValueError for a value that is none of the choices, no finite number or out of bounds."""
+        """Raises ValueError for a value that is not among the choices, not finite, or out of bounds."""
         if value is None and type(None) in self.types:
             return
         if self.choices and value not in self.choices:

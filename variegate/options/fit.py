@@ -55,9 +55,9 @@ TrainingSeed: TypeAlias = Annotated[
 class FitOptions(Options):
     """Options of a training run.
 
-    ``lr_schedule``: after the warm-up, "cosine" falls to 0 (arXiv 1608.03983), "linear" too, and "step" to a tenth from
-    the half on, and to a hundredth from three quarters on. Convolutions in "float32" use TF32 where torch does.
-    "bfloat16" and "float16" are torch's autocast, the latter with a loss scaler.
+    ``lr_schedule``: after the warm-up, "cosine" (arXiv 1608.03983) and "linear" fall to 0. "step" falls to 1/10 at half
+    and to 1/100 at three quarters. Convolutions in "float32" use TF32 where torch does. "bfloat16" and
+    "float16" are torch's autocast, the latter with a loss scaler.
 
     Raises ValueError naming the argument.
     """

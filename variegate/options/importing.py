@@ -1,4 +1,4 @@
-"""Modules that a user names on a command line, such as those of custom operations."""
+"""Import modules that a user names on a command line, such as custom operations."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from variegate.checks import one_of
 
 RECIPES: dict[str, dict[str, Any]] = {
     # After airbench94 (Jordan 2024, arXiv 2404.00498), without its alternating flips, mirrored borders and averages
-    # over views. Its learning rate is for sums over 1,024 images with a factor for momentum,
-    # 11.5 / (1 + 1 / (1 - 0.85)) = 1.5, which is 0.75 for half as many; weight decay is its 0.0153, over 11.5.
+    # over views. The recipe's learning rate is for sums over 1,024 images with a factor for momentum:
+    # 11.5 / (1 + 1 / (1 - 0.85)) = 1.5. Half as many images take 0.75. Weight decay is the recipe's 0.0153, over 11.5.
     "cifar10-fast": {
         "model": "airbench-94",
         "policy": "flip+crop2",
@@ -43,7 +43,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 
 def with_recipe(recipe: str | None, passed: dict[str, Any]) -> dict[str, Any]:
-    """The values of a recipe, replaced by those that are passed. Raises ValueError for an unknown name."""
+    """A recipe's values, overridden by ``passed``. Raises ValueError for an unknown name."""
     if recipe is None:
         return passed
     return {**RECIPES[one_of("recipe", recipe, [*RECIPES])], **passed}

@@ -2,7 +2,7 @@
 
 ``none``, ``flip``, ``crop``, ``flip+crop``, ``randaugment-1-5``, ``randaugment-1-5+flip+crop+cutout8``,
 ``mine.yaml+crop2``. A row has exactly the policy and the parts of its name. ``crop`` and ``cutout`` have a number of
-pixels, or the one that the options set. A policy that crops by itself takes no parts.
+pixels, or the one that the options set. A policy that includes its own crop takes no parts.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Row:
         return found[0], found[1]
 
     def check_is_whole(self, argument: str) -> None:
-        """To be called for a policy that crops by itself. Raises ValueError if the row has parts."""
+        """Call it for a policy that includes its own crop. Raises ValueError if the row has parts."""
         if self.has_parts:
             raise ValueError(
                 f"{argument}: got {self.name!r}, whose policy has a crop of its own; accepted: no parts, as in "
@@ -68,7 +68,7 @@ class Row:
 
 
 def parse_row(text: str, argument: str = "policies") -> Row:
-    """Read a row's name, in any case but for files. Raises ValueError naming ``argument``."""
+    """Parse a row's name; case matters for files only. Raises ValueError naming ``argument``."""
     policy, parts = _split(text.strip())
     if policy in _OLD_NAMES:
         raise ValueError(f"{argument}: got {text!r}, an old name; accepted: {_OLD_NAMES[policy]}")
@@ -105,7 +105,7 @@ def is_policy_file(policy: str) -> bool:
 
 
 def _split(name: str) -> tuple[str, list[str]]:
-    """A policy and its parts, in lower case but for a file, whose name may have a plus in it."""
+    """Split a row into its policy and parts, in lower case except for a file, whose name may contain a plus."""
     items = name.split("+")
     parts = list[str]()
     while len(items) > 1 and (_PART.fullmatch(items[-1].lower()) or not is_policy_file("+".join(items))):

@@ -1,4 +1,4 @@
-"""Options of trainings, of a search and of an evaluation of its result; the rest follows from the images."""
+"""Options of training, searches and evaluations; the other settings follow from the images."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ class ObjectiveOptions(PopulationOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationOptions(TrainingOptions):
-    """Options of trainings that are compared: their policies, repeats and images."""
+    """Options of an evaluation: the policies to compare, repeats and images."""
 
     policies: Annotated[
         str,

@@ -1,4 +1,4 @@
-"""Options of a training. No default depends on the machine."""
+"""Options of ``variegate train``. No default depends on the machine."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class TrainOptions(FitOptions):
 
     @classmethod
     def from_recipe(cls, recipe: str, **passed: Any) -> TrainOptions:
-        """Options of a recipe, replaced by those that are passed. Raises ValueError."""
+        """A recipe's options, overridden by ``passed``. Raises ValueError."""
         return cls(**with_recipe(recipe, passed))
 
     @property
@@ -109,7 +109,7 @@ class TrainOptions(FitOptions):
 
     @property
     def row(self) -> Row:
-        """The policy and its parts: those of ``policy``, or the default. Raises ValueError."""
+        """The policy and its parts: ``policy``, or the default. Raises ValueError."""
         default = DEFAULT_POLICY if self.adapt == "none" else DEFAULT_ADAPTED_POLICY
         row = parse_row(default if self.policy is None else self.policy, "policy")
         if row.policy is not None and row.policy.startswith("adaptive:"):

@@ -1,7 +1,7 @@
 """Pipelines in plain Python: a function that runs once for each sample, on an image that records operations.
 
-``pipeline.py`` has the transform and its decorator, ``run.py`` runs the function for the rows of a batch, ``image.py``
-is the image that it gets, ``draws.py`` are its random numbers, and ``sites.py`` gives each of their calls a slot.
+``pipeline.py`` has the transform and its decorator; ``run.py`` runs the function for the rows of a batch. ``image.py``
+is the recorded image, ``draws.py`` its random numbers, ``sites.py`` assigns a slot to each call.
 """
 
 from variegate.pipelines.draws import choice, coin, normal, randint, select, uniform

@@ -1,7 +1,7 @@
 """Chance that is not the sample's own, and the clock: refused where a pipeline's function names them.
 
-What is found is what the function, those within it, and the user's functions that they name load by name: a module's
-function, or a method of a generator. What a call returns is not looked into.
+It inspects names that the function, its inner functions and the user's functions load: a module's function, or a method
+of a generator. Returned values are not inspected.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def choice(values: Sequence[Any], p: Sequence[float] | None = None) -> Any:
 
 
 def select(index: Any, options: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call ``options[index]`` with ``args`` and ``kwargs``; without any, return the option itself.
+    """Call ``options[index]`` with ``args`` and ``kwargs``; without arguments, return the option.
 
     ``options`` are functions, transforms and pipelines. ``index`` is such as ``vg.randint(3)``; it may also come
     second, as in DALI's ``select``.

@@ -1,4 +1,4 @@
-"""The image that a pipeline's function gets: it has sizes and no pixels, and records what is done to it."""
+"""The image inside a pipeline's function: it has sizes and no pixels, and records operations."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class PipelineImage(Recorded):
 
     Attributes:
         height, width: in pixels.
-        channels: 1, 3, or those of an image of many channels.
+        channels: 1, 3, or the channels of a multi-channel image.
         area, aspect: see ``IMAGE_VALUES``.
     """
 
@@ -167,7 +167,7 @@ class PipelineImage(Recorded):
         return PipelineImage(self._run, self._row, *size, self.channels, recorder.output, records, self._boxes)
 
     def _as_batch(self, first_slot: int, num_slots: int) -> Sampling:
-        """A batch of this image: one row, or those that AugMix made, with their instructions."""
+        """A batch of this image: one row, or AugMix's rows, with their instructions."""
         if self._batch is not None:
             batch = self._batch.of_rows(np.arange(len(self._batch.length)))
         else:
@@ -184,7 +184,7 @@ class PipelineImage(Recorded):
     def _after_batch(self, batch: Sampling) -> PipelineImage:
         run = self._run
         height, width = batch.size[0].tolist()
-        # All of them, because a gray image that becomes three channels changes earlier ones.
+        # All sites, because a gray image that becomes RGB changes earlier instructions.
         records = tuple(batch.records_of(0, run.num_before(self._row)))
         rows = batch if len(batch.length) > 1 else None
         shape = height, width, int(batch.channels[0])

@@ -54,7 +54,7 @@ class Pipeline(Transform):
     in_order: ClassVar[tuple[str, ...]]
     by_name: ClassVar[tuple[str, ...]]
     given_constants: ClassVar[dict[str, Any]]
-    # What is known of its sites: names by their keys, and slots that were drawn from, by the pipeline's own slot.
+    # Known sites: names by their keys, and drawn slots, by the pipeline's slot.
     chains: ClassVar[dict[Any, tuple[str, Any]]]
     slots: ClassVar[dict[int, tuple[tuple[int, ...], UInt32Array]]]
     _makes_rows = True  # where the function calls AugMix
@@ -106,11 +106,11 @@ class Pipeline(Transform):
         set_field(self, "constants", dict(constants) or None)
         set_field(self, "given_constants", dict(constants))
 
-    # -- what it is called -------------------------------------------------------------------------------------
+    # -- names ---------------------------------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
-        """In messages."""
+        """The name in messages."""
         return str(self.function.__name__).replace("<lambda>", "pipeline")
 
     @property
@@ -125,7 +125,7 @@ class Pipeline(Transform):
 
     @cached_property
     def source_hash(self) -> str | None:
-        """Of the function's source, which decides what it does; None where Python has none."""
+        """Hash of the function's source; None if Python cannot read it."""
         try:
             source = textwrap.dedent(inspect.getsource(self.function))
         except (OSError, TypeError):
@@ -191,7 +191,7 @@ class Pipeline(Transform):
         return image or run.sampling
 
     def __call__(self, image: Any, *others: Any, targets: Any = None, **named: Any) -> Any:
-        """Augment one image; or within a function of a pipeline, do to its image what this one does.
+        """Augment an image; inside another pipeline's function, record this pipeline's operations on its image.
 
         There values may be given in the order of the function's parameters, and its constants by name.
         """

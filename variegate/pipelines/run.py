@@ -1,4 +1,4 @@
-"""One call of a pipeline: its function runs for each row of a batch."""
+"""One call of a pipeline: run its function for each row of a batch."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Samples(NamedTuple):
 
 
 class Run:
-    """One call of ``pipeline`` for samples. ``slot``: the pipeline's own.
+    """One call of ``pipeline`` on a batch. ``slot``: the pipeline's own.
 
     ``batch`` holds their instructions; a function that makes one: it is needed only for transforms that draw for
     batches alone.
@@ -65,7 +65,7 @@ class Run:
         self._by_name = {name: self.given(name) for name in pipeline.by_name}
         self._constants = pipeline.given_constants
         self._known_tables: dict[tuple[str, str, bytes], int] = {}
-        # How often each call has drawn for the current sample, and the words of each slot for all samples.
+        # Draws of each call for the current sample, and the words of each slot for all samples.
         self._visits: dict[str, int] = {}
         slots, memory = pipeline.slots.get(slot, _NO_SLOTS)
         self._words = dict(zip(slots, self._read(memory), strict=True)) if slots else {}
@@ -137,7 +137,7 @@ class Run:
         return by_slot
 
     def _expect(self, slot: int) -> None:
-        """Have the words of this slot drawn together with those of others from the next call on."""
+        """From the next call on, draw the random words of this slot together with other slots."""
         slots, _ = self.pipeline.slots.get(self._slot, _NO_SLOTS)
         if len(slots) < _MOST_SLOTS:
             slots = (*slots, slot)
@@ -178,7 +178,7 @@ class Run:
     # -- operations --------------------------------------------------------------------------------------------
 
     def check_call(self, transform: Transform, others: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """Refuse what a transform cannot do to an image of a pipeline."""
+        """Refuse transforms that do not work inside a pipeline."""
         name = type(transform).__name__
         if others or named:
             refuse(f"{name}: got {len(others) + len(named)} arguments besides the image", "one image of a pipeline")
@@ -209,7 +209,7 @@ class Run:
         return results
 
     def append(self, results: list[PipelineImage]) -> None:
-        """Append the instructions of each of the rows to those of the batch."""
+        """Append each row's instructions to the batch."""
         self._set_output(results)
         self._append(results)
 
@@ -235,7 +235,7 @@ class Run:
         if type(result) is not PipelineImage:
             is_list = isinstance(result, (tuple, list)) and bool(result)
             if is_list and all(isinstance(one, _VALUES) for one in result[1:]):
-                return self.image_of(result[0], pipeline)  # values come with the batch, and go on beside it
+                return self.image_of(result[0], pipeline)  # values are loaded with the batch and indexed alongside it
             refuse(f"{pipeline.name} returns {'nothing' if result is None else shown(result)}", "the image")
         if result._run is not self or result._row != self.row:
             refuse(f"{pipeline.name} returns an image of another sample", "its own")

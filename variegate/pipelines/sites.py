@@ -1,4 +1,4 @@
-"""Call sites: which call of which function draws, as a slot of Philox.
+"""Call sites: map each drawing call of a function to a slot of Philox.
 
 A site is the chain of calls in the user's code, from the pipeline's function to the draw. Each link is a function, and
 which of its calls it is, in the order of the source. So neither formatting nor comments, nor anything outside of these
@@ -20,13 +20,13 @@ from typing import Any
 
 Codes = Sequence[tuple[types.CodeType, int]]
 
-# Slots of sites are above those of transforms, which are counted from 0, and leave room for what is added to them:
-# the further slots of a transform that is called, and the noise of further channels.
+# Slots of sites are above the slots of transforms, which count from 0. The gap leaves room for inner slots of a called
+# transform, and for the noise of further channels.
 _FIRST = 1 << 31
 _NUMBER = (1 << 31) - (1 << 24)
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-# Pipelines as users write them, into which converters turn those of other libraries.
+# Pipelines as users write them; converters produce them from other libraries' pipelines.
 CONVERTED = "variegate.interop.convert.drawn"
 _CONVERTED_FILE = os.path.join(os.path.dirname(_PACKAGE.rstrip(os.sep)), *CONVERTED.split(".")) + ".py"
 _PYTHON = sysconfig.get_paths()["stdlib"] + os.sep
@@ -54,7 +54,7 @@ class _Code:
 
     @cached_property
     def order_of_calls(self) -> dict[tuple[int, int], int]:
-        """Of each call, by the id of its code and its offset there: which one it is in the source."""
+        """The position in the source of each call, by the id of its code and its offset there."""
         places = dict(_places_of_calls(self.code))
         order = {place: number for number, place in enumerate(sorted(set(places.values())))}
         return {call: order[place] for call, place in places.items()}
@@ -111,7 +111,7 @@ def chain_of(codes: Codes) -> str:
         if code.co_name not in _COMPREHENSIONS:
             function = code
         if place + 1 < len(codes) and codes[place + 1][0].co_name in _COMPREHENSIONS:
-            continue  # the call of a comprehension, of which later versions of Python have none
+            continue  # the call of a comprehension, which later versions of Python do not have
         name = "" if function is root else nested.get(id(function), function.co_name)
         call = id(code), _known(code).instruction_at(offset)
         links.append(f"{name}.{_known(function).order_of_calls.get(call, -1)}")
@@ -133,7 +133,7 @@ def _within(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _places_of_calls(code: types.CodeType) -> Iterator[tuple[tuple[int, int], tuple[int, ...]]]:
-    """Calls with their places in the source, those in comprehensions included. The compiler may write a call twice:
+    """Calls with their positions in the source, also in comprehensions. The compiler may write a call twice:
     both are at one place. Python 3.10 knows the lines alone."""
     line = 0
     before: list[tuple[str, Any]] = []

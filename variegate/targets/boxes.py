@@ -1,4 +1,4 @@
-"""Boxes led through a program: what is left of each in an output, and which are kept."""
+"""Boxes moved through a program: the visible part of each in an output, and the kept boxes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from variegate.targets.samples import OfImage
 from variegate.targets.settings import Targets
 
 _NO_BOXES = np.empty((0, 4, 2))
-# What is thinner, in pixels, is a box by rounding alone: as float32 its sides may be equal.
+# Thinner boxes, in pixels, are rounding errors: as float32 their sides may be equal.
 _LEAST_SIDE = 1e-3
 # Rounding must not drop a box that has just the wanted share.
 _SLACK = 1e-9
@@ -45,7 +45,7 @@ def keep_boxes(
     least: Float64Array,
     dropped: BoolArray | None,
 ) -> list[KeptBoxes]:
-    """Cut the boxes of each part to what is left of them.
+    """Cut the boxes of each part to their visible parts.
 
     Args:
         images: the image of each part.
@@ -82,7 +82,7 @@ def keep_boxes(
 def _as_written(
     frames: Frames, options: Targets, row: Int64Array, corners: Float64Array, edges: Float64Array
 ) -> Float32Array:
-    """Boxes as results write them. ``edges``: of what is left of them."""
+    """Boxes as results write them. ``edges``: of the visible parts."""
     if options.box_format == "cxcywhr":
         moved, _ = move_points(frames.stages, np.repeat(row, 4), corners.reshape(-1, 2))
         return from_corners(moved.astype(np.float64).reshape(-1, 4, 2)).astype(np.float32)
@@ -93,18 +93,18 @@ def _as_written(
 
 
 def _areas(edges: Float64Array) -> Float64Array:
-    """Of left, top, right, bottom [B, 4], which may be inverted: 0 then."""
+    """Areas of left, top, right, bottom [B, 4]; 0 for inverted boxes."""
     return np.asarray(np.maximum(edges[:, 2:] - edges[:, :2], 0.0).prod(axis=1))
 
 
 def _cut_to(edges: Float64Array, windows: Sequence[AnyArray], part: Int64Array) -> tuple[Float64Array, Float64Array]:
-    """Bounds [B, 4] and area [B] of what is left of edges [B, 4] within the windows of their ``part``.
+    """Bounds [B, 4] and area [B] of the visible parts of edges [B, 4] within the windows of their ``part``.
 
     ``windows``: [W, 4] of each part, which do not overlap.
     """
     windows_of_part = np.array([len(each) for each in windows], np.int64)
     counts = windows_of_part[part]
-    # A pair of each box and each window of its part; those of a box follow one another.
+    # All pairs of a box and a window of its part, sorted by box.
     box = np.repeat(np.arange(len(edges)), counts)
     if not len(box):
         return np.zeros((0, 4)), np.zeros(0)

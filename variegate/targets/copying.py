@@ -1,4 +1,4 @@
-"""Objects pasted by their masks (``T.CopyPaste``): the planes that show them, and what these hide of other objects."""
+"""Objects pasted by their masks (``T.CopyPaste``): their layers, and the hidden parts of other objects."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def planes_of(
     images: Sequence[OfImage],
     threads: int | None,
 ) -> list[Pasted | None]:
-    """Of each output what is pasted on it. Raises TypeError for a sample without masks of its objects."""
+    """Objects pasted onto each output. Raises TypeError for a sample without masks of its objects."""
     assert program.dropped is not None
     found: list[Pasted | None] = [None] * len(outputs)
     pasted: list[tuple[int, int, Box, AnyArray]] = []
@@ -79,7 +79,7 @@ def alpha_of(plane: Plane, feather: int) -> UInt8Array:
 def hide(
     pasted: Pasted, instances: torch.Tensor, edges: Float64Array, min_visibility: float
 ) -> tuple[BoolArray, Float64Array]:
-    """Remove what is hidden from masks [M, h, w], in place -> which objects are left, bool[M], and their edges.
+    """Remove hidden pixels from masks [M, h, w], in place -> kept objects, bool[M], and their edges.
 
     ``edges``: left, top, right, bottom of each. A side moves only if the mask ends elsewhere than before.
     """
@@ -112,7 +112,7 @@ def hide(
 
 
 def _bounds(mask: torch.Tensor) -> Int64Array:
-    """Left, top, right, bottom of what is set in a mask that is not empty."""
+    """Left, top, right, bottom of the set pixels of a nonempty mask."""
     is_set = mask != 0
     lines, columns = (is_set.any(dim).nonzero().flatten().cpu().numpy() for dim in (1, 0))
     return np.array([columns[0], lines[0], columns[-1] + 1, lines[-1] + 1])

@@ -1,4 +1,4 @@
-"""Targets of a batch's images, led through a program to those of its outputs."""
+"""Apply a batch's geometry to its masks, boxes and key points."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def boxes_of(belonging: Sequence[OfImage], options: Targets) -> SampledBoxes | N
 
 
 def boxes_alone(boxes: Sequence[object], shapes: Int32Array) -> SampledBoxes | None:
-    """Of images of ``shapes`` [N, 3], each numbers [M, 4]: left, top, right, bottom in pixels. Raises ValueError."""
+    """Boxes without other targets: per image of ``shapes`` [N, 3], numbers [M, 4]: left, top, right, bottom in pixels.
+    Raises ValueError."""
     if len(boxes) != len(shapes):
         raise ValueError(f"boxes: got those of {len(boxes)} images; accepted: [M, 4] for each of {len(shapes)}")
     options = Targets()
@@ -83,7 +84,7 @@ class Follower:
         blend.alpha = np.concatenate(planes)
 
     def results(self) -> list[dict[str, Any]]:
-        """For each output what belongs to it, by the keys of the samples, without "image" and "label"."""
+        """The targets of each output, by the keys of the samples, without "image" and "label"."""
         counts = [len(parts) for parts in self._outputs]
         every = [part for parts in self._outputs for part in parts]
         pasted = [on_top for on_top, count in zip(self._pasted, counts, strict=True) for _ in range(count)]
@@ -104,7 +105,7 @@ class Follower:
     def _covered(
         self, outputs: Sequence[Sequence[Joined]], masks: Sequence[OutputMasks]
     ) -> tuple[list[list[Joined]], list[OutputMasks]]:
-        """Parts and masks of outputs, less what lies below pasted objects."""
+        """Parts and masks of outputs, without areas below pasted objects."""
         has_named = bool(outputs[0][0].of.masks)
         above = iter(self._masks_above(outputs) if has_named else [])
         parts_of_outputs = [list(joined) for joined in outputs]
@@ -125,7 +126,7 @@ class Follower:
     def _hidden(
         self, n: int, pasted: Pasted, joined: Sequence[Joined], masks: OutputMasks
     ) -> tuple[list[Joined], OutputMasks]:
-        """Output ``n`` without what its pasted objects hide, and with the edges of what they leave."""
+        """Output ``n`` without objects hidden by its pasted objects, and with the edges of visible parts."""
         assert masks.instances is not None
         assert self._program.mixture is not None
         own, *above = joined
@@ -148,7 +149,7 @@ class Follower:
     def _boxes_beside(
         self, pasted: Pasted, own: Joined, instances: torch.Tensor, min_visibility: float
     ) -> tuple[BoolArray, Float32Array]:
-        """Find which of the output's own objects are left beside pasted ones -> these, and all boxes.
+        """Find the output's own objects that pasted ones do not hide -> their indices, and all boxes.
 
         ``instances``: their masks, from which the hidden parts are removed in place.
         """
@@ -198,7 +199,7 @@ class Follower:
 
 
 def _paste_named(pasted: Pasted, above: OutputMasks, below: OutputMasks) -> None:
-    """Put what is seen of a partner's masks on top of an output's own, in place."""
+    """Paste the visible part of a partner's masks over an output's own, in place."""
     left, top, right, bottom = pasted.box
     for name, mask in above.named.items():
         seen = torch.from_numpy(pasted.plane).to(mask.device)

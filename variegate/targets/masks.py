@@ -1,7 +1,7 @@
 """Masks as images: the geometry of a program alone, with the nearest pixel, run by the executors of images.
 
-A mask of wider elements than bytes is moved element by element on the CPU, and as an image with a channel for each byte
-on a GPU."""
+A mask with elements wider than bytes is moved element by element on the CPU. On a GPU it is moved as an image with a
+channel per byte."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOVES[Op.ERASE] = False
 
 # Masks of one size, or of several.
 Moved = torch.Tensor | list[torch.Tensor]
-# Left, top, right, bottom within a result; None for all of it.
+# Left, top, right, bottom within a result; None for the full result.
 Box = tuple[int, int, int, int] | None
 
 
@@ -62,7 +62,7 @@ def geometry_of(program: Program, by_corners: bool = False) -> Program:
 
 
 def _rows_within(geometry: Program, rows: IntArray, boxes: Sequence[Box]) -> Program:
-    """The program of ``rows``, of which each makes a box of its result."""
+    """The program of ``rows``, cut to a box of each row's result."""
     boxed = [n for n, box in enumerate(boxes) if box is not None]
     slots = geometry.opcode.shape[1]
     arrays: dict[str, Any] = empty_instructions(len(rows), slots + bool(boxed))

@@ -50,7 +50,7 @@ class Joined(NamedTuple):
 
 
 def parts_of(program: Program) -> list[list[Part]]:
-    """The parts of every output, those of its own image first."""
+    """Parts of every output; parts of its own image come first."""
     sizes = program.final_sizes()
     if program.blend is None:
         whole = np.concatenate([np.zeros_like(sizes), sizes[:, ::-1]], axis=1).astype(np.int64)
@@ -90,7 +90,7 @@ def rows_of(parts: Sequence[Part]) -> Int64Array:
 
 
 class OutputMasks(NamedTuple):
-    """Of one output: masks [h, w] by name, and those of its boxes [M, h, w], None where it has none."""
+    """Masks of one output: [h, w] by name, and masks of its boxes [M, h, w], None without any."""
 
     named: dict[str, torch.Tensor]
     instances: torch.Tensor | None
@@ -133,13 +133,13 @@ class _Work:
         self._sizes = sizes
 
     def named(self, name: str, outputs: Sequence[Sequence[Joined]]) -> list[torch.Tensor]:
-        """One mask of each output."""
+        """The named mask of each output."""
         layers = []
         dtypes = []
         for joined in outputs:
             dtype = self._dtype_of([each.of.masks[name] for each in joined])
             order = order_of(joined)
-            # What a full image lies on top of is not seen.
+            # A full image hides everything below.
             full = [at for at, n in enumerate(order) if joined[n].part.is_whole]
             shown = [joined[n] for n in (order[full[-1] :] if full else order)]
             layers.append([layer for each in shown for layer in self._layers(each, each.of.masks[name], dtype)])
@@ -196,7 +196,7 @@ class _Work:
         return torch.full(shape, self._fill, dtype=TORCH_TYPES[dtype], device=self._maker.device)
 
     def _move(self, layers: Sequence[Sequence[_Layer]], dtypes: Sequence[np.dtype[Any]]) -> list[Moved]:
-        """The moved layers of each output: those of one dtype together."""
+        """Move the layers of each output, grouped by dtype."""
         moved: list[Moved] = [[] for _ in layers]
         for dtype in dict.fromkeys(dtypes):
             outputs = [n for n, of_one in enumerate(dtypes) if of_one == dtype]
@@ -230,5 +230,5 @@ def check_fill(mask_fill: int, dtype: np.dtype[Any]) -> None:
 
 
 def order_of(joined: Sequence[Joined]) -> list[int]:
-    """The order of pasting: greater weights last, own ones last among equals, so that they lie on top."""
+    """The order of pasting: greater weights last, own parts last among equals, so that they are on top."""
     return sorted(range(len(joined)), key=lambda n: (joined[n].part.weight, -n))

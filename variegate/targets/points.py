@@ -27,7 +27,7 @@ def keep_points(
 
     Args:
         images: the image of each part.
-        kept: which of the boxes of a part are kept: those of the others take their points with them.
+        kept: mask of a part's kept boxes; dropped boxes drop their points.
         pasted: objects on top of the output that a part belongs to.
     """
     columns = next((image.points.shape[-1] for image in images if image.points is not None), None)
@@ -73,7 +73,7 @@ def _hide_beyond(part: Part, places: Float32Array, state: UInt8Array) -> None:
 
 
 def _hide_below(part: Part, above: Pasted, places: Float32Array, state: UInt8Array, is_listed: bool) -> None:
-    """Mark own points below pasted objects, and points of the partner beside what is seen of it."""
+    """Mark own points below pasted objects, and the partner's points outside of its visible part."""
     is_hidden = above.covers(places) != part.is_pasted
     is_gone = part.is_pasted and is_listed
     state[is_hidden & (state == SEEN)] = LEFT_IMAGE if is_gone else ERASED

@@ -28,8 +28,7 @@ def move_points(stages: Stages, row: Int64Array, points: RealArray) -> tuple[Flo
 
 
 def where_mirrored(stages: Stages, row: Int64Array, counts: Int64Array, order: tuple[int, ...]) -> Int64Array:
-    """Point that takes the place of each where images are mirrored, int64[P]; lists of ``len(order)`` points,
-    ``counts``."""
+    """Index of the mirrored counterpart of each point, int64[P]; lists of ``len(order)`` points, ``counts``."""
     matrices = stages.back.reshape(-1, 3, 3)
     turns = np.linalg.det(matrices) * np.sign(matrices[:, 2, 2]) < 0
     before = np.concatenate([[0], np.cumsum(turns)])
@@ -43,9 +42,10 @@ def where_mirrored(stages: Stages, row: Int64Array, counts: Int64Array, order: t
 def move_boxes(
     stages: Stages, row: Int64Array, corners: RealArray, size: IntArray
 ) -> tuple[Float64Array, Float64Array]:
-    """Boxes [B, 4, 2] of images of ``row`` [B], ``size`` [B, 2] -> edges seen of each and before the last frame cut
-    them, float64[B, 2, 4] (inverted or empty where nothing is), and the share that earlier frames have left,
-    float64[B]."""
+    """Move boxes [B, 4, 2] of images of ``row`` [B], ``size`` [B, 2].
+
+    Returns visible edges and edges before the last frame cut them, float64[B, 2, 4] (inverted or empty if invisible).
+    Also the share left by earlier frames, float64[B]."""
     rows = np.ascontiguousarray(row, np.int64)
     sizes = np.ascontiguousarray(size, np.int64)
     boxes = np.ascontiguousarray(corners, np.float64)

@@ -1,4 +1,4 @@
-"""Samples that are dicts, read and checked: each error names the sample, the key, what it was and what is accepted."""
+"""Parse and check samples that are dicts: each error names the sample, the key, the value and accepted values."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _of_masks(of: OfImage) -> str:
 
 # What errors call the samples of a batch.
 NAMES = "samples[{}]"
-# What other libraries call what is here.
+# Other libraries' names of these keys.
 _CALLED = {
     **{"bbox": "boxes", "bboxes": "boxes", "class_labels": "labels", "bbox_labels": "labels", "category_id": "labels"},
     **{"segmentation": "mask", "segmentation_mask": "mask", "key_points": "keypoints", "landmarks": "keypoints"},
@@ -85,7 +85,7 @@ class OfImage:
     """Targets of one image of ``size`` (height, width), checked, places in pixels from its top left corner.
 
     ``corners`` float64[M, 4, 2], None without boxes; ``points`` float64[P, 2 or 3] or [M, P, 2 or 3]; ``masks`` by
-    name, [H, W]; ``instances`` [M, H, W]; ``lists``: what has an entry for every box. ``kinds``: types of tensors of
+    name, [H, W]; ``instances`` [M, H, W]; ``lists``: targets with an entry per box. ``kinds``: types of tensors of
     another library, as they came.
     """
 
@@ -236,8 +236,8 @@ def _mask(name: str, value: Any, size: tuple[int, int], ndim: int) -> Mask:
 
 
 def _widened(name: str, mask: AnyArray) -> AnyArray:
-    """Integers of other types than ``MASK_TYPES`` as int32 or int64, all others as they are. Raises ValueError for
-    values beyond int64."""
+    """Integers of types other than ``MASK_TYPES`` as int32 or int64; others unchanged. Raises ValueError for values
+    beyond int64."""
     if mask.dtype.kind not in "iu" or mask.dtype in MASK_TYPES:
         return mask
     is_narrow = mask.dtype.itemsize < 4 or mask.dtype.kind + str(mask.dtype.itemsize) == "i4"

@@ -1,5 +1,5 @@
-"""Settings of targets: their names in samples, what of them is kept; and the arrays, boxes
-and torchvision's ``tv_tensors`` of samples, read by them, or an error that names the value."""
+"""Settings of targets: their names in samples, and the targets to keep. Parses arrays, boxes and torchvision's
+``tv_tensors`` of samples by these settings, with errors that name the value."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class Targets:
     annotated source (``vg.open_source(..., annotations=...)``) knows its own format; for it, they describe the batches.
 
     Args:
-        box_format: "xyxy" (left, top, right, bottom), "xywh" (left, top, width, height), "cxcywh" (center, width,
-            height) or "cxcywhr" (with degrees, counter-clockwise), in pixels from the image's top left corner.
+        box_format: in pixels from the image's top left corner: "xyxy" (left, top, right, bottom), "xywh" (left, top,
+            width, height), "cxcywh" (center, width, height) or "cxcywhr" (with degrees, counter-clockwise).
         normalized: boxes and key points are shares of the image's width and height. Not for "cxcywhr".
         point_origin: origin of key points: "corner" of the image, as for boxes, or "center" of the first pixel
             (Albumentations, and torchvision's flips).
         mask_fill: value of masks where the image shows its fill color; 255 is the usual ignored class.
         min_area: drop boxes with a smaller area in the result, in pixels. Boxes without area are always dropped.
-        min_visibility: drop boxes of which a smaller share is visible: area within the image divided by area of the
-            whole box, 0 to 1.
+        min_visibility: drop boxes with a smaller visible share: area within the image divided by area of the full box,
+            0 to 1.
         clip: clip boxes that exceed their image; otherwise they are an error.
         per_box: further keys with one entry per box, as "iscrowd", which are dropped and joined as boxes are.
         passed: further keys to return unchanged, as "image_id". Other keys are an error.
@@ -125,7 +125,7 @@ _MOST = float(np.finfo(np.float32).max) / 1e3
 
 
 def as_array(name: str, value: Any, accepted: str) -> AnyArray:
-    """In the order of this machine's bytes."""
+    """Convert to native byte order."""
     if isinstance(value, torch.Tensor):
         if value.layout != torch.strided or value.is_meta:
             kind = "meta" if value.is_meta else str(value.layout).removeprefix("torch.")
@@ -148,7 +148,7 @@ def as_numbers(name: str, value: Any, accepted: str) -> Float64Array:
 
 
 def not_finite(values: Float64Array) -> Any:
-    """bool[M]: which lines of [M, N] hold what is no finite number, or none as float32."""
+    """bool[M]: rows of [M, N] with a value that is not finite as float32."""
     return ~(np.abs(values) <= _MOST).all(axis=1)
 
 
@@ -157,7 +157,7 @@ _SLACK = 1e-2
 
 
 class GivenBoxes(NamedTuple):
-    """Those of one image of ``size`` (height, width). ``own_format``: what the value itself says, None for nothing."""
+    """Boxes of one image of ``size`` (height, width). ``own_format``: the value's own format, None if it has none."""
 
     name: str
     value: Any

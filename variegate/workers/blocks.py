@@ -1,8 +1,8 @@
 """Results of a worker process in anonymous shared memory (memfd), which both sides map, and which the kernel frees
 even after a crash.
 
-The worker's ``RESULTS`` take their memory from it. A result that lies there is sent as its offset, and the worker does
-not use that memory again before the receiver has dropped the result.
+The worker's ``RESULTS`` take their memory from it. A result in such a block is sent as its offset. The worker does not
+reuse that memory before the receiver has dropped the result.
 """
 
 from __future__ import annotations

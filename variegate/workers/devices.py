@@ -19,7 +19,7 @@ from variegate.workers.threads import ThreadPool
 WorkerKind = Literal["process", "thread", "ray"]
 WORKER_KINDS: tuple[WorkerKind, ...] = get_args(WorkerKind)
 ACCEPTED = "'auto', or a list of names such as ['cuda:0', 'cuda:1'] or ['cpu:0', 'cpu:1']"
-# Cores of a device where nobody says how many: enough that a batch is shared, few enough that devices balance.
+# Default cores of a device: enough to share a batch, few enough that devices balance.
 _CORES = 4
 
 
@@ -51,7 +51,7 @@ def kind_of(name: str) -> str:
 
 
 def cores_each(number: int, ray: Any = None) -> int:
-    """Cores for each of so many devices, evenly shared out."""
+    """Cores of each device if ``count`` devices share this machine evenly."""
     if ray is None:
         return max(1, default_threads() // number)
     nodes = [int(node.get("CPU", 0)) for node in _nodes(ray)]

@@ -47,7 +47,8 @@ _lock = threading.Lock()
 
 @contextmanager
 def child_environment(num_threads: int) -> Iterator[None]:
-    """Set what a process started inside inherits: thread counts, no Ctrl-C, a main module that exists."""
+    """Context manager: set the environment that a new process inherits: thread counts, no Ctrl-C, a main module that
+    exists."""
     # The main module of a program read from standard input has the name of a file that does not exist.
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)
@@ -73,7 +74,8 @@ def child_environment(num_threads: int) -> Iterator[None]:
 
 
 class ProcessPool(LocalPool):
-    """See ``WorkerPool``. Raises what pickling the spec raises, SystemExit in a worker that imports the main script."""
+    """See ``WorkerPool``. Raises errors of pickling the spec, and SystemExit in a worker that imports the main
+    script."""
 
     def __init__(self, spec: JobSpec, devices: Sequence[str], num_threads: int) -> None:
         if getattr(multiprocessing.current_process(), "_inheriting", False):
@@ -187,7 +189,7 @@ class _WorkerProcess:
         return True
 
     def _end(self, remark: str) -> Fatal | WorkerLost:
-        """Wait for the end of the process, by force if it does not end by itself, and describe it."""
+        """Wait for the process to end, kill it after a timeout, and describe its end."""
         if not remark:
             self._process.join(SHUTDOWN_SECONDS)
         self.kill()
@@ -206,7 +208,7 @@ class _WorkerProcess:
 
 def _run_worker(sock: socket.socket, inherited: Sequence[Any]) -> None:
     """Main function of a worker process. A thread receives assignments, so that they are there before they are due."""
-    # The parent decides what a Ctrl-C means; it was blocked until here, see ``child_environment``.
+    # The parent handles Ctrl-C; the signal was blocked until here, see ``child_environment``.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     start_thread("end with parent", _end_with_parent)
@@ -255,7 +257,7 @@ def _share_results(descriptor: int) -> BlockSender:
 
 
 def _end_with_parent() -> None:
-    """End at once when the parent has ended, in whatever way."""
+    """Exit as soon as the parent process has ended."""
     parent = parent_process()
     assert parent is not None
     number = os.getppid()

@@ -1,7 +1,7 @@
 """Jobs as workers do them, and the events between workers and their scheduler.
 
-A *worker* is one life of a device's process, thread or actor: its number is never used again, so that late reports of
-a worker that was replaced are recognized.
+A *worker* is one life of a device's process, thread or actor. Its number is never reused, so that late reports of a
+replaced worker are recognized.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from variegate.errors import DeviceMemoryError, one_line
 
-# Time for workers to end by themselves after the last task.
+# Seconds in which workers may exit after the last task.
 SHUTDOWN_SECONDS = 5.0
 # Heartbeats that follow each other faster are not sent.
 _BEAT_SECONDS = 0.25
@@ -32,7 +32,7 @@ class WorkerLost(NamedTuple):
 
 
 class TaskDone(NamedTuple):
-    """``failed``: reasons by item. ``outputs``: what the job made of the items, see ``Job.join``."""
+    """``failed``: reasons by item. ``outputs``: results of the job for the items, see ``Job.join``."""
 
     worker: int
     task: int
@@ -87,7 +87,8 @@ def _is_memory(error: BaseException) -> bool:
 
 
 def _is_lost_context(error: BaseException) -> bool:
-    """After errors such as an illegal access, every CUDA call of this process fails; only a new process can resume."""
+    """True after errors such as an illegal access: every further CUDA call of this process fails, so a new process is
+    needed."""
     torch = sys.modules.get("torch")
     kind = getattr(torch, "AcceleratorError", RuntimeError)  # newer versions of torch have one
     return torch is not None and isinstance(error, kind) and "CUDA error" in str(error)
@@ -111,14 +112,14 @@ class Job:
     def run(self, items: range, payload: Any, beat: Callable[[], None]) -> Result:
         """Make items of a task: all, or some if the device has no room for all, or one that may end its worker.
 
-        ``payload[k]`` was submitted for ``items[k]``, or it is None. Call ``beat`` whenever there is progress, at least
-        once an item: a worker that is silent for long is replaced. Raises FatalError to end the run, MemoryError or
-        DeviceMemoryError if the device has no room; any other error counts against the items.
+        ``payload[k]`` was submitted with ``items[k]``; it may be None. Call ``beat`` whenever there is progress, at
+        least once an item: a worker that is silent for long is replaced. Raises FatalError to end the run, MemoryError
+        or DeviceMemoryError if the device has no room; any other error counts against the items.
         """
         raise NotImplementedError
 
     def join(self, items: range, payload: Any, result: Result, announce: Callable[[int], None]) -> Result:
-        """Return what is sent of a task, given the result of all its items, which may have been made in pieces.
+        """Merge the results of a task's pieces into the outputs to send.
 
         Call ``announce`` with an item before work on it that may end the worker.
         """
@@ -129,7 +130,7 @@ class JobSpec(Protocol):
     """Made once, pickled to every worker."""
 
     def open(self, device: str, num_threads: int) -> Job:
-        """Open files and compile kernels, once in each worker, for an ``Augmenter``'s device and so many cores."""
+        """Open files and compile kernels, once per worker, for one device and ``threads`` cores."""
 
 
 class WorkerPool(Protocol):
@@ -139,16 +140,16 @@ class WorkerPool(Protocol):
         """Begin to start a worker. WorkerReady or WorkerLost is reported later."""
 
     def send(self, worker: int, assignment: Assignment) -> None:
-        """Give work to a worker, if it is there. Raises what pickling the payload raises."""
+        """Give work to a worker, if it is there. Raises errors of pickling the payload."""
 
     def stop(self, worker: int) -> None:
         """End a worker by force; none of its reports is returned any more."""
 
     def wait(self, timeout: float) -> list[WorkerEvent]:
-        """Return reports of workers, in the order of each; empty if there is none for so many seconds."""
+        """Return reports of workers, each worker's in order; empty if none arrives within ``seconds``."""
 
     def close(self, force: bool = False) -> None:
-        """End all workers; without ``force`` they may first do what they have. Returns in bounded time."""
+        """End all workers; without ``force`` they finish their tasks first. Returns in bounded time."""
 
 
 class WorkerInfo(NamedTuple):
@@ -185,7 +186,7 @@ def serve(
     next_assignment: Callable[[], Assignment | None],
     report: Callable[[WorkerEvent], None],
 ) -> None:
-    """Open the job and do the work of ``next_assignment`` until that is None. ``report`` must not raise."""
+    """Open the job and run assignments until ``next_assignment`` returns None. ``report`` must not raise."""
     try:
         job = open_spec().open(info.device, info.num_threads)
     except FatalError as error:

@@ -17,7 +17,7 @@ Payload: TypeAlias = Sequence[Any] | None
 # (start, stop, payload): items start..stop-1, with a payload of one each, or None. Items ascend; there may be gaps.
 TaskStream: TypeAlias = Iterable[tuple[int, int, Payload]]
 
-# Longest wait for events: how often timeouts, ``stop`` and the feed are checked.
+# Longest wait for events: the interval at which timeouts, ``stop`` and the feed are checked.
 _WAIT_SECONDS = 0.5
 _CHECK_SECONDS = 0.2
 # A longer time between two looks at the clock is a pause of the consumer.

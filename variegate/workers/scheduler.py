@@ -1,12 +1,12 @@
 """Scheduling of tasks over devices and the response to failures: a state machine without I/O and without a clock.
 
-Events go in with the time at which they happened, actions come out. Whatever happens in whatever order:
+Events with their times go in, actions are returned. Guarantees, for any order of events:
 
-- every item that was submitted comes out once, made or failed, as long as one device is left;
-- a task that failed, or was at work when its worker was lost, runs again carefully, on another device if there is one:
-  the worker announces each item before it begins it, so that the next failure has one culprit. An item that fails
-  ``max_failures`` times in this way is skipped from then on;
-- tasks come out in the order of submission, if requested, and at most ``max_items`` items are under way.
+- every submitted item is returned once, finished or failed, as long as a device remains;
+- a task that failed, or whose worker was lost, is retried carefully, on another device if possible: the worker
+  announces each item before it begins, so that the next failure has a single culprit. An item that fails
+  ``max_failures`` times in this way is skipped;
+- tasks are returned in the order of submission, if requested, and at most ``max_items`` items are in flight.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Rules:
     max_failed_starts: int = 3  # in a row, that retire a device
     heartbeat_timeout: float = 120.0  # seconds of silence after which a worker with a task is replaced
     start_timeout: float = 600.0  # the same while it starts
-    min_ready_workers: int = 1 << 62  # with so many ready, others may take any time to start
+    min_ready_workers: int = 1 << 62  # with this many ready, the other workers may take any time to start
     seed: int = 0  # of random allocation
 
     def __post_init__(self) -> None:
@@ -145,7 +145,7 @@ class Finish(NamedTuple):
 
 
 class Retire(NamedTuple):
-    """A device gets no more work; the others do what it had."""
+    """A device gets no more work; other devices do its tasks."""
 
     name: str
     reason: str
@@ -194,7 +194,7 @@ class Scheduler:
 
     @property
     def is_idle(self) -> bool:
-        """No worker has a task."""
+        """True if no worker has a task."""
         return not any(device.in_flight for device in self._devices)
 
     def start(self, now: float) -> list[Action]:
@@ -215,7 +215,7 @@ class Scheduler:
         return self._feed(now, self._devices)
 
     def close(self) -> None:
-        """Nothing more will be submitted."""
+        """End of input: nothing more will be submitted."""
         self._is_closed = True
 
     def drain(self) -> None:
@@ -246,7 +246,7 @@ class Scheduler:
             device.state = "ready"
             device.failed_starts = 0
             device.free_since = now
-        # Others have no more room than before, and may only take what has to run again.
+        # Busy devices have no more room than before, and may only take tasks that must run again.
         return self._feed(now, self._devices if self._again else [device])
 
     def check_times(self, now: float) -> list[Action]:
@@ -293,7 +293,7 @@ class Scheduler:
         return live[self._num_tasks % len(live)].queue
 
     def _feed(self, now: float, devices: Sequence[Device]) -> list[Action]:
-        """Send tasks to the devices that have room, first to those that have none."""
+        """Send tasks to devices with room, idle devices first."""
         limit = 0 if self._is_draining or not self._num_waiting else self._rules.in_flight
         open_devices = [device for device in devices if device.state == "ready" and len(device.in_flight) < limit]
         for depth in range(limit):

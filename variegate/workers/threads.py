@@ -32,7 +32,7 @@ class LocalWorker(Protocol):
     def send(self, assignment: Assignment) -> None: ...
 
     def finish(self) -> None:
-        """Do what was sent, and end."""
+        """Finish the submitted tasks and end."""
 
     def kill(self) -> None:
         """End by force, and report nothing more."""

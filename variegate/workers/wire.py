@@ -24,7 +24,7 @@ from variegate.workers.protocol import (
 )
 
 Buffer: TypeAlias = Any  # bytes, or whatever else has them
-# What is pickled at once: the first part is the pickle, the others are its buffers.
+# The first part is the pickle, the others are its buffers.
 Parts: TypeAlias = list[Buffer]
 
 # A buffer smaller than this goes into the pickle: a part of its own would cost more than the copy.
@@ -35,7 +35,7 @@ _DTYPES = {f"torch.{name}" for name in _NAMES}
 
 
 def encode(value: Any, pickler: type[pickle.Pickler] = pickle.Pickler) -> Parts:
-    """The buffers are not copied: they must stay as they are until they were sent."""
+    """The buffers are not copied: do not change them before they are sent."""
     parts: Parts = [b""]
 
     def keep_small(buffer: pickle.PickleBuffer) -> bool:
@@ -56,7 +56,7 @@ def encode(value: Any, pickler: type[pickle.Pickler] = pickle.Pickler) -> Parts:
 
 
 def decode(parts: Sequence[Buffer]) -> Any:
-    """The arrays lie in the parts, and can be written to where these can."""
+    """The arrays are views of the parts, and writable if the parts are."""
     return pickle.loads(parts[0], buffers=parts[1:])
 
 
@@ -77,7 +77,7 @@ def decode_spec(parts: Sequence[Buffer]) -> JobSpec:
 
 
 def _reduce_tensor(tensor: Any) -> Any:
-    """Pickle a CPU tensor as an array: by itself it would be copied into the pickle."""
+    """Pickle a CPU tensor as an array, because torch would copy it into the pickle."""
     import torch
 
     is_dense = tensor.device.type == "cpu" and tensor.layout is torch.strided
@@ -154,7 +154,7 @@ def decode_assignment(
     put: Callable[[Assignment], None],
     report: Callable[[WorkerEvent], None],
 ) -> None:
-    """Pass an assignment, of which ``head`` has all but the payload, to ``put``, or report why it cannot be read."""
+    """Pass an assignment to ``put``, or report why it cannot be read. ``head`` holds all but the payload."""
     try:
         put(Assignment._make([*head, decode(parts) if parts else None]))
     except Exception as error:

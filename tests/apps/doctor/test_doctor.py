@@ -105,7 +105,7 @@ def test_a_gray_file_is_measured_smaller(tmp_path: Path) -> None:
 
 def test_no_readable_sample(tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(b"hello")
-    with pytest.raises(SourceError, match=r"none of 1 samples could be read; .*a\.jpg: not an image"):
+    with pytest.raises(SourceError, match=r"none of 1 sample could be read; .*a\.jpg: not an image"):
         quick(tmp_path)
 
 

@@ -125,7 +125,7 @@ def test_a_single_image_will_do(photos: Path) -> None:
 
 def test_nothing_readable_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_text("hello")
-    with pytest.raises(SourceError, match=r"none of its 1 images can be read; .*not an image"):
+    with pytest.raises(SourceError, match=r"none of 1 image can be read; .*not an image"):
         policy_sheet(tmp_path, "none")
     with pytest.raises(SourceError, match="no such file or folder"):
         policy_sheet(tmp_path / "gone", "none")

@@ -55,7 +55,7 @@ def test_what_is_missing_at_an_address(tmp_path: Path, memory: Any) -> None:
             open_source(url, annotations=given)
     memory.rm("/data/images/b.png")
     memory.pipe("/data/instances.json", json.dumps(coco_entries()).encode())
-    with pytest.raises(SourceError, match=r"1 of 3 images are not in memory://data/images: b\.png"):
+    with pytest.raises(SourceError, match=r"1 of 3 images missing from memory://data/images: b\.png"):
         open_source(f"{url}/images", annotations=f"{url}/instances.json")
     with pytest.raises(SourceError, match=r"memory://nothing: no folder images in it|no such file or folder"):
         open_source("memory://nothing", annotations="yolo")

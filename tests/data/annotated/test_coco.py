@@ -21,7 +21,7 @@ def opened(root: Path, entries: dict[str, Any] | None = None, on_error: str = "r
 def test_boxes_labels_and_images_without_objects(tmp_path: Path) -> None:
     source = opened(tmp_path)
     check_objects(source)
-    assert source.notes() == ["1 images have no objects"]
+    assert source.notes() == ["1 image without objects"]
     assert "mask" not in source.read(0).targets
 
 
@@ -35,11 +35,11 @@ def test_the_file_may_be_given_from_the_folder_on(tmp_path: Path) -> None:
 def test_missing_images_and_more_images(tmp_path: Path) -> None:
     entries = coco_entries()
     entries["images"][1]["file_name"] = "gone.png"
-    with pytest.raises(SourceError, match=r"1 of 3 images are not in .*images: gone\.png"):
+    with pytest.raises(SourceError, match=r"1 of 3 images missing from .*images: gone\.png"):
         opened(tmp_path, entries)
     source = opened(tmp_path, entries, on_error="skip")
     check_objects(source, (0, 2))
-    assert any("b.png" in note and "do not name" in note for note in source.notes())
+    assert any("b.png" in note and "without annotations" in note for note in source.notes())
 
 
 def test_an_image_of_another_size_is_named_when_it_is_read(tmp_path: Path) -> None:

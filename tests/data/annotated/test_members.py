@@ -83,7 +83,7 @@ def test_a_missing_member_and_a_wrong_row_are_named(tmp_path: Path) -> None:
         vg.open_source(file, annotations={"rows": "txt"}).read(1)
     source = vg.open_source(file, annotations={"rows": "txt"}, on_error="skip")
     assert len(source.read(1).targets["boxes"]) == 0
-    assert "1 invalid objects were skipped" in source.notes()[-1]
+    assert "skipped 1 invalid object" in source.notes()[-1]
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -29,14 +29,14 @@ def test_splits_and_classes(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"a\.xml: object 2: of the class 'ant'; accepted: cat, bee"):
         open_source(tmp_path, annotations="voc", classes=["cat", "bee"])
     (tmp_path / "ImageSets" / "Main" / "train.txt").write_text("a\ngone\n")
-    with pytest.raises(SourceError, match=r"train\.txt: 1 of 2 images are not in JPEGImages: gone"):
+    with pytest.raises(SourceError, match=r"train\.txt: 1 of 2 images missing from JPEGImages: gone"):
         open_source(tmp_path, annotations="voc,split=train")
 
 
 def test_difficult_objects_are_left_out_unless_asked_for(tmp_path: Path) -> None:
     put_voc(tmp_path)
     (tmp_path / "Annotations" / "c.xml").write_text(voc_xml(2, difficult="1"))
-    assert '1 difficult objects are skipped; "ignored": True keeps them' in open_source(tmp_path).notes()
+    assert 'skipped 1 difficult object; "ignored": True keeps them' in open_source(tmp_path).notes()
     check_objects(open_source(tmp_path, annotations="voc,ignored=true"))
 
 

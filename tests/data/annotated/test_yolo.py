@@ -27,7 +27,7 @@ def test_boxes_in_pixels(tmp_path: Path) -> None:
     (tmp_path / "labels" / "b.txt").unlink()
     source = open_source(tmp_path, annotations="yolo")
     check_objects(source)
-    assert "1 images have no file in labels, and so no objects" in source.notes()
+    assert "1 image without a file in labels, and so without objects" in source.notes()
 
 
 def test_a_class_without_a_name_is_bounded(tmp_path: Path) -> None:
@@ -102,7 +102,9 @@ def test_several_folders_and_files_that_list_images(tmp_path: Path) -> None:
     check_objects(opened(root, "val"), (1, 0, 2))
     assert opened(root, "val").about["folders"] == ["images", "images/two"]
     (root / "list.txt").write_text("./images/a.png\n../other/x.png\nimages/gone.png\n")
-    with pytest.raises(SourceError, match=r"list\.txt: 2 of 3 images are not there: \.\./other/x\.png, images/gone\.p"):
+    with pytest.raises(
+        SourceError, match=r"list\.txt: 2 of 3 images that are missing: \.\./other/x\.png, images/gone\.p"
+    ):
         opened(root, "val")
     skipped = opened(root, "val", on_error="skip")
     assert skipped.paths() == ["images/a.png"]

@@ -90,7 +90,7 @@ def test_what_is_no_shard_is_said(tmp_path: Path, content: bytes | None, reason:
         vg.open_source([good, str(bad)])
     if content is None:
         return
-    with pytest.raises(SourceError, match=r"not one whole sample in 1 shards: .*b\.tar: " + reason):
+    with pytest.raises(SourceError, match=r"no complete sample in 1 shard: .*b\.tar: " + reason):
         vg.open_source([str(bad)], on_error="skip")
     for stream in (False, True):
         found = read_all(vg.open_source([good, str(bad)], on_error="skip", stream=stream))

@@ -227,7 +227,7 @@ def test_lost_and_damaged_files_are_found_and_made_again(tmp_path: Path, layout:
         if damaged is not None:
             damaged.write_bytes(damaged.read_bytes()[:-1] + b"~")
             assert delete_damaged(out, verify(out)) == [damaged.relative_to(out).as_posix()]
-        with pytest.warns(UserWarning, match="9 outputs of an earlier run are made again|again: annotations.json"):
+        with pytest.warns(UserWarning, match="writing 9 outputs of an earlier run again|again: annotations.json"):
             expansion(place, annotations, out).run()
         assert digest(out) == whole
     assert verify(out).problems == []

@@ -10,7 +10,7 @@ import pytest
 from tests.jobs.augment.samples import digest, expansion, lay_photos, run_until, threads
 from variegate.jobs.output.verify import delete_damaged, verify
 
-MADE_AGAIN = "outputs of an earlier run are made again: files are missing or have another size"
+MADE_AGAIN = "outputs of an earlier run again: files are missing or have another size"
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""Curation: findings about a data set before it is trained on, and a list of the images to leave out."""
+"""Data curation: findings about a data set before training, and a list of the images to exclude."""

@@ -1,4 +1,4 @@
-"""``check``: what would hurt a training, found before it does."""
+"""``check``: find problems of a data set before training."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from variegate.data.opening import open_source
 from variegate.data.samples import Samples
 from variegate.data.stamps import stamps_of
 from variegate.events import OnEvent, Progress, ignore_event
+from variegate.io.amounts import pluralize
 from variegate.jobs.output.parts import PARTS
 from variegate.jobs.output.run_folder import RunFolder, work_folder
 from variegate.options.datasets import CheckingOptions
@@ -57,7 +58,7 @@ def check(
     Args:
         source: the training images; anything that ``vg.open_source`` accepts.
         test: images that a model will be tested on, likewise.
-        stop: once set, the run finishes what it has begun and raises KeyboardInterrupt.
+        stop: once set, the run finishes started parts and raises KeyboardInterrupt.
         on_event: called with ``Progress`` of images by stage.
         options: fields of ``CheckingOptions``, as the options of ``variegate check``: out, report, labels, threads,
             seed, near_distance and the thresholds. Without ``out``, nothing is written. With it, the same call resumes
@@ -97,7 +98,7 @@ class Checking:
         self.notes = [text for one in self.sources.values() for text in one.notes()]
         self.notes += _notes_on_classes(self.sources)
         self.resumed = 0
-        self.checked = 0  # images, with those of an earlier run
+        self.checked = 0  # images, including an earlier run's
         self._seconds = 0.0
 
     @property
@@ -144,7 +145,7 @@ class Checking:
                 report=None if options.report is None else str(options.report),
             )
             if options.report is not None:
-                from variegate.apps.check.report import write_report  # Jinja2, and images, for those who want it
+                from variegate.apps.check.report import write_report  # Jinja2 and images, only needed for reports
 
                 on_event(Progress("writing the report", len(table), len(table)))
                 write_report(options.report, result)
@@ -154,7 +155,7 @@ class Checking:
 
     @contextmanager
     def _work_folder(self) -> Iterator[RunFolder]:
-        """For the scan; removed when the findings are written, or if nothing was measured."""
+        """Context manager: the scan's folder, removed when the findings are written, or if nothing was measured."""
         assert self._out is not None
         settings = {"command": "check", "plan": self._plan()}
         with RunFolder(work_folder(self._out), settings, file=self._options.out) as folder:
@@ -218,7 +219,7 @@ class Checking:
 
 
 def _check_report(path: Path, out: Path | None) -> None:
-    """Nothing but a report is to be replaced by one."""
+    """Refuse to overwrite any file that is not a report."""
     if path.suffix.lower() not in (".html", ".htm") or path.is_dir():
         raise ValueError(f"report: got {str(path)!r}; accepted: the name of an .html file")
     if Path(os.path.abspath(path)) == out:
@@ -243,12 +244,12 @@ def _notes_on_classes(sources: dict[str, Samples]) -> list[str]:
 
 
 def _notes_on_names(table: pa.Table) -> Iterator[str]:
-    """Notes on names that cannot be told apart."""
+    """Notes on names that are not unique."""
     for split in READ:
         counted = pc.value_counts(table.filter(pc.equal(table["split"], split))["file"])
         shared = counted.filter(pc.greater(counted.field("counts"), 1)).field("values").to_pylist()
         if shared:
             yield (
-                f"{len(shared):,} names are those of several {split} images ({first_names(shared)}): a list of names "
-                "leaves out all images of a name"
+                f"shared by several {split} images: {pluralize(len(shared), 'name')} ({first_names(shared)}); a list "
+                "of names excludes all images of a name"
             )

@@ -31,8 +31,8 @@ _SPLITS = ("train", "test")
 class Cleaned:
     """Result of ``vg.clean``.
 
-    ``images``: number of images of the source; ``left_out``: those in the list; ``counts``: the number of these by kind
-    of finding, of which an image can have several; ``out``: the list. ``notes``: remarks, one line each.
+    ``images``: number of images of the source; ``left_out``: excluded images; ``counts``: their number by kind of
+    finding (an image can have several); ``out``: path of the list. ``notes``: remarks, one line each.
     """
 
     images: int
@@ -78,7 +78,7 @@ def write_list(source: Any, opened: Samples, found: Found, kinds: Sequence[str],
     check_replaces(out, _is_list, "list of variegate clean")
     left_out = choose(found, kinds)
     if len(left_out) == len(opened):
-        raise SourceError(f"{_describe(source)}: nothing would be left of its {len(opened):,} images; drop fewer kinds")
+        raise SourceError(f"{_describe(source)}: this excludes all of its images; drop fewer kinds")
     for image in left_out:
         if (key := sample_key(opened, image.index)) != image.file:
             raise SourceError(
@@ -106,7 +106,8 @@ def write_list(source: Any, opened: Samples, found: Found, kinds: Sequence[str],
 
 
 def open_checked(source: Any, findings: StrPath, split: str) -> tuple[Found, Samples]:
-    """The table, and the source that it is of. Raises SourceError where it is of another, or of what it was."""
+    """The table, and the source that it is of. Raises SourceError if the table belongs to another data set, or the
+    images changed since."""
     found = read_found(findings, split)
     opened = open_by_index(source, "skip")
     place = _describe(source)
@@ -119,7 +120,7 @@ def open_checked(source: Any, findings: StrPath, split: str) -> tuple[Found, Sam
 
 
 def _check_unchanged(opened: Samples, found: Found) -> None:
-    """Of files, by their sizes; of shards, the fingerprint has told."""
+    """Compare files by their sizes; for shards, the fingerprint already did."""
     if opened.folder is None or (stamps := stamps_of(opened)) is None:
         return
     now = stamps.sizes[found.index]

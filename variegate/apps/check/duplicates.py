@@ -23,7 +23,7 @@ UNLIKE = 0.35
 LEAST_SIDE = 16
 _HASH_BYTES = 16
 _BITS = 64
-_TRAIN, _TEST = 0, 1  # places in SPLITS; what is beside either, two further on
+_TRAIN, _TEST = 0, 1  # indices in SPLITS; images next to class folders are two further on
 # By what ``Fingerprints.distances`` returns.
 _TURNED = (
     "",
@@ -38,8 +38,9 @@ _TURNED = (
 
 @dataclass(frozen=True)
 class Fingerprints:
-    """Of the n images of a table that have one. ``splits`` uint8: places in ``SPLITS``; ``labels``: a number for each
-    name of a class, the same in all splits, -1 where it is not known; ``sides``: the shorter one, in pixels."""
+    """Fingerprints of the n images of a table that have one. ``splits`` uint8: places in ``SPLITS``; ``labels``: a
+    number for each name of a class, the same in all splits, -1 where it is not known; ``sides``: the shorter one, in
+    pixels."""
 
     splits: UInt8Array
     indices: Int64Array
@@ -54,11 +55,11 @@ class Fingerprints:
 
     @property
     def halves(self) -> UInt8Array:
-        """``_TRAIN`` or ``_TEST``, also of what is beside these."""
+        """``_TRAIN`` or ``_TEST``, also for images next to class folders."""
         return self.splits & np.uint8(1)
 
     def distances(self, rows: Rows, partners: Rows) -> tuple[Rows, Rows]:
-        """-> (in how many bits the hashes of pairs differ, at which of ``_TURNED``)."""
+        """-> (differing bits of the pairs' hashes, index of the transform in ``_TURNED``)."""
         return distances(self.looks[rows], self.looks[partners], self.turned[rows])
 
     @property
@@ -77,24 +78,24 @@ class _Link(NamedTuple):
 def find_duplicates(table: pa.Table, distance: int | None = None) -> list[DataFinding]:
     """Find images that are in ``table`` (of a check, over all splits) more than once:
 
-    - ``duplicates``: images of a split with the same pixels, a group for each picture, measure 0. All of a group are
-      named, the first one too: leaving out all but one of each group leaves one of each picture.
+    - ``duplicates``: images of a split with the same pixels, a group for each picture, measure 0. All images of a group
+      are listed, the first one too: excluding all but one of each group leaves one of each picture.
     - ``near_duplicates``: images of a split that look alike, also flipped or turned by 90 degrees: ``measure`` is the
       number of 64 bits that their hashes differ in, up to ``distance`` (0 to 15; None: what ``distance_for`` gives),
       and no more of their signatures than ``UNLIKE`` may differ. Every image of a group looks like its first
       one. Of images with the same pixels, the first one speaks for all. Images of less than ``LEAST_SIDE`` pixels a
       side look like none.
     - ``leaks``: images of split train that are, or look like, one of split test; measure 0 where pixels are the same.
-      A group is a test image and what of it is in the train split: both splits' images are named.
+      Images of both splits share a group if a test image is also in the train split.
     - ``contradictions``: images of different classes, of any split, that are the same or look alike. Images without a
       known class contradict none.
 
-    Images beside class folders are (near) duplicates of those of their own half, train or test, and leak nothing. They
+    Images next to class folders are (near) duplicates within their own half, train or test, and are never leaks. They
     stand behind all others in ``table`` and change no finding of these: an image that loaders read is no duplicate of
     one that they do not.
 
     ``why`` names the partner's file. Groups are numbered over all kinds; one that is alone in its group has no number.
-    Images without a fingerprint are passed over. Raises ValueError for a distance out of range.
+    Images without a fingerprint are skipped. Raises ValueError for a distance out of range.
     """
     if distance is not None and not 0 <= distance <= near_hashes.MOST_DISTANCE:
         raise ValueError(f"distance {distance}: from 0 to {near_hashes.MOST_DISTANCE} bits of 64")
@@ -148,7 +149,7 @@ def _read_fingerprints(table: pa.Table) -> Fingerprints:
 
 
 def _bytes_of(column: pa.ChunkedArray, length: int) -> UInt8Array:
-    """Of binary values that all have this length, without nulls -> uint8 [n, length]."""
+    """Binary values of this length, without nulls -> uint8 [n, length]."""
     if pc.any(pc.not_equal(pc.binary_length(column), length)).as_py():
         raise ValueError(f"the table has signatures that are not of {length} bytes: another version made it")
     found = np.empty((len(column), length), np.uint8)
@@ -249,7 +250,7 @@ def _contradictions(same: Rows, copies: _Copies, pairs: Rows, images: Fingerprin
 
 
 def joined(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
-    """Union-find: for each row that is in a pair, the first of those that pairs connect it with."""
+    """Union-find: for each row of a pair, the first row of its connected component."""
     parent: dict[int, int] = {}
 
     def root(row: int) -> int:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from variegate.arrays import Float64Array, Int64Array
 from variegate.data.base import SourceError
 from variegate.data.samples import Samples
+from variegate.io.amounts import pluralize
 from variegate.io.durable import write_atomically
 from variegate.io.files import check_regular
 
@@ -71,7 +72,7 @@ KINDS_SHOWN = tuple(sorted(FINDING_KINDS, key=lambda name: not FINDING_KINDS[nam
 
 # Of the table's metadata.
 METADATA_KEY = b"variegate.check"
-# What loaders read, then the images beside its class folders, in words: the order of the table's rows.
+# Splits in words, in the order of the table's rows: images that loaders read, then images next to class folders.
 READ = ("train", "test")
 BESIDE = {
     "beside": "outside the class folders, not read by loaders",
@@ -84,10 +85,10 @@ SPLITS = (*READ, *BESIDE)
 class DataFinding:
     """A finding about one image or, with ``file`` and ``index`` None, about a whole split.
 
-    ``split``: of ``SPLITS``. ``index``: position in the source; ``file``: name there, a path relative to the folder if
-    the source is one. ``finding``: one of ``FINDING_KINDS``. ``measure``: the value compared with the threshold.
-    ``group``: the same number for images that belong together, such as duplicates. ``why``: a sentence with measure and
-    threshold.
+    ``split``: of ``SPLITS``. ``index``: position in the source; ``file``: name in the source, a path relative to the
+    folder if the source is a folder. ``finding``: one of ``FINDING_KINDS``. ``measure``: the value compared with the
+    threshold. ``group``: the same number for images that belong together, such as duplicates. ``why``: a sentence with
+    measure and threshold.
     """
 
     split: str
@@ -104,13 +105,13 @@ _FINDING = pa.struct([("finding", pa.string()), ("measure", pa.float64()), ("gro
 # Measures of pixels are null where ``error`` is not. Luminance is (299 R + 587 G + 114 B) / 1000, 0 to 1.
 SCHEMA = pa.schema(
     [
-        ("split", pa.string()),  # train, test; beside, beside_test: images beside their class folders
+        ("split", pa.string()),  # train, test; the two others: images next to class folders
         ("index", pa.int64()),  # in its source
         ("file", pa.string()),  # its name there; relative to the folder, where the source is one
         ("label", pa.int64()),  # -1: none, or one that is no class
         ("class", pa.string()),
         ("error", pa.string()),  # why it does not decode
-        ("warning", pa.string()),  # what its decoder complains of, though it makes an image of it
+        ("warning", pa.string()),  # the decoder's warning, although it returned an image
         ("bytes", pa.int64()),  # of the file; of the pixels, where they are stored as such
         ("kind", pa.string()),  # Pillow's name of the format: JPEG, PNG, ...; null for pixels
         ("mode", pa.string()),  # Pillow's, as stored: RGB, L, P, CMYK, I;16, ...; RGB;16 for color of 16 bits
@@ -133,7 +134,7 @@ SCHEMA = pa.schema(
         ("findings", pa.list_(_FINDING)),
     ]
 )
-# The columns of a pass over the images: all but the findings.
+# The columns of a scan: all except the findings.
 MEASURED = pa.schema([column for column in SCHEMA if column.name != "findings"])
 
 
@@ -180,7 +181,7 @@ class CheckResult:
         thresholds: the thresholds that were applied.
         notes: remarks, one line each.
         seconds: duration of the check.
-        pass_seconds: the part of it spent on reading, decoding and measuring.
+        pass_seconds: time spent on reading, decoding and measuring.
         resumed: images that an earlier run had measured.
         out: path of the Parquet file, if written.
         report: path of the HTML report, if written.
@@ -201,13 +202,13 @@ class CheckResult:
     report: str | None = None
 
     def __repr__(self) -> str:
-        return f"CheckResult({self.images:,} images, {len(self.findings):,} findings)"
+        return f"CheckResult({pluralize(self.images, 'image')}, {pluralize(len(self.findings), 'finding')})"
 
     @property
     def suggested_drop(self) -> list[str]:
         """Kinds of findings in train images that few data sets want, for ``clean``: serious ones, then duplicates.
 
-        Dark or tiny images may be what a model is to learn from.
+        Dark or tiny images are not among them, because a model may have to learn from such images.
         """
         here = {one.finding for one in self.findings if one.file is not None and one.split == "train"}
         return [
@@ -251,7 +252,7 @@ class CheckResult:
 
 
 def in_order(findings: Sequence[DataFinding]) -> tuple[DataFinding, ...]:
-    """By kind, then by group, then by place: images that belong together stand together."""
+    """Sort by kind, then by group, then by position, so that groups are contiguous."""
     kinds = list(FINDING_KINDS)
 
     def key(one: DataFinding) -> tuple[Any, ...]:

@@ -1,16 +1,15 @@
 """Fingerprints that tell equal and similar images: hashes of pixels and of looks, and a small picture; and the likeness
 of two images by their small pictures.
 
-The perceptual hash has the signs of 64 low frequencies of a cosine transform of luminance on 32 x 32 areas, after
-C. Zauner, "Implementation and Benchmarking of Perceptual Image Hash Functions" (2010), with signs in the place of a
-median: so that a flip of the image flips known bits. All is computed in integers, which makes it exactly so, and the
-same on every machine.
+The perceptual hash has the signs of 64 low frequencies of a cosine transform of luminance on 32 x 32 areas, after C.
+Zauner, "Implementation and Benchmarking of Perceptual Image Hash Functions" (2010). It uses signs instead of a median,
+so that a flip of the image flips known bits. All is computed in integers, which makes it exactly so, and the same on
+every machine.
 
-Images with near hashes may show different things. Their small pictures are compared pixel by pixel then, after one has
-been made as bright as the other, and moved and stretched a little, which a crop does: a least-squares fit of six
-numbers to the first order of what such a change does, after B. D. Lucas and T. Kanade, "An Iterative Image Registration
-Technique with an Application to Stereo Vision" (1981). It is done twice, the second time without the pixels that fit
-worst, such as those below a logo.
+Images with near hashes may show different things. Their thumbnails are then compared pixel by pixel, after matching
+brightness and a small shift and stretch, as from a crop: a least-squares fit of six numbers to the first order of such
+a change, after B. D. Lucas and T. Kanade, "An Iterative Image Registration Technique with an Application to Stereo
+Vision" (1981). It is done twice, the second time without the pixels that fit worst, such as those below a logo.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Fingerprint(NamedTuple):
 def frequencies() -> list[tuple[int, int]]:
     """(v, u) of the 64 bits, from the lowest: v waves down, u waves across, in half waves over the image.
 
-    Those of even and odd v and u have 16 bits each, one after another: a flip inverts all of them, or none.
+    Frequencies of even and odd v and u have 16 bits each, one after another: a flip inverts all of them, or none.
     """
     waves = [(v, u) for v in range(8) for u in range(8) if v or u] + [(0, 8)]
     kinds = [(odd_v, odd_u) for odd_v in (0, 1) for odd_u in (0, 1)]
@@ -78,7 +77,8 @@ LEAST_WAVE = int(_LEAST_LEVELS * FINENESS * 16 * 16 * _SCALE**2)
 
 
 def fingerprint(image: UInt8Array) -> Fingerprint:
-    """Of an image uint8 [H, W, 3], RGB, upright, at least one pixel. Releases the GIL for most of its time.
+    """The fingerprint of an image uint8 [H, W, 3], RGB, upright, at least one pixel. Releases the GIL for most of its
+    time.
 
     Images of one size and the same pixels have one ``pixel_hash``. Images that look alike have ``look_hash`` of few
     different bits; which pairs are alike indeed, their signatures decide (``native/kernels/similarity.cpp``).

@@ -1,9 +1,9 @@
-"""Findings in each image by itself, and in the sizes of the classes, judged by the table's measures.
+"""Findings in single images, and in the sizes of the classes, judged by the table's measures.
 
-Thresholds are those that a user sets, or follow from the data set. A bound that no ordinary photo is beyond is a start.
-Where more than a quarter of the data set is beyond it, such images are what the set is of, and the bound moves out to
-where an image is odd among these: four standard deviations, taken from the middle half of the images, from their
-median. So night photos are not dark as a whole, and a clean set has no share of its images called odd by construction.
+Thresholds are set by the user, or follow from the data set. A bound that no ordinary photo is beyond is a start. If
+more than a quarter of the data set exceeds it, such images are typical of the data set. The bound then moves to four
+standard deviations from the images' median, estimated from the middle half of the images. So night photos are not dark
+as a whole, and a clean set has no share of its images called odd by construction.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Values = Float64Array
 # A kind of finding, the rows that have it, its measure by row, and the sentence of a row.
 Verdict = tuple[str, BoolArray, Values | None, Callable[[int], str]]
 
-# Of a data set that is sharp throughout, what is odd in it is a little sharper than what is blurred elsewhere.
+# In a data set that is sharp throughout, outliers are a little sharper than blurred images elsewhere.
 _BLURRED = (1.2, 1.5)
-# Sides of squares as large as an image are compared with those of the median: a sixteenth of its pixels, or 16 times.
+# Sides of squares of equal area are compared with the median: a sixteenth of its pixels, or 16 times.
 _SIZE_RATIO = 4.0
 _FEW = 20
 _MANY_BEYOND = 0.25
@@ -37,7 +37,7 @@ _SIGMAS = 4.0
 # The middle half of a normal distribution is this many standard deviations to either side of its median.
 _QUARTILE = 0.6745
 
-# What a name may end in, by Pillow's name of the kind. MPO: several JPEGs in one file, as cameras write them.
+# Accepted extensions by Pillow's format. MPO: several JPEGs in one file, as cameras write them.
 _EXTENSIONS = {
     "JPEG": {".jpg", ".jpeg", ".jpe", ".jfif"},
     "MPO": {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"},
@@ -59,7 +59,7 @@ _TURNS = {
     7: "mirrored and turned by 270 degrees",
     8: "turned by 270 degrees",
 }
-# One color, but for a level or so of a byte, as JPEG's rounding leaves it.
+# A single color, except for rounding, as in JPEG.
 _BLANK = 1.0 / 255
 # With more contrast a dark or bright image has lines on its white, or lights in its night, and is meant so.
 _DRAWN = 0.12
@@ -72,7 +72,7 @@ class Thresholds:
     """An image is found fault with that lies beyond: below ``dark`` (with ``bright_end``), ``low_contrast``
     (``contrast``), ``blurred`` (``sharpness``) and ``tiny``, above ``bright`` (``dark_end``), ``huge`` and ``aspect``.
     ``tiny`` and ``huge``: pixels, as the side of a square; ``aspect``: the longer side by the shorter. ``imbalance``:
-    the images of the largest class by those of the smallest."""
+    ratio of the sizes of the largest and the smallest class."""
 
     dark: float
     bright: float
@@ -156,8 +156,8 @@ def _of_files(table: pa.Table) -> Iterator[Verdict]:
 
 
 def _of_pixels(table: pa.Table, limits: Thresholds) -> Iterator[Verdict]:
-    """An image has the first of blank, dark or bright, low_contrast, blurred that holds: what is blank has no contrast,
-    and of what is hardly seen nobody can say whether it is sharp."""
+    """An image has the first applicable finding of blank, dark or bright, low_contrast, blurred: a blank image has no
+    contrast, and the sharpness of a hardly visible image is unknown."""
     decodes = table["error"].is_null().to_numpy(zero_copy_only=False)
     height = floats(table, "height")
     width = floats(table, "width")
@@ -241,7 +241,7 @@ def _of_classes(table: pa.Table, thresholds: Thresholds) -> Iterator[DataFinding
 
 
 def thresholds_for(table: pa.Table, options: ThresholdOptions | None = None) -> Thresholds:
-    """From the train split, for all. ``table``: of ``MEASURED``."""
+    """Thresholds from the train split, applied to all splits. ``table``: of ``MEASURED``."""
     columns = table.select(["height", "width", "dark_end", "bright_end", "contrast", "sharpness"])
     train = columns.filter(pc.and_(pc.equal(table["split"], "train"), pc.is_null(table["error"])))
     side, aspect = _sizes(floats(train, "height"), floats(train, "width"))
@@ -282,7 +282,7 @@ def _fence(values: Values, sign: int) -> float:
 
 
 def _size_fence(sides: Values, sign: int) -> float:
-    """Of logarithms of sides."""
+    """Bounds of the logarithms of sides."""
     sides = sides[np.isfinite(sides)]
     if not len(sides):
         return sign * math.inf

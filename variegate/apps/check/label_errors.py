@@ -1,4 +1,4 @@
-"""Labels that are likely to be wrong: those that a model doubts which was trained on other images."""
+"""Find labels that are likely to be wrong, because a model trained on other images doubts them."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def doubtful_labels(
     tell: Callable[[int, int], object] = lambda done, total: None,
     stop: Event | None = None,
 ) -> LabelDoubts:
-    """Of the train images in the table of a check, those whose label is likely to be wrong.
+    """Train images in a check's table whose label is likely to be wrong.
 
-    Each of three models is trained on two thirds of the images and predicts the rest; cleanlab compares what is
-    predicted with the labels (Northcutt et al. 2021, "Confident learning", arXiv 1911.00068). ``source``: of the train
-    images, which are read once more. ``findings``: duplicates among them are never on both sides. ``seed`` decides the
-    rest. ``tell``: of epochs done, and of how many.
+    Each of three models is trained on two thirds of the images and predicts the rest; cleanlab compares the predictions
+    with the labels (Northcutt et al. 2021, "Confident learning", arXiv 1911.00068). ``source``: the train images, which
+    are read again. ``findings``: duplicates among them are never on both sides. ``seed`` decides the rest. ``tell``:
+    called with epochs done and the total.
 
     Raises ImportError without cleanlab, SourceError where there are no classes to compare, and KeyboardInterrupt once
     ``stop`` is set.
@@ -77,7 +77,7 @@ def doubtful_labels(
     choice = choose(Data(len(rows), trained, sizes), LABELS, model=_MODEL)
     notes.append(f"labels: {choice.reasons[0]}")
     images = load_images(source.take(indices), choice.size, "cpu", stop)
-    # Without those that cannot be read any more.
+    # Drop images that have become unreadable.
     found = np.isin(source.ids(indices), images.ids)
     rows = rows.take(pa.array(np.flatnonzero(found)))
     _, labels, names = _classes(rows)
@@ -129,7 +129,7 @@ def _classes(rows: pa.Table) -> tuple[Int64Array, Int64Array, list[str]]:
 
 
 def _units(rows: pa.Table, findings: Sequence[DataFinding]) -> Int64Array:
-    """As ``grouped`` has them, from duplicates among these images."""
+    """Units as in ``grouped``, from duplicates among these images."""
     row_of = {index: row for row, index in enumerate(rows["index"].to_pylist())}
     groups: dict[tuple[str, int], list[int]] = defaultdict(list)
     for one in findings:
@@ -140,7 +140,7 @@ def _units(rows: pa.Table, findings: Sequence[DataFinding]) -> Int64Array:
 
 def grouped(count: int, groups: Iterable[Sequence[int]]) -> Int64Array:
     """int64[count]: of each image the first that it belongs together with, itself where it stands alone. ``groups``:
-    images that belong together; those that share one do so as well."""
+    sets of equal images; sets that share an image are merged."""
     first = joined((group[0], other) for group in groups for other in group[1:])
     return np.array([first.get(image, image) for image in range(count)], np.int64)
 
@@ -148,8 +148,8 @@ def grouped(count: int, groups: Iterable[Sequence[int]]) -> Int64Array:
 def folds_of(labels: Int64Array, units: Int64Array, seed: int) -> Int64Array:
     """int64[N]: the fold of each image, which ``seed`` decides.
 
-    ``labels``: int64[N]. ``units``: int64[N] as ``grouped`` gives them; images of one are in one fold, where a twin
-    among those that train would tell a model the label. Every class is dealt out anew, one by one.
+    ``labels``: int64[N]. ``units``: int64[N] from ``grouped``. A unit's images share a fold, because a twin among the
+    training images would reveal the label. Every class is distributed separately, unit by unit.
     """
     mixed = Permutation(len(labels), seed, 0)(np.arange(len(labels)))
     firsts = mixed[units[mixed] == mixed]
@@ -160,8 +160,8 @@ def folds_of(labels: Int64Array, units: Int64Array, seed: int) -> Int64Array:
 
 
 def too_small(labels: Int64Array, units: Int64Array, classes: int) -> Int64Array:
-    """The classes, of those that have images at all, with fewer units than folds: they might not be among the images
-    that train. A unit counts for the class of its first image."""
+    """The nonempty classes with fewer units than folds: they might be missing among the training images. A unit counts
+    for the class of its first image."""
     found = np.bincount(labels[np.unique(units)], minlength=classes)
     present = np.bincount(labels, minlength=classes) > 0
     return np.flatnonzero(present & (found < FOLDS))
@@ -175,7 +175,7 @@ def predicted(
     tell: Callable[[int, int], object],
     stop: Event | None = None,
 ) -> Float64Array:
-    """float64 [N, classes]: probabilities. ``folds``: int64[N]. ``tell``: of epochs done, and of how many in all.
+    """float64 [N, classes]: probabilities. ``folds``: int64[N]. ``tell``: called with epochs done and the total.
 
     The same on every machine without a GPU, whatever the number of its cores. Raises KeyboardInterrupt once ``stop``
     is set.
@@ -209,7 +209,7 @@ def predicted(
             result[outside] = _probabilities(found.fit, data.others(images.take(outside).samples))
 
     at_once = 1 if device == "cuda" else min(len(numbers), default_threads())
-    # With one thread for each fold, sums come out the same on every machine.
+    # With one thread per fold, sums are equal on every machine.
     with one_thread_each(device), ThreadPoolExecutor(at_once, "variegate-labels") as pool:
         list(pool.map(train, numbers))
     if stop is not None and stop.is_set():

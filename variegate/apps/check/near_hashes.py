@@ -1,8 +1,8 @@
-"""Images of near hashes, found by an index of each 16 bits of the hashes that gives those a few bits from a value.
+"""Find images with similar hashes, by an index per 16 bits of the hashes that lists values within a few bits.
 
 M. Norouzi, A. Punjani, D. J. Fleet, "Fast Search in Hamming Space with Multi-Index Hashing" (CVPR 2012): of two hashes
 that differ in no more than ``distance`` bits, some of the four parts of 16 bits differ in ``distance // 4`` at most.
-Hashes are gone through part by part in the order of the index, so that what is asked for lies in the cache.
+Hashes are traversed part by part in the order of the index, so that looked-up entries are in the cache.
 
 A flip of an image inverts whole parts of its hash (``variegate/apps/check/fingerprint.py``): the hashes of
 the other flips come from that of the image.
@@ -24,7 +24,7 @@ from variegate.threads import default_threads
 
 PARTS = 4
 PART_BITS = 16
-# Parts of hashes further from each other have so many neighbors that a comparison of all with all would be faster.
+# More distant parts have more neighbors than there are pairs, so that comparing all pairs would be faster.
 MOST_DISTANCE = 15
 # flip: 1 left to right, + 2 upside down, which together are half a turn.
 FLIPS = (0, 1, 2, 3)
@@ -58,18 +58,17 @@ def find_partners(
     most_unlike: float,
     turned: tuple[Hashes, UInt8Array] | None = None,
 ) -> UInt32Array:
-    """For every image, earlier ones (by index) that it looks like -> uint32 [n, KINDS, KEPT], ascending, ``NOBODY``
-    where there are no more. Kind 0 are those of its own split, 1 those of the other, 2 those of another class.
+    """For every image, earlier similar images (by index) -> uint32 [n, KINDS, KEPT], ascending, padded with ``NOBODY``.
+    Kind 0 is the same split, 1 the other split, 2 another class.
 
-    Two look alike whose ``hashes`` uint64 [n], one of them flipped or not, differ in at most ``distance`` bits (up to
-    ``MOST_DISTANCE``), and of whose ``signatures`` uint8 [n, SIGNATURE_BYTES] at most ``most_unlike`` is unlike; with
-    signatures [n, 0], hashes alone decide. ``labels``: -1 for unknown, which is no other class. ``turned``: hashes and
-    signatures of the images turned by 90 degrees, which are then compared with the others as well.
+    Two images are similar if their ``hashes`` uint64 [n], one possibly flipped, differ in at most ``distance`` bits (up
+    to ``MOST_DISTANCE``). Their ``signatures`` uint8 [n, SIGNATURE_BYTES] must also differ by at most ``most_unlike``.
+    With signatures [n, 0], hashes alone decide. ``labels``: -1 for unknown, which is no other class. ``turned``: hashes
+    and signatures of the images turned by 90 degrees, which are then compared with the others as well.
 
-    Of each kind, the first ``KEPT`` are kept. Nothing is missed unless so many hashes crowd together that an image
-    would be compared with several times as many as it is among evenly spread hashes, or that many of near hashes look
-    different: then it is compared with the first ones of its crowd, so that the time stays in proportion. The same data
-    give the same result with any number of threads.
+    Of each kind, the first ``KEPT`` are kept. The result is complete unless an image in a crowd of close hashes needs
+    several times as many comparisons as usual. Such an image is compared with the first images of its crowd only, so
+    that time stays proportional. The same data give the same result with any number of threads.
     """
     n = len(hashes)
     kinds = np.array([True, bool(np.any(splits != splits[:1])), bool(np.any((labels >= 0) & (labels != labels[:1])))])
@@ -98,7 +97,7 @@ def find_partners(
                     def run(begin: int, search: Search = search) -> None:
                         search.run(begin, min(n, begin + _BLOCK), most_unlike)
 
-                    # Two blocks of one index never write to the same image, those of two may.
+                    # Blocks of one index write to different images; blocks of two indexes may not.
                     list(pool.map(run, range(0, n, _BLOCK)))
     for kind in range(KINDS):
         row, place = np.nonzero(partners[n:, kind] != NOBODY)
@@ -132,14 +131,14 @@ def _flips_of(part: int) -> list[list[int]]:
 
 
 def radii(distance: int) -> list[int]:
-    """In how many bits each part may differ, so that one of them does for every pair within ``distance``; -1: the part
-    need not be asked for."""
+    """Radius in bits for each part, so that every pair within ``distance`` is within the radius of some part; -1: the
+    part need not be searched."""
     each, more = divmod(distance, PARTS)
     return [each if part <= more else each - 1 for part in range(PARTS)]
 
 
 def neighbors(radius: int, bits: int = PART_BITS) -> UInt16Array:
-    """Numbers of so many bits of which at most ``radius`` are set, fewest first."""
+    """Numbers of this many bits with at most ``radius`` bits set, fewest first."""
     values = np.arange(1 << bits, dtype=np.uint16)
     number = np.unpackbits(values.view(np.uint8)).reshape(len(values), -1).sum(1)
     order = np.argsort(number, kind="stable")
@@ -147,7 +146,7 @@ def neighbors(radius: int, bits: int = PART_BITS) -> UInt16Array:
 
 
 def _index(hashes: Hashes, part: int, bits: int, first_row: int = 0) -> Index:
-    """By the first ``bits`` of a part: where there are few hashes, not to ask for many values that none has.
+    """Index by the first ``bits`` of a part: with few hashes, longer keys would mostly look up missing values.
     ``first_row``: of the first hash."""
     keys = (hashes >> np.uint64(PART_BITS * part)).astype(np.uint16) & np.uint16((1 << bits) - 1)
     rows = np.argsort(keys, kind="stable").astype(np.uint32)
@@ -157,7 +156,7 @@ def _index(hashes: Hashes, part: int, bits: int, first_row: int = 0) -> Index:
 
 
 def first_of_same(keys: UInt64Array) -> Rows:
-    """For each row of ``keys`` [n, words], the first one that is equal to it."""
+    """For each row of ``keys`` [n, words], the first equal row."""
     order = np.lexsort([*reversed(keys.T)])  # stable: rows ascend among equal ones
     begins = np.ones(len(keys), bool)
     begins[1:] = np.any(keys[order[1:]] != keys[order[:-1]], 1)
@@ -167,11 +166,11 @@ def first_of_same(keys: UInt64Array) -> Rows:
 
 
 def first_of_alike(partners: UInt32Array) -> Rows:
-    """For each image, the first one of its group, by ``partners`` [n, KEPT] of ``find_partners``.
+    """For each image, the first image of its group, by ``partners`` [n, KEPT] of ``find_partners``.
 
     An image belongs to the earliest group whose first image it looks like itself; one that looks like no first image
-    begins a group. So a chain of images, each like the next, does not grow into one group, and whoever keeps the first
-    image of every group alone keeps something that looks like every image left out.
+    begins a group. A chain of images, each like the next, therefore does not grow into one group: every excluded image
+    is similar to the first image of its group, which is kept.
     """
     first = np.arange(len(partners), dtype=np.int64)
     read = as_c_contiguous(partners)
@@ -180,7 +179,7 @@ def first_of_alike(partners: UInt32Array) -> Rows:
 
 
 def distances(one: Hashes, other: Hashes, turned_one: Hashes | None = None) -> tuple[Rows, Rows]:
-    """-> (in how many bits the hashes differ, by which flip of ``FLIPS`` that is).
+    """-> (differing bits of the hashes, index of the flip in ``FLIPS``).
 
     ``turned_one``: hashes of the first images turned by 90 degrees; the flips of those count from ``len(FLIPS)`` on.
     """
@@ -191,9 +190,9 @@ def distances(one: Hashes, other: Hashes, turned_one: Hashes | None = None) -> t
 
 
 def distance_for(hashes: Hashes) -> int:
-    """``DISTANCE``, or less where images of the set look alike anyway, as digits do: five standard deviations below the
-    median of how many bits random pairs differ in, both from quantiles, which some true duplicates hardly move.
-    ``hashes``: uint64 [n], of images with different pixels."""
+    """``DISTANCE``, or less if images of the set are similar anyway, such as digits: five standard deviations below the
+    median distance of random pairs, both estimated from quantiles, which a few true duplicates hardly move. ``hashes``:
+    uint64 [n], of images with different pixels."""
     if len(hashes) < _FEWEST:
         return DISTANCE
     chance = np.random.default_rng(0)

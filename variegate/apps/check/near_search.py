@@ -11,7 +11,7 @@ from variegate.arrays import BoolArray, Int32Array, Int64Array, UInt8Array, UInt
 from variegate.native.library import check_status, data_ptr, entry
 from variegate.native.structs import HASH_SEARCH, pack_struct
 
-# Kinds of partners: of the same split, of another split, of another class; and how many of each are kept.
+# Kinds of partners: same split, other split, other class; and the number kept of each.
 KINDS = 3
 KEPT = 6
 NOBODY = np.uint32(0xFFFFFFFF)
@@ -25,8 +25,8 @@ _search_hashes = entry("vg_search_hashes", c_void_p, c_int64, c_int64, c_double)
 
 
 class Index(NamedTuple):
-    """Hashes sorted by one part. ``starts`` int32 [values + 1]: where those of each value begin; ``rows``: whose they
-    are, ascending for equal values."""
+    """Hashes sorted by one part. ``starts`` int32 [values + 1]: first row of each value; ``rows``: image of each row,
+    ascending for equal values."""
 
     hashes: Hashes
     rows: UInt32Array
@@ -34,8 +34,7 @@ class Index(NamedTuple):
 
 
 class Given(NamedTuple):
-    """Data of the images: ``kinds`` bool [KINDS], those that there are at all; ``failures`` int32 [n]: so
-    far."""
+    """Data of the images: ``kinds`` bool [KINDS]: existing kinds; ``failures`` int32 [n]: failed comparisons so far."""
 
     signatures: UInt8Array
     splits: UInt8Array
@@ -45,11 +44,11 @@ class Given(NamedTuple):
 
 
 class Search:
-    """A search for partners of the images of ``queries`` among those of ``index``, which may be the same.
+    """A search for partners of the images in ``queries`` among the images in ``index``, which may be equal.
 
-    ``masks`` uint16: by what values of the part that are searched differ; ``flips`` uint8 [k], ``inverted`` uint64 [k]:
-    the bits that each flip inverts, the same of this part; ``shift``: the part's first bit; ``most_compared``: how many
-    hashes an image may be compared with; ``partners``: as of ``find_partners``.
+    ``masks`` uint16: bit differences of the searched values; ``flips`` uint8 [k], ``inverted`` uint64 [k]: the bits
+    that each flip inverts, in all parts and in this part; ``shift``: the part's first bit; ``most_compared``: limit of
+    comparisons per image; ``partners``: see ``find_partners``.
     """
 
     def __init__(

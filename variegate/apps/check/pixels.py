@@ -1,10 +1,10 @@
-"""Exposure, contrast and sharpness of the pixels of an image, in one pass over them.
+"""Measure exposure, contrast and sharpness of an image while reading its pixels once.
 
-Sharpness is the inverse of how wide edges are. Across an edge that a Gaussian of ``s`` pixels blurs, the energy of
-second differences is 1 / (2 s^2) of the energy of first ones, whatever its contrast: so their ratio tells ``s``. It is
-taken by blocks and for both directions: a sky has no edges and does not count, and a picture is as sharp as its
-sharpest blocks are, which a blurred background does not change. Motion blurs edges of one direction, hence the duller
-direction of the two is what counts. Large pictures are reduced first, as they will be for training.
+Sharpness is the inverse of the width of edges. Across an edge blurred by a Gaussian of ``s`` pixels, second differences
+have 1 / (2 s^2) of the energy of first differences. Their ratio yields ``s`` for any contrast. It is measured per block
+and direction. Blocks without edges, such as sky, do not count; a picture is as sharp as its sharpest blocks, which a
+blurred background does not change. Motion blurs edges of one direction, hence the duller direction counts. Large
+pictures are reduced first, as for training.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import numpy as np
 from variegate.arrays import Float32Array, UInt8Array
 from variegate.native.library import as_c_contiguous, check_status, data_ptr, entry
 
-# Pictures whose shorter side has twice as many pixels are reduced by 2 before sharpness is measured, and so on.
+# Pictures whose shorter side has twice as many pixels are reduced by 2 before sharpness is measured, four times as many
+# by 4.
 SHARPNESS_SIDE = 384
 BLOCK = 16
 # A block has edges where the mean square of first differences is at least this many squared levels.
@@ -50,7 +51,7 @@ class PixelMeasures(NamedTuple):
 
 
 def measure_pixels(image: UInt8Array) -> PixelMeasures:
-    """Of an image uint8 [H, W, 3], RGB, upright, at least one pixel. Releases the GIL for most of its time."""
+    """Measure an image uint8 [H, W, 3], RGB, upright, at least one pixel. Releases the GIL for most of its time."""
     height, width = image.shape[:2]
     pixels = height * width
     factor = reduction_of(height, width)
@@ -85,7 +86,7 @@ def measure_pixels(image: UInt8Array) -> PixelMeasures:
 
 
 def reduction_of(height: int, width: int) -> int:
-    """By how much a picture is reduced in both directions before its sharpness is measured."""
+    """Factor by which a picture is reduced before its sharpness is measured."""
     return max(1, min(height, width) // SHARPNESS_SIDE)
 
 

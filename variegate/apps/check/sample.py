@@ -30,7 +30,7 @@ _PNG_END = b"IEND\xaeB`\x82"
 _JPEG_END = b"\xff\xd9"
 _PREMATURE = "premature end"
 
-# The columns that a pass fills in, but for the split, in the order of a row; findings come later.
+# The columns of a pass, except the split, in the order of a row; findings are added later.
 FIELDS = (
     "index",
     "file",
@@ -48,15 +48,15 @@ FIELDS = (
     *PixelMeasures._fields,
     *Fingerprint._fields,
 )
-# Pillow's modes of more than 8 bits, and what follows the mode of color images of 16 bits.
+# Pillow's modes of more than 8 bits, and suffixes of modes of 16-bit color images.
 DEEP_GRAY = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F")
 DEEP = ";16"
 _UNMEASURED = (None,) * (len(PixelMeasures._fields) + len(Fingerprint._fields))
 
 
 def row_of(index: int, key: str, name: SampleName, fetch: Callable[[], Item], classes: Sequence[str]) -> Row:
-    """``key``: what the table calls it; ``name``: what messages do. Never raises for what is the sample's own fault:
-    whatever a storage, a decoder or a user's data set raises is its ``error``."""
+    """``key``: name in the table; ``name``: name in messages. Errors of the sample never raise: any error of a storage,
+    a decoder or a user's data set becomes its ``error``."""
     facts, label, size, measures = FileFacts(), NO_LABEL, None, None
     noted: set[str] = set()  # not empty if pixels of 16 bits are scaled
     try:
@@ -130,8 +130,8 @@ def _measure_array(image: UInt8Array, facts: FileFacts, is_deep: bool) -> Row | 
 @dataclass
 class FileFacts:
     """``height``, ``width``: upright, by the header where the image does not decode; None where that is not read
-    either. ``error``: why it does not decode. ``warning``: what the decoder said of an image that it made all the same.
-    The rest is as in the columns of ``SCHEMA``."""
+    either. ``error``: why it does not decode. ``warning``: the decoder's warning about an image that it returned. The
+    rest is as in the columns of ``SCHEMA``."""
 
     kind: str | None = None
     mode: str | None = None
@@ -143,8 +143,8 @@ class FileFacts:
     warning: str | None = None
 
     def read(self, data: bytes, name: str, measure: Callable[[Image_HWC], T]) -> T | None:
-        """Fill these in for the bytes of a file -> what ``measure`` gives for its pixels uint8 [H, W, 3], upright, or
-        None with ``error`` set."""
+        """Fill in the fields for a file's bytes. Returns the result of ``measure`` for its pixels uint8 [H, W, 3],
+        upright, or None with ``error`` set."""
         try:
             return self._read_jpeg(data, name, measure) if is_jpeg(data) else self._read_other(data, name, measure)
         except DecodeError as error:
@@ -157,7 +157,7 @@ class FileFacts:
         self.is_truncated = not is_complete(data)
         header = checked_header(data, name)
         # Phones write a film, or notes of their own, behind the picture's end. A thumbnail's end comes before the
-        # height. A file that was cut off and given an end again is filled with gray: only libjpeg's warning tells.
+        # height. A truncated file with a restored end marker is filled with gray: only libjpeg's warning reveals it.
         self.is_truncated = self.is_truncated and data.find(_JPEG_END, header.height_offset) < 0
         self.mode = {1: "L", 4: "CMYK"}.get(header.components, "RGB")
         self.orientation = header.orientation

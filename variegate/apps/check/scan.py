@@ -1,4 +1,4 @@
-"""One scan of all sources, in their order: threads read, decode and measure every image once, some at a time each.
+"""Scan all sources, in their order: threads read, decode and measure every image once, a few per task.
 
 A part of a scan is up to ``SAMPLES_A_PART`` samples of a split. Its record is its rows, as a Parquet file.
 """
@@ -26,7 +26,7 @@ from variegate.threads import in_order
 
 # Few enough that a kill or Ctrl-C costs little.
 SAMPLES_A_PART = 256
-# So few that threads end together, and so many that handing them over costs nothing.
+# Images per task: few enough that threads end together, and enough that starting tasks costs nothing.
 _SAMPLES_A_TASK = 16
 _AHEAD = 4  # for each thread
 # Reading an address is waiting.
@@ -40,7 +40,7 @@ class ScanPart(NamedTuple):
 
 
 class Scan:
-    """A scan of ``sources`` (by split), whose finished parts are recorded in ``folder``, if there is one.
+    """A scan of ``sources`` (by split), whose finished parts are recorded in ``folder``, if given.
 
     ``batches``: rows (``MEASURED``) of finished parts, by number. ``resumed``: samples in parts of an earlier run.
     """
@@ -92,7 +92,7 @@ class Scan:
         storage.sync()
 
     def _parse(self, number: int, data: bytes) -> pa.RecordBatch | None:
-        """None for what is not the rows of this part."""
+        """None unless ``data`` has the rows of this part."""
         split, samples = self._parts[number]
         try:
             table = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True).read(use_threads=False)
@@ -113,7 +113,8 @@ def batch_of(split: str, rows: Sequence[Row]) -> pa.RecordBatch:
 
 
 def _measure(source: Samples, parts: Sequence[range], threads: int) -> Generator[list[Row], None, None]:
-    """Rows of all samples in these parts, in order. Closing the iterator ends with what its threads have begun."""
+    """Rows of all samples in these parts, in order. Closing the iterator waits for the tasks that its threads have
+    begun."""
 
     def measure(samples: range) -> list[Row]:
         return [

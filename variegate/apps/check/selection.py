@@ -1,4 +1,4 @@
-"""Read the table of a check, and select the images to leave out: all with a finding of a kind, except one image of each
+"""Read the table of a check, and select the images to exclude: all with a finding of a kind, except one image of each
 group of duplicates."""
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class ImageFinding(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Of a split. Arrays and ``files`` have an entry for each image: its index in the source, its name, its size in
-    bytes (-1: not known), its pixels (0: not known). ``entries``: the findings, in the order of the images.
+    """Findings of a split. Arrays and ``files`` have an entry for each image: its index in the source, its name, its
+    size in bytes (-1: not known), its pixels (0: not known). ``entries``: the findings, in the order of the images.
     ``fingerprint``: of the source."""
 
     place: str
@@ -60,14 +60,14 @@ class Found:
         return len(self.files)
 
     def counts(self) -> dict[str, int]:
-        """Number of images with each kind of finding; in the order of ``FINDING_KINDS``, without those of none."""
+        """Number of images with each kind of finding, in the order of ``FINDING_KINDS``, without empty kinds."""
         found = Counter(kind for _, kind in {(entry.row, entry.finding) for entry in self.entries})
         return {name: found[name] for name in FINDING_KINDS if name in found}
 
 
 @dataclass
 class Excluded:
-    """An image to leave out. ``index``: in the source. ``findings``: the reasons by kind, as the check words them.
+    """An excluded image. ``index``: in the source. ``findings``: the reasons by kind, as the check words them.
     ``kept``: the image that stays of its group of duplicates; None for others."""
 
     index: int
@@ -84,7 +84,7 @@ class Excluded:
 
 
 def read_found(path: StrPath, split: str) -> Found:
-    """Raises SourceError for what is no table of a check, or has no images of that split."""
+    """Raises SourceError unless it is the table of a check with images of that split."""
     place = os.fspath(path)
     table = _read(place)
     try:
@@ -121,7 +121,7 @@ def _read(place: str) -> pa.Table:
                 name for name, kind in wanted if name not in schema.names or schema.field(name).type != kind
             ]:
                 raise SourceError(f"{place}: has no column {missing[0]!r} of a check; accepted: {ACCEPTED}")
-            # In this thread: those of read_table may be at work still when a command that is refused ends.
+            # In this thread: threads of read_table may still run when a refused command ends.
             return parquet.read(list(_COLUMNS), use_threads=False).replace_schema_metadata(schema.metadata)
     except SourceError:
         raise
@@ -133,9 +133,9 @@ def _read(place: str) -> pa.Table:
 
 
 def parse_drop(text: str | Sequence[str]) -> tuple[str, ...]:
-    """Names of findings as typed -> as they are, in their order; ``duplicate`` and ``near-duplicate`` are understood.
+    """Parse names of findings -> canonical names, in their order; ``duplicate`` and ``near-duplicate`` are accepted.
 
-    Raises ValueError for others, naming those that there are.
+    Raises ValueError for other names, naming the existing ones.
     """
     wanted = [one.strip() for one in text.split(",")] if isinstance(text, str) else text
     names = {alias: {name} for name in FINDING_KINDS for alias in (name, name.removesuffix("s"))}
@@ -175,7 +175,7 @@ def choose(found: Found, drop: Sequence[str]) -> list[Excluded]:
             if entry.group is not None and entry.row not in gone:
                 groups[entry.group].append(entry)
         for group in groups.values():
-            # An image may be in several groups, and gone with one of those before.
+            # An image may be in several groups, and already excluded with an earlier one.
             left = [entry for entry in group if entry.row not in gone]
             if len(left) < 2:
                 continue

@@ -1,4 +1,4 @@
-"""``doctor``: how fast a loader is on your own data, what limits it, and what each change would gain."""
+"""``doctor``: the rate of a loader on your own data, its bottleneck, and the expected gain of each change."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from variegate.decode.gpu import is_installed
 from variegate.events import OnEvent, Progress, ignore_event
 from variegate.executors.runners.devices import resolve
 from variegate.io.addresses import shown
+from variegate.io.amounts import pluralize
 from variegate.jobs.arguments import build_transform, parse_size
 from variegate.loader import Loader
 from variegate.loader.cache import available_memory
@@ -206,7 +207,8 @@ class _Session:
         if bad:
             tried = len(bad) + len(self._held.good)
             notes.append(
-                f'{len(bad):,} of {tried:,} samples could not be read; a Loader needs on_error="skip" or "replace"'
+                f'{len(bad):,} of {pluralize(tried, "sample")} could not be read; a Loader needs on_error="skip" or '
+                '"replace"'
             )
         spreads = {probe.title: probe.rate().spread for probe in self._probes.values()}
         worst = max(spreads, key=spreads.__getitem__)

@@ -1,4 +1,4 @@
-"""Conclusions from measured rates: the bottleneck, and what each change would gain. Numbers in, sentences out."""
+"""Conclusions from measured rates: the bottleneck, and the expected gain of each change. Numbers in, sentences out."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from variegate.apps.doctor.probes import Rate, rate_row, rate_text
 from variegate.apps.doctor.training import TrainingRates
+from variegate.io.amounts import format_size, pluralize
 
 # Names of rates. All but READ and WHOLE are of samples in memory.
 READ, DECODE, AUGMENT, DECODE_AUGMENT, WHOLE = "read", "decode", "augment", "decode_augment", "whole"
@@ -112,9 +113,9 @@ class Diagnosis:
     def __str__(self) -> str:
         found = self.measurements
         skipped = f", {found.bad:,} unreadable skipped" if found.bad else ""
-        size = f"{size_text(found.file_bytes)}, {found.width:.0f} x {found.height:.0f} on average"
+        size = f"{format_size(found.file_bytes)}, {found.width:.0f} x {found.height:.0f} on average"
         lines = [
-            f"{found.source}: {found.samples:,} samples, {found.held:,} held in memory{skipped}; {size}",
+            f"{found.source}: {pluralize(found.samples, 'sample')}, {found.held:,} held in memory{skipped}; {size}",
             f"device {found.device}, {found.threads} of {found.cores} cores, batches of {found.batch_size}",
             f"{'':<31}{'images/s':>10}{'spread':>8}",
         ]
@@ -154,8 +155,8 @@ def advise(found: Measurements, consume: float | None = None) -> Diagnosis:
 def find_bottleneck(found: Measurements) -> str:
     """Return the stage that limits the loader.
 
-    Reading waits, so it runs beside the other stages. Decoding and augmenting share the cores of a CPU; a GPU
-    augments beside them.
+    Reading waits for storage, so it runs parallel to the other stages. Decoding and augmenting share the cores of a
+    CPU; a GPU augments in parallel.
     """
     made = found.rate(DECODE_AUGMENT) or found.rates[AUGMENT].images_per_second
     read = found.rates[READ].images_per_second
@@ -204,8 +205,8 @@ def _advise_cache_or_pack(found: Measurements, bottleneck: str) -> Iterator[Advi
     augment = found.rates[AUGMENT].images_per_second
     decoded = found.samples * found.pixel_bytes
     if DECODE_AUGMENT in found.rates and decoded <= _CACHE_SHARE * found.free_memory:
-        sizes = f"{found.samples:,} decoded images are {size_text(decoded)}, {size_text(found.free_memory)} are free"
-        reason = f"{sizes}; decoded images are augmented at {rate_text(augment)}; only the first epoch decodes"
+        sizes = f"{format_size(decoded)} of decoded images fit into {format_size(found.free_memory)} of free memory"
+        reason = f"{sizes}; they are augmented at {rate_text(augment)}; only the first epoch decodes"
         yield _advice(found, "cache", augment, 'cache="host": decode once', reason)
         return
     if bottleneck == READ:
@@ -213,7 +214,9 @@ def _advise_cache_or_pack(found: Measurements, bottleneck: str) -> Iterator[Advi
         reason = f"files in memory are decoded and augmented at {rate_text(rate)}"
         if found.has_single_files and found.file_bytes < _SMALL_FILE:
             change = "pack the small files into shards: variegate pack SRC DST --keep-jpeg"
-            yield _advice(found, "pack", rate, change, f"{reason}; files are {size_text(found.file_bytes)} each", True)
+            yield _advice(
+                found, "pack", rate, change, f"{reason}; files are {format_size(found.file_bytes)} each", True
+            )
         else:
             place = "a local disk" if found.is_remote else "a faster disk, or memory"
             yield _advice(found, "storage", rate, f"move the data to {place}", reason, True)
@@ -237,11 +240,3 @@ def _advise_gpu(found: Measurements, bottleneck: str) -> Iterator[Advice]:
         reason = f"{found.threads} threads decode {rate_text(found.rates[DECODE].images_per_second)}"
         change = "decode JPEGs on the GPU: pip install 'variegate[gpu]'"
         yield _advice(found, "gpu", rate, change, f"{reason}; the rate of the GPU was not measured", True)
-
-
-def size_text(nbytes: float) -> str:
-    """``"1.2 GB"``, of 10^9 bytes."""
-    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if nbytes >= scale:
-            return f"{nbytes / scale:.3g} {unit}"
-    return f"{nbytes:.0f} bytes"

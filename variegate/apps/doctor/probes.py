@@ -87,7 +87,7 @@ def wait_for(device: str) -> Callable[[], object]:
 
 
 def rate_row(title: str, rate: Rate) -> str:
-    """Return a line of the report; the spread is left out where it is not known."""
+    """Return a line of the report; an unknown spread is omitted."""
     spread = f"{rate.spread:.0%}" if rate.spread else ""
     return f"{title:<31}{number_text(rate.images_per_second):>10}{spread:>8}".rstrip()
 

@@ -17,6 +17,7 @@ from variegate.arrays import UInt8Array
 from variegate.data.base import Item, SampleName, SourceError
 from variegate.data.samples import Samples, Store, no_labels
 from variegate.errors import DecodeError
+from variegate.io.amounts import pluralize
 from variegate.loader.reading import decode_picture
 from variegate.loader.shuffle import Permutation
 
@@ -32,7 +33,7 @@ Fetch = Callable[[], Item]
 
 @dataclass(frozen=True)
 class HeldSample:
-    """A readable sample, as it is stored and decoded: ``pixels`` uint8 [H, W, C]."""
+    """A readable sample, stored and decoded: ``pixels`` uint8 [H, W, C]."""
 
     name: SampleName
     item: Item
@@ -74,7 +75,7 @@ def samples_in_memory(items: Sequence[Item], classes: tuple[str, ...]) -> Sample
 def hold_samples(source: Samples, limit: int, seconds: float, threads: int) -> HeldSamples:
     """Read and decode up to ``limit`` random samples, for about ``seconds``.
 
-    Raises SourceError if none of them is readable.
+    Raises SourceError if no sample is readable.
     """
     held = HeldSamples()
     candidates = _candidates(source, limit)
@@ -93,7 +94,7 @@ def hold_samples(source: Samples, limit: int, seconds: float, threads: int) -> H
                 break
     if not held.good:
         reason = f"; {held.bad[0]}" if held.bad else ""
-        raise SourceError(f"none of {len(held.bad):,} samples could be read{reason}")
+        raise SourceError(f"none of {pluralize(len(held.bad), 'sample')} could be read{reason}")
     return held
 
 

@@ -1,4 +1,4 @@
-"""The training step on one repeated batch, the ceiling, beside the step fed by a loader."""
+"""The training step on one repeated batch, the ceiling, compared with the step fed by a loader."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SAMPLE_SECONDS = 0.05
 _BINS = 10
 _NO_NVML = "the utilization of the GPU is not known; it needs NVIDIA's NVML: pip install nvidia-ml-py"
 
-# What a step is called with.
+# Arguments of a step.
 StepArguments = tuple[Any, ...]
 
 
@@ -131,7 +131,7 @@ def for_model(device: str, batch: Batch) -> StepArguments:
 
 
 class Utilization:
-    """Samples of a GPU's utilization in percent, by name. ``note``: why there are none."""
+    """Samples of a GPU's utilization in percent, by name. ``note``: reason for missing values."""
 
     def __init__(self, device: str) -> None:
         self.samples: dict[str, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Contact sheets: what a policy, or one operation, does to images."""
+"""Contact sheets: a preview of a policy, or of one operation."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def check_out(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A drawn sheet, how many images it shows, and the files that were passed over because they do not decode.
+    """A drawn sheet, the number of its images, and files skipped because they do not decode.
 
-    ``source_notes``: what is wrong with annotations.
+    ``source_notes``: problems of annotations.
     """
 
     picture: Image.Image
@@ -72,10 +72,10 @@ def policy_sheet(
 ) -> Sheet:
     """A row for every image: itself, then its augmented copies as ``augment`` with the same arguments writes them.
 
-    ``images``: how many rows. ``samples``: how many copies; None for six, or as many as make six views. ``cell``: side
-    of the pictures' squares in pixels; None for what fits on a screen, 112 to 224. ``annotations``: as of
-    ``open_source``, or ``Annotations`` with options for what is kept; masks, boxes and key points are drawn over the
-    pictures.
+    ``images``: number of rows. ``samples``: number of copies; None for six, or for as many as make six views. ``cell``:
+    side of the pictures' squares in pixels; None for what fits on a screen, 112 to 224. ``annotations``: see
+    ``open_source``, or ``Annotations`` with options for the targets to keep; masks, boxes and key points are drawn over
+    the pictures.
     """
     transform = build_transform(policy, parse_size(size))
     choice = choose_images(source, images, annotations)

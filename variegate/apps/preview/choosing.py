@@ -1,4 +1,4 @@
-"""The images of a sheet, chosen and read, and what is drawn over them."""
+"""Choose and read the images of a sheet, with their overlays."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from variegate.data.kinds import file_kind
 from variegate.data.opening import open_source
 from variegate.decode import read_image
 from variegate.errors import DecodeError
+from variegate.io.amounts import pluralize
 from variegate.io.location import Location
 from variegate.program.program import Program
 from variegate.targets.following import Follower
@@ -34,9 +35,9 @@ DRAWN = ("boxes", "labels", "keypoints", "mask", "masks")
 class Naming:
     """Names of the numbers in targets.
 
-    ``classes``: the names of labels. ``mask``: of what the numbers in a mask are: "instances" (object k has k + 1),
-    "classes" (label k has k + 1), or None: the mask is a file, and 0 of it the background. ``bones``: for each label
-    the pairs of key points that are joined.
+    ``classes``: the names of labels. ``mask``: meaning of a mask's numbers: "instances" (object k has k + 1), "classes"
+    (label k has k + 1), or None: the mask is a file, and its 0 the background. ``bones``: for each label the pairs of
+    key points that are joined.
     """
 
     classes: tuple[str, ...] = ()
@@ -45,7 +46,7 @@ class Naming:
 
     @classmethod
     def of(cls, source: Any) -> Naming:
-        """Of a source with annotations, or a part of one."""
+        """The naming of a source with annotations, or a part of one."""
         about = source.whole.about or {}
         categories = about.get("categories", ())
         bones = {label: _bones(entry) for label, entry in enumerate(categories)}
@@ -57,7 +58,7 @@ class Naming:
         return self.classes[label] if 0 <= label < len(self.classes) else f"class {label}"
 
     def numbers(self, mask_HW: AnyArray, labels: Sequence[Any] | None) -> dict[int, str | None]:
-        """The names of what is in a mask. ``labels``: of the objects by which masks of instances are numbered; None
+        """Names of the numbers in a mask. ``labels``: of the objects by which masks of instances are numbered; None
         where these are of several images."""
         values = [int(value) for value in np.unique(mask_HW) if value != 0]
         if self.mask == "instances":
@@ -69,7 +70,7 @@ class Naming:
 
 
 def overlay_of(targets: Mapping[str, Any], naming: Naming) -> TargetOverlay:
-    """Of one image as it is."""
+    """The overlay of an unchanged image."""
     return _overlay(targets, naming, _values(targets.get("labels", ())))
 
 
@@ -96,7 +97,7 @@ def _overlay(targets: Mapping[str, Any], naming: Naming, labels: Sequence[Any] |
     points = []
     if (found := targets.get("keypoints")) is not None:
         places = np.asarray(found, np.float64)
-        if places.shape[-1] == 2:  # all of them are seen
+        if places.shape[-1] == 2:  # every target is visible
             places = np.concatenate([places, np.full((*places.shape[:-1], 1), 2.0)], axis=-1)
         if places.ndim == 2:
             points.append(Points(places))
@@ -110,8 +111,8 @@ def _overlay(targets: Mapping[str, Any], naming: Naming, labels: Sequence[Any] |
 
 
 def moved_overlays(program: Program, images: Sequence[Chosen], choice: Choice) -> Sequence[TargetOverlay | None]:
-    """Of the outputs of a sampled program of these images. Raises ValueError for programs that make several views of
-    an image."""
+    """Overlays of the outputs of a sampled program of these images. Raises ValueError for programs that make several
+    views of an image."""
     targets = [image.targets for image in images if image.targets is not None]
     if not targets:
         return [None] * len(images)
@@ -141,8 +142,8 @@ def _bones(category: Mapping[str, Any]) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Chosen:
-    """An image to show, with the id that ``augment`` would give it, what belongs to it, as ``Item.targets`` has it, its
-    label and its place in the source."""
+    """An image of the sheet, with its id in ``augment``, its ``Item.targets``, its label and its position in the
+    source."""
 
     name: str
     sample_id: int
@@ -153,17 +154,17 @@ class Chosen:
 
 
 class Annotations(NamedTuple):
-    """``given``: as ``open_source(annotations=...)`` takes it. ``targets``: what of it is kept; None where nothing is
-    said of that."""
+    """``given``: as ``open_source(annotations=...)`` takes it. ``targets``: the targets to keep; None for the
+    default."""
 
     given: Any = None
     targets: Targets | None = None
 
 
 class Choice(NamedTuple):
-    """``bad``: files that were passed over. ``naming``: what the numbers in targets stand for. ``notes``: on
-    annotations that are wrong. ``targets``: what of them is kept in copies. ``source``: where other images are; None
-    for an image alone. ``read``: reads one of them, if not as it is there."""
+    """``bad``: skipped files. ``naming``: meaning of the numbers in targets. ``notes``: on annotations that are wrong.
+    ``targets``: the targets kept in copies. ``source``: where other images are; None for an image alone. ``read``:
+    reads an image, unless it is stored directly."""
 
     images: list[Chosen]
     bad: list[DecodeError]
@@ -177,9 +178,8 @@ class Choice(NamedTuple):
 def choose_images(source: str | Path | PlaceWithout, count: int, annotations: Any = None) -> Choice:
     """``count`` images spread evenly over a folder or shards, or the one image that ``source`` is.
 
-    ``annotations``: as of ``open_source``, or ``Annotations``; objects that are wrong are left out and noted. A file
-    that does not decode is passed over for the next one. Raises SourceError or DecodeError where there is nothing to
-    show.
+    ``annotations``: see ``open_source``, or ``Annotations``; invalid objects are skipped with a note. A file that does
+    not decode is replaced by the next one. Raises SourceError or DecodeError where there is nothing to show.
     """
     annotations, targets = annotations if isinstance(annotations, Annotations) else Annotations(annotations)
     location = Location.parse(source, chain=True)
@@ -198,7 +198,7 @@ def choose_images(source: str | Path | PlaceWithout, count: int, annotations: An
         opened = without(opened, given.exclude)
     chosen, bad = _spread(opened, count)
     if not chosen:
-        raise SourceError(f"{source}: none of its {len(opened):,} images can be read; {bad[0]}")
+        raise SourceError(f"{source}: none of {pluralize(len(opened), 'image')} can be read; {bad[0]}")
     naming = Naming.of(opened)
     if chosen[0].targets is None:
         if targets is not None:
@@ -209,7 +209,7 @@ def choose_images(source: str | Path | PlaceWithout, count: int, annotations: An
 
 
 def _spread(source: Any, count: int) -> tuple[list[Chosen], list[DecodeError]]:
-    """``count`` samples that can be read, in their order, and those that were tried in vain."""
+    """``count`` readable samples, in their order, and the unreadable ones."""
     total = len(source)
     chosen: dict[int, Chosen] = {}
     bad: dict[int, DecodeError] = {}

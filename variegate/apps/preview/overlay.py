@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 from variegate.apps.preview.text import NEUTRAL, RGB, ink_on, shorten
 from variegate.arrays import AnyArray, BoolArray, Float64Array
 
-# Shares of a mask's color: within it, and at its edge.
+# Opacity of a mask's color: within it, and at its edge.
 _WITHIN = 0.36
 _AT_EDGE = 0.95
 # Mask pixels for one of the picture that are looked at, along each axis.
@@ -50,8 +50,8 @@ class Points:
 
 @dataclass(frozen=True)
 class TargetOverlay:
-    """Of one image, in its pixels from the top left corner. ``boxes``: [M, 4], left, top, right, bottom, or None where
-    the data have none; ``names``: the class of each."""
+    """Targets of one image, in pixels from the top left corner. ``boxes``: [M, 4], left, top, right, bottom, or None
+    where the data have none; ``names``: the class of each."""
 
     boxes: Float64Array | None = None
     names: Sequence[str] = ()
@@ -160,7 +160,7 @@ def _area(box: tuple[int, int, int, int]) -> int:
 def _write_names(
     layer: Image.Image, boxes: list[tuple[int, int, int, int]], names: Sequence[str], colors: Mapping[str, RGB]
 ) -> None:
-    """Beside each box where there is room that no other name has taken; the sheet's key has all names."""
+    """Write the name next to each box if no other name is there; the sheet's key has all names."""
     size = int(np.clip(min(layer.size) / 50, *_NAME_SIZES))
     draw = ImageDraw.Draw(layer)
     font = ImageFont.load_default(size)
@@ -199,7 +199,7 @@ def _overlap(a: tuple[int, int, int, int], b: tuple[int, int, int, int]) -> bool
 
 
 def _draw_points(layer: Image.Image, every: Sequence[Points], scale: Float64Array, colors: Mapping[str, RGB]) -> None:
-    """Visible points filled, hidden ones hollow; lines between those that are there."""
+    """Draw visible points filled, hidden points hollow, and lines between existing points."""
     large = Image.new("RGBA", (layer.width * _SMOOTH, layer.height * _SMOOTH), (0, 0, 0, 0))
     draw = ImageDraw.Draw(large)
     radius = max(1.5, min(layer.size) ** 0.5 / 5.0)

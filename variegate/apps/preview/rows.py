@@ -1,4 +1,4 @@
-"""Rows of a sheet: an image and its augmented copies, or what one operation makes of it at rising strength."""
+"""Rows of a sheet: an image and its augmented copies, or one operation at rising strength."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
 from variegate.checks import meant, refused
 from variegate.errors import DecodeError
+from variegate.io.amounts import pluralize
 from variegate.loader.shuffle import partners_of
 from variegate.ops.base import Transform, TypicalRange
 from variegate.policies.augmentation import Augmentation
@@ -30,13 +31,13 @@ from variegate.targets.classes import objects_of
 
 
 class RowWatch(Protocol):
-    """Follows a sheet as it is drawn, copy by copy; what it raises ends the drawing."""
+    """Called while a sheet is drawn, copy by copy; its errors end the drawing."""
 
     def begin(self, program: Program) -> None:
-        """Before the pixels of a copy of all images."""
+        """Called before the pixels of a copy of all images."""
 
     def finish(self, program: Program) -> None:
-        """After the pixels of a copy of all images."""
+        """Called after the pixels of a copy of all images."""
 
 
 def sample_rows(
@@ -47,8 +48,8 @@ def sample_rows(
     epoch: int,
     watch: RowWatch | None = None,
 ) -> list[list[Cell]]:
-    """For every image: itself, then its ``copies``, as ``augment`` would write them, mixed with the same images of the
-    source; where the transform ends in numbers, the bytes before it."""
+    """For every image: the image, then its ``copies``, as ``augment`` writes them, mixed with the same images of the
+    source; if the transform returns numbers, the bytes before normalization."""
     augmenter = Augmenter(transform, seed=seed, layout="NHWC")
     rows = [[original(image, choice.naming)] for image in choice.images]
     partners = _partners(choice, num_partners(transform), seed, epoch)
@@ -86,7 +87,7 @@ def sample_rows(
 
 
 def _partners(choice: Choice, number: int, seed: int, epoch: int) -> list[Chosen]:
-    """``number`` for each image, as ``augment`` mixes it; the image itself in the place of one that cannot be read."""
+    """``number`` partners per image, as in ``augment``; the image replaces unreadable partners."""
     if choice.source is None:
         return [image for image in choice.images for _ in range(number)]
     if number == 0:
@@ -103,7 +104,7 @@ def _partners(choice: Choice, number: int, seed: int, epoch: int) -> list[Chosen
 
 
 def in_bytes(program: Program) -> Program:
-    """The same up to its finished tensors: uint8, and what is erased of normalized ones is erased before."""
+    """The same program with uint8 output; erasing after normalization is moved before it."""
     output = program.output
     args = program.args
     fill = program.fill
@@ -118,7 +119,7 @@ def in_bytes(program: Program) -> Program:
 
 
 def _views(program: Program, grouping: Grouping, groups: tuple[Any, ...], n: int, copy: int) -> list[Cell]:
-    """Those of image ``n``, one after another."""
+    """The views of image ``n``, one after another."""
     cells: list[Cell] = []
     for g, (group, count) in enumerate(zip(groups, grouping.counts, strict=True)):
         for i, view in enumerate(group[n] if grouping.has_axis else [group[n]]):
@@ -137,18 +138,18 @@ def original(image: Chosen, naming: Naming) -> Cell:
 
 
 def counted(overlay: TargetOverlay | None, before: TargetOverlay | None = None) -> list[str]:
-    """A line on how many boxes there are, where they are not as many as ``before``."""
+    """A line with the number of boxes, if it differs from ``before``."""
     if overlay is None or overlay.boxes is None:
         return []
     count = len(overlay.boxes)
     if before is not None and before.boxes is not None and len(before.boxes) == count:
         return []
-    return ["1 box" if count == 1 else f"{count or 'no'} boxes"]
+    return [pluralize(count, "box") if count else "no boxes"]
 
 
 def captions(operations: list[dict[str, Any]], names: Mapping[int, str] | None = None) -> list[str]:
-    """As ``program.describe``, but what all chains of a blend begin with is written once. ``names``: of images that are
-    mixed, by their ids."""
+    """Captions as in ``program.describe``; the common beginning of a blend's chains is written once. ``names``: of
+    images that are mixed, by their ids."""
     if len(operations) != 1 or "chains" not in operations[0]:
         return describe.captions(operations)
     chains = operations[0]["chains"]
@@ -170,7 +171,7 @@ _SIZES = {0: "height", 1: "width"}
 class StrengthSweep:
     """An operation and where its range comes from. ``magnitudes`` are its arguments, or fractions of a side.
 
-    ``identity``: the argument that changes nothing, which the original stands for; None where there is none.
+    ``identity``: the argument that changes nothing, shown as the original, or None.
     """
 
     name: str
@@ -203,7 +204,7 @@ def sweep_of(name: str, steps: int) -> StrengthSweep:
 
     The original stands for the one that changes nothing, so an even number of steps leaves that out of the middle of a
     range; an odd one has it there, for the picture to be seen in its place. Operations without a magnitude have one
-    step. Raises ValueError for a name that is not in the catalogue.
+    step. Raises ValueError for a name that is not in the catalog.
     """
     found = {known.casefold(): known for known in sweepable()}.get(name.casefold())
     if found is None:
@@ -228,7 +229,7 @@ def sweep_of(name: str, steps: int) -> StrengthSweep:
 
 
 def _spread(spread: Callable[[int], list[float]], steps: int, identity: float | None) -> list[float]:
-    """``steps`` magnitudes, without the identity if they could be as far apart without it."""
+    """``steps`` magnitudes, without the identity if they are as far apart without it."""
     # Bits of Posterize come in whole numbers, so that some may be the same.
     more = dict.fromkeys(spread(steps + 1))
     others = [value for value in more if identity is None or abs(value - identity) > 1e-9]
@@ -236,7 +237,7 @@ def _spread(spread: Callable[[int], list[float]], steps: int, identity: float | 
 
 
 def sweep_rows(choice: Choice, sweep: StrengthSweep, seed: int) -> list[list[Cell]]:
-    """For every image: itself, labelled with the argument that changes nothing, then the operation at each step."""
+    """For every image: the image, labeled with the argument that changes nothing, then the operation at each step."""
     typical = _typical_ranges().get(sweep.name)
     rows: list[list[Cell]] = []
     for image in choice.images:

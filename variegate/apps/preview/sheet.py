@@ -27,13 +27,13 @@ SMALLEST_CELL = 112
 _USUAL_LINES = 5
 NARROWEST_COLUMN = 160
 SCREEN = (1600, 1000)
-# Side by side, beside the original.
+# Side by side, next to the original.
 MOST_VIEWS = 6
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A picture and the lines under it; the first line is ``title`` (dark), the rest follow in gray.
+    """A picture and the lines under it; the first line is ``title`` (dark), the rest are gray.
 
     A title that ``is_name`` is the name of a file, which is broken at its separators. ``overlay`` is drawn on the
     picture. ``group``: of a view, its copy and its group, which keep together.
@@ -47,7 +47,7 @@ class Cell:
     group: tuple[int, int] | None = None
 
 
-# What stands for the original in further lines of its views.
+# Filler for the original in further lines of its views.
 _BLANK = Cell(np.full((1, 1, 3), PAPER, np.uint8), "")
 
 
@@ -132,7 +132,7 @@ def fitting_sizes(rows: list[list[Cell]]) -> tuple[int, int]:
 
 
 def _colors_of_classes(rows: list[list[Cell]]) -> dict[str, RGB]:
-    """Originals first, so that other policies leave the colors as they are."""
+    """Originals first, so that their colors are the same for every policy."""
     overlays = [one.overlay for part in (slice(1), slice(1, None)) for row in rows for one in row[part]]
     return colors_of(name for overlay in overlays if overlay is not None for name in overlay.classes())
 

@@ -19,7 +19,7 @@ LINE_SPACING = 1.3
 _GLUE = "\xa0"
 _ELLIPSIS = "..."
 _LEAST_KEPT = 2
-# A name may be broken behind these, and they stay with what stands before them.
+# A name may be broken after these characters.
 _SEPARATOR = re.compile(r"(?<=[/_\-. )])(?=[^/_\-. )])")
 
 
@@ -29,7 +29,7 @@ def line_height(size: int) -> int:
 
 
 def wrap(text: str, font: Font, width: int) -> list[str]:
-    """Break ``text`` between words, and inside a word only where it is wider than a line by itself."""
+    """Break ``text`` between words, and inside a word only if it is wider than a line."""
     lines: list[str] = []
     current = ""
     # A name stays on one line with the number after it, "Rotate -9.00", where a line has room for both.
@@ -54,13 +54,13 @@ def wrap_name(name: str, font: Font, width: int) -> list[str]:
     lines = _break_name(name, font, width)
     if len(lines) <= 2:
         return lines
-    # What tells files apart is mostly at the end.
+    # Names of files mostly differ at their end.
     kept = _largest(1, len(name), lambda number: font.getlength(_ELLIPSIS + name[-number:]) <= width)
     return [lines[0], _ELLIPSIS + name[-kept:]]
 
 
 def shorten(text: str, font: Font, width: float) -> str:
-    """The beginning of ``text`` that is no wider, with dots where some is left out; "" where too little is left."""
+    """The beginning of ``text`` that fits, with dots at its end; "" if too little is left."""
     text = speakable(" ".join(text.split()))
     if font.getlength(text) <= width:
         return text
@@ -107,7 +107,7 @@ _FIRST: tuple[RGB, ...] = (
     (196, 255, 90),
     (255, 176, 190),
 )
-# Of what has no class.
+# Color of objects without a class.
 NEUTRAL: RGB = (244, 244, 238)
 _GOLDEN = 0.61803398875
 # Names in the key; more say less than a number.

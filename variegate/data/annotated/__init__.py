@@ -1,1 +1,1 @@
-"""Images with annotations beside them: COCO, Pascal VOC, YOLO, and folders of masks."""
+"""Readers of annotated images: COCO, Pascal VOC, YOLO, and folders of masks."""

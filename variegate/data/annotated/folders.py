@@ -20,6 +20,7 @@ from variegate.data.kinds import is_image_name
 from variegate.data.reading import read_file
 from variegate.data.samples import Samples, name_column, names_in, no_labels
 from variegate.errors import DecodeError
+from variegate.io.amounts import pluralize
 from variegate.io.location import Location
 
 ReadT = TypeVar("ReadT")
@@ -34,7 +35,7 @@ def names_below(folder: Location) -> set[str] | None:
         return None
     walked = walk_remote(folder) if folder.is_url else walk(folder.address())
     found = {f"{above}/{name}" if above else name for above, names in walked.files.items() for name in names_in(names)}
-    # At addresses folders may be but what the names of files begin with: without any, there is none.
+    # At addresses, folders may be mere prefixes of file names: without a file there is no folder.
     return None if folder.is_url and not found and not walked.irregular else found
 
 
@@ -103,7 +104,7 @@ class AnnotatedStore(TargetStore):
     unoutlined: str
 
     def digest(self, samples: Samples) -> str:
-        """Of the classes, the names of the images and all annotations."""
+        """Digest of the classes, the names of the images and all annotations."""
         masks = str(samples.mask) + f" {self.unoutlined}" * (self.unoutlined != "fill")
         return digest_names(samples, [*samples.paths(), masks], self.exif, samples.objects.digest())
 
@@ -126,7 +127,7 @@ class AnnotatedStore(TargetStore):
 
 
 def digest_names(samples: Samples, names: Sequence[str], exif: str | None, *more: bytes) -> str:
-    """Of the classes, and of the names of files and settings."""
+    """Digest of the classes, and of the names of files and settings."""
     stored = [STORED] if exif == STORED else []
     return base.digest_of("\0".join([*samples.classes, "", *names, *stored]), *more)
 
@@ -146,9 +147,9 @@ def annotated_folder(
 ) -> Samples:
     """Images with objects.
 
-    ``paths``: of each image, relative to ``folder``, with forward slashes. ``classes`` are those of the objects; an
-    image itself has the label -1. ``about``: what a data set in the same layout needs to have beside objects, as JSON
-    has it: ``format``, and by that COCO's ``categories`` as they are, VOC's ``split``, YOLO's ``folders`` of images and
+    ``paths``: of each image, relative to ``folder``, with forward slashes. ``classes`` are the classes of objects; an
+    image itself has the label -1. ``about``: JSON metadata that a data set in the same layout needs besides objects:
+    ``format``, and, by format, COCO's ``categories`` unchanged, VOC's ``split``, YOLO's ``folders`` of images and
     ``kpt_shape``. ``options``: of the layout. ``ignored``: the data set's word for objects that do not count.
     ``noted``: the number of images without objects that are in the remarks already.
     """
@@ -157,7 +158,7 @@ def annotated_folder(
     notes = [*remarks, *errors.notes(ignored), *objects.notes_on_masks(mask, unoutlined, len(classes))]
     without = int(np.count_nonzero(np.diff(objects.starts) == 0)) - noted
     if without:
-        notes.append(f"{without:,} images have no objects")
+        notes.append(f"{pluralize(without, 'image')} without objects")
     store = AnnotatedStore(options["exif"], unoutlined)
     return samples_with_targets(folder, store, classes, paths, notes, about, has_edges=True, objects=objects, mask=mask)
 

@@ -1,7 +1,7 @@
 """Targets of stored images: their reading, and their frame where EXIF turns the photo.
 
-Annotations are of the photo as it is displayed, or of its pixels as they are stored. A photo is always decoded upright.
-Annotations in the stored frame are turned along with it when they are read.
+Annotations refer to the photo as displayed, or to the stored pixels. A photo is always decoded upright. Annotations in
+the stored frame are turned along with it when they are read.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Frame(NamedTuple):
 
 
 def frame_of(data: Any, name: str) -> Frame:
-    """Of an image file, or of pixels [H, W, C]. Raises DecodeError."""
+    """The frame of an image file, or of pixels [H, W, C]. Raises DecodeError."""
     if isinstance(data, np.ndarray):
         return Frame(1, data.shape[0], data.shape[1])
     if is_jpeg(data):

@@ -14,9 +14,10 @@ from variegate.arrays import AnyArray, BoolArray, Float32Array, Float64Array, In
 from variegate.data.annotated.outlines import NO_OUTLINE, Area, Rings, Shape, ShapeColumns, Shapes, masks_of
 from variegate.data.base import SourceError, first_names
 from variegate.errors import DecodeError, one_line
+from variegate.io.amounts import pluralize
 from variegate.targets.box_formats import edges_of
 
-# In masks of classes, pixels of objects of which only a box is known.
+# In masks of classes, pixels of objects that have only a box.
 IGNORED_VALUE = 255
 # Errors of values that are not as a reader expects them.
 ROW_ERRORS = (KeyError, TypeError, ValueError, OverflowError)
@@ -64,16 +65,14 @@ class AnnotationErrors:
         self.first = self.first or f"{where}: {what}"
         self.invalid += 1
 
-    def notes(self, ignored: str, verb: str = "are") -> list[str]:
+    def notes(self, ignored: str) -> list[str]:
         """``ignored``: the data set's word for objects that do not count."""
         lines = {
-            f"{self.invalid:,} invalid objects {verb} skipped (the first: {self.first})": self.invalid,
-            f"{self.zero_area:,} objects without area {verb} skipped": self.zero_area,
-            f'{self.ignored:,} {ignored} objects are skipped; "ignored": True keeps them': self.ignored,
-            f"{self.short_polygons:,} polygons of fewer than three points cover nothing, and are skipped": (
-                self.short_polygons
-            ),
-            f"{self.clipped:,} boxes reach beyond their images, and are clipped": self.clipped,
+            f"skipped {pluralize(self.invalid, 'invalid object')} (the first: {self.first})": self.invalid,
+            f"skipped {pluralize(self.zero_area, 'object')} without area": self.zero_area,
+            f'skipped {pluralize(self.ignored, f"{ignored} object")}; "ignored": True keeps them': self.ignored,
+            f"skipped {pluralize(self.short_polygons, 'polygon')} of fewer than three points": self.short_polygons,
+            f"clipped {pluralize(self.clipped, 'box')} to the image": self.clipped,
         }
         return [line for line, count in lines.items() if count]
 
@@ -85,10 +84,10 @@ def skip_missing(
     and others remain."""
     if not missing:
         return []
-    line = f"{len(missing):,} of {count:,} images {what}: {first_names(missing)}"
+    line = f"{len(missing):,} of {pluralize(count, 'image')} {what}: {first_names(missing)}"
     if on_error != "skip" or len(missing) == count:
         raise SourceError(f"{where}: {line}{advice}")
-    return [f"{line}; they are skipped"]
+    return [f"skipped {line}"]
 
 
 def reason_of(error: Exception) -> str:
@@ -100,7 +99,7 @@ def reason_of(error: Exception) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Objects:
-    """Of image i: ``starts[i]:starts[i + 1]``.
+    """Image i has objects ``starts[i]:starts[i + 1]``.
 
     ``boxes``: float32 [M, 4], edges x1, y1, x2, y2. ``sizes``: int32 [I, 2], heights and widths of the images by the
     annotations, 0 if unknown. ``keypoints``: float32 [M, K, 3] with visibility. ``is_normalized``: coordinates are
@@ -167,7 +166,7 @@ class Objects:
             got = f"got 'ignore' with {num_classes:,} classes"
             raise SourceError(f"annotations: unoutlined: {got}; accepted: up to {IGNORED_VALUE - 1} classes")
         others = ", ".join(repr(name) for name in _UNOUTLINED if name != unoutlined)
-        line = f"{without:,} of {count:,} objects have no outline; in masks {_UNOUTLINED[unoutlined]}"
+        line = f"without an outline: {without:,} of {pluralize(count, 'object')}; in masks {_UNOUTLINED[unoutlined]}"
         return [f'{line} ("unoutlined": {others} for others)']
 
     def of_images(self, chosen: BoolArray) -> Objects:
@@ -189,7 +188,7 @@ class Objects:
         return replace(self, starts=starts, sizes=sizes, **taken)
 
     def digest(self) -> bytes:
-        """Of everything but ``ignored`` and ``keys``."""
+        """Digest of all fields except ``ignored`` and ``keys``."""
         digest = hashlib.sha256(b"normalized" if self.is_normalized else b"pixels")
         for column in (self.starts, self.boxes, self.labels, self.sizes, self.keypoints):
             if column is not None:
@@ -206,8 +205,8 @@ def _area_of(box: Float32Array) -> Area:
 
 
 def _merge(masks: BoolArray, areas: Sequence[Area], values: Int64Array, is_unoutlined: BoolArray) -> AnyArray:
-    """One mask [H, W] with the value of an object where the object is: small objects on top of large ones, which would
-    hide them otherwise, and outlines on top of boxes."""
+    """Draw one mask [H, W] with each object's value: small objects on top of large ones, and outlines on top of boxes,
+    so that none is hidden."""
     merged = np.zeros(masks.shape[1:], np.uint8 if values.max(initial=0) <= 255 else np.int32)
     negative_sizes = np.array([-np.count_nonzero(masks[k][area]) for k, area in enumerate(areas)], np.int64)
     for k in np.lexsort((negative_sizes, ~is_unoutlined)).tolist():
@@ -221,8 +220,8 @@ _NUMBER_BITS = 32
 def number_entries(files: Iterable[Sequence[Any] | Exception | None]) -> Iterator[tuple[int, Any]]:
     """The entries of files that belong to an image each, as (key, entry); see ``split_key``.
 
-    Empty entries are passed over, and so is None, an image without a file. A file that could not be read is its error,
-    with the number 0.
+    Empty entries and None, an image without a file, are skipped. A file that could not be read is its error, with the
+    number 0.
     """
     for image, file in enumerate(files):
         first = image << _NUMBER_BITS
@@ -254,7 +253,7 @@ def objects_from_rows(
     """Check the objects of a data set, clip their boxes, sort them by image; invalid ones are counted or an error.
 
     Args:
-        entries: (key, entry) of each object, in any order, or (key, error) for what could not be read at all. Entries
+        entries: (key, entry) of each object, in any order, or (key, error) for an unreadable entry. Entries
             are not kept.
         read: makes a row of a key and its entry; None for an object that is ignored. Raises ``ROW_ERRORS``.
         sizes: int32 [I, 2], heights and widths of the images, 0 if unknown.
@@ -317,7 +316,7 @@ def objects_from_rows(
 
 
 def _stack(points: Sequence[Float32Array | None], least: int) -> Float32Array | None:
-    """Key points as float32 [M, K, 3], padded with zeros; None if there are none."""
+    """Stack key points to float32 [M, K, 3], padded with zeros; None without key points."""
     most = max((len(row) for row in points if row is not None), default=0)
     if not max(most, least):
         return None

@@ -116,9 +116,9 @@ def check_options(layout: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def split_typed(text: str) -> tuple[str, dict[str, Any]]:
-    """``yolo,split=train,mask=each`` -> the layout or file that comes first, and the options: text, but for ``none``,
-    ``true``, ``false`` (``yes``, ``no``), and two numbers ``17x3``, a list. A comma that no option follows belongs to
-    the text before it, because names of files may hold some."""
+    """Parse ``yolo,split=train,mask=each`` -> the layout or file, and the options: text, except ``none``, ``true``,
+    ``false`` (``yes``, ``no``), and two numbers ``17x3``, a list. A comma that no option follows belongs to the text
+    before it, because names of files may hold some."""
     first, *rest = text.split(",")
     options: dict[str, Any] = {}
     last = None

@@ -5,9 +5,9 @@ right on an outline is inside if that is the left or the upper one. A ring is fi
 of an object are joined. COCO's own rasterizer rounds outlines to a fifth of a pixel first, so that pixels along them
 may differ.
 
-A traced polygon goes through the middles of the pixels' sides along the edge of the mask, which leaves every pixel's
-center at least 0.35 pixels away, and is then simplified by at most 0.3 (Douglas and Peucker, 1973). Filled again, it
-gives the same mask. The loops are in ``native/targets/outlines.cpp``.
+A traced polygon connects the midpoints of pixel sides along the edge of the mask, at least 0.35 pixels away from every
+pixel's center. It is then simplified by at most 0.3 pixels (Douglas and Peucker, 1973). Filled again, it gives the same
+mask. The loops are in ``native/targets/outlines.cpp``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MOST_BITS = 60  # of a count
 
 
 class Runs(NamedTuple):
-    """COCO's RLE: lengths of runs down the columns, of 0 and 1 in turn. ``counts``: compressed, or as they are."""
+    """COCO's RLE: lengths of runs down the columns, of 0 and 1 in turn. ``counts``: compressed text, or a list."""
 
     height: int
     width: int
@@ -44,8 +44,8 @@ class Runs(NamedTuple):
 
 
 class Rings(NamedTuple):
-    """Polygons: x and y of all points, as bytes of float32, the number of points of each ring, and the number of rings
-    that were skipped, because fewer than three points cover nothing."""
+    """Polygons: x and y of all points, as bytes of float32; the number of points of each ring; and the number of
+    skipped rings, with fewer than three points."""
 
     points: bytes
     lengths: tuple[int, ...]
@@ -57,8 +57,8 @@ Shape = Rings | Runs
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """Of many objects. ``points``: float32 [P, 2], x and y. Ring r holds points ``rings[r]:rings[r + 1]``; object k has
-    rings ``first[k]:last[k]``, or is in ``runs``."""
+    """The outlines of many objects. ``points``: float32 [P, 2], x and y. Ring r holds points ``rings[r]:rings[r + 1]``;
+    object k has rings ``first[k]:last[k]``, or is in ``runs``."""
 
     points: Float32Array
     rings: Int64Array
@@ -67,7 +67,7 @@ class Shapes:
     runs: dict[int, Runs]
 
     def __getitem__(self, order: Int64Array) -> Shapes:
-        """Those of some objects, in another order; the points stay where they are."""
+        """Select outlines by index, in any order; the points are not copied."""
         runs = {new: self.runs[old] for new, old in enumerate(order.tolist()) if old in self.runs} if self.runs else {}
         return Shapes(self.points, self.rings, self.first[order], self.last[order], runs)
 
@@ -77,7 +77,7 @@ class Shapes:
         return self.points[ends[0] : ends[-1]], (ends[1:] - ends[0]).tolist()
 
     def kind(self, k: int) -> int:
-        """One of ``OUTLINES``."""
+        """The kind in ``OUTLINES``."""
         return RUNS if k in self.runs else RINGS if self.last[k] > self.first[k] else NO_OUTLINE
 
     @property
@@ -86,7 +86,7 @@ class Shapes:
         return int(np.count_nonzero(self.last > self.first)) + len(self.runs)
 
     def parts(self) -> list[bytes]:
-        """All of it, for fingerprints."""
+        """All data, for fingerprints."""
         runs = repr(sorted(self.runs.items())).encode() if self.runs else b""
         return [*(part.tobytes() for part in (self.points, self.rings, self.first, self.last)), runs]
 
@@ -139,7 +139,7 @@ def rings_of(polygons: Any) -> Rings:
         except (TypeError, OverflowError):
             points.fromlist(numbers_of("a polygon", polygon))
         lengths.append(len(polygon) // 2)
-    # As they are stored: 1e39 is a number, and no float32. A sum of these in float64 does not overflow.
+    # Compare as float32: 1e39 is a number, but no float32. A sum of these in float64 does not overflow.
     if not isfinite(sum(points)):
         numbers = [number for polygon in polygons if len(polygon) >= 6 for number in polygon]
         odd = next(number for number, stored in zip(numbers, points, strict=True) if not isfinite(stored))
@@ -206,7 +206,7 @@ def runs_of(mask_HW: AnyArray) -> str:
     if flat.size and flat[0]:
         lengths = np.append(0, lengths)
     numbers = lengths.copy()
-    numbers[3:] -= lengths[1:-2]  # the first three stand as they are
+    numbers[3:] -= lengths[1:-2]  # the first three are not differences
     letters = []
     for number in numbers.tolist():
         while True:
@@ -243,9 +243,9 @@ _trace = entry("vg_trace", c_void_p, c_int64, c_int64, c_int64, c_double, c_void
 
 
 def fill_rings(mask: Mask, points: RealArray, ends: npt.ArrayLike) -> Area:
-    """Set the pixels of bool [H, W] whose centers are inside of a ring -> where they are.
+    """Set the pixels of bool [H, W] whose centers are inside of a ring -> the box of these pixels.
 
-    ``points``: [P, 2], x and y; those of ring r end before ``ends[r]``. Each ring is filled even-odd.
+    ``points``: [P, 2], x and y; ring r ends before ``ends[r]``. Each ring is filled even-odd.
     """
     if not mask.flags.carray:
         raise ValueError(f"mask: got one of strides {mask.strides}; accepted: contiguous and writable, bool [H, W]")
@@ -287,16 +287,16 @@ def masks_of(
 def outline_of(mask_HW: AnyArray, is_single: bool = False) -> list[Ring]:
     """Rings float64 [N, 2] (x, y) of a mask's pixels that are not 0; none where all are.
 
-    One for each part, where parts touch at their corners at most. Where a part has holes, or ``is_single``, there is
-    one ring for all, which goes from part to part and to the holes, and back on the same way.
+    One for each part, where parts touch at their corners at most. For a part with holes, and with ``is_single``, a
+    single ring connects all parts and holes and returns on the same path.
     """
     rings = trace(mask_HW)
     # Twice the area is negative for a hole.
     has_holes = any(float((x * np.roll(y, -1) - np.roll(x, -1) * y).sum()) < 0 for x, y in (ring.T for ring in rings))
     if len(rings) < 2 or not (has_holes or is_single):
         return rings
-    # From the first point of the first ring to those of the others and back, along the axes: both ways cross rows of
-    # pixels at the very same place, so that they enclose nothing.
+    # The path from the first point of the first ring to the other rings and back is axis-aligned: both directions cross
+    # rows of pixels at the same position, so that they enclose nothing.
     start = rings[0][0]
     parts = [rings[0], start[None]]
     for ring in rings[1:]:

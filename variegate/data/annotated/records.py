@@ -48,7 +48,7 @@ class RecordTargets(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordForm:
-    """``boxes``, ``labels``, ``keypoints``: names in a record, None for what it has not. ``is_list``: it is a list of
+    """``boxes``, ``labels``, ``keypoints``: names in a record, None for missing fields. ``is_list``: it is a list of
     objects, not a dict of lists. ``under``: the name that it has itself in a JSON text. ``box_format``: "xyxy", "xywh"
     or "cxcywh". ``per_box``: further names, with Arrow's names of their types where these are known.
 
@@ -68,10 +68,10 @@ class RecordForm:
 
 @dataclass(frozen=True)
 class ObjectFields:
-    """Names in a record, None for the usual ones that the record has. ``box_format``: None for "xywh" of a name
-    "bbox", as COCO's, and "xyxy" of others. ``per_box``: further lists to read. ``ignored``: objects that do not count
-    are kept. ``classes``: of labels that are names, and the limit of those that are numbers. ``exif``: the frame of the
-    records."""
+    """Names in a record, None for the usual ones that the record has. ``box_format``: None for "xywh" of a name "bbox",
+    as COCO's, and "xyxy" of others. ``per_box``: further lists to read. ``ignored``: objects that do not count are
+    kept. ``classes``: names for labels that are text, and the limit of labels that are numbers. ``exif``: the frame of
+    the records."""
 
     # The repr is a part of fingerprints, see ``digest_text``.
     boxes: str | None = None
@@ -87,7 +87,8 @@ class ObjectFields:
 
     @property
     def digest_text(self) -> str:
-        """All that changes targets, for fingerprints: a source of the displayed frame keeps the one it had."""
+        """Everything that changes targets, for fingerprints; sources of the displayed frame keep their earlier
+        digest."""
         return repr(self) + (f"\0{STORED}" if self.exif == STORED else "")
 
     @classmethod
@@ -179,7 +180,7 @@ class ObjectFields:
         return RecordTargets(targets, errors, box_format)
 
     def columns_of(self, record: Any) -> Mapping[Any, Any]:
-        """Lists by name. Raises ValueError for what is no record."""
+        """Lists by name. Raises ValueError for an invalid record."""
         if isinstance(record, Mapping):
             return record
         record = [] if record is None else record
@@ -269,13 +270,13 @@ class RecordReader:
             self._counted[sample] = AnnotationErrors("skip", errors.invalid, first, zero_area=errors.zero_area)
 
     def notes(self) -> list[str]:
-        """Of the samples that were read so far."""
+        """Notes on the samples read so far."""
         total = AnnotationErrors("skip")
         for errors in list(self._counted.values()):
             total.invalid += errors.invalid
             total.zero_area += errors.zero_area
             total.first = total.first or errors.first
-        return total.notes("", "were")
+        return total.notes("")
 
 
 def targets_of(fields: ObjectFields) -> dict[str, Any]:
@@ -291,7 +292,7 @@ def unwrapped(text: Any) -> tuple[Any, str | None]:
 
 
 def form_of_texts(fields: ObjectFields, texts: Iterable[Any]) -> RecordForm:
-    """Of the first of these JSON texts with an object, or the last of them; of none, the usual names."""
+    """The form of the first of these JSON texts with an object, or of the last text; without texts, the usual names."""
     form = fields.form(_NO_NAMES, False)
     for text in texts:
         record, under = unwrapped(text)
@@ -304,7 +305,7 @@ def form_of_texts(fields: ObjectFields, texts: Iterable[Any]) -> RecordForm:
 
 
 def form_of_schema(fields: ObjectFields, schema: pa.Schema | None, objects: str | None) -> RecordForm:
-    """Of columns, or of the fields in the column ``objects``."""
+    """The form of a table's columns, or of the fields in the column ``objects``."""
     import pyarrow as pa
 
     if schema is None:
@@ -320,8 +321,8 @@ def form_of_schema(fields: ObjectFields, schema: pa.Schema | None, objects: str 
 
 
 class ImageAnnotations(NamedTuple):
-    """Targets of an output: ``size``, its height and width; ``objects``, of ``records.objects_of``; ``mask``, the
-    bytes of a PNG. None for what the data set has not."""
+    """Targets of an output: ``size``, its height and width; ``objects``, of ``records.objects_of``; ``mask``, the bytes
+    of a PNG. A field is None if the data set does not have it."""
 
     size: tuple[int, int]
     objects: Mapping[str, Any] | None
@@ -329,7 +330,7 @@ class ImageAnnotations(NamedTuple):
 
 
 def has_objects(about: Mapping[str, Any]) -> bool:
-    """There are boxes or key points."""
+    """True if there are boxes or key points."""
     if about["format"] == "members":
         return about["objects"] is not None or about["rows"] is not None
     return (about["record"]["boxes"] or about["record"]["keypoints"]) is not None
@@ -337,7 +338,7 @@ def has_objects(about: Mapping[str, Any]) -> bool:
 
 def named_lists(objects: Mapping[str, Any], form: RecordForm, size: tuple[int, int]) -> dict[str, list[Any]]:
     """A list under each name that the form has, with an entry for each object; of key points without boxes, for each
-    point. A list of no objects has no names: what is not there is empty."""
+    point. An image without objects has no names: a missing list is empty."""
     found: dict[str, list[Any]] = {}
     digits = _DIGITS_OF_FRACTIONS if form.normalized else DIGITS
     scale = np.array([size[1], size[0]], np.float64) if form.normalized else np.ones(2)
@@ -357,7 +358,7 @@ def as_objects(lists: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
 
 
 def _point_lists(points: list[Any], form: RecordForm, scale: Any, digits: int) -> list[Any]:
-    """[x, y, visibility] each, nested as they are."""
+    """Nested lists of [x, y, visibility]."""
     if not points:
         return []
     array = np.array(points, np.float64)

@@ -1,4 +1,4 @@
-"""Checks of values in foreign records, whose numbers may stand in quotes, as some writers have them."""
+"""Checks of values in foreign records; numbers may be quoted, as some programs write them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from variegate.errors import shown
 # float32.
 MOST = 1e9
 FINITE = "finite numbers, up to 1e9"
-# Of a category or a row; those of full bodies have 133.
+# Limit of key points of a category or a row; full-body data sets have 133.
 MOST_POINTS = 1000
 MOST_SIDE = (1 << 31) - 1
-# Frames of annotations of photos that EXIF turns: the pixels as they are stored, or as they are displayed.
+# Frames of annotations for photos that EXIF rotates: the stored pixels, or the displayed picture.
 STORED = "stored"
 DISPLAYED = "pixels"
 
@@ -50,7 +50,7 @@ def numbers_of(name: str, value: Any, count: int | None = None) -> list[float]:
 
 
 def whole_of(name: str, value: Any, high: int) -> int:
-    """From 0 to ``high``; 7.0 is such a number, too. Raises ValueError."""
+    """An integer from 0 to ``high``; 7.0 is accepted. Raises ValueError."""
     try:
         number = value if type(value) is int else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -61,7 +61,7 @@ def whole_of(name: str, value: Any, high: int) -> int:
 
 
 def flag_of(name: str, value: Any) -> bool:
-    """Of 0 or 1, or nothing at all."""
+    """A flag 0 or 1, or False if missing."""
     return bool(value) and whole_of(name, value, 1) == 1
 
 

@@ -1,15 +1,16 @@
-"""Targets of an output, in the column ``targets`` of its row of the manifest: an object of JSON with
+"""Targets of an output, in the column ``targets`` of its manifest row: a JSON object with
 
-``boxes``      [x1, y1, x2, y2] of each object, edges in pixels
-``labels``     its class
-``ignored``    1 for COCO's ``iscrowd`` and VOC's ``difficult``, else 0
-``keypoints``  [x, y, visibility, ...] of each object, in the frame of the boxes; where the data set has any
-``outlines``   of each object a list of rings [x, y, ...], COCO's compressed counts, or null; where there are any
+``boxes``      per object [x1, y1, x2, y2], edges in pixels
+``labels``     per object its class
+``ignored``    per object 1 for COCO's ``iscrowd`` and VOC's ``difficult``, else 0
+``keypoints``  per object [x, y, visibility, ...], in the frame of the boxes; missing if the data set has none
+``outlines``   per object a list of rings [x, y, ...], COCO's compressed counts, or null; missing without any
 ``channels``   of the image
 
-All files of annotations are made of these alone. Of an output in a shard there are only ``boxes``, ``labels``,
-``keypoints``, a list of [x, y, visibility] of each object or of the image, and ``per_box``, by name, as far as the
-records of the data set have them."""
+All annotation files are written from these fields. Outputs in shards have only ``boxes``, ``labels`` and ``keypoints``
+(a list of [x, y, visibility] per object or per image). They also have ``per_box``, by name, if the data set's records
+have it.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +27,14 @@ DIGITS = 3
 Row = dict[str, Any]
 # Written outputs, each with its number from 1 on among all rows; called as often as a file is made.
 Rows = Callable[[], Iterator[tuple[int, Row]]]
-# Of a file: all of it, or pieces of one that may be large.
+# A complete file, or pieces of a large file.
 Content = bytes | Iterable[bytes]
 
 
 def record_of(targets: Mapping[str, Any], channels: int, is_single: bool) -> dict[str, Any]:
     """``targets``: arrays ``boxes``, ``labels``, ``ignored``, ``outline`` (``outlines.OUTLINES``), and perhaps
-    ``keypoints`` and ``masks``. Objects with an outline of which no pixel is left are left out, and so are boxes
-    without area when rounded. Boxes of objects with an outline fit it. ``is_single``: outlines have one ring."""
+    ``keypoints`` and ``masks``. Objects without area after rounding, and objects whose outline covers no pixel, are
+    excluded. Boxes of objects with an outline fit it. ``is_single``: outlines have one ring."""
     arrays = {name: np.asarray(value) for name, value in targets.items()}
     outlines = [
         None if kind == NO_OUTLINE else _outline(arrays["masks"][k], kind, is_single)
@@ -59,7 +60,7 @@ def record_of(targets: Mapping[str, Any], channels: int, is_single: bool) -> dic
 
 
 def objects_of(targets: Mapping[str, Any], per_box: Sequence[str]) -> dict[str, Any]:
-    """Of an output in a shard. Boxes without area when rounded are left out."""
+    """Read an output in a shard. Boxes without area after rounding are excluded."""
     found: dict[str, Any] = {}
     order: Any = slice(None)
     if "boxes" in targets:
@@ -108,6 +109,6 @@ def _outline(mask_HW: Any, kind: int, is_single: bool) -> Any:
 
 
 def targets_in(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a row of a manifest. Raises ValueError, TypeError for one that has none."""
+    """Names of the targets in a manifest's row. Raises ValueError, TypeError for one that has none."""
     found: dict[str, Any] = json.loads(row["targets"])
     return found

@@ -1,4 +1,4 @@
-"""Images that lie in memory, or in a memory-mapped file: one array of them, or a list of any sizes."""
+"""Images in memory, or in a memory-mapped file: one array, or a list of any sizes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from variegate.program.program import MAX_CHANNELS, MAX_SIDE
 Image = UInt8Array
 
 _ACCEPTED = "uint8 or uint16 [N, H, W, C] or [N, H, W] with C = 1 to 32, or a list of images [H, W, C] or [H, W]"
-# The fingerprint looks at so many images, and so many bytes of each: a mebibyte at most.
+# The fingerprint reads this many images, and this many bytes of each: a mebibyte at most.
 _IMAGES_LOOKED_AT = 64
 _BYTES_LOOKED_AT = 16384
 
@@ -51,8 +51,8 @@ class ArrayStore(Store):
         return SampleName("images", f"item {row}")
 
     def digest(self, samples: Samples) -> str:
-        """Of the shapes, the labels, and the pixels of up to 64 images spread over all, up to 16 KiB spread over each:
-        a change of single pixels elsewhere goes unnoticed."""
+        """Digest of the shapes, the labels, and the pixels of up to 64 images, up to 16 KiB of each: other pixels may
+        change unnoticed."""
         images = self._images
         assert not callable(samples.label)
         shapes = [images.shape] if isinstance(images, np.ndarray) else [image.shape for image in images]
@@ -73,15 +73,15 @@ class ArrayStore(Store):
 
 
 def open_arrays(images: Any, labels: Any = None, classes: Sequence[str] = ()) -> Samples:
-    """One uint8 or uint16 array or CPU tensor [N, H, W, C] or [N, H, W] (C = 1 to 32), or a list of images [H, W, C]
-    and [H, W].
+    """Open one uint8 or uint16 array or CPU tensor [N, H, W, C] or [N, H, W] (C = 1 to 32), or a list of images [H, W,
+    C] and [H, W].
 
     ``labels``: one for each image, as list, array or tensor: ints, floats, or [N, ...] for an array a sample; without
     them every label is -1. Masks and boxes are no labels, as they would not fit the augmented image. ``classes``: names
     of int labels.
 
-    Nothing is copied: a memory-mapped file stays one, and items are views, not to be written to. Those of uint16 are
-    scaled to 8 bits when they are read, over their full range, with one note.
+    Nothing is copied: a memory-mapped file stays one, and items are views, not to be written to. uint16 images are
+    scaled to 8 bits on reading, over their full range, with one note.
 
     Raises TypeError for other kinds and dtypes, SourceError (a ValueError) for shapes, lengths and labels out of range.
     """
@@ -132,7 +132,7 @@ def _check_images(images: Any) -> Image | list[Image]:
 
 
 def _check_pixels(where: str, array: AnyArray, image_shape: tuple[int, ...], accepted: str) -> Image:
-    """``image_shape``: that of the one image, or of each of those in the array."""
+    """``image_shape``: the shape of the single image, or of each image in the array."""
     if array.dtype != np.uint8 and not is_16_bit(array.dtype):
         raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}")
     shape = f"{where}: got shape {array.shape}; accepted:"
@@ -172,7 +172,7 @@ def _check_labels(labels: Any, length: int, classes: Sequence[str]) -> Labels:
 
 
 def _as_array(where: str, value: Any) -> AnyArray | None:
-    """An array as it is, and a CPU tensor's memory; None for anything else."""
+    """An array unchanged, or a view of a CPU tensor's memory; None for anything else."""
     if isinstance(value, np.ndarray):
         return value
     import torch  # takes a second to load, which listing a folder should not

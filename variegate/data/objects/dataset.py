@@ -23,8 +23,8 @@ _ACCEPTED = "a map-style data set: __getitem__ for 0..len-1 and __len__"
 
 
 class DatasetStore(Store):
-    """A data set of the user. ``written``: format of boxes, and whether they are normalized, if what stands beside the
-    images is their targets."""
+    """A data set of the user. ``written``: format of boxes, and whether they are normalized, if the rest of a sample is
+    its targets."""
 
     def __init__(self, dataset: Any, is_locked: bool, written: tuple[str, bool] | None = None) -> None:
         self.dataset = dataset
@@ -38,8 +38,8 @@ class DatasetStore(Store):
         self._turn = threading.Lock() if self.is_locked else nullcontext()
 
     def read(self, samples: Samples, row: int) -> Item:
-        """Pixels (uint8 [H, W, 1] or [H, W, 3]) or the bytes of a file. Raises DecodeError naming the sample: its
-        reason is the type and the words of what the data set raised."""
+        """Pixels (uint8 [H, W, 1] or [H, W, 3]) or the bytes of a file. Raises DecodeError naming the sample, with the
+        type and message of the data set's error."""
         name = str(self.name(row))
         try:
             with self._turn:
@@ -53,16 +53,16 @@ class DatasetStore(Store):
         return item_of(sample, name, self._classes, self._written)
 
     def with_targets(self, box_format: str, normalized: bool) -> tuple[Store, bool]:
-        """The first sample tells whether images have labels of their own."""
+        """The first sample decides whether images have labels of their own."""
         has_labels = False
         with suppress(Exception), self._turn:
             has_labels = label_beside(self.dataset[0]) is not None
         return DatasetStore(self.dataset, self.is_locked, (box_format, normalized)), has_labels
 
     def digest(self, samples: Samples) -> str:
-        """Of the type, the length, the classes, and whatever the data set tells without reading an image: its files
-        (``samples``, ``imgs``), its labels (``targets``, ``labels``, those of a list or TensorDataset) or its own
-        fingerprint (Hugging Face's)."""
+        """Digest of the type, the length, the classes, and metadata that are known without reading an image: files
+        (``samples``, ``imgs``), labels (``targets``, ``labels``, the labels of a list or TensorDataset) or Hugging
+        Face's fingerprint."""
         parts: list[str | bytes] = [f"{type(self.dataset).__qualname__}\0{samples.size}\0{samples.classes}"]
         inner, chosen = _innermost(self.dataset)
         if chosen is not None:
@@ -88,10 +88,10 @@ class DatasetStore(Store):
         return SampleName(type(inner).__name__, f"item {row}")
 
     def labels(self, rows: Int64Array) -> AnyArray | None:
-        """As far as the data set tells them without reading an image; else None."""
+        """Labels that the data set lists without reading an image; otherwise None."""
         inner, chosen = _innermost(self.dataset, rows)
         if getattr(inner, "target_transform", None) is not None:
-            return None  # what it lists are not the labels that it yields
+            return None  # the listed labels are not the labels that it yields
         files = _files_of(inner)
         targets = [label for _, label in files] if files is not None else _stored_labels(inner)
         targets = _label_column(inner) if targets is None else targets
@@ -116,24 +116,24 @@ class DatasetStore(Store):
 def open_dataset(dataset: Any, lock: bool | None = None) -> Samples:
     """A data set whose samples are (image, label, ...), {"image": ..., "label": ...}, or an image alone.
 
-    ``objects.samples.image_of`` says what an image may be: PIL, uint8 array or tensor, or the bytes of a file. The data
-    set's own transform, if any, must leave it one of these: ToTensor and Normalize belong to the transform given to
+    ``objects.samples.image_of`` lists accepted images: PIL, uint8 array or tensor, or the bytes of a file. The data
+    set's own transform, if any, must return such an image: ToTensor and Normalize belong in the transform given to
     Variegate.
 
-    Several threads read, where torch's DataLoader has processes with a copy of the data set each. A data set that
-    seeks in one open file (HDF5, zip, LMDB) would then quietly give one sample's bytes for another's. So by default
-    (``lock=None``) only those are called from several threads at once whose samples plainly are independent: lists,
-    TensorDataset, those that list their files as torchvision's ImageFolder does (``samples`` or ``imgs``), and Subsets
-    of these. Others are called by one thread at a time; what they return is decoded and converted in parallel all the
-    same. ``lock=False`` says that ``__getitem__`` may be called by many threads, which is faster where it decodes;
-    ``lock=True`` always locks.
+    Several threads read, where torch's DataLoader has processes with a copy of the data set each. A data set that seeks
+    in one open file (HDF5, zip, LMDB) would then quietly give one sample's bytes for another's. By default
+    (``lock=None``) several threads call only data sets whose samples are independent: lists, TensorDataset, data sets
+    that list their files as torchvision's ImageFolder does (``samples`` or ``imgs``), and Subsets of these. Other data
+    sets are called by one thread at a time; their samples are still decoded and converted in parallel. ``lock=False``
+    says that ``__getitem__`` may be called by many threads, which is faster where it decodes; ``lock=True`` always
+    locks.
 
-    ``with_targets``: what else a dict holds, or one that comes with an image, is that image's targets, under its own
-    names; else masks, boxes, key points and further images anywhere in a sample are refused, as they would no longer
-    fit the augmented image.
+    ``with_targets``: the other entries of a dict, or a dict next to the image, are the image's targets, under their own
+    names. Without it, masks, boxes, key points and further images anywhere in a sample are refused, because they would
+    no longer fit the augmented image.
 
-    Nothing is read at opening. Raises TypeError for what cannot be indexed, and, at reading, for images, labels and
-    targets of a kind that is not accepted; DecodeError where the data set raises or a single image is damaged.
+    Nothing is read at opening. Raises TypeError for an object that cannot be indexed, and, on reading, for unsupported
+    images, labels and targets; DecodeError if the data set raises or a single image is damaged.
     """
     size = _check_dataset(dataset)
     store = DatasetStore(dataset, not _is_independent(dataset) if lock is None else lock)
@@ -142,7 +142,7 @@ def open_dataset(dataset: Any, lock: bool | None = None) -> Samples:
 
 
 def item_of(sample: Any, name: str, classes: tuple[str, ...], written: tuple[str, bool] | None = None) -> Item:
-    """``written``: box format, and whether boxes are normalized, where all beside the image is its targets."""
+    """``written``: box format, and whether boxes are normalized, if the rest of the sample is its targets."""
     image, label = split_sample(sample, name)
     pixels = image_of(image, name)
     if written is None:
@@ -217,7 +217,7 @@ def class_names(dataset: Any) -> tuple[str, ...]:
 
 
 def _stored_labels(dataset: Any) -> Any:
-    """Its labels, in any form, as far as they are known without reading samples; else None."""
+    """Labels that are known without reading samples, in any form; otherwise None."""
     if isinstance(dataset, (list, tuple)):
         return [sample[1] for sample in dataset if isinstance(sample, (list, tuple)) and len(sample) > 1]
     tensors = getattr(dataset, "tensors", None)
@@ -228,7 +228,7 @@ def _stored_labels(dataset: Any) -> Any:
 
 
 def _label_column(dataset: Any) -> Any:
-    """Hugging Face's, read by itself: what formats and transforms make of a row is not needed."""
+    """Read Hugging Face's label column directly, because formats and transforms of rows are not needed."""
     features = getattr(dataset, "features", None)
     if not isinstance(features, Mapping) or not hasattr(dataset, "with_format"):
         return None

@@ -1,4 +1,4 @@
-"""Samples of data sets as pixels or bytes, a label and targets; what may not stand beside an image is refused."""
+"""Split samples of data sets into pixels or bytes, a label and targets; refuse other content."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _ACCEPTED_BESIDE = (
     "labels, ids, names and numbers beside an image; masks, boxes, key points and further images would not be "
     "augmented along with it, but by vg.Loader, vg.Collate or vg.as_transform with targets=vg.Targets(...)"
 )
-# Words of a key which say that its value lies in the image's own coordinates ...
+# Words in keys of values that are in the image's own coordinates ...
 _PLACES = {"mask", "segmentation", "segm", "box", "bbox", "boundingbox", "polygon", "contour", "keypoint", "landmark"}
 _PLACES |= {"heatmap", "trimap"}
-# ... and those that say so only where they are the whole key: "flow_rate" and "instance_id" are harmless.
+# ... and words that say so only as the complete key: "flow_rate" and "instance_id" are harmless.
 _ALONE = {"seg", "semantic", "panoptic", "instance", "depth", "disparity", "flow", "normal", "point", "joint", "matte"}
 _ALONE |= {"saliency"}
 # How far a sample is looked through.
@@ -48,7 +48,8 @@ _FILE_STARTS = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*\0", 
 
 
 def split_sample(sample: Any, name: str) -> tuple[Any, Any]:
-    """(image, label) of a sample; the label is None where there is none. Raises TypeError naming what it held."""
+    """Split a sample into (image, label); the label is None if missing. Raises TypeError naming the sample's
+    content."""
     if isinstance(sample, Mapping):
         if (key := _first(IMAGE_NAMES, sample)) is not None:
             return sample[key], next((sample[key] for key in LABEL_NAMES if key in sample), None)
@@ -68,7 +69,7 @@ def _first(names: Sequence[str], sample: Mapping[Any, Any]) -> str | None:
 
 
 def check_rest(sample: Any, image: bytes | ImageArray, name: str) -> None:
-    """Refuse masks, boxes and the like beside the image that ``image_of`` made of the sample's. Raises TypeError."""
+    """Refuse masks, boxes and similar entries next to the image that ``image_of`` returned. Raises TypeError."""
     size = None if isinstance(image, bytes) else (image.shape[0], image.shape[1])
     if isinstance(sample, Mapping):
         if (key := _first(IMAGE_NAMES, sample)) is not None:
@@ -79,13 +80,15 @@ def check_rest(sample: Any, image: bytes | ImageArray, name: str) -> None:
 
 
 def image_of(image: Any, name: str, reads_files: bool = True, keeps_depth: bool = False) -> bytes | ImageArray:
-    """Bytes as they are; anything else as uint8 [H, W, C] or, of arrays and tensors with ``keeps_depth``, of their own
-    ``Depth``: arrays have their channels last, tensors first
-    wherever these can be. PIL images are the pixels that they hold: their EXIF orientation is not applied, as with
-    torchvision (that of files and their bytes is); one that was opened and not yet
-    loaded is decoded here, and must not be given to two threads at once. ``reads_files``: of {"bytes": None, "path":
-    ...}, Hugging Face's; False where such rows come from a table, which anybody may have written. Raises TypeError for
-    other kinds and dtypes, DecodeError for a damaged image or a shape that is no image's."""
+    """Return bytes unchanged, and anything else as uint8 [H, W, C]; arrays and tensors keep their ``Depth`` with
+    ``keeps_depth``.
+
+    Arrays have their channels last, tensors first if possible. The EXIF orientation of PIL images is not applied, as with
+    torchvision (that of files and their bytes is). A PIL image that was opened and not yet loaded is decoded here, and
+    must not be given to two threads at once. ``reads_files``: read {"bytes": None, "path": ...}, Hugging Face's form;
+    False if such rows come from a table, which anybody may have written. Raises TypeError for other kinds and dtypes,
+    DecodeError for a damaged image or a shape that is no image's.
+    """
     check_is_image(image, name)
     if isinstance(image, Image.Image):
         return pixels_of_pil(image, name)
@@ -123,7 +126,7 @@ def image_of(image: Any, name: str, reads_files: bool = True, keeps_depth: bool 
             raise TypeError(f"{name}: got a tensor that requires a gradient; accepted: tensor.detach()")
         if image.device.type != "cpu":
             raise TypeError(f"{name}: got a tensor on {image.device}; accepted: {_ACCEPTED_IMAGES}, on the CPU")
-        # One or three are channels before other numbers, of which the smaller is.
+        # A dimension of one or three is channels, the smaller one if both qualify.
         least = [(side not in (1, 3), side) for side in shape]
         channels_first = image.ndim == 3 and (shape[0] in (1, 3) or least[0] < least[2]) and shape[0] <= MAX_CHANNELS
         array = (image.permute(1, 2, 0) if channels_first else image).detach().numpy()
@@ -162,10 +165,10 @@ def label_of(label: Any, name: str, classes: Sequence[str]) -> Any:
 def targets_beside(
     sample: Any, size: Size, name: str, classes: tuple[str, ...], box_format: str, normalized: bool
 ) -> dict[str, Any]:
-    """All that stands beside the image, under its own names, but for the image's own label. Objects in COCO's form (a
-    list of dicts) or Hugging Face's (``objects``) become labels, and boxes as edges in pixels, or in the format that
-    they are written in, where ``box_format`` says so. ``size``: height and width. Raises TypeError for a sample of
-    another form, DecodeError for wrong objects, and for another ``box_format`` or ``normalized`` boxes."""
+    """Targets: all other entries of a sample, under their own names, except the image's own label. Objects in COCO's
+    form (a list of dicts) or Hugging Face's (``objects``) become labels, and boxes as edges in pixels, or in the format
+    ``box_format``. ``size``: height and width. Raises TypeError for a sample of another form, DecodeError for wrong
+    objects, and for another ``box_format`` or ``normalized`` boxes."""
     entries = _entries(sample)
     if entries is None:
         kinds = ", ".join(type(one).__name__ for one in sample) if isinstance(sample, (list, tuple)) else ""
@@ -212,8 +215,8 @@ def _entries(sample: Any) -> dict[Any, Any] | None:
 
 
 def check_beside(value: Any, where: str, size: Size | None, depth: int = 0) -> None:
-    """Refuse what came with an image of ``size`` (height, width; None: not known) and would have to be moved with it.
-    Raises TypeError naming the place (``items[3][1]['boxes']``), what it holds and what is accepted."""
+    """Refuse entries of a sample that would have to be transformed with its image of ``size`` (height, width; None:
+    unknown). Raises TypeError naming the entry (``items[3][1]['boxes']``), its content and accepted values."""
     if value is None or isinstance(value, (str, int, float, np.generic)) or depth > _DEEPEST:
         return
     if found := _found(value, size):
@@ -234,7 +237,7 @@ def check_entries(entries: Mapping[Any, Any], image_key: Any, where: str, size: 
 
 
 def check_is_image(image: Any, where: str) -> None:
-    """Refuse torchvision's masks, boxes and key points in the place of an image, for all that they are tensors."""
+    """Refuse torchvision's masks, boxes and key points instead of an image, although they are tensors."""
     name = _tv_tensor(image)
     if name not in ("", "Image"):
         raise TypeError(f"{where}: got a tv_tensors.{name}; accepted: an image")
@@ -252,7 +255,8 @@ def _check_entry(key: Any, value: Any, where: str, size: Size | None, depth: int
 
 
 def _names_a_place(key: Any, value: Any) -> bool:
-    """True if an entry is a mask, boxes and the like by its name. Flags and counts are not, nor are paths of masks."""
+    """True if the entry's name says that it is a mask, boxes or similar. Flags and counts are not, nor are paths of
+    masks."""
     if not isinstance(key, str) or value is None or isinstance(value, (bool, int, float, np.generic)):
         return False
     words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", key).lower())
@@ -293,6 +297,6 @@ def _is_box(value: Any) -> bool:
 
 
 def _tv_tensor(value: Any) -> str:
-    """The name of torchvision's tensor class, by which it says what it holds; "" for anything else."""
+    """The name of torchvision's tensor class, which identifies its content; "" for anything else."""
     cls = type(value)
     return cls.__name__ if cls.__module__.startswith(("torchvision.tv_tensors", "torchvision.datapoints")) else ""

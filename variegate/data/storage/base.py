@@ -12,14 +12,14 @@ from typing import BinaryIO
 
 from variegate.io.durable import write_errors_name
 
-# What a run keeps to itself while it goes on, below the root; it begins with a dot, which listings pass over.
+# A run's private files, below the root; the name begins with a dot, so that listings skip it.
 PRIVATE = ".variegate"
 TEMPORARY = f"{PRIVATE}/tmp"
 _BUFFER_BYTES = 1 << 20
 
 
 class Descriptor(io.RawIOBase):
-    """A file whose errors name the file in the making; ``size`` and ``digest`` are of what was written."""
+    """A written file whose errors name it; ``size`` and ``digest`` are of the written bytes."""
 
     def __init__(self, descriptor: int, shown: str) -> None:
         super().__init__()
@@ -62,7 +62,8 @@ class FileWriter(AbstractContextManager["FileWriter"]):
         self._temporary, self._shown, self._put, self._is_synced = temporary, shown, put, is_synced
 
     def commit(self) -> None:
-        """The file is whole, and replaces what had its name. Raises WriteError; it is then discarded."""
+        """Publish the complete file; it replaces an existing file of its name. Raises WriteError; it is then
+        discarded."""
         try:
             with write_errors_name(self._shown):
                 self.file.flush()
@@ -74,10 +75,10 @@ class FileWriter(AbstractContextManager["FileWriter"]):
             self.discard()
 
     def discard(self) -> None:
-        """Nothing is left of it. Does nothing after ``commit``."""
+        """Remove everything written. Does nothing after ``commit``."""
         if not self._temporary:
             return
-        with suppress(OSError):  # closing writes what was buffered, for which there may be no room
+        with suppress(OSError):  # closing flushes the buffer, for which there may be no room
             self.file.close()
         with suppress(OSError):
             os.unlink(self._temporary)
@@ -108,17 +109,18 @@ class Storage(ABC):
         """Put a file there, whole or not at all. It outlasts a power failure once ``sync`` has returned."""
 
     def write_many(self, files: Sequence[tuple[str, bytes]]) -> None:
-        """``write`` for each (name, data), all at once where that is faster. Of an error, any of them may be there."""
+        """``write`` for each (name, data), all at once where that is faster. After an error, every file may or may not
+        exist."""
         for relative, data in files:
             self.write(relative, data)
 
     @abstractmethod
     def sync(self) -> None:
-        """Everything written or removed so far through this object lasts when this returns."""
+        """Return when all writes and removals through this object are durable."""
 
     @abstractmethod
     def writer(self, relative: str) -> FileWriter:
-        """For a file made piece by piece."""
+        """Open a file for writing in pieces."""
 
     @abstractmethod
     def read(self, relative: str) -> bytes:
@@ -126,10 +128,10 @@ class Storage(ABC):
 
     @abstractmethod
     def open(self, relative: str) -> BinaryIO:
-        """For reading a large file piece by piece, or here and there. Raises FileNotFoundError where it is missing."""
+        """Open a large file for reading in pieces or at random. Raises FileNotFoundError where it is missing."""
 
     def sha256(self, relative: str) -> str:
-        """Of a file's bytes, in hex. Raises what opening and reading it raise."""
+        """SHA-256 of a file's bytes, in hex. Raises errors of opening and reading."""
         digest = hashlib.sha256()
         with self.open(relative) as file:
             while data := file.read(_BUFFER_BYTES):
@@ -156,7 +158,7 @@ class Storage(ABC):
         """A folder with all that is in it. Does nothing where it is missing."""
 
     def place_of(self, relative: str) -> str:
-        """For messages."""
+        """The address for messages."""
         return f"{self.shown.rstrip('/')}/{relative}" if relative else self.shown
 
 

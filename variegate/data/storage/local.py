@@ -49,8 +49,8 @@ class LocalStorage(Storage):
         self.write_many([(relative, data)])
 
     def write_many(self, files: Sequence[tuple[str, bytes]]) -> None:
-        # Files that are synced at once cost a fraction of what they do one by one; those that the disk is told of
-        # before any of them is waited for, half.
+        # Syncing many files at once costs a fraction of syncing each; starting all writes before waiting for any saves
+        # half of that.
         paths = [self._path(relative) for relative, _ in files]
         opened: list[tuple[int, str]] = []
         renamed = 0
@@ -90,7 +90,7 @@ class LocalStorage(Storage):
         return FileWriter(descriptor, temporary, self.place_of(relative), put, is_synced=True)
 
     def sync(self) -> None:
-        # One at a time: who finds nothing left to do has waited for those who do it.
+        # One thread at a time: a thread that finds nothing to do has waited for the others.
         with self._syncing:
             with self._lock:
                 touched = self._touched

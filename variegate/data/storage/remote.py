@@ -17,7 +17,7 @@ from variegate.io.durable import WriteError, write_error, write_errors_name
 from variegate.io.files import StrPath
 from variegate.io.location import Location
 
-# Where an object is to be seen once all of it has arrived. Elsewhere a reader could see half a file.
+# Storages on which an object appears only when it is complete. Elsewhere a reader could see half a file.
 _OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "oss", "tos", "hf", "memory"})
 
 
@@ -37,9 +37,9 @@ def open_storage(spec: StrPath) -> Storage:
 
 
 class RemoteStorage(Storage):
-    """Files below an address; what is put is kept, so that ``sync`` has nothing to do. On file servers a file is put
-    under a temporary name and moved; where moving does not replace, the old one is removed first, and for a moment
-    there is none."""
+    """Files below an address; uploads are durable, so that ``sync`` has nothing to do. On file servers a file is
+    uploaded under a temporary name and moved. If moving does not replace, the old file is removed first, and for a
+    moment there is no file."""
 
     is_remote = True
 
@@ -143,7 +143,7 @@ class RemoteStorage(Storage):
 
     @contextmanager
     def _reach(self, relative: str, verb: str = "written") -> Iterator[tuple[Any, str]]:
-        """The file system and the path there; errors of any package become those of ``Storage``, without secrets."""
+        """The file system and the path on it; errors of any package become errors of ``Storage``, without secrets."""
         place = self.place_of(relative)
         if relative or verb != "listed":
             check_relative(relative)

@@ -1,4 +1,4 @@
-"""Local copies of shards that lie at an address or are gzip'ed, in a folder of bounded size."""
+"""Local copies of remote or gzip'ed shards, in a folder of bounded size."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ShardCopies:
     """Copies of shards by (address, version), the least recently used removed first. Threads and processes share it.
 
     ``cache_dir``: None for the user's cache folder. ``limit``: bytes of all copies, finished or not; None for half of
-    what the disk has free without them. A copy appears under its name when it is complete.
+    the space that the disk has free without them. A copy appears under its name when it is complete.
     """
 
     cache_dir: StrPath | None = None
@@ -54,8 +54,8 @@ class ShardCopies:
         return cache_folder(self.cache_dir) / "shards"
 
     def open(self, shard: Location, version: FileVersion, fetch: bool = False) -> FileIO | None:
-        """The copy, for reading, even if it is removed meanwhile; None if there is none and ``fetch`` is False. Raises
-        SourceError if it cannot be made."""
+        """Open the copy for reading, even if it is removed meanwhile; None if there is no copy and ``fetch`` is False.
+        Raises SourceError if it cannot be made."""
         path = self._path(shard, version)
         while True:
             with suppress(FileNotFoundError):
@@ -122,7 +122,7 @@ class ShardCopies:
                     if path.name.endswith(_PARTIAL) and now - used_at < _ABANDONED_SECONDS:
                         running += 1
                     elif used + size > limit or path.name.endswith(_PARTIAL):
-                        with suppress(OSError):  # Windows keeps what is open
+                        with suppress(OSError):  # Windows does not remove open files
                             path.unlink(missing_ok=True)
                             used -= others_size
                 if used + size <= limit:
@@ -135,7 +135,7 @@ class ShardCopies:
 
 
 def unpacked(stream: ByteStream) -> Iterator[bytes]:
-    """All bytes of a stream, or of what it holds if it is gzip'ed, whatever its name says. Raises DecodeError."""
+    """Iterate over all bytes of a stream, decompressed if it is gzip'ed, whatever its name. Raises DecodeError."""
     data = stream.read(_CHUNK)
     if not data.startswith(GZIP):
         while data:
@@ -162,7 +162,7 @@ def unpacked(stream: ByteStream) -> Iterator[bytes]:
 
 def _mark_used(path: Path) -> bool:
     """Return whether the file exists."""
-    with suppress(OSError):  # of a copy that another user made, too
+    with suppress(OSError):  # also of a copy that another user made
         os.utime(path)
     return path.exists()
 

@@ -1,8 +1,8 @@
 """The samples of a shard and their places, found by one walk over its headers; labels are read on the way.
 
-An index file, beside the shard or in a cache folder, is an Arrow IPC stream of one record batch, and a checksum. It may
-come from anywhere: it is no larger than the shard, not compressed, and every column is checked. An index that does not
-fit the shard is made anew. Of several processes that write one the last wins.
+An index file, next to the shard or in a cache folder, is an Arrow IPC stream of one record batch, and a checksum. It
+may come from anywhere: it is no larger than the shard, not compressed, and every column is checked. An index that does
+not match the shard is rebuilt. Of several processes that write one the last wins.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from variegate.data.reading import FileVersion, named_errors, open_stream, versi
 from variegate.data.tar.copies import GZIP, ShardCopies, unpacked
 from variegate.data.tar.walk import NO_LABEL, FileReader, Label, LabelKind, ShardCounts, ShardFailure, TarSamples
 from variegate.errors import DecodeError
+from variegate.io.amounts import pluralize
 from variegate.io.durable import write_atomically
 from variegate.io.files import StrPath, open_regular, read_regular
 from variegate.io.location import Location, cache_folder
@@ -114,9 +115,9 @@ def _collect(reader: FileReader, version: FileVersion) -> ShardIndex:
 
 
 SUFFIX = ".index"
-# A change of what is written, or of how shards are read, takes a new number: older files are then made anew.
+# Increase it with any change of the format, or of how shards are read: older files are then rebuilt.
 _FORMAT = b"variegate tar index 5"
-# Every sample has a header in its shard, which is longer than its row here but for its name, and that is in the header.
+# Every sample has a header in its shard that is longer than its row here, except for its name, which is in the header.
 _MOST_REST = 1 << 20
 _CHECKSUM_BYTES = 4
 PLACES = ("offsets", "sizes", "begins", "ends")
@@ -126,7 +127,7 @@ _FIELDS = [*((name, pa.from_numpy_dtype(kind)) for name, kind in _COLUMNS), ("na
 
 
 def load_index(shard: Location, version: FileVersion, cache_dir: StrPath | None) -> ShardIndex | None:
-    """The kept index of a shard; None where there is none that fits."""
+    """Load the index of a shard; None without a matching index."""
     for path in _index_paths(shard, cache_dir):
         try:
             index = _parse(read_regular(path, version.size + _MOST_REST), version)
@@ -138,7 +139,7 @@ def load_index(shard: Location, version: FileVersion, cache_dir: StrPath | None)
 
 
 def _load_sidecar(shard: Location, version: FileVersion) -> ShardIndex | None:
-    """The index that lies beside a remote shard, if it fits its size; the mark of a version differs by storage."""
+    """Load the index next to a remote shard, if it has the shard's size; version marks differ by storage."""
     address = shard.address()
     if "?" in address or len(shard.protocols) > 1:  # a signature is of the shard alone
         return None
@@ -247,14 +248,14 @@ def _check_places(columns: dict[str, Any], texts: int, size: int) -> None:
 
 
 def empty_index(failure: ShardFailure) -> ShardIndex:
-    """Of a shard that cannot be read."""
+    """The index of an unreadable shard."""
     columns: dict[str, Any] = {name: np.zeros(0, kind) for name, kind in _COLUMNS}
     names = pa.array([], pa.binary())
     return ShardIndex(FileVersion(0, ""), **columns, texts=[], names=names, counts=ShardCounts(), failure=failure)
 
 
 def kept_index(shard: Location, version: FileVersion, copies: ShardCopies) -> ShardIndex | None:
-    """The index in a file here, or beside a remote shard; None if there is none that fits."""
+    """Load an index from a local file, or from next to a remote shard; None without a matching index."""
     index = load_index(shard, version, copies.cache_dir)
     if index is None and shard.is_url and (index := _load_sidecar(shard, version)) is not None:
         save_index(shard, index, copies.cache_dir)
@@ -282,8 +283,8 @@ def find_index(
 
 
 def first_is_labelled(shard: Location, copies: ShardCopies) -> bool | None:
-    """Return whether the first sample has a label, of which as little as possible is read; None without a sample.
-    Raises SourceError, DecodeError."""
+    """Return whether the first sample has a label, reading as little as possible; None without a sample. Raises
+    SourceError, DecodeError."""
     index = kept_index(shard, version_of(shard, needs_size=False), copies)
     if index is not None:
         return index.is_labelled if len(index) else None
@@ -299,6 +300,6 @@ def _remedy(index: ShardIndex) -> str:
     if not len(index):
         return "; no whole sample comes before it" if index.failure and index.failure.member else ""
     return (
-        f"; {len(index):,} whole samples come before it: "
+        f"; {pluralize(len(index), 'complete sample')} before it: "
         'on_error="skip" uses them, and counts the one that is lost as an error'
     )

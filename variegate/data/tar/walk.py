@@ -1,7 +1,7 @@
-"""One walk over a tar archive: its members, and the samples that they make up, with labels.
+"""Read a tar archive in one pass: its members, and their grouping to samples with labels.
 
-Headers are parsed by the standard library's tarfile. It takes a damaged or cut header for the end of the archive, so
-every end is checked here: only the end of the file, or a block of zeros, is one.
+Headers are parsed by the standard library's tarfile. tarfile treats a damaged or truncated header as the end of the
+archive. Every end is therefore checked here: only the end of the file, or a block of zeros, is accepted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import NamedTuple, cast
 from variegate.data.base import cut_off, first_names
 from variegate.data.kinds import IMAGE_EXTENSIONS, is_image_name, is_system_path
 from variegate.errors import DecodeError, one_line
-from variegate.io.files import MOST_BYTES, in_words
+from variegate.io.amounts import format_limit, pluralize
+from variegate.io.files import MOST_BYTES
 
 
 class FileReader:
@@ -123,7 +124,7 @@ def _plain_file(block: bytes) -> tuple[str, int] | None:
 
 
 def _checksum(block: bytes) -> int:
-    """Of all bytes, where the eight of the checksum itself are spaces."""
+    """The checksum of a header, whose own eight bytes count as spaces."""
     return sum(block) - sum(block[148:156]) + 8 * 32
 
 
@@ -232,7 +233,7 @@ _INT64 = 1 << 63
 
 
 class LabelKind(IntEnum):
-    """Kinds of labels; the numbers stand in index files."""
+    """Kinds of labels; index files store these numbers."""
 
     NONE = 0
     NUMBER = 1
@@ -241,7 +242,7 @@ class LabelKind(IntEnum):
 
 
 class Label(NamedTuple):
-    """A label before class names are looked up: ``text`` is a class, or what is wrong; ``extension`` its member's."""
+    """A label before class names are looked up: ``text`` is a class, or the error; ``extension`` its member's."""
 
     kind: LabelKind
     number: int = -1
@@ -263,7 +264,7 @@ def parse_cls(content: bytes, extension: str) -> Label:
 
 
 def parse_json(content: bytes, extension: str) -> Label:
-    """NO_LABEL where there is none of the keys: the member then holds something else."""
+    """NO_LABEL without any of the keys: the member then holds something else."""
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -273,7 +274,7 @@ def parse_json(content: bytes, extension: str) -> Label:
     if key is None:
         return NO_LABEL
     found = value[key]
-    if type(found) is int:  # as JSON has it: true and false are none
+    if type(found) is int:  # JSON's true and false are not numbers
         return _number(found, extension, _ACCEPTED_JSON)
     if isinstance(found, str) and found:
         return Label(LabelKind.NAME, text=found, extension=extension)
@@ -281,7 +282,8 @@ def parse_json(content: bytes, extension: str) -> Label:
 
 
 def resolve_label(label: Label, key: str, numbers: Mapping[str, int], is_labelled: bool) -> tuple[int, str]:
-    """-> (class, "") or (-1, what is wrong); ``is_labelled``: each sample needs a label, as the first has one."""
+    """Resolve a label -> (class, "") or (-1, error); ``is_labelled``: each sample needs a label, because the first has
+    one."""
     if label.kind == LabelKind.NUMBER:
         if not numbers or -1 <= label.number < len(numbers):
             return label.number, ""
@@ -319,12 +321,12 @@ class TarSample(NamedTuple):
 
 
 def too_large(size: int) -> str:
-    """The complaint about a member of so many bytes; "" for none."""
-    return f"{size:,} bytes; at most {in_words(MOST_BYTES)} are read" if size > MOST_BYTES else ""
+    """The error for a member of this size; "" if it is accepted."""
+    return f"{size:,} bytes; at most {format_limit(MOST_BYTES)} are read" if size > MOST_BYTES else ""
 
 
 class ShardFailure(NamedTuple):
-    """The end of a shard before its time, in the sample ``member`` (None: not known); or that there is none at all."""
+    """A premature end of a shard, in the sample ``member`` (None: unknown), or a missing shard."""
 
     member: str | None
     reason: str
@@ -351,10 +353,10 @@ class ShardCounts:
 
 
 def notes_of_walks(shards: Iterable[tuple[str, ShardCounts, ShardFailure | None]]) -> list[str]:
-    """Of walks over shards, named."""
+    """Notes of walks over shards, with the shards' names."""
     walks = list(shards)
     lines = [
-        f"{shard}: {failure.reason}; {seen.samples:,} whole samples before it are used"
+        f"{shard}: {failure.reason}; {pluralize(seen.samples, 'complete sample')} before it"
         for shard, seen, failure in walks
         if failure
     ]
@@ -368,9 +370,9 @@ def notes_of_walks(shards: Iterable[tuple[str, ShardCounts, ShardFailure | None]
         )
     if count := sum(seen.without_image for _, seen, _ in walks):
         first = next(f"{shard}: {seen.first_without_image}" for shard, seen, _ in walks if seen.without_image)
-        lines.append(f"{count:,} keys without an image are skipped (the first: {first})")
+        lines.append(f"skipped {pluralize(count, 'key')} without an image (the first: {first})")
     if count := sum(seen.links for _, seen, _ in walks):
-        lines.append(f"{count:,} links in archives are not followed")
+        lines.append(f"skipped {pluralize(count, 'link')} in archives")
     return lines
 
 
@@ -473,7 +475,7 @@ def _is_hit(group: _Group, error: TarDamage | DecodeError, lost: str | None) -> 
 
 
 def _read_member(walk: TarWalk, group: _Group, member: Member, extension: str) -> None:
-    """Note an image, or read a label. Raises TarDamage, with the group as it was before."""
+    """Note an image, or read a label. Raises TarDamage, and leaves the group unchanged."""
     kind = extension.lower()
     is_label = group.cls is None and (kind == "cls" or (kind == "json" and group.json is None))
     if not is_label:
@@ -511,4 +513,4 @@ def _nothing_found(counts: ShardCounts) -> str:
         return "zero bytes: the file is empty"
     if counts.members == 0:
         return "no images: the archive has no members"
-    return f"no images among its {counts.members:,} members; accepted extensions: {' '.join(IMAGE_EXTENSIONS)}"
+    return f"no images in its {pluralize(counts.members, 'member')}; accepted extensions: {' '.join(IMAGE_EXTENSIONS)}"

@@ -46,13 +46,14 @@ from variegate.data.tar.walk import (
 )
 from variegate.data.yolo import objects_of_texts, yolo_rows
 from variegate.errors import DecodeError
+from variegate.io.amounts import pluralize
 from variegate.io.files import StrPath
 from variegate.io.location import Location, LocationLike, relative_names
 from variegate.threads import computed_once
 
 _INDEXING_THREADS = 16
 _NO_LABELS = "no labels"
-_FIRST_RECORDS = 100  # of which the form of all is taken
+_FIRST_RECORDS = 100  # the form of the first records applies to all
 _USES = ("objects", "rows", "mask")
 
 
@@ -99,7 +100,8 @@ class TarStore(Store):
 
 
 class _Rules(NamedTuple):
-    """Rules by which indexed shards become Samples. ``members``: what is read beside images, None for labels alone."""
+    """Rules by which indexed shards become Samples. ``members``: members to read besides images, None for labels
+    alone."""
 
     classes: tuple[str, ...]
     on_error: str
@@ -143,7 +145,7 @@ class _Rules(NamedTuple):
         )
 
     def finished(self, samples: Samples, indexes: Sequence[ShardIndex], not_kept: Sequence[str] = ()) -> Samples:
-        """With notes on the shards, and with targets."""
+        """Add notes on the shards, and targets."""
         notes = _notes_of(samples, indexes, not_kept)
         samples = replace(samples, remarks=notes)
         return samples if self.members is None else self.members.over(samples)
@@ -161,7 +163,7 @@ class _Rules(NamedTuple):
         if first is None:
             pairs = zip(shards, indexes, strict=True)
             reasons = [f"{shard}: {index.failure.reason}" for shard, index in pairs if index.failure]
-            raise SourceError(f"not one whole sample in {len(shards):,} shards: {first_names(reasons, 3)}")
+            raise SourceError(f"no complete sample in {pluralize(len(shards), 'shard')}: {first_names(reasons, 3)}")
         numbered = enumerate(zip(shards, indexes, strict=True))
         parts = [self.samples(*one, first.is_labelled, number) for number, one in numbered]
         not_kept = [str(shard) for shard, (_, is_kept) in zip(shards, found, strict=True) if not is_kept]
@@ -189,19 +191,18 @@ def _notes_of(samples: Samples, indexes: Sequence[ShardIndex], not_kept: Sequenc
     if unlabelled == number:
         lines.append(f"{_NO_LABELS}: no sample has a .cls or .json member with one; all labels are -1")
     elif unlabelled:
-        lines.append(f"{unlabelled:,} of {number:,} samples have no label")
+        lines.append(f"without a label: {unlabelled:,} of {pluralize(number, 'sample')}")
     wrong = [row for row in samples.broken if samples.columns["offsets"][row] >= 0]
     if wrong:
         first = f"{samples.row_name(wrong[0])}: {samples.broken[wrong[0]]}"
-        lines.append(f"{len(wrong):,} samples cannot be used for their labels; {first}")
+        lines.append(f"invalid labels: {pluralize(len(wrong), 'sample')}; {first}")
     if not_kept:
         lines.append(f"the index could not be written, and is made at every start: {first_names(not_kept)}")
     return lines
 
 
 class TarShards(ShardedSource):
-    """Tar archives, plain or gzip'ed, opened when an epoch comes to them. Samples, labels and ids are those by
-    index."""
+    """Tar archives, plain or gzip'ed, opened when an epoch needs them. Samples, labels and ids are those by index."""
 
     def __init__(self, shards: Sequence[Location], rules: _Rules) -> None:
         super().__init__(shards, rules.classes, rules.on_error)
@@ -251,9 +252,9 @@ def open_tar(
     members: Members | None = None,
 ) -> Samples | TarShards:
     """Open tar archives: their samples by index, or shards that are opened in epochs (``stream``; None: if they are
-    remote), with names of classes from the file beside them.
+    remote), with class names from the file next to them.
 
-    Each shard is walked over once and its index kept: beside it (``train-00.tar.index``), or in the cache folder, which
+    Each shard is read once and its index saved: next to it (``train-00.tar.index``), or in the cache folder, which
     holds copies of remote and gzip'ed shards. A sample is a key (the name up to the first dot of the base name) with an
     image member; its label is in its ``.cls`` member, or under "label", "cls" or "class" in its ``.json`` member.
 
@@ -270,7 +271,7 @@ def open_tar(
 
 
 def _sorted_shards(shards: Sequence[LocationLike]) -> list[Location]:
-    """Shards in the order of their numbers. Raises SourceError if there are none, or one is given twice."""
+    """Shards in the order of their numbers. Raises SourceError for an empty list or a duplicate."""
     locations = sorted((Location.parse(shard, chain=True) for shard in shards), key=Location.address)
     if not locations:
         raise SourceError("no shards given; expected at least one .tar file")
@@ -290,7 +291,7 @@ class Members(NamedTuple):
     reader: records.RecordReader
 
     def over(self, images: Samples) -> Samples:
-        """Images of shards, with what these members hold as targets. Labels of the images are not read."""
+        """Images of shards, with targets from these members. Labels of the images are not read."""
         store = MemberStore(self.reader.fields.exif, images, self)
         targets = records.targets_of(self.reader.fields)
         return replace(images, store=store, layout="webdataset", layout_record=store.layout_record, **targets)
@@ -299,7 +300,7 @@ class Members(NamedTuple):
         return digest_of(f"{of_shards}\0{self[:4]}\0{self.reader.fields.digest_text}")
 
     def image_among(self, extensions: Iterable[str]) -> str | None:
-        """The extension of the image, plain ones first; None if there is none."""
+        """The extension of the image, plain ones first; None without an image."""
         images = [one for one in extensions if is_image_name(f".{one}") and one not in self[:3]]
         return next((one for one in images if "." not in one), images[0] if images else None)
 
@@ -409,8 +410,8 @@ _MOST_BYTES = 8**11
 
 
 class WebDatasetShard(Shard):
-    """``<key>.cls`` holds the label (-1 for none), ``<key>.json`` the sample's id, name and class and the copy
-    (of what is packed, which has none, key and label).
+    """``<key>.cls`` holds the label (-1 for a missing label), ``<key>.json`` the sample's id, name, class and copy.
+    Packed samples have key and label instead of a copy.
 
     The run writes the names of the classes to ``classnames.txt``, where ``open_source`` looks for them. Headers are
     plain ustar without times and owners.
@@ -436,7 +437,7 @@ class WebDatasetShard(Shard):
 
 
 def tar_header(name: str, size: int) -> bytes:
-    """Of a plain file. Raises ValueError for names beyond 100 ASCII characters, and for 8 GiB and more."""
+    """The header of a regular file. Raises ValueError for names beyond 100 ASCII characters, and for 8 GiB and more."""
     if len(name) > 100 or not name.isascii() or size >= _MOST_BYTES:
         raise ValueError(f"{name}: {size:,} bytes; accepted: names of up to 100 ASCII characters, less than 8 GiB")
     begin = name.encode().ljust(100, b"\0") + b"0000644\x000000000\x000000000\0" + b"%011o\x0000000000000\0" % size
@@ -468,7 +469,7 @@ def mask_member(about: Mapping[str, Any]) -> str:
 
 
 class AnnotatedTarShard(WebDatasetShard):
-    """For each record an image, its objects in JSON or in YOLO's rows, its mask, and in ``.json`` the sample's id and
+    """For each record: an image, its objects in JSON or in YOLO's rows, its mask, and in ``.json`` the sample's id and
     name and the copy."""
 
     def __init__(self, storage: Storage, name: str, labels: Labels, about: Mapping[str, Any]) -> None:
@@ -482,7 +483,7 @@ class AnnotatedTarShard(WebDatasetShard):
         texts: dict[str, Any] = {"json": {"id": record.id, "copy": record.copy, "source": record.source}}
         self._member(record.member, record.data)
         if (name := about["objects"]) is not None:
-            # With what the member says of the sample, where it has room for that.
+            # Include the member's error, if there is room.
             lists = records.named_lists(beside.objects or {}, self._form, beside.size)
             found: Any = records.as_objects(lists) if self._form.is_list else lists
             if self._form.under is not None:

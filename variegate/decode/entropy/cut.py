@@ -1,4 +1,4 @@
-"""From a file, its entry points and a box of its picture to a smaller file with the same pixels."""
+"""Cut a JPEG, by its entry points, to a smaller file with the same pixels in a box."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _cut = entry(
     *(c_void_p, c_int64),  # the result
 )
 
-# Room for entries, or for what a header may gain; the code of a crop is at most twice as long as its file.
+# Room for entries and a longer header; the code of a crop is at most twice as long as its file.
 _MORE_ROOM = 1 << 18
 
 
@@ -80,8 +80,8 @@ def pack_file(data: bytes) -> bytes | JpegRefusal:
 def cut_out(
     data: bytes, key: int, packed: bytes | UInt8Array, box: tuple[int, int, int, int], divisor: int = 1
 ) -> Cut | None:
-    """Cut a file that holds at least ``box`` (top, left, bottom, right) of the picture out of the file of this ``key``,
-    by its ``packed`` entries, to be decoded at a scale of 1 by ``divisor``. None if no such file can be made."""
+    """Cut a JPEG to a smaller file that holds at least ``box`` (top, left, bottom, right). ``key`` and ``packed`` are
+    its entries in the index. The result is decoded at a scale of 1 by ``divisor``. None if no such file can be made."""
     file = _array_of(data)
     entries = _array_of(packed)
     buffer = _output_buffer(len(data))

@@ -1,7 +1,7 @@
 """Entropy indexes of whole data sets: entry points by the content of a file, kept in one file that is mapped to memory.
 
-Files are known by what is in them (XXH64), whatever they are called and wherever they lie: an index cannot be about
-another version of a file, and one that is out of date knows fewer files than it might, no more.
+Files are identified by a hash of their content (XXH64), wherever they are: an index never describes another version of
+a file, and an outdated index merely knows fewer files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from variegate.threads import at_fork
 SUFFIX = ".vgjpeg"
 Image_HWC = UInt8Array
 _BLOCK = 8
-# Of what is decoded otherwise, no more than this part is to be left.
+# Largest share of a picture for which cutting pays.
 WORTH_CUTTING = 0.85
 
 
@@ -84,7 +84,7 @@ class EntropyIndex:
         """Build a smaller JPEG that contains at least ``box`` (top, left, bottom, right), with the same pixels.
 
         ``divisor``: 1, 2, 4 or 8, for decoding at 1 / ``divisor`` of the scale. Returns None if the file is unknown or
-        no smaller one exists. The result lies in memory of the calling thread.
+        no smaller one exists. The result is in a buffer of the calling thread, valid until its next call.
         """
         key = key_of_file(data)
         packed = self._find(key)
@@ -156,7 +156,7 @@ class EntropyIndex:
                     self.added_bytes += len(packed)
 
     def save(self) -> None:
-        """Write all entries to the file, merged with what others have written to it since; raises WriteError."""
+        """Write all entries to the file, merged with entries that others have written since; raises WriteError."""
         with self._lock:
             added = dict(self._added)
         if not added:
@@ -173,7 +173,7 @@ class EntropyIndex:
         return {"files": len(sizes), "indexed": int((sizes > 0).sum()), "bytes": int(sizes.sum())}
 
 
-# A change of what is written, or of what is found in files, takes a new number.
+# Increase it with any change of the entries, or of the files that get some.
 _FIRST_LINE = b"variegate jpeg index 1\n"
 _ALIGNED = 64
 
@@ -192,7 +192,7 @@ NONE = _read_only(np.zeros(0, np.uint64), np.zeros(1, np.uint64), np.zeros(0, np
 
 
 def add_to(path: Path, known: Known) -> None:
-    """Write these besides what is in the file, which others may have written since. Raises WriteError."""
+    """Merge these entries with those already in the file, which other processes may have written. Raises WriteError."""
     with write_errors_name(str(path)), one_at_a_time(path.with_name(f".{path.name}.lock")):
         try:
             kept = load(path) if path.exists() else NONE

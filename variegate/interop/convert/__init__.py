@@ -1,4 +1,4 @@
-"""Pipelines of other libraries, read by class names and attributes; none of those libraries is imported."""
+"""Convert pipelines of other libraries by class names and attributes, without importing these libraries."""
 
 from variegate.interop.convert.albumentations import from_albumentations, targets_from_albumentations
 from variegate.interop.convert.report import ConversionError, ConversionReport, ConversionWarning

@@ -51,8 +51,8 @@ def from_albumentations(compose: Any, report: bool = False) -> Transform | tuple
     """Convert an Albumentations pipeline to Variegate's transforms.
 
     Args:
-        compose: an ``albumentations.Compose`` (or one of its transforms), the dict of its ``to_dict()``, or the path of
-            a JSON file with that, of AlbumentationsX 2.5 or Albumentations 2.0.
+        compose: of AlbumentationsX 2.5 or Albumentations 2.0: an ``albumentations.Compose`` (or one of its transforms),
+            the dict of its ``to_dict()``, or the path of a JSON file with that dict.
         report: also return the ``ConversionReport``: transforms that are identical, approximate (and by how much), and
             unsupported. Unsupported ones are then skipped.
 
@@ -61,7 +61,7 @@ def from_albumentations(compose: Any, report: bool = False) -> Transform | tuple
     docs/migration/albumentations.md lists the classes.
 
     Raises:
-        ConversionError: (a ValueError) for an unsupported transform, with its place, its value and what is accepted.
+        ConversionError: (a ValueError) for an unsupported transform, with its place, its value and accepted values.
         FileNotFoundError: if the file does not exist.
     """
     described = _read(compose)
@@ -194,8 +194,8 @@ def _apply_rule(rule: Rule, node: Node, name: str, described: Description) -> An
 
 
 def _converted(described: Description, path: str, builder: ReportBuilder, chosen: bool = False) -> Transform | None:
-    """One transform, or None for one that does nothing or was refused. ``chosen``: by a OneOf, so that it is certain
-    to run, except for compositions that keep their chance."""
+    """Convert one transform; None if it does nothing or was refused. ``chosen``: by a OneOf, so that it is certain to
+    run, except for compositions that keep their chance."""
     node, name = _node(described, path, builder)
     converted = None
     with node.converting(described):

@@ -35,7 +35,7 @@ _CURRENT_NAMES = {
     "shift_range": "shift_range_x shift_range_y",
     "ensure_safe_range": "ensure_safe_output",
 }
-# Arguments beside ``*_range`` that are a range if their default is one.
+# Arguments besides ``*_range`` that are a range if their default is a range.
 _RANGES = ("multiplier", "scale", "ratio", "rotate")
 # By cv2's codes.
 _INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "area", "lanczos", "bilinear", "nearest")
@@ -199,7 +199,7 @@ class Arguments:
 
 
 def _renamed(values: Values, names: Mapping[str, str]) -> dict[str, Any]:
-    """``values`` by ``names``, each of which may stand for several."""
+    """Rename ``values`` by ``names``; one name may map to several."""
     return {current: value for name, value in values.items() for current in names.get(name, name).split()}
 
 

@@ -1,4 +1,4 @@
-"""Conversion of each class of Albumentations: ``RULES``, and what to use instead of the classes in ``REFUSED``."""
+"""Conversion rules for each class of Albumentations: ``RULES``, and replacements of the classes in ``REFUSED``."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Rule:
 
     Args:
         make: a class, a pipeline, or a function of values (and of ``arguments``, the ``Arguments`` that have them).
-        names: of a class, the names of its arguments, or "name=library's name". Those of a function or a pipeline are
-            its parameters, so that only names that differ are here.
+        names: of a class, the names of its arguments, or "name=library's name". A function's or pipeline's own
+            parameters are its defaults, so that only differing names are listed.
         ignored: arguments without a meaning here.
         difference: what differs, if any, of ``targets``, or of images.
         constants: further arguments of a class.
@@ -128,7 +128,7 @@ def _pipeline(arguments: Arguments, made_by: Pipeline, **constants: Any) -> Tran
 
 
 def _photometric_distort(brightness: Pair, contrast: Pair, saturation: Pair, hue: Pair, p: float) -> Transform:
-    """In a Compose, because its probability is that of each of its parts."""
+    """A Compose, because its probability is the probability of each of its parts."""
     return Compose([color.RandomPhotometricDistort(brightness, contrast, saturation, hue, p=p)])
 
 
@@ -287,7 +287,7 @@ _MASK_BANDS = "up to 40 pixels of masks with default arguments: they become 0 in
 
 
 def _xy_masking(arguments: Arguments, erased: Any) -> Transform | None:
-    """One band of columns and one of rows."""
+    """A band of columns and a band of rows."""
     if erased != 0:
         arguments.refuse("fill", erased, "0")
     ranges = (
@@ -307,7 +307,7 @@ def _frequency_masking(arguments: Arguments, freq_mask_param: int) -> Transform 
 
 
 def _spectral_band(arguments: Arguments, axis: str, longest: int) -> Transform | None:
-    """In version 2.0 an XYMasking, whose arguments may give other numbers."""
+    """In version 2.0 an XYMasking, whose arguments may differ."""
     arguments.add_difference(_MASK_BANDS)
     numbers = arguments.value(f"num_masks_{axis}") if arguments.is_older else (1, 1)
     lengths = arguments.value(f"mask_{axis}_length") if arguments.is_older else (0, longest)
@@ -565,7 +565,7 @@ _VOLUMES = (
     "GhostingArtifact GibbsRinging GridShuffle3D KSpaceSpikeNoise MotionArtifact Pad3D PadIfNeeded3D RandomCrop3D "
     "RandomResizedCrop3D RandomRotate90_3D Resize3D StochasticConvolution ToTensor3D UniformTemporalSubsample"
 )
-# What is nearest to transforms without a rule.
+# Closest replacements of transforms without a rule.
 _NEAREST = {
     "transforms of images: there are no volumes here": _VOLUMES,
     "RandomBrightnessContrast or RandomGamma, of the whole image": "PlasmaBrightnessContrast ExposureMatching",

@@ -1,6 +1,6 @@
 """Transforms of other libraries whose arguments need arithmetic on an image's size or on drawn numbers: pipelines.
 
-Those of Albumentations have the names of its arguments; ``warp`` is the interpolation and border of a map.
+Arguments of conversions for Albumentations have its names; ``warp`` is the interpolation and border of a map.
 Descriptions name them, as ``variegate.interop.convert.drawn:crop``.
 """
 
@@ -161,7 +161,7 @@ def affine(
     turn = math.radians(uniform(*rotate))
     p = math.tan(math.radians(_draw_axis(shear, "x", 0.0)))
     q = math.tan(math.radians(_draw_axis(shear, "y", 0.0)))
-    determinant = 1 - p * q  # of the shears, both of which are negative there
+    determinant = 1 - p * q  # of the shears, which are both negative there
     x_moved, y_moved = (
         side / 2 + int(side * _draw_axis(translate_percent, axis, 0.0)) + _draw_shift(translate_px, axis)
         for side, axis in ((image.width, "x"), (image.height, "y"))
@@ -261,8 +261,8 @@ def linear(image: Any, contrast_range: Ends = (-0.2, 0.2), brightness_range: End
 
 @pipeline
 def linear_of_mean(image: Any, contrast_range: Ends = (-0.2, 0.2), brightness_range: Ends = (-0.2, 0.2)) -> Any:
-    """c x + b mean, which is (b + c) times a contrast of c / (b + c). What is cut off in between would be at the
-    end."""
+    """c x + b mean, which is (b + c) times a contrast of c / (b + c). Values clipped by the library would be at the end
+    of the range."""
     factor = 1 + uniform(*contrast_range)
     total = max(factor + uniform(*brightness_range), 1e-3)
     image = F.adjust_brightness(image, min(total, 1))

@@ -19,7 +19,7 @@ T = TypeVar("T", bound=Transform)
 
 
 class ConversionError(PolicyError):
-    """Raised for a transform that cannot be converted; names it, its argument, the value and what is accepted."""
+    """Raised for a transform that cannot be converted; names it, its argument, the value and accepted values."""
 
 
 class ConversionWarning(UserWarning):
@@ -39,7 +39,8 @@ class ConversionReport:
     """Result of each transform of a conversion, by its place in the pipeline; ``str`` returns the warning's text.
 
     ``converted``: places of identical transforms. ``approximate``: the differences of approximate ones, and their size.
-    ``refused``: for unsupported ones, which are skipped, what to use instead. ``counterparts``: the approximate ones.
+    ``refused``: unsupported transforms, which are skipped, with their replacements. ``counterparts``: the approximate
+    ones.
     """
 
     converted: tuple[str, ...]

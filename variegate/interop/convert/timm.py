@@ -61,7 +61,7 @@ Unsupported = Literal[False]
 
 @dataclass(frozen=True)
 class TimmArguments:
-    """Names and defaults are those of timm 1.0.
+    """Names and defaults follow timm 1.0.
 
     Annotated arguments are checked whatever the others are; the transforms check the rest.
     """
@@ -110,7 +110,7 @@ def from_timm(input_size: Any = 224, is_training: bool = False, **arguments: Any
 
     Args:
         input_size: as in timm: a number, (height, width), or (channels, height, width).
-        is_training: True for the random transforms of training, False for those of evaluation.
+        is_training: True for the random transforms of training, False for evaluation.
         arguments: timm's, by name and with timm's defaults: auto_augment, re_prob, re_mode, re_count, color_jitter,
             hflip, vflip, scale, ratio, interpolation, mean, std, crop_pct and the others of ``TimmArguments``.
 
@@ -204,7 +204,7 @@ class _Pipeline:
             steps.append(RandomVerticalFlip(options.vflip))
         if options.auto_augment:
             steps.append(self.policy(options.auto_augment))
-        # A policy replaces the jitter, but for timm's 3-Augment.
+        # A policy replaces the jitter, except timm's 3-Augment.
         if options.color_jitter is not None and (not options.auto_augment or "3a" in options.auto_augment):
             steps.append(self.jitter())
         if options.grayscale_prob:
@@ -214,7 +214,7 @@ class _Pipeline:
         return steps
 
     def policy(self, text: Any) -> Transform:
-        """The policy of timm's string, filled with the mean and resampled as the rest is."""
+        """The policy of timm's ``auto_augment``, with the pipeline's mean as fill and its interpolation."""
         if not isinstance(text, str):
             self.node.refuse("auto_augment", text, "None, or a string such as rand-m9-mstd0.5-inc1")
         mean = self.options.mean if isinstance(self.options.mean, tuple) else (self.options.mean,) * 3

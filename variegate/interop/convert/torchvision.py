@@ -20,8 +20,9 @@ from variegate.ops.crop import RandomCrop
 from variegate.ops.erase import RandomErasing
 from variegate.ops.output import Identity, Normalize, ToDtype
 
-# Classes of the same name, arguments and meaning here: those that only move pixels, so that they are the same on floats
-# as on levels (interpolating ones are not); those that take floats to be from 0 to 1, and cut them off there; others.
+# Classes of the same name, arguments and meaning here. First: transforms that only move pixels, so that they are equal
+# on floats and on bytes (interpolating ones are not). Second: transforms that assume floats from 0 to 1, and clip them.
+# Third: others.
 _MOVING_NAMES = (
     "RandomHorizontalFlip RandomVerticalFlip RandomCrop CenterCrop Pad RandomChannelPermutation RandomIoUCrop "
     "SanitizeBoundingBoxes ClampBoundingBoxes"
@@ -67,7 +68,7 @@ REFUSED: Mapping[str, str] = {
 }
 CONVERTED = frozenset({*SAME, *NOTHING, *_FORMATS, *_CONTAINERS, "Compose"})
 
-# Attributes that torchvision's objects have beside their arguments, and that torch.nn.Module has.
+# Attributes that torchvision's objects have besides their arguments, and torch.nn.Module's attributes.
 _IGNORED: Mapping[str, tuple[str, ...]] = {"AutoAugment": ("policies",), "ClampBoundingBoxes": ("clamping_mode",)}
 _MODULE = ("training", "call_super_init", "dump_patches", "transforms")
 _ARGUMENT_NAMES = {"options": "sampler_options"}  # of RandomIoUCrop
@@ -80,7 +81,7 @@ _FLOATS = ("float32", "float16", "bfloat16")
 _MAY_FOLLOW = ("RandomHorizontalFlip", "RandomVerticalFlip", "SanitizeBoundingBoxes", "ClampBoundingBoxes")
 
 _MIXED = "every image has a share and a partner of its own, on whole levels; one draw serves a batch in torchvision"
-# On tensors torchvision's kernels are not those for PIL images: by more than a level or two.
+# On tensors torchvision's kernels differ from its kernels for PIL images, by more than one or two values.
 _BLENDED = "border pixels: blended with the fill there, on tensors; here they are as on PIL images"
 _HUES = "0.4 levels on average, 6 at most in a photo: hues have 8 bits here, as on PIL images"
 _ROUNDED = "one or two levels: works on floats there, on levels 0..255 here, rounded after each operation"
@@ -102,7 +103,7 @@ def from_torchvision(compose: Any, report: bool = False) -> Transform | tuple[Tr
 
     Args:
         compose: a transform of ``torchvision.transforms.v2`` or ``torchvision.transforms``: a ``Compose``, with any
-            nesting, a list of transforms, or a single one. Variegate's own transforms may be part of it.
+            nesting, a list of transforms, or a single one. It may contain Variegate's own transforms.
         report: also return the ``ConversionReport``, as ``from_albumentations`` does. Unsupported transforms are then
             skipped.
 
@@ -110,7 +111,7 @@ def from_torchvision(compose: Any, report: bool = False) -> Transform | tuple[Tr
     classes.
 
     Raises:
-        ConversionError: (a ValueError) for an unsupported transform, with its place, its value and what is accepted.
+        ConversionError: (a ValueError) for an unsupported transform, with its place, its value and accepted values.
     """
     converter = _Converter(ReportBuilder())
     converter.append(compose, "")
@@ -131,7 +132,7 @@ def _children(source: Any) -> list[Any] | None:
 class _Converter:
     """Goes through a pipeline once, in order. ``white``: the value of level 255 at this stage, None on levels.
 
-    ``erasings``: erasings of floats, and how many Normalize stand before each.
+    ``erasings``: erasings of floats, each with the number of Normalize before it.
     """
 
     report: ReportBuilder
@@ -165,7 +166,7 @@ class _Converter:
                 node.add_converted()
 
     def convert(self, node: Node, source: Any, path: str) -> Transform | None:
-        """One transform, or None for one that does nothing to an image."""
+        """Convert one transform; None if it does not change images."""
         if isinstance(source, Transform):
             return source
         name = type(source).__name__

@@ -38,11 +38,11 @@ from variegate.targets.settings import Targets
 
 # Of ``plan_for``.
 OWN_LAYOUT = "auto"
-# The options of targets that make sense here; the others are those of the layout.
+# Options of targets that apply here; the others belong to the layout.
 TARGET_OPTIONS = ("mask_fill", "min_area", "min_visibility")
-# Of objects beside boxes and classes.
+# Attributes of objects besides boxes and classes.
 _PER_BOX = ("ignored", "outline")
-# By layout: what makes an output's file of annotations, and the files of the whole run.
+# By layout: functions that write an output's annotation file, and the annotation files of the run.
 _FILE_OF_OUTPUT = {"voc": voc_file, "yolo": yolo_file}
 _FILES_OF_RUN = {"coco": coco_files, "voc": voc_files, "yolo": yolo_files}
 _json = json.JSONEncoder(separators=(",", ":")).encode
@@ -55,7 +55,7 @@ class AnnotatedPlan(Plan):
     Outlines are kept whether the source gives masks of them or not.
     """
 
-    annotations: Any = None  # as they were given to ``open_source``, to open the source again
+    annotations: Any = None  # as passed to ``open_source``, to open the source again
     targets: Targets = field(default_factory=Targets)  # with ``TARGET_OPTIONS`` alone
 
     def __post_init__(self) -> None:
@@ -97,7 +97,7 @@ class AnnotatedPlan(Plan):
 
     @property
     def has_objects(self) -> bool:
-        """Every output has boxes or key points, of which there may be none."""
+        """Every output has boxes or key points, possibly none."""
         return has_objects(self.about) if self.is_sharded else not self.has_masks
 
     @property
@@ -159,7 +159,7 @@ def plan_for(
 
 
 def with_outlines(source: Samples) -> Samples:
-    """With a mask for each object that has an outline."""
+    """Add a mask for each object that has an outline."""
     if source.objects is None:
         return source
     mask = None if source.objects.shapes is None else "each"
@@ -167,7 +167,8 @@ def with_outlines(source: Samples) -> Samples:
 
 
 def _from_folder(annotations: Any, folder: str) -> Any:
-    """As JSON has it, with files by their paths from the source's folder, so that it means the same from anywhere."""
+    """The options as JSON, with paths of files relative to the source's folder, so that they are valid on any
+    machine."""
     if isinstance(annotations, Mapping):
         known = {name: _plain(value) for name, value in annotations.items()}
     elif isinstance(annotations, str | os.PathLike):

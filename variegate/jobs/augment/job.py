@@ -34,7 +34,7 @@ from variegate.workers.protocol import FatalError, Job, Result, is_devices_fault
 
 # Decoded pixels that are augmented together, at most.
 _GROUP_BYTES = 64 << 20
-# How often a sample is read before it is given up.
+# Attempts to read a sample before it is skipped.
 _READS = 3
 _INT_LABELS = Labels()
 
@@ -42,14 +42,14 @@ Image_HWC = UInt8Array
 
 
 class Decoded(NamedTuple):
-    """A sample, and those that it is mixed with."""
+    """A decoded sample and its partners."""
 
     id: int
     image: Image_HWC | bytes  # a file still, where little more than a crop of it will be decoded
     label: Any
     partners: Sequence[Decoded] = ()
     file: Any = None  # facts of it for a packing
-    targets: Mapping[str, Any] | None = None  # arrays of what belongs to places in the image
+    targets: Mapping[str, Any] | None = None  # arrays of targets
 
     @property
     def pixels(self) -> Image_HWC:
@@ -85,7 +85,7 @@ class ExpansionSpec:
     plan: Plan
     storage: Storage | None  # where whole parts are written; None: outputs are returned
     is_alone: bool = False  # in a process, where nobody else would see warnings
-    labels: Labels = _INT_LABELS  # what all labels in shards must be like
+    labels: Labels = _INT_LABELS  # the kind of all labels in shards
     is_strict: bool = False  # a part with a failed item is not written
     stamps: Stamps | None = None  # that the source's files must be like when they are read
     noted: set[str] = field(default_factory=set)  # notes that jobs of this process have given (``decode/depth.py``)
@@ -103,7 +103,7 @@ class ExpansionSpec:
 
 
 class ExpansionJob(Job):
-    """On one device, with no more threads than it was given."""
+    """Expands samples on one device, with ``threads`` threads at most."""
 
     def __init__(self, spec: ExpansionSpec, device: str, num_threads: int) -> None:
         self._spec = spec
@@ -149,7 +149,7 @@ class ExpansionJob(Job):
         return self._write_part(storage, items, iter([[(item, result.failed.get(item, made)) for item, made in pairs]]))
 
     def _write_part(self, storage: Storage, items: range, groups: Iterator[list[tuple[int, Made]]]) -> Result:
-        """-> a ``PartReport`` in the place of the first output."""
+        """-> a ``PartReport`` instead of the first output."""
         failed: dict[int, str] = {}
         try:
             with self._plan.open_part(storage, items.start // self._plan.items_per_part, self._spec.labels) as writer:
@@ -183,7 +183,7 @@ class ExpansionJob(Job):
         yield self._make(group, beat)
 
     def make(self, index: int, copy: int) -> CopyOutput:
-        """One output alone. Raises DecodeError, or ValueError where it is not taken."""
+        """Make a single output. Raises DecodeError, or ValueError where it is not taken."""
         found = self._decode(index)
         if isinstance(found, DecodeError):
             raise found
@@ -213,7 +213,7 @@ class ExpansionJob(Job):
             yield index, wanted, found
 
     def _decode(self, index: int) -> Decoded | DecodeError:
-        """A sample with its partners; itself stands in the place of one that cannot be read."""
+        """Decode a sample with its partners; the sample replaces unreadable partners."""
         own = self._decode_alone(index)
         if isinstance(own, DecodeError):
             return own
@@ -254,7 +254,7 @@ class ExpansionJob(Job):
         return Decoded(self._plan.sample_id(index), image, label, (), file, self._targets(item, index))
 
     def _targets(self, item: Any, index: int) -> Mapping[str, Any] | None:
-        """Of an item that was read; None where they are not wanted."""
+        """The targets of an item; None without annotations."""
         return None
 
     def _open(self, data: Any, name: str) -> tuple[Image_HWC | bytes, Any]:
@@ -307,7 +307,7 @@ class ExpansionJob(Job):
         return program, [output.cpu().numpy() for output in outputs]
 
     def _together(self, group: list[DecodedItem], copy: int) -> tuple[list[Decoded], dict[str, Any]]:
-        """The samples of a group, then their partners; and what the augmenter is called with beside images."""
+        """The samples of a group, then their partners; and the augmenter's arguments besides images."""
         samples = [one.decoded for one in group]
         every = samples + [partner for sample in samples for partner in sample.partners]
         given: dict[str, Any] = {"ids": [sample.id for sample in every], "epoch": self._plan.epoch, "copy": copy}
@@ -348,7 +348,7 @@ def digest_columns(data: bytes, prefix: str = "") -> dict[str, Any]:
 
 
 def _with_labels(operations: list[dict[str, Any]], sample: Decoded) -> list[dict[str, Any]]:
-    """With labels of the partners, where these are classes: with the shares they make the output's label."""
+    """Add the partners' labels if labels are classes: with the shares they make the output's label."""
     known = {partner.id: partner.label for partner in sample.partners}
     for operation in operations:
         for chain in operation.get("chains", ()):

@@ -43,8 +43,8 @@ SETTINGS = ("seed", "epoch", "copies", "layout", "format", "quality")
 
 @dataclass(frozen=True)
 class Plan:
-    """``copies`` augmented copies of every sample of a source, divided into *items*, each a sample or up to 16 copies
-    of one, and these into *parts*: a shard, or at most 256 outputs.
+    """``copies`` augmented copies of every sample of a source, divided into *items* and *parts*. An item is a sample or
+    up to 16 copies of a sample; a part is a shard, or at most 256 outputs.
 
     Raises ValueError (SourceError) naming the argument.
     """
@@ -106,7 +106,7 @@ class Plan:
 
     @property
     def items_per_part(self) -> int:
-        """It depends on the plan alone: a run may resume on other devices."""
+        """Depends on the plan alone: a run may resume on other devices."""
         if self.is_sharded:
             return max(1, self.shard_size * self._items_per_sample // self.copies)
         outputs = min(_OUTPUTS_PER_PART, max(_MIN_OUTPUTS_PER_PART, self.num_outputs // _PARTS))
@@ -146,7 +146,7 @@ class Plan:
         return OutputNames(self.source)
 
     def partners(self, indices: Int64Array) -> Int64Array:
-        """The indices of those that samples are mixed with, [N, K], the same ones as by a ``Loader``."""
+        """The indices of the partners of samples, [N, K], as in a ``Loader``."""
         number = num_partners(self.transform)
         if not number:
             return np.empty((len(indices), 0), np.int64)
@@ -156,14 +156,14 @@ class Plan:
         return int(self.source.ids(np.array([index], np.int64))[0])
 
     def sample_name(self, index: int) -> str:
-        """For people, and the manifest: of a listed folder the path within it."""
+        """The name for messages and the manifest: for a listed folder the path within it."""
         source = self.source
         return source.relative_path(index) or str(source.name(index))
 
     def written_row(
         self, index: int, id: int, copy: int, label: Any, shape: tuple[int, ...], operations: Any
     ) -> dict[str, Any]:
-        """The manifest's row of an output, but for what its bytes say. Shards add ``file`` and ``member``."""
+        """The manifest's row of an output, without its checksum. Shards add ``file`` and ``member``."""
         label = int(label) if isinstance(label, (int, np.integer)) else label
         classes = self.source.classes
         is_class = isinstance(label, int) and 0 <= label < len(classes)
@@ -205,7 +205,8 @@ class Plan:
             yield CLASS_NAMES, class_names_bytes(labels.classes)
 
     def settings(self, executor: str) -> dict[str, Any]:
-        """All that the outputs depend on, as JSON. ``executor``: its pixels may differ by a level from another's."""
+        """Everything that determines the outputs, as JSON. ``executor``: its pixels may differ by a level from
+        another's."""
         return {
             **source_settings(self.source, self.place),
             "transform": self.transform.to_dict(),
@@ -219,7 +220,7 @@ class Plan:
 
 
 def source_settings(source: Samples, place: str) -> dict[str, Any]:
-    """The settings that every run has of its source. ``place``: as it was given."""
+    """The settings that every run has of its source. ``place``: the source, unchanged."""
     return {
         "source": shown(place),
         "samples": len(source),
@@ -229,7 +230,8 @@ def source_settings(source: Samples, place: str) -> dict[str, Any]:
 
 
 def check_writable(transform: Transform, seed: int, has_boxes: bool) -> None:
-    """Raise ValueError for a policy that makes several images, or none of bytes, or chooses by boxes without any."""
+    """Raise ValueError for a policy that returns several images, or no bytes, or chooses by boxes without
+    annotations."""
     refuse_views(transform, "policy")
     try:
         end = _no_image_after(transform, seed, has_boxes)
@@ -246,6 +248,6 @@ def _no_image_after(transform: Transform, seed: int, has_boxes: bool) -> str | N
         given: dict[str, Any] = {"label": [0]} | ({"objects": [frozenset()]} if has_boxes else {})
         boxes = [[[0, 0, 4096, 4096]]] if has_boxes else None
         output = augmenter.program([(4096, 4096)], ids=[0], conditions=given, partners="batch", boxes=boxes).output
-    except ValueError:  # it takes other images; those that it does not take will be named
+    except ValueError:  # it accepts other images; samples that it refuses will be named
         return None
     return "Normalize" if output.is_float else str(output.steps[0]) if output.steps else None

@@ -1,4 +1,4 @@
-"""One output of an expansion, made again from its row in the manifest."""
+"""Remake one output of an expansion from its row in the manifest."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from variegate.transforms import from_dict
 
 
 class Replayed(NamedTuple):
-    """An output as it was recorded, and as it is made now."""
+    """A recorded output, and the output of its replay."""
 
     row: dict[str, Any]
     data: bytes  # the image file
-    is_same: bool  # all of it is as the row says
+    is_same: bool  # everything is as recorded
     mask: bytes | None = None  # the file of its mask
     targets: str | None = None  # text of the column
 
@@ -41,7 +41,7 @@ class Replayed(NamedTuple):
 
 
 def replay(manifest: StrPath, row: int, source: Any = None, exclude: StrPath | None = None) -> Replayed:
-    """Make the output of a row of a manifest again, on what made it: a GPU, where there is one. Raises SourceError.
+    """Remake the output of a manifest's row on the recorded kind of device, a GPU if there is one. Raises SourceError.
 
     ``source``, ``exclude``: where the samples, and the list of those left out, are now, if not where they were. Without
     them, the paths in the manifest are opened, if they are of this machine; addresses in it never are.
@@ -94,7 +94,7 @@ def _plan_of(manifest: Manifest, source: Any, exclude: Any) -> Plan:
             f"{manifest.place}: names an address as annotations; accepted: those of files of this machine"
         )
     opened = place_without(os.fspath(place), exclude) if isinstance(place, (str, PathLike)) else place
-    # Wrong objects were left out, or there were none.
+    # Invalid objects were skipped, or there were none.
     opened = open_by_index(opened, "skip" if is_annotated else "raise", annotations)
     if is_annotated:
         opened = with_outlines(opened)

@@ -19,6 +19,7 @@ from variegate.decode.depth import FIRST
 from variegate.decode.entropy.index import index_path
 from variegate.errors import DecodeError
 from variegate.events import OnEvent, Skipped, ignore_event
+from variegate.io.amounts import pluralize
 from variegate.io.files import StrPath
 from variegate.io.location import Location
 from variegate.jobs.augment.job import ExpansionSpec
@@ -79,10 +80,10 @@ class Expansion:
     plan: Plan
     destination: StrPath = field(repr=False)  # a folder or an address, which may hold a password
     engine: Engine
-    on_error: OnError = "skip"  # passes over samples that failed three times; "raise" ends the run at the first
+    on_error: OnError = "skip"  # skips samples that failed three times; "raise" ends the run at the first
     resume: bool = True  # False: an earlier run's outputs are replaced
     on_event: OnEvent = ignore_event  # called with ExpansionProgress and Skipped
-    stop: Event = field(default_factory=Event)  # once set, the run ends with what it has begun
+    stop: Event = field(default_factory=Event)  # once set, the run finishes started parts and ends
     index: StrPath | None = "auto"  # an entropy index, or None; "auto": what ``variegate index`` has made
     verb: ClassVar[str] = "augmenting"
 
@@ -94,7 +95,7 @@ class Expansion:
         self._devices: list[DeviceSnapshot] = []
 
     def run(self) -> Report:
-        """``self.report`` counts what was done even where this raises SourceError, DecodeError or EngineError."""
+        """``self.report`` counts finished outputs even if this raises SourceError, DecodeError or EngineError."""
         plan = self.plan
         source = plan.source
         self._check_destination()
@@ -144,7 +145,9 @@ class Expansion:
         report.repaired = parts.num_lost
         if report.repaired:
             why = "files are missing or have another size"
-            warnings.warn(f"{report.repaired:,} outputs of an earlier run are made again: {why}", stacklevel=4)
+            warnings.warn(
+                f"writing {pluralize(report.repaired, 'output')} of an earlier run again: {why}", stacklevel=4
+            )
         if parts.lost_files:
             warnings.warn(f"written again: {first_names(parts.lost_files)}", stacklevel=4)
 
@@ -186,7 +189,7 @@ class Expansion:
 
     def _record(self, result: Finished, parts: Parts) -> None:
         """Count a part that a worker has written."""
-        assert isinstance(result, FinishedItems)  # workers write parts with failed items, too
+        assert isinstance(result, FinishedItems)  # workers also write parts with failed items
         report: PartReport = result.outputs[0]
         for note in report.notes:
             self._pass_on(note)

@@ -75,7 +75,7 @@ def check_unchanged(storage: Storage, plan: Plan, stamps: Stamps | None, finishe
 
 
 def check_read(stamps: Stamps, source: Samples, index: int, num_bytes: int) -> None:
-    """Raise DecodeError naming a sample that was read, where its file is not as it was when the run began.
+    """Raise DecodeError for a sample whose file has changed since the run began.
 
     Of one behind an address it compares the number of bytes alone; Parquet files ask for themselves.
     """

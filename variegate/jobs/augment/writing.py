@@ -33,7 +33,7 @@ class ItemOutputs(NamedTuple):
     label: Any  # of the sample
 
 
-# The outputs of an item, or the reason why there are none.
+# The outputs of an item, or the reason of its failure.
 Made: TypeAlias = ItemOutputs | str
 # Calls a function with each value, perhaps in several threads.
 RunAll: TypeAlias = Callable[[Callable[[Any], object], Iterable[Any]], object]
@@ -56,7 +56,7 @@ class PartWriter(AbstractContextManager["PartWriter"]):
         self.rows: list[Row] = []
 
     def add(self, made: Iterable[tuple[int, Made]], run_all: RunAll = map, num_threads: int = 1) -> None:
-        """Add items. ``run_all``: runs the writing of files, on so many threads."""
+        """Add items. ``run_all``: runs the writing of files on a pool of threads."""
         outputs = []
         for item, found in made:
             if isinstance(found, str):
@@ -75,7 +75,7 @@ class PartWriter(AbstractContextManager["PartWriter"]):
         self.storage.sync()
 
     def __exit__(self, *_: object) -> None:
-        """Discard what was not committed."""
+        """Discard uncommitted files."""
 
     @abstractmethod
     def _write(self, outputs: Sequence[tuple[CopyOutput, Any]], run_all: RunAll, num_threads: int) -> None:

@@ -25,14 +25,14 @@ from variegate.data.storage import PRIVATE
 # What Windows takes for devices, whatever their extension.
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{name}{digit}" for name in ("com", "lpt") for digit in range(1, 10))}
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f/\\<>:"|?*\ud800-\udfff]')
-# A name may have 255 bytes on most file systems; number, copy and extension come to it.
+# A name may have 255 bytes on most file systems; number, copy and extension are appended.
 _MOST_BYTES = 230
 
 
 def output_stems(paths: Sequence[str]) -> list[str]:
     """Paths of sources -> where their outputs go, without copy number and extension; all different on any file system.
 
-    ``cat/a.jpg`` gives ``cat/a``; those that would share that keep their extensions, or else get their index.
+    ``cat/a.jpg`` gives ``cat/a``; sources whose outputs would collide keep their extensions, or else get their index.
     """
     level = [0] * len(paths)
     while True:
@@ -68,13 +68,14 @@ class OutputNames:
             self._folders = class_folders(source.classes)
 
     def folders_of_classes(self) -> list[str]:
-        """The folder of each class, also of those without images; none where outputs lie in no class folders."""
+        """The folder of each class, also of classes without images; empty if outputs are not in class folders."""
         if self._stems is None:
             return self._folders
         return [_inside(f"{name}/image").rpartition("/")[0] for name in self._class_names]
 
     def stem(self, index: int, label: Any) -> str:
-        """For ``output_path``. ``label``: as the source gives it; sources that list their files do not look at it."""
+        """The stem for ``output_path``. ``label``: as the source gives it; sources that list their files do not look at
+        it."""
         if self._stems is not None:
             return self._stems[index]
         is_class = isinstance(label, int) and label >= 0
@@ -84,7 +85,8 @@ class OutputNames:
 
 
 def class_folders(classes: Sequence[str]) -> list[str]:
-    """A folder for each class, much like its name; those that would meet on some file system get their number."""
+    """A folder per class, with a name close to the class's; names that would collide on some file system get their
+    number."""
     folders = [safe_name(name) for name in classes]
     seen: Counter[str] = Counter(map(_folded, folders))
     used = {_folded(folder) for folder in folders if seen[_folded(folder)] == 1}
@@ -100,7 +102,7 @@ def class_folders(classes: Sequence[str]) -> list[str]:
 def safe_name(name: str) -> str:
     """A name of a folder, whatever ``name`` holds: separators, "..", NUL, what Windows reserves, far too much."""
     safe = _UNSAFE.sub("_", name)
-    if safe.startswith("."):  # names that begin so are passed over when folders are listed
+    if safe.startswith("."):  # listings skip such names
         safe = f"_{safe[1:]}"
     safe = safe.encode()[:_MOST_BYTES].decode(errors="ignore")
     if safe.endswith((".", " ")):
@@ -110,7 +112,7 @@ def safe_name(name: str) -> str:
 
 
 def _inside(path: str) -> str:
-    """As it is, but for what no folder on a disk can hold and a bucket may: keys such as ``a/../../b``."""
+    """Return a path unchanged, unless no folder on a disk can hold it, such as a bucket's key ``a/../../b``."""
     parts = path.split("/")
     is_reserved = parts[0].casefold() in {*SIDECARS, PRIVATE} or len(os.fsencode(parts[-1])) > _MOST_BYTES
     if {"", ".", ".."}.isdisjoint(parts) and "\0" not in path and not is_reserved:

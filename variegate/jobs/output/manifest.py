@@ -56,7 +56,7 @@ class StoredFile(NamedTuple):
 
 
 def files_of(row: dict[str, Any]) -> list[StoredFile]:
-    """The files of a row: its shard; or its image, with a mask or annotations beside it."""
+    """The files of a row: its shard; or its image, with a mask or annotations."""
     name = row.get("file") or ""
     if row.get("shard_bytes") is not None:
         return [StoredFile(name, row["shard_bytes"], row.get("shard_sha256"))]
@@ -72,8 +72,7 @@ def write_manifest(
 ) -> int:
     """Write ``manifest.parquet``, whole or not at all -> the number of rows; equal ones give equal bytes.
 
-    ``rows``: the columns by name, ``operations`` as a list; those that are missing are null. ``files``: of the whole
-    run.
+    ``rows``: the columns by name, ``operations`` as a list; missing columns are null. ``files``: of the whole run.
     """
     import pyarrow.parquet as pq
 
@@ -93,7 +92,8 @@ def write_manifest(
 
 
 def write_checksum(storage: Storage, digest: str | None = None) -> None:
-    """Of a manifest; ``digest``: None for one that is there, whose own pages were found whole. Raises WriteError."""
+    """Write a manifest's checksum; ``digest``: None for an existing manifest, whose pages passed their checksums.
+    Raises WriteError."""
     storage.write(CHECKSUM_NAME, f"{digest or storage.sha256(MANIFEST_NAME)}  {MANIFEST_NAME}\n".encode())
 
 
@@ -124,7 +124,7 @@ class Manifest:
         return self._row(self._cached_group[1].slice(index - self._starts[group], 1).to_pylist()[0])
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """All of them, as ``row`` gives them. Raises SourceError where they cannot be read."""
+        """Iterate over all rows, each in the form of ``row``. Raises SourceError where they cannot be read."""
         for group in range(len(self._starts) - 1):
             yield from map(self._row, self._read(group).to_pylist())
 
@@ -157,7 +157,7 @@ class Manifest:
 
 
 def read_manifest(path: StrPath) -> Manifest:
-    """``path``: of the manifest or its folder; an address too. Raises SourceError where there is none."""
+    """``path``: of the manifest or its folder; an address too. Raises SourceError without a manifest."""
     import pyarrow as pa
 
     from variegate.data.parquet import open_file

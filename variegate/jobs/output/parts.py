@@ -22,7 +22,7 @@ from variegate.threads import in_order
 
 Row = dict[str, Any]
 T = TypeVar("T")
-# Rows of a manifest, in order; called once for each pass over them.
+# Returns a manifest's rows in order; called once per pass.
 Rows = Callable[[], Iterator[Row]]
 PARTS = f"{PRIVATE}/parts"
 # Columns that show whether a part is complete.
@@ -64,7 +64,7 @@ def write_record(storage: Storage, part: int, rows: Sequence[Row]) -> None:
 def read_records(
     storage: Storage, num_parts: int, parse: Callable[[int, bytes], T | None], ending: str = "json"
 ) -> Iterator[tuple[int, T]]:
-    """Records of parts, in order, as ``parse`` reads them; those are left out for which it returns None."""
+    """Yield parsed records of parts, in order, except records for which ``parse`` returns None."""
     names = (name.partition(".") for name in storage.list(PARTS))
     numbers = sorted(int(name) for name, _, kind in names if kind == ending and name.isdecimal())
 
@@ -86,7 +86,7 @@ class Parts:
     cannot be read.
 
     ``num_lost``: outputs in parts that are to be made again because files are missing or have another size.
-    ``lost_files``: files of the whole run of which the same is true.
+    ``lost_files``: missing or damaged files of the full run.
     """
 
     def __init__(self, storage: Storage, plan: PartPlan) -> None:
@@ -128,7 +128,7 @@ class Parts:
             raise SourceError(f"{self._storage.place_of(record_name(number))}: damaged; delete it, and resume")
 
     def _candidates(self) -> Iterator[tuple[int, list[Row], bool]]:
-        """Parts with complete lists of rows, first those with records."""
+        """Parts with complete lists of rows; parts with records come first."""
         for part, recorded in self._read():
             yield part, recorded, True
         if self._manifest is not None:
@@ -138,7 +138,7 @@ class Parts:
                     yield part, rows, False
 
     def _groups(self, rows: Iterator[Row]) -> Iterator[tuple[int, Iterator[Row]]]:
-        """Rows of a manifest by part. Rows that are not in order are left out."""
+        """Rows of a manifest by part. Rows out of order are skipped."""
         last = -1
         for part, together in groupby(rows, self._part_of):
             if part > last:

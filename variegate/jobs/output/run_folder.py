@@ -2,7 +2,7 @@
 
 nothing, or only names that begin with a dot    not started
 variegate.json                                  started; ``.variegate/parts`` has the records of finished parts
-variegate.json, manifest.parquet                complete; what is left of ``.variegate`` is removed
+variegate.json, manifest.parquet                complete; ``.variegate`` is removed
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ _LOCK = f"{PRIVATE}/lock"
 class RunFolder(AbstractContextManager["RunFolder"]):
     """A folder, or an address, that a run may write to until ``finish`` or ``close``.
 
-    It is locked, unless the run is complete: then it may lie on a disk that is mounted for reading. There are no locks
-    at addresses, on Windows and on some network disks; two runs at once would overwrite each other's files there.
+    It is locked, unless the run is complete: then it may be on a read-only disk. There are no locks at addresses, on
+    Windows and on some network disks; two runs at once would overwrite each other's files there.
 
     A run that makes a single ``file`` has a folder of its own (``work_folder``), which ``remove`` removes: errors name
     the file, and a run with other settings is replaced (``was_replaced``) instead of refused.
 
-    Raises SourceError if the folder holds another run or other files, or if another run is writing there now, and
-    WriteError if it cannot be written to.
+    Raises SourceError if the folder holds another run or other files, or if another run is writing there now. Raises
+    WriteError if the folder is not writable.
     """
 
     def __init__(
         self,
         spec: StrPath,
-        settings: dict[str, Any],  # what the outputs depend on; a run with others is refused
+        settings: dict[str, Any],  # settings that determine the outputs; a run with other settings is refused
         resume: bool = True,  # False: records of an earlier run are removed; its files are replaced one by one
         place: str | None = None,  # name of a setting that may differ if the source is recorded: the first value stays
         file: StrPath | None = None,
@@ -169,7 +169,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
             raise SourceError(f"{shown}: holds a run of variegate {command}; choose another folder")
         if "pixels" in here:
             check_pixel_version(shown, there.get("pixels"), SourceError)
-            if "pixels" not in there:  # the settings stay as they were written
+            if "pixels" not in there:  # the recorded settings are kept
                 here = {name: value for name, value in here.items() if name != "pixels"}
         self.settings = here
         if difference := describe_difference(there, here):
@@ -200,7 +200,7 @@ def work_folder(file: StrPath) -> Path:
 
 
 def acquire(path: StrPath, shown: str, kind: str = "folder") -> FileLock:
-    """A lock, which is not held if there are none (on Windows, on some network disks). Its file may be removed while
+    """A lock, which is not held on systems without locks (Windows, some network disks). Its file may be removed while
     it is locked. ``kind``: what ``shown`` is. Raises SourceError if this or another process holds it."""
     lock = FileLock(path)
     if os.name == "nt":  # where a locked file could not be removed
@@ -229,7 +229,7 @@ def locked(path: StrPath, shown: str, kind: str = "folder") -> Iterator[None]:
 
 
 def check_apart(source: LocationLike, destination: StrPath) -> None:
-    """Raise SourceError if the destination is the source, lies in it, or is a file."""
+    """Raise SourceError if the destination is the source, is inside of it, or is a file."""
     inner, outer = (Location.parse(place, chain=True) for place in (destination, source))
     if inner.is_url or outer.is_url:
         return

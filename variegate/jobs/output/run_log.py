@@ -1,4 +1,4 @@
-"""``RunLog``: what a run has done so far, a line of JSON for each step."""
+"""``RunLog``: the progress of a run, as JSON lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from variegate.io.durable import AppendOnlyFile, make_folder, write_errors_name
 class RunLog(AbstractContextManager["RunLog"]):
     """An append-only log. ``entries``: the values of an earlier process; a torn or damaged line ends them.
 
-    ``is_synced``: what was appended outlasts a power failure too. Raises WriteError naming ``path``.
+    ``is_synced``: appended lines survive a power failure. Raises WriteError naming ``path``.
     """
 
     def __init__(self, path: Path, is_synced: bool = True) -> None:

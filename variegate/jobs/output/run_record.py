@@ -1,4 +1,4 @@
-"""Settings of a run, and the files of its source as it saw them, by which a run that goes on is known to be the same.
+"""Settings of a run and stamps of its source files, which identify the run when it resumes.
 
 ``variegate.source`` is a Parquet file not called so, since readers take all such files of a folder for data.
 """
@@ -32,7 +32,7 @@ def write_settings(storage: Storage, settings: dict[str, Any]) -> None:
 
 
 def read_settings(storage: Storage) -> dict[str, Any]:
-    """Raises SourceError where they are damaged, FileNotFoundError where there are none."""
+    """Raises SourceError for damaged settings, FileNotFoundError without settings."""
     place = storage.place_of(SETTINGS_NAME)
     try:
         settings = json.loads(storage.read(SETTINGS_NAME))
@@ -67,14 +67,14 @@ def _values(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _named(name: str, text: str | None) -> str:
-    """The end of a long value tells more: paths often begin alike."""
+    """A long value is shortened at its beginning, because paths often begin alike."""
     if text is None:
         return f"no {name}"
     return f"{name} {text}" if len(text) <= _LONGEST_VALUE else f"{name} ...{text[3 - _LONGEST_VALUE :]}"
 
 
 def write_source(storage: Storage, stamps: Stamps) -> None:
-    """It lasts when this returns. Raises WriteError."""
+    """The file is durable on return. Raises WriteError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -97,7 +97,7 @@ def write_source(storage: Storage, stamps: Stamps) -> None:
 
 
 def read_source(storage: Storage) -> Stamps | None:
-    """None where there is none, as of earlier versions. Raises SourceError for a damaged one."""
+    """None if missing, as in earlier versions. Raises SourceError for a damaged one."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -106,7 +106,7 @@ def read_source(storage: Storage) -> Stamps | None:
     except FileNotFoundError:
         return None
     try:
-        # In this thread: those of read_table may be at work still when a command that is refused ends.
+        # In this thread: threads of read_table may still run when a refused command ends.
         table = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True).read(use_threads=False)
         if table.schema.names != list(_TYPES):
             raise ValueError(f"columns {', '.join(table.schema.names)}")
@@ -135,7 +135,7 @@ def describe_changed(was: Stamps, now: Stamps, files: Int64Array) -> str:
 
 
 def describe_other(was: Stamps, now: Stamps) -> str:
-    """Files that are new, and those that are gone; else those that have changed; "" where all are the same."""
+    """Describe new and missing files, or else changed files; "" if the files are the same."""
     before = set(was.names)
     here = set(now.names)
     found = []

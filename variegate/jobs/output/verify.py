@@ -28,7 +28,7 @@ from variegate.jobs.output.run_record import (
 from variegate.threads import default_threads, in_order
 
 _REMOTE_THREADS = 16
-_INDEX = ".tar.index"  # what readers put beside shards
+_INDEX = ".tar.index"  # readers write it next to shards
 _COLUMNS = (
     "file",
     "status",
@@ -54,7 +54,7 @@ class Problem(NamedTuple):
 
 @dataclass
 class Verified:
-    """``outputs``: how many the manifest lists as written; ``good``: those that are as it says."""
+    """``outputs``: number of outputs that the manifest lists as written; ``good``: number of outputs that match it."""
 
     outputs: int = 0
     good: int = 0
@@ -66,7 +66,7 @@ class Verified:
 
 
 def verify(spec: StrPath, threads: int | None = None, on_event: OnEvent = ignore_event) -> Verified:
-    """Compare what is there with the manifest. Nothing is changed. Raises SourceError where no run has been.
+    """Compare the files with the manifest. Nothing is changed. Raises SourceError where no run has been.
 
     ``on_event``: called with ``Progress`` of outputs.
     """
@@ -115,7 +115,7 @@ def delete_damaged(spec: StrPath, verified: Verified) -> list[str]:
 
 
 def _has_its_checksum(storage: Storage, problems: list[Problem]) -> bool:
-    """False if the manifest is not the one that was written, as far as it is known."""
+    """False if the manifest is known to differ from the one written."""
     try:
         text = storage.read(CHECKSUM_NAME)
     except FileNotFoundError:
@@ -128,7 +128,7 @@ def _has_its_checksum(storage: Storage, problems: list[Problem]) -> bool:
 
 
 def _record_problems(storage: Storage, manifest: Manifest) -> Iterator[Problem]:
-    """Settings that are not those of the manifest, and a record of the source that cannot be read."""
+    """Check that settings match the manifest and the record of the source is readable."""
     try:
         if describe_difference(read_settings(storage), manifest.settings):
             yield Problem(SETTINGS_NAME, "not the settings that the manifest has", "damaged")
@@ -143,14 +143,14 @@ def _record_problems(storage: Storage, manifest: Manifest) -> Iterator[Problem]:
 
 
 class _Output(NamedTuple):
-    """An output with the file beside it, a shard with ``number`` outputs, or a file of the whole run with none."""
+    """An output with its sidecar, a shard with ``number`` outputs, or a file of the full run with none."""
 
     number: int
     files: list[StoredFile]
 
 
 def _check_outputs(storage: Storage, manifest: Manifest, expected: set[str], threads: int | None) -> Iterator[Verified]:
-    """In their order, with a bounded number under way."""
+    """Yield results in order, with a bounded number in flight."""
     tasks = _tasks(storage, manifest, expected)
     threads = threads or (_REMOTE_THREADS if storage.is_remote else default_threads())
     with ThreadPoolExecutor(threads, "variegate-verify") as pool:
@@ -169,7 +169,7 @@ def _tasks(storage: Storage, manifest: Manifest, expected: set[str]) -> Iterator
 
 
 def _outputs(manifest: Manifest, is_sharded: bool) -> Iterator[_Output]:
-    """Raises SourceError where rows are not those that the settings ask for."""
+    """Raises SourceError for rows that do not match the settings."""
     rows = _written(manifest)
     if is_sharded:
         for _, together in groupby(rows, lambda row: row["file"]):
@@ -181,7 +181,7 @@ def _outputs(manifest: Manifest, is_sharded: bool) -> Iterator[_Output]:
 
 
 def _written(manifest: Manifest) -> Iterator[Row]:
-    """The rows of outputs. Raises SourceError where rows are not those that the settings ask for."""
+    """The rows of outputs. Raises SourceError for rows that do not match the settings."""
     copies = manifest.settings.get("copies")
     samples = manifest.settings.get("samples")
     if isinstance(copies, int) and isinstance(samples, int) and len(manifest) != copies * samples:
@@ -196,7 +196,7 @@ def _written(manifest: Manifest) -> Iterator[Row]:
 
 
 def _others(storage: Storage, folder: str, expected: set[str]) -> Iterator[str]:
-    """Files that are not expected; names that begin with a dot are passed over, as sources pass over them."""
+    """Unexpected files; names that begin with a dot are skipped, as in sources."""
     for entry in storage.list(folder):
         name = f"{folder}/{entry}" if folder else entry
         if entry.startswith("."):

@@ -1,1 +1,1 @@
-"""One image on many devices: bands of lines of each pass are tasks of an engine."""
+"""One image on many devices: bands of lines of each pass are an engine's tasks."""

@@ -18,7 +18,7 @@ from variegate.arrays import AnyArray
 class SharedArray:
     """An array in memory without a name, which is freed when no process has it open or mapped, however they end.
 
-    ``descriptor``: of the memory, in the process that made it and in those that inherit it.
+    ``descriptor``: of the memory, in the process that created it and in processes that inherit it.
     """
 
     descriptor: int
@@ -71,7 +71,7 @@ def num_bytes(shape: tuple[int, ...], dtype: str) -> int:
 
 
 def flush(array: AnyArray) -> None:
-    """Write what was changed of a mapped file, so that other machines see it. Other arrays need nothing."""
+    """Write changes of a mapped file to disk, so that other machines see them. Other arrays need nothing."""
     base: Any = array
     while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
         base = base.base

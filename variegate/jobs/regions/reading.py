@@ -28,7 +28,7 @@ _PACKAGES = {".tif": "tifffile", ".tiff": "tifffile", ".zarr": "zarr"}
 _ACCEPTED_TIFF = "8-bit gray, RGB or up to 32 channels side by side"
 # Characters of another package's reason.
 _LONGEST = 300
-# What a file may claim: sides, bytes of a chunk (each is read as a whole), and decoded bytes for each of a TIFF.
+# Limits on a file's claims: sides, bytes of a chunk (each is read at once), and decoded bytes for each byte of a TIFF.
 _MOST_SIDE = 1 << 30
 _MOST_CHUNK = 1 << 29
 _MOST_RATIO = 100_000
@@ -81,7 +81,7 @@ class ImageFile:
             return _OPENERS.get(suffix, _open_tiff)(self.path, package)
         except SourceError:
             raise
-        except Exception as error:  # of Python's parser, too
+        except Exception as error:  # also of Python's parser
             accepted = "accepted: a Zarr array, no group of several" if suffix == ".zarr" else ""
             raise _unreadable(self.path, error, accepted) from error
 
@@ -264,7 +264,7 @@ def _check_chunk(path: str, sides: tuple[int, int], channels: int) -> None:
 
 
 def imported(path: str) -> Any:
-    """The package for files of that name; None for .npy. Raises ImportError saying what to install."""
+    """The package for files of that name; None for .npy. Raises ImportError with the package to install."""
     if (package := _PACKAGES.get(Path(path).suffix.lower())) is None:
         return None
     try:

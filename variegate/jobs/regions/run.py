@@ -1,4 +1,4 @@
-"""One image on several devices: ``ImageRun`` has workers run its steps, band by band."""
+"""Augment one image on several devices: ``ImageRun`` has workers run its steps, band by band."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BEGUN = "begun"
 
 @dataclass
 class ImageRun:
-    """One image, one result, in ``total`` bands of all steps."""
+    """One image and one result, in ``total`` bands over all steps."""
 
     engine: Engine
     work: MapSpec
@@ -53,7 +53,7 @@ class ImageRun:
     resume: bool = True
 
     def __post_init__(self) -> None:
-        """Raises ValueError, SourceError or ImportError for what is not accepted, before anything is written."""
+        """Raises ValueError, SourceError or ImportError for invalid arguments, before anything is written."""
         self.tile = integer("tile", self.tile, 1, MOST_TILE)
         if "bfloat16" in str(self.work.dtype):
             raise ValueError("dtype: got bfloat16, which arrays do not have; accepted: float32 or float16")
@@ -75,7 +75,7 @@ class ImageRun:
 
             refuse_regions(program)
         self.dtype = np.dtype(program.output.dtype if program.output.is_float else "uint8")
-        # A pass writes its result where it belongs: what comes out in other numbers is written by a step of its own.
+        # A pass writes into the result; a conversion to another dtype is a separate step.
         is_mapped = self.out is None or self.out.lower().endswith(".npy")
         self.plan = Steps(program, shape, self.tile, is_mapped and self.dtype != np.float16, is_cuda)
         self.shape = self.plan.made
@@ -101,7 +101,7 @@ class ImageRun:
                     raise EngineError(f"out: got None for {size}, more than memory holds; accepted: a file") from None
             result = ResultFile(os.path.abspath(self.out), self.shape, self.dtype.name, self.tile)
             settings = self._settings()
-            # Of an image in memory, nothing tells whether it is the same. A result may have got its name already.
+            # Nothing identifies an image in memory. A result may have got its name already.
             resume = self.resume and settings["source"] is not None and result.partial.exists()
             try:
                 if not result.folder.exists():
@@ -239,7 +239,7 @@ class _Rounds:
             bands = {first + i: Band(number, *lines) for i, lines in enumerate(step.bands())}
             first += len(bands)
             yield from self._step({item: band for item, band in bands.items() if item not in self._done})
-        # Whoever asks for more finds that all of it is in: see ``drive``.
+        # Consumers that request more find that all of it is submitted: see ``drive``.
 
     def _step(self, bands: dict[int, Band]) -> Iterator[tuple[int, int, list[Band]]]:
         left = sorted(bands)
@@ -271,7 +271,7 @@ def _copied(image: AnyArray, into: AnyArray, feed: Iterator[Any]) -> Iterator[An
 
 
 def pixel_file(image: Any) -> reading.PixelFile:
-    """Open what ``map_image`` takes. Raises TypeError, ValueError or SourceError naming what is accepted."""
+    """Open what ``map_image`` takes. Raises TypeError, ValueError or SourceError naming accepted values."""
     if isinstance(image, (str, os.PathLike)):
         return reading.file_of(image)
     if not isinstance(image, np.ndarray):
@@ -288,7 +288,7 @@ def pixel_file(image: Any) -> reading.PixelFile:
 
 
 def _stamp_of(image: reading.PixelFile) -> Any:
-    """Stamp of a file; None for an image in memory, of which nothing is taken up."""
+    """The stamp of a file; None for an image in memory, for which nothing is resumed."""
     path = getattr(image, "path", None)
     if path is None:
         return None

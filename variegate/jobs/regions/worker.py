@@ -60,7 +60,7 @@ class BandSpec:
 
 
 class BandJob(Job):
-    """On one device; each thread makes a band. ``on``: a ``DeviceBands``, where there is one already."""
+    """Makes bands on one device, each thread a band. ``on``: an existing ``DeviceBands``, if there is one."""
 
     def __init__(self, spec: BandSpec, device: str, num_threads: int, on: Any = None) -> None:
         self._spec = spec

@@ -82,7 +82,7 @@ class ResultFile:
             return MappedFile(os.path.abspath(self.partial), self.shape, self.dtype, file.tell())
 
     def open(self) -> WriteBand:
-        """For one worker. Bands begin at multiples of ``tile``."""
+        """Open for a single worker. Bands begin at multiples of ``tile``."""
         writers = {".npy": self._open_npy, ".zarr": self._open_zarr}
         return writers.get(self.suffix, self._open_tiff)()
 
@@ -112,7 +112,7 @@ class ResultFile:
         return written_into(imported(self.path).open_array(str(self.partial), mode="r+"))
 
     def finish(self) -> None:
-        """Give it its name, in the place of what had it before."""
+        """Rename it to its final name, replacing an existing file."""
         if self.suffix == ".zarr" and os.path.isdir(self.path):
             before = self.folder / "before.zarr"
             remove(before)
@@ -147,7 +147,7 @@ def checked_result(path: StrPath, tile: int) -> str:
 
 
 def reserve(path: Path, begin: int, size: int) -> None:
-    """Room for so many bytes from ``begin`` on, as a mapped file that finds none ends the process."""
+    """Reserve disk space from ``begin`` on, because writing to a mapped file without space kills the process."""
     with open(path, "ab") as file:
         os.ftruncate(file.fileno(), begin + size)
         if hasattr(os, "posix_fallocate"):

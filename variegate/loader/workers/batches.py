@@ -34,7 +34,7 @@ BatchFuture = Future[BatchReport]
 
 
 class _Stopped(Exception):
-    """Nobody wants any more of what the workers do."""
+    """Raised in the feed when the batches are no longer needed."""
 
 
 class Fleet:
@@ -58,7 +58,7 @@ class Fleet:
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._queue: Queue[tuple[int, BatchTask] | None] = Queue()
-                self._futures: dict[int, BatchFuture] = {}  # by the number of the first row among those of all batches
+                self._futures: dict[int, BatchFuture] = {}  # by the number of the first row, counted over all batches
                 self._num_rows = 0
                 self._is_stopped = threading.Event()
                 self._thread = threading.Thread(target=self._run, name="variegate-workers", daemon=True)
@@ -91,7 +91,7 @@ class Fleet:
             ):
                 if not isinstance(made, FailedItem):
                     futures.pop(made.start).set_result(made.outputs[0])
-                elif (future := futures.pop(made.item, None)) is not None:  # its further rows have failed, too
+                elif (future := futures.pop(made.item, None)) is not None:  # its further rows have failed as well
                     future.set_exception(EngineError(f"a batch cannot be made: {made.reason}"))
                 del made  # must not stay in memory while the next batch is awaited
         except _Stopped:
@@ -123,8 +123,8 @@ class Fleet:
 class WorkerBatches:
     """The steps of epochs, made by a fleet.
 
-    ``depth``: batches begun ahead of the one that the consumer has: so many that each worker has one, and one waits for
-    the next idle worker. 0 makes each when it is asked for.
+    ``depth``: batches in flight beyond the consumer's: one per worker, and one for the next idle worker. 0 makes each
+    when it is asked for.
     """
 
     def __init__(self, fleet: Fleet, options: LoaderOptions, order: EpochOrder) -> None:
@@ -136,7 +136,8 @@ class WorkerBatches:
     def steps(
         self, plans: Iterator[StepPlan], epoch: int, times: StageTimes, given: ConditionsOfIds | None
     ) -> tuple[Iterator[Waiting], Callable[[], None], MakeBatch]:
-        """The steps of an epoch, what ends them, and what has a worker make a batch of one, and waits for it."""
+        """The steps of an epoch, a function that stops them, and a function that has a worker make a step's batch and
+        waits for it."""
         begun: list[BatchFuture] = []
 
         def make(plan: StepPlan) -> BatchResult:
@@ -193,7 +194,7 @@ def begin(
     )
     shared = uuid.uuid4().hex if is_shared else None
     spec = BatchSpec(sent, targets, cache, shared, sharing=len(places.devices))
-    # Others may take any time to start once so many are ready.
+    # With this many ready, the other workers may take any time to start.
     enough = places.fewest if places.fewest < len(places.devices) else Rules.min_ready_workers
     rules = Rules(ordered=False, min_ready_workers=enough)
     return WorkerBatches(Fleet(places.devices, rules, lambda: places.open(spec)), options, order)

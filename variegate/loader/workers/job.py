@@ -1,7 +1,7 @@
 """Batches as workers make them: together, or row by row if the device has no room or a row may end its worker.
 
-A row depends on nothing but its sample, its partners and (seed, epoch, id, copy), so that it may be made anywhere, and
-with any others. What one row decides for others, such as the shape of the batch, is decided when rows are joined.
+A row depends only on its sample, its partners and (seed, epoch, id, copy), so that any worker may make it, in any
+batch. Decisions that one row makes for others, such as the shape of the batch, are made when rows are joined.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from variegate.workers.protocol import Job, Result, error_line, is_devices_fault
 
 @dataclass
 class BatchTask(Sequence[int]):
-    """A batch as it is sent to a worker; slices are some of its rows.
+    """A batch to be sent to a worker; slices are ranges of its rows.
 
     ``conditions``: ids, sorted, and the conditions of each.
     """
@@ -71,7 +71,8 @@ class BatchReport:
 
 @dataclass(frozen=True)
 class BatchSpec:
-    """A loader as its workers need it: ``options`` without what is asked in the loader's own process.
+    """A loader's settings for its workers: ``options`` without the sampler and the weights, which only the loader's
+    process uses.
 
     ``cache``: one for all workers, where they are threads; else ``sharing`` processes share one by the name ``shared``.
     """
@@ -87,7 +88,7 @@ class BatchSpec:
 
 
 class BatchJob(Job):
-    """On one device."""
+    """Makes batches on one device."""
 
     def __init__(self, spec: BatchSpec, device: str, num_threads: int) -> None:
         options = spec.options

@@ -53,7 +53,7 @@ class WorkerPlaces:
         return self.options.workers == "thread"
 
     def open(self, spec: JobSpec) -> WorkerPool:
-        """No worker is started yet."""
+        """Open without starting a worker."""
         workers = self.options.workers
         if not isinstance(workers, RayWorkers):
             return open_pool("thread" if self.are_threads else "process", spec, self.devices, self.num_threads)

@@ -117,7 +117,7 @@ def _described(text: str) -> Any:
 
 
 def cards_of(transform: Transform) -> list[dict[str, Any]]:
-    """One for each transform in a row."""
+    """A card for each transform in a row."""
     if isinstance(transform, Compose):
         return [card for each in transform.transforms for card in cards_of(each)]
     if isinstance(transform, Identity):

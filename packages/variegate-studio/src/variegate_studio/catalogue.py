@@ -19,7 +19,7 @@ from variegate.ops.schema import Around, OneOf, OrNone, Range
 from variegate.policies.schedule import PUBLISHED_SCHEDULES
 from variegate.policies.spaces import SPACES
 
-# The modules of each group's operations, in the order of the catalogue.
+# The modules of each group's operations, in the order of the catalog.
 _MODULES = {
     "Flips and crops": ["crop", "resize", "sizes", "finish"],
     "Geometry": ["geometry", "deform"],
@@ -36,7 +36,7 @@ _MODULES = {
 _GROUPS = {module: group for group, modules in _MODULES.items() for module in modules}
 _ORDER = [*_MODULES, "Your own"]
 FORMATS = {"ConvertImageDtype", "Normalize", "PILToTensor", "ToDtype", "ToImage", "ToPureTensor", "ToTensor"}
-# Operations without a picture of their own, and those with arguments that a card cannot hold.
+# Operations without a picture of their own, and operations with arguments that a card cannot hold.
 _EXCLUDED = {
     *(FORMATS - {"Normalize"}),
     "AdaptiveRandAugment",
@@ -104,7 +104,7 @@ _STARTS: dict[str, dict[str, Any]] = {
 }
 
 
-# What an argument begins with that is None by default, where its slider begins and ends.
+# Start values of arguments that are None by default, and the bounds of their sliders.
 _SUGGESTED: Mapping[str, tuple[Any, float, float]] = {
     "scale": ((0.8, 1.2), 0.1, 3.0),
     "shear": (10.0, -60.0, 60.0),
@@ -173,7 +173,7 @@ def _entry(name: str, cls: type[Transform]) -> dict[str, Any]:
 
 
 def new_card(name: str) -> dict[str, Any]:
-    """With what has no default; certain to do something, where a chance of its own would leave images as they are."""
+    """Set required arguments; probability 1, so that the preview shows the operation."""
     cls = Transform.registry[name]
     arguments = {argument: start[0] if isinstance(start, tuple) else start for argument, start in _starts(cls).items()}
     if has_chance(cls):
@@ -200,7 +200,7 @@ def has_chance(cls: type[Transform]) -> bool:
 
 
 def _starts(cls: type[Transform]) -> dict[str, Any]:
-    """Of an operation of a user's: the middle of its range."""
+    """Start values for an operation of the user: the middle of its range."""
     if cls.__name__ in _STARTS or cls._typical_range is None:
         return _STARTS.get(cls.__name__, {})
     required = [field.name for field in dataclasses.fields(cls) if field.default is dataclasses.MISSING]  # type: ignore[arg-type]
@@ -295,7 +295,7 @@ def _kind(name: str, start: Any, hint: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """For JSON; None in place of what it cannot hold."""
+    """Convert to JSON; None for values that JSON cannot hold."""
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError):

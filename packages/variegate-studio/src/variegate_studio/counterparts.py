@@ -1,4 +1,4 @@
-"""Runs a transform of another library, where that is installed, to be seen next to what stands for it here."""
+"""Runs a transform of another library, if installed, to compare it with its counterpart."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _torchvision(written: Any, img_HWC: Image_HWC) -> _Draw:
 
 
 def _checked(made: Any) -> Image_HWC:
-    """Raises ValueError for what is no picture."""
+    """Raises ValueError unless it is a picture."""
     if not isinstance(made, np.ndarray) or made.dtype != np.uint8 or made.ndim not in (2, 3) or made.size == 0:
         raise ValueError("gave no uint8 image")
     return np.ascontiguousarray(made if made.ndim == 3 else made[:, :, None])

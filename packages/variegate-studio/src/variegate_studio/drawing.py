@@ -50,7 +50,7 @@ class Cancelled(Exception):
 
 
 class Studio:
-    """Draws what a page asks for. Methods may be called by several threads; each takes a core."""
+    """Draws the pictures that a page requests. Methods may be called by several threads; each takes a core."""
 
     def __init__(self, photos: Photos) -> None:
         self.photos = photos
@@ -85,7 +85,7 @@ class Studio:
         return self._pictures.get(address)
 
     def _addresses(self, request: GridRequest) -> Callable[[int], str]:
-        """The beginning of those of the row of an image; its pictures are numbered from the original, 0, on."""
+        """The prefix of a row's picture addresses; its pictures are numbered from the original, 0."""
         named = policy_hash(request.transform)
         self._policies.put(named, request.transform, 1)
         policy = f"{PIXEL_VERSION}-{named}-{request.side or 0}"
@@ -109,7 +109,7 @@ class Studio:
             "height": height,
         }
 
-    # -- what a page asks for ----------------------------------------------------------------------------------
+    # -- requests of a page --------------------------------------------------------------------------------------------
 
     def grid(self, body: Any, proceed: Callable[[], None]) -> dict[str, Any]:
         """Originals and draws. Raises CardError, DecodeError, Cancelled."""
@@ -175,7 +175,7 @@ class Studio:
         return {"rows": rows}
 
     def thumbnails(self, body: Any) -> dict[str, Any]:
-        """Every operation at a middling strength, of those that need nothing that an image alone lacks."""
+        """Every operation at medium strength, if it needs an image only."""
         side = read_integer(body, "size", 224, 16, 256)
         index = read_integer(body, "image", 0, 0, self.photos.count - 1)
         image = self.photos.get(index, side)
@@ -199,7 +199,7 @@ class Studio:
         found = {}
 
         def pictures(made: list[Image_HWC]) -> list[dict[str, Any]]:
-            """By addresses of their bytes: nothing else says which version of a library drew them."""
+            """Pictures by the digest of their bytes, because a library's version is unknown."""
             named = []
             for img_HWC in made:
                 jpeg = to_jpeg(img_HWC)

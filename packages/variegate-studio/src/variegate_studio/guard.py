@@ -38,12 +38,12 @@ class Guard:
         await answer(scope, receive, _with_headers(send))
 
     def _answer(self, request: Request) -> Response | None:
-        """None for what may pass."""
+        """None if the request may pass."""
         origin = request.headers.get("origin")
         own = {f"http://{host}" for host in self._hosts}
         if request.headers.get("host") not in self._hosts or (origin and origin not in own):
             return PlainTextResponse("not from here", 403)
-        # In the path: what prints addresses leaves out queries, which often hold secrets of storage.
+        # In the path, because programs that print addresses omit queries, which often hold secrets of storage.
         if (path := request.url.path).startswith(ENTER):
             if not self._is_right(path.removeprefix(ENTER)):
                 return PlainTextResponse("wrong token; open the address that the command printed", 403)

@@ -37,11 +37,11 @@ def studio(
         port: of 127.0.0.1; 0 for any that is free.
 
     Returns:
-        A server with the ``url`` of the page, which a notebook shows as a frame. The address holds a token; nobody gets
-        in without it, and nothing leaves this machine.
+        A server with the ``url`` of the page, which a notebook shows as a frame. The address holds a token, without
+        which every request is refused, and no data leave this machine.
 
     Raises:
-        SourceError, DecodeError, PolicyError, ValueError, OSError: naming the argument and what is accepted.
+        SourceError, DecodeError, PolicyError, ValueError, OSError: naming the argument and accepted values.
     """
     port = integer("port", port, 0, 65535)
     size = None if size is None else integer("size", size, 16, 1024)

@@ -57,7 +57,7 @@ _POSITIONS = {
     "LongestMaxSize": ("max_size",),
     "SmallestMaxSize": ("max_size",),
 }
-# Ranges of Albumentations of which a number is both ends, with either sign. Numbers for other ranges are refused.
+# Ranges of Albumentations for which a number means (-number, number). Numbers for other ranges are refused.
 _SYMMETRIC = (
     "limit shift_limit scale_limit rotate_limit brightness_limit contrast_limit distort_limit hue_shift_limit "
     "sat_shift_limit val_shift_limit r_shift_limit g_shift_limit b_shift_limit"
@@ -91,7 +91,7 @@ class Call:
         return self.text
 
     def bind(self, names: tuple[str, ...]) -> dict[str, Any]:
-        """All arguments by name: those without one are called ``names``."""
+        """All arguments by name: positional ones are named by ``names``."""
         if len(self.arguments) > len(names):
             raise ConversionError(self.name, self.text, "arguments by their names")
         return {**dict(zip(names, self.arguments, strict=False)), **self.named}
@@ -204,7 +204,7 @@ def _convert(call: Call) -> tuple[Transform, ConversionReport]:
 
 
 def _library_of(call: Call) -> str:
-    """By the imports, or else the library that has the most of the classes."""
+    """Find the library by the imports, or else by the number of known classes."""
     calls = list(_calls(call))
     named = {"torchvision" if each.library == "torch" else each.library for each in calls} - {""}
     if len(named) > 1:
@@ -226,7 +226,7 @@ def _calls(value: Any) -> Iterator[Call]:
 
 
 def _to_description(value: Any) -> Any:
-    """As Albumentations' ``to_dict()`` describes the pipeline."""
+    """Convert to the form of Albumentations' ``to_dict()``."""
     if isinstance(value, (list, tuple)):
         return [_to_description(each) for each in value]
     if not isinstance(value, Call):
@@ -244,7 +244,7 @@ def _to_description(value: Any) -> Any:
 
 
 def _to_object(value: Any) -> Any:
-    """As torchvision's object: of a class of that name, with an attribute for each argument."""
+    """Convert to the form of torchvision's object: a class of that name, with an attribute for each argument."""
     if isinstance(value, (list, tuple)):
         return type(value)(_to_object(each) for each in value)
     if not isinstance(value, Call):
@@ -275,7 +275,7 @@ def _to_object(value: Any) -> Any:
 
 
 def _to_own_description(value: Any) -> Any:
-    """As ``to_dict`` describes Variegate's transforms."""
+    """Convert to the form of ``to_dict`` of Variegate's transforms."""
     if isinstance(value, (list, tuple)):
         return [_to_own_description(each) for each in value]
     if not isinstance(value, Call):

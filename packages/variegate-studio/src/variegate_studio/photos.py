@@ -20,7 +20,7 @@ from variegate.io.recent import RecentValues
 from variegate.ops.sizes import LongestMaxSize
 from variegate_studio.pictures import to_jpeg
 
-MOST_SIDE = 1024  # of an image as it is shown; larger ones are scaled down to it first
+MOST_SIDE = 1024  # pixels of a displayed image; larger images are scaled down first
 _MOST_BYTES = 256 << 20
 THUMBNAIL = 96
 ORDERS = ("source", "name", "class", "random")
@@ -51,13 +51,13 @@ class Photos:
 
     @property
     def key(self) -> str:
-        """Of this source among others of its name."""
+        """Key of this source among sources of the same name."""
         where = "" if self.place is None else os.path.abspath(str(self.place))
         return hashlib.sha256(where.encode(errors="replace")).hexdigest()[:12]
 
     @property
     def source(self) -> Any:
-        """Of all images; None for one alone, and for those of this package."""
+        """The source of all images; None for a single image and for the package's photos."""
         return self._choice.source
 
     @property
@@ -86,7 +86,7 @@ class Photos:
         return self._recent.put((index, side), image, image.img_HWC.nbytes)
 
     def thumbnail(self, index: int, side: int) -> bytes:
-        """A JPEG; a gray square in the place of an image that cannot be read."""
+        """A JPEG; a gray square for an unreadable image."""
         try:
             pixels = self.get(index, side).img_HWC
         except DecodeError:
@@ -141,7 +141,7 @@ class Photos:
         return labels if isinstance(labels, np.ndarray) and labels.dtype.kind == "i" and self.classes else None
 
     def address(self, index: int, side: int) -> str:
-        """Of ``thumbnail``."""
+        """The address of ``thumbnail``."""
         return f"/t/{side}/{index}-{self.stamp(index)}"
 
     def title(self, index: int) -> str:
@@ -151,7 +151,7 @@ class Photos:
         return str(source.relative_path(index) or source.name(index))
 
     def stamp(self, index: int) -> str:
-        """Of the file that holds the image: it changes whenever that does."""
+        """Stamp of the image's file, which changes with the file."""
         source = self._choice.source
         path = self.place if source is None else source.name(index).file
         try:
@@ -163,7 +163,7 @@ class Photos:
 
 
 def _scaled(image: Chosen, side: int) -> Chosen:
-    """With its boxes, masks and points."""
+    """Scale an image with its boxes, masks and points."""
     sample = {"image": image.img_HWC, **{name: each for name, each in (image.targets or {}).items() if name in DRAWN}}
     made = Augmenter(LongestMaxSize(side), layout="NHWC")([sample], ids=[0])[0]
     img_HWC = made.pop("image").numpy()

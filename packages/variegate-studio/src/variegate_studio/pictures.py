@@ -1,4 +1,4 @@
-"""Pictures as a browser shows them, and numbers on what an operation changed of them."""
+"""Encode pictures for a browser, and compute how much an operation changed them."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ _MOST_PIXELS = 256 << 20
 
 
 class GridRequest(NamedTuple):
-    """Draws of a policy: of ``images``, ``copies`` of each. ``bad``: why other images are not shown. ``cards``: those
-    that the transform was made of."""
+    """Draws of a policy: of ``images``, ``copies`` of each. ``bad``: why other images are not shown. ``cards``: the
+    cards of the transform."""
 
     transform: Transform
     images: list[Chosen]

@@ -64,7 +64,7 @@ class RunGallery:
         return sorted(([name, len(rows)] for name, rows in self._by.items()), key=lambda each: (-each[1], each[0]))
 
     def answer(self, asked: Any) -> dict[str, Any]:
-        """``count`` outputs from ``first`` on, of those that ``operation`` changed; "" for all. Raises SourceError."""
+        """``count`` outputs from ``first`` on, filtered by ``operation``; "" for all. Raises SourceError."""
         rows = self._by.get(str(asked.get("operation")), []) if asked.get("operation") else list(self._written)
         return {"count": len(rows), "rows": [self._described(number) for number in _part(rows, asked)]}
 
@@ -83,7 +83,7 @@ class RunGallery:
 
 
 class FoundImages:
-    """Images of ``photos`` by what a check found; marks on them become a table for ``clean``. Raises SourceError."""
+    """Images of ``photos`` by a check's findings; marks on them become a table for ``clean``. Raises SourceError."""
 
     name = "findings"
 
@@ -125,7 +125,7 @@ class FoundImages:
 
 
 def views_of(photos: Photos, findings: str | os.PathLike[str] | None) -> list[StudioView]:
-    """Of what lies at the place of the photos. Raises SourceError."""
+    """The views available for the photos' folder. Raises SourceError."""
     views: list[StudioView] = []
     if photos.source is not None and (Path(str(photos.place)) / MANIFEST_NAME).is_file():
         try:

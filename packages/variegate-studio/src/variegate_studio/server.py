@@ -44,12 +44,12 @@ _LISTING = {"first": 0, "count": 100, "seed": 0}
 _EXPORTED = {"copies": 1, "seed": 0, "epoch": 0}
 _BYTES = "application/octet-stream"
 _FOR_EVER = {"Cache-Control": "private, max-age=31536000, immutable"}
-Call = Callable[[Any, Callable[[], None]], Any]  # the body of a request, and what to call before each picture
+Call = Callable[[Any, Callable[[], None]], Any]  # the body of a request, and a function to call before each picture
 Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Json(Response):
-    """In ASCII, which holds whatever a name or a text has."""
+    """ASCII, so that any name or text is valid."""
 
     media_type = "application/json"
 
@@ -154,7 +154,7 @@ class Page:
         )
 
     async def _images(self, request: Request) -> Response:
-        """A page of the images that were searched for: ``count`` of all of them, and those from ``first`` on."""
+        """A page of search results: their total, and ``count`` of them from ``first`` on."""
         first, count, seed = (_read_number(request, name, default) for name, default in _LISTING.items())
         wanted = {name: request.query_params.get(name, "") for name in ("text", "label")}
         order = request.query_params.get("order", "source")
@@ -280,7 +280,7 @@ class StudioServer:
         self._thread.start()
 
     def wait(self) -> None:
-        """Until Ctrl-C."""
+        """Block until Ctrl-C."""
         while self._thread.is_alive():
             self._thread.join(0.5)
 
@@ -290,5 +290,5 @@ class StudioServer:
         self._socket.close()
 
     def _repr_html_(self) -> str:
-        """In a notebook of this machine."""
+        """Embed the page in a notebook of this machine."""
         return f'<iframe src="{self.url}" width="100%" height="800" style="border: 0"></iframe>'

@@ -30,7 +30,7 @@ class Draw(NamedTuple):
 
 
 def points_with_detail(img_HWC: Image_HWC) -> Points:
-    """Visible points all over an image, those that have some detail around them if there are any."""
+    """Visible points all over an image, at details if there are any."""
     height, width = img_HWC.shape[:2]
     y, x = np.mgrid[:_GRID, :_GRID].reshape(2, -1)
     points = np.stack([(x + 0.5) * width / _GRID, (y + 0.5) * height / _GRID, np.full(x.shape, 2.0)], axis=1)

@@ -1,4 +1,4 @@
-"""The report of a check: one HTML file, which shows what was found and needs nothing else to be read.
+"""The report of a check: a self-contained HTML file.
 
 The page is made by Jinja2, which escapes whatever comes from the data; on top, the page forbids its browser any script
 and style but its own two, and any request.
@@ -33,10 +33,11 @@ from variegate.apps.check.findings import (
     FindingKind,
     floats,
 )
-from variegate.apps.check.report.figures import MEASURES, class_sizes, file_size, histograms, limits_of, thumbnails
+from variegate.apps.check.report.figures import MEASURES, class_sizes, histograms, limits_of, thumbnails
 from variegate.apps.check.selection import LIST_PREFIX, Found, ImageFinding, choose
 from variegate.data.samples import Samples
 from variegate.io.addresses import shown, without_secrets
+from variegate.io.amounts import format_size, pluralize
 from variegate.io.durable import write_atomically
 
 _PARTS = Path(__file__).parent / "parts"
@@ -54,10 +55,10 @@ _COLUMNS = (
 
 
 def write_report(path: Path | str, result: Any) -> None:
-    """One file that holds its pictures, styles and script, written under a temporary name and renamed.
+    """Write a file with embedded pictures, styles and script, under a temporary name, then rename it.
 
-    ``result``: a CheckResult. The images that are shown are read once more. The same result gives the same bytes.
-    Raises WriteError.
+    ``result``: a CheckResult. Images in the report are read again. The same result gives the same bytes. Raises
+    WriteError.
     """
     page = _page(result).encode("utf-8", "backslashreplace")
     write_atomically(Path(path), page)
@@ -117,7 +118,7 @@ def _page(result: Any) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """Of Content-Security-Policy: nothing is fetched, and no script or style runs but these, by their hashes."""
+    """Content-Security-Policy: nothing is fetched, and only the embedded scripts and styles run, by their hashes."""
     digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script))
     style_hash, script_hash = (f"'sha256-{digest}'" for digest in digests)
     return (
@@ -127,7 +128,7 @@ def _policy(style: str, script: str) -> str:
 
 
 def _place(source: Any) -> str:
-    """Of a folder its path; else what the source says of itself."""
+    """A folder's path, or else the source's description."""
     is_folder = isinstance(source, Samples) and source.folder is not None
     return str(source.folder) if is_folder else repr(source)
 
@@ -141,7 +142,7 @@ def _facts(result: Any, splits: Mapping[str, pa.Table]) -> list[str]:
     facts = []
     for split, table in splits.items():
         size = pc.sum(table["bytes"]).as_py() or 0
-        facts.append(f"{len(table):,} images ({BESIDE.get(split, split)}), {file_size(size)}")
+        facts.append(f"{pluralize(len(table), 'image')} ({BESIDE.get(split, split)}), {format_size(size)}")
     for column in ("kind", "mode"):
         counts = result.table[column].drop_null().value_counts().to_pylist()
         counts.sort(key=lambda pair: (-pair["counts"], pair["values"]))
@@ -175,7 +176,7 @@ def _tiles(result: Any, splits: Mapping[str, pa.Table]) -> list[dict[str, str]]:
 
 
 def _sentence(shown: ShownKind) -> str:
-    """The meaning of the kind, and how many of it are shown."""
+    """The meaning of the kind, and the number of findings in the report."""
     parts = [f"{shown.kind.meaning[0].upper()}{shown.kind.meaning[1:]}."]
     shown_lists: tuple[Sequence[Any], ...] = (shown.lines, shown.images, shown.groups)
     names = ("lines", "images", "groups, the largest first")
@@ -220,7 +221,7 @@ _HIGH_IS_BAD = ("bright", "huge", "extreme_aspect", "imbalance")
 
 @dataclass(frozen=True)
 class ShownGroup:
-    """Images that belong together: those shown, and how many there are."""
+    """A group of images: the images in the report, and their total."""
 
     number: int
     members: list[DataFinding]
@@ -229,8 +230,8 @@ class ShownGroup:
 
 @dataclass(frozen=True)
 class ShownKind:
-    """One kind of finding, as far as it is shown. ``lines``: of whole splits; ``images``: alone; ``groups``: together.
-    ``totals``: how many lines, images and groups there are; ``count``: all findings of the kind."""
+    """A kind of finding: its part in the report. ``lines``: of whole splits; ``images``: alone; ``groups``: together.
+    ``totals``: numbers of lines, images and groups; ``count``: all findings of the kind."""
 
     kind: FindingKind
     count: int
@@ -240,7 +241,7 @@ class ShownKind:
     totals: tuple[int, int, int]
 
     def shown(self) -> Iterable[DataFinding]:
-        """All that have a picture, in the order of the page."""
+        """All images with a picture, in the order of the page."""
         yield from self.images
         for group in self.groups:
             yield from group.members
@@ -274,14 +275,14 @@ def _shown_kind(kind: FindingKind, findings: list[DataFinding]) -> ShownKind:
 
 
 def _shown_group(number: int, members: list[DataFinding]) -> ShownGroup:
-    """Of a group of several splits, which stand side by side, some of each are shown."""
+    """For a group of several splits, which are side by side, the report has some images of each."""
     by_split = [[member for member in members if member.split == split] for split in SPLITS]
     most = MOST_OF_SPLIT if sum(map(bool, by_split)) > 1 else MOST_MEMBERS
     return ShownGroup(number, [member for part in by_split for member in part[:most]], len(members))
 
 
 def images_to_drop(findings: Sequence[DataFinding], train: pa.Table | None) -> set[tuple[str, int]]:
-    """(kind, index) of the train images that ``variegate clean`` leaves out if one kind is dropped."""
+    """(kind, index) of the train images that ``variegate clean`` excludes if one kind is dropped."""
     if train is None:
         return set()
     here = [one for one in findings if one.split == "train" and one.index is not None]
@@ -300,8 +301,8 @@ def images_to_drop(findings: Sequence[DataFinding], train: pa.Table | None) -> s
 
 
 def one_of_each_pair(findings: Sequence[DataFinding], droppable: set[tuple[str, int]]) -> list[DataFinding]:
-    """Findings of a group without those of the images that stay: a row for each pair, whose reason names the other. If
-    nothing would be dropped, or all, the first image of the group stays."""
+    """Findings of a group without the images that stay: a row per pair, whose reason names the other. If nothing would
+    be dropped, or all, the first image of the group stays."""
     groups: dict[tuple[str, int], list[DataFinding]] = defaultdict(list)
     for one in findings:
         if one.group is not None:
@@ -314,7 +315,7 @@ def one_of_each_pair(findings: Sequence[DataFinding], droppable: set[tuple[str, 
 
 
 def listed(findings: Sequence[DataFinding]) -> list[DataFinding]:
-    """Rows of the table: of too many, those of the rarest kinds."""
+    """Rows of the table; a long table has the rarest kinds."""
     if len(findings) <= MOST_ROWS:
         return list(findings)
     counts = Counter(finding.finding for finding in findings)

@@ -22,6 +22,7 @@ from variegate.data.base import SourceError
 from variegate.data.samples import Samples
 from variegate.decode import read_image
 from variegate.errors import DecodeError
+from variegate.io.amounts import format_size
 from variegate.threads import default_threads
 
 # Of each split that loaders read and that has images, the rows of the table.
@@ -45,14 +46,6 @@ def number(value: float) -> str:
     return f"{value:.1e}" if "e" in text else text
 
 
-def file_size(value: float, unit: str = "B") -> str:
-    """1.2 MB."""
-    for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if value >= size:
-            return f"{value / size:.3g} {prefix}{unit}"
-    return f"{value:.0f} {unit}"
-
-
 class ChartedMeasure(NamedTuple):
     column: str
     title: str
@@ -62,9 +55,9 @@ class ChartedMeasure(NamedTuple):
 
 
 MEASURES = (
-    ChartedMeasure("pixels", "Size", "pixels, height x width", lambda value: file_size(value, "px"), True),
+    ChartedMeasure("pixels", "Size", "pixels, height x width", lambda value: format_size(value, "px"), True),
     ChartedMeasure("aspect", "Aspect", "longer side / shorter side", number, True),
-    ChartedMeasure("bytes", "File size", "bytes", file_size, True),
+    ChartedMeasure("bytes", "File size", "bytes", format_size, True),
     ChartedMeasure("brightness", "Brightness", "mean luminance, 0 to 1"),
     ChartedMeasure("dark_end", "Dark end", "luminance that 5 % of the pixels are below"),
     ChartedMeasure("bright_end", "Bright end", "luminance that 95 % of the pixels are below"),
@@ -97,7 +90,7 @@ def limits_of(thresholds: Any) -> list[tuple[str, ChartedMeasure, float]]:
 
 
 def histograms(charted: Charted, limits: Sequence[tuple[str, ChartedMeasure, float]]) -> list[dict[str, Any]]:
-    """Of all measures that there are."""
+    """Histograms of all available measures."""
     found = []
     for measure in MEASURES:
         values = {split: _values(table, measure.column) for split, table in charted.items()}
@@ -122,8 +115,8 @@ def _values(table: pa.Table, column: str) -> Float64Array:
 def _histogram(
     measure: ChartedMeasure, values: dict[str, Float64Array], limits: Sequence[tuple[str, float]]
 ) -> dict[str, Any]:
-    """``bars``: by split, an SVG path; ``ticks``: x, text, anchor; ``thresholds``: vertical lines, and what begins
-    there; ``summary``: the histogram in words.
+    """``bars``: by split, an SVG path; ``ticks``: x, text, anchor; ``thresholds``: vertical lines with their findings;
+    ``summary``: the histogram in words.
 
     The axis reaches from nearly all values to all thresholds.
     """
@@ -233,7 +226,8 @@ class Thumbnail(NamedTuple):
 
 
 def thumbnails(places: Iterable[Place], sources: Mapping[str, Samples]) -> dict[Place, Thumbnail]:
-    """Of these images, each read once more. What cannot be read, or is beyond ``MOST_BYTES``, has its error instead."""
+    """Thumbnails of these images, which are read again. Unreadable images, and images larger than ``MOST_BYTES``, have
+    an error instead."""
     wanted = list(dict.fromkeys(places))
     made: dict[Place, Thumbnail] = {}
     for split, source in sources.items():
@@ -263,7 +257,7 @@ def thumbnail(data: Data) -> Thumbnail:
     their size, as PNG."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of 16 bits of gray, which the check itself has told
+            warnings.simplefilter("ignore")  # 16-bit gray, which the check has reported already
             pixels = read_image(data) if isinstance(data, bytes) else np.asarray(data)
     except DecodeError as error:
         return Thumbnail(None, error=error.reason)
