@@ -5,8 +5,8 @@
         format: Annotated[Literal["jpeg", "raw"], Opt("Output format.", "Output")] = "jpeg"
         quality: Annotated[int, Opt("JPEG quality.", "Output", ge=1, le=100, needs=("format", "jpeg"))] = 90
 
-Derived from the declaration: the check of a value, the command-line option with its help, its row in the command-line
-reference, and the error for an option of another mode. Declarations that several dataclasses share have a name, such as
+Derived from the declaration: the check of a value, the command-line option with its help and its row in the reference,
+and the error for an option of another mode. Declarations that several dataclasses share have a name, such as
 ``Threads``. Nothing heavy is imported here, so that ``--help`` waits for nothing.
 """
 

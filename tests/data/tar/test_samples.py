@@ -71,7 +71,7 @@ def test_long_names_of_every_format(tmp_path: Path, tar_format: int) -> None:
     [
         (b"", "zero bytes: the file is empty"),
         (tar_bytes([]), "no images: the archive has no members"),
-        (tar_bytes([("a.txt", b"x"), ("b.txt", b"y")]), r"no images among its 2 members; accepted extensions: \.jpg"),
+        (tar_bytes([("a.txt", b"x"), ("b.txt", b"y")]), r"no images in its 2 members; accepted extensions: \.jpg"),
         (b"\x1f\x8b" + bytes(600), "damaged: its gzip compression cannot be read on"),
         (b"BZh" + bytes(600), r"compressed by bzip2 \(unpack it first; of compressed archives, those of gzip are"),
         (b"PK\x03\x04" + bytes(600), "a zip archive, not a tar archive"),

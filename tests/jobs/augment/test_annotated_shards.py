@@ -126,7 +126,7 @@ def test_what_is_read_back_is_the_augmenters(tmp_path: Path, layout: str, form: 
     for path in out.glob("*.index"):  # of the reader
         path.unlink()
     shards[1].unlink()
-    with pytest.warns(UserWarning, match="are made again"):
+    with pytest.warns(UserWarning, match="of an earlier run again"):
         run(layout, place, annotations, out, **settings).run()
     assert digest(out) == whole
 
