@@ -83,7 +83,7 @@ def test_in_a_flat_folder(tmp_path: Path, jpeg: bytes) -> None:
     found = opened(tmp_path / "src")
     assert len(found) == 1
     assert "no images (1 other file, " in found[0]
-    assert "irregular file: fifo.jpg" in found[0]
+    assert "irregular files: fifo.jpg" in found[0]
     (tmp_path / "src/a.jpg").write_bytes(jpeg)
     assert opened(tmp_path / "src")[-1] == len(jpeg)
 

@@ -36,8 +36,8 @@ _LEAST_VARIANCE = 5e-4
 class Airbench(nn.Module):
     """Scores [N, ``num_classes``] of images [N, ``in_channels``, H, W] with sides of 9 pixels or more.
 
-    A convolution whose weights ``initialise`` sets to whiten patches, then three blocks that begin as the identity,
-    without learnt scales of batch norm. ``width``: share of the paper's channels. Raises ValueError.
+    A convolution whose weights ``initialize`` sets to whiten patches, then three blocks that begin as the identity.
+    Their batch norm has no learned scales. ``width``: share of the paper's channels. Raises ValueError.
     """
 
     def __init__(self, width: float, num_classes: int, in_channels: int = 3) -> None:

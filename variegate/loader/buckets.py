@@ -29,7 +29,7 @@ from variegate.program.program import MAX_SIDE
 from variegate.threads import Threads
 from variegate.transforms import Compose, Cond, Fit, MultiView, Transform
 
-# Name of the condition that tells ``Cond`` the bucket of a row.
+# Name of the condition of ``Cond`` that holds a row's bucket.
 CONDITION = "aspect_bucket"
 _POSITIONS = ("random", "center")
 # Samples whose headers a thread reads at a time.
@@ -54,7 +54,7 @@ class AspectBuckets:
             image when the Loader is made, and keeps the sizes in the user's cache folder for later runs.
 
     Raises:
-        ValueError, TypeError: naming the argument, its value and what is accepted.
+        ValueError, TypeError: naming the argument, its value and accepted values.
     """
 
     area: int
@@ -151,9 +151,9 @@ class BatchedOrder(Order):
 def bucketed(
     order: Order, bucket_of: Int64Array, batch_size: int, drop_last: bool, shuffle: tuple[int, int] | None
 ) -> BatchedOrder:
-    """An order whose batches have samples of one bucket each, which keep their order.
+    """Group an order into batches of one bucket each; samples keep their order.
 
-    ``bucket_of``: bucket of each sample of the source. ``drop_last``: leave out batches that are not full. ``shuffle``:
+    ``bucket_of``: bucket of each sample of the source. ``drop_last``: drop incomplete batches. ``shuffle``:
     (seed, epoch) to shuffle the batches by; None sorts them by their first sample.
     """
     assert order.length is not None
@@ -204,7 +204,7 @@ def _sizes_of(source: Samples, max_pixels: int, indices: range) -> list[tuple[in
 
 
 def _cached(path: Path, samples: int) -> Int32Array | None:
-    """Sizes of an earlier run; None if there are none, or the file is not what it should be."""
+    """Sizes from an earlier run; None if the file is missing or invalid."""
     try:
         if path.stat().st_size != _HEADER_OF_NPY + 8 * samples:
             return None

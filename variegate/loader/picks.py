@@ -235,7 +235,7 @@ def _ask_batches(sampler: Any, samples: int, epoch: int) -> BatchedOrder:
 
 
 def _of_epoch(name: str, sampler: Any, epoch: int) -> tuple[str, Any]:
-    """-> (how messages call it, what the sampler or the function gives for an epoch)."""
+    """-> (name for messages, the sampler's or function's indices for an epoch)."""
     if not hasattr(sampler, "__iter__"):
         return f"{name}({epoch})", sampler(epoch)
     if hasattr(sampler, "set_epoch"):

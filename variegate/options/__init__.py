@@ -5,9 +5,9 @@
         format: Annotated[Literal["jpeg", "raw"], Opt("Output format.", "Output")] = "jpeg"
         quality: Annotated[int, Opt("JPEG quality.", "Output", ge=1, le=100, needs=("format", "jpeg"))] = 90
 
-Derived from the declaration: the check of a value, the command-line option with its help and its row in the reference,
-and the error for an option of another mode. Declarations that several dataclasses share have a name, such as
-``Threads``. Nothing heavy is imported here, so that ``--help`` waits for nothing.
+The check of a value, the command-line option and its row in the reference are derived from the declaration; so is the
+error for an option of another mode. Declarations that several dataclasses share have a name, such as ``Threads``.
+Nothing heavy is imported here, so that ``--help`` waits for nothing.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def test_decoded_images_that_fit_in_memory_are_worth_a_cache() -> None:
     assert cache.change == 'cache="host": decode once'
     assert cache.gain == pytest.approx(4000 / 790)
     assert not cache.is_limit
-    for number in ("30 GB of decoded images fit", "64 GB are free", "4,000 images/s"):
+    for number in ("30 GB of decoded images fit", "64 GB of free memory", "4,000 images/s"):
         assert number in cache.reason
     assert kinds(measurements()) == [], "600 GB do not fit"
 

@@ -36,7 +36,7 @@ def test_what_is_lost_or_damaged_is_made_again(photos: Path, tmp_path: Path, lay
         for path, kind in zip(outputs, ("missing", "damaged", "damaged"), strict=True)
     }
     delete_damaged(out, found)
-    with pytest.warns(UserWarning, match=f"^[69] {MADE_AGAIN}$"):
+    with pytest.warns(UserWarning, match=f"^writing [69] {MADE_AGAIN}$"):
         report = expansion(photos, out, **settings).run()
     assert report.written == report.repaired == 21 - report.resumed
     assert digest(out) == before
@@ -69,7 +69,7 @@ def test_an_address(photos: Path) -> None:
     fs.rm_file("/lost/out/a/2_0.jpg")
     fs.pipe_file("/lost/out/b/x_1.jpg", b"cut")
     fs.rm("/lost/out/b/deep", recursive=True)
-    with pytest.warns(UserWarning, match=f"^21 {MADE_AGAIN}"):
+    with pytest.warns(UserWarning, match=f"^writing 21 {MADE_AGAIN}"):
         assert expansion(photos, address).run().repaired == 21
     assert {name: fs.cat_file(name) for name in fs.find("/lost/out")} == before
     assert verify(address).problems == []
