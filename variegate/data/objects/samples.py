@@ -83,7 +83,7 @@ def image_of(image: Any, name: str, reads_files: bool = True, keeps_depth: bool 
     """Return bytes unchanged, and anything else as uint8 [H, W, C]; arrays and tensors keep their ``Depth`` with
     ``keeps_depth``.
 
-    Arrays have their channels last, tensors first if possible. The EXIF orientation of PIL images is not applied, as with
+    Arrays have their channels last, tensors first if possible. The EXIF orientation of PIL images is not applied, as in
     torchvision (that of files and their bytes is). A PIL image that was opened and not yet loaded is decoded here, and
     must not be given to two threads at once. ``reads_files``: read {"bytes": None, "path": ...}, Hugging Face's form;
     False if such rows come from a table, which anybody may have written. Raises TypeError for other kinds and dtypes,
