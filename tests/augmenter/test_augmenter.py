@@ -154,7 +154,7 @@ def test_explain() -> None:
         "  Rotate -9\n"
         "2 passes:\n"
         "  1: ResizedCrop -> uint8 canvas\n"
-        "  2: AutoContrast -> map_fixed -> normalise, float32 CHW\n"
+        "  2: AutoContrast -> map_fixed -> normalize, float32 CHW\n"
         "     apart from pass 1, as AutoContrast needs the histogram after ResizedCrop"
     )
     assert aug.explain(id=3, epoch=1) != aug.explain(id=3, epoch=0)

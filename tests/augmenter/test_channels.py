@@ -151,7 +151,7 @@ def test_boxes_are_dropped_once() -> None:
         (T.ChannelPermutation(), "ChannelPermutation"),
         (T.CLAHE(), "CLAHE"),
         (T.JPEG(50), "JPEG"),
-        (T.RandomErasing(1.0, value="colour"), "RandomErasing"),
+        (T.RandomErasing(1.0, value="color"), "RandomErasing"),
     ],
 )
 def test_what_needs_color_is_refused(transform: Any, name: str) -> None:
