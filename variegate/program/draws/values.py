@@ -148,17 +148,17 @@ def log(x: Number) -> Any:
 
 
 def sin(x: Number) -> Any:
-    """Sine of ``x`` in radians."""
+    """Sine of ``x`` in radians, up to 8192; of a pixel's values beyond, NaN."""
     return _elementary(DrawOp.SIN, x)
 
 
 def cos(x: Number) -> Any:
-    """Cosine of ``x`` in radians."""
+    """Cosine of ``x`` in radians, with the limit of ``sin``."""
     return _elementary(DrawOp.COS, x)
 
 
 def tan(x: Number) -> Any:
-    """Tangent of ``x`` in radians."""
+    """Tangent of ``x`` in radians, with the limit of ``sin``."""
     return _elementary(DrawOp.TAN, x)
 
 
