@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -17,7 +19,8 @@ from variegate import transforms as T
 from variegate.apps.demo import write_photos
 from variegate.cli import main as variegate
 
-IMAGES = Path(__file__).resolve().parent / "images"
+DOCS = Path(__file__).resolve().parent
+IMAGES, TUTORIALS = DOCS / "images", DOCS / "tutorials"
 GAP, CAPTION, QUALITY = 6, 22, 82
 
 
@@ -64,6 +67,74 @@ def photos_to_classifier() -> Image.Image:
         return Image.open(out).convert("RGB")
 
 
+def detection() -> Image.Image:
+    """The sheet that the tutorial's ``variegate preview`` writes of the tutorial's data set."""
+    block = re.search(r"^```python\n(.*?)^```\n", (TUTORIALS / "detection.md").read_text(encoding="utf-8"), re.M | re.S)
+    assert block is not None
+    annotations = ["--annotations", "coco/instances.json,mask=each", "--policy", "trivialaugment"]
+    shape = ["--images", "2", "--samples", "4", "--size", "160", "--out", "boxes.png"]
+    started_in = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            exec(block[1], {})
+            assert variegate(["preview", "coco/images", *annotations, *shape]) == 0
+            return Image.open("boxes.png").convert("RGB")
+        finally:
+            os.chdir(started_in)
+
+
+def expand_overnight() -> Image.Image:
+    """The contact sheet of ``variegate demo``, smaller."""
+    with tempfile.TemporaryDirectory() as folder:
+        assert variegate(["demo", f"{folder}/demo"]) == 0
+        sheet = Image.open(f"{folder}/demo/contact-sheet.png").convert("RGB")
+    return sheet.resize((1000, round(sheet.height * 1000 / sheet.width)), Image.Resampling.LANCZOS)
+
+
+def cluster() -> Image.Image:
+    """The samples of each step: of two ranks for two steps, then of one rank that resumes."""
+    source = (np.zeros((20, 8, 8, 3), np.uint8), list(range(20)))
+
+    def loader(batch_size: int, rank: int, world_size: int) -> vg.Loader:
+        return vg.Loader(source, None, batch_size, "cpu", seed=1, rank=rank, world_size=world_size)
+
+    first = loader(2, 0, 2)
+    state: dict[str, Any] = {}
+    rows: list[list[list[int]]] = [[], []]
+    for step, batch in enumerate(first):
+        rows[0].append(batch.ids.tolist())
+        if step == 1:
+            state = first.state_dict()
+            break
+    rows[1] = [batch.ids.tolist() for batch, _ in zip(loader(2, 1, 2), range(2), strict=False)]
+    alone = loader(4, 0, 1)
+    alone.load_state_dict(state)
+    rest = [batch.ids.tolist() for batch in alone]
+
+    box, top = 34, 34
+    sheet = Image.new("RGB", (720, 124), "#f6f8fa")
+    draw = ImageDraw.Draw(sheet)
+    font = ImageFont.load_default(14)
+
+    def write_ids(ids: list[int], left: int, row: int, color: str) -> None:
+        for number, sample in enumerate(ids):
+            x, y = left + number * box, top + row * (box + 8)
+            draw.rectangle((x, y, x + box - 4, y + box - 4), fill=color)
+            draw.text((x + box / 2 - 2, y + box / 2 - 2), str(sample), "#1f2328", font, anchor="mm")
+
+    draw.text((16, 8), "two ranks", "#1f2328", font)
+    draw.text((300, 8), "stopped, and resumed on one", "#1f2328", font)
+    for rank, color in enumerate(("#54aeff", "#4ac26b")):
+        draw.text((16, top + rank * (box + 8) + 8), f"rank {rank}", "#57606a", font)
+        for step, ids in enumerate(rows[rank]):
+            write_ids(ids, 80 + step * (2 * box + 12), rank, color)
+    draw.line((272, 8, 272, 116), "#8c959f", 2)
+    for step, ids in enumerate(rest):
+        write_ids(ids, 300 + (step % 2) * (4 * box + 12), step // 2, "#fb8f44")
+    return sheet
+
+
 def simclr() -> Image.Image:
     """Digits, and two views of each by the tutorial's recipe."""
     from sklearn.datasets import load_digits
@@ -84,6 +155,9 @@ PICTURES: dict[str, Callable[[], Image.Image]] = {
     "policies": policies,
     "photos-to-classifier": photos_to_classifier,
     "simclr": simclr,
+    "detection": detection,
+    "expand-overnight": expand_overnight,
+    "cluster": cluster,
 }
 
 
