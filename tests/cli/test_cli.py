@@ -28,6 +28,8 @@ from variegate.cli.commands import app
 from variegate.decode import read_image
 
 WIDE = {**os.environ, "COLUMNS": "100"}
+# Of doctor.
+QUICK = ("--seconds", "0.02", "--size", "32", "--batch-size", "2", "--threads", "1", "--devices", "cpu")
 
 
 @pytest.fixture
@@ -313,7 +315,7 @@ def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixt
         (["doctor", "{photos}", "--devices", "gpu"], "--devices: got 'gpu'"),
         (["doctor", "{photos}", "--train", "--plot", "{out}/gone/x.png"], "accepted: a file in a folder that is there"),
         (["doctor", "{photos}", "--plot", "{out}.png"], "out.png'; accepted: with --train"),
-        (["doctor", "{photos}", "--train", "--model", "resnet"], "model: got 'resnet'; accepted: "),
+        (["doctor", "{photos}", *QUICK, "--train", "--model", "resnet"], "model: got 'resnet'; accepted: "),
         (["bench", "{photos}"], "command bench was removed: use variegate doctor SRC"),
         (["doctor", "{photos}", "--wire=10"], "command doctor --wire was removed: divide the rate"),
         (["augmnt"], "augmnt"),
@@ -369,9 +371,6 @@ def test_preview_draws_a_sheet(photos: Path, tmp_path: Path, capsys: pytest.Capt
     assert Image.open(out).width > 4 * 200
     assert run("preview", photos / "dog/3.jpg", "--sweep", "rotate", "--out", out, "--json") == 0
     assert json.loads(capsys.readouterr().out)["images"] == 1
-
-
-QUICK = ("--seconds", 0.02, "--size", 32, "--batch-size", 2, "--threads", 1, "--devices", "cpu")
 
 
 def test_doctor_measures_and_says_whether_the_loader_keeps_up(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,20 +21,21 @@ from tests.jobs.resuming import main
 main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]))
 """
 # Every so many calls: a prime number, so that calls that alternate are all among them.
-_STEP = 43
+_STEP = 83
 # Jobs of few calls fail at each.
-_STEPS = {"index": 1, "image": 7}
-_STATES = [(name, "fresh") for name in JOBS]
-_STATES += [("folder", "lost"), ("folder", "full"), ("webdataset", "again"), ("webdataset", "lost")]
+_STEPS = {"index": 1, "image": 13}
+_FRESH = [(name, "fresh") for name in JOBS]
+_OTHERS = [("folder", "lost"), ("folder", "full"), ("webdataset", "again"), ("webdataset", "lost")]
 
 
-@pytest.mark.parametrize(("name", "state"), _STATES)
+@pytest.mark.parametrize("states", [_FRESH[:4], _FRESH[4:], _OTHERS], ids=["augment", "others", "found"])
 @pytest.mark.parametrize("every", [_STEP, pytest.param(1, marks=pytest.mark.slow)])
-def test_a_job_that_fails_at_any_system_call_resumes(tmp_path: Path, name: str, state: str, every: int) -> None:
-    # In memory if possible: thousands of fsyncs take their time on a disk.
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path) as folder:
-        done = run_python(_FAILING, folder, name, state, min(every, _STEPS.get(name, every)))
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["wrong"] == [], done.stderr
-    assert found["steps"] > (3 if name == "index" else 30)
+def test_a_job_that_fails_at_any_system_call_resumes(tmp_path: Path, states: list[Any], every: int) -> None:
+    for name, state in states:
+        # In memory if possible: thousands of fsyncs take their time on a disk.
+        with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path) as folder:
+            done = run_python(_FAILING, folder, name, state, min(every, _STEPS.get(name, every)))
+        assert done.returncode == 0, (name, state, done.stderr)
+        found = json.loads(done.stdout)
+        assert found["wrong"] == [], (name, state, done.stderr)
+        assert found["steps"] > (3 if name == "index" else 30), (name, state)

@@ -41,6 +41,15 @@ class TestRay(WorkersContract):
     names = NAMES[:1]  # an actor takes a second to start
     patience = 1.5
 
+    # Several actors each, a second or two to start.
+    @pytest.mark.slow
+    def test_a_worker_that_hangs_is_replaced_and_an_item_that_hangs_them_all_is_named(self, folder: str) -> None:
+        super().test_a_worker_that_hangs_is_replaced_and_an_item_that_hangs_them_all_is_named(folder)
+
+    @pytest.mark.slow
+    def test_a_device_that_cannot_be_opened_leaves_the_work_to_the_others(self) -> None:
+        super().test_a_device_that_cannot_be_opened_leaves_the_work_to_the_others()
+
     def check_nothing_left(self, pid: int) -> None:
         # Ray ends actors without saying when they have ended.
         with suppress(ProcessLookupError):

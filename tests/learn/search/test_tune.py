@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import random
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +12,10 @@ from threading import Event, Lock
 from typing import Any
 
 import pytest
-import torch
 
 import variegate as vg
 from tests.jobs.bounded import fail_after
-from tests.learn.search.objectives import NUMBERS
+from tests.learn.search.objectives import NUMBERS, count
 from tests.learn.search.runs import small_run
 from tests.one_ray import one_ray
 from variegate.data.base import SourceError
@@ -25,7 +23,6 @@ from variegate.learn import tune
 from variegate.learn.driver import LocalSearch
 from variegate.learn.events import SearchProgress
 from variegate.learn.history import read_log
-from variegate.learn.members import member_seed
 from variegate.learn.policy import SearchSpace
 from variegate.learn.tune import ROWS_NAME, TuneSearch, _steps, explored
 
@@ -43,19 +40,6 @@ def cluster(request: pytest.FixtureRequest) -> str:
     return one_ray(request.config)["address"]
 
 
-def count(policy: Any, epochs: int, checkpoint: Any) -> tuple[float, Any]:
-    """Training without any: the epochs that its weights have trained."""
-    total = epochs + (checkpoint or 0)
-    return float(total), total
-
-
-def late(num_classes: int) -> torch.nn.Module:
-    """A small model; before the last member trains, more time passes than until Tune's next snapshot."""
-    if torch.initial_seed() == member_seed(0, 3):
-        time.sleep(1.5)
-    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8 * 8 * 3, num_classes))
-
-
 def test_a_search_resumes_and_gives_a_schedule_of_all_epochs(tmp_path: Path) -> None:
     """The search is stopped after the first step, the last result of which is in no snapshot: one member is behind.
 
@@ -68,7 +52,7 @@ def test_a_search_resumes_and_gives_a_schedule_of_all_epochs(tmp_path: Path) -> 
             stop.set()
 
     out = tmp_path / "out"
-    run = small_run(f"{__name__}:late")
+    run = small_run("tests.learn.search.runs:late")
     assert TuneSearch(run, out).run(interrupt, stop) is None
     with pytest.raises(SourceError, match="holds a search with the back end 'ray' that is not finished"):
         LocalSearch(run, out, ["cpu"]).run()
