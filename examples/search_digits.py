@@ -42,17 +42,17 @@ def main() -> int:
         write_digits(root)
         model = ["--model", "wrn-10-1" if given.quick else "wrn-16-1"]
         training = [*model, "--batch-size", "32", "--padding", "1", "--no-flip", "--cutout", "0", "--lr", "0.05"]
-        epochs = "4" if given.quick else "60"
+        epochs, train = ("4", "100") if given.quick else ("60", "200")
         learnt = root / "search"
         search = ["search", f"{root}/train", "--method", "pba", "--out", f"{learnt}"]
-        search += ["--train", "200", "--population", "4"]
+        search += ["--train", train, "--population", "4"]
         search += ["--around", "fixed", "--repeats", "0"]  # as the paper searches; evaluate compares below
         code = variegate([*search, "--epochs", epochs, "--interval", "2", *training])
         if code:
             return code
         learned = ("randaugment", "trivialaugment", "autoaugment", f"{learnt}/schedule.json")
         policies = ",".join(["none", "crop", *(f"{name}+crop" for name in learned)])
-        evaluate = ["evaluate", f"{root}/train", "--test", f"{root}/test", "--train", "200", "--policies", policies]
+        evaluate = ["evaluate", f"{root}/train", "--test", f"{root}/test", "--train", train, "--policies", policies]
         repeats = ["--repeats", "1" if given.quick else "5", "--epochs", epochs, "--out", f"{root}/evaluate.png"]
         return variegate([*evaluate, *repeats, *training])
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.data.tars import labelled, write_tar
+
 # Every file of the package is read once.
 pytestmark = pytest.mark.xdist_group("package")
 PACKAGE = Path(__file__).resolve().parent.parent / "variegate"
@@ -134,9 +136,37 @@ def test_modules_import_nothing_that_is_optional_or_that_windows_lacks() -> None
     assert heavy == [], "imported when it is asked for"
 
 
+# Each step, and the packages that it must not have loaded; one after another, as none of them loads any.
+LIGHT_PROBE = """
+import os, sys
+
+def loaded(*names):
+    return [name for name in names if name in sys.modules]
+
+import variegate as vg
+from variegate.cli import main
+print("import", loaded("torch", "numpy"))
+from variegate import transforms as T
+T.RandomHorizontalFlip()
+try:
+    class RandAugment(T.CustomOp): ...
+except TypeError as error:
+    print(error)
+print("describe", loaded("torch"))
+import variegate.learn
+print("learn", loaded("torch", "matplotlib", "ray"))
+os.chdir(sys.argv[1])
+for command in COMMANDS:
+    print(command, main(command), loaded("torch", "pyarrow"))
+assert len(vg.open_source("photos.tar")) == 4
+assert len(vg.open_source("photos.tar", stream=True).shard(0)) == 4
+print("open", loaded("fsspec", "torch"))
+"""
+
+
 @pytest.mark.process
-def test_a_source_that_is_not_there_is_told_before_anything_heavy_is_imported(tmp_path: Path) -> None:
-    """A bare import loads nothing heavy either."""
+def test_heavy_packages_are_imported_when_they_are_needed(tmp_path: Path) -> None:
+    """Not to describe transforms, to open local files, or to say that a source is not there."""
     commands = [
         *(["augment", "nowhere", "out"], ["augment", "no-*.tar", "out"], ["pack", "nowhere", "out"]),
         *(
@@ -147,17 +177,13 @@ def test_a_source_that_is_not_there_is_told_before_anything_heavy_is_imported(tm
         ),
         *(["search", "nowhere", "--out", "out"], ["train", "nowhere", "--out", "out"], ["doctor", "nowhere"]),
     ]
-    probe = f"""
-import os, sys
-import variegate
-from variegate.cli import main
-print([name for name in ("torch", "numpy") if name in sys.modules])
-os.chdir({str(tmp_path)!r})
-for command in {commands}:
-    print(command, main(command), [name for name in ("torch", "pyarrow", "ray") if name in sys.modules])
-"""
-    ran = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
-    assert ran.stdout.splitlines() == ["[]", *(f"{command} 2 []" for command in commands)], ran.stderr
+    write_tar(tmp_path / "photos.tar", labelled(4))
+    probe = LIGHT_PROBE.replace("COMMANDS", repr(commands))
+    ran = subprocess.run([sys.executable, "-c", probe, tmp_path], capture_output=True, text=True, check=True)
+    first, taken, *lines = ran.stdout.splitlines()
+    assert taken.startswith("class RandAugment: this name is a built-in transform")
+    steps = ["describe", "learn", *(f"{command} 2" for command in commands), "open"]
+    assert [first, *lines] == ["import []", *(f"{step} []" for step in steps)], ran.stderr
     assert ran.stderr.count(": no such file or folder\n") == len(commands) - 1
     assert "no-*.tar: matches nothing" in ran.stderr
 

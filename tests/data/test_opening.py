@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -111,18 +109,6 @@ def test_other_places_are_refused_by_name(tmp_path: Path, place: Any, options: d
     spec = [tmp_path / one for one in place] if isinstance(place, list) else spec
     with pytest.raises(ValueError, match=message.replace("{root}", str(tmp_path))):
         vg.open_source(spec, cache_dir=tmp_path / "cache" if "cache_limit" in options else None, **options)
-
-
-@pytest.mark.process
-def test_local_files_need_no_fsspec_and_no_torch(tmp_path: Path) -> None:
-    write_shards(tmp_path, 1)
-    probe = (
-        "import sys, variegate as vg; assert len(vg.open_source(sys.argv[1])) == 4\n"
-        "assert len(vg.open_source(sys.argv[1], stream=True).shard(0)) == 4\n"
-        "print([m for m in ('fsspec', 'torch') if m in sys.modules])"
-    )
-    run = subprocess.run([sys.executable, "-c", probe, str(tmp_path)], capture_output=True, text=True, check=False)
-    assert run.stdout.strip() == "[]", run.stderr
 
 
 def test_every_kind_of_file_is_told_of() -> None:

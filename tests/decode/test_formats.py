@@ -33,7 +33,10 @@ ACCEPTED = "accepted: JPEG, PNG, WebP, GIF, BMP, TIFF, PPM, AVIF, HEIC, JPEG XL"
 
 
 def opening_calls(path: Path) -> list[ast.Call]:
-    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    text = path.read_text(encoding="utf-8")
+    if "Image.open" not in text:
+        return []
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     return [call for call in calls if ast.unparse(call.func).endswith("Image.open")]
 
 

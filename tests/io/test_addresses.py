@@ -49,9 +49,8 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(address, host + path, not late and not inside)
 
 
-@settings(max_examples=1500)
 @given(cases(), st.sampled_from(TEXTS))
-def test_no_secret_in_any_place_of_any_address(case: Case, text: str) -> None:
+def has_no_secret(case: Case, text: str) -> None:
     for said in (shown(case.address), without_secrets(text.format(case.address))):
         assert not re.search("[QXZÄ]", said), said
         assert "pw" not in said
@@ -60,7 +59,12 @@ def test_no_secret_in_any_place_of_any_address(case: Case, text: str) -> None:
     assert without_secrets(shown(case.address)) == shown(case.address)
 
 
-@settings(max_examples=500)
+@pytest.mark.parametrize("examples", [300, pytest.param(1500, marks=pytest.mark.slow)])
+def test_no_secret_in_any_place_of_any_address(examples: int) -> None:
+    settings(max_examples=examples)(has_no_secret)()
+
+
+@settings(max_examples=200)
 @given(cases())
 def test_what_a_package_says_of_a_known_address(case: Case) -> None:
     from urllib.parse import quote, unquote

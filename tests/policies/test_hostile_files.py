@@ -51,7 +51,7 @@ FILES: dict[str, tuple[str, bytes, str]] = {
         r"a\.yaml: got 'a larger description'; accepted: at most 1,000,000 val",
     ),
     "billion merges": ("a.yaml", MERGES.encode(), r"a\.yaml: line 2 column 10: got 'a merge key \(<<\)'"),
-    "many values in YAML": ("a.yaml", b"[" + b"1," * 200_000 + b"1]", r"a\.yaml: line 1 .* 'more than 50,000 values'"),
+    "many values in YAML": ("a.yaml", b"[" + b"1," * 60_000 + b"1]", r"a\.yaml: line 1 .* 'more than 50,000 values'"),
     "many transforms": (
         "a.json",
         b'{"type": "Compose", "transforms": [' + b'{"type": "Invert"},' * 20_000 + b'{"type": "Invert"}]}',
