@@ -23,7 +23,7 @@ main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]))
 # Every so many calls: a prime number, so that calls that alternate are all among them.
 _STEP = 83
 # Jobs of few calls fail at each.
-_STEPS = {"index": 1, "image": 13}
+_STEPS = {"index": 1, "image": 7, "check": 11}
 _FRESH = [(name, "fresh") for name in JOBS]
 _OTHERS = [("folder", "lost"), ("folder", "full"), ("webdataset", "again"), ("webdataset", "lost")]
 
