@@ -32,6 +32,10 @@ def has(op: Op) -> Outcome:
     return lambda program, row: int(op) in opcodes(program, row)
 
 
+def times(op: Op) -> Outcome:
+    return lambda program, row: opcodes(program, row).count(int(op))
+
+
 def first_argument(program: Program, row: int) -> float | None:
     return float(program.args[row, 0, 0]) if program.length[row] else None
 
@@ -101,7 +105,7 @@ OUTCOMES: list[tuple[T.Transform, Outcome, Shares]] = [
     (T.ColorJitter(0.4, 0.4, 0.4, 0.1), opcodes, alike(*itertools.permutations(map(int, JITTERED)))),
     (T.ColorJitter(brightness=0.1, hue=0.1), opcodes, alike((20, 22), (22, 20))),
     (T.ColorJitter(), opcodes, {(): 1.0}),
-    *((DISTORT, has(op), share(0.5)) for op in JITTERED),
+    *((DISTORT, times(op), {0: 0.5, 1: 0.5}) for op in JITTERED),
     # A permutation drawn as the identity is left out.
     (DISTORT, has(Op.PERMUTE), share(0.5 * 5 / 6)),
     (DISTORT, order_of_contrast, {None: 0.75, True: 0.125, False: 0.125}),

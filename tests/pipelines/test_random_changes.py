@@ -122,7 +122,7 @@ def written(seed: int) -> str:
     return HEAD + "\n".join(lines) + TAIL
 
 
-@pytest.mark.parametrize("seeds", [range(40), pytest.param(range(40, 2000), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [range(20), pytest.param(range(20, 2000), marks=pytest.mark.slow)])
 def test_they_do_what_they_do(seeds: range, tmp_path: Path) -> None:
     for seed in seeds:
         source, path = written(seed), tmp_path / f"changes{seed}.py"

@@ -8,22 +8,12 @@ import numpy as np
 import pytest
 
 from tests.images import photo
-from tests.programs import POINT, SEMANTIC, erase, grid, program_of, random_program, resized_crop, rotate, step
+from tests.programs import POINT, erase, grid, program_of, resized_crop, rotate, step
 from tests.validating import InvalidProgram, validate
 from variegate.program import passes as P
 from variegate.program.lowering import lower
 from variegate.program.ops import Op
 from variegate.program.program import Blend, Program
-
-
-@pytest.mark.parametrize("geometry", ["composed", "exact"])
-@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (100, 200))])
-@pytest.mark.random
-def test_lowering_leaves_a_valid_program(geometry: str, first: int) -> None:
-    for seed in range(first, first + 100):
-        program, _, _ = random_program(seed, (*SEMANTIC, *[Op.JPEG] * 3), rows=3)
-        fused = validate(lower(validate(program), geometry))
-        assert fused.stage == "fused"
 
 
 def sampled() -> Program:

@@ -90,7 +90,7 @@ DEFECTS: tuple[Defect, ...] = (
         anchor="RandomPhotometricDistort.draw",
         search='drawn["contrast"] & logical_not(is_early)',
         replace='drawn["contrast"]',
-        tests=("tests/ops/test_color.py",),
+        tests=("tests/ops/test_distributions.py",),
     ),
     Defect(
         name="trivialaugment-one-draw-for-operation-and-level",
@@ -146,7 +146,7 @@ DEFECTS: tuple[Defect, ...] = (
         anchor="_corners",
         search="corners.shape != (4, 2) or not np.isfinite(corners).all()",
         replace="corners.shape != (4, 2)",
-        tests=("tests/executors/test_functional.py",),
+        tests=("tests/ops/test_refusals.py",),
     ),
     Defect(
         name="border-codes-swapped",

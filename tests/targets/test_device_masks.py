@@ -142,10 +142,11 @@ def _samples(dtypes: Sequence[Any]) -> list[dict[str, Any]]:
     return samples
 
 
-@pytest.mark.parametrize("dtypes", [[np.int16], [np.uint8, np.int16, np.int32]], ids=["alike", "mixed dtypes"])
-@pytest.mark.parametrize(
-    "mix", [T.Mosaic(), T.CutMix(), T.MixUp(), T.ResizeMix(), T.AugMix()], ids=lambda t: type(t).__name__
-)
+ALIKE, MIXED = [np.int16], [np.uint8, np.int16, np.int32]
+MIXES = [(T.Mosaic(), MIXED), (T.CutMix(), ALIKE), (T.MixUp(), MIXED), (T.ResizeMix(), ALIKE), (T.AugMix(), ALIKE)]
+
+
+@pytest.mark.parametrize(("mix", "dtypes"), MIXES, ids=[type(mix).__name__ for mix, _ in MIXES])
 def test_mixed_masks_are_pasted(mix: T.Transform, dtypes: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Boxes of several images, over one another where images are blended; masks of boxes that are dropped are too."""
     t = T.Compose([T.RandomAffine(40, (0.3, 0.3), interpolation="bilinear"), mix])

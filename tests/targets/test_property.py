@@ -94,10 +94,9 @@ def check_together(results: list[dict[str, Any]], rounding: float = 0.0) -> None
                 )
 
 
-@pytest.mark.parametrize("device", ["oracle", "cpu"])
 @pytest.mark.parametrize("name", GEOMETRY)
-def test_mask_lies_within_the_box(name: str, device: str) -> None:
-    augmenter = vg.Augmenter(GEOMETRY[name], device=device, num_threads=1)
+def test_mask_lies_within_the_box(name: str) -> None:
+    augmenter = vg.Augmenter(GEOMETRY[name], device="cpu", num_threads=1)
 
     @settings(max_examples=6)
     @given(st.lists(rectangles(), min_size=8, max_size=8), st.integers(0, 2**32))
@@ -170,16 +169,13 @@ def test_mixed_masks_lie_within_their_boxes(name: str, before: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("name", [name for name in GEOMETRY if name not in ("AugMix", "erasing", "blocks twice")])
-def test_mask_shows_what_a_nearest_image_shows(name: str) -> None:
-    """A mask of a black and white image, and the image cut at half its level, differ along outlines alone."""
-    augmenter = vg.Augmenter(GEOMETRY[name], device="cpu", num_threads=1, layout="NHWC")
-    if name in ("RandAugment", "TrivialAugment", "AutoAugment"):
-        pytest.skip("levels are changed")
-    boxes = [(4, 6, 30, 27), (0, 0, 20, 33), (11, 2, 41, 16), (5, 5, 36, 28)]
-    results = augmenter([sample(box) for box in boxes], ids=range(4), targets=vg.Targets())
-    for result in results:
-        if not len(result["masks"]):
-            continue
-        image, mask = result["image"].numpy()[..., 0] > 100, result["masks"][0].numpy() > 0
-        assert (image != mask).mean() < 0.02
+def test_mask_shows_what_a_nearest_image_shows() -> None:
+    """A mask of a black and white image, and the image cut at half its value, differ along outlines alone."""
+    values_change = ("AugMix", "erasing", "blocks twice", "RandAugment", "TrivialAugment", "AutoAugment")
+    samples = [sample(box) for box in ((4, 6, 30, 27), (0, 0, 20, 33), (11, 2, 41, 16), (5, 5, 36, 28))]
+    for name in GEOMETRY.keys() - values_change:
+        augmenter = vg.Augmenter(GEOMETRY[name], device="cpu", num_threads=1, layout="NHWC")
+        for result in augmenter(samples, ids=range(4), targets=vg.Targets()):
+            for each in result["masks"][:1]:
+                image, mask = result["image"].numpy()[..., 0] > 100, each.numpy() > 0
+                assert (image != mask).mean() < 0.02, name
