@@ -180,10 +180,10 @@ def wild_matrices() -> Iterator[Case]:
 LIMITS = (2.0**15, 2.0**31, 2.0**45, MAX_COORD, 2.0**47, 2.0**62, 2.0**63, 1e300)
 
 
-def maps_to_the_limits_of_coordinates() -> Iterator[Case]:
+def maps_to_the_limits_of_coordinates(interpolation: int) -> Iterator[Case]:
     """A wrong limit once showed wrong pixels at every processor level, and no ordinary map came near it."""
-    for limit, flags, mode in product(LIMITS, ALL, PadMode):
-        options = {"flags": flags | mode << INTERPOLATION_BITS, "fill": (7, 80, 200)}
+    for limit, mode in product(LIMITS, PadMode):
+        options = {"flags": interpolation | mode << INTERPOLATION_BITS, "fill": (7, 80, 200)}
         for far in (limit, -limit, limit - 1, 1 - limit, limit - 20, limit / 20):
             yield [step(Op.AFFINE, 1, 0, far, 0, 1, 0, **options)], photo(17, 21)
             yield [step(Op.AFFINE, 1, 0, 0, 0, 1, far, **options)], gray(9, 33)
@@ -323,7 +323,9 @@ CORNERS: dict[str, tuple[Callable[[], Iterator[Case]], tuple[str, ...]]] = {
     "hues": (hues, EXACT),
     "maps after a quarter turn": (maps_after_a_quarter_turn, BOTH),
     "maps that take in flips and crops": (maps_that_take_in_flips_and_crops, BOTH),
-    "maps to the limits of coordinates": (maps_to_the_limits_of_coordinates, EXACT),
+    "nearest maps to the limits": (lambda: maps_to_the_limits_of_coordinates(0), EXACT),
+    "bilinear maps to the limits": (lambda: maps_to_the_limits_of_coordinates(1), EXACT),
+    "bicubic maps to the limits": (lambda: maps_to_the_limits_of_coordinates(2), EXACT),
     "noisy rows": (noisy_rows, EXACT),
     "points on the border after a flip": (points_on_the_border_after_a_flip, BOTH),
     "random filters": (random_filters, EXACT),

@@ -51,7 +51,8 @@ ARGUMENTS: dict[Op, Arguments] = {
     Op.VFLIP: [()],
     Op.ROT90: [(1,), (2,), (3,)],
     Op.ROTATE: [
-        *((angle, *MIDDLE, expand) for angle, expand in product(ANGLES, (0, 1))),
+        *((angle, *MIDDLE, number % 2) for number, angle in enumerate(ANGLES)),
+        *((angle, *MIDDLE, 1) for angle in (0, 180, -90, 30)),
         *((angle, *center, 1) for angle, center in product((90, -17.3, 135), ((3.0, 5.5), (0.0, 0.0)))),
         *((angle, 3.0, 5.5, 0) for angle in (-90, 45)),
     ],
