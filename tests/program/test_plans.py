@@ -115,7 +115,7 @@ SOURCES: dict[str, tuple[Sequence[Step], str, list[PassSource], list[str]]] = {
         [SATURATE, SHARP],
         "composed",
         [PassSource.DIRECT, PassSource.FILTER],
-        ["Sharpness needs the neighbours of pixels after mix"],
+        ["Sharpness needs the neighbors of pixels after mix"],
     ),
     "saturation, bilinear": (
         [SATURATE, BILINEAR],
