@@ -7,6 +7,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +58,13 @@ def policies() -> Image.Image:
     return grid(rows, 112, 150)
 
 
-def photos_to_classifier() -> Image.Image:
-    """The sheet that the tutorial's ``variegate preview`` writes."""
+def preview(policy: str, *shape: str) -> Image.Image:
+    """The sheet of ``variegate preview`` for the photos of ``variegate demo``."""
     with tempfile.TemporaryDirectory() as folder:
         write_photos(Path(folder) / "photos")
         out = str(Path(folder) / "preview.png")
-        shape = ["--size", "128", "--images", "3", "--samples", "4"]
-        assert variegate(["preview", f"{folder}/photos", "--policy", "trivialaugment", *shape, "--out", out]) == 0
+        options = ["--policy", policy, "--images", "3", "--samples", "4", *shape]
+        assert variegate(["preview", f"{folder}/photos", *options, "--out", out]) == 0
         return Image.open(out).convert("RGB")
 
 
@@ -153,7 +154,8 @@ def simclr() -> Image.Image:
 
 PICTURES: dict[str, Callable[[], Image.Image]] = {
     "policies": policies,
-    "photos-to-classifier": photos_to_classifier,
+    "quickstart": partial(preview, "randaugment"),
+    "photos-to-classifier": partial(preview, "trivialaugment", "--size", "128"),
     "simclr": simclr,
     "detection": detection,
     "expand-overnight": expand_overnight,

@@ -5,11 +5,12 @@ var Scorer = {
     if (/^(stability|migration|reference|gallery)\b/.test(page) && kind !== "object") return score / 2;
     return /^(index|quickstart|policies|loader|training-loop)$/.test(page) ? score * 1.5 : score;
   },
-  // Sphinx's own numbers.
-  objNameMatch: 11,
-  objPartialMatch: 6,
-  objPrio: { 0: 15, 1: 5, 2: -5 },
+  // The full name of a class or function comes first, a part of one after pages.
+  objNameMatch: 20,
+  objPartialMatch: 2,
+  objPrio: { 0: 4, 1: 2, 2: 0 },
   objPrioDefault: 0,
+  // Sphinx's own numbers.
   title: 15,
   partialTitle: 7,
   term: 5,
