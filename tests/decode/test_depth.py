@@ -140,17 +140,6 @@ def test_one_note_for_a_folder(tmp_path: Path) -> None:
     np.testing.assert_array_equal(batches[0][0][0, 0], SCALED)
 
 
-@pytest.mark.parametrize("is_list", [False, True])
-def test_one_note_for_arrays(tmp_path: Path, is_list: bool) -> None:
-    np.save(tmp_path / "images.npy", np.stack([VALUES] * 6))
-    images: Any = np.load(tmp_path / "images.npy", mmap_mode="r")
-    loader = vg.Loader((list(images) if is_list else images, range(6)), NOTHING, batch_size=2, device="cpu")
-    with pytest.warns(UserWarning, match=NOTE) as notes:
-        batches = list(loader)
-    assert len([note for note in notes if NOTE in str(note.message)]) == 1
-    np.testing.assert_array_equal(batches[0][0][0, 0], SCALED)
-
-
 def test_masks_are_class_indices_and_never_scaled() -> None:
     np.testing.assert_array_equal(read_mask(FILES["png"], "mask"), VALUES)
 

@@ -10,14 +10,15 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from variegate.arrays import UInt8Array
-from variegate.decode.depth import as_8_bits, is_16_bit
+from variegate.arrays import ImageArray
+from variegate.decode.depth import as_read, readable_dtypes, wanted_depth
 from variegate.decode.header import as_stored
 from variegate.decode.limits import check_pixels, check_side, open_image_file
 from variegate.errors import DecodeError, one_line
+from variegate.program.depth import Depth
 from variegate.program.program import MAX_CHANNELS
 
-Image_HWC = UInt8Array
+Image_HWC = ImageArray
 
 NUMPY = b"\x93NUMPY"
 _TIFFS = (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
@@ -32,12 +33,12 @@ _PILLOW_MODES = {_GRAY: "L", _ALPHA: "RGBA"}
 def read_channels(
     data: bytes, path: str, max_pixels: int | None = None, channels: int | None = None
 ) -> Image_HWC | None:
-    """uint8 [H, W, C] of a NumPy file, of a TIFF that Pillow does not read, and of any file with as many ``channels``;
+    """[H, W, C] of a NumPy file, of a TIFF that Pillow does not read, and of any file with as many ``channels``;
     None where neither is asked for. Raises DecodeError, also for another number of channels."""
     image = None
     if data.startswith(NUMPY):
         image = _read_numpy(data, path, max_pixels)
-    elif data.startswith(_TIFFS) and (channels not in (None, _GRAY, 3) or not _is_known(data)):
+    elif data.startswith(_TIFFS) and (channels not in (None, _GRAY, 3) or not _is_known(data) or _is_deep_color(data)):
         image = _read_tiff(data, path, max_pixels)
     elif channels in _PILLOW_MODES:
         image = _read_pillow(data, path, max_pixels, channels)
@@ -70,7 +71,7 @@ def _read_numpy(data: bytes, path: str, max_pixels: int | None) -> Image_HWC:
     count = math.prod(size)
     if len(data) - file.tell() < count * dtype.itemsize:
         raise DecodeError(path, f"truncated: it ends after {len(data):,} bytes, before its last pixel")
-    return as_8_bits(np.frombuffer(data, dtype, count, file.tell()).reshape(size), path)
+    return as_read(np.frombuffer(data, dtype, count, file.tell()).reshape(size), path)
 
 
 def _is_known(data: bytes) -> bool:
@@ -80,6 +81,16 @@ def _is_known(data: bytes) -> bool:
             return True
     except Exception as error:  # damaged files make Pillow's plug-ins raise nearly anything
         return not isinstance(error, (OSError, SyntaxError)) or len(data) < 16
+
+
+def _is_deep_color(data: bytes) -> bool:
+    """A TIFF of more than 8 bits whose colors Pillow would reduce, if these are to be kept."""
+    if wanted_depth() in (None, Depth.UINT8):
+        return False
+    from variegate.decode.pillow import PillowFile
+
+    with PillowFile(data, "") as file:
+        return file.bits > 8 and not file.is_gray
 
 
 def _read_tiff(data: bytes, path: str, max_pixels: int | None) -> Image_HWC:
@@ -102,10 +113,10 @@ def _read_tiff(data: bytes, path: str, max_pixels: int | None) -> Image_HWC:
         raise DecodeError(path, f"damaged: {reason}") from error
     if values.size != math.prod(size):
         raise DecodeError(path, "damaged: its headers disagree about its size")
-    values = as_8_bits(values, path)
+    values = as_read(values, path)
     stored = np.moveaxis(values.reshape(size[2], *size[:2]), 0, 2) if planes_first else values.reshape(size)
     sides = (size[1], size[0]) if orientation >= 5 else size[:2]
-    image = np.empty((*sides, size[2]), np.uint8)
+    image = np.empty((*sides, size[2]), values.dtype)
     as_stored(image, orientation)[...] = stored
     return image
 
@@ -121,7 +132,7 @@ def _read_pillow(data: bytes, path: str, max_pixels: int | None, channels: int) 
 
 
 def _check(path: str, shape: Any, dtype: Any, max_pixels: int | None) -> tuple[int, int, int]:
-    is_image = len(shape) in (2, 3) and (dtype == np.uint8 or is_16_bit(dtype))
+    is_image = len(shape) in (2, 3) and np.dtype(dtype).name in readable_dtypes()
     height, width, channels = (*shape, 1)[:3] if is_image else (0, 0, 0)
     if not is_image or not 0 < channels <= MAX_CHANNELS or (height in (1, 3) and channels not in (1, 3)):
         raise DecodeError(path, f"got {dtype}{list(shape)}; accepted: {_ACCEPTED}; channels last")

@@ -3,6 +3,8 @@
 Unsigned integers of 16 bits are scaled over their full range, ``round(value * 255 / 65535)``, whatever range a picture
 uses. Signed integers, 32-bit integers and floats are refused, because the file does not record their range. Masks are
 class indices, so their values are not scaled (``read_mask``).
+
+Within ``one_note(noted, depth)`` a thread reads in another ``Depth``: see ``in_depth``.
 """
 
 from __future__ import annotations
@@ -11,15 +13,14 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from variegate.arrays import AnyArray, UInt8Array
+from variegate.arrays import AnyArray, ImageArray, UInt8Array
+from variegate.errors import DecodeError
 from variegate.io.addresses import speakable
-
-if TYPE_CHECKING:
-    import torch
+from variegate.program.depth import Depth, depth_of, in_native_order
 
 # 65535 is 255 times 257, an odd number: no value lies halfway between two results.
 _TO_8_BITS = ((np.arange(1 << 16) + 128) // 257).astype(np.uint8)
@@ -28,7 +29,21 @@ _NOTE = "pixels of 16 bits are scaled to 8 bits (value * 255 / 65535)"
 FIRST = "; the first: "
 ADVICE = "scale them to uint8 first"
 
-_noted: ContextVar[set[str] | None] = ContextVar("noted", default=None)
+
+_NUMBERS = ("uint8", "uint16", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+
+
+class _Reading(NamedTuple):
+    """The way in which a thread reads. ``noted``: the notes of its source so far; ``depth``: None for 8 bits with a
+    note."""
+
+    noted: set[str] | None = None
+    depth: Depth | None = None
+    keeps_depth: bool = False
+
+
+_AS_USUAL = _Reading()
+_reading: ContextVar[_Reading] = ContextVar("reading", default=_AS_USUAL)
 
 
 def is_16_bit(dtype: Any) -> bool:
@@ -43,38 +58,65 @@ def scaled_to_8_bits(pixels: AnyArray, full: int = 65535) -> UInt8Array:
     return ((pixels.astype(np.uint32) * 255 + full // 2) // full).astype(np.uint8)
 
 
-def as_8_bits(pixels: AnyArray, name: str) -> AnyArray:
-    """Scale uint16 pixels to uint8, with a note; return other pixels unchanged. ``name``: of the image, for the
-    note."""
+def as_read(pixels: AnyArray, name: str) -> AnyArray:
+    """Convert pixels to the depth that this thread reads. In 8 bits, uint16 pixels are scaled, with a note, and others
+    stay unchanged. ``name``: of the image, for the note. Raises DecodeError as ``in_depth`` does."""
+    _, depth, keeps_depth = _reading.get()
+    if depth is not None:
+        return in_depth(pixels, depth, name)
+    if keeps_depth and depth_of(in_native_order(pixels).dtype) is not None:
+        return in_native_order(pixels)
     if not is_16_bit(pixels.dtype):
         return pixels
     note_depth(name)
     return scaled_to_8_bits(pixels)
 
 
-def tensor_as_8_bits(pixels: torch.Tensor, name: str) -> torch.Tensor:
-    """``as_8_bits`` of a tensor, on its device."""
-    import torch
+def wanted_depth() -> Depth | None:
+    """The depth that this thread reads; None for 8 bits with a note."""
+    return _reading.get().depth
 
-    if not is_16_bit(pixels.dtype):
+
+def in_depth(pixels: AnyArray, depth: Depth, name: str) -> ImageArray:
+    """Pixels of any dtype in a depth. Black and white of unsigned integers stay black and white; floats and signed
+    integers, which have no white, keep their numbers. Raises DecodeError if the depth cannot have them."""
+    pixels = in_native_order(pixels)
+    known = depth_of(pixels.dtype)
+    if known is depth:
         return pixels
-    note_depth(name)
-    return ((pixels.to(torch.int32) + 128) // 257).to(torch.uint8)
+    if known is Depth.UINT8 and depth is Depth.UINT16:
+        return pixels * np.uint16(257)
+    if known is Depth.UINT16 and depth is Depth.UINT8:
+        return scaled_to_8_bits(pixels)
+    if depth is Depth.FLOAT32 and known is not None:
+        return pixels / np.float32(known.white)
+    if depth is Depth.FLOAT32 and pixels.dtype.kind in "if":
+        return pixels.astype(np.float32)
+    accepted = "unsigned integers of 8 or 16 bits, and with depth='float32' floats and signed integers"
+    raise DecodeError(name, f"its pixels are {pixels.dtype}; accepted with depth={str(depth)!r}: {accepted}")
+
+
+def readable_dtypes() -> tuple[str, ...]:
+    """Names of the dtypes that this thread may read, of which ``in_depth`` refuses some."""
+    return ("uint8", "uint16") if wanted_depth() is None else _NUMBERS
 
 
 @contextmanager
-def one_note(noted: set[str]) -> Iterator[None]:
-    """Context manager: this thread notes only the first scaled image among those sharing ``noted``."""
-    token = _noted.set(noted)
+def one_note(noted: set[str], depth: Depth | None = None, keeps_depth: bool = False) -> Iterator[None]:
+    """Context manager: this thread notes only the first scaled image among those sharing ``noted``.
+
+    ``depth``: the depth in which it reads; None for 8 bits. ``keeps_depth``: without a depth, images of one keep it.
+    """
+    token = _reading.set(_Reading(noted, depth, keeps_depth))
     try:
         yield
     finally:
-        _noted.reset(token)
+        _reading.reset(token)
 
 
 def note_depth(name: str) -> None:
     """A UserWarning that 16 bits are scaled; once for each source, whose first image it names."""
-    noted = _noted.get()
+    noted = _reading.get().noted
     if noted is None:
         warnings.warn(f"{speakable(name)}: {_NOTE}", stacklevel=3)
     elif _NOTE not in noted:

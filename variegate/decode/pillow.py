@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
-from variegate.arrays import AnyArray, UInt8Array
-from variegate.decode.depth import ADVICE, note_depth, scaled_to_8_bits
+from variegate.arrays import AnyArray, ImageArray, UInt8Array
+from variegate.decode.depth import ADVICE, as_read, note_depth, scaled_to_8_bits, wanted_depth
 from variegate.decode.header import as_stored, pillow_orientation
 from variegate.decode.limits import (
     FORMATS,
@@ -25,6 +25,7 @@ from variegate.decode.limits import (
 )
 from variegate.decode.memory import rgb_of
 from variegate.errors import DecodeError
+from variegate.program.depth import Depth
 
 Image_HWC = UInt8Array
 
@@ -122,19 +123,44 @@ class PillowFile:
         with self._errors:
             return pillow_orientation(self._image)
 
-    def decode(self, orientation: int | None = None, mode: str = "RGB") -> Image_HWC:
+    def decode(self, orientation: int | None = None, mode: str = "RGB") -> ImageArray:
         """uint8[H, W, 3], RGB, upright, contiguous; [H, W, 4] in ``mode`` "RGBA", [H, W, 1] in "L". ``orientation``:
         None asks Pillow. More than 8 bits: see ``decode/depth.py``. Raises DecodeError, also for channels that would be
         lost."""
         image = self._image
         self._check_channels()
+        depth = wanted_depth()
+        if self.bits > 8 and depth not in (None, Depth.UINT8):
+            return self._decode_deep(orientation, len(mode))
         full = gray_range(image, self._path)
-        if self.bits > 8:
+        if self.bits > 8 and depth is None:
             note_depth(self._path)
         with self._errors, pillow_limit.lifted(image.height, image.width):
             image.load()
             turn = pillow_orientation(image) if orientation is None else orientation
             return _converted(image, turn, mode, full)
+
+    def _decode_deep(self, orientation: int | None, channels: int) -> ImageArray:
+        """[H, W, channels], equal ones, of a gray picture of more than 8 bits, in the depth that this thread reads."""
+        image = self._image
+        if not self.is_gray:
+            accepted = "gray, or a TIFF (pip install 'variegate[tiles]')"
+            raise DecodeError(self._path, f"color of {self.bits} bits, of which 8 would be read; accepted: {accepted}")
+        has_range = self.bits == 16 and image.mode != "F"
+        full = gray_range(image, self._path) if has_range else 0
+        with self._errors, pillow_limit.lifted(image.height, image.width):
+            image.load()
+            values = np.asarray(image)
+            turn = pillow_orientation(image) if orientation is None else orientation
+        if has_range:
+            values = np.clip(values, 0, full).astype(np.uint32)
+            values = ((values * 65535 + full // 2) // full).astype(np.uint16)
+        values = as_read(values, self._path)
+        height, width = values.shape
+        shown = (width, height) if turn >= 5 else (height, width)
+        img_HWC = np.empty((*shown, channels), values.dtype)
+        as_stored(img_HWC, turn)[...] = values[:, :, None]
+        return img_HWC
 
     @property
     def bits(self) -> int:

@@ -18,6 +18,7 @@ from variegate.executors.runners.runner import Decode, Dtype, Geometry, Layout
 from variegate.io.files import StrPath
 from variegate.loader.buckets import AspectBuckets
 from variegate.loader.ranks import find_rank, processes_here
+from variegate.program.depth import Depth
 from variegate.program.program import MAX_CHANNELS
 from variegate.targets.settings import Targets
 from variegate.threads import default_threads
@@ -111,6 +112,7 @@ class LoaderArguments:
     cache_side: int | None = None
     max_pixels: int | None = None
     channels: int | None = None
+    depth: Literal["uint8", "uint16", "float32"] | None = None
     sampler: Any = None
     weights: Any = None
     num_samples: int | None = None
@@ -173,6 +175,9 @@ class LoaderOptions(LoaderArguments):
         if given["channels"] is not None:
             accepted = f"an integer from 1 to {MAX_CHANNELS}, or None for what files have"
             integer("channels", given["channels"], 1, MAX_CHANNELS, accepted=accepted)
+        one_of("depth", given["depth"], (None, *map(str, Depth)))
+        if given["depth"] is not None and given["cache"] is not None:
+            raise ValueError(f"depth: got {given['depth']!r} with cache={given['cache']!r}; accepted: one of the two")
         one_of("partners", given["partners"], get_args(Partners))
         if not isinstance(given["workers"], (ProcessWorkers, RayWorkers)):
             accepted = "'thread', 'process', 'ray', vg.ProcessWorkers(...) or vg.RayWorkers(...)"

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -23,13 +24,14 @@ from variegate.decode import (
     read_channels,
     read_image,
 )
-from variegate.decode.depth import one_note
+from variegate.decode.depth import in_depth, one_note
 from variegate.errors import DecodeError
 from variegate.executors.runners.images import check_image
 from variegate.loader.cache import Picture, PixelCache
 from variegate.loader.options import LoaderOptions
 from variegate.loader.stats import Stage, StageTimes
 from variegate.loader.targets import Annotated
+from variegate.program.depth import Depth
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -135,11 +137,14 @@ class Reader:
         self._source = options.source
         self._has_targets = has_targets
         self._channels = options.channels
+        self._depth = None if options.depth is None else Depth[options.depth.upper()]
         self._cache = cache
         self._side = options.cache_side
         self._max_pixels = options.max_pixels
         self._noted: set[str] = set()
         in_memory = isinstance(options.source, Samples) and options.source.is_decoded
+        # Arrays are read as they are, files in 8 bits.
+        self._reading = partial(one_note, self._noted, self._depth, in_memory)
         self._may_gather = in_memory and not has_targets and (cache is None or not cache.holds_device_memory)
 
     def read(
@@ -151,7 +156,7 @@ class Reader:
         """(data, label) of samples by (id, index), or (DecodeError, None); fewer once it is stopped."""
         clock = _Clock()
         results = []
-        with one_note(self._noted):
+        with self._reading():
             for id, index in samples:
                 if is_stopped is not None and is_stopped():
                     break
@@ -174,8 +179,9 @@ class Reader:
 
             def gather() -> Rows:
                 begin = time.perf_counter()
-                with one_note(self._noted):
+                with self._reading():
                     pixels = source.pixels(samples)
+                    pixels = pixels if self._depth is None else in_depth(pixels, self._depth, "images")
                     labels = source.labels(samples)
                 times.stage_done("read", time.perf_counter() - begin, len(ids), pixels.nbytes)
                 return plan.read(pixels, labels)
@@ -226,13 +232,18 @@ class Reader:
 
     def _open(self, id: int, index: int, item: Item) -> Any:
         data = item.data
-        if self._may_gather:
+        if self._may_gather and self._depth is None:
             return data
         if isinstance(data, np.ndarray):
             data = check_image(data, "its pixels")
             if data.shape[2] not in ((1, 3) if self._channels is None else (self._channels,)):
                 accepted = "1 or 3 channels; others with channels=" if self._channels is None else self._channels
                 raise ValueError(f"its pixels: got shape {data.shape}; accepted: {accepted}")
+        if self._depth is not None:
+            name = str(self._source.name(index))
+            pixels = data if isinstance(data, np.ndarray) else read_image(data, name, self._max_pixels, self._channels)
+            check_side(name, *pixels.shape[:2])
+            return in_depth(pixels, self._depth, name)
         if self._cache is None:
             # A JPEG's size is in its header, and the crop decides how much of it is decoded.
             if isinstance(data, np.ndarray):

@@ -30,7 +30,7 @@ Parts: TypeAlias = list[Buffer]
 # A buffer smaller than this goes into the pickle: a part of its own would cost more than the copy.
 _SMALL_BYTES = 4096
 # Of the tensors that an array can stand for; others go as torch pickles them.
-_NAMES = ("uint8", "int8", "int16", "int32", "int64", "bool", "float16", "bfloat16", "float32", "float64")
+_NAMES = ("uint8", "uint16", "int8", "int16", "int32", "int64", "bool", "float16", "bfloat16", "float32", "float64")
 _DTYPES = {f"torch.{name}" for name in _NAMES}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.arrays import AnyArray, Int64Array, UInt8Array
+from variegate.arrays import AnyArray, ImageArray, Int64Array
 from variegate.data.base import SampleName, SourceError, digest_of
 from variegate.data.labels import (
     Labels,
@@ -20,12 +20,15 @@ from variegate.data.labels import (
 )
 from variegate.data.objects.samples import check_beside
 from variegate.data.samples import Samples, Store
-from variegate.decode.depth import as_8_bits, is_16_bit
+from variegate.decode.depth import as_read
+from variegate.program.depth import Depth
 from variegate.program.program import MAX_CHANNELS, MAX_SIDE
 
-Image = UInt8Array
+Image = ImageArray
 
-_ACCEPTED = "uint8 or uint16 [N, H, W, C] or [N, H, W] with C = 1 to 32, or a list of images [H, W, C] or [H, W]"
+_ACCEPTED = (
+    "uint8, uint16 or float32 [N, H, W, C] or [N, H, W] with C = 1 to 32, or a list of images [H, W, C] or [H, W]"
+)
 # The fingerprint reads this many images, and this many bytes of each: a mebibyte at most.
 _IMAGES_LOOKED_AT = 64
 _BYTES_LOOKED_AT = 16384
@@ -38,13 +41,13 @@ class ArrayStore(Store):
         self._images = images
 
     def read(self, samples: Samples, row: int) -> Image:
-        """A view of the pixels, uint8 [H, W, C]."""
-        image = as_8_bits(np.asarray(self._images[row]), str(self.name(row)))
+        """The pixels [H, W, C], a view unless they are read in another depth."""
+        image = as_read(np.asarray(self._images[row]), str(self.name(row)))
         return image[:, :, None] if image.ndim == 2 else image
 
     def pixels(self, rows: Int64Array) -> Image:
         assert isinstance(self._images, np.ndarray)
-        gathered = as_8_bits(np.asarray(self._images[rows]), "images")
+        gathered = as_read(np.asarray(self._images[rows]), "images")
         return gathered[..., None] if gathered.ndim == 3 else gathered
 
     def name(self, row: int) -> SampleName:
@@ -73,15 +76,15 @@ class ArrayStore(Store):
 
 
 def open_arrays(images: Any, labels: Any = None, classes: Sequence[str] = ()) -> Samples:
-    """Open one uint8 or uint16 array or CPU tensor [N, H, W, C] or [N, H, W] (C = 1 to 32), or a list of images [H, W,
-    C] and [H, W].
+    """Open one array or CPU tensor of uint8, uint16 or float32, [N, H, W, C] or [N, H, W] (C = 1 to 32), or a list of
+    images [H, W, C] and [H, W].
 
     ``labels``: one for each image, as list, array or tensor: ints, floats, or [N, ...] for an array a sample; without
     them every label is -1. Masks and boxes are no labels, as they would not fit the augmented image. ``classes``: names
     of int labels.
 
-    Nothing is copied: a memory-mapped file stays one, and items are views, not to be written to. uint16 images are
-    scaled to 8 bits on reading, over their full range, with one note.
+    Nothing is copied: a memory-mapped file stays one, and items are views, not to be written to. The depth in which
+    they are read is that of ``decode.depth.one_note``.
 
     Raises TypeError for other kinds and dtypes, SourceError (a ValueError) for shapes, lengths and labels out of range.
     """
@@ -121,7 +124,7 @@ def _check_images(images: Any) -> Image | list[Image]:
     if len(images) == 0:
         raise SourceError(f"images: got an empty list; accepted: {_ACCEPTED}, not empty")
     found = []
-    accepted = "uint8 or uint16 [H, W, 3], [H, W, 1] or [H, W]"
+    accepted = "uint8, uint16 or float32 [H, W, 3], [H, W, 1] or [H, W]"
     for i, image in enumerate(images):
         array = _as_array(f"images[{i}]", image)
         if array is None:
@@ -133,7 +136,7 @@ def _check_images(images: Any) -> Image | list[Image]:
 
 def _check_pixels(where: str, array: AnyArray, image_shape: tuple[int, ...], accepted: str) -> Image:
     """``image_shape``: the shape of the single image, or of each image in the array."""
-    if array.dtype != np.uint8 and not is_16_bit(array.dtype):
+    if array.dtype.name not in map(str, Depth):
         raise TypeError(f"{where}: got dtype {array.dtype}; accepted: {_ACCEPTED}")
     shape = f"{where}: got shape {array.shape}; accepted:"
     is_several = len(image_shape) == 3 and image_shape[0] not in (1, 3) and image_shape[2] <= MAX_CHANNELS

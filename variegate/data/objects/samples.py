@@ -15,9 +15,9 @@ from variegate.data.annotated.records import ObjectFields
 from variegate.data.base import SourceError
 from variegate.data.labels import IMAGE_NAMES, LABEL_NAMES, NO_LABEL, check_int64
 from variegate.decode import check_side, pixels_of_pil, read_bytes
-from variegate.decode.depth import ADVICE, as_8_bits, tensor_as_8_bits
+from variegate.decode.depth import ADVICE, as_read, readable_dtypes
 from variegate.errors import DecodeError
-from variegate.program.depth import ACCEPTED, Depth, in_native_order
+from variegate.program.depth import Depth, in_native_order
 from variegate.program.program import MAX_CHANNELS
 
 Size = tuple[int, int]
@@ -104,24 +104,23 @@ def image_of(image: Any, name: str, reads_files: bool = True, keeps_depth: bool 
             what = "its bytes and its path are None" if path is None else f"its bytes are null; {other}"
             raise DecodeError(name, f"no image: {what}")
         return bytes(data)
-    if isinstance(image, np.ndarray):
-        image = in_native_order(image) if keeps_depth else as_8_bits(image, name)
-    else:
+    is_array = isinstance(image, np.ndarray)
+    if not is_array:
         import torch  # takes a second to load, which listing a folder should not
 
         if not isinstance(image, torch.Tensor):
             raise TypeError(f"{name}: got {type(image).__name__} for an image; accepted: {_ACCEPTED_IMAGES}")
-        image = image if keeps_depth else tensor_as_8_bits(image, name)
-    dtype = str(image.dtype).removeprefix("torch.")
-    if dtype not in (map(str, Depth) if keeps_depth else ("uint8",)):
+    dtype = image.dtype.name if is_array else str(image.dtype).removeprefix("torch.")
+    accepted = tuple(map(str, Depth)) if keeps_depth else readable_dtypes()
+    if dtype not in accepted:
         raise TypeError(
-            f"{name}: got an image of dtype {image.dtype}; accepted: {ACCEPTED if keeps_depth else 'uint8 or uint16'}. "
-            "Leave ToTensor, ToDtype and Normalize out of the data set's own transform: they belong to the transform "
-            f"given to Variegate, or {ADVICE}"
+            f"{name}: got an image of dtype {image.dtype}; accepted: {' or '.join(accepted)}. Leave ToTensor, ToDtype "
+            "and Normalize out of the data set's own transform: they belong to the transform given to Variegate, or "
+            f"{ADVICE}"
         )
     array = image
     shape = tuple(image.shape)
-    if not isinstance(image, np.ndarray):
+    if not is_array:
         if image.requires_grad:
             raise TypeError(f"{name}: got a tensor that requires a gradient; accepted: tensor.detach()")
         if image.device.type != "cpu":
@@ -135,7 +134,7 @@ def image_of(image: Any, name: str, reads_files: bool = True, keeps_depth: bool 
     if (not is_several and (array.ndim != 3 or array.shape[2] not in (1, 3))) or 0 in shape:
         raise DecodeError(name, f"got shape {shape}; accepted: {_ACCEPTED_IMAGES}")
     check_side(name, array.shape[0], array.shape[1])
-    return np.ascontiguousarray(array)
+    return np.ascontiguousarray(in_native_order(array) if keeps_depth else as_read(array, name))
 
 
 def label_of(label: Any, name: str, classes: Sequence[str]) -> Any:

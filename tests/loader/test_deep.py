@@ -1,0 +1,200 @@
+"""Images of more than 256 levels through a Loader: from arrays, NumPy files, PNG and TIFF, in the depth asked for."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL.Image
+import pytest
+import torch
+
+import variegate as vg
+from variegate import transforms as T
+from variegate.decode.depth import one_note
+from variegate.decode.pillow import PillowFile
+from variegate.errors import DecodeError
+from variegate.program.depth import Depth
+
+tifffile = pytest.importorskip("tifffile")
+
+Array = npt.NDArray[Any]
+GRAY = np.random.default_rng(3).integers(0, 65536, (6, 20, 24), np.uint16)
+COLOR = np.random.default_rng(4).integers(0, 65536, (20, 24, 3), np.uint16)
+LEVELS = np.random.default_rng(5).integers(0, 256, (20, 24, 3), np.uint8)
+FLOATS = np.random.default_rng(6).normal(0, 500, (20, 24)).astype(np.float32)
+NOTHING = T.Pad(0)
+
+
+def saved(image: Array, kind: str) -> bytes:
+    stream = io.BytesIO()
+    PIL.Image.fromarray(image).save(stream, kind)
+    return stream.getvalue()
+
+
+def tiff(pixels: Array, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    tifffile.imwrite(stream, pixels, **options)
+    return stream.getvalue()
+
+
+def npy(pixels: Array) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, pixels)
+    return stream.getvalue()
+
+
+def load(source: Any, **options: Any) -> torch.Tensor:
+    loader = vg.Loader(source, NOTHING, batch_size=6, shuffle=False, device="cpu", layout="NHWC", **options)
+    images, _ = next(iter(loader))
+    return torch.as_tensor(images)
+
+
+def three(gray: Array) -> Array:
+    return np.repeat(gray[..., None], 3, axis=-1)
+
+
+def scaled(levels: Array) -> Array:
+    return levels.astype(np.uint16) * np.uint16(257)
+
+
+TWELVE_BITS = GRAY[0] >> 4
+# A file, its ending, and what is read of it as uint16; None if it is refused.
+FILES: dict[str, tuple[bytes, str, Array | None]] = {
+    "PNG, gray": (saved(GRAY[0], "PNG"), "png", three(GRAY[0])),
+    "PNG, 8 bits": (saved(LEVELS, "PNG"), "png", scaled(LEVELS)),
+    "JPEG": (saved(np.full((20, 24, 3), 77, np.uint8), "JPEG"), "jpg", np.full((20, 24, 3), 77 * 257, np.uint16)),
+    "TIFF, gray": (saved(GRAY[0], "TIFF"), "tif", three(GRAY[0])),
+    "TIFF, big-endian": (tiff(GRAY[0], byteorder=">", photometric="minisblack"), "tif", three(GRAY[0])),
+    "TIFF, color": (tiff(COLOR, photometric="rgb"), "tif", COLOR),
+    "PGM": (saved(GRAY[0].astype(np.int32), "PPM"), "pgm", three(GRAY[0])),
+    "NumPy, gray": (npy(GRAY[0]), "npy", GRAY[0][..., None]),
+    "NumPy, big-endian": (npy(COLOR.astype(">u2")), "npy", COLOR),
+    "TIFF, floats": (tiff(FLOATS), "tif", None),
+    "NumPy, floats": (npy(FLOATS), "npy", None),
+    "NumPy, signed": (npy(GRAY[0].astype(np.int32)), "npy", None),
+}
+
+
+@pytest.mark.parametrize(("data", "ending", "wanted"), FILES.values(), ids=list(FILES))
+def test_files_as_uint16(tmp_path: Path, data: bytes, ending: str, wanted: Array | None) -> None:
+    (tmp_path / f"a.{ending}").write_bytes(data)
+    if wanted is None:
+        message = r"its pixels are (float32|int32); accepted with depth='uint16': unsigned integers of 8 or 16 bits"
+        with pytest.raises(DecodeError, match=message):
+            load(tmp_path, depth="uint16")
+        return
+    made = load(tmp_path, depth="uint16")
+    assert made.dtype == torch.uint16
+    assert np.array_equal(made[0], wanted)
+
+
+@pytest.mark.parametrize(("data", "ending", "wanted"), FILES.values(), ids=list(FILES))
+def test_files_as_float32(tmp_path: Path, data: bytes, ending: str, wanted: Array | None) -> None:
+    """Unsigned integers on 0..1; floats and signed integers as they are."""
+    (tmp_path / f"a.{ending}").write_bytes(data)
+    made = load(tmp_path, depth="float32")
+    assert made.dtype == torch.float32
+    if wanted is None:
+        own = three(FLOATS) if ending == "tif" else np.load(io.BytesIO(data))[..., None]
+        assert np.array_equal(made[0], own.astype(np.float32))
+    else:
+        np.testing.assert_allclose(made[0], wanted / 65535, atol=1e-7)
+
+
+def test_12_bits_of_a_tiff_are_white_at_4095() -> None:
+    file = PillowFile(saved(TWELVE_BITS, "TIFF"), "a.tif")
+    file._image.tag_v2[258] = (12,)  # type: ignore[attr-defined]  # as those have that Pillow cannot write
+    with one_note(set(), Depth.UINT16):
+        made = file.decode(mode="L")
+    assert np.array_equal(made[..., 0], np.rint(np.minimum(TWELVE_BITS, 4095) * (65535 / 4095)))
+
+
+def test_color_of_16_bits_in_a_png_is_refused(tmp_path: Path) -> None:
+    cv2 = pytest.importorskip("cv2")
+    cv2.imwrite(str(tmp_path / "a.png"), COLOR)
+    with pytest.raises(DecodeError, match="color of 16 bits, of which 8 would be read; accepted: gray, or a TIFF"):
+        load(tmp_path, depth="uint16")
+
+
+SOURCES: dict[str, Callable[[Array], Any]] = {
+    "array": lambda images: (images, list(range(6))),
+    "list": lambda images: (list(images), list(range(6))),
+    "tensor": lambda images: (torch.from_numpy(images), list(range(6))),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=list(SOURCES))
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.float32])
+def test_arrays_keep_their_dtype(source: Callable[[Array], Any], kind: Any) -> None:
+    images = three(GRAY).astype(kind)
+    made = load(source(images))
+    assert np.array_equal(made, images)
+    assert np.dtype(kind).name == str(made.dtype).removeprefix("torch.")
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=list(SOURCES))
+def test_arrays_in_another_depth(source: Callable[[Array], Any]) -> None:
+    made = load(source(three(GRAY)), depth="float32")
+    np.testing.assert_allclose(made, three(GRAY) / 65535, atol=1e-7)
+    assert np.array_equal(load(source(three(GRAY)), depth="uint8"), np.rint(three(GRAY) * (255 / 65535)))
+    assert np.array_equal(
+        load(source(three(GRAY.astype(np.uint8))), depth="uint16"), scaled(three(GRAY.astype(np.uint8)))
+    )
+
+
+class Scans(torch.utils.data.Dataset[Any]):
+    def __getitem__(self, index: int) -> Any:
+        return GRAY[index].astype(np.int16) if index % 2 else torch.from_numpy(GRAY[index].astype(np.int16)), index
+
+    def __len__(self) -> int:
+        return 6
+
+
+def test_data_sets_of_signed_integers_as_floats() -> None:
+    made = load(Scans(), depth="float32")
+    assert np.array_equal(made[..., 0], GRAY.astype(np.int16).astype(np.float32))
+    with pytest.raises((TypeError, DecodeError), match="got an image of dtype"):
+        load(Scans())
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("workers", ["thread", vg.ProcessWorkers(1)], ids=["threads", "process"])
+def test_resumed_in_the_middle_of_an_epoch(workers: Any) -> None:
+    transform = T.Compose([T.RandomRotation(30), T.RandomCrop(16), T.ColorJitter(0.3, 0.3)])
+
+    def make() -> vg.Loader:
+        options: dict[str, Any] = {"batch_size": 2, "seed": 3, "device": "cpu", "workers": workers}
+        return vg.Loader((three(GRAY), list(range(6))), transform, **options)
+
+    first = make()
+    batches = iter(first)
+    next(batches)
+    state = first.state_dict()
+    rest = [images for images, _ in batches]
+    second = make()
+    second.load_state_dict(state)
+    for images, wanted in zip([images for images, _ in second], rest, strict=True):
+        assert images.dtype == torch.uint16
+        assert torch.equal(images, wanted)
+
+
+REFUSED = {
+    "another name": (
+        {"depth": "int16"},
+        ValueError,
+        "depth: got 'int16'; accepted: one of None, 'uint8', 'uint16', 'float32'",
+    ),
+    "a cache": ({"depth": "uint16", "cache": "host"}, ValueError, "depth: got 'uint16' with cache='host'"),
+}
+
+
+@pytest.mark.parametrize(("options", "error", "message"), REFUSED.values(), ids=list(REFUSED))
+def test_refused(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        load((three(GRAY), list(range(6))), **options)
