@@ -84,9 +84,14 @@ CASES = {
 
 
 def plain(value: Any) -> Any:
-    """What can be compared."""
-    if isinstance(value, (torch.Tensor, np.ndarray)):
-        return str(value.dtype), tuple(value.shape), value.tolist()
+    """Convert to what can be compared."""
+    if isinstance(value, torch.Tensor):
+        known_to_numpy = value.float() if value.dtype is torch.bfloat16 else value
+        return str(value.dtype), plain(known_to_numpy.numpy())
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return str(value.dtype), value.shape, value.tobytes()
+    if isinstance(value, np.ndarray):
+        return "object", value.shape, plain(value.tolist())
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     return [plain(each) for each in value] if isinstance(value, (list, tuple)) else value

@@ -73,7 +73,7 @@ def test_samples_of_a_sampler_are_mixed_among_themselves() -> None:
     list(mixed(source=source, sampler=[3, 5, 7, 9, 11], batch_size=2))
     list(mixed(source=source, weights=[1.0 * (i < 10) for i in range(NUMBER)], batch_size=2))
     assert set(source.reads) <= {*range(12)}
-    with pytest.raises(ValueError, match="partners: this loader has a sampler or weights"):
+    with pytest.raises(ValueError, match="partners: this loader has a sampler, weights or buckets"):
         mixed(source=source, sampler=[3, 5, 7]).partners(3)
 
 

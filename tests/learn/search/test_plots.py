@@ -53,7 +53,10 @@ def test_a_schedule_as_tables() -> None:
     assert np.array_equal(magnitude[0], [[3, np.nan], [np.nan, np.nan]], equal_nan=True)
 
 
-@pytest.mark.parametrize(("size", "epochs", "lost"), [(16, 40, 0.0), (5, 9, 0.3), (2, 2, 0.0), (2, 12, 0.4)])
+@pytest.mark.parametrize(
+    ("size", "epochs", "lost"),
+    [(16, 40, 0.0), (2, 12, 0.4), *(pytest.param(*one, marks=pytest.mark.slow) for one in ((5, 9, 0.3), (2, 2, 0.0)))],
+)
 def test_a_population_shows_the_best_way(tmp_path: Path, size: int, epochs: int, lost: float) -> None:
     history = run(Settings(size=size, space=SearchSpace(), epochs=epochs), drawn(2, lost))
     plot_population(history, tmp_path / "p.png")
