@@ -26,12 +26,12 @@ SIDE = 16
 OPERATIONS = "RandomRotate90,VerticalFlip,GaussianBlur:0.3..1.5,GaussianNoise:0..0.2,ElasticTransform:0..60"
 
 
-def write_patches(root: Path) -> None:
-    """``root/train`` has 40 patches of each texture, ``root/test`` 150, from the lower halves of the pictures."""
+def write_patches(root: Path, tested: int = 150) -> None:
+    """40 patches of each texture in ``root/train``; ``tested`` in ``root/test``, from the pictures' lower halves."""
     textures: Any = skimage.data
     for name in ("brick", "grass", "gravel"):
         picture = getattr(textures, name)()
-        for part, count, first in (("train", 40, 0), ("test", 150, 256)):
+        for part, count, first in (("train", 40, 0), ("test", tested, 256)):
             rng = np.random.default_rng([count, len(name)])
             folder = root / part / name
             folder.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         root = given.folder or Path(temporary)
-        write_patches(root)
+        write_patches(root, 30 if given.quick else 150)
         search = ["search", f"{root}/train", "--method", "pba", "--test", f"{root}/test", "--out", f"{root}/search"]
         if given.operations:
             search += ["--operations", given.operations]
